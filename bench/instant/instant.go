@@ -1,0 +1,143 @@
+// Package instant is a cloud whose machines boot, work and vanish in no time,
+// inside the process: what is left to measure is the broker. It speaks the
+// same protocol as real agents, through the same functions.
+package instant
+
+import (
+	"context"
+	"fmt"
+	"sync"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Cloud implements cloud.Cloud.
+type Cloud struct {
+	name string
+	mu   sync.Mutex
+	live map[string]cloud.LaunchSpec
+	// launched are clusters whose agents are yet to dial home.
+	launched chan string
+}
+
+// New makes a cloud. Its agents work once Work is called.
+func New(name string, launched chan string) *Cloud {
+	return &Cloud{name: name, live: map[string]cloud.LaunchSpec{}, launched: launched}
+}
+
+// Name implements cloud.Cloud.
+func (c *Cloud) Name() string { return c.name }
+
+// Launch implements cloud.Cloud.
+func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	c.mu.Lock()
+	_, again := c.live[spec.Cluster]
+	c.live[spec.Cluster] = spec
+	c.mu.Unlock()
+	if !again {
+		select {
+		case c.launched <- spec.Cluster:
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		}
+	}
+	return machines(spec), nil
+}
+
+func machines(spec cloud.LaunchSpec) []cloud.Machine {
+	out := make([]cloud.Machine, spec.Nodes)
+	for i := range out {
+		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
+	}
+	return out
+}
+
+// Terminate implements cloud.Cloud.
+func (c *Cloud) Terminate(_ context.Context, cluster string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.live, cluster)
+	return nil
+}
+
+// Machines implements cloud.Cloud.
+func (c *Cloud) Machines(_ context.Context, cluster string) ([]cloud.Machine, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []cloud.Machine
+	for id, spec := range c.live {
+		if cluster == "" || id == cluster {
+			out = append(out, machines(spec)...)
+		}
+	}
+	return out, nil
+}
+
+// Agents lets clusters do their work: hello, then once they are told to run, started and succeeded.
+type Agents struct {
+	Broker   *broker.Broker
+	Launched chan string
+	changed  sync.Map // cluster -> struct{}: said hello
+	Ready    chan string
+}
+
+// Changed is for broker.Ports: a cluster that was told something is looked at.
+func (a *Agents) Changed(cluster string) {
+	if _, ok := a.changed.Load(cluster); ok {
+		select {
+		case a.Ready <- cluster:
+		default:
+		}
+	}
+}
+
+// Run works with n agents at once until ctx ends.
+func (a *Agents) Run(ctx context.Context, n int) error {
+	var wg sync.WaitGroup
+	errs := make(chan error, n)
+	for range n {
+		wg.Go(func() {
+			for {
+				var err error
+				select {
+				case <-ctx.Done():
+					return
+				case id := <-a.Launched:
+					a.changed.Store(id, struct{}{})
+					err = a.Broker.Hello(ctx, claims(id), wire.Hello{Address: "127.0.0.1"})
+				case id := <-a.Ready:
+					err = a.work(ctx, id)
+				}
+				if err != nil && ctx.Err() == nil {
+					errs <- err
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	close(errs)
+	return <-errs
+}
+
+func claims(cluster string) wire.Claims {
+	return wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster}
+}
+
+func (a *Agents) work(ctx context.Context, id string) error {
+	w, err := a.Broker.Work(ctx, claims(id), 0)
+	if err != nil || w.Command != wire.Run {
+		return nil //nolint:nilerr // told of something else, or over
+	}
+	if _, first := a.changed.LoadAndDelete(id); !first {
+		return nil
+	}
+	for _, e := range []wire.Event{wire.Started, wire.Succeeded} {
+		if err := a.Broker.Report(ctx, claims(id), wire.Report{ID: string(e), Attempt: id, Event: e}); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,190 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/instant"
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/bus/local"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
+	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
+)
+
+// told passes on the ends of jobs.
+type told chan events.DAGFinished
+
+func (t told) Notify(_ context.Context, e events.Event) error {
+	if d, ok := e.Data.(events.DAGFinished); ok {
+		t <- d
+	}
+	return nil
+}
+
+// rig is a broker on disk, every commit waiting for it, whose clouds answer at once.
+type rig struct {
+	b     *broker.Broker
+	done  told
+	close func() error
+}
+
+func newRig(ctx context.Context) (*rig, error) {
+	host.TuneMemory()
+	dir, err := os.MkdirTemp("", "tradewind-bench-*")
+	if err != nil {
+		return nil, err
+	}
+	file, err := boltfile.Open(filepath.Join(dir, "tradewind.db"), boltfile.Options{})
+	if err != nil {
+		return nil, err
+	}
+	bs, err := local.New(file, local.Config{Queues: host.Queues(), Route: events.Routes()})
+	if err != nil {
+		return nil, err
+	}
+	c, err := catalog.Default()
+	if err != nil {
+		return nil, err
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		return nil, err
+	}
+	const most = 1 << 17
+	agents := &instant.Agents{Launched: make(chan string, most), Ready: make(chan string, most)}
+	clouds := map[string]cloud.Cloud{}
+	for _, name := range c.Clouds() {
+		clouds[name] = instant.New(name, agents.Launched)
+	}
+	r := &rig{done: make(told, 16)}
+	var engine *host.Engine
+	r.b = broker.New(broker.DefaultConfig(), broker.Ports{
+		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
+		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
+		Changed: agents.Changed, Committed: func() { engine.Wake() },
+	})
+	agents.Broker = r.b
+	engine = host.NewEngine(r.b, bs, slog.New(slog.NewTextHandler(io.Discard, nil)))
+	ctx, cancel := context.WithCancel(ctx)
+	ended := make(chan struct{}, 2)
+	go func() { _ = engine.Run(ctx); ended <- struct{}{} }()
+	go func() { _ = agents.Run(ctx, 64); ended <- struct{}{} }()
+	r.close = func() error {
+		cancel()
+		<-ended
+		<-ended
+		return errors.Join(bs.Close(), file.Close(), os.RemoveAll(dir))
+	}
+	return r, nil
+}
+
+// layered is a DAG of n recorded tasks, in layers in which each task waits for one of the layer before.
+func layered(n, width int) *dag.Job {
+	j := &dag.Job{Name: "layered", Objective: dag.MinimizeCost, Format: dag.Native}
+	for i := range n {
+		j.Tasks = append(j.Tasks, dag.Task{
+			Name: fmt.Sprintf("t%05d", i), Nodes: 1, Recorded: time.Second, Time: dag.TimeEstimate{Default: time.Minute},
+			Resources: []dag.Resources{{CPUs: dag.Range{Min: 2}}},
+		})
+		if i >= width {
+			j.Edges = append(j.Edges, dag.Edge{From: i - width, To: i, Data: 0.01})
+		}
+	}
+	return j
+}
+
+// transitionsOf is what a task goes through, each committed and waited for: ready, admitted, launching, running,
+// succeeded, released.
+const transitionsOf = 6
+
+func brokerRows(ctx context.Context) ([]row, error) {
+	r, err := newRig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	rows, err := measureBroker(ctx, r)
+	return rows, errors.Join(err, r.close())
+}
+
+func measureBroker(ctx context.Context, r *rig) ([]row, error) {
+	const command = "go run ./bench/run -only broker"
+	var rows []row
+	for name, width := range map[string]int{"2,000 tasks side by side": rateTasks, "2,000 tasks in ten layers": rateTasks / 10} {
+		rates, err := rate(ctx, r, width)
+		if err != nil {
+			return nil, err
+		}
+		rows = append(rows, row{
+			"durable task transitions a second, one process, " + name, "5,000",
+			fmt.Sprintf("%.0f (median of %d; %.0f to %.0f)", rates[len(rates)/2], len(rates), rates[0], rates[len(rates)-1]), command,
+		})
+	}
+	slices.SortFunc(rows, func(a, b row) int { return strings.Compare(a.what, b.what) })
+	p50, p99, err := eventToPlan(ctx, r)
+	return append(rows, row{
+		"event to plan, 100-task DAG, 99th percentile", "50 ms", fmt.Sprintf("%.1f ms (median %.1f ms)", p99, p50), command,
+	}), err
+}
+
+const rateTasks = 2000
+
+// rate runs a job several times over and returns the transitions a second of each, sorted.
+func rate(ctx context.Context, r *rig, width int) ([]float64, error) {
+	const repeats = 5
+	var rates []float64
+	for i := range repeats {
+		begin := time.Now()
+		if _, err := r.b.Submit(ctx, broker.Submission{Spec: layered(rateTasks, width), Token: fmt.Sprint("rate", width, i)}); err != nil {
+			return nil, err
+		}
+		if d := <-r.done; d.Outcome != "succeeded" {
+			return nil, fmt.Errorf("job %s: %s", d.Outcome, d.Reason)
+		}
+		rates = append(rates, rateTasks*transitionsOf/time.Since(begin).Seconds())
+	}
+	slices.Sort(rates)
+	return rates, nil
+}
+
+// eventToPlan submits jobs of 100 tasks one after the other, and measures from before the submission until the plan is
+// committed.
+func eventToPlan(ctx context.Context, r *rig) (p50, p99 float64, err error) {
+	const repeats = 300
+	var took []float64
+	for i := range repeats {
+		begin := time.Now()
+		job, err := r.b.Submit(ctx, broker.Submission{Spec: layered(100, 10), Token: fmt.Sprint("plan", i)})
+		if err != nil {
+			return 0, 0, err
+		}
+		for {
+			v, err := r.b.JobView(ctx, job.ID)
+			if err != nil {
+				return 0, 0, err
+			}
+			if v.Plan > 0 {
+				break
+			}
+			time.Sleep(200 * time.Microsecond) // the measure's resolution
+		}
+		took = append(took, time.Since(begin).Seconds()*1000)
+		<-r.done
+	}
+	slices.Sort(took)
+	return took[repeats/2], took[repeats*99/100], nil
+}

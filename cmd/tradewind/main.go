@@ -1,0 +1,24 @@
+// Command tradewind is the broker, its command line, and the agent on its
+// machines.
+package main
+
+import (
+	"os"
+
+	"github.com/tradewind-broker/tradewind/internal/cli"
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket/remote"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	proc.Reexec()
+	// Machines start by the hundred on one computer: an agent builds none of the command line.
+	if len(os.Args) == 2 && os.Args[1] == "agent" {
+		os.Exit(agent.Main(os.Environ(), version, remote.Openers()))
+	}
+	os.Exit(cli.Main(version))
+}

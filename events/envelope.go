@@ -1,0 +1,129 @@
+package events
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"maps"
+	"reflect"
+	"time"
+
+	"github.com/cloudevents/sdk-go/v2/event"
+)
+
+// Errors of Parse. Both are final: a message that has one goes to the dead letters.
+var (
+	ErrMalformed   = errors.New("events: not a CloudEvents 1.0 JSON envelope of a Tradewind event")
+	ErrUnknownType = errors.New("events: unknown type")
+)
+
+// Event is an envelope with its payload.
+type Event struct {
+	ID     string
+	Source string // what emitted it: tradewind/<function>
+	Time   time.Time
+	Data   Data
+
+	envelope *event.Event               // as received: keeps extension attributes
+	payload  map[string]json.RawMessage // as received: keeps unknown fields
+}
+
+// New makes an event. An ID is unique for each source: emitters derive it from what caused the
+// event, so that a repeated decision emits the same event.
+func New(id, source string, at time.Time, data Data) Event {
+	return Event{ID: id, Source: source, Time: at, Data: data}
+}
+
+// Type is the CloudEvents type of the payload.
+func (e Event) Type() string { return e.Data.Type() }
+
+// MarshalJSON writes the CloudEvents 1.0 JSON envelope. Attributes and fields that came with a
+// parsed event and are unknown here are kept.
+func (e Event) MarshalJSON() ([]byte, error) {
+	ce := event.New()
+	if e.envelope != nil {
+		ce = e.envelope.Clone()
+	}
+	ce.SetID(e.ID)
+	ce.SetSource(e.Source)
+	ce.SetType(e.Data.Type())
+	ce.SetSubject(e.Data.Subject())
+	ce.SetTime(e.Time)
+	data, err := e.marshalData()
+	if err != nil {
+		return nil, fmt.Errorf("events: %s: %w", e.Data.Type(), err)
+	}
+	ce.SetDataContentType(event.ApplicationJSON)
+	ce.DataEncoded = data
+	body, err := ce.MarshalJSON()
+	if err != nil {
+		return nil, fmt.Errorf("events: %s: %w", e.Data.Type(), err)
+	}
+	return body, nil
+}
+
+func (e Event) marshalData() ([]byte, error) {
+	known, err := json.Marshal(e.Data)
+	if err != nil || len(e.payload) == 0 {
+		return known, err
+	}
+	merged := maps.Clone(e.payload)
+	if err := json.Unmarshal(known, &merged); err != nil {
+		return nil, err
+	}
+	return json.Marshal(merged)
+}
+
+// Parse reads an envelope. It fails with ErrMalformed or ErrUnknownType, both wrapped with what
+// is wrong.
+func Parse(body []byte) (Event, error) {
+	var ce event.Event
+	if err := ce.UnmarshalJSON(body); err != nil {
+		return Event{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if err := ce.Validate(); err != nil {
+		return Event{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if ce.SpecVersion() != event.CloudEventsVersionV1 {
+		return Event{}, fmt.Errorf("%w: specversion %q", ErrMalformed, ce.SpecVersion())
+	}
+	known, ok := registry()[ce.Type()]
+	if !ok {
+		return Event{}, fmt.Errorf("%w %q", ErrUnknownType, ce.Type())
+	}
+	raw := ce.Data()
+	if len(bytes.TrimSpace(raw)) == 0 {
+		raw = []byte("{}")
+	}
+	target := reflect.New(reflect.TypeOf(known.zero))
+	if err := json.Unmarshal(raw, target.Interface()); err != nil {
+		return Event{}, fmt.Errorf("%w: data of %s: %w", ErrMalformed, ce.Type(), err)
+	}
+	data, ok := target.Elem().Interface().(Data)
+	if !ok {
+		return Event{}, fmt.Errorf("%w: data of %s", ErrMalformed, ce.Type())
+	}
+	out := Event{ID: ce.ID(), Source: ce.Source(), Time: ce.Time(), Data: data}
+	out.keepUnknown(&ce, raw, known.fields)
+	return out, nil
+}
+
+// keepUnknown remembers the received envelope only where it holds more than the type does.
+func (e *Event) keepUnknown(ce *event.Event, raw []byte, known map[string]struct{}) {
+	if len(ce.Extensions()) > 0 {
+		e.envelope = ce
+	}
+	var fields map[string]json.RawMessage
+	if err := json.Unmarshal(raw, &fields); err != nil {
+		return
+	}
+	for name := range fields {
+		if _, ok := known[name]; ok {
+			delete(fields, name)
+		}
+	}
+	if len(fields) > 0 {
+		e.payload = fields
+	}
+}

@@ -1,0 +1,211 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// Server is a broker in this process.
+type Server interface {
+	// Serve works until ctx ends, then stops the machines and returns.
+	Serve(ctx context.Context) error
+	URL() string
+	Token() string
+	// Close frees the state folder. It comes after Serve.
+	Close() error
+}
+
+// Brokers finds the broker that works on a state folder, or opens one.
+type Brokers interface {
+	Find(state string) (host.Running, bool, error)
+	Open(ctx context.Context, o host.Options) (Server, error)
+}
+
+// localBrokers are those of this computer.
+type localBrokers struct{}
+
+func (localBrokers) Find(state string) (host.Running, bool, error) { return host.Find(state) }
+
+func (localBrokers) Open(ctx context.Context, o host.Options) (Server, error) {
+	return host.Open(ctx, o)
+}
+
+// session is a broker to talk to.
+type session struct {
+	*client.Client
+	running host.Running
+	state   string // absolute
+	// embedded brokers run in this process and end with it; passive ones only read.
+	embedded, passive bool
+	close             func() error
+	ended             chan struct{} // closed when the broker in this process ended by itself or was told to
+}
+
+// wait returns nil when ctx ends, or an error when the broker ended by itself before.
+func (s *session) wait(ctx context.Context) error {
+	select {
+	case <-ctx.Done():
+		return nil
+	case <-s.ended:
+		return failed("`tradewind up -v` logs more", "the broker ended by itself")
+	}
+}
+
+// Close ends an embedded or passive broker. What went wrong meanwhile is told then.
+func (s *session) Close() error {
+	if s.close == nil {
+		return nil
+	}
+	return s.close()
+}
+
+// found is the session with a broker that runs already.
+func found(state string, r host.Running) *session {
+	return &session{Client: client.New(r.URL, r.Token), running: r, state: state}
+}
+
+// takeover is how long a broker that starts or ends on the same state folder is waited for.
+const takeover = 5 * time.Second
+
+// read connects to the broker of a state folder, or, when none runs, opens the folder for reading.
+func (a *app) read(ctx context.Context, state string) (*session, error) {
+	state = absolute(state)
+	r, running, err := a.Brokers.Find(state)
+	if err != nil {
+		return nil, err
+	}
+	if running {
+		return found(state, r), nil
+	}
+	if !exists(state) {
+		return nil, badInput("`tradewind run FILE` runs one; --state names another folder", "there are no jobs: %s does not exist", state)
+	}
+	return a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
+}
+
+// running connects to a broker that runs, which is needed to get anything done.
+func (a *app) running(state, what string) (*session, error) {
+	state = absolute(state)
+	r, running, err := a.Brokers.Find(state)
+	if err != nil {
+		return nil, err
+	}
+	if !running {
+		return nil, failed("start one with `tradewind up`, or use `tradewind run FILE`, which brings its own",
+			"no broker works on %s, so nothing would %s", state, what)
+	}
+	return found(state, r), nil
+}
+
+// start opens a broker in this process. When another process holds the folder for a moment, it is waited for; a broker
+// that turns up meanwhile is as good.
+func (a *app) start(ctx context.Context, o host.Options) (*session, error) {
+	o.State, o.Version = absolute(o.State), a.Version
+	if o.Log == nil {
+		o.Log = a.logger(slog.LevelError)
+	}
+	until := a.Now().Add(takeover)
+	for {
+		server, err := a.Brokers.Open(ctx, o)
+		switch {
+		case err == nil:
+			return serve(server, o), nil
+		case !errors.Is(err, host.ErrLocked) || !a.Now().Before(until):
+			return nil, fmt.Errorf("the broker cannot start: %w", err)
+		}
+		if r, running, err := a.Brokers.Find(o.State); err == nil && running {
+			return found(o.State, r), nil
+		}
+		select {
+		case <-ctx.Done():
+			return nil, ctx.Err()
+		case <-time.After(100 * time.Millisecond):
+		}
+	}
+}
+
+// serve has a broker work until the session is closed.
+func serve(server Server, o host.Options) *session {
+	// Not the command's context: a broker is stopped when the command says so, after it cleaned up.
+	ctx, stop := context.WithCancel(context.Background())
+	var err error
+	ended := make(chan struct{})
+	go func() {
+		defer close(ended)
+		err = server.Serve(ctx)
+	}()
+	s := found(o.State, host.Running{URL: server.URL(), Token: server.Token(), PID: os.Getpid(), TimeScale: o.TimeScale})
+	s.embedded, s.passive, s.ended = !o.Passive, o.Passive, ended
+	s.close = func() error {
+		stop()
+		<-ended
+		return errors.Join(err, server.Close())
+	}
+	return s
+}
+
+func absolute(dir string) string {
+	if abs, err := filepath.Abs(dir); err == nil {
+		return abs
+	}
+	return dir
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return !errors.Is(err, fs.ErrNotExist)
+}
+
+// listedJobs is how many jobs an ID is looked for in; the API lists no more.
+const listedJobs = 1000
+
+// job finds the job that an argument means: its ID, the beginning of it that no other job shares, or "last".
+func (a *app) job(ctx context.Context, s *session, arg string) (string, error) {
+	list, err := s.Jobs(ctx, listedJobs)
+	if err != nil {
+		return "", err
+	}
+	if arg == "last" {
+		if len(list.Jobs) == 0 {
+			return "", badInput("`tradewind run FILE` runs one", "there are no jobs yet in %s", s.state)
+		}
+		return list.Jobs[0].ID, nil
+	}
+	var matches []string
+	for _, j := range list.Jobs {
+		if j.ID == arg {
+			return arg, nil
+		}
+		if strings.HasPrefix(j.ID, arg) {
+			matches = append(matches, j.ID)
+		}
+	}
+	switch len(matches) {
+	case 1:
+		return matches[0], nil
+	case 0:
+		if len(list.Jobs) == listedJobs {
+			return arg, nil // it may be older than those listed
+		}
+		return "", badInput("`tradewind status` lists the jobs", "there is no job %q in %s", arg, s.state)
+	default:
+		const most = 5
+		shown := matches[:min(most, len(matches))]
+		hint := "it may be " + text.List(shown, "or")
+		if len(matches) > most {
+			hint += fmt.Sprintf(", or one of %d more", len(matches)-most)
+		}
+		return "", badInput(hint, "%q is the beginning of %d jobs", arg, len(matches))
+	}
+}

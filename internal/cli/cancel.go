@@ -1,0 +1,60 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/client"
+)
+
+func (a *app) cancelCommand() *cobra.Command {
+	var state, reason string
+	c := &cobra.Command{
+		Use:   "cancel JOB...",
+		Short: "Cancel jobs and free their machines",
+		Long: "Cancels jobs: nothing new of them starts and their machines are freed. JOB is an ID, the beginning of\n" +
+			"one, or \"last\". Where no broker runs, the job ends when the next one starts.",
+		Example: "  tradewind cancel last\n  tradewind cancel train-infer --reason \"wrong data\"",
+		Args:    args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
+	}
+	a.stateFlag(c, &state)
+	c.Flags().StringVar(&reason, "reason", "", "why, for the job's story")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		for _, arg := range given {
+			err = errors.Join(err, a.cancel(ctx, s, arg, reason, output))
+		}
+		return errors.Join(err, s.Close())
+	}
+	return c
+}
+
+func (a *app) cancel(ctx context.Context, s *session, arg, reason string, output *choice) error {
+	id, err := a.job(ctx, s, arg)
+	if err != nil {
+		return err
+	}
+	view, err := s.Cancel(ctx, id, reason)
+	if client.Status(err) == http.StatusConflict {
+		return because(err, ExitFailed, "", "%s is over already", id)
+	}
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(view)
+	}
+	if s.passive {
+		return a.printf("%s ends when the next broker starts on %s\n", id, s.state)
+	}
+	return a.printf("%s is being cancelled\n", id)
+}

@@ -1,0 +1,129 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Main runs the command line of this process and returns its exit code.
+func Main(version string) int {
+	signals := make(chan os.Signal, 4)
+	signal.Notify(signals, syscall.SIGINT, syscall.SIGTERM, syscall.SIGHUP)
+	// Whoever reads the output may go away; that ends a write, not a broker with machines to free. Unlike an ignored
+	// signal, one that is listened to is not inherited by tasks.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
+	return Run(context.Background(), &Env{
+		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
+		Now: time.Now, Interrupts: signals, Exit: os.Exit,
+	}, os.Args[1:])
+}
+
+// Run runs one command and returns its exit code. It has told env.Err of any error.
+func Run(ctx context.Context, env *Env, args []string) int {
+	if env.Brokers == nil {
+		env.Brokers = localBrokers{}
+	}
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	a := &app{Env: env, args: args, interrupts: newInterrupts(ctx, env)}
+	root := a.root()
+	root.SetArgs(args)
+	root.SetIn(env.In)
+	root.SetOut(env.Out)
+	root.SetErr(env.Err)
+	err := root.ExecuteContext(ctx)
+	if errors.Is(err, syscall.EPIPE) {
+		return ExitFailed // whoever read the output has seen enough; there is nobody to tell
+	}
+	if err != nil {
+		report(env.Err, env.style(env.Err), err)
+	}
+	return exitCode(err)
+}
+
+// app is what the commands of one run share.
+type app struct {
+	*Env
+	args       []string
+	interrupts *interrupts
+
+	verbose   bool
+	logFormat choice
+}
+
+// The groups of commands in the help.
+const (
+	groupWork    = "work"
+	groupPlan    = "plan"
+	groupOperate = "operate"
+)
+
+// root makes the tree of commands.
+func (a *app) root() *cobra.Command {
+	a.logFormat = newChoice("text", "text", "json")
+	root := &cobra.Command{
+		Use:   "tradewind",
+		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
+		Long: "Tradewind takes a DAG of batch tasks, finds on which cloud, zone, machine and market each task costs\n" +
+			"least (or is done first), runs it there, and moves it when a zone is full or a spot machine is taken\naway.",
+		Example: "  tradewind run examples/train-infer.yaml      # plan, run and follow a DAG on this computer\n" +
+			"  tradewind plan job.yaml --deadline 6h        # only say where it would run and what it would cost\n" +
+			"  tradewind up --dags dags/                    # a broker with its dashboard, until Ctrl-C\n" +
+			"  tradewind catalog search --gpu V100:8        # what the clouds sell",
+		Version:       a.Version,
+		SilenceErrors: true, SilenceUsage: true,
+	}
+	group(root)
+	root.SetVersionTemplate("tradewind {{.Version}}\n")
+	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what the broker does to standard error")
+	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
+	completeChoice(root, "log-format", &a.logFormat)
+	root.SetFlagErrorFunc(a.flagError)
+	root.AddGroup(
+		&cobra.Group{ID: groupWork, Title: "Run jobs:"},
+		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
+		&cobra.Group{ID: groupOperate, Title: "Operate:"},
+	)
+	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(), a.explainCommand())
+	a.add(root, groupPlan, a.planCommand(), a.optimizeCommand(), a.catalogCommand(), a.convertCommand(), a.schemaCommand())
+	a.add(root, groupOperate, a.upCommand(), a.queueCommand(), a.doctorCommand(), a.chaosCommand(), a.versionCommand())
+	root.AddCommand(agentCommand())
+	return root
+}
+
+func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command) {
+	for _, c := range commands {
+		c.GroupID = group
+		root.AddCommand(c)
+	}
+}
+
+// logger logs to standard error when --verbose asks for it, and else what a person must know from level on.
+func (a *app) logger(level slog.Level) *slog.Logger {
+	if a.verbose {
+		level = slog.LevelDebug
+	}
+	opt := &slog.HandlerOptions{Level: level}
+	if a.logFormat.value == "json" {
+		return slog.New(slog.NewJSONHandler(a.Err, opt))
+	}
+	return slog.New(slog.NewTextHandler(a.Err, opt))
+}
+
+// agentCommand is here for the help of whoever looks for it: the program becomes an agent before any command is
+// parsed, see cmd/tradewind.
+func agentCommand() *cobra.Command {
+	return &cobra.Command{
+		Use: "agent", Short: "Be the agent on a machine (the broker starts it)", Hidden: true, Args: cobra.NoArgs,
+		RunE: func(*cobra.Command, []string) error {
+			return badInput("the broker starts agents on its machines; there is no use for it by hand", "agent has to be the first word of the command line")
+		},
+	}
+}

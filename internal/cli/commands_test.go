@@ -1,0 +1,83 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.
+//
+//	up [scale=X]                   a broker works on the state folder from now on
+//	outcome STATE [plan=N]         how jobs that are submitted end
+//	job ID STATE                   there is a job
+//	tradewind                      runs the command line below
+func TestCommands(t *testing.T) {
+	datadriven.Walk(t, "testdata/commands", func(t *testing.T, path string) {
+		p := newProgram(t)
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			switch d.Cmd {
+			case "up":
+				scale := 1.0
+				d.MaybeScanArgs(t, "scale", &scale)
+				p.hosts.up(scale)
+			case "outcome":
+				p.hosts.broker.outcome, p.hosts.broker.plan = broker.JobState(d.CmdArgs[0].Key), 1
+				d.MaybeScanArgs(t, "plan", &p.hosts.broker.plan)
+			case "job":
+				b := p.hosts.broker
+				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, broker.JobState(d.CmdArgs[1].Key), 1))
+			case "log":
+				log := api.Log{Job: d.CmdArgs[0].Key, Attempt: broker.ClusterID(d.CmdArgs[0].Key, 0, 1)}
+				if err := p.hosts.logs.Append(context.Background(), log, 0, []byte(d.Input+"\n")); err != nil {
+					t.Fatal(err)
+				}
+			case "stdin":
+				p.in = d.Input
+			case "tradewind":
+				return p.normalise(p.run(strings.Fields(d.Input)...))
+			default:
+				t.Fatalf("%s: unknown command %s", d.Pos, d.Cmd)
+			}
+			return ""
+		})
+	})
+}
+
+var (
+	loopback = regexp.MustCompile(`127\.0\.0\.1:\d+`)
+	took     = regexp.MustCompile(`in [0-9.]+(ms|s)\)`)
+	millis   = regexp.MustCompile(`"millis": ?[0-9.]+`)
+	blanks   = regexp.MustCompile(`(?m)[ \t]+$`)
+)
+
+// normalise takes out what differs from run to run.
+func (p *program) normalise(r result) string {
+	var b strings.Builder
+	if r.out != "" {
+		b.WriteString(r.out)
+	}
+	if r.err != "" {
+		b.WriteString("--- stderr\n" + r.err)
+	}
+	s := b.String()
+	here, err := os.Getwd()
+	if err != nil {
+		here = p.state
+	}
+	for old, with := range map[string]string{p.state: "STATE", testToken: "TOKEN", here: "HERE"} {
+		s = strings.ReplaceAll(s, old, with)
+	}
+	s = loopback.ReplaceAllString(s, "127.0.0.1:PORT")
+	s = took.ReplaceAllString(s, "in 1ms)")
+	s = millis.ReplaceAllString(s, `"millis": 1`)
+	s = blanks.ReplaceAllString(s, "")
+	return s + "--- exit " + string(rune('0'+r.code%10)) + "\n"
+}

@@ -1,0 +1,76 @@
+package cli
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+)
+
+// Extensions of files that jobs are read from.
+var jobExtensions = []string{"yaml", "yml", "json", "xml", "dax", "gz"}
+
+// completeFile completes the name of a job file as the only argument.
+func completeFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
+	if len(given) > 0 {
+		return nil, cobra.ShellCompDirectiveNoFileComp
+	}
+	return jobExtensions, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// completeWithin is how long a shell is kept waiting.
+const completeWithin = 2 * time.Second
+
+// completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as the
+// second.
+func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
+	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const none = cobra.ShellCompDirectiveNoFileComp
+		if len(given) > 1 || len(given) == 1 && !tasks {
+			return nil, none
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+		defer cancel()
+		s, err := a.read(ctx, *state)
+		if err != nil {
+			return nil, none
+		}
+		defer s.Close() //nolint:errcheck // a completion has nobody to tell
+		if len(given) == 1 {
+			return a.completeTask(ctx, s, given[0], typed), none
+		}
+		list, err := s.Jobs(ctx, listedJobs)
+		if err != nil {
+			return nil, none
+		}
+		var words []string
+		for _, j := range list.Jobs {
+			if strings.HasPrefix(j.ID, typed) {
+				words = append(words, cobra.CompletionWithDesc(j.ID, string(j.State)))
+			}
+		}
+		if strings.HasPrefix("last", typed) {
+			words = append(words, cobra.CompletionWithDesc("last", "the newest job"))
+		}
+		return words, none | cobra.ShellCompDirectiveKeepOrder
+	}
+}
+
+func (a *app) completeTask(ctx context.Context, s *session, job, typed string) []string {
+	id, err := a.job(ctx, s, job)
+	if err != nil {
+		return nil
+	}
+	detail, err := s.Job(ctx, id)
+	if err != nil {
+		return nil
+	}
+	var words []string
+	for i := range detail.TaskList {
+		if t := &detail.TaskList[i]; strings.HasPrefix(t.Name, typed) {
+			words = append(words, cobra.CompletionWithDesc(t.Name, t.State))
+		}
+	}
+	return words
+}

@@ -1,0 +1,215 @@
+package cli
+
+import (
+	"context"
+	"os"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/progress"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// tree is every command of the program.
+func tree(t *testing.T) []*cobra.Command {
+	t.Helper()
+	env := &Env{Brokers: localBrokers{}}
+	a := &app{Env: env, interrupts: newInterrupts(context.Background(), env)}
+	var all []*cobra.Command
+	var walk func(c *cobra.Command)
+	walk = func(c *cobra.Command) {
+		all = append(all, c)
+		for _, sub := range c.Commands() {
+			walk(sub)
+		}
+	}
+	walk(a.root())
+	return all
+}
+
+// TestTheCommandsAreTheContract names what DESIGN §8 promises to users and programs.
+func TestTheCommandsAreTheContract(t *testing.T) {
+	const contract = `
+tradewind run: objective deadline budget queue scenario seed state catalog max-machines time-scale detach output
+tradewind up: dags addr scenario seed state catalog max-machines time-scale output
+tradewind plan: objective deadline budget output model-out cloud catalog explain
+tradewind optimize: time-limit
+tradewind submit: objective deadline budget queue state output
+tradewind status: watch state limit output
+tradewind logs: follow attempt rank tail state
+tradewind cancel: reason state output
+tradewind explain: state output
+tradewind queue list: state output
+tradewind queue set: max-running max-vcpu description state output
+tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
+tradewind catalog accelerators: catalog output
+tradewind chaos: seeds jobs history output
+tradewind doctor: state catalog output
+tradewind version: output
+tradewind convert: out
+tradewind schema:
+`
+	var got []string
+	for _, c := range tree(t) {
+		if c.HasSubCommands() || c.Hidden {
+			continue
+		}
+		var flags []string
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) { flags = append(flags, f.Name) })
+		slices.Sort(flags)
+		got = append(got, strings.TrimSpace(c.CommandPath()+": "+strings.Join(flags, " ")))
+	}
+	var want []string
+	for line := range strings.Lines(strings.TrimSpace(contract)) {
+		name, flags, _ := strings.Cut(strings.TrimSpace(line), ":")
+		sorted := strings.Fields(flags)
+		slices.Sort(sorted)
+		want = append(want, strings.TrimSpace(name+": "+strings.Join(sorted, " ")))
+	}
+	slices.Sort(got)
+	slices.Sort(want)
+	for _, w := range want {
+		if !slices.Contains(got, w) {
+			t.Errorf("missing or changed: %s", w)
+		}
+	}
+	for _, g := range got {
+		if !slices.Contains(want, g) {
+			t.Errorf("not in the contract: %s", g)
+		}
+	}
+}
+
+func TestEachCommandHelps(t *testing.T) {
+	for _, c := range tree(t) {
+		if c.Short == "" || !c.Hidden && (c.Long == "" || c.Example == "") {
+			t.Errorf("%s has no short, long or example text", c.CommandPath())
+		}
+		if strings.HasSuffix(c.Short, ".") || c.Short[:1] != strings.ToUpper(c.Short[:1]) {
+			t.Errorf("%s: %q is not written as the others are", c.CommandPath(), c.Short)
+		}
+		for line := range strings.Lines(c.Long + "\n" + c.Example) {
+			if n := len([]rune(strings.TrimSpace(line))); n > 120 {
+				t.Errorf("%s: a line of %d characters: %s", c.CommandPath(), n, line)
+			}
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if f.Usage == "" || strings.HasSuffix(f.Usage, ".") {
+				t.Errorf("%s --%s: %q", c.CommandPath(), f.Name, f.Usage)
+			}
+		})
+		for line := range strings.Lines(c.Example) {
+			if words := strings.Fields(line); len(words) > 1 && words[0] == "tradewind" {
+				if found, _, err := c.Root().Find(words[1:]); err != nil || found == c.Root() {
+					t.Errorf("%s: the example %q is of no command", c.CommandPath(), line)
+				}
+			}
+		}
+	}
+}
+
+// TestTheFieldsOfJSONAreDocumented compares what -o json prints with docs/cli.md.
+func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
+	body, err := os.ReadFile("../../docs/cli.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range []any{
+		PlanResult{}, PlanTask{}, broker.Runner{}, RunResult{}, broker.JobDetail{}, broker.JobView{}, broker.TaskView{}, broker.PlanHead{}, broker.Attempt{},
+		api.JobList{}, broker.Story{}, broker.Entry{}, broker.TaskWhy{}, api.QueueList{}, broker.Queue{}, SearchResult{}, FoundOffer{}, DoctorResult{}, Check{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, ChaosResult{}, ChaosViolation{},
+	} {
+		for _, field := range jsonFields(reflect.TypeOf(v)) {
+			if !strings.Contains(string(body), "`"+field+"`") {
+				t.Errorf("%T: %s is not in docs/cli.md", v, field)
+			}
+		}
+	}
+	for _, c := range tree(t) {
+		if !c.Hidden && !strings.Contains(string(body), "`"+c.CommandPath()) {
+			t.Errorf("%s is not in docs/cli.md", c.CommandPath())
+		}
+		c.LocalFlags().VisitAll(func(f *pflag.Flag) {
+			if !c.Hidden && f.Name != "help" && f.Name != "version" && !strings.Contains(string(body), "`--"+f.Name) {
+				t.Errorf("%s --%s is not in docs/cli.md", c.CommandPath(), f.Name)
+			}
+		})
+	}
+}
+
+// jsonFields are the names that a type's own fields have in JSON.
+func jsonFields(t reflect.Type) []string {
+	var names []string
+	for i := range t.NumField() {
+		f := t.Field(i)
+		name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+		if f.Anonymous || name == "-" || name == "" {
+			continue
+		}
+		names = append(names, name)
+	}
+	return names
+}
+
+func TestCompletion(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", broker.JobSucceeded, 1), detail("train-infer-bbbbbb", broker.JobRunning, 1))
+	for line, want := range map[string]string{
+		"status ":                "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
+		"cancel tr":              "train-infer-bbbbbb\trunning\n:36\n",
+		"logs demo tr":           "train\tsucceeded\n:4\n",
+		"status demo ":           ":4\n",
+		"run ":                   "yaml\nyml\njson\nxml\ndax\ngz\n:8\n",
+		"run x.yaml ":            ":4\n",
+		"plan x --objective ":    "cost\nmakespan\n:4\n",
+		"catalog search --arch ": "amd64\narm64\n:4\n",
+		"optimize ":              "json\n:8\n",
+	} {
+		args := append([]string{"__complete"}, strings.Split(line, " ")...)
+		if r := p.run(args...); r.out != want {
+			t.Errorf("%q: got %q, want %q\n%s", line, r.out, want, r.err)
+		}
+	}
+	if p.hosts.open != 0 {
+		t.Errorf("%d brokers are left", p.hosts.open)
+	}
+	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
+		if r := p.run("completion", shell); r.code != ExitDone || !strings.Contains(r.out, "tradewind") {
+			t.Errorf("%s: exit %d", shell, r.code)
+		}
+	}
+}
+
+func TestColourIsForTerminalsThatWantIt(t *testing.T) {
+	p := newProgram(t)
+	p.environ = []string{"CLICOLOR_FORCE=1", "TERM=xterm-256color"}
+	if r := p.run("rnu"); !strings.Contains(r.err, "\x1b[31merror:") {
+		t.Errorf("not painted: %q", r.err)
+	}
+	p.environ = []string{"TERM=xterm-256color"}
+	if r := p.run("rnu"); strings.Contains(r.err, "\x1b") {
+		t.Errorf("painted although it is no terminal: %q", r.err)
+	}
+	p.environ = []string{"CLICOLOR_FORCE=1", "NO_COLOR=1", "TERM=xterm-256color"}
+	if r := p.run("rnu"); strings.Contains(r.err, "\x1b[31m") {
+		t.Errorf("coloured although NO_COLOR is set: %q", r.err)
+	}
+}
+
+func TestSignsOfTheLocale(t *testing.T) {
+	for environ, ascii := range map[string]bool{
+		"": false, "LANG=C": true, "LANG=en_US.UTF-8": false, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LC_CTYPE=C.utf8 LANG=C": false, "TERM=linux": true,
+	} {
+		env := &Env{Environ: strings.Fields(environ)}
+		if got := reflect.DeepEqual(env.glyphs(), progress.ASCII()); got != ascii {
+			t.Errorf("%q: ASCII is %v", environ, got)
+		}
+	}
+}

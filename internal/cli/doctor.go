@@ -1,0 +1,238 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// Verdicts of a check. A note is for what is missing and need not be there.
+const (
+	checkOK   = "ok"
+	checkNote = "note"
+	checkFail = "fail"
+)
+
+// Check is one thing that doctor looked at.
+type Check struct {
+	Name    string `json:"name"`
+	Verdict string `json:"verdict"` // ok, note or fail
+	Detail  string `json:"detail"`
+	Hint    string `json:"hint,omitempty"`
+}
+
+// DoctorResult is what `doctor -o json` prints.
+type DoctorResult struct {
+	OK     bool    `json:"ok"`
+	Checks []Check `json:"checks"`
+}
+
+func (a *app) doctorCommand() *cobra.Command {
+	var state, dir string
+	c := &cobra.Command{
+		Use:   "doctor",
+		Short: "Check that this computer has what the broker needs",
+		Long: "Checks the state folder, the broker on it, the network, the catalogue, the shell that tasks need, and\n" +
+			"whether there are credentials for clouds. Nothing is changed. Exits with 1 when something is missing\nthat is needed.",
+		Example: "  tradewind doctor\n  tradewind doctor -o json",
+		Args:    args(0, 0),
+	}
+	a.stateFlag(c, &state)
+	catalogFlag(c, &dir)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		return a.doctor(ctx, absolute(state), dir, output)
+	}
+	return c
+}
+
+func (a *app) doctor(ctx context.Context, state, dir string, output *choice) error {
+	v := a.version()
+	checks := []Check{
+		{Name: "version", Verdict: checkOK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
+		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(), a.checkBrowser(),
+	}
+	for _, cloud := range []string{"aws", "gcp", "azure"} {
+		checks = append(checks, a.checkCredentials(cloud))
+	}
+	r := DoctorResult{OK: true, Checks: checks}
+	for _, c := range checks {
+		r.OK = r.OK && c.Verdict != checkFail
+	}
+	if err := a.printChecks(r, output); err != nil {
+		return err
+	}
+	if !r.OK {
+		return silent(ExitFailed)
+	}
+	return nil
+}
+
+func (a *app) printChecks(r DoctorResult, output *choice) error {
+	if output.json() {
+		return a.printJSON(r)
+	}
+	style := a.style(a.Out)
+	tones := map[string]text.Tone{checkOK: text.Good, checkNote: text.Faint, checkFail: text.Bad}
+	for _, c := range r.Checks {
+		if err := a.printf("%s  %-11s %s\n", style.Paint(tones[c.Verdict], text.Pad(c.Verdict, 4, false)), c.Name, text.Clean(c.Detail)); err != nil {
+			return err
+		}
+		if c.Hint == "" {
+			continue
+		}
+		if err := a.printf("%18s%s\n", "", style.Paint(text.Faint, c.Hint)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkState looks whether the state folder can be written, without making it.
+func checkState(state string) Check {
+	c := Check{Name: "state", Verdict: checkOK, Detail: state}
+	dir := state
+	for !exists(dir) && dir != filepath.Dir(dir) {
+		dir = filepath.Dir(dir)
+	}
+	if dir != state {
+		c.Detail += " (will be made)"
+	}
+	probe, err := os.CreateTemp(dir, ".tradewind-doctor-*")
+	if err != nil {
+		c.Verdict, c.Detail, c.Hint = checkFail, err.Error(), "name a folder that can be written with --state or TRADEWIND_STATE"
+		return c
+	}
+	_ = probe.Close()
+	_ = os.Remove(probe.Name())
+	if info, err := os.Stat(state); err == nil && info.Mode().Perm()&0o077 != 0 {
+		c.Verdict, c.Hint = checkNote, fmt.Sprintf("others can look into it (mode %04o): chmod 700 %s", info.Mode().Perm(), state)
+	}
+	if info, err := os.Stat(filepath.Join(state, "token")); err == nil && info.Mode().Perm()&0o077 != 0 {
+		c.Verdict, c.Hint = checkFail, fmt.Sprintf("others can read the token (mode %04o): chmod 600 %s", info.Mode().Perm(), filepath.Join(state, "token"))
+	}
+	return c
+}
+
+func (a *app) checkBroker(ctx context.Context, state string) Check {
+	c := Check{Name: "broker", Verdict: checkOK}
+	r, running, err := a.Brokers.Find(state)
+	switch {
+	case err != nil:
+		c.Verdict, c.Detail = checkFail, err.Error()
+	case !running:
+		c.Detail = "none works on the state folder; `tradewind run` starts its own"
+	default:
+		c.Detail = fmt.Sprintf("pid %d at %s for %s", r.PID, r.URL, text.Span(a.Now().Sub(r.Started).Truncate(time.Second)))
+		if r.TimeScale != 1 {
+			c.Detail += ", time scale " + text.Number(r.TimeScale)
+		}
+		if _, err := client.New(r.URL, r.Token).Jobs(ctx, 1); err != nil {
+			c.Verdict, c.Hint = checkFail, err.Error()
+			if client.Status(err) == http.StatusUnauthorized {
+				c.Hint = "it does not take the token of the state folder: stop it and start it again"
+			}
+		}
+	}
+	return c
+}
+
+func checkPort(ctx context.Context) Check {
+	c := Check{Name: "network", Verdict: checkOK, Detail: "the loopback address can be listened on"}
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		c.Verdict, c.Detail, c.Hint = checkFail, err.Error(), "the broker and its agents talk over 127.0.0.1"
+		return c
+	}
+	_ = l.Close()
+	return c
+}
+
+func checkCatalog(dir string) Check {
+	c := Check{Name: "catalogue", Verdict: checkOK}
+	began := time.Now()
+	cat, err := catalog.Open(dir)
+	if err != nil {
+		c.Verdict, c.Detail = checkFail, err.Error()
+		return c
+	}
+	c.Detail = fmt.Sprintf("%s of %s, read in %s", text.Count(cat.Len(), "offer"), text.List(cat.Clouds(), "and"), text.Span(time.Since(began)))
+	return c
+}
+
+// checkShell looks for what runs the scripts of tasks.
+func (a *app) checkShell() Check {
+	c := Check{Name: "shell", Verdict: checkOK}
+	for _, name := range []string{"bash", "sh"} {
+		if path, err := exec.LookPath(name); err == nil {
+			c.Detail = path
+			if name == "sh" {
+				c.Verdict, c.Hint = checkNote, "scripts written for bash may fail in it"
+			}
+			return c
+		}
+	}
+	c.Verdict, c.Detail, c.Hint = checkFail, "there is neither bash nor sh in PATH", "tasks are shell scripts"
+	return c
+}
+
+// checkBrowser looks for a browser, which the dashboard's own tests use.
+func (a *app) checkBrowser() Check {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "chrome"} {
+		if path, err := exec.LookPath(name); err == nil {
+			return Check{Name: "browser", Verdict: checkOK, Detail: path}
+		}
+	}
+	return Check{Name: "browser", Verdict: checkNote, Detail: "no Chromium; only the dashboard's tests need it"}
+}
+
+// checkCredentials looks whether there are credentials for a cloud, where its own tools keep them. It reads none.
+func (a *app) checkCredentials(cloud string) Check {
+	home := a.lookup("HOME")
+	places := map[string]struct {
+		variables, files []string
+		hint             string
+	}{
+		"aws": {
+			[]string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"},
+			[]string{filepath.Join(home, ".aws", "credentials"), filepath.Join(home, ".aws", "config")}, "aws configure",
+		},
+		"gcp": {
+			[]string{"GOOGLE_APPLICATION_CREDENTIALS"},
+			[]string{filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")}, "gcloud auth application-default login",
+		},
+		"azure": {
+			[]string{"AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE"},
+			[]string{filepath.Join(home, ".azure", "azureProfile.json"), filepath.Join(home, ".azure", "msal_token_cache.json")}, "az login",
+		},
+	}
+	where := places[cloud]
+	for _, name := range where.variables {
+		if a.lookup(name) != "" {
+			return Check{Name: cloud, Verdict: checkOK, Detail: "credentials by " + name}
+		}
+	}
+	for _, path := range where.files {
+		if _, err := os.Stat(path); err == nil && home != "" {
+			return Check{Name: cloud, Verdict: checkOK, Detail: "credentials in " + path}
+		} else if err != nil && errors.Is(err, os.ErrPermission) {
+			return Check{Name: cloud, Verdict: checkNote, Detail: path + " cannot be read"}
+		}
+	}
+	return Check{Name: cloud, Verdict: checkNote, Detail: "no credentials: its buckets cannot be read (" + where.hint + ")"}
+}

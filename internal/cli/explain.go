@@ -1,0 +1,127 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+func (a *app) explainCommand() *cobra.Command {
+	var state string
+	c := &cobra.Command{
+		Use:   "explain JOB",
+		Short: "Tell the story of a job: every plan, attempt, price and reason",
+		Long: "Tells what happened to a job in the order of time (every plan, every attempt with what it cost and how\n" +
+			"it ended, every place that was refused and why), then for each task why it runs where it does. JOB is\n" +
+			"an ID, the beginning of one, or \"last\".",
+		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind == \"preempted\")'",
+		Args:    args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+	}
+	a.stateFlag(c, &state)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.explain(ctx, s, given[0], output), s.Close())
+	}
+	return c
+}
+
+func (a *app) explain(ctx context.Context, s *session, arg string, output *choice) error {
+	id, err := a.job(ctx, s, arg)
+	if err != nil {
+		return err
+	}
+	story, err := s.Explain(ctx, id)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(story)
+	}
+	return a.tellStory(story)
+}
+
+// tones of the kinds of entries that stand out.
+var kindTones = map[string]text.Tone{
+	"planned": text.Active, "refused": text.Warn, "blocked": text.Warn, "preempted": text.Warn, "lost": text.Warn, "budget": text.Warn,
+	"failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
+}
+
+func (a *app) tellStory(s *broker.Story) error {
+	style := a.style(a.Out)
+	if err := a.printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
+		return err
+	}
+	for _, e := range s.Entries {
+		if err := a.entry(e, s.Job.Submitted, style); err != nil {
+			return err
+		}
+	}
+	if len(s.Choices) == 0 {
+		return nil
+	}
+	if err := a.printf("\n%s\n", style.Paint(text.Strong, "Why there")); err != nil {
+		return err
+	}
+	t := text.Table{Columns: []text.Column{
+		{Name: "TASK", Flexible: true}, {Name: "CHOSEN, AND NEXT BEST", Flexible: true, Fit: text.Place},
+		{Name: "USD", Right: true}, {Name: "TIME", Right: true, Optional: 1}, {Name: "WOULD ADD", Right: true},
+	}}
+	for _, w := range s.Choices {
+		t.Rows = append(t.Rows, choiceRows(w, s.Job.Objective)...)
+	}
+	return a.printTable(&t)
+}
+
+// entry tells one thing, indented below its time and task so that long reasons can be read.
+func (a *app) entry(e broker.Entry, since time.Time, style text.Style) error {
+	at := text.Clock(e.At.Sub(since))
+	kind := fmt.Sprintf("%-9s", e.Kind)
+	what := text.Clean(e.Text)
+	if e.Task != "" {
+		what = text.Clean(e.Task) + ": " + what
+	}
+	indent := text.Width(at) + 2 + text.Width(kind) + 2
+	for i, line := range text.Wrap(what, width(a.Out)-indent) {
+		head := fmt.Sprintf("%*s", indent, "")
+		if i == 0 {
+			head = style.Paint(text.Faint, at) + "  " + style.Paint(kindTones[e.Kind], kind) + "  "
+		}
+		if err := a.printf("%s%s\n", head, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func choiceRows(w broker.TaskWhy, objective string) [][]text.Cell {
+	rows := [][]text.Cell{{
+		{Text: text.Clean(w.Task)}, {Text: text.Clean(w.Chosen), Tone: text.Good}, {Text: text.USD(w.USD)}, {Text: text.Span(text.Hours(w.Hours))}, {},
+	}}
+	for _, r := range w.Runners {
+		rows = append(rows, []text.Cell{
+			{}, {Text: text.Clean(r.ID), Tone: text.Faint}, {Text: text.USD(r.USD)}, {Text: text.Span(text.Hours(r.Hours))}, {Text: adds(r, objective)},
+		})
+	}
+	return rows
+}
+
+// adds is what a runner-up would have added to the plan, in the unit of its objective.
+func adds(r broker.Runner, objective string) string {
+	if objective == string(dag.MinimizeMakespan) {
+		return text.Span(text.Hours(r.Adds))
+	}
+	return text.USD(r.Adds) + " USD"
+}

@@ -1,0 +1,327 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// begin is when everything in these tests begins, on the broker's clock.
+var begin = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+
+func at(minutes int) time.Time { return begin.Add(time.Duration(minutes) * time.Minute) }
+
+// fakeBroker answers the real API with made-up jobs.
+type fakeBroker struct {
+	api.Broker // what is not below is not called
+
+	mu        sync.Mutex
+	outcome   broker.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
+	plan      int             // version of the plan of those
+	submitted []broker.Submission
+	arrived   chan struct{}       // one for each submission, as far as there is room
+	jobs      []*broker.JobDetail // oldest first
+	queues    []broker.Queue
+}
+
+func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (broker.Job, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.submitted = append(b.submitted, s)
+	select {
+	case b.arrived <- struct{}{}:
+	default:
+	}
+	d := detail(fmt.Sprintf("%s-%06d", s.Spec.Name, len(b.jobs)+1), b.outcome, b.plan)
+	d.Queue = s.Spec.Queue
+	b.jobs = append(b.jobs, d)
+	return broker.Job{ID: d.ID}, nil
+}
+
+// detail is a job of two tasks in a state.
+func detail(id string, state broker.JobState, plan int) *broker.JobDetail {
+	d := &broker.JobDetail{JobView: broker.JobView{
+		ID: id, Name: "train-infer", Queue: "default", State: state, Objective: "cost", Submitted: begin, Tasks: 2, Plan: plan,
+		SpentUSD: 1.25, PlannedUSD: 1.5, OnDemandUSD: 6.25,
+	}}
+	const offer = "aws/us-east-1/use1-az1/p3.2xlarge/spot"
+	d.TaskList = []broker.TaskView{
+		{Index: 0, Name: "train", State: "running", Nodes: 1, Offer: offer, Hours: 2, Attempts: 1, Started: at(1), USD: 1.25},
+		{Index: 1, Name: "infer", State: "waiting", Nodes: 1, After: []int{0}, Hours: 0.5},
+	}
+	d.Attempts = []broker.Attempt{{Job: id, Task: 0, Number: 1, OfferID: offer, Offer: cloud.Offer{USDPerHour: 0.918}, Nodes: 1, Launched: at(1)}}
+	if plan > 0 {
+		d.Plans = []broker.PlanHead{{Version: 1, At: at(0), Status: "optimal", USD: 1.5, Hours: 2.5, OnDemandUSD: 6.25}}
+	}
+	if state.Over() {
+		end(d, state)
+	}
+	return d
+}
+
+// end brings a job to its end.
+func end(d *broker.JobDetail, state broker.JobState) {
+	d.State, d.Finished = state, at(150)
+	switch {
+	case state == broker.JobSucceeded:
+		d.Succeeded = 2
+		for i := range d.TaskList {
+			d.TaskList[i].State, d.TaskList[i].Started, d.TaskList[i].Ended = "succeeded", at(1), at(120)
+		}
+		d.Attempts[0].Ended, d.Attempts[0].Outcome, d.Attempts[0].USD = at(120), broker.OutcomeSucceeded, 1.25
+	case state == broker.JobFailed && d.Plan == 0:
+		d.Reason = "no feasible plan: the deadline is 0.1 h but the fastest plan takes at least 3 h"
+	case state == broker.JobFailed:
+		d.Reason = "task infer: exit code 1"
+	case state == broker.JobCancelled:
+		d.Reason = "interrupted"
+	}
+}
+
+func (b *fakeBroker) find(id string) (*broker.JobDetail, error) {
+	for _, d := range b.jobs {
+		if d.ID == id {
+			return d, nil
+		}
+	}
+	return nil, fmt.Errorf("job %s: %w", id, broker.ErrNotFound)
+}
+
+func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.find(id)
+	switch {
+	case err != nil:
+		return err
+	case d.State.Over():
+		return broker.ErrOver
+	}
+	end(d, broker.JobCancelled)
+	d.Reason = reason
+	return nil
+}
+
+func (b *fakeBroker) Jobs(_ context.Context, limit int) ([]broker.JobView, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var list []broker.JobView
+	for _, d := range slices.Backward(b.jobs) {
+		list = append(list, d.JobView)
+	}
+	return list[:min(limit, len(list))], nil
+}
+
+func (b *fakeBroker) JobView(ctx context.Context, id string) (broker.JobView, error) {
+	d, err := b.JobDetail(ctx, id)
+	if err != nil {
+		return broker.JobView{}, err
+	}
+	return d.JobView, nil
+}
+
+func (b *fakeBroker) JobDetail(_ context.Context, id string) (*broker.JobDetail, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	d, err := b.find(id)
+	if err != nil {
+		return nil, err
+	}
+	clone := *d
+	clone.TaskList, clone.Attempts = slices.Clone(d.TaskList), slices.Clone(d.Attempts)
+	return &clone, nil
+}
+
+func (b *fakeBroker) Explain(ctx context.Context, id string) (*broker.Story, error) {
+	d, err := b.JobDetail(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	return &broker.Story{
+		Job: d.JobView,
+		Entries: []broker.Entry{
+			{At: at(0), Kind: "submitted", Text: "2 tasks, to minimise cost"},
+			{At: at(1), Kind: "refused", Task: "train", Text: "attempt 1 was refused: aws: capacity: \x1b[31mno capacity\x1b[0m"},
+			{At: at(120), Kind: "succeeded", Task: "train", Text: "attempt 2 succeeded", USD: 1.25},
+		},
+		Choices: []broker.TaskWhy{{
+			Task: "train", Chosen: "aws/us-east-1/use1-az1/p3.2xlarge/spot", USD: 1.25, Hours: 2.1,
+			Runners: []broker.Runner{{ID: "gcp/us-central1/us-central1-a/n1-standard-8+V100:1/spot", USD: 1.4, Hours: 2.2, Adds: 0.15}},
+		}},
+	}, nil
+}
+
+func (b *fakeBroker) Queues(context.Context) ([]broker.Queue, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return slices.Clone(b.queues), nil
+}
+
+func (b *fakeBroker) SetQueue(_ context.Context, name string, running int, vcpu float64, description string) error {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	b.queues = slices.DeleteFunc(b.queues, func(q broker.Queue) bool { return q.Name == name })
+	b.queues = append(b.queues, broker.Queue{Name: name, MaxRunning: running, MaxVCPU: vcpu, Description: description})
+	return nil
+}
+
+const testToken = "0123456789abcdef0123456789abcdef"
+
+// fakeHosts finds and opens brokers whose API is real and which run nothing.
+type fakeHosts struct {
+	t       *testing.T
+	broker  *fakeBroker
+	logs    *logstore.Store
+	running *host.Running // a broker that works on the folder
+
+	mu     sync.Mutex
+	locked int // how many times to say that the folder is locked
+	opened []host.Options
+	open   int // brokers opened and not closed
+}
+
+func newHosts(t *testing.T) *fakeHosts {
+	t.Helper()
+	logs, err := logstore.New(t.TempDir(), 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = logs.Close() })
+	return &fakeHosts{t: t, broker: &fakeBroker{outcome: broker.JobSucceeded, plan: 1, arrived: make(chan struct{}, 1)}, logs: logs}
+}
+
+// up has a broker work on the folder.
+func (h *fakeHosts) up(scale float64) {
+	s := h.serve()
+	h.running = &host.Running{URL: s.URL, PID: 4242, Started: begin, TimeScale: scale, Token: testToken}
+}
+
+func (h *fakeHosts) serve() *httptest.Server {
+	a, err := api.New(api.Config{
+		Broker: h.broker, Token: testToken, Logs: h.logs, Now: func() time.Time { return at(60) },
+		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	s := httptest.NewServer(a)
+	h.t.Cleanup(func() {
+		a.Close()
+		s.CloseClientConnections()
+		s.Close()
+	})
+	return s
+}
+
+func (h *fakeHosts) Find(string) (host.Running, bool, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	if h.running == nil {
+		return host.Running{}, false, nil
+	}
+	return *h.running, true, nil
+}
+
+func (h *fakeHosts) Open(_ context.Context, o host.Options) (Server, error) {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	h.opened = append(h.opened, o)
+	if h.locked > 0 {
+		h.locked--
+		return nil, fmt.Errorf("state folder: %w", host.ErrLocked)
+	}
+	h.open++
+	return &fakeServer{hosts: h, url: h.serve().URL}, nil
+}
+
+type fakeServer struct {
+	hosts *fakeHosts
+	url   string
+}
+
+func (s *fakeServer) Serve(ctx context.Context) error { <-ctx.Done(); return nil }
+func (s *fakeServer) URL() string                     { return s.url }
+func (s *fakeServer) Token() string                   { return testToken }
+func (s *fakeServer) Close() error {
+	s.hosts.mu.Lock()
+	defer s.hosts.mu.Unlock()
+	s.hosts.open--
+	return nil
+}
+
+// program runs commands in this process.
+type program struct {
+	hosts   *fakeHosts
+	state   string
+	in      string
+	environ []string
+	signals chan os.Signal
+	exited  chan int
+	now     func() time.Time
+}
+
+func newProgram(t *testing.T) *program {
+	t.Helper()
+	clock := begin
+	var mu sync.Mutex
+	return &program{
+		hosts: newHosts(t), state: t.TempDir(), signals: make(chan os.Signal), exited: make(chan int, 1),
+		now: func() time.Time {
+			mu.Lock()
+			defer mu.Unlock()
+			clock = clock.Add(time.Second)
+			return clock
+		},
+	}
+}
+
+// result is what a command did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs a command. It may be called more than once.
+func (p *program) run(args ...string) result {
+	var out bytes.Buffer
+	errs := &lockedBuffer{}
+	env := &Env{
+		In: strings.NewReader(p.in), Out: &out, Err: errs, Environ: append([]string{"TRADEWIND_STATE=" + p.state, "HOME=/nowhere"}, p.environ...),
+		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code }, Brokers: p.hosts,
+	}
+	code := Run(context.Background(), env, args)
+	return result{code: code, out: out.String(), err: errs.String()}
+}
+
+// lockedBuffer can be written by several goroutines, as a terminal can.
+type lockedBuffer struct {
+	mu sync.Mutex
+	b  bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.Write(p)
+}
+
+func (b *lockedBuffer) String() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.b.String()
+}

@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"encoding/json"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// started runs a command that does not end by itself, and returns its result to come.
+func (p *program) started(args ...string) <-chan result {
+	done := make(chan result, 1)
+	go func() { done <- p.run(args...) }()
+	return done
+}
+
+func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.outcome = broker.JobRunning
+	done := p.started("run", "testdata/jobs/two.yaml")
+	<-p.hosts.broker.arrived
+	p.signals <- syscall.SIGINT
+	r := <-done
+	if r.code != ExitFailed || !strings.Contains(r.out, "cancelled: 0 of 2 tasks") || !strings.Contains(r.err, "cancelling train-infer-000001") {
+		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
+	}
+	if p.hosts.open != 0 {
+		t.Errorf("%d brokers are left", p.hosts.open)
+	}
+	if len(p.exited) > 0 {
+		t.Error("the process was ended at once")
+	}
+}
+
+func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.outcome = broker.JobRunning
+	done := p.started("run", "testdata/jobs/two.yaml")
+	<-p.hosts.broker.arrived
+	p.signals <- syscall.SIGINT // the clock of these tests goes on by a second each time it is read
+	p.signals <- syscall.SIGINT
+	if code := <-p.exited; code != ExitInterrupted {
+		t.Errorf("left with %d", code)
+	}
+	if r := <-done; !strings.Contains(r.err, "left at once") {
+		t.Errorf("said %q", r.err)
+	}
+}
+
+func TestAnInterruptThatIsPassedOnTwiceCountsOnce(t *testing.T) {
+	now, left := begin, false
+	i := newInterrupts(t.Context(), &Env{Now: func() time.Time { return now }, Err: &lockedBuffer{}, Exit: func(int) { left = true }})
+	i.interrupt()
+	now = now.Add(sameRequest / 2)
+	i.interrupt()
+	if left {
+		t.Error("left although somebody only passed on what the terminal had sent")
+	}
+	<-i.first
+	now = now.Add(sameRequest)
+	i.interrupt()
+	if !left {
+		t.Error("not left")
+	}
+}
+
+func TestUpServesUntilItIsInterrupted(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", broker.JobRunning, 1))
+	done := p.started("up", "--dags", "dags", "--addr", "127.0.0.1:7000", "--time-scale", "0.5", "--max-machines", "3", "-o", "json")
+	p.signals <- syscall.SIGTERM
+	r := <-done
+	if r.code != ExitDone {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	var got UpResult
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil || got.State != p.state || !strings.HasSuffix(got.Dashboard, "/?token="+testToken) {
+		t.Errorf("%v: %s", err, r.out)
+	}
+	if !strings.Contains(r.err, "1 unfinished job") {
+		t.Errorf("what goes on is not said: %s", r.err)
+	}
+	o := p.hosts.opened[0]
+	if o.DAGs != "dags" || o.Addr != "127.0.0.1:7000" || o.TimeScale != 0.5 || o.MaxMachines != 3 || o.State != p.state || o.Passive || o.Version != "v1.2.3" {
+		t.Errorf("opened with %+v", o)
+	}
+	if p.hosts.open != 0 {
+		t.Errorf("%d brokers are left", p.hosts.open)
+	}
+}
+
+func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.locked = 2
+	if r := p.run("run", "testdata/jobs/two.yaml"); r.code != ExitDone {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+	p.hosts.locked = 1000
+	r := p.run("run", "testdata/jobs/two.yaml")
+	if r.code != ExitFailed || !strings.Contains(r.err, "hint: another tradewind starts or ends there") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", broker.JobRunning, 1))
+	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list", "status -w"} {
+		if r := p.run(strings.Fields(line)...); r.code != ExitDone {
+			t.Errorf("%s: exit %d: %s", line, r.code, r.err)
+		}
+	}
+	for _, o := range p.hosts.opened {
+		if !o.Passive {
+			t.Errorf("opened with %+v", o)
+		}
+	}
+	if p.hosts.open != 0 {
+		t.Errorf("%d brokers are left", p.hosts.open)
+	}
+	opened := len(p.hosts.opened)
+	r := p.run("status", "--state", filepath.Join(p.state, "not-there"))
+	if r.code != ExitBadInput || len(p.hosts.opened) != opened || exists(filepath.Join(p.state, "not-there")) {
+		t.Errorf("a folder that is not there: exit %d, %s", r.code, r.err)
+	}
+}
+
+func TestOverridesAndPathsReachTheBroker(t *testing.T) {
+	p := newProgram(t)
+	dir := t.TempDir()
+	file := filepath.Join(dir, "job.yaml")
+	write(t, file, `
+apiVersion: tradewind/v1
+name: job
+tasks:
+  a:
+    run: echo a
+    workdir: code
+    inputs: [{uri: data.csv}, {uri: "s3://bucket/x", size: 1GiB}, {uri: shared/part.csv}]
+    outputs: [{name: out, uri: shared}]
+`)
+	if err := os.Mkdir(filepath.Join(dir, "code"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "data.csv"), "1")
+	r := p.run("run", file, "--deadline", "2h", "--budget", "3.5", "--queue", "research", "--objective", "makespan")
+	if r.code != ExitDone {
+		t.Fatalf("exit %d: %s", r.code, r.err)
+	}
+	s := p.hosts.broker.submitted[0]
+	got := s.Spec
+	if got.Deadline.Hours() != 2 || got.Budget != 3.5 || got.Queue != "research" || got.Objective != dag.MinimizeMakespan {
+		t.Errorf("got %+v", got)
+	}
+	task := got.Tasks[0]
+	for want, path := range map[string]string{
+		"code": task.Workdir, "data.csv": task.Inputs[0].URI, "shared/part.csv": task.Inputs[2].URI, "shared": task.Outputs[0].URI,
+	} {
+		if path != filepath.Join(dir, want) {
+			t.Errorf("%s has become %s", want, path)
+		}
+	}
+	if task.Inputs[1].URI != "s3://bucket/x" {
+		t.Errorf("a bucket has become %s", task.Inputs[1].URI)
+	}
+	if s.Token == "" || s.Source != "job.yaml" {
+		t.Errorf("key %q, source %q", s.Token, s.Source)
+	}
+}
+
+func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
+	p := newProgram(t)
+	if r := p.run("run", "testdata/jobs/sky.yaml"); r.code != ExitDone {
+		t.Fatalf("exit %d: %s", r.code, r.err)
+	}
+	if got := p.hosts.broker.submitted[0].Spec; got.Format != dag.SkyPilot {
+		t.Errorf("it has become %s", got.Format)
+	}
+}
+
+func TestAnOverrideThatMakesNoSenseNamesItsFlag(t *testing.T) {
+	r := newProgram(t).run("run", "testdata/jobs/two.yaml", "--queue", "no/such queue")
+	if r.code != ExitBadInput || !strings.Contains(r.err, "error: --queue: ") {
+		t.Errorf("exit %d: %s", r.code, r.err)
+	}
+}
+
+func write(t *testing.T, path, body string) {
+	t.Helper()
+	if err := os.WriteFile(path, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestDoctor(t *testing.T) {
+	p := newProgram(t)
+	p.environ = []string{"AWS_PROFILE=work"}
+	r := p.run("doctor", "-o", "json", "--catalog", "testdata/catalog")
+	var got DoctorResult
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatalf("%v: %s", err, r.out)
+	}
+	verdicts := map[string]string{}
+	for _, c := range got.Checks {
+		verdicts[c.Name] = c.Verdict
+	}
+	for name, want := range map[string]string{
+		"version": checkOK, "broker": checkOK, "network": checkOK, "catalogue": checkOK, "aws": checkOK, "gcp": checkNote,
+	} {
+		if verdicts[name] != want {
+			t.Errorf("%s is %s, want %s", name, verdicts[name], want)
+		}
+	}
+	p.hosts.up(1)
+	p.hosts.running.Token = "not the token of this broker at all"
+	write(t, filepath.Join(p.state, "token"), "x")
+	if err := os.Chmod(filepath.Join(p.state, "token"), 0o644); err != nil { //nolint:gosec // what doctor has to find
+		t.Fatal(err)
+	}
+	r = p.run("doctor", "--catalog", "testdata/catalog")
+	if r.code != ExitFailed || !strings.Contains(r.out, "does not take the token") || !strings.Contains(r.out, "chmod 600") {
+		t.Errorf("exit %d:\n%s", r.code, r.out)
+	}
+}
+
+func TestConvertAndSchema(t *testing.T) {
+	p := newProgram(t)
+	out := filepath.Join(t.TempDir(), "sky.tradewind.yaml")
+	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != ExitDone || r.out != "" {
+		t.Fatalf("exit %d: %s", r.code, r.err)
+	}
+	spec, err := dag.ReadFile(out)
+	if err != nil || spec.Format != dag.Native || spec.Tasks[0].Resources[0].Market != dag.MarketSpot {
+		t.Errorf("%v: %+v", err, spec)
+	}
+	r := p.run("schema")
+	var schema map[string]any
+	if err := json.Unmarshal([]byte(r.out), &schema); err != nil || schema["$schema"] == nil {
+		t.Errorf("%v: %.100s", err, r.out)
+	}
+}
+
+func TestChaos(t *testing.T) {
+	r := newProgram(t).run("chaos", "--seeds", "1:3", "--jobs", "1", "-o", "json")
+	var got ChaosResult
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatalf("exit %d: %v: %s", r.code, err, r.err)
+	}
+	if got.Seeds != 2 || got.Steps == 0 || got.Jobs != 2 || (len(got.Violations) > 0) != (r.code == ExitFailed) {
+		t.Errorf("exit %d: %+v", r.code, got)
+	}
+}
+
+func TestAPlanAddsUp(t *testing.T) {
+	r := newProgram(t).run("plan", "testdata/jobs/two.yaml", "--catalog", "testdata/catalog", "--objective", "makespan", "-o", "json")
+	var got PlanResult
+	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
+		t.Fatalf("exit %d: %v: %s", r.code, err, r.err)
+	}
+	if got.Status != "optimal" || got.Objective != "makespan" || got.Hours != got.Bound || *got.DeadlineHours != 6 || *got.BudgetUSD != 40 || len(got.Tasks) != 2 {
+		t.Errorf("got %+v", got)
+	}
+	sum := got.TransferUSD
+	for _, task := range got.Tasks {
+		sum += task.USD
+		id := task.Cloud + "/" + task.Region + "/" + task.Zone + "/" + task.InstanceType
+		if !strings.HasPrefix(task.Offer, id) || !strings.HasSuffix(task.Offer, "/"+task.Market) || task.Nodes != 1 {
+			t.Errorf("%s is not %+v", task.Offer, task)
+		}
+	}
+	if math.Abs(sum-got.USD) > 1e-9 {
+		t.Errorf("tasks and transfers cost %v, the plan %v", sum, got.USD)
+	}
+	if after := got.Tasks[1].After; len(after) != 1 || after[0] != "train" {
+		t.Errorf("infer is after %q", after)
+	}
+}

@@ -1,0 +1,172 @@
+package cli
+
+import (
+	"bufio"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"sync"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func (a *app) logsCommand() *cobra.Command {
+	var state string
+	var o client.LogOptions
+	c := &cobra.Command{
+		Use:   "logs JOB [TASK]",
+		Short: "Show what tasks printed",
+		Long: "Shows what a task printed, or what all tasks of a job did, each line after the name of its task. With\n" +
+			"--follow it goes on with what is printed from now on, through every attempt. JOB is an ID, the\n" +
+			"beginning of one, or \"last\".",
+		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs train-infer train --attempt 1 --rank 3",
+		Args:    args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
+	}
+	a.stateFlag(c, &state)
+	f := c.Flags()
+	f.BoolVarP(&o.Follow, "follow", "f", false, "go on with what is printed from now on, until the task is done")
+	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the last one)")
+	f.IntVar(&o.Rank, "rank", 0, "machine of a task that runs on several, from 0")
+	f.Int64Var(&o.Tail, "tail", 0, "begin with the last so many bytes, at the start of a line")
+	c.RunE = func(c *cobra.Command, given []string) error {
+		for _, n := range []int64{int64(o.Attempt), int64(o.Rank), o.Tail} {
+			if n < 0 {
+				return badInput("", "--attempt, --rank and --tail are at least 0")
+			}
+		}
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.logs(ctx, s, given, o), s.Close())
+	}
+	return c
+}
+
+func (a *app) logs(ctx context.Context, s *session, given []string, o client.LogOptions) error {
+	id, err := a.job(ctx, s, given[0])
+	if err != nil {
+		return err
+	}
+	if s.passive {
+		o.Follow = false // nothing will be printed
+	}
+	if len(given) > 1 {
+		return a.copyLog(ctx, s, id, given[1], o)
+	}
+	detail, err := s.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if len(detail.TaskList) == 1 {
+		return a.copyLog(ctx, s, id, detail.TaskList[0].Name, o)
+	}
+	return a.allLogs(ctx, s, detail, o)
+}
+
+// copyLog shows the log of one task as it is.
+func (a *app) copyLog(ctx context.Context, s *session, id, task string, o client.LogOptions) error {
+	r, err := s.Log(ctx, id, task, o)
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // only read from
+	_, err = io.Copy(a.Out, r)
+	return errors.Join(ctx.Err(), err)
+}
+
+// followedAtOnce bounds the logs that are followed together.
+const followedAtOnce = 64
+
+// allLogs shows the logs of all tasks, each line after its task's name: one after the other, or, when they are followed, as they are
+// printed.
+func (a *app) allLogs(ctx context.Context, s *session, d *broker.JobDetail, o client.LogOptions) error {
+	if o.Follow && len(d.TaskList) > followedAtOnce {
+		return badInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID, len(d.TaskList), followedAtOnce)
+	}
+	longest := 0
+	for i := range d.TaskList {
+		longest = max(longest, text.Width(d.TaskList[i].Name))
+	}
+	p := &prefixer{out: a.Out, style: a.style(a.Out), width: min(longest, 24)}
+	if !o.Follow {
+		for i := range d.TaskList {
+			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p); err != nil {
+				return err
+			}
+		}
+		return nil
+	}
+	var wg sync.WaitGroup
+	errs := make([]error, len(d.TaskList))
+	for i := range d.TaskList {
+		wg.Go(func() { errs[i] = a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p) })
+	}
+	wg.Wait()
+	return cmp.Or(errs...) // what broke one of them broke all
+}
+
+func (a *app) prefixedLog(ctx context.Context, s *session, id string, t *broker.TaskView, o client.LogOptions, p *prefixer) error {
+	if !o.Follow && o.Attempt > t.Attempts || o.Rank >= max(t.Nodes, 1) {
+		return nil // another task has that many
+	}
+	r, err := s.Log(ctx, id, t.Name, o)
+	if client.Status(err) == http.StatusNotFound {
+		return nil // not tried yet
+	}
+	if err != nil {
+		return err
+	}
+	defer r.Close() //nolint:errcheck // only read from
+	return errors.Join(ctx.Err(), p.copy(t.Name, r))
+}
+
+// prefixer writes the lines of several logs to one place.
+type prefixer struct {
+	mu    sync.Mutex
+	out   io.Writer
+	style text.Style
+	width int
+}
+
+// lineMost is where a line that does not end is broken.
+const lineMost = 64 << 10
+
+func (p *prefixer) copy(task string, r io.Reader) error {
+	label := p.style.Paint(text.Active, text.Pad(text.Cut(text.Clean(task), p.width), p.width, false)) + " │ "
+	br := bufio.NewReaderSize(r, lineMost)
+	for {
+		line, err := br.ReadSlice('\n')
+		if len(line) > 0 {
+			if werr := p.line(label, line); werr != nil {
+				return werr
+			}
+		}
+		switch {
+		case errors.Is(err, io.EOF):
+			return nil
+		case err != nil && !errors.Is(err, bufio.ErrBufferFull):
+			return err
+		}
+	}
+}
+
+func (p *prefixer) line(label string, line []byte) error {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	end := ""
+	if line[len(line)-1] != '\n' {
+		end = "\n"
+	}
+	_, err := fmt.Fprintf(p.out, "%s%s%s", label, line, end)
+	return err
+}

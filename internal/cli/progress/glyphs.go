@@ -1,0 +1,68 @@
+package progress
+
+import (
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// Glyphs are the signs a view is made of.
+type Glyphs struct {
+	succeeded, failed, cancelled, waiting, queued, dot, more string
+	full, empty                                              string
+	part                                                     []string // of a cell of the bar, from nothing on
+	frames                                                   []string
+}
+
+// Unicode are the signs for terminals that show them.
+func Unicode() Glyphs {
+	return Glyphs{
+		succeeded: "✓", failed: "✗", cancelled: "–", waiting: "◦", queued: "○", dot: "·", more: "…",
+		full: "█", empty: "░", part: []string{"░", "▏", "▎", "▍", "▌", "▋", "▊", "▉"},
+		frames: []string{"⠋", "⠙", "⠹", "⠸", "⠼", "⠴", "⠦", "⠧", "⠇", "⠏"},
+	}
+}
+
+// ASCII are the signs for all others.
+func ASCII() Glyphs {
+	return Glyphs{
+		succeeded: "+", failed: "x", cancelled: "-", waiting: ".", queued: "o", dot: "|", more: "...",
+		full: "#", empty: ".", part: []string{"."}, frames: []string{"|", "/", "-", "\\"},
+	}
+}
+
+func (g Glyphs) spin(frame int) string { return g.frames[frame%len(g.frames)] }
+
+// state is the sign of a task's state.
+func (g Glyphs) state(s string, frame int) (string, text.Tone) {
+	switch s {
+	case string(broker.TaskSucceeded):
+		return g.succeeded, text.Good
+	case string(broker.TaskFailed):
+		return g.failed, text.Bad
+	case stateCancelled:
+		return g.cancelled, text.Faint
+	case string(broker.TaskRunning):
+		return g.spin(frame), text.Active
+	case string(broker.TaskLaunching), string(broker.TaskAdmitted):
+		return g.spin(frame), text.Warn
+	case string(broker.TaskQueued):
+		return g.queued, text.Plain
+	default:
+		return g.waiting, text.Faint
+	}
+}
+
+// bar is a progress bar of some cells, in two parts.
+func (g Glyphs) bar(share float64, cells int) (full, empty string) {
+	steps := len(g.part)
+	n := int(max(0, min(share, 1)) * float64(cells*steps))
+	full = strings.Repeat(g.full, n/steps)
+	rest := cells - n/steps
+	if n%steps > 0 {
+		full += g.part[n%steps]
+		rest--
+	}
+	return full, strings.Repeat(g.empty, rest)
+}

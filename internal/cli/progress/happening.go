@@ -1,0 +1,168 @@
+package progress
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// Happening is something that happened to a job.
+type Happening struct {
+	At   time.Time // by the broker's clock
+	Task string    // empty for the job as a whole
+	Text string
+	// Offer is named after Text, and Rest follows it; Offer may be empty.
+	Offer, Rest string
+	Tone        text.Tone
+	// Notable ones are worth telling of a job of any size: something did not go as planned.
+	Notable bool
+
+	order int // of things that happened at the same time
+}
+
+// The order of things that happened at the same time.
+const (
+	orderJob = iota
+	orderEnded
+	orderPlanned
+	orderBegun
+	orderOver
+)
+
+func submitted(v broker.JobView) Happening {
+	what := fmt.Sprintf("submitted %s: %s, to minimise %s", v.ID, text.Count(v.Tasks, "task"), v.Objective)
+	if !v.Deadline.IsZero() {
+		what += ", within " + text.Span(v.Deadline.Sub(v.Submitted))
+	}
+	if v.BudgetUSD > 0 {
+		what += ", for at most " + text.USD(v.BudgetUSD) + " USD"
+	}
+	return Happening{At: v.Submitted, Text: what, order: orderJob}
+}
+
+// reasonMost is how much of a reason for a plan is told, in cells: what happened has been told in full just before.
+const reasonMost = 60
+
+func planned(p broker.PlanHead, anew bool) Happening {
+	h := Happening{At: p.At, order: orderPlanned}
+	proof := "proven optimal"
+	if p.Status != "optimal" {
+		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
+	}
+	estimate := fmt.Sprintf("%s USD, %s, %s", text.USD(p.USD), text.Span(span(p.Hours)), proof)
+	if !anew {
+		h.Text = fmt.Sprintf("planned: %s; on demand %s USD", estimate, text.USD(p.OnDemandUSD))
+		return h
+	}
+	h.Notable, h.Tone = true, text.Active
+	h.Text = "planned anew: " + estimate + " for what is left"
+	if p.Late {
+		h.Text, h.Tone = h.Text+"; the deadline cannot be kept", text.Bad
+	}
+	if p.Reason != "" {
+		h.Text += " (" + text.Cut(text.Clean(p.Reason), reasonMost) + ")"
+	}
+	return h
+}
+
+// turned tells of a job's new state where that is news.
+func turned(v broker.JobView, now time.Time) []Happening {
+	if v.State == broker.JobWaiting {
+		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true, order: orderOver}}
+	}
+	return nil
+}
+
+// taskTurned tells of a task's new state where no attempt does.
+func taskTurned(was, is broker.TaskView) []Happening {
+	if was.State == is.State {
+		return nil
+	}
+	switch is.State {
+	case string(broker.TaskRunning):
+		return []Happening{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
+	case string(broker.TaskFailed):
+		return []Happening{{
+			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Clean(is.Reason), Tone: text.Bad, Notable: true, order: orderOver,
+		}}
+	default:
+		return nil
+	}
+}
+
+// attempted tells how an attempt began, and how it ended.
+func attempted(was, is broker.Attempt, task string, moved bool) (news []Happening) {
+	if was.Launched.IsZero() && !is.Launched.IsZero() {
+		news = append(news, launched(is, task, moved))
+	}
+	if was.Outcome == "" && is.Outcome != "" {
+		news = append(news, ended(is, task))
+	}
+	return news
+}
+
+func launched(a broker.Attempt, task string, moved bool) Happening {
+	h := Happening{At: a.Launched, Task: task, order: orderBegun}
+	switch {
+	case moved:
+		h.Text, h.Notable, h.Tone = "moved to", true, text.Active
+	case a.Number > 1:
+		h.Text, h.Notable, h.Tone = "tried again on", true, text.Active
+	default:
+		h.Text = "launched on"
+	}
+	h.Offer = text.Clean(a.OfferID)
+	if a.Nodes > 1 {
+		h.Rest = fmt.Sprintf(" × %d", a.Nodes)
+	}
+	h.Rest += fmt.Sprintf(" at %s USD/h", text.USD(a.Offer.USDPerHour))
+	if a.Resumed > 0 {
+		h.Rest += fmt.Sprintf(", resumed at %.0f%%", 100*a.Resumed)
+	} else if a.ResumedFrom != "" {
+		h.Rest += ", resumed from its checkpoint"
+	}
+	return h
+}
+
+// ended tells how an attempt ended.
+func ended(a broker.Attempt, task string) Happening {
+	h := Happening{
+		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
+		Notable: a.Outcome != broker.OutcomeSucceeded && a.Outcome != broker.OutcomeCancelled,
+	}
+	why := because(text.Clean(a.Reason))
+	on := func(what string) { h.Text, h.Offer, h.Rest = what, text.Clean(a.OfferID), why }
+	switch a.Outcome {
+	case broker.OutcomeSucceeded:
+		h.Text, h.Tone = "succeeded after "+text.Span(a.Ended.Sub(a.Launched)), text.Good
+		if a.USD > 0 { // known once its machines are gone
+			h.Text += " for " + text.USD(a.USD) + " USD"
+		}
+	case broker.OutcomeRefused:
+		on("refused on")
+	case broker.OutcomeBlocked:
+		on("not tried on")
+	case broker.OutcomePreempted:
+		on("preempted on")
+	case broker.OutcomeLost:
+		on("lost its machine on")
+	case broker.OutcomeBudget:
+		h.Text = "stopped before it would overspend" + why
+	case broker.OutcomeFailed:
+		h.Text, h.Tone = fmt.Sprintf("attempt %d failed%s", a.Number, why), text.Bad
+	default:
+		h.Text, h.Tone = string(a.Outcome)+why, text.Plain
+	}
+	return h
+}
+
+func because(reason string) string {
+	if reason == "" {
+		return ""
+	}
+	return ": " + reason
+}
+
+func span(hours float64) time.Duration { return text.Hours(hours) }

@@ -1,0 +1,96 @@
+package progress
+
+import (
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// Limits of Lines for large jobs: they get a summary now and then instead of a line for each change.
+const (
+	largeJob     = 200 // tasks
+	summaryEvery = 2 * time.Second
+	notableMost  = 100 // lines about single tasks of a large job
+)
+
+// Lines writes what happens to a job, a line each, for logs and for terminals that cannot be painted on. It never
+// repaints.
+type Lines struct {
+	mu      sync.Mutex
+	job     *Job
+	out     io.Writer
+	style   text.Style
+	summed  time.Time
+	last    string
+	notable int
+}
+
+// NewLines writes to out.
+func NewLines(out io.Writer, scale float64, style text.Style) *Lines {
+	return &Lines{job: NewJob(scale), out: out, style: style}
+}
+
+// Job is what is known of the job.
+func (l *Lines) Job() *Job { return l.job }
+
+// Update writes what an update brings.
+func (l *Lines) Update(u api.JobUpdate, wall time.Time) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	first := !l.job.Known()
+	news := l.job.Apply(u, wall)
+	large := len(l.job.Tasks) > largeJob
+	for _, h := range news {
+		if large && h.Task != "" && !l.admit(h) {
+			continue
+		}
+		_, _ = fmt.Fprintln(l.out, Line(h, l.job.Submitted, 0, l.style)) // progress that nobody can read is no failure
+	}
+	if large && (first || u.Job.State.Over() || wall.Sub(l.summed) >= summaryEvery) {
+		l.summary(wall)
+	}
+}
+
+// admit says whether a line about one task of a large job is written: it is notable, and not one of too many.
+func (l *Lines) admit(h Happening) bool {
+	if !h.Notable {
+		return false
+	}
+	l.notable++
+	if l.notable == notableMost+1 {
+		_, _ = fmt.Fprintf(l.out, "more such lines are left out; tradewind explain %s has all\n", l.job.ID)
+	}
+	return l.notable <= notableMost
+}
+
+// summary writes how a large job stands, if that has changed.
+func (l *Lines) summary(wall time.Time) {
+	l.summed = wall
+	j := l.job
+	line := fmt.Sprintf("%s of %s done", text.Thousands(j.Succeeded), text.Count(j.JobView.Tasks, "task"))
+	for _, s := range shownStates[1:] {
+		if n := j.Counts[s]; n > 0 {
+			line += fmt.Sprintf(", %s %s", text.Thousands(n), s)
+		}
+	}
+	line += fmt.Sprintf("; %s USD so far", text.USD(j.SpentUSD))
+	if line == l.last {
+		return
+	}
+	l.last = line
+	_, _ = fmt.Fprintln(l.out, Line(Happening{At: j.Now(wall), Text: line}, j.Submitted, 0, l.style))
+}
+
+// Note writes what the program itself has to say.
+func (l *Lines) Note(note string) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	_, _ = fmt.Fprintln(l.out, note)
+}
+
+// Close does nothing: what was written stays.
+func (l *Lines) Close() {}

@@ -1,0 +1,132 @@
+package progress
+
+import (
+	"os"
+	"os/signal"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// frameEvery is how often the clock and the animation of a view go on.
+const frameEvery = 125 * time.Millisecond
+
+// LiveOptions configure a Live.
+type LiveOptions struct {
+	Out    *os.File // a terminal
+	Scale  float64
+	Hint   string
+	Color  bool
+	Glyphs Glyphs
+	Now    func() time.Time
+}
+
+// Live paints a job on a terminal, below what is there, until it is closed. The last picture stays.
+//
+// It reads no keys: Ctrl-C and Ctrl-Z are the signals they are without it. While the terminal is another
+// program's it paints nothing.
+type Live struct {
+	screen screen
+	now    func() time.Time
+	told   chan func(*picture)
+	closed chan struct{}
+	done   chan struct{}
+	once   sync.Once
+	pic    picture
+}
+
+// picture is what is painted.
+type picture struct {
+	View
+	closing bool
+}
+
+// NewLive starts to paint.
+func NewLive(o LiveOptions) *Live {
+	l := &Live{
+		screen: screen{out: o.Out, tty: tty{o.Out}}, now: o.Now, told: make(chan func(*picture)), closed: make(chan struct{}), done: make(chan struct{}),
+		pic: picture{View: View{Job: NewJob(o.Scale), Hint: o.Hint, Style: text.NewStyle(o.Color), Glyphs: o.Glyphs}},
+	}
+	stop := make(chan os.Signal, 1)
+	signal.Notify(stop, syscall.SIGTSTP)
+	go func() {
+		defer close(l.done)
+		defer signal.Stop(stop)
+		l.run(stop)
+	}()
+	return l
+}
+
+func (l *Live) run(stop <-chan os.Signal) {
+	frames := time.NewTicker(frameEvery)
+	defer frames.Stop()
+	for !l.pic.closing {
+		l.paint()
+		select {
+		case change := <-l.told:
+			change(&l.pic)
+		case <-frames.C:
+			l.pic.Frame++
+		case <-stop: // Ctrl-Z
+			l.screen.leave()
+			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // a process may stop itself
+		case <-l.closed:
+			l.pic.closing, l.pic.Note, l.pic.Hint = true, "", ""
+		}
+	}
+	l.paint()
+	l.screen.leave()
+}
+
+func (l *Live) paint() {
+	if !l.screen.enter() {
+		return
+	}
+	width, height := l.screen.tty.size()
+	l.screen.paint(l.pic.Render(l.now(), width, height), width)
+}
+
+// tell changes the picture, unless it is finished.
+func (l *Live) tell(change func(*picture)) {
+	select {
+	case l.told <- change:
+	case <-l.done:
+	}
+}
+
+// Job is what is known of the job; to be read after Close only.
+func (l *Live) Job() *Job { return l.pic.Job }
+
+// Update paints what an update brings.
+func (l *Live) Update(u api.JobUpdate, wall time.Time) {
+	l.tell(func(p *picture) { p.happened(p.Job.Apply(u, wall)) })
+}
+
+// Note shows what the program itself has to say.
+func (l *Live) Note(note string) { l.tell(func(p *picture) { p.Note = note }) }
+
+// Close paints a last time and gives the terminal back.
+func (l *Live) Close() {
+	l.once.Do(func() { close(l.closed) })
+	<-l.done
+}
+
+// keep is how many notable happenings a view may be asked to show.
+const keep = 50
+
+// happened keeps what is notable.
+func (p *picture) happened(news []Happening) {
+	for _, h := range news {
+		if !h.Notable {
+			continue
+		}
+		if len(p.Recent) == keep {
+			p.Recent = p.Recent[1:]
+			p.Missed++
+		}
+		p.Recent = append(p.Recent, h)
+	}
+}

@@ -1,0 +1,218 @@
+package progress
+
+import (
+	"bytes"
+	"fmt"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Times of the stories, on the broker's clock and the wall's.
+var (
+	start = time.Date(2026, 5, 4, 12, 0, 0, 0, time.UTC)
+	wall  = time.Date(2026, 1, 1, 0, 0, 0, 0, time.UTC)
+)
+
+func at(minutes float64) time.Time { return start.Add(time.Duration(minutes * float64(time.Minute))) }
+
+const (
+	first  = "aws/us-east-1/use1-az1/p3.2xlarge/spot"
+	second = "gcp/us-central1/us-central1-a/n1-standard-8+V100:1/spot"
+	third  = "azure/eastus/Standard_NC6s_v3/on-demand"
+)
+
+func view(minutes float64, state broker.JobState, spent float64) broker.JobView {
+	v := broker.JobView{
+		ID: "train-infer-abc123", Name: "train-infer", State: state, Objective: "cost", Submitted: start, Deadline: at(360), BudgetUSD: 40,
+		Tasks: 2, SpentUSD: spent, PlannedUSD: 1.27, OnDemandUSD: 8.4, Plan: 1,
+	}
+	if state.Over() {
+		v.Finished = at(minutes)
+	}
+	return v
+}
+
+func tasks(train, infer broker.TaskView) []broker.TaskView {
+	train.Index, train.Name, train.Nodes, train.Hours = 0, "train", 1, 2.1
+	infer.Index, infer.Name, infer.Nodes, infer.Hours, infer.After = 1, "infer", 3, 0.5, []int{0}
+	infer.Offer = "aws/us-east-1/use1-az1/m8g.2xlarge/spot"
+	if infer.State == "" {
+		infer.State = "waiting"
+	}
+	return []broker.TaskView{train, infer}
+}
+
+func attempt(number int, offer string, usd float64) broker.Attempt {
+	return broker.Attempt{Task: 0, Number: number, OfferID: offer, Nodes: 1, Offer: cloud.Offer{USDPerHour: usd}}
+}
+
+// story is what a follower is told of a job that finds a zone full, is preempted, resumes elsewhere and ends.
+func story() []api.JobUpdate {
+	plan1 := broker.PlanHead{Version: 1, At: at(0.1), Status: "optimal", USD: 1.27, Hours: 2.6, OnDemandUSD: 8.4}
+	plan2 := broker.PlanHead{Version: 2, At: at(2.1), Status: "feasible", Bound: 1.2, USD: 1.4, Hours: 2.6, Reason: "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"}
+	refused := attempt(1, first, 0.918)
+	refused.Ended, refused.Outcome, refused.Reason = at(2), broker.OutcomeRefused, "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"
+	spot := attempt(2, second, 0.79)
+	spot.Launched = at(2.2)
+	taken := spot
+	taken.Ended, taken.Outcome, taken.Reason, taken.USD = at(60), broker.OutcomePreempted, "spot interruption", 0.76
+	resumed := attempt(3, third, 3.06)
+	resumed.Launched, resumed.Resumed = at(61), 0.42
+	done := resumed
+	done.Ended, done.Outcome, done.USD = at(140), broker.OutcomeSucceeded, 4.03
+	gang := broker.Attempt{Task: 1, Number: 1, OfferID: "aws/us-east-1/use1-az1/m8g.2xlarge/spot", Nodes: 3, Offer: cloud.Offer{USDPerHour: 0.03}, Launched: at(141)}
+	gangDone := gang
+	gangDone.Ended, gangDone.Outcome, gangDone.USD = at(171), broker.OutcomeSucceeded, 0.05
+	failed := gang
+	failed.Ended, failed.Outcome, failed.Reason = at(150), broker.OutcomeFailed, "exit code 1: \x1b[31mTraceback\x1b[0m\nValueError"
+
+	planning := view(0, broker.JobPlanning, 0)
+	planning.Plan = 0
+	over := view(171, broker.JobSucceeded, 4.84)
+	over.Succeeded = 2
+	lost := view(150, broker.JobFailed, 4.81)
+	lost.Succeeded, lost.Reason = 1, "task infer: exit code 1"
+	mid := view(100, broker.JobRunning, 2.7)
+	trained := broker.TaskView{State: "succeeded", Attempts: 3, Offer: third, Started: at(62), Ended: at(140), USD: 4.79}
+
+	return []api.JobUpdate{
+		{Now: at(0), Full: true, Job: planning, Tasks: tasks(broker.TaskView{State: "waiting"}, broker.TaskView{})},
+		{Now: at(1), Job: view(1, broker.JobRunning, 0), Plans: []broker.PlanHead{plan1}, Tasks: tasks(broker.TaskView{State: "launching", Attempts: 1, Offer: first}, broker.TaskView{})},
+		{
+			Now: at(5), Job: view(5, broker.JobRunning, 0.04), Plans: []broker.PlanHead{plan1, plan2}, Attempts: []broker.Attempt{spot, refused},
+			Tasks: tasks(broker.TaskView{State: "running", Attempts: 2, Offer: second, Started: at(3)}, broker.TaskView{})[:1],
+		},
+		{
+			Now: at(60.5), Job: view(60.5, broker.JobRunning, 0.76), Attempts: []broker.Attempt{taken},
+			Tasks: tasks(broker.TaskView{State: "queued", Attempts: 2, Offer: second, Progress: 0.42}, broker.TaskView{})[:1],
+		},
+		{
+			Now: at(100), Job: mid, Attempts: []broker.Attempt{resumed},
+			Tasks: tasks(broker.TaskView{State: "running", Attempts: 3, Offer: third, Started: at(62), Progress: 0.42, USD: 0.76}, broker.TaskView{})[:1],
+		},
+		{
+			Now: at(142), Job: view(142, broker.JobRunning, 4.8), Attempts: []broker.Attempt{done, gang},
+			Tasks: tasks(trained, broker.TaskView{State: "running", Attempts: 1, Started: at(141)}),
+		},
+		{Now: at(171), Job: over, Attempts: []broker.Attempt{gangDone}, Tasks: tasks(trained, broker.TaskView{State: "succeeded", Attempts: 1, Started: at(141), Ended: at(171), USD: 0.05})},
+		// Instead of the last one.
+		{Now: at(150), Job: lost, Attempts: []broker.Attempt{failed}, Tasks: tasks(trained, broker.TaskView{State: "failed", Attempts: 1, Started: at(141), Ended: at(150), Reason: "exit code 1"})},
+	}
+}
+
+// failing is the step of the story that ends badly.
+const failing = 7
+
+// TestStory shows the story at different moments and sizes: see testdata/story.
+func TestStory(t *testing.T) {
+	datadriven.RunTest(t, "testdata/story", func(t *testing.T, d *datadriven.TestData) string {
+		scale, glyphs := 1.0, Unicode()
+		if d.HasArg("compressed") {
+			scale = 0.001
+		}
+		if d.HasArg("ascii") {
+			glyphs = ASCII()
+		}
+		switch d.Cmd {
+		case "lines":
+			var out bytes.Buffer
+			l := NewLines(&out, scale, text.Style{})
+			for i, u := range until(t, d) {
+				l.Update(u, wall.Add(time.Duration(i)*time.Second))
+			}
+			return out.String()
+		case "view":
+			var width, height, later int
+			d.ScanArgs(t, "width", &width)
+			d.MaybeScanArgs(t, "height", &height)
+			d.MaybeScanArgs(t, "later", &later)
+			p := picture{View: View{Job: NewJob(scale), Hint: "Ctrl-C cancels the job", Glyphs: glyphs}}
+			d.MaybeScanArgs(t, "note", &p.Note)
+			for _, u := range until(t, d) {
+				p.happened(p.Job.Apply(u, wall))
+			}
+			return p.Render(wall.Add(time.Duration(later)*time.Second), width, height) + "\n"
+		}
+		return "unknown command"
+	})
+}
+
+// until is the story up to a step.
+func until(t *testing.T, d *datadriven.TestData) []api.JobUpdate {
+	var step int
+	d.ScanArgs(t, "step", &step)
+	updates := story()
+	if step == failing {
+		return append(updates[:6:6], updates[failing])
+	}
+	return updates[:step+1]
+}
+
+// large is a job of many tasks, of which some run.
+func large(n, done, running int) api.JobUpdate {
+	u := api.JobUpdate{Now: at(30), Full: true, Job: view(30, broker.JobRunning, 12.5)}
+	u.Job.Tasks, u.Job.Succeeded = n, done
+	for i := range n {
+		task := broker.TaskView{Index: i, Name: fmt.Sprintf("t%04d", i), State: "waiting", Nodes: 1, Hours: 0.1, Offer: first}
+		switch {
+		case i < done:
+			task.State, task.Started, task.Ended = "succeeded", at(1), at(5)
+		case i == done:
+			task.State, task.Reason, task.Ended = "failed", "exit code 2", at(20)
+		case i <= done+running:
+			task.State, task.Started, task.Attempts = "running", at(28), 1
+		case i%2 == 0:
+			task.State = "queued"
+		}
+		u.Tasks = append(u.Tasks, task)
+	}
+	return u
+}
+
+func TestALargeJobIsCollapsed(t *testing.T) {
+	datadriven.RunTest(t, "testdata/large", func(t *testing.T, d *datadriven.TestData) string {
+		var width, height int
+		d.ScanArgs(t, "width", &width)
+		d.ScanArgs(t, "height", &height)
+		v := View{Job: NewJob(1), Hint: "Ctrl-C cancels the job", Glyphs: Unicode()}
+		v.Job.Apply(large(1000, 612, 20), wall)
+		return v.Render(wall, width, height) + "\n"
+	})
+}
+
+func TestAViewNeverLeavesItsTerminal(t *testing.T) {
+	jobs := map[string]*Job{"large": NewJob(1), "small": NewJob(1)}
+	jobs["large"].Apply(large(1000, 612, 20), wall)
+	var recent []Happening
+	for _, u := range story() {
+		for _, h := range jobs["small"].Apply(u, wall) {
+			if h.Notable {
+				recent = append(recent, h)
+			}
+		}
+	}
+	for name, job := range jobs {
+		for width := leastWidth; width < 160; width += 3 {
+			for height := leastHeight; height < 50; height += 3 {
+				v := View{Job: job, Recent: recent, Missed: 3, Hint: "hint", Glyphs: Unicode(), Style: text.NewStyle(true)}
+				lines := strings.Split(v.Render(wall, width, height), "\n")
+				if len(lines) >= height {
+					t.Errorf("%s in %d×%d has %d lines", name, width, height, len(lines))
+				}
+				for _, line := range lines {
+					if text.Width(line) > width {
+						t.Errorf("%s in %d×%d: %q is too wide", name, width, height, line)
+					}
+				}
+			}
+		}
+	}
+}

@@ -1,0 +1,177 @@
+package progress
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each state
+// and those at work. A room below 0 is without limit.
+func (v *View) tasks(now time.Time, width, room int) []string {
+	j := v.Job
+	switch {
+	case room < 0 || len(j.Tasks)+1 <= room:
+		return v.table(j.Tasks, now, width)
+	case room == 0:
+		return nil
+	}
+	lines := []string{v.counts(width)}
+	active := v.active()
+	most := room - 3 // the counts, the header, and how many more there are
+	if len(active) == 0 || most < 1 {
+		return lines
+	}
+	lines = append(lines, v.table(active[:min(most, len(active))], now, width)...)
+	if more := len(active) - most; more > 0 {
+		lines = append(lines, v.Style.Paint(text.Faint, fmt.Sprintf("%s and %d more at work", v.Glyphs.more, more)))
+	}
+	return lines
+}
+
+// The states in the order in which a task goes through them.
+var shownStates = []string{
+	string(broker.TaskSucceeded), string(broker.TaskFailed), stateCancelled, string(broker.TaskRunning), string(broker.TaskLaunching),
+	string(broker.TaskAdmitted), string(broker.TaskQueued), stateWaiting,
+}
+
+// counts is how many tasks are in each state.
+func (v *View) counts(width int) string {
+	var parts []string
+	for _, s := range shownStates {
+		if n := v.Job.Counts[s]; n > 0 {
+			glyph, tone := v.Glyphs.state(s, v.Frame)
+			parts = append(parts, v.Style.Paint(tone, glyph)+" "+text.Thousands(n)+" "+s)
+		}
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return v.joined(parts, width)
+}
+
+// active are the tasks that something can be told of: failed ones, then those that hold or get machines, the longest at it
+// first.
+func (v *View) active() []broker.TaskView {
+	rank := map[string]int{
+		string(broker.TaskFailed): 0, string(broker.TaskRunning): 1, string(broker.TaskLaunching): 2, string(broker.TaskAdmitted): 3,
+	}
+	var active []broker.TaskView
+	for i := range v.Job.Tasks {
+		if _, ok := rank[v.Job.Tasks[i].State]; ok {
+			active = append(active, v.Job.Tasks[i])
+		}
+	}
+	slices.SortStableFunc(active, func(a, b broker.TaskView) int {
+		return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), a.Started.Compare(b.Started))
+	})
+	return active
+}
+
+// table has a row for each of some tasks.
+func (v *View) table(tasks []broker.TaskView, now time.Time, width int) []string {
+	t := text.Table{Columns: []text.Column{
+		{},
+		{Name: "TASK", Flexible: true},
+		{Name: "STATE"},
+		{Name: "WHERE", Flexible: true, Least: 20, Optional: 1, Fit: text.Place},
+		{Name: "TIME", Right: true, Optional: 3},
+		{Name: "ATTEMPTS", Optional: 4},
+		{Name: "USD", Right: true, Optional: 2},
+	}}
+	for i := range tasks {
+		t.Rows = append(t.Rows, v.row(&tasks[i], now))
+	}
+	return t.Lines(width, v.Style)
+}
+
+func (v *View) row(t *broker.TaskView, now time.Time) []text.Cell {
+	glyph, tone := v.Glyphs.state(t.State, v.Frame)
+	where := text.Cell{Text: where(t)}
+	if t.State == stateWaiting || t.State == string(broker.TaskQueued) {
+		where.Tone = text.Faint // only planned
+	}
+	money := ""
+	if t.USD > 0 {
+		money = text.USD(t.USD)
+	}
+	return []text.Cell{
+		{Text: glyph, Tone: tone}, {Text: text.Clean(t.Name)}, {Text: v.state(t, now), Tone: tone}, where,
+		{Text: times(t, now)}, {Text: v.attempts(t)}, {Text: money},
+	}
+}
+
+func where(t *broker.TaskView) string {
+	s := text.Clean(t.Offer)
+	if t.Nodes > 1 && s != "" {
+		s += fmt.Sprintf(" × %d", t.Nodes)
+	}
+	return s
+}
+
+func (v *View) state(t *broker.TaskView, now time.Time) string {
+	switch {
+	case t.State == string(broker.TaskRunning):
+		return fmt.Sprintf("%s %.0f%%", t.State, 100*taskShare(t, now))
+	case t.State == string(broker.TaskFailed), t.State == string(broker.TaskSucceeded), t.State == stateCancelled:
+		return t.State
+	case t.Progress > 0:
+		return fmt.Sprintf("%s, %.0f%% saved", t.State, 100*t.Progress)
+	case t.State == stateWaiting && len(t.After) > 0:
+		return "waiting for " + v.parents(t)
+	default:
+		return t.State
+	}
+}
+
+// parents names what a task waits for, as long as that is short.
+func (v *View) parents(t *broker.TaskView) string {
+	const longest = 20
+	var names []string
+	for _, p := range t.After {
+		if p >= 0 && p < len(v.Job.Tasks) && v.Job.Tasks[p].State != string(broker.TaskSucceeded) {
+			names = append(names, text.Clean(v.Job.Tasks[p].Name))
+		}
+	}
+	if s := strings.Join(names, ", "); len(names) > 0 && text.Width(s) <= longest {
+		return s
+	}
+	return text.Count(max(len(names), 1), "task")
+}
+
+// times is how long a task has run, or did, and how long it was expected to.
+func times(t *broker.TaskView, now time.Time) string {
+	switch {
+	case t.Started.IsZero():
+		if t.Hours > 0 {
+			return "~" + text.Span(span(t.Hours))
+		}
+		return ""
+	case !t.Ended.IsZero():
+		return text.Span(t.Ended.Sub(t.Started))
+	case t.State == string(broker.TaskRunning):
+		s := text.Span(max(now.Sub(t.Started), 0).Truncate(time.Second))
+		if t.Hours > 0 {
+			s += "/" + text.Span(span(t.Hours))
+		}
+		return s
+	default:
+		return ""
+	}
+}
+
+func (v *View) attempts(t *broker.TaskView) string {
+	switch moves := v.Job.moves[t.Index]; {
+	case t.Attempts <= 1:
+		return ""
+	case moves > 0:
+		return fmt.Sprintf("%d, %s", t.Attempts, text.Count(moves, "move"))
+	default:
+		return fmt.Sprint(t.Attempts)
+	}
+}

@@ -1,0 +1,221 @@
+package progress
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// View paints a job at one moment.
+type View struct {
+	Job    *Job
+	Recent []Happening // notable ones, the last one last
+	Missed int         // notable happenings before Recent
+	Note   string      // what the program itself has to say: that it is cancelling
+	Hint   string      // what keys do
+	Frame  int         // of the animation
+	Style  text.Style
+	Glyphs Glyphs
+}
+
+// Least height and width of a view. A smaller terminal cuts it.
+const (
+	leastWidth  = 20
+	leastHeight = 6
+	recentMost  = 6
+)
+
+// Render paints the view at a moment of the wall's clock, in at most width cells and height lines. A height of 0 is
+// without limit.
+func (v *View) Render(wall time.Time, width, height int) string {
+	width = max(width, leastWidth)
+	if !v.Job.Known() {
+		return v.Glyphs.spin(v.Frame) + " waiting for the broker"
+	}
+	now := v.Job.Now(wall)
+	head := v.header(now, width)
+	room, below := -1, -1
+	if height > 0 {
+		room = max(height, leastHeight) - len(head) - 1 // the line below, where the cursor is
+		below = max(room-min(len(v.Job.Tasks)+1, 4), 0)
+	}
+	tail := v.footer(width, below)
+	if room >= 0 {
+		room = max(room-len(tail), 0)
+	}
+	lines := slices.Concat(head, v.tasks(now, width, room), tail)
+	for i := range lines {
+		lines[i] = text.Cut(lines[i], width)
+	}
+	if height > 0 && len(lines) > max(height-1, 1) {
+		lines = lines[:max(height-1, 1)]
+	}
+	return strings.Join(lines, "\n")
+}
+
+// header is what holds of the job as a whole.
+func (v *View) header(now time.Time, width int) []string {
+	j := v.Job
+	title := v.Style.Paint(text.Strong, j.ID) + "  " + v.Style.Paint(jobTone(j.State), string(j.State))
+	if j.Reason != "" {
+		title += v.Style.Paint(text.Faint, ": "+text.Clean(j.Reason))
+	}
+	return []string{title, v.bar(now, width), v.money(width), v.clock(now, width), ""}
+}
+
+func jobTone(s broker.JobState) text.Tone {
+	switch s {
+	case broker.JobSucceeded:
+		return text.Good
+	case broker.JobFailed:
+		return text.Bad
+	case broker.JobWaiting, broker.JobEnding, broker.JobCancelled:
+		return text.Warn
+	default:
+		return text.Active
+	}
+}
+
+// bar is the progress bar with its numbers.
+func (v *View) bar(now time.Time, width int) string {
+	const longest = 48
+	share := v.Job.Share(now)
+	done := max(v.Job.Succeeded, v.Job.Counts[string(broker.TaskSucceeded)])
+	label := fmt.Sprintf("  %d/%d tasks  %2.0f%%", done, v.Job.JobView.Tasks, 100*share)
+	length := min(longest, width-text.Width(label))
+	if length < 4 {
+		return strings.TrimSpace(label)
+	}
+	full, empty := v.Glyphs.bar(share, length)
+	return v.Style.Paint(jobBarTone(v.Job.State), full) + v.Style.Paint(text.Faint, empty) + label
+}
+
+func jobBarTone(s broker.JobState) text.Tone {
+	if s.Over() {
+		return jobTone(s)
+	}
+	return text.Good
+}
+
+// money is the line of what was spent, against the plan and against on-demand.
+func (v *View) money(width int) string {
+	j := v.Job
+	parts := []string{v.Style.Paint(text.Strong, text.USD(j.SpentUSD)+" USD") + " spent"}
+	if j.Plan > 0 {
+		parts = append(parts, "plan "+text.USD(j.PlannedUSD), "on demand "+text.USD(j.OnDemandUSD))
+	}
+	if saved := text.Saved(j.SpentUSD, j.OnDemandUSD); j.State == broker.JobSucceeded && saved != "" {
+		parts[len(parts)-1] += ": " + v.Style.Paint(text.Good, saved)
+	}
+	if j.BudgetUSD > 0 {
+		budget := "budget " + text.USD(j.BudgetUSD)
+		if j.SpentUSD > j.BudgetUSD {
+			budget = v.Style.Paint(text.Bad, budget)
+		}
+		parts = append(parts, budget)
+	}
+	return v.joined(parts, width)
+}
+
+// clock is the line of time: so far, expected, and left to the deadline.
+func (v *View) clock(now time.Time, width int) string {
+	j := v.Job
+	so := text.Span(now.Sub(j.Submitted).Truncate(time.Second))
+	if end := j.End(); end.After(now) && !j.State.Over() {
+		so += " of about " + text.Span(end.Sub(j.Submitted))
+	}
+	if j.Compressed() {
+		so += " virtual"
+	}
+	parts := []string{so}
+	if !j.Deadline.IsZero() && (!j.State.Over() || j.State == broker.JobSucceeded) {
+		parts = append(parts, v.deadline(now))
+	}
+	if n, moves := j.Attempts(); moves > 0 {
+		parts = append(parts, fmt.Sprintf("%s, %s", text.Count(n, "attempt"), text.Count(moves, "move")))
+	}
+	return v.joined(parts, width)
+}
+
+func (v *View) deadline(now time.Time) string {
+	left := v.Job.Deadline.Sub(now)
+	switch {
+	case left < 0:
+		return v.Style.Paint(text.Bad, "deadline missed by "+text.Span(-left))
+	case v.Job.State.Over():
+		return v.Style.Paint(text.Good, "in time, "+text.Span(left)+" early")
+	case v.Job.Late:
+		return v.Style.Paint(text.Bad, text.Span(left)+" to a deadline that cannot be kept")
+	default:
+		return "deadline in " + text.Span(left)
+	}
+}
+
+// joined puts parts on a line, the last ones left out where there is no room.
+func (v *View) joined(parts []string, width int) string {
+	sep := v.Style.Paint(text.Faint, " "+v.Glyphs.dot+" ")
+	line := parts[0]
+	for _, p := range parts[1:] {
+		if text.Width(line)+text.Width(sep)+text.Width(p) > width {
+			break
+		}
+		line += sep + p
+	}
+	return line
+}
+
+// footer is what happened lately, and what the program has to say, in at most some lines unless that is below 0.
+func (v *View) footer(width, most int) []string {
+	var say []string
+	switch {
+	case most >= 0 && most < 2:
+	case v.Note != "":
+		say = []string{"", v.Style.Paint(text.Warn, v.Note)}
+	case v.Hint != "" && !v.Job.State.Over():
+		say = []string{"", v.Style.Paint(text.Faint, v.Hint)}
+	}
+	count := min(len(v.Recent), recentMost)
+	if most >= 0 {
+		count = min(count, most-len(say)-2) // below an empty line and the one about those that are not shown
+	}
+	if count <= 0 {
+		return say
+	}
+	lines := []string{""}
+	if missed := v.Missed + len(v.Recent) - count; missed > 0 {
+		lines = append(lines, v.Style.Paint(text.Faint, fmt.Sprintf("%s before; tradewind explain %s has all", text.Count(missed, "event"), v.Job.ID)))
+	}
+	for _, h := range v.Recent[len(v.Recent)-count:] {
+		lines = append(lines, Line(h, v.Job.Submitted, width, v.Style))
+	}
+	return append(lines, say...)
+}
+
+// Line writes a happening on one line, in at most width cells unless that is 0. Where there is little room the offer is named
+// shorter, before the end is cut.
+func Line(h Happening, since time.Time, width int, style text.Style) string {
+	at := text.Clock(h.At.Sub(since))
+	what := h.Text
+	if h.Task != "" {
+		what = text.Clean(h.Task) + ": " + what
+	}
+	room := width - text.Width(at) - 2
+	if h.Offer != "" {
+		offer := h.Offer
+		if over := text.Width(what) + 1 + text.Width(offer) + text.Width(h.Rest) - room; width > 0 && over > 0 {
+			offer = text.Place(offer, max(text.Width(offer)-over, shortOffer))
+		}
+		what += " " + offer + h.Rest
+	}
+	if width > 0 {
+		what = text.Cut(what, room)
+	}
+	return style.Paint(text.Faint, at) + "  " + style.Paint(h.Tone, what)
+}
+
+// shortOffer is as short as an offer's name becomes for the sake of what follows it, in cells.
+const shortOffer = 24

@@ -1,0 +1,300 @@
+package cli
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"log/slog"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// runOptions are the flags of run.
+type runOptions struct {
+	host   host.Options
+	over   *overrides
+	detach bool
+	output *choice
+	set    func(flag string) bool
+}
+
+func (a *app) runCommand() *cobra.Command {
+	o := &runOptions{}
+	c := &cobra.Command{
+		Use:   "run FILE",
+		Short: "Plan a DAG, run it and follow it",
+		Long: "Plans the DAG in FILE, runs it and shows how it goes until it is done. FILE is Tradewind or SkyPilot\n" +
+			"YAML, WfCommons JSON or Pegasus DAX, gzipped or not; - is standard input.\n\n" +
+			"A broker that works on the state folder (`tradewind up`) gets the job; otherwise one runs inside this\n" +
+			"command and ends with it. Ctrl-C cancels the job and frees its machines; a second one leaves at once.",
+		Example: "  tradewind run examples/train-infer.yaml\n" +
+			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
+			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, in a rough world\n" +
+			"  tradewind run job.yaml -o json 2>progress.log",
+		Args: args(1, 1), ValidArgsFunction: completeFile,
+	}
+	o.over = overrideFlags(c, true)
+	a.worldFlags(c, &o.host)
+	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
+	o.output = outputFlag(c)
+	o.set = c.Flags().Changed
+	c.RunE = func(c *cobra.Command, given []string) error { return a.run(c.Context(), given[0], o) }
+	return c
+}
+
+// RunResult is what `run -o json` prints: the job as `status JOB -o json` does, and where its outputs are.
+type RunResult struct {
+	*broker.JobDetail
+	Outputs string `json:"outputs"`
+}
+
+func (a *app) run(ctx context.Context, path string, o *runOptions) error {
+	if err := checkWorld(&o.host); err != nil {
+		return err
+	}
+	f, err := a.loadJob(path, o.over)
+	if err != nil {
+		return err
+	}
+	if o.detach {
+		return a.submitTo(ctx, f, o.host.State, o.output)
+	}
+	s, err := a.brokerFor(ctx, f.spec, o)
+	if err != nil {
+		return err
+	}
+	err = a.runOn(ctx, s, f, o)
+	if cerr := s.Close(); cerr != nil && err == nil {
+		err = cerr
+	}
+	return err
+}
+
+// loadJob reads a job file as run and submit hand it in.
+func (a *app) loadJob(path string, over *overrides) (*jobFile, error) {
+	f, err := a.readJob(path)
+	if err != nil {
+		return nil, err
+	}
+	if err := over.apply(f); err != nil {
+		return nil, err
+	}
+	return f, f.settle(a.lookup("HOME"))
+}
+
+// brokerFor finds the broker that will run the job, or starts one.
+func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*session, error) {
+	r, running, err := a.Brokers.Find(absolute(o.host.State))
+	if err != nil {
+		return nil, err
+	}
+	if running {
+		return found(absolute(o.host.State), r), a.suits(r, o)
+	}
+	if err := a.onOffer(spec, o.host.Catalog); err != nil {
+		return nil, err
+	}
+	o.host.Log = a.logger(slog.LevelError)
+	s, err := a.start(ctx, o.host)
+	if err == nil && !s.embedded {
+		err = a.suits(s.running, o) // somebody else was faster
+	}
+	return s, err
+}
+
+// onOffer refuses a job before anything of it is stored when a task asks for what nobody sells, unless it would wait for that.
+func (a *app) onOffer(spec *dag.Job, dir string) error {
+	if spec.Infeasible == dag.Wait {
+		return nil
+	}
+	c, err := catalog.Open(dir)
+	if err != nil {
+		return err
+	}
+	return noOffer(c, spec, nil)
+}
+
+// suits refuses flags that a broker that runs already was not started with.
+func (a *app) suits(r host.Running, o *runOptions) error {
+	hint := "leave the flag out, stop that broker, or use another folder with --state"
+	if o.set("time-scale") && o.host.TimeScale != r.TimeScale {
+		return badInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v", absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
+	}
+	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines"} {
+		if o.set(flag) {
+			return badInput(hint, "--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag, absolute(o.host.State), r.PID)
+		}
+	}
+	return nil
+}
+
+func (a *app) runOn(ctx context.Context, s *session, f *jobFile, o *runOptions) error {
+	if s.embedded {
+		a.tellUnfinished(ctx, s)
+	}
+	select {
+	case <-a.interrupts.first:
+		return context.Canceled
+	default:
+	}
+	id, err := a.handIn(ctx, s, f)
+	if err != nil {
+		return err
+	}
+	began := a.Now()
+	if err := a.attend(ctx, s, id); err != nil {
+		return err
+	}
+	detail, err := s.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	outputs := filepath.Join(s.state, "objects", id)
+	if o.output.json() {
+		err = a.printJSON(RunResult{JobDetail: detail, Outputs: outputs})
+	} else {
+		err = a.summarise(s, detail, outputs, a.Now().Sub(began))
+	}
+	return errors.Join(err, verdict(detail))
+}
+
+// tellUnfinished says that a broker of this command goes on with what an earlier one left.
+func (a *app) tellUnfinished(ctx context.Context, s *session) {
+	list, err := s.Jobs(ctx, listedJobs)
+	if err != nil {
+		return // the job itself will meet the same
+	}
+	n := 0
+	for _, j := range list.Jobs {
+		if !j.State.Over() {
+			n++
+		}
+	}
+	if n > 0 {
+		a.tell("%s in %s, left by an earlier broker, goes on as well", text.Count(n, "unfinished job"), s.state)
+	}
+}
+
+// handIn submits a job and tells of warnings.
+func (a *app) handIn(ctx context.Context, s *session, f *jobFile) (string, error) {
+	body, err := f.upload()
+	if err != nil {
+		return "", err
+	}
+	job, err := s.Submit(ctx, f.path, rand.Text(), body)
+	if err != nil {
+		return "", err
+	}
+	a.warn(job.Warnings)
+	return job.ID, nil
+}
+
+// cancelWithin is how long a cancelled job may take to free its machines.
+const cancelWithin = 90 * time.Second
+
+// attend shows a job until it is over. The first interrupt cancels it.
+func (a *app) attend(ctx context.Context, s *session, id string) error {
+	show := a.newFollower(s.running.TimeScale, "Ctrl-C cancels the job")
+	defer show.Close()
+	over, cancel := context.WithCancel(ctx)
+	defer cancel()
+	go func() {
+		select {
+		case <-over.Done():
+		case <-a.interrupts.first:
+			show.Note("cancelling " + id + " and freeing its machines; interrupt again to leave at once")
+			if _, err := s.Cancel(over, id, "interrupted"); err != nil && over.Err() == nil {
+				show.Note("cannot cancel " + id + ": " + err.Error())
+			}
+			time.AfterFunc(cancelWithin, cancel)
+		}
+	}()
+	err := a.follow(over, s, id, show)
+	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
+		return failed("`tradewind status "+id+"` shows what is left", "%s was cancelled but has not ended within %s", id, cancelWithin)
+	}
+	return err
+}
+
+// verdict is the exit code for how a job ended.
+func verdict(d *broker.JobDetail) error {
+	switch {
+	case d.State == broker.JobSucceeded:
+		return nil
+	case infeasibleJob(d):
+		return silent(ExitInfeasible)
+	default:
+		return silent(ExitFailed)
+	}
+}
+
+// infeasibleJob says whether there never was a plan for a job. One for which nothing was left in the middle has failed.
+func infeasibleJob(d *broker.JobDetail) bool { return d.State == broker.JobFailed && d.Plan == 0 }
+
+// summarise tells how a job ended.
+func (a *app) summarise(s *session, d *broker.JobDetail, outputs string, wall time.Duration) error {
+	style := a.style(a.Out)
+	took := text.Span(d.Finished.Sub(d.Submitted))
+	if scale := s.running.TimeScale; scale != 1 && scale != 0 {
+		took += " (virtual; " + text.Span(wall) + " on the clock)"
+	}
+	switch {
+	case d.State == broker.JobSucceeded:
+		saved := ""
+		scale := s.running.TimeScale
+		if less := text.Saved(d.SpentUSD, d.OnDemandUSD); scale > 0 && scale < 1 && d.SpentUSD > d.OnDemandUSD {
+			// What a process takes to start does not shrink with the plan's hours, but is billed by them.
+			saved = fmt.Sprintf("; planned %s USD: time passes %.0f times as fast here, so most of it is machines starting", text.USD(d.PlannedUSD), 1/scale)
+		} else if less != "" {
+			saved = "; on demand it would have cost " + text.USD(d.OnDemandUSD) + " USD (" + less + ")"
+		}
+		if err := a.printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"), text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
+			return err
+		}
+	case infeasibleJob(d):
+		return a.printf("%s %s\n", style.Paint(text.Bad, "infeasible:"), strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
+	default:
+		tone := text.Bad
+		if d.State == broker.JobCancelled {
+			tone = text.Warn
+		}
+		if err := a.printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"), d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
+			return err
+		}
+		if d.Reason != "" && d.State != broker.JobCancelled {
+			if err := a.printf("reason:    %s\n", text.Clean(d.Reason)); err != nil {
+				return err
+			}
+		}
+	}
+	if d.Succeeded > 0 && exists(outputs) {
+		if err := a.printf("outputs:   %s\n", outputs); err != nil {
+			return err
+		}
+	}
+	return a.printf("story:     tradewind explain %s%s\n", d.ID, a.stateHint(s.state))
+}
+
+// stateHint is the flag that a suggested command needs to find the same folder.
+func (a *app) stateHint(state string) string {
+	if state == absolute(a.defaultState()) {
+		return ""
+	}
+	if wd, err := os.Getwd(); err == nil {
+		if rel, err := filepath.Rel(wd, state); err == nil && len(rel) < len(state) {
+			state = rel
+		}
+	}
+	return " --state " + state
+}

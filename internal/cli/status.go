@@ -1,0 +1,191 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/progress"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func (a *app) statusCommand() *cobra.Command {
+	var state string
+	var watch bool
+	var limit int
+	c := &cobra.Command{
+		Use:   "status [JOB]",
+		Short: "List the jobs, or show one with its tasks",
+		Long: "Lists the jobs, the newest first, or shows one: its tasks, where each runs, its attempts, what was\n" +
+			"spent. JOB is an ID, the beginning of one, or \"last\". With --watch it is followed until it is done.",
+		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n  tradewind status last -o json | jq .spentUSD",
+		Args:    args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
+	}
+	a.stateFlag(c, &state)
+	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job, the newest one when none is named")
+	c.Flags().IntVar(&limit, "limit", 20, "most jobs to list")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		if limit < 1 || limit > listedJobs {
+			return badInput("", "--limit: %d is not between 1 and %d", limit, listedJobs)
+		}
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		arg := ""
+		if len(given) > 0 {
+			arg = given[0]
+		} else if watch {
+			arg = "last"
+		}
+		return errors.Join(a.status(ctx, s, arg, watch, limit, output), s.Close())
+	}
+	return c
+}
+
+func (a *app) status(ctx context.Context, s *session, arg string, watch bool, limit int, output *choice) error {
+	if arg == "" {
+		return a.listJobs(ctx, s, limit, output)
+	}
+	id, err := a.job(ctx, s, arg)
+	if err != nil {
+		return err
+	}
+	if watch && s.passive {
+		a.tell("no broker works on %s, so nothing will change", s.state)
+	} else if watch {
+		return a.watch(ctx, s, id, output)
+	}
+	detail, err := s.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(detail)
+	}
+	// Where no broker works, time has stood since the last thing that happened.
+	now := latest(detail)
+	if !s.passive {
+		list, err := s.Jobs(ctx, 1)
+		if err != nil {
+			return err
+		}
+		now = list.Now
+	}
+	return a.showJob(detail, s, now)
+}
+
+// watch follows a job to its end, without a hand in it.
+func (a *app) watch(ctx context.Context, s *session, id string, output *choice) error {
+	show := a.newFollower(s.running.TimeScale, "Ctrl-C stops watching; the job goes on")
+	err := a.follow(ctx, s, id, show)
+	show.Close()
+	if err != nil {
+		return err
+	}
+	detail, err := s.Job(ctx, id)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		err = a.printJSON(detail)
+	}
+	return errors.Join(err, verdict(detail))
+}
+
+// showJob shows a job as it is at a moment of the broker's clock.
+func (a *app) showJob(d *broker.JobDetail, s *session, now time.Time) error {
+	wall := a.Now()
+	job := progress.NewJob(s.running.TimeScale)
+	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans, Attempts: d.Attempts}, wall)
+	view := progress.View{Job: job, Style: a.style(a.Out), Glyphs: a.glyphs()}
+	cells := width(a.Out)
+	if cells == 0 {
+		cells = wide
+	}
+	return a.printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
+}
+
+// wide is the width of a line where it has no end.
+const wide = 1 << 12
+
+// latest is when something last happened to a job, by the broker's clock.
+func latest(d *broker.JobDetail) time.Time {
+	at := d.Submitted
+	note := func(t time.Time) {
+		if t.After(at) {
+			at = t
+		}
+	}
+	note(d.Finished)
+	for _, x := range d.Attempts {
+		for _, t := range []time.Time{x.Launched, x.Started, x.Ended} {
+			note(t)
+		}
+	}
+	for _, p := range d.Plans {
+		note(p.At)
+	}
+	return at
+}
+
+// listJobs lists the jobs.
+func (a *app) listJobs(ctx context.Context, s *session, limit int, output *choice) error {
+	list, err := s.Jobs(ctx, limit)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(list)
+	}
+	if len(list.Jobs) == 0 {
+		a.tell("there are no jobs yet in %s; `tradewind run FILE` runs one", s.state)
+		return nil
+	}
+	t := text.Table{Columns: []text.Column{
+		{Name: "JOB", Flexible: true}, {Name: "STATE"}, {Name: "TASKS", Right: true}, {Name: "TIME", Right: true, Optional: 1},
+		{Name: "SPENT", Right: true}, {Name: "PLANNED", Right: true, Optional: 3}, {Name: "ON DEMAND", Right: true, Optional: 2},
+		{Name: "QUEUE", Optional: 5, Flexible: true}, {Name: "NOTE", Optional: 4, Flexible: true},
+	}}
+	for _, j := range list.Jobs {
+		t.Rows = append(t.Rows, jobRow(j, list.Now))
+	}
+	return a.printTable(&t)
+}
+
+func jobRow(j broker.JobView, now time.Time) []text.Cell {
+	until, tone := j.Finished, text.Active
+	switch j.State {
+	case broker.JobSucceeded:
+		tone = text.Good
+	case broker.JobFailed:
+		tone = text.Bad
+	case broker.JobCancelled, broker.JobWaiting, broker.JobEnding:
+		tone = text.Warn
+	}
+	if until.IsZero() {
+		until = now
+	}
+	note := j.Reason
+	switch {
+	case note != "":
+	case j.Late:
+		note = "late"
+	case !j.Deadline.IsZero() && !j.State.Over():
+		note = "deadline in " + text.Span(j.Deadline.Sub(now))
+	}
+	return []text.Cell{
+		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
+		{Text: text.Span(max(until.Sub(j.Submitted), 0))}, {Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
+		{Text: j.Queue}, {Text: text.Clean(note)},
+	}
+}

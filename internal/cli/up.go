@@ -1,0 +1,111 @@
+package cli
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"net/url"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+func (a *app) upCommand() *cobra.Command {
+	var o host.Options
+	c := &cobra.Command{
+		Use:   "up",
+		Short: "Run the broker with its dashboard until stopped",
+		Long: "Runs the broker: it serves the API and the dashboard on this computer, runs every job file that is put\n" +
+			"into the DAG folder, and goes on with what an earlier one left. Ctrl-C stops its machines and ends it;\n" +
+			"unfinished jobs go on at the next start.",
+		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n  tradewind up --time-scale 0.001 --seed 7",
+		Args:    args(0, 0),
+	}
+	a.worldFlags(c, &o)
+	c.Flags().StringVar(&o.DAGs, "dags", "", "folder that is watched for job files")
+	_ = c.MarkFlagDirname("dags")
+	c.Flags().StringVar(&o.Addr, "addr", "", "where the API listens (default: a loopback port, the same one at each start)")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error { return a.up(c.Context(), o, output) }
+	return c
+}
+
+// UpResult is what `up -o json` prints when the broker is ready.
+type UpResult struct {
+	URL       string  `json:"url"`
+	Dashboard string  `json:"dashboard"` // with the token
+	State     string  `json:"state"`
+	DAGs      string  `json:"dags,omitempty"`
+	PID       int     `json:"pid"`
+	TimeScale float64 `json:"timeScale"`
+}
+
+func (a *app) up(ctx context.Context, o host.Options, output *choice) error {
+	if err := checkWorld(&o); err != nil {
+		return err
+	}
+	r, running, err := a.Brokers.Find(absolute(o.State))
+	if err != nil {
+		return err
+	}
+	if running {
+		return alreadyUp(absolute(o.State), r)
+	}
+	o.Log = a.logger(slog.LevelInfo)
+	serving, cancel := a.interrupts.context(ctx)
+	defer cancel()
+	s, err := a.start(serving, o)
+	if err != nil {
+		return err
+	}
+	if !s.embedded {
+		return alreadyUp(s.state, s.running)
+	}
+	err = a.announce(s, o, output)
+	if err == nil {
+		a.tellUnfinished(ctx, s)
+		err = s.wait(serving)
+	}
+	if err == nil {
+		a.tell("stopping the machines; interrupt again to leave at once")
+	}
+	return errors.Join(err, s.Close())
+}
+
+func alreadyUp(state string, r host.Running) error {
+	return failed("its dashboard is "+dashboard(r)+"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
+		"a broker works on %s already (pid %d, %s)", state, r.PID, r.URL)
+}
+
+// dashboard is the address that signs a browser in.
+func dashboard(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
+
+// announce tells where the broker is.
+func (a *app) announce(s *session, o host.Options, output *choice) error {
+	result := UpResult{
+		URL: s.running.URL, Dashboard: dashboard(s.running), State: s.state, PID: s.running.PID, TimeScale: o.TimeScale,
+	}
+	if o.DAGs != "" {
+		result.DAGs = absolute(o.DAGs)
+	}
+	if output.json() {
+		return a.printJSON(result)
+	}
+	style := a.style(a.Out)
+	t := text.Table{Bare: true, Columns: []text.Column{{}, {}}}
+	t.Rows = append(t.Rows, []text.Cell{{Text: "dashboard", Tone: text.Faint}, {Text: result.Dashboard, Tone: text.Strong}})
+	add := func(name, value string) {
+		t.Rows = append(t.Rows, []text.Cell{{Text: name, Tone: text.Faint}, {Text: value}})
+	}
+	add("state", result.State)
+	if result.DAGs != "" {
+		add("DAG folder", result.DAGs)
+	}
+	if o.TimeScale != 1 {
+		add("time scale", text.Number(o.TimeScale))
+	}
+	add("stop", "Ctrl-C")
+	return a.printLines(t.Lines(0, style))
+}

@@ -1,0 +1,206 @@
+package client
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// ErrUnreachable says that nobody answers at the broker's URL. It wraps the cause.
+var ErrUnreachable = errors.New("the broker does not answer")
+
+// Limits of answers and of patience.
+const (
+	callTimeout   = 60 * time.Second // of a call that is not a stream; submitting a large file takes some seconds
+	maxAnswer     = 256 << 20        // bytes; a job of 100,000 tasks with its attempts is some 60 MB
+	maxProblem    = 1 << 20
+	reconnectFor  = 30 * time.Second // how long a stream that broke off is tried again
+	reconnectWait = 500 * time.Millisecond
+)
+
+// Client calls one broker. It is safe for concurrent use.
+type Client struct {
+	base  string
+	token string
+	http  *http.Client
+	retry time.Duration // between two tries to open a stream
+}
+
+// New makes a client of the broker at base, which bears the user token.
+func New(base, token string) *Client {
+	return &Client{
+		base: strings.TrimSuffix(base, "/"), token: token, retry: reconnectWait,
+		http: &http.Client{
+			// The API does not redirect; the token goes to nobody else.
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		},
+	}
+}
+
+// Submit hands in a job file. The name is for messages, and its extension settles the form where the content does not;
+// the same key is the same job, however often it is sent. A file that is not valid is an *api.Problem with
+// its File and Reason set.
+func (c *Client) Submit(ctx context.Context, name, key string, file []byte) (*api.Submitted, error) {
+	q := url.Values{}
+	if name != "" {
+		q.Set("name", name)
+	}
+	var out api.Submitted
+	return &out, c.call(ctx, request{
+		method: http.MethodPost, path: "/v1/dags", query: q, body: file, contentType: "application/octet-stream", key: key,
+	}, &out)
+}
+
+// Jobs lists up to limit jobs, the newest first.
+func (c *Client) Jobs(ctx context.Context, limit int) (*api.JobList, error) {
+	var out api.JobList
+	q := url.Values{"limit": {strconv.Itoa(limit)}}
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/jobs", query: q}, &out)
+}
+
+// Job returns a job with its tasks, plans and attempts.
+func (c *Client) Job(ctx context.Context, id string) (*broker.JobDetail, error) {
+	var out broker.JobDetail
+	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id)}, &out)
+}
+
+// Explain returns what happened to a job, and why its tasks run where they do.
+func (c *Client) Explain(ctx context.Context, id string) (*broker.Story, error) {
+	var out broker.Story
+	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/explain"}, &out)
+}
+
+// Cancel asks for the end of a job. It returns before the job has ended.
+func (c *Client) Cancel(ctx context.Context, id, reason string) (*broker.JobView, error) {
+	var out broker.JobView
+	q := url.Values{}
+	if reason != "" {
+		q.Set("reason", reason)
+	}
+	return &out, c.call(ctx, request{method: http.MethodPost, path: jobPath(id) + "/cancel", query: q}, &out)
+}
+
+// Queues lists the queues that were configured or used.
+func (c *Client) Queues(ctx context.Context) (*api.QueueList, error) {
+	var out api.QueueList
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/queues"}, &out)
+}
+
+// SetQueue creates a queue or changes its quota.
+func (c *Client) SetQueue(ctx context.Context, name string, quota api.QueueQuota) (*broker.Queue, error) {
+	body, err := json.Marshal(quota)
+	if err != nil {
+		return nil, err
+	}
+	var out broker.Queue
+	return &out, c.call(ctx, request{
+		method: http.MethodPut, path: "/v1/queues/" + url.PathEscape(name), body: body, contentType: "application/json",
+	}, &out)
+}
+
+// Blocks lists the places that are not tried now.
+func (c *Client) Blocks(ctx context.Context) (*api.BlockList, error) {
+	var out api.BlockList
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/blocks"}, &out)
+}
+
+func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
+
+// request is one call of the API.
+type request struct {
+	method, path string
+	query        url.Values
+	body         []byte
+	contentType  string
+	key          string // idempotency key
+}
+
+// call makes a call and reads its answer into out.
+func (c *Client) call(ctx context.Context, r request, out any) error {
+	ctx, cancel := context.WithTimeout(ctx, callTimeout)
+	defer cancel()
+	res, err := c.open(ctx, r)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close() //nolint:errcheck // only read from
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return c.unreachable(ctx, err)
+	}
+	if err := json.Unmarshal(body, out); err != nil {
+		return fmt.Errorf("the answer of %s %s is not the API's: %w", r.method, r.path, err)
+	}
+	return nil
+}
+
+// open makes a call and returns its answer if it is a good one; else the error is an *api.Problem or wraps
+// ErrUnreachable.
+func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
+	target := c.base + r.path
+	if len(r.query) > 0 {
+		target += "?" + r.query.Encode()
+	}
+	req, err := http.NewRequestWithContext(ctx, r.method, target, bytes.NewReader(r.body))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", c.base, err)
+	}
+	req.Header.Set("Authorization", "Bearer "+c.token)
+	if r.contentType != "" {
+		req.Header.Set("Content-Type", r.contentType)
+	}
+	if r.key != "" {
+		req.Header.Set("Idempotency-Key", r.key)
+	}
+	res, err := c.http.Do(req)
+	if err != nil {
+		return nil, c.unreachable(ctx, err)
+	}
+	if res.StatusCode >= 200 && res.StatusCode < 300 {
+		return res, nil
+	}
+	defer res.Body.Close() //nolint:errcheck // only read from
+	return nil, problemOf(res)
+}
+
+// unreachable says that a call failed for want of a broker, unless it was the caller who gave up.
+func (c *Client) unreachable(ctx context.Context, err error) error {
+	if errors.Is(ctx.Err(), context.Canceled) {
+		return ctx.Err()
+	}
+	var u *url.Error
+	if errors.As(err, &u) {
+		err = u.Err // without the URL's query
+	}
+	return fmt.Errorf("%w at %s: %w", ErrUnreachable, c.base, err)
+}
+
+// problemOf reads an error as the API tells it. What is no problem document comes from somebody else, and is quoted.
+func problemOf(res *http.Response) error {
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxProblem))
+	var p api.Problem
+	if err == nil && json.Unmarshal(body, &p) == nil && p.Status != 0 {
+		return &p
+	}
+	return fmt.Errorf("%s: %.200q", res.Status, body)
+}
+
+// Status is the HTTP status of an *api.Problem in err's chain, or 0.
+func Status(err error) int {
+	var p *api.Problem
+	if errors.As(err, &p) {
+		return p.Status
+	}
+	return 0
+}

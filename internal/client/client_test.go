@@ -1,0 +1,133 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+const secret = "0123456789abcdef-the-token"
+
+// serve answers every request with handle.
+func serve(t *testing.T, handle http.HandlerFunc) *Client {
+	t.Helper()
+	s := httptest.NewServer(handle)
+	t.Cleanup(s.Close)
+	return New(s.URL+"/", secret)
+}
+
+func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
+	var asked string
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		asked = r.Method + " " + r.URL.String()
+		if got := r.Header.Get("Authorization"); got != "Bearer "+secret {
+			t.Errorf("%s: Authorization is %q", asked, got)
+		}
+		_, _ = io.WriteString(w, "{}")
+	})
+	ctx := context.Background()
+	for want, call := range map[string]func() error{
+		"GET /v1/jobs?limit=7":                 func() error { _, err := c.Jobs(ctx, 7); return err },
+		"GET /v1/jobs/a%2Fb":                   func() error { _, err := c.Job(ctx, "a/b"); return err },
+		"GET /v1/jobs/j-1/explain":             func() error { _, err := c.Explain(ctx, "j-1"); return err },
+		"POST /v1/jobs/j-1/cancel?reason=a+b":  func() error { _, err := c.Cancel(ctx, "j-1", "a b"); return err },
+		"POST /v1/dags?name=x.yaml":            func() error { _, err := c.Submit(ctx, "x.yaml", "k", []byte("y")); return err },
+		"GET /v1/queues":                       func() error { _, err := c.Queues(ctx); return err },
+		"PUT /v1/queues/research":              func() error { _, err := c.SetQueue(ctx, "research", api.QueueQuota{}); return err },
+		"GET /v1/blocks":                       func() error { _, err := c.Blocks(ctx); return err },
+		"GET /v1/jobs/j/tasks/t/logs?tail=100": func() error { return closed(c.Log(ctx, "j", "t", LogOptions{Tail: 100})) },
+		"GET /v1/jobs/j/tasks/t/logs?attempt=2&follow=true&rank=1": func() error {
+			return closed(c.Log(ctx, "j", "t", LogOptions{Attempt: 2, Rank: 1, Follow: true}))
+		},
+	} {
+		if err := call(); err != nil {
+			t.Errorf("%s: %v", want, err)
+		}
+		if asked != want {
+			t.Errorf("asked for %s, want %s", asked, want)
+		}
+	}
+}
+
+func closed(r io.ReadCloser, err error) error {
+	if err == nil {
+		err = r.Close()
+	}
+	return err
+}
+
+func TestSubmitSendsTheFileAndItsKey(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) {
+		body, _ := io.ReadAll(r.Body)
+		if string(body) != "the file" || r.Header.Get("Idempotency-Key") != "once" {
+			t.Errorf("body %q, key %q", body, r.Header.Get("Idempotency-Key"))
+		}
+		w.WriteHeader(http.StatusCreated)
+		_, _ = io.WriteString(w, `{"id":"j-1","warnings":["w"]}`)
+	})
+	got, err := c.Submit(context.Background(), "x.yaml", "once", []byte("the file"))
+	if err != nil || got.ID != "j-1" || len(got.Warnings) != 1 {
+		t.Fatalf("got %+v, %v", got, err)
+	}
+}
+
+func TestAProblemIsAnErrorThatNamesTheLine(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		w.Header().Set("Content-Type", "application/problem+json")
+		w.WriteHeader(http.StatusUnprocessableEntity)
+		_, _ = io.WriteString(w, `{"title":"t","status":422,"file":"x.yaml","line":3,"field":"tasks.a","reason":"no","hint":"try"}`)
+	})
+	_, err := c.Submit(context.Background(), "x.yaml", "", nil)
+	var p *api.Problem
+	if !errors.As(err, &p) || p.Line != 3 || p.Hint != "try" || Status(err) != http.StatusUnprocessableEntity {
+		t.Fatalf("got %#v", err)
+	}
+}
+
+func TestAnAnswerThatIsNotTheAPIsIsQuoted(t *testing.T) {
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		http.Error(w, "proxy: go away", http.StatusBadGateway)
+	})
+	if _, err := c.Jobs(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "go away") || Status(err) != 0 {
+		t.Fatalf("got %v", err)
+	}
+	c = serve(t, func(w http.ResponseWriter, _ *http.Request) { _, _ = io.WriteString(w, "<html>") })
+	if _, err := c.Jobs(context.Background(), 1); err == nil || !strings.Contains(err.Error(), "not the API's") {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestTheTokenGoesNowhereElse(t *testing.T) {
+	other := httptest.NewServer(http.HandlerFunc(func(_ http.ResponseWriter, r *http.Request) {
+		t.Errorf("another server was asked, with %q", r.Header.Get("Authorization"))
+	}))
+	defer other.Close()
+	c := serve(t, func(w http.ResponseWriter, r *http.Request) { http.Redirect(w, r, other.URL, http.StatusFound) })
+	if _, err := c.Jobs(context.Background(), 1); err == nil {
+		t.Fatal("a redirect was taken for an answer")
+	}
+}
+
+func TestABrokerThatIsGoneIsUnreachable(t *testing.T) {
+	s := httptest.NewServer(http.NotFoundHandler())
+	s.Close()
+	c := New(s.URL, secret)
+	_, err := c.Cancel(context.Background(), "j", "a secret reason")
+	if !errors.Is(err, ErrUnreachable) {
+		t.Fatalf("got %v", err)
+	}
+	if strings.Contains(err.Error(), "secret") {
+		t.Errorf("the error repeats the query: %v", err)
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	if _, err := c.Jobs(ctx, 1); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
+		t.Errorf("given up by the caller: %v", err)
+	}
+}

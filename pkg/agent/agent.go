@@ -1,0 +1,281 @@
+// Package agent is the program on a machine. It dials out to the broker with
+// its job-scoped token, asks for work, stages data, runs the task in a process
+// tree that cannot outlive it, streams the task's log, saves checkpoints on a schedule and when
+// the machine is about to be taken, keeps the outputs, and reports. Nothing dials in.
+//
+// While the broker is away the task goes on: reports and logs are tried again until
+// they are accepted, for as long as Config.Patience. A broker that says that the attempt is over, or that
+// the token is not good, ends the task.
+//
+// What a task finds in its environment is listed at taskEnv; the protocol is package wire; files move by package stage. The
+// agent knows nothing of plans, prices or other machines than its cluster's.
+//
+// A task ends with SIGTERM to all its processes and, after Config.Grace, SIGKILL. When its machine is about to be taken, the file
+// $TRADEWIND_NOTICE appears first, and it gets most of the notice to save and end; whatever it exits with then, it is resumed
+// elsewhere from what its checkpoint directory holds.
+package agent
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// Errors that end Run, wrapped with detail.
+var (
+	// ErrOver: the broker says that the attempt, or the cluster, is over.
+	ErrOver = errors.New("agent: the attempt is over")
+	// ErrRefused: the broker does not take the token.
+	ErrRefused = errors.New("agent: token refused")
+	// ErrUnreachable: the broker accepted nothing for longer than Config.Patience.
+	ErrUnreachable = errors.New("agent: broker unreachable")
+	// ErrConfig: the configuration lacks something.
+	ErrConfig = errors.New("agent: bad configuration")
+)
+
+// Config is what an agent needs to know. Endpoint, Token and Dir are required; zero values of the others are useful.
+type Config struct {
+	Endpoint string // the broker's base URL
+	Token    string
+	Dir      string // the agent's own directory; each attempt gets one below it
+	Address  string // where other nodes of the cluster reach this one; that of the way to the broker when empty
+	Machine  string // its name, which its processes carry in TRADEWIND_MACHINE
+	Version  string
+
+	HTTPClient *http.Client
+	Logger     *slog.Logger
+	Buckets    bucket.Openers // bucket.Local when nil
+	Environ    []string       // what the task's environment is taken from (see inherited); nothing when nil
+	// Hold stays open in every process that the agent leaves running, until nothing of the task is left.
+	Hold *os.File
+	// Notices tells of the machine's own warnings that it will be taken, by how long it has left.
+	Notices <-chan time.Duration
+	// Sole says that the machine is the task's alone, so that inputs may be staged outside the task's directory.
+	Sole bool
+
+	Patience  time.Duration // how long the broker may be away; 10 min
+	Grace     time.Duration // between SIGTERM and SIGKILL; 5 s
+	Heartbeat time.Duration // between reports that the node is alive; 30 s
+	PollWait  time.Duration // how long the broker may hold a poll; 20 s
+	LogPause  time.Duration // between two pieces of log; 200 ms
+	MaxLog    int64         // bytes of log kept of one attempt; 256 MiB
+	Transfer  stage.Transfer
+}
+
+func (c Config) withDefaults() (Config, error) {
+	switch {
+	case c.Endpoint == "":
+		return c, fmt.Errorf("%w: no endpoint", ErrConfig)
+	case c.Token == "":
+		return c, fmt.Errorf("%w: no token", ErrConfig)
+	case c.Dir == "":
+		return c, fmt.Errorf("%w: no directory", ErrConfig)
+	}
+	dir, err := filepath.Abs(c.Dir)
+	if err != nil {
+		return c, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	c.Dir = dir
+	if c.Address == "" {
+		c.Address = outboundAddress(c.Endpoint)
+	}
+	if c.Logger == nil {
+		c.Logger = slog.New(slog.DiscardHandler)
+	}
+	if c.Buckets == nil {
+		c.Buckets = bucket.Local()
+	}
+	defaults := []struct {
+		field *time.Duration
+		value time.Duration
+	}{
+		{&c.Patience, 10 * time.Minute}, {&c.Grace, 5 * time.Second}, {&c.Heartbeat, 30 * time.Second},
+		{&c.PollWait, 20 * time.Second}, {&c.LogPause, 200 * time.Millisecond},
+	}
+	for _, d := range defaults {
+		if *d.field <= 0 {
+			*d.field = d.value
+		}
+	}
+	if c.MaxLog <= 0 {
+		c.MaxLog = 256 << 20
+	}
+	return c, nil
+}
+
+// outboundAddress is the address from which this machine would talk to the endpoint, "" when there is no way to it. Nothing is sent.
+func outboundAddress(endpoint string) string {
+	u, err := url.Parse(endpoint)
+	if err != nil {
+		return ""
+	}
+	conn, err := net.Dial("udp", net.JoinHostPort(u.Hostname(), cmp.Or(u.Port(), "443")))
+	if err != nil {
+		return ""
+	}
+	defer conn.Close() //nolint:errcheck // nothing was sent
+	host, _, err := net.SplitHostPort(conn.LocalAddr().String())
+	if err != nil {
+		return ""
+	}
+	return host
+}
+
+// agent is one run of the program. Its loop owns the current attempt; polls, reports and logs have goroutines of their own, which
+// tell it by fatal when the broker has had the last word.
+type agent struct {
+	cfg    Config
+	log    *slog.Logger
+	claims wire.Claims
+	client *client
+	fatal  chan error
+	count  int // of attempts, for their directories
+	wg     sync.WaitGroup
+}
+
+// Run works for the broker until it is told to stop or disconnect (nil), ctx ends (its cause), or
+// one of the errors above. When it returns, nothing of the task is left.
+func Run(ctx context.Context, cfg Config) error {
+	cfg, err := cfg.withDefaults()
+	if err != nil {
+		return err
+	}
+	claims, err := token.Read(cfg.Token)
+	if err != nil {
+		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	a := &agent{cfg: cfg, log: cfg.Logger, claims: claims, client: newClient(cfg), fatal: make(chan error, 8)}
+	// What is in the background outlives ctx by the time that it takes to report the end.
+	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	defer a.wg.Wait()
+	defer cancel()
+	if err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version}); err != nil {
+		return err
+	}
+	a.log.Debug("registered", "cluster", claims.Cluster, "rank", claims.Rank)
+	return a.loop(ctx, background)
+}
+
+// loop serves commands until the end.
+func (a *agent) loop(ctx, background context.Context) error {
+	works := make(chan wire.Work)
+	a.wg.Go(func() { a.die(a.poll(background, works)) })
+	var current *attempt
+	defer func() { current.end(orderAbandon) }()
+	for {
+		select {
+		case w := <-works:
+			next, done := a.obey(background, w, current)
+			if current = next; done {
+				return nil
+			}
+		case left, ok := <-a.cfg.Notices:
+			if !ok {
+				a.cfg.Notices = nil
+				continue
+			}
+			a.log.Info("the machine will be taken", "in", left)
+			current.noticed(left)
+		case err := <-a.fatal:
+			a.log.Info("stopping", "reason", err)
+			return err
+		case <-ctx.Done():
+			current.end(orderStop)
+			return context.Cause(ctx)
+		}
+	}
+}
+
+// obey acts on a command. It returns the current attempt, and whether the agent is to exit.
+func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *attempt, done bool) {
+	a.log.Debug("command", "command", w.Command, "seq", w.Seq)
+	switch w.Command {
+	case wire.Run:
+		if w.Assignment == nil || current.is(w.Assignment.Attempt) {
+			return current, false
+		}
+		current.replace()
+		a.count++
+		return a.begin(ctx, w.Assignment, a.count), false
+	case wire.SaveNow:
+		left := w.Notice
+		if left <= 0 && !w.Until.IsZero() {
+			left = time.Until(w.Until)
+		}
+		current.save(left)
+	case wire.Stop:
+		current.end(orderStop)
+		return nil, true
+	case wire.Disconnect:
+		current.end(orderAbandon)
+		return nil, true
+	}
+	return current, false
+}
+
+// die makes err the reason to end, unless there is one or the end has come.
+func (a *agent) die(err error) {
+	if err == nil || errors.Is(err, context.Canceled) {
+		return
+	}
+	select {
+	case a.fatal <- err:
+	default:
+	}
+}
+
+// pollFloor is the least time between two polls that brought nothing, for brokers that do not hold them.
+const pollFloor = 100 * time.Millisecond
+
+// poll asks for commands until ctx ends or the broker has had the last word.
+func (a *agent) poll(ctx context.Context, works chan<- wire.Work) error {
+	for seen := 0; ; {
+		began := time.Now()
+		w, err := a.client.work(ctx, seen, a.cfg.PollWait)
+		if err != nil {
+			return err
+		}
+		if w.Seq <= seen || w.Command == wire.None {
+			seen = max(seen, w.Seq)
+			if err := sleep(ctx, pollFloor-time.Since(began)); err != nil {
+				return err
+			}
+			continue
+		}
+		seen = w.Seq
+		select {
+		case works <- w:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// sleep waits d, if it is positive.
+func sleep(ctx context.Context, d time.Duration) error {
+	if d <= 0 {
+		return ctx.Err()
+	}
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

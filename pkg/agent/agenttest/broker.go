@@ -1,0 +1,347 @@
+// Package agenttest is as much of a broker as an agent sees, for tests: it hands
+// out work, and remembers reports and logs. What it knows outlives Stop and Start, as a
+// broker's store outlives the broker.
+package agenttest
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// patience is how long a test waits for what must come.
+const patience = 60 * time.Second
+
+// Node is a node of a cluster.
+type Node struct {
+	Cluster string
+	Rank    int
+}
+
+// Report is a report and who sent it.
+type Report struct {
+	wire.Report
+	Node
+}
+
+// Broker is the API of wire, on a loopback address. Its methods are safe for concurrent use.
+type Broker struct {
+	t    testing.TB
+	key  []byte
+	addr string
+
+	mu      sync.Mutex
+	server  *http.Server
+	changed chan struct{} // closed and replaced at every change
+	work    map[Node]wire.Work
+	hellos  map[Node]wire.Hello
+	reports []Report
+	logs    map[string][]byte
+	refuse  func(path string) int
+	calls   map[string]int
+}
+
+// New starts a broker that stops with the test.
+func New(t testing.TB) *Broker {
+	t.Helper()
+	b := &Broker{
+		t: t, key: bytes.Repeat([]byte("k"), token.MinKeyBytes), addr: "127.0.0.1:0", changed: make(chan struct{}),
+		work: map[Node]wire.Work{}, hellos: map[Node]wire.Hello{}, logs: map[string][]byte{}, calls: map[string]int{},
+	}
+	b.Start()
+	t.Cleanup(b.Stop)
+	return b
+}
+
+// Start serves, at the same address as before.
+func (b *Broker) Start() {
+	b.t.Helper()
+	l, err := net.Listen("tcp", b.addr)
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	server := &http.Server{Handler: b, ReadHeaderTimeout: time.Minute}
+	b.mu.Lock()
+	b.addr, b.server = l.Addr().String(), server
+	b.mu.Unlock()
+	go func() { _ = server.Serve(l) }()
+}
+
+// Stop breaks off every connection, as the death of a broker does.
+func (b *Broker) Stop() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	_ = b.server.Close()
+}
+
+// URL is the endpoint.
+func (b *Broker) URL() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return "http://" + b.addr
+}
+
+// Token is a good token for a node, and Tokens those of a cluster.
+func (b *Broker) Token(n Node) string {
+	b.t.Helper()
+	s, err := token.Mint(b.key, wire.Claims{Job: "job", Cluster: n.Cluster, Rank: n.Rank, Expires: time.Now().Add(time.Hour)})
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	return s
+}
+
+// Tokens are good tokens for all nodes of a cluster.
+func (b *Broker) Tokens(cluster string, nodes int) []string {
+	b.t.Helper()
+	var out []string
+	for rank := range nodes {
+		out = append(out, b.Token(Node{cluster, rank}))
+	}
+	return out
+}
+
+// Refuse has calls fail with the status that f returns for their path; 0 lets them pass, as does nil for f.
+func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = f }) }
+
+// Tell gives a node a new command.
+func (b *Broker) Tell(n Node, w wire.Work) {
+	b.update(func() {
+		w.Seq = b.work[n].Seq + 1
+		b.work[n] = w
+	})
+}
+
+// Run gives a node an assignment.
+func (b *Broker) Run(n Node, a *wire.Assignment) {
+	b.Tell(n, wire.Work{Command: wire.Run, Assignment: a})
+}
+
+func (b *Broker) update(f func()) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	f()
+	close(b.changed)
+	b.changed = make(chan struct{})
+}
+
+// Await waits until ok, which it calls under its lock.
+func (b *Broker) Await(what string, ok func() bool) {
+	b.t.Helper()
+	deadline := time.NewTimer(patience)
+	defer deadline.Stop()
+	for {
+		b.mu.Lock()
+		done, changed := ok(), b.changed
+		b.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-deadline.C:
+			b.t.Fatalf("never came: %s\n%s", what, b.dump())
+		}
+	}
+}
+
+func (b *Broker) dump() string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return fmt.Sprintf("reports: %+v\nlogs: %.4000q", b.reports, b.logs)
+}
+
+// Hello waits until a node has registered.
+func (b *Broker) Hello(n Node) wire.Hello {
+	b.t.Helper()
+	var h wire.Hello
+	b.Await(fmt.Sprintf("hello of %v", n), func() (ok bool) {
+		h, ok = b.hellos[n]
+		return ok
+	})
+	return h
+}
+
+// Report waits for the first of the events that a node reports of an attempt.
+func (b *Broker) Report(n Node, attempt string, events ...wire.Event) wire.Report {
+	b.t.Helper()
+	return b.ReportAfter(0, n, attempt, events...)
+}
+
+// ReportAfter is Report, of those after the first skip ones.
+func (b *Broker) ReportAfter(skip int, n Node, attempt string, events ...wire.Event) wire.Report {
+	b.t.Helper()
+	var found wire.Report
+	b.Await(fmt.Sprintf("%v of %s from %v", events, attempt, n), func() bool {
+		left := skip
+		for _, r := range b.reports {
+			if r.Node == n && r.Attempt == attempt && slices.Contains(events, r.Event) {
+				if left--; left < 0 {
+					found = r.Report
+					return true
+				}
+			}
+		}
+		return false
+	})
+	return found
+}
+
+// Result waits for the end of an attempt.
+func (b *Broker) Result(n Node, attempt string) wire.Report {
+	b.t.Helper()
+	return b.Report(n, attempt, wire.Succeeded, wire.Failed, wire.Stopped)
+}
+
+// Events lists what a node has reported of an attempt, heartbeats left out.
+func (b *Broker) Events(n Node, attempt string) []wire.Event {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	var out []wire.Event
+	for _, r := range b.reports {
+		if r.Node == n && r.Attempt == attempt && r.Event != wire.Alive {
+			out = append(out, r.Event)
+		}
+	}
+	return out
+}
+
+// AwaitLog waits until a node's log of an attempt contains want.
+func (b *Broker) AwaitLog(n Node, attempt, want string) {
+	b.t.Helper()
+	b.Await("log "+want, func() bool { return bytes.Contains(b.logs[logKey(n, attempt)], []byte(want)) })
+}
+
+// Log is what there is of a node's log of an attempt.
+func (b *Broker) Log(n Node, attempt string) string {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return string(b.logs[logKey(n, attempt)])
+}
+
+// ForgetLog cuts a log off, as if its end had not been on disk when the broker died.
+func (b *Broker) ForgetLog(n Node, attempt string, keep int) {
+	b.update(func() {
+		k := logKey(n, attempt)
+		b.logs[k] = b.logs[k][:min(keep, len(b.logs[k]))]
+	})
+}
+
+// Calls is how often a path was called.
+func (b *Broker) Calls(path string) int {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.calls[path]
+}
+
+func logKey(n Node, attempt string) string {
+	return n.Cluster + "#" + strconv.Itoa(n.Rank) + "#" + attempt
+}
+
+// ServeHTTP is the API.
+func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	var refuse func(string) int
+	b.update(func() {
+		b.calls[r.URL.Path]++
+		refuse = b.refuse
+	})
+	if refuse != nil {
+		if code := refuse(r.URL.Path); code != 0 {
+			w.WriteHeader(code)
+			return
+		}
+	}
+	bearer, _ := strings.CutPrefix(r.Header.Get("Authorization"), "Bearer ")
+	claims, err := token.Verify(b.key, bearer, time.Now())
+	if err != nil {
+		w.WriteHeader(http.StatusUnauthorized)
+		return
+	}
+	n := Node{claims.Cluster, claims.Rank}
+	switch r.Method + " " + r.URL.Path {
+	case "POST " + wire.PathHello:
+		var h wire.Hello
+		b.accept(w, r, &h, func() { b.hellos[n] = h })
+	case "POST " + wire.PathReport:
+		var rep wire.Report
+		b.accept(w, r, &rep, func() {
+			if !slices.ContainsFunc(b.reports, func(o Report) bool { return o.Node == n && o.ID == rep.ID }) {
+				b.reports = append(b.reports, Report{rep, n})
+			}
+		})
+	case "GET " + wire.PathWork:
+		b.serveWork(w, r, n)
+	case "POST " + wire.PathLogs:
+		b.serveLogs(w, r, n)
+	default:
+		w.WriteHeader(http.StatusNotFound)
+	}
+}
+
+func (b *Broker) accept(w http.ResponseWriter, r *http.Request, v any, store func()) {
+	if err := json.NewDecoder(r.Body).Decode(v); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	b.update(store)
+	w.WriteHeader(http.StatusNoContent)
+}
+
+func (b *Broker) serveWork(w http.ResponseWriter, r *http.Request, n Node) {
+	seen, err := strconv.Atoi(r.FormValue("seen"))
+	wait, waitErr := time.ParseDuration(r.FormValue("wait"))
+	if err != nil || waitErr != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	timeout := time.NewTimer(wait)
+	defer timeout.Stop()
+	for {
+		b.mu.Lock()
+		work, changed := b.work[n], b.changed
+		b.mu.Unlock()
+		if work.Seq > seen {
+			_ = json.NewEncoder(w).Encode(work)
+			return
+		}
+		select {
+		case <-changed:
+		case <-timeout.C:
+			_ = json.NewEncoder(w).Encode(wire.Work{Seq: seen, Command: wire.None})
+			return
+		case <-r.Context().Done():
+			return
+		}
+	}
+}
+
+func (b *Broker) serveLogs(w http.ResponseWriter, r *http.Request, n Node) {
+	offset, err := strconv.Atoi(r.FormValue("offset"))
+	piece, readErr := io.ReadAll(io.LimitReader(r.Body, wire.MaxLogChunk+1))
+	if err != nil || readErr != nil || len(piece) > wire.MaxLogChunk {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	k, code := logKey(n, r.FormValue("attempt")), http.StatusNoContent
+	b.update(func() {
+		if have := len(b.logs[k]); offset != have {
+			w.Header().Set(wire.HeaderOffset, strconv.Itoa(have))
+			code = http.StatusConflict
+			return
+		}
+		b.logs[k] = append(b.logs[k], piece...)
+	})
+	w.WriteHeader(code)
+}

@@ -1,0 +1,260 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// order is what an attempt was told; a greater one overrides a smaller.
+type order int
+
+const (
+	orderNone    order = iota
+	orderSave          // save, then stop
+	orderStop          // stop and report that
+	orderAbandon       // stop; nobody wants to hear of it
+)
+
+// How long an attempt's end may take beyond the task's own.
+const (
+	flushTimeout = 10 * time.Second // for the rest of the log, before the result
+	lastTimeout  = 3 * time.Second  // for reports of an end that was ordered
+)
+
+// errEnded is the cause of a phase's context that an order ended.
+var errEnded = errors.New("ended on command")
+
+// attempt is one assignment being worked on. execute runs the phases in one goroutine; orders
+// come from the agent's loop.
+type attempt struct {
+	*agent
+	work    *wire.Assignment
+	dirs    dirs
+	out     *taskLog // nil for stand-ins
+	reports *reports
+	began   time.Time // when a stand-in's clock started
+
+	unlessOrdered context.Context // ends with any order
+	unlessStopped context.Context // ends with orderStop and above
+	cancel        [orderAbandon + 1]context.CancelCauseFunc
+	done          chan struct{} // closed when nothing of the task is left and what can be reported is
+
+	mu       sync.Mutex
+	order    order
+	until    time.Time // when the machine will be taken, with orderSave
+	replaced bool      // by another attempt on the same node
+}
+
+// begin starts an attempt.
+func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *attempt {
+	t := &attempt{
+		agent: a, work: work, done: make(chan struct{}),
+		dirs:    dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
+		reports: newReports(a.client, work.Attempt, a.claims.Rank),
+	}
+	t.unlessStopped, t.cancel[orderStop] = context.WithCancelCause(ctx)
+	t.unlessOrdered, t.cancel[orderSave] = context.WithCancelCause(t.unlessStopped)
+	a.log.Info("attempt begins", "task", work.Task, "attempt", work.Attempt)
+	a.wg.Go(func() { t.over(t.reports.run(ctx)) })
+	a.wg.Go(func() { t.run(ctx) })
+	return t
+}
+
+// is says whether t is that attempt, running or over.
+func (t *attempt) is(name string) bool { return t != nil && t.work.Attempt == name }
+
+// end ends the attempt and waits until it has.
+func (t *attempt) end(o order) {
+	if t == nil {
+		return
+	}
+	t.tell(o, time.Time{})
+	<-t.done
+}
+
+// replace ends the attempt in favour of another.
+func (t *attempt) replace() {
+	if t == nil {
+		return
+	}
+	t.mu.Lock()
+	t.replaced = true
+	t.mu.Unlock()
+	t.end(orderStop)
+}
+
+// over ends the agent with err, unless it is only about an attempt that was replaced.
+func (t *attempt) over(err error) {
+	t.mu.Lock()
+	replaced := t.replaced
+	t.mu.Unlock()
+	if !replaced || !errors.Is(err, ErrOver) {
+		t.die(err)
+	}
+}
+
+// save has the task's progress saved and the task stopped before the machine is taken. It does not wait.
+func (t *attempt) save(left time.Duration) {
+	if t != nil {
+		t.tell(orderSave, time.Now().Add(max(left, 0)))
+	}
+}
+
+// noticed is save, when it was not the broker who said so.
+func (t *attempt) noticed(left time.Duration) {
+	if t != nil {
+		t.reports.add(wire.Report{Event: wire.NoticeSeen, Notice: left}, nil)
+		t.save(left)
+	}
+}
+
+func (t *attempt) tell(o order, until time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	if o <= t.order {
+		return
+	}
+	t.order, t.until = o, until
+	t.cancel[orderSave](errEnded)
+	if o >= orderStop {
+		t.cancel[orderStop](errEnded)
+	}
+}
+
+func (t *attempt) ordered() (order, time.Time) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	return t.order, t.until
+}
+
+// run executes the attempt and sees to it that its result is reported.
+func (t *attempt) run(ctx context.Context) {
+	defer close(t.done)
+	beats, stop := context.WithCancel(ctx)
+	t.wg.Go(func() { t.beat(beats) })
+	result := t.execute(ctx)
+	stop()
+	told, _ := t.ordered()
+	if told == orderAbandon {
+		return
+	}
+	wait := flushTimeout
+	if told != orderNone {
+		wait = lastTimeout
+	}
+	if t.out != nil {
+		flush, cancel := context.WithTimeout(ctx, wait)
+		t.out.flush(flush)
+		cancel()
+	}
+	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit", result.ExitCode)
+	t.reports.add(result, nil)
+	if told >= orderStop {
+		last, cancel := context.WithTimeout(ctx, lastTimeout)
+		defer cancel()
+		_ = t.reports.drain(last)
+	}
+}
+
+// beat reports that the node is alive.
+func (t *attempt) beat(ctx context.Context) {
+	for sleep(ctx, t.cfg.Heartbeat) == nil {
+		t.reports.add(wire.Report{Event: wire.Alive, Progress: t.progress()}, nil)
+	}
+}
+
+// execute runs the phases and returns the result.
+func (t *attempt) execute(ctx context.Context) wire.Report {
+	if t.work.Run == "" && t.work.Setup == "" {
+		return t.standIn()
+	}
+	if err := t.prepare(ctx); err != nil {
+		return t.failed(wire.PhaseStage, err)
+	}
+	if err := t.stageIn(t.unlessOrdered); err != nil {
+		return t.failed(wire.PhaseStage, err)
+	}
+	t.out.phase()
+	if err := t.setup(); err != nil {
+		return t.failed(wire.PhaseSetup, err)
+	}
+	t.out.phase()
+	if stopped, err := t.runTask(); err != nil || stopped {
+		return t.failed(wire.PhaseRun, err)
+	}
+	if err := t.stageOut(t.unlessStopped); err != nil {
+		return t.failed(wire.PhaseOutputs, err)
+	}
+	return wire.Report{Event: wire.Succeeded, Progress: 1}
+}
+
+// prepare makes the directories and the log.
+func (t *attempt) prepare(ctx context.Context) error {
+	if err := os.RemoveAll(filepath.Dir(t.dirs.top)); err != nil { // of an earlier attempt
+		return err
+	}
+	if err := t.dirs.make(); err != nil {
+		return err
+	}
+	out, err := newTaskLog(t.dirs.log, t.client, t.work.Attempt, t.cfg.MaxLog)
+	if err != nil {
+		return err
+	}
+	t.out = out
+	t.wg.Go(func() { t.over(out.ship(ctx, t.cfg)) })
+	return nil
+}
+
+// failed is the report of a phase that did not get to its end: by itself, or because it was told to stop.
+func (t *attempt) failed(phase string, err error) wire.Report {
+	if told, _ := t.ordered(); told >= orderStop || told == orderSave && phase != wire.PhaseOutputs {
+		return wire.Report{Event: wire.Stopped, Progress: t.progress()}
+	}
+	r := wire.Report{Event: wire.Failed, Phase: phase}
+	var exit *exitError
+	if errors.As(err, &exit) {
+		r.ExitCode, r.Message = exit.Code, t.out.lastLines()
+	}
+	if r.Message == "" {
+		r.Message = truncate(fmt.Sprint(err), tailBytes)
+	}
+	return r
+}
+
+func truncate(s string, limit int) string {
+	if len(s) > limit {
+		s = s[:limit]
+	}
+	return s
+}
+
+// dirs are the directories and files of one attempt.
+type dirs struct {
+	top, work, inputs, output, tmp, snapshot, scripts string
+	notice, marker, log                               string
+}
+
+func dirsIn(top string) dirs {
+	in := func(name string) string { return filepath.Join(top, name) }
+	return dirs{
+		top: top, work: in("work"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"), snapshot: in("snapshot"), scripts: in("scripts"),
+		notice: in("notice"), marker: filepath.Join(filepath.Dir(filepath.Dir(top)), MarkerName), log: in("log"),
+	}
+}
+
+func (d dirs) make() error {
+	for _, dir := range []string{d.work, d.inputs, d.output, d.tmp, d.scripts} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,252 @@
+package agent_test
+
+import (
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// counting counts to 40 in its checkpoint directory, from where it stopped, and says how far it came when it is told to end.
+const counting = `
+cd $TRADEWIND_CHECKPOINT
+n=$(cat count 2>/dev/null || echo 0)
+echo "restored=$TRADEWIND_RESTORED from $n"
+trap 'echo "told at $n: $(($(cat $TRADEWIND_NOTICE)/10))"; exit 0' TERM
+while [ $n -lt 40 ]; do
+  n=$((n+1)); echo $n > count.tmp; mv count.tmp count
+  echo counted $n
+  [ $n -eq 20 ] && [ "$TRADEWIND_RESTORED" = 0 ] && while :; do sleep 0.01; done
+done
+cp count $TRADEWIND_OUTPUT/
+`
+
+func TestATaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := task(t, "a1", counting)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt/", Next: 1}
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "counted 20\n")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: 55 * time.Second})
+	r := b.Result(node, "a1")
+	if r.Event != wire.Stopped {
+		t.Fatalf("%+v", r)
+	}
+	saved := b.Report(node, "a1", wire.Checkpointed)
+	if saved.Seq != 1 || saved.Prefix != wire.CheckpointPrefix(w.Prefix, "a1", 1) {
+		t.Errorf("%+v", saved)
+	}
+	if log := b.Log(node, "a1"); !strings.Contains(log, "restored=0 from 0\n") || !strings.Contains(log, "told at 20: 5\n") {
+		t.Errorf("log %q", log)
+	}
+
+	other := agenttest.Node{Cluster: "another"}
+	start(t, b, other, agent.Config{})
+	again := *w
+	again.Attempt, again.Checkpoint = "a2", &wire.Checkpoint{Path: "ckpt/", Restore: saved.Prefix, Next: 2}
+	b.Run(other, &again)
+	if r := b.Result(other, "a2"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v", r)
+	}
+	if log := b.Log(other, "a2"); !strings.HasPrefix(log, "restored=1 from 20\ncounted 21\n") {
+		t.Errorf("log %.100q", log)
+	}
+	kept := filepath.Join(storeDir(w), wire.OutputPrefix(w.Prefix, "a2"), "0", "files", "count")
+	if got, err := os.ReadFile(kept); err != nil || string(got) != "40\n" {
+		t.Errorf("output %q, %v", got, err)
+	}
+}
+
+func TestCheckpointsAreSavedOnScheduleAndOldOnesRemoved(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; n=0; while :; do n=$((n+1)); echo $n > c.tmp; mv c.tmp c; sleep 0.1; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 7}
+	b.Run(node, w)
+	var seqs []int
+	for i := range 4 {
+		r := b.ReportAfter(i, node, "a1", wire.Checkpointed)
+		seqs = append(seqs, r.Seq)
+	}
+	if !slices.IsSorted(seqs) || seqs[0] != 7 || len(slices.Compact(slices.Clone(seqs))) != 4 {
+		t.Errorf("sequence numbers %v", seqs)
+	}
+	b.Tell(node, wire.Work{Command: wire.Stop})
+	b.Result(node, "a1")
+	complete, err := filepath.Glob(filepath.Join(storeDir(w), w.Prefix, "ckpt", "*", "manifest.json"))
+	if err != nil || len(complete) < 2 || len(complete) > 4 { // two, and what the last removal has not met
+		t.Errorf("kept %v, %v", complete, err)
+	}
+	if first := filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 7), "manifest.json"); slices.Contains(complete, first) {
+		t.Errorf("the first of %v was not removed", seqs)
+	}
+}
+
+func TestCheckpointsGoOnWhileTheBrokerIsAway(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	dir := t.TempDir()
+	w := task(t, "a1", `echo ready; until [ -e `+dir+`/away ]; do sleep 0.01; done; echo x > $TRADEWIND_CHECKPOINT/f; while :; do sleep 0.01; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 1}
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "ready")
+	b.Stop()
+	touch(t, dir, "away")
+	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
+	b.Start()
+	if r := b.Report(node, "a1", wire.Checkpointed); r.Seq != 1 {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestACheckpointThatCannotBeKeptIsNotReported(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := task(t, "a1", `echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
+	w.Store = "s3://not-linked-into-this-program"
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "ready")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	if got := b.Events(node, "a1"); slices.Contains(got, wire.Checkpointed) {
+		t.Errorf("events %v", got)
+	}
+	if log := b.Log(node, "a1"); !strings.Contains(log, "tradewind: no checkpoint was saved: ") {
+		t.Errorf("the task's author is not told: %q", log)
+	}
+}
+
+func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := task(t, "a1", `trap "" TERM; echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "ready")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Until: time.Now().Add(2 * time.Second)})
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	b.Report(node, "a1", wire.Checkpointed)
+}
+
+func TestTheMachinesOwnNoticeSavesWithoutTheBroker(t *testing.T) {
+	b := agenttest.New(t)
+	notices := make(chan time.Duration, 1)
+	start(t, b, node, agent.Config{Notices: notices})
+	w := task(t, "a1", `echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "ready")
+	b.Report(node, "a1", wire.Started)
+	b.Stop()
+	notices <- time.Minute
+	close(notices)
+	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
+	b.Start()
+	b.Result(node, "a1")
+	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.NoticeSeen, wire.Checkpointed, wire.Stopped}) {
+		t.Errorf("events %v", got)
+	}
+	if r := b.Report(node, "a1", wire.NoticeSeen); r.Notice != time.Minute {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestANoticeDuringSetUpStopsIt(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{Grace: 50 * time.Millisecond})
+	w := task(t, "a1", "echo not reached")
+	w.Setup = "echo ready; sleep 1000"
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "ready")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+}
+
+func TestOfSeveralNodesTheFirstSavesAndAllRestore(t *testing.T) {
+	b := agenttest.New(t)
+	w := task(t, "a1", `echo $TRADEWIND_NODE_RANK > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
+	w.Nodes = []string{"127.0.0.1", "127.0.0.2"}
+	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
+	nodes := []agenttest.Node{{Cluster: "c"}, {Cluster: "c", Rank: 1}}
+	for _, n := range nodes {
+		start(t, b, n, agent.Config{})
+		b.Run(n, w)
+		b.AwaitLog(n, "a1", "ready")
+	}
+	for _, n := range nodes {
+		b.Tell(n, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+		b.Result(n, "a1")
+	}
+	if got := b.Events(nodes[1], "a1"); slices.Contains(got, wire.Checkpointed) {
+		t.Errorf("the second node saved: %v", got)
+	}
+	again := *w
+	again.Attempt, again.Run = "a2", `cat $TRADEWIND_CHECKPOINT/f`
+	again.Checkpoint = &wire.Checkpoint{Path: "ckpt", Restore: b.Report(nodes[0], "a1", wire.Checkpointed).Prefix, Next: 2}
+	for _, n := range nodes {
+		b.Run(n, &again)
+		if r := b.Result(n, "a2"); r.Event != wire.Succeeded || b.Log(n, "a2") != "0\n" {
+			t.Errorf("rank %d: %+v, log %q", n.Rank, r, b.Log(n, "a2"))
+		}
+	}
+}
+
+func TestAStandInPassesItsTimeAndSavesItsProgress(t *testing.T) {
+	b := agenttest.New(t)
+	dir := t.TempDir()
+	start(t, b, node, agent.Config{Dir: dir})
+	w := task(t, "a1", "")
+	w.StandIn, w.Checkpoint = time.Hour, &wire.Checkpoint{Every: time.Millisecond, Next: 3}
+	w.Progress = 0.5
+	b.Run(node, w)
+	first, second := b.Report(node, "a1", wire.Checkpointed), b.ReportAfter(1, node, "a1", wire.Checkpointed)
+	if first.Seq < 3 || second.Seq <= first.Seq || first.Prefix != "" || first.Progress < 0.5 || second.Progress <= first.Progress || second.Progress > 0.6 {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	r := b.Result(node, "a1")
+	if r.Event != wire.Stopped || r.Progress <= second.Progress {
+		t.Errorf("%+v", r)
+	}
+
+	again := *w
+	again.Attempt, again.Progress, again.StandIn = "a2", 0.999999, 10*time.Second
+	b.Run(node, &again)
+	if r := b.Result(node, "a2"); r.Event != wire.Succeeded || r.Progress != 1 {
+		t.Errorf("%+v", r)
+	}
+	if left, err := os.ReadDir(dir); err != nil || len(left) != 0 {
+		t.Errorf("a stand-in needs no directories: %v, %v", left, err)
+	}
+}
+
+func TestAStandInOfNoTimeSucceedsAtOnceAndFeedsItsChildren(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	parent := task(t, "a1", "")
+	b.Run(node, parent)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v", r)
+	}
+	child := task(t, "a2", `ls $TRADEWIND_INPUTS/parent | wc -l`)
+	child.Store, child.Parents = parent.Store, map[string]string{"parent": wire.OutputPrefix(parent.Prefix, "a1")}
+	b.Run(node, child)
+	if r := b.Result(node, "a2"); r.Event != wire.Succeeded || strings.TrimSpace(b.Log(node, "a2")) != strconv.Itoa(0) {
+		t.Errorf("%+v, log %q", r, b.Log(node, "a2"))
+	}
+}

@@ -1,0 +1,157 @@
+package agent
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+)
+
+// The environment that the program on a machine is started with. The token comes by a file that is removed once it was read, or by standard
+// input: not by the command line, which is for everyone to see, nor by the environment.
+const (
+	EnvEndpoint  = "TRADEWIND_ENDPOINT"   // the broker's base URL
+	EnvTokenFile = "TRADEWIND_TOKEN_FILE" // "-" is standard input
+	EnvDir       = "TRADEWIND_DIR"        // the agent's directory; the current one when empty
+	EnvAddress   = "TRADEWIND_ADDRESS"    // where other nodes reach this one
+	EnvSole      = "TRADEWIND_SOLE"       // "1": the machine is the task's alone
+	EnvHold      = "TRADEWIND_HOLD_FD"    // a descriptor to keep open while anything runs
+	EnvIdentity  = "TRADEWIND_IDENTITY"   // a file to write the process's proc.Identity to
+	EnvDebug     = "TRADEWIND_DEBUG"      // "1": log more
+)
+
+// Exit codes of the program.
+const (
+	ExitDone        = 0
+	ExitFailed      = 1
+	ExitOver        = 10 // ErrOver
+	ExitRefused     = 11 // ErrRefused
+	ExitUnreachable = 12 // ErrUnreachable
+	ExitStopped     = 143
+)
+
+// maxToken bounds what is read of a token file.
+const maxToken = 16 << 10
+
+// Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the exit code. The caller has
+// called proc.Reexec, and chooses the buckets that tasks can use.
+func Main(environ []string, version string, buckets bucket.Openers) int {
+	proc.Shield()
+	level := slog.LevelInfo
+	if lookup(environ, EnvDebug) == "1" {
+		level = slog.LevelDebug
+	}
+	log := slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level}))
+	cfg, err := FromEnvironment(environ, os.Stdin)
+	if err != nil {
+		log.Error("cannot start", "err", err)
+		return ExitFailed
+	}
+	cfg.Version, cfg.Buckets, cfg.Logger = version, buckets, log
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	defer stop()
+	if err = Run(ctx, cfg); err != nil {
+		log.Info("exit", "reason", err)
+	}
+	return ExitCode(err)
+}
+
+// ExitCode is the program's exit code for what Run returned.
+func ExitCode(err error) int {
+	switch {
+	case err == nil:
+		return ExitDone
+	case errors.Is(err, ErrOver):
+		return ExitOver
+	case errors.Is(err, ErrRefused):
+		return ExitRefused
+	case errors.Is(err, ErrUnreachable):
+		return ExitUnreachable
+	case errors.Is(err, context.Canceled):
+		return ExitStopped
+	}
+	return ExitFailed
+}
+
+// FromEnvironment makes a configuration of environ. Once it has the token, it leaves word of this process where EnvIdentity says.
+func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
+	get := func(name string) string { return lookup(environ, name) }
+	cfg := Config{
+		Endpoint: get(EnvEndpoint), Dir: get(EnvDir), Address: get(EnvAddress), Machine: get(proc.MachineEnv),
+		Sole: get(EnvSole) == "1", Environ: environ,
+	}
+	if cfg.Dir == "" {
+		cfg.Dir = "."
+	}
+	if fd := get(EnvHold); fd != "" {
+		n, err := strconv.ParseUint(fd, 10, 16)
+		if err != nil || n < 3 {
+			return cfg, fmt.Errorf("%w: %s=%q", ErrConfig, EnvHold, fd)
+		}
+		syscall.CloseOnExec(int(n)) //nolint:gosec // 16 bits
+		cfg.Hold = os.NewFile(uintptr(n), "hold")
+	}
+	var err error
+	if cfg.Token, err = readToken(get(EnvTokenFile), stdin); err != nil {
+		return cfg, err
+	}
+	if file := get(EnvIdentity); file != "" {
+		err = writeIdentity(file)
+	}
+	return cfg, err
+}
+
+// readToken reads a token and removes the file it came in.
+func readToken(file string, stdin io.Reader) (string, error) {
+	from := stdin
+	switch file {
+	case "":
+		return "", fmt.Errorf("%w: %s is not set", ErrConfig, EnvTokenFile)
+	case "-":
+	default:
+		f, err := os.Open(file) //nolint:gosec // named by whoever started the machine
+		if err != nil {
+			return "", fmt.Errorf("%w: %w", ErrConfig, err)
+		}
+		defer os.Remove(file) //nolint:errcheck // the token expires
+		defer f.Close()       //nolint:errcheck // only read
+		from = f
+	}
+	b, err := io.ReadAll(io.LimitReader(from, maxToken))
+	if err != nil {
+		return "", fmt.Errorf("%w: token: %w", ErrConfig, err)
+	}
+	token := strings.TrimSpace(string(b))
+	if token == "" { // whoever was to write it has died
+		return "", fmt.Errorf("%w: no token came", ErrConfig)
+	}
+	return token, nil
+}
+
+// writeIdentity tells whoever reads file which process this is.
+func writeIdentity(file string) error {
+	id, err := proc.Identify(os.Getpid())
+	if err != nil {
+		return err
+	}
+	b, err := json.Marshal(id)
+	if err != nil {
+		return err
+	}
+	part := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".part")
+	if err := os.WriteFile(part, b, 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, file)
+}

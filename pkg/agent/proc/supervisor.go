@@ -1,0 +1,232 @@
+package proc
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"os"
+	"os/exec"
+	"os/signal"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// supervisorName is what a supervisor is called in a process list.
+const supervisorName = "tradewind-task"
+
+// guardEnv is set in a supervisor, so that a program which forgot to call Reexec does not start itself for ever.
+const guardEnv = "TRADEWIND_SUPERVISOR"
+
+// Descriptors that a supervisor has beside the standard ones.
+const (
+	statusFD = 3
+	holdFD   = 4
+)
+
+// Reexec makes this process a supervisor if it was started as one, and does not
+// return then. It must come first in main, or in TestMain.
+func Reexec() {
+	if len(os.Args) == 1 && os.Args[0] == supervisorName && os.Getenv(guardEnv) != "" {
+		syscall.Exit(supervise()) // nothing is buffered here that os.Exit would flush
+	}
+}
+
+// supervisor is the command that becomes one.
+func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
+	cmd := &exec.Cmd{
+		Path:        self(),
+		Args:        []string{supervisorName},
+		Env:         append(slices.DeleteFunc(slices.Clone(s.Env), notMark), guardEnv+"=1"),
+		Stdin:       control,
+		Stdout:      s.Output,
+		Stderr:      s.Output,
+		ExtraFiles:  []*os.File{statuses},
+		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // a signal to the owner's group is the owner's to act on
+	}
+	if s.Hold != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Hold)
+	}
+	return cmd
+}
+
+// MachineEnv is the variable by which Sweep finds the processes of a machine.
+const MachineEnv = "TRADEWIND_MACHINE"
+
+func notMark(entry string) bool { return !strings.HasPrefix(entry, MachineEnv+"=") }
+
+// tending is a supervisor's work.
+type tending struct {
+	pid    int // of the task's first process and of its group
+	linger time.Duration
+	exit   *status // nil while the first process runs
+
+	orders <-chan order     // closed when the owner is gone
+	reaped <-chan reaped    // closed when no child is left
+	killAt <-chan time.Time // fires when patience with the tree ends, at due
+	due    time.Time
+	poll   <-chan time.Time // looks for what is not our child, where orphans are not adopted
+}
+
+type reaped struct {
+	pid int
+	ws  syscall.WaitStatus
+}
+
+// supervise starts the task, waits until nothing of it is left, and returns the supervisor's exit code.
+func supervise() int {
+	// The death signal of the task is tied to the thread that started it, so that thread must not end.
+	runtime.LockOSThread()
+	// Caught and dropped, not ignored: what is ignored here would be ignored in the task.
+	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
+	for _, fd := range []int{statusFD, holdFD} {
+		syscall.CloseOnExec(fd)
+	}
+	adoptOrphans()
+	out := json.NewEncoder(os.NewFile(statusFD, "status"))
+	in := bufio.NewReader(os.Stdin)
+	var task order
+	if readOrder(in, &task) != nil || len(task.Argv) == 0 {
+		return 1
+	}
+	pid, err := startTask(task)
+	if err != nil {
+		unmark(task.Marker)
+		_ = out.Encode(status{Error: err.Error()})
+		return 1
+	}
+	_ = out.Encode(status{PID: pid}) // an owner that does not hear it has closed the other pipe too
+	t := &tending{pid: pid, linger: task.Linger, orders: orders(in), reaped: reap()}
+	t.tend()
+	if t.exit == nil { // impossible: nobody else waits for our children
+		return 1
+	}
+	unmark(task.Marker)
+	_ = out.Encode(t.exit)
+	return 0
+}
+
+func startTask(task order) (int, error) {
+	null, err := os.Open(os.DevNull)
+	if err != nil {
+		return 0, err
+	}
+	defer null.Close()                                                  //nolint:errcheck // only read
+	return syscall.ForkExec(task.Argv[0], task.Argv, &syscall.ProcAttr{ //nolint:gosec // running what it is told is what it is for
+		Dir:   task.Dir,
+		Env:   task.Env,
+		Files: []uintptr{null.Fd(), os.Stdout.Fd(), os.Stderr.Fd()},
+		Sys:   taskAttr(),
+	})
+}
+
+// tend waits for the tree's end and brings it about when told to. On return exit is set.
+func (t *tending) tend() {
+	for {
+		select {
+		case o, ok := <-t.orders:
+			if !ok { // the owner is gone, and whatever it wanted of the task with it
+				t.orders = nil
+				t.kill()
+				continue
+			}
+			t.end(o.Grace)
+		case <-t.killAt:
+			t.kill()
+		case r, ok := <-t.reaped:
+			switch {
+			case !ok:
+				t.reaped = nil
+				t.poll = time.Tick(killRound)
+			case r.pid == t.pid:
+				t.exit = ended(r.ws)
+				t.end(t.linger)
+			}
+		case <-t.poll:
+		}
+		if t.reaped == nil && !treeLeft(t.pid) {
+			return
+		}
+	}
+}
+
+// end asks every process of the tree to end and sets the time after which it is not asked any more.
+func (t *tending) end(grace time.Duration) {
+	if t.exit != nil && !treeLeft(t.pid) {
+		return
+	}
+	signalTree(t.pid, syscall.SIGTERM)
+	signalTree(t.pid, syscall.SIGCONT) // a stopped process would not hear it
+	due := time.Now().Add(grace)
+	if t.killAt == nil || due.Before(t.due) {
+		t.killAt, t.due = time.After(grace), due
+	}
+}
+
+// killRound is the time between two rounds of killing.
+const killRound = 5 * time.Millisecond
+
+// kill kills what there is; a process that was forked meanwhile is met by the next round.
+func (t *tending) kill() {
+	signalTree(t.pid, syscall.SIGKILL)
+	t.killAt, t.due = time.After(killRound), time.Now()
+}
+
+func ended(ws syscall.WaitStatus) *status {
+	if ws.Signaled() {
+		return &status{Ended: true, Code: 128 + int(ws.Signal()), Signal: int(ws.Signal())}
+	}
+	return &status{Ended: true, Code: ws.ExitStatus()}
+}
+
+// reap collects every child of this process, adopted ones too.
+func reap() <-chan reaped {
+	c := make(chan reaped)
+	go func() {
+		defer close(c)
+		for {
+			var ws syscall.WaitStatus
+			pid, err := syscall.Wait4(-1, &ws, 0, nil)
+			switch {
+			case errors.Is(err, syscall.EINTR):
+			case err != nil: // ECHILD: none is left
+				return
+			default:
+				c <- reaped{pid, ws}
+			}
+		}
+	}()
+	return c
+}
+
+// orders reads what the owner wants until it is gone.
+func orders(in *bufio.Reader) <-chan order {
+	c := make(chan order)
+	go func() {
+		defer close(c)
+		for {
+			var o order
+			if readOrder(in, &o) != nil {
+				return
+			}
+			c <- o
+		}
+	}()
+	return c
+}
+
+func readOrder(in *bufio.Reader, o *order) error {
+	line, err := in.ReadBytes('\n')
+	if err != nil {
+		return err
+	}
+	return json.Unmarshal(line, o)
+}
+
+func unmark(path string) {
+	if path != "" {
+		_ = os.Remove(path)
+	}
+}

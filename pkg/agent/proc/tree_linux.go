@@ -1,0 +1,117 @@
+package proc
+
+import (
+	"bytes"
+	"errors"
+	"os"
+	"strconv"
+	"strings"
+	"syscall"
+
+	"golang.org/x/sys/unix"
+)
+
+// self is this program, also after its file was replaced.
+func self() string { return "/proc/self/exe" }
+
+// adoptOrphans makes this process the parent of every orphan below it.
+func adoptOrphans() {
+	_ = unix.Prctl(unix.PR_SET_CHILD_SUBREAPER, 1, 0, 0, 0)
+}
+
+// taskAttr puts the task into a session and group of its own, and has it killed when its supervisor is.
+func taskAttr() *syscall.SysProcAttr {
+	return &syscall.SysProcAttr{Setsid: true, Pdeathsig: syscall.SIGKILL}
+}
+
+// treeLeft says whether this process has any child, adopted ones and zombies included.
+func treeLeft(int) bool {
+	for {
+		err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+		if !errors.Is(err, unix.EINTR) {
+			return !errors.Is(err, unix.ECHILD)
+		}
+	}
+}
+
+// signalTree sends sig to every descendant of this process: to the group as one, so that none slips through by forking, while any
+// of it is there (its number cannot belong to another group then), and to those outside of it one by one.
+func signalTree(group int, sig syscall.Signal) {
+	inGroup := false
+	for _, p := range descendants(os.Getpid()) {
+		if p.group == group {
+			inGroup = true
+			continue
+		}
+		_ = syscall.Kill(p.pid, sig)
+	}
+	if inGroup {
+		_ = syscall.Kill(-group, sig)
+	}
+}
+
+// process is what /proc/PID/stat says of one.
+type process struct {
+	pid, parent, group int
+	start              uint64 // clock ticks after boot
+}
+
+// descendants lists the processes below root, from one look at /proc.
+func descendants(root int) []process {
+	children := map[int][]process{}
+	for _, pid := range pids() {
+		if p, err := readStat(pid); err == nil {
+			children[p.parent] = append(children[p.parent], p)
+		}
+	}
+	var below []process
+	for next := []int{root}; len(next) > 0; next = next[1:] {
+		for _, p := range children[next[0]] {
+			below = append(below, p)
+			next = append(next, p.pid)
+		}
+	}
+	return below
+}
+
+// pids lists every process number there is.
+func pids() []int {
+	dir, err := os.Open("/proc")
+	if err != nil {
+		return nil
+	}
+	defer dir.Close() //nolint:errcheck // only read
+	names, _ := dir.Readdirnames(-1)
+	var out []int
+	for _, name := range names {
+		if pid, err := strconv.Atoi(name); err == nil {
+			out = append(out, pid)
+		}
+	}
+	return out
+}
+
+var errStat = errors.New("proc: unreadable stat")
+
+// readStat reads /proc/PID/stat (proc_pid_stat(5)): fields 4, 5 and 22. The name, field 2, may hold anything, so
+// fields are counted from its closing bracket.
+func readStat(pid int) (process, error) {
+	b, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/stat")
+	if err != nil {
+		return process{}, err
+	}
+	end := bytes.LastIndexByte(b, ')')
+	if end < 0 {
+		return process{}, errStat
+	}
+	fields := strings.Fields(string(b[end+1:])) // fields[0] is field 3
+	if len(fields) < 20 {
+		return process{}, errStat
+	}
+	p := process{pid: pid}
+	var errs [3]error
+	p.parent, errs[0] = strconv.Atoi(fields[1])
+	p.group, errs[1] = strconv.Atoi(fields[2])
+	p.start, errs[2] = strconv.ParseUint(fields[19], 10, 64)
+	return p, errors.Join(errs[:]...)
+}

@@ -1,0 +1,200 @@
+// Package stage moves directories between a machine and buckets so that a reader
+// sees all of a directory or nothing: files first, each with its size and SHA-256,
+// and last a manifest that lists them. What has no manifest does not exist; what
+// does not agree with it is not used.
+//
+// Names are never trusted. Every path that comes from a manifest, a bucket listing or an
+// assignment must stay inside the directory it belongs to, and all of them are opened through os.Root,
+// which holds them to that whatever links lie in the way.
+//
+// It knows nothing of tasks: what is staged where, and when, is package agent's matter.
+package stage
+
+import (
+	"context"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"path/filepath"
+	"strings"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/gcerrors"
+)
+
+// Errors of this package, wrapped with the file they are about.
+var (
+	// ErrIncomplete: there is no manifest.
+	ErrIncomplete = errors.New("no manifest")
+	// ErrCorrupt: a manifest that is none, or a file that is not as its manifest says.
+	ErrCorrupt = errors.New("corrupt")
+	// ErrLeaves: a path or a link that leaves its directory.
+	ErrLeaves = errors.New("leaves its directory")
+	// ErrChanging: a directory that did not keep still while it was copied.
+	ErrChanging = errors.New("keeps changing")
+	// ErrNotFound: nothing lies where an input should.
+	ErrNotFound = errors.New("not found")
+	// ErrTooMany: more files than MaxFiles.
+	ErrTooMany = errors.New("too many files")
+)
+
+// Limits of a directory.
+const (
+	MaxFiles         = 1 << 20
+	maxManifestBytes = 256 << 20
+)
+
+// names of what lies below a prefix: the manifest, and the files by their path.
+const (
+	manifestName = "manifest.json"
+	filesPrefix  = "files/"
+)
+
+// manifestVersion is of the format; a reader refuses a newer one.
+const manifestVersion = 1
+
+// Manifest lists what lies below a prefix.
+type Manifest struct {
+	Version int    `json:"version"`
+	Attempt string `json:"attempt,omitempty"` // who wrote it
+	Rank    int    `json:"rank"`
+	Nodes   int    `json:"nodes"` // how many ranks there are, each with a manifest of its own
+	Files   []File `json:"files"`
+}
+
+// File is a regular file, a symbolic link or an empty directory.
+type File struct {
+	Path   string      `json:"path"` // slash-separated, relative
+	Size   int64       `json:"size,omitempty"`
+	SHA256 string      `json:"sha256,omitempty"` // in hexadecimal
+	Mode   fs.FileMode `json:"mode,omitempty"`   // permissions only
+	Link   string      `json:"link,omitempty"`   // where a symbolic link points to
+	Dir    bool        `json:"dir,omitempty"`
+}
+
+// regular says whether f has content.
+func (f *File) regular() bool { return f.Link == "" && !f.Dir }
+
+// Bytes is the size of all files.
+func (m *Manifest) Bytes() int64 {
+	var n int64
+	for i := range m.Files {
+		n += m.Files[i].Size
+	}
+	return n
+}
+
+// ReadManifest reads the manifest below prefix and checks it. It fails with ErrIncomplete or ErrCorrupt.
+func ReadManifest(ctx context.Context, b *blob.Bucket, prefix string) (*Manifest, error) {
+	key := path.Join(prefix, manifestName)
+	r, err := b.NewReader(ctx, key, nil)
+	if gcerrors.Code(err) == gcerrors.NotFound {
+		return nil, fmt.Errorf("%s: %w", prefix, ErrIncomplete)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	defer r.Close() //nolint:errcheck // only read
+	if r.Size() > maxManifestBytes {
+		return nil, fmt.Errorf("%s: %w: %d bytes", key, ErrCorrupt, r.Size())
+	}
+	body, err := io.ReadAll(io.LimitReader(r, maxManifestBytes))
+	if err != nil {
+		return nil, fmt.Errorf("read %s: %w", key, err)
+	}
+	m, err := parseManifest(body)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", key, err)
+	}
+	return m, nil
+}
+
+func parseManifest(body []byte) (*Manifest, error) {
+	m := &Manifest{}
+	if err := json.Unmarshal(body, m); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+	}
+	if m.Version != manifestVersion {
+		return nil, fmt.Errorf("%w: version %d of the manifest, this program reads %d", ErrCorrupt, m.Version, manifestVersion)
+	}
+	if len(m.Files) > MaxFiles {
+		return nil, fmt.Errorf("%w: %d", ErrTooMany, len(m.Files))
+	}
+	for i := range m.Files {
+		if err := m.Files[i].check(); err != nil {
+			return nil, err
+		}
+	}
+	if p := m.throughLink(); p != "" {
+		return nil, fmt.Errorf("path %q %w: it leads through a link", p, ErrLeaves)
+	}
+	return m, nil
+}
+
+// check says whether f can be what it claims to be.
+func (f *File) check() error {
+	if err := inside(f.Path); err != nil {
+		return err
+	}
+	if f.Link != "" && !linkInside(f.Path, f.Link) {
+		return fmt.Errorf("link %q to %q %w", f.Path, f.Link, ErrLeaves)
+	}
+	if f.regular() {
+		if sum, err := hex.DecodeString(f.SHA256); err != nil || len(sum) != 32 || f.Size < 0 {
+			return fmt.Errorf("%w: %q has size %d and SHA-256 %q", ErrCorrupt, f.Path, f.Size, f.SHA256)
+		}
+	}
+	return nil
+}
+
+// inside says whether p is a relative path that stays below where it starts, spelled the only way.
+func inside(p string) error {
+	if p == "" || p == "." || strings.ContainsRune(p, 0) || path.Clean(p) != p || !filepath.IsLocal(filepath.FromSlash(p)) {
+		return fmt.Errorf("path %q %w", p, ErrLeaves)
+	}
+	return nil
+}
+
+// linkInside says whether a link at p to target points below the directory that p is relative to. A target that goes up after it went down
+// is refused too: what it went down may be another link, and where up leads from there cannot be told from names.
+func linkInside(p, target string) bool {
+	target = filepath.ToSlash(target)
+	if path.IsAbs(target) || strings.ContainsRune(target, 0) {
+		return false
+	}
+	down := false
+	for part := range strings.SplitSeq(target, "/") {
+		switch {
+		case part == ".." && down:
+			return false
+		case part != ".." && part != "." && part != "":
+			down = true
+		}
+	}
+	return filepath.IsLocal(filepath.FromSlash(path.Join(path.Dir(p), target)))
+}
+
+// throughLink names a path of m that leads through one of its links, which could take it anywhere; "" when there is none.
+func (m *Manifest) throughLink() string {
+	links := map[string]bool{}
+	for i := range m.Files {
+		if m.Files[i].Link != "" {
+			links[m.Files[i].Path] = true
+		}
+	}
+	if len(links) == 0 {
+		return ""
+	}
+	for i := range m.Files {
+		for dir := path.Dir(m.Files[i].Path); dir != "."; dir = path.Dir(dir) {
+			if links[dir] {
+				return m.Files[i].Path
+			}
+		}
+	}
+	return ""
+}

@@ -1,0 +1,172 @@
+package stage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// Unfinished says whether a name is by convention that of a file that is still being written: it ends in ".tmp", or "~". Snapshots leave
+// such files out, so that a program that writes one and then renames it is never caught half-way.
+func Unfinished(p string) bool {
+	return strings.HasSuffix(p, ".tmp") || strings.HasSuffix(p, "~") || strings.HasSuffix(p, partSuffix)
+}
+
+// Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed from the first look
+// at it to the last. When something does change it begins again, until ctx ends; then it fails with ErrChanging. It returns
+// src's Fingerprint.
+func Snapshot(ctx context.Context, src, dst string) (fingerprint string, err error) {
+	from, err := os.OpenRoot(src)
+	if err != nil {
+		return "", err
+	}
+	defer from.Close() //nolint:errcheck // only read
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.MaxInterval = 20*time.Millisecond, time.Second
+	var last error
+	got, err := backoff.Retry(ctx, func() (string, error) {
+		print, err := snapshotOnce(ctx, from, dst)
+		switch {
+		case errors.Is(err, ErrChanging):
+			last = err
+		case err != nil:
+			err = backoff.Permanent(err)
+		}
+		return print, err
+	}, backoff.WithBackOff(pause), backoff.WithMaxElapsedTime(0))
+	if err != nil && ctx.Err() != nil && last != nil {
+		err = last
+	}
+	return got, err
+}
+
+func snapshotOnce(ctx context.Context, from *os.Root, dst string) (string, error) {
+	if err := os.RemoveAll(dst); err != nil {
+		return "", err
+	}
+	if err := os.MkdirAll(dst, 0o700); err != nil {
+		return "", err
+	}
+	to, err := os.OpenRoot(dst)
+	if err != nil {
+		return "", err
+	}
+	defer to.Close() //nolint:errcheck // only read
+	scan := Scan{Ignore: Unfinished}
+	began := time.Now()
+	before, err := scan.list(ctx, from)
+	if err != nil {
+		return "", vanished(err)
+	}
+	for i := range before {
+		if err := copyEntry(ctx, from, to, &before[i]); err != nil {
+			return "", vanished(err)
+		}
+	}
+	after, err := scan.list(ctx, from)
+	if err != nil {
+		return "", vanished(err)
+	}
+	if p := differs(before, after); p != "" {
+		return "", fmt.Errorf("%s %w", p, ErrChanging)
+	}
+	if p := tooFresh(before, began); p != "" {
+		return "", fmt.Errorf("%s %w", p, ErrChanging)
+	}
+	return fingerprintOf(before), nil
+}
+
+// vanished takes a file that was there a moment ago for a change.
+func vanished(err error) error {
+	if errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("%w: %w", ErrChanging, err)
+	}
+	return err
+}
+
+func copyEntry(ctx context.Context, from, to *os.Root, e *entry) error {
+	switch {
+	case ctx.Err() != nil:
+		return ctx.Err()
+	case e.Dir:
+		return to.MkdirAll(e.Path, 0o755)
+	case e.Link != "":
+		return link(to, &e.File)
+	}
+	return write(to, e.Path, e.Mode, func(w io.Writer) error {
+		r, err := from.Open(e.Path)
+		if err != nil {
+			return err
+		}
+		defer r.Close() //nolint:errcheck // only read
+		// Not a byte more than was seen: a file that only grows must not keep us here.
+		_, err = io.Copy(w, io.LimitReader(r, e.Size))
+		return err
+	})
+}
+
+// differs names a path that is not the same in both lists, "" when all are.
+func differs(a, b []entry) string {
+	for i := range min(len(a), len(b)) {
+		if a[i].File != b[i].File || !a[i].modified.Equal(b[i].modified) {
+			return a[i].Path
+		}
+	}
+	switch {
+	case len(a) > len(b):
+		return a[len(b)].Path
+	case len(b) > len(a):
+		return b[len(a)].Path
+	}
+	return ""
+}
+
+// fileTick is more than the time between two changes that a file system's clock cannot tell apart.
+const fileTick = 20 * time.Millisecond
+
+// tooFresh names a file that was changed so shortly before the first look that a change after it may not show in its time
+// (the "racily clean" entries of git's index). A time in the future is another machine's clock, not a fresh file.
+func tooFresh(entries []entry, began time.Time) string {
+	for i := range entries {
+		if age := began.Sub(entries[i].modified); age >= 0 && age < fileTick {
+			return entries[i].Path
+		}
+	}
+	return ""
+}
+
+// Fingerprint is the same for two looks at a directory when names, sizes, links and times of change are; it is "" for a directory without files.
+// Unfinished files do not count.
+func Fingerprint(ctx context.Context, dir string) (string, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return "", err
+	}
+	defer root.Close() //nolint:errcheck // only read
+	entries, err := Scan{Ignore: Unfinished}.list(ctx, root)
+	if err != nil {
+		return "", err
+	}
+	return fingerprintOf(entries), nil
+}
+
+func fingerprintOf(entries []entry) string {
+	if len(entries) == 0 {
+		return ""
+	}
+	hash := sha256.New()
+	for i := range entries {
+		e := &entries[i]
+		_, _ = fmt.Fprintf(hash, "%q %d %q %d\n", e.Path, e.Size, e.Link, e.modified.UnixNano())
+	}
+	return hex.EncodeToString(hash.Sum(nil))
+}

@@ -1,0 +1,522 @@
+package stage_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/memblob"
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
+)
+
+// tree is a directory as a map: contents of files, "-> target" of links, "/" of empty directories.
+type tree map[string]string
+
+func (want tree) write(t testing.TB, dir string) {
+	t.Helper()
+	for p, content := range want {
+		full := filepath.Join(dir, p)
+		if err := os.MkdirAll(filepath.Dir(full), 0o755); err != nil {
+			t.Fatal(err)
+		}
+		var err error
+		switch target, link := strings.CutPrefix(content, "-> "); {
+		case content == "/":
+			err = os.MkdirAll(full, 0o755)
+		case link:
+			err = os.Symlink(target, full)
+		default:
+			err = os.WriteFile(full, []byte(content), 0o644)
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func read(t testing.TB, dir string) tree {
+	t.Helper()
+	got := tree{}
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || p == dir {
+			return err
+		}
+		rel, _ := filepath.Rel(dir, p)
+		switch {
+		case d.IsDir():
+			if below, _ := os.ReadDir(p); len(below) == 0 {
+				got[rel] = "/"
+			}
+		case d.Type()&fs.ModeSymlink != 0:
+			target, _ := os.Readlink(p)
+			got[rel] = "-> " + target
+		default:
+			b, err := os.ReadFile(p)
+			got[rel] = string(b)
+			return err
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+func newDir(t testing.TB, content tree) string {
+	t.Helper()
+	dir := t.TempDir()
+	content.write(t, dir)
+	return dir
+}
+
+func newBucket(t testing.TB, objects map[string]string) *blob.Bucket {
+	t.Helper()
+	b := memblob.OpenBucket(nil)
+	t.Cleanup(func() { b.Close() })
+	for key, content := range objects {
+		if err := b.WriteAll(context.Background(), key, []byte(content), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return b
+}
+
+func objects(t testing.TB, b *blob.Bucket) []string {
+	t.Helper()
+	var keys []string
+	for it := b.List(nil); ; {
+		o, err := it.Next(context.Background())
+		if err != nil {
+			return keys
+		}
+		keys = append(keys, o.Key)
+	}
+}
+
+var once = stage.Transfer{Tries: 1}
+
+func upload(t testing.TB, b *blob.Bucket, prefix, dir string) *stage.Manifest {
+	t.Helper()
+	m, err := once.Upload(context.Background(), b, prefix, dir, stage.Scan{}, stage.Manifest{Attempt: "a", Rank: 1, Nodes: 2})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return m
+}
+
+func TestADirectoryComesBackAsItWas(t *testing.T) {
+	name := rapid.StringMatching(`[a-c. _é]{1,4}`).Filter(func(s string) bool { return filepath.IsLocal(s) && s != "." && path.Clean(s) == s })
+	rapid.Check(t, func(rt *rapid.T) {
+		want := tree{}
+		for _, p := range rapid.SliceOfN(rapid.SliceOfN(name, 1, 3), 0, 8).Draw(rt, "paths") {
+			full := path.Join(p...)
+			if !slices.ContainsFunc(slices.Collect(maps.Keys(want)), func(q string) bool {
+				return full == q || strings.HasPrefix(full, q+"/") || strings.HasPrefix(q, full+"/")
+			}) {
+				want[full] = rapid.OneOf(rapid.Just("/"), rapid.Just("-> a"), rapid.StringN(0, 50, 200)).Draw(rt, "content")
+			}
+		}
+		src, dst := t.TempDir(), t.TempDir()
+		want.write(t, src)
+		b := newBucket(t, nil)
+		m := upload(t, b, "p/q", src)
+		got, err := once.Download(context.Background(), b, "p/q/", filepath.Join(dst, "made"))
+		if err != nil {
+			rt.Fatal(err)
+		}
+		if tree := read(t, filepath.Join(dst, "made")); !maps.Equal(tree, want) {
+			rt.Fatalf("came back as %q, was %q", tree, want)
+		}
+		if got.Attempt != "a" || got.Rank != 1 || got.Nodes != 2 || !slices.Equal(got.Files, m.Files) {
+			rt.Fatalf("manifest %+v", got)
+		}
+	})
+}
+
+func TestModesComeBack(t *testing.T) {
+	dir := newDir(t, tree{"run.sh": "#!/bin/sh", "secret": "x"})
+	for name, mode := range map[string]fs.FileMode{"run.sh": 0o755, "secret": 0o400} {
+		if err := os.Chmod(filepath.Join(dir, name), mode); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b, dst := newBucket(t, nil), t.TempDir()
+	upload(t, b, "p", dir)
+	if _, err := once.Download(t.Context(), b, "p", dst); err != nil {
+		t.Fatal(err)
+	}
+	for name, mode := range map[string]fs.FileMode{"run.sh": 0o755, "secret": 0o400} {
+		if info, err := os.Stat(filepath.Join(dst, name)); err != nil || info.Mode() != mode {
+			t.Errorf("%s: %v, %v", name, info.Mode(), err)
+		}
+	}
+}
+
+func TestNothingIsReadWithoutItsManifest(t *testing.T) {
+	b := newBucket(t, nil)
+	upload(t, b, "p", newDir(t, tree{"f": "1"}))
+	if err := b.Delete(t.Context(), "p/manifest.json"); err != nil {
+		t.Fatal(err)
+	}
+	dst := t.TempDir()
+	if _, err := once.Download(t.Context(), b, "p", dst); !errors.Is(err, stage.ErrIncomplete) {
+		t.Errorf("%v", err)
+	}
+	if got := read(t, dst); len(got) != 0 {
+		t.Errorf("left %v", got)
+	}
+}
+
+func TestDamageIsNoticed(t *testing.T) {
+	for name, damage := range map[string]func(*blob.Bucket) error{
+		"a byte":  func(b *blob.Bucket) error { return b.WriteAll(context.Background(), "p/files/f", []byte("two"), nil) },
+		"shorter": func(b *blob.Bucket) error { return b.WriteAll(context.Background(), "p/files/f", []byte("on"), nil) },
+		"longer": func(b *blob.Bucket) error {
+			return b.WriteAll(context.Background(), "p/files/f", []byte("one more"), nil)
+		},
+		"gone": func(b *blob.Bucket) error { return b.Delete(context.Background(), "p/files/f") },
+		"manifest is none": func(b *blob.Bucket) error {
+			return b.WriteAll(context.Background(), "p/manifest.json", []byte("{"), nil)
+		},
+		"manifest is newer": func(b *blob.Bucket) error {
+			return b.WriteAll(context.Background(), "p/manifest.json", []byte(`{"version":2}`), nil)
+		},
+	} {
+		b, dst := newBucket(t, nil), t.TempDir()
+		upload(t, b, "p", newDir(t, tree{"f": "one"}))
+		if err := damage(b); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := once.Download(t.Context(), b, "p", dst); !errors.Is(err, stage.ErrCorrupt) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := read(t, dst); len(got) != 0 {
+			t.Errorf("%s: left %v", name, got)
+		}
+	}
+}
+
+// manifest writes a manifest of one file, whose content is "x".
+func manifest(t *testing.T, b *blob.Bucket, files ...stage.File) {
+	t.Helper()
+	const sumOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
+	for i := range files {
+		if files[i].Link == "" && !files[i].Dir {
+			files[i].Size, files[i].SHA256 = 1, sumOfX
+		}
+	}
+	body, err := json.Marshal(stage.Manifest{Version: 1, Files: files})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := b.WriteAll(t.Context(), "p/manifest.json", body, nil); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
+	for name, files := range map[string][]stage.File{
+		"parent":               {{Path: "../x"}},
+		"parent, hidden":       {{Path: "a/../../x"}},
+		"absolute":             {{Path: "/etc/x"}},
+		"untidy":               {{Path: "a//b"}},
+		"itself":               {{Path: "."}},
+		"empty":                {{Path: ""}},
+		"nul":                  {{Path: "a\x00b"}},
+		"link to parent":       {{Path: "l", Link: ".."}},
+		"absolute link":        {{Path: "l", Link: "/etc"}},
+		"link up after down":   {{Path: "d/l", Link: "e/../../../x"}},
+		"file through a link":  {{Path: "l", Link: "d"}, {Path: "l/x"}},
+		"link through a link":  {{Path: "l", Link: "."}, {Path: "l/m", Link: "../x"}},
+		"directory of parents": {{Path: "../d", Dir: true}},
+	} {
+		outer := t.TempDir()
+		b := newBucket(t, nil)
+		manifest(t, b, files...)
+		for _, f := range files {
+			if f.Path != "" {
+				_ = b.WriteAll(t.Context(), "p/files/"+f.Path, []byte("x"), nil)
+			}
+		}
+		if _, err := once.Download(t.Context(), b, "p", filepath.Join(outer, "in")); !errors.Is(err, stage.ErrLeaves) {
+			t.Errorf("%s: %v", name, err)
+		}
+		if got := read(t, outer); len(got) != 0 {
+			t.Errorf("%s: wrote %v", name, got)
+		}
+	}
+}
+
+func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
+	// The directory itself, say from a work directory staged before, has a link that leads out of it.
+	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
+	b := newBucket(t, map[string]string{"p/files/l/x": "x"})
+	manifest(t, b, stage.File{Path: "l/x"})
+	if _, err := once.Download(t.Context(), b, "p", filepath.Join(outer, "in")); err == nil {
+		t.Error("downloaded through a link that leads out")
+	}
+	if got := read(t, outer); got["out"] != "/" {
+		t.Errorf("%v", got)
+	}
+}
+
+func TestAnUploadRefusesLinksThatLeave(t *testing.T) {
+	for _, target := range []string{"/etc/passwd", "../x", "d/../../x"} {
+		dir := newDir(t, tree{"d/f": "1", "l": "-> " + target})
+		_, err := once.Upload(t.Context(), newBucket(t, nil), "p", dir, stage.Scan{}, stage.Manifest{})
+		if !errors.Is(err, stage.ErrLeaves) {
+			t.Errorf("%s: %v", target, err)
+		}
+		var notes []string
+		b := newBucket(t, nil)
+		_, err = once.Upload(t.Context(), b, "p", dir, stage.Scan{Note: func(s string) { notes = append(notes, s) }}, stage.Manifest{})
+		if err != nil || len(notes) != 1 || len(objects(t, b)) != 2 {
+			t.Errorf("%s: %v, notes %v, objects %v", target, err, notes, objects(t, b))
+		}
+	}
+}
+
+// inMemory is openers for mem:// that always open b. It stays open: Close of a prefixed or plain bucket would end it.
+func inMemory(t *testing.T, content map[string]string) bucket.Openers {
+	return bucket.Openers{"mem": func(context.Context, *url.URL) (*blob.Bucket, error) { return newBucket(t, content), nil }}
+}
+
+func TestFetchCopiesLikeCp(t *testing.T) {
+	content := map[string]string{"data/a.txt": "a", "data/sub/b.txt": "b", "data/sub/": "", "database": "no"}
+	src := newDir(t, tree{"data/a.txt": "a", "data/sub/b.txt": "b", "data/l": "-> sub/b.txt", "data/out": "-> /etc/passwd"})
+	for _, tc := range []struct {
+		uri, dst string
+		before   tree
+		want     tree
+	}{
+		{"mem://b/data/a.txt", "x", nil, tree{"x": "a"}},
+		{"mem://b/data/a.txt", "x/y.txt", nil, tree{"x/y.txt": "a"}},
+		{"mem://b/data/a.txt", "x/", nil, tree{"x/a.txt": "a"}},
+		{"mem://b/data/a.txt", "x", tree{"x/old": "o"}, tree{"x/old": "o", "x/a.txt": "a"}},
+		{"mem://b/data/a.txt", ".", nil, tree{"a.txt": "a"}},
+		{"mem://b/data/a.txt", "x", tree{"x": "old"}, tree{"x": "a"}},
+		{"mem://b/data", "x", nil, tree{"x/a.txt": "a", "x/sub/b.txt": "b"}},
+		{"mem://b/data/", ".", nil, tree{"a.txt": "a", "sub/b.txt": "b"}},
+		{"mem://b", "x", nil, tree{"x/data/a.txt": "a", "x/data/sub/b.txt": "b", "x/database": "no"}},
+		{src + "/data/a.txt", "x", nil, tree{"x": "a"}},
+		{"file://" + src + "/data/a.txt", "x/", nil, tree{"x/a.txt": "a"}},
+		{"file://" + src + "/data", "x", nil, tree{"x/a.txt": "a", "x/sub/b.txt": "b", "x/l": "-> sub/b.txt"}},
+		{src + "/data/", ".", nil, tree{"a.txt": "a", "sub/b.txt": "b", "l": "-> sub/b.txt"}},
+	} {
+		dir := newDir(t, tc.before)
+		if err := once.Fetch(t.Context(), inMemory(t, content), tc.uri, dir, tc.dst, nil); err != nil {
+			t.Errorf("%s to %s: %v", tc.uri, tc.dst, err)
+		}
+		if got := read(t, dir); !maps.Equal(got, tc.want) {
+			t.Errorf("%s to %s: %q, want %q", tc.uri, tc.dst, got, tc.want)
+		}
+	}
+}
+
+func TestFetchSaysWhatIsMissing(t *testing.T) {
+	for _, uri := range []string{"mem://b/none", "mem://b/none/", "/no/such/file", "file:///no/such/file"} {
+		if err := once.Fetch(t.Context(), inMemory(t, nil), uri, t.TempDir(), "x", nil); !errors.Is(err, stage.ErrNotFound) || !strings.Contains(err.Error(), uri) {
+			t.Errorf("%s: %v", uri, err)
+		}
+	}
+	if err := once.Fetch(t.Context(), inMemory(t, nil), "/dev/null", t.TempDir(), "x", nil); err == nil {
+		t.Error("fetched a device")
+	}
+}
+
+func TestFetchCannotLeaveItsDirectory(t *testing.T) {
+	for _, dst := range []string{"../x", "/x", "a/../../x", ".."} {
+		outer := newDir(t, tree{"in": "/", "out": "/"})
+		err := once.Fetch(t.Context(), inMemory(t, map[string]string{"k": "v"}), "mem://b/k", filepath.Join(outer, "in"), dst, nil)
+		if !errors.Is(err, stage.ErrLeaves) {
+			t.Errorf("to %q: %v", dst, err)
+		}
+	}
+	for _, key := range []string{"p/../../x", "p/..", "p//etc/x", "p/a/./b"} {
+		outer := newDir(t, tree{"in": "/"})
+		err := once.Fetch(t.Context(), inMemory(t, map[string]string{key: "v"}), "mem://b/p/", filepath.Join(outer, "in"), "x", nil)
+		if !errors.Is(err, stage.ErrLeaves) {
+			t.Errorf("key %q: %v", key, err)
+		}
+		if got := read(t, outer); len(got) != 1 {
+			t.Errorf("key %q: wrote %v", key, got)
+		}
+	}
+	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
+	if err := once.Fetch(t.Context(), inMemory(t, map[string]string{"k": "v"}), "mem://b/k", filepath.Join(outer, "in"), "l/x", nil); err == nil {
+		t.Error("fetched through a link that leads out")
+	}
+}
+
+func TestPutCopiesPlainly(t *testing.T) {
+	dir := newDir(t, tree{"f": "1", "d/g": "2", "d/l": "-> g", "d/e": "/"})
+	for _, tc := range []struct {
+		src, to string
+		want    tree
+	}{
+		{"f", "x", tree{"x": "1"}},
+		{"f", "x/", tree{"x/f": "1"}},
+		{"d", "x", tree{"x/g": "2", "x/l": "2"}},
+		{".", "x", tree{"x/f": "1", "x/d/g": "2", "x/d/l": "2"}},
+	} {
+		dst := t.TempDir()
+		if err := once.Put(t.Context(), bucket.Local(), dir, tc.src, "file://"+dst+"/"+tc.to); err != nil {
+			t.Errorf("%s: %v", tc.src, err)
+		}
+		if got := read(t, dst); !maps.Equal(got, tc.want) {
+			t.Errorf("%s to %s: %q, want %q", tc.src, tc.to, got, tc.want)
+		}
+	}
+	if err := once.Put(t.Context(), bucket.Local(), dir, "none", "file:///x"); !errors.Is(err, fs.ErrNotExist) {
+		t.Errorf("%v", err)
+	}
+}
+
+// settle makes files old enough for a snapshot to be sure of them.
+func settle(t *testing.T, dir string) {
+	t.Helper()
+	old := time.Now().Add(-time.Hour)
+	err := filepath.WalkDir(dir, func(p string, d fs.DirEntry, err error) error {
+		if err != nil || !d.Type().IsRegular() {
+			return err
+		}
+		return os.Chtimes(p, old, old)
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
+	src := newDir(t, tree{"a": "1", "d/b": "2", "d/b.tmp": "half", "l": "-> a", "e": "/"})
+	settle(t, src)
+	dst := newDir(t, tree{"left": "over"})
+	print, err := stage.Snapshot(t.Context(), src, dst)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got, want := read(t, dst), (tree{"a": "1", "d/b": "2", "l": "-> a", "e": "/"}); !maps.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
+	}
+	again, err := stage.Fingerprint(t.Context(), src)
+	if err != nil || again != print {
+		t.Errorf("fingerprints %s and %s, %v", print, again, err)
+	}
+	if err := os.WriteFile(filepath.Join(src, "a"), []byte("3"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if changed, _ := stage.Fingerprint(t.Context(), src); changed == print {
+		t.Error("the same fingerprint after a change")
+	}
+	if empty, err := stage.Fingerprint(t.Context(), t.TempDir()); empty != "" || err != nil {
+		t.Errorf("of an empty directory: %q, %v", empty, err)
+	}
+}
+
+func TestASnapshotIsOfOneMoment(t *testing.T) {
+	// A writer keeps two files equal, one after the other. No snapshot may catch it between the two.
+	src := newDir(t, tree{"a": "0", "b": "0"})
+	ctx, cancel := context.WithCancel(t.Context())
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		for n := 1; ctx.Err() == nil; n++ {
+			for _, name := range []string{"a", "b"} {
+				part := filepath.Join(src, name+".tmp")
+				if os.WriteFile(part, []byte(strconv.Itoa(n)), 0o600) != nil || os.Rename(part, filepath.Join(src, name)) != nil {
+					t.Error("cannot write")
+				}
+			}
+			if n%50 == 0 { // keeps still now and then
+				select {
+				case <-ctx.Done():
+				case <-time.After(60 * time.Millisecond):
+				}
+			}
+		}
+	}()
+	for range 3 {
+		dst := filepath.Join(t.TempDir(), "snap")
+		if _, err := stage.Snapshot(t.Context(), src, dst); err != nil {
+			t.Fatal(err)
+		}
+		if got := read(t, dst); got["a"] != got["b"] || len(got) != 2 {
+			t.Errorf("torn: %v", got)
+		}
+	}
+	cancel()
+	<-done
+}
+
+func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
+	src := t.TempDir()
+	for range 1000 { // until the snapshot comes before the file is old enough to be trusted
+		if err := os.WriteFile(filepath.Join(src, "log"), []byte("line"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		ctx, cancel := context.WithTimeout(t.Context(), 10*time.Millisecond)
+		_, err := stage.Snapshot(ctx, src, filepath.Join(t.TempDir(), "snap"))
+		cancel()
+		if errors.Is(err, stage.ErrChanging) && strings.Contains(err.Error(), "log") {
+			return
+		}
+		if err != nil && !errors.Is(err, context.DeadlineExceeded) {
+			t.Fatal(err)
+		}
+	}
+	t.Error("a file that was changed just now was taken for still")
+}
+
+func TestPruneRemovesWholeDirectoriesManifestFirst(t *testing.T) {
+	b := newBucket(t, map[string]string{"other/x": "", "p/ckpt/loose": "", "p/ckpt/000002-a/files/unfinished": ""})
+	for _, name := range []string{"000001-a", "000003-b", "000004-b"} {
+		upload(t, b, "p/ckpt/"+name, newDir(t, tree{"f": name, "g/h": "2"}))
+	}
+	err := stage.Prune(t.Context(), b, "p/ckpt", func(name string) bool { return name < "000003" })
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{
+		"other/x", "p/ckpt/000003-b/files/f", "p/ckpt/000003-b/files/g/h", "p/ckpt/000003-b/manifest.json",
+		"p/ckpt/000004-b/files/f", "p/ckpt/000004-b/files/g/h", "p/ckpt/000004-b/manifest.json", "p/ckpt/loose",
+	}
+	if got := objects(t, b); !slices.Equal(got, want) {
+		t.Errorf("left %v", got)
+	}
+	if err := stage.Prune(t.Context(), b, "nothing/here", func(string) bool { return true }); err != nil {
+		t.Error(err)
+	}
+}
+
+func FuzzManifest(f *testing.F) {
+	f.Add([]byte(`{"version":1,"files":[{"path":"a","size":1,"sha256":"00"}]}`))
+	f.Add([]byte(`{"version":1,"files":[{"path":"../a","link":"b"},{"path":"d","dir":true}]}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		b := newBucket(t, map[string]string{"p/manifest.json": string(body)})
+		m, err := stage.ReadManifest(t.Context(), b, "p")
+		if err != nil {
+			return
+		}
+		for _, file := range m.Files {
+			if !filepath.IsLocal(file.Path) || file.Link != "" && !filepath.IsLocal(filepath.Join(filepath.Dir(file.Path), file.Link)) {
+				t.Fatalf("accepted %+v", file)
+			}
+		}
+	})
+}

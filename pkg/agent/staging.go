@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"maps"
+	"net/url"
+	"os"
+	"path"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"gocloud.dev/blob"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// stageIn brings what the task starts from: its work directory, inputs, its parents' outputs, and the checkpoint it resumes.
+func (t *attempt) stageIn(ctx context.Context) error {
+	if t.work.Workdir != "" {
+		if err := t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, t.work.Workdir, t.dirs.work, ".", t.out.note); err != nil {
+			return fmt.Errorf("workdir: %w", err)
+		}
+	}
+	for _, in := range t.work.Inputs {
+		if err := t.stageInput(ctx, in); err != nil {
+			return fmt.Errorf("input: %w", err)
+		}
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.work.Parents)) {
+		if err := t.stageParent(ctx, name, t.work.Parents[name]); err != nil {
+			return fmt.Errorf("outputs of %s: %w", name, err)
+		}
+	}
+	return t.restore(ctx)
+}
+
+func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
+	dir, dst, err := t.inputPlace(in)
+	if err != nil {
+		return err
+	}
+	return t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, in.URI, dir, dst, t.out.note)
+}
+
+// inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below $TRADEWIND_INPUTS, by
+// its own name, when it names no place; anywhere, on a machine that is the task's alone.
+func (t *attempt) inputPlace(in wire.Input) (dir, dst string, err error) {
+	p := in.Path
+	if p == "" {
+		name := in.URI
+		if u, err := url.Parse(in.URI); err == nil && u.Scheme != "" {
+			name = u.Path
+			if name == "" || name == "/" {
+				name = u.Host
+			}
+		}
+		return t.dirs.inputs, path.Base(name), nil
+	}
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		home := lookup(t.cfg.Environ, "HOME")
+		if !t.cfg.Sole || home == "" {
+			return "", "", fmt.Errorf("path %q %w", p, stage.ErrLeaves)
+		}
+		p = home + "/" + rest
+	}
+	if !path.IsAbs(p) {
+		return t.dirs.work, p, nil
+	}
+	if rest, ok := strings.CutPrefix(p, filepath.ToSlash(t.dirs.work)+"/"); ok {
+		return t.dirs.work, rest, nil
+	}
+	if t.cfg.Sole {
+		return "/", strings.TrimPrefix(p, "/"), nil
+	}
+	return "", "", fmt.Errorf("path %q %w; on a shared machine it must be relative", p, stage.ErrLeaves)
+}
+
+func lookup(environ []string, name string) string {
+	for _, entry := range slices.Backward(environ) {
+		if value, ok := strings.CutPrefix(entry, name+"="); ok {
+			return value
+		}
+	}
+	return ""
+}
+
+// stageParent brings a parent's outputs: to <inputs>/<name>, or, of a parent with several nodes, to <inputs>/<name>/<rank>.
+func (t *attempt) stageParent(ctx context.Context, name, prefix string) error {
+	if !filepath.IsLocal(name) {
+		return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
+	}
+	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
+	if err != nil {
+		return err
+	}
+	defer b.Close() //nolint:errcheck // only read
+	first, err := stage.ReadManifest(ctx, b, path.Join(prefix, "0"))
+	if err != nil {
+		return err
+	}
+	to := filepath.Join(t.dirs.inputs, name)
+	if first.Nodes <= 1 {
+		_, err = t.cfg.Transfer.Download(ctx, b, path.Join(prefix, "0"), to)
+		return err
+	}
+	for rank := range min(first.Nodes, stage.MaxFiles) {
+		r := strconv.Itoa(rank)
+		if _, err := t.cfg.Transfer.Download(ctx, b, path.Join(prefix, r), filepath.Join(to, r)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// checkpointDir is the directory that is saved.
+func (t *attempt) checkpointDir() string {
+	p := t.work.Checkpoint.Path
+	if path.Clean(p) == "." {
+		p = "checkpoint"
+	}
+	return filepath.Join(t.dirs.work, filepath.FromSlash(p))
+}
+
+// restore makes the checkpoint directory and fills it when the assignment names a checkpoint.
+func (t *attempt) restore(ctx context.Context) error {
+	c := t.work.Checkpoint
+	if c == nil {
+		return nil
+	}
+	if c.Path != "" && !filepath.IsLocal(filepath.FromSlash(c.Path)) {
+		return fmt.Errorf("checkpoint path %q %w", c.Path, stage.ErrLeaves)
+	}
+	root, err := os.OpenRoot(t.dirs.work)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // only read
+	rel, err := filepath.Rel(t.dirs.work, t.checkpointDir())
+	if err != nil {
+		return err
+	}
+	if err := root.MkdirAll(rel, 0o755); err != nil {
+		return fmt.Errorf("checkpoint path: %w", err)
+	}
+	if c.Restore == "" {
+		return nil
+	}
+	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
+	if err != nil {
+		return err
+	}
+	defer b.Close() //nolint:errcheck // only read
+	if _, err := t.cfg.Transfer.Download(ctx, b, c.Restore, t.checkpointDir()); err != nil {
+		return fmt.Errorf("restore checkpoint: %w", err)
+	}
+	return nil
+}
+
+// stageOut keeps what the task left in $TRADEWIND_OUTPUT: what its outputs name, or all of it, below the attempt's prefix by rank; and copies
+// to where its outputs want it besides.
+func (t *attempt) stageOut(ctx context.Context) error {
+	if err := t.requireOutputs(); err != nil {
+		return err
+	}
+	for _, out := range t.work.Outputs {
+		if out.URI == "" {
+			continue
+		}
+		if err := t.putOutput(ctx, out); err != nil {
+			return fmt.Errorf("output %s to %s: %w", out.Name, out.URI, err)
+		}
+	}
+	return t.keep(ctx, t.dirs.output, stage.Scan{Ignore: t.unwanted()})
+}
+
+// keep uploads dir as this node's outputs.
+func (t *attempt) keep(ctx context.Context, dir string, scan stage.Scan) error {
+	if t.work.Store == "" {
+		return nil
+	}
+	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
+	if err != nil {
+		return err
+	}
+	defer b.Close() //nolint:errcheck // only read
+	return t.upload(ctx, b, dir, scan)
+}
+
+func (t *attempt) upload(ctx context.Context, b *blob.Bucket, dir string, scan stage.Scan) error {
+	prefix := path.Join(wire.OutputPrefix(t.work.Prefix, t.work.Attempt), strconv.Itoa(t.claims.Rank))
+	_, err := t.cfg.Transfer.Upload(ctx, b, prefix, dir, scan, stage.Manifest{
+		Attempt: t.work.Attempt, Rank: t.claims.Rank, Nodes: max(len(t.work.Nodes), 1),
+	})
+	return err
+}
+
+// requireOutputs fails when a declared output is missing. Of several nodes the first must have them.
+func (t *attempt) requireOutputs() error {
+	for _, out := range t.work.Outputs {
+		if out.Path == "" {
+			continue
+		}
+		if !filepath.IsLocal(filepath.FromSlash(out.Path)) {
+			return fmt.Errorf("output %s: path %q %w", out.Name, out.Path, stage.ErrLeaves)
+		}
+		if err := t.findOutput(out); errors.Is(err, fs.ErrNotExist) && t.claims.Rank == 0 {
+			return fmt.Errorf("output %s: the task left no %s in $TRADEWIND_OUTPUT", out.Name, out.Path)
+		} else if err != nil && !errors.Is(err, fs.ErrNotExist) {
+			return fmt.Errorf("output %s: %w", out.Name, err)
+		}
+	}
+	return nil
+}
+
+// findOutput fails, with fs.ErrNotExist, when the task did not leave an output.
+func (t *attempt) findOutput(out wire.Output) error {
+	root, err := os.OpenRoot(t.dirs.output)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // only read
+	_, err = root.Stat(path.Clean(out.Path))
+	return err
+}
+
+// putOutput copies one output to its own place; those of several nodes side by side, by rank.
+func (t *attempt) putOutput(ctx context.Context, out wire.Output) error {
+	if err := t.findOutput(out); errors.Is(err, fs.ErrNotExist) {
+		return nil // another node's
+	}
+	uri := out.URI
+	if len(t.work.Nodes) > 1 {
+		joined, err := url.JoinPath(uri, strconv.Itoa(t.claims.Rank), "/")
+		if err != nil {
+			return err
+		}
+		uri = joined
+	}
+	return t.cfg.Transfer.Put(ctx, t.cfg.Buckets, t.dirs.output, path.Clean(out.Path), uri)
+}
+
+// unwanted tells what of the output directory is not kept: nothing when no output names a path, or one wants all.
+func (t *attempt) unwanted() func(string) bool {
+	var wanted []string
+	for _, out := range t.work.Outputs {
+		p := path.Clean(out.Path)
+		if p == "." {
+			return nil
+		}
+		wanted = append(wanted, p)
+	}
+	if len(wanted) == 0 {
+		return nil
+	}
+	return func(p string) bool {
+		return !slices.ContainsFunc(wanted, func(w string) bool {
+			return p == w || strings.HasPrefix(p, w+"/") || strings.HasPrefix(w, p+"/")
+		})
+	}
+}

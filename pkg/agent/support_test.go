@@ -1,0 +1,81 @@
+package agent_test
+
+import (
+	"context"
+	"os"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+func TestMain(m *testing.M) {
+	proc.Reexec()
+	if os.Getenv(agent.EnvEndpoint) != "" {
+		os.Exit(agent.Main(os.Environ(), "test", bucket.Local()))
+	}
+	os.Exit(m.Run())
+}
+
+// node is the one node of most tests.
+var node = agenttest.Node{Cluster: "cluster"}
+
+// running is an agent in this process.
+type running struct {
+	t      *testing.T
+	cancel context.CancelFunc
+	done   chan error
+}
+
+// start runs an agent for a node of b until the test ends.
+func start(t *testing.T, b *agenttest.Broker, n agenttest.Node, cfg agent.Config) *running {
+	t.Helper()
+	cfg.Endpoint, cfg.Token = b.URL(), b.Token(n)
+	if cfg.Dir == "" {
+		cfg.Dir = t.TempDir()
+	}
+	if cfg.Environ == nil {
+		cfg.Environ = os.Environ()
+	}
+	if cfg.LogPause == 0 {
+		cfg.LogPause = time.Millisecond
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	r := &running{t: t, cancel: cancel, done: make(chan error, 1)}
+	go func() { r.done <- agent.Run(ctx, cfg) }()
+	t.Cleanup(func() {
+		cancel()
+		r.wait()
+	})
+	return r
+}
+
+// wait returns what Run returned.
+func (r *running) wait() error {
+	r.t.Helper()
+	select {
+	case err := <-r.done:
+		r.done <- err // for whoever asks again
+		return err
+	case <-time.After(time.Minute):
+		r.t.Fatal("the agent did not end")
+		return nil
+	}
+}
+
+// task is a minimal assignment, with a store in a directory of its own.
+func task(t *testing.T, attempt, run string) *wire.Assignment {
+	t.Helper()
+	return &wire.Assignment{
+		Job: "job", JobName: "name", Task: "task", Attempt: attempt, Run: run, Nodes: []string{"127.0.0.1"},
+		Store: "file://" + t.TempDir(), Prefix: "jobs/job/task",
+	}
+}
+
+// storeDir is the directory of an assignment's store.
+func storeDir(w *wire.Assignment) string { return strings.TrimPrefix(w.Store, "file://") }

@@ -1,0 +1,266 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"maps"
+	"math"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// MarkerName is the file in the agent's directory that exists while processes of a task may.
+const MarkerName = "task-running"
+
+// exitError is a script that ended with another code than 0.
+type exitError struct{ proc.Exit }
+
+func (e *exitError) Error() string {
+	switch {
+	case e.Signal == syscall.SIGKILL:
+		return "killed (SIGKILL): out of memory?"
+	case e.Signal != 0:
+		return "killed by signal " + strconv.Itoa(int(e.Signal)) + ": " + e.Signal.String()
+	}
+	return "exit code " + strconv.Itoa(e.Code)
+}
+
+// setup runs the set-up script to its end.
+func (t *attempt) setup() error {
+	if t.work.Setup == "" {
+		return nil
+	}
+	s, err := t.start("setup", t.work.Setup)
+	if err != nil {
+		return err
+	}
+	select {
+	case <-s.Done():
+	case <-t.unlessOrdered.Done():
+		s.Terminate(t.cfg.Grace)
+	}
+	return s.end()
+}
+
+// runTask runs the task's command, saving checkpoints meanwhile. stopped says that it was ended by an order.
+func (t *attempt) runTask() (stopped bool, err error) {
+	if t.work.Run == "" {
+		t.reports.add(wire.Report{Event: wire.Started}, nil)
+		return false, nil
+	}
+	s, err := t.start("run", t.work.Run)
+	if err != nil {
+		return false, err
+	}
+	t.reports.add(wire.Report{Event: wire.Started}, nil)
+	saver := t.newSaver()
+	scheduled, cancel := context.WithCancel(t.unlessOrdered)
+	idle := make(chan struct{})
+	go func() {
+		defer close(idle)
+		saver.schedule(scheduled)
+	}()
+	select {
+	case <-s.Done():
+	case <-t.unlessOrdered.Done():
+		select {
+		case <-s.Done(): // it had ended before it was told to
+		default:
+			stopped = true
+		}
+	}
+	cancel()
+	<-idle
+	if !stopped {
+		return false, s.end()
+	}
+	if told, until := t.ordered(); told == orderSave {
+		t.saveAndStop(s, saver, until)
+		return true, nil
+	}
+	s.Terminate(t.cfg.Grace)
+	_ = s.end()
+	return true, nil
+}
+
+// script is a script that runs.
+type script struct {
+	*proc.Tree
+	read    <-chan struct{} // closed when all of its output is in the log
+	machine string
+}
+
+// end waits for the script's end. It returns an *exitError for another code than 0.
+func (s *script) end() error {
+	exit, err := s.Wait()
+	if errors.Is(err, proc.ErrLost) && s.machine != "" { // what left the task's group before is found by name
+		proc.Sweep(proc.MachineEnv, s.machine)
+	}
+	<-s.read
+	if err != nil {
+		return err
+	}
+	if exit.Code != 0 {
+		return &exitError{exit}
+	}
+	return nil
+}
+
+// start runs a script in the task's directory. It is given to the shell as a file: scripts may be longer than an argument,
+// and process lists are for everyone to read.
+func (t *attempt) start(name, text string) (*script, error) {
+	path := filepath.Join(t.dirs.scripts, name)
+	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+		return nil, err
+	}
+	out, read, err := t.out.pipe()
+	if err != nil {
+		return nil, err
+	}
+	defer out.Close() //nolint:errcheck // the task has its own
+	tree, err := proc.Start(proc.Spec{
+		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(), Output: out,
+		Hold: t.cfg.Hold, Marker: t.dirs.marker, Linger: t.cfg.Grace,
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &script{tree, read, t.cfg.Machine}, nil
+}
+
+// shell is the one that SkyPilot's scripts are written for, where there is one. As there, a script goes on after a
+// command that failed unless it says otherwise (set -e), and its exit code is that of its last command.
+func shell() string {
+	if info, err := os.Stat("/bin/bash"); err == nil && info.Mode().IsRegular() {
+		return "/bin/bash"
+	}
+	return "/bin/sh"
+}
+
+// inherited says which variables of the agent's own environment a task gets: those that say where programs, libraries and devices
+// are, and how its user writes. Credentials are not among them; a task that needs some names them in its own
+// environment, or uses those of the machine it runs on.
+func inherited(name string) bool {
+	switch name {
+	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH":
+		return true
+	}
+	for _, prefix := range []string{"LC_", "CUDA_", "NVIDIA_", "TPU_"} {
+		if strings.HasPrefix(name, prefix) {
+			return true
+		}
+	}
+	return false
+}
+
+// taskEnv is the environment of the task's scripts: what is inherited, over that what the task asks for, and over that what
+// Tradewind says, under its own names and SkyPilot's.
+//
+//	TRADEWIND_JOB, _TASK, _ATTEMPT   what runs
+//	TRADEWIND_NODE_RANK              0 … nodes-1
+//	TRADEWIND_NUM_NODES              how many nodes
+//	TRADEWIND_NODES                  their addresses by rank, one a line
+//	TRADEWIND_HEAD, _PORT            where the nodes meet: the address of rank 0, and a port that all of them compute alike
+//	TRADEWIND_INPUTS                 directory of inputs without a path of their own, and <parent>/ of each parent
+//	TRADEWIND_OUTPUT                 directory of what is to be kept
+//	TRADEWIND_CHECKPOINT             directory of what is saved, when the task keeps checkpoints
+//	TRADEWIND_RESTORED               1 when that directory was filled from a checkpoint, else 0
+//	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken, with the seconds left
+//	TRADEWIND_MACHINE                the machine's name
+func (t *attempt) taskEnv() []string {
+	env := map[string]string{}
+	for _, entry := range t.cfg.Environ {
+		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) {
+			env[name] = value
+		}
+	}
+	env["TMPDIR"] = t.dirs.tmp
+	maps.Copy(env, t.work.Env)
+	w, nodes := t.work, strings.Join(t.work.Nodes, "\n")
+	head := ""
+	if len(w.Nodes) > 0 {
+		head = w.Nodes[0]
+	}
+	rank, count := strconv.Itoa(t.claims.Rank), strconv.Itoa(max(len(w.Nodes), 1))
+	maps.Copy(env, map[string]string{
+		"TRADEWIND_JOB": w.Job, "TRADEWIND_TASK": w.Task, "TRADEWIND_ATTEMPT": w.Attempt,
+		"TRADEWIND_NODE_RANK": rank, "TRADEWIND_NUM_NODES": count, "TRADEWIND_NODES": nodes,
+		"TRADEWIND_HEAD": head, "TRADEWIND_PORT": port(w.Attempt),
+		"TRADEWIND_INPUTS": t.dirs.inputs, "TRADEWIND_OUTPUT": t.dirs.output,
+		"TRADEWIND_NOTICE": t.dirs.notice, "TRADEWIND_RESTORED": "0",
+		proc.MachineEnv:              t.cfg.Machine,
+		"SKYPILOT_NODE_RANK":         rank,
+		"SKYPILOT_NODE_IPS":          nodes,
+		"SKYPILOT_NUM_NODES":         count,
+		"SKYPILOT_SETUP_NODE_RANK":   rank,
+		"SKYPILOT_SETUP_NODE_IPS":    nodes,
+		"SKYPILOT_TASK_ID":           w.Job + "/" + w.Task,
+		"SKYPILOT_TASK_IDS":          w.Job + "/" + w.Task,
+		"SKYPILOT_NUM_GPUS_PER_NODE": strconv.Itoa(int(math.Ceil(w.Accelerators))),
+	})
+	if c := w.Checkpoint; c != nil {
+		env["TRADEWIND_CHECKPOINT"] = t.checkpointDir()
+		if c.Restore != "" {
+			env["TRADEWIND_RESTORED"] = "1"
+		}
+	}
+	out := make([]string, 0, len(env))
+	for _, name := range slices.Sorted(maps.Keys(env)) {
+		if validName(name) && !strings.ContainsRune(env[name], 0) {
+			out = append(out, name+"="+env[name])
+		}
+	}
+	return out
+}
+
+// validName says whether a process can have a variable of that name.
+func validName(name string) bool { return name != "" && !strings.ContainsAny(name, "=\x00") }
+
+// port is where the nodes of an attempt meet: the same on all of them, and different ones for attempts that may share an address.
+func port(attempt string) string {
+	h := fnv.New32a()
+	_, _ = h.Write([]byte(attempt))
+	return strconv.Itoa(20000 + int(h.Sum32()%10000))
+}
+
+// saveAndStop ends a task whose machine will be taken at until: it is told, by file and by signal, gets most of the time that is
+// left to save and end, and what it saved is kept.
+func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
+	left := time.Until(until)
+	t.out.note(fmt.Sprintf("the machine will be taken in %v", left.Round(time.Millisecond)))
+	if err := writeNotice(t.dirs.notice, left); err != nil {
+		t.log.Warn("cannot write the notice", "err", err)
+	}
+	s.Terminate(max(left-saver.reserve(left), 0))
+	select {
+	case <-s.Done():
+	case <-t.unlessStopped.Done():
+		s.Terminate(t.cfg.Grace)
+	}
+	_ = s.end()
+	// Without a deadline: if the machine stays longer than foretold, so much the better; if not, what has no manifest does not count.
+	if err := saver.saveLast(t.unlessStopped); err != nil {
+		t.out.note("no checkpoint was saved: " + err.Error())
+		t.log.Warn("no checkpoint was saved", "err", err)
+	}
+}
+
+// writeNotice makes the notice appear at once with all that is in it.
+func writeNotice(path string, left time.Duration) error {
+	part := path + ".part"
+	seconds := strconv.Itoa(int(max(left.Seconds(), 0))) // whole ones, which shells can count with
+	if err := os.WriteFile(part, []byte(seconds+"\n"), 0o600); err != nil {
+		return err
+	}
+	return os.Rename(part, path)
+}

@@ -1,0 +1,211 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"strings"
+	"sync"
+	"time"
+	"unicode/utf8"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// tailBytes of a phase's log go into the message of its failure.
+const tailBytes = 2 << 10
+
+// taskLog is the log of an attempt: what its scripts write, on both streams in the order written, kept in a file
+// and sent from there, so that neither a silent broker nor a loud task takes memory.
+type taskLog struct {
+	client  *client
+	attempt string
+	limit   int64
+
+	mu      sync.Mutex
+	file    *os.File
+	size    int64 // in the file
+	full    bool
+	tail    []byte // the last bytes since the phase began
+	sent    int64  // accepted by the broker
+	err     error  // that ended sending
+	changed chan struct{}
+	hurried bool
+	hurry   chan struct{} // closed when somebody waits for the rest
+}
+
+func newTaskLog(path string, c *client, attempt string, limit int64) (*taskLog, error) {
+	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // below the agent's own directory
+	if err != nil {
+		return nil, err
+	}
+	return &taskLog{client: c, attempt: attempt, limit: limit, file: f, changed: make(chan struct{}), hurry: make(chan struct{})}, nil
+}
+
+// Write appends to the log. It never fails a task: what is over the limit, or what the disk does not take, is left out.
+func (l *taskLog) Write(p []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tail = append(l.tail, p[max(0, len(p)-tailBytes):]...)
+	l.tail = l.tail[max(0, len(l.tail)-tailBytes):]
+	if l.full {
+		return len(p), nil
+	}
+	keep := p
+	if room := l.limit - l.size; int64(len(p)) > room {
+		l.full = true
+		keep = fmt.Appendf(p[:room:room], "\ntradewind: the log reached %d bytes; the rest is not kept\n", l.limit)
+	}
+	n, err := l.file.Write(keep)
+	l.size += int64(n)
+	if err != nil {
+		l.full = true
+	}
+	l.broadcast()
+	return len(p), nil
+}
+
+// note writes a line of the agent's own.
+func (l *taskLog) note(msg string) { _, _ = fmt.Fprintf(l, "tradewind: %s\n", msg) }
+
+// phase forgets the tail, so that a failure shows only lines of its own phase.
+func (l *taskLog) phase() {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.tail = l.tail[:0]
+}
+
+// lastLines returns the last whole lines of the phase, at most tailBytes of them, as valid UTF-8.
+func (l *taskLog) lastLines() string {
+	l.mu.Lock()
+	tail := string(l.tail)
+	l.mu.Unlock()
+	if len(tail) >= tailBytes { // it begins anywhere: with the next line, or at least the next character
+		if _, after, ok := strings.Cut(tail, "\n"); ok && after != "" {
+			tail = after
+		}
+		for len(tail) > 0 && !utf8.RuneStart(tail[0]) {
+			tail = tail[1:]
+		}
+	}
+	return strings.TrimSpace(strings.ToValidUTF8(tail, "\uFFFD"))
+}
+
+// pipe returns the end that a task writes to, and a channel that is closed when all that was written has been read, after
+// every process has closed it.
+func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, nil, err
+	}
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		defer r.Close() //nolint:errcheck // only read
+		_, _ = io.Copy(l, r)
+	}()
+	return w, done, nil
+}
+
+// ship sends the log as it grows, until ctx ends. It returns an error only when the broker has had the last word; losing
+// a log is no reason to lose a task.
+func (l *taskLog) ship(ctx context.Context, cfg Config) error {
+	piece := make([]byte, wire.MaxLogChunk)
+	for {
+		offset, err := l.await(ctx)
+		if err != nil {
+			return nil
+		}
+		n, err := l.file.ReadAt(piece, offset)
+		if n == 0 {
+			if err != nil && !errors.Is(err, io.EOF) {
+				return nil // the disk lost it
+			}
+			continue
+		}
+		err = l.client.logs(ctx, l.attempt, offset, piece[:n])
+		var resume *resumeError
+		pause := n < len(piece) // else there is more already
+		switch {
+		case errors.As(err, &resume):
+			l.progress(min(resume.offset, offset+int64(n)), nil)
+			pause = true
+		case err != nil:
+			l.progress(offset, err)
+			if lastWord(err) {
+				return err
+			}
+			return nil
+		default:
+			l.progress(offset+int64(n), nil)
+		}
+		if pause {
+			l.rest(ctx, cfg.LogPause)
+		}
+	}
+}
+
+// rest lets some log gather, unless somebody waits for it.
+func (l *taskLog) rest(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-l.hurry:
+	case <-ctx.Done():
+	}
+}
+
+// await waits until there is something to send and returns its offset.
+func (l *taskLog) await(ctx context.Context) (int64, error) {
+	for {
+		l.mu.Lock()
+		sent, size, changed := l.sent, l.size, l.changed
+		l.mu.Unlock()
+		if sent < size {
+			return sent, nil
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return 0, ctx.Err()
+		}
+	}
+}
+
+func (l *taskLog) progress(sent int64, err error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.sent, l.err = sent, err
+	l.broadcast()
+}
+
+// flush waits until all of the log is accepted, or none of it will be any more.
+func (l *taskLog) flush(ctx context.Context) {
+	l.mu.Lock()
+	if !l.hurried {
+		l.hurried = true
+		close(l.hurry)
+	}
+	l.mu.Unlock()
+	for {
+		l.mu.Lock()
+		done, changed := l.sent >= l.size || l.err != nil, l.changed
+		l.mu.Unlock()
+		if done {
+			return
+		}
+		select {
+		case <-changed:
+		case <-ctx.Done():
+			return
+		}
+	}
+}
+
+func (l *taskLog) broadcast() {
+	close(l.changed)
+	l.changed = make(chan struct{})
+}

@@ -1,0 +1,150 @@
+// Package token makes and checks the one secret a machine is given: a JSON Web
+// Token (RFC 7519) that names a node of a cluster, its job and a time to
+// expire, signed with HMAC-SHA-256. The algorithm is pinned: what a token says
+// of itself is never believed (RFC 8725 §3.1).
+//
+// It does not decide what a node may do; that is the API's matter.
+package token
+
+import (
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// MinKeyBytes is the shortest key that is accepted, the size of the hash (RFC 7518 §3.2).
+const MinKeyBytes = 32
+
+// Skew is how far the clocks of those who mint and those who verify may differ.
+const Skew = time.Minute
+
+// audience keeps a token signed with the same key for another purpose from being taken for a node's.
+const audience = "tradewind-agent"
+
+// maxBytes bounds what is parsed; a minted token is a few hundred bytes.
+const maxBytes = 4 << 10
+
+// Errors of this package, wrapped with detail.
+var (
+	// ErrExpired: the token was good once.
+	ErrExpired = errors.New("token: expired")
+	// ErrForged: the signature, the algorithm or the audience is not ours, or it is dated in the future.
+	ErrForged = errors.New("token: forged")
+	// ErrMalformed: it is no token, or lacks a claim.
+	ErrMalformed = errors.New("token: malformed")
+	// ErrKey: the key is shorter than MinKeyBytes.
+	ErrKey = errors.New("token: key too short")
+)
+
+// payload is the token's body: registered claims, and ours beside them.
+type payload struct {
+	jwt.RegisteredClaims
+	Job     string `json:"job"`
+	Cluster string `json:"cluster"`
+	Rank    int    `json:"rank"`
+}
+
+// Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with ErrKey or ErrMalformed.
+func Mint(key []byte, c wire.Claims) (string, error) {
+	if len(key) < MinKeyBytes {
+		return "", fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)
+	}
+	if err := check(c); err != nil {
+		return "", err
+	}
+	p := payload{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}
+	p.Audience = jwt.ClaimStrings{audience}
+	p.ExpiresAt = jwt.NewNumericDate(c.Expires)
+	if !c.Issued.IsZero() {
+		p.IssuedAt = jwt.NewNumericDate(c.Issued)
+	}
+	s, err := jwt.NewWithClaims(jwt.SigningMethodHS256, p).SignedString(key)
+	if err != nil {
+		return "", fmt.Errorf("token: sign: %w", err)
+	}
+	return s, nil
+}
+
+// Verify returns what token proves at now. It fails with ErrExpired, ErrForged, ErrMalformed or ErrKey.
+func Verify(key []byte, token string, now time.Time) (wire.Claims, error) {
+	if len(key) < MinKeyBytes {
+		return wire.Claims{}, fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)
+	}
+	if len(token) > maxBytes {
+		return wire.Claims{}, fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
+	}
+	parser := jwt.NewParser(
+		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
+		jwt.WithAudience(audience),
+		jwt.WithExpirationRequired(),
+		jwt.WithIssuedAt(),
+		jwt.WithLeeway(Skew),
+		jwt.WithTimeFunc(func() time.Time { return now }),
+		jwt.WithStrictDecoding(),
+	)
+	var p payload
+	if _, err := parser.ParseWithClaims(token, &p, func(*jwt.Token) (any, error) { return key, nil }); err != nil {
+		return wire.Claims{}, typed(err)
+	}
+	c := p.claims()
+	if err := check(c); err != nil {
+		return wire.Claims{}, err
+	}
+	return c, nil
+}
+
+// Read returns what a token says without proof: for its bearer, who cannot verify it and
+// has no reason to doubt it. Everyone else calls Verify.
+func Read(token string) (wire.Claims, error) {
+	if len(token) > maxBytes {
+		return wire.Claims{}, fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
+	}
+	var p payload
+	if _, _, err := jwt.NewParser().ParseUnverified(token, &p); err != nil {
+		return wire.Claims{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	c := p.claims()
+	return c, check(c)
+}
+
+func (p *payload) claims() wire.Claims {
+	c := wire.Claims{Job: p.Job, Cluster: p.Cluster, Rank: p.Rank}
+	if p.ExpiresAt != nil {
+		c.Expires = p.ExpiresAt.Time
+	}
+	if p.IssuedAt != nil {
+		c.Issued = p.IssuedAt.Time
+	}
+	return c
+}
+
+func check(c wire.Claims) error {
+	switch {
+	case c.Cluster == "":
+		return fmt.Errorf("%w: no cluster", ErrMalformed)
+	case c.Rank < 0:
+		return fmt.Errorf("%w: rank %d", ErrMalformed, c.Rank)
+	case c.Expires.IsZero():
+		return fmt.Errorf("%w: no time to expire", ErrMalformed)
+	}
+	return nil
+}
+
+// typed maps the library's errors to this package's. A bad signature comes first: nothing else in such a token means anything.
+func typed(err error) error {
+	switch {
+	case errors.Is(err, jwt.ErrTokenMalformed):
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	case errors.Is(err, jwt.ErrTokenSignatureInvalid), errors.Is(err, jwt.ErrTokenUnverifiable),
+		errors.Is(err, jwt.ErrTokenInvalidAudience), errors.Is(err, jwt.ErrTokenUsedBeforeIssued),
+		errors.Is(err, jwt.ErrTokenNotValidYet):
+		return fmt.Errorf("%w: %w", ErrForged, err)
+	case errors.Is(err, jwt.ErrTokenExpired):
+		return fmt.Errorf("%w: %w", ErrExpired, err)
+	}
+	return fmt.Errorf("%w: %w", ErrMalformed, err)
+}

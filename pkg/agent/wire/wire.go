@@ -1,0 +1,178 @@
+// Package wire is the protocol between a machine's agent and the broker's API.
+// The agent dials out over HTTP with a token scoped to its cluster and rank;
+// nothing dials in. The package has no dependencies, so that both sides, and
+// the simulator, share the same types.
+//
+// Order of a node's life: hello, then work is polled until it says run; reports
+// follow (started, checkpointed, succeeded or failed); work goes on being
+// polled and may say checkpoint or stop.
+package wire
+
+import (
+	"fmt"
+	"net/url"
+	"path"
+	"time"
+)
+
+// Paths of the API, under the broker's endpoint. The cluster and rank are in the token.
+const (
+	PathHello  = "/v1/agent/hello"  // POST Hello -> 204
+	PathWork   = "/v1/agent/work"   // GET ?seen=N&wait=20s -> Work
+	PathReport = "/v1/agent/report" // POST Report -> 204; 410 when the attempt is over
+	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
+)
+
+// Answers mean the same for every path: 2xx accepted; 401 and 403 the token is not (or no longer) good; 410 the attempt,
+// or the whole cluster, is over. The agent stops its task and exits on these three. Anything else is tried again until it is
+// accepted or the agent's patience ends.
+
+// HeaderOffset is, in an answer of 409 to PathLogs, the offset from which the API wants the log: what lies
+// before it was kept. An agent goes on from there, so neither side's restart tears the log.
+const HeaderOffset = "Tradewind-Offset"
+
+// MaxLogChunk is the most bytes of log in one request.
+const MaxLogChunk = 256 << 10
+
+// Claims is what a token proves: one node of one cluster, of one job, until it expires.
+type Claims struct {
+	Job     string    `json:"job"`
+	Cluster string    `json:"cluster"`
+	Rank    int       `json:"rank"`
+	Expires time.Time `json:"expires"`
+	Issued  time.Time `json:"issued,omitzero"`
+}
+
+// Hello registers a node; idempotent.
+type Hello struct {
+	Address string `json:"address"` // where the other nodes of the cluster reach it
+	Version string `json:"version"` // of the agent
+}
+
+// Command is what the broker wants of a node.
+type Command string
+
+// The commands.
+const (
+	None       Command = "none"       // nothing new; poll again
+	Run        Command = "run"        // start the assignment
+	SaveNow    Command = "checkpoint" // the machine will be taken at Work.Until: save what there is, then stop the task
+	Stop       Command = "stop"       // end the task without a result and exit
+	Disconnect Command = "disconnect" // nothing more will come: exit
+)
+
+// Work is the newest command for a node. Seq grows with each; an agent passes the last one
+// it saw, and the call waits until there is a newer one.
+type Work struct {
+	Seq        int         `json:"seq"`
+	Command    Command     `json:"command"`
+	Assignment *Assignment `json:"assignment,omitempty"` // with Run
+	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, in the agent's wall clock
+	// Notice is how long the machine has left, with SaveNow.
+	Notice time.Duration `json:"notice,omitempty"`
+}
+
+// Assignment is one attempt of a task, as a node has to run it.
+type Assignment struct {
+	Job     string `json:"job"`
+	JobName string `json:"jobName"`
+	Task    string `json:"task"`
+	Attempt string `json:"attempt"`
+	// Nodes are the addresses of all nodes by rank, the first is the rendezvous.
+	Nodes []string          `json:"nodes"`
+	Setup string            `json:"setup,omitempty"`
+	Run   string            `json:"run,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
+	// Accelerators of each node, for CUDA-style variables and SKYPILOT_NUM_GPUS_PER_NODE.
+	Accelerators float64 `json:"accelerators,omitempty"`
+	// Workdir is staged first, then Inputs.
+	Workdir string   `json:"workdir,omitempty"`
+	Inputs  []Input  `json:"inputs,omitempty"`
+	Outputs []Output `json:"outputs,omitempty"`
+	// Store is the bucket URL under which this job keeps outputs and checkpoints
+	// (file:///…, s3://…); Prefix the task's own place in it.
+	Store  string `json:"store"`
+	Prefix string `json:"prefix"`
+	// Parents are, by task name, the prefixes of the parents' outputs: OutputPrefix of the parent's Prefix and of its
+	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/ (and <task>/<rank>/ where the parent had several nodes).
+	Parents map[string]string `json:"parents,omitempty"`
+	// Checkpoint is nil when the task keeps none.
+	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
+	// StandIn is the wall time a task without a command takes from beginning to end; Progress the share of it done before.
+	StandIn  time.Duration `json:"standIn,omitempty"`
+	Progress float64       `json:"progress,omitempty"`
+}
+
+// OutputPrefix is where one attempt of a task keeps its outputs: below the task's own Prefix, apart for each attempt,
+// so that an attempt that was given up can never mix its files with those of the one that replaced it.
+func OutputPrefix(prefix, attempt string) string {
+	return path.Join(prefix, "out", url.PathEscape(attempt)) + "/"
+}
+
+// CheckpointPrefix is where one attempt keeps its checkpoint seq, for the same reason.
+func CheckpointPrefix(prefix, attempt string, seq int) string {
+	return path.Join(prefix, "ckpt", fmt.Sprintf("%06d-%s", seq, url.PathEscape(attempt))) + "/"
+}
+
+// Input is data to stage before the task starts.
+type Input struct {
+	URI  string `json:"uri"`
+	Path string `json:"path"`
+}
+
+// Output is data to keep after the task succeeded: Path below $TRADEWIND_OUTPUT (all of it when empty), also copied to URI.
+type Output struct {
+	Name string `json:"name"`
+	Path string `json:"path,omitempty"`
+	URI  string `json:"uri,omitempty"`
+}
+
+// Checkpoint says how to save progress. In a task of several nodes it is the directory of rank 0 that is saved, and every
+// node gets it back: what frameworks that save from their first rank expect.
+type Checkpoint struct {
+	Every time.Duration `json:"every,omitempty"` // wall time; 0 is only on notice
+	Path  string        `json:"path"`
+	// Restore is the checkpoint to start from: a prefix in the store; empty starts anew.
+	Restore string `json:"restore,omitempty"`
+	// Next is the sequence number of the first checkpoint this attempt writes.
+	Next int `json:"next"`
+}
+
+// The phases of an attempt, in their order; Report.Phase is the one in which it failed.
+const (
+	PhaseStage   = "stage"   // work directory, inputs, parents' outputs, checkpoint
+	PhaseSetup   = "setup"   // the set-up script
+	PhaseRun     = "run"     // the task's command
+	PhaseOutputs = "outputs" // keeping what it left
+)
+
+// Event is what happened to an attempt on one node.
+type Event string
+
+// The events of a node.
+const (
+	Started      Event = "started"      // set-up and staging done, the task's process runs
+	Checkpointed Event = "checkpointed" // a checkpoint is complete in the store
+	Succeeded    Event = "succeeded"    // exit code 0 and outputs kept
+	Failed       Event = "failed"       // the task's own failure
+	Stopped      Event = "stopped"      // ended on command; not a result
+	Alive        Event = "alive"        // heartbeat
+	NoticeSeen   Event = "notice"       // the machine learnt that it will be taken
+)
+
+// Report tells the broker of an Event. Sending it twice changes nothing: ID is its idempotency token.
+type Report struct {
+	ID      string `json:"id"` // unique per node and attempt
+	Attempt string `json:"attempt"`
+	Event   Event  `json:"event"`
+	// Checkpoint, with Checkpointed: its sequence number and prefix in the store.
+	Seq    int    `json:"seq,omitempty"`
+	Prefix string `json:"prefix,omitempty"`
+	// Progress of a stand-in, 0 to 1, with Checkpointed and Alive.
+	Progress float64 `json:"progress,omitempty"`
+	ExitCode int     `json:"exitCode,omitempty"`
+	Phase    string  `json:"phase,omitempty"`   // with Failed
+	Message  string  `json:"message,omitempty"` // the last lines of its log, or what could not be staged
+	// Notice is how long the machine has left, with NoticeSeen.
+	Notice time.Duration `json:"notice,omitempty"`
+}

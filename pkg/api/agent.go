@@ -1,0 +1,128 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"strconv"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func (a *API) agentRoutes() {
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
+	}, a.hello)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-work", Method: http.MethodGet, Path: wire.PathWork,
+		Summary: "The newest command for a node, as soon as there is one newer than it has seen",
+	}, a.work)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport, Summary: "Tell what happened to an attempt on a node",
+	}, a.report)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-logs", Method: http.MethodPost, Path: wire.PathLogs, Summary: "Append to a node's log",
+		Description: "A piece that does not begin where the log ends is answered with 409 and the " + wire.HeaderOffset + " from which to go on.",
+		// One more than allowed, because a body of just this size counts as too large.
+		MaxBodyBytes: wire.MaxLogChunk + 1,
+	}, a.appendLog)
+}
+
+type helloInput struct{ Body wire.Hello }
+
+func (a *API) hello(ctx context.Context, in *helloInput) (*struct{}, error) {
+	return nil, a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body)
+}
+
+type workInput struct {
+	Seen int    `query:"seen" minimum:"0" doc:"Seq of the last command seen"`
+	Wait string `query:"wait" doc:"How long to wait for a newer one: 20s. At most a minute"`
+}
+
+type workOutput struct{ Body wire.Work }
+
+// work answers at once when there is a newer command, and otherwise when one comes or the wait is over.
+func (a *API) work(ctx context.Context, in *workInput) (*workOutput, error) {
+	var wait time.Duration
+	if in.Wait != "" {
+		var err error
+		if wait, err = time.ParseDuration(in.Wait); err != nil || wait < 0 {
+			return nil, problem(http.StatusUnprocessableEntity, "wait is not a time such as 20s")
+		}
+	}
+	ctx, cancel := context.WithTimeout(ctx, min(wait, maxWorkWait))
+	defer cancel()
+	stop := context.AfterFunc(a.closed, cancel)
+	defer stop()
+	claims := claimed(ctx)
+	for {
+		rung, done := a.cfg.Hub.listen(claims.Cluster)
+		// The look itself is not cut short by the end of the wait.
+		w, err := a.cfg.Broker.Work(context.WithoutCancel(ctx), claims, in.Seen)
+		if err != nil || w.Command != wire.None || ctx.Err() != nil {
+			done()
+			if err != nil {
+				return nil, err
+			}
+			return &workOutput{Body: w}, nil
+		}
+		select {
+		case <-rung:
+		case <-ctx.Done(): // one last look: the change may have been made by another process
+		}
+		done()
+	}
+}
+
+type reportInput struct{ Body wire.Report }
+
+func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
+	claims := claimed(ctx)
+	if in.Body.ID == "" {
+		return nil, problem(http.StatusUnprocessableEntity, "a report needs an id")
+	}
+	if err := ownAttempt(claims, in.Body.Attempt); err != nil {
+		return nil, err
+	}
+	return nil, a.cfg.Broker.Report(ctx, claims, in.Body)
+}
+
+// ownAttempt refuses a node that speaks for an attempt that is not its cluster's.
+func ownAttempt(c wire.Claims, attempt string) error {
+	if attempt == "" || attempt == c.Cluster {
+		return nil
+	}
+	if broker.ClusterJob(attempt) == c.Job {
+		return broker.ErrGone // of its job, but not the one it was launched for
+	}
+	return problem(http.StatusForbidden, "the token does not speak for that attempt")
+}
+
+type logInput struct {
+	Attempt string `query:"attempt" required:"true" maxLength:"256" doc:"The attempt, as its assignment names it"`
+	Offset  int64  `query:"offset" minimum:"0" doc:"Bytes of the log before this piece"`
+	RawBody []byte `contentType:"application/octet-stream"`
+}
+
+func (a *API) appendLog(ctx context.Context, in *logInput) (*struct{}, error) {
+	claims := claimed(ctx)
+	if in.Attempt != claims.Cluster {
+		return nil, problem(http.StatusForbidden, "the token does not speak for that attempt")
+	}
+	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
+	err := a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody)
+	var offset *OffsetError
+	if errors.As(err, &offset) {
+		return nil, huma.ErrorWithHeaders(problem(http.StatusConflict, offset.Error()),
+			http.Header{wire.HeaderOffset: {strconv.FormatInt(offset.Want, 10)}})
+	}
+	if err != nil {
+		return nil, fmt.Errorf("api: log of %s: %w", log.Attempt, err)
+	}
+	return nil, nil
+}

@@ -1,0 +1,154 @@
+package api_test
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// toJSON is the body of a request.
+func toJSON(t *testing.T, v any) string {
+	t.Helper()
+	b, err := json.Marshal(v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return string(b)
+}
+
+// empty checks for an answer without a body.
+func empty(t *testing.T, res *http.Response) {
+	t.Helper()
+	if b := body(t, res); res.StatusCode != http.StatusNoContent || b != "" {
+		t.Fatalf("%s: %d %s", res.Request.URL.Path, res.StatusCode, b)
+	}
+}
+
+func TestANodesLife(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("small", 1))
+	node := w.Node(job, "split", 0)
+	as := bearer(node.Token)
+	for range 2 { // hello is idempotent
+		empty(t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1", Version: "1"}), as))
+	}
+	w.Drain()
+	work := answer[wire.Work](t, w.Do("GET", wire.PathWork+"?seen=0&wait=1s", "", as), http.StatusOK)
+	if work.Command != wire.Run || work.Assignment == nil || work.Assignment.Task != "split" || work.Assignment.Nodes[0] != "10.0.0.1" {
+		t.Fatalf("work = %+v", work)
+	}
+	if again := answer[wire.Work](t, w.Do("GET", wire.PathWork+"?wait=0s&seen="+strconv.Itoa(work.Seq), "", as), http.StatusOK); again.Command != wire.None {
+		t.Errorf("after run comes %+v", again)
+	}
+	attempt := work.Assignment.Attempt
+	for range 2 { // a report is, too
+		empty(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: attempt, Event: wire.Started}), as))
+	}
+	w.Drain()
+	if s := w.Task(job, "split").State; s != "running" {
+		t.Errorf("the task is %s", s)
+	}
+	empty(t, w.Do("POST", wire.PathLogs+"?offset=0&attempt="+attempt, "hello\n", as))
+	empty(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "2", Attempt: attempt, Event: wire.Succeeded}), as))
+	w.Drain()
+	for _, p := range agentPaths()[:3] {
+		sent := map[string]any{wire.PathHello: wire.Hello{Address: "x"}, wire.PathReport: wire.Report{ID: "3", Attempt: attempt, Event: wire.Alive}}[p[1]]
+		trouble(t, w.Do(p[0], p[1], toJSON(t, sent), as), http.StatusGone)
+	}
+	if got := body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs", "")); got != "hello\n" {
+		t.Errorf("log = %q", got)
+	}
+}
+
+func TestANodeSpeaksForItsOwnAttemptOnly(t *testing.T) {
+	w := apitest.New(t)
+	job, other := w.Submit(apitest.Wide("one", 1)), w.Submit(apitest.Wide("two", 1))
+	as := bearer(w.Node(job, "split", 0).Start().Token)
+	foreign := broker.ClusterID(other, 0, 1)
+	trouble(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: foreign, Event: wire.Succeeded}), as), http.StatusForbidden)
+	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+foreign, "x", as), http.StatusForbidden)
+	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+broker.ClusterID(job, 1, 1), "x", as), http.StatusForbidden)
+	trouble(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: broker.ClusterID(job, 0, 9), Event: wire.Succeeded}), as), http.StatusGone)
+	high := w.Mint(wire.Claims{Job: job, Cluster: broker.ClusterID(job, 0, 1), Rank: 7, Expires: apitest.Start().AddDate(1, 0, 0)})
+	trouble(t, w.Do("GET", wire.PathWork, "", bearer(high)), http.StatusGone)
+}
+
+func TestBadAgentRequestsAreRefused(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("one", 1))
+	as := bearer(w.Node(job, "split", 0).Start().Token)
+	for _, c := range [][3]string{
+		{"GET", wire.PathWork + "?wait=long", ""}, {"GET", wire.PathWork + "?wait=-1s", ""}, {"GET", wire.PathWork + "?seen=x", ""},
+		{"POST", wire.PathReport, `{"id":"","attempt":"","event":"alive"}`}, {"POST", wire.PathReport, `{}`},
+		{"POST", wire.PathLogs, "x"}, {"POST", wire.PathLogs + "?attempt=a&offset=-1", "x"},
+	} {
+		trouble(t, w.Do(c[0], c[1], c[2], as), http.StatusUnprocessableEntity)
+	}
+	attempt := broker.ClusterID(job, 0, 1)
+	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk+1), as), http.StatusRequestEntityTooLarge)
+	empty(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk), as))
+	// A newer agent may say more.
+	empty(t, w.Do("POST", wire.PathReport, fmt.Sprintf(`{"id":"9","attempt":%q,"event":"alive","more":{"a":1}}`, attempt), as))
+}
+
+func TestALogGoesOnWhereItEnds(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("one", 1))
+	as := bearer(w.Node(job, "split", 0).Start().Token)
+	send := func(offset int, text string) *http.Response {
+		return w.Do("POST", fmt.Sprintf("%s?attempt=%s&offset=%d", wire.PathLogs, broker.ClusterID(job, 0, 1), offset), text, as)
+	}
+	empty(t, send(0, "abc"))
+	for _, offset := range []int{0, 1, 4, 100} { // sent again, or with a gap
+		res := send(offset, "abc")
+		trouble(t, res, http.StatusConflict)
+		if got := res.Header.Get(wire.HeaderOffset); got != "3" {
+			t.Errorf("offset %d: %s = %q", offset, wire.HeaderOffset, got)
+		}
+	}
+	empty(t, send(3, "def"))
+	if got := body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/0/logs", "")); got != "abcdef" {
+		t.Errorf("log = %q", got)
+	}
+}
+
+// signalling tells when the broker was asked for work.
+type signalling struct {
+	api.Broker
+	asked chan struct{}
+}
+
+func (s signalling) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
+	w, err := s.Broker.Work(ctx, c, seen)
+	select {
+	case s.asked <- struct{}{}:
+	default:
+	}
+	return w, err
+}
+
+func TestAWaitingNodeIsToldToRun(t *testing.T) {
+	asked := make(chan struct{}, 1)
+	w := apitest.New(t, func(c *api.Config) { c.Broker = signalling{c.Broker, asked} })
+	job := w.Submit(apitest.Wide("one", 1))
+	node := w.Node(job, "split", 0)
+	told := make(chan wire.Work, 1)
+	go func() {
+		told <- answer[wire.Work](t, w.Do("GET", wire.PathWork+"?seen=0&wait=60s", "", bearer(node.Token)), http.StatusOK)
+	}()
+	<-asked
+	empty(t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1"}), bearer(node.Token)))
+	w.Drain()
+	if work := <-told; work.Command != wire.Run {
+		t.Errorf("work = %+v", work)
+	}
+}

@@ -1,0 +1,97 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// Names of the events of a job's stream.
+const (
+	EventJob = "job" // a JobUpdate
+	EventEnd = "end" // a broker.JobView: the job is over, and the stream as well
+)
+
+type jobInput struct {
+	ID string `path:"id" doc:"Job ID" maxLength:"256"`
+}
+
+func (a *API) eventRoutes() {
+	userRoute(a, huma.Operation{
+		OperationID: "follow-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/events", Tags: []string{"jobs"},
+		Summary: "Follow a job",
+		Description: "Server-sent events: `job` with everything when the stream begins and with what changed whenever something did, then `end`. " +
+			"A stream that breaks off can be opened again at any time: each begins with everything. Comments keep a silent one alive.",
+		Responses: answers("The events, one schema for each name", "text/event-stream", a.eventSchema()),
+	}, a.followJob)
+}
+
+// eventSchema describes the events of a job's stream, one object each.
+func (a *API) eventSchema() *huma.Schema {
+	one := func(name string, data any) *huma.Schema {
+		return &huma.Schema{
+			Type: huma.TypeObject, Title: name, Required: []string{"event", "data"},
+			Properties: map[string]*huma.Schema{
+				"event": {Type: huma.TypeString, Enum: []any{name}},
+				"data":  a.schema(data),
+			},
+		}
+	}
+	return &huma.Schema{
+		Type:  huma.TypeArray,
+		Items: &huma.Schema{OneOf: []*huma.Schema{one(EventJob, JobUpdate{}), one(EventEnd, broker.JobView{})}},
+	}
+}
+
+func (a *API) followJob(ctx context.Context, in *jobInput) (*huma.StreamResponse, error) {
+	feed, done := a.feeds.follow(in.ID)
+	first, err := feed.next(ctx, 0)
+	if err != nil {
+		done()
+		return nil, err
+	}
+	return &huma.StreamResponse{Body: func(hc huma.Context) {
+		defer done()
+		s := openStream(hc, "text/event-stream")
+		defer s.close()
+		a.sendEvents(hc.Context(), s, feed, first)
+	}}, nil
+}
+
+// sendEvents tells a follower of each moment until the job is over, the follower has gone or the host stops.
+func (a *API) sendEvents(ctx context.Context, s *stream, f *feed, now moment) {
+	var was *broker.JobDetail
+	for {
+		if err := s.event(EventJob, updateOf(was, now.detail, a.cfg.Now().UTC())); err != nil {
+			return
+		}
+		if now.detail.State.Over() {
+			_ = s.event(EventEnd, now.detail.JobView) // or the follower has gone
+			return
+		}
+		was = now.detail
+		var err error
+		if now, err = a.nextOrAlive(ctx, s, f, now); err != nil {
+			return
+		}
+	}
+}
+
+// nextOrAlive waits for the next moment and sends a sign of life while there is none.
+func (a *API) nextOrAlive(ctx context.Context, s *stream, f *feed, now moment) (moment, error) {
+	for {
+		wait, stop := context.WithTimeout(ctx, heartbeat)
+		next, err := f.next(wait, now.n)
+		stop()
+		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
+			return next, err
+		}
+		if err := s.alive(); err != nil {
+			return now, err
+		}
+	}
+}

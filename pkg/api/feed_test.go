@@ -1,0 +1,189 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"log/slog"
+	"reflect"
+	"sync"
+	"testing"
+	"testing/synctest"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// looks is a job that changes when a test says so, and how often it was looked at.
+type looks struct {
+	mu    sync.Mutex
+	job   broker.JobDetail
+	err   error
+	count int
+}
+
+func (l *looks) JobDetail(context.Context, string) (*broker.JobDetail, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.count++
+	if l.err != nil {
+		return nil, l.err
+	}
+	d := l.job
+	return &d, nil
+}
+
+func (l *looks) set(change func(*broker.JobDetail)) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	change(&l.job)
+}
+
+func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &looks{job: broker.JobDetail{JobView: broker.JobView{State: broker.JobRunning}}}
+		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
+		var all sync.WaitGroup
+		for range 50 {
+			all.Go(func() {
+				f, done := s.follow("j")
+				defer done()
+				n := 0
+				for {
+					m, err := f.next(t.Context(), n)
+					if err != nil {
+						t.Error(err)
+						return
+					}
+					if n = m.n; m.detail.State.Over() {
+						return
+					}
+				}
+			})
+		}
+		time.Sleep(10 * pollEvery)
+		l.set(func(d *broker.JobDetail) { d.State = broker.JobSucceeded })
+		all.Wait()
+		if l.count > 15 {
+			t.Errorf("looked %d times in %d intervals", l.count, 10)
+		}
+		if len(s.open) != 0 {
+			t.Errorf("%d feeds are left open", len(s.open))
+		}
+	})
+}
+
+func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &looks{job: broker.JobDetail{JobView: broker.JobView{State: broker.JobRunning}}}
+		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
+		f, done := s.follow("j")
+		defer done()
+		stop := time.Now().Add(10 * time.Second)
+		go func() {
+			for time.Now().Before(stop) {
+				l.set(func(d *broker.JobDetail) { d.SpentUSD += 0.01 })
+				time.Sleep(pollEvery)
+			}
+			l.set(func(d *broker.JobDetail) { d.Succeeded = 1 })
+		}()
+		told := 0
+		for m := (moment{}); ; told++ {
+			var err error
+			if m, err = f.next(t.Context(), m.n); err != nil {
+				t.Fatal(err)
+			}
+			if m.detail.Succeeded == 1 {
+				break
+			}
+		}
+		if told < 8 || told > 11 {
+			t.Errorf("told %d times in 10 s", told)
+		}
+	})
+}
+
+func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &looks{err: broker.ErrNotFound}
+		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
+		f, done := s.follow("j")
+		defer done()
+		if _, err := f.next(t.Context(), 0); !errors.Is(err, broker.ErrNotFound) {
+			t.Errorf("next = %v", err)
+		}
+		// It may be submitted a moment later: whoever comes then is not told of the past.
+		l.set(func(d *broker.JobDetail) { d.State = broker.JobSucceeded })
+		l.err = nil
+		f, done = s.follow("j")
+		defer done()
+		if _, err := f.next(t.Context(), 0); err != nil {
+			t.Errorf("next = %v", err)
+		}
+	})
+}
+
+func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
+	synctest.Test(t, func(t *testing.T) {
+		l := &looks{job: broker.JobDetail{JobView: broker.JobView{State: broker.JobRunning}}}
+		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
+		f, done := s.follow("j")
+		defer done()
+		m, err := f.next(t.Context(), 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		l.set(func(*broker.JobDetail) { l.err = errors.New("throttled") })
+		time.Sleep(time.Second)
+		l.set(func(d *broker.JobDetail) { l.err, d.Succeeded = nil, 1 })
+		if m, err = f.next(t.Context(), m.n); err != nil || m.detail.Succeeded != 1 {
+			t.Errorf("next = %+v, %v", m, err)
+		}
+	})
+}
+
+func TestUpdatesCarryWhatChanged(t *testing.T) {
+	was := &broker.JobDetail{
+		TaskList: []broker.TaskView{{Index: 0, State: "running"}, {Index: 1, State: "waiting", After: []int{0}}},
+		Plans:    []broker.PlanHead{{Version: 1}},
+		Attempts: []broker.Attempt{{Task: 0, Number: 1}},
+	}
+	if u := updateOf(nil, was, time.Time{}); !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
+		t.Errorf("the first update is not everything: %+v", u)
+	}
+	is := &broker.JobDetail{
+		TaskList: []broker.TaskView{{Index: 0, State: "queued"}, {Index: 1, State: "waiting", After: []int{0}}},
+		Plans:    []broker.PlanHead{{Version: 1}, {Version: 2}},
+		Attempts: []broker.Attempt{{Task: 0, Number: 1, Outcome: broker.OutcomePreempted}, {Task: 0, Number: 2}},
+	}
+	u := updateOf(was, is, time.Time{})
+	if u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
+		t.Errorf("update = %+v", u)
+	}
+	if u := updateOf(is, is, time.Time{}); u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
+		t.Errorf("an update of nothing = %+v", u)
+	}
+}
+
+func TestEveryChangeOfATaskIsSeen(t *testing.T) {
+	fields := reflect.TypeFor[broker.TaskView]()
+	for i := range fields.NumField() {
+		var task broker.TaskView
+		switch v := reflect.ValueOf(&task).Elem().Field(i); v.Interface().(type) {
+		case string:
+			v.SetString("x")
+		case int:
+			v.SetInt(1)
+		case float64:
+			v.SetFloat(1)
+		case time.Time:
+			v.Set(reflect.ValueOf(time.Unix(1, 0)))
+		case []int: // what it waits for, which never changes
+			continue
+		default:
+			t.Fatalf("%s is of a type that this test does not know", fields.Field(i).Name)
+		}
+		if sameTask(broker.TaskView{}, task) {
+			t.Errorf("a change of %s is not seen", fields.Field(i).Name)
+		}
+	}
+}

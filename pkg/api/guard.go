@@ -1,0 +1,172 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"runtime/debug"
+	"strings"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// ServeHTTP answers a request: it is logged, kept within limits, and refused for a host name that is not ours, before anything looks
+// at what it asks.
+func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	began := time.Now()
+	rec := &recorder{ResponseWriter: w}
+	defer a.finish(rec, r, began)
+
+	secure(rec.Header())
+	if !a.hostKnown(r.Host) {
+		writeProblem(rec, problem(http.StatusMisdirectedRequest, "this broker does not answer for that host name"))
+		return
+	}
+	if r.ContentLength > maxFileBytes {
+		writeProblem(rec, tooLarge(maxFileBytes))
+		return
+	}
+	r.Body = http.MaxBytesReader(rec, r.Body, maxFileBytes)
+	// Answers are JSON unless an operation says otherwise; nothing is negotiated.
+	r.Header.Del("Accept")
+	if r.URL.Path == "/" && r.Method == http.MethodGet && r.URL.Query().Has("token") {
+		a.signIn(rec, r)
+		return
+	}
+	if h, pattern := a.mux.Handler(r); pattern == "" {
+		a.unmatched(rec, r, h)
+		return
+	}
+	a.mux.ServeHTTP(rec, r)
+}
+
+// secure sets the headers that every answer has. A page may set a policy of its own.
+func secure(h http.Header) {
+	h.Set("X-Content-Type-Options", "nosniff")
+	h.Set("X-Frame-Options", "DENY")
+	h.Set("Referrer-Policy", "no-referrer")
+	h.Set("Cross-Origin-Opener-Policy", "same-origin")
+	h.Set("Cross-Origin-Resource-Policy", "same-origin")
+	h.Set("Content-Security-Policy", "default-src 'none'; frame-ancestors 'none'; base-uri 'none'; form-action 'none'")
+	h.Set("Cache-Control", "no-store")
+}
+
+// finish logs a request, and turns a panic into an answer, or into a cut connection where the answer had begun.
+func (a *API) finish(rec *recorder, r *http.Request, began time.Time) {
+	p := recover()
+	begun := rec.status != 0
+	if p != nil && !isAbort(p) && r.Context().Err() == nil {
+		a.log.Error("api: panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
+		if !begun {
+			writeProblem(rec, problem(http.StatusInternalServerError, "internal error; the broker's log has the details"))
+		}
+	}
+	status := rec.status
+	if status == 0 {
+		status = http.StatusOK
+	}
+	a.log.LogAttrs(context.WithoutCancel(r.Context()), level(r, status), "api",
+		slog.String("method", r.Method), slog.String("path", r.URL.Path), slog.Int("status", status),
+		slog.Duration("duration", time.Since(began)))
+	if p != nil && (begun || isAbort(p)) {
+		panic(http.ErrAbortHandler) // the server cuts the connection without another word
+	}
+}
+
+func isAbort(p any) bool {
+	err, ok := p.(error)
+	return ok && errors.Is(err, http.ErrAbortHandler)
+}
+
+// level is how much a request matters to whoever reads the log.
+func level(r *http.Request, status int) slog.Level {
+	switch {
+	case status >= http.StatusInternalServerError:
+		return slog.LevelWarn
+	case r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, "/v1/agent/"):
+		return slog.LevelDebug
+	default:
+		return slog.LevelInfo
+	}
+}
+
+// recorder notes the status of an answer.
+type recorder struct {
+	http.ResponseWriter
+	status int
+}
+
+// WriteHeader notes the status.
+func (r *recorder) WriteHeader(status int) {
+	if r.status == 0 {
+		r.status = status
+		r.ResponseWriter.WriteHeader(status)
+	}
+}
+
+// Write notes the status that it implies.
+func (r *recorder) Write(b []byte) (int, error) {
+	if r.status == 0 {
+		r.status = http.StatusOK
+	}
+	return r.ResponseWriter.Write(b)
+}
+
+// Unwrap gives http.ResponseController what it needs.
+func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
+
+// users lets whoever bears the user token through; for reading, the dashboard's cookie does as well.
+func (a *API) users(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
+	switch token := bearer(r.Header.Get("Authorization")); {
+	case token != "" && a.user.matches(token), token == "" && reads && a.user.hasCookie(r):
+		next(ctx)
+	case token == "" && !reads && a.user.hasCookie(r):
+		writeProblem(w, problem(http.StatusForbidden, "the dashboard's cookie only reads; send the token in the Authorization header"))
+	default:
+		unauthorized(w, "the user token is missing or wrong; send Authorization: Bearer TOKEN")
+	}
+}
+
+func unauthorized(w http.ResponseWriter, detail string) {
+	w.Header().Set("WWW-Authenticate", `Bearer realm="tradewind"`)
+	writeProblem(w, problem(http.StatusUnauthorized, detail))
+}
+
+// claimsKey is where agents leaves the claims of a verified token.
+type claimsKey struct{}
+
+// agents lets nodes through whose token is good, and attaches what it proves.
+func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
+	r, w := humago.Unwrap(ctx)
+	token := bearer(r.Header.Get("Authorization"))
+	if token == "" {
+		unauthorized(w, "the agent's token is missing")
+		return
+	}
+	claims, err := a.cfg.Verify(token)
+	if err != nil {
+		a.log.Debug("api: an agent's token was refused", "err", err)
+		unauthorized(w, "the agent's token is not, or no longer, good")
+		return
+	}
+	if claims.Job == "" || broker.ClusterJob(claims.Cluster) != claims.Job {
+		writeProblem(w, problem(http.StatusForbidden, "the token's cluster is not of its job"))
+		return
+	}
+	next(huma.WithValue(ctx, claimsKey{}, claims))
+}
+
+// claimed returns what the token of an agent's request proves.
+func claimed(ctx context.Context) wire.Claims {
+	c, _ := ctx.Value(claimsKey{}).(wire.Claims)
+	return c
+}

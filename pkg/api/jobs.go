@@ -1,0 +1,237 @@
+package api
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"io"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+	"unicode"
+
+	"github.com/danielgtaylor/huma/v2"
+	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+func (a *API) jobRoutes() {
+	userRoute(a, huma.Operation{
+		OperationID: "submit", Method: http.MethodPost, Path: "/v1/dags", Tags: []string{"jobs"},
+		Summary: "Submit a job file", DefaultStatus: http.StatusCreated, RequestBody: fileRequest(),
+		Description: "Takes Tradewind or SkyPilot YAML, WfCommons JSON and Pegasus DAX, each also gzipped. " +
+			"A file that is not valid stores nothing and is answered with 422 and where it is wrong.",
+	}, a.submit)
+	userRoute(a, huma.Operation{
+		OperationID: "list-jobs", Method: http.MethodGet, Path: "/v1/jobs", Tags: []string{"jobs"}, Summary: "List jobs, the newest first",
+	}, a.listJobs)
+	userRoute(a, huma.Operation{
+		OperationID: "get-job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Tags: []string{"jobs"},
+		Summary: "A job with its tasks, plans and attempts",
+	}, a.getJob)
+	userRoute(a, huma.Operation{
+		OperationID: "explain-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/explain", Tags: []string{"jobs"},
+		Summary: "What happened to a job, and why its tasks run where they do",
+	}, a.explainJob)
+	cancel := huma.Operation{
+		OperationID: "cancel-job", Method: http.MethodPost, Path: "/v1/jobs/{id}/cancel", Tags: []string{"jobs"},
+		Summary: "Cancel a job", DefaultStatus: http.StatusAccepted,
+		Description: "Nothing new of it starts, and its machines are freed. 409 when it is over already.",
+	}
+	userRoute(a, cancel, a.cancelJob)
+	cancel.OperationID, cancel.Method, cancel.Path = "delete-job", http.MethodDelete, "/v1/jobs/{id}"
+	cancel.Responses = nil
+	userRoute(a, cancel, a.cancelJob)
+}
+
+// fileRequest describes a body that is a job file.
+func fileRequest() *huma.RequestBody {
+	text := func() *huma.MediaType { return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString}} }
+	binary := func() *huma.MediaType {
+		return &huma.MediaType{Schema: &huma.Schema{Type: huma.TypeString, Format: "binary"}}
+	}
+	return &huma.RequestBody{
+		Required: true, Description: "The file",
+		Content: map[string]*huma.MediaType{
+			"application/yaml": text(), "application/xml": text(), "application/json": {},
+			"application/gzip": binary(), "application/octet-stream": binary(),
+		},
+	}
+}
+
+// fileBody is the body of a request that is a job file. It is read as it comes in.
+type fileBody struct {
+	body     io.Reader
+	fallback string // name of a file that has none
+	deadline func(time.Time) error
+}
+
+// Resolve takes hold of the body.
+func (f *fileBody) Resolve(ctx huma.Context) []error {
+	r, w := humago.Unwrap(ctx)
+	f.body, f.fallback = r.Body, "dag"+extension(r.Header.Get("Content-Type"))
+	f.deadline = http.NewResponseController(w).SetReadDeadline
+	return nil
+}
+
+// extension is what the name of a file of a media type ends in.
+func extension(contentType string) string {
+	mediaType, _, err := mime.ParseMediaType(contentType)
+	switch {
+	case err != nil:
+		return ""
+	case strings.HasSuffix(mediaType, "json"):
+		return ".json"
+	case strings.HasSuffix(mediaType, "xml"):
+		return ".xml"
+	case strings.HasSuffix(mediaType, "yaml"):
+		return ".yaml"
+	default:
+		return ""
+	}
+}
+
+// printable is a name without anything that could disturb a terminal.
+func printable(name string) string {
+	return strings.Map(func(r rune) rune {
+		if !unicode.IsPrint(r) {
+			return -1
+		}
+		return r
+	}, name)
+}
+
+// readFile reads the job in the body of a request. At most maxHeavy are read and planned at once; the caller calls done when it is
+// through with the job.
+func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *dag.Job, done func(), err error) {
+	select {
+	case a.heavy <- struct{}{}:
+	case <-ctx.Done():
+		return nil, nil, ctx.Err()
+	}
+	done = func() { <-a.heavy }
+	if err := in.deadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
+		done()
+		return nil, nil, err
+	}
+	spec, err = dag.Read(cmp.Or(printable(name), in.fallback), in.body)
+	// Planning may take longer than the upload was allowed to.
+	_ = in.deadline(time.Time{}) // it could be set just now
+	if err != nil {
+		done()
+		return nil, nil, err
+	}
+	return spec, done, nil
+}
+
+type submitInput struct {
+	fileBody
+	Name string `query:"name" maxLength:"1024" doc:"Name of the file: errors mention it, a job without a name takes it, and its extension settles the form where the content does not"`
+	Key  string `header:"Idempotency-Key" maxLength:"256" doc:"The same key is the same job, however often it is sent"`
+}
+
+// Submitted is the answer to a job file.
+type Submitted struct {
+	broker.JobView
+	Warnings []string `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
+}
+
+type submitOutput struct {
+	Location string `header:"Location" doc:"Path of the job"`
+	Body     Submitted
+}
+
+func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error) {
+	spec, done, err := a.readFile(ctx, in.Name, &in.fileBody)
+	if err != nil {
+		return nil, err
+	}
+	defer done()
+	source := "api"
+	if name := printable(in.Name); name != "" {
+		source = path.Base(name)
+	}
+	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Token: in.Key, Source: source})
+	if err != nil {
+		return nil, err
+	}
+	view, err := a.cfg.Broker.JobView(ctx, job.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &submitOutput{Location: "/v1/jobs/" + job.ID, Body: Submitted{JobView: view, Warnings: spec.Warnings}}, nil
+}
+
+type listInput struct {
+	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs to list"`
+}
+
+// JobList is a list of jobs.
+type JobList struct {
+	Now  time.Time        `json:"now" doc:"The broker's clock"`
+	Jobs []broker.JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
+}
+
+type jobListOutput struct{ Body JobList }
+
+func (a *API) listJobs(ctx context.Context, in *listInput) (*jobListOutput, error) {
+	jobs, err := a.cfg.Broker.Jobs(ctx, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return &jobListOutput{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs)}}, nil
+}
+
+// orEmpty makes a list that JSON does not write as null.
+func orEmpty[T any](list []T) []T {
+	if list == nil {
+		return []T{}
+	}
+	return list
+}
+
+type jobDetailOutput struct{ Body broker.JobDetail }
+
+func (a *API) getJob(ctx context.Context, in *jobInput) (*jobDetailOutput, error) {
+	d, err := a.cfg.Broker.JobDetail(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &jobDetailOutput{Body: *d}
+	out.Body.TaskList, out.Body.Plans, out.Body.Attempts = orEmpty(d.TaskList), orEmpty(d.Plans), orEmpty(d.Attempts)
+	return out, nil
+}
+
+type storyOutput struct{ Body broker.Story }
+
+func (a *API) explainJob(ctx context.Context, in *jobInput) (*storyOutput, error) {
+	s, err := a.cfg.Broker.Explain(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	out := &storyOutput{Body: *s}
+	out.Body.Entries = orEmpty(s.Entries)
+	return out, nil
+}
+
+type cancelInput struct {
+	ID     string `path:"id" doc:"Job ID" maxLength:"256"`
+	Reason string `query:"reason" maxLength:"1024" default:"cancelled by user" doc:"Why, for the job's story"`
+}
+
+type jobOutput struct{ Body broker.JobView }
+
+func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*jobOutput, error) {
+	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {
+		return nil, err
+	}
+	view, err := a.cfg.Broker.JobView(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &jobOutput{Body: view}, nil
+}

@@ -1,0 +1,93 @@
+package api
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Broker is what the API needs of [broker.Broker].
+type Broker interface {
+	Submit(ctx context.Context, s broker.Submission) (broker.Job, error)
+	Cancel(ctx context.Context, id, reason string) error
+	Jobs(ctx context.Context, limit int) ([]broker.JobView, error)
+	JobView(ctx context.Context, id string) (broker.JobView, error)
+	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
+	Explain(ctx context.Context, id string) (*broker.Story, error)
+	Queues(ctx context.Context) ([]broker.Queue, error)
+	SetQueue(ctx context.Context, name string, maxRunning int, maxVCPU float64, description string) error
+	Waiting(ctx context.Context, queue string, limit int) ([]broker.Waiting, error)
+	Blocks(ctx context.Context) ([]broker.Block, error)
+
+	Hello(ctx context.Context, c wire.Claims, h wire.Hello) error
+	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
+	Report(ctx context.Context, c wire.Claims, r wire.Report) error
+}
+
+// DeadLetters is what the API needs of a [bus.Bus].
+type DeadLetters interface {
+	DeadLetters(ctx context.Context, queue string, limit int) ([]bus.DeadLetter, error)
+	Redrive(ctx context.Context, queue string, ids ...string) (int, error)
+}
+
+// PlanFunc plans a job that is not submitted, with the prices and blocks of now. A job for which there is
+// no plan is not an error but a plan whose status is [broker.PlanInfeasible].
+type PlanFunc func(ctx context.Context, spec *dag.Job) (*broker.Plan, error)
+
+// Log names the output of one node of one attempt.
+type Log struct {
+	Job     string
+	Attempt string // cluster ID
+	Rank    int
+}
+
+// Errors of a [Logs].
+var (
+	// ErrNoLog: nothing was written under this name, or the name cannot be one.
+	ErrNoLog = errors.New("api: no such log")
+	// ErrLogOffset: a piece does not begin where the log ends. See [OffsetError].
+	ErrLogOffset = errors.New("api: log offset")
+)
+
+// OffsetError says where a log goes on. errors.Is(err, ErrLogOffset) holds of it.
+type OffsetError struct{ Want int64 }
+
+func (e *OffsetError) Error() string {
+	return fmt.Sprintf("%v: the log goes on at %d", ErrLogOffset, e.Want)
+}
+
+// Is makes an OffsetError match ErrLogOffset.
+func (e *OffsetError) Is(target error) bool { return target == ErrLogOffset }
+
+// Logs keeps what tasks print. All methods are safe for concurrent use.
+type Logs interface {
+	// Append adds data at an offset in bytes. It fails with an *OffsetError when the log ends elsewhere; what was
+	// appended before an error is kept. An implementation may bound a log: it then accepts and drops what is beyond.
+	Append(ctx context.Context, log Log, offset int64, data []byte) error
+	// Size is how many bytes can be read. It fails with ErrNoLog.
+	Size(ctx context.Context, log Log) (int64, error)
+	// Read fills p from an offset on, and returns how many bytes it read: 0 and io.EOF when there are none yet.
+	// It fails with ErrNoLog.
+	Read(ctx context.Context, log Log, offset int64, p []byte) (int, error)
+	// Wait returns nil when the log may have more than offset bytes, or ctx's error. The log need not exist yet.
+	Wait(ctx context.Context, log Log, offset int64) error
+}
+
+// Times and sizes of the API's own. They are wall time.
+const (
+	pollEvery    = 200 * time.Millisecond // how often a job that is followed is looked at
+	moneyEvery   = time.Second            // how often a change of nothing but its cost is told
+	heartbeat    = 15 * time.Second       // silence on a stream after which it says that it is alive
+	writeWithin  = 15 * time.Second       // for a follower to take in what it is sent
+	uploadWithin = 2 * time.Minute        // for a job file to arrive
+	bodyWithin   = 30 * time.Second       // for any other body, and the answer to it
+	maxWorkWait  = time.Minute            // of an agent's long poll
+	maxFileBytes = dag.MaxFileBytes
+	maxHeavy     = 4 // job files read and planned at once: each may take a hundred MiB
+)

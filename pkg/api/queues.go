@@ -1,0 +1,114 @@
+package api
+
+import (
+	"context"
+	"net/http"
+	"time"
+
+	"github.com/danielgtaylor/huma/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func (a *API) queueRoutes() {
+	userRoute(a, huma.Operation{
+		OperationID: "list-queues", Method: http.MethodGet, Path: "/v1/queues", Tags: []string{"capacity"},
+		Summary: "List queues with their quotas and what is in use",
+	}, a.listQueues)
+	userRoute(a, huma.Operation{
+		OperationID: "set-queue", Method: http.MethodPut, Path: "/v1/queues/{name}", Tags: []string{"capacity"},
+		Summary: "Create a queue or change its quota", DefaultStatus: http.StatusOK,
+	}, a.setQueue)
+	userRoute(a, huma.Operation{
+		OperationID: "list-waiting", Method: http.MethodGet, Path: "/v1/queues/{name}/waiting", Tags: []string{"capacity"},
+		Summary: "List the tasks that wait in a queue, in the order in which they will be admitted",
+	}, a.listWaiting)
+	userRoute(a, huma.Operation{
+		OperationID: "list-blocks", Method: http.MethodGet, Path: "/v1/blocks", Tags: []string{"capacity"},
+		Summary: "List the places that are not tried now, and why",
+	}, a.listBlocks)
+}
+
+// QueueList is a list of queues.
+type QueueList struct {
+	Queues []broker.Queue `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
+}
+
+type queueListOutput struct{ Body QueueList }
+
+func (a *API) listQueues(ctx context.Context, _ *struct{}) (*queueListOutput, error) {
+	queues, err := a.cfg.Broker.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &queueListOutput{Body: QueueList{Queues: orEmpty(queues)}}, nil
+}
+
+// QueueQuota is what can be set of a queue.
+type QueueQuota struct {
+	_           struct{} `additionalProperties:"false"`
+	MaxRunning  int      `json:"maxRunning,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks that may hold capacity at once; 0 is no limit"`
+	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs they may hold; 0 is no limit"`
+	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`
+}
+
+type setQueueInput struct {
+	Name string `path:"name" pattern:"^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$" doc:"Name of the queue"`
+	Body QueueQuota
+}
+
+type queueOutput struct{ Body broker.Queue }
+
+func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, error) {
+	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.MaxRunning, in.Body.MaxVCPU, in.Body.Description); err != nil {
+		return nil, err
+	}
+	queues, err := a.cfg.Broker.Queues(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range queues {
+		if q.Name == in.Name {
+			return &queueOutput{Body: q}, nil
+		}
+	}
+	return &queueOutput{Body: broker.Queue{
+		Name: in.Name, MaxRunning: in.Body.MaxRunning, MaxVCPU: in.Body.MaxVCPU, Description: in.Body.Description,
+	}}, nil
+}
+
+type waitingInput struct {
+	Name  string `path:"name" maxLength:"128" doc:"Name of the queue"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most tasks to list"`
+}
+
+// WaitingList is a list of waiting tasks.
+type WaitingList struct {
+	Waiting []broker.Waiting `json:"waiting" nullable:"false" doc:"The tasks, the next one first"`
+}
+
+type waitingOutput struct{ Body WaitingList }
+
+func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*waitingOutput, error) {
+	waiting, err := a.cfg.Broker.Waiting(ctx, in.Name, in.Limit)
+	if err != nil {
+		return nil, err
+	}
+	return &waitingOutput{Body: WaitingList{Waiting: orEmpty(waiting)}}, nil
+}
+
+// BlockList is a list of blocked places.
+type BlockList struct {
+	Now    time.Time      `json:"now" doc:"The broker's clock"`
+	Blocks []broker.Block `json:"blocks" nullable:"false" doc:"What is not tried; an empty field is every value"`
+}
+
+type blockListOutput struct{ Body BlockList }
+
+func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*blockListOutput, error) {
+	blocks, err := a.cfg.Broker.Blocks(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &blockListOutput{Body: BlockList{Now: a.cfg.Now().UTC(), Blocks: orEmpty(blocks)}}, nil
+}

@@ -1,0 +1,87 @@
+package bidding_test
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+)
+
+func TestWithoutInterruptionsSpotTakesAsLongAsTheWork(t *testing.T) {
+	q, ok := bidding.Spot(bidding.Run{Hours: 3, Nodes: 1})
+	if !ok || q.Hours != 3 || q.Held != 3 || q.Guaranteed != 6 {
+		t.Errorf("%+v %v", q, ok)
+	}
+}
+
+func TestARunThatIsTakenAllTheTimeIsNoOffer(t *testing.T) {
+	if q, ok := bidding.Spot(bidding.Run{Hours: 24, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.1}); ok {
+		t.Errorf("offered %+v", q)
+	}
+	if _, ok := bidding.Spot(bidding.Run{Hours: 24, CheckpointHours: 0.25, PreemptionsPerHour: 1, Nodes: 1, RestartHours: 0.1}); !ok {
+		t.Error("checkpoints do not help")
+	}
+}
+
+// TestExpectedTimeAgreesWithPlayingItOut replays random interruptions.
+func TestExpectedTimeAgreesWithPlayingItOut(t *testing.T) {
+	for _, run := range []bidding.Run{
+		{Hours: 4, CheckpointHours: 0.5, RestartHours: 0.2, PreemptionsPerHour: 0.3, Nodes: 1},
+		{Hours: 2, RestartHours: 0.1, PreemptionsPerHour: 0.25, Nodes: 2},
+		{Hours: 6, CheckpointHours: 2, RestartHours: 0.5, PreemptionsPerHour: 0.1, Nodes: 4},
+	} {
+		rng := rand.New(rand.NewPCG(1, 2)) //nolint:gosec // a simulation
+		const repeats = 60000
+		sum := 0.0
+		for range repeats {
+			sum += play(rng, run)
+		}
+		q, _ := bidding.Spot(run)
+		if mean := sum / repeats; math.Abs(mean-q.Hours) > 0.02*q.Hours {
+			t.Errorf("%+v: expected %.3f, played out %.3f", run, q.Hours, mean)
+		}
+	}
+}
+
+func play(rng *rand.Rand, run bidding.Run) float64 {
+	segment := run.Hours
+	if run.CheckpointHours > 0 {
+		segment = run.CheckpointHours
+	}
+	rate := run.PreemptionsPerHour * float64(run.Nodes)
+	clock := 0.0
+	for left := int(math.Round(run.Hours / segment)); left > 0; {
+		if taken := rng.ExpFloat64() / rate; taken < segment {
+			clock += taken + run.RestartHours
+			continue
+		}
+		clock += segment
+		left--
+	}
+	return clock
+}
+
+func TestMoreRiskNeverMakesARunShorter(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		run := bidding.Run{
+			Hours:              rapid.Float64Range(0.01, 50).Draw(t, "hours"),
+			CheckpointHours:    rapid.Float64Range(0, 5).Draw(t, "checkpoint"),
+			RestartHours:       rapid.Float64Range(0, 1).Draw(t, "restart"),
+			PreemptionsPerHour: rapid.Float64Range(0, 0.5).Draw(t, "rate"),
+			Nodes:              rapid.IntRange(1, 8).Draw(t, "nodes"),
+		}
+		q, ok := bidding.Spot(run)
+		worse := run
+		worse.PreemptionsPerHour *= 1.5
+		w, wok := bidding.Spot(worse)
+		if q.Hours < run.Hours*(1-1e-9) || q.Guaranteed < run.Hours {
+			t.Fatalf("shorter than the work: %+v", q)
+		}
+		if w.Hours < q.Hours*(1-1e-9) || wok && !ok {
+			t.Fatalf("more risk, less time: %+v %+v", q, w)
+		}
+	})
+}

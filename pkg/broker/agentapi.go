@@ -1,0 +1,318 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// ErrGone says that the attempt an agent speaks for is over: it stops its task and exits.
+var ErrGone = errors.New("broker: the attempt is over")
+
+// fnAgent is the source of what agents tell.
+const fnAgent = "agent"
+
+// Hello registers a node of a cluster. The claims come from a verified token.
+func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) error {
+	return b.transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit) error {
+		cl, attempt, err := b.ownAttempt(u, c)
+		if err != nil {
+			return err
+		}
+		return u.apply(decideHello(cl, attempt, c.Rank, h, u.now))
+	})
+}
+
+// ownCluster loads the cluster that claims speak for, while its attempt lasts.
+func (b *Broker) ownCluster(u *unit, c wire.Claims) (Cluster, error) {
+	cl, found, err := get[Cluster](u, clusterKey(c.Cluster))
+	if err != nil {
+		return cl, err
+	}
+	if !found || cl.Job != c.Job || c.Rank < 0 || c.Rank >= len(cl.Nodes) || cl.State == ClusterReleasing {
+		return cl, ErrGone
+	}
+	return cl, nil
+}
+
+// ownAttempt loads the attempt as well.
+func (b *Broker) ownAttempt(u *unit, c wire.Claims) (cl Cluster, a Attempt, err error) {
+	if cl, err = b.ownCluster(u, c); err != nil {
+		return cl, a, err
+	}
+	a, _, err = get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
+	return cl, a, err
+}
+
+// decideHello notes a node's address; the last one to come brings the cluster up.
+func decideHello(cl Cluster, attempt Attempt, rank int, h wire.Hello, now time.Time) (d Decision) {
+	cl.Nodes = append([]Node(nil), cl.Nodes...)
+	cl.Nodes[rank].Address, cl.Nodes[rank].Seen = h.Address, now
+	up := cl.State == ClusterBooting
+	for _, n := range cl.Nodes {
+		up = up && n.Address != ""
+	}
+	if up {
+		cl.State, cl.Since, attempt.Up = ClusterUp, now, now
+		d.put(attemptKey(cl.Job, cl.Task, cl.Attempt), attempt)
+		d.emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
+	}
+	d.put(clusterKey(cl.ID), cl)
+	return d
+}
+
+// Work returns the newest command for a node, with Seq as last seen and no command when there is none newer. It does not wait;
+// hosts do, by Ports.Changed.
+func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
+	u := b.newUnit(ctx, fnAgent)
+	cl, err := b.ownCluster(u, c)
+	if err != nil {
+		return wire.Work{}, err
+	}
+	if cl.Seq <= seen {
+		return wire.Work{Seq: seen, Command: wire.None}, nil
+	}
+	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
+	if w.Command == wire.SaveNow {
+		w.Notice = b.cfg.wall(max(cl.Until.Sub(u.now), 0))
+		return w, nil
+	}
+	if w.Command != wire.Run {
+		return w, nil
+	}
+	if cl.Outcome != "" {
+		return wire.Work{}, ErrGone // lost before this node had begun
+	}
+	attempt, _, err := get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
+	if err != nil {
+		return w, err
+	}
+	job, _, err := get[Job](u, jobKey(cl.Job))
+	if err != nil {
+		return w, err
+	}
+	task, _, err := get[Task](u, taskKey(cl.Job, cl.Task))
+	if err != nil {
+		return w, err
+	}
+	spec, err := b.spec(ctx, job)
+	if err != nil {
+		return w, err
+	}
+	parents, err := b.parentOutputs(u, job, spec, cl.Task)
+	if err != nil {
+		return w, err
+	}
+	w.Assignment = b.assignment(job, spec, cl, task, attempt, parents)
+	return w, nil
+}
+
+// Report takes in what a node tells. Telling it twice changes nothing.
+func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error {
+	if r.Event == wire.Alive {
+		return b.alive(ctx, c, r)
+	}
+	return b.transact(ctx, fnAgent, c.Cluster+"/"+r.ID, true, func(u *unit) error {
+		cl, attempt, err := b.ownAttempt(u, c)
+		if err != nil {
+			return err
+		}
+		if r.Attempt != "" && r.Attempt != cl.ID {
+			return ErrGone
+		}
+		st := reporting{cl: cl, attempt: attempt, rank: c.Rank, now: u.now}
+		st.cl.Nodes = append([]Node(nil), cl.Nodes...)
+		if st.task, _, err = get[Task](u, taskKey(cl.Job, cl.Task)); err != nil {
+			return err
+		}
+		if st.job, _, err = get[Job](u, jobKey(cl.Job)); err != nil {
+			return err
+		}
+		spec, err := b.spec(ctx, st.job)
+		if err != nil {
+			return err
+		}
+		st.spec = &spec.Tasks[cl.Task]
+		if r.Event == wire.Checkpointed && st.task.Attempt != cl.Attempt {
+			return ErrGone // to accept it would have the agent remove what its successor resumes from
+		}
+		return u.apply(st.decide(r, b.cfg))
+	})
+}
+
+// alive notes that a node was heard of: by far the most frequent report, so it costs one read and one write, and leaves no
+// marker.
+func (b *Broker) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
+	return b.transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *unit) error {
+		cl, err := b.ownCluster(u, c)
+		if err != nil {
+			return err
+		}
+		if r.Attempt != "" && r.Attempt != cl.ID {
+			return ErrGone
+		}
+		cl.Nodes[c.Rank].Seen = u.now
+		var d Decision
+		d.put(clusterKey(cl.ID), cl)
+		return u.apply(d)
+	})
+}
+
+// reporting is what one report is decided on.
+type reporting struct {
+	job     Job
+	spec    *dag.Task
+	task    Task
+	attempt Attempt
+	cl      Cluster
+	rank    int
+	now     time.Time
+}
+
+// node is the node that reports.
+func (st *reporting) node() *Node { return &st.cl.Nodes[st.rank] }
+
+func (st *reporting) decide(r wire.Report, cfg Config) Decision {
+	st.node().Seen = st.now
+	over := st.cl.Outcome != "" // lost, and only waiting to be freed
+	switch r.Event {
+	case wire.Started:
+		return st.started()
+	case wire.Checkpointed:
+		return st.checkpointed(r)
+	case wire.Succeeded:
+		if over {
+			break
+		}
+		return st.succeeded()
+	case wire.Failed:
+		if over {
+			break
+		}
+		return st.failed(r)
+	case wire.Stopped:
+		return st.stopped()
+	case wire.NoticeSeen:
+		var d Decision
+		d.put(clusterKey(st.cl.ID), st.cl)
+		d.emit(events.SpotInterrupted{
+			Cluster: st.cl.ID, Job: st.cl.Job, Machine: st.node().Machine, Kind: "interruption",
+			At: st.now.Add(unscale(r.Notice, cfg.Scale)),
+		})
+		return d
+	case wire.Alive:
+	}
+	var d Decision
+	d.put(clusterKey(st.cl.ID), st.cl)
+	return d
+}
+
+// unscale turns a duration of the machines' clock into one of the broker's.
+func unscale(d time.Duration, scale float64) time.Duration {
+	if scale <= 0 {
+		return d
+	}
+	return time.Duration(float64(d) / scale)
+}
+
+// save adds the records a report changed.
+func (st *reporting) save(d *Decision) {
+	d.put(clusterKey(st.cl.ID), st.cl)
+	d.put(taskKey(st.cl.Job, st.cl.Task), st.task)
+	d.put(attemptKey(st.cl.Job, st.cl.Task, st.cl.Attempt), st.attempt)
+}
+
+func (st *reporting) every(is func(Node) bool) bool {
+	for _, n := range st.cl.Nodes {
+		if !is(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// started notes that a node runs the task; the last node to start makes the task running.
+func (st *reporting) started() (d Decision) {
+	st.node().Started = true
+	if st.cl.Outcome != "" || st.cl.Started || st.task.Attempt != st.cl.Attempt || !st.every(func(n Node) bool { return n.Started || n.Done }) {
+		d.put(clusterKey(st.cl.ID), st.cl)
+		return d
+	}
+	st.cl.Started = true
+	st.attempt.Started = st.now
+	st.task.State, st.task.StartedAt = TaskRunning, st.now
+	st.save(&d)
+	d.emit(events.TaskStarted{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt})
+	return d
+}
+
+// checkpointed notes a complete checkpoint, unless a newer one is known. With several nodes the first one's counts: the
+// agents of the others save under the same number.
+func (st *reporting) checkpointed(r wire.Report) (d Decision) {
+	if st.rank != 0 || r.Seq <= st.task.Checkpoint.Seq || st.task.Attempt != st.cl.Attempt {
+		d.put(clusterKey(st.cl.ID), st.cl)
+		return d
+	}
+	st.task.Checkpoint = Saved{Seq: r.Seq, Prefix: r.Prefix, At: st.now}
+	if st.spec.StandIn() {
+		st.task.Progress = max(st.task.Progress, min(r.Progress, 1))
+	} else {
+		st.task.Progress = progressOf(st.spec, st.task, st.attempt, st.now)
+	}
+	st.save(&d)
+	d.emit(events.TaskCheckpointed{
+		Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Seq: r.Seq, Progress: st.task.Progress,
+	})
+	return d
+}
+
+// succeeded notes that a node is done; the last one ends the task.
+func (st *reporting) succeeded() (d Decision) {
+	st.node().Started, st.node().Done = true, true
+	if !st.every(func(n Node) bool { return n.Done }) {
+		d.put(clusterKey(st.cl.ID), st.cl)
+		return d
+	}
+	if st.task.StartedAt.IsZero() || st.attempt.Started.IsZero() {
+		st.attempt.Started, st.task.StartedAt = st.now, st.now
+	}
+	st.cl.Outcome = OutcomeSucceeded
+	st.attempt.Outcome, st.attempt.Ended = OutcomeSucceeded, st.now
+	st.task.State, st.task.EndedAt, st.task.Progress = TaskSucceeded, st.now, 1
+	st.task.Output = wire.OutputPrefix(taskPrefix(st.cl.Job, st.spec.Name), st.cl.ID)
+	st.save(&d)
+	d.emit(events.TaskSucceeded{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID})
+	return d
+}
+
+// failed ends the attempt: one node that fails fails them all.
+func (st *reporting) failed(r wire.Report) (d Decision) {
+	message := r.Message
+	if r.Phase != "" && r.Phase != "run" {
+		message = r.Phase + ": " + message
+	}
+	st.cl.Outcome = OutcomeFailed
+	st.attempt.Outcome, st.attempt.Reason, st.attempt.Ended = OutcomeFailed, message, st.now
+	st.task.State, st.task.Reason, st.task.EndedAt = TaskFailed, message, st.now
+	st.save(&d)
+	d.emit(events.TaskFailed{
+		Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID,
+		ExitCode: r.ExitCode, Message: message,
+	})
+	return d
+}
+
+// stopped notes that a node has saved and stopped; when all have, a doomed cluster is lost at once, without
+// waiting for the machine to be taken.
+func (st *reporting) stopped() (d Decision) {
+	st.node().Stopped = true
+	if st.cl.State == ClusterDoomed && st.cl.Outcome == "" && st.every(func(n Node) bool { return n.Stopped }) {
+		return decideLost(losing{job: st.job, task: st.task, attempt: st.attempt, cl: st.cl}, OutcomePreempted, st.cl.Reason, st.now)
+	}
+	d.put(clusterKey(st.cl.ID), st.cl)
+	return d
+}

@@ -1,0 +1,207 @@
+package broker
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Blob refers to a value too large for one record: JSON, compressed, in chunks of the job's
+// partition that are written once and never change. The zero Blob is none.
+type Blob struct {
+	Version int    `json:"version"`
+	Name    string `json:"name"` // spec, plan or bids
+	Token   string `json:"token"`
+	Chunks  int    `json:"chunks"`
+	Bytes   int    `json:"bytes"` // decompressed
+}
+
+// IsZero says whether there is none.
+func (b Blob) IsZero() bool { return b == Blob{} }
+
+// chunkBytes leaves room for the key within an item's limit.
+const chunkBytes = 300 << 10
+
+// maxBlobBytes bounds what a blob may decompress to: a DAG at the reader's limits stays well below.
+const maxBlobBytes = 1 << 30
+
+func (b Blob) key(job string, chunk int) store.Key {
+	return store.Key{Partition: jobPart(job), Sort: fmt.Sprintf("%s#%06d#%s#%04d", b.Name, b.Version, b.Token, chunk)}
+}
+
+// packed is a blob on its way into the store.
+type packed struct {
+	Blob
+	job    string
+	chunks [][]byte
+}
+
+// pack compresses a value. The token makes the chunks of two rivals for the same version distinct.
+func (b *Broker) pack(job, name string, version int, token string, value any) (packed, error) {
+	var raw bytes.Buffer
+	zw, ok := b.zips.Get().(*gzip.Writer)
+	if !ok {
+		var err error
+		if zw, err = gzip.NewWriterLevel(nil, gzip.BestSpeed); err != nil {
+			return packed{}, err
+		}
+	}
+	defer b.zips.Put(zw)
+	zw.Reset(&raw)
+	counter := &countingWriter{w: zw}
+	if err := json.NewEncoder(counter).Encode(value); err != nil {
+		return packed{}, fmt.Errorf("broker: %s of %s: %w", name, job, err)
+	}
+	if err := zw.Close(); err != nil {
+		return packed{}, err
+	}
+	p := packed{Blob: Blob{Version: version, Name: name, Token: token, Bytes: counter.n}, job: job}
+	for rest := raw.Bytes(); len(rest) > 0; {
+		n := min(len(rest), chunkBytes)
+		p.chunks = append(p.chunks, rest[:n])
+		rest = rest[n:]
+	}
+	p.Chunks = len(p.chunks)
+	return p, nil
+}
+
+type countingWriter struct {
+	w io.Writer
+	n int
+}
+
+func (c *countingWriter) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	c.n += n
+	return n, err
+}
+
+// save writes the chunks that do not fit the unit's own transaction beforehand, and the last one with it. Chunks
+// are found only through the record that refers to them, so the early ones do no harm when the unit fails.
+func (p packed) save(ctx context.Context, s store.Store, u *unit) error {
+	for i, chunk := range p.chunks {
+		if i == len(p.chunks)-1 {
+			u.write(p.key(p.job, i), chunk, time.Time{})
+			break
+		}
+		w := store.Write{Op: store.Put, Key: p.key(p.job, i), Expect: store.Any, Body: chunk}
+		if err := s.Commit(ctx, store.Tx{Writes: []store.Write{w}}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// loadBlob reads a value back.
+func loadBlob[T any](ctx context.Context, s store.Store, job string, b Blob) (*T, error) {
+	keys := make([]store.Key, b.Chunks)
+	for i := range keys {
+		keys[i] = b.key(job, i)
+	}
+	records, err := s.Get(ctx, keys...)
+	if err != nil {
+		return nil, err
+	}
+	if len(records) != b.Chunks {
+		return nil, fmt.Errorf("broker: %s %d of %s: %d of %d chunks", b.Name, b.Version, job, len(records), b.Chunks)
+	}
+	readers := make([]io.Reader, len(records))
+	for i, r := range records {
+		readers[i] = bytes.NewReader(r.Body)
+	}
+	zr, err := gzip.NewReader(io.MultiReader(readers...))
+	if err != nil {
+		return nil, fmt.Errorf("broker: %s of %s: %w", b.Name, job, err)
+	}
+	if b.Bytes > maxBlobBytes {
+		return nil, errors.New("broker: blob over the limit")
+	}
+	value := new(T)
+	if err := json.NewDecoder(io.LimitReader(zr, int64(b.Bytes))).Decode(value); err != nil {
+		return nil, fmt.Errorf("broker: %s of %s: %w", b.Name, job, err)
+	}
+	return value, nil
+}
+
+// blobCache keeps the blobs read last. They never change, so it is never wrong.
+type blobCache struct {
+	mu      sync.Mutex
+	entries map[blobKey]*blobEntry
+	clock   uint64
+	bytes   int
+	limit   int
+}
+
+type blobKey struct {
+	job, name, token string
+	version          int
+}
+
+type blobEntry struct {
+	value any
+	bytes int
+	used  uint64
+}
+
+func newBlobCache(limit int) *blobCache {
+	return &blobCache{entries: map[blobKey]*blobEntry{}, limit: limit}
+}
+
+func (c *blobCache) get(k blobKey) (any, bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	e, ok := c.entries[k]
+	if !ok {
+		return nil, false
+	}
+	c.clock++
+	e.used = c.clock
+	return e.value, true
+}
+
+// put keeps a value and drops those used least recently while there are too many bytes.
+func (c *blobCache) put(k blobKey, value any, size int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.clock++
+	if old, ok := c.entries[k]; ok {
+		c.bytes -= old.bytes
+	}
+	c.entries[k] = &blobEntry{value: value, bytes: size, used: c.clock}
+	c.bytes += size
+	for c.bytes > c.limit && len(c.entries) > 1 {
+		var oldest blobKey
+		best := c.clock + 1
+		for key, e := range c.entries {
+			if e.used < best {
+				oldest, best = key, e.used
+			}
+		}
+		c.bytes -= c.entries[oldest].bytes
+		delete(c.entries, oldest)
+	}
+}
+
+// cached loads a blob through the broker's cache. What it returns is shared: it must not be changed.
+func cached[T any](ctx context.Context, b *Broker, job string, ref Blob) (*T, error) {
+	k := blobKey{job: job, name: ref.Name, token: ref.Token, version: ref.Version}
+	if v, ok := b.blobs.get(k); ok {
+		if t, ok := v.(*T); ok {
+			return t, nil
+		}
+	}
+	v, err := loadBlob[T](ctx, b.store, job, ref)
+	if err != nil {
+		return nil, err
+	}
+	b.blobs.put(k, v, ref.Bytes)
+	return v, nil
+}

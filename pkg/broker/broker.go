@@ -1,0 +1,169 @@
+package broker
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Config are the times and limits of the broker. Durations are by the broker's clock.
+type Config struct {
+	// Endpoint is the URL at which agents reach the API.
+	Endpoint string
+	// StoreURL is the bucket for outputs and checkpoints: file:///…, s3://….
+	StoreURL string
+	// SeenFor is how long a handled event is remembered: longer than any queue redelivers.
+	SeenFor time.Duration
+	// BlockFor is how long a location is not tried after a failure of a kind; it doubles with each
+	// failure in a row, to at most 16 times.
+	BlockFor map[cloud.Kind]time.Duration
+	// LaunchTries bounds the launches of one attempt that fail for a passing reason.
+	LaunchTries int
+	// BootWithin is how long a cluster may take from launch to all nodes dialling home;
+	// SilentFor how long a node may be silent; StuckFor how long a step may take before reconcile does it again.
+	BootWithin, SilentFor, StuckFor time.Duration
+	// RetryEvery is how often a waiting job is planned again when no block expires before.
+	RetryEvery time.Duration
+	// TokenFor is how long an agent's token is good beyond what its task is expected to take.
+	TokenFor time.Duration
+	// Overhead is what the broker sets aside of a budget for each attempt beyond its run time: boot, notice, release.
+	Overhead time.Duration
+	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for the
+	// recorded run times of stand-ins; 0 makes them take no time at all.
+	Scale, StandInScale float64
+	// MinBilled is the shortest time a cloud bills a machine for.
+	MinBilled time.Duration
+	// DefaultQueue is what a queue that nobody configured starts as.
+	DefaultQueue Queue
+	// Worse is by what share of its cost a plan in force must be beaten before a price tick replans.
+	Worse float64
+}
+
+// DefaultConfig has the values that suit a public cloud.
+func DefaultConfig() Config {
+	return Config{
+		SeenFor: 15 * 24 * time.Hour,
+		BlockFor: map[cloud.Kind]time.Duration{
+			cloud.Capacity: 20 * time.Minute, cloud.Quota: time.Hour, cloud.Auth: 6 * time.Hour,
+			cloud.Throttled: 2 * time.Minute, cloud.Transient: 5 * time.Minute,
+		},
+		LaunchTries: 4,
+		BootWithin:  15 * time.Minute,
+		SilentFor:   5 * time.Minute,
+		StuckFor:    10 * time.Minute,
+		RetryEvery:  10 * time.Minute,
+		TokenFor:    24 * time.Hour,
+		Overhead:    10 * time.Minute,
+		Scale:       1, StandInScale: 1,
+		MinBilled: time.Minute,
+		Worse:     0.1,
+	}
+}
+
+// wall turns a duration of the broker's clock into one of the machines'.
+func (c Config) wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
+
+// Planner makes plans. It must be a function of its input alone.
+type Planner interface {
+	Plan(ctx context.Context, in PlanInput) (*Plan, error)
+}
+
+// Objects reads DAG files that appeared in a bucket or folder.
+type Objects interface {
+	// Open reads an object. It fails with fs.ErrNotExist when it is gone.
+	Open(ctx context.Context, bucket, key string) (io.ReadCloser, error)
+}
+
+// Settler is an Objects that knows what a job says in relation to where its file lies, such as relative paths, and makes it
+// good anywhere.
+type Settler interface {
+	Settle(bucket, key string, spec *dag.Job)
+}
+
+// Prices reads spot prices for tick. It may return none.
+type Prices interface {
+	SpotPrices(ctx context.Context) ([]events.PriceTick, error)
+}
+
+// Hook is told of events that are news for people.
+type Hook interface {
+	Notify(ctx context.Context, e events.Event) error
+}
+
+// Ports are what a host hands to the broker.
+type Ports struct {
+	Store   store.Store
+	Bus     bus.Bus                // for the relay
+	Clouds  map[string]cloud.Cloud // by catalogue name
+	Planner Planner
+	Tokens  func(wire.Claims) (string, error)
+	Now     func() time.Time
+	Objects Objects                         // may be nil: no DAG bucket
+	Prices  Prices                          // may be nil
+	Hook    Hook                            // may be nil
+	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil
+	Log     *slog.Logger
+	// Changed is told of each cluster whose command may have changed, so that a host with
+	// waiting agents can answer them at once. May be nil.
+	Changed func(cluster string)
+	// Committed is told after each commit that put events in the outbox. May be nil.
+	Committed func()
+}
+
+// Broker handles events. It keeps no state but a cache of what never changes, so any number of
+// them may work on the same store.
+type Broker struct {
+	Ports
+	store store.Store
+	cfg   Config
+	log   *slog.Logger
+	blobs *blobCache
+	zips  sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
+}
+
+// blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
+const blobCacheBytes = 64 << 20
+
+// New makes a broker.
+func New(cfg Config, p Ports) *Broker {
+	log := p.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	return &Broker{Ports: p, store: p.Store, cfg: cfg, log: log, blobs: newBlobCache(blobCacheBytes)}
+}
+
+func (b *Broker) now() time.Time { return b.Now().UTC() }
+
+// committed tells the host what a unit changed.
+func (b *Broker) committed(u *unit) {
+	if b.Changed != nil {
+		for _, s := range u.order {
+			if id, ok := clusterOf(s.key); ok && s.dirty {
+				b.Changed(id)
+			}
+		}
+	}
+	if b.Committed != nil && len(u.emits) > 0 {
+		b.Committed()
+	}
+}
+
+// spec loads a job's DAG. It is shared: it must not be changed.
+func (b *Broker) spec(ctx context.Context, j Job) (*dag.Job, error) {
+	return cached[dag.Job](ctx, b, j.ID, j.Spec)
+}
+
+// plan loads a job's plan in force. It is shared: it must not be changed.
+func (b *Broker) plan(ctx context.Context, j Job) (*Plan, error) {
+	return cached[Plan](ctx, b, j.ID, j.Plan)
+}

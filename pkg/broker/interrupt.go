@@ -1,0 +1,129 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// interrupt reacts to a cloud's notice: save the work now, and when that is done or the machine is
+// gone, plan what is left anew.
+func (b *Broker) interrupt(u *unit, data events.Data) error {
+	e, ok := data.(events.SpotInterrupted)
+	if !ok {
+		return unexpected(events.FnInterrupt, data)
+	}
+	l, found, err := b.loadLosing(u, e.Cluster)
+	if err != nil || !found {
+		return orSkip(err)
+	}
+	kind := cloud.NoticeKind(e.Kind)
+	var d Decision
+	switch kind {
+	case cloud.Interruption:
+		d = decideDoomed(l.cl, e.At, u.now)
+	case cloud.Taken:
+		d = decideLost(l, OutcomePreempted, "spot interruption", u.now)
+	case cloud.Rebalance:
+		return nil // advice: the price of moving is known, that of staying is not
+	default:
+		return unexpected(events.FnInterrupt, data)
+	}
+	if len(d.Writes) > 0 && l.cl.State != ClusterDoomed {
+		known, err := list[Block](u, partBlocks, "", 0)
+		if err != nil {
+			return err
+		}
+		d.block(takenBlock(l.cl.Offer, b.cfg, known, u.now))
+	}
+	return u.apply(d)
+}
+
+// losing is what the loss of a cluster is decided on.
+type losing struct {
+	job     Job
+	task    Task
+	attempt Attempt
+	cl      Cluster
+}
+
+func (b *Broker) loadLosing(u *unit, cluster string) (l losing, found bool, err error) {
+	if l.cl, found, err = get[Cluster](u, clusterKey(cluster)); err != nil || !found {
+		return l, found, err
+	}
+	if l.job, found, err = get[Job](u, jobKey(l.cl.Job)); err != nil || !found {
+		return l, found, err
+	}
+	if l.task, found, err = get[Task](u, taskKey(l.cl.Job, l.cl.Task)); err != nil || !found {
+		return l, found, err
+	}
+	l.attempt, found, err = get[Attempt](u, attemptKey(l.cl.Job, l.cl.Task, l.cl.Attempt))
+	return l, found, err
+}
+
+// decideDoomed tells the agents of a cluster to save what they have before it is taken.
+func decideDoomed(cl Cluster, at, now time.Time) (d Decision) {
+	if cl.Outcome != "" || cl.State == ClusterDoomed || cl.State == ClusterReleasing {
+		return d
+	}
+	if cl.Launched.IsZero() {
+		cl.Launched = cl.Intended // the cloud knows more than its answer to the launch has told
+	}
+	cl.State, cl.Since = ClusterDoomed, now
+	cl.Until, cl.Reason = at, "spot interruption"
+	cl.Seq++
+	cl.Command = string(wire.SaveNow)
+	d.put(clusterKey(cl.ID), cl)
+	return d
+}
+
+// decideLost ends an attempt whose machines are gone or no good: the task waits for a new plan, and the machines are
+// freed for certain.
+func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Decision) {
+	if l.cl.Outcome != "" {
+		return d
+	}
+	l.cl.Outcome, l.cl.Reason = outcome, reason
+	l.attempt.Outcome, l.attempt.Reason, l.attempt.Ended = outcome, reason, now
+	d.put(clusterKey(l.cl.ID), l.cl)
+	d.put(attemptKey(l.cl.Job, l.cl.Task, l.cl.Attempt), l.attempt)
+	d.emit(events.ClusterLost{Cluster: l.cl.ID, Job: l.cl.Job, Reason: reason})
+	if l.job.State == JobEnding || l.job.State.Over() || l.task.Attempt != l.cl.Attempt {
+		return d
+	}
+	d.requeue(l.job, l.task, l.job.Plan.Version+1)
+	d.replan(l.job, reason+" in "+where(l.cl.Offer))
+	return d
+}
+
+// where names a location as people write it.
+func where(o cloud.Offer) string {
+	if o.Zone != "" {
+		return o.Cloud + "/" + o.Region + "/" + o.Zone
+	}
+	return o.Cloud + "/" + o.Region
+}
+
+// takenBlock keeps the spot market that has just taken a machine from being tried at once: it has none to spare.
+func takenBlock(o cloud.Offer, cfg Config, known []Block, now time.Time) Block {
+	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s", where(o))
+	o.Spot = true
+	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
+}
+
+// block adds a block and tells of it.
+func (d *Decision) block(k Block) {
+	d.put(blockKey(k), k)
+	d.emit(k.event())
+}
+
+// market names how an offer is bought.
+func market(o cloud.Offer) dag.Market {
+	if o.Spot {
+		return dag.MarketSpot
+	}
+	return dag.MarketOnDemand
+}

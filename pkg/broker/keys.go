@@ -1,0 +1,150 @@
+package broker
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Partitions that are not a job's own.
+const (
+	partJobs   = "jobs"   // JobIndex by time
+	partActive = "active" // JobIndex of jobs that are not over, by ID
+	partBlocks = "blocks"
+	partMarket = "market"
+	partQueues = "queues"
+)
+
+func jobPart(job string) string { return "job#" + job }
+
+func jobKey(job string) store.Key { return store.Key{Partition: jobPart(job), Sort: "job"} }
+
+func progressKey(job string) store.Key {
+	return store.Key{Partition: jobPart(job), Sort: "progress"}
+}
+
+func ledgerKey(job string) store.Key { return store.Key{Partition: jobPart(job), Sort: "ledger"} }
+
+func taskKey(job string, task int) store.Key {
+	return store.Key{Partition: jobPart(job), Sort: fmt.Sprintf("task#%06d", task)}
+}
+
+func attemptKey(job string, task, attempt int) store.Key {
+	return store.Key{Partition: jobPart(job), Sort: fmt.Sprintf("attempt#%06d#%04d", task, attempt)}
+}
+
+const clusterPrefix = "cluster#"
+
+func clusterKey(id string) store.Key {
+	return store.Key{Partition: jobPart(ClusterJob(id)), Sort: clusterPrefix + id}
+}
+
+func queueKey(name string) store.Key { return store.Key{Partition: partQueues, Sort: name} }
+
+func waitPart(queue string) string { return "queue#" + queue }
+
+// waitKey orders a queue's waiting tasks by priority, highest first, then by age, then by name.
+func waitKey(queue string, w Waiting) store.Key {
+	inverted := uint32(math.MaxInt32 - int64(max(min(w.Priority, math.MaxInt32), math.MinInt32)))
+	return store.Key{
+		Partition: waitPart(queue),
+		Sort:      fmt.Sprintf("wait#%08x#%016x#%s#%06d", inverted, uint64(max(w.Since.UnixNano(), 0)), w.Job, w.Task), //nolint:gosec // not negative
+	}
+}
+
+func indexKey(j Job) store.Key {
+	return store.Key{Partition: partJobs, Sort: fmt.Sprintf("%016x#%s", uint64(max(j.Submitted.UnixNano(), 0)), j.ID)} //nolint:gosec // not negative
+}
+
+func activeKey(job string) store.Key { return store.Key{Partition: partActive, Sort: job} }
+
+func blockKey(b Block) store.Key {
+	return store.Key{Partition: partBlocks, Sort: strings.Join(
+		[]string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}, "/")}
+}
+
+func marketKey(offer string) store.Key { return store.Key{Partition: partMarket, Sort: offer} }
+
+func seenKey(fn, event string) store.Key {
+	return store.Key{Partition: "seen#" + fn + "#" + event, Sort: "seen"}
+}
+
+// ClusterID names the cluster of an attempt. It is the idempotency token of its launch.
+func ClusterID(job string, task, attempt int) string {
+	return job + "." + strconv.Itoa(task) + "." + strconv.Itoa(attempt)
+}
+
+// ClusterJob returns the job of a cluster, by its ID.
+func ClusterJob(id string) string {
+	job, _, _ := strings.Cut(id, ".")
+	return job
+}
+
+// Family is the machine family of an instance type, the unit that quotas are
+// given in: p3 of p3.2xlarge, n1 of n1-standard-8, NC of Standard_NC6s_v3.
+func Family(instanceType string) string {
+	if rest, ok := strings.CutPrefix(instanceType, "Standard_"); ok {
+		return rest[:len(rest)-len(strings.TrimLeft(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))]
+	}
+	head, _, _ := strings.Cut(instanceType, ".")
+	head, _, _ = strings.Cut(head, "-")
+	head, _, _ = strings.Cut(head, "_")
+	return head
+}
+
+// place is the name the optimizer knows a location by.
+func place(o cloud.Offer) string { return o.Cloud + ":" + o.Region }
+
+// shortHash is 13 characters, 64 bits, of a digest of parts: enough to tell apart the events and jobs of one
+// deployment.
+func shortHash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:8]))
+}
+
+// slug is the part of a job's ID that people read: of its name, what suits a tag in every cloud.
+func slug(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= 32 {
+			break
+		}
+	}
+	if s := strings.Trim(b.String(), "-"); s != "" {
+		return s
+	}
+	return "job"
+}
+
+// hours turns a duration into the unit that prices are in.
+func hours(d time.Duration) float64 { return d.Hours() }
+
+// duration turns hours into a duration, bounded by what one can hold.
+func duration(h float64) time.Duration {
+	if h >= math.MaxInt64/float64(time.Hour) {
+		return math.MaxInt64
+	}
+	return time.Duration(h * float64(time.Hour))
+}
+
+// clusterOf returns the cluster that a key is the record of.
+func clusterOf(k store.Key) (string, bool) { return strings.CutPrefix(k.Sort, clusterPrefix) }
+
+const planHeadPrefix = "planned#"
+
+func planHeadKey(job string, version int) store.Key {
+	return store.Key{Partition: jobPart(job), Sort: fmt.Sprintf("%s%06d", planHeadPrefix, version)}
+}

@@ -1,0 +1,397 @@
+package planner
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"sync/atomic"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// Options tune a Planner.
+type Options struct {
+	// Clouds limits plans to these, empty is all of the catalogue.
+	Clouds []string
+	// Restart is what an interruption costs beside lost work: another machine found, booted and staged.
+	Restart time.Duration
+	// PreemptionsPerHour is assumed of a spot offer of which nothing is known.
+	PreemptionsPerHour float64
+	// WorkLimit bounds a search, in the optimizer's steps, so that the same input gives the same plan on any machine.
+	WorkLimit int64
+	// RunnersFor is the largest job whose plans keep the runners-up of each task.
+	RunnersFor int
+	// Now is for the time a plan took; nil reports none, so that the plan follows from its input alone.
+	Now func() time.Time
+}
+
+// DefaultOptions suit public clouds. Five interruptions in a hundred machine-months is AWS Spot Advisor's best band; without
+// a band we assume the middle one.
+func DefaultOptions() Options {
+	rate, _ := catalog.Interruption10To15.PreemptionsPerHour()
+	return Options{
+		Restart: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000, RunnersFor: 200, Now: time.Now,
+	}
+}
+
+// Planner plans jobs on a catalogue. It is safe for concurrent use.
+type Planner struct {
+	catalog atomic.Pointer[catalog.Catalog]
+	egress  *catalog.Egress
+	opt     Options
+}
+
+// New makes a planner.
+func New(c *catalog.Catalog, egress *catalog.Egress, opt Options) *Planner {
+	p := &Planner{egress: egress, opt: opt}
+	p.catalog.Store(c)
+	return p
+}
+
+// SetCatalog replaces the catalogue for the plans to come.
+func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
+
+// Plan implements broker.Planner.
+func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+	b, err := p.build(in)
+	if err != nil {
+		return nil, err
+	}
+	if b.message != "" {
+		return &broker.Plan{Status: broker.PlanInfeasible, Message: b.message}, nil
+	}
+	sol, err := p.solve(ctx, b.model)
+	if err != nil {
+		return nil, err
+	}
+	late := false
+	if sol.Status == optimizer.Infeasible && in.Previous != nil && in.DeadlineHours != nil {
+		// It has started and cannot be on time any more: then as fast as the budget allows.
+		late = true
+		b.model.Objective, b.model.DeadlineHours = optimizer.Makespan, nil
+		if sol, err = p.solve(ctx, b.model); err != nil {
+			return nil, err
+		}
+	}
+	if sol.Status == optimizer.Infeasible {
+		return &broker.Plan{Status: broker.PlanInfeasible, Message: sol.Message}, nil
+	}
+	plan := b.plan(sol)
+	plan.Late = late
+	return plan, b.addRunners(plan, sol)
+}
+
+func (p *Planner) solve(ctx context.Context, m *optimizer.Model) (*optimizer.Solution, error) {
+	now := p.opt.Now
+	if now == nil {
+		now = func() time.Time { return time.Time{} }
+	}
+	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.WorkLimit, Now: now})
+	if errors.Is(err, optimizer.ErrUndecided) {
+		return &optimizer.Solution{Status: optimizer.Infeasible, Message: "no plan that keeps the deadline and the budget was found"}, nil
+	}
+	return sol, err
+}
+
+// Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a task has no
+// candidate.
+func (p *Planner) Model(in broker.PlanInput) (*optimizer.Model, error) {
+	b, err := p.build(in)
+	if err != nil {
+		return nil, err
+	}
+	if b.message != "" {
+		return nil, fmt.Errorf("%w: %s", ErrInfeasible, b.message)
+	}
+	return b.model, nil
+}
+
+// builder makes one model.
+type builder struct {
+	p       *Planner
+	in      broker.PlanInput
+	model   *optimizer.Model
+	places  map[string]int
+	classes map[string]*class
+	// picks maps each task of the model to the task of the job (-1 for an input) and its candidates to options.
+	rows    []row
+	byTask  []int // task of the job -> row, -1 for none
+	message string
+	dearest float64 // USD to move a GiB anywhere
+	slowest float64 // hours to do so
+	noted   float64 // on-demand baseline, USD
+}
+
+// row is one task of the model.
+type row struct {
+	task    int
+	options []option
+}
+
+// option is what one candidate of a row stands for.
+type option struct {
+	match    *match
+	usd      float64
+	expected float64 // hours
+}
+
+func (p *Planner) build(in broker.PlanInput) (*builder, error) {
+	b := &builder{
+		p: p, in: in, places: map[string]int{}, classes: map[string]*class{}, byTask: make([]int, len(in.Spec.Tasks)),
+		model: &optimizer.Model{Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD},
+	}
+	if in.Spec.Objective == dag.MinimizeMakespan {
+		b.model.Objective = optimizer.Makespan
+	}
+	if len(in.Tasks) == 0 {
+		b.in.Tasks = make([]*broker.TaskFacts, len(in.Spec.Tasks))
+	}
+	weight := b.edgeWeights()
+	if err := b.matrices(); err != nil {
+		return nil, err
+	}
+	for i := range in.Spec.Tasks {
+		b.byTask[i] = -1
+		if err := b.addTask(i, weight[i]); err != nil || b.message != "" {
+			return b, err
+		}
+	}
+	b.addEdges()
+	b.addInputs()
+	return b, nil
+}
+
+// edgeWeights is the data that moves in and out of each task, GiB.
+func (b *builder) edgeWeights() []float64 {
+	w := make([]float64, len(b.in.Spec.Tasks))
+	for _, e := range b.in.Spec.Edges {
+		w[e.From] += float64(e.Data)
+		w[e.To] += float64(e.Data)
+	}
+	for i := range b.in.Spec.Tasks {
+		for _, in := range b.in.Spec.Tasks[i].Inputs {
+			w[i] += float64(in.Size)
+		}
+	}
+	return w
+}
+
+// matrices lists every place of the catalogue and of the past, with what moving data between them costs.
+func (b *builder) matrices() error {
+	c := b.p.catalog.Load()
+	add := func(name string) {
+		if _, ok := b.places[name]; !ok && name != "" {
+			b.places[name] = len(b.model.Places)
+			b.model.Places = append(b.model.Places, name)
+		}
+	}
+	for _, cloud := range c.Clouds() {
+		for _, region := range c.Regions(cloud) {
+			add(cloud + ":" + region)
+		}
+	}
+	var err error
+	b.model.USDPerGiB, b.model.HoursPerGiB, err = b.p.egress.Matrix(b.model.Places)
+	b.dearest, b.slowest = maxOf(b.model.USDPerGiB), maxOf(b.model.HoursPerGiB)
+	return err
+}
+
+// addTask adds a task of the job with its candidates, as far as the past leaves it a choice.
+func (b *builder) addTask(i int, gib float64) error {
+	facts := b.in.Tasks[i]
+	id := b.in.Spec.Tasks[i].Name
+	if facts != nil && (facts.Done || facts.Fixed) {
+		place, ok := b.places[facts.Place]
+		if !ok {
+			return nil // a place the catalogue has forgotten: it constrains nothing
+		}
+		hours := 0.0
+		if facts.Fixed {
+			hours = facts.Hours
+		}
+		b.addRow(i, optimizer.Task{ID: id, Candidates: []optimizer.Candidate{{ID: facts.Place, Place: place, Hours: hours}}}, nil)
+		return nil
+	}
+	cl, err := b.classOf(i)
+	if err != nil {
+		return err
+	}
+	if len(cl.matches) == 0 {
+		b.message = b.in.Spec.ErrorAt(i, -1, "resources", cl.reason, "").Error()
+		return nil
+	}
+	task, options := b.candidates(i, cl, gib)
+	if len(options) == 0 {
+		const reason = "spot machines are interrupted too often for the task to finish, and on-demand is not allowed"
+		b.message = b.in.Spec.ErrorAt(i, -1, "resources.market", reason, "keep checkpoints, or allow on-demand").Error()
+		return nil
+	}
+	b.addRow(i, task, options)
+	return nil
+}
+
+func (b *builder) addRow(i int, t optimizer.Task, options []option) {
+	b.byTask[i] = len(b.rows)
+	b.rows = append(b.rows, row{task: i, options: options})
+	b.model.Tasks = append(b.model.Tasks, t)
+}
+
+// addEdges adds the dependencies among the tasks of the model. What moved to a task that is done, or holds its machines
+// already, has moved.
+func (b *builder) addEdges() {
+	for _, e := range b.in.Spec.Edges {
+		from, to := b.byTask[e.From], b.byTask[e.To]
+		if from < 0 || to < 0 || b.settled(e.To) {
+			continue
+		}
+		b.model.Edges = append(b.model.Edges, optimizer.Edge{
+			From: b.model.Tasks[from].ID, To: b.model.Tasks[to].ID, GiB: float64(e.Data),
+		})
+	}
+}
+
+func (b *builder) settled(i int) bool {
+	f := b.in.Tasks[i]
+	return f != nil && (f.Done || f.Fixed)
+}
+
+// addInputs adds a pinned task of cost 0 for each input that lies in a bucket of a known place (DESIGN §4).
+func (b *builder) addInputs() {
+	for i := range b.in.Spec.Tasks {
+		if b.byTask[i] < 0 || b.settled(i) {
+			continue
+		}
+		for n, in := range b.in.Spec.Tasks[i].Inputs {
+			place, ok := b.places[PlaceOf(in.URI)]
+			if !ok || in.Size <= 0 {
+				continue
+			}
+			id := fmt.Sprintf("input:%s/%d", b.in.Spec.Tasks[i].Name, n)
+			b.rows = append(b.rows, row{task: -1})
+			b.model.Tasks = append(b.model.Tasks, optimizer.Task{
+				ID: id, Candidates: []optimizer.Candidate{{ID: in.URI, Place: place}},
+			})
+			b.model.Edges = append(b.model.Edges, optimizer.Edge{From: id, To: b.in.Spec.Tasks[i].Name, GiB: float64(in.Size)})
+		}
+	}
+}
+
+// plan reads the solution back.
+func (b *builder) plan(sol *optimizer.Solution) *broker.Plan {
+	n := len(b.in.Spec.Tasks)
+	plan := &broker.Plan{
+		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective, Bound: sol.Bound,
+		OnDemandUSD: b.noted, Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
+		Millis: math.Round(sol.Millis*1000) / 1000,
+	}
+	for i := range plan.Choice {
+		plan.Choice[i] = -1
+	}
+	index := map[string]int32{}
+	for r, row := range b.rows {
+		if row.task < 0 {
+			continue
+		}
+		if row.options == nil {
+			b.keepPrevious(plan, row.task)
+			continue
+		}
+		o := row.options[sol.Picks[r]]
+		k, ok := index[o.match.id]
+		if !ok {
+			k = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
+			index[o.match.id] = k
+			plan.Offers = append(plan.Offers, o.match.planned())
+		}
+		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.usd, o.expected
+	}
+	plan.Hours = b.expectedHours(sol)
+	return plan
+}
+
+// expectedHours is the makespan to expect of a solution. With a deadline the model counts with what a spot run is guaranteed to
+// take, so that the deadline is kept even by an unlucky one; people are told what to expect.
+func (b *builder) expectedHours(sol *optimizer.Solution) float64 {
+	finish := make([]float64, len(b.rows))
+	index := make(map[string]int, len(b.rows))
+	incoming := make([][]optimizer.Edge, len(b.rows))
+	for r := range b.rows {
+		index[b.model.Tasks[r].ID] = r
+	}
+	for _, e := range b.model.Edges {
+		incoming[index[e.To]] = append(incoming[index[e.To]], e)
+	}
+	longest := 0.0
+	for _, task := range b.in.Spec.Order() {
+		r := b.byTask[task]
+		if r < 0 {
+			continue
+		}
+		place := b.model.Tasks[r].Candidates[sol.Picks[r]].Place
+		start := 0.0
+		for _, e := range incoming[r] {
+			from := index[e.From]
+			at := b.model.Tasks[from].Candidates[sol.Picks[from]].Place
+			start = math.Max(start, finish[from]+e.GiB*b.model.HoursPerGiB[at][place])
+		}
+		finish[r] = start + b.model.Tasks[r].Candidates[sol.Picks[r]].Hours
+		if options := b.rows[r].options; options != nil {
+			finish[r] = start + options[sol.Picks[r]].expected
+		}
+		longest = math.Max(longest, finish[r])
+	}
+	return longest
+}
+
+// keepPrevious carries over the choice of a task that holds its machines: it is what it was admitted under.
+func (b *builder) keepPrevious(plan *broker.Plan, task int) {
+	f, prev := b.in.Tasks[task], b.in.Previous
+	if f == nil || !f.Fixed || prev == nil {
+		return
+	}
+	if c := prev.Of(task); c != nil {
+		plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
+		plan.Offers = append(plan.Offers, *c)
+		plan.TaskUSD[task], plan.TaskHours[task] = prev.TaskUSD[task], f.Hours
+	}
+}
+
+// runnersKept is how many alternatives of a task a plan keeps.
+const runnersKept = 3
+
+// addRunners notes for each task the next best choices with everything else as it is.
+func (b *builder) addRunners(plan *broker.Plan, sol *optimizer.Solution) error {
+	if len(b.in.Spec.Tasks) > b.p.opt.RunnersFor {
+		return nil
+	}
+	explainer, err := optimizer.NewExplainer(b.model, sol)
+	if err != nil {
+		return err
+	}
+	plan.Runners = map[int][]broker.Runner{}
+	for r, row := range b.rows {
+		if row.options == nil {
+			continue
+		}
+		alternatives, err := explainer.Runners(b.model.Tasks[r].ID, runnersKept)
+		if err != nil {
+			return err
+		}
+		for _, alt := range alternatives {
+			adds := alt.AddUSD
+			if b.model.Objective == optimizer.Makespan {
+				adds = alt.AddHours
+			}
+			o := row.options[alt.Candidate]
+			plan.Runners[row.task] = append(plan.Runners[row.task], broker.Runner{
+				ID: o.match.id, USD: o.usd, Hours: o.expected, Adds: adds,
+			})
+		}
+	}
+	return nil
+}

@@ -1,0 +1,292 @@
+package planner_test
+
+import (
+	"context"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
+	t.Helper()
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := planner.DefaultOptions()
+	opt.Now = nil
+	return planner.New(c, egress, opt), c
+}
+
+func read(t testing.TB, text string) *dag.Job {
+	t.Helper()
+	j, err := dag.Read("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func plan(t testing.TB, p *planner.Planner, in broker.PlanInput) *broker.Plan {
+	t.Helper()
+	if in.Now.IsZero() {
+		in.Now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	}
+	got, err := p.Plan(context.Background(), in)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return got
+}
+
+const train = `
+tasks:
+  train: {run: x, time: 2h, resources: {accelerators: V100:1%s}, checkpoint: {every: 15m, path: c}}
+`
+
+func with(more string) string { return strings.Replace(train, "%s", more, 1) }
+
+func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
+	p, c := newPlanner(t)
+	got := plan(t, p, broker.PlanInput{Spec: read(t, with(", market: on-demand"))})
+	best := math.Inf(1)
+	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
+		best = math.Min(best, m.USDPerHour)
+		return true
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.Status != "optimal" || math.Abs(got.USD-2*best) > 1e-9 || got.Hours != 2 || got.OnDemandUSD != got.USD {
+		t.Errorf("%+v, the cheapest is %v", got, best)
+	}
+}
+
+func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, broker.PlanInput{Spec: read(t, with(""))})
+	c := got.Of(0)
+	if !c.Offer.Spot || got.USD >= got.OnDemandUSD || got.TaskHours[0] <= 2 {
+		t.Errorf("%+v at %v USD, on demand %v", c, got.USD, got.OnDemandUSD)
+	}
+	if !strings.HasSuffix(c.ID, "/spot") || c.OnDemandUSD <= c.Offer.USDPerHour {
+		t.Errorf("%+v", c)
+	}
+}
+
+func TestADeadlineThatAnInterruptionWouldBreakIsKeptOnDemand(t *testing.T) {
+	p, _ := newPlanner(t)
+	for hours, spot := range map[float64]bool{2.1: false, 3: true} {
+		got := plan(t, p, broker.PlanInput{Spec: read(t, with("")), DeadlineHours: &hours})
+		if got.Of(0).Offer.Spot != spot {
+			t.Errorf("deadline %v h: %s", hours, got.Of(0).ID)
+		}
+		if got.Hours > hours {
+			t.Errorf("deadline %v h: expected to take %v", hours, got.Hours)
+		}
+	}
+}
+
+func TestABlockedLocationIsNotPlanned(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, with(""))
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	seen := map[string]bool{}
+	var blocks []broker.Block
+	for range 20 {
+		got := plan(t, p, broker.PlanInput{Spec: spec, Blocks: blocks, Now: now})
+		o := got.Of(0).Offer
+		if seen[got.Of(0).ID] {
+			t.Fatalf("%s was planned though it is blocked", got.Of(0).ID)
+		}
+		seen[got.Of(0).ID] = true
+		blocks = append(blocks, broker.Block{
+			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: cloud.Capacity,
+			Market: map[bool]dag.Market{true: dag.MarketSpot, false: dag.MarketOnDemand}[o.Spot], Until: now.Add(time.Hour),
+		})
+	}
+	first := plan(t, p, broker.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
+	if !seen[first.Of(0).ID] {
+		t.Error("expired blocks still count")
+	}
+}
+
+func TestResidencyIsKept(t *testing.T) {
+	p, _ := newPlanner(t)
+	for _, regions := range []string{"[gcp:europe-west4]", "[azure]", "['aws:eu-west-1', 'gcp:europe-west1']"} {
+		got := plan(t, p, broker.PlanInput{Spec: read(t, "regions: "+regions+"\n"+with(""))})
+		if got.Status == broker.PlanInfeasible {
+			t.Errorf("%s: %s", regions, got.Message)
+			continue
+		}
+		o := got.Of(0).Offer
+		if !strings.Contains(regions, o.Cloud+":"+o.Region) && !strings.Contains(regions, "["+o.Cloud+"]") {
+			t.Errorf("%s: planned on %s", regions, got.Of(0).ID)
+		}
+	}
+}
+
+const pair = `
+tasks:
+  a: {run: x, time: 1h, resources: {cpus: 4+}, outputs: [{name: data, size: 5000GiB}]}
+  b: {run: x, time: 1h, resources: {accelerators: V100:1}, after: [a]}
+`
+
+func TestWorkGoesWhereItsDataIs(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, broker.PlanInput{Spec: read(t, pair)})
+	if a, b := got.Of(0).Offer, got.Of(1).Offer; a.Cloud != b.Cloud || a.Region != b.Region {
+		t.Errorf("5,000 GiB are moved from %s to %s", got.Of(0).ID, got.Of(1).ID)
+	}
+	done := []*broker.TaskFacts{{Done: true, Place: "gcp:europe-west4"}, nil}
+	got = plan(t, p, broker.PlanInput{Spec: read(t, pair), Tasks: done, Previous: got})
+	if b := got.Of(1).Offer; b.Cloud != "gcp" || b.Region != "europe-west4" {
+		t.Errorf("the data is in europe-west4 and the work in %s", got.Of(1).ID)
+	}
+	if got.Of(0) != nil {
+		t.Error("a finished task is planned again")
+	}
+}
+
+func TestInputsInABucketPullTheWorkThere(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, `
+tasks:
+  a: {run: x, time: 10m, resources: {cpus: 4+}, inputs: [{uri: 's3://data?region=eu-central-1', size: 9000GiB}]}
+`)
+	got := plan(t, p, broker.PlanInput{Spec: spec})
+	if o := got.Of(0).Offer; o.Cloud != "aws" || o.Region != "eu-central-1" {
+		t.Errorf("planned on %s", got.Of(0).ID)
+	}
+}
+
+func TestARunningTaskKeepsItsPlace(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, with(""))
+	first := plan(t, p, broker.PlanInput{Spec: spec})
+	o := first.Of(0).Offer
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	in := broker.PlanInput{
+		Spec: spec, Previous: first, Now: now,
+		Blocks: []broker.Block{{Cloud: o.Cloud, Kind: cloud.Auth, Until: now.Add(time.Hour)}},
+		Tasks:  []*broker.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
+	}
+	if got := plan(t, p, in); got.Of(0) == nil || got.Of(0).ID != first.Of(0).ID || got.USD != 0 {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, with(", market: on-demand"))
+	whole := plan(t, p, broker.PlanInput{Spec: spec})
+	half := plan(t, p, broker.PlanInput{Spec: spec, Tasks: []*broker.TaskFacts{{Progress: 0.5}}})
+	if math.Abs(half.USD-whole.USD/2) > 1e-9 || math.Abs(half.Hours-1) > 1e-9 {
+		t.Errorf("whole %v, half %v", whole.USD, half.USD)
+	}
+}
+
+func TestOrderedAlternativesAreTakenInTurn(t *testing.T) {
+	p, _ := newPlanner(t)
+	got := plan(t, p, broker.PlanInput{Spec: read(t, `
+tasks:
+  a: {run: x, time: 1h, resources: {ordered: [{accelerators: V100:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
+`)})
+	if got.Of(0).Offer.Accelerator != "A100-80GB" {
+		t.Errorf("planned on %s", got.Of(0).ID)
+	}
+}
+
+func TestTimesOfTheirOwnDecideWhatIsCheapest(t *testing.T) {
+	p, _ := newPlanner(t)
+	for times, want := range map[string]string{"{V100: 1h, T4: 30h}": "V100", "{V100: 30h, T4: 1h}": "T4"} {
+		got := plan(t, p, broker.PlanInput{Spec: read(t, `
+tasks:
+  a: {run: x, time: `+times+`, resources: {market: on-demand, anyOf: [{accelerators: V100:1}, {accelerators: T4:1}]}}
+`)})
+		if got.Of(0).Offer.Accelerator != want {
+			t.Errorf("%s: planned on %s", times, got.Of(0).ID)
+		}
+	}
+}
+
+func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
+	p, _ := newPlanner(t)
+	half := 0.5
+	cents := 0.01
+	for name, c := range map[string]struct {
+		in   broker.PlanInput
+		want string
+	}{
+		"no such offer": {broker.PlanInput{Spec: read(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
+		"deadline":      {broker.PlanInput{Spec: read(t, with("")), DeadlineHours: &half}, "deadline"},
+		"budget":        {broker.PlanInput{Spec: read(t, with("")), BudgetUSD: &cents}, "budget"},
+	} {
+		if got := plan(t, p, c.in); got.Status != broker.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
+			t.Errorf("%s: %s %q", name, got.Status, got.Message)
+		}
+	}
+}
+
+func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, with(""))
+	first := plan(t, p, broker.PlanInput{Spec: spec})
+	soon := 0.5
+	got := plan(t, p, broker.PlanInput{Spec: spec, DeadlineHours: &soon, Previous: first})
+	if !got.Late || got.Status == broker.PlanInfeasible || got.Of(0).Offer.Spot {
+		t.Errorf("%+v", got)
+	}
+}
+
+func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, with(""))
+	first := plan(t, p, broker.PlanInput{Spec: spec}).Of(0)
+	id := strings.TrimSuffix(first.ID, "/spot")
+	for name, m := range map[string]broker.MarketRecord{
+		"dearer":      {Offer: id, USD: 50},
+		"often taken": {Offer: id, Hours: 1000, Preemptions: 9000},
+	} {
+		got := plan(t, p, broker.PlanInput{Spec: spec, Markets: map[string]broker.MarketRecord{id: m}})
+		if got.Of(0).ID == first.ID {
+			t.Errorf("%s: still %s", name, first.ID)
+		}
+	}
+}
+
+func TestTheSameInputGivesTheSamePlan(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, pair)
+	if a, b := plan(t, p, broker.PlanInput{Spec: spec}), plan(t, p, broker.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {
+		t.Errorf("%+v\n%+v", a, b)
+	}
+}
+
+func BenchmarkPlanOfAHundredTasks(b *testing.B) {
+	p, _ := newPlanner(b)
+	spec := &dag.Job{Name: "wide", Objective: dag.MinimizeCost}
+	for range 100 {
+		spec.Tasks = append(spec.Tasks, dag.Task{
+			Name: "t" + string(rune('a'+len(spec.Tasks)%26)) + string(rune('a'+len(spec.Tasks)/26)), Nodes: 1, Run: "x",
+			Time: dag.TimeEstimate{Default: time.Hour}, Resources: []dag.Resources{{CPUs: dag.Range{Min: 4}}},
+		})
+	}
+	for b.Loop() {
+		if _, err := p.Plan(b.Context(), broker.PlanInput{Spec: spec}); err != nil {
+			b.Fatal(err)
+		}
+	}
+}

@@ -1,0 +1,97 @@
+package broker
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// PlanInput is all that a plan depends on.
+type PlanInput struct {
+	Spec *dag.Job
+	Now  time.Time
+	// DeadlineHours and BudgetUSD are what is left of both; nil is no bound.
+	DeadlineHours *float64
+	BudgetUSD     *float64
+	// Tasks has what is known of each task by index; nil for one that was never ready.
+	Tasks []*TaskFacts
+	// Blocks are the locations not to try now.
+	Blocks []Block
+	// Markets are what was learned of spot offers, by offer ID without the market.
+	Markets map[string]MarketRecord
+	// Previous is the plan in force, nil for the first one.
+	Previous *Plan
+}
+
+// TaskFacts is what the past fixes of a task.
+type TaskFacts struct {
+	// Done tasks have their outputs at Place; Fixed ones hold capacity at Place and need Hours more.
+	Done, Fixed bool
+	Place       string
+	Hours       float64
+	// Progress is the share of the work that a checkpoint has saved, of the rest.
+	Progress float64
+}
+
+// Plan says where each task of a job runs.
+type Plan struct {
+	Version int       `json:"version"`
+	At      time.Time `json:"at"`
+	Reason  string    `json:"reason,omitempty"` // of a replan
+	Status  string    `json:"status"`           // optimal, feasible, infeasible
+	Message string    `json:"message,omitempty"`
+	// USD, Hours and Bound are expectations of the unfinished part.
+	USD       float64 `json:"usd"`
+	Hours     float64 `json:"hours"`
+	Objective float64 `json:"objective"`
+	Bound     float64 `json:"bound"`
+	// OnDemandUSD is what the same tasks would cost on demand, each where that is cheapest, with no transfer.
+	OnDemandUSD float64 `json:"onDemandUSD"`
+	// Late says that the deadline can no longer be kept: the plan is the fastest there is.
+	Late bool `json:"late,omitempty"`
+	// Offers are the distinct choices; Choice has an index into them for each task, -1 for one that needs none.
+	Offers []Planned `json:"offers"`
+	Choice []int32   `json:"choice"`
+	// TaskUSD and TaskHours are the expectations of each task at its choice.
+	TaskUSD   []float64 `json:"taskUSD"`
+	TaskHours []float64 `json:"taskHours"`
+	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
+	Runners map[int][]Runner `json:"runners,omitempty"`
+	Millis  float64          `json:"millis"`
+}
+
+// Planned is an offer that a plan chose.
+type Planned struct {
+	ID    string      `json:"id"` // catalogue ID with market
+	Offer cloud.Offer `json:"offer"`
+	VCPU  float64     `json:"vcpu"`
+	// OnDemandUSD is the on-demand price of the same machine, for the bid's cap and for comparisons.
+	OnDemandUSD float64 `json:"onDemandUSD"`
+}
+
+// Runner is a choice that a plan did not make.
+type Runner struct {
+	ID    string  `json:"id"`
+	USD   float64 `json:"usd"`   // of the task there
+	Hours float64 `json:"hours"` // of the task there
+	// Adds is how much worse the whole plan would be, in its objective's unit.
+	Adds float64 `json:"adds"`
+}
+
+// Of returns the choice for a task, nil when it needs none.
+func (p *Plan) Of(task int) *Planned {
+	if task < 0 || task >= len(p.Choice) || p.Choice[task] < 0 {
+		return nil
+	}
+	return &p.Offers[p.Choice[task]]
+}
+
+// Bids are what bid decided for each task of a plan.
+type Bids struct {
+	Plan int `json:"plan"`
+	// MaxUSD is the most to pay for an hour of one spot machine; 0 on demand.
+	MaxUSD []float64 `json:"maxUSD"`
+	// Latest is the moment by which a spot task must be moved on demand to keep the deadline; zero is never.
+	Latest []time.Time `json:"latest,omitempty"`
+}

@@ -1,0 +1,322 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// reconcile compares what is recorded with what runs, and sets going again whatever a crash, a lost message or a
+// cloud left half done. Every remedy is an event or an idempotent call, so that doing it needlessly does no harm.
+func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
+	if _, ok := e.Data.(events.BrokerReconcile); !ok {
+		return unexpected(events.FnReconcile, e.Data)
+	}
+	// Machines first: whatever is listed was intended before, so one without a record now has been given up.
+	machines, listErr := b.machines(ctx)
+	errs := []error{listErr}
+	ids, err := b.activeJobs(ctx)
+	errs = append(errs, err)
+	for _, id := range ids {
+		errs = append(errs, b.reconcileJob(ctx, e.ID, id, machines))
+	}
+	errs = append(errs, b.orphans(ctx, machines), b.expireBlocks(ctx, e.ID), b.store.Sweep(ctx, b.now()))
+	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
+		return fmt.Errorf("%w: %w", errAgain, err)
+	}
+	return nil
+}
+
+// leftToNext says of a cloud's failure that it is no reason to do all of it again at once: the next look comes by itself, and an
+// outage would only fill the dead letters.
+func (b *Broker) leftToNext(err error) bool {
+	var c *cloud.Error
+	is := errors.As(err, &c)
+	if is {
+		b.log.Warn("reconcile", "err", err)
+	}
+	return is
+}
+
+// inventory is what one cloud says it runs for us, by cluster; nil where the cloud did not answer.
+type inventory map[string]map[string][]cloud.Machine
+
+func (b *Broker) machines(ctx context.Context) (inventory, error) {
+	all := inventory{}
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(b.Clouds)) {
+		list, err := b.Clouds[name].Machines(ctx, "")
+		if err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		all[name] = map[string][]cloud.Machine{}
+		for _, m := range list {
+			if m.State != cloud.Terminated {
+				all[name][m.Cluster] = append(all[name][m.Cluster], m)
+			}
+		}
+	}
+	return all, errors.Join(errs...)
+}
+
+// activeJobs lists the jobs that are not over.
+func (b *Broker) activeJobs(ctx context.Context) ([]string, error) {
+	u := b.newUnit(ctx, events.FnReconcile)
+	index, err := list[JobIndex](u, partActive, "", 0)
+	ids := make([]string, len(index))
+	for i, j := range index {
+		ids[i] = j.ID
+	}
+	return ids, err
+}
+
+// orphans terminates machines that no record speaks for.
+func (b *Broker) orphans(ctx context.Context, machines inventory) error {
+	var errs []error
+	for _, name := range slices.Sorted(maps.Keys(machines)) {
+		for _, id := range slices.Sorted(maps.Keys(machines[name])) {
+			_, found, err := get[Cluster](b.newUnit(ctx, events.FnReconcile), clusterKey(id))
+			if err == nil && !found {
+				b.log.Warn("terminating machines that no record speaks for", "cloud", name, "cluster", id)
+				err = b.Clouds[name].Terminate(ctx, id)
+			}
+			errs = append(errs, err)
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// expireBlocks forgets blocks that ended long enough ago not to count as in a row any more.
+func (b *Broker) expireBlocks(ctx context.Context, cause string) error {
+	return b.transact(ctx, events.FnReconcile, cause+"/blocks", false, func(u *unit) error {
+		blocks, err := list[Block](u, partBlocks, "", 0)
+		if err != nil {
+			return err
+		}
+		var d Decision
+		for _, k := range blocks {
+			if u.now.Sub(k.Until) > 4*b.cfg.BlockFor[k.Kind] && len(d.Writes) < unitFull {
+				d.del(blockKey(k))
+			}
+		}
+		return u.apply(d)
+	})
+}
+
+// reconcileJob looks after one job and its clusters.
+func (b *Broker) reconcileJob(ctx context.Context, cause, id string, machines inventory) error {
+	err := b.transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit) error {
+		job, found, err := get[Job](u, jobKey(id))
+		if err != nil || !found {
+			return orSkip(err)
+		}
+		ledger, _, err := get[Ledger](u, ledgerKey(id))
+		if err != nil {
+			return err
+		}
+		return u.apply(decideNudge(job, ledger, b.cfg, u.now))
+	})
+	if err != nil {
+		return err
+	}
+	u := b.newUnit(ctx, events.FnReconcile)
+	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, cl := range clusters {
+		if b.diagnose(cl, machines, u.now) != remedyNone {
+			errs = append(errs, b.treat(ctx, cause, cl.ID, machines))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+// decideNudge sets a job going again that waits for a time, or for an event that must have been given up.
+func decideNudge(job Job, ledger Ledger, cfg Config, now time.Time) (d Decision) {
+	switch job.State {
+	case JobWaiting:
+		if !now.Before(job.RetryAt) {
+			d.emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
+		}
+	case JobPlanning:
+		if now.Sub(job.Submitted) > cfg.StuckFor {
+			if job.Plan.IsZero() {
+				d.emit(events.DAGReplan{Job: job.ID, Reason: "trying again"})
+			} else {
+				d.emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
+			}
+		}
+	case JobRunning:
+		if job.Bids.Version < job.Plan.Version {
+			d.emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
+		}
+		if ledger.Outstanding == 0 {
+			// Nothing runs: whatever waits may go, and whatever is ready is announced.
+			d.emit(events.CapacityFreed{Queue: job.Queue}, events.DAGAdvance{Job: job.ID})
+		}
+	case JobEnding:
+		d.emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(job.Outcome)})
+	case JobSucceeded, JobFailed, JobCancelled:
+		d.del(activeKey(job.ID))
+	}
+	return d
+}
+
+// remedy is what reconcile does about a cluster.
+type remedy int
+
+const (
+	remedyNone    remedy = iota
+	remedyLaunch         // its launch was left half done: provision goes on with it
+	remedyRelease        // its release was, or its attempt is over: provision goes on with it
+	remedyLost           // its machines are gone or silent
+	remedyTaken          // it was doomed and its time is over
+	remedyRun            // it is up and was never told to run
+	remedyLease          // what was set aside for it is nearly used up
+)
+
+// diagnose finds what is wrong with a cluster.
+func (b *Broker) diagnose(cl Cluster, machines inventory, now time.Time) remedy {
+	age := now.Sub(cl.Since)
+	switch {
+	case cl.State == ClusterReleasing:
+		return pick(age > b.cfg.StuckFor || b.due(cl, now) && age > b.cfg.Overhead/4, remedyRelease)
+	case cl.Outcome != "":
+		return pick(age > b.cfg.StuckFor || b.due(cl, now) && age > b.cfg.Overhead/4, remedyRelease)
+	case b.due(cl, now): // whatever state it is in, it costs
+		return remedyLease
+	case cl.State == ClusterLaunching:
+		return pick(age > b.cfg.StuckFor, remedyLaunch)
+	case b.gone(cl, machines, now):
+		return remedyLost
+	case cl.State == ClusterDoomed:
+		return pick(now.After(cl.Until.Add(b.cfg.StuckFor)), remedyTaken)
+	case cl.State == ClusterBooting:
+		return pick(age > b.cfg.BootWithin, remedyLost)
+	case cl.Command == "":
+		return pick(age > b.cfg.StuckFor, remedyRun)
+	case silent(cl, b.cfg.SilentFor, now):
+		return remedyLost
+	default:
+		return remedyNone
+	}
+}
+
+// due says that what was set aside for a cluster is nearly used up: what is left is for the next look at it, a quarter of
+// the overhead later at most, and for its release.
+func (b *Broker) due(cl Cluster, now time.Time) bool {
+	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-b.cfg.Overhead/2))
+}
+
+func pick(is bool, r remedy) remedy {
+	if is {
+		return r
+	}
+	return remedyNone
+}
+
+// gone says that the cloud no longer runs all machines of a cluster. A cloud that did not answer says nothing, and
+// one may take a while to list what it has just launched.
+func (b *Broker) gone(cl Cluster, machines inventory, now time.Time) bool {
+	known, ok := machines[cl.Offer.Cloud]
+	if !ok || now.Sub(cl.Launched) < b.cfg.StuckFor {
+		return false
+	}
+	return len(known[cl.ID]) < len(cl.Nodes)
+}
+
+// silent says that a node has not been heard of for too long, since it was told to run.
+func silent(cl Cluster, limit time.Duration, now time.Time) bool {
+	if now.Sub(cl.Since) <= limit {
+		return false
+	}
+	for _, n := range cl.Nodes {
+		if !n.Done && now.Sub(n.Seen) > limit {
+			return true
+		}
+	}
+	return false
+}
+
+// treat diagnoses a cluster again within a unit, and acts on it.
+func (b *Broker) treat(ctx context.Context, cause, id string, machines inventory) error {
+	return b.transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit) error {
+		l, found, err := b.loadLosing(u, id)
+		if err != nil || !found {
+			return orSkip(err)
+		}
+		r := b.diagnose(l.cl, machines, u.now)
+		b.log.Info("reconcile", "cluster", id, "state", l.cl.State, "remedy", int(r))
+		if r != remedyLease {
+			return u.apply(decideRemedy(r, l, u.now))
+		}
+		ledger, _, err := get[Ledger](u, ledgerKey(l.job.ID))
+		if err != nil {
+			return err
+		}
+		return u.apply(decideLease(l, ledger, b.cfg, u.now))
+	})
+}
+
+func decideRemedy(r remedy, l losing, now time.Time) (d Decision) {
+	switch r {
+	case remedyLaunch:
+		l.cl.Since = now // not again before it has had its time
+		d.put(clusterKey(l.cl.ID), l.cl)
+		d.emit(events.TaskAdmitted{Job: l.cl.Job, Task: l.cl.Task, Attempt: l.cl.Attempt})
+	case remedyRelease:
+		l.cl.Since = now
+		d.put(clusterKey(l.cl.ID), l.cl)
+		d.emit(events.ClusterRelease{Cluster: l.cl.ID, Job: l.cl.Job, Reason: "its release was overdue"})
+	case remedyLost:
+		return decideLost(l, OutcomeLost, "its machines are gone or silent", now)
+	case remedyTaken:
+		return decideLost(l, OutcomePreempted, "spot interruption", now)
+	case remedyRun:
+		return decideRun(l.cl, now)
+	case remedyNone, remedyLease:
+	}
+	return d
+}
+
+// decideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it
+// would overspend.
+func decideLease(l losing, ledger Ledger, cfg Config, now time.Time) (d Decision) {
+	rate := l.cl.Offer.USDPerHour * float64(len(l.cl.Nodes))
+	left := l.job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+	more := min(left, rate*hours(cfg.Overhead))
+	if rate <= 0 {
+		l.cl.LeaseUntil = time.Time{}
+		d.put(clusterKey(l.cl.ID), l.cl)
+		return d
+	}
+	if extra := duration(more / rate); extra >= cfg.Overhead/4 {
+		ledger.ReservedUSD += more
+		l.cl.ReservedUSD += more
+		l.cl.LeaseUntil = l.cl.LeaseUntil.Add(extra)
+		d.put(clusterKey(l.cl.ID), l.cl)
+		d.put(ledgerKey(l.job.ID), ledger)
+		return d
+	}
+	reason := fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", l.cl.Task, l.job.BudgetUSD)
+	l.cl.Outcome, l.cl.Reason = OutcomeBudget, reason
+	l.cl.Seq++
+	l.cl.Command = string(wire.Stop)
+	l.attempt.Outcome, l.attempt.Reason, l.attempt.Ended = OutcomeBudget, reason, now
+	d.put(clusterKey(l.cl.ID), l.cl)
+	d.put(attemptKey(l.cl.Job, l.cl.Task, l.cl.Attempt), l.attempt)
+	d.emit(events.TaskFailed{
+		Job: l.cl.Job, Task: l.cl.Task, Attempt: l.cl.Attempt, Cluster: l.cl.ID, ExitCode: -1, Final: true, Message: reason,
+	})
+	return d
+}

@@ -1,0 +1,41 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// relayBatch bounds one round of the relay.
+const relayBatch = 500
+
+// Relay publishes what lies in the outbox and returns how many events it published. An event is removed from the
+// outbox after it was published, so a crash between publishes it twice, never not at all.
+func (b *Broker) Relay(ctx context.Context) (int, error) {
+	pending, err := b.store.Outbox(ctx, relayBatch)
+	if err != nil || len(pending) == 0 {
+		return 0, err
+	}
+	messages := make([]bus.Message, 0, len(pending))
+	ids := make([]string, 0, len(pending))
+	for _, p := range pending {
+		m := bus.Message{ID: p.ID, Type: "unknown", Body: p.Body}
+		if e, err := events.Parse(p.Body); err == nil {
+			m.Type, m.Group = e.Type(), e.Data.Group()
+		} else if !errors.Is(err, events.ErrUnknownType) {
+			b.log.Error("relay: an event in the outbox cannot be read; it goes to the dead letters", "id", p.ID, "err", err)
+		}
+		messages = append(messages, m)
+		ids = append(ids, p.ID)
+	}
+	if err := b.Bus.Publish(ctx, messages...); err != nil {
+		return 0, fmt.Errorf("broker: publish: %w", err)
+	}
+	if err := b.store.Published(ctx, ids...); err != nil {
+		return 0, fmt.Errorf("broker: mark published: %w", err)
+	}
+	return len(ids), nil
+}

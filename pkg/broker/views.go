@@ -1,0 +1,239 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// JobView is a job as users see it: the API's and the command line's JSON.
+type JobView struct {
+	ID          string    `json:"id" doc:"Job ID"`
+	Name        string    `json:"name" doc:"Name its author gave it"`
+	Queue       string    `json:"queue" doc:"Queue it runs in"`
+	State       JobState  `json:"state" doc:"planning, waiting, running, ending, succeeded, failed or cancelled"`
+	Reason      string    `json:"reason,omitempty" doc:"Why it failed, or what it waits for"`
+	Objective   string    `json:"objective" doc:"cost or makespan"`
+	Submitted   time.Time `json:"submitted" doc:"When it was submitted"`
+	Finished    time.Time `json:"finished,omitzero" doc:"When it ended"`
+	Deadline    time.Time `json:"deadline,omitzero" doc:"When it has to be done"`
+	BudgetUSD   float64   `json:"budgetUSD,omitempty" doc:"The most it may cost, USD"`
+	Tasks       int       `json:"tasks" doc:"Number of tasks"`
+	Succeeded   int       `json:"succeeded" doc:"Tasks that are done"`
+	SpentUSD    float64   `json:"spentUSD" doc:"Cost so far, machines that run now included, USD"`
+	PlannedUSD  float64   `json:"plannedUSD" doc:"Expected cost by the first plan, USD"`
+	OnDemandUSD float64   `json:"onDemandUSD" doc:"The same work on demand, each task where that is cheapest, USD"`
+	Plan        int       `json:"plan" doc:"Version of the plan in force, 0 before the first"`
+	Late        bool      `json:"late,omitempty" doc:"The deadline cannot be or was not kept"`
+	Source      string    `json:"source,omitempty" doc:"Where it came from"`
+}
+
+// TaskView is a task as users see it.
+type TaskView struct {
+	Index      int       `json:"index" doc:"Index in the job"`
+	Name       string    `json:"name" doc:"Name of the task"`
+	State      string    `json:"state" doc:"waiting, queued, admitted, launching, running, succeeded, failed or cancelled"`
+	After      []int     `json:"after,omitempty" doc:"Indexes of the tasks it waits for"`
+	Offer      string    `json:"offer,omitempty" doc:"Where it runs, ran, or is planned to run"`
+	Nodes      int       `json:"nodes" doc:"Number of machines"`
+	USDPerHour float64   `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
+	Hours      float64   `json:"hours,omitempty" doc:"Expected run time, hours"`
+	Attempts   int       `json:"attempts" doc:"Attempts so far"`
+	Progress   float64   `json:"progress,omitempty" doc:"Share of the work saved, 0 to 1"`
+	Started    time.Time `json:"started,omitzero" doc:"When the last attempt started"`
+	Ended      time.Time `json:"ended,omitzero" doc:"When it ended"`
+	Reason     string    `json:"reason,omitempty" doc:"Why it failed"`
+	USD        float64   `json:"usd" doc:"Cost so far, USD"`
+}
+
+// JobDetail is a job with its tasks and its plans.
+type JobDetail struct {
+	JobView
+	TaskList []TaskView `json:"taskList" doc:"The tasks in the order of the file"`
+	Plans    []PlanHead `json:"plans" doc:"The plans, the last one in force"`
+	Attempts []Attempt  `json:"attempts" doc:"Every attempt with what was bought and how it ended"`
+}
+
+// Jobs lists up to limit jobs, the newest first.
+func (b *Broker) Jobs(ctx context.Context, limit int) ([]JobView, error) {
+	u := b.newUnit(ctx, "api")
+	index, err := list[JobIndex](u, partJobs, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	slices.Reverse(index)
+	if limit > 0 && len(index) > limit {
+		index = index[:limit]
+	}
+	views := make([]JobView, 0, len(index))
+	for _, i := range index {
+		v, err := b.JobView(ctx, i.ID)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+// JobView loads what users see of a job. It fails with ErrNotFound.
+func (b *Broker) JobView(ctx context.Context, id string) (JobView, error) {
+	u := b.newUnit(ctx, "api")
+	job, found, err := get[Job](u, jobKey(id))
+	if err != nil {
+		return JobView{}, err
+	}
+	if !found {
+		return JobView{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
+	}
+	return b.viewOf(u, job)
+}
+
+func (b *Broker) viewOf(u *unit, job Job) (JobView, error) {
+	v := JobView{
+		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason, Objective: string(job.Objective),
+		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
+		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
+		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source,
+	}
+	progress, _, err := get[Progress](u, progressKey(job.ID))
+	if err != nil {
+		return v, err
+	}
+	v.Succeeded = progress.Succeeded
+	if job.State.Over() {
+		return v, nil
+	}
+	ledger, _, err := get[Ledger](u, ledgerKey(job.ID))
+	if err != nil {
+		return v, err
+	}
+	v.SpentUSD = ledger.SpentUSD
+	clusters, err := list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
+	if err != nil {
+		return v, err
+	}
+	for _, cl := range clusters {
+		v.SpentUSD += cl.accrued(u.now)
+	}
+	return v, nil
+}
+
+// accrued is what a cluster has cost so far, USD.
+func (c Cluster) accrued(now time.Time) float64 {
+	if c.Launched.IsZero() {
+		return 0
+	}
+	return hours(max(now.Sub(c.Launched), 0)) * c.Offer.USDPerHour * float64(len(c.Nodes))
+}
+
+// JobDetail loads all that users see of a job. It fails with ErrNotFound.
+func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
+	u := b.newUnit(ctx, "api")
+	job, found, err := get[Job](u, jobKey(id))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
+	}
+	d := &JobDetail{}
+	if d.JobView, err = b.viewOf(u, job); err != nil {
+		return nil, err
+	}
+	if d.Plans, err = list[PlanHead](u, jobPart(id), planHeadPrefix, 0); err != nil {
+		return nil, err
+	}
+	if d.Attempts, err = list[Attempt](u, jobPart(id), "attempt#", 0); err != nil {
+		return nil, err
+	}
+	tasks, err := list[Task](u, jobPart(id), "task#", 0)
+	if err != nil {
+		return nil, err
+	}
+	spec, err := b.spec(ctx, job)
+	if err != nil {
+		return nil, err
+	}
+	var plan *Plan
+	if !job.Plan.IsZero() {
+		if plan, err = b.plan(ctx, job); err != nil {
+			return nil, err
+		}
+	}
+	d.TaskList = taskViews(job, spec, plan, tasks, d.Attempts)
+	return d, nil
+}
+
+func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Attempt) []TaskView {
+	views := make([]TaskView, len(spec.Tasks))
+	g := spec.Graph()
+	for i := range spec.Tasks {
+		v := TaskView{Index: i, Name: spec.Tasks[i].Name, State: "waiting", Nodes: spec.Tasks[i].Nodes}
+		for _, p := range g.Parents(i) {
+			v.After = append(v.After, int(p))
+		}
+		if plan != nil {
+			if c := plan.Of(i); c != nil {
+				v.Offer, v.USDPerHour, v.Hours = c.ID, c.Offer.USDPerHour, plan.TaskHours[i]
+			}
+		}
+		views[i] = v
+	}
+	for _, t := range tasks {
+		v := &views[t.Index]
+		v.State, v.Attempts, v.Progress = string(t.State), t.Attempt, t.Progress
+		v.Started, v.Ended, v.Reason = t.StartedAt, t.EndedAt, t.Reason
+	}
+	for _, a := range attempts {
+		v := &views[a.Task]
+		v.USD += a.USD
+		if a.Number == v.Attempts && v.State != string(TaskQueued) {
+			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
+		}
+	}
+	if job.State == JobEnding || job.State.Over() {
+		for i := range views {
+			if s := views[i].State; s != string(TaskSucceeded) && s != string(TaskFailed) {
+				views[i].State = "cancelled"
+			}
+		}
+	}
+	return views
+}
+
+// Queues lists the queues that were configured or used.
+func (b *Broker) Queues(ctx context.Context) ([]Queue, error) {
+	return list[Queue](b.newUnit(ctx, "api"), partQueues, "", 0)
+}
+
+// SetQueue creates a queue or changes its quota; what is in use stays as it is.
+func (b *Broker) SetQueue(ctx context.Context, name string, maxRunning int, maxVCPU float64, description string) error {
+	return b.transact(ctx, "api", "queue/"+name+"/"+b.now().Format(time.RFC3339Nano), false, func(u *unit) error {
+		q, err := b.queue(u, name)
+		if err != nil {
+			return err
+		}
+		q.MaxRunning, q.MaxVCPU, q.Description = maxRunning, maxVCPU, description
+		var d Decision
+		d.put(queueKey(name), q)
+		d.emit(events.CapacityFreed{Queue: name})
+		return u.apply(d)
+	})
+}
+
+// Waiting lists up to limit tasks of a queue that wait, in the order in which they will be admitted.
+func (b *Broker) Waiting(ctx context.Context, queue string, limit int) ([]Waiting, error) {
+	return list[Waiting](b.newUnit(ctx, "api"), waitPart(queue), "wait#", limit)
+}
+
+// Blocks lists the locations that are not tried now.
+func (b *Broker) Blocks(ctx context.Context) ([]Block, error) {
+	u := b.newUnit(ctx, "api")
+	all, err := list[Block](u, partBlocks, "", 0)
+	return slices.DeleteFunc(all, func(k Block) bool { return !k.Until.After(u.now) }), err
+}

@@ -1,0 +1,21 @@
+package local
+
+import "time"
+
+// Clock tells the time and wakes the receivers that wait for it.
+type Clock interface {
+	Now() time.Time
+	// NewTimer returns a channel that receives once when d has passed, and a
+	// function that gives the timer up.
+	NewTimer(d time.Duration) (fired <-chan time.Time, stop func())
+}
+
+// systemClock is the Clock of a Config without one.
+type systemClock struct{}
+
+func (systemClock) Now() time.Time { return time.Now() }
+
+func (systemClock) NewTimer(d time.Duration) (<-chan time.Time, func()) {
+	t := time.NewTimer(d)
+	return t.C, func() { t.Stop() }
+}

@@ -1,0 +1,118 @@
+package local
+
+import (
+	"cmp"
+	"context"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// journal keeps what a restart must not lose: messages, how often they were
+// delivered, and the dead. The index in front of it decides, the journal records.
+type journal interface {
+	// next returns a number larger than any before, in the life of the journal.
+	next() uint64
+	// commit keeps a change durably before it returns.
+	commit(ctx context.Context, c change) error
+	// later keeps a change soon, in the order of the calls.
+	later(c change) error
+	// read returns the messages of deliveries, without those no longer there.
+	read(queue string, taken []delivery) ([]bus.Delivery, error)
+	// dead calls yield with the letters after one, in order, until it returns false. It
+	// sees every change made before the call. yield must not call the journal.
+	dead(ctx context.Context, after letterID, yield func(letter) bool) error
+	close() error
+}
+
+// change is what is written together. A number is that of a message in one
+// queue or of a dead letter, and is not used twice in the life of a journal.
+type change struct {
+	insert []stored   // messages into queues
+	states []state    // what happened to messages
+	remove []ref      // messages done with
+	bury   []burial   // messages that become dead letters
+	dead   []letter   // dead letters that never were in a queue
+	exhume []letterID // dead letters that are none any more
+}
+
+type ref struct {
+	queue  string
+	number uint64
+}
+
+type stored struct {
+	ref
+	message *bus.Message
+}
+
+// state is how often a message was delivered and, if it waits for its next
+// delivery, until when. until is 0 while it is in flight.
+type state struct {
+	ref
+	attempts int32
+	until    int64 // Unix nanoseconds
+}
+
+type burial struct {
+	ref
+	letter   letterID
+	attempts int
+	reason   string
+}
+
+// letterID orders dead letters by when they died.
+type letterID struct {
+	at     int64 // Unix nanoseconds
+	number uint64
+}
+
+func (a letterID) compare(b letterID) int {
+	return cmp.Or(cmp.Compare(a.at, b.at), cmp.Compare(a.number, b.number))
+}
+
+type letter struct {
+	id letterID
+	bus.DeadLetter
+}
+
+// delivery is what a receipt says: the attempts'th delivery of a message. As numbers
+// are not used twice, it says so for ever.
+type delivery struct {
+	number   uint64
+	attempts int32
+}
+
+func (d delivery) receipt() string {
+	return strconv.FormatUint(d.number, 36) + "." + strconv.FormatInt(int64(d.attempts), 36)
+}
+
+func parseReceipt(s string) (delivery, bool) {
+	number, attempts, ok := strings.Cut(s, ".")
+	if !ok {
+		return delivery{}, false
+	}
+	n, err := strconv.ParseUint(number, 36, 64)
+	if err != nil {
+		return delivery{}, false
+	}
+	a, err := strconv.ParseInt(attempts, 36, 32)
+	if err != nil || a < 1 {
+		return delivery{}, false
+	}
+	return delivery{number: n, attempts: int32(a)}, true
+}
+
+// unixNano is t.UnixNano with the ends of its range in place of overflow.
+func unixNano(t time.Time) int64 {
+	switch s := t.Unix(); {
+	case s >= math.MaxInt64/int64(time.Second):
+		return math.MaxInt64
+	case s <= math.MinInt64/int64(time.Second):
+		return math.MinInt64
+	}
+	return t.UnixNano()
+}

@@ -1,0 +1,143 @@
+// Package accel names accelerators. Clouds, Kubernetes, drivers and people spell
+// one GPU in many ways (V100, nvidia-tesla-v100, Tesla-V100-SXM2-16GB); Normalize
+// maps every spelling to the one name that the catalogue, job files and plans
+// use. It depends on nothing, so that job readers can use it without the
+// catalogue.
+//
+// The names are those of SkyPilot's catalogue. A bare A100, V100 or H100 is the
+// 40 GB, 16 GB and 80 GB model; other sizes are part of the name (A100-80GB). A TPU is
+// named by its slice as Google names its types: tpu-v3-8 is eight cores of
+// version 3. A name knows nothing about availability or price.
+package accel
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+)
+
+// maxNameLength bounds the work on hostile input; the longest real spelling is
+// about thirty bytes.
+const maxNameLength = 64
+
+// UnknownError says that a spelling is not of any known accelerator.
+type UnknownError struct {
+	// Name is what was asked for.
+	Name string
+	// Suggestions are canonical names it may have been meant as, likeliest first.
+	Suggestions []string
+	// Family says that Name is an instance family or machine series, such as p3;
+	// Suggestions then holds what it carries.
+	Family bool
+}
+
+func (e *UnknownError) Error() string {
+	switch {
+	case e.Family:
+		return fmt.Sprintf("%q is a family of machines, not an accelerator: it carries %s", e.Name, strings.Join(e.Suggestions, ", "))
+	case len(e.Suggestions) > 0:
+		return fmt.Sprintf("unknown accelerator %q; did you mean %s?", e.Name, orList(e.Suggestions))
+	default:
+		return fmt.Sprintf("unknown accelerator %q", e.Name)
+	}
+}
+
+// Normalize returns the canonical name for a spelling, in any case and with any
+// of the separators space, hyphen and underscore. It returns an *UnknownError
+// for what it does not know.
+func Normalize(spelling string) (string, error) {
+	trimmed := strings.TrimSpace(spelling)
+	if len(trimmed) > maxNameLength {
+		return "", &UnknownError{Name: trimmed[:maxNameLength] + "…"}
+	}
+	if tpu, ok := normalizeTPU(trimmed); ok {
+		return tpu, nil
+	}
+	if name, ok := spellings()[squeeze(trimmed)]; ok {
+		return name, nil
+	}
+	return "", unknown(trimmed)
+}
+
+// Spec is an accelerator and how many of it a machine has.
+type Spec struct {
+	Name  string
+	Count float64
+}
+
+// String writes NAME:COUNT.
+func (s Spec) String() string {
+	return s.Name + ":" + strconv.FormatFloat(s.Count, 'f', -1, 64)
+}
+
+// Parse reads NAME or NAME:COUNT, as in V100:8; without a count it is 1.
+func Parse(s string) (Spec, error) {
+	name, count, counted := strings.Cut(s, ":")
+	canonical, err := Normalize(name)
+	if err != nil {
+		return Spec{}, err
+	}
+	if !counted {
+		return Spec{Name: canonical, Count: 1}, nil
+	}
+	n, err := strconv.ParseFloat(strings.TrimSpace(count), 64)
+	if err != nil || !(n > 0) || n > maxCount {
+		return Spec{}, fmt.Errorf("accelerator count %q of %s: want a number above 0", clip(count), canonical)
+	}
+	return Spec{Name: canonical, Count: n}, nil
+}
+
+// maxCount is far above what any machine carries.
+const maxCount = 1 << 16
+
+// Names lists the canonical names in order, without TPUs, whose slices are many.
+func Names() []string {
+	names := make([]string, len(models))
+	for i, m := range models {
+		names[i] = m.name
+	}
+	slices.Sort(names)
+	return names
+}
+
+// squeeze reduces a spelling to what distinguishes models: lower case, no
+// separators, no vendor or brand in front.
+func squeeze(s string) string {
+	var b strings.Builder
+	b.Grow(len(s))
+	for _, r := range strings.ToLower(s) {
+		switch r {
+		case ' ', '-', '_', '\t':
+		default:
+			b.WriteRune(r)
+		}
+	}
+	squeezed := b.String()
+	for stripped := true; stripped; {
+		stripped = false
+		for _, brand := range brands {
+			if rest, ok := strings.CutPrefix(squeezed, brand); ok && rest != "" {
+				squeezed, stripped = rest, true
+			}
+		}
+	}
+	return squeezed
+}
+
+var brands = [...]string{"nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "aws", "intel", "habana", "xilinx", "amazon"}
+
+func orList(names []string) string {
+	if len(names) < 2 {
+		return strings.Join(names, "")
+	}
+	last := len(names) - 1
+	return strings.Join(names[:last], ", ") + " or " + names[last]
+}
+
+func clip(s string) string {
+	if len(s) > maxNameLength {
+		return s[:maxNameLength] + "…"
+	}
+	return s
+}

@@ -1,0 +1,178 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+)
+
+// describe says what a query asks for, in the words of a job file.
+func describe(q *Query) string {
+	var parts []string
+	add := func(format string, args ...any) { parts = append(parts, fmt.Sprintf(format, args...)) }
+	switch {
+	case q.Accelerator == AnyAccelerator || q.Accelerator == "":
+	case q.AcceleratorCount > 0:
+		add("accelerators %s:%s", q.Accelerator, formatCount(q.AcceleratorCount))
+	default:
+		add("accelerators %s", q.Accelerator)
+	}
+	if (q.VCPU != Range{}) {
+		add("%s vCPUs", q.VCPU)
+	}
+	if (q.MemoryGiB != Range{}) {
+		add("%s GiB of memory", q.MemoryGiB)
+	}
+	if q.InstanceType != "" {
+		add("machine type %s", q.InstanceType)
+	}
+	if q.Arch != "" {
+		add("architecture %s", q.Arch)
+	}
+	if q.Service != NoService {
+		add("service %s", q.Service)
+	}
+	if q.Market != AnyMarket {
+		add("market %s", q.Market)
+	}
+	for _, l := range []struct {
+		what  string
+		names []string
+	}{{"cloud", q.Clouds}, {"region", q.Regions}, {"zone", q.Zones}} {
+		if len(l.names) > 0 {
+			add("%s %s", l.what, strings.Join(l.names, " or "))
+		}
+	}
+	if q.MaxInterruption != UnknownInterruption {
+		add("interruptions of at most %s a month", q.MaxInterruption)
+	}
+	if q.MaxCarbonGPerKWh > 0 {
+		add("a grid of at most %g gCO2eq/kWh", q.MaxCarbonGPerKWh)
+	}
+	if len(parts) == 0 {
+		return "what was asked for"
+	}
+	return strings.Join(parts, ", ")
+}
+
+// String writes the range as job files do: 8+ for at least, 8 for exactly.
+func (r Range) String() string {
+	switch {
+	case r.Min == r.Max:
+		return formatCount(r.Min)
+	case r.Max == 0:
+		return formatCount(r.Min) + "+"
+	case r.Min == 0:
+		return "at most " + formatCount(r.Max)
+	default:
+		return formatCount(r.Min) + " to " + formatCount(r.Max)
+	}
+}
+
+// slip is a name in a query that the catalogue does not have at all: a slip of
+// the pen rather than a requirement.
+type slip struct {
+	// filter is the field of Query, as in Relaxation.
+	filter string
+	hint   string
+}
+
+// names is how many names a filter holds.
+func (q *Query) names(filter string) int {
+	switch filter {
+	case "clouds":
+		return len(q.Clouds)
+	case "regions":
+		return len(q.Regions)
+	case "zones":
+		return len(q.Zones)
+	default:
+		return 1
+	}
+}
+
+// slips finds them, with the nearest names the catalogue has.
+func (c *Catalog) slips(q *Query) []slip {
+	var found []slip
+	for _, name := range q.Clouds {
+		found = appendSlip(found, "clouds", "cloud", name, c.clouds)
+	}
+	var regions, zones []string
+	for i := range c.places {
+		regions = append(regions, c.places[i].region)
+		zones = append(zones, c.places[i].zone)
+	}
+	for _, name := range q.Regions {
+		found = appendSlip(found, "regions", "region", afterCloud(name), regions)
+	}
+	for _, name := range q.Zones {
+		name = afterCloud(name)
+		if !slices.Contains(zones, name) && isAWSZoneName(name, regions) {
+			found = append(found, slip{"zones", fmt.Sprintf("zones of AWS go by their id, such as use1-az1, since %s is another zone in each account", name)})
+			continue
+		}
+		found = appendSlip(found, "zones", "zone", name, zones)
+	}
+	if q.InstanceType != "" && len(c.byInstanceType[strings.ToLower(q.InstanceType)]) == 0 {
+		var types []string
+		for i := range c.machines {
+			types = append(types, c.machines[i].instanceType)
+		}
+		found = appendSlip(found, "instanceType", "machine type", q.InstanceType, types)
+	}
+	if q.Accelerator != "" && q.Accelerator != AnyAccelerator {
+		if name, err := c.acceleratorName(q.Accelerator); err == nil && len(c.byAccelerator[name]) == 0 {
+			found = append(found, slip{"accelerator", "no cloud in the catalogue sells " + name})
+		}
+	}
+	return found
+}
+
+func appendSlip(found []slip, filter, what, name string, known []string) []slip {
+	if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
+		return found
+	}
+	hint := fmt.Sprintf("no %s is called %s", what, clip(name))
+	if near := nearest(name, known); near != "" {
+		hint += ", did you mean " + near + "?"
+	}
+	return append(found, slip{filter, hint})
+}
+
+// nearest is the known name with the fewest edits to name, "" if none is near.
+func nearest(name string, known []string) string {
+	if len(name) > maxNameLen {
+		return ""
+	}
+	name = strings.ToLower(name)
+	best, least := "", accel.Tolerance(name)+1
+	for _, k := range known {
+		if k == "" {
+			continue
+		}
+		d := accel.Distance(name, strings.ToLower(k))
+		if c := cmp.Compare(d, least); c < 0 || c == 0 && best != "" && k < best {
+			best, least = k, d
+		}
+	}
+	return best
+}
+
+func afterCloud(name string) string {
+	if _, region, ok := strings.Cut(name, ":"); ok {
+		return region
+	}
+	return name
+}
+
+// isAWSZoneName tells us-east-1a: a region of AWS and a letter.
+func isAWSZoneName(name string, regions []string) bool {
+	if name == "" {
+		return false
+	}
+	last := name[len(name)-1]
+	return last >= 'a' && last <= 'z' && slices.Contains(regions, name[:len(name)-1])
+}

@@ -1,0 +1,85 @@
+package catalog_test
+
+import (
+	"errors"
+	"fmt"
+	"log"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+)
+
+// The cheapest places for eight V100, one line a cloud.
+func ExampleCatalog_Find() {
+	c, err := catalog.Default()
+	if err != nil {
+		log.Fatal(err)
+	}
+	matches, err := c.Find(catalog.Query{
+		Accelerator: "nvidia-tesla-v100", AcceleratorCount: 8,
+		Market: catalog.OnDemand, CheapestPer: catalog.PerCloud,
+	})
+	if err != nil {
+		log.Fatal(err)
+	}
+	for _, m := range matches {
+		fmt.Printf("%6.2f USD/h  %s\n", m.USDPerHour, m.ID())
+	}
+	// Output:
+	//   6.32 USD/h  lambda/asia-northeast-1/gpu_8x_v100/on-demand
+	//  21.36 USD/h  gcp/us-central1/us-central1-a/n1-standard-32+V100:8/on-demand
+	//  24.48 USD/h  aws/us-east-1/use1-az1/p3.16xlarge/on-demand
+}
+
+// What nobody sells is an error that says what to ask for instead.
+func ExampleNoOfferError() {
+	c, err := catalog.Default()
+	if err != nil {
+		log.Fatal(err)
+	}
+	_, err = c.Find(catalog.Query{Accelerator: "V100", AcceleratorCount: 3})
+	var none *catalog.NoOfferError
+	if errors.As(err, &none) {
+		fmt.Println(err)
+		fmt.Println(none.Relaxations[0].Filter, none.Relaxations[0].Closest.AcceleratorCount)
+	}
+	// Output:
+	// no offer has accelerators V100:3; V100:4 on aws, azure, gcp
+	// acceleratorCount 4
+}
+
+func ExampleEgress_Matrix() {
+	e, err := catalog.DefaultEgress()
+	if err != nil {
+		log.Fatal(err)
+	}
+	usd, hours, err := e.Matrix([]string{"aws:us-east-1", "gcp:us-central1"})
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(usd)
+	fmt.Printf("%.5f\n", hours)
+	// Output:
+	// [[0 0.09] [0.12 0]]
+	// [[0.00000 0.00024] [0.00024 0.00000]]
+}
+
+func ExampleParseOfferID() {
+	id, err := catalog.ParseOfferID("aws/us-east-1/use1-az1/p3.2xlarge/spot")
+	if err != nil {
+		log.Fatal(err)
+	}
+	fmt.Println(id.Zone, id.InstanceType, id.Market)
+	// Output: use1-az1 p3.2xlarge spot
+}
+
+func ExampleNormalizeAccelerator() {
+	name, _ := catalog.NormalizeAccelerator("google-tpuv3-8")
+	fmt.Println(name)
+	_, err := catalog.NormalizeAccelerator("V10O")
+	var unknown *accel.UnknownError
+	fmt.Println(errors.As(err, &unknown), err)
+	// Output:
+	// tpu-v3-8
+	// true unknown accelerator "V10O"; did you mean V100?
+}

@@ -1,0 +1,299 @@
+package catalog
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+)
+
+// Explain says why a query has no match: it returns a [*NoOfferError], or nil if
+// there is one, or a [*QueryError]. It tries each filter on its own and says
+// what would be on offer without it.
+func (c *Catalog) Explain(q Query) error {
+	matches := false
+	q.Limit = 1
+	if err := c.Visit(q, func(*Match) bool { matches = true; return false }); err != nil || matches {
+		return err
+	}
+	return c.explain(q)
+}
+
+// maxTold is how many relaxations, and how many names in one, an error's text holds.
+const maxTold = 3
+
+func (c *Catalog) explain(q Query) *NoOfferError {
+	if name, err := c.acceleratorName(q.Accelerator); err == nil && q.Accelerator != AnyAccelerator {
+		q.Accelerator = name
+	}
+	e := &NoOfferError{Query: q}
+	for _, r := range relaxers {
+		if relaxed, ok := r.relax(q); ok {
+			if found := c.tally(relaxed, r.distance(&q)); found.offers > 0 {
+				e.Relaxations = append(e.Relaxations, Relaxation{
+					Filter: r.filter, Text: r.text(&q, found), Matches: found.offers, Closest: found.closest,
+				})
+			}
+		}
+	}
+	e.text = c.tell(&q, e.Relaxations)
+	return e
+}
+
+// tell puts it into words: what was asked, slips of the pen in it, and what is
+// on offer instead. A filter of nothing but slips needs no relaxing but correcting.
+func (c *Catalog) tell(q *Query, relaxations []Relaxation) string {
+	parts := []string{"no offer has " + describe(q)}
+	slips := c.slips(q)
+	slipped := make(map[string]int)
+	for _, s := range slips {
+		parts = append(parts, s.hint)
+		slipped[s.filter]++
+	}
+	told := 0
+	for _, r := range relaxations {
+		if told == maxTold || slipped[r.Filter] > 0 && slipped[r.Filter] >= q.names(r.Filter) {
+			continue
+		}
+		text := r.Text
+		if told > 0 {
+			text = "or " + text
+		}
+		parts = append(parts, text)
+		told++
+	}
+	if len(parts) == 1 {
+		parts = append(parts, "relaxing any one of these is not enough")
+	}
+	return strings.Join(parts, "; ")
+}
+
+// relaxer drops one filter of a query and tells of what is then on offer.
+type relaxer struct {
+	filter string
+	// relax returns q without the filter; ok is false if q does not use it.
+	relax func(q Query) (relaxed Query, ok bool)
+	// away, if not nil, is how far a match is from what the filter asked.
+	away func(q *Query, m *Match) float64
+	text func(q *Query, t *tally) string
+}
+
+// distance is away bound to q.
+func (r *relaxer) distance(q *Query) func(*Match) float64 {
+	if r.away == nil {
+		return func(*Match) float64 { return 0 }
+	}
+	return func(m *Match) float64 { return r.away(q, m) }
+}
+
+// relaxers are in the order in which requirements are usually given up.
+var relaxers = [...]relaxer{
+	{
+		filter: "keep",
+		relax:  func(q Query) (Query, bool) { used := q.Keep != nil; q.Keep = nil; return q, used },
+		text: func(_ *Query, t *tally) string {
+			return fmt.Sprintf("%d are left out for now, such as %s", t.offers, t.closest.ID())
+		},
+	},
+	{
+		filter: "acceleratorCount",
+		relax:  func(q Query) (Query, bool) { used := q.AcceleratorCount > 0; q.AcceleratorCount = 0; return q, used },
+		away:   func(q *Query, m *Match) float64 { return shortfall(Exactly(q.AcceleratorCount), m.AcceleratorCount) },
+		text:   func(_ *Query, t *tally) string { return spec(&t.closest.Offer) + " on " + t.clouds() },
+	},
+	{
+		filter: "vcpu",
+		relax:  func(q Query) (Query, bool) { used := q.VCPU != Range{}; q.VCPU = Range{}; return q, used },
+		away:   func(q *Query, m *Match) float64 { return shortfall(q.VCPU, m.VCPU) },
+		text:   func(_ *Query, t *tally) string { return formatCount(t.closest.VCPU) + " vCPUs on " + t.clouds() },
+	},
+	{
+		filter: "memoryGiB",
+		relax:  func(q Query) (Query, bool) { used := q.MemoryGiB != Range{}; q.MemoryGiB = Range{}; return q, used },
+		away:   func(q *Query, m *Match) float64 { return shortfall(q.MemoryGiB, m.MemoryGiB) },
+		text:   func(_ *Query, t *tally) string { return formatCount(t.closest.MemoryGiB) + " GiB on " + t.clouds() },
+	},
+	{
+		filter: "market",
+		relax:  func(q Query) (Query, bool) { used := q.Market != AnyMarket; q.Market = AnyMarket; return q, used },
+		text:   func(_ *Query, t *tally) string { return t.closest.Market.String() + ", from " + t.price() },
+	},
+	{
+		filter: "maxInterruption",
+		relax: func(q Query) (Query, bool) {
+			used := q.MaxInterruption != UnknownInterruption
+			q.MaxInterruption = UnknownInterruption
+			return q, used
+		},
+		away: func(_ *Query, m *Match) float64 {
+			if m.Interruption == UnknownInterruption {
+				return math.Inf(1)
+			}
+			return float64(m.Interruption)
+		},
+		text: func(_ *Query, t *tally) string {
+			return fmt.Sprintf("interrupted %s a month, on %s", cmp.Or(t.closest.Interruption.String(), "an unknown share"), t.clouds())
+		},
+	},
+	{
+		filter: "zones",
+		relax:  func(q Query) (Query, bool) { used := len(q.Zones) > 0; q.Zones = nil; return q, used },
+		text:   func(_ *Query, t *tally) string { return "offered in " + t.zones() },
+	},
+	{
+		filter: "regions",
+		relax:  func(q Query) (Query, bool) { used := len(q.Regions) > 0; q.Regions = nil; return q, used },
+		text:   func(_ *Query, t *tally) string { return "offered in " + t.regions() },
+	},
+	{
+		filter: "clouds",
+		relax:  func(q Query) (Query, bool) { used := len(q.Clouds) > 0; q.Clouds = nil; return q, used },
+		text:   func(_ *Query, t *tally) string { return "offered on " + t.clouds() },
+	},
+	{
+		filter: "arch",
+		relax:  func(q Query) (Query, bool) { used := q.Arch != ""; q.Arch = ""; return q, used },
+		text:   func(_ *Query, t *tally) string { return fmt.Sprintf("%s on %s", t.closest.Arch, t.clouds()) },
+	},
+	{
+		filter: "maxCarbonGPerKWh",
+		relax:  func(q Query) (Query, bool) { used := q.MaxCarbonGPerKWh > 0; q.MaxCarbonGPerKWh = 0; return q, used },
+		away: func(_ *Query, m *Match) float64 {
+			if m.CarbonGPerKWh == 0 {
+				return math.Inf(1)
+			}
+			return m.CarbonGPerKWh
+		},
+		text: func(_ *Query, t *tally) string {
+			if t.closest.CarbonGPerKWh == 0 {
+				return "offered in " + t.regions() + ", whose grid's carbon is not known"
+			}
+			return fmt.Sprintf("a grid of %g gCO2eq/kWh in %s", t.closest.CarbonGPerKWh, t.regions())
+		},
+	},
+	{
+		filter: "service",
+		relax:  func(q Query) (Query, bool) { used := q.Service != NoService; q.Service = NoService; return q, used },
+		text:   func(q *Query, t *tally) string { return "without " + string(q.Service) + " on " + t.clouds() },
+	},
+	{
+		filter: "instanceType",
+		relax:  func(q Query) (Query, bool) { used := q.InstanceType != ""; q.InstanceType = ""; return q, used },
+		text:   func(_ *Query, t *tally) string { return "other machine types, such as " + t.closest.InstanceType },
+	},
+	{
+		filter: "accelerator",
+		relax: func(q Query) (Query, bool) {
+			// A named accelerator is what the work needs; another one is no answer. But
+			// a named machine type settles it, and so may large plain machines.
+			used := q.Accelerator == "" || q.InstanceType != "" && q.Accelerator != AnyAccelerator
+			q.Accelerator, q.AcceleratorCount = AnyAccelerator, 0
+			return q, used
+		},
+		text: func(_ *Query, t *tally) string {
+			if t.closest.Accelerator == "" {
+				return "no accelerator in " + t.closest.InstanceType
+			}
+			return "with accelerators, such as " + spec(&t.closest.Offer) + " in " + t.closest.InstanceType
+		},
+	},
+}
+
+// shortfall is how far x is from r, as a ratio; more is nearer than less, as a
+// larger machine does the work and a smaller one may not.
+func shortfall(r Range, x float64) float64 {
+	switch {
+	case r.contains(x):
+		return 0
+	case x > r.Max && r.Max > 0:
+		return x / r.Max
+	case x > 0:
+		return 1e6 * r.Min / x
+	default:
+		return math.Inf(1)
+	}
+}
+
+// tally is what a relaxed query finds: the closest match, and where all matches
+// that close are.
+type tally struct {
+	offers  int
+	closest Match
+	least   float64
+	// near are the places of the closest matches, cheapest first.
+	near []*place
+}
+
+// tally visits what q finds. Matches come cheapest first, so the first of the
+// closest is the cheapest of them.
+func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
+	q.Limit, q.CheapestPer = 0, PerOffer
+	t := &tally{}
+	s, _ := c.scratch.Get().(*scratch)
+	near := newBitset(len(c.places))
+	var m Match
+	err := s.search(c, &q, func(e uint32) bool {
+		s.fill(c, &m, e)
+		t.offers++
+		d := distance(&m)
+		if t.offers == 1 || d < t.least {
+			t.least, t.closest, t.near = d, m, t.near[:0]
+			clear(near)
+		}
+		if p := int(c.place[e>>1]); d == t.least && !near.has(p) {
+			near.add(p)
+			t.near = append(t.near, &c.places[p])
+		}
+		return true
+	})
+	c.scratch.Put(s)
+	if err != nil {
+		return &tally{} // explain is asked only about queries that compile
+	}
+	return t
+}
+
+func (t *tally) clouds() string {
+	names := t.names(func(p *place) string { return p.cloud })
+	slices.Sort(names)
+	return strings.Join(names, ", ")
+}
+
+func (t *tally) regions() string {
+	return few(t.names(func(p *place) string { return p.cloud + ":" + p.region }))
+}
+
+func (t *tally) zones() string {
+	return few(t.names(func(p *place) string { return cmp.Or(p.zone, p.region) }))
+}
+
+// names are distinct names of the nearest places, cheapest first.
+func (t *tally) names(of func(*place) string) []string {
+	var names []string
+	for _, p := range t.near {
+		if name := of(p); !slices.Contains(names, name) {
+			names = append(names, name)
+		}
+	}
+	return names
+}
+
+func (t *tally) price() string {
+	return strconv.FormatFloat(t.closest.USDPerHour, 'g', 6, 64) + " USD/h"
+}
+
+func few(names []string) string {
+	if len(names) > maxTold {
+		return fmt.Sprintf("%s and %d more", strings.Join(names[:maxTold], ", "), len(names)-maxTold)
+	}
+	return strings.Join(names, ", ")
+}
+
+// spec is an offer's accelerators as people write them: V100:4.
+func spec(o *Offer) string {
+	return accel.Spec{Name: o.Accelerator, Count: o.AcceleratorCount}.String()
+}

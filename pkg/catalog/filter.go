@@ -1,0 +1,265 @@
+package catalog
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+)
+
+// filter is a query resolved against a catalogue: which machines, places and
+// markets match, each as a list and as a set.
+type filter struct {
+	service Service
+	view    *view
+	// machines and machineSet hold the machines that match; machineEntries counts
+	// their entries in the view, placeEntries those of the places.
+	machines       []uint16
+	machineSet     bitset
+	machineEntries int
+	places         []uint16
+	placeSet       bitset
+	placeEntries   int
+	cloudSet       bitset
+	marketBits     marketBits
+	// minVCPU and minMemoryGiB are lower bounds that walks may skip by.
+	minVCPU, minMemoryGiB float64
+}
+
+// marketBits is a set of the market bits of entries.
+type marketBits uint8
+
+func (b marketBits) has(bit int) bool { return b&(1<<bit) != 0 }
+
+// compile resolves q. Its error is a *QueryError.
+func (f *filter) compile(c *Catalog, q *Query) error {
+	if err := q.validate(); err != nil {
+		return err
+	}
+	f.service = q.Service
+	if f.view = c.viewOf(q.Service); f.view == nil {
+		return &QueryError{Field: "service", Reason: fmt.Sprintf("unknown service %q: want emr or dataproc", q.Service)}
+	}
+	switch q.Market {
+	case OnDemand:
+		f.marketBits = 1 << onDemandBit
+	case Spot:
+		f.marketBits = 1 << spotBit
+	default:
+		f.marketBits = 1<<onDemandBit | 1<<spotBit
+	}
+	f.minVCPU, f.minMemoryGiB = q.VCPU.Min, q.MemoryGiB.Min
+	f.selectPlaces(c, q)
+	return f.selectMachines(c, q)
+}
+
+func (q *Query) validate() error {
+	for _, r := range []struct {
+		field string
+		Range
+	}{
+		{"vcpu", q.VCPU},
+		{"memoryGiB", q.MemoryGiB},
+		{"acceleratorCount", Range{Min: q.AcceleratorCount}},
+		{"maxCarbonGPerKWh", Range{Max: q.MaxCarbonGPerKWh}},
+	} {
+		switch {
+		case math.IsNaN(r.Min) || math.IsNaN(r.Max) || r.Min < 0 || r.Max < 0:
+			return &QueryError{Field: r.field, Reason: "want a number of 0 or more"}
+		case r.Max != 0 && r.Min > r.Max:
+			return &QueryError{Field: r.field, Reason: fmt.Sprintf("at least %g and at most %g cannot both be", r.Min, r.Max)}
+		}
+	}
+	switch {
+	case q.Limit < 0:
+		return &QueryError{Field: "limit", Reason: "want a number of 0 or more"}
+	case q.AcceleratorCount > 0 && (q.Accelerator == "" || q.Accelerator == AnyAccelerator) && q.InstanceType == "":
+		return &QueryError{Field: "acceleratorCount", Reason: fmt.Sprintf("%g of which accelerator?", q.AcceleratorCount)}
+	case q.Arch != "" && q.Arch != AMD64 && q.Arch != ARM64:
+		return &QueryError{Field: "arch", Reason: fmt.Sprintf("unknown architecture %q: want amd64 or arm64", q.Arch)}
+	case q.Market > Spot:
+		return &QueryError{Field: "market", Reason: "unknown market"}
+	case q.CheapestPer > PerCloud:
+		return &QueryError{Field: "cheapestPer", Reason: "unknown scope"}
+	case int(q.MaxInterruption) >= len(bandNames):
+		return &QueryError{Field: "maxInterruption", Reason: "unknown interruption band"}
+	}
+	return nil
+}
+
+func (f *filter) selectPlaces(c *Catalog, q *Query) {
+	clear(f.placeSet)
+	clear(f.cloudSet)
+	f.places, f.placeEntries = f.places[:0], 0
+	regionOK := false
+	for i := range c.places {
+		p := &c.places[i]
+		if i == 0 || c.places[i-1].regionID != p.regionID {
+			regionOK = admitsName(q.Clouds, "", p.cloud) && admitsName(q.Regions, p.cloud, p.region) &&
+				(q.MaxCarbonGPerKWh == 0 || p.carbonGPerKWh > 0 && p.carbonGPerKWh <= q.MaxCarbonGPerKWh)
+		}
+		if !regionOK || !admitsName(q.Zones, p.cloud, p.zone) {
+			continue
+		}
+		f.places = append(f.places, uint16(i)) // bounded by maxPlaces
+		f.placeSet.add(i)
+		f.cloudSet.add(int(p.cloudID))
+		for bit := range 2 {
+			if f.marketBits.has(bit) {
+				f.placeEntries += int(f.view.bucketStart[2*i+bit+1] - f.view.bucketStart[2*i+bit])
+			}
+		}
+	}
+}
+
+// admitsName says whether a list, if it names anything, names name, perhaps as
+// cloud:name.
+func admitsName(list []string, cloud, name string) bool {
+	if len(list) == 0 {
+		return true
+	}
+	for _, want := range list {
+		if before, after, qualified := strings.Cut(want, ":"); qualified && cloud != "" {
+			if !strings.EqualFold(before, cloud) {
+				continue
+			}
+			want = after
+		}
+		if len(want) == len(name) && strings.EqualFold(want, name) {
+			return true
+		}
+	}
+	return false
+}
+
+func (f *filter) selectMachines(c *Catalog, q *Query) error {
+	clear(f.machineSet)
+	f.machines, f.machineEntries = f.machines[:0], 0
+	accelerator := ""
+	switch q.Accelerator {
+	case "", AnyAccelerator:
+	default:
+		name, err := c.acceleratorName(q.Accelerator)
+		if err != nil {
+			return &QueryError{Field: "accelerator", Reason: err.Error(), Err: err}
+		}
+		accelerator = name
+	}
+	switch {
+	case q.InstanceType != "":
+		for _, id := range c.byInstanceType[strings.ToLower(q.InstanceType)] {
+			if accelerator == "" || c.machines[id].accelerator == accelerator {
+				f.take(c, q, id)
+			}
+		}
+	case accelerator != "":
+		for _, id := range c.byAccelerator[accelerator] {
+			f.take(c, q, id)
+		}
+	default:
+		f.takeBySize(c, q)
+	}
+	return nil
+}
+
+// take adds a machine if the filters other than its name and accelerator's name
+// admit it.
+func (f *filter) take(c *Catalog, q *Query, id uint16) {
+	t := &c.traits[id]
+	if q.VCPU.contains(t.vcpu) && q.MemoryGiB.contains(t.memoryGiB) && f.cloudSet.has(int(t.cloudID)) &&
+		(q.Arch == "" || q.Arch == c.machines[id].arch) &&
+		(q.AcceleratorCount == 0 || q.AcceleratorCount == c.machines[id].count) &&
+		(q.namesSize() || !starves(&c.machines[id])) {
+		f.add(id)
+	}
+}
+
+// namesSize says whether the query is about a size of machine, so that a small
+// one is what it asks for.
+func (q *Query) namesSize() bool {
+	return q.VCPU != Range{} || q.MemoryGiB != Range{} || q.InstanceType != ""
+}
+
+// starves says whether a machine is too small to feed the GPUs attached to it:
+// below n1-standard-4 for each, which is what the smallest machines with a T4
+// built in have on other clouds.
+func starves(m *machine) bool {
+	return m.attached && (m.vcpu < 4*m.count || m.memoryGiB < 15*m.count)
+}
+
+func (f *filter) add(id uint16) {
+	f.machines = append(f.machines, id)
+	f.machineSet.add(int(id))
+	f.machineEntries += int(f.view.machineStart[id+1] - f.view.machineStart[id])
+}
+
+// takeBySize is take for all machines of the clouds admitted, in a loop tight
+// enough for a query that names neither type nor accelerator.
+func (f *filter) takeBySize(c *Catalog, q *Query) {
+	var mask, want kind
+	if q.Accelerator != AnyAccelerator {
+		mask |= kindAccelerated
+	}
+	switch q.Arch {
+	case AMD64:
+		mask |= kindARM
+	case ARM64:
+		mask |= kindARM
+		want |= kindARM
+	}
+	vcpu, memory := q.VCPU.closed(), q.MemoryGiB.closed()
+	for cloud := range c.clouds {
+		if !f.cloudSet.has(cloud) {
+			continue
+		}
+		start := c.cloudStart[cloud]
+		for i := range c.traits[start:c.cloudStart[cloud+1]] {
+			t := &c.traits[start:][i]
+			if t.vcpu >= vcpu.Min && t.vcpu <= vcpu.Max && t.memoryGiB >= memory.Min && t.memoryGiB <= memory.Max &&
+				t.kind&mask == want {
+				f.add(uint16(start + i)) //nolint:gosec // bounded by maxMachines
+			}
+		}
+	}
+}
+
+// entriesForLimit is about how many entries have to be looked at to find the
+// first limit of each matching machine: more, if only some places match.
+func (f *filter) entriesForLimit(limit int) int {
+	if limit == 0 || limit > selectiveEntries || f.placeEntries == 0 {
+		return f.machineEntries
+	}
+	rarity := (len(f.view.entries) + f.placeEntries - 1) / f.placeEntries
+	return min(f.machineEntries, len(f.machines)*limit*rarity)
+}
+
+// acceleratorName finds the canonical name of a spelling: among all that is
+// known, or among what the catalogue sells.
+func (c *Catalog) acceleratorName(spelling string) (string, error) {
+	if _, ok := c.byAccelerator[spelling]; ok {
+		return spelling, nil
+	}
+	name, err := accel.Normalize(spelling)
+	if err == nil {
+		return name, nil
+	}
+	for own := range c.byAccelerator {
+		if strings.EqualFold(own, spelling) {
+			return own, nil
+		}
+	}
+	return "", err
+}
+
+// NormalizeAccelerator returns the canonical name for a spelling, or an
+// [*accel.UnknownError] with suggestions. See [accel.Normalize].
+func NormalizeAccelerator(spelling string) (string, error) {
+	name, err := accel.Normalize(spelling)
+	var unknown *accel.UnknownError
+	if errors.As(err, &unknown) {
+		return "", unknown
+	}
+	return name, err
+}

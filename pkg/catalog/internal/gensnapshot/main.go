@@ -1,0 +1,58 @@
+// Command gensnapshot writes the catalogue data that the binary embeds from the
+// public data it is published as. Run it by "go generate ./pkg/catalog".
+package main
+
+import (
+	"bytes"
+	"errors"
+	"flag"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+func main() {
+	data := flag.String("data", "", "folder with the published data: catalog/, carbon/ and egress/")
+	out := flag.String("out", "data", "folder to write to")
+	flag.Parse()
+	if _, err := os.Stat(filepath.Join(*data, "catalog")); errors.Is(err, fs.ErrNotExist) {
+		fmt.Fprintf(os.Stderr, "gensnapshot: no published data in %q; the embedded catalogue stays as it is\n", *data)
+		return
+	}
+	if err := generate(*data, *out); err != nil {
+		fmt.Fprintln(os.Stderr, "gensnapshot:", err)
+		os.Exit(1)
+	}
+}
+
+func generate(data, out string) error {
+	for to, from := range map[string]string{
+		"carbon.csv":             filepath.Join("carbon", "gcp-2024.csv"),
+		"aws_transfer_costs.csv": filepath.Join("egress", "aws_transfer_costs.csv"),
+	} {
+		content, err := os.ReadFile(filepath.Join(data, from)) //nolint:gosec // the developer names the folder
+		if err != nil {
+			return err
+		}
+		if err := write(filepath.Join(out, to), content); err != nil {
+			return err
+		}
+	}
+	c, err := catalog.Load(os.DirFS(filepath.Join(data, "catalog")))
+	if err != nil {
+		return err
+	}
+	var snapshot bytes.Buffer
+	if err := c.WriteSnapshot(&snapshot); err != nil {
+		return err
+	}
+	fmt.Printf("%d offers, %d bytes\n", c.Len(), snapshot.Len())
+	return write(filepath.Join(out, "offers.snapshot"), snapshot.Bytes())
+}
+
+func write(name string, content []byte) error {
+	return os.WriteFile(name, content, 0o644) //nolint:gosec // part of the source, not a secret
+}

@@ -1,0 +1,75 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+)
+
+// InterruptionBand is how often spot machines of a type in a region were taken
+// back during the last month, in the bands of AWS Spot Advisor. Other clouds
+// publish nothing alike, so their offers are in UnknownInterruption.
+type InterruptionBand uint8
+
+// The bands, from rare to frequent. UnknownInterruption is the zero value.
+const (
+	UnknownInterruption InterruptionBand = iota
+	InterruptionBelow5
+	Interruption5To10
+	Interruption10To15
+	Interruption15To20
+	InterruptionAbove20
+)
+
+// bandNames are Spot Advisor's own labels; bandMonthly the share of machines
+// interrupted within a month that stands for the band: its middle, and 25% for
+// the band that is open above.
+var (
+	bandNames   = [...]string{"", "<5%", "5-10%", "10-15%", "15-20%", ">20%"}
+	bandMonthly = [...]float64{0, 0.025, 0.075, 0.125, 0.175, 0.25}
+)
+
+// hoursPerMonth is the month that clouds bill by: 365 × 24 / 12.
+const hoursPerMonth = 730
+
+// String is Spot Advisor's label, empty for UnknownInterruption.
+func (b InterruptionBand) String() string {
+	if int(b) >= len(bandNames) {
+		return ""
+	}
+	return bandNames[b]
+}
+
+// ParseInterruptionBand reads a label of Spot Advisor; the empty one is
+// UnknownInterruption.
+func ParseInterruptionBand(s string) (InterruptionBand, error) {
+	for i, name := range bandNames {
+		if s == name {
+			return InterruptionBand(i), nil
+		}
+	}
+	return UnknownInterruption, fmt.Errorf("unknown interruption band %q: want <5%%, 5-10%%, 10-15%%, 15-20%% or >20%%", s)
+}
+
+// MarshalText writes the label.
+func (b InterruptionBand) MarshalText() ([]byte, error) { return []byte(b.String()), nil }
+
+// UnmarshalText reads a label.
+func (b *InterruptionBand) UnmarshalText(text []byte) error {
+	parsed, err := ParseInterruptionBand(string(text))
+	if err != nil {
+		return err
+	}
+	*b = parsed
+	return nil
+}
+
+// PreemptionsPerHour is the rate λ of a Poisson process under which the band's
+// share m of machines is interrupted within a month: λ = −ln(1−m)/730. The
+// chance that a run of h hours is interrupted is then 1−exp(−λh). It is unknown
+// for UnknownInterruption.
+func (b InterruptionBand) PreemptionsPerHour() (rate float64, known bool) {
+	if b == UnknownInterruption || int(b) >= len(bandMonthly) {
+		return 0, false
+	}
+	return -math.Log1p(-bandMonthly[b]) / hoursPerMonth, true
+}

@@ -1,0 +1,174 @@
+package catalog
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// Market is the way capacity is bought.
+type Market uint8
+
+// The markets. AnyMarket, the zero value, only makes sense in a [Query].
+const (
+	AnyMarket Market = iota
+	OnDemand
+	Spot
+)
+
+// String returns "any", "on-demand" or "spot": the words used in IDs, files and tables.
+func (m Market) String() string {
+	switch m {
+	case OnDemand:
+		return "on-demand"
+	case Spot:
+		return "spot"
+	default:
+		return "any"
+	}
+}
+
+// ParseMarket reads the words of [Market.String], and "auto" and "" as AnyMarket.
+func ParseMarket(s string) (Market, error) {
+	switch strings.ToLower(strings.TrimSpace(s)) {
+	case "", "any", "auto":
+		return AnyMarket, nil
+	case "on-demand", "ondemand", "on_demand":
+		return OnDemand, nil
+	case "spot", "preemptible":
+		return Spot, nil
+	}
+	return AnyMarket, fmt.Errorf("unknown market %q: want spot, on-demand or any", s)
+}
+
+// MarshalText writes the word of [Market.String].
+func (m Market) MarshalText() ([]byte, error) { return []byte(m.String()), nil }
+
+// UnmarshalText reads what [ParseMarket] reads.
+func (m *Market) UnmarshalText(text []byte) error {
+	parsed, err := ParseMarket(string(text))
+	if err != nil {
+		return err
+	}
+	*m = parsed
+	return nil
+}
+
+// Arch is a processor architecture, by Go's GOARCH words.
+type Arch string
+
+// The architectures on offer.
+const (
+	AMD64 Arch = "amd64"
+	ARM64 Arch = "arm64"
+)
+
+// Service is a managed service that runs on a cloud's machines for a surcharge.
+// The empty Service is the plain machine.
+type Service string
+
+// The managed services the catalogue prices.
+const (
+	NoService Service = ""
+	EMR       Service = "emr"
+	Dataproc  Service = "dataproc"
+)
+
+// Offer is one purchasable thing in one place: a machine type, with its
+// accelerators, in a zone, or in a region where the cloud sells by region.
+// Prices are list prices in USD per hour of one machine, without the surcharge
+// of a managed service, which stands beside them.
+type Offer struct {
+	// Cloud is the cloud's short name: aws, azure, gcp, lambda.
+	Cloud string `json:"cloud"`
+	// Region is the cloud's own name of it.
+	Region string `json:"region"`
+	// Zone is empty where the cloud sells by region (Azure, Lambda). On AWS it is
+	// the zone's id (use1-az1): names such as us-east-1a mean a different zone in
+	// each account.
+	Zone string `json:"zone,omitempty"`
+	// InstanceType is what is asked of the cloud by name; for a TPU, the slice
+	// (tpu-v3-8).
+	InstanceType string `json:"instanceType"`
+	// VCPU counts hardware threads as sold; for a multi-host TPU slice it is the
+	// sum over its hosts, as MemoryGiB is.
+	VCPU      float64 `json:"vcpu"`
+	MemoryGiB float64 `json:"memoryGiB"`
+	// Accelerator is the canonical name (package accel), empty if there is none.
+	Accelerator string `json:"accelerator,omitempty"`
+	// AcceleratorCount may be fractional: Azure sells a sixth of an A10.
+	AcceleratorCount float64 `json:"acceleratorCount,omitempty"`
+	// Attached says that the accelerators are not implied by InstanceType and have
+	// to be named when launching (Google N1 with T4, P4, P100 or V100).
+	Attached bool `json:"attached,omitempty"`
+	Arch     Arch `json:"arch"`
+	// OnDemandUSD is per hour, and always above zero.
+	OnDemandUSD float64 `json:"onDemandUSD"`
+	// SpotUSD is per hour; it means something only where HasSpot is set. A listed
+	// spot price of zero, or above the on-demand price, is not an offer: the first
+	// is a gap in the data, the second nobody should buy.
+	SpotUSD float64 `json:"spotUSD,omitempty"`
+	HasSpot bool    `json:"hasSpot"`
+	// Interruption is AWS Spot Advisor's frequency of interruption.
+	Interruption InterruptionBand `json:"interruption"`
+	// Service is set when the query asked for one; SurchargeUSD is then its price
+	// per hour of this machine, on either market.
+	Service      Service `json:"service,omitempty"`
+	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+	// CarbonGPerKWh is the carbon intensity of the region's grid in gCO2eq/kWh, 0
+	// if it is not known.
+	CarbonGPerKWh float64 `json:"carbonGPerKWh,omitempty"`
+}
+
+// USDPerHour is the price on a market with the service's surcharge, and whether
+// the offer is sold there. For AnyMarket it is the cheaper one.
+func (o *Offer) USDPerHour(m Market) (usd float64, ok bool) {
+	switch {
+	case m == OnDemand, m == AnyMarket && !o.HasSpot:
+		return sumUSD(o.OnDemandUSD, o.SurchargeUSD), true
+	case o.HasSpot:
+		return sumUSD(o.SpotUSD, o.SurchargeUSD), true
+	default:
+		return 0, false
+	}
+}
+
+// sumUSD adds prices to the catalogue's resolution of 10⁻⁹ USD, so that equal
+// sums are equal numbers.
+func sumUSD(a, b float64) float64 { return math.Round((a+b)*1e9) / 1e9 }
+
+// Place is the offer's region as the optimizer's model names places:
+// CLOUD:REGION.
+func (o *Offer) Place() string { return o.Cloud + ":" + o.Region }
+
+// ID identifies the offer, without a choice of market.
+func (o *Offer) ID() string { return o.id(AnyMarket).String() }
+
+// OfferID is ID in parts.
+func (o *Offer) OfferID() OfferID { return o.id(AnyMarket) }
+
+func (o *Offer) id(m Market) OfferID {
+	id := OfferID{
+		Cloud: o.Cloud, Region: o.Region, Zone: o.Zone,
+		InstanceType: o.InstanceType, Service: o.Service, Market: m,
+	}
+	if o.Attached {
+		id.Accelerator, id.AcceleratorCount = o.Accelerator, o.AcceleratorCount
+	}
+	return id
+}
+
+// Match is an offer on one market: a candidate of the optimizer's model.
+type Match struct {
+	Offer
+	// Market is OnDemand or Spot.
+	Market Market `json:"market"`
+	// USDPerHour is the price on that market with the service's surcharge.
+	USDPerHour float64 `json:"usdPerHour"`
+}
+
+// ID identifies the offer and the market: CLOUD/REGION/ZONE/TYPE[/SERVICE]/MARKET.
+func (m *Match) ID() string { return m.id(m.Market).String() }
+
+// OfferID is ID in parts.
+func (m *Match) OfferID() OfferID { return m.id(m.Market) }

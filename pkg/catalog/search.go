@@ -1,0 +1,277 @@
+package catalog
+
+import "math/bits"
+
+// selectiveEntries is up to how many entries of the machines that match a query
+// are looked at one by one. Beyond, walking the price order until enough is
+// found is faster: with m of n entries matching, b lists are each left after
+// about n/m steps, so looking costs m and walking b·n/m; they meet near √(b·n).
+const selectiveEntries = 6000
+
+// scratch is the working memory of one query, reused between queries.
+type scratch struct {
+	filter filter
+	// marked is a set of ranks, empty between queries; low and high bound its words.
+	marked    []uint64
+	low, high int
+	// groups is the set of scopes CheapestPer has served, per market.
+	groups []uint64
+	// found are the entries of a Find.
+	found []uint32
+	// match is what visitors and Keep see.
+	match Match
+}
+
+func newScratch(c *Catalog) *scratch {
+	words := newBitset(2 * c.len())
+	return &scratch{
+		filter: filter{
+			machineSet: newBitset(len(c.machines)),
+			placeSet:   newBitset(len(c.places)),
+			cloudSet:   newBitset(len(c.clouds)),
+		},
+		marked: words,
+		low:    len(words),
+		high:   -1,
+		groups: newBitset(2 * len(c.places)),
+	}
+}
+
+// Find returns the matches of q, cheapest first; equal prices are in the order
+// of offer IDs, on-demand before spot. If nothing matches it returns a
+// [*NoOfferError] that says what to relax; if q makes no sense, a [*QueryError].
+func (c *Catalog) Find(q Query) ([]Match, error) {
+	s, _ := c.scratch.Get().(*scratch)
+	s.found = s.found[:0]
+	err := s.search(c, &q, func(e uint32) bool {
+		s.found = append(s.found, e)
+		return true
+	})
+	found := make([]Match, len(s.found))
+	for i, e := range s.found {
+		s.fill(c, &found[i], e)
+	}
+	c.scratch.Put(s)
+	switch {
+	case err != nil:
+		return nil, err
+	case len(found) == 0:
+		return nil, c.explain(q)
+	default:
+		return found, nil
+	}
+}
+
+// Visit calls visit with each match of q in the order of [Catalog.Find], until
+// it returns false. It does not allocate: the Match is only valid during the
+// call. Nothing to visit is no error.
+func (c *Catalog) Visit(q Query, visit func(*Match) bool) error {
+	s, _ := c.scratch.Get().(*scratch)
+	err := s.search(c, &q, func(e uint32) bool {
+		s.fill(c, &s.match, e)
+		return visit(&s.match)
+	})
+	// Not deferred: where visit panics, marks are left behind.
+	c.scratch.Put(s)
+	return err
+}
+
+// search yields the entries that match, in order, until yield returns false.
+func (s *scratch) search(c *Catalog, q *Query, yield func(e uint32) bool) error {
+	if err := s.filter.compile(c, q); err != nil {
+		return err
+	}
+	s.run(c, q, yield)
+	return nil
+}
+
+// run picks the cheapest way to the matches.
+func (s *scratch) run(c *Catalog, q *Query, yield func(e uint32) bool) {
+	f := &s.filter
+	v := f.view
+	switch {
+	case len(f.machines) == 0 || len(f.places) == 0:
+		return
+	case f.machineEntries <= selectiveEntries:
+		s.markMachines(c, q, 0)
+	case q.CheapestPer == PerOffer && f.entriesForLimit(q.Limit) <= selectiveEntries:
+		s.markMachines(c, q, q.Limit)
+	case q.CheapestPer != PerOffer:
+		s.markCheapest(c, q)
+	case f.placeEntries <= selectiveEntries:
+		s.markPlaces(c, q)
+	default:
+		s.walk(c, q, v.skips.from(f.minVCPU, f.minMemoryGiB), yield)
+		return
+	}
+	s.emit(c, q, yield)
+}
+
+// markMachines marks the matching entries of each matching machine, or the first
+// limit of them: no more can be among the first limit of all.
+func (s *scratch) markMachines(c *Catalog, q *Query, limit int) {
+	f := &s.filter
+	for _, m := range f.machines {
+		marked := 0
+		for _, rank := range f.view.machineRanks[f.view.machineStart[m]:f.view.machineStart[m+1]] {
+			e := f.view.entries[rank]
+			if f.placeSet.has(int(c.place[e>>1])) && s.admits(c, q, e) {
+				s.mark(rank)
+				if marked++; marked == limit {
+					break
+				}
+			}
+		}
+	}
+}
+
+// markPlaces marks the matching entries of each matching place.
+func (s *scratch) markPlaces(c *Catalog, q *Query) {
+	s.eachBucket(c, q, func(rank uint32) bool {
+		s.mark(rank)
+		return true
+	})
+}
+
+// markCheapest marks the cheapest matching entry of each place on each market.
+func (s *scratch) markCheapest(c *Catalog, q *Query) {
+	s.eachBucket(c, q, func(rank uint32) bool {
+		s.mark(rank)
+		return false
+	})
+}
+
+// eachBucket yields the matching ranks of each matching place and market, until
+// yield returns false, which ends that place and market.
+func (s *scratch) eachBucket(c *Catalog, q *Query, yield func(rank uint32) bool) {
+	f, v := &s.filter, s.filter.view
+	for _, p := range f.places {
+		for bit := range uint32(2) {
+			if !f.marketBits.has(int(bit)) {
+				continue
+			}
+			bucket := 2*int(p) + int(bit)
+			start, end := v.bucketStart[bucket], v.bucketStart[bucket+1]
+			start += v.bucketSkips[bucket].from(f.minVCPU, f.minMemoryGiB)
+			machines := v.bucketMachines[start:end]
+			for i, m := range machines {
+				if !f.machineSet.has(int(m)) {
+					continue
+				}
+				rank := v.bucketRanks[start:end][i]
+				if s.admits(c, q, v.entries[rank]) && !yield(rank) {
+					break
+				}
+			}
+		}
+	}
+}
+
+// walk goes through the price order from a rank on and yields what matches.
+func (s *scratch) walk(c *Catalog, q *Query, from uint32, yield func(e uint32) bool) {
+	f := &s.filter
+	yielded := 0
+	for _, e := range f.view.entries[from:] {
+		offer := e >> 1
+		if !f.machineSet.has(int(c.machine[offer])) || !f.placeSet.has(int(c.place[offer])) || !s.admits(c, q, e) {
+			continue
+		}
+		if !yield(e) {
+			return
+		}
+		if yielded++; yielded == q.Limit {
+			return
+		}
+	}
+}
+
+// admits applies the filters that are neither of the machine nor of the place.
+func (s *scratch) admits(c *Catalog, q *Query, e uint32) bool {
+	bit := e & spotBit
+	if !s.filter.marketBits.has(int(bit)) {
+		return false
+	}
+	if bit == spotBit && q.MaxInterruption != UnknownInterruption {
+		if band := c.band[e>>1]; band == UnknownInterruption || band > q.MaxInterruption {
+			return false
+		}
+	}
+	if q.Keep == nil {
+		return true
+	}
+	s.fill(c, &s.match, e)
+	return q.Keep(&s.match)
+}
+
+func (s *scratch) mark(rank uint32) {
+	word := int(rank >> 6)
+	s.marked[word] |= 1 << (rank & 63)
+	s.low, s.high = min(s.low, word), max(s.high, word)
+}
+
+// emit yields the marked entries in order, as CheapestPer and Limit say, and
+// leaves nothing marked.
+func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
+	yielded := 0
+	clear(s.groups)
+	done := false
+	for w := s.low; w <= s.high; w++ {
+		word := s.marked[w]
+		s.marked[w] = 0
+		for ; word != 0 && !done; word &= word - 1 {
+			rank := w<<6 + bits.TrailingZeros64(word)
+			e := s.filter.view.entries[rank]
+			if !s.firstOfGroup(c, q.CheapestPer, e) {
+				continue
+			}
+			yielded++
+			done = !yield(e) || yielded == q.Limit
+		}
+	}
+	s.low, s.high = len(s.marked), -1
+}
+
+// firstOfGroup says whether e is the first of its scope and market, and notes it.
+func (s *scratch) firstOfGroup(c *Catalog, scope Scope, e uint32) bool {
+	p := c.place[e>>1]
+	group := 2*int(p) + int(e&spotBit)
+	switch scope {
+	case PerOffer:
+		return true
+	case PerRegion:
+		group = 2*int(c.places[p].regionID) + int(e&spotBit)
+	case PerCloud:
+		group = 2*int(c.places[p].cloudID) + int(e&spotBit)
+	}
+	if bitset(s.groups).has(group) {
+		return false
+	}
+	bitset(s.groups).add(group)
+	return true
+}
+
+// fill writes entry e into m.
+func (s *scratch) fill(c *Catalog, m *Match, e uint32) {
+	offer := e >> 1
+	c.fillOffer(&m.Offer, offer)
+	price := c.prices[c.onDemand[offer]]
+	m.Market = OnDemand
+	if e&spotBit != 0 {
+		price = c.prices[c.spot[offer]-1]
+		m.Market = Spot
+	}
+	if v := s.filter.view; v.surcharge != nil {
+		extra := v.surcharge[c.machine[offer]]
+		m.Service, m.SurchargeUSD = s.filter.service, extra.usd()
+		price += extra
+	}
+	m.USDPerHour = price.usd()
+}
+
+// bitset is a set of small integers.
+type bitset []uint64
+
+func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
+
+func (b bitset) has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
+func (b bitset) add(i int)      { b[i>>6] |= 1 << (i & 63) }

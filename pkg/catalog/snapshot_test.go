@@ -1,0 +1,184 @@
+package catalog
+
+import (
+	"bytes"
+	"encoding/binary"
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"runtime"
+	"testing"
+
+	"github.com/klauspost/compress/zstd"
+)
+
+func TestEmbeddedSnapshotIsOfThePublishedData(t *testing.T) {
+	c, err := Load(published(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var b bytes.Buffer
+	if err := c.WriteSnapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	if !bytes.Equal(b.Bytes(), embeddedSnapshot) {
+		t.Error("data/offers.snapshot is not what the published data gives: run go generate ./pkg/catalog")
+	}
+	content, err := os.ReadFile(filepath.Join(dataDir, "egress", "aws_transfer_costs.csv"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	if string(content) != awsTransferCSV {
+		t.Error("data/aws_transfer_costs.csv is not the published one: run go generate ./pkg/catalog")
+	}
+}
+
+func TestSnapshotGivesBackTheSameCatalogue(t *testing.T) {
+	c := sampleCatalog(t)
+	var b bytes.Buffer
+	if err := c.WriteSnapshot(&b); err != nil {
+		t.Fatal(err)
+	}
+	again, err := ReadSnapshot(b.Bytes())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !reflect.DeepEqual(again.columns, c.columns) {
+		t.Error("the catalogue read is not the one written")
+	}
+	if !reflect.DeepEqual(again.plain, c.plain) {
+		t.Error("the indexes differ")
+	}
+}
+
+func TestSnapshotWritesReportTheirErrors(t *testing.T) {
+	failure := errors.New("disk full")
+	if err := tiny(t).WriteSnapshot(failingWriter{failure}); !errors.Is(err, failure) {
+		t.Errorf("%v", err)
+	}
+}
+
+type failingWriter struct{ err error }
+
+func (w failingWriter) Write([]byte) (int, error) { return 0, w.err }
+
+func TestDamagedSnapshotsAreRefused(t *testing.T) {
+	for what, data := range map[string][]byte{
+		"nothing":    nil,
+		"magic":      []byte(snapshotMagic),
+		"other":      []byte("PK\x03\x04 is something else"),
+		"cut short":  embeddedSnapshot[:len(embeddedSnapshot)/2],
+		"cut by one": embeddedSnapshot[:len(embeddedSnapshot)-1],
+	} {
+		if _, err := ReadSnapshot(data); !errors.Is(err, ErrBadSnapshot) {
+			t.Errorf("%s: %v", what, err)
+		}
+	}
+	flipped := bytes.Clone(embeddedSnapshot)
+	flipped[len(flipped)/2] ^= 0x10
+	if _, err := ReadSnapshot(flipped); !errors.Is(err, ErrBadSnapshot) {
+		t.Errorf("a flipped bit: %v", err)
+	}
+	z, err := zstd.NewWriter(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	bomb := z.EncodeAll(make([]byte, 2*maxSnapshotBytes), []byte(snapshotMagic))
+	if _, err := ReadSnapshot(bomb); !errors.Is(err, ErrBadSnapshot) {
+		t.Errorf("a bomb of %d bytes: %v", len(bomb), err)
+	}
+}
+
+// tiny is a catalogue small enough to damage each byte of.
+func tiny(t testing.TB) *Catalog {
+	t.Helper()
+	b := newBuilder()
+	m := machine{cloud: "aws", instanceType: "m5.large", vcpu: 2, memoryGiB: 8, arch: AMD64}
+	dearer, gpu := m, m
+	dearer.emr = 24e6
+	gpu.instanceType, gpu.accelerator, gpu.count, gpu.attached, gpu.arch = "m5g.large", "V100", 2, true, ARM64
+	for i, m := range []machine{m, dearer, gpu} {
+		for zone := range 2 {
+			if i < 2 && i != zone {
+				continue
+			}
+			o := rawOffer{onDemand: nanoUSD(1e8 * (i + zone + 1)), spot: 5e7, band: Interruption5To10}
+			if err := b.add(m, placeKey{"aws", "r", "z" + formatCount(float64(zone))}, o); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	cols, err := b.columns()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return newCatalog(cols)
+}
+
+func TestNoDamageToASnapshotGoesUnnoticedOrDoesHarm(t *testing.T) {
+	sound := encode(tiny(t).columns)
+	if _, err := decodeColumns(sound); err != nil {
+		t.Fatal(err)
+	}
+	for i := range sound {
+		if _, err := decodeColumns(sound[:i]); !errors.Is(err, ErrBadSnapshot) {
+			t.Errorf("cut at %d of %d: %v", i, len(sound), err)
+		}
+		for bit := range 8 {
+			damaged := bytes.Clone(sound)
+			damaged[i] ^= 1 << bit
+			cols, err := decodeColumns(damaged)
+			if err == nil {
+				// Another price or name may be as sound, but has to work.
+				checkSound(t, newCatalog(cols))
+			} else if !errors.Is(err, ErrBadSnapshot) {
+				t.Errorf("bit %d of byte %d: %v", bit, i, err)
+			}
+		}
+	}
+	if _, err := decodeColumns(append(bytes.Clone(sound), 0)); !errors.Is(err, ErrBadSnapshot) {
+		t.Errorf("a byte too many: %v", err)
+	}
+}
+
+func TestHugeCountsInASnapshotAllocateNothing(t *testing.T) {
+	for places := range 4 {
+		var b []byte
+		for range places {
+			b = binary.AppendUvarint(b, 0)
+		}
+		b = binary.AppendUvarint(b, 1<<62)
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		_, err := decodeColumns(b)
+		runtime.ReadMemStats(&after)
+		if !errors.Is(err, ErrBadSnapshot) {
+			t.Fatalf("after %d empty counts: %v", places, err)
+		}
+		if allocated := after.TotalAlloc - before.TotalAlloc; allocated > 1<<20 {
+			t.Errorf("refusing a huge count after %d empty ones allocates %d bytes", places, allocated)
+		}
+	}
+}
+
+func FuzzReadSnapshot(f *testing.F) {
+	var small bytes.Buffer
+	if err := tiny(f).WriteSnapshot(&small); err != nil {
+		f.Fatal(err)
+	}
+	f.Add(small.Bytes(), false)
+	f.Add(encode(tiny(f).columns), true)
+	f.Add([]byte(snapshotMagic), false)
+	f.Fuzz(func(t *testing.T, data []byte, decompressed bool) {
+		if !decompressed {
+			if c, err := ReadSnapshot(data); err == nil && c.Len() > 0 {
+				checkSound(t, c)
+			}
+			return
+		}
+		if cols, err := decodeColumns(data); err == nil && cols.len() > 0 {
+			checkSound(t, newCatalog(cols))
+		}
+	})
+}

@@ -1,0 +1,208 @@
+package catalog
+
+import (
+	"math/bits"
+	"slices"
+)
+
+// An entry is an offer on one market: the offer's position, shifted left, plus
+// one for spot.
+const (
+	onDemandBit = 0
+	spotBit     = 1
+)
+
+// view is the price order of all entries that one managed service, or none, runs
+// on, with indexes into it. A rank is a position in that order. Whatever a query
+// selects it marks by rank, so results come out sorted without sorting.
+type view struct {
+	// entries are ordered by price with surcharge, then offer ID, then on-demand
+	// before spot.
+	entries []uint32
+	// surcharge of each machine; nil in the plain view.
+	surcharge []nanoUSD
+	// machineRanks are the ranks of each machine's entries, ascending;
+	// machineStart[m] is where machine m's begin.
+	machineStart, machineRanks []uint32
+	// bucketRanks are the ranks of each place's entries on each market, ascending,
+	// and bucketMachines their machines; bucket 2p+b is place p on the market of bit b.
+	bucketStart, bucketRanks []uint32
+	bucketMachines           []uint16
+	// bucketSkips[bucket] and skips say from where on machines can be large enough.
+	bucketSkips []skip
+	skips       skip
+}
+
+// sizeClasses is how many powers of two a skip distinguishes.
+const sizeClasses = 12
+
+// skip is where, in a price-ordered list, the first machine with at least 2ᵏ
+// vCPUs, and with at least 2ᵏ⁺¹ GiB, stands. Large machines are dear, so a query
+// for one does not look at the beginning of a list.
+type skip struct {
+	vcpu, memory [sizeClasses]uint32
+}
+
+// classOf is the largest k with 2ᵏ ≤ x, from 0 to sizeClasses−1.
+func classOf(x float64) int {
+	if x < 2 {
+		return 0
+	}
+	return min(bits.Len32(uint32(min(x, 1<<30)))-1, sizeClasses-1)
+}
+
+// from is the first position worth looking at for machines that large.
+func (s *skip) from(vcpu, memoryGiB float64) uint32 {
+	return max(s.vcpu[classOf(vcpu)], s.memory[classOf(memoryGiB/2)])
+}
+
+// skipBuilder fills a skip while a list is written in order.
+type skipBuilder struct {
+	skip
+	length        uint32
+	vcpuClasses   int
+	memoryClasses int
+}
+
+func (b *skipBuilder) add(vcpuClass, memoryClass uint8) {
+	for b.vcpuClasses <= int(vcpuClass) {
+		b.vcpu[b.vcpuClasses] = b.length
+		b.vcpuClasses++
+	}
+	for b.memoryClasses <= int(memoryClass) {
+		b.memory[b.memoryClasses] = b.length
+		b.memoryClasses++
+	}
+	b.length++
+}
+
+// done points what no machine reaches behind the end.
+func (b *skipBuilder) done() skip {
+	for ; b.vcpuClasses < sizeClasses; b.vcpuClasses++ {
+		b.vcpu[b.vcpuClasses] = b.length
+	}
+	for ; b.memoryClasses < sizeClasses; b.memoryClasses++ {
+		b.memory[b.memoryClasses] = b.length
+	}
+	return b.skip
+}
+
+// newPlainView orders all entries by their prices. Prices are positions in a
+// sorted table already, so this is a counting sort.
+func newPlainView(c *columns) view {
+	starts := make([]uint32, len(c.prices)+1)
+	n := c.len()
+	for i := range n {
+		starts[c.onDemand[i]+1]++
+		if s := c.spot[i]; s > 0 {
+			starts[s]++ // s-1 is the price's position
+		}
+	}
+	for i := range len(c.prices) {
+		starts[i+1] += starts[i]
+	}
+	entries := make([]uint32, starts[len(c.prices)])
+	for i := range n {
+		e := uint32(i) << 1 // bounded by maxOffers
+		at := &starts[c.onDemand[i]]
+		entries[*at] = e | onDemandBit
+		*at++
+		if s := c.spot[i]; s > 0 {
+			at := &starts[s-1]
+			entries[*at] = e | spotBit
+			*at++
+		}
+	}
+	v := view{entries: entries}
+	v.index(c)
+	return v
+}
+
+// newServiceView orders the entries of machines that a service runs on by price
+// with its surcharge.
+func newServiceView(c *columns, surcharge func(*machine) nanoUSD) *view {
+	v := &view{surcharge: make([]nanoUSD, len(c.machines))}
+	for i := range c.machines {
+		v.surcharge[i] = surcharge(&c.machines[i])
+	}
+	type priced struct {
+		usd   nanoUSD
+		entry uint32
+	}
+	var all []priced
+	for i := range c.len() {
+		extra := v.surcharge[c.machine[i]]
+		if extra == 0 {
+			continue
+		}
+		e := uint32(i) << 1 // bounded by maxOffers
+		all = append(all, priced{c.prices[c.onDemand[i]] + extra, e | onDemandBit})
+		if s := c.spot[i]; s > 0 {
+			all = append(all, priced{c.prices[s-1] + extra, e | spotBit})
+		}
+	}
+	slices.SortStableFunc(all, func(a, b priced) int {
+		switch {
+		case a.usd < b.usd:
+			return -1
+		case a.usd > b.usd:
+			return 1
+		}
+		return 0
+	})
+	v.entries = make([]uint32, len(all))
+	for i, p := range all {
+		v.entries[i] = p.entry
+	}
+	v.index(c)
+	return v
+}
+
+// index builds the indexes over entries.
+func (v *view) index(c *columns) {
+	v.machineStart = make([]uint32, len(c.machines)+1)
+	v.bucketStart = make([]uint32, 2*len(c.places)+1)
+	for _, e := range v.entries {
+		v.machineStart[int(c.machine[e>>1])+1]++
+		v.bucketStart[bucketOf(c, e)+1]++
+	}
+	for i := range c.machines {
+		v.machineStart[i+1] += v.machineStart[i]
+	}
+	for i := range 2 * len(c.places) {
+		v.bucketStart[i+1] += v.bucketStart[i]
+	}
+
+	vcpuClass := make([]uint8, len(c.machines))
+	memoryClass := make([]uint8, len(c.machines))
+	for i := range c.machines {
+		vcpuClass[i] = uint8(classOf(c.machines[i].vcpu))            //nolint:gosec // below sizeClasses
+		memoryClass[i] = uint8(classOf(c.machines[i].memoryGiB / 2)) //nolint:gosec // below sizeClasses
+	}
+	var whole skipBuilder
+	inBucket := make([]skipBuilder, 2*len(c.places))
+	nextOfMachine := slices.Clone(v.machineStart)
+	v.machineRanks = make([]uint32, len(v.entries))
+	v.bucketRanks = make([]uint32, len(v.entries))
+	v.bucketMachines = make([]uint16, len(v.entries))
+	for i, e := range v.entries {
+		rank := uint32(i) // at most 2 maxOffers
+		m := c.machine[e>>1]
+		v.machineRanks[nextOfMachine[m]] = rank
+		nextOfMachine[m]++
+		bucket := bucketOf(c, e)
+		at := v.bucketStart[bucket] + inBucket[bucket].length
+		v.bucketRanks[at], v.bucketMachines[at] = rank, m
+		inBucket[bucket].add(vcpuClass[m], memoryClass[m])
+		whole.add(vcpuClass[m], memoryClass[m])
+	}
+	v.skips = whole.done()
+	v.bucketSkips = make([]skip, len(inBucket))
+	for i := range inBucket {
+		v.bucketSkips[i] = inBucket[i].done()
+	}
+}
+
+func bucketOf(c *columns, entry uint32) int {
+	return 2*int(c.place[entry>>1]) + int(entry&spotBit)
+}

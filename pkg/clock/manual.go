@@ -1,0 +1,85 @@
+package clock
+
+import (
+	"context"
+	"sync"
+	"time"
+)
+
+// Manual is a clock that stands still until it is moved, for tests. Its wall
+// time is its virtual time.
+type Manual struct {
+	mu      sync.Mutex
+	now     time.Time
+	changed chan struct{} // closed and replaced at every move and at every new waiter
+	waiting int
+}
+
+// NewManual returns a clock that stands at now.
+func NewManual(now time.Time) *Manual {
+	return &Manual{now: now, changed: make(chan struct{})}
+}
+
+// Now is the moment the clock was last moved to.
+func (m *Manual) Now() time.Time {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.now
+}
+
+// Wall is d.
+func (m *Manual) Wall(d time.Duration) time.Duration { return d }
+
+// Advance moves the clock on by d and wakes whoever waited for a moment up to then.
+func (m *Manual) Advance(d time.Duration) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.now = m.now.Add(d)
+	m.broadcast()
+}
+
+// After returns nil once the clock was moved to until or past it.
+func (m *Manual) After(ctx context.Context, until time.Time) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.waiting++
+	m.broadcast()
+	defer func() { m.waiting-- }()
+	for m.now.Before(until) {
+		if err := m.await(ctx); err != nil {
+			return err
+		}
+	}
+	return ctx.Err()
+}
+
+// Waiters returns nil once n callers or more are in After, so that a test moves the clock only when what
+// it tests has begun to wait.
+func (m *Manual) Waiters(ctx context.Context, n int) error {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	for m.waiting < n {
+		if err := m.await(ctx); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// await releases the lock until something changes.
+func (m *Manual) await(ctx context.Context) error {
+	changed := m.changed
+	m.mu.Unlock()
+	defer m.mu.Lock()
+	select {
+	case <-changed:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func (m *Manual) broadcast() {
+	close(m.changed)
+	m.changed = make(chan struct{})
+}

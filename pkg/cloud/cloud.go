@@ -1,0 +1,157 @@
+// Package cloud is the port through which the broker buys machines: launch a
+// cluster whole or not at all, terminate it, list what is ours. Failure is
+// typed here, at the edge, so that failover never parses a message.
+//
+// Each cloud is a sub-package; cloudtest is the conformance suite that every
+// one passes. This package knows nothing of jobs, plans or prices over time.
+package cloud
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+)
+
+// Kind is the type of a failure; it decides what failover does (DESIGN §3).
+type Kind string
+
+// The kinds of failure, with what the broker does about each.
+const (
+	Capacity  Kind = "capacity"  // block the zone and machine type for a time
+	Quota     Kind = "quota"     // block the region and machine family
+	Auth      Kind = "auth"      // block the cloud
+	Throttled Kind = "throttled" // back off, try the same again
+	Transient Kind = "transient" // back off, try the same again
+	Invalid   Kind = "invalid"   // fail the task with the cloud's own words
+)
+
+// Error is a failure of a cloud, typed.
+type Error struct {
+	Kind       Kind
+	Cloud      string
+	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
+	Message    string        // the cloud's own words
+	RetryAfter time.Duration // when the cloud said so; 0 is unknown
+	Err        error         // the cause, when there is one
+}
+
+func (e *Error) Error() string {
+	s := e.Cloud + ": " + string(e.Kind)
+	if e.Code != "" {
+		s += " (" + e.Code + ")"
+	}
+	if e.Message != "" {
+		s += ": " + e.Message
+	}
+	return s
+}
+
+func (e *Error) Unwrap() error { return e.Err }
+
+// KindOf returns the kind of err: of the *Error it wraps, or Transient for any other,
+// because what nobody typed is best tried again.
+func KindOf(err error) Kind {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Kind
+	}
+	return Transient
+}
+
+// Errorf makes an Error of a kind with a message.
+func Errorf(cloud string, kind Kind, code, format string, args ...any) *Error {
+	return &Error{Kind: kind, Cloud: cloud, Code: code, Message: fmt.Sprintf(format, args...)}
+}
+
+// Offer names what to buy and where.
+type Offer struct {
+	Cloud        string  `json:"cloud"`
+	Region       string  `json:"region"`
+	Zone         string  `json:"zone,omitempty"` // empty where the cloud sells by region
+	InstanceType string  `json:"instanceType"`
+	Accelerator  string  `json:"accelerator,omitempty"` // attached to the host where the cloud composes them (GCP); else informative
+	AccelCount   float64 `json:"acceleratorCount,omitempty"`
+	Spot         bool    `json:"spot"`
+	USDPerHour   float64 `json:"usdPerHour"` // the price the plan counts with, for one machine
+}
+
+// LaunchSpec asks for a cluster: Nodes machines of one offer.
+type LaunchSpec struct {
+	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines of
+	// the first and buys nothing.
+	Cluster string
+	Offer   Offer
+	Nodes   int
+	// MaxUSDPerHour is the bid of one spot machine; 0 bids the on-demand price.
+	MaxUSDPerHour float64
+	DiskGiB       float64
+	Image         string // empty is the driver's default
+	Bootstrap     Bootstrap
+	// Labels are attached to the machines as tags: job, task, queue.
+	Labels map[string]string
+}
+
+// Bootstrap is what an agent needs to dial home. Tokens has one job-scoped, expiring token a node, by
+// rank; it is the only secret a machine is given.
+type Bootstrap struct {
+	Endpoint string
+	Tokens   []string
+}
+
+// State of a machine.
+type State string
+
+// The states of a machine. A terminated machine may disappear from lists.
+const (
+	Pending     State = "pending"
+	Running     State = "running"
+	Terminating State = "terminating"
+	Terminated  State = "terminated"
+)
+
+// Machine is one machine that this deployment owns.
+type Machine struct {
+	ID       string // the cloud's own
+	Cluster  string
+	Rank     int // 0 … Nodes-1
+	State    State
+	Offer    Offer
+	Launched time.Time
+	// Reason a machine ended without being asked to: "spot-interruption".
+	Reason string
+}
+
+// Notice is a cloud's warning that it will take machines away, or that it did.
+type Notice struct {
+	Cluster string
+	Machine string
+	Kind    NoticeKind
+	At      time.Time // when the machine will be, or was, taken
+}
+
+// NoticeKind tells a warning from a fact.
+type NoticeKind string
+
+// The kinds of notice.
+const (
+	Interruption NoticeKind = "interruption" // will be taken at At (AWS: two minutes ahead)
+	Rebalance    NoticeKind = "rebalance"    // likely to be taken; advice only
+	Taken        NoticeKind = "taken"        // gone
+)
+
+// Cloud buys and frees machines. All methods are safe for concurrent use.
+type Cloud interface {
+	// Name is the catalogue's name of the cloud: aws, gcp, azure, lambda.
+	Name() string
+	// Launch starts all machines of a cluster or none, idempotently by spec.Cluster. When it returns an error, machines may yet
+	// exist (a time-out hides the answer): the caller launches again with the same cluster, or terminates it.
+	// Errors are *Error.
+	Launch(ctx context.Context, spec LaunchSpec) ([]Machine, error)
+	// Terminate ends every machine of a cluster. It is idempotent; a cluster that does not exist is not an error,
+	// and a launch with its name after Terminate returned must fail with Invalid or start nothing that outlives the next reconcile.
+	Terminate(ctx context.Context, cluster string) error
+	// Machines lists the machines of one cluster, or of the whole deployment when cluster is empty. Terminated ones may
+	// be listed for a while. A machine just launched may be missing for a while (eventual consistency).
+	Machines(ctx context.Context, cluster string) ([]Machine, error)
+}

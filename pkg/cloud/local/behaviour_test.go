@@ -1,0 +1,419 @@
+package local_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"math"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+)
+
+var t0 = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
+
+// at is a request for a cluster of one, so long after the start.
+func at(since time.Duration, o cloud.Offer, cluster string) local.Request {
+	return local.Request{Offer: o, Cluster: cluster, Nodes: 1, Now: t0.Add(since), Since: since}
+}
+
+func TestSeededFailsAsOftenAsToldAndSticksToIt(t *testing.T) {
+	b := local.Seeded{Seed: 7, CapacityFailure: func(cloud.Offer) float64 { return 0.3 }}
+	failed := 0
+	const windows = 2000
+	for i := range windows {
+		when := time.Duration(i) * 30 * time.Minute
+		v := b.Launch(at(when, onDemand, "a"))
+		if again := b.Launch(at(when+29*time.Minute, onDemand, "b")); (v.Err == nil) != (again.Err == nil) {
+			t.Fatal("capacity came or went within a window")
+		}
+		if v.Err != nil {
+			failed++
+			if v.Err.Kind != cloud.Capacity || v.Err.Code != "InsufficientInstanceCapacity" || !strings.Contains(v.Err.Message, "use1-az1") {
+				t.Fatalf("%+v", v.Err)
+			}
+		}
+	}
+	if share := float64(failed) / windows; math.Abs(share-0.3) > 0.04 {
+		t.Errorf("%.3f of the launches failed", share)
+	}
+}
+
+func TestSeededLivesHaveTheirMean(t *testing.T) {
+	b := local.Seeded{Seed: 7, MeanLife: func(cloud.Offer) time.Duration { return 10 * time.Hour }}
+	var sum time.Duration
+	const machines = 4000
+	for i := range machines {
+		p, ok := b.Preemption(at(0, spot, string(rune('a'+i%26))), i)
+		if !ok || p.Notice != local.DefaultNotice || p.At.Before(t0) {
+			t.Fatalf("%+v, %v", p, ok)
+		}
+		sum += p.At.Sub(t0)
+	}
+	if mean := sum.Hours() / machines; math.Abs(mean-10) > 0.5 {
+		t.Errorf("mean life %.2f h", mean)
+	}
+	if _, ok := b.Preemption(at(0, onDemand, "a"), 0); ok {
+		t.Error("an on-demand machine is taken")
+	}
+}
+
+func TestSeededIsTheSameForTheSameSeed(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		seed := rapid.Uint64().Draw(t, "seed")
+		behaviour := func() local.Seeded {
+			return local.Seeded{
+				Seed: seed, CapacityFailure: func(cloud.Offer) float64 { return 0.5 }, MeanLife: func(cloud.Offer) time.Duration { return time.Hour },
+			}
+		}
+		r := at(time.Duration(rapid.Int64Range(0, 1e15).Draw(t, "since")), spot, rapid.String().Draw(t, "cluster"))
+		rank := rapid.IntRange(0, 100).Draw(t, "rank")
+		p, _ := behaviour().Preemption(r, rank)
+		q, _ := behaviour().Preemption(r, rank)
+		first, second := behaviour().Launch(r), behaviour().Launch(r)
+		if p != q || (first.Err == nil) != (second.Err == nil) {
+			t.Fatal("two of the same seed differ")
+		}
+	})
+}
+
+func TestRecordedFollowsItsTrace(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		trace := &local.Trace{
+			Gap:       time.Duration(rapid.Int64Range(1, 500).Draw(t, "gap")) * time.Second,
+			Available: rapid.SliceOfN(rapid.Uint16Range(0, 4), 1, 30).Draw(t, "available"),
+		}
+		b := local.Recorded{Traces: []*local.Trace{trace}, Seed: rapid.Uint64().Draw(t, "seed")}
+		r := at(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "seconds"))*time.Second, spot, "c")
+		r.Nodes = rapid.IntRange(1, 4).Draw(t, "nodes")
+		// By launches of every size, available is how many there are at a moment.
+		available := func(since time.Duration) int {
+			n := 0
+			for b.Launch(local.Request{Offer: spot, Nodes: n + 1, Since: since}).Err == nil {
+				n++
+			}
+			return n
+		}
+		if failed := b.Launch(r).Err != nil; failed != (available(r.Since) < r.Nodes) {
+			t.Fatalf("%d available, launch of %d failed: %v", available(r.Since), r.Nodes, failed)
+		}
+		for rank := range r.Nodes {
+			// By brute force: the first step from now on at which there are too few.
+			var want time.Time
+			step := r.Since.Truncate(trace.Gap)
+			for range trace.Available {
+				if step += trace.Gap; available(step) <= rank {
+					want = t0.Add(step)
+					break
+				}
+			}
+			p, ok := b.Preemption(r, rank)
+			if ok != !want.IsZero() || ok && !p.At.Equal(want) {
+				t.Fatalf("rank %d is taken at %v (%v), want %v", rank, p.At, ok, want)
+			}
+		}
+		if available(r.Since) != available(r.Since+trace.Gap*time.Duration(len(trace.Available))) {
+			t.Fatal("the trace does not come round")
+		}
+	})
+}
+
+func TestRecordedLeavesOnDemandAlone(t *testing.T) {
+	b := local.Recorded{Traces: []*local.Trace{{Gap: time.Second, Available: []uint16{0}}}}
+	if v := b.Launch(at(0, onDemand, "c")); v.Err != nil {
+		t.Error(v.Err)
+	}
+	if _, ok := b.Preemption(at(0, onDemand, "c"), 0); ok {
+		t.Error("taken")
+	}
+	if v := b.Launch(at(0, spot, "c")); v.Err == nil || v.Err.Kind != cloud.Capacity {
+		t.Errorf("%+v", v)
+	}
+	if v := (local.Recorded{}).Launch(at(0, spot, "c")); v.Err != nil {
+		t.Error("without a trace there is nothing to follow")
+	}
+}
+
+const traceData = "../../../../shared/data/spot-availability"
+
+func TestThePublishedTracesAreRead(t *testing.T) {
+	if _, err := os.Stat(traceData); err != nil {
+		t.Skipf("no traces at %s", traceData)
+	}
+	traces, err := local.LoadTraces(traceData)
+	if err != nil {
+		t.Fatal(err)
+	}
+	byName := map[string]*local.Trace{}
+	for _, trace := range traces {
+		byName[trace.Name] = trace
+	}
+	v100 := byName["us-west-2a_v100_1.json.gz"]
+	if len(traces) != 15 || v100 == nil {
+		t.Fatalf("%d traces", len(traces))
+	}
+	total := 0
+	for _, trace := range traces {
+		total += len(trace.Available)
+	}
+	if total < 100_000 {
+		t.Errorf("%d steps in all", total)
+	}
+	// With real traces some places have capacity and others have not, and most machines are taken some day.
+	b := local.Recorded{Traces: traces, Seed: 1}
+	failed, taken := 0, 0
+	for i := range 100 {
+		o := spot
+		o.Zone = string(rune('a' + i))
+		if b.Launch(at(0, o, "c")).Err != nil {
+			failed++
+		} else if _, ok := b.Preemption(at(0, o, "c"), 0); ok {
+			taken++
+		}
+	}
+	if failed < 10 || failed > 90 || taken < 10 {
+		t.Errorf("of 100 places %d had no capacity, and of the others %d lost the machine", failed, taken)
+	}
+}
+
+func TestBadTracesAreRefused(t *testing.T) {
+	for name, s := range map[string]string{
+		"nothing":     ``,
+		"no data":     `{"metadata":{"gap_seconds":1},"data":[]}`,
+		"no gap":      `{"data":[1]}`,
+		"negative":    `{"metadata":{"gap_seconds":1},"data":[-1]}`,
+		"fraction":    `{"metadata":{"gap_seconds":1},"data":[0.5]}`,
+		"too many":    `{"metadata":{"gap_seconds":1},"data":[70000]}`,
+		"endless gap": `{"metadata":{"gap_seconds":1e300},"data":[1]}`,
+		"not JSON":    `gap,data`,
+	} {
+		if _, err := local.ReadTrace(strings.NewReader(s)); !errors.Is(err, local.ErrTrace) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	dir := t.TempDir()
+	if _, err := local.LoadTraces(dir); !errors.Is(err, local.ErrTrace) {
+		t.Errorf("an empty directory: %v", err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "x.json.gz"), []byte("not gzip"), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := local.LoadTraces(dir); !errors.Is(err, local.ErrTrace) || !strings.Contains(err.Error(), "x.json.gz") {
+		t.Errorf("%v", err)
+	}
+}
+
+func FuzzReadTrace(f *testing.F) {
+	f.Add([]byte(`{"metadata": {"gap_seconds": 195}, "data": [0, 1, 16]}`))
+	f.Fuzz(func(t *testing.T, b []byte) {
+		trace, err := local.ReadTrace(bytes.NewReader(b))
+		if err != nil {
+			if !errors.Is(err, local.ErrTrace) {
+				t.Fatal(err)
+			}
+			return
+		}
+		r := local.Recorded{Traces: []*local.Trace{trace}}
+		r.Launch(at(time.Hour, spot, "c"))
+		if p, ok := r.Preemption(at(time.Hour, spot, "c"), 1); ok && !p.At.After(t0.Add(time.Hour)) {
+			t.Fatalf("taken at %v", p.At)
+		}
+	})
+}
+
+const demo = `
+rules:
+  - match: {cloud: aws, zone: use1-az1}
+    until: 10m
+    fail: capacity
+  - match: {task: train, market: spot}
+    nth: 1
+    preempt: {after: 40m, notice: 30s}
+  - match: {labels: {queue: "bulk*"}}
+    from: 1h
+    nth: 2+
+    delay: 5s
+  - match: {region: us-*, instanceType: "m5.*"}
+    from: 1h
+    nth: 2-3
+    fail: {kind: throttled, code: RequestLimitExceeded, message: slow down, retryAfter: 3s}
+  - match: {region: far}
+    hang: true
+  - match: {region: lossy}
+    unseen: true
+  - match: {task: pair}
+    preempt: {at: 2h, ranks: [1]}
+`
+
+func scenario(t *testing.T, s string) *local.Scenario {
+	t.Helper()
+	sc, err := local.ReadScenario(strings.NewReader(s))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return sc
+}
+
+func TestAScenarioSaysWhatBecomesOfLaunches(t *testing.T) {
+	s := scenario(t, demo)
+	if v := s.Launch(at(9*time.Minute, spot, "a")); v.Err == nil || v.Err.Kind != cloud.Capacity || v.Err.Code != "InsufficientInstanceCapacity" {
+		t.Errorf("%+v", v)
+	}
+	if v := s.Launch(at(10*time.Minute, spot, "a")); v != (local.Verdict{}) {
+		t.Errorf("%+v", v)
+	}
+	elsewhere := spot
+	elsewhere.Zone = "use1-az2"
+	if v := s.Launch(at(0, elsewhere, "a")); v != (local.Verdict{}) {
+		t.Errorf("%+v", v)
+	}
+	var kinds []cloud.Kind
+	for range 4 {
+		v := s.Launch(at(time.Hour, spot, "a"))
+		if v.Err == nil {
+			kinds = append(kinds, "")
+			continue
+		}
+		kinds = append(kinds, v.Err.Kind)
+		if v.Err.RetryAfter != 3*time.Second || v.Err.Message != "slow down" {
+			t.Errorf("%+v", v.Err)
+		}
+	}
+	if got, _ := json.Marshal(kinds); string(got) != `["","throttled","throttled",""]` {
+		t.Errorf("the four launches: %s", got)
+	}
+	r := at(time.Hour, elsewhere, "a")
+	r.Offer.Region, r.Labels = "eu", map[string]string{"queue": "bulk-1"}
+	if first, second := s.Launch(r), s.Launch(r); first.Delay != 0 || second.Delay != 5*time.Second {
+		t.Errorf("%+v, then %+v", first, second)
+	}
+	r.Offer.Region = "far"
+	if v := s.Launch(r); !v.Hang || v.Delay != 5*time.Second {
+		t.Errorf("%+v", v)
+	}
+	r.Offer.Region = "lossy"
+	if v := s.Launch(r); !v.Unseen {
+		t.Errorf("%+v", v)
+	}
+}
+
+func TestAScenarioTakesMachines(t *testing.T) {
+	s := scenario(t, demo)
+	r := at(time.Hour, spot, "c1")
+	r.Labels = map[string]string{"task": "train"}
+	if p, ok := s.Preemption(r, 0); !ok || p != (local.Preemption{At: t0.Add(100 * time.Minute), Notice: 30 * time.Second}) {
+		t.Errorf("%+v, %v", p, ok)
+	}
+	if _, ok := s.Preemption(r, 1); !ok {
+		t.Error("the second machine of the first cluster is not taken")
+	}
+	r.Cluster = "c2"
+	if _, ok := s.Preemption(r, 0); ok {
+		t.Error("the second cluster is taken too")
+	}
+	r.Labels["task"] = "pair"
+	if _, ok := s.Preemption(r, 0); ok {
+		t.Error("rank 0 is taken")
+	}
+	if p, ok := s.Preemption(r, 1); !ok || !p.At.Equal(t0.Add(2*time.Hour)) || p.Notice != local.DefaultNotice {
+		t.Errorf("%+v, %v", p, ok)
+	}
+}
+
+func TestAScenarioRemembersOverRestarts(t *testing.T) {
+	s, r := scenario(t, demo), at(time.Hour, spot, "c1")
+	r.Labels = map[string]string{"task": "train"}
+	if _, ok := s.Preemption(r, 0); !ok {
+		t.Fatal("not taken")
+	}
+	saved, err := s.Save()
+	if err != nil {
+		t.Fatal(err)
+	}
+	again := scenario(t, demo)
+	if err := again.Restore(saved); err != nil {
+		t.Fatal(err)
+	}
+	r.Cluster = "c2"
+	if _, ok := again.Preemption(r, 0); ok {
+		t.Error("the second cluster is the first after a restart")
+	}
+	other := scenario(t, "rules: [{fail: quota}]")
+	if err := other.Restore(saved); err == nil {
+		t.Error("took up the memory of another scenario")
+	}
+	if err := other.Restore([]byte("{")); err == nil {
+		t.Error("took up nonsense")
+	}
+}
+
+func TestAHostKeepsTheMemoryOfItsScenario(t *testing.T) {
+	w := newWorld(t, local.Config{Behaviour: scenario(t, "rules: [{nth: 1, fail: quota}]")})
+	if _, err := w.aws.Launch(t.Context(), w.spec("a", onDemand, 1)); cloud.KindOf(err) != cloud.Quota {
+		t.Fatalf("%v", err)
+	}
+	w.cfg.Behaviour = scenario(t, "rules: [{nth: 1, fail: quota}]")
+	w.reopen()
+	w.launch("a", onDemand, 1)
+}
+
+func TestMistakesInAScenarioAreNamed(t *testing.T) {
+	for s, want := range map[string]string{
+		"rules:\n- match: {zoone: a}\n  fail: capacity":        "line 2: field zoone not found",
+		"rules:\n- fail: cpacity":                              `line 2: fail: kind is "cpacity", want one of [capacity quota`,
+		"rules:\n- fail: {kind: quota, cod: x}":                "line 2: field cod not found",
+		"rules:\n- fail: [quota]":                              "line 2: want a mapping",
+		"rules:\n- hang: true\n  until: soon":                  `line 3: "soon" is no duration`,
+		"rules:\n- hang: true\n  until: -1m":                   `"-1m" is no duration`,
+		"rules:\n- hang: true\n  nth: 0":                       `nth is "0"`,
+		"rules:\n- hang: true\n  nth: 3-2":                     `nth is "3-2"`,
+		"rules:\n- hang: true\n  nth: some":                    `nth is "some"`,
+		"rules:\n- hang: true\n  nth: 1+-2":                    `nth is "1+-2"`,
+		"rules:\n- match: {cloud: aws}":                        "rule 1: does nothing",
+		"rules:\n- fail: quota\n- fail: quota\n  hang: true":   "rule 2: fails and hangs",
+		"rules:\n- fail: quota\n  preempt: {after: 1m}":        "make two rules of it",
+		"rules:\n- preempt: {}":                                "one of after and at",
+		"rules:\n- preempt: {at: 1m, after: 1m}":               "one of after and at",
+		"rules:\n- fail: quota\n  from: 2m\n  until: 1m":       "until is not after from",
+		"rules:\n- fail: quota\n  match: {market: cheap}":      `market is "cheap"`,
+		"rules:\n- fail: quota\n  match: {cloud: \"[\"}":       `pattern "["`,
+		"rules:\n- fail: quota\n  match: {labels: {a: \"[\"}}": `pattern "["`,
+		"rules: 3": "line 1:",
+		"":         "it is empty",
+		"rules:\n- fail: quota\n  match: {labels: {a: b}}\n  x: 1": "line 4: field x not found",
+	} {
+		_, err := local.ReadScenario(strings.NewReader(s))
+		if !errors.Is(err, local.ErrScenario) || !strings.Contains(err.Error(), want) {
+			t.Errorf("%q:\n got %v\nwant %s", s, err, want)
+		} else if strings.Contains(err.Error(), "local.rule") || strings.Contains(err.Error(), "\n") {
+			t.Errorf("%q: unreadable: %v", s, err)
+		}
+	}
+}
+
+func FuzzReadScenario(f *testing.F) {
+	f.Add(demo)
+	f.Add("rules: [{fail: {kind: quota}, match: {labels: {a: '[a-z]*'}}, nth: 1-2}]")
+	f.Add("a: &a [*a]")
+	f.Fuzz(func(t *testing.T, s string) {
+		sc, err := local.ReadScenario(strings.NewReader(s))
+		if err != nil {
+			if !errors.Is(err, local.ErrScenario) {
+				t.Fatal(err)
+			}
+			return
+		}
+		r := at(time.Hour, spot, "c")
+		sc.Launch(r)
+		if p, ok := sc.Preemption(r, 0); ok && p.At.Before(r.Now) {
+			t.Fatalf("taken at %v", p.At)
+		}
+	})
+}

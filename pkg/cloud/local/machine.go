@@ -1,0 +1,305 @@
+package local
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Files in a machine's directory.
+const (
+	lockName     = "lock"     // held by the agent and its supervisors as long as any of them lives
+	identityName = "identity" // of the agent, once it has its token
+	logName      = "agent.log"
+	workName     = "work"
+)
+
+// machine is one machine of a cluster. Its processes and its directory say whether it lives; the fields are what the host knows besides.
+type machine struct {
+	cluster *cluster
+	rank    int
+	dir     string
+
+	// guarded by Host.mu
+	child  bool   // started by this host, which so learns of its end
+	ending bool   // on its way out, by our own doing
+	ended  bool   // nothing of it is left
+	reason string // why it ended without being asked to
+}
+
+func (m *machine) record() *machineRecord  { return &m.cluster.rec.Machines[m.rank] }
+func (m *machine) path(name string) string { return filepath.Join(m.dir, name) }
+
+// held says whether any process of the machine lives.
+func (m *machine) held() bool {
+	f, err := os.Open(m.path(lockName))
+	if err != nil {
+		return false
+	}
+	defer f.Close() //nolint:errcheck // only read
+	return !tryLock(f, syscall.LOCK_SH)
+}
+
+// registered says whether the agent ever ran: got its token and said who it is.
+func (m *machine) registered() bool {
+	_, err := os.Stat(m.path(identityName))
+	return err == nil
+}
+
+// describe is the machine as a cloud lists it. Host.mu is held.
+func (m *machine) describe() cloud.Machine {
+	rec := m.cluster.rec
+	d := cloud.Machine{ID: m.record().ID, Cluster: rec.Cluster, Rank: m.rank, Offer: rec.Offer, Launched: rec.Launched}
+	switch {
+	case m.ended:
+		d.State, d.Reason = cloud.Terminated, m.reason
+	case m.lost():
+		d.State, d.Reason = cloud.Terminated, m.lostReason()
+	case m.ending || m.record().Taken:
+		d.State = cloud.Terminating
+	case m.held():
+		d.State = cloud.Running
+	default:
+		d.State = cloud.Pending
+	}
+	return d
+}
+
+// lost says whether a machine that another host started, so that nobody waits for it, has ended. Host.mu is held.
+func (m *machine) lost() bool {
+	return !m.ended && !m.child && m.registered() && !m.held()
+}
+
+// Reasons for which machines end without being asked to.
+const (
+	reasonTaken  = "spot-interruption"
+	reasonExited = "exited"
+)
+
+func (m *machine) lostReason() string {
+	if m.record().Taken {
+		return reasonTaken
+	}
+	return reasonExited
+}
+
+// start starts the agent, unless it runs or has run. Its lock is taken here and inherited, so that
+// there is no moment at which it runs and nobody can tell.
+func (m *machine) start(endpoint, token string) error {
+	if err := os.MkdirAll(m.path(workName), 0o700); err != nil {
+		return err
+	}
+	lock, err := os.OpenFile(m.path(lockName), os.O_RDWR|os.O_CREATE, 0o600)
+	if err != nil {
+		return err
+	}
+	defer lock.Close() //nolint:errcheck // nothing is written to it
+	if !tryLock(lock, syscall.LOCK_EX) || m.registered() {
+		return nil
+	}
+	log, err := os.OpenFile(m.path(logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return err
+	}
+	defer log.Close() //nolint:errcheck // the agent has its own
+	cfg := m.cluster.host.cfg
+	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...) //nolint:gosec // the broker's own configuration
+	cmd.Dir, cmd.Env = m.path(workName), m.environ(cfg.Environ, endpoint)
+	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(token), log, log
+	cmd.ExtraFiles = []*os.File{lock}                    // descriptor 3
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed at the broker's terminal is not for its machines
+	if err := cmd.Start(); err != nil {
+		return err
+	}
+	m.cluster.host.mu.Lock()
+	m.child = true
+	m.cluster.host.mu.Unlock()
+	go m.reap(cmd)
+	return nil
+}
+
+func (m *machine) environ(base []string, endpoint string) []string {
+	return append(slices.Clone(base),
+		agent.EnvEndpoint+"="+endpoint,
+		agent.EnvTokenFile+"=-",
+		agent.EnvDir+"="+m.path(workName),
+		agent.EnvAddress+"="+m.record().Address,
+		agent.EnvIdentity+"="+m.path(identityName),
+		agent.EnvHold+"=3",
+		proc.MachineEnv+"="+m.record().ID,
+	)
+}
+
+// reap waits for the end of a machine that this host started.
+func (m *machine) reap(cmd *exec.Cmd) {
+	err := cmd.Wait()
+	h := m.cluster.host
+	for m.held() { // its supervisor sees to the task's end
+		time.Sleep(killRound)
+	}
+	h.mu.Lock()
+	m.ended = true
+	asked := m.ending || m.record().Taken
+	if m.record().Taken {
+		m.reason = reasonTaken
+	} else if !asked {
+		m.reason = reasonExited + ": " + cmd.ProcessState.String()
+	}
+	h.mu.Unlock()
+	if err != nil && !asked {
+		h.log.Warn("a machine's agent ended by itself", "machine", m.record().ID, "exit", cmd.ProcessState.String(), "log", tail(m.path(logName)))
+		gone := cloud.Notice{Cluster: m.cluster.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken, At: h.cfg.Clock.Now()}
+		h.background(func() { h.cfg.Notify(h.ctx, gone) })
+	}
+}
+
+// How long what is told to end may take, beside the grace that it is given.
+const (
+	killRound    = 5 * time.Millisecond
+	killTimeout  = 10 * time.Second // after SIGKILL
+	startTimeout = 5 * time.Second  // of an agent, to say who it is
+)
+
+// stop ends the machine and all that its task started: by SIGTERM, after grace by SIGKILL. It returns when nothing of it is left.
+func (m *machine) stop(ctx context.Context, grace time.Duration) error {
+	if err := m.stopAgent(ctx, grace); err != nil {
+		return fmt.Errorf("end machine %s: %w", m.record().ID, err)
+	}
+	if _, err := os.Stat(filepath.Join(m.path(workName), agent.MarkerName)); err == nil {
+		// Agent and supervisor were killed together. What the task left carries the machine's name.
+		proc.Sweep(proc.MachineEnv, m.record().ID)
+	}
+	return nil
+}
+
+func (m *machine) stopAgent(ctx context.Context, grace time.Duration) error {
+	id, err := m.identity(ctx)
+	if err != nil {
+		return err
+	}
+	if grace > 0 {
+		_ = id.Signal(syscall.SIGTERM)
+		if err := m.freed(ctx, grace); !errors.Is(err, errHeld) {
+			return err
+		}
+	}
+	_ = id.Signal(syscall.SIGKILL)
+	if err := m.freed(ctx, killTimeout); !errors.Is(err, errHeld) {
+		return err
+	}
+	proc.Sweep(proc.MachineEnv, m.record().ID)
+	return m.freed(ctx, killTimeout)
+}
+
+// errHeld: a machine's lock is still held.
+var errHeld = errors.New("its processes do not end")
+
+// freed waits until nothing of the machine lives.
+func (m *machine) freed(ctx context.Context, timeout time.Duration) error {
+	ctx, cancel := context.WithTimeoutCause(ctx, timeout, errHeld)
+	defer cancel()
+	return every(ctx, func() bool { return !m.held() })
+}
+
+// identity returns which process the agent is; one that has just begun may not have said so yet.
+func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
+	ctx, cancel := context.WithTimeoutCause(ctx, startTimeout, errHeld)
+	defer cancel()
+	err = every(ctx, func() bool {
+		b, err := os.ReadFile(m.path(identityName))
+		if err == nil && json.Unmarshal(b, &id) == nil {
+			return true
+		}
+		return !m.held()
+	})
+	if errors.Is(err, errHeld) { // it hangs in its start: it is found by its name
+		return proc.Identity{}, nil
+	}
+	return id, err
+}
+
+// every looks, at growing intervals, until ok or ctx ends, whose cause it returns.
+func every(ctx context.Context, ok func() bool) error {
+	for pause := time.Millisecond; !ok(); pause = min(2*pause, 20*time.Millisecond) {
+		t := time.NewTimer(pause)
+		select {
+		case <-t.C:
+		case <-ctx.Done():
+			t.Stop()
+			return context.Cause(ctx)
+		}
+	}
+	return nil
+}
+
+// machineID names a machine, unlike any other on this computer.
+func machineID(dir string, k clusterKey, rank int) string {
+	return fmt.Sprintf("i-%012x-%d", hash(dir, k)&(1<<48-1), rank)
+}
+
+// address is the loopback address of a machine: one of its own, where all of 127/8 is this computer.
+func address(dir string, k clusterKey, rank int) string {
+	if runtime.GOOS != "linux" {
+		return "127.0.0.1"
+	}
+	n := hash(dir, k)
+	host := int(n>>8)%65536 + rank/250                                                                          //nolint:gosec // small
+	return "127." + strconv.Itoa(16+int(n%224)) + "." + strconv.Itoa(host&255) + "." + strconv.Itoa(1+rank%250) //nolint:gosec // small
+}
+
+func hash(dir string, k clusterKey) uint64 {
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(dir + "\x00" + k.Cloud + "\x00" + k.Cluster))
+	return mix(h.Sum64(), "", "", 0)
+}
+
+// tail returns the end of a log.
+func tail(path string) string {
+	const most = 2 << 10
+	f, err := os.Open(path) //nolint:gosec // our own directory
+	if err != nil {
+		return ""
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if info, err := f.Stat(); err == nil && info.Size() > most {
+		_, _ = f.Seek(-most, 2)
+	}
+	b := make([]byte, most)
+	n, _ := f.Read(b)
+	return strings.ToValidUTF8(string(b[:n]), "?")
+}
+
+// removeDir removes a cluster's directory: the record last, so that what a crash leaves is still known.
+func removeDir(dir string) error {
+	entries, err := os.ReadDir(dir)
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Name() != recordName {
+			if err := os.RemoveAll(filepath.Join(dir, e.Name())); err != nil {
+				return err
+			}
+		}
+	}
+	return os.RemoveAll(dir)
+}

@@ -1,0 +1,221 @@
+package local
+
+import (
+	"bufio"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/fnv"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// record is a cluster on disk. It is written before the first of its machines is started and removed after the last is gone.
+type record struct {
+	Cluster  string            `json:"cluster"`
+	Offer    cloud.Offer       `json:"offer"`
+	Labels   map[string]string `json:"labels,omitempty"`
+	Launched time.Time         `json:"launched"` // virtual
+	Machines []machineRecord   `json:"machines"` // by rank
+}
+
+type machineRecord struct {
+	ID      string        `json:"id"`
+	Address string        `json:"address"`
+	TakenAt time.Time     `json:"takenAt,omitzero"` // when it will be, or was, taken; virtual
+	Notice  time.Duration `json:"notice,omitempty"`
+	Taken   bool          `json:"taken,omitempty"`
+}
+
+const recordName = "cluster.json"
+
+// maxName bounds the name of a cluster.
+const maxName = 200
+
+// validName says whether a cluster can have that name.
+func validName(name string) bool {
+	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
+}
+
+// dirName is a name for files that is the cluster's own where file systems allow it, and tells it from every other in any case.
+func (k clusterKey) dirName() string {
+	plain := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' }
+	safe := strings.Map(func(r rune) rune {
+		if plain(r) {
+			return r
+		}
+		return '_'
+	}, k.Cloud+"-"+k.Cluster)
+	if safe == k.Cloud+"-"+k.Cluster && !strings.Contains(k.Cloud, "-") && len(safe) <= maxName {
+		return safe
+	}
+	h := fnv.New64a()
+	_, _ = h.Write([]byte(k.Cloud + "\x00" + k.Cluster))
+	return fmt.Sprintf("%.100s.%016x", safe, h.Sum64())
+}
+
+// readClusters reads every record. A directory without one is what is left of a launch that had not begun, or of an end that
+// had almost finished: no process can belong to it.
+func (h *Host) readClusters() error {
+	entries, err := os.ReadDir(h.clustersDir())
+	if err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	for _, e := range entries {
+		dir := filepath.Join(h.clustersDir(), e.Name())
+		b, err := os.ReadFile(filepath.Join(dir, recordName)) //nolint:gosec // our own directory
+		if errors.Is(err, fs.ErrNotExist) {
+			_ = os.RemoveAll(dir)
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("local: %w", err)
+		}
+		var r record
+		if err := json.Unmarshal(b, &r); err != nil {
+			if err := h.discard(dir, err); err != nil {
+				return err
+			}
+			continue
+		}
+		key := clusterKey{r.Offer.Cloud, r.Cluster}
+		h.clusters[key] = h.newCluster(key, &r)
+	}
+	return nil
+}
+
+// discard removes a cluster whose record cannot be read: what a power failure leaves, which no process survives either.
+// If any machine lives all the same, a person has to look.
+func (h *Host) discard(dir string, why error) error {
+	locks, err := filepath.Glob(filepath.Join(dir, "*", lockName))
+	if err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	for _, lock := range locks {
+		if (&machine{dir: filepath.Dir(lock)}).held() {
+			return fmt.Errorf("local: %s cannot be read, but its machines run: %w", filepath.Join(dir, recordName), why)
+		}
+	}
+	h.log.Warn("removing a cluster without machines, whose record cannot be read", "dir", dir, "err", why)
+	return os.RemoveAll(dir)
+}
+
+// maxGraves is how many names of terminated clusters are kept when a host opens: the newest.
+const maxGraves = 100_000
+
+func (h *Host) gravesPath() string { return filepath.Join(h.cfg.Dir, "terminated") }
+
+// openGraves reads the names of terminated clusters, one JSON array a line, and opens the file to append.
+func (h *Host) openGraves() error {
+	keys, err := readGraves(h.gravesPath())
+	if err != nil {
+		return err
+	}
+	if len(keys) > maxGraves {
+		keys = keys[len(keys)-maxGraves:]
+		var lines []byte
+		for _, k := range keys {
+			lines = append(lines, graveLine(k)...)
+		}
+		if err := replaceFile(h.gravesPath(), lines); err != nil {
+			return err
+		}
+	}
+	for _, k := range keys {
+		h.over[k] = true
+	}
+	h.graves, err = os.OpenFile(h.gravesPath(), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
+	if err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	return nil
+}
+
+func readGraves(path string) ([]clusterKey, error) {
+	f, err := os.Open(path) //nolint:gosec // our own directory
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, fmt.Errorf("local: %w", err)
+	}
+	defer f.Close() //nolint:errcheck // only read
+	var keys []clusterKey
+	lines := bufio.NewScanner(f)
+	for lines.Scan() {
+		var k [2]string
+		if json.Unmarshal(lines.Bytes(), &k) == nil { // a torn last line is of a call that did not return
+			keys = append(keys, clusterKey{k[0], k[1]})
+		}
+	}
+	return keys, lines.Err()
+}
+
+// graveLine begins with a line feed, so that a line torn by a crash spoils no other.
+func graveLine(k clusterKey) []byte {
+	b, err := json.Marshal([2]string{k.Cloud, k.Cluster})
+	if err != nil { // impossible of strings
+		return nil
+	}
+	return slices.Concat([]byte("\n"), b, []byte("\n"))
+}
+
+// bury makes sure that a cluster is never launched again. h.mu is held.
+func (h *Host) bury(k clusterKey) error {
+	if h.over[k] {
+		return nil
+	}
+	if _, err := h.graves.Write(graveLine(k)); err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	h.over[k] = true
+	return nil
+}
+
+func writeJSON(path string, v any) error {
+	b, err := json.Marshal(v)
+	if err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	return replaceFile(path, b)
+}
+
+// replaceFile makes path hold b: all of it or what it held before, whatever happens, and on disk when it returns.
+func replaceFile(path string, b []byte) error {
+	part := path + ".part"
+	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // our own directory
+	if err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	_, err = f.Write(b)
+	if err == nil {
+		err = f.Sync()
+	}
+	if e := f.Close(); err == nil {
+		err = e
+	}
+	if err == nil {
+		err = os.Rename(part, path)
+	}
+	if err != nil {
+		return fmt.Errorf("local: %w", err)
+	}
+	return nil
+}
+
+// tryLock takes the lock (syscall.LOCK_EX or LOCK_SH) on f if nobody is in its way.
+func tryLock(f *os.File, how int) bool {
+	for {
+		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) //nolint:gosec // descriptors are small
+		if !errors.Is(err, syscall.EINTR) {
+			return err == nil
+		}
+	}
+}

@@ -1,0 +1,126 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+)
+
+// outputSizes answers how much an edge carries when it carries named outputs of its first task, in
+// time that does not depend on how many outputs that has.
+type outputSizes struct {
+	job    *Job
+	totals []GiB            // by task; -1 is not known yet
+	byName []map[string]GiB // by task; nil is not known yet
+}
+
+func newOutputSizes(j *Job) *outputSizes {
+	s := &outputSizes{job: j, totals: make([]GiB, len(j.Tasks)), byName: make([]map[string]GiB, len(j.Tasks))}
+	for i := range s.totals {
+		s.totals[i] = -1
+	}
+	return s
+}
+
+// of is the size of the named outputs of a task, nil for all of them.
+func (s *outputSizes) of(task int, names []string) (GiB, error) {
+	outputs := s.job.Tasks[task].Outputs
+	if names == nil {
+		if s.totals[task] < 0 {
+			var sum GiB
+			for i := range outputs {
+				sum += outputs[i].Size
+			}
+			s.totals[task] = sum
+		}
+		return s.totals[task], checkSize(s.totals[task])
+	}
+	if s.byName[task] == nil {
+		s.byName[task] = make(map[string]GiB, len(outputs))
+		for i := range outputs {
+			s.byName[task][outputs[i].Name] = outputs[i].Size
+		}
+	}
+	var sum GiB
+	for _, name := range names {
+		size, ok := s.byName[task][name]
+		if !ok {
+			return 0, s.missing(task, name)
+		}
+		sum += size
+	}
+	return sum, checkSize(sum)
+}
+
+func (s *outputSizes) missing(task int, name string) error {
+	known := sortedKeys(s.byName[task])
+	hint := "it has no outputs"
+	if len(known) > 0 {
+		if hint = didYouMean(name, known); hint == "" {
+			hint = "it has " + known[0]
+			if len(known) > 1 {
+				hint += fmt.Sprintf(" and %d more", len(known)-1)
+			}
+		}
+	}
+	return fault(fmt.Sprintf("task %s has no output %s", quote(s.job.Tasks[task].Name), quote(name)), hint)
+}
+
+// MergeEdges puts the edges in order, by To and then by From, and merges those between the same two
+// tasks: their data adds up, and the merged edge reads the outputs that any of them does. Edges
+// refer to tasks of the job.
+func (j *Job) MergeEdges() {
+	sorted := j.sortedEdges()
+	merged := sorted[:0]
+	for _, e := range sorted {
+		if n := len(merged); n > 0 && merged[n-1].From == e.From && merged[n-1].To == e.To {
+			merged[n-1].Data += e.Data
+			merged[n-1].Outputs = eitherOutputs(merged[n-1].Outputs, e.Outputs)
+			continue
+		}
+		merged = append(merged, e)
+	}
+	if len(merged) == 0 {
+		merged = nil
+	}
+	j.Edges = slices.Clip(merged)
+}
+
+// eitherOutputs is the outputs that are in a or b, nil being all there are.
+func eitherOutputs(a, b []string) []string {
+	if a == nil || b == nil {
+		return nil
+	}
+	seen := make(map[string]bool, len(a)+len(b))
+	either := make([]string, 0, len(a)+len(b))
+	for _, name := range slices.Concat(a, b) {
+		if !seen[name] {
+			seen[name] = true
+			either = append(either, name)
+		}
+	}
+	return either
+}
+
+// sortedEdges returns the edges by To and then by From, those of equal ends in their order: two
+// stable counting sorts, linear in tasks and edges.
+func (j *Job) sortedEdges() []Edge {
+	byFrom := countingSort(j.Edges, len(j.Tasks), func(e *Edge) int { return e.From })
+	return countingSort(byFrom, len(j.Tasks), func(e *Edge) int { return e.To })
+}
+
+func countingSort(edges []Edge, n int, key func(*Edge) int) []Edge {
+	starts := make([]int, n+1)
+	for i := range edges {
+		starts[key(&edges[i])+1]++
+	}
+	for i := range n {
+		starts[i+1] += starts[i]
+	}
+	sorted := make([]Edge, len(edges))
+	for i := range edges {
+		k := key(&edges[i])
+		sorted[starts[k]] = edges[i]
+		starts[k]++
+	}
+	return sorted
+}

@@ -1,0 +1,59 @@
+package dag
+
+import "time"
+
+// Limits of what a file or a job may hold. Everything beyond is refused with an error that is
+// ErrLimit or says what the bounds are. They are far above what people run, and low enough that a
+// hostile file cannot do harm.
+const (
+	MaxFileBytes = 64 << 20  // of a file, decompressed
+	MaxTasks     = 100_000   // of a job
+	MaxEdges     = 1_000_000 // of a job
+	// MaxScriptBytes is for the setup and run scripts of a task together, and MaxEnvBytes for its
+	// environment, so that a task fits into one record of every store.
+	MaxScriptBytes  = 256 << 10
+	MaxEnvBytes     = 64 << 10
+	MaxAlternatives = 100    // of a task's resources
+	MaxFiles        = 10_000 // inputs of a task, and outputs
+	MaxNodes        = 10_000 // machines of a task
+	MaxRetries      = 1_000
+	MaxPriority     = 1_000_000 // and as much below 0
+	MaxWarnings     = 100
+
+	MaxDuration = 10 * 365 * 24 * time.Hour // of a task, and to a deadline
+	MaxSize     = GiB(1 << 30)              // of one input, output or edge: 1 EiB
+	MaxBudget   = USD(1e9)
+
+	MaxCPUs         = 100_000.0   // of a machine
+	MaxMemoryGiB    = 1_000_000.0 // of a machine
+	MaxAccelerators = 100_000.0   // of a machine or slice
+
+	MaxTextBytes = 4096 // of a URI, path, image, or description
+)
+
+// The words of a file that are names, as regular expressions.
+const (
+	// NamePattern is for jobs, tasks, outputs and queues.
+	NamePattern = `^[A-Za-z0-9][A-Za-z0-9._-]{0,127}$`
+	// EnvPattern is for environment variables. Those that begin with TRADEWIND_ are kept for the agent.
+	EnvPattern = `^[A-Za-z_][A-Za-z0-9_]{0,127}$`
+)
+
+const (
+	maxNameBytes = 128
+	reservedEnv  = "TRADEWIND_"
+
+	// maxDepth is how deep JSON and XML may be nested; YAML is read to the depth of its fields only.
+	maxDepth = 64
+	// maxYAMLMarks bounds the punctuation that can begin a YAML node, and with it the memory of the
+	// parsed tree: some 200 bytes a node, about a node a mark. A job of MaxTasks tasks with a few
+	// dependencies each has that many.
+	maxYAMLMarks = 2_500_000
+	// maxYAMLVisits bounds the nodes that are read, each use of an alias counted again; of a smaller
+	// file it is visitsPerMark for each mark.
+	maxYAMLVisits = 2 * maxYAMLMarks
+	visitsPerMark = 50
+	// manyWriters is from how many writers of one file on the reader's parents are looked up among
+	// the writers instead of the other way round.
+	manyWriters = 256
+)

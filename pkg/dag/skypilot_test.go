@@ -1,0 +1,190 @@
+package dag
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+)
+
+func readSky(t *testing.T, text string) *Job {
+	t.Helper()
+	j, err := ReadSkyPilot("sky.yaml", strings.NewReader(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestSkyPilotResources(t *testing.T) {
+	const od = MarketOnDemand
+	some := Resources{CPUs: Range{Min: 1}, Market: od}
+	with := func(change func(*Resources)) Resources {
+		r := some
+		change(&r)
+		return r
+	}
+	accelerated := func(name string, count float64) Resources {
+		return Resources{Accelerator: name, AcceleratorCount: count, Market: od}
+	}
+	for text, want := range map[string]struct {
+		ordered   bool
+		resources []Resources
+	}{
+		// What is not said: SkyPilot's own defaults.
+		"{}":                                 {resources: []Resources{{CPUs: Range{Min: 8}, Memory: Range{Min: 32}, Market: od}}},
+		"null":                               {resources: []Resources{{CPUs: Range{Min: 8}, Memory: Range{Min: 32}, Market: od}}},
+		"{cpus: null, infra: aws}":           {resources: []Resources{{CPUs: Range{Min: 8}, Memory: Range{Min: 32}, Cloud: "aws", Market: od}}},
+		"{instance_type: p3.2xlarge}":        {resources: []Resources{{InstanceType: "p3.2xlarge", Market: od}}},
+		"{use_spot: True, cpus: 1+}":         {resources: []Resources{with(func(r *Resources) { r.Market = MarketSpot })}},
+		"{use_spot: no, cpus: 1+}":           {resources: []Resources{some}},
+		"{cpus: 4}":                          {resources: []Resources{{CPUs: Range{4, 4}, Market: od}}},
+		"{memory: 32+}":                      {resources: []Resources{{Memory: Range{Min: 32}, Market: od}}},
+		"{memory: 1024MB}":                   {resources: []Resources{{Memory: Range{1, 1}, Market: od}}},
+		"{memory: 2Ti+}":                     {resources: []Resources{{Memory: Range{Min: 2048}, Market: od}}},
+		"{cpus: 4+, memory: 4x}":             {resources: []Resources{{CPUs: Range{Min: 4}, Memory: Range{Min: 16}, Market: od}}},
+		"{cpus: 1+, disk_size: 1500MB}":      {resources: []Resources{with(func(r *Resources) { r.DiskGiB = 1 })}},
+		"{cpus: 1+, disk_size: 256}":         {resources: []Resources{with(func(r *Resources) { r.DiskGiB = 256 })}},
+		"{cpus: 1+, ephemeral_storage: 1tb}": {resources: []Resources{with(func(r *Resources) { r.DiskGiB = 1024 })}},
+		// Places.
+		"{cpus: 1+, infra: '*'}":                           {resources: []Resources{some}},
+		"{cpus: 1+, infra: '*/us-east-1'}":                 {resources: []Resources{with(func(r *Resources) { r.Region = "us-east-1" })}},
+		"{cpus: 1+, infra: '*/*/us-east-1a'}":              {resources: []Resources{with(func(r *Resources) { r.Zone = "us-east-1a" })}},
+		"{cpus: 1+, infra: GCP/us-east4/us-east4-b}":       {resources: []Resources{with(func(r *Resources) { r.Cloud, r.Region, r.Zone = "gcp", "us-east4", "us-east4-b" })}},
+		"{cpus: 1+, infra: k8s}":                           {resources: []Resources{with(func(r *Resources) { r.Cloud = "kubernetes" })}},
+		"{cpus: 1+, infra: 'kubernetes/a:b/c'}":            {resources: []Resources{with(func(r *Resources) { r.Cloud, r.Region = "kubernetes", "a:b/c" })}},
+		"{cpus: 1+, cloud: Azure, zone: '1'}":              {resources: []Resources{with(func(r *Resources) { r.Cloud, r.Zone = "azure", "1" })}},
+		"{cpus: 1+, infra: aws/x, any_of: [{infra: '*'}]}": {resources: []Resources{some}},
+		"{cpus: 1+, infra: aws/x, any_of: [{cloud: gcp}]}": {resources: []Resources{with(func(r *Resources) { r.Cloud = "gcp" })}},
+		// Accelerators in every spelling.
+		"{accelerators: V100}":                 {resources: []Resources{accelerated("V100", 1)}},
+		"{accelerators: V100:4}":               {resources: []Resources{accelerated("V100", 4)}},
+		"{accelerators: 'A10:0.5'}":            {resources: []Resources{accelerated("A10", 0.5)}},
+		"{accelerators: {V100: 4}}":            {resources: []Resources{accelerated("V100", 4)}},
+		"{accelerators: {V100: 4, T4: 8}}":     {resources: []Resources{accelerated("V100", 4), accelerated("T4", 8)}},
+		"{accelerators: {'A100:1', 'K80:2'}}":  {resources: []Resources{accelerated("A100", 1), accelerated("K80", 2)}},
+		"{accelerators: {A100:1, V100:1}}":     {resources: []Resources{accelerated("A100", 1), accelerated("V100", 1)}},
+		"{accelerators: [L4:1, H100:8]}":       {ordered: true, resources: []Resources{accelerated("L4", 1), accelerated("H100", 8)}},
+		"{accelerators: tpu-v3-8}":             {resources: []Resources{accelerated("tpu-v3-8", 1)}},
+		"{accelerators: A10g}":                 {resources: []Resources{accelerated("A10G", 1)}},
+		"{any_of: [{accelerators: {T4, L4}}]}": {resources: []Resources{accelerated("T4", 1), accelerated("L4", 1)}},
+		"{accelerators: T4, ordered: [{infra: aws}, {accelerators: L4}]}": {ordered: true, resources: []Resources{
+			{Accelerator: "T4", AcceleratorCount: 1, Cloud: "aws", Market: od}, accelerated("L4", 1)}},
+		// Images by region.
+		"{cpus: 1+, image_id: {us-east-1: ami-1, us-west-2: ami-2}}": {resources: []Resources{
+			with(func(r *Resources) { r.Region, r.Image = "us-east-1", "ami-1" }), with(func(r *Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
+		"{cpus: 1+, region: us-west-2, image_id: {us-east-1: ami-1, us-west-2: ami-2}}": {resources: []Resources{
+			with(func(r *Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
+		"{cpus: 1+, image_id: 'docker:ubuntu'}": {resources: []Resources{with(func(r *Resources) { r.Image = "docker:ubuntu" })}},
+	} {
+		j := readSky(t, "run: x\nresources: "+text+"\n")
+		if got := j.Tasks[0]; !reflect.DeepEqual(got.Resources, want.resources) || got.Ordered != want.ordered {
+			t.Errorf("%s:\n%+v, ordered %v\nwant\n%+v, %v", text, got.Resources, got.Ordered, want.resources, want.ordered)
+		}
+	}
+}
+
+func TestSkyPilotVariablesInMounts(t *testing.T) {
+	for text, want := range map[string]string{
+		"$A": "1", "${A}": "1", "x$A/${B}y": "x1/2y", "$AB": "$AB", "${A": "${A", "$": "$", "a$": "a$", "$$A": "$1", "${}": "${}", "$1": "$1", "${C}": "${C}", "${A-x}": "${A-x}", "$A$B$A": "121",
+	} {
+		r := newSkyReader("x", 0)
+		got := r.expand(&skyTask{Task: Task{Env: map[string]string{"A": "1", "B": "2"}}, unset: map[string]bool{}}, nil, "", text)
+		if got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestSkyPilotNames(t *testing.T) {
+	for text, want := range map[string][]string{
+		"run: x":                                {"sky", "sky"},
+		"name: a\nrun: x":                       {"a", "a"},
+		"name: j\n---\nrun: x":                  {"j", "j-0"},
+		"name: j\n---\nname: a\nrun: x":         {"j", "a"},
+		"run: x\n---\nrun: y":                   {"sky", "sky-0", "sky-1"},
+		"name: a\nrun: x\n---\nname: a\nrun: y": {"sky", "a", "a-2"},
+		"name: _odd name_\nrun: x":              {"odd-name_", "odd-name_"},
+		"name: j\n---\n\n---\nrun: x":           {"j", "j-0"},
+	} {
+		j := readSky(t, text)
+		got := []string{j.Name}
+		for _, task := range j.Tasks {
+			got = append(got, task.Name)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is named %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestSkyPilotGroupsRunInParallel(t *testing.T) {
+	for execution, edges := range map[string]int{"parallel": 0, "serial": 2} {
+		j := readSky(t, "name: group\nexecution: "+execution+"\nprimary_tasks: [a]\n---\nrun: a\n---\nrun: b\n---\nrun: c\n")
+		if len(j.Edges) != edges || len(j.Warnings) != 1 {
+			t.Errorf("%s: edges %v, warnings %q", execution, j.Edges, j.Warnings)
+		}
+	}
+}
+
+// What is read and not acted on is told, with its line; what SkyPilot keeps for itself is not.
+func TestSkyPilotWarnings(t *testing.T) {
+	j := readSky(t, `run: x
+service: {replicas: 2}
+config: {docker: {}}
+_metadata: {x: 1}
+workdir: {url: "https://example.com/x.git"}
+secrets: ["secrets:TOKEN"]
+volumes: null
+resources:
+  ports: 8080
+  labels: {a: b}
+  _cluster_config_overrides: {}
+  memory: 4x
+  job_recovery: {strategy: FAILOVER, max_restarts_on_errors: 2}
+file_mounts:
+  /v: {store: volume, name: v}
+`)
+	want := []string{
+		"sky.yaml:2:10: service: is not acted on: the task runs as a batch task, until its script ends",
+		"sky.yaml:3:9: config: is read but not acted on",
+		"sky.yaml:6:10: secrets: names secrets that SkyPilot keeps, which are not set here",
+		"sky.yaml:9:10: resources.ports: is read but not acted on",
+		"sky.yaml:10:11: resources.labels: is read but not acted on",
+		"sky.yaml:13:28: resources.job_recovery.strategy: is read but not acted on",
+		"sky.yaml:9:3: resources.memory: a ratio to cpus is not acted on without cpus",
+		"sky.yaml:5:10: workdir: a git repository is not staged: clone it in setup",
+		"sky.yaml:15:7: file_mounts./v: volumes are not mounted",
+	}
+	if !reflect.DeepEqual(j.Warnings, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))
+	}
+	if j.Tasks[0].Retries != 2 {
+		t.Errorf("%d retries", j.Tasks[0].Retries)
+	}
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	j := readSky(t, strings.Repeat("run: x\nevent_callback: x\n---\n", 1000))
+	if len(j.Warnings) != MaxWarnings || !strings.HasSuffix(j.Warnings[MaxWarnings-1], "more warnings than 100 are not shown") {
+		t.Errorf("%d warnings, the last %q", len(j.Warnings), j.Warnings[len(j.Warnings)-1])
+	}
+}
+
+// The values of secrets are in no message.
+func TestSecretsAreNotTold(t *testing.T) {
+	for _, text := range []string{
+		"run: x\nsecrets: {TOKEN: hunter2}\nnope: 1\n",
+		"run: x\nsecrets: {TOKEN: [hunter2]}\n",
+		"run: x\nsecrets: {TOKEN: \"hunter2\\0\"}\n",
+		"run: x\nsecrets: {TOKEN: !x hunter2}\n",
+		"run: x\nsecrets: {TOKEN: hunter2" + strings.Repeat("2", MaxEnvBytes) + "}\n",
+		"run: x\nsecrets: hunter2\n",
+		"apiVersion: tradewind/v1\ntasks: {a: {run: x, secrets: {TOKEN: \"hunter2\\0\"}}}\n",
+		"apiVersion: tradewind/v1\ntasks: {a: {run: x, secrets: {TOKEN: hunter2}, env: {TOKEN: hunter2}}}\n",
+	} {
+		_, err := Read("x.yaml", strings.NewReader(text))
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,76 @@
+package host
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+)
+
+// openClouds makes this computer play every cloud of the catalogue, in the way the scenario or the seed says.
+func (h *Host) openClouds(names []string) (map[string]cloud.Cloud, error) {
+	behaviour, err := h.behaviour()
+	if err != nil {
+		return nil, err
+	}
+	h.machines, err = local.New(local.Config{
+		Dir: h.state.path("machines"), Clock: h.clock, Behaviour: behaviour, Notify: h.noticed,
+		MaxMachines: h.maxMachines() + extraMachines, Logger: h.log, Command: h.opt.Agent,
+	})
+	if err != nil {
+		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
+	}
+	clouds := make(map[string]cloud.Cloud, len(names))
+	for _, name := range names {
+		clouds[name] = h.machines.Cloud(name)
+	}
+	return clouds, nil
+}
+
+// What a seed makes of the world: a bad day, on which things go wrong often enough to be seen.
+const (
+	seededRefusals = 0.2
+	seededLife     = 3 * time.Hour
+	extraMachines  = 8 // beyond the queue's quota: while one is released the next one starts
+)
+
+// behaviour is how the clouds misbehave.
+func (h *Host) behaviour() (local.Behaviour, error) {
+	switch {
+	case h.opt.Scenario != "":
+		f, err := os.Open(h.opt.Scenario)
+		if err != nil {
+			return nil, fmt.Errorf("scenario: %w", err)
+		}
+		defer f.Close() //nolint:errcheck // only read
+		script, err := local.ReadScenario(f)
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", h.opt.Scenario, err)
+		}
+		return script, nil
+	case h.opt.Seed != 0:
+		return local.Seeded{
+			Seed:            h.opt.Seed,
+			CapacityFailure: func(cloud.Offer) float64 { return seededRefusals },
+			MeanLife:        func(cloud.Offer) time.Duration { return seededLife },
+		}, nil
+	default:
+		return local.None{}, nil
+	}
+}
+
+// noticed passes a notice on as the event it is on every cloud.
+func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
+	data := events.SpotInterrupted{
+		Cluster: n.Cluster, Job: broker.ClusterJob(n.Cluster), Machine: n.Machine, Kind: string(n.Kind), At: n.At,
+	}
+	id := fmt.Sprintf("notice-%s-%s-%s", n.Cluster, n.Machine, n.Kind)
+	if err := h.broker.Emit(ctx, "tradewind/local", id, data); err != nil && ctx.Err() == nil {
+		h.log.Warn("notice", "cluster", n.Cluster, "err", err)
+	}
+}

@@ -1,0 +1,427 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"net/url"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"sync"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/bus/local"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	cloudlocal "github.com/tradewind-broker/tradewind/pkg/cloud/local"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
+	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
+	"github.com/tradewind-broker/tradewind/web"
+)
+
+// ErrLocked says that another process works on the state folder.
+var ErrLocked = boltfile.ErrLocked
+
+// Host is the broker on one machine.
+type Host struct {
+	opt      Options
+	state    state
+	log      *slog.Logger
+	clock    clock.Clock
+	file     *boltfile.File
+	bus      *local.Bus
+	broker   *broker.Broker
+	engine   *Engine
+	api      *api.API
+	listen   net.Listener
+	token    string
+	machines *cloudlocal.Host
+	clouds   map[string]cloud.Cloud
+	folder   *folder
+	planner  *planner.Planner
+}
+
+// LoadCatalog loads the catalogue of a folder, or the one in the binary.
+func LoadCatalog(dir string) (*catalog.Catalog, error) { return catalog.Open(dir) }
+
+// NewPlanner makes a planner on a catalogue.
+func NewPlanner(dir string) (*planner.Planner, *catalog.Catalog, error) {
+	c, err := LoadCatalog(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		return nil, nil, err
+	}
+	return planner.New(c, egress, planner.DefaultOptions()), c, nil
+}
+
+// Open prepares a host. It holds the state folder until Close, and fails with ErrLocked when another process does.
+func Open(ctx context.Context, opt Options) (_ *Host, err error) {
+	if opt.State == "" {
+		opt.State = DefaultState()
+	}
+	if opt.Log == nil {
+		opt.Log = slog.New(slog.DiscardHandler)
+	}
+	h := &Host{opt: opt, log: opt.Log}
+	if h.state, err = openState(opt.State); err != nil {
+		return nil, err
+	}
+	if h.file, err = boltfile.Open(h.state.path("tradewind.db"), boltfile.Options{}); err != nil {
+		return nil, fmt.Errorf("state folder %s: %w", h.state, err)
+	}
+	defer func() {
+		if err != nil {
+			err = errors.Join(err, h.Close())
+		}
+	}()
+	wall := time.Now()
+	virtual, err := h.state.startOfTime(wall, opt.TimeScale)
+	if err != nil {
+		return nil, err
+	}
+	h.clock = clock.From(wall, virtual, opt.TimeScale)
+	if err := h.listenLoopback(ctx); err != nil {
+		return nil, err
+	}
+	return h, h.wire()
+}
+
+// listenLoopback takes the port of the last start again, where it is free, so that machines that are still at work find
+// the broker.
+func (h *Host) listenLoopback(ctx context.Context) error {
+	var config net.ListenConfig
+	var err error
+	if h.opt.Addr != "" {
+		h.listen, err = config.Listen(ctx, "tcp", h.opt.Addr)
+		return err
+	}
+	var last struct{ Addr string }
+	if found, err := h.state.readJSON("addr.json", &last); err == nil && found {
+		if h.listen, err = config.Listen(ctx, "tcp", last.Addr); err == nil {
+			return nil
+		}
+	}
+	if h.listen, err = config.Listen(ctx, "tcp", "127.0.0.1:0"); err != nil {
+		return err
+	}
+	last.Addr = h.listen.Addr().String()
+	return h.state.writeJSON("addr.json", last)
+}
+
+// wire makes the parts and hands them to each other.
+func (h *Host) wire() error {
+	key, err := h.state.secret("key")
+	if err != nil {
+		return err
+	}
+	userToken, err := h.state.secret("token")
+	if err != nil {
+		return err
+	}
+	h.token = string(userToken)
+	st := bolt.New(h.file)
+	if h.bus, err = local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()}); err != nil {
+		return err
+	}
+	p, c, err := NewPlanner(h.opt.Catalog)
+	if err != nil {
+		return err
+	}
+	h.planner = p
+	if h.clouds, err = h.openClouds(c.Clouds()); err != nil {
+		return err
+	}
+	hub := api.NewHub()
+	ports := broker.Ports{
+		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Now: h.clock.Now, Log: h.log,
+		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
+		Changed:   hub.Changed,
+		Committed: func() { h.engine.Wake() },
+		Refresh:   func(context.Context) error { return h.refresh() },
+		Hook:      h,
+	}
+	if h.opt.DAGs != "" {
+		if err := h.openFolder(); err != nil {
+			return err
+		}
+		ports.Objects = h.folder
+	}
+	h.broker = broker.New(h.config(), ports)
+	h.engine = NewEngine(h.broker, h.bus, h.log)
+	logs, err := logstore.New(h.state.path("logs"), 0)
+	if err != nil {
+		return err
+	}
+	dashboard, err := web.Handler()
+	if err != nil {
+		return err
+	}
+	h.api, err = api.New(api.Config{
+		Broker: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
+		Verify: func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
+		Now:    h.clock.Now, Version: h.opt.Version, Log: h.log,
+	})
+	return err
+}
+
+// openFolder makes the DAG folder, if it is not there yet.
+func (h *Host) openFolder() error {
+	dir, err := filepath.Abs(h.opt.DAGs)
+	if err == nil {
+		err = os.MkdirAll(dir, 0o700)
+	}
+	if err != nil {
+		return fmt.Errorf("DAG folder: %w", err)
+	}
+	h.folder = &folder{dir: dir, log: h.log, seen: map[string]string{}}
+	h.folder.emit = func(ctx context.Context, id string, data events.Data) error {
+		return h.broker.Emit(ctx, "tradewind/folder", id, data)
+	}
+	return nil
+}
+
+// operational times are the machine's own and do not shrink with virtual time: a process takes as long to start however
+// fast the plan's hours pass.
+const (
+	bootWithin = 2 * time.Minute
+	silentFor  = 90 * time.Second
+	stuckFor   = 20 * time.Second
+	overhead   = 20 * time.Second
+)
+
+// config fits the broker's times to the time scale.
+func (h *Host) config() broker.Config {
+	cfg := broker.DefaultConfig()
+	cfg.Endpoint = h.URL()
+	cfg.StoreURL = (&url.URL{Scheme: "file", Path: h.state.path("objects")}).String()
+	cfg.Scale = h.clock.Wall(time.Hour).Hours()
+	cfg.StandInScale = h.opt.TimeScale
+	virtual := func(wall time.Duration) time.Duration { return time.Duration(float64(wall) / cfg.Scale) }
+	cfg.BootWithin = max(cfg.BootWithin, virtual(bootWithin))
+	cfg.SilentFor = max(cfg.SilentFor, virtual(silentFor))
+	cfg.StuckFor = max(cfg.StuckFor, virtual(stuckFor))
+	cfg.TokenFor = max(cfg.TokenFor, virtual(24*time.Hour))
+	cfg.SeenFor = max(cfg.SeenFor, virtual(24*time.Hour))
+	cfg.Overhead = max(cfg.Overhead, virtual(overhead))
+	cfg.DefaultQueue.MaxRunning = h.maxMachines()
+	return cfg
+}
+
+// maxMachines is how many machines one computer plays at once.
+func (h *Host) maxMachines() int {
+	if h.opt.MaxMachines > 0 {
+		return h.opt.MaxMachines
+	}
+	return 8 * runtime.NumCPU()
+}
+
+// URL is where the API and the dashboard are.
+func (h *Host) URL() string { return "http://" + h.listen.Addr().String() }
+
+// Token proves a user to the API.
+func (h *Host) Token() string { return h.token }
+
+// Broker is the host's broker.
+func (h *Host) Broker() *broker.Broker { return h.broker }
+
+// plan makes a plan without submitting, with the blocks and prices of now.
+func (h *Host) plan(ctx context.Context, spec *dag.Job) (*broker.Plan, error) {
+	return h.broker.DryRun(ctx, spec)
+}
+
+// refresh loads the catalogue folder anew; the one in the binary does not change.
+func (h *Host) refresh() error {
+	if h.opt.Catalog == "" {
+		return nil
+	}
+	c, err := catalog.Open(h.opt.Catalog)
+	if err == nil {
+		h.planner.SetCatalog(c)
+	}
+	return err
+}
+
+// Notify implements broker.Hook: news for people go to the log, and beside the file that they are about.
+func (h *Host) Notify(_ context.Context, e events.Event) error {
+	switch data := e.Data.(type) {
+	case events.DAGRejected:
+		h.log.Error("a DAG file was refused", "file", data.Key, "reason", data.Reason)
+		if h.folder != nil {
+			return h.folder.rejected(data)
+		}
+	case events.DAGFinished:
+		h.log.Info("job finished", "job", data.Job, "outcome", data.Outcome, "usd", data.USD, "reason", data.Reason)
+	}
+	return nil
+}
+
+// Serve works until ctx ends, then stops the machines and returns. What was under way goes on at the next start.
+func (h *Host) Serve(ctx context.Context) error {
+	TuneMemory()
+	running := Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(), TimeScale: h.opt.TimeScale}
+	if !h.opt.Passive {
+		if err := h.state.writeJSON("running.json", running); err != nil {
+			return err
+		}
+		defer os.Remove(h.state.path("running.json")) //nolint:errcheck // a leftover is recognised
+	}
+	server := h.api.Server()
+	served := make(chan error, 1)
+	go func() { served <- server.Serve(h.listen) }()
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	var wg sync.WaitGroup
+	if !h.opt.Passive {
+		wg.Go(func() { _ = h.engine.Run(ctx) })
+		wg.Go(func() { h.schedules(ctx) })
+		wg.Go(func() { h.markTime(ctx) })
+		if h.folder != nil {
+			wg.Go(func() {
+				if err := h.folder.watch(ctx); err != nil {
+					h.log.Error("the DAG folder is not watched", "err", err)
+				}
+			})
+		}
+	}
+	var err error
+	select {
+	case <-ctx.Done():
+	case err = <-served:
+	}
+	cancel()
+	wg.Wait()
+	if !h.opt.Passive {
+		err = errors.Join(err, h.stopMachines())
+	}
+	stop, done := context.WithTimeout(context.Background(), shutdownWithin)
+	defer done()
+	if serr := server.Shutdown(stop); serr != nil {
+		err = errors.Join(err, server.Close())
+	}
+	if errors.Is(err, http.ErrServerClosed) {
+		err = nil
+	}
+	return err
+}
+
+// softMemory is where the collector starts to work harder, bytes; below it, it is called less often than by
+// default, since a broker makes much garbage and keeps little.
+const (
+	softMemory  = 256 << 20
+	lazyCollect = 400 // per cent, as GOGC
+)
+
+// TuneMemory sets the collector for a process that is a broker, as far as its environment does not.
+func TuneMemory() {
+	if os.Getenv("GOMEMLIMIT") == "" {
+		debug.SetMemoryLimit(softMemory)
+	}
+	if os.Getenv("GOGC") == "" {
+		debug.SetGCPercent(lazyCollect)
+	}
+}
+
+const shutdownWithin = 3 * time.Second
+
+// stopMachines terminates what still runs on this computer. The records stay: the next start finds the machines gone and runs
+// their tasks again from the last checkpoint.
+func (h *Host) stopMachines() error {
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
+	defer cancel()
+	var group errgroup.Group
+	group.SetLimit(16)
+	for _, c := range h.clouds {
+		list, err := c.Machines(ctx, "")
+		if err != nil {
+			return err
+		}
+		for _, m := range list {
+			if m.Rank == 0 && m.State != cloud.Terminated {
+				group.Go(func() error { return c.Terminate(ctx, m.Cluster) })
+			}
+		}
+	}
+	return group.Wait()
+}
+
+// reconcileEvery is wall time: how soon something left half done is found.
+const reconcileEvery = 5 * time.Second
+
+// schedules sends the events that a clock sends; the first one at once, for what a crash left.
+func (h *Host) schedules(ctx context.Context) {
+	ticker := time.NewTicker(reconcileEvery)
+	defer ticker.Stop()
+	for {
+		id := "reconcile-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
+		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil && ctx.Err() == nil {
+			h.log.Warn("schedule", "err", err)
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// markTime notes where virtual time stands, now and then and at the end.
+func (h *Host) markTime(ctx context.Context) {
+	ticker := time.NewTicker(markEvery)
+	defer ticker.Stop()
+	mark := func() {
+		if err := h.state.writeJSON("clock.json", clockMark{Virtual: h.clock.Now(), Wall: time.Now()}); err != nil {
+			h.log.Warn("clock", "err", err)
+		}
+	}
+	for {
+		mark()
+		select {
+		case <-ctx.Done():
+			mark()
+			return
+		case <-ticker.C:
+		}
+	}
+}
+
+// Close frees the state folder.
+func (h *Host) Close() error {
+	var errs []error
+	if h.api != nil {
+		h.api.Close()
+	}
+	if h.listen != nil {
+		if err := h.listen.Close(); !errors.Is(err, net.ErrClosed) {
+			errs = append(errs, err)
+		}
+	}
+	if h.machines != nil {
+		errs = append(errs, h.machines.Close())
+	}
+	if h.bus != nil {
+		errs = append(errs, h.bus.Close())
+	}
+	if h.file != nil {
+		errs = append(errs, h.file.Close())
+	}
+	return errors.Join(errs...)
+}

@@ -1,0 +1,43 @@
+package host
+
+import (
+	"log/slog"
+	"time"
+)
+
+// Options of a host on one machine. The zero value of each field is its default.
+type Options struct {
+	// State is the folder that holds everything: records, queues, machines, outputs, the token.
+	// Empty is DefaultState.
+	State string
+	// Catalog is a folder of CSV catalogues; empty is the one in the binary.
+	Catalog string
+	// Addr is where the API listens. Empty is a loopback port, the same one at each start.
+	Addr string
+	// TimeScale is wall seconds per second of virtual time: 0.001 makes an hour pass in 3.6 seconds. 1 is real time. 0 is real
+	// time in which recorded tasks take none.
+	TimeScale float64
+	// Scenario is a file that says which launches fail and which machines are taken; empty is a calm world.
+	Scenario string
+	// Seed, with Scenario empty and above 0, makes launches fail and spot machines be taken at random.
+	Seed uint64
+	// MaxMachines bounds the local machines at once; 0 is a default by the number of processors.
+	MaxMachines int
+	// DAGs is the folder watched for DAG files; empty is none.
+	DAGs string
+	// Passive serves the API for reading and runs nothing.
+	Passive bool
+	// Agent is the command that runs on each machine; empty is this program's own agent command.
+	Agent   []string
+	Version string
+	Log     *slog.Logger
+}
+
+// Running is a host that works on a state folder.
+type Running struct {
+	URL       string    `json:"url"`
+	PID       int       `json:"pid"`
+	Started   time.Time `json:"started"`
+	TimeScale float64   `json:"timeScale"`
+	Token     string    `json:"-"`
+}

@@ -1,0 +1,167 @@
+package host
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// DefaultState is the state folder of the user: $TRADEWIND_STATE, or tradewind below the user's
+// state folder.
+func DefaultState() string {
+	if dir := os.Getenv("TRADEWIND_STATE"); dir != "" {
+		return dir
+	}
+	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
+		return filepath.Join(dir, "tradewind")
+	}
+	if home, err := os.UserHomeDir(); err == nil {
+		return filepath.Join(home, ".local", "state", "tradewind")
+	}
+	return ".tradewind"
+}
+
+// state is the folder on disk:
+//
+//	tradewind.db   records and queues
+//	token          of the user, mode 0600
+//	key            that agents' tokens are signed with, mode 0600
+//	clock.json     where virtual time stands
+//	running.json   who works on the folder, while someone does
+//	objects/       outputs and checkpoints
+//	logs/          what tasks print
+//	machines/      local machines
+type state string
+
+func (s state) path(parts ...string) string {
+	return filepath.Join(append([]string{string(s)}, parts...)...)
+}
+
+// openState makes the folder, readable by its owner alone.
+func openState(dir string) (state, error) {
+	abs, err := filepath.Abs(dir)
+	if err != nil {
+		return "", fmt.Errorf("state folder: %w", err)
+	}
+	s := state(abs)
+	for _, d := range []string{"", "objects", "logs", "machines"} {
+		if err := os.MkdirAll(s.path(d), 0o700); err != nil {
+			return "", fmt.Errorf("state folder: %w", err)
+		}
+	}
+	return s, nil
+}
+
+// secretBytes is 256 bits.
+const secretBytes = 32
+
+// secret reads a secret file, or makes one.
+func (s state) secret(name string) ([]byte, error) {
+	body, err := os.ReadFile(s.path(name))
+	if err == nil && len(body) >= secretBytes {
+		return []byte(strings.TrimSpace(string(body))), nil
+	}
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	raw := make([]byte, secretBytes)
+	if _, err := rand.Read(raw); err != nil {
+		return nil, fmt.Errorf("state folder: %w", err)
+	}
+	text := []byte(hex.EncodeToString(raw))
+	return text, s.write(name, append(text, '\n'))
+}
+
+// write replaces a file in one step, so that a reader sees the old one or the new one.
+func (s state) write(name string, body []byte) error {
+	f, err := os.CreateTemp(string(s), "."+name+"-*")
+	if err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	defer os.Remove(f.Name()) //nolint:errcheck // gone when it was renamed
+	_, err = f.Write(body)
+	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
+	if err == nil {
+		err = os.Rename(f.Name(), s.path(name))
+	}
+	if err != nil {
+		return fmt.Errorf("state folder: %w", err)
+	}
+	return nil
+}
+
+func (s state) readJSON(name string, into any) (bool, error) {
+	body, err := os.ReadFile(s.path(name))
+	if errors.Is(err, fs.ErrNotExist) {
+		return false, nil
+	}
+	if err != nil {
+		return false, fmt.Errorf("state folder: %w", err)
+	}
+	if err := json.Unmarshal(body, into); err != nil {
+		return false, fmt.Errorf("%s: %w", s.path(name), err)
+	}
+	return true, nil
+}
+
+func (s state) writeJSON(name string, v any) error {
+	body, err := json.MarshalIndent(v, "", "  ")
+	if err != nil {
+		return err
+	}
+	return s.write(name, append(body, '\n'))
+}
+
+// clockMark is where virtual time stood at a moment of the wall's, so that it never runs backwards in one
+// state folder: what was recorded in compressed time lies ahead of the wall.
+type clockMark struct {
+	Virtual time.Time `json:"virtual"`
+	Wall    time.Time `json:"wall"`
+}
+
+// markEvery is how often the mark is written; a host that was killed may have been that much further.
+const markEvery = 500 * time.Millisecond
+
+// startOfTime is when virtual time begins at a moment of the wall's: there, or where it stood.
+// While nobody works on the folder, compressed time stands still.
+func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
+	var mark clockMark
+	found, err := s.readJSON("clock.json", &mark)
+	if err != nil || !found {
+		return wall, err
+	}
+	since := min(max(wall.Sub(mark.Wall), 0), 2*markEvery)
+	if scale > 0 {
+		since = time.Duration(float64(since) / scale)
+	}
+	if at := mark.Virtual.Add(since); at.After(wall) {
+		return at, nil
+	}
+	return wall, nil
+}
+
+// Find says who works on a state folder. The bool is false when nobody does.
+func Find(dir string) (Running, bool, error) {
+	if dir == "" {
+		dir = DefaultState()
+	}
+	s := state(dir)
+	var r Running
+	found, err := s.readJSON("running.json", &r)
+	if err != nil || !found || !alive(r) {
+		return Running{}, false, err
+	}
+	token, err := os.ReadFile(s.path("token"))
+	if err != nil {
+		return Running{}, false, fmt.Errorf("state folder: %w", err)
+	}
+	r.Token = strings.TrimSpace(string(token))
+	return r, true, nil
+}

@@ -1,0 +1,182 @@
+package host
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"log/slog"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/fsnotify/fsnotify"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// folder is the DAG bucket of one machine: a directory that is watched.
+type folder struct {
+	dir  string
+	emit func(ctx context.Context, id string, data events.Data) error
+	log  *slog.Logger
+	seen map[string]string // name -> digest
+}
+
+// bucketURL is the folder as events name it.
+func (f *folder) bucketURL() string { return (&url.URL{Scheme: "file", Path: f.dir}).String() }
+
+// Open implements broker.Objects. A key never leaves the folder.
+func (f *folder) Open(_ context.Context, bucket, key string) (io.ReadCloser, error) {
+	if bucket != f.bucketURL() {
+		return nil, fmt.Errorf("bucket %s: %w", bucket, fs.ErrNotExist)
+	}
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return nil, err
+	}
+	defer root.Close() //nolint:errcheck // the file opened stays open
+	return root.Open(key)
+}
+
+// Settle implements broker.Settler: paths begin at the folder, since a machine has another directory.
+func (f *folder) Settle(_, _ string, spec *dag.Job) {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.StandIn() {
+			continue // its files are only sizes
+		}
+		t.Workdir = f.absolute(t.Workdir)
+		for k := range t.Inputs {
+			t.Inputs[k].URI = f.absolute(t.Inputs[k].URI)
+		}
+		for k := range t.Outputs {
+			t.Outputs[k].URI = f.absolute(t.Outputs[k].URI)
+		}
+	}
+}
+
+// absolute is where a path or URL points from the folder.
+func (f *folder) absolute(path string) string {
+	if path == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~/") {
+		return path
+	}
+	if u, err := url.Parse(path); err == nil && u.Scheme != "" {
+		return path
+	}
+	return filepath.Join(f.dir, path)
+}
+
+// settleFor is how long a file must be left alone before it is read: editors and copies write in pieces.
+const settleFor = 300 * time.Millisecond
+
+// watch tells of each file in the folder, those there at the start included, whenever its content changes.
+func (f *folder) watch(ctx context.Context) error {
+	w, err := fsnotify.NewWatcher()
+	if err != nil {
+		return fmt.Errorf("watch %s: %w", f.dir, err)
+	}
+	defer w.Close() //nolint:errcheck // only read
+	if err := w.Add(f.dir); err != nil {
+		return fmt.Errorf("watch %s: %w", f.dir, err)
+	}
+	timer := time.NewTimer(0) // what is there already
+	defer timer.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return nil
+		case err := <-w.Errors:
+			f.log.Warn("watching the DAG folder", "err", err)
+			timer.Reset(settleFor) // an overflow: look at everything
+		case _, ok := <-w.Events:
+			if !ok {
+				return nil
+			}
+			timer.Reset(settleFor)
+		case <-timer.C:
+			if f.scan(ctx) {
+				timer.Reset(settleFor)
+			}
+		}
+	}
+}
+
+// scan tells of what is new; unsettled says that a file is still being written.
+func (f *folder) scan(ctx context.Context) (unsettled bool) {
+	entries, err := os.ReadDir(f.dir)
+	if err != nil {
+		f.log.Warn("reading the DAG folder", "err", err)
+		return false
+	}
+	for _, e := range entries {
+		if !e.Type().IsRegular() || !isDAG(e.Name()) {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			continue // gone
+		}
+		if time.Since(info.ModTime()) < settleFor {
+			unsettled = true
+			continue
+		}
+		if err := f.tell(ctx, e.Name(), info.Size()); err != nil && !errors.Is(err, fs.ErrNotExist) {
+			f.log.Warn("a file in the DAG folder", "file", e.Name(), "err", err)
+		}
+	}
+	return unsettled
+}
+
+// isDAG says by its name whether a file may be a job.
+func isDAG(name string) bool {
+	name = strings.TrimSuffix(strings.ToLower(name), ".gz")
+	switch filepath.Ext(name) {
+	case ".yaml", ".yml", ".json", ".xml", ".dax":
+		return !strings.HasPrefix(name, ".")
+	default:
+		return false
+	}
+}
+
+func (f *folder) tell(ctx context.Context, name string, size int64) error {
+	file, err := f.Open(ctx, f.bucketURL(), name)
+	if err != nil {
+		return err
+	}
+	defer file.Close() //nolint:errcheck // only read
+	h := sha256.New()
+	if _, err := io.Copy(h, file); err != nil {
+		return err
+	}
+	digest := hex.EncodeToString(h.Sum(nil))
+	if f.seen[name] == digest {
+		return nil
+	}
+	// The ID follows from the content, so a file told of again after a restart is the same job.
+	id := "object-" + digest[:16] + "-" + hex.EncodeToString([]byte(name))
+	if len(id) > 200 {
+		id = id[:200]
+	}
+	if err := f.emit(ctx, id, events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest, Size: size}); err != nil {
+		return err
+	}
+	f.seen[name] = digest
+	return nil
+}
+
+// rejected notes beside a file why it could not be read, where its author looks.
+func (f *folder) rejected(e events.DAGRejected) error {
+	root, err := os.OpenRoot(f.dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // nothing is held
+	return root.WriteFile(e.Key+".error.txt", []byte(e.Reason+"\n"), 0o600)
+}

@@ -1,0 +1,173 @@
+package optimizer
+
+import "slices"
+
+// costSolver minimises the total cost (equation 1) with no bound on the time.
+type costSolver struct {
+	inst  *instance
+	meter *meter
+	best  plan
+	// alive marks the options that can be in a plan better than the best: of
+	// those at one place, only the cheapest.
+	alive      []bool
+	local      []int32
+	im         *improver
+	dom        *domination
+	thresholds thresholds
+}
+
+// solveCost returns the best plan found and a proven bound on the cost of any;
+// proven tells that the two agree to the precision promised. Every task of inst
+// must have an option.
+func solveCost(inst *instance, known []plan, th thresholds, m *meter) (best plan, lower float64, proven bool) {
+	return newCostSolver(inst, th, m).solve(known)
+}
+
+func newCostSolver(inst *instance, th thresholds, m *meter) *costSolver {
+	c := &costSolver{
+		inst: inst, meter: m, alive: make([]bool, len(inst.opts)), local: make([]int32, inst.nTask()),
+		im: newImprover(inst), dom: newDomination(inst), thresholds: th,
+	}
+	for _, sp := range inst.spans {
+		c.alive[sp.lo] = true
+	}
+	return c
+}
+
+func (c *costSolver) solve(known []plan) (best plan, lower float64, proven bool) {
+	inst, m := c.inst, c.meter
+	starts := inst.costStarts()
+	for _, p := range known {
+		starts = append(starts, slices.Clone(p))
+	}
+	for _, p := range starts {
+		c.im.improve(p, inst.topo, m)
+	}
+	c.best = slices.Clone(starts[0])
+
+	proven = true
+	var open []*costSearch
+	for _, tasks := range inst.components() {
+		s := c.search(tasks, starts)
+		if !s.finished() {
+			open = append(open, s)
+			continue
+		}
+		lower += s.lower
+	}
+	// every component has a plan and a bound by now; the search for the
+	// optimum starts where it is likely to end soonest
+	slices.SortStableFunc(open, func(a, b *costSearch) int { return len(a.tasks) - len(b.tasks) })
+	for _, s := range open {
+		s.run()
+		lower += s.lower
+		proven = proven && s.finished()
+	}
+	return c.best, lower, proven
+}
+
+// search prepares the search on one component and does what it can without
+// branching.
+func (c *costSolver) search(tasks []int32, starts []plan) *costSearch {
+	s := &costSearch{inst: c.inst, tasks: tasks, meter: c.meter, im: c.im, effort: c.thresholds.effort, best: c.best, upper: inf}
+	for _, p := range starts {
+		if x := c.inst.costOf(p, tasks); x < s.upper {
+			s.upper = x
+			for _, t := range tasks {
+				c.best[t] = p[t]
+			}
+		}
+	}
+	s.lower = c.leastSum(tasks)
+	if s.lower >= s.cut() {
+		s.lower = s.upper
+		return s
+	}
+	c.filter(s)
+	if c.entries(tasks) > c.thresholds.networkEntries {
+		s.push(s.lower, nil)
+		s.tooLarge = true
+		return s
+	}
+	s.start(newNetwork(c.inst, tasks, c.local, c.alive))
+	return s
+}
+
+// leastSum is the sum of what each task costs where it is cheapest.
+func (c *costSolver) leastSum(tasks []int32) float64 {
+	sum := 0.0
+	for _, t := range tasks {
+		least := inf
+		for _, o := range c.inst.options(t) {
+			least = min(least, o.usd)
+		}
+		sum += least
+	}
+	return sum
+}
+
+// entries estimates the size of the network of the tasks from above.
+func (c *costSolver) entries(tasks []int32) int {
+	total := 0
+	for _, t := range tasks {
+		total += c.inst.nPlace * (1 + 2*len(c.inst.out.of(t)))
+	}
+	return total
+}
+
+// filter rules out options of the search's tasks by what is known at no cost:
+// an option that by itself costs too much over its task's cheapest, or that
+// another of its task's beats wherever the neighbours are.
+func (c *costSolver) filter(s *costSearch) {
+	slack := s.cut() - s.lower
+	for _, t := range s.tasks {
+		opts := c.inst.options(t)
+		alive := c.alive[c.inst.first[t]:c.inst.first[t+1]]
+		least := inf
+		for _, o := range opts {
+			least = min(least, o.usd)
+		}
+		for k := range opts {
+			if opts[k].usd-least >= slack {
+				alive[k] = false
+			}
+		}
+		c.dom.filter(t, alive)
+	}
+}
+
+// components groups the tasks that data transfers join, directly or not. Each
+// group is in topological order.
+func (inst *instance) components() [][]int32 {
+	root := make([]int32, inst.nTask())
+	for t := range root {
+		root[t] = int32(t) // #nosec G115 -- at most MaxTasks
+	}
+	find := func(t int32) int32 {
+		for root[t] != t {
+			root[t] = root[root[t]]
+			t = root[t]
+		}
+		return t
+	}
+	if slices.ContainsFunc(inst.usd, func(x float64) bool { return x > 0 }) {
+		for i := range inst.edges {
+			if e := &inst.edges[i]; e.sumGiB > 0 {
+				a, b := find(e.from), find(e.to)
+				root[max(a, b)] = min(a, b)
+			}
+		}
+	}
+	group := make([]int32, inst.nTask())
+	var groups [][]int32
+	for _, t := range inst.topo {
+		r := find(t)
+		if group[r] == 0 {
+			groups = append(groups, nil)
+			group[r] = int32(len(groups)) // #nosec G115 -- at most MaxTasks
+		}
+		g := &groups[group[r]-1]
+		*g = append(*g, t)
+	}
+	return groups
+}

@@ -1,0 +1,246 @@
+package optimizer
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// Runner is an alternative to the candidate that a plan chose for one task.
+type Runner struct {
+	// Candidate indexes the task's candidates; ID is its id.
+	Candidate int    `json:"-"`
+	ID        string `json:"id"`
+	// USD and Hours are the plan's totals with this candidate in place of the
+	// chosen one, AddUSD and AddHours what that adds; negative is a saving.
+	USD      float64 `json:"usd"`
+	Hours    float64 `json:"hours"`
+	AddUSD   float64 `json:"addUSD"`
+	AddHours float64 `json:"addHours"`
+	// Breaks names the bound that the plan would break, if any.
+	Breaks Constraint `json:"breaks,omitempty"`
+}
+
+// ErrNoPlan is returned for a solution that holds no plan for the model.
+var ErrNoPlan = errors.New("optimizer: the solution holds no plan for this model")
+
+// Runners returns the k best alternatives for the task with the given id, with
+// everything else in the plan fixed, those that keep the model's bounds first,
+// then by what they add to the objective. To re-optimise the rest around an
+// alternative use [Replanned].
+func Runners(m *Model, s *Solution, task string, k int) ([]Runner, error) {
+	e, err := NewExplainer(m, s)
+	if err != nil {
+		return nil, err
+	}
+	return e.Runners(task, k)
+}
+
+// Explainer answers questions about one plan. It holds what they have in common.
+type Explainer struct {
+	model *Model
+	picks []int // by canonical task, as all below
+	links *links
+	rank  map[string]int32
+	in    adjacency
+	out   adjacency
+	start []float64
+	after []float64
+	usd   float64
+	hours float64
+}
+
+// NewExplainer prepares to explain solution s of model m. It returns a
+// *[ModelError] for a bad model and [ErrNoPlan] where s is infeasible or not of
+// this model.
+func NewExplainer(m *Model, s *Solution) (*Explainer, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	l, err := linkTasks(m)
+	if err != nil {
+		return nil, err
+	}
+	if s == nil || len(s.Picks) != len(m.Tasks) {
+		return nil, ErrNoPlan
+	}
+	n := len(m.Tasks)
+	e := &Explainer{model: m, links: l, rank: make(map[string]int32, n), picks: make([]int, n), start: make([]float64, n), after: make([]float64, n)}
+	for t, i := range l.order {
+		e.rank[m.Tasks[i].ID] = int32(t) // #nosec G115 -- at most MaxTasks
+		e.picks[t] = s.Picks[i]
+		if k := s.Picks[i]; k < 0 || k >= len(m.Tasks[i].Candidates) {
+			return nil, ErrNoPlan
+		}
+	}
+	e.in = adjacent(n, l.edges, func(e *link) int32 { return e.to })
+	e.out = adjacent(n, l.edges, func(e *link) int32 { return e.from })
+	e.measure()
+	return e, nil
+}
+
+func (e *Explainer) measure() {
+	for _, t := range e.links.topo {
+		c := e.chosen(t)
+		e.start[t] = e.startAt(t, c.Place)
+		e.hours = max(e.hours, e.start[t]+c.Hours)
+		e.usd += c.USD + e.transfers(e.out.of(t), t, c.Place)
+	}
+	for _, t := range slices.Backward(e.links.topo) {
+		e.after[t] = e.afterAt(t, e.chosen(t).Place)
+	}
+}
+
+func (e *Explainer) candidates(t int32) []Candidate {
+	return e.model.Tasks[e.links.order[t]].Candidates
+}
+
+func (e *Explainer) chosen(t int32) *Candidate { return &e.candidates(t)[e.picks[t]] }
+
+// transfers is the cost of moving data along the given links of task t, were t
+// at place p.
+func (e *Explainer) transfers(links []int32, t int32, p int) float64 {
+	total := 0.0
+	for _, i := range links {
+		if l := &e.links.edges[i]; l.from == t {
+			total += l.sumGiB * e.model.USDPerGiB[p][e.chosen(l.to).Place]
+		} else {
+			total += l.sumGiB * e.model.USDPerGiB[e.chosen(l.from).Place][p]
+		}
+	}
+	return total
+}
+
+func (e *Explainer) startAt(t int32, p int) float64 {
+	at := 0.0
+	for _, i := range e.in.of(t) {
+		l := &e.links.edges[i]
+		u := e.chosen(l.from)
+		at = max(at, e.start[l.from]+u.Hours+l.maxGiB*e.model.HoursPerGiB[u.Place][p])
+	}
+	return at
+}
+
+func (e *Explainer) afterAt(t int32, p int) float64 {
+	at := 0.0
+	for _, i := range e.out.of(t) {
+		l := &e.links.edges[i]
+		w := e.chosen(l.to)
+		at = max(at, l.maxGiB*e.model.HoursPerGiB[p][w.Place]+w.Hours+e.after[l.to])
+	}
+	return at
+}
+
+// Runners is [Runners] for the plan of this explainer.
+func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
+	t, ok := e.rank[task]
+	if !ok {
+		return nil, fmt.Errorf("optimizer: no task has the id %q", clip(task))
+	}
+	if k <= 0 {
+		return nil, nil
+	}
+	now := e.chosen(t)
+	local := now.USD + e.transfers(e.in.of(t), t, now.Place) + e.transfers(e.out.of(t), t, now.Place)
+	around := e.longestAround(t)
+	cands := e.candidates(t)
+	runners := make([]Runner, 0, len(cands))
+	for i := range cands {
+		c := &cands[i]
+		if i == e.picks[t] {
+			continue
+		}
+		r := Runner{Candidate: i, ID: c.ID}
+		r.AddUSD = c.USD + e.transfers(e.in.of(t), t, c.Place) + e.transfers(e.out.of(t), t, c.Place) - local
+		r.USD = e.usd + r.AddUSD
+		r.Hours = max(around, e.startAt(t, c.Place)+c.Hours+e.afterAt(t, c.Place))
+		r.AddHours = r.Hours - e.hours
+		r.Breaks = e.breaks(r.USD, r.Hours)
+		runners = append(runners, r)
+	}
+	slices.SortFunc(runners, e.compare)
+	return runners[:min(k, len(runners))], nil
+}
+
+// longestAround is the length of the longest path that avoids t.
+func (e *Explainer) longestAround(t int32) float64 {
+	if e.start[t]+e.chosen(t).Hours+e.after[t] < e.hours*(1-1e-9) {
+		return e.hours // the longest path avoids it already
+	}
+	finish := make([]float64, len(e.start))
+	longest := 0.0
+	for _, v := range e.links.topo {
+		if v == t {
+			continue
+		}
+		c := e.chosen(v)
+		at := 0.0
+		for _, i := range e.in.of(v) {
+			if l := &e.links.edges[i]; l.from != t {
+				at = max(at, finish[l.from]+l.maxGiB*e.model.HoursPerGiB[e.chosen(l.from).Place][c.Place])
+			}
+		}
+		finish[v] = at + c.Hours
+		longest = max(longest, finish[v])
+	}
+	return longest
+}
+
+func (e *Explainer) breaks(usd, hours float64) Constraint {
+	late := e.model.DeadlineHours != nil && hours >= beyond(*e.model.DeadlineHours)
+	dear := e.model.BudgetUSD != nil && usd >= beyond(*e.model.BudgetUSD)
+	switch {
+	case late && dear:
+		return DeadlineAndBudget
+	case late:
+		return Deadline
+	case dear:
+		return Budget
+	}
+	return ""
+}
+
+// compare orders runners from the best to the worst.
+func (e *Explainer) compare(a, b Runner) int {
+	if (a.Breaks == "") != (b.Breaks == "") {
+		if a.Breaks == "" {
+			return -1
+		}
+		return 1
+	}
+	byCost, byTime := cmp.Compare(a.USD, b.USD), cmp.Compare(a.Hours, b.Hours)
+	if e.model.Objective == Makespan {
+		byCost, byTime = byTime, byCost
+	}
+	return cmp.Or(byCost, byTime, strings.Compare(a.ID, b.ID))
+}
+
+// Replanned is the plan with the task with the given id pinned to one of its
+// candidates and everything else optimised anew, starting from plan s. It shows
+// what an alternative really costs once the rest has moved with it. Errors are
+// those of [Solve] and [NewExplainer].
+func Replanned(ctx context.Context, m *Model, s *Solution, task string, candidate int, o Options) (*Solution, error) {
+	i := slices.IndexFunc(m.Tasks, func(t Task) bool { return t.ID == task })
+	if i < 0 {
+		return nil, fmt.Errorf("optimizer: no task has the id %q", clip(task))
+	}
+	if s == nil || len(s.Picks) != len(m.Tasks) || candidate < 0 || candidate >= len(m.Tasks[i].Candidates) {
+		return nil, ErrNoPlan
+	}
+	pinned := *m
+	pinned.Tasks = slices.Clone(m.Tasks)
+	pinned.Tasks[i].Candidates = m.Tasks[i].Candidates[candidate : candidate+1]
+	o.Hint = slices.Clone(s.Picks)
+	o.Hint[i] = 0
+	sol, err := Solve(ctx, &pinned, o)
+	if err != nil {
+		return nil, err
+	}
+	if sol.Picks != nil {
+		sol.Picks[i] = candidate
+	}
+	return sol, nil
+}

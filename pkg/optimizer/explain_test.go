@@ -1,0 +1,128 @@
+package optimizer_test
+
+import (
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+	"pgregory.net/rapid"
+)
+
+// TestRunnersAreWhatSwappingOneTaskGives recomputes the plan for each.
+func TestRunnersAreWhatSwappingOneTaskGives(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := boundedModel(t)
+		s := solve(t, m, optimizer.Options{})
+		if s.Status == optimizer.Infeasible {
+			return
+		}
+		i := rapid.IntRange(0, len(m.Tasks)-1).Draw(t, "task")
+		runners, err := optimizer.Runners(m, s, m.Tasks[i].ID, 100)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if want := len(m.Tasks[i].Candidates) - 1; len(runners) != want {
+			t.Fatalf("%d runners of %d", len(runners), want)
+		}
+		for k, r := range runners {
+			picks := slices.Clone(s.Picks)
+			picks[i] = r.Candidate
+			usd, hours := evaluate(m, picks)
+			if !same(usd, r.USD) || !same(hours, r.Hours) || !same(usd-s.USD, r.AddUSD) || !same(hours-s.Hours, r.AddHours) {
+				t.Fatalf("runner %+v, but %v USD and %v h", r, usd, hours)
+			}
+			if (r.Breaks == "") != keepsBounds(m, usd, hours) {
+				t.Fatalf("runner %+v breaks %q", r, r.Breaks)
+			}
+			if k > 0 && better(m, r, runners[k-1]) {
+				t.Fatalf("runner %+v after %+v", r, runners[k-1])
+			}
+			if r.Breaks == "" && better(m, r, optimizer.Runner{USD: s.USD * (1 - 1e-9), Hours: s.Hours * (1 - 1e-9)}) {
+				t.Fatalf("runner %+v beats the optimum %v", r, s.Objective)
+			}
+		}
+	})
+}
+
+func better(m *optimizer.Model, a, b optimizer.Runner) bool {
+	if (a.Breaks == "") != (b.Breaks == "") {
+		return a.Breaks == ""
+	}
+	if m.Objective == optimizer.Cost {
+		return a.USD < b.USD
+	}
+	return a.Hours < b.Hours
+}
+
+func TestRunnersGivesTheBestFew(t *testing.T) {
+	m := generate(1, randomDAG, 10, 30, 5)
+	s := solve(t, m, optimizer.Options{})
+	e, err := optimizer.NewExplainer(m, s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	all, err := e.Runners("t00003", 1000)
+	if err != nil {
+		t.Fatal(err)
+	}
+	few, err := e.Runners("t00003", 3)
+	if err != nil || !slices.Equal(few, all[:3]) {
+		t.Errorf("got %+v, %v", few, err)
+	}
+	if none, err := e.Runners("t00003", 0); err != nil || len(none) != 0 {
+		t.Errorf("got %+v, %v", none, err)
+	}
+}
+
+// TestReplannedIsTheOptimumAroundAPin and so lies between the optimum and the
+// runner with everything else fixed.
+func TestReplannedIsTheOptimumAroundAPin(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := boundedModel(t)
+		s := solve(t, m, optimizer.Options{})
+		if s.Status == optimizer.Infeasible {
+			return
+		}
+		i := rapid.IntRange(0, len(m.Tasks)-1).Draw(t, "task")
+		k := rapid.IntRange(0, len(m.Tasks[i].Candidates)-1).Draw(t, "candidate")
+		r, err := optimizer.Replanned(t.Context(), m, s, m.Tasks[i].ID, k, optimizer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		pinned := *m
+		pinned.Tasks = slices.Clone(m.Tasks)
+		pinned.Tasks[i].Candidates = m.Tasks[i].Candidates[k : k+1]
+		want, ok := bruteForce(&pinned)
+		if !ok {
+			if r.Status != optimizer.Infeasible {
+				t.Fatalf("got %+v, want infeasible", r)
+			}
+			return
+		}
+		if r.Status != optimizer.Optimal || !same(r.Objective, want) || r.Picks[i] != k {
+			t.Fatalf("got %s %v with pick %d, want %v with %d", r.Status, r.Objective, r.Picks[i], want, k)
+		}
+		checkPlan(t, m, r)
+	})
+}
+
+func TestExplainingNothingIsAnError(t *testing.T) {
+	m := generate(1, chain, 3, 3, 2)
+	s := solve(t, m, optimizer.Options{})
+	if _, err := optimizer.Runners(m, s, "nobody", 3); err == nil {
+		t.Error("explained a task that does not exist")
+	}
+	wrong := []*optimizer.Solution{nil, {}, {Picks: []int{0}}, {Picks: []int{0, 0, 99}}, {Picks: []int{0, 0, -1}}}
+	for _, s := range wrong {
+		if _, err := optimizer.Runners(m, s, "t00001", 3); !errors.Is(err, optimizer.ErrNoPlan) {
+			t.Errorf("%+v: %v", s, err)
+		}
+	}
+	if _, err := optimizer.Replanned(t.Context(), m, s, "t00001", 99, optimizer.Options{}); !errors.Is(err, optimizer.ErrNoPlan) {
+		t.Errorf("got %v", err)
+	}
+	if _, err := optimizer.Replanned(t.Context(), m, s, "nobody", 0, optimizer.Options{}); err == nil {
+		t.Error("replanned a task that does not exist")
+	}
+}

@@ -1,0 +1,43 @@
+package optimizer
+
+import "context"
+
+// Variants forces each method to do what another usually does before it, so
+// that tests reach all of them with models small enough for brute force.
+func Variants() map[string]func(context.Context, *Model, Options) (*Solution, error) {
+	variants := map[string]func(*thresholds){
+		"no bucket elimination": func(th *thresholds) {
+			th.effort.root.buckets, th.effort.again.buckets, th.effort.plunge.buckets, th.effort.branch.buckets = 0, 0, 0, 0
+		},
+		"nothing but branching": func(th *thresholds) {
+			th.effort = efforts{}
+		},
+		"bucket elimination at once": func(th *thresholds) {
+			th.effort.root = effort{buckets: 1e9}
+		},
+		"no label setting": func(th *thresholds) { th.labels = 0 },
+		"spreader": func(th *thresholds) {
+			th.manyTasks, th.labels = 0, 0
+		},
+		"dense lagrangian": func(th *thresholds) {
+			th.tableEntries, th.labels = 0, 0
+		},
+		"dense spreader with labels": func(th *thresholds) {
+			th.tableEntries, th.manyTasks = 0, 0
+		},
+	}
+	out := make(map[string]func(context.Context, *Model, Options) (*Solution, error))
+	for name, change := range variants {
+		th := defaultThresholds()
+		change(&th)
+		out[name] = func(ctx context.Context, m *Model, o Options) (*Solution, error) { return solve(ctx, m, o, th) }
+	}
+	return out
+}
+
+// SolveCramped solves with no memory for networks or windows.
+func SolveCramped(ctx context.Context, m *Model, o Options) (*Solution, error) {
+	th := defaultThresholds()
+	th.networkEntries, th.windowEntries = 0, 0
+	return solve(ctx, m, o, th)
+}

@@ -1,0 +1,290 @@
+package optimizer
+
+import "slices"
+
+// master mixes the plans seen so far so that the mixture is cheapest while no
+// path seen so far is longer than the deadline (Dantzig-Wolfe decomposition).
+// What a path's deadline is worth to the mixture prices the paths, and so gives
+// the lagrangian its lambda and flow.
+type master struct {
+	inst  *instance
+	plans []tried
+	paths []path
+	lp    simplex
+	// hours and transfer are the times of tasks and transfers in the last
+	// mixture, value its cost.
+	hours, transfer []float64
+	value           float64
+	// the last problem's columns (indices into plans) and their weights; the
+	// rest is scratch
+	member  []int
+	weight  []float64
+	cost    []float64
+	rows    [][]float64
+	rowData []float64
+}
+
+// tried is a plan with its cost and its time along each path.
+type tried struct {
+	plan   plan
+	usd    float64
+	length []float64
+}
+
+// path is a chain of tasks from one without producers to one without consumers,
+// and the edges between them.
+type path struct {
+	tasks, edges []int32
+	// price is what the path's time costs at present, best where it gave the
+	// best bound, in USD an hour.
+	price, best float64
+}
+
+// limits of the pools; the oldest plans make room.
+const (
+	mostPlans = 160
+	mostPaths = 60
+)
+
+func newMaster(inst *instance) *master {
+	return &master{inst: inst, hours: make([]float64, inst.nTask()), transfer: make([]float64, len(inst.edges))}
+}
+
+func (ms *master) addPlan(p plan) {
+	for i := range ms.plans {
+		if slices.Equal(ms.plans[i].plan, p) {
+			return
+		}
+	}
+	if len(ms.plans) == mostPlans {
+		ms.plans = slices.Delete(ms.plans, 0, mostPlans/4)
+	}
+	t := tried{plan: slices.Clone(p), usd: ms.inst.cost(p)}
+	for i := range ms.paths {
+		t.length = append(t.length, ms.inst.lengthOf(p, &ms.paths[i]))
+	}
+	ms.plans = append(ms.plans, t)
+}
+
+// addPath reports whether the path is new.
+func (ms *master) addPath(p path) bool {
+	for i := range ms.paths {
+		if slices.Equal(ms.paths[i].tasks, p.tasks) {
+			return false
+		}
+	}
+	if len(ms.paths) == mostPaths {
+		ms.dropPath()
+	}
+	ms.paths = append(ms.paths, p)
+	for i := range ms.plans {
+		t := &ms.plans[i]
+		t.length = append(t.length, ms.inst.lengthOf(t.plan, &p))
+	}
+	return true
+}
+
+// dropPath forgets the first path that was of no value in the last solve.
+func (ms *master) dropPath() {
+	worthless := 0
+	for i := range ms.paths {
+		if ms.paths[i].price == 0 && ms.paths[i].best == 0 {
+			worthless = i
+			break
+		}
+	}
+	ms.paths = slices.Delete(ms.paths, worthless, worthless+1)
+	for i := range ms.plans {
+		ms.plans[i].length = slices.Delete(ms.plans[i].length, worthless, worthless+1)
+	}
+}
+
+// lengthOf is the time of plan p along a path.
+func (inst *instance) lengthOf(p plan, along *path) float64 {
+	total := 0.0
+	for _, t := range along.tasks {
+		total += inst.opts[inst.first[t]+p[t]].hours
+	}
+	for _, e := range along.edges {
+		total += inst.transferHours(p, e)
+	}
+	return total
+}
+
+func (inst *instance) transferHours(p plan, e int32) float64 {
+	l := &inst.edges[e]
+	return l.maxGiB * inst.hrs[inst.placeOf(p, l.from)*inst.nPlace+inst.placeOf(p, l.to)]
+}
+
+func (ms *master) begin(b *box, deadline, dear float64) { ms.solve(b, deadline, 100*dear) }
+
+func (ms *master) answer(b *box, p plan, deadline, dear float64) {
+	ms.addPlan(p)
+	ms.solve(b, deadline, 100*dear)
+}
+
+func (ms *master) reach() float64 { return ms.value }
+
+func (ms *master) average() []float64 { return ms.hours }
+
+// solve mixes the plans whose options are all left in b, adds the paths that
+// the mixture would be late on, and moves the prices of the paths towards what
+// they are worth. Costs from dear on count as out of reach.
+func (ms *master) solve(b *box, deadline, dear float64) {
+	ms.member, ms.cost = ms.member[:0], ms.cost[:0]
+	for i := range ms.plans {
+		if b.holds(ms.plans[i].plan) {
+			ms.member = append(ms.member, i)
+			ms.cost = append(ms.cost, ms.plans[i].usd/dear)
+		}
+	}
+	ms.mix(deadline, dear)
+	for range 8 {
+		p, length := ms.inst.longestPath(ms.hours, ms.transfer)
+		if length <= deadline*(1+1e-12) || !ms.addPath(p) {
+			break
+		}
+		ms.mix(deadline, dear)
+	}
+	// half way from the best prices known to the new ones: new prices alone
+	// swing from one extreme to the other
+	for r := range ms.paths {
+		ms.paths[r].price = (ms.lp.price(r)*dear/deadline + ms.paths[r].best) / 2
+	}
+}
+
+// mix solves for the present columns and rows.
+func (ms *master) mix(deadline, dear float64) {
+	ms.rows = ms.rows[:0]
+	ms.rowData = grow(ms.rowData, len(ms.paths)*len(ms.member))
+	for r := range ms.paths {
+		row := ms.rowData[r*len(ms.member):][:len(ms.member)]
+		for k, i := range ms.member {
+			row[k] = ms.plans[i].length[r] / deadline
+		}
+		ms.rows = append(ms.rows, row)
+	}
+	ms.lp.solve(ms.cost, ms.rows, 1)
+	ms.value = ms.lp.value() * dear
+	ms.weight = grow(ms.weight, len(ms.member))
+	ms.lp.weights(ms.weight)
+	ms.blend()
+}
+
+// remember makes the present prices those to come back to.
+func (ms *master) remember() {
+	for r := range ms.paths {
+		ms.paths[r].best = ms.paths[r].price
+	}
+}
+
+// recall goes back to them.
+func (ms *master) recall() {
+	for r := range ms.paths {
+		ms.paths[r].price = ms.paths[r].best
+	}
+}
+
+// inform sets the lagrangian's lambda and flow to the present prices.
+func (ms *master) inform(l *lagrangian) {
+	l.lambda = 0
+	clear(l.flow.task)
+	clear(l.flow.edge)
+	for r := range ms.paths {
+		p := &ms.paths[r]
+		if p.price == 0 {
+			continue
+		}
+		l.lambda += p.price
+		for _, t := range p.tasks {
+			l.flow.task[t] += p.price
+		}
+		for _, e := range p.edges {
+			l.flow.edge[e] += p.price
+		}
+	}
+	if l.lambda == 0 {
+		return
+	}
+	for t := range l.flow.task {
+		l.flow.task[t] /= l.lambda
+	}
+	for e := range l.flow.edge {
+		l.flow.edge[e] /= l.lambda
+	}
+}
+
+// holds tells whether all of p's options are left in b.
+func (b *box) holds(p plan) bool {
+	for t, k := range p {
+		if !b.alive[b.inst.first[t]+k] {
+			return false
+		}
+	}
+	return true
+}
+
+// blend works out the mixture's times of tasks and transfers. They stay as
+// they were where there is no mixture to speak of.
+func (ms *master) blend() {
+	total := 0.0
+	for _, w := range ms.weight {
+		total += w
+	}
+	if total < 1e-6 {
+		return
+	}
+	clear(ms.hours)
+	clear(ms.transfer)
+	for k, i := range ms.member {
+		w := ms.weight[k] / total
+		if w == 0 {
+			continue
+		}
+		p := ms.plans[i].plan
+		for t := range ms.hours {
+			ms.hours[t] += w * ms.inst.opts[ms.inst.first[t]+p[t]].hours
+		}
+		for e := range ms.transfer {
+			ms.transfer[e] += w * ms.inst.transferHours(p, int32(e)) // #nosec G115 -- at most MaxEdges
+		}
+	}
+}
+
+// longestPath is the longest path under the given times, and its length.
+func (inst *instance) longestPath(hours, transfer []float64) (p path, length float64) {
+	n := inst.nTask()
+	finish := make([]float64, n)
+	via := make([]int32, n) // the edge that the longest path to a task came by
+	last := int32(-1)
+	for _, t := range inst.topo {
+		via[t] = -1
+		start := 0.0
+		for _, e := range inst.in.of(t) {
+			if x := finish[inst.edges[e].from] + transfer[e]; via[t] < 0 || x > start {
+				start, via[t] = x, e
+			}
+		}
+		finish[t] = start + hours[t]
+		if last < 0 || finish[t] > finish[last] {
+			last = t
+		}
+	}
+	length = finish[last]
+	// go on to the end, so that the path is a whole one even where what
+	// follows takes no time
+	for len(inst.out.of(last)) > 0 {
+		e := inst.out.of(last)[0]
+		last = inst.edges[e].to
+		via[last] = e
+	}
+	for t := last; ; {
+		p.tasks = append(p.tasks, t)
+		if via[t] < 0 {
+			break
+		}
+		p.edges = append(p.edges, via[t])
+		t = inst.edges[via[t]].from
+	}
+	return p, length
+}

@@ -1,0 +1,97 @@
+package optimizer
+
+import "fmt"
+
+// Constraint names what makes a model infeasible.
+type Constraint string
+
+const (
+	// NoCandidates means that some tasks have no offer at all.
+	NoCandidates Constraint = "candidates"
+	// Deadline means that even the fastest plan is too slow.
+	Deadline Constraint = "deadline"
+	// Budget means that even the cheapest plan costs too much.
+	Budget Constraint = "budget"
+	// DeadlineAndBudget means that either bound could be kept, but not both.
+	DeadlineAndBudget Constraint = "deadline and budget"
+)
+
+// Reason says which constraint to relax for an infeasible model to have a plan,
+// and to what.
+type Reason struct {
+	Constraint Constraint `json:"constraint"`
+	// Tasks are the ids of the tasks without candidates, in order.
+	Tasks []string `json:"tasks,omitempty"`
+	// LeastHours bounds from below the deadline that would do, all else
+	// unchanged; 0 where no deadline would do or the deadline is not at fault.
+	LeastHours float64 `json:"leastHours,omitempty"`
+	// LeastUSD bounds from below the budget that would do, all else unchanged;
+	// 0 where no budget would do or the budget is not at fault.
+	LeastUSD float64 `json:"leastUSD,omitempty"`
+	// Exact means that LeastHours and LeastUSD are attained by a plan, to a
+	// relative 1e-9, not mere lower bounds.
+	Exact bool `json:"exact,omitempty"`
+}
+
+// overBudget is the answer when even the cheapest plan breaks the budget.
+func (s *solver) overBudget(cheap answer) *Solution {
+	budget := *s.inst.model.BudgetUSD
+	least := cheap.lower
+	if cheap.proven {
+		least = s.inst.cost(cheap.plan)
+	}
+	return &Solution{
+		Status:  Infeasible,
+		Message: fmt.Sprintf("the budget is %.6g USD but the cheapest plan costs %s%.6g USD: raise it by %.6g USD", budget, orMore(cheap), least, least-budget),
+		Reason:  &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
+	}
+}
+
+// pastDeadline is the answer when even the fastest plan misses the deadline.
+func (s *solver) pastDeadline(fast answer) *Solution {
+	deadline := *s.inst.model.DeadlineHours
+	least := fast.lower
+	if fast.proven {
+		least = s.inst.makespan(fast.plan)
+	}
+	return &Solution{
+		Status:  Infeasible,
+		Message: fmt.Sprintf("the deadline is %.6g h but the fastest plan takes %s%.6g h: extend it by %.6g h", deadline, orMore(fast), least, least-deadline),
+		Reason:  &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
+	}
+}
+
+// overBoth is the answer when the deadline and the budget can be kept one at a
+// time only. inTime is the cheapest plan within the deadline and inBudget the
+// fastest within the budget; whichever is nil is worked out here.
+func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solution {
+	m := s.inst.model
+	if inTime == nil {
+		a := s.bounded(false, *m.DeadlineHours, cheap, fast)
+		inTime = &a
+	}
+	if inBudget == nil {
+		a := s.bounded(true, *m.BudgetUSD, cheap, fast)
+		inBudget = &a
+	}
+	usd, hours := inTime.lower, inBudget.lower
+	if inTime.proven {
+		usd = s.inst.cost(inTime.plan)
+	}
+	if inBudget.proven {
+		hours = s.inst.makespan(inBudget.plan)
+	}
+	return &Solution{
+		Status: Infeasible,
+		Message: fmt.Sprintf("the deadline is %.6g h and the budget %.6g USD: within the budget the fastest plan takes %s%.6g h, within the deadline the cheapest costs %s%.6g USD",
+			*m.DeadlineHours, *m.BudgetUSD, orMore(*inBudget), hours, orMore(*inTime), usd),
+		Reason: &Reason{Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: usd, Exact: inTime.proven && inBudget.proven},
+	}
+}
+
+func orMore(a answer) string {
+	if a.proven {
+		return ""
+	}
+	return "at least "
+}

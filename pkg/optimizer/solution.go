@@ -1,0 +1,117 @@
+package optimizer
+
+import (
+	"encoding/json"
+	"errors"
+	"time"
+)
+
+// Status says how much a [Solution] has proven.
+type Status string
+
+const (
+	// Optimal means that no plan is better by more than a relative 1e-9.
+	Optimal Status = "optimal"
+	// Feasible means that the search stopped early: the plan keeps every
+	// bound, and no plan has an objective below Solution.Bound.
+	Feasible Status = "feasible"
+	// Infeasible means that no plan keeps the bounds; Solution.Message and
+	// Solution.Reason say why.
+	Infeasible Status = "infeasible"
+)
+
+// ErrUndecided is returned when the search was stopped before it found a plan
+// that keeps the bounds or proved that there is none.
+var ErrUndecided = errors.New("optimizer: stopped before a plan was found or ruled out")
+
+// Options tune one call of [Solve]. The zero value searches until the optimum
+// is proven.
+type Options struct {
+	// TimeLimit stops the search and returns the best plan so far with its
+	// proven bound; zero is no limit. A plan found under a time limit may
+	// differ from run to run: use WorkLimit where that matters.
+	TimeLimit time.Duration
+	// WorkLimit stops the search after about so many elementary steps (table
+	// entries touched), the same ones on every run; zero is no limit.
+	WorkLimit int64
+	// Gap accepts a plan as soon as it is proven to be within this fraction
+	// of the optimum (0.01 is one per cent). The status of such a plan is
+	// still Feasible unless it is proven optimal.
+	Gap float64
+	// Hint is a plan to start from, one candidate index per task as in
+	// Solution.Picks, for instance the plan in force before a price changed.
+	// An entry out of range, such as -1, leaves that task open.
+	Hint []int
+	// Now is the clock for TimeLimit and Solution.Millis; nil is time.Now.
+	Now func() time.Time
+}
+
+// Solution is the answer to a [Model].
+type Solution struct {
+	Status Status
+	// Objective is the plan's USD or Hours, whichever the model minimises.
+	Objective float64
+	// Bound is proven: no plan that keeps the model's bounds has a lower
+	// objective. It equals Objective when Status is Optimal.
+	Bound float64
+	// USD is the plan's total cost, tasks and transfers.
+	USD float64
+	// Hours is the plan's makespan.
+	Hours float64
+	// Choice maps each task's id to the id of its chosen candidate.
+	Choice map[string]string
+	// Picks is Choice by index: Picks[t] indexes Model.Tasks[t].Candidates.
+	// It is nil when Status is Infeasible and is not part of the JSON form.
+	Picks []int
+	// Millis is the solving time in milliseconds by Options.Now.
+	Millis float64
+	// Message explains a status other than Optimal to a person.
+	Message string
+	// Reason explains Infeasible to a program; nil otherwise.
+	Reason *Reason
+}
+
+// solutionJSON is the wire form of Solution: numbers that an infeasible answer
+// does not have are left out rather than shown as zero.
+type solutionJSON struct {
+	Status    Status            `json:"status"`
+	Objective *float64          `json:"objective,omitempty"`
+	Bound     *float64          `json:"bound,omitempty"`
+	USD       *float64          `json:"usd,omitempty"`
+	Hours     *float64          `json:"hours,omitempty"`
+	Choice    map[string]string `json:"choice,omitzero"`
+	Millis    float64           `json:"millis"`
+	Message   string            `json:"message,omitempty"`
+	Reason    *Reason           `json:"reason,omitempty"`
+}
+
+// MarshalJSON writes the form that `tradewind optimize` prints.
+func (s Solution) MarshalJSON() ([]byte, error) {
+	w := solutionJSON{Status: s.Status, Millis: s.Millis, Message: s.Message, Reason: s.Reason}
+	if s.Status != Infeasible {
+		w.Objective, w.Bound, w.USD, w.Hours = &s.Objective, &s.Bound, &s.USD, &s.Hours
+		w.Choice = s.Choice
+		if w.Choice == nil {
+			w.Choice = map[string]string{}
+		}
+	}
+	return json.Marshal(w)
+}
+
+// UnmarshalJSON reads that form back. Picks are not part of it.
+func (s *Solution) UnmarshalJSON(text []byte) error {
+	var w solutionJSON
+	if err := json.Unmarshal(text, &w); err != nil {
+		return err
+	}
+	*s = Solution{Status: w.Status, Choice: w.Choice, Millis: w.Millis, Message: w.Message, Reason: w.Reason}
+	for _, f := range []struct {
+		to   *float64
+		from *float64
+	}{{&s.Objective, w.Objective}, {&s.Bound, w.Bound}, {&s.USD, w.USD}, {&s.Hours, w.Hours}} {
+		if f.from != nil {
+			*f.to = *f.from
+		}
+	}
+	return nil
+}

@@ -1,0 +1,242 @@
+package optimizer
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Solve finds the best plan for m.
+//
+// It returns a *[ModelError] for a model that is not well formed, ctx's error
+// when ctx ends first, and [ErrUndecided] when a limit of o ends the search
+// before a plan was found or ruled out. An infeasible model is not an error.
+func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
+	return solve(ctx, m, o, defaultThresholds())
+}
+
+func solve(ctx context.Context, m *Model, o Options, th thresholds) (*Solution, error) {
+	meter := newMeter(ctx, o)
+	inst, err := compile(m, foldingFor(m))
+	if err != nil {
+		return nil, err
+	}
+	s := &solver{inst: inst, meter: meter, thresholds: th}
+	if hint := inst.planOf(o.Hint); hint != nil {
+		s.known = append(s.known, hint)
+	}
+	sol, err := s.solve()
+	if c := meter.cancelled(); c != nil {
+		return nil, c
+	}
+	if err != nil {
+		return nil, err
+	}
+	sol.Millis = meter.millis()
+	return sol, nil
+}
+
+// foldingFor is the least that the model's objective and bounds need to know
+// of the candidates.
+func foldingFor(m *Model) folding {
+	if m.Objective == Cost && m.DeadlineHours == nil {
+		return foldCheapest
+	}
+	return foldPareto
+}
+
+// solver takes a model through the methods that its objective and bounds need.
+type solver struct {
+	inst       *instance
+	meter      *meter
+	thresholds thresholds
+	known      []plan // to start from: the caller's hint and what was found so far
+}
+
+// answer is a plan, nil where none was found, with what is proven about the
+// objective.
+type answer struct {
+	plan   plan
+	lower  float64
+	proven bool
+}
+
+func (s *solver) solve() (*Solution, error) {
+	if ids := s.inst.withoutOptions(); len(ids) > 0 {
+		return &Solution{
+			Status:  Infeasible,
+			Message: fmt.Sprintf("no candidate for %s", clip(strings.Join(ids, ", "))),
+			Reason:  &Reason{Constraint: NoCandidates, Tasks: ids},
+		}, nil
+	}
+	if s.inst.model.Objective == Cost {
+		return s.solveCost()
+	}
+	return s.solveMakespan()
+}
+
+// late and dear tell whether a makespan or a cost breaks the model's bound.
+func (s *solver) late(hours float64) bool {
+	d := s.inst.model.DeadlineHours
+	return d != nil && hours >= beyond(*d)
+}
+
+func (s *solver) dear(usd float64) bool {
+	b := s.inst.model.BudgetUSD
+	return b != nil && usd >= beyond(*b)
+}
+
+func (s *solver) solveCost() (*Solution, error) {
+	deadline := s.inst.model.DeadlineHours
+	if deadline == nil {
+		cheap := s.cheapest(s.meter)
+		if s.dear(cheap.lower) {
+			return s.overBudget(cheap), nil
+		}
+		return s.finish(cheap)
+	}
+	cheap := s.roughlyCheapest()
+	if !cheap.proven && (s.dear(cheap.lower) || !s.late(s.inst.makespan(cheap.plan))) {
+		cheap = s.cheapest(s.meter)
+	}
+	if s.dear(cheap.lower) {
+		return s.overBudget(cheap), nil
+	}
+	if !s.late(s.inst.makespan(cheap.plan)) {
+		return s.finish(cheap)
+	}
+	fast := s.fastest(beyond(*deadline))
+	if s.late(fast.lower) {
+		return s.pastDeadline(fast), nil
+	}
+	if s.late(s.inst.makespan(fast.plan)) {
+		return nil, s.undecided(Makespan, fast.lower)
+	}
+	a := s.bounded(false, *deadline, cheap, fast)
+	if s.dear(a.lower) {
+		return s.overBoth(cheap, fast, &a, nil), nil
+	}
+	return s.finish(a)
+}
+
+func (s *solver) solveMakespan() (*Solution, error) {
+	budget := s.inst.model.BudgetUSD
+	if budget == nil {
+		fast := s.fastest(0)
+		if s.late(fast.lower) {
+			return s.pastDeadline(fast), nil
+		}
+		return s.finish(fast)
+	}
+	cheap := s.roughlyCheapest()
+	if !cheap.proven && s.dear(s.inst.cost(cheap.plan)) {
+		cheap = s.cheapest(s.meter)
+	}
+	if s.dear(cheap.lower) {
+		return s.overBudget(cheap), nil
+	}
+	if s.dear(s.inst.cost(cheap.plan)) {
+		return nil, s.undecided(Cost, cheap.lower)
+	}
+	fast := s.roughlyFastest()
+	if !fast.proven && (s.late(fast.lower) || !s.dear(s.inst.cost(fast.plan))) {
+		fast = s.fastest(0)
+	}
+	if s.late(fast.lower) {
+		return s.pastDeadline(fast), nil
+	}
+	if !s.dear(s.inst.cost(fast.plan)) {
+		return s.finish(fast)
+	}
+	a := s.bounded(true, *budget, cheap, fast)
+	if s.late(a.lower) {
+		return s.overBoth(cheap, fast, nil, &a), nil
+	}
+	return s.finish(a)
+}
+
+// cheapest minimises the cost alone.
+func (s *solver) cheapest(m *meter) answer {
+	var a answer
+	a.plan, a.lower, a.proven = solveCost(s.inst, s.known, s.thresholds, m)
+	s.known = append(s.known, a.plan)
+	return a
+}
+
+// roughlyCheapest is cheapest as a stepping stone: to a part in a thousand will
+// do.
+func (s *solver) roughlyCheapest() answer {
+	m := s.meter.part(0.3)
+	m.gap = max(m.gap, 1e-3)
+	a := s.cheapest(m)
+	s.meter.join(m)
+	return a
+}
+
+// fastest minimises the makespan alone, at least to below enough, then uses
+// what time tasks off the longest path have to spare to make the plan cheaper.
+func (s *solver) fastest(enough float64) answer {
+	var a answer
+	a.plan, a.lower, a.proven = solveMakespan(s.inst, s.known, enough, s.thresholds, s.meter)
+	sch := newSchedule(s.inst, a.plan)
+	sch.cheapen(sch.makespan(), s.meter)
+	a.plan = sch.plan
+	s.known = append(s.known, a.plan)
+	return a
+}
+
+// roughlyFastest is fastest as a stepping stone.
+func (s *solver) roughlyFastest() answer {
+	whole := s.meter
+	defer func() { s.meter = whole }()
+	s.meter = whole.part(0.5)
+	s.meter.gap = max(s.meter.gap, 1e-3)
+	a := s.fastest(0)
+	whole.join(s.meter)
+	return a
+}
+
+// bounded minimises the cost within a deadline or, byTime, the makespan within
+// a budget. cheap and fast are the answers for either alone, one of which keeps
+// the limit.
+func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer {
+	b := &boundedSearch{inst: s.inst, meter: s.meter, thresholds: s.thresholds, byTime: byTime, limit: limit}
+	lower := cheap.lower
+	if byTime {
+		lower = fast.lower
+	}
+	b.start(cheap.plan, fast.plan, s.known, lower)
+	b.run()
+	return answer{plan: b.best, lower: b.lower, proven: b.finished()}
+}
+
+// finish reports a, whose plan may still break the bound on its own objective.
+func (s *solver) finish(a answer) (*Solution, error) {
+	m := s.inst.model
+	if a.plan == nil {
+		return nil, s.undecided(m.Objective, a.lower)
+	}
+	sol := &Solution{Status: Feasible, USD: s.inst.cost(a.plan), Hours: s.inst.makespan(a.plan), Picks: s.inst.picks(a.plan)}
+	sol.Objective = sol.USD
+	if m.Objective == Makespan {
+		sol.Objective = sol.Hours
+	}
+	if s.dear(sol.USD) || s.late(sol.Hours) {
+		return nil, s.undecided(m.Objective, a.lower)
+	}
+	sol.Bound = min(a.lower*(1-1e-12), sol.Objective)
+	if a.proven {
+		sol.Status, sol.Bound = Optimal, sol.Objective
+	} else {
+		sol.Message = fmt.Sprintf("stopped before the optimum was proven: it may be up to %.3g%% lower", 100*(sol.Objective-sol.Bound)/sol.Objective)
+	}
+	sol.Choice = make(map[string]string, len(sol.Picks))
+	for t, k := range sol.Picks {
+		sol.Choice[m.Tasks[t].ID] = m.Tasks[t].Candidates[k].ID
+	}
+	return sol, nil
+}
+
+func (s *solver) undecided(what Objective, lower float64) error {
+	return fmt.Errorf("%w: the least %s is %.6g or more", ErrUndecided, what, lower)
+}

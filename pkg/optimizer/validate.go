@@ -1,0 +1,212 @@
+package optimizer
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+)
+
+// Limits on a model, so that neither a hostile file nor a wrong unit can take
+// the memory of the process or overflow a sum.
+const (
+	MaxPlaces     = 2048
+	MaxTasks      = 100_000
+	MaxCandidates = 20_000_000 // over all tasks
+	MaxEdges      = 2_000_000
+	// MaxValue is the largest USD, hours or GiB that a model may hold.
+	MaxValue = 1e12
+	// MaxModelBytes is the largest JSON text that ReadModel reads.
+	MaxModelBytes = 1 << 30
+)
+
+// ModelError says which field of a [Model] is wrong, and how. Test for it with
+// errors.As.
+type ModelError struct {
+	// Field is the path to the value, such as "tasks[3].candidates[0].usd";
+	// empty is the model itself.
+	Field string
+	// Reason is what is wrong, in words.
+	Reason string
+	err    error
+}
+
+func (e *ModelError) Error() string {
+	if e.Field == "" {
+		return "model: " + e.Reason
+	}
+	return "model: " + e.Field + ": " + e.Reason
+}
+
+// Unwrap returns the underlying JSON syntax error, or nil.
+func (e *ModelError) Unwrap() error { return e.err }
+
+func modelErrorf(field, format string, args ...any) *ModelError {
+	return &ModelError{Field: field, Reason: fmt.Sprintf(format, args...)}
+}
+
+func indexed(name string, i int) string { return name + "[" + strconv.Itoa(i) + "]" }
+
+// Validate reports the first thing wrong with the model as a *[ModelError], or
+// nil. A task without candidates is valid: it makes the model infeasible, which
+// is an answer, not a mistake.
+func (m *Model) Validate() error {
+	if err := m.check(); err != nil {
+		return err
+	}
+	if err := m.checkCandidateIDs(); err != nil {
+		return err
+	}
+	_, err := linkTasks(m)
+	return err
+}
+
+// check tests all that Solve itself relies on apart from the graph's shape,
+// which linkTasks tests. Uniqueness of candidate ids is left to Validate: only
+// a reader of Solution.Choice depends on it and it costs more than some solves.
+func (m *Model) check() error {
+	if m.Objective != Cost && m.Objective != Makespan {
+		return modelErrorf("objective", "%q is neither %q nor %q", clip(string(m.Objective)), Cost, Makespan)
+	}
+	if m.DeadlineHours != nil {
+		if why := badNumber(*m.DeadlineHours); why != "" {
+			return modelErrorf("deadlineHours", "%s", why)
+		}
+	}
+	if m.BudgetUSD != nil {
+		if why := badNumber(*m.BudgetUSD); why != "" {
+			return modelErrorf("budgetUSD", "%s", why)
+		}
+	}
+	if err := m.checkPlaces(); err != nil {
+		return err
+	}
+	return m.checkTasks()
+}
+
+func (m *Model) checkPlaces() error {
+	n := len(m.Places)
+	if n > MaxPlaces {
+		return modelErrorf("places", "%d places, more than %d", n, MaxPlaces)
+	}
+	seen := make(map[string]int, n)
+	for i, p := range m.Places {
+		if p == "" {
+			return modelErrorf(indexed("places", i), "is empty")
+		}
+		if j, dup := seen[p]; dup {
+			return modelErrorf(indexed("places", i), "%q is already places[%d]", clip(p), j)
+		}
+		seen[p] = i
+	}
+	if err := checkMatrix("usdPerGiB", m.USDPerGiB, n); err != nil {
+		return err
+	}
+	return checkMatrix("hoursPerGiB", m.HoursPerGiB, n)
+}
+
+func checkMatrix(name string, rows [][]float64, n int) error {
+	if len(rows) != n {
+		return modelErrorf(name, "has %d rows for %d places", len(rows), n)
+	}
+	for i, row := range rows {
+		if len(row) != n {
+			return modelErrorf(indexed(name, i), "has %d columns for %d places", len(row), n)
+		}
+		for j, x := range row {
+			if !(x >= 0 && x <= MaxValue) {
+				return modelErrorf(indexed(indexed(name, i), j), "%s", badNumber(x))
+			}
+		}
+	}
+	return nil
+}
+
+func (m *Model) checkTasks() error {
+	if len(m.Tasks) > MaxTasks {
+		return modelErrorf("tasks", "%d tasks, more than %d", len(m.Tasks), MaxTasks)
+	}
+	total := 0
+	for i := range m.Tasks {
+		t := &m.Tasks[i]
+		if t.ID == "" {
+			return modelErrorf(indexed("tasks", i)+".id", "is empty")
+		}
+		total += len(t.Candidates)
+		if total > MaxCandidates {
+			return modelErrorf("tasks", "more than %d candidates", MaxCandidates)
+		}
+		for k := range t.Candidates {
+			if field, why := m.badCandidate(&t.Candidates[k]); why != "" {
+				return modelErrorf(indexed(indexed("tasks", i)+".candidates", k)+"."+field, "%s", why)
+			}
+		}
+	}
+	return nil
+}
+
+// badCandidate names the first bad field of c and what is wrong with it, or "".
+func (m *Model) badCandidate(c *Candidate) (field, why string) {
+	switch {
+	case c.Place < 0 || c.Place >= len(m.Places):
+		return "place", fmt.Sprintf("%d is not an index into the %d places", c.Place, len(m.Places))
+	case !(c.USD >= 0 && c.USD <= MaxValue):
+		return "usd", badNumber(c.USD)
+	case !(c.Hours >= 0 && c.Hours <= MaxValue):
+		return "hours", badNumber(c.Hours)
+	}
+	return "", ""
+}
+
+func (m *Model) checkCandidateIDs() error {
+	var ids []string
+	for i := range m.Tasks {
+		cands := m.Tasks[i].Candidates
+		ids = ids[:0]
+		for k := range cands {
+			if cands[k].ID == "" {
+				return modelErrorf(indexed(indexed("tasks", i)+".candidates", k)+".id", "is empty")
+			}
+			ids = append(ids, cands[k].ID)
+		}
+		slices.Sort(ids)
+		for k := 1; k < len(ids); k++ {
+			if ids[k] == ids[k-1] {
+				return duplicateCandidate(i, cands, ids[k])
+			}
+		}
+	}
+	return nil
+}
+
+// duplicateCandidate points at the second candidate with the id.
+func duplicateCandidate(task int, cands []Candidate, id string) error {
+	first := slices.IndexFunc(cands, func(c Candidate) bool { return c.ID == id })
+	second := first + 1 + slices.IndexFunc(cands[first+1:], func(c Candidate) bool { return c.ID == id })
+	return modelErrorf(indexed(indexed("tasks", task)+".candidates", second)+".id",
+		"%q is already candidates[%d]", clip(id), first)
+}
+
+// badNumber says why x is not a quantity from 0 to MaxValue, or "".
+func badNumber(x float64) string {
+	switch {
+	case math.IsNaN(x):
+		return "is not a number"
+	case math.IsInf(x, 0):
+		return "is infinite"
+	case x < 0:
+		return fmt.Sprintf("%g is negative", x)
+	case x > MaxValue:
+		return fmt.Sprintf("%g is over %g", x, MaxValue)
+	}
+	return ""
+}
+
+// clip keeps a hostile name from filling an error message.
+func clip(s string) string {
+	const most = 80
+	if len(s) <= most {
+		return s
+	}
+	return s[:most] + "…"
+}

@@ -1,0 +1,94 @@
+package sim
+
+import (
+	"bytes"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Break is a way in which the system under test is deliberately broken, to see that the invariants
+// notice. The zero value breaks nothing.
+type Break string
+
+// The ways to break it.
+const (
+	// NoOutbox: what is emitted is not written beside the records.
+	NoOutbox Break = "no-outbox"
+	// NoSeen: handled events are not remembered, so that a repeated delivery is handled again.
+	NoSeen Break = "no-seen"
+	// NoConditions: transactions are applied whatever version they expect.
+	NoConditions Break = "no-conditions"
+	// NoToken: a launch that is repeated buys again.
+	NoToken Break = "no-token"
+	// NoBlock: nobody remembers what location has just failed.
+	NoBlock Break = "no-block"
+	// NoTerminate: machines go on when they are terminated.
+	NoTerminate Break = "no-terminate"
+	// LossyBus: the bus says that it has a message that it lost.
+	LossyBus Break = "lossy-bus"
+	// NoReconcile: nobody looks after what was left half done.
+	NoReconcile Break = "no-reconcile"
+	// NoBudget: nobody remembers that a job has a budget.
+	NoBudget Break = "no-budget"
+	// Forgetful: agents remove the checkpoint that the broker has just taken note of.
+	Forgetful Break = "forgetful"
+)
+
+// Breaks returns all of them.
+func Breaks() []Break {
+	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful}
+}
+
+// tx is what a broken store makes of a transaction.
+func (b Break) tx(tx store.Tx) store.Tx {
+	switch b {
+	case NoOutbox:
+		return store.Tx{Writes: tx.Writes}
+	case NoSeen:
+		return without(tx, "seen#")
+	case NoBlock:
+		return without(tx, "blocks")
+	case NoBudget:
+		return withoutField(tx, `"budgetUSD":`)
+	case NoConditions:
+		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check })
+		for i := range tx.Writes {
+			tx.Writes[i].Expect = store.Any
+		}
+		return tx
+	default:
+		return tx
+	}
+}
+
+func without(tx store.Tx, partition string) store.Tx {
+	tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
+		return strings.HasPrefix(w.Key.Partition, partition)
+	})
+	return tx
+}
+
+// withoutField removes a numeric field of job records.
+func withoutField(tx store.Tx, field string) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		w := &tx.Writes[i]
+		before, rest, found := bytes.Cut(w.Body, []byte(field))
+		if w.Key.Sort != "job" || !found {
+			continue
+		}
+		_, after, _ := bytes.Cut(rest, []byte(","))
+		w.Body = slices.Concat(before, after)
+	}
+	return tx
+}
+
+// keep is how many checkpoints an agent keeps.
+func (b Break) keep() int {
+	if b == Forgetful {
+		return 0
+	}
+	return keepCheckpoints
+}

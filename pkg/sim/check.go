@@ -1,0 +1,312 @@
+package sim
+
+import (
+	"bytes"
+	"encoding/json"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// The invariants. Each is the name that a violation carries.
+//
+// At every transaction:
+const (
+	// InvEvent: what is emitted stays in the outbox until the bus has it, and in the bus until a handler has taken it.
+	InvEvent = "no event is lost"
+	// InvForward: a job's states only move forward; what is over stays as it is.
+	InvForward = "a job moves forward"
+	// InvCounts: Job.Progress and Job.Succeeded agree with the tasks, and no task is ready before its parents.
+	InvCounts = "progress agrees with the tasks"
+	// InvFinished: a task that succeeded stays so, and is never run again.
+	InvFinished = "a finished task never runs again"
+	// InvAttempt: at most one attempt of a task is open, and an attempt ends once.
+	InvAttempt = "one attempt at a time"
+	// InvQueued: a queued task has its entry in the queue.
+	InvQueued = "a queued task waits in its queue"
+	// InvQuota: a queue's usage is the sum of the attempts that hold some, and within its quota.
+	InvQuota = "a queue's usage is its attempts'"
+	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.
+	InvLedger = "the ledger is its attempts'"
+	// InvBlock: nothing is bought where it has just been refused.
+	InvBlock = "a blocked location is left alone"
+	// InvIntent: nothing is bought before it was recorded that it would be.
+	InvIntent = "intent before action"
+	// InvCluster: at most one set of machines lives for an attempt.
+	InvCluster = "one live cluster an attempt"
+	// InvHealthy: no attempt is given up as lost before its machines have had the time to be heard.
+	InvHealthy = "a healthy attempt is left alone"
+	// InvAssigned: what an agent is told to run is its own open attempt, with its parents' outputs there.
+	InvAssigned = "an agent runs its own attempt"
+	// InvCheckpoint: the checkpoint to resume from is there, and is the last that was taken note of.
+	InvCheckpoint = "no saved work is lost"
+	// InvToken: each machine is given its own token.
+	InvToken = "a machine has its own token"
+)
+
+// All the time:
+const (
+	// InvOwned: a machine that nothing needs any more is gone within a bound.
+	InvOwned = "a machine is owned or about to be terminated"
+	// InvBudget: what machines have really cost stays within the job's budget (see Overspend).
+	InvBudget = "spend within budget"
+	// InvErrors: handlers fail only for what was done to them.
+	InvErrors = "a handler fails only for cause"
+	// InvPanic: and they do not panic.
+	InvPanic = "no panic"
+)
+
+// At the end, when the faults have stopped:
+const (
+	// InvEnds: every job ends.
+	InvEnds = "every job ends"
+	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's quota.
+	InvCause = "a job fails only for cause"
+	// InvDeadline: see Guarantee.
+	InvDeadline = "a deadline that can be kept is kept"
+	// InvRest: nothing is left over: no machine, no record of one, no message, no quota in use.
+	InvRest = "nothing is left over"
+	// InvBooked: what a job is said to have cost is what its machines cost.
+	InvBooked = "the bill is the ledger's"
+)
+
+// checker knows what was committed, and compares it with what must be.
+type checker struct {
+	w        *world
+	jobs     map[string]*jobState
+	order    []*jobState
+	byName   map[string]*jobState
+	queues   map[string]broker.Queue
+	pending  map[string]bool     // emitted and not yet marked as published
+	bodies   map[string]string   // of what was emitted
+	sent     map[string]int      // emitted and published: how often
+	routes   map[string][]string // of what was published: who is to handle it
+	handled  map[string]bool     // queue and ID
+	freed    map[string]attemptKey
+	refusals map[string][]refusal // by cluster
+	avoid    []avoided
+	touched  []*jobState
+}
+
+// attemptKey names an attempt.
+type attemptKey struct {
+	job           string
+	task, attempt int
+}
+
+// refusal is what a cloud said of a launch.
+type refusal struct {
+	kind cloud.Kind
+	text string
+}
+
+// avoided is where nothing is to be bought.
+type avoided struct {
+	block broker.Block
+	since time.Time
+}
+
+// moment is when something was committed.
+type moment struct {
+	step int
+	at   time.Time
+}
+
+// jobState is a job as committed.
+type jobState struct {
+	name, id string
+	job      broker.Job
+	progress broker.Progress
+	user     *userJob
+	graph    *dag.Graph
+	ledger   broker.Ledger
+	tasks    map[int]broker.Task
+	finished map[int]int // step in which a task succeeded
+	attempts map[attemptKey]broker.Attempt
+	order    []attemptKey
+	clusters map[string]broker.Cluster
+	closed   map[string]moment    // when a cluster's attempt was over
+	leases   map[string]time.Time // until when what was set aside for a cluster lasts
+	heard    map[string]bool      // clusters that the broker knew to have been bought
+	told     map[string]time.Time // when a cluster was told to run
+	waiting  map[int]int          // entries in a queue
+	freed    map[attemptKey]string
+	settled  map[attemptKey]bool
+	machines []*machine
+	promised bool // its deadline is one that must be kept
+}
+
+func newChecker(w *world) *checker {
+	return &checker{
+		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]broker.Queue{},
+		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{}, handled: map[string]bool{},
+		freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
+	}
+}
+
+func (c *checker) state(id string) *jobState {
+	s, ok := c.jobs[id]
+	if !ok {
+		s = &jobState{
+			id: id, tasks: map[int]broker.Task{}, finished: map[int]int{}, attempts: map[attemptKey]broker.Attempt{},
+			clusters: map[string]broker.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, told: map[string]time.Time{}, waiting: map[int]int{},
+			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
+		}
+		c.jobs[id] = s
+		c.order = append(c.order, s)
+	}
+	return s
+}
+
+// idOf returns the ID of a job by its name, empty when it was not accepted yet.
+func (c *checker) idOf(name string) string {
+	if s := c.byName[name]; s != nil {
+		return s.id
+	}
+	return ""
+}
+
+// committed takes in a transaction, then checks what it touched.
+func (c *checker) committed(tx store.Tx) {
+	c.touched = c.touched[:0]
+	queue := ""
+	for i := range tx.Writes {
+		w := &tx.Writes[i]
+		switch part := w.Key.Partition; {
+		case strings.HasPrefix(part, "job#"):
+			c.jobWrite(part[len("job#"):], w)
+		case strings.HasPrefix(part, "queue#"):
+			c.waitWrite(w)
+		case part == "queues":
+			c.queues[w.Key.Sort] = decode[broker.Queue](c, w)
+			queue = w.Key.Sort
+		case strings.HasPrefix(part, "seen#"+events.FnSchedule+"#"):
+			c.settle(part[len("seen#"+events.FnSchedule+"#"):])
+		}
+	}
+	for i := range tx.Events {
+		c.emitted(&tx.Events[i])
+	}
+	for _, s := range c.touched {
+		c.checkDone(s)
+		c.checkTasks(s)
+		c.checkLedger(s)
+		queue = s.job.Queue
+	}
+	if q, ok := c.queues[queue]; ok {
+		c.checkQueue(q)
+	}
+}
+
+func (c *checker) touch(s *jobState) {
+	if !slices.Contains(c.touched, s) {
+		c.touched = append(c.touched, s)
+	}
+}
+
+// decode reads a record as written; the zero value when it was deleted.
+func decode[T any](c *checker, w *store.Write) (v T) {
+	if w.Op == store.Put {
+		if err := json.Unmarshal(w.Body, &v); err != nil {
+			c.w.violatef(InvErrors, "record %s: %v", w.Key, err)
+		}
+	}
+	return v
+}
+
+func (c *checker) jobWrite(id string, w *store.Write) {
+	if w.Op == store.Check {
+		return
+	}
+	s := c.state(id)
+	kind, rest, _ := strings.Cut(w.Key.Sort, "#")
+	switch kind {
+	case "job":
+		c.jobRecord(s, decode[broker.Job](c, w))
+	case "progress":
+		c.progressRecord(s, decode[broker.Progress](c, w))
+	case "ledger":
+		s.ledger = decode[broker.Ledger](c, w)
+	case "task":
+		c.taskRecord(s, decode[broker.Task](c, w))
+	case "attempt":
+		c.attemptRecord(s, decode[broker.Attempt](c, w))
+	case "cluster":
+		c.clusterRecord(s, rest, w)
+	default:
+		return
+	}
+	c.touch(s)
+}
+
+func (c *checker) waitWrite(w *store.Write) {
+	parts := strings.Split(w.Key.Sort, "#")
+	task, err := strconv.Atoi(parts[len(parts)-1])
+	if err != nil || len(parts) < 3 {
+		c.w.violatef(InvErrors, "waiting entry %s", w.Key)
+		return
+	}
+	s := c.state(parts[len(parts)-2])
+	if w.Op == store.Put {
+		s.waiting[task] = 1
+	} else {
+		delete(s.waiting, task)
+	}
+	c.touch(s)
+}
+
+// freedType marks the bodies that emitted looks into.
+var freedType = []byte(`"` + events.TypeCapacityFreed + `"`)
+
+// withoutTime is an envelope but for when it was made.
+func withoutTime(body []byte) string {
+	before, rest, _ := bytes.Cut(body, []byte(`"time":"`))
+	_, after, _ := bytes.Cut(rest, []byte(`"`))
+	return string(before) + string(after)
+}
+
+// emitted notes an event, and which attempt it settles.
+func (c *checker) emitted(e *store.Event) {
+	c.pending[e.ID] = true
+	body := withoutTime(e.Body)
+	if first, again := c.bodies[e.ID]; again && first != body {
+		c.w.violatef(InvEvent, "event %s is emitted with two contents: %s and %s", e.ID, first, body)
+	}
+	c.bodies[e.ID] = body
+	if !bytes.Contains(e.Body, freedType) {
+		return
+	}
+	ev, err := events.Parse(e.Body)
+	data, ok := ev.Data.(events.CapacityFreed)
+	if err != nil || !ok || data.Job == "" {
+		return
+	}
+	s := c.state(data.Job)
+	k := attemptKey{data.Job, data.Task, data.Attempt}
+	if first, again := s.freed[k]; again && first != e.ID {
+		c.w.violatef(InvLedger, "attempt %v is given back twice, by events %s and %s", k, first, e.ID)
+	}
+	s.freed[k] = e.ID
+	c.freed[e.ID] = k
+}
+
+// settle notes that schedule has taken in an event.
+func (c *checker) settle(event string) {
+	k, ok := c.freed[event]
+	if !ok {
+		return
+	}
+	s := c.state(k.job)
+	if s.settled[k] {
+		c.w.violatef(InvLedger, "attempt %v is settled twice", k)
+	}
+	s.settled[k] = true
+	c.touch(s)
+}

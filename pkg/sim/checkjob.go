@@ -1,0 +1,243 @@
+package sim
+
+import (
+	"bytes"
+	"math"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// jobRecord checks a job against what it was.
+func (c *checker) jobRecord(s *jobState, j broker.Job) {
+	old := s.job
+	if old.ID == "" {
+		if twin := c.byName[j.Name]; twin != nil {
+			c.w.violatef(InvForward, "job %s was accepted twice, as %s and %s", j.Name, twin.id, j.ID)
+		}
+		s.name, s.user = j.Name, c.w.users.byName[j.Name]
+		c.byName[j.Name] = s
+		if s.user == nil {
+			c.w.violatef(InvForward, "job %s was accepted, which nobody submitted", j.Name)
+			return
+		}
+		s.graph, s.promised = s.user.spec.Graph(), c.promises(s)
+	}
+	s.job = j
+	if !forward(old.State, j.State) || old.State == broker.JobEnding && old.Outcome != j.Outcome {
+		c.w.violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome, j.State, j.Outcome)
+	}
+	if old.State != j.State {
+		c.w.say(j.ID, "is "+string(j.State), j.Reason)
+	}
+	if j.Plan.Version < old.Plan.Version {
+		c.w.violatef(InvForward, "job %s goes back from plan %d to %d", j.ID, old.Plan.Version, j.Plan.Version)
+	}
+}
+
+// checkDone checks that a job succeeded with all its tasks.
+func (c *checker) checkDone(s *jobState) {
+	if s.job.Outcome == broker.JobSucceeded && s.progress.Succeeded < s.job.Tasks {
+		c.w.violatef(InvCounts, "job %s succeeds with %d of %d tasks", s.id, s.progress.Succeeded, s.job.Tasks)
+	}
+}
+
+// progressRecord checks a job's progress against what it was, and the tasks.
+func (c *checker) progressRecord(s *jobState, p broker.Progress) {
+	before := s.progress.Phases
+	s.progress = p
+	if bytes.Count(p.Phases, []byte{broker.PhaseSucceeded}) != p.Succeeded || s.user != nil && len(p.Phases) != len(s.user.spec.Tasks) {
+		c.w.violatef(InvCounts, "job %s counts %d succeeded with progress %s", s.id, p.Succeeded, p.Phases)
+		return
+	}
+	for i := range p.Phases {
+		c.phase(s, i, before)
+	}
+}
+
+// phase checks what the progress says of one task.
+func (c *checker) phase(s *jobState, i int, before []byte) {
+	phase := s.progress.Phases[i]
+	was := broker.PhaseWaiting
+	if i < len(before) {
+		was = before[i]
+	}
+	switch {
+	case phase == was:
+	case was == broker.PhaseSucceeded:
+		c.w.violatef(InvFinished, "task %d of %s was done and is %c", i, s.id, phase)
+	case phase == broker.PhaseSucceeded:
+		if s.tasks[i].State != broker.TaskSucceeded {
+			c.w.violatef(InvCounts, "task %d of %s counts as done and is %s", i, s.id, s.tasks[i].State)
+		}
+	case phase == broker.PhaseReady:
+		for _, p := range s.graph.Parents(i) {
+			if s.progress.Phases[p] != broker.PhaseSucceeded {
+				c.w.violatef(InvCounts, "task %d of %s is ready before its parent %d is done", i, s.id, p)
+			}
+		}
+	case phase == broker.PhaseWaiting:
+		c.w.violatef(InvCounts, "task %d of %s was %c and waits again", i, s.id, was)
+	}
+}
+
+// forward says whether a job may go from one state to another.
+func forward(from, to broker.JobState) bool {
+	switch from {
+	case "", broker.JobPlanning, broker.JobWaiting, broker.JobRunning:
+		return !to.Over()
+	case broker.JobEnding:
+		return to == broker.JobEnding || to.Over()
+	default:
+		return from == to
+	}
+}
+
+// taskRecord checks a task against what it was.
+func (c *checker) taskRecord(s *jobState, t broker.Task) {
+	old := s.tasks[t.Index]
+	s.tasks[t.Index] = t
+	if old.State == broker.TaskSucceeded && (t.State != broker.TaskSucceeded || t.Attempt != old.Attempt || t.Output != old.Output) {
+		c.w.violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.id, old.Attempt, t.State, t.Attempt)
+	}
+	if t.State == broker.TaskSucceeded && old.State != t.State {
+		s.finished[t.Index] = c.w.steps
+	}
+	if old.State == broker.TaskQueued && t.State != broker.TaskQueued && t.State != broker.TaskAdmitted && t.State != broker.TaskFailed {
+		c.w.violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.id, t.State)
+	}
+	if old.State != t.State {
+		c.w.say(s.id, "task is "+string(t.State), taskName(s, t.Index))
+	}
+	if t.Attempt < old.Attempt || t.Checkpoint.Seq < old.Checkpoint.Seq {
+		c.w.violatef(InvAttempt, "task %d of %s goes back from attempt %d, checkpoint %d to %d, %d", t.Index, s.id, old.Attempt, old.Checkpoint.Seq, t.Attempt, t.Checkpoint.Seq)
+	}
+	if t.Progress < 0 || t.Progress > 1 || math.IsNaN(t.Progress) {
+		c.w.violatef(InvCounts, "task %d of %s has progress %v", t.Index, s.id, t.Progress)
+	}
+}
+
+func taskName(s *jobState, i int) string {
+	if s.user == nil || i >= len(s.user.spec.Tasks) {
+		return ""
+	}
+	return s.user.spec.Tasks[i].Name
+}
+
+// attemptRecord checks an attempt against what it was.
+func (c *checker) attemptRecord(s *jobState, a broker.Attempt) {
+	k := attemptKey{a.Job, a.Task, a.Number}
+	old, known := s.attempts[k]
+	s.attempts[k] = a
+	if !known {
+		s.order = append(s.order, k)
+		if a.Number != 1 {
+			if _, ok := s.attempts[attemptKey{a.Job, a.Task, a.Number - 1}]; !ok {
+				c.w.violatef(InvAttempt, "attempt %v follows none", k)
+			}
+		}
+		for _, other := range s.order {
+			if other != k && other.task == k.task && s.attempts[other].Outcome == "" {
+				c.w.violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt, k.task, s.id)
+			}
+		}
+		if _, done := s.finished[a.Task]; done {
+			c.w.violatef(InvFinished, "task %d of %s had succeeded and is admitted again", a.Task, s.id)
+		}
+		return
+	}
+	if old.Outcome != "" && old.Outcome != a.Outcome {
+		c.w.violatef(InvAttempt, "attempt %v had ended (%s) and is %q", k, old.Outcome, a.Outcome)
+	}
+	if s.settled[k] && old != a {
+		c.w.violatef(InvLedger, "attempt %v changes after it was settled", k)
+	}
+	if old.Outcome == "" && a.Outcome != "" {
+		c.w.say(s.id, "attempt ends", broker.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
+		switch a.Outcome {
+		case broker.OutcomeRefused:
+			c.avoidAfter(a)
+		case broker.OutcomeLost:
+			c.checkLost(s, broker.ClusterID(a.Job, a.Task, a.Number))
+		}
+	}
+}
+
+// checkLost checks that a cluster that is given up had the time to be heard of after it was told to run.
+func (c *checker) checkLost(s *jobState, cluster string) {
+	run, ok := s.told[cluster]
+	if !ok || c.w.now.Sub(run) > c.w.cfg.SilentFor {
+		return
+	}
+	for _, m := range s.machines {
+		if m.fleet.name == cluster && (!m.alive() || !m.agent.alive) {
+			return
+		}
+	}
+	c.w.violatef(InvHealthy, "%s is given up %v after it was told to run", cluster, c.w.now.Sub(run))
+}
+
+// avoidAfter notes that a refused offer is to be left alone, by the kind of failure (DESIGN §3).
+func (c *checker) avoidAfter(a broker.Attempt) {
+	id := broker.ClusterID(a.Job, a.Task, a.Number)
+	for _, r := range c.refusals[id] {
+		if r.text != a.Reason {
+			continue
+		}
+		b := broker.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.w.cfg.BlockFor[r.kind])}
+		switch r.kind {
+		case "auth":
+		case "quota":
+			b.Region, b.Family, b.Market = a.Offer.Region, broker.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
+		default:
+			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType, marketName(a.Offer.Spot)
+		}
+		c.avoid = append(c.avoid, avoided{b, c.w.now})
+		return
+	}
+}
+
+// close notes that nothing needs a cluster any more.
+func (c *checker) close(s *jobState, id string) {
+	if _, ok := s.closed[id]; !ok {
+		s.closed[id] = moment{c.w.steps, c.w.now}
+	}
+}
+
+// clusterRecord checks a cluster against what it was.
+func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
+	if w.Op == store.Delete {
+		delete(s.clusters, id)
+		c.close(s, id)
+		return
+	}
+	cl := decode[broker.Cluster](c, w)
+	old, known := s.clusters[id]
+	if !cl.LeaseUntil.IsZero() {
+		s.leases[id] = cl.LeaseUntil
+	}
+	if cl.State != broker.ClusterLaunching && cl.State != broker.ClusterReleasing {
+		s.heard[id] = true
+	}
+	if cl.Command == string(wire.Run) && old.Command != cl.Command {
+		s.told[id] = c.w.now
+	}
+	s.clusters[id] = cl
+	if cl.Outcome != "" || cl.State == broker.ClusterReleasing {
+		c.close(s, id)
+	}
+	if old.Outcome != "" && cl.Outcome != old.Outcome {
+		c.w.violatef(InvAttempt, "cluster %s had ended (%s) and is %q", id, old.Outcome, cl.Outcome)
+	}
+	if known {
+		return
+	}
+	for _, a := range c.avoid {
+		// What was decided after the refusal was committed must have seen it.
+		if cl.Intended.After(a.since) && a.block.Covers(cl.Offer, cl.Intended) {
+			c.w.violatef(InvBlock, "%s is bought %v after %s refused it there", id, cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
+		}
+	}
+}

@@ -1,0 +1,127 @@
+package sim
+
+import "time"
+
+// Faults is how hostile a world is. Chances are for each operation; the zero value is a world in which
+// nothing fails, and things merely take their time.
+type Faults struct {
+	// The processes of the broker. Interleave is the chance that others run before an operation, Slow that they do for
+	// minutes, Crash that the process dies there.
+	Interleave, Slow, Crash float64
+
+	// The store: a conflict with nobody, a request to call less, and an error for a transaction that was applied.
+	Conflict, Throttle, Unknown float64
+
+	// Stalls are spans in which one function's messages are not taken: a deployment, or no concurrency left.
+	Stalls span
+
+	// The bus: messages that are late or repeated, deliveries that nobody gets, acknowledgements that are lost.
+	Delay, Repeat, Drop, AckLost float64
+
+	// Clouds. A launch may fail, succeed unseen, or hang until its machines appear later.
+	LaunchFails, LaunchUnseen, LaunchHangs float64
+	CloudThrottles, TerminateFails         float64
+	ListFails                              float64
+	ListLag                                time.Duration // until a new machine is listed, at most
+	Outages                                span          // of a whole cloud's credentials
+	OnDemand, Spot                         span          // of capacity in one zone for one machine type
+	QuotaMachines                          int           // of a machine family in a region; 0 is no quota
+
+	// Machines. Taken is the mean time after which a spot machine is taken, NoticeLost the chance that a warning is not heard of in
+	// each way in which it could be; Dies the mean time until a machine fails without a word.
+	Taken, Dies time.Duration
+	NoticeLost  float64
+	SlowBoot    float64 // the chance that booting takes many minutes
+
+	// The network between agents and the API: a request that never comes, an answer that does not, a request that comes
+	// much later; and spans of no connection at all.
+	RequestLost, AnswerLost, RequestLate float64
+	Partition                            span
+
+	// Tasks: the chance that a run ends with an exit code, and by how much one may take longer than its author said.
+	TaskFails, Overrun float64
+	// Twice is the chance that an agent tells of its success again, under another ID.
+	Twice float64
+}
+
+// span describes something that comes and goes: the mean time for which all is well, and for which it is not. A zero Well
+// is always well.
+type span struct{ Well, Ill time.Duration }
+
+// stormy says whether the broker's own parts are to fail, or the clouds' answers to it: then it may be late to notice and to stop
+// what costs.
+func (f Faults) stormy() bool {
+	f.Spot, f.OnDemand, f.Taken, f.NoticeLost, f.Interleave = span{}, span{}, 0, 0, 0
+	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun = 0, 0, 0, 0
+	return f != Faults{}
+}
+
+// punctual says whether nothing is to take longer than was planned for but what the clouds take away.
+func (f Faults) punctual() bool {
+	return !f.stormy() && f.OnDemand == span{} && f.Dies == 0 && f.SlowBoot == 0 && f.TaskFails == 0 && f.Overrun == 0
+}
+
+// drawFaults draws how hostile the world of a seed is: each kind of fault is there in some worlds and not in
+// others, and seldom all are at once (swarm testing, Groce et al., ISSTA 2012).
+func drawFaults(r random) Faults {
+	f := Faults{Interleave: r.uniform(0.05, 0.7)}
+	const often = 0.6
+	some := func(field *float64, most float64) {
+		if r.chance(often) {
+			*field = r.uniform(0, most)
+		}
+	}
+	spans := func(field *span, often float64, well, ill time.Duration) {
+		if r.chance(often) {
+			*field = span{Well: r.spread(well/3, 3*well), Ill: r.spread(ill/3, 3*ill)}
+		}
+	}
+	spans(&f.Spot, 0.8, 3*time.Hour, time.Hour)
+	if r.chance(0.7) {
+		f.Taken = r.spread(10*time.Minute, 4*time.Hour)
+		f.NoticeLost = r.Float64()
+	}
+	kind := r.Float64()
+	if kind < 0.2 {
+		return f // only the clouds' capacity: here deadlines hold
+	}
+	some(&f.SlowBoot, 0.2)
+	some(&f.TaskFails, 0.15)
+	some(&f.Overrun, 1)
+	if r.chance(0.3) {
+		f.Dies = r.spread(time.Hour, 20*time.Hour)
+	}
+	if kind < 0.35 {
+		return f // and what tasks and machines do: here budgets hold to the cent
+	}
+	some(&f.Slow, 0.01)
+	some(&f.Crash, 0.01)
+	some(&f.Conflict, 0.05)
+	some(&f.Throttle, 0.03)
+	some(&f.Unknown, 0.02)
+	spans(&f.Stalls, 0.5, 40*time.Minute, 4*time.Minute)
+	some(&f.Delay, 0.2)
+	some(&f.Repeat, 0.2)
+	some(&f.Drop, 0.05)
+	some(&f.AckLost, 0.05)
+	some(&f.LaunchFails, 0.5)
+	some(&f.LaunchUnseen, 0.4)
+	some(&f.LaunchHangs, 0.4)
+	some(&f.CloudThrottles, 0.3)
+	some(&f.TerminateFails, 0.5)
+	some(&f.ListFails, 0.2)
+	if r.chance(often) {
+		f.ListLag = r.between(0, 5*time.Minute)
+	}
+	spans(&f.Outages, 0.3, 2*time.Hour, 20*time.Minute)
+	spans(&f.OnDemand, 0.5, 6*time.Hour, time.Hour)
+	if r.chance(0.3) {
+		f.QuotaMachines = 1 + r.IntN(6)
+	}
+	some(&f.RequestLost, 0.2)
+	some(&f.AnswerLost, 0.2)
+	some(&f.RequestLate, 0.1)
+	spans(&f.Partition, 0.4, time.Hour, 6*time.Minute)
+	some(&f.Twice, 0.2)
+	return f
+}

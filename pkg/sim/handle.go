@@ -1,0 +1,61 @@
+package sim
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// handle runs a function on a batch and answers for each delivery, as every host does.
+func (e *engine) handle(ctx context.Context, b *broker.Broker, q *queue, batch []bus.Delivery) {
+	list := make([]events.Event, 0, len(batch))
+	parsed := make([]bus.Delivery, 0, len(batch))
+	for _, d := range batch {
+		ev, err := events.Parse(d.Body)
+		if err != nil {
+			e.w.violatef(InvErrors, "%s: %v", d.ID, err)
+			return
+		}
+		e.w.say(e.w.actor(), "takes", fmt.Sprintf("%s %s %s #%d", ev.Type(), d.ID, ev.Data.Subject(), d.Attempt))
+		list, parsed = append(list, ev), append(parsed, d)
+	}
+	errs := b.Handle(ctx, q.Name, list)
+	for i, d := range parsed {
+		e.answer(ctx, q, d, errs[i])
+	}
+}
+
+func (e *engine) answer(ctx context.Context, q *queue, d bus.Delivery, err error) {
+	var answer error
+	switch {
+	case err == nil:
+		answer = e.w.bus.Ack(ctx, q.Name, d.Receipt)
+	case errors.Is(err, broker.ErrFinal):
+		e.w.check.refused(q.Name, d, err)
+		answer = e.w.bus.Reject(ctx, q.Name, d.Receipt, err.Error())
+	default:
+		e.w.say(e.w.actor(), "fails", d.ID+": "+err.Error())
+		e.w.check.failed(q.Name, d, err)
+		answer = e.w.bus.Nack(ctx, q.Name, d.Receipt, err.Error())
+	}
+	if answer != nil && !errors.Is(answer, bus.ErrStaleReceipt) {
+		e.w.violate(InvErrors, answer.Error())
+	}
+}
+
+// seal makes an agent's token: only what is inside matters here.
+func seal(c wire.Claims) (string, error) {
+	body, err := json.Marshal(c)
+	return string(body), err
+}
+
+func unseal(token string) (c wire.Claims, err error) {
+	err = json.Unmarshal([]byte(token), &c)
+	return c, err
+}

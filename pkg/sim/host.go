@@ -1,0 +1,256 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// hostCount is how many hosts share the store and the queues.
+const hostCount = 3
+
+// host is a machine that runs the broker: its processes die together, and with them what it kept in memory.
+type host struct {
+	w         *world
+	name      string
+	up        bool
+	broker    *broker.Broker
+	processes []*process
+}
+
+func newHost(w *world, i int) *host {
+	h := &host{w: w, name: fmt.Sprintf("host%d", i), up: true}
+	h.fresh()
+	return h
+}
+
+// fresh forgets what the broker kept in memory.
+func (h *host) fresh() {
+	w := h.w
+	h.broker = broker.New(w.cfg, broker.Ports{
+		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Tokens: seal,
+		Now:     func() time.Time { return w.now },
+		Objects: w.users, Prices: w.sky,
+		Changed:   w.network.changed,
+		Committed: func() { w.engine.relayWithin(w.rand.engine.between(0, 50*time.Millisecond)) },
+	})
+}
+
+// crash ends all of a host's processes but the one that is in control, which unwinds by itself.
+func (h *host) crash(but *process) {
+	h.crashFor(but, h.w.rand.process.spread(time.Second, 5*time.Minute))
+}
+
+// crashFor is crash, with a restart after a time.
+func (h *host) crashFor(but *process, d time.Duration) {
+	h.up = false
+	for i := 0; i < len(h.processes); {
+		if p := h.processes[i]; p != but {
+			p.kill() // removes it
+			continue
+		}
+		i++
+	}
+	h.w.after(d, h.restart)
+}
+
+func (h *host) restart() {
+	if h.up {
+		return
+	}
+	h.up = true
+	h.fresh()
+	h.w.say(h.name, "restarts", "")
+	h.w.engine.pollAll()
+	h.w.engine.relayWithin(0)
+}
+
+// anyHost draws one that is up, nil if none is.
+func (w *world) anyHost() *host {
+	up := make([]*host, 0, len(w.hosts))
+	for _, h := range w.hosts {
+		if h.up {
+			up = append(up, h)
+		}
+	}
+	if len(up) == 0 {
+		return nil
+	}
+	return pick(w.rand.engine, up)
+}
+
+// engine delivers messages to handlers, empties the outbox and keeps the schedules.
+type engine struct {
+	w        *world
+	relayAt  time.Time // when a relay is to run, zero if none is
+	relaying int
+	ticks    int
+	stopped  bool // the schedules
+}
+
+func newEngine(w *world) *engine { return &engine{w: w} }
+
+// What an engine does at once, and how often it does what it does by the clock.
+const (
+	parallel       = 3 // batches of one function
+	relays         = 2
+	batchMost      = 10
+	relayIdle      = 5 * time.Second
+	reconcileEvery = 2 * time.Minute // less than a quarter of broker.Config.Overhead
+	pricesEvery    = 30 * time.Minute
+	redriveEvery   = 40 * time.Minute
+)
+
+// begin starts the schedules.
+func (e *engine) begin() {
+	if e.w.opt.Break != NoReconcile {
+		e.every(reconcileEvery, "reconcile", func() events.Data { return events.BrokerReconcile{} })
+	}
+	e.every(pricesEvery, "prices", func() events.Data { return events.MarketTicked{} })
+	e.every(12*time.Hour, "catalog", func() events.Data { return events.CatalogRefresh{} })
+	e.redriveLater()
+}
+
+// every emits an event by the clock.
+func (e *engine) every(d time.Duration, name string, data func() events.Data) {
+	e.w.after(d, func() {
+		if e.stopped {
+			return
+		}
+		e.ticks++
+		id := fmt.Sprintf("%s/%d", name, e.ticks)
+		e.w.emit("schedule", id, data())
+		e.every(d, name, data)
+	})
+}
+
+// redriveLater has an operator look at the dead letters from time to time.
+func (e *engine) redriveLater() {
+	e.w.after(redriveEvery, func() {
+		if e.stopped {
+			return
+		}
+		e.redrive()
+		e.redriveLater()
+	})
+}
+
+func (e *engine) redrive() {
+	if n, err := e.w.bus.Redrive(context.Background(), ""); err == nil && n > 0 {
+		e.w.say("operator", "redrives", fmt.Sprint(n))
+	}
+}
+
+// emit tells the broker an event from outside. Whoever tells it tries once: clouds and clocks do not wait.
+func (w *world) emit(source, id string, data events.Data) {
+	h := w.anyHost()
+	if h == nil {
+		return
+	}
+	w.start(h, "emit "+id, func(ctx context.Context, b *broker.Broker) {
+		_ = b.Emit(ctx, source, id, data)
+	}, nil)
+}
+
+func (e *engine) pollAll() {
+	for _, q := range e.w.bus.queues {
+		e.poll(q, e.w.now)
+	}
+}
+
+// poll has a queue looked at no later than a moment.
+func (e *engine) poll(q *queue, at time.Time) {
+	if at.Before(e.w.now) {
+		at = e.w.now
+	}
+	if !q.pollAt.IsZero() && !q.pollAt.After(at) {
+		return
+	}
+	q.pollAt = at
+	e.w.at(at, func() {
+		if !q.pollAt.Equal(at) {
+			return
+		}
+		q.pollAt = time.Time{}
+		e.receive(q)
+	})
+}
+
+// receive hands what is visible in a queue to as many processes as there may be.
+func (e *engine) receive(q *queue) {
+	if stalled, until := e.w.sky.stalled(q.Name); stalled {
+		e.w.count("function stalls")
+		e.poll(q, until)
+		return
+	}
+	for q.busy < parallel {
+		h := e.w.anyHost()
+		if h == nil {
+			return // a restart polls
+		}
+		batch, err := e.w.bus.Receive(context.Background(), q.Name, e.batch(q.Name), 0)
+		if err != nil {
+			e.w.violate(InvErrors, err.Error())
+			return
+		}
+		if len(batch) == 0 {
+			break
+		}
+		q.busy++
+		e.w.start(h, q.Name, func(ctx context.Context, b *broker.Broker) { e.handle(ctx, b, q, batch) }, func(bool) {
+			q.busy--
+			e.poll(q, e.w.now)
+		})
+	}
+	if at, ok := q.next(); ok && q.busy < parallel {
+		if !at.After(e.w.now) { // overtaken by others
+			at = e.w.now.Add(time.Second)
+		}
+		e.poll(q, at)
+	}
+}
+
+// batch draws how many messages a function takes at once.
+func (e *engine) batch(fn string) int {
+	switch fn {
+	case events.FnAdvance, events.FnSchedule, events.FnExecute, events.FnInterrupt, events.FnBid:
+		return 1 + e.w.rand.engine.IntN(batchMost)
+	default:
+		return 1
+	}
+}
+
+// relayWithin has the outbox emptied soon.
+func (e *engine) relayWithin(d time.Duration) {
+	at := e.w.now.Add(d)
+	if e.relaying >= relays || !e.relayAt.IsZero() && !e.relayAt.After(at) {
+		return
+	}
+	e.relayAt = at
+	e.w.at(at, func() {
+		if !e.relayAt.Equal(at) {
+			return
+		}
+		e.relayAt = time.Time{}
+		e.relay()
+	})
+}
+
+func (e *engine) relay() {
+	h := e.w.anyHost()
+	if h == nil || e.w.check.outboxEmpty() {
+		return
+	}
+	e.relaying++
+	e.w.start(h, "relay", func(ctx context.Context, b *broker.Broker) {
+		_, _ = b.Relay(ctx) // it is tried again while the outbox is not empty
+	}, func(bool) {
+		e.relaying--
+		if !e.w.check.outboxEmpty() {
+			e.relayWithin(e.w.rand.engine.between(0, time.Second))
+		}
+	})
+}

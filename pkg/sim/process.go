@@ -1,0 +1,175 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"runtime"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// crash is what unwinds a process that dies.
+type crash struct{}
+
+// coroutine runs one process after another: a new one for each would cost more than what most of them do.
+type coroutine struct {
+	next    func() (time.Duration, bool)
+	stop    func()
+	yield   func(time.Duration) bool
+	process *process
+}
+
+// ended is what a coroutine yields when its process has.
+const ended time.Duration = -1
+
+func newCoroutine() *coroutine {
+	c := &coroutine{}
+	c.next, c.stop = iter.Pull(func(yield func(time.Duration) bool) {
+		c.yield = yield
+		for {
+			c.process.play()
+			if !yield(ended) {
+				return
+			}
+		}
+	})
+	return c
+}
+
+// process is one call of the broker on a host. It gives up control when it waits, so that others can run between any
+// two things it does outside.
+type process struct {
+	*coroutine
+	w      *world
+	host   *host
+	name   string
+	body   func(context.Context, *broker.Broker)
+	done   func(crashed bool)
+	broker *broker.Broker
+
+	killed, crashed, over bool
+}
+
+// start runs body on a host as a process of its own, up to where it first waits. done is called when it has
+// returned or died.
+func (w *world) start(h *host, name string, body func(context.Context, *broker.Broker), done func(crashed bool)) {
+	var c *coroutine
+	if n := len(w.idle); n > 0 {
+		c, w.idle = w.idle[n-1], w.idle[:n-1]
+	} else {
+		c = newCoroutine()
+	}
+	c.process = &process{coroutine: c, w: w, host: h, name: name, body: body, done: done, broker: h.broker}
+	h.processes = append(h.processes, c.process)
+	c.process.resume()
+}
+
+// play runs the process to its end. One that dies by the world's will is unwound; any other panic is the broker's fault.
+func (p *process) play() {
+	defer func() {
+		r := recover()
+		if r == nil {
+			return
+		}
+		p.crashed = true
+		if _, ok := r.(crash); !ok {
+			p.w.violate(InvPanic, fmt.Sprintf("%s: %v in %s", p.name, r, frames()))
+		}
+	}()
+	p.body(context.Background(), p.broker)
+}
+
+// frames names the functions of a panic, without the addresses that differ from run to run.
+func frames() string {
+	pcs := make([]uintptr, 24)
+	stack := runtime.CallersFrames(pcs[:runtime.Callers(4, pcs)])
+	var names []string
+	for {
+		f, more := stack.Next()
+		if _, name, ok := strings.Cut(f.Function, "/pkg/"); ok {
+			names = append(names, fmt.Sprintf("%s:%d", name, f.Line))
+		}
+		if !more {
+			return strings.Join(names, " < ")
+		}
+	}
+}
+
+// resume gives the process control until it waits or ends.
+func (p *process) resume() {
+	if p.over {
+		return
+	}
+	outer := p.w.running
+	p.w.running = p
+	d, _ := p.next()
+	p.w.running = outer
+	if d != ended {
+		p.w.after(d, p.resume)
+		return
+	}
+	p.over = true
+	p.w.idle = append(p.w.idle, p.coroutine)
+	p.host.processes = slices.DeleteFunc(p.host.processes, func(q *process) bool { return q == p })
+	if p.done != nil {
+		p.w.after(0, func() { p.done(p.crashed) }) // not from within another process that may have killed it
+	}
+}
+
+// kill ends a process where it waits.
+func (p *process) kill() {
+	p.killed = true
+	p.resume()
+}
+
+// wait lets time pass, and others run.
+func (p *process) wait(d time.Duration) {
+	if p.killed || !p.yield(d) || p.killed {
+		panic(crash{})
+	}
+}
+
+// before is called by the ports when a handler is about to do something outside: it takes time, and may be the last
+// thing the process gets to.
+func (w *world) before(op string) {
+	p := w.running
+	if p == nil {
+		return
+	}
+	switch {
+	case w.rand.process.chance(w.faults.Slow):
+		w.count("slow operation")
+		p.wait(w.rand.process.spread(time.Second, slowest))
+	case w.rand.process.chance(w.faults.Interleave):
+		p.wait(w.rand.process.spread(time.Millisecond, 2*time.Second))
+	}
+	w.mayCrash(p, "before", op)
+}
+
+// behind is called by the ports when it is done.
+func (w *world) behind(op string) {
+	if p := w.running; p != nil {
+		w.mayCrash(p, "after", op)
+	}
+}
+
+// slowest is longer than any queue's visibility time-out in a world, so that a message can be handled by two at once.
+const slowest = 6 * time.Minute
+
+func (w *world) mayCrash(p *process, when, op string) {
+	if !w.rand.process.chance(w.faults.Crash) {
+		return
+	}
+	w.count("crash " + when + " " + strings.Fields(op)[0])
+	w.say(p.host.name, "crashes "+when, op+" of "+p.name)
+	if w.rand.process.chance(0.5) {
+		p.host.crash(p)
+	} else {
+		p.host.fresh() // a sandbox of its own, as a cloud function has
+	}
+	panic(crash{})
+}

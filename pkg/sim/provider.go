@@ -1,0 +1,222 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// provider is one cloud of a world.
+type provider struct {
+	w        *world
+	name     string
+	clusters map[string]*fleet
+	order    []*fleet // by first launch
+	serial   int
+}
+
+var _ cloud.Cloud = (*provider)(nil)
+
+// fleet is the machines that were launched under one name.
+type fleet struct {
+	name     string
+	machines []*machine // the ended ones too
+	buried   bool       // terminated: nothing is launched under the name again
+}
+
+func newProvider(w *world, name string) *provider {
+	return &provider{w: w, name: name, clusters: map[string]*fleet{}}
+}
+
+func (c *provider) find(cluster string) *fleet { return c.clusters[cluster] }
+
+func (c *provider) fleet(name string) *fleet {
+	f, ok := c.clusters[name]
+	if !ok {
+		f = &fleet{name: name}
+		c.clusters[name] = f
+		c.order = append(c.order, f)
+	}
+	return f
+}
+
+// Name implements cloud.Cloud.
+func (c *provider) Name() string { return c.name }
+
+// spend lets a call take its time.
+func (c *provider) spend(lo, hi time.Duration) {
+	if p := c.w.running; p != nil {
+		p.wait(c.w.rand.cloud.spread(lo, hi))
+	}
+}
+
+// Launch implements cloud.Cloud.
+func (c *provider) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	c.w.before("launch " + spec.Cluster)
+	c.spend(500*time.Millisecond, 40*time.Second)
+	machines, err := c.launch(spec)
+	if err != nil {
+		c.w.say(c.name, "refuses", fmt.Sprintf("%s in %s: %v", spec.Cluster, marketOf(spec.Offer), err))
+		c.w.check.launchFailed(spec, cloud.KindOf(err), err)
+	}
+	c.w.behind("launch " + spec.Cluster)
+	return machines, err
+}
+
+func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	w, r := c.w, c.w.rand.cloud
+	ordered := w.sky.ordered(spec.Offer)
+	if ordered.what == "auth" || w.sky.outage(c.name) {
+		w.count("cloud outage")
+		return nil, cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
+	}
+	if ordered.what == "throttled" || r.chance(w.faults.CloudThrottles) {
+		w.count("cloud throttled")
+		return nil, cloud.Errorf(c.name, cloud.Throttled, "RequestLimitExceeded", "too many requests")
+	}
+	f := c.fleet(spec.Cluster)
+	switch {
+	case f.buried && w.opt.Break != NoToken:
+		return nil, cloud.Errorf(c.name, cloud.Invalid, "IdempotentInstanceTerminated", "%s was terminated", spec.Cluster)
+	case len(f.machines) > 0 && w.opt.Break != NoToken:
+		return f.list(), nil // as the first time, though some may be gone
+	}
+	if err := c.scarce(spec, ordered); err != nil {
+		return nil, err
+	}
+	if ordered.what == "transient" || r.chance(w.faults.LaunchFails) {
+		w.count("launch fails")
+		return nil, cloud.Errorf(c.name, cloud.Transient, "InternalError", "an internal error has occurred")
+	}
+	if ordered.what == "hang" || r.chance(w.faults.LaunchHangs) {
+		w.count("launch hangs")
+		late := ordered.late
+		if late == 0 {
+			late = r.spread(10*time.Second, 6*time.Minute)
+		}
+		w.after(late, func() { c.appear(spec) })
+		c.spend(30*time.Second, 2*time.Minute)
+		return nil, cloud.Errorf(c.name, cloud.Transient, "RequestTimeout", "no answer")
+	}
+	c.create(spec)
+	if ordered.what == "unseen" || r.chance(w.faults.LaunchUnseen) {
+		w.count("launch unseen")
+		return nil, cloud.Errorf(c.name, cloud.Transient, "ConnectionReset", "the connection was reset")
+	}
+	return f.list(), nil
+}
+
+// scarce says whether there is nothing to sell, or not to us.
+func (c *provider) scarce(spec cloud.LaunchSpec, ordered rule) error {
+	w := c.w
+	if has, _ := w.sky.capacity(spec.Offer, spec.Nodes); !has || ordered.what == "capacity" {
+		w.count("no capacity")
+		return cloud.Errorf(c.name, cloud.Capacity, "InsufficientInstanceCapacity", "no %s in %s", spec.Offer.InstanceType, spec.Offer.Zone)
+	}
+	if q := w.faults.QuotaMachines; ordered.what == "quota" || q > 0 && c.held(spec.Offer)+spec.Nodes > max(q, spec.Nodes) {
+		w.count("no quota")
+		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s", broker.Family(spec.Offer.InstanceType), spec.Offer.Region)
+	}
+	return nil
+}
+
+// held counts the machines that count against the same quota.
+func (c *provider) held(o cloud.Offer) int {
+	n := 0
+	for _, f := range c.order {
+		for _, m := range f.machines {
+			if m.alive() && m.offer.Region == o.Region && m.offer.Spot == o.Spot && broker.Family(m.offer.InstanceType) == broker.Family(o.InstanceType) {
+				n++
+			}
+		}
+	}
+	return n
+}
+
+// appear is the end of a launch that hung: its machines are there after all, unless a repeated launch has got
+// them already. It does not help that the name was terminated meanwhile: the request was made before.
+func (c *provider) appear(spec cloud.LaunchSpec) {
+	if f := c.fleet(spec.Cluster); len(f.machines) == 0 || c.w.opt.Break == NoToken {
+		c.create(spec)
+	}
+}
+
+func (c *provider) create(spec cloud.LaunchSpec) {
+	f := c.fleet(spec.Cluster)
+	for rank := range spec.Nodes {
+		c.serial++
+		m := newMachine(c, f, fmt.Sprintf("%s-%04d", c.name, c.serial), rank, spec)
+		f.machines = append(f.machines, m)
+	}
+	c.w.say(c.name, "launches", fmt.Sprintf("%s: %d in %s", spec.Cluster, spec.Nodes, marketOf(spec.Offer)))
+	c.w.check.launched(f, spec)
+}
+
+func (f *fleet) list() []cloud.Machine {
+	out := make([]cloud.Machine, len(f.machines))
+	for i, m := range f.machines {
+		out[i] = m.view()
+	}
+	return out
+}
+
+// Terminate implements cloud.Cloud.
+func (c *provider) Terminate(_ context.Context, cluster string) error {
+	c.w.before("terminate " + cluster)
+	c.spend(300*time.Millisecond, 10*time.Second)
+	if c.w.sky.outage(c.name) {
+		c.w.count("cloud outage")
+		return cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
+	}
+	fails := c.w.rand.cloud.chance(c.w.faults.TerminateFails)
+	if fails {
+		c.w.count("terminate fails")
+		if c.w.rand.cloud.chance(0.5) {
+			return cloud.Errorf(c.name, cloud.Transient, "InternalError", "an internal error has occurred")
+		}
+	}
+	if c.w.opt.Break != NoTerminate {
+		f := c.fleet(cluster)
+		f.buried = true
+		for _, m := range f.machines {
+			m.end("terminated")
+		}
+	}
+	c.w.behind("terminate " + cluster)
+	if fails {
+		return cloud.Errorf(c.name, cloud.Transient, "ConnectionReset", "the connection was reset")
+	}
+	return nil
+}
+
+// listedFor is how long a list still shows machines that have ended.
+const listedFor = 10 * time.Minute
+
+// Machines implements cloud.Cloud.
+func (c *provider) Machines(_ context.Context, cluster string) ([]cloud.Machine, error) {
+	c.w.before("list")
+	c.spend(100*time.Millisecond, 3*time.Second)
+	if c.w.sky.outage(c.name) {
+		return nil, cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
+	}
+	if c.w.rand.cloud.chance(c.w.faults.ListFails) {
+		c.w.count("list fails")
+		return nil, cloud.Errorf(c.name, cloud.Throttled, "RequestLimitExceeded", "too many requests")
+	}
+	var out []cloud.Machine
+	for _, f := range c.order {
+		if cluster != "" && f.name != cluster {
+			continue
+		}
+		for _, m := range f.machines {
+			if m.listed.After(c.w.now) || !m.alive() && c.w.now.Sub(m.ended) > listedFor {
+				continue
+			}
+			out = append(out, m.view())
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,184 @@
+package sim
+
+import (
+	"context"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// run is one attempt on one machine, from staging to the result.
+type run struct {
+	a       *agent
+	work    *wire.Assignment
+	total   time.Duration // of the whole task on this machine
+	resumed float64       // share of it done before
+	began   time.Time     // zero until the task's process runs
+	next    int           // sequence number of the next checkpoint
+	over    bool          // nothing more is run
+	saving  bool
+	queue   []outgoing
+	sending bool
+	count   int
+}
+
+// outgoing is a report on its way; accepted is called when the broker has it.
+type outgoing struct {
+	report   wire.Report
+	accepted func()
+}
+
+func newRun(a *agent, work *wire.Assignment) *run {
+	r := &run{a: a, work: work, total: a.w.users.duration(work, a.m.offer), resumed: work.Progress}
+	if c := work.Checkpoint; c != nil {
+		r.next = c.Next
+		if c.Restore != "" {
+			s, found := a.w.bucket.load(c.Restore)
+			if !found {
+				a.w.violatef(InvCheckpoint, "%s is to resume from %s, which is not there", work.Attempt, c.Restore)
+			}
+			r.resumed = s.progress
+		}
+		if best := a.w.bucket.accepted[work.Prefix]; r.resumed < best-rounding {
+			a.w.violatef(InvCheckpoint, "%s resumes with %.3f of its work done, of which %.3f had been saved", work.Attempt, r.resumed, best)
+		}
+	}
+	return r
+}
+
+// live is false when nothing of the run matters any more.
+func (r *run) live() bool { return r.a.alive && !r.over }
+
+func (r *run) later(d time.Duration, f func()) {
+	r.a.w.after(d, func() {
+		if r.live() {
+			f()
+		}
+	})
+}
+
+// stage fetches inputs, then starts the task.
+func (r *run) stage() {
+	r.later(r.a.w.rand.machine.spread(time.Second, 2*time.Minute), r.start)
+	r.later(heartbeat, r.beat)
+}
+
+func (r *run) start() {
+	w := r.a.w
+	r.began = w.now
+	r.report(wire.Report{Event: wire.Started, Progress: r.resumed}, nil)
+	left := time.Duration(float64(r.total) * (1 - r.resumed))
+	if w.users.fails(r.work) {
+		w.count("task fails")
+		r.later(w.rand.task.between(0, left), r.fail)
+		return
+	}
+	r.later(left, r.finish)
+	if c := r.work.Checkpoint; c != nil && c.Every > 0 && r.a.m.rank == 0 {
+		r.later(c.Every, r.checkpoint)
+	}
+}
+
+// progress is the share of the task's work that is done.
+func (r *run) progress() float64 {
+	if r.began.IsZero() {
+		return r.resumed
+	}
+	return min(1, r.resumed+r.a.w.now.Sub(r.began).Seconds()/max(r.total.Seconds(), 1))
+}
+
+func (r *run) beat() {
+	if len(r.queue) == 0 { // whatever waits says as much
+		r.report(wire.Report{Event: wire.Alive, Progress: r.progress()}, nil)
+	}
+	r.later(heartbeat, r.beat)
+}
+
+// save keeps a checkpoint, after the time it takes to write, and tells of it.
+func (r *run) save(then func()) {
+	if r.work.Checkpoint == nil || r.a.m.rank != 0 || r.began.IsZero() {
+		then()
+		return
+	}
+	s := saved{seq: r.next, progress: r.progress()}
+	r.next++
+	s.prefix = wire.CheckpointPrefix(r.work.Prefix, r.work.Attempt, s.seq)
+	r.later(r.a.w.rand.machine.between(time.Second, 15*time.Second), func() {
+		r.a.w.bucket.save(r.work.Prefix, s)
+		r.report(wire.Report{Event: wire.Checkpointed, Seq: s.seq, Prefix: s.prefix, Progress: s.progress}, func() {
+			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep())
+		})
+		then()
+	})
+}
+
+func (r *run) checkpoint() {
+	r.save(func() {})
+	r.later(r.work.Checkpoint.Every, r.checkpoint)
+}
+
+// saveAndStop is what a warning asks for: keep what there is, and stop before the machine is taken.
+func (r *run) saveAndStop(_ time.Time) {
+	if r.over || r.saving {
+		return
+	}
+	r.saving = true
+	r.save(r.stopOnCommand)
+}
+
+func (r *run) stopOnCommand() {
+	if r.over {
+		return
+	}
+	r.over = true
+	r.report(wire.Report{Event: wire.Stopped, Progress: r.progress()}, nil)
+}
+
+func (r *run) fail() {
+	r.a.w.users.failed(r.work)
+	r.over = true
+	r.report(wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "it was to fail"}, nil)
+}
+
+// finish keeps the outputs and tells of the success.
+func (r *run) finish() {
+	if r.saving {
+		return
+	}
+	w := r.a.w
+	w.bucket.outputs[wire.OutputPrefix(r.work.Prefix, r.work.Attempt)] = true
+	r.over = true
+	r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
+	if w.rand.machine.chance(w.faults.Twice) {
+		w.count("success told twice")
+		w.after(w.rand.machine.spread(time.Second, time.Minute), func() {
+			r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
+		})
+	}
+}
+
+// report puts a report behind those that wait.
+func (r *run) report(report wire.Report, accepted func()) {
+	r.count++
+	report.Attempt, report.ID = r.work.Attempt, reportID(r.work.Attempt, r.a.m.rank, r.count)
+	r.queue = append(r.queue, outgoing{report, accepted})
+	r.send()
+}
+
+func (r *run) send() {
+	if r.sending || len(r.queue) == 0 {
+		return
+	}
+	r.sending = true
+	o := r.queue[0]
+	r.a.call("report "+string(o.report.Event), func(ctx context.Context, b *broker.Broker) error {
+		return b.Report(ctx, r.a.claims, o.report)
+	}, func() {
+		r.sending, r.queue = false, r.queue[1:]
+		if o.accepted != nil {
+			o.accepted()
+		}
+		r.send()
+	})
+}

@@ -1,0 +1,158 @@
+package sim
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+)
+
+// TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind chaos` plays as many as
+// one likes.
+func TestNoSeedBreaksAnInvariant(t *testing.T) {
+	seeds := uint64(200)
+	if raceDetector || testing.Short() {
+		seeds = 30
+	}
+	report, err := Chaos(t.Context(), 0, seeds, ChaosOptions{}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range report.Violations {
+		t.Errorf("%v\n%s", &v.Violation, strings.Join(v.History, "\n"))
+	}
+	if report.Seeds != int(seeds) || report.Succeeded < report.Jobs/4 || report.Promised < report.Jobs/15 {
+		t.Errorf("%d seeds, %d jobs, of which %d succeeded and %d had to be on time: hardly a test", report.Seeds, report.Jobs, report.Succeeded, report.Promised)
+	}
+	for _, fault := range []string{
+		"crash before commit", "crash after commit", "crash before launch", "crash before terminate", "crash after publish",
+		"store conflict", "true conflict", "store throttled", "store outcome unknown",
+		"message delayed", "message repeated", "delivery lost", "acknowledgement lost", "dead letter", "function stalls", "slow operation",
+		"no capacity", "no quota", "cloud outage", "cloud throttled", "launch fails", "launch hangs", "launch unseen", "terminate fails", "list fails",
+		"spot machine taken", "machine dies", "agent dies", "slow boot", "late request", "task fails", "success told twice",
+	} {
+		if report.Faults[fault] == 0 {
+			t.Errorf("in %d worlds there was no %s", seeds, fault)
+		}
+	}
+}
+
+func TestASeedIsOneHistory(t *testing.T) {
+	for _, seed := range []uint64{0, 4} {
+		var first, second bytes.Buffer
+		a := Run(seed, Options{History: &first})
+		b := Run(seed, Options{History: &second})
+		if a.Violation != nil {
+			t.Fatal(a.Violation)
+		}
+		if a.Steps != b.Steps || !bytes.Equal(first.Bytes(), second.Bytes()) {
+			t.Errorf("seed %d: %d steps, then %d; the histories differ from\n%s", seed, a.Steps, b.Steps, firstDifference(first.String(), second.String()))
+		}
+		if first.Len() == 0 {
+			t.Errorf("seed %d has no history", seed)
+		}
+	}
+}
+
+func firstDifference(a, b string) string {
+	left, right := strings.Split(a, "\n"), strings.Split(b, "\n")
+	for i := range min(len(left), len(right)) {
+		if left[i] != right[i] {
+			return fmt.Sprintf("line %d:\n%s\n%s", i+1, left[i], right[i])
+		}
+	}
+	return "the end of one"
+}
+
+func TestTwoSeedsAreTwoHistories(t *testing.T) {
+	var first, second bytes.Buffer
+	Run(1, Options{History: &first})
+	Run(2, Options{History: &second})
+	if bytes.Equal(first.Bytes(), second.Bytes()) {
+		t.Error("the seed makes no difference")
+	}
+}
+
+// TestABrokenSystemIsNoticed breaks each of the mechanisms that the broker rests on, and expects a violation within so many
+// seeds. A quiet simulator would prove nothing.
+func TestABrokenSystemIsNoticed(t *testing.T) {
+	within := map[Break]uint64{
+		NoOutbox: 1, NoSeen: 4, NoConditions: 3, NoToken: 3, NoBlock: 3, NoTerminate: 2,
+		LossyBus: 3, NoReconcile: 4, NoBudget: 8, Forgetful: 6,
+	}
+	for _, b := range Breaks() {
+		t.Run(string(b), func(t *testing.T) {
+			t.Parallel()
+			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: Options{Break: b}, Workers: 1, StopAfter: 1}, nil)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if len(report.Violations) == 0 {
+				t.Fatalf("%d seeds did not notice it", report.Seeds)
+			}
+			v := report.Violations[0]
+			t.Logf("seed %d, step %d: %s", v.Seed, v.Step, v.Invariant)
+			if len(v.History) == 0 || !strings.Contains(v.History[len(v.History)-1], v.Invariant) {
+				t.Errorf("its history does not end with it: %q", v.History)
+			}
+		})
+	}
+}
+
+func TestAViolationReplays(t *testing.T) {
+	opt := Options{Break: NoBlock, Keep: 50}
+	for seed := range uint64(10) {
+		a := Run(seed, opt)
+		if a.Violation == nil {
+			continue
+		}
+		b := Run(seed, opt)
+		if b.Violation == nil || *a.Violation != *b.Violation {
+			t.Fatalf("once %v, then %v", a.Violation, b.Violation)
+		}
+		return
+	}
+	t.Fatal("nothing to replay")
+}
+
+func TestChaosReportsTheSameWhateverTheNumberOfWorkers(t *testing.T) {
+	opt := Options{Break: NoSeen}
+	one, err := Chaos(t.Context(), 0, 6, ChaosOptions{Options: opt, Workers: 1}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var seeds []uint64
+	many, err := Chaos(t.Context(), 0, 6, ChaosOptions{Options: opt, Workers: 4}, func(r Result) { seeds = append(seeds, r.Seed) })
+	if err != nil {
+		t.Fatal(err)
+	}
+	if fmt.Sprintf("%+v", one) != fmt.Sprintf("%+v", many) {
+		t.Errorf("one worker found\n%+v\nfour found\n%+v", one, many)
+	}
+	if fmt.Sprint(seeds) != "[0 1 2 3 4 5]" {
+		t.Errorf("progress was told of %v", seeds)
+	}
+}
+
+func TestChaosStops(t *testing.T) {
+	ctx, cancel := context.WithCancel(t.Context())
+	report, err := Chaos(ctx, 0, 1000, ChaosOptions{Workers: 2}, func(r Result) {
+		if r.Seed == 2 {
+			cancel()
+		}
+	})
+	if !errors.Is(err, context.Canceled) {
+		t.Errorf("it ended with %v", err)
+	}
+	if report.Seeds < 3 || report.Seeds > 8 {
+		t.Errorf("it played %d seeds", report.Seeds)
+	}
+	if _, err := Chaos(t.Context(), 5, 5, ChaosOptions{}, nil); !errors.Is(err, ErrSeeds) {
+		t.Errorf("no seeds: %v", err)
+	}
+	if report, err := Chaos(t.Context(), 0, 20, ChaosOptions{Options: Options{Break: NoOutbox}, Workers: 1, StopAfter: 2}, nil); err != nil || len(report.Violations) != 2 {
+		t.Errorf("after two violations: %d, %v", len(report.Violations), err)
+	}
+}

@@ -1,0 +1,165 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// errUnknown is what a store says of a transaction whose outcome it lost.
+var errUnknown = errors.New("sim: the connection was reset: outcome unknown")
+
+// recordStore is the store as handlers see it: the one in memory, at each of whose operations things go
+// wrong. The checker sees every transaction that was applied, as it was asked for.
+type recordStore struct {
+	w   *world
+	mem *mem.Store
+}
+
+var _ store.Store = (*recordStore)(nil)
+
+func newRecordStore(w *world) *recordStore { return &recordStore{w: w, mem: mem.New()} }
+
+// fails draws whether an operation is refused.
+func (s *recordStore) fails() error {
+	if s.w.running != nil && s.w.rand.store.chance(s.w.faults.Throttle) {
+		s.w.count("store throttled")
+		return fmt.Errorf("sim: %w", store.ErrThrottled)
+	}
+	return nil
+}
+
+// Get implements store.Store.
+func (s *recordStore) Get(ctx context.Context, keys ...store.Key) ([]store.Record, error) {
+	s.w.before("get")
+	if err := s.fails(); err != nil {
+		return nil, err
+	}
+	return s.mem.Get(ctx, keys...)
+}
+
+// Query implements store.Store.
+func (s *recordStore) Query(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
+	s.w.before("query")
+	if err := s.fails(); err != nil {
+		return nil, false, err
+	}
+	return s.mem.Query(ctx, partition, prefix, page)
+}
+
+// Commit implements store.Store.
+func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
+	s.w.before("commit")
+	if err := s.fails(); err != nil {
+		return err
+	}
+	if s.w.rand.store.chance(s.w.faults.Conflict) {
+		s.w.count("store conflict")
+		return &store.ConflictError{Keys: keysOf(tx)}
+	}
+	if err := s.mem.Commit(ctx, s.w.opt.Break.tx(tx)); err != nil {
+		if errors.Is(err, store.ErrConflict) {
+			s.w.count("true conflict")
+		}
+		return err
+	}
+	s.w.say(s.w.actor(), "commit", sketch(tx))
+	s.w.check.committed(tx)
+	if len(tx.Events) > 0 {
+		s.w.engine.relayWithin(relayIdle) // though the process may die before it can ask for it
+	}
+	s.w.behind("commit")
+	if s.w.rand.store.chance(s.w.faults.Unknown) {
+		s.w.count("store outcome unknown")
+		return errUnknown
+	}
+	return nil
+}
+
+// Outbox implements store.Store.
+func (s *recordStore) Outbox(ctx context.Context, limit int) ([]store.Event, error) {
+	s.w.before("outbox")
+	if err := s.fails(); err != nil {
+		return nil, err
+	}
+	pending, err := s.mem.Outbox(ctx, limit)
+	if err == nil {
+		s.w.check.outbox(pending, limit)
+	}
+	return pending, err
+}
+
+// Published implements store.Store.
+func (s *recordStore) Published(ctx context.Context, ids ...string) error {
+	s.w.before("published")
+	if err := s.fails(); err != nil {
+		return err
+	}
+	if err := s.mem.Published(ctx, ids...); err != nil {
+		return err
+	}
+	s.w.check.marked(ids)
+	s.w.behind("published")
+	return nil
+}
+
+// sweepSeldom is how many calls of Sweep it takes for one to be done: a store that expires by itself takes
+// its time as well.
+const sweepSeldom = 32
+
+// Sweep implements store.Store.
+func (s *recordStore) Sweep(ctx context.Context, now time.Time) error {
+	s.w.before("sweep")
+	if s.w.rand.store.IntN(sweepSeldom) > 0 {
+		return nil
+	}
+	return s.mem.Sweep(ctx, now)
+}
+
+// Close implements store.Store.
+func (s *recordStore) Close() error { return s.mem.Close() }
+
+func keysOf(tx store.Tx) []store.Key {
+	keys := make([]store.Key, len(tx.Writes))
+	for i := range tx.Writes {
+		keys[i] = tx.Writes[i].Key
+	}
+	return keys
+}
+
+// sketch is what a history says of a transaction.
+func sketch(tx store.Tx) string {
+	var b strings.Builder
+	for i := range tx.Writes {
+		k := tx.Writes[i].Key
+		if strings.HasPrefix(k.Partition, "seen#") {
+			continue
+		}
+		if tx.Writes[i].Op == store.Delete {
+			b.WriteByte('-')
+		}
+		b.WriteString(k.Partition)
+		b.WriteByte('/')
+		b.WriteString(k.Sort)
+		b.WriteByte(' ')
+	}
+	for i := range tx.Events {
+		b.WriteByte('!')
+		b.WriteString(tx.Events[i].ID)
+		b.WriteByte(' ')
+	}
+	return b.String()
+}
+
+// actor names who has control.
+func (w *world) actor() string {
+	if w.running == nil {
+		return "world"
+	}
+	return w.running.host.name + ":" + w.running.name
+}

@@ -1,0 +1,164 @@
+package sim
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
+func (u *users) populate() {
+	r := u.w.rand.user
+	if r.chance(0.5) {
+		u.setQueue("small", 1+r.IntN(4), 0)
+	}
+	if r.chance(0.5) {
+		u.setQueue("cpus", 0, float64(4*(1+r.IntN(12))))
+	}
+	n := u.w.opt.Jobs
+	if n == 0 {
+		n = 1 + min(r.IntN(4), r.IntN(4))
+	}
+	for i := range n {
+		j := u.plan(u.drawJob(i))
+		u.w.after(r.between(0, 90*time.Minute), func() {
+			j.submitted = u.w.now
+			if body, err := dag.Marshal(j.spec); err == nil && r.chance(0.25) {
+				u.put(j.spec.Name+".yaml", body, 1+r.IntN(2))
+				return
+			}
+			u.submit(j)
+		})
+		if r.chance(0.12) {
+			u.w.after(r.between(0, 4*time.Hour), func() { u.cancel(j, "changed their mind") })
+		}
+	}
+	if r.chance(0.2) {
+		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)
+	}
+}
+
+// drawJob draws a job.
+func (u *users) drawJob(n int) *dag.Job {
+	r := u.w.rand.user
+	j := &dag.Job{Name: fmt.Sprintf("job%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Fail, Format: dag.Native}
+	if r.chance(0.2) {
+		j.Objective = dag.MinimizeMakespan
+	}
+	if r.chance(0.6) {
+		j.Infeasible = dag.Wait
+	}
+	if !u.w.onTime || r.chance(0.2) { // else its deadline may be one that has to be kept
+		j.Queue = pick(r, []string{"", "", "small", "cpus"})
+	}
+	if r.chance(0.3) {
+		j.Priority = r.IntN(7) - 3
+	}
+	drawShape(r, j)
+	for i := range j.Tasks {
+		drawTask(r, &j.Tasks[i])
+	}
+	drawLimits(r, j, u.w.onTime)
+	return j
+}
+
+// drawShape gives a job its tasks and edges.
+func drawShape(r random, j *dag.Job) {
+	edge := func(from, to int) { j.Edges = append(j.Edges, dag.Edge{From: from, To: to, Data: dag.GiB(r.IntN(20))}) }
+	tasks := func(n int) {
+		for i := range n {
+			j.Tasks = append(j.Tasks, dag.Task{Name: fmt.Sprintf("t%d", i), Nodes: 1})
+		}
+	}
+	switch shape := r.IntN(100); {
+	case shape < 15: // one task
+		tasks(1)
+	case shape < 40: // a chain
+		tasks(2 + r.IntN(4))
+		for i := 1; i < len(j.Tasks); i++ {
+			edge(i-1, i)
+		}
+	case shape < 65: // fork and join
+		tasks(3 + r.IntN(6))
+		for i := 1; i < len(j.Tasks)-1; i++ {
+			edge(0, i)
+			edge(i, len(j.Tasks)-1)
+		}
+	case shape < 99: // layers
+		tasks(4 + r.IntN(7))
+		for i := 1; i < len(j.Tasks); i++ {
+			for p := max(0, i-4); p < i; p++ {
+				if r.chance(0.35) {
+					edge(p, i)
+				}
+			}
+		}
+	default: // wider than one transaction
+		tasks(64 + r.IntN(16))
+		for i := 1; i < len(j.Tasks); i += 9 {
+			edge(0, i)
+		}
+	}
+	j.MergeEdges()
+}
+
+func drawTask(r random, t *dag.Task) {
+	span := r.spread(2*time.Minute, 90*time.Minute)
+	if r.chance(0.2) {
+		t.Nodes = 2 + r.IntN(3)
+	}
+	res := dag.Resources{}
+	switch r.IntN(10) {
+	case 0:
+		res.Market = dag.MarketOnDemand
+	case 1:
+		res.Market = dag.MarketSpot
+	case 2:
+		res.Cloud = pick(r, cloudNames())
+	case 3:
+		res.CPUs = dag.Range{Min: 8}
+	}
+	t.Resources = []dag.Resources{res}
+	if r.chance(0.3) {
+		t.Recorded = span
+		t.Time.Default = span
+	} else {
+		t.Run = "work"
+		t.Time.Default = span
+		if r.chance(0.3) {
+			t.Time.On = map[string]time.Duration{}
+			for _, big := range bigTypes() {
+				t.Time.On[big] = span / 3
+			}
+		}
+		t.Retries = r.IntN(3)
+	}
+	if r.chance(0.6) {
+		t.Checkpoint = &dag.Checkpoint{Every: r.spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}
+		if r.chance(0.2) {
+			t.Checkpoint.Every = 0
+		}
+	}
+	if r.chance(0.5) {
+		t.Outputs = []dag.Output{{Name: "out", Size: dag.GiB(1 + r.IntN(5))}}
+	}
+}
+
+// drawLimits gives some jobs a deadline, and some a budget.
+func drawLimits(r random, j *dag.Job, onTime bool) {
+	if onTime && r.chance(0.6) {
+		j.Deadline = time.Duration(float64(Guarantee(j))*r.uniform(1, 3)).Round(time.Second) + time.Second
+		return
+	}
+	if r.chance(0.5) {
+		j.Deadline = time.Duration(float64(Guarantee(j)) * r.uniform(0.8, 4)).Round(time.Second)
+	}
+	if r.chance(0.4) {
+		usd := 0.0
+		for i := range j.Tasks {
+			usd += j.Tasks[i].Time.Default.Hours() * 0.07 * float64(j.Tasks[i].Nodes)
+		}
+		j.Budget = dag.USD(usd * r.uniform(0.9, 4))
+	}
+}

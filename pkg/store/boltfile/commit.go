@@ -1,0 +1,110 @@
+package boltfile
+
+import (
+	"errors"
+	"fmt"
+
+	"go.etcd.io/bbolt"
+)
+
+// run is the committer: the one goroutine that writes.
+func (f *File) run() {
+	defer close(f.ended)
+	for range f.queue.wake {
+		for group, more := f.queue.take(); more; group, more = f.queue.take() {
+			if !f.commit(group) {
+				break
+			}
+			f.queue.settle(len(group))
+		}
+		if f.queue.over() {
+			return
+		}
+	}
+}
+
+// commit makes a group of changes in one bbolt transaction and tells everyone how it went.
+// It returns false when the disk should be left in peace for a while.
+func (f *File) commit(group []*task) bool {
+	if len(group) == 0 { // all were withdrawn
+		return true
+	}
+	err := f.queue.failure()
+	if err == nil {
+		err = f.attempt(group)
+	}
+	return f.conclude(group, err)
+}
+
+// attempt lets the changes write, each upon those before it. Those that fail have their
+// error; the one returned is the others'.
+func (f *File) attempt(group []*task) error {
+	base, err := f.db.Begin(true)
+	if err != nil {
+		return closedOr(err)
+	}
+	tx := &Tx{bucket: base.Bucket(dataBucket)}
+	written := false
+	for _, t := range group {
+		var broken bool
+		if broken, t.err = tx.make(t.change); broken {
+			return errors.Join(t.err, base.Rollback())
+		}
+		written = written || t.err == nil && len(tx.writes) > 0
+	}
+	if !written {
+		if err := base.Rollback(); err != nil {
+			return fmt.Errorf("boltfile: %w", err)
+		}
+		return nil
+	}
+	id := base.ID()
+	if err := base.Commit(); err != nil {
+		return f.examine(id, err)
+	}
+	f.stats.groups.Add(1)
+	return nil
+}
+
+// examine finds out what a commit that failed left. Either the file is as before, because
+// bbolt makes a transaction count by the very last page it writes; or that page is written, nobody
+// knows whether the disk has it, and the file must not be written any more.
+func (f *File) examine(id int, cause error) error {
+	err := f.db.View(func(tx *bbolt.Tx) error {
+		if tx.ID() >= id {
+			return errUnknown
+		}
+		return nil
+	})
+	if err != nil {
+		f.queue.fail(errors.Join(cause, err))
+		return f.queue.failure()
+	}
+	return fmt.Errorf("boltfile: commit: %w", cause)
+}
+
+// errUnknown: what was written may or may not be on the disk.
+var errUnknown = errors.New("the disk did not say whether it has what was written")
+
+// conclude ends tasks. Deferred ones that the disk did not take now, and may later, go
+// back to the front, and it returns false.
+func (f *File) conclude(group []*task, err error) bool {
+	var back []*task
+	for _, t := range group {
+		switch {
+		case t.err != nil:
+			t.finish(t.err)
+		case err == nil:
+			f.stats.changes.Add(1)
+			if t.committed != nil {
+				t.committed()
+			}
+			t.finish(nil)
+		case t.done == nil:
+			back = append(back, t)
+		default:
+			t.finish(err)
+		}
+	}
+	return len(back) == 0 || !f.queue.putBack(back)
+}

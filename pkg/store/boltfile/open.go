@@ -1,0 +1,147 @@
+package boltfile
+
+import (
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"runtime"
+	"runtime/debug"
+	"strconv"
+	"strings"
+	"time"
+
+	"go.etcd.io/bbolt"
+	berrors "go.etcd.io/bbolt/errors"
+)
+
+const (
+	lockWait   = 100 * time.Millisecond // for one that is just ending
+	allocBytes = 4 << 20                // by which bbolt's file grows
+	mmapBytes  = 256 << 20              // readers wait while a larger file is mapped anew
+)
+
+// openBolt opens bbolt, locks it, makes the bucket and counts the opening. bbolt trusts its file and panics, or
+// faults, where that was cut off or is another's; here that is an error, after which this process has
+// the lock until it ends.
+func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err error) {
+	defer debug.SetPanicOnFault(debug.SetPanicOnFault(true))
+	defer func() {
+		if r := recover(); r != nil {
+			db, epoch, err = nil, 0, fmt.Errorf("%w: %s is cut off or damaged: %v", ErrCorrupt, path, r)
+		}
+	}()
+	created, err := tighten(path)
+	if err != nil {
+		return nil, 0, fmt.Errorf("boltfile: %w", err)
+	}
+	mmap := mmapBytes
+	if runtime.GOOS == "windows" {
+		mmap = 0 // there the file is as large as its map
+	}
+	db, err = bbolt.Open(path, 0o600, &bbolt.Options{
+		Timeout:         lockWait,
+		NoSync:          options.NoSync,
+		NoGrowSync:      options.NoSync,
+		FreelistType:    bbolt.FreelistMapType,
+		InitialMmapSize: mmap,
+		NoStatistics:    true,
+		MaxSize:         options.maxBytes,
+	})
+	switch {
+	case errors.Is(err, berrors.ErrTimeout):
+		return nil, 0, fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, owner(path))
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
+		return nil, 0, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
+	case err != nil:
+		return nil, 0, fmt.Errorf("boltfile: open %s: %w", path, err)
+	}
+	db.AllocSize = allocBytes
+	if err := whole(db, path); err != nil {
+		return nil, 0, errors.Join(err, db.Close())
+	}
+	if epoch, err = begin(db); err != nil {
+		return nil, 0, errors.Join(fmt.Errorf("boltfile: open %s: %w", path, err), db.Close())
+	}
+	if created && !options.NoSync {
+		if err := syncFolder(filepath.Dir(path)); err != nil {
+			return nil, 0, errors.Join(fmt.Errorf("boltfile: %w", err), db.Close())
+		}
+	}
+	return db, epoch, nil
+}
+
+// begin makes the buckets and counts the opening.
+func begin(db *bbolt.DB) (epoch uint64, err error) {
+	err = db.Update(func(tx *bbolt.Tx) error {
+		data, err := tx.CreateBucketIfNotExists(dataBucket)
+		if err != nil {
+			return err
+		}
+		epoch, err = data.NextSequence()
+		return err
+	})
+	return epoch, err
+}
+
+// whole fails if the file is shorter than bbolt has it.
+func whole(db *bbolt.DB, path string) error {
+	info, err := os.Stat(path)
+	if err != nil {
+		return fmt.Errorf("boltfile: %w", err)
+	}
+	return db.View(func(tx *bbolt.Tx) error {
+		if tx.Size() > info.Size() {
+			return fmt.Errorf("%w: %s has %d bytes of %d", ErrCorrupt, path, info.Size(), tx.Size())
+		}
+		return nil
+	})
+}
+
+// tighten takes what others may do with a file that is there, and says if there is none.
+func tighten(path string) (created bool, err error) {
+	info, err := os.Stat(path)
+	switch {
+	case errors.Is(err, os.ErrNotExist):
+		return true, nil
+	case err != nil:
+		return false, err
+	case !info.Mode().IsRegular():
+		return false, fmt.Errorf("%s is no regular file", path)
+	case info.Mode().Perm()&0o077 != 0 && runtime.GOOS != "windows":
+		return false, os.Chmod(path, 0o600)
+	}
+	return false, nil
+}
+
+// syncFolder makes new files' names durable.
+func syncFolder(path string) error {
+	if runtime.GOOS == "windows" {
+		return nil // folders cannot be synced there
+	}
+	dir, err := os.Open(path) //nolint:gosec // the caller's folder
+	if err != nil {
+		return err
+	}
+	return errors.Join(dir.Sync(), dir.Close())
+}
+
+func ownerPath(path string) string { return path + ".pid" }
+
+// noteOwner writes down who has the file. Only the wording of ErrLocked depends on it.
+func noteOwner(path string) {
+	_ = os.WriteFile(ownerPath(path), []byte(strconv.Itoa(os.Getpid())+"\n"), 0o600)
+}
+
+// owner says who has the file open, as far as is known.
+func owner(path string) string {
+	text, err := os.ReadFile(ownerPath(path))
+	if err != nil {
+		return ""
+	}
+	pid, err := strconv.Atoi(strings.TrimSpace(string(text)))
+	if err != nil {
+		return ""
+	}
+	return fmt.Sprintf(" (process %d)", pid)
+}

@@ -1,0 +1,253 @@
+package web_test
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/chromedp/cdproto/cdp"
+	"github.com/chromedp/cdproto/emulation"
+	"github.com/chromedp/cdproto/log"
+	"github.com/chromedp/cdproto/network"
+	"github.com/chromedp/cdproto/page"
+	"github.com/chromedp/cdproto/runtime"
+	"github.com/chromedp/chromedp"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/web"
+)
+
+var shots = flag.String("shots", "", "folder to write screenshots to")
+
+// deployed is a World with the dashboard.
+func deployed(t *testing.T) *apitest.World {
+	t.Helper()
+	h, err := web.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	return apitest.New(t, func(c *api.Config) { c.Dashboard = h })
+}
+
+// browser is a tab in which everything that goes wrong is kept.
+type browser struct {
+	t   *testing.T
+	ctx context.Context
+	url string
+
+	mu      sync.Mutex
+	wrongs  []string
+	foreign []string
+	allowed []string // parts of console messages that are expected
+}
+
+// chromium is one browser for all tests, nil where there is none. Every test has a tab and cookies of its own.
+var chromium = sync.OnceValues(func() (context.Context, error) {
+	for _, name := range []string{"chromium", "chromium-browser", "google-chrome", "google-chrome-stable", "chrome"} {
+		if _, err := exec.LookPath(name); err != nil {
+			continue
+		}
+		options := append(chromedp.DefaultExecAllocatorOptions[:],
+			chromedp.ExecPath(name), chromedp.NoSandbox, chromedp.DisableGPU,
+			chromedp.Flag("disable-quic", true), chromedp.Flag("disable-component-update", true))
+		alloc, _ := chromedp.NewExecAllocator(context.Background(), options...)
+		ctx, _ := chromedp.NewContext(alloc)
+		return ctx, chromedp.Do(ctx) // starts it
+	}
+	return nil, nil
+})
+
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if ctx, err := chromium(); ctx != nil && err == nil {
+		if err := chromedp.Cancel(ctx); err != nil {
+			fmt.Fprintln(os.Stderr, "closing the browser:", err)
+		}
+	}
+	os.Exit(code)
+}
+
+func open(t *testing.T, w *apitest.World) *browser {
+	t.Helper()
+	parent, err := chromium()
+	switch {
+	case err != nil:
+		t.Fatal(err)
+	case parent == nil:
+		t.Skip("neither chromium nor chrome is in PATH: the dashboard is not tested in a browser")
+	}
+	ctx, stop := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	t.Cleanup(func() { cancel(); stop() })
+	b := &browser{t: t, ctx: ctx, url: w.Server.URL}
+	if err := chromedp.Listen(ctx, b.listen); err != nil {
+		t.Fatal(err)
+	}
+	call(b, log.Enable, cdp.Empty{})
+	call(b, network.Enable, network.EnableParams{})
+	// Violations of the policy are also events of the page, which say more than the console does.
+	call(b, page.AddScriptToEvaluateOnNewDocument, page.AddScriptToEvaluateOnNewDocumentParams{
+		Source: `addEventListener('securitypolicyviolation', (e) => console.error('policy', e.violatedDirective, e.blockedURI, e.sample))`,
+	})
+	b.as(1280, 900, "light")
+	t.Cleanup(b.check)
+	return b
+}
+
+// call sends a command of the protocol.
+func call[P, R any](b *browser, cmd cdp.Command[P, R], params P) {
+	b.t.Helper()
+	if _, err := chromedp.Call(b.ctx, cmd, params); err != nil {
+		b.t.Fatal(err)
+	}
+}
+
+func (b *browser) listen(ev any) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	switch e := ev.(type) {
+	case *runtime.EventExceptionThrown:
+		said := e.ExceptionDetails.Text
+		if e.ExceptionDetails.Exception != nil {
+			said += " " + e.ExceptionDetails.Exception.Description
+		}
+		b.wrongs = append(b.wrongs, said)
+	case *runtime.EventConsoleAPICalled:
+		if e.Type == runtime.ConsoleAPICalledTypeError || e.Type == runtime.ConsoleAPICalledTypeWarning {
+			var said []string
+			for _, a := range e.Args {
+				said = append(said, string(a.Value))
+			}
+			b.wrongs = append(b.wrongs, strings.Join(said, " "))
+		}
+	case *log.EventEntryAdded:
+		if e.Entry.Level == log.EntryLevelError || e.Entry.Level == log.EntryLevelWarning {
+			b.wrongs = append(b.wrongs, e.Entry.Text+" "+e.Entry.URL)
+		}
+	case *network.EventRequestWillBeSent:
+		if !strings.HasPrefix(e.Request.URL, b.url) {
+			b.foreign = append(b.foreign, e.Request.URL)
+		}
+	}
+}
+
+// check fails the test for whatever went wrong in the page.
+func (b *browser) check() {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+next:
+	for _, w := range b.wrongs {
+		for _, a := range b.allowed {
+			if strings.Contains(w, a) {
+				continue next
+			}
+		}
+		b.t.Errorf("the page's console says: %s", w)
+	}
+	for _, f := range b.foreign {
+		b.t.Errorf("the page asked for %s", f)
+	}
+}
+
+func (b *browser) run(steps ...chromedp.Action[chromedp.Void]) *browser {
+	b.t.Helper()
+	if err := chromedp.Do(b.ctx, steps...); err != nil {
+		b.t.Fatal(err)
+	}
+	return b
+}
+
+// click clicks the first element that a selector finds.
+func (b *browser) click(selector string) *browser {
+	b.t.Helper()
+	return b.run(chromedp.Click(chromedp.CSS(selector)))
+}
+
+// visit signs in and goes to a page.
+func (b *browser) visit(hash string) *browser {
+	b.t.Helper()
+	b.run(chromedp.Navigate(b.url+"/?token="+apitest.Token), chromedp.Navigate(b.url+"/"+hash))
+	return b
+}
+
+// eval returns the value of an expression, or what it promises.
+func eval[T any](b *browser, expression string) T {
+	b.t.Helper()
+	v, err := chromedp.Run(b.ctx, chromedp.Evaluate[T](expression, chromedp.EvalAwaitPromise))
+	if err != nil {
+		b.t.Fatalf("%s: %v", expression, err)
+	}
+	return v
+}
+
+// until waits for a condition to hold in the page. The page itself waits, so nothing is polled from outside.
+func (b *browser) until(condition string) *browser {
+	b.t.Helper()
+	wait := fmt.Sprintf(`new Promise((done) => { const look = () => ((() => { try { return %s } catch { return false } })() ? done(true) : setTimeout(look, 20)); look(); })`, condition)
+	ctx, cancel := context.WithTimeout(b.ctx, 20*time.Second)
+	defer cancel()
+	if _, err := chromedp.Run(ctx, chromedp.Evaluate[bool](wait, chromedp.EvalAwaitPromise)); err != nil {
+		b.t.Fatalf("waiting for %s: %v\nthe page says: %s", condition, err, eval[string](b, `document.body.innerText.slice(0, 1500)`))
+	}
+	return b
+}
+
+// as shows the page on another screen.
+func (b *browser) as(width, height int64, scheme string) *browser {
+	b.t.Helper()
+	call(b, emulation.SetDeviceMetricsOverride, emulation.SetDeviceMetricsOverrideParams{
+		Width: width, Height: height, DeviceScaleFactor: 1, Mobile: width < 600,
+	})
+	call(b, emulation.SetEmulatedMedia, emulation.SetEmulatedMediaParams{
+		Features: []*emulation.MediaFeature{{Name: "prefers-color-scheme", Value: scheme}},
+	})
+	return b
+}
+
+// shoot writes a screenshot of the whole page, when that is asked for.
+func (b *browser) shoot(name string) *browser {
+	b.t.Helper()
+	if *shots == "" {
+		return b
+	}
+	b.run(chromedp.Sleep(400 * time.Millisecond)) // for the eye: transitions
+	png, err := chromedp.Run(b.ctx, chromedp.FullScreenshot(100))
+	if err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.MkdirAll(*shots, 0o750); err != nil {
+		b.t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(*shots, name+".png"), png, 0o600); err != nil {
+		b.t.Fatal(err)
+	}
+	return b
+}
+
+// everywhere takes screenshots of a page on a desk and a phone, by day and night.
+func (b *browser) everywhere(name string) {
+	b.t.Helper()
+	if *shots == "" {
+		return
+	}
+	for _, scheme := range []string{"light", "dark"} {
+		b.as(1280, 900, scheme).shoot(name + "-desktop-" + scheme)
+		b.as(390, 844, scheme).shoot(name + "-phone-" + scheme)
+	}
+	b.as(1280, 900, "light")
+}
+
+// drag presses the mouse in the lower left corner of an element and moves it.
+func (b *browser) drag(selector string, dx, dy float64) {
+	b.t.Helper()
+	at := eval[struct{ X, Y float64 }](b, `(() => { const r = document.querySelector('`+selector+`').getBoundingClientRect(); return { X: r.left + 8, Y: r.bottom - 8 }; })()`)
+	b.run(chromedp.DragAndDropXY(at.X, at.Y, at.X+dx, at.Y-dy, 4))
+}

@@ -1,0 +1,104 @@
+// How numbers, times and offers are written.
+
+// STATES of a task, in the order in which they are counted.
+export const STATES = ['succeeded', 'running', 'launching', 'queued', 'waiting', 'failed', 'cancelled'];
+
+// stateOf folds states that differ only inside the broker.
+export function stateOf(task) {
+  return task.state === 'admitted' ? 'launching' : task.state;
+}
+
+// isOver says whether a job's state is final.
+export function isOver(job) {
+  return ['succeeded', 'failed', 'cancelled'].includes(job.state);
+}
+
+// usd writes money: cents, and more digits below ten cents.
+export function usd(v) {
+  if (!v) return '$0';
+  if (v < 0.00005) return '<$0.0001';
+  if (v < 0.1) return `$${v.toFixed(4).replace(/0+$/, '')}`;
+  return `$${v.toLocaleString('en-US', { minimumFractionDigits: 2, maximumFractionDigits: 2 })}`;
+}
+
+// span writes milliseconds as two units at most.
+export function span(ms) {
+  if (!(ms >= 0)) return '–';
+  const sec = ms / 1000;
+  if (sec < 1) return `${Math.round(ms)} ms`;
+  if (sec < 60) return `${sec < 10 ? sec.toFixed(1) : Math.round(sec)} s`;
+  const min = Math.round(sec / 60);
+  if (min < 60) return `${min} min`;
+  const hours = Math.floor(min / 60);
+  if (hours < 48) return min % 60 ? `${hours} h ${min % 60} min` : `${hours} h`;
+  const days = Math.floor(hours / 24);
+  return hours % 24 ? `${days} d ${hours % 24} h` : `${days} d`;
+}
+
+export const HOUR = 3600000;
+
+// hours writes hours.
+export function hours(v) {
+  return span(v * HOUR);
+}
+
+// at reads a time; undefined stays so.
+export function at(text) {
+  return text ? Date.parse(text) : undefined;
+}
+
+const clockFormat = new Intl.DateTimeFormat(undefined, { hour: '2-digit', minute: '2-digit' });
+const dayFormat = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric', hour: '2-digit', minute: '2-digit' });
+
+// moment writes a time: by the clock on the same day, with the date otherwise.
+export function moment(ms, now) {
+  return (Math.abs(now - ms) < 18 * HOUR ? clockFormat : dayFormat).format(ms);
+}
+
+// ago writes how long ago something was, or in how long it will be.
+export function ago(ms, now) {
+  const d = now - ms;
+  if (Math.abs(d) < 5000) return 'just now';
+  return d > 0 ? `${span(d)} ago` : `in ${span(-d)}`;
+}
+
+// percent writes a share.
+export function percent(v) {
+  return `${v > 0 && v < 0.01 ? '<1' : Math.round(100 * v)}%`;
+}
+
+// count writes a number of things.
+export function count(n, thing, things = `${thing}s`) {
+  return `${n.toLocaleString('en-US')} ${n === 1 ? thing : things}`;
+}
+
+// offer takes an offer's ID apart: CLOUD/REGION/ZONE/TYPE[/SERVICE]/MARKET. Azure and Lambda sell by region.
+export function offer(id) {
+  if (!id) return undefined;
+  const parts = id.split('/');
+  const market = ['spot', 'on-demand'].includes(parts.at(-1)) ? parts.pop() : '';
+  const [cloud, region, ...rest] = parts;
+  const zone = ['azure', 'lambda'].includes(cloud) || rest.length < 2 ? '' : rest.shift();
+  return { cloud, region, zone, type: rest.join('/'), market };
+}
+
+// place is where an offer is, in a few characters.
+export function place(id) {
+  const o = offer(id);
+  return o ? `${o.cloud} ${o.zone || o.region}` : '';
+}
+
+// tally counts tasks by state.
+export function tally(tasks) {
+  const counts = {};
+  for (const t of tasks) counts[stateOf(t)] = (counts[stateOf(t)] ?? 0) + 1;
+  return counts;
+}
+
+// saving is the share of its on-demand cost that a job saves: by its plan while it goes on, by its bill when it succeeded. One that
+// did not do its work saved nothing.
+export function saving(job) {
+  if (!job.onDemandUSD || job.state === 'failed' || job.state === 'cancelled') return 0;
+  const cost = job.state === 'succeeded' ? job.spentUSD : Math.max(job.plannedUSD, job.spentUSD);
+  return Math.max(1 - cost / job.onDemandUSD, 0);
+}

@@ -1,0 +1,184 @@
+// The page of one job.
+
+import { badge, h, notice, say, set } from './dom.js';
+import { Job, follow, get, path } from './api.js';
+import { ago, at, count, isOver } from './format.js';
+import { Graph } from './graph.js';
+import { Logs } from './logs.js';
+import { Summary, legend } from './summary.js';
+import { Tasks, warning } from './tasks.js';
+import { detail } from './detail.js';
+import { plans, story } from './story.js';
+
+const TABS = [['tasks', 'Tasks'], ['story', 'Story'], ['plans', 'Plans'], ['logs', 'Logs']];
+const STORY_EVERY = 1500; // ms between two looks at the story of a job that goes on
+
+export class JobPage {
+  constructor(root, id, tab, { live, fail }) {
+    this.root = root;
+    this.id = id;
+    this.tab = TABS.some(([t]) => t === tab) ? tab : 'tasks';
+    this.fail = fail;
+    this.job = new Job();
+    this.build();
+    root.replaceChildren(h('p', { class: 'muted' }, 'Loading…'));
+    this.stop = follow(id, {
+      update: (u) => this.update(u),
+      state: (st) => live(st),
+      fail: (err) => fail(err),
+    });
+    this.clock = setInterval(() => this.tick(), 1000);
+  }
+
+  close() {
+    this.stop();
+    clearInterval(this.clock);
+    clearTimeout(this.later);
+    this.logs.close();
+    this.graph.close();
+  }
+
+  build() {
+    this.title = h('h1', {});
+    this.state = h('span', {});
+    this.sub = h('p', { class: 'muted sub' });
+    this.reason = h('div', {});
+    this.summary = new Summary();
+    this.graph = new Graph({ select: (i) => this.select(i), selectLevel: (level, members) => this.level(level, members) });
+    this.side = h('div', { class: 'side' });
+    this.tasks = new Tasks(this.job, (i) => this.select(i));
+    this.logs = new Logs(this.job);
+    this.pane = { tasks: this.tasks.el, story: h('div', {}), plans: h('div', {}), logs: this.logs.el };
+    this.tabs = TABS.map(([key, label], k) => h('button', {
+      type: 'button', role: 'tab', id: `tab-${key}`, 'aria-controls': 'pane', on: { click: () => this.show(key), keydown: (e) => this.turn(e, k) },
+    }, label));
+    this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
+    this.page = h('div', {},
+      h('div', { class: 'title' }, this.title, this.state), this.sub, this.reason, this.summary.el,
+      h('section', { class: 'card', 'aria-label': 'DAG' }, h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
+      h('section', { class: 'card' }, h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
+  }
+
+  // turn moves between tabs with the arrow keys.
+  turn(e, k) {
+    const by = { ArrowRight: 1, ArrowLeft: -1 }[e.key];
+    if (!by) return;
+    e.preventDefault();
+    const next = (k + by + TABS.length) % TABS.length;
+    this.show(TABS[next][0]);
+    this.tabs[next].focus();
+  }
+
+  update(u) {
+    const first = !this.job.view;
+    const before = this.job.view;
+    const changed = this.job.merge(u);
+    if (first) {
+      this.root.replaceChildren(this.page);
+      document.title = `${u.job.name} – Tradewind`;
+    }
+    this.head();
+    this.graph.show(this.job.tasks, changed);
+    this.tasks.show(changed);
+    this.pending = true;
+    if (first) this.show(this.tab);
+    else this.refreshStory();
+    if (this.selected !== undefined && changed.has(this.selected)) this.panelFor(this.selected);
+    if (before && (before.state !== u.job.state || before.succeeded !== u.job.succeeded)) {
+      say(`${u.job.name} is ${u.job.state}, ${u.job.succeeded} of ${count(u.job.tasks, 'task')} done`);
+    }
+  }
+
+  // tick lets clocks and costs go on between updates.
+  tick() {
+    if (!this.job.view || isOver(this.job.view) || document.hidden) return;
+    this.head();
+    if (this.tab === 'tasks') this.tasks.show(new Set());
+  }
+
+  head() {
+    const v = this.job.view;
+    set(this.title, v.name);
+    if (this.state.dataset.state !== v.state) {
+      this.state.dataset.state = v.state;
+      this.state.replaceChildren(badge(v.state));
+    }
+    const now = this.job.now();
+    set(this.sub, [v.id, `queue ${v.queue}`, `minimises ${v.objective}`, `submitted ${ago(at(v.submitted), now)}`, v.source ? `from ${v.source}` : ''].filter(Boolean).join(' · '));
+    const why = v.reason || (v.late && !isOver(v) ? 'The deadline cannot be kept any more: the fastest plan is in force.' : '');
+    if (this.why !== why) {
+      this.why = why;
+      this.reason.replaceChildren(why ? warning(why, v.state === 'waiting' || v.state === 'cancelled' ? 'queued' : 'failed') : '');
+    }
+    this.summary.show(this.job);
+  }
+
+  // select opens the panel of a task.
+  select(index) {
+    this.selected = this.selected === index ? undefined : index;
+    this.graph.mark(this.selected);
+    this.tasks.mark(this.selected);
+    if (this.selected === undefined) this.side.replaceChildren();
+    else this.panelFor(index);
+    if (this.graph.untouched) this.graph.fit();
+  }
+
+  panelFor(index) {
+    this.side.replaceChildren(detail(this.job, index, {
+      close: () => this.select(index),
+      log: (i) => {
+        this.logIndex = i;
+        this.show('logs');
+        this.panel.scrollIntoView({ block: 'nearest' });
+      },
+      why: this.data?.choices?.find((c) => c.task === this.job.tasks[index].name),
+    }));
+    if (!this.data) this.refreshStory(true);
+  }
+
+  // level lists the tasks of a level.
+  level(level, members) {
+    this.show('tasks');
+    this.tasks.restrict(level, members);
+    this.panel.scrollIntoView({ block: 'nearest' });
+  }
+
+  show(tab) {
+    if (this.tab === 'logs' && tab !== 'logs') this.logs.close();
+    this.tab = tab;
+    history.replaceState(null, '', `#/jobs/${encodeURIComponent(this.id)}${tab === 'tasks' ? '' : `/${tab}`}`);
+    this.tabs.forEach((el, k) => {
+      const chosen = TABS[k][0] === tab;
+      el.setAttribute('aria-selected', String(chosen));
+      el.setAttribute('tabindex', chosen ? '0' : '-1');
+    });
+    this.panel.setAttribute('aria-labelledby', `tab-${tab}`);
+    this.panel.replaceChildren(this.pane[tab]);
+    if (tab === 'tasks') this.tasks.list();
+    if (tab === 'logs') this.logs.show(this.logIndex);
+    this.logIndex = undefined;
+    this.refreshStory();
+  }
+
+  // refreshStory loads the story when someone looks at it and something has happened since.
+  refreshStory(always) {
+    const wanted = always || this.tab === 'story' || this.tab === 'plans';
+    if (!wanted || !this.pending || this.later) return;
+    const wait = this.data ? STORY_EVERY : 0;
+    this.later = setTimeout(async () => {
+      this.pending = false;
+      try {
+        this.data = await get(`${path('jobs', this.id)}/explain`);
+        const open = [...this.pane.plans.querySelectorAll('details[open] b')].map((b) => b.textContent);
+        this.pane.story.replaceChildren(story(this.data, this.job.now()));
+        this.pane.plans.replaceChildren(plans(this.job.plans, this.data.choices, this.job.view.objective, this.job.now()));
+        for (const d of this.pane.plans.querySelectorAll('details')) d.open = open.includes(d.querySelector('b').textContent);
+        if (this.selected !== undefined) this.panelFor(this.selected);
+      } catch (err) {
+        this.pane.story.replaceChildren(notice('The story cannot be read', h('p', {}, err.message)));
+      }
+      this.later = undefined;
+      if (this.pending) this.refreshStory();
+    }, wait);
+  }
+}

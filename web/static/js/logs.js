@@ -1,0 +1,95 @@
+// What a task prints, as it prints it.
+
+import { h, set } from './dom.js';
+import { Problem, path } from './api.js';
+import { stateOf } from './format.js';
+
+const TAIL = 256 << 10; // bytes of a long log to begin with
+const KEEP = 1 << 20; // characters to keep on the page
+
+// plain takes out what would colour a terminal, and what a carriage return would have overwritten.
+export function plain(text) {
+  return text.replace(/\x1b\[[0-9;?]*[ -/]*[@-~]|\x1b\][^\x07\x1b]*(\x07|\x1b\\)/g, '').replace(/\r\n/g, '\n').replace(/[^\n]*\r(?=[^\n])/g, '').replace(/\r/g, '');
+}
+
+export class Logs {
+  constructor(job) {
+    this.job = job;
+    const choose = () => this.open();
+    this.task = h('select', { 'aria-label': 'Task', on: { change: () => { this.attempt.value = '0'; this.options(); this.open(); } } });
+    this.attempt = h('select', { 'aria-label': 'Attempt', on: { change: choose } });
+    this.rank = h('select', { 'aria-label': 'Node', on: { change: choose } });
+    this.stick = h('input', { type: 'checkbox', checked: true });
+    this.status = h('span', { class: 'muted', role: 'status' });
+    this.text = h('pre', { class: 'log', tabindex: '0', role: 'log', 'aria-label': 'Log', 'aria-live': 'off' });
+    this.el = h('div', {}, h('div', { class: 'filters' }, this.task, this.attempt, this.rank, h('label', {}, this.stick, ' Keep at the end'), this.status), this.text);
+  }
+
+  // show offers the tasks that have been tried, and opens one.
+  show(index) {
+    const tried = this.job.tasks.filter((t) => t.attempts > 0);
+    const before = index ?? (this.task.value === '' ? undefined : Number(this.task.value));
+    const at = before ?? tried.find((t) => stateOf(t) === 'running')?.index ?? tried[0]?.index;
+    this.task.replaceChildren(...tried.slice(0, 2000).map((t) => h('option', { value: t.index, selected: t.index === at }, t.name)));
+    if (at !== undefined) this.task.value = String(at);
+    this.options();
+    this.open();
+  }
+
+  // options offers the attempts and nodes of the task.
+  options() {
+    const t = this.job.tasks[Number(this.task.value)];
+    const fill = (el, list) => {
+      const was = el.value;
+      el.replaceChildren(...list.map(([value, text]) => h('option', { value }, text)));
+      if (list.some(([value]) => String(value) === was)) el.value = was;
+      el.hidden = list.length < 2;
+    };
+    const numbers = (n, from) => Array.from({ length: Math.min(n, 1000) }, (_, k) => k + from);
+    fill(this.attempt, [[0, 'Last attempt'], ...numbers(t?.attempts ?? 0, 1).map((n) => [n, `Attempt ${n}`])]);
+    fill(this.rank, numbers(t?.nodes ?? 1, 0).map((n) => [n, `Node ${n}`]));
+  }
+
+  close() {
+    this.reading?.abort();
+    this.reading = undefined;
+  }
+
+  // open reads and follows the chosen log.
+  async open() {
+    this.close();
+    this.text.replaceChildren();
+    if (this.task.value === '') {
+      set(this.status, 'No task has been tried yet.');
+      return;
+    }
+    const mine = new AbortController();
+    this.reading = mine;
+    set(this.status, 'Loading…');
+    const query = new URLSearchParams({ follow: 'true', attempt: this.attempt.value || '0', rank: this.rank.value || '0', tail: String(TAIL) });
+    try {
+      const res = await fetch(`${path('jobs', this.job.view.id, 'tasks', this.task.value, 'logs')}?${query}`, { signal: mine.signal });
+      if (!res.ok) throw new Problem(res.status, await res.json().catch(() => ({})));
+      set(this.status, 'Following');
+      await this.read(res.body, mine);
+      if (!mine.signal.aborted) set(this.status, this.text.textContent ? 'Complete' : 'It printed nothing.');
+    } catch (err) {
+      if (!mine.signal.aborted) set(this.status, err.message);
+    }
+  }
+
+  async read(body, mine) {
+    const reader = body.pipeThrough(new TextDecoderStream()).getReader();
+    for (;;) {
+      const { value, done } = await reader.read();
+      if (done || mine.signal.aborted) return;
+      this.append(plain(value));
+    }
+  }
+
+  append(text) {
+    this.text.append(text);
+    if (this.text.textContent.length > KEEP) this.text.textContent = this.text.textContent.slice(-KEEP / 2);
+    if (this.stick.checked) this.text.scrollTop = this.text.scrollHeight;
+  }
+}

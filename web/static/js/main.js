@@ -1,0 +1,66 @@
+// The frame: which page is shown, whether it is live, and what is said when the broker refuses.
+
+import { code, h, notice, set } from './dom.js';
+import { get } from './api.js';
+import { CapacityPage } from './capacity.js';
+import { JobPage } from './job.js';
+import { JobsPage } from './jobs.js';
+
+const root = document.getElementById('main');
+const light = document.getElementById('live');
+const LIVE = { live: 'Live', lost: 'Reconnecting…', over: 'Finished', off: '' };
+let page;
+let key;
+
+function live(state) {
+  light.dataset.live = state;
+  set(light, LIVE[state] ?? '');
+}
+
+// fail shows an error in the place of the page.
+function fail(err) {
+  page?.close();
+  page = undefined;
+  live('off');
+  if (err.status === 401) {
+    root.replaceChildren(notice('Sign in', h('p', {}, 'This page needs the address with the token, once for each browser. The broker prints it when it starts:'),
+      code('tradewind up'), h('p', { class: 'muted' }, 'If it runs already, the same command says where.')));
+  } else if (err.status === 404) {
+    root.replaceChildren(notice('Not found', h('p', {}, err.message), h('p', {}, h('a', { href: '#/' }, 'All jobs'))));
+  } else {
+    const again = h('button', { type: 'button', class: 'quiet', on: { click: () => { key = undefined; route(); } } }, 'Try again');
+    root.replaceChildren(notice('The broker does not answer', h('p', {}, err.message), again));
+  }
+}
+
+// parts are what the address asks for. One that cannot be read asks for nothing.
+function parts() {
+  try {
+    return location.hash.replace(/^#\/?/, '').split('/').map(decodeURIComponent);
+  } catch {
+    return [];
+  }
+}
+
+function route() {
+  const [name, id, tab] = parts();
+  const wanted = name === 'jobs' && id ? `job ${id}` : name === 'capacity' ? 'capacity' : 'jobs';
+  if (wanted === key) return;
+  key = wanted;
+  page?.close();
+  live('off');
+  const Page = wanted === 'capacity' ? CapacityPage : wanted === 'jobs' ? JobsPage : JobPage;
+  for (const a of document.querySelectorAll('[data-nav]')) {
+    if (a.dataset.nav === (wanted === 'capacity' ? 'capacity' : 'jobs')) a.setAttribute('aria-current', 'page');
+    else a.removeAttribute('aria-current');
+  }
+  page = new Page(root, id, tab, { live, fail });
+  window.scrollTo(0, 0);
+}
+
+window.addEventListener('hashchange', () => {
+  route();
+  root.focus({ preventScroll: true });
+});
+route();
+get('/healthz').then((info) => set(document.getElementById('version'), `Tradewind ${info.version ?? ''}`), () => {});

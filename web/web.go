@@ -1,0 +1,100 @@
+// Package web is the dashboard: a page in the binary that shows jobs, draws
+// their DAGs as they run, and says what they cost and why they run where they
+// do.
+//
+// It is plain ES modules and one style sheet, as they are in static/: there is no
+// build step, nothing is loaded from elsewhere, and the policy it is served with
+// lets nothing else run. It only reads: what it shows comes from the API
+// (pkg/api) by the cookie that signing in sets, and what changes something is the
+// command line's.
+package web
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"embed"
+	"encoding/hex"
+	"fmt"
+	"io/fs"
+	"mime"
+	"net/http"
+	"path"
+	"strings"
+	"time"
+)
+
+//go:embed static
+var static embed.FS
+
+// policy lets the page run its own scripts and styles, talk to its own host, and nothing else. Trusted types without any policy keep
+// text that comes from a job from ever being taken for HTML.
+const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+
+// asset is one file, ready to be sent.
+type asset struct {
+	body        []byte
+	contentType string
+	etag        string
+}
+
+// Handler serves the dashboard at / and its parts below /assets/.
+func Handler() (http.Handler, error) {
+	assets, err := load()
+	if err != nil {
+		return nil, fmt.Errorf("web: %w", err)
+	}
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		name := strings.TrimPrefix(r.URL.Path, "/assets/")
+		if r.URL.Path == "/" {
+			name = "index.html"
+		}
+		a, ok := assets[name]
+		if !ok {
+			http.NotFound(w, r)
+			return
+		}
+		h := w.Header()
+		h.Set("Content-Security-Policy", policy)
+		h.Set("Permissions-Policy", "camera=(), geolocation=(), microphone=(), payment=(), usb=()")
+		h.Set("Cache-Control", "no-cache") // kept, but asked about: a new binary is a new page
+		h.Set("Content-Type", a.contentType)
+		h.Set("ETag", a.etag)
+		http.ServeContent(w, r, "", time.Time{}, bytes.NewReader(a.body))
+	}), nil
+}
+
+// load reads all files.
+func load() (map[string]asset, error) {
+	assets := map[string]asset{}
+	err := fs.WalkDir(static, "static", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := static.ReadFile(name)
+		if err != nil {
+			return err
+		}
+		sum := sha256.Sum256(body)
+		assets[strings.TrimPrefix(name, "static/")] = asset{
+			body: body, contentType: contentType(name), etag: `"` + hex.EncodeToString(sum[:12]) + `"`,
+		}
+		return nil
+	})
+	return assets, err
+}
+
+// contentType does not depend on what the machine thinks that a name ends in.
+func contentType(name string) string {
+	switch path.Ext(name) {
+	case ".html":
+		return "text/html; charset=utf-8"
+	case ".css":
+		return "text/css; charset=utf-8"
+	case ".js":
+		return "text/javascript; charset=utf-8"
+	case ".svg":
+		return "image/svg+xml"
+	}
+	return mime.TypeByExtension(path.Ext(name))
+}

@@ -1,0 +1,392 @@
+package web_test
+
+import (
+	"fmt"
+	"io/fs"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/chromedp/chromedp"
+	"github.com/chromedp/chromedp/kb"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/web"
+)
+
+// midway takes a job to the middle of its life: one zone refused, its training machine was taken and it goes on elsewhere.
+func midway(w *apitest.World) string {
+	w.Cloud.Refuse("use2-az3")
+	job := w.Submit(apitest.Training())
+	a, b := w.Node(job, "prepare-a", 0).Start(), w.Node(job, "prepare-b", 0).Start()
+	w.Clock.Advance(20 * time.Minute)
+	a.Print("sharding 1,281,167 images into 640 files").Print("done").Succeed()
+	w.Clock.Advance(5 * time.Minute)
+	b.Succeed()
+	w.Clock.Advance(2 * time.Minute)
+	w.Node(job, "train", 1).Start()
+	w.Node(job, "train", 0).Start().Save(0.42)
+	w.Clock.Advance(63 * time.Minute)
+	w.Take(job, "train")
+	w.Clock.Advance(3 * time.Minute)
+	w.Node(job, "train", 1).Start()
+	second := w.Node(job, "train", 0).Start()
+	second.Print("resuming from checkpoint ckpt/000001").Print("\x1b[32mepoch 12\x1b[0m loss 1.8342").Print("epoch 13 loss 1.7921")
+	w.Clock.Advance(30 * time.Minute)
+	second.Save(0.61)
+	return job
+}
+
+func states(b *browser) map[string]string {
+	b.t.Helper()
+	return eval[map[string]string](b, `Object.fromEntries([...document.querySelectorAll('[data-task]')].map((n) => [n.querySelector('title').textContent.split(':')[0], n.dataset.state]))`)
+}
+
+func TestAJobsDAGIsDrawnWithTheStatesOfItsTasksAndFollowsThem(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
+	want := map[string]string{
+		"prepare-a": "succeeded", "prepare-b": "succeeded", "train": "running", "evaluate": "waiting", "infer": "waiting", "export": "waiting",
+	}
+	if got := states(b); fmt.Sprint(got) != fmt.Sprint(want) {
+		t.Errorf("states = %v, want %v", got, want)
+	}
+	if n := eval[int](b, `document.querySelectorAll('.graph .edge').length`); n != 6 {
+		t.Errorf("%d edges are drawn", n)
+	}
+	b.everywhere("job")
+	b.click(`[data-row="2"] .link`).until(`document.querySelector('.detail h3').textContent === 'train' && document.querySelectorAll('.attempts li').length === 2`)
+	b.until(`document.querySelector('.detail').innerText.includes('spot interruption')`)
+	b.until(`document.querySelectorAll('.detail .compact tbody tr').length > 0`)
+	b.everywhere("task")
+
+	w.Node(job, "train", 1).Report(wire.Report{Event: wire.Succeeded})
+	w.Clock.Advance(time.Hour)
+	w.Node(job, "train", 0).Report(wire.Report{Event: wire.Succeeded})
+	b.until(`document.querySelector('[data-task="2"]').dataset.state === 'succeeded' && document.querySelector('[data-task="3"]').dataset.state === 'launching'`)
+	b.until(`document.querySelector('[data-row="2"]').dataset.state === 'succeeded'`)
+	for _, name := range []string{"evaluate", "infer", "export"} {
+		w.Node(job, name, 0).Start().Succeed()
+	}
+	b.until(`document.querySelector('.title .badge').dataset.state === 'succeeded' && document.querySelector('#live').textContent === 'Finished'`)
+	b.until(`document.querySelector('#said').textContent.includes('6 of 6 tasks done')`)
+	b.everywhere("done")
+}
+
+func TestTheStoryPlansAndLogsOfAJobAreShown(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("#/jobs/" + job + "/story").until(`document.querySelectorAll('.story li').length > 8`)
+	story := eval[string](b, `document.querySelector('.story').innerText`)
+	for _, part := range []string{"there is not enough capacity", "preempted", "resuming from a checkpoint", "planned anew"} {
+		if !strings.Contains(story, part) {
+			t.Errorf("the story lacks %q: %s", part, story)
+		}
+	}
+	b.everywhere("story")
+	b.click(`#tab-plans`).until(`document.querySelectorAll('.pane table tbody tr').length >= 3 && document.querySelectorAll('.choices details').length > 0`)
+	b.click(`.choices summary`).everywhere("plans")
+	b.click(`#tab-logs`).until(`document.querySelector('.log').textContent.includes('epoch 13')`)
+	if log := eval[string](b, `document.querySelector('.log').textContent`); strings.Contains(log, "[32m") {
+		t.Errorf("the log has a terminal's colours: %q", log)
+	}
+	b.everywhere("logs")
+	node := w.Node(job, "train", 0)
+	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
+	node.Print("epoch 14 loss 1.7708")
+	b.until(`document.querySelector('.log').textContent.includes('epoch 14')`)
+	eval[bool](b, `(() => { const s = document.querySelector('select[aria-label="Task"]'); s.value = '0'; return s.dispatchEvent(new Event('change')); })()`)
+	b.until(`document.querySelector('.log').textContent.includes('sharding') && document.querySelector('.filters [role=status]').textContent === 'Complete'`)
+}
+
+func TestAJobOfManyTasksIsFoldedIntoLevelsAndCanBeUnfolded(t *testing.T) {
+	w := deployed(t)
+	job := w.Submit(apitest.Wide("mosaic", 400))
+	w.Node(job, "split", 0).Start().Succeed()
+	for i := range 21 {
+		n := w.Node(job, fmt.Sprintf("project-%04d", i), 0).Start()
+		if i%3 > 0 {
+			n.Succeed()
+		}
+	}
+	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-level]').length === 3`)
+	if label := eval[string](b, `document.querySelector('[data-level="1"]').getAttribute('aria-label')`); !strings.Contains(label, "400 tasks") || !strings.Contains(label, "14 succeeded") {
+		t.Errorf("the level says %q", label)
+	}
+	b.everywhere("levels")
+	b.click(`[data-level="1"]`).until(`document.querySelector('.filters [role=status]').textContent === '400 of 402 tasks'`)
+	if n := eval[int](b, `document.querySelectorAll('.tasks tbody tr').length`); n != 50 {
+		t.Errorf("%d rows at first", n)
+	}
+	w.Node(job, "project-0000", 0).Report(wire.Report{Event: wire.Succeeded})
+	b.until(`document.querySelector('[data-level="1"]').getAttribute('aria-label').includes('15 succeeded')`)
+	b.click(`.tools .quiet`).until(`document.querySelectorAll('[data-task]').length === 402`)
+	b.everywhere("unfolded")
+	b.click(`[data-row="5"] .link`).until(`document.querySelectorAll('.edge.lit').length === 2`)
+	b.as(1280, 900, "light").shoot("unfolded-task")
+}
+
+func TestTheDrawingIsMovedZoomedAndWalkedThrough(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
+	transform := func() string {
+		return eval[string](b, `document.querySelector('.graph > g').getAttribute('transform')`)
+	}
+	before := transform()
+	b.click(`button[aria-label="Zoom in"]`)
+	if after := transform(); after == before || !strings.Contains(after, "scale(1.3") && !strings.Contains(after, "scale(1.") {
+		t.Errorf("zooming went from %s to %s", before, after)
+	}
+	b.click(`button[aria-label="Show everything"]`)
+	if after := transform(); after != before {
+		t.Errorf("fitting went to %s, not back to %s", after, before)
+	}
+	b.drag(`.graph`, 60, 30)
+	if after := transform(); after == before {
+		t.Error("dragging moved nothing")
+	}
+	b.run(chromedp.Focus(chromedp.CSS(`[data-task="0"]`)), chromedp.KeyEvent(kb.ArrowRight), chromedp.KeyEvent(kb.ArrowRight))
+	if at := eval[string](b, `document.activeElement.dataset.task`); at != "3" && at != "4" {
+		t.Errorf("two steps to the right of prepare-a is task %s", at)
+	}
+	b.run(chromedp.KeyEvent(kb.ArrowLeft), chromedp.KeyEvent(kb.Enter)).until(`document.querySelector('.detail h3').textContent === 'train'`)
+	b.run(chromedp.KeyEvent("+"))
+}
+
+func TestJobsAreListedAndAppearByThemselves(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w).visit("").until(`document.querySelector('[data-empty]') !== null`)
+	if said := eval[string](b, `document.querySelector('main').innerText`); !strings.Contains(said, "tradewind run examples/train-infer.yaml") || !strings.Contains(said, b.url+"/v1/dags") {
+		t.Errorf("the empty list does not say how to begin: %s", said)
+	}
+	b.everywhere("empty")
+	job := midway(w)
+	b.until(`document.querySelector('[data-job="` + job + `"]').dataset.state === 'running'`)
+	done := w.Submit(apitest.Wide("thumbnails", 2))
+	for _, name := range []string{"split", "project-0000", "project-0001", "merge"} {
+		n := w.Node(done, name, 0).Start()
+		w.Clock.Advance(7 * time.Minute)
+		n.Succeed()
+	}
+	failed := w.Submit(apitest.Wide("align-genomes", 2))
+	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
+	w.Submit(apitest.Wide("mosaic", 40))
+	b.until(`document.querySelectorAll('[data-job]').length === 4 && document.querySelector('[data-job="` + failed + `"]').dataset.state === 'failed'`)
+	b.everywhere("jobs")
+	b.run(chromedp.Click(`[data-job="` + failed + `"] a`)).until(`document.querySelector('.warning')?.textContent.includes('exit code 137')`)
+	b.everywhere("failed")
+	b.run(chromedp.NavigateBack()).until(`document.querySelectorAll('[data-job]').length === 4`)
+}
+
+func TestCapacityIsShown(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w).visit("#/capacity").until(`document.querySelector('.ok') !== null`)
+	if err := w.Broker.SetQueue(t.Context(), "research", 2, 48, "Ada's experiments"); err != nil {
+		t.Fatal(err)
+	}
+	w.Drain()
+	midway(w)
+	w.Submit(apitest.Wide("mosaic", 3))
+	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"}, Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
+	b.until(`document.querySelector('main').innerText.includes('use2-az3') && document.querySelector('main').innerText.includes('webhook answered 500')`)
+	b.everywhere("capacity")
+}
+
+func TestWhoIsNotSignedInIsToldHow(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w)
+	b.allowed = []string{"401"}
+	b.run(chromedp.Navigate(b.url + "/?token=wrong")).until(`document.querySelector('main').innerText.includes('Sign in')`)
+	b.everywhere("signin")
+	if at := eval[string](b, `location.href`); at != b.url+"/" {
+		t.Errorf("the address is %s", at)
+	}
+	b.run(chromedp.Navigate(b.url+"/#/jobs/x"), chromedp.Reload()).until(`document.querySelector('main').innerText.includes('Sign in')`)
+}
+
+func TestAJobThatDoesNotExistIsNotFound(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w)
+	b.allowed = []string{"404"}
+	b.visit("#/jobs/none").until(`document.querySelector('main').innerText.includes('Not found')`)
+}
+
+func TestNothingIsWiderThanAPhone(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	b := open(t, w).as(390, 844, "light").visit("")
+	for hash, shown := range map[string]string{
+		"#/": "[data-job]", "#/capacity": ".grid", "#/jobs/" + job: "[data-task]", "#/jobs/" + job + "/story": ".story li",
+		"#/jobs/" + job + "/plans": ".choices", "#/jobs/" + job + "/logs": ".log",
+	} {
+		b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 390 {
+			t.Errorf("%s is %d px wide: %s", hash, wide, eval[string](b, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391).slice(0, 5).map((e) => e.outerHTML.slice(0, 90)).join('\n')`))
+		}
+	}
+}
+
+func TestTextStandsOutFromItsGround(t *testing.T) {
+	w := deployed(t)
+	job := midway(w)
+	failed := w.Submit(apitest.Wide("align-genomes", 2))
+	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
+	b := open(t, w).visit("")
+	for _, scheme := range []string{"light", "dark"} {
+		b.as(1280, 900, scheme)
+		for hash, shown := range map[string]string{
+			"#/": "[data-job]", "#/capacity": ".grid", "#/jobs/" + job: "[data-task]", "#/jobs/" + failed + "/story": ".story li", "#/jobs/" + job + "/logs": ".log",
+		} {
+			b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+			for _, faint := range eval[[]string](b, contrast) {
+				t.Errorf("%s, %s: %s", hash, scheme, faint)
+			}
+		}
+	}
+}
+
+// contrast lists the texts whose contrast is below what WCAG 2.2 asks for at level AA: 4.5, or 3 for large ones. Drawn text is on the
+// ground of its box.
+const contrast = `(() => {
+	const parse = (text) => {
+		const n = text.match(/[\d.]+/g).map(Number);
+		const [r, g, b] = text.startsWith('color(') ? n.map((v) => v * 255) : n;
+		return { r, g, b, a: n[3] ?? 1 };
+	};
+	const over = (top, below) => ({ r: top.r * top.a + below.r * (1 - top.a), g: top.g * top.a + below.g * (1 - top.a), b: top.b * top.a + below.b * (1 - top.a), a: 1 });
+	const light = ({ r, g, b }) => {
+		const lin = (v) => ((v /= 255) <= 0.04045 ? v / 12.92 : ((v + 0.055) / 1.055) ** 2.4);
+		return 0.2126 * lin(r) + 0.7152 * lin(g) + 0.0722 * lin(b);
+	};
+	const ground = (el) => {
+		if (!el) return { r: 255, g: 255, b: 255, a: 1 };
+		if (el.matches('.node')) return parse(getComputedStyle(el.querySelector('.body')).fill);
+		const bg = parse(getComputedStyle(el).backgroundColor);
+		return bg.a === 1 ? bg : over(bg, ground(el.parentElement));
+	};
+	const faint = new Set();
+	for (const el of document.querySelectorAll('body *')) {
+		if (![...el.childNodes].some((n) => n.nodeType === 3 && n.data.trim()) || !el.getClientRects().length || el.closest('.sr, .skip') || el.matches('title, option')) continue;
+		const style = getComputedStyle(el);
+		const below = ground(el);
+		const ink = over(parse(el.namespaceURI.endsWith('svg') ? style.fill : style.color), below);
+		const [a, b] = [light(ink), light(below)].sort((x, y) => y - x);
+		const ratio = (a + 0.05) / (b + 0.05);
+		const size = parseFloat(style.fontSize);
+		if (ratio < (size >= 24 || (size >= 18.66 && style.fontWeight >= 700) ? 3 : 4.5)) faint.add(ratio.toFixed(2) + ' ' + (el.className.baseVal ?? el.className) + ': ' + el.textContent.slice(0, 40));
+	}
+	return [...faint];
+})()`
+
+func TestTheLayoutKeepsItsPromises(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w).visit("")
+	wrong := eval[[]string](b, `(async () => {
+		const { blocks, layout, levels, spread, collapse } = await import('/assets/js/layout.js');
+		const wrongs = [];
+		const expect = (ok, what) => ok || wrongs.push(what);
+		let seed = 1;
+		const random = () => (seed = (seed * 48271) % 2147483647) / 2147483647;
+		const size = { w: 100, h: 40, gapX: 50, gapY: 10, bend: 6 };
+		for (let round = 0; round < 60; round++) {
+			const n = 1 + Math.floor(random() * 60);
+			const after = Array.from({ length: n }, (_, i) => [...new Set(Array.from({ length: Math.floor(random() * 4) }, () => Math.floor(random() * i)))].filter(() => i > 0));
+			const level = levels(after);
+			after.forEach((ps, i) => {
+				expect(ps.every((p) => level[p] < level[i]), 'a task is not right of what it waits for');
+				expect(level[i] === (ps.length ? 1 + Math.max(...ps.map((p) => level[p])) : 0), 'a level is not the longest path');
+			});
+			const drawn = layout(after, size);
+			expect(drawn.edges.length === after.flat().length, 'edges are missing');
+			drawn.nodes.forEach((a, i) => {
+				expect(a.x >= 0 && a.y >= -1e-6 && a.x + a.w <= drawn.width + 1e-6 && a.y + a.h <= drawn.height + 1e-6, 'a task is outside');
+				drawn.nodes.forEach((b, j) => expect(i >= j || a.x !== b.x || a.y + a.h + size.gapY <= b.y + 1e-6 || b.y + b.h + size.gapY <= a.y + 1e-6, 'tasks overlap'));
+			});
+			const packed = blocks(after, size, 0.5 + random() * 3);
+			packed.nodes.forEach((a, i) => {
+				expect(a.x >= 0 && a.y >= 0 && a.x + a.w <= packed.width + 1e-6 && a.y + a.h <= packed.height + 1e-6, 'a packed task is outside');
+				packed.nodes.forEach((b, j) => expect(i >= j || Math.abs(a.x - b.x) >= a.w || Math.abs(a.y - b.y) >= a.h, 'packed tasks overlap'));
+				after[i].forEach((p) => expect(packed.nodes[p].x + a.w < a.x, 'a packed task is not right of what it waits for'));
+			});
+			const folded = collapse(after);
+			expect(folded.members.flat().length === n, 'folding lost tasks');
+		}
+		// spread is the best of all places in order: no single move improves it.
+		for (let round = 0; round < 40; round++) {
+			const want = Array.from({ length: 8 }, () => random() * 100);
+			const heights = want.map(() => 5 + random() * 10);
+			const y = spread(want, heights, 3);
+			const room = (k) => heights[k - 1] / 2 + 3 + heights[k] / 2;
+			for (let k = 1; k < y.length; k++) expect(y[k] - y[k - 1] >= room(k) - 1e-6, 'places overlap');
+			const cost = (ys) => ys.reduce((sum, v, k) => sum + (v - want[k]) ** 2, 0);
+			for (let k = 0; k < y.length; k++) {
+				for (const d of [-0.01, 0.01]) {
+					const other = y.map((v, j) => (j === k ? v + d : v));
+					const fits = other.every((v, j) => j === 0 || v - other[j - 1] >= room(j));
+					expect(!fits || cost(other) >= cost(y) - 1e-9, 'a place can be improved');
+				}
+			}
+		}
+		return [...new Set(wrongs)];
+	})()`)
+	for _, w := range wrong {
+		t.Error(w)
+	}
+}
+
+func TestAssetsAreServedWithAStrictPolicyAndKnownTypes(t *testing.T) {
+	h, err := web.Handler()
+	if err != nil {
+		t.Fatal(err)
+	}
+	get := func(path string, header http.Header) *httptest.ResponseRecorder {
+		rec := httptest.NewRecorder()
+		req := httptest.NewRequest("GET", path, http.NoBody)
+		req.Header = header
+		h.ServeHTTP(rec, req)
+		return rec
+	}
+	err = fs.WalkDir(os.DirFS("static"), ".", func(name string, d fs.DirEntry, err error) error {
+		if err != nil || d.IsDir() {
+			return err
+		}
+		res := get("/assets/"+name, http.Header{})
+		if res.Code != http.StatusOK || res.Header().Get("Content-Type") == "" {
+			t.Errorf("%s: %d %q", name, res.Code, res.Header().Get("Content-Type"))
+		}
+		if p := res.Header().Get("Content-Security-Policy"); !strings.Contains(p, "default-src 'none'") || strings.Contains(p, "unsafe") {
+			t.Errorf("%s: policy %q", name, p)
+		}
+		again := get("/assets/"+name, http.Header{"If-None-Match": {res.Header().Get("ETag")}})
+		if again.Code != http.StatusNotModified {
+			t.Errorf("%s asked for again: %d", name, again.Code)
+		}
+		if foreign := regexp.MustCompile(`https?://[^"'\s)]+`).FindAllString(res.Body.String(), -1); len(foreign) > 0 {
+			for _, f := range foreign {
+				if f != "http://www.w3.org/2000/svg" {
+					t.Errorf("%s names %s", name, f)
+				}
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, path := range []string{"/assets/none.js", "/assets/", "/assets/../web.go", "/assets/js"} {
+		if res := get(path, http.Header{}); res.Code != http.StatusNotFound {
+			t.Errorf("%s: %d", path, res.Code)
+		}
+	}
+	if res := get("/", http.Header{}); res.Code != http.StatusOK || !strings.Contains(res.Body.String(), "<title>Tradewind</title>") {
+		t.Errorf("/: %d", res.Code)
+	}
+}
