@@ -46,6 +46,7 @@ type queue struct {
 	deferred int // of the tasks
 	delay    time.Duration
 	timer    *time.Timer
+	due      bool // what is deferred has waited long enough
 	closed   bool
 	failed   error
 
@@ -55,8 +56,15 @@ type queue struct {
 func (q *queue) start(delay time.Duration) {
 	q.delay = delay
 	q.wake = make(chan struct{}, 1)
-	q.timer = time.AfterFunc(time.Hour, q.signal)
+	q.timer = time.AfterFunc(time.Hour, q.deferredDue)
 	q.timer.Stop()
+}
+
+func (q *queue) deferredDue() {
+	q.mu.Lock()
+	q.due = true
+	q.mu.Unlock()
+	q.signal()
 }
 
 func (q *queue) signal() {
@@ -96,10 +104,15 @@ func (q *queue) deferTask(t *task) (wait bool, err error) {
 	return false, nil
 }
 
-// take returns the next group, all that is queued up to a bound, and whether there was any.
+// take returns the next group, all that is queued up to a bound, and whether there was any. What
+// is deferred alone is left to wait for its time: taken right after another group, it would cost a
+// wait for the disk of its own.
 func (q *queue) take() (group []*task, more bool) {
 	q.mu.Lock()
 	defer q.mu.Unlock()
+	if len(q.tasks) == q.deferred && !q.due && !q.closed {
+		return nil, false
+	}
 	n := min(len(q.tasks), maxGroup)
 	for _, t := range q.tasks[:n] {
 		if t.done == nil {
@@ -113,6 +126,7 @@ func (q *queue) take() (group []*task, more bool) {
 	q.tasks = q.tasks[n:]
 	if len(q.tasks) == 0 {
 		q.tasks = nil // lets the array go
+		q.due = false
 		q.timer.Stop()
 	}
 	return group, n > 0
