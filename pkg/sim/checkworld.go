@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
@@ -157,7 +158,8 @@ func (c *checker) ended(m *machine) {
 }
 
 // ownedWithin is how long a machine may run that nothing needs any more: until it is listed, the next
-// reconcile that gets through, and a terminate that does. Time in which its cloud takes no calls does not count.
+// reconcile that gets through, and a terminate that does. Time in which its cloud takes no calls, or a function that
+// would end it no messages, does not count.
 const ownedWithin = 45 * time.Minute
 
 // lookEvery is how often all machines are looked at.
@@ -182,6 +184,11 @@ func (c *checker) checkOwned(s *jobState, m *machine) {
 		c.w.sky.outage(m.cloud.name) {
 		m.idle = 0
 		return
+	}
+	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
+		if stalled, _ := c.w.sky.stalled(fn); stalled {
+			return
+		}
 	}
 	if m.idle += lookEvery; m.idle > ownedWithin {
 		c.w.violatef(InvOwned, "%s of %s runs on, though nothing has needed it for %v (record: %t %s %s)", m.id, m.fleet.name, m.idle, known, cl.State, cl.Outcome)
