@@ -1,6 +1,5 @@
 // Command run measures what DESIGN's table of measures asks of the packages that are here, and
-// writes bench/RESULTS.md. `make bench` calls it. Times are of the machine it runs on, so each is
-// given with its processor; the ratios are what lasts.
+// writes their sections of bench/RESULTS.md. `make bench` calls it.
 package main
 
 import (
@@ -9,20 +8,16 @@ import (
 	"fmt"
 	"os"
 	"os/signal"
-	"runtime"
 	"strings"
 	"time"
-)
 
-// row is one measure.
-type row struct {
-	what, target, got, command string
-}
+	"github.com/tradewind-broker/tradewind/bench/report"
+)
 
 // section is one part of the report.
 type section struct {
 	name string
-	run  func(ctx context.Context) ([]row, error)
+	run  func(ctx context.Context) ([]report.Row, error)
 }
 
 func main() {
@@ -35,47 +30,30 @@ func main() {
 	defer stop()
 	sections := []section{
 		{"Catalogue", catalogue}, {"Broker", brokerRows},
-		{"Large job", func(ctx context.Context) ([]row, error) { return large(ctx, *tasks) }},
+		{"Large job", func(ctx context.Context) ([]report.Row, error) { return large(ctx, *tasks) }},
 		{"Chaos", chaos},
 	}
-	var report strings.Builder
-	fmt.Fprintf(&report, "# Results\n\nWritten by `make bench` on %s, %d processors, %s, %s.\n",
-		time.Now().UTC().Format("2006-01-02"), runtime.NumCPU(), processor(), runtime.Version())
 	for _, s := range sections {
 		if !strings.Contains(strings.ToLower(s.name), strings.ToLower(*only)) {
 			continue
 		}
 		fmt.Fprintln(os.Stderr, "measuring:", s.name)
 		rows, err := s.run(ctx)
+		if err == nil {
+			err = write(*out, s.name, report.Table(rows))
+		}
 		if err != nil {
 			fmt.Fprintf(os.Stderr, "%s: %v\n", s.name, err)
 			os.Exit(1)
 		}
-		fmt.Fprintf(&report, "\n## %s\n\n| measure | target | measured | command |\n| --- | --- | --- | --- |\n", s.name)
-		for _, r := range rows {
-			fmt.Fprintf(&report, "| %s | %s | %s | `%s` |\n", r.what, r.target, r.got, r.command)
-		}
-	}
-	if *out == "" {
-		fmt.Print(report.String())
-		return
-	}
-	if err := os.WriteFile(*out, []byte(report.String()), 0o600); err != nil {
-		fmt.Fprintln(os.Stderr, err)
-		os.Exit(1)
 	}
 }
 
-// processor is the machine's, as Linux names it.
-func processor() string {
-	body, err := os.ReadFile("/proc/cpuinfo")
-	if err != nil {
-		return runtime.GOARCH
+// write puts a section on the page, or prints it where there is no page.
+func write(out, name, body string) error {
+	if out != "" {
+		return report.Write(out, name, body, time.Now())
 	}
-	for line := range strings.Lines(string(body)) {
-		if name, ok := strings.CutPrefix(line, "model name"); ok {
-			return strings.TrimSpace(strings.TrimLeft(name, "\t: "))
-		}
-	}
-	return runtime.GOARCH
+	_, err := fmt.Println(report.Section(name, body, time.Now()))
+	return err
 }

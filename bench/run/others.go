@@ -12,6 +12,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/report"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -32,13 +33,13 @@ func benchmark(ctx context.Context, pkg, pattern string) ([]string, string, erro
 
 var benchLine = regexp.MustCompile(`^Benchmark(\S+?)(?:-\d+)?\s+\d+\s+(.*)$`)
 
-func catalogue(ctx context.Context) ([]row, error) {
+func catalogue(ctx context.Context) ([]report.Row, error) {
 	lines, command, err := benchmark(ctx, "./pkg/catalog", ".")
 	if err != nil {
 		return nil, err
 	}
 	targets := map[string]string{"Load": "20 ms", "Query": "50 µs", "Heap": "30 MB"}
-	var rows []row
+	var rows []report.Row
 	for _, line := range lines {
 		m := benchLine.FindStringSubmatch(line)
 		if m == nil {
@@ -50,13 +51,13 @@ func catalogue(ctx context.Context) ([]row, error) {
 				target = t
 			}
 		}
-		rows = append(rows, row{m[1], target, strings.Join(strings.Fields(m[2]), " "), command})
+		rows = append(rows, report.Row{What: m[1], Target: target, Got: strings.Join(strings.Fields(m[2]), " "), Command: command})
 	}
 	return rows, nil
 }
 
 // large runs a job of many recorded tasks as real processes that take no time, and reads the broker's peak memory.
-func large(ctx context.Context, tasks int) ([]row, error) {
+func large(ctx context.Context, tasks int) ([]report.Row, error) {
 	dir, err := os.MkdirTemp("", "tradewind-large-*")
 	if err != nil {
 		return nil, err
@@ -87,9 +88,9 @@ func large(ctx context.Context, tasks int) ([]row, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s", err, out.String())
 	}
-	return []row{{
-		fmt.Sprintf("peak memory of the broker, %d-task DAG as real processes", tasks), "500 MB",
-		fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)), "make build && go run ./bench/run -only large",
+	return []report.Row{{
+		What: fmt.Sprintf("peak memory of the broker, %d-task DAG as real processes", tasks), Target: "500 MB",
+		Got: fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)), Command: "make build && go run ./bench/run -only large",
 	}}, nil
 }
 
@@ -117,7 +118,7 @@ func watchMemory(pid int, stop <-chan struct{}) int {
 }
 
 // chaos runs the simulator over the seeds that the design names.
-func chaos(ctx context.Context) ([]row, error) {
+func chaos(ctx context.Context) ([]report.Row, error) {
 	begin := time.Now()
 	cmd := exec.CommandContext(ctx, "bin/tradewind", "chaos", "--seeds", "0:500", "-o", "json")
 	cmd.Stderr = os.Stderr
@@ -125,14 +126,14 @@ func chaos(ctx context.Context) ([]row, error) {
 	if err != nil {
 		return nil, err
 	}
-	var report struct {
+	var found struct {
 		Violations []json.RawMessage `json:"violations"`
 	}
-	if err := json.Unmarshal(out, &report); err != nil {
+	if err := json.Unmarshal(out, &found); err != nil {
 		return nil, err
 	}
-	return []row{{
-		"500 simulated histories with faults", "no violation",
-		fmt.Sprintf("%d violations in %s", len(report.Violations), time.Since(begin).Round(time.Second)), "bin/tradewind chaos --seeds 0:500",
+	return []report.Row{{
+		What: "500 simulated histories with faults", Target: "no violation",
+		Got: fmt.Sprintf("%d violations in %s", len(found.Violations), time.Since(begin).Round(time.Second)), Command: "bin/tradewind chaos --seeds 0:500",
 	}}, nil
 }

@@ -1,0 +1,94 @@
+// Package report keeps bench/RESULTS.md: a page of sections, each written anew by the command
+// that measured it while the others stay as they are.
+package report
+
+import (
+	"fmt"
+	"os"
+	"runtime"
+	"strings"
+	"time"
+)
+
+// Row is one measure of a table: what was measured, what it should be, what it was, and the command that measures it again.
+type Row struct {
+	What, Target, Got, Command string
+}
+
+// Table makes the body of a section from rows.
+func Table(rows []Row) string {
+	var b strings.Builder
+	b.WriteString("| measure | target | measured | command |\n| --- | --- | --- | --- |\n")
+	for _, r := range rows {
+		fmt.Fprintf(&b, "| %s | %s | %s | `%s` |\n", r.What, r.Target, r.Got, r.Command)
+	}
+	return b.String()
+}
+
+const head = `# Results
+
+Each section is written by the command it names and says when and on what. Times are of the machine they
+were taken on; where a peer stands beside, both were measured in one run, and the ratio is what lasts.
+`
+
+// Section returns a section as it stands on the page: its title, when and on what it was measured, and body, markdown
+// without a heading of the second level.
+func Section(title, body string, now time.Time) string {
+	return fmt.Sprintf("## %s\n\n%s, %d processors (%s), %s.\n\n%s\n", title, now.UTC().Format("2006-01-02"),
+		runtime.NumCPU(), processor(), runtime.Version(), strings.TrimSpace(body))
+}
+
+// Write replaces a section of the page at path, or adds it at the end; the page is made when there is none.
+func Write(path, title, body string, now time.Time) error {
+	page, err := os.ReadFile(path) //nolint:gosec // a path the user named
+	if err != nil && !os.IsNotExist(err) {
+		return err
+	}
+	return os.WriteFile(path, []byte(Replace(string(page), title, Section(title, body, now))), 0o600)
+}
+
+// Replace puts a section in place of the one with its title on a page, or at the end.
+func Replace(page, title, section string) string {
+	sections := split(page)
+	found := false
+	for i, s := range sections {
+		if first, _, _ := strings.Cut(s, "\n"); first == "## "+title {
+			sections[i], found = section, true
+		}
+	}
+	if !found {
+		sections = append(sections, section)
+	}
+	for i, s := range sections {
+		sections[i] = strings.TrimRight(s, "\n") + "\n"
+	}
+	return head + "\n" + strings.Join(sections, "\n")
+}
+
+// split returns the sections of a page, without what stands before the first.
+func split(page string) []string {
+	var out []string
+	for line := range strings.Lines(page) {
+		switch {
+		case strings.HasPrefix(line, "## "):
+			out = append(out, line)
+		case len(out) > 0:
+			out[len(out)-1] += line
+		}
+	}
+	return out
+}
+
+// processor names the processor, where the system says.
+func processor() string {
+	text, err := os.ReadFile("/proc/cpuinfo")
+	if err != nil {
+		return runtime.GOARCH
+	}
+	for line := range strings.Lines(string(text)) {
+		if name, value, ok := strings.Cut(line, ":"); ok && strings.TrimSpace(name) == "model name" {
+			return strings.TrimSpace(value)
+		}
+	}
+	return runtime.GOARCH
+}
