@@ -44,7 +44,7 @@ func Write(path, title, body string, now time.Time) error {
 	if err != nil && !os.IsNotExist(err) {
 		return err
 	}
-	return os.WriteFile(path, []byte(Replace(string(page), title, Section(title, body, now))), 0o600)
+	return os.WriteFile(path, []byte(Replace(string(page), title, Section(title, body, now))), 0o600) //nolint:gosec // the same path
 }
 
 // Replace puts a section in place of the one with its title on a page, or at the end.

@@ -222,7 +222,11 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 		s.heard[id] = true
 	}
 	if cl.Command == string(wire.Run) && old.Command != cl.Command {
+		// The time counts from the decision, however slow its commit was, if the decision says when it was.
 		s.told[id] = c.w.now
+		if cl.Since.After(old.Since) {
+			s.told[id] = cl.Since
+		}
 	}
 	s.clusters[id] = cl
 	if cl.Outcome != "" || cl.State == broker.ClusterReleasing {
