@@ -1,0 +1,48 @@
+package chart_test
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"io"
+	"math"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/chart"
+)
+
+func TestAChartIsAnSVGWithItsWords(t *testing.T) {
+	var out bytes.Buffer
+	err := chart.SVG(&out,
+		chart.Panel{Title: "Delay", X: chart.Axis{Label: "seconds"}, Y: chart.Axis{Label: "wait", Log: true}, Series: []chart.Series{
+			{Name: "ours", Points: []chart.Point{{0, 1}, {1, 10}, {2, 0}, {3, math.NaN()}}},
+			{Name: "theirs", Style: chart.Dashed, Points: []chart.Point{{0, 2}, {3, 20}}},
+		}},
+		chart.Panel{Title: "Price", X: chart.Axis{Ticks: []chart.Tick{{At: 1, Label: "noon"}}}, Series: []chart.Series{
+			{Name: "price", Style: chart.Steps, Points: []chart.Point{{0, 1}, {2, 3}}},
+			{Style: chart.Points, Points: []chart.Point{{1, 1}}},
+		}},
+	)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, want := range []string{"Delay", "seconds", "wait", "ours", "theirs", "Price", "noon"} {
+		if !strings.Contains(out.String(), want) {
+			t.Errorf("%q is not in the chart", want)
+		}
+	}
+	for d := xml.NewDecoder(&out); ; {
+		if _, err := d.Token(); errors.Is(err, io.EOF) {
+			break
+		} else if err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestAChartOfNothingIsRefused(t *testing.T) {
+	if err := chart.SVG(io.Discard, chart.Panel{Series: []chart.Series{{Name: "a"}}}); !errors.Is(err, chart.ErrEmpty) {
+		t.Errorf("%v", err)
+	}
+}

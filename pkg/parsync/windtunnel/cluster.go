@@ -1,0 +1,106 @@
+package windtunnel
+
+import (
+	"math/rand/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/parsync"
+)
+
+// cluster is the truth: which slots are free, by partition and grade, and which come free when.
+type cluster struct {
+	grades    []parsync.Grade
+	free      [][]int32 // by partition·grades + grade
+	place     []int32   // of a slot in its list of free ones; -1 when it is taken
+	cell      []int32   // of a slot: partition·grades + grade
+	ends      [][]int32 // by turn, a ring: slots that come free in it
+	freeTotal int
+	freeGrade []int // free slots by grade
+	total     []int // slots by grade
+}
+
+// longest is how many turns ahead a task may end.
+const longest = 1 << 15
+
+// newCluster deals slots to partitions and grades at random, in the shares of the grades.
+func newCluster(c Config, random *rand.Rand) *cluster {
+	grades := parsync.Grades(c.ScoreVariance)
+	k := &cluster{
+		grades: grades, free: make([][]int32, c.Partitions*len(grades)), place: make([]int32, c.Slots), cell: make([]int32, c.Slots),
+		ends: make([][]int32, longest), freeGrade: make([]int, len(grades)), total: make([]int, len(grades)),
+	}
+	scale := 0
+	for slot := range c.Slots {
+		u, g := random.Float64(), 0
+		for g < len(grades)-1 && u >= grades[g].Share {
+			u -= grades[g].Share
+			g++
+		}
+		k.cell[slot] = int32(scale%c.Partitions*len(grades) + g) //nolint:gosec // at most 10,000 · 64
+		scale++
+		k.total[g]++
+		k.release(int32(slot)) //nolint:gosec // at most ten million
+	}
+	return k
+}
+
+// partition returns the free slots of a partition by grade.
+func (k *cluster) partition(p int) [][]int32 {
+	n := len(k.grades)
+	return k.free[p*n : (p+1)*n]
+}
+
+// take commits a slot until the turn end. It is false when the slot is taken.
+func (k *cluster) take(slot int32, end uint64) bool {
+	at := k.place[slot]
+	if at < 0 {
+		return false
+	}
+	cell := k.cell[slot]
+	list := k.free[cell]
+	last := len(list) - 1
+	moved := list[last]
+	list[at] = moved
+	k.place[moved] = at
+	k.free[cell] = list[:last]
+	k.place[slot] = -1
+	k.freeTotal--
+	k.freeGrade[k.grade(slot)]--
+	ring := end % longest
+	k.ends[ring] = append(k.ends[ring], slot)
+	return true
+}
+
+func (k *cluster) grade(slot int32) int { return int(k.cell[slot]) % len(k.grades) }
+
+// release frees a slot.
+func (k *cluster) release(slot int32) {
+	cell := k.cell[slot]
+	k.place[slot] = int32(len(k.free[cell])) //nolint:gosec // at most ten million
+	k.free[cell] = append(k.free[cell], slot)
+	k.freeTotal++
+	k.freeGrade[k.grade(slot)]++
+}
+
+// turn frees the slots whose tasks end in a turn.
+func (k *cluster) turn(now uint64) {
+	ring := now % longest
+	for _, slot := range k.ends[ring] {
+		k.release(slot)
+	}
+	k.ends[ring] = k.ends[ring][:0]
+}
+
+// ideal returns the mean score of the best slots, so many of them as are taken.
+func (k *cluster) ideal() float64 {
+	left, sum, n := len(k.place)-k.freeTotal, 0.0, 0
+	for g, total := range k.total {
+		take := min(left, total)
+		sum += float64(take) * k.grades[g].Score
+		n += take
+		left -= take
+	}
+	if n == 0 {
+		return k.grades[0].Score
+	}
+	return sum / float64(n)
+}

@@ -1,0 +1,123 @@
+package windtunnel
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/parsync"
+)
+
+// scheduler is one of many: a queue, a view, and so many tries a second.
+type scheduler struct {
+	class  int
+	index  int
+	view   *parsync.View
+	queue  []arrivals // the oldest first
+	head   int
+	queued int
+	credit float64 // tries it may still make
+
+	seen  []float64 // slots it saw free at its last refresh, by grade
+	tries int       // since then
+}
+
+// arrivals are tasks that came in the same turn.
+type arrivals struct {
+	turn uint64
+	n    int
+}
+
+func (s *scheduler) arrive(turn uint64, n int) {
+	if n == 0 {
+		return
+	}
+	if s.head > 1024 && s.head > len(s.queue)/2 {
+		s.queue = s.queue[:copy(s.queue, s.queue[s.head:])]
+		s.head = 0
+	}
+	s.queue = append(s.queue, arrivals{turn, n})
+	s.queued += n
+}
+
+// oldest returns when the task at the head of the queue came. There is one.
+func (s *scheduler) oldest() uint64 { return s.queue[s.head].turn }
+
+func (s *scheduler) pop() {
+	s.queued--
+	if s.queue[s.head].n--; s.queue[s.head].n == 0 {
+		s.head++
+	}
+}
+
+// refresh brings a scheduler's view up to date, the partition whose turn it is or all of it.
+func (t *tunnel) refresh(s *scheduler) {
+	if t.c.Policy != parsync.StateSync {
+		p := t.rotation.Partition(s.index, t.turn)
+		s.view.Refresh(p, t.cluster.partition(p))
+		return
+	}
+	if t.rotation.Partition(s.index, t.turn) != 0 {
+		return // its moment in the gap is another
+	}
+	t.expect(s)
+	grades := len(t.cluster.grades)
+	all := t.merged
+	for g := range grades {
+		all[g] = all[g][:0]
+	}
+	for p := range t.c.Partitions {
+		for g, list := range t.cluster.partition(p) {
+			all[g] = append(all[g], list...)
+		}
+	}
+	s.view.Refresh(0, all)
+	for g := range grades {
+		s.seen[g] = float64(len(all[g]))
+	}
+}
+
+// expect adds what the model expects of the gap that ends.
+func (t *tunnel) expect(s *scheduler) {
+	n := len(t.schedulers)
+	taken := parsync.Taken(float64(s.tries), s.seen, t.c.Candidates)
+	hold := t.mean * t.length.Seconds()
+	t.now[s.class].expected += parsync.TurnoverConflicts(n, taken, s.seen, t.c.Gap.Seconds(), hold) / float64(n)
+	s.tries = 0
+}
+
+// earn gives a scheduler the tries of a turn. What it had no use for is lost.
+func (s *scheduler) earn(tries float64) {
+	if s.credit >= 1 {
+		s.credit -= float64(int(s.credit))
+	}
+	s.credit += tries
+}
+
+// choose takes the slot that the policy prefers from a scheduler's view.
+func (t *tunnel) choose(s *scheduler, waited uint64) (int32, bool) {
+	if t.c.Policy == parsync.StateSync && t.c.Candidates > 0 {
+		return s.view.Sample(t.c.Candidates, t.random.IntN)
+	}
+	return s.view.Take(t.c.Policy.Prefer(t.length*time.Duration(waited), t.c.Switch), t.random.IntN) //nolint:gosec // far below
+}
+
+// try places the oldest task of a scheduler, or tries to. It is false when the scheduler has nothing more to do in this turn.
+func (t *tunnel) try(s *scheduler) bool {
+	if s.credit < 1 || s.queued == 0 {
+		return false
+	}
+	waited := t.turn - s.oldest()
+	slot, ok := t.choose(s, waited)
+	if !ok {
+		return false
+	}
+	s.credit--
+	s.tries++
+	stats := t.now[s.class]
+	if !t.cluster.take(slot, t.turn+t.lasts()) {
+		stats.conflict()
+		return true
+	}
+	s.pop()
+	stats.placed(waited, t.cluster.grades[t.cluster.grade(slot)].Score)
+	return true
+}
