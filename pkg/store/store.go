@@ -20,13 +20,14 @@ import (
 	"time"
 )
 
-// Limits that every driver enforces (DynamoDB's).
+// Limits that every driver enforces: DynamoDB's, less what its driver adds to an item (the
+// names of attributes, the version) and to a transaction.
 const (
-	MaxItems     = 100       // writes plus events in one transaction
-	MaxItemBytes = 400 << 10 // body plus key of one record, body plus ID of one event
-	MaxTxBytes   = 4 << 20   // bodies, keys and IDs of one transaction
-	MaxKeyBytes  = 1024      // each half of a key, and an event's ID
-	MaxPageBytes = 1 << 20   // bodies and keys of one page of a query, its first record excepted
+	MaxItems     = 100            // writes plus events in one transaction
+	MaxItemBytes = 399 << 10      // body plus key of one record, body plus ID of one event
+	MaxTxBytes   = 4<<20 - 64<<10 // bodies, keys and IDs of one transaction
+	MaxKeyBytes  = 1024           // each half of a key, and an event's ID
+	MaxPageBytes = 1 << 20        // bodies and keys of one page of a query, its first record excepted
 )
 
 // Errors that every driver returns, wrapped with detail.

@@ -1,0 +1,176 @@
+package emulator
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"time"
+)
+
+const (
+	readyWithin = 90 * time.Second // a cold disk and busy cores; usually one or two seconds
+	portTries   = 5                // a port that was free may be taken before the emulator binds it
+	keepLogs    = 24 * time.Hour
+)
+
+// Process is a running emulator.
+type Process struct {
+	Name     string
+	Endpoint string // http://127.0.0.1:PORT
+	Log      string // the file that has its output; kept for a day
+
+	watched io.Closer     // our end of the pipe whose closing ends it
+	exited  chan struct{} // closed when it has ended
+}
+
+// watch runs the command given as its arguments in its own process group, and ends the whole
+// group when standard input closes or the command ends.
+const watch = `("$@"; kill -KILL 0) & cat >/dev/null; kill -KILL 0`
+
+// Start starts an emulator on a free loopback port and returns when it answers. It runs until
+// Stop, at the longest until the calling process ends.
+func Start(s Server) (*Process, error) {
+	tools, err := ToolsDir()
+	if err != nil {
+		return nil, err
+	}
+	for range portTries {
+		var p *Process
+		p, err = launch(s, tools)
+		if err != nil {
+			return nil, err
+		}
+		if err = p.awaitReady(); err == nil {
+			return p, nil
+		}
+		p.Stop()
+		if !errors.Is(err, errEnded) {
+			return nil, err
+		}
+	}
+	return nil, err
+}
+
+func launch(s Server, tools string) (*Process, error) {
+	port, err := freePort()
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	command, err := s.Command(tools, port)
+	if err != nil {
+		return nil, err
+	}
+	log, err := createLog(tools, s.Name)
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	defer func() { _ = log.Close() }()
+	cmd := exec.Command("sh", append([]string{"-c", watch, "sh"}, command...)...) //nolint:gosec // the emulators' own commands
+	cmd.Env = append(os.Environ(), s.Env...)
+	cmd.Stdout, cmd.Stderr = log, log
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	watched, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, fmt.Errorf("emulator: %w", err)
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("emulator: start %s: %w", s.Name, err)
+	}
+	p := &Process{
+		Name: s.Name, Endpoint: "http://127.0.0.1:" + port, Log: log.Name(),
+		watched: watched, exited: make(chan struct{}),
+	}
+	go func() {
+		_ = cmd.Wait() // always killed: the log says what happened
+		close(p.exited)
+	}()
+	return p, nil
+}
+
+// Stop ends the emulator and all it started.
+func (p *Process) Stop() {
+	_ = p.watched.Close()
+	<-p.exited
+}
+
+var errEnded = errors.New("ended before it answered")
+
+// awaitReady asks until there is any answer that is not a server's failure.
+func (p *Process) awaitReady() error {
+	ctx, cancel := context.WithTimeout(context.Background(), readyWithin)
+	defer cancel()
+	poll := time.NewTicker(50 * time.Millisecond)
+	defer poll.Stop()
+	for {
+		if answers(ctx, p.Endpoint) {
+			return nil
+		}
+		select {
+		case <-p.exited:
+			return fmt.Errorf("emulator: %s %w:\n%s", p.Name, errEnded, tail(p.Log))
+		case <-ctx.Done():
+			return fmt.Errorf("emulator: %s does not answer after %v:\n%s", p.Name, readyWithin, tail(p.Log))
+		case <-poll.C:
+		}
+	}
+}
+
+func answers(ctx context.Context, endpoint string) bool {
+	ctx, cancel := context.WithTimeout(ctx, 5*time.Second)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, endpoint+"/", http.NoBody)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	_ = resp.Body.Close()
+	return resp.StatusCode < http.StatusInternalServerError
+}
+
+func freePort() (string, error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	defer func() { _ = l.Close() }()
+	_, port, err := net.SplitHostPort(l.Addr().String())
+	return port, err
+}
+
+// createLog makes a log file under .tools/logs and removes those of other days.
+func createLog(tools, name string) (*os.File, error) {
+	dir := filepath.Join(tools, "logs")
+	if err := os.MkdirAll(dir, 0o750); err != nil {
+		return nil, err
+	}
+	old, err := filepath.Glob(filepath.Join(dir, "*.log"))
+	if err != nil {
+		return nil, err
+	}
+	for _, f := range old {
+		if info, err := os.Stat(f); err == nil && time.Since(info.ModTime()) > keepLogs {
+			_ = os.Remove(f)
+		}
+	}
+	return os.CreateTemp(dir, strings.ReplaceAll(strings.ToLower(name), " ", "-")+"-*.log")
+}
+
+func tail(file string) string {
+	const most = 4 << 10
+	text, err := os.ReadFile(file) //nolint:gosec // a log of ours
+	if err != nil {
+		return err.Error()
+	}
+	return string(text[max(0, len(text)-most):])
+}

@@ -1,0 +1,168 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Published implements store.Store. It removes what Outbox showed: an event committed again since then stays.
+func (s *Store) Published(ctx context.Context, ids ...string) error {
+	if err := s.usable(ctx); err != nil {
+		return err
+	}
+	wanted := make(map[string]bool, len(ids))
+	var distinct []string
+	for _, id := range ids {
+		if !wanted[id] && (store.Key{Partition: id, Sort: "x"}).Validate() == nil { // no event has another ID
+			wanted[id] = true
+			distinct = append(distinct, id)
+		}
+	}
+	items, unknown := s.places.find(distinct)
+	if len(unknown) > 0 {
+		all, err := s.look(ctx, 0)
+		if err != nil {
+			return err
+		}
+		for i := range all {
+			if slices.ContainsFunc(all[i].Events, func(e store.Event) bool { return slices.Contains(unknown, e.ID) }) &&
+				!slices.ContainsFunc(items, all[i].same) {
+				items = append(items, &all[i])
+			}
+		}
+	}
+	if err := s.settle(ctx, items, func(id string) bool { return wanted[id] }); err != nil {
+		return err
+	}
+	s.places.forget(distinct)
+	return nil
+}
+
+// settle removes the published events of items: whole items where all are, marks in them otherwise.
+func (s *Store) settle(ctx context.Context, items []*Pending, published func(id string) bool) error {
+	var gone []*Pending
+	for _, p := range items {
+		var index []string
+		for i, e := range p.Events {
+			if published(e.ID) {
+				index = append(index, strconv.Itoa(p.index[i]))
+			}
+		}
+		if len(index) < len(p.Events) {
+			last, err := s.mark(ctx, p, index)
+			if err != nil {
+				return err
+			}
+			if !last {
+				continue
+			}
+		}
+		gone = append(gone, p)
+	}
+	return s.remove(ctx, gone)
+}
+
+// mark notes that events of an item are published; last says that now all are.
+func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool, err error) {
+	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
+		TableName: s.table, Key: p.key(), UpdateExpression: aws.String("ADD d :d"), ConditionExpression: aws.String("attribute_exists(pk)"),
+		ExpressionAttributeValues: item{":d": &types.AttributeValueMemberNS{Value: index}},
+		ReturnValues:              types.ReturnValueUpdatedNew, ReturnConsumedCapacity: s.meter.level(),
+	})
+	var unmet *types.ConditionalCheckFailedException
+	if errors.As(err, &unmet) {
+		return false, nil // someone else published all of it
+	}
+	if err != nil {
+		return false, failed(ctx, "published", err)
+	}
+	s.meter.writeSizes("UpdateItem", []int{p.size}, optional(out.ConsumedCapacity)...)
+	done, ok := out.Attributes[attrDone].(*types.AttributeValueMemberNS)
+	if !ok {
+		return false, nil
+	}
+	left := slices.ContainsFunc(p.index, func(i int) bool { return !slices.Contains(done.Value, strconv.Itoa(i)) })
+	return !left, nil
+}
+
+func (p *Pending) key() item { return item{AttrPartition: text(p.pk), AttrSort: text(p.sk)} }
+
+// batchWriteMost is how many items DynamoDB takes in one BatchWriteItem.
+const batchWriteMost = 25
+
+// remove deletes outbox items, again what DynamoDB left unprocessed.
+func (s *Store) remove(ctx context.Context, gone []*Pending) error {
+	for chunk := range slices.Chunk(gone, batchWriteMost) {
+		requests := make([]types.WriteRequest, len(chunk))
+		sizes := make(map[string]int, len(chunk))
+		for i, p := range chunk {
+			requests[i] = types.WriteRequest{DeleteRequest: &types.DeleteRequest{Key: p.key()}}
+			sizes[p.pk+p.sk] = p.size
+		}
+		if err := s.batchDelete(ctx, requests, sizes); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Store) batchDelete(ctx context.Context, requests []types.WriteRequest, sizes map[string]int) error {
+	for attempt := 1; ; attempt++ {
+		out, err := s.client.BatchWriteItem(ctx, &dynamodb.BatchWriteItemInput{
+			RequestItems:           map[string][]types.WriteRequest{*s.table: requests},
+			ReturnConsumedCapacity: s.meter.level(),
+		})
+		if err != nil {
+			return failed(ctx, "published", err)
+		}
+		left := out.UnprocessedItems[*s.table]
+		s.meter.writeSizes("BatchWriteItem", processed(requests, left, sizes), out.ConsumedCapacity...)
+		if len(left) == 0 {
+			return nil
+		}
+		if len(left) < len(requests) {
+			attempt = 0 // it goes on, only in pieces
+		}
+		requests = left
+		switch again, err := s.pause(ctx, attempt); {
+		case err != nil:
+			return err
+		case !again:
+			return fmt.Errorf("dynamo: published: %w: %d items left unprocessed", store.ErrThrottled, len(left))
+		}
+	}
+}
+
+// processed returns the sizes of those requests that were not left.
+func processed(requests, left []types.WriteRequest, sizes map[string]int) []int {
+	name := func(r types.WriteRequest) string {
+		if r.DeleteRequest == nil {
+			return ""
+		}
+		pk, sk, err := decodeKey(r.DeleteRequest.Key)
+		if err != nil {
+			return ""
+		}
+		return pk + sk
+	}
+	undone := make(map[string]bool, len(left))
+	for _, r := range left {
+		undone[name(r)] = true
+	}
+	var done []int
+	for _, r := range requests {
+		if n := name(r); !undone[n] {
+			done = append(done, sizes[n])
+		}
+	}
+	return done
+}

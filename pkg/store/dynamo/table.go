@@ -1,0 +1,80 @@
+package dynamo
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+)
+
+// Attributes of an item. Their names are part of its size, so they are short.
+const (
+	AttrPartition = "pk" // S: the record's partition, or OutboxPrefix and a shard
+	AttrSort      = "sk" // S: the record's sort key
+	attrVersion   = "v"  // N
+	attrBody      = "b"  // B: the record's body, or packed events; absent when empty
+	AttrExpires   = "ttl"
+	attrToken     = "t" // B: names the request that put the item, where that is all of its transaction
+	attrDone      = "d" // NS: of an outbox item, which of its events are published
+)
+
+// OutboxPrefix starts the partition key of every item that holds events and of no
+// other: what the stream's filter for the relay asks for, with the event name INSERT.
+const OutboxPrefix = "outbox#"
+
+// StreamView is what the relay needs of the table's stream: items as they became.
+const StreamView = types.StreamViewTypeNewImage
+
+// TableInput describes the table, so that whoever deploys it and the tests agree: its
+// keys, on-demand billing and the stream. TimeToLive and point-in-time recovery are
+// switched on when the table exists (TimeToLiveInput).
+func TableInput(name string) *dynamodb.CreateTableInput {
+	return &dynamodb.CreateTableInput{
+		TableName: aws.String(name),
+		AttributeDefinitions: []types.AttributeDefinition{
+			{AttributeName: aws.String(AttrPartition), AttributeType: types.ScalarAttributeTypeS},
+			{AttributeName: aws.String(AttrSort), AttributeType: types.ScalarAttributeTypeS},
+		},
+		KeySchema: []types.KeySchemaElement{
+			{AttributeName: aws.String(AttrPartition), KeyType: types.KeyTypeHash},
+			{AttributeName: aws.String(AttrSort), KeyType: types.KeyTypeRange},
+		},
+		BillingMode:         types.BillingModePayPerRequest,
+		StreamSpecification: &types.StreamSpecification{StreamEnabled: aws.Bool(true), StreamViewType: StreamView},
+	}
+}
+
+// TimeToLiveInput lets DynamoDB remove records that have expired.
+func TimeToLiveInput(name string) *dynamodb.UpdateTimeToLiveInput {
+	return &dynamodb.UpdateTimeToLiveInput{
+		TableName:               aws.String(name),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(AttrExpires), Enabled: aws.Bool(true)},
+	}
+}
+
+// CreateTable makes the table and returns when it can be used. It is for emulators and
+// tests; a deployment's table comes from its template. A table that is there already is no error.
+func CreateTable(ctx context.Context, cfg aws.Config, name string) error {
+	client := dynamodb.NewFromConfig(cfg)
+	_, err := client.CreateTable(ctx, TableInput(name))
+	var exists *types.ResourceInUseException
+	if err != nil && !errors.As(err, &exists) {
+		return fmt.Errorf("dynamo: create table %s: %w", name, err)
+	}
+	const within = time.Minute
+	ready := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 50 * time.Millisecond })
+	if err := ready.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, within); err != nil {
+		return fmt.Errorf("dynamo: table %s: %w", name, err)
+	}
+	if exists != nil {
+		return nil
+	}
+	if _, err := client.UpdateTimeToLive(ctx, TimeToLiveInput(name)); err != nil {
+		return fmt.Errorf("dynamo: time to live of table %s: %w", name, err)
+	}
+	return nil
+}

@@ -1,0 +1,137 @@
+#!/usr/bin/env bash
+# Installs the emulators and checkers that the tests of the AWS parts run
+# against, under .tools/: DynamoDB Local (Java), and a Python environment with
+# moto, cfn-lint and checkov. Quick when all is there; safe to run twice at once.
+#
+#   scripts/emulators.sh            install what is missing
+#   scripts/emulators.sh --check    say what is there and what is not; installs nothing
+#
+# A missing Java, Maven or Python is no failure: its part is skipped and named,
+# and the tests that need it skip as well. A failed installation is one (exit 1).
+set -euo pipefail
+
+DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
+HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
+TOOLS=${TRADEWIND_TOOLS:-$(dirname "$HERE")/.tools}
+REQUIREMENTS=$HERE/requirements.txt # what is wanted
+CONSTRAINTS=$HERE/constraints.txt   # what was installed when it was last tried
+PROGRAMS="moto_server cfn-lint checkov"
+
+say() { printf 'emulators: %s\n' "$*" >&2; }
+
+# The stamp names what was installed, so that a changed pin installs anew. It is
+# written last: an installation that was cut off has none.
+jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
+venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
+
+jars_ready() { [[ "$(cat "$TOOLS/dynamodb-local/stamp" 2>/dev/null)" == "$(jars_stamp)" ]]; }
+venv_ready() {
+  [[ "$(cat "$TOOLS/venv/stamp" 2>/dev/null)" == "$(venv_stamp)" ]] || return 1
+  # The interpreter may be gone, or the folder copied from elsewhere.
+  "$TOOLS/venv/bin/python" -c 'import moto' 2>/dev/null
+}
+
+missing() { # missing PROGRAM...: prints those that are not there
+  local p
+  for p in "$@"; do command -v "$p" >/dev/null || printf '%s ' "$p"; done
+}
+
+quietly() { # quietly LOG COMMAND...: shows the log when the command fails
+  local log=$1
+  shift
+  if ! "$@" >"$log" 2>&1; then
+    tail -n 30 "$log" >&2
+    say "failed: $*"
+    return 1
+  fi
+}
+
+install_jars() {
+  local lack
+  if jars_ready; then return 0; fi
+  lack=$(missing java mvn)
+  if [[ -n $lack ]]; then
+    say "skipped DynamoDB Local: not found: $lack(tests of pkg/store/dynamo on it will skip)"
+    return 0
+  fi
+  say "installing DynamoDB Local $DYNAMODB_LOCAL"
+  local dir=$TOOLS/dynamodb-local
+  rm -rf "$dir" && mkdir -p "$dir"
+  cat >"$dir/pom.xml" <<POM
+<project xmlns="http://maven.apache.org/POM/4.0.0">
+  <modelVersion>4.0.0</modelVersion>
+  <groupId>tradewind</groupId><artifactId>dynamodb-local</artifactId><version>1</version><packaging>pom</packaging>
+  <dependencies>
+    <dependency><groupId>com.amazonaws</groupId><artifactId>DynamoDBLocal</artifactId><version>$DYNAMODB_LOCAL</version></dependency>
+  </dependencies>
+</project>
+POM
+  quietly "$dir/install.log" mvn --batch-mode --file "$dir/pom.xml" \
+    org.apache.maven.plugins:maven-dependency-plugin:3.8.1:copy-dependencies -DoutputDirectory="$dir/lib" -DincludeScope=runtime || return 1
+  jars_stamp >"$dir/stamp"
+}
+
+# A Python that can make an environment: Debian keeps venv in a package of its own.
+find_python() {
+  local p
+  for p in python3 python; do
+    if "$p" -c 'import sys, venv, ensurepip; sys.exit(sys.version_info < (3, 10))' 2>/dev/null; then
+      command -v "$p"
+      return
+    fi
+  done
+  return 1
+}
+
+install_venv() {
+  local python dir=$TOOLS/venv
+  if venv_ready; then return 0; fi
+  if ! python=$(find_python); then
+    say "skipped moto, cfn-lint and checkov: no Python 3.10 or newer with venv (tests on them will skip)"
+    return 0
+  fi
+  say "installing $(grep -v '^#' "$REQUIREMENTS" | tr '\n' ' ')"
+  rm -rf "$dir" && "$python" -m venv "$dir" || return 1
+  local pip=("$dir/bin/python" -m pip --disable-pip-version-check install --quiet --no-input)
+  if ! quietly "$dir/install.log" "${pip[@]}" -r "$REQUIREMENTS" -c "$CONSTRAINTS"; then
+    say "once more without the pinned indirect dependencies, which this Python may not have"
+    quietly "$dir/install.log" "${pip[@]}" -r "$REQUIREMENTS" || return 1
+  fi
+  venv_stamp >"$dir/stamp"
+}
+
+report() {
+  local p
+  if jars_ready; then say "DynamoDB Local $DYNAMODB_LOCAL is installed"; else say "DynamoDB Local is not installed"; fi
+  for p in $PROGRAMS; do
+    if venv_ready && [[ -x $TOOLS/venv/bin/$p ]]; then say "$p is installed"; else say "$p is not installed"; fi
+  done
+}
+
+lock() { # one installation at a time, waiting for the other
+  mkdir -p "$TOOLS"
+  if command -v flock >/dev/null; then
+    exec 9>"$TOOLS/emulators.lock"
+    flock -w 1200 9 || { say "another installation holds $TOOLS/emulators.lock"; exit 1; }
+    return
+  fi
+  local tries=0 # no flock (macOS): a folder is made by one only
+  until mkdir "$TOOLS/emulators.lock.d" 2>/dev/null; do
+    ((++tries < 1200)) || { say "another installation holds $TOOLS/emulators.lock.d; remove it if none runs"; exit 1; }
+    sleep 1
+  done
+  trap 'rmdir "$TOOLS/emulators.lock.d"' EXIT
+}
+
+case ${1:-} in
+--check) report; exit 0 ;;
+'') ;;
+*) say "unknown argument $1"; exit 2 ;;
+esac
+
+if jars_ready && venv_ready; then exit 0; fi
+lock
+failed=0
+install_jars || failed=1
+install_venv || failed=1
+exit $failed
