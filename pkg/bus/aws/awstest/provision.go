@@ -1,0 +1,108 @@
+// Package awstest creates on an emulator what the deployment's template creates on AWS for the bus: the EventBridge bus, a rule, a
+// queue and a dead-letter queue for each function, and the bucket. For tests; a real deployment comes from infra.
+package awstest
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+
+	sdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/bus/aws"
+)
+
+// Retention of dead letters in seconds: SQS's longest.
+const retention = "1209600"
+
+// Provision creates what a bus of c needs, with clients made of cfg, and returns c with its clients set. c.EventBus is the name
+// that the EventBridge bus gets.
+func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, error) {
+	eb, queues := eventbridge.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
+	bucket := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
+	c.EventBridge, c.SQS, c.S3 = eb, queues, bucket
+	if _, err := eb.CreateEventBus(ctx, &eventbridge.CreateEventBusInput{Name: &c.EventBus}); err != nil {
+		return c, fmt.Errorf("event bus %s: %w", c.EventBus, err)
+	}
+	if _, err := bucket.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &c.Bucket}); err != nil {
+		return c, fmt.Errorf("bucket %s: %w", c.Bucket, err)
+	}
+	if _, err := createQueue(ctx, queues, c.QueuePrefix+"unrouted-dlq", map[string]string{"MessageRetentionPeriod": retention}); err != nil {
+		return c, err
+	}
+	for _, q := range c.Queues {
+		if err := provisionQueue(ctx, eb, queues, c, q); err != nil {
+			return c, err
+		}
+	}
+	return c, nil
+}
+
+func provisionQueue(ctx context.Context, eb *eventbridge.Client, queues *sqs.Client, c aws.Config, q bus.QueueConfig) error {
+	name := c.QueuePrefix + q.Name
+	dead, err := createQueue(ctx, queues, name+"-dlq", map[string]string{"MessageRetentionPeriod": retention})
+	if err != nil {
+		return err
+	}
+	redrive, err := json.Marshal(map[string]string{"deadLetterTargetArn": dead, "maxReceiveCount": strconv.Itoa(q.MaxAttempts)})
+	if err != nil {
+		return err
+	}
+	arn, err := createQueue(ctx, queues, name, map[string]string{
+		"RedrivePolicy": string(redrive), "VisibilityTimeout": strconv.Itoa(max(1, int(q.Visibility.Seconds()))),
+	})
+	if err != nil {
+		return err
+	}
+	var kinds []string
+	for typ, to := range c.Route {
+		if slices.Contains(to, q.Name) {
+			kinds = append(kinds, typ)
+		}
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	slices.Sort(kinds)
+	pattern, err := json.Marshal(map[string][]string{"source": {aws.Source}, "detail-type": kinds})
+	if err != nil {
+		return err
+	}
+	if _, err := eb.PutRule(ctx, &eventbridge.PutRuleInput{Name: &name, EventBusName: &c.EventBus, EventPattern: sdk.String(string(pattern))}); err != nil {
+		return fmt.Errorf("rule %s: %w", name, err)
+	}
+	out, err := eb.PutTargets(ctx, &eventbridge.PutTargetsInput{
+		Rule: &name, EventBusName: &c.EventBus, Targets: []ebtypes.Target{{Id: sdk.String("queue"), Arn: &arn}},
+	})
+	if err == nil && out.FailedEntryCount > 0 {
+		err = errors.New(sdk.ToString(out.FailedEntries[0].ErrorMessage))
+	}
+	if err != nil {
+		return fmt.Errorf("target of rule %s: %w", name, err)
+	}
+	return nil
+}
+
+// createQueue creates a queue that EventBridge may send to, and returns its ARN.
+func createQueue(ctx context.Context, queues *sqs.Client, name string, attributes map[string]string) (string, error) {
+	created, err := queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
+	if err != nil {
+		return "", fmt.Errorf("queue %s: %w", name, err)
+	}
+	got, err := queues.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+		QueueUrl: created.QueueUrl, AttributeNames: []sqstypes.QueueAttributeName{sqstypes.QueueAttributeNameQueueArn},
+	})
+	if err != nil {
+		return "", fmt.Errorf("queue %s: %w", name, err)
+	}
+	return got.Attributes[string(sqstypes.QueueAttributeNameQueueArn)], nil
+}

@@ -1,0 +1,339 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+const (
+	// deadHold is how long a letter is hidden from others while it is looked at.
+	deadHold = 2 * time.Minute
+	// maxListed bounds how many letters of a queue are read for a list: over that, the oldest of those read are listed.
+	maxListed = 10_000
+	// emptyPolls is how many empty receives are believed while SQS says that a queue is not empty.
+	emptyPolls = 3
+)
+
+// corpse is a letter in a dead-letter queue.
+type corpse struct {
+	bus.DeadLetter
+	envelope Envelope
+	body     string
+	target   string // queue that EventBridge could not deliver to
+	id       string // SQS's
+	handle   string
+}
+
+// DeadLetters implements bus.Bus.
+func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus.DeadLetter, err error) {
+	ctx, end, err := b.life.Begin(ctx, "dead letters")
+	if err != nil {
+		return nil, err
+	}
+	defer end(&err)
+	names, err := b.deadOf(queue)
+	if err != nil || limit <= 0 {
+		return nil, err
+	}
+	b.dead.Lock()
+	defer b.dead.Unlock()
+	all := make([][]corpse, len(names))
+	g, gctx := errgroup.WithContext(ctx)
+	g.SetLimit(4)
+	for i, name := range names {
+		g.Go(func() (err error) {
+			defer func() { err = errors.Join(err, b.release(ctx, name, all[i])) }()
+			return b.eachDead(gctx, name, func(page []corpse) (bool, error) {
+				all[i] = append(all[i], page...)
+				return len(all[i]) < maxListed, nil
+			})
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	found := slices.Concat(all...)
+	slices.SortStableFunc(found, func(x, y corpse) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
+	found = found[:min(limit, len(found))]
+	letters := make([]bus.DeadLetter, len(found))
+	for i := range found {
+		c := &found[i]
+		if c.envelope.Ref != nil {
+			if c.Message, err = b.Load(ctx, c.envelope); errors.Is(err, ErrUnreadable) {
+				c.Reason = bus.TrimReason(c.Reason + "; " + err.Error())
+			} else if err != nil {
+				return nil, err
+			}
+		}
+		letters[i] = c.DeadLetter
+	}
+	return letters, nil
+}
+
+// deadOf returns the queues whose dead letters are asked for; "" is that of messages without a route.
+func (b *Bus) deadOf(queue string) ([]string, error) {
+	if queue != "" {
+		_, err := b.queue(queue)
+		return []string{queue}, err
+	}
+	names := []string{""}
+	for _, q := range b.cfg.Queues {
+		names = append(names, q.Name)
+	}
+	return names, nil
+}
+
+// eachDead calls yield with the letters of a queue, some at a time, until it returns false or there are no more. All are hidden afterwards.
+func (b *Bus) eachDead(ctx context.Context, queue string, yield func([]corpse) (bool, error)) error {
+	name := b.deadName(queue)
+	visible, _, err := b.count(ctx, name)
+	if err != nil {
+		return err
+	}
+	url, err := b.url(ctx, name)
+	if err != nil {
+		return err
+	}
+	seen := make(map[string]bool)
+	for empty := 0; ; {
+		in := &sqs.ReceiveMessageInput{
+			QueueUrl: url, MaxNumberOfMessages: maxBatch, VisibilityTimeout: seconds(deadHold, maxVisibility),
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
+			MessageAttributeNames:       []string{"All"},
+		}
+		if len(seen) < visible {
+			in.WaitTimeSeconds = 1 // asks all of SQS's servers
+		}
+		var out *sqs.ReceiveMessageOutput
+		err := b.retry(ctx, func() (bool, error) {
+			out, err = b.cfg.SQS.ReceiveMessage(ctx, in)
+			return true, err
+		})
+		if err != nil {
+			return err
+		}
+		var page []corpse
+		for i := range out.Messages {
+			if m := &out.Messages[i]; !seen[deref(m.MessageId)] {
+				seen[deref(m.MessageId)] = true
+				page = append(page, b.exhumed(queue, m))
+			}
+		}
+		if len(page) == 0 {
+			if empty++; len(seen) >= visible || empty == emptyPolls {
+				return nil
+			}
+			continue
+		}
+		if more, err := yield(page); err != nil || !more {
+			return err
+		}
+	}
+}
+
+// exhumed reads a letter.
+func (b *Bus) exhumed(queue string, m *types.Message) corpse {
+	c := corpse{body: deref(m.Body), id: deref(m.MessageId), handle: deref(m.ReceiptHandle)}
+	c.Queue = queue
+	e, err := Decode([]byte(c.body))
+	switch {
+	case err != nil:
+		c.Message = bus.Message{ID: c.id, Body: []byte(c.body)}
+	case e.Kind == Others:
+		c.Message = e.Foreign.message()
+	default:
+		c.envelope, c.Message = e, e.Message
+	}
+	if l := letterOf(m); l != nil {
+		c.Reason, c.Attempts, c.At = l.reason, l.attempts, l.at
+		return c
+	}
+	if ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
+		c.At = time.UnixMilli(ms).UTC()
+	}
+	if queue == "" {
+		b.undelivered(&c, m)
+		return c
+	}
+	config := b.queues[queue]
+	c.Reason = fmt.Sprintf("no answer within %v of delivery %d, the last", config.Visibility, config.MaxAttempts)
+	c.Attempts = config.MaxAttempts
+	return c
+}
+
+// undelivered reads what EventBridge says of an event that it could not deliver to a queue: the template has it keep those here
+// (EventBridge, "Using dead-letter queues to process undelivered events").
+func (b *Bus) undelivered(c *corpse, m *types.Message) {
+	says := func(name string) string { return deref(m.MessageAttributes[name].StringValue) }
+	c.Reason = bus.TrimReason(fmt.Sprintf("EventBridge could not deliver it: %s %s", says("ERROR_CODE"), says("ERROR_MESSAGE")))
+	target := says("TARGET_ARN")
+	name, ours := strings.CutPrefix(target[strings.LastIndexByte(target, ':')+1:], b.cfg.QueuePrefix)
+	if _, known := b.queues[name]; ours && known {
+		c.target = name
+	}
+}
+
+// release shows letters again that were looked at. It does so as well when the call was given up.
+func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error {
+	if len(letters) == 0 {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), 10*time.Second)
+	defer cancel()
+	url, err := b.url(ctx, b.deadName(queue))
+	if err != nil {
+		return err
+	}
+	for batch := range batches(letters, func(corpse) int { return 0 }) {
+		entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
+		for i := range batch {
+			id := strconv.Itoa(i)
+			entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: &id, ReceiptHandle: &batch[i].handle, VisibilityTimeout: 0}
+		}
+		err := b.retry(ctx, func() (bool, error) {
+			out, err := b.cfg.SQS.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: url, Entries: entries})
+			if err != nil {
+				return true, err
+			}
+			entries, err = failed(entries, func(e types.ChangeMessageVisibilityBatchRequestEntry) string { return *e.Id }, out.Failed,
+				func(_ types.ChangeMessageVisibilityBatchRequestEntry, e *entryError) bool {
+					return stale(e.code, e.message)
+				}) // visible by itself
+			return len(entries) == 0, err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Redrive implements bus.Bus.
+func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redriven int, err error) {
+	ctx, end, err := b.life.Begin(ctx, "redrive")
+	if err != nil {
+		return 0, err
+	}
+	defer end(&err)
+	names, err := b.deadOf(queue)
+	if err != nil {
+		return 0, err
+	}
+	b.dead.Lock()
+	defer b.dead.Unlock()
+	for _, name := range names {
+		n, err := b.redrive(ctx, name, ids)
+		redriven += n
+		if err != nil {
+			return redriven, err
+		}
+	}
+	return redriven, nil
+}
+
+// redrive sends the letters of one queue back. Letters that die while it runs are not its concern: without the bound it might chase a
+// message that fails at once for ever.
+func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven int, err error) {
+	begun := b.clock.Now()
+	var stay []corpse
+	defer func() { err = errors.Join(err, b.release(ctx, name, stay)) }()
+	err = b.eachDead(ctx, name, func(page []corpse) (bool, error) {
+		sends := make(map[string][]send)
+		var leave []string
+		for i := range page {
+			c := &page[i]
+			to := b.origin(c)
+			if len(to) == 0 || c.At.After(begun) || len(ids) > 0 && !slices.Contains(ids, c.ID) {
+				stay = append(stay, *c)
+				continue
+			}
+			for _, q := range to {
+				sends[b.queueName(q)] = append(sends[b.queueName(q)], send{body: c.body, delay: c.NotBefore.Sub(b.clock.Now())})
+			}
+			leave = append(leave, c.handle)
+		}
+		for q, list := range sends {
+			if err := b.send(ctx, q, list); err != nil {
+				stay = append(stay, page...)
+				return false, err
+			}
+		}
+		left, err := b.delete(ctx, b.deadName(name), leave)
+		redriven += len(leave) - len(left)
+		if errors.Is(err, bus.ErrStaleReceipt) {
+			err = nil // another redrives as well
+		}
+		return true, err
+	})
+	return redriven, err
+}
+
+// origin returns the queues that a letter goes back to.
+func (b *Bus) origin(c *corpse) []string {
+	switch {
+	case c.Queue != "":
+		return []string{c.Queue}
+	case c.target != "":
+		return []string{c.target}
+	}
+	return b.cfg.Route[c.Type]
+}
+
+// Depth implements bus.Bus.
+func (b *Bus) Depth(ctx context.Context, name string) (_ int, err error) {
+	ctx, end, err := b.life.Begin(ctx, "depth")
+	if err != nil {
+		return 0, err
+	}
+	defer end(&err)
+	q, err := b.queue(name)
+	if err != nil {
+		return 0, err
+	}
+	visible, hidden, err := b.count(ctx, b.queueName(q.Name))
+	return visible + hidden, err
+}
+
+// count asks for the length of a queue by its SQS name.
+func (b *Bus) count(ctx context.Context, name string) (visible, hidden int, err error) {
+	url, err := b.url(ctx, name)
+	if err != nil {
+		return 0, 0, err
+	}
+	wanted := []types.QueueAttributeName{
+		types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
+	}
+	var out *sqs.GetQueueAttributesOutput
+	err = b.retry(ctx, func() (bool, error) {
+		out, err = b.cfg.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: wanted})
+		return true, err
+	})
+	if err != nil {
+		return 0, 0, err
+	}
+	for i, name := range wanted {
+		n, err := strconv.Atoi(out.Attributes[string(name)])
+		switch {
+		case err != nil:
+			return 0, 0, fmt.Errorf("%s of the queue is %q", name, out.Attributes[string(name)])
+		case i == 0:
+			visible = n
+		default:
+			hidden += n
+		}
+	}
+	return visible, hidden, nil
+}

@@ -1,0 +1,94 @@
+package aws
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// ErrUnreadable says that the body of an SQS message is nothing that this deployment's queues carry. It will not get better.
+var ErrUnreadable = errors.New("aws: unreadable message")
+
+// Kind says whose the body of an SQS message is.
+type Kind int
+
+// Kinds of bodies.
+const (
+	Ours       Kind = iota + 1 // a message that a Bus published
+	CloudEvent                 // a bare CloudEvents envelope, as EventBridge Scheduler puts there
+	Others                     // an event of AWS itself, or of another application
+)
+
+// Envelope is what Decode makes of a body.
+type Envelope struct {
+	Kind Kind
+	// Message is set for Ours and CloudEvent. Its Body is missing while Ref says where it lies.
+	Message bus.Message
+	Ref     *Ref
+	Foreign Foreign // set for Others
+}
+
+// Foreign is an event as EventBridge delivers it, untouched.
+type Foreign struct {
+	ID         string // unique for each event of a source
+	Source     string // aws.s3, aws.ec2, aws.scheduler
+	DetailType string // Object Created
+	Account    string
+	Region     string
+	Time       time.Time
+	Resources  []string
+	Detail     json.RawMessage // mostly an object; of aws.scheduler a string
+	Raw        []byte          // the whole envelope
+}
+
+// Decode reads the body of an SQS message of a deployment's queue. It calls nobody: a body that lies elsewhere is fetched by
+// Bus.Load. It fails with ErrUnreadable.
+func Decode(body []byte) (Envelope, error) {
+	var e struct {
+		envelope
+		SpecVersion string `json:"specversion"`
+		Type        string `json:"type"`
+		Subject     string `json:"subject"`
+	}
+	if err := json.Unmarshal(body, &e); err != nil {
+		return Envelope{}, fmt.Errorf("%w: %w", ErrUnreadable, err)
+	}
+	switch {
+	case e.SpecVersion != "":
+		m := bus.Message{ID: e.ID, Type: e.Type, Group: e.Subject, Body: body}
+		if err := m.Validate(); err != nil {
+			return Envelope{}, fmt.Errorf("%w: CloudEvents envelope: %w", ErrUnreadable, err)
+		}
+		return Envelope{Kind: CloudEvent, Message: m}, nil
+	case e.Source == Source:
+		return decodeOurs(e.Detail)
+	case e.Source == "" || e.DetailType == "" || e.ID == "":
+		return Envelope{}, fmt.Errorf("%w: neither an EventBridge nor a CloudEvents envelope", ErrUnreadable)
+	}
+	f := Foreign{
+		ID: e.ID, Source: e.Source, DetailType: e.DetailType, Account: e.Account, Region: e.Region,
+		Resources: e.Resources, Detail: e.Detail, Raw: body,
+	}
+	if e.Time != nil {
+		f.Time = *e.Time
+	}
+	return Envelope{Kind: Others, Foreign: f}, nil
+}
+
+func decodeOurs(raw json.RawMessage) (Envelope, error) {
+	var d Detail
+	if err := json.Unmarshal(raw, &d); err != nil {
+		return Envelope{}, fmt.Errorf("%w: detail: %w", ErrUnreadable, err)
+	}
+	m, err := d.message()
+	if err != nil {
+		return Envelope{}, fmt.Errorf("%w: detail: %w", ErrUnreadable, err)
+	}
+	if d.Ref != nil && (d.Ref.Key == "" || d.Ref.Bytes < 1 || d.Ref.Bytes > bus.MaxMessageBytes || len(m.Body) > 0) {
+		return Envelope{}, fmt.Errorf("%w: reference %+v", ErrUnreadable, *d.Ref)
+	}
+	return Envelope{Kind: Ours, Message: m, Ref: d.Ref}, nil
+}

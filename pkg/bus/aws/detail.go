@@ -1,0 +1,171 @@
+package aws
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	"github.com/go-json-experiment/json/jsontext"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// Detail is the detail of an event on the bus: a bus.Message. Of Body, Text, Data and Ref one is set, or none when the message has no
+// body.
+type Detail struct {
+	ID        string     `json:"id"`
+	Type      string     `json:"type"`
+	Group     string     `json:"group,omitempty"`
+	NotBefore *time.Time `json:"notBefore,omitempty"`
+	// Body is the message's body where it is JSON that comes back the same, byte for byte, from services that
+	// read and write it anew.
+	Body json.RawMessage `json:"body,omitempty"`
+	Text string          `json:"text,omitempty"` // any other text
+	Data []byte          `json:"data,omitempty"` // anything else, in base64
+	Ref  *Ref            `json:"ref,omitempty"`  // where a body lies that is too large
+}
+
+// Ref says where a large body lies.
+type Ref struct {
+	Bucket string `json:"bucket"`
+	Key    string `json:"key"`
+	Bytes  int    `json:"bytes"`
+	SHA256 string `json:"sha256"` // of the body, in hexadecimal
+}
+
+// Limits of an event, in bytes.
+const (
+	// maxInline is the largest detail that travels by itself. EventBridge takes 256 KB in a call and SQS as much in a message, of which
+	// EventBridge's envelope and a dead letter's attributes take some.
+	maxInline = 240 << 10
+	// maxExpansion is by how much a service may make a detail longer that reads and writes it anew: a rune of two bytes
+	// becomes \u00e9.
+	maxExpansion = 3
+	// maxCall is how much one PutEvents or SendMessageBatch takes, less a little.
+	maxCall = 255 << 10
+)
+
+// latest is the last moment that the format can say.
+var latest = time.Date(9999, 12, 31, 23, 59, 59, 0, time.UTC)
+
+// newDetail makes the detail of a message whose body is not by reference.
+func newDetail(m *bus.Message) Detail {
+	d := Detail{ID: m.ID, Type: m.Type, Group: m.Group}
+	if !m.NotBefore.IsZero() {
+		t := m.NotBefore.UTC()
+		if t.After(latest) {
+			t = latest
+		}
+		d.NotBefore = &t
+	}
+	switch {
+	case len(m.Body) == 0:
+	case minimal(m.Body):
+		d.Body = m.Body
+	case plain(m.Body):
+		d.Text = string(m.Body)
+	default:
+		d.Data = m.Body
+	}
+	return d
+}
+
+// message is the message of a detail, without a body that lies elsewhere.
+func (d *Detail) message() (bus.Message, error) {
+	m := bus.Message{ID: d.ID, Type: d.Type, Group: d.Group}
+	if d.NotBefore != nil {
+		m.NotBefore = *d.NotBefore
+	}
+	switch {
+	case len(d.Body) > 0:
+		body, err := minimise(d.Body)
+		if err != nil {
+			return m, fmt.Errorf("body: %w", err)
+		}
+		m.Body = body
+	case d.Text != "":
+		m.Body = []byte(d.Text)
+	case len(d.Data) > 0:
+		m.Body = d.Data
+	}
+	return m, m.Validate()
+}
+
+// minimise writes JSON in its one shortest form: no white space, strings and numbers as short as they can be.
+// Numbers are doubles, as most readers of JSON take them.
+func minimise(body []byte) ([]byte, error) {
+	v := jsontext.Value(bytes.Clone(body))
+	err := v.Format(jsontext.CanonicalizeRawInts(true), jsontext.CanonicalizeRawFloats(true))
+	return v, err
+}
+
+// minimal says that body is JSON in that form, so that whoever reads it and writes it anew does not change what
+// minimise makes of it.
+func minimal(body []byte) bool {
+	short, err := minimise(body)
+	return err == nil && bytes.Equal(short, body) && plain(body)
+}
+
+// plain says that a text may stand in an SQS message: what XML 1.0 calls a character, for that is SQS's rule.
+func plain(text []byte) bool {
+	return utf8.Valid(text) && !bytes.ContainsAny(text, "\ufffe\uffff")
+}
+
+// marshal writes the detail as JSON, without escapes that nobody needs here.
+func (d *Detail) marshal() (string, error) {
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(d); err != nil {
+		return "", fmt.Errorf("%w: %w", bus.ErrInvalid, err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}
+
+// inline says that a detail is small enough to travel by itself, whatever is done to it on the way.
+func inline(detail string) bool {
+	if len(detail)*maxExpansion <= maxInline {
+		return true
+	}
+	n := len(detail)
+	for i := range len(detail) {
+		switch c := detail[i]; {
+		case c >= utf8.RuneSelf:
+			n += maxExpansion - 1 // of each of its bytes
+		case c == ',' || c == ':':
+			n++ // a space after it
+		}
+	}
+	return n <= maxInline
+}
+
+// envelope is an event as EventBridge writes it, as far as it matters here.
+type envelope struct {
+	Version    string          `json:"version"`
+	ID         string          `json:"id"`
+	DetailType string          `json:"detail-type"`
+	Source     string          `json:"source"`
+	Account    string          `json:"account,omitempty"`
+	Time       *time.Time      `json:"time,omitempty"`
+	Region     string          `json:"region,omitempty"`
+	Resources  []string        `json:"resources"`
+	Detail     json.RawMessage `json:"detail"`
+}
+
+// enveloped writes a detail as EventBridge would put it into a queue, for what is sent there directly.
+func enveloped(m *bus.Message, detail string, now time.Time) (string, error) {
+	now = now.UTC().Truncate(time.Second)
+	e := envelope{
+		Version: "0", ID: m.ID, DetailType: m.Type, Source: Source, Time: &now, Resources: []string{}, Detail: json.RawMessage(detail),
+	}
+	var b strings.Builder
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	if err := enc.Encode(&e); err != nil {
+		return "", fmt.Errorf("%w: %w", bus.ErrInvalid, err)
+	}
+	return strings.TrimSuffix(b.String(), "\n"), nil
+}

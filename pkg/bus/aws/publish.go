@@ -1,0 +1,146 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// Publish implements bus.Bus.
+func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) {
+	ctx, end, err := b.life.Begin(ctx, "publish")
+	if err != nil {
+		return err
+	}
+	defer end(&err)
+	for i := range messages {
+		if err := messages[i].Validate(); err != nil {
+			return err
+		}
+	}
+	now := b.clock.Now()
+	var puts []types.PutEventsRequestEntry
+	sends := make(map[string][]send)
+	for i := range messages {
+		m := &messages[i]
+		names, routed := b.cfg.Route[m.Type]
+		if routed && len(names) == 0 && !b.cfg.News {
+			continue
+		}
+		detail, err := b.detail(ctx, m)
+		if err != nil {
+			return err
+		}
+		if !routed || m.NotBefore.After(now) {
+			if err := b.direct(sends, m, detail, names, routed, now); err != nil {
+				return err
+			}
+			continue
+		}
+		source := Source
+		puts = append(puts, types.PutEventsRequestEntry{EventBusName: &b.cfg.EventBus, Source: &source, DetailType: &m.Type, Detail: &detail})
+	}
+	for name, list := range sends {
+		if err := b.send(ctx, name, list); err != nil {
+			return err
+		}
+	}
+	return b.put(ctx, puts)
+}
+
+// direct adds to sends what does not go by EventBridge: a message without a route, which is dead, or one with a delay.
+func (b *Bus) direct(sends map[string][]send, m *bus.Message, detail string, names []string, routed bool, now time.Time) error {
+	body, err := enveloped(m, detail, now)
+	if err != nil {
+		return err
+	}
+	if !routed {
+		name := b.deadName("")
+		sends[name] = append(sends[name], send{body: body, letter: &letter{
+			reason: fmt.Sprintf("no queue is routed to type %q", m.Type), at: now,
+		}})
+	}
+	for _, name := range names {
+		name = b.queueName(name)
+		sends[name] = append(sends[name], send{body: body, delay: m.NotBefore.Sub(now)})
+	}
+	return nil
+}
+
+// detail writes a message as it travels, and stores its body where that is too large.
+func (b *Bus) detail(ctx context.Context, m *bus.Message) (string, error) {
+	d := newDetail(m)
+	text, err := d.marshal()
+	if err != nil || inline(text) {
+		return text, err
+	}
+	d.Body, d.Text, d.Data = nil, "", nil
+	if d.Ref, err = b.store(ctx, m.Body); err != nil {
+		return "", err
+	}
+	return d.marshal()
+}
+
+// entrySize is what EventBridge counts of an entry.
+func entrySize(e types.PutEventsRequestEntry) int {
+	return len(*e.Source) + len(*e.DetailType) + len(*e.Detail)
+}
+
+// put puts entries on the EventBridge bus, as few calls as they fit in. The entries of a call that fail are
+// tried again, and no other.
+func (b *Bus) put(ctx context.Context, entries []types.PutEventsRequestEntry) error {
+	for batch := range batches(entries, entrySize) {
+		left := batch
+		err := b.retry(ctx, func() (bool, error) {
+			out, err := b.cfg.EventBridge.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: left})
+			if err != nil {
+				return true, err
+			}
+			left, err = failedEntries(left, out)
+			return len(left) == 0, err
+		})
+		if err != nil {
+			return fmt.Errorf("event bus %s: %w", b.cfg.EventBus, err)
+		}
+	}
+	return nil
+}
+
+// failedEntries returns the entries that an answer calls failed, and what it says of the first. An error that does not pass is
+// wrapped so that nobody tries again.
+func failedEntries(entries []types.PutEventsRequestEntry, out *eventbridge.PutEventsOutput) ([]types.PutEventsRequestEntry, error) {
+	if out.FailedEntryCount == 0 {
+		return nil, nil
+	}
+	if len(out.Entries) != len(entries) {
+		return entries, fmt.Errorf("an answer of %d entries to %d", len(out.Entries), len(entries))
+	}
+	var failed []types.PutEventsRequestEntry
+	var first error
+	for i, r := range out.Entries {
+		if r.ErrorCode == nil || *r.ErrorCode == "" {
+			continue
+		}
+		e := &entryError{code: *r.ErrorCode, message: deref(r.ErrorMessage)}
+		if !passes(e.code) {
+			return nil, &finalError{e}
+		}
+		if first == nil {
+			first = e
+		}
+		failed = append(failed, entries[i])
+	}
+	return failed, first
+}
+
+func deref(s *string) string {
+	if s == nil {
+		return ""
+	}
+	return *s
+}

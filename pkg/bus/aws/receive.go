@@ -1,0 +1,198 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/bus/internal/driver"
+)
+
+const (
+	maxPoll       = 20 * time.Second // how long SQS holds a receive
+	maxVisibility = 12 * time.Hour
+)
+
+// Received is an SQS message as SQS, or Lambda, hands it over.
+type Received struct {
+	MessageID     string
+	ReceiptHandle string
+	Body          string
+	Attempt       int // ApproximateReceiveCount
+}
+
+// Receive implements bus.Bus.
+func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Duration) (_ []bus.Delivery, err error) {
+	ctx, end, err := b.life.Begin(ctx, "receive")
+	if err != nil {
+		return nil, err
+	}
+	defer end(&err)
+	q, err := b.queue(name)
+	if err != nil || limit <= 0 {
+		return nil, err
+	}
+	until := b.clock.Now().Add(wait)
+	for {
+		deliveries, err := b.take(ctx, q, limit, until)
+		if len(deliveries) > 0 || err != nil {
+			return deliveries, err
+		}
+		if !b.clock.Now().Before(until) {
+			return nil, nil
+		}
+	}
+}
+
+// take receives once and as long as calls are answered in full and there is room.
+func (b *Bus) take(ctx context.Context, q bus.QueueConfig, limit int, until time.Time) (out []bus.Delivery, err error) {
+	for wait := until.Sub(b.clock.Now()); len(out) < limit; wait = 0 {
+		n := min(limit-len(out), maxBatch)
+		messages, err := b.poll(ctx, q, n, wait)
+		if err != nil {
+			return out, orKeep(out, err)
+		}
+		var failure error
+		for i := range messages {
+			r := received(&messages[i])
+			d, ok, err := b.adopt(ctx, q, r)
+			switch {
+			case err != nil:
+				failure = errors.Join(err, b.hide(ctx, b.queueName(q.Name), r.ReceiptHandle, q.Backoff(r.Attempt)))
+			case ok:
+				out = append(out, d)
+			}
+		}
+		if failure != nil {
+			return out, orKeep(out, failure)
+		}
+		if len(messages) < n {
+			break
+		}
+	}
+	return out, nil
+}
+
+// orKeep leaves out an error when there is something to deliver: what is hidden already must be handed over.
+func orKeep(out []bus.Delivery, err error) error {
+	if len(out) > 0 {
+		return nil
+	}
+	return err
+}
+
+func received(m *types.Message) Received {
+	attempt, err := strconv.Atoi(m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)])
+	if err != nil || attempt < 1 {
+		attempt = 1
+	}
+	return Received{MessageID: deref(m.MessageId), ReceiptHandle: deref(m.ReceiptHandle), Body: deref(m.Body), Attempt: attempt}
+}
+
+// poll is one receive. SQS waits in whole seconds; what is left of one is waited for here.
+func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Duration) ([]types.Message, error) {
+	url, err := b.url(ctx, b.queueName(q.Name))
+	if err != nil {
+		return nil, err
+	}
+	in := &sqs.ReceiveMessageInput{
+		QueueUrl: url, MaxNumberOfMessages: int32(n), VisibilityTimeout: seconds(q.Visibility, maxVisibility), //nolint:gosec // at most 10
+		WaitTimeSeconds:             int32(min(max(wait, 0), maxPoll) / time.Second), //nolint:gosec // at most 20
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
+	}
+	var out *sqs.ReceiveMessageOutput
+	err = b.retry(ctx, func() (bool, error) {
+		out, err = b.cfg.SQS.ReceiveMessage(ctx, in)
+		return true, err
+	})
+	if err != nil {
+		return nil, err
+	}
+	if len(out.Messages) == 0 && wait > 0 && wait < time.Second {
+		if err := b.clock.After(ctx, b.clock.Now().Add(wait)); err != nil {
+			return nil, err
+		}
+		return b.poll(ctx, q, n, 0)
+	}
+	return out.Messages, nil
+}
+
+// Adopt makes a delivery of a message that another has received from a queue, Lambda for its function: the delivery can
+// be answered as if Receive had returned it. ok is false when there is nothing to handle: the message came too early and was sent again
+// with the rest of its delay, or cannot be read and was moved to the dead letters. Either way it is gone from the queue.
+// An error means that it should come again.
+func (b *Bus) Adopt(ctx context.Context, name string, r Received) (d bus.Delivery, ok bool, err error) {
+	ctx, end, err := b.life.Begin(ctx, "adopt")
+	if err != nil {
+		return d, false, err
+	}
+	defer end(&err)
+	q, err := b.queue(name)
+	if err != nil {
+		return d, false, err
+	}
+	return b.adopt(ctx, q, r)
+}
+
+func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig, r Received) (bus.Delivery, bool, error) {
+	now := b.clock.Now()
+	m, err := b.read(ctx, []byte(r.Body))
+	switch {
+	case errors.Is(err, ErrUnreadable):
+		return bus.Delivery{}, false, b.bury(ctx, q, r, err.Error())
+	case err != nil:
+		return bus.Delivery{}, false, err
+	case m.NotBefore.After(now):
+		return bus.Delivery{}, false, b.postpone(ctx, q, r, m.NotBefore.Sub(now))
+	}
+	receipt := b.held.Add(q.Name, r.MessageID, driver.Delivered[string]{
+		Attempt: r.Attempt, Handle: r.ReceiptHandle, Content: r.Body, Until: now.Add(q.Visibility),
+	}, now)
+	return bus.Delivery{Message: m, Receipt: receipt, Attempt: r.Attempt}, true, nil
+}
+
+// read makes a message of the body of an SQS message.
+func (b *Bus) read(ctx context.Context, body []byte) (bus.Message, error) {
+	e, err := Decode(body)
+	switch {
+	case err != nil:
+		return bus.Message{}, err
+	case e.Kind != Others:
+		return b.Load(ctx, e)
+	case b.cfg.Translate == nil:
+		return e.Foreign.message(), nil
+	}
+	m, err := b.cfg.Translate(e.Foreign)
+	if err != nil {
+		return m, fmt.Errorf("%w: %s of %s: %w", ErrUnreadable, e.Foreign.DetailType, e.Foreign.Source, err)
+	}
+	return m, nil
+}
+
+// message is the event as a message in its own words.
+func (f *Foreign) message() bus.Message {
+	return bus.Message{ID: f.ID, Type: f.DetailType, Group: f.Source, Body: f.Raw}
+}
+
+// postpone sends a message again with what is left of its delay.
+func (b *Bus) postpone(ctx context.Context, q bus.QueueConfig, r Received, left time.Duration) error {
+	if err := b.send(ctx, b.queueName(q.Name), []send{{body: r.Body, delay: left}}); err != nil {
+		return err
+	}
+	return b.remove(ctx, q.Name, r.ReceiptHandle)
+}
+
+// bury moves a message to its queue's dead letters.
+func (b *Bus) bury(ctx context.Context, q bus.QueueConfig, r Received, reason string) error {
+	l := &letter{reason: reason, attempts: r.Attempt, at: b.clock.Now()}
+	if err := b.send(ctx, b.deadName(q.Name), []send{{body: r.Body, letter: l}}); err != nil {
+		return err
+	}
+	return b.remove(ctx, q.Name, r.ReceiptHandle)
+}

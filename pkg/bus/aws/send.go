@@ -1,0 +1,156 @@
+package aws
+
+import (
+	"context"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// maxDelay is the longest delay that SQS keeps.
+const maxDelay = 15 * time.Minute
+
+// Attributes of a dead letter that the driver has sent.
+const (
+	attrReason   = "tradewind.reason"
+	attrAttempts = "tradewind.attempts"
+	attrAt       = "tradewind.at"
+)
+
+// send is a message to put into a queue directly.
+type send struct {
+	body   string
+	delay  time.Duration
+	letter *letter // set when it goes to a dead-letter queue
+}
+
+// letter is what is known of how a message died.
+type letter struct {
+	reason   string
+	attempts int
+	at       time.Time
+}
+
+func (l *letter) attributes() map[string]types.MessageAttributeValue {
+	if l == nil {
+		return nil
+	}
+	text := func(kind, value string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: &kind, StringValue: &value}
+	}
+	out := map[string]types.MessageAttributeValue{
+		attrAttempts: text("Number", strconv.Itoa(l.attempts)),
+		attrAt:       text("String", l.at.UTC().Format(time.RFC3339Nano)),
+	}
+	if reason := sayable(bus.TrimReason(l.reason)); reason != "" { // SQS takes no empty value
+		out[attrReason] = text("String", reason)
+	}
+	return out
+}
+
+// sayable replaces the characters that SQS does not carry.
+func sayable(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r < ' ' && r != '\t' && r != '\n' && r != '\r' || r == '\ufffe' || r == '\uffff' {
+			return '\ufffd'
+		}
+		return r
+	}, s)
+}
+
+// letterOf reads the attributes of a letter, nil if SQS itself has moved it.
+func letterOf(m *types.Message) *letter {
+	at, ok := m.MessageAttributes[attrAt]
+	if !ok {
+		return nil
+	}
+	l := &letter{reason: deref(m.MessageAttributes[attrReason].StringValue)}
+	l.at, _ = time.Parse(time.RFC3339Nano, deref(at.StringValue))
+	l.attempts, _ = strconv.Atoi(deref(m.MessageAttributes[attrAttempts].StringValue))
+	return l
+}
+
+func sendSize(s send) int {
+	n := len(s.body)
+	for name, v := range s.letter.attributes() {
+		n += len(name) + len(*v.DataType) + len(deref(v.StringValue))
+	}
+	return n
+}
+
+// send puts messages into a queue, by its SQS name. The entries of a call that fail are tried again, and no other.
+func (b *Bus) send(ctx context.Context, name string, list []send) error {
+	url, err := b.url(ctx, name)
+	if err != nil {
+		return err
+	}
+	for batch := range batches(list, sendSize) {
+		entries := make([]types.SendMessageBatchRequestEntry, len(batch))
+		for i := range batch {
+			s := &batch[i]
+			id := strconv.Itoa(i)
+			entries[i] = types.SendMessageBatchRequestEntry{
+				Id: &id, MessageBody: &s.body, DelaySeconds: seconds(s.delay, maxDelay), MessageAttributes: s.letter.attributes(),
+			}
+		}
+		err := b.retry(ctx, func() (bool, error) {
+			out, err := b.cfg.SQS.SendMessageBatch(ctx, &sqs.SendMessageBatchInput{QueueUrl: url, Entries: entries})
+			if err != nil {
+				return true, err
+			}
+			entries, err = failed(entries, func(e types.SendMessageBatchRequestEntry) string { return *e.Id }, out.Failed, nil)
+			return len(entries) == 0, err
+		})
+		if err != nil {
+			return fmt.Errorf("send to %s: %w", name, err)
+		}
+	}
+	return nil
+}
+
+// failed returns the entries that are to be tried again after an answer, and what it says of one of them. handled is asked first about each
+// failure, and says whether it has dealt with it. Any other failure that is the sender's fault is final.
+func failed[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry, handled func(E, *entryError) bool) ([]E, error) {
+	if len(answers) == 0 {
+		return nil, nil
+	}
+	byID := make(map[string]*entryError, len(answers))
+	for _, a := range answers {
+		e := &entryError{code: deref(a.Code), message: deref(a.Message)}
+		byID[deref(a.Id)] = e
+	}
+	var again []E
+	var last error
+	for _, entry := range entries {
+		e, bad := byID[id(entry)]
+		if !bad || handled != nil && handled(entry, e) {
+			continue
+		}
+		again, last = append(again, entry), e
+	}
+	for _, a := range answers {
+		e := byID[deref(a.Id)]
+		if last != nil && a.SenderFault && !passes(e.code) && !stale(e.code, e.message) {
+			return nil, &finalError{e}
+		}
+	}
+	return again, last
+}
+
+// stale says of an error that SQS does not take, or no longer takes, a receipt. Under InvalidParameterValue it says so of
+// the message that a receipt is for, and other things of other parameters.
+func stale(code, message string) bool {
+	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
+	case "ReceiptHandleIsInvalid", "MessageNotInflight":
+		return true
+	case "InvalidParameterValue", "InvalidParameterValueException":
+		return strings.Contains(message, "ReceiptHandle")
+	}
+	return false
+}

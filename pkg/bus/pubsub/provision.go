@@ -1,0 +1,59 @@
+package pubsub
+
+import (
+	"context"
+	"fmt"
+	"time"
+
+	"cloud.google.com/go/pubsub/v2/apiv1/pubsubpb"
+	"google.golang.org/grpc/codes"
+	"google.golang.org/grpc/status"
+	"google.golang.org/protobuf/types/known/durationpb"
+
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// moreAttempts is by how many deliveries the policy is later than the driver.
+const moreAttempts = 5
+
+// policyAttempts is after how many deliveries Pub/Sub itself gives a message up.
+func policyAttempts(q bus.QueueConfig) int32 {
+	return int32(min(max(q.MaxAttempts+moreAttempts, minDeliveries), maxDeliveries)) //nolint:gosec // at most 100
+}
+
+// maxRetryBackoff is the longest back-off of a retry policy.
+const maxRetryBackoff = 10 * time.Minute
+
+// Provision creates what a bus of cfg needs and does not have: the topics, the queues' subscriptions with their filters,
+// deadlines, retry and dead-letter policies, and that of the dead. Pub/Sub's service agent must be allowed to publish to the topic of
+// the dead and to subscribe to the queues.
+func Provision(ctx context.Context, cfg Config) error {
+	for _, name := range []string{topicName, deadName} {
+		_, err := cfg.Topics.CreateTopic(ctx, &pubsubpb.Topic{Name: cfg.topic(name)})
+		if err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("pubsub: topic %s: %w", cfg.Prefix+name, err)
+		}
+	}
+	subscriptions := []*pubsubpb.Subscription{{
+		Name: cfg.subscription(deadName), Topic: cfg.topic(deadName), AckDeadlineSeconds: deadline(maxDeadline), ExpirationPolicy: &pubsubpb.ExpirationPolicy{},
+	}}
+	for _, q := range cfg.Queues {
+		subscriptions = append(subscriptions, &pubsubpb.Subscription{
+			Name: cfg.subscription(q.Name), Topic: cfg.topic(topicName),
+			AckDeadlineSeconds:    deadline(max(q.Visibility, minDeadline)),
+			Filter:                fmt.Sprintf("attributes.%s = %q", attrQueue, q.Name),
+			EnableMessageOrdering: cfg.Ordered,
+			ExpirationPolicy:      &pubsubpb.ExpirationPolicy{}, // never, however long nobody asks
+			RetryPolicy: &pubsubpb.RetryPolicy{
+				MinimumBackoff: durationpb.New(min(q.BackoffMin, maxRetryBackoff)), MaximumBackoff: durationpb.New(min(q.BackoffMax, maxRetryBackoff)),
+			},
+			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: cfg.topic(deadName), MaxDeliveryAttempts: policyAttempts(q)},
+		})
+	}
+	for _, s := range subscriptions {
+		if _, err := cfg.Subscriptions.CreateSubscription(ctx, s); err != nil && status.Code(err) != codes.AlreadyExists {
+			return fmt.Errorf("pubsub: subscription %s: %w", s.GetName(), err)
+		}
+	}
+	return nil
+}

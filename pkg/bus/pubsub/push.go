@@ -1,0 +1,107 @@
+package pubsub
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+)
+
+// Errors of the decoders. Both are final: the push endpoint answers with success, so that Pub/Sub does not deliver again.
+var (
+	// ErrMalformed: not what Pub/Sub, or Google's audit log, writes.
+	ErrMalformed = errors.New("pubsub: malformed push")
+	// ErrForeign: a log entry of something other than a preemption.
+	ErrForeign = errors.New("pubsub: not a preemption")
+)
+
+// Push is a message that Pub/Sub has pushed. Whoever serves the endpoint has verified the push's token (Pub/Sub,
+// "Authentication for push subscriptions") before it decodes one.
+type Push struct {
+	Subscription string
+	MessageID    string
+	Attributes   map[string]string
+	Data         []byte
+	Published    time.Time
+}
+
+// DecodePush reads the body of a push request. It fails with ErrMalformed.
+func DecodePush(body []byte) (Push, error) {
+	var in struct {
+		Subscription string `json:"subscription"`
+		Message      struct {
+			Data       []byte            `json:"data"` // base64
+			Attributes map[string]string `json:"attributes"`
+			MessageID  string            `json:"messageId"`
+			Published  time.Time         `json:"publishTime"`
+		} `json:"message"`
+	}
+	if err := json.Unmarshal(body, &in); err != nil {
+		return Push{}, fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	if in.Message.MessageID == "" {
+		return Push{}, fmt.Errorf("%w: no message.messageId", ErrMalformed)
+	}
+	return Push{
+		Subscription: in.Subscription, MessageID: in.Message.MessageID, Attributes: in.Message.Attributes,
+		Data: in.Message.Data, Published: in.Message.Published,
+	}, nil
+}
+
+// Preemption says that Compute Engine has taken a machine.
+type Preemption struct {
+	ID       string // of the log entry: the same however often it comes
+	Project  string
+	Zone     string // us-central1-a
+	Instance string // its name
+	Number   string // Compute Engine's own ID of it
+	At       time.Time
+}
+
+// preempted is the method of the entry (Compute Engine, "Handle preemption": audit log of system events).
+const preempted = "compute.instances.preempted"
+
+// DecodePreemption reads the entry of Compute Engine's audit log that a log sink has published. It fails with
+// ErrMalformed, or with ErrForeign for another entry.
+func DecodePreemption(entry []byte) (Preemption, error) {
+	var in struct {
+		InsertID string    `json:"insertId"`
+		Time     time.Time `json:"timestamp"`
+		Payload  struct {
+			Service  string `json:"serviceName"`
+			Method   string `json:"methodName"`
+			Resource string `json:"resourceName"`
+		} `json:"protoPayload"`
+		Resource struct {
+			Labels struct {
+				Instance string `json:"instance_id"`
+			} `json:"labels"`
+		} `json:"resource"`
+	}
+	if err := json.Unmarshal(entry, &in); err != nil {
+		return Preemption{}, fmt.Errorf("%w: log entry: %w", ErrMalformed, err)
+	}
+	if in.Payload.Service != "compute.googleapis.com" || in.Payload.Method != preempted {
+		return Preemption{}, fmt.Errorf("%w: %.80q of %.80q", ErrForeign, in.Payload.Method, in.Payload.Service)
+	}
+	// projects/P/zones/Z/instances/I
+	part := strings.Split(in.Payload.Resource, "/")
+	if len(part) != 6 || part[0] != "projects" || part[2] != "zones" || part[4] != "instances" || part[1] == "" || part[3] == "" || part[5] == "" {
+		return Preemption{}, fmt.Errorf("%w: resourceName %.200q", ErrMalformed, in.Payload.Resource)
+	}
+	if in.InsertID == "" || in.Time.IsZero() {
+		return Preemption{}, fmt.Errorf("%w: a log entry without insertId or timestamp", ErrMalformed)
+	}
+	return Preemption{ID: in.InsertID, Project: part[1], Zone: part[3], Instance: part[5], Number: in.Resource.Labels.Instance, At: in.Time}, nil
+}
+
+// Event is the interruption as every cloud's is, of the cluster and job that the machine is of. The entry is written when the
+// machine is being stopped and comes later than the machine's own 30 seconds of notice, of which its agent tells: it is taken.
+func (p Preemption) Event(cluster, job string) events.Event {
+	return events.New("gcp/"+p.Project+"/"+p.ID, "gcp/compute", p.At, events.SpotInterrupted{
+		Cluster: cluster, Job: job, Machine: p.Instance, Kind: "taken", At: p.At,
+	})
+}
