@@ -163,25 +163,31 @@ func Run(ctx context.Context, cfg Config) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.wg.Wait()
 	defer cancel()
-	if err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version}); err != nil {
+	pause, err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version})
+	if err != nil {
 		return err
 	}
 	a.log.Debug("registered", "cluster", claims.Cluster, "rank", claims.Rank)
-	return a.loop(ctx, background)
+	return a.loop(ctx, background, pause)
 }
 
-// loop serves commands until the end.
-func (a *agent) loop(ctx, background context.Context) error {
+// loop serves commands until the end, the first of which it asks for after a pause.
+func (a *agent) loop(ctx, background context.Context, pause time.Duration) error {
 	works := make(chan wire.Work)
-	a.wg.Go(func() { a.die(a.poll(background, works)) })
+	a.wg.Go(func() { a.die(a.poll(background, works, pause)) })
 	var current *attempt
+	var doomed time.Time // when the machine will be taken, once it is known
 	defer func() { current.end(orderAbandon) }()
 	for {
 		select {
 		case w := <-works:
 			next, done := a.obey(background, w, current)
+			fresh := next != current
 			if current = next; done {
 				return nil
+			}
+			if fresh && !doomed.IsZero() { // the notice came before the work
+				current.noticed(max(time.Until(doomed), 0))
 			}
 		case left, ok := <-a.cfg.Notices:
 			if !ok {
@@ -189,6 +195,7 @@ func (a *agent) loop(ctx, background context.Context) error {
 				continue
 			}
 			a.log.Info("the machine will be taken", "in", left)
+			doomed = time.Now().Add(left)
 			current.noticed(left)
 		case err := <-a.fatal:
 			a.log.Info("stopping", "reason", err)
@@ -242,7 +249,10 @@ func (a *agent) die(err error) {
 const pollFloor = 100 * time.Millisecond
 
 // poll asks for commands until ctx ends or the broker has had the last word.
-func (a *agent) poll(ctx context.Context, works chan<- wire.Work) error {
+func (a *agent) poll(ctx context.Context, works chan<- wire.Work, pause time.Duration) error {
+	if err := sleep(ctx, pause); err != nil {
+		return err
+	}
 	for seen := 0; ; {
 		began := time.Now()
 		w, err := a.client.work(ctx, seen, a.cfg.PollWait)
@@ -251,7 +261,7 @@ func (a *agent) poll(ctx context.Context, works chan<- wire.Work) error {
 		}
 		if w.Seq <= seen || w.Command == wire.None {
 			seen = max(seen, w.Seq)
-			if err := sleep(ctx, pollFloor-time.Since(began)); err != nil {
+			if err := sleep(ctx, max(w.Pause, pollFloor-time.Since(began))); err != nil {
 				return err
 			}
 			continue

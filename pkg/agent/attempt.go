@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -166,7 +167,7 @@ func (t *attempt) run(ctx context.Context) {
 
 // beat reports that the node is alive.
 func (t *attempt) beat(ctx context.Context) {
-	for sleep(ctx, t.cfg.Heartbeat) == nil {
+	for sleep(ctx, cmp.Or(t.work.Pace.Alive, t.cfg.Heartbeat)) == nil {
 		t.reports.add(wire.Report{Event: wire.Alive, Progress: t.progress()}, nil)
 	}
 }
@@ -209,7 +210,7 @@ func (t *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	t.out = out
-	t.wg.Go(func() { t.over(out.ship(ctx, t.cfg)) })
+	t.wg.Go(func() { t.over(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause))) })
 	return nil
 }
 

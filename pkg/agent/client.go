@@ -50,11 +50,23 @@ type request struct {
 	body         []byte
 	contentType  string
 	timeout      time.Duration
-	answer       any // what the answer is decoded into; nil when there is nothing in it
+	answer       any            // what the answer is decoded into; nil when there is nothing in it
+	pause        *time.Duration // takes the answer's Retry-After, if it has one; may be nil
 }
 
-func (c *client) hello(ctx context.Context, h wire.Hello) error {
-	return c.post(ctx, wire.PathHello, h)
+// maxPause is the longest that an answer may have an agent wait.
+const maxPause = time.Minute
+
+// hello registers the node, and returns how long to wait before asking for work.
+func (c *client) hello(ctx context.Context, h wire.Hello) (pause time.Duration, err error) {
+	body, err := json.Marshal(h)
+	if err != nil {
+		return 0, err
+	}
+	err = c.retry(ctx, request{
+		method: http.MethodPost, path: wire.PathHello, body: body, contentType: "application/json", timeout: callTimeout, pause: &pause,
+	})
+	return pause, err
 }
 
 func (c *client) report(ctx context.Context, r wire.Report) error {
@@ -141,7 +153,11 @@ func (c *client) call(ctx context.Context, r request) error {
 	if err != nil {
 		return err
 	}
-	if err := judge(resp, r.path, body); err != nil || r.answer == nil || len(body) == 0 {
+	err = judge(resp, r.path, body)
+	if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && r.pause != nil && bad == nil {
+		*r.pause = min(time.Duration(max(seconds, 0))*time.Second, maxPause)
+	}
+	if err != nil || r.answer == nil || len(body) == 0 {
 		return err
 	}
 	if err := json.Unmarshal(body, r.answer); err != nil {

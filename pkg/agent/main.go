@@ -13,8 +13,10 @@ import (
 	"strconv"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
@@ -61,10 +63,23 @@ func Main(environ []string, version string, buckets bucket.Openers) int {
 	cfg.Version, cfg.Buckets, cfg.Logger = version, buckets, log
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
+	if cfg.Notices, err = watch(ctx, environ, log); err != nil {
+		log.Error("cannot start", "err", err)
+		return ExitFailed
+	}
 	if err = Run(ctx, cfg); err != nil {
 		log.Info("exit", "reason", err)
 	}
 	return ExitCode(err)
+}
+
+// watch asks the machine's cloud whether the machine is about to be taken, where environ names one.
+func watch(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
+	w, err := notices.FromEnvironment(func(name string) string { return lookup(environ, name) }, notices.Config{Log: log})
+	if err != nil || w == nil {
+		return nil, err
+	}
+	return notices.Leads(ctx, w, time.Now, log), nil
 }
 
 // ExitCode is the program's exit code for what Run returned.

@@ -109,10 +109,18 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 	return w, done, nil
 }
 
+// firstPause bounds how long the first piece of a log gathers: what a short task writes is one piece, and of a long one something is soon
+// to be seen.
+const firstPause = 15 * time.Second
+
 // ship sends the log as it grows, until ctx ends. It returns an error only when the broker has had the last word; losing
 // a log is no reason to lose a task.
-func (l *taskLog) ship(ctx context.Context, cfg Config) error {
+func (l *taskLog) ship(ctx context.Context, pause time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
+	if _, err := l.await(ctx); err != nil {
+		return nil
+	}
+	l.rest(ctx, min(pause, firstPause))
 	for {
 		offset, err := l.await(ctx)
 		if err != nil {
@@ -127,11 +135,11 @@ func (l *taskLog) ship(ctx context.Context, cfg Config) error {
 		}
 		err = l.client.logs(ctx, l.attempt, offset, piece[:n])
 		var resume *resumeError
-		pause := n < len(piece) // else there is more already
+		gather := n < len(piece) // else there is more already
 		switch {
 		case errors.As(err, &resume):
 			l.progress(min(resume.offset, offset+int64(n)), nil)
-			pause = true
+			gather = true
 		case err != nil:
 			l.progress(offset, err)
 			if lastWord(err) {
@@ -141,8 +149,8 @@ func (l *taskLog) ship(ctx context.Context, cfg Config) error {
 		default:
 			l.progress(offset+int64(n), nil)
 		}
-		if pause {
-			l.rest(ctx, cfg.LogPause)
+		if gather {
+			l.rest(ctx, pause)
 		}
 	}
 }

@@ -17,7 +17,7 @@ import (
 
 // Paths of the API, under the broker's endpoint. The cluster and rank are in the token.
 const (
-	PathHello  = "/v1/agent/hello"  // POST Hello -> 204
+	PathHello  = "/v1/agent/hello"  // POST Hello -> 204, maybe with Retry-After
 	PathWork   = "/v1/agent/work"   // GET ?seen=N&wait=20s -> Work
 	PathReport = "/v1/agent/report" // POST Report -> 204; 410 when the attempt is over
 	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
@@ -70,6 +70,14 @@ type Work struct {
 	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, in the agent's wall clock
 	// Notice is how long the machine has left, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
+	// Pause is how long to wait before asking again, of a broker that does not hold calls.
+	Pause time.Duration `json:"pause,omitempty"`
+}
+
+// Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent. Wall time.
+type Pace struct {
+	Alive time.Duration `json:"alive,omitempty"` // between signs of life
+	Log   time.Duration `json:"log,omitempty"`   // between pieces of log
 }
 
 // Assignment is one attempt of a task, as a node has to run it.
@@ -101,6 +109,7 @@ type Assignment struct {
 	// StandIn is the wall time a task without a command takes from beginning to end; Progress the share of it done before.
 	StandIn  time.Duration `json:"standIn,omitempty"`
 	Progress float64       `json:"progress,omitempty"`
+	Pace     Pace          `json:"pace,omitzero"`
 }
 
 // OutputPrefix is where one attempt of a task keeps its outputs: below the task's own Prefix, apart for each attempt,

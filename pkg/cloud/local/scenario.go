@@ -37,9 +37,10 @@ const maxScenarioBytes = 1 << 20
 //	    delay: 30s                              # takes so long; hang: true never answers; unseen: true starts the machines all the same
 //
 // Of the rules that match a launch, the first that says what becomes of it counts (delays add up on the way there), and for each machine of a launch
-// that succeeds the first that preempts it.
+// that succeeds the first that preempts it. What spot machines cost over time say rules of their own, under prices (see priceRule).
 type Scenario struct {
-	rules []rule
+	rules  []rule
+	prices []priceRule
 
 	mu   sync.Mutex
 	seen []int     // launches that each rule matched so far
@@ -62,7 +63,8 @@ func ReadScenario(r io.Reader) (*Scenario, error) {
 		return nil, fmt.Errorf("%w: more than %d bytes", ErrScenario, maxScenarioBytes)
 	}
 	var file struct {
-		Rules []rule `yaml:"rules"`
+		Rules  []rule      `yaml:"rules"`
+		Prices []priceRule `yaml:"prices"`
 	}
 	in := yaml.NewDecoder(strings.NewReader(string(b)))
 	in.KnownFields(true)
@@ -76,8 +78,13 @@ func ReadScenario(r io.Reader) (*Scenario, error) {
 			return nil, fmt.Errorf("%w: rule %d: %w", ErrScenario, i+1, err)
 		}
 	}
+	for i := range file.Prices {
+		if err := file.Prices[i].check(); err != nil {
+			return nil, fmt.Errorf("%w: price %d: %w", ErrScenario, i+1, err)
+		}
+	}
 	n := len(file.Rules)
-	return &Scenario{rules: file.Rules, seen: make([]int, n), last: make([]ordinal, n)}, nil
+	return &Scenario{rules: file.Rules, prices: file.Prices, seen: make([]int, n), last: make([]ordinal, n)}, nil
 }
 
 var yamlNoise = regexp.MustCompile(`^yaml: (unmarshal errors:\s*)?| (in type|into) \S*local\.\w+|\s*\n\s*`)

@@ -1,0 +1,163 @@
+// Package bootstrap writes what a new machine is told to do when it boots: fetch the agent from the
+// deployment's bucket, check its digest, and start it with its token. It is a shell
+// script that cloud-init runs as root, for images with bash, curl, sha256sum, and either the AWS
+// CLI or a curl that signs S3 requests (7.88 or later), as Amazon Linux 2023 has.
+//
+// One script serves all machines of a cluster: each takes the token of its rank, which is its launch index. The tokens are the only secrets in it: they are
+// for one node of one job and expire. Whatever else a machine may do, its instance profile lets it, with keys
+// that the machine asks for itself; those and the token go through files that only root can read, not through the
+// process list.
+//
+// A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
+// more, and the broker learns it from the cloud.
+package bootstrap
+
+import (
+	"bytes"
+	"compress/gzip"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// MaxBytes is the most that EC2 takes as user data, before base64 (EC2 User Guide, "User data considerations").
+const MaxBytes = 16 << 10
+
+// Errors of Script, wrapped with detail.
+var (
+	// ErrTooLarge: the tokens of so many machines do not fit.
+	ErrTooLarge = errors.New("bootstrap: does not fit in user data")
+	// ErrInvalid: a value is missing, or cannot stand in a script.
+	ErrInvalid = errors.New("bootstrap: invalid")
+)
+
+// Environment variables that a rehearsal sets; a real machine has none of them.
+const (
+	// EnvRoot is put before every path; the agent then runs in the script's own process, and nothing is powered off.
+	EnvRoot = "TRADEWIND_ROOT"
+	// EnvMetadata is where the machine asks who it is, as for the AWS SDKs.
+	EnvMetadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
+)
+
+// Machine is what the machines of a cluster are told.
+type Machine struct {
+	Endpoint string   // the broker's base URL
+	Tokens   []string // by rank
+	// The agent's binary: an object and its SHA-256, hexadecimal.
+	Bucket, Region, Key string
+	SHA256              string
+	// Environment of the agent, beside its own variables. AWS_ENDPOINT_URL holds for the fetch too.
+	Environment map[string]string
+}
+
+//go:embed boot.sh
+var script string
+
+// where boot.sh wants its values.
+const mark = "#VALUES#\n"
+
+var (
+	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	validName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
+)
+
+// Script returns the user data of a cluster's machines, at most MaxBytes: a script, compressed where it would not fit.
+func Script(m Machine) ([]byte, error) {
+	if err := m.check(); err != nil {
+		return nil, err
+	}
+	var b strings.Builder
+	for _, v := range [][2]string{
+		{"endpoint", m.Endpoint}, {"bucket", m.Bucket}, {"region", m.Region}, {"key", m.Key}, {"sha256", m.SHA256},
+	} {
+		fmt.Fprintf(&b, "%s=%s\n", v[0], quote(v[1]))
+	}
+	b.WriteString("tokens=(\n")
+	for _, t := range m.Tokens {
+		b.WriteString(quote(t) + "\n")
+	}
+	b.WriteString(")\nenvironment=(\n")
+	for _, name := range slices.Sorted(maps.Keys(m.Environment)) {
+		b.WriteString(quote(name+"="+m.Environment[name]) + "\n")
+	}
+	b.WriteString(")\n")
+	out := []byte(strings.Replace(script, mark, b.String(), 1))
+	if len(out) <= MaxBytes {
+		return out, nil
+	}
+	small, err := compress(out)
+	if err == nil && len(small) > MaxBytes {
+		err = fmt.Errorf("%w: %d machines need %d bytes of %d", ErrTooLarge, len(m.Tokens), len(small), MaxBytes)
+	}
+	return small, err
+}
+
+func (m Machine) check() error {
+	for what, v := range map[string]string{"endpoint": m.Endpoint, "bucket": m.Bucket, "region": m.Region, "key": m.Key} {
+		if v == "" || !printable(v) {
+			return fmt.Errorf("%w: %s %q", ErrInvalid, what, v)
+		}
+	}
+	if !validDigest.MatchString(m.SHA256) {
+		return fmt.Errorf("%w: SHA-256 %q", ErrInvalid, m.SHA256)
+	}
+	if len(m.Tokens) == 0 {
+		return fmt.Errorf("%w: no tokens", ErrInvalid)
+	}
+	for rank, t := range m.Tokens {
+		if t == "" || !printable(t) {
+			return fmt.Errorf("%w: token of rank %d", ErrInvalid, rank) // which is not for an error's text
+		}
+	}
+	for name, v := range m.Environment {
+		if !validName.MatchString(name) || !printable(v) {
+			return fmt.Errorf("%w: environment %q", ErrInvalid, name)
+		}
+	}
+	return nil
+}
+
+// printable says whether s is one line of ASCII.
+func printable(s string) bool {
+	return strings.IndexFunc(s, func(r rune) bool { return r < ' ' || r > '~' }) < 0
+}
+
+// quote makes a word of the shell, taken as it stands.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+
+func compress(b []byte) ([]byte, error) {
+	var out bytes.Buffer
+	z, err := gzip.NewWriterLevel(&out, gzip.BestCompression)
+	if err != nil {
+		return nil, err
+	}
+	if _, err := z.Write(b); err != nil {
+		return nil, err
+	}
+	if err := z.Close(); err != nil {
+		return nil, err
+	}
+	return out.Bytes(), nil
+}
+
+// Plain returns the script of user data as cloud-init reads it: decompressed where it is compressed.
+func Plain(userData []byte) ([]byte, error) {
+	if !bytes.HasPrefix(userData, []byte{0x1f, 0x8b}) {
+		return userData, nil
+	}
+	z, err := gzip.NewReader(bytes.NewReader(userData))
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap: user data: %w", err)
+	}
+	const most = 1 << 20
+	out, err := io.ReadAll(io.LimitReader(z, most))
+	if err != nil {
+		return nil, fmt.Errorf("bootstrap: user data: %w", err)
+	}
+	return out, nil
+}

@@ -1,0 +1,272 @@
+package bootstrap_test
+
+import (
+	"bytes"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// stub is an agent that tells what it was started with.
+const stub = `#!/bin/sh
+[ "$1" = agent ] || exit 2
+echo "arguments: $0 $*"
+echo "mode: $(stat -c %a "$TRADEWIND_TOKEN_FILE")"
+echo "token: $(cat "$TRADEWIND_TOKEN_FILE")"
+echo "commands: $(tr '\0' ' ' </proc/$$/cmdline)"
+env | grep -E '^(TRADEWIND_|EXTRA)' | sort
+pwd
+`
+
+// machine is a place where a boot script runs as on a new machine.
+type machine struct {
+	*testing.T
+	root     string
+	endpoint string
+	imds     *imdstest.Machine
+	metadata string
+	path     string // of commands; with or without the AWS CLI
+	told     bootstrap.Machine
+}
+
+func newMachine(t *testing.T, program string) *machine {
+	t.Helper()
+	endpoint := emulator.Moto(t)
+	sum := sha256.Sum256([]byte(program))
+	m := &machine{T: t, root: t.TempDir(), endpoint: endpoint, imds: &imdstest.Machine{
+		ID: "i-0abc", LaunchIndex: 1, Address: "127.0.0.9", Region: "us-east-1",
+		Role: "machine", AccessKeyID: "AKIATEST", SecretAccessKey: "s/e+c", SessionToken: "session=token",
+	}}
+	server := httptest.NewServer(m.imds)
+	t.Cleanup(server.Close)
+	m.metadata = server.URL
+	m.told = bootstrap.Machine{
+		Endpoint: "https://api.example/it's", Tokens: []string{"zero", "one", "two"}, Bucket: "work-" + hex.EncodeToString(sum[:4]),
+		Region: "us-east-1", SHA256: hex.EncodeToString(sum[:]),
+		Environment: map[string]string{"AWS_ENDPOINT_URL": endpoint, "EXTRA": "a 'b' $c"},
+	}
+	m.told.Key = "agent/" + m.told.SHA256 + "/tradewind"
+	m.put(program)
+	m.path = commands(t)
+	return m
+}
+
+// put lays a program where the machine fetches its agent.
+func (m *machine) put(program string) {
+	m.Helper()
+	c := s3.NewFromConfig(emulator.Config(m.endpoint), func(o *s3.Options) { o.UsePathStyle = true })
+	_, err := c.CreateBucket(m.Context(), &s3.CreateBucketInput{Bucket: &m.told.Bucket})
+	if err == nil {
+		_, err = c.PutObject(m.Context(), &s3.PutObjectInput{Bucket: &m.told.Bucket, Key: &m.told.Key, Body: strings.NewReader(program)})
+	}
+	if err != nil {
+		m.Fatal(err)
+	}
+}
+
+// commands is a directory with what an image of Amazon Linux has of commands, but for the AWS CLI.
+func commands(t *testing.T) string {
+	t.Helper()
+	dir := t.TempDir()
+	for _, name := range []string{"bash", "sh", "curl", "sed", "mkdir", "chmod", "mv", "rm", "sha256sum", "sleep", "env", "cat", "grep", "sort", "tr", "stat", "pwd"} {
+		found, err := exec.LookPath(name)
+		if err != nil {
+			t.Skipf("no %s here", name)
+		}
+		if err := os.Symlink(found, filepath.Join(dir, name)); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return dir
+}
+
+// boot runs the script as cloud-init would.
+func (m *machine) boot(userData []byte) (out string, err error) {
+	m.Helper()
+	script, err := bootstrap.Plain(userData)
+	if err != nil {
+		m.Fatal(err)
+	}
+	file := filepath.Join(m.TempDir(), "script")
+	if err := os.WriteFile(file, script, 0o700); err != nil {
+		m.Fatal(err)
+	}
+	cmd := exec.CommandContext(m.Context(), "bash", file)
+	cmd.Env = []string{
+		bootstrap.EnvRoot + "=" + m.root, bootstrap.EnvMetadata + "=" + m.metadata, "TRADEWIND_PAUSE=0", "PATH=" + m.path, "HOME=" + m.root,
+	}
+	b, err := cmd.CombinedOutput()
+	return string(b), err
+}
+
+func (m *machine) script() []byte {
+	m.Helper()
+	b, err := bootstrap.Script(m.told)
+	if err != nil {
+		m.Fatal(err)
+	}
+	return b
+}
+
+func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
+	m := newMachine(t, stub)
+	out, err := m.boot(m.script())
+	if err != nil {
+		t.Fatalf("%v\n%s", err, out)
+	}
+	for _, want := range []string{
+		"token: one\n", "mode: 600\n", agent.EnvEndpoint + "=https://api.example/it's\n", proc.MachineEnv + "=i-0abc\n",
+		agent.EnvAddress + "=127.0.0.9\n", notices.EnvCloud + "=aws\n", "EXTRA=a 'b' $c\n", agent.EnvDir + "=" + m.root + "/var/lib/tradewind/work\n",
+		m.root + "/var/lib/tradewind/work\n",
+	} {
+		if !strings.Contains(out, want) {
+			t.Errorf("no %q in:\n%s", want, out)
+		}
+	}
+	for line := range strings.Lines(out) {
+		if strings.HasPrefix(line, "commands:") && strings.Contains(line, "one ") {
+			t.Errorf("the token is in the process list: %s", line)
+		}
+	}
+	if left, _ := filepath.Glob(m.root + "/run/tradewind/curl"); len(left) > 0 {
+		t.Errorf("the machine's keys are left in %v", left)
+	}
+	if again, err := m.boot(m.script()); err != nil || !strings.Contains(again, "token: one\n") {
+		t.Errorf("a second time: %v\n%s", err, again)
+	}
+}
+
+func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
+	m := newMachine(t, stub)
+	m.put(stub + "echo changed\n")
+	out, err := m.boot(m.script())
+	if err == nil || strings.Contains(out, "token:") || !strings.Contains(out, "digest") {
+		t.Errorf("%v\n%s", err, out)
+	}
+	if _, err := os.Stat(m.root + "/run/tradewind/token"); err == nil {
+		t.Error("the token is left on the disk")
+	}
+}
+
+func TestAMachineThatCannotStartItsAgentGivesUp(t *testing.T) {
+	for name, spoil := range map[string]func(*machine){
+		"no object":   func(m *machine) { m.told.Key += "x" },
+		"no role":     func(m *machine) { m.imds.Role = "" },
+		"no rank":     func(m *machine) { m.imds.LaunchIndex = 3 },
+		"no metadata": func(m *machine) { m.metadata = "http://127.0.0.1:1" },
+	} {
+		t.Run(name, func(t *testing.T) {
+			m := newMachine(t, stub)
+			spoil(m)
+			began := time.Now()
+			out, err := m.boot(m.script())
+			var exit *exec.ExitError
+			if !errors.As(err, &exit) || exit.ExitCode() != 1 || strings.Contains(out, "token:") {
+				t.Errorf("after %v: %v\n%s", time.Since(began), err, out)
+			}
+		})
+	}
+}
+
+func TestTheAWSCommandLineIsUsedWhereThereIsOne(t *testing.T) {
+	m := newMachine(t, stub)
+	fake := "#!/bin/sh\necho \"$*\" >'" + m.root + "/called'\ncat >\"$7\" <<'E'\n" + stub + "E\n"
+	if err := os.WriteFile(filepath.Join(m.path, "aws"), []byte(fake), 0o700); err != nil { //nolint:gosec // a program
+		t.Fatal(err)
+	}
+	out, err := m.boot(m.script())
+	called, _ := os.ReadFile(m.root + "/called")
+	if err != nil || !strings.HasPrefix(string(called), "s3 cp --only-show-errors --region us-east-1 s3://"+m.told.Bucket+"/agent/") {
+		t.Errorf("%v, %s\n%s", err, called, out)
+	}
+}
+
+func TestManyTokensFitCompressed(t *testing.T) {
+	m := newMachine(t, stub)
+	m.imds.LaunchIndex = 119
+	m.told.Tokens = nil
+	for rank := range 120 {
+		text, err := token.Mint(bytes.Repeat([]byte{7}, 32), wire.Claims{Job: "train-infer-4k7q2abcdef", Cluster: "train-infer-4k7q2abcdef.17.2", Rank: rank, Expires: time.Unix(2e9, 0)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		m.told.Tokens = append(m.told.Tokens, text)
+	}
+	data := m.script()
+	if len(data) > bootstrap.MaxBytes {
+		t.Errorf("%d bytes", len(data))
+	}
+	t.Logf("120 machines: %d bytes of user data", len(data))
+	if out, err := m.boot(data); err != nil || !strings.Contains(out, "token: "+m.told.Tokens[119]) {
+		t.Errorf("%v\n%s", err, out)
+	}
+	m.told.Tokens = make([]string, 2000)
+	for i := range m.told.Tokens {
+		sum := sha256.Sum256(fmt.Append(nil, i))
+		m.told.Tokens[i] = hex.EncodeToString(sum[:])
+	}
+	if _, err := bootstrap.Script(m.told); !errors.Is(err, bootstrap.ErrTooLarge) {
+		t.Errorf("2000 machines: %v", err)
+	}
+}
+
+func TestNonsenseIsNoScript(t *testing.T) {
+	good := bootstrap.Machine{Endpoint: "https://a", Tokens: []string{"t"}, Bucket: "b", Region: "r", Key: "k", SHA256: strings.Repeat("a", 64)}
+	if _, err := bootstrap.Script(good); err != nil {
+		t.Fatal(err)
+	}
+	for name, spoil := range map[string]func(*bootstrap.Machine){
+		"endpoint": func(m *bootstrap.Machine) { m.Endpoint = "" }, "newline": func(m *bootstrap.Machine) { m.Bucket = "b\nrm" },
+		"digest": func(m *bootstrap.Machine) { m.SHA256 = "abc" }, "tokens": func(m *bootstrap.Machine) { m.Tokens = nil },
+		"token": func(m *bootstrap.Machine) { m.Tokens = []string{"a\x00b"} }, "name": func(m *bootstrap.Machine) { m.Environment = map[string]string{"A B": "c"} },
+	} {
+		m := good
+		spoil(&m)
+		if _, err := bootstrap.Script(m); !errors.Is(err, bootstrap.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}
+
+// Whatever stands in a value, the shell takes it as it stands.
+func FuzzScript(f *testing.F) {
+	f.Add("https://a", "token", "it's")
+	f.Add("$(touch x)", "`id`", "\\\"'!*~")
+	f.Fuzz(func(t *testing.T, endpoint, token, value string) {
+		b, err := bootstrap.Script(bootstrap.Machine{
+			Endpoint: endpoint, Tokens: []string{token}, Bucket: "b", Region: "r", Key: "k", SHA256: strings.Repeat("a", 64),
+			Environment: map[string]string{"V": value},
+		})
+		if err != nil {
+			return
+		}
+		values, _, ok := strings.Cut(string(b), "root=")
+		if !ok {
+			t.Fatal("no script")
+		}
+		cmd := exec.CommandContext(t.Context(), "bash", "-c", values+"\nprintf '%s\\n' \"$endpoint\" \"${tokens[0]}\" \"${environment[0]}\"")
+		out, err := cmd.CombinedOutput()
+		if want := endpoint + "\n" + token + "\nV=" + value + "\n"; err != nil || string(out) != want {
+			t.Fatalf("%v: %q, want %q", err, out, want)
+		}
+	})
+}

@@ -1,0 +1,106 @@
+// Package imdstest is the instance metadata service of one machine (IMDSv2), as far as a boot script, the AWS SDKs' credentials and the
+// agent's watch for notices ask it. It lets a rehearsal start machines as processes. It is no part of the product.
+package imdstest
+
+import (
+	"encoding/json"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Machine is what the service tells. Set the fields before the first request.
+type Machine struct {
+	ID          string // i-0abc
+	LaunchIndex int
+	Address     string // 127.0.0.2
+	Region      string
+	Zone        string // us-east-1a
+	// Credentials of the instance profile; none when Role is empty.
+	Role, AccessKeyID, SecretAccessKey, SessionToken string
+	UserData                                         []byte
+
+	mu     sync.Mutex
+	action string
+	taken  time.Time
+}
+
+// session is the one token that is handed out.
+const session = "imds-session"
+
+// Take has the service announce that the machine will be taken: instance-action terminate at a time (EC2 User Guide, "Spot Instance interruption notices").
+func (m *Machine) Take(at time.Time) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	m.action, m.taken = "terminate", at
+}
+
+// ServeHTTP answers as the service does: nothing without a session.
+func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.URL.Path == "/latest/api/token" {
+		if r.Method != http.MethodPut || r.Header.Get("X-Aws-Ec2-Metadata-Token-Ttl-Seconds") == "" {
+			http.Error(w, "Bad Request", http.StatusBadRequest)
+			return
+		}
+		w.Header().Set("X-Aws-Ec2-Metadata-Token-Ttl-Seconds", "600")
+		_, _ = w.Write([]byte(session))
+		return
+	}
+	if r.Header.Get("X-Aws-Ec2-Metadata-Token") != session {
+		http.Error(w, "Unauthorized", http.StatusUnauthorized)
+		return
+	}
+	body, ok := m.answer(strings.TrimPrefix(r.URL.Path, "/latest/"))
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	_, _ = w.Write([]byte(body)) //nolint:gosec // not a page
+}
+
+func (m *Machine) answer(path string) (string, bool) {
+	switch strings.TrimSuffix(path, "/") {
+	case "meta-data/instance-id":
+		return m.ID, true
+	case "meta-data/ami-launch-index":
+		return strconv.Itoa(m.LaunchIndex), true
+	case "meta-data/local-ipv4":
+		return m.Address, true
+	case "meta-data/placement/region":
+		return m.Region, true
+	case "meta-data/placement/availability-zone":
+		return m.Zone, true
+	case "user-data":
+		return string(m.UserData), len(m.UserData) > 0
+	case "meta-data/iam/security-credentials":
+		return m.Role, m.Role != ""
+	case "meta-data/iam/security-credentials/" + m.Role:
+		return m.credentials(), m.Role != ""
+	case "meta-data/spot/instance-action":
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if m.action == "" {
+			return "", false
+		}
+		return document(map[string]string{"action": m.action, "time": m.taken.UTC().Format(time.RFC3339)}), true
+	}
+	return "", false
+}
+
+func (m *Machine) credentials() string {
+	return document(map[string]string{
+		"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": m.AccessKeyID, "SecretAccessKey": m.SecretAccessKey, "Token": m.SessionToken,
+		"LastUpdated": "2026-01-01T00:00:00Z", "Expiration": "2099-01-01T00:00:00Z",
+	})
+}
+
+// document writes JSON as the service does: a field a line.
+func document(fields map[string]string) string {
+	b, err := json.MarshalIndent(fields, "", "  ")
+	if err != nil {
+		return "{}"
+	}
+	return string(b)
+}

@@ -1,0 +1,75 @@
+package bootstrap_test
+
+import (
+	"os"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket/remote"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// TestMain makes this binary the agent of the machines that it boots.
+func TestMain(m *testing.M) {
+	proc.Reexec()
+	if os.Getenv(agent.EnvEndpoint) != "" {
+		os.Exit(agent.Main(os.Environ(), "test", remote.Openers()))
+	}
+	os.Exit(m.Run())
+}
+
+// From user data to a result: the real agent is fetched, checked and started, reads and writes S3, and the machine ends when it is let go.
+func TestAMachineBootsAndRunsATaskWithS3(t *testing.T) {
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	m := newMachine(t, "#!/bin/sh\nexec '"+self+"' \"$@\"\n")
+	b := agenttest.New(t)
+	node := agenttest.Node{Cluster: "cluster", Rank: 0}
+	m.imds.LaunchIndex = 0
+	m.told.Endpoint, m.told.Tokens = b.URL(), b.Tokens("cluster", 1)
+	m.told.Environment = map[string]string{
+		"AWS_ENDPOINT_URL": m.endpoint, "AWS_REGION": "us-east-1", // the keys are the machine's own, by its metadata
+		bootstrap.EnvMetadata: m.metadata,
+	}
+	ended := make(chan string, 1)
+	go func() {
+		out, err := m.boot(m.script())
+		if err != nil {
+			out += err.Error()
+		}
+		ended <- out
+	}()
+	if hello := b.Hello(node); hello.Address != "127.0.0.9" {
+		t.Errorf("address %q", hello.Address)
+	}
+	work := &wire.Assignment{
+		Job: "job", JobName: "job", Task: "task", Attempt: "a1", Nodes: []string{"127.0.0.9"},
+		Run:    `cat in.txt; echo made >"$TRADEWIND_OUTPUT/out.txt"; echo "$TRADEWIND_MACHINE"`,
+		Inputs: []wire.Input{{URI: "s3://" + m.told.Bucket + "/" + m.told.Key, Path: "in.txt"}},
+		Store:  "s3://" + m.told.Bucket + "?region=us-east-1", Prefix: "jobs/job/task",
+	}
+	b.Run(node, work)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))
+	}
+	if log := b.Log(node, "a1"); !strings.Contains(log, self) || strings.Contains(log, m.told.Tokens[0]) {
+		t.Errorf("log %q", log)
+	}
+	again := *work // a child of what is now in S3
+	again.Attempt, again.Inputs, again.Run = "a2", nil, `cat "$TRADEWIND_INPUTS/parent/out.txt"`
+	again.Parents = map[string]string{"parent": wire.OutputPrefix(work.Prefix, "a1")}
+	b.Run(node, &again)
+	if r := b.Result(node, "a2"); r.Event != wire.Succeeded || b.Log(node, "a2") != "made\n" {
+		t.Fatalf("%+v %q", r, b.Log(node, "a2"))
+	}
+	b.Tell(node, wire.Work{Seq: 100, Command: wire.Disconnect})
+	if out := <-ended; strings.Contains(out, "exit status") || strings.Contains(out, m.told.Tokens[0]) {
+		t.Errorf("the machine ended badly, or told its token:\n%s", out)
+	}
+}

@@ -1,0 +1,77 @@
+package notices
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+)
+
+const (
+	azureEvents = "/metadata/scheduledevents?api-version=2020-07-01"
+	azureName   = "/metadata/instance/compute/name?api-version=2021-02-01&format=text"
+	// azureLead is how long before a Preempt event its machine is told at least.
+	azureLead = 30 * time.Second
+)
+
+// azure asks for the Scheduled Events document.
+type azure struct {
+	service
+	poller
+	name string // of this machine, as events name it
+}
+
+func (w *azure) Watch(ctx context.Context, tell func(Notice)) { w.run(ctx, tell, w.poll) }
+
+func (w *azure) poll(ctx context.Context) ([]Notice, error) {
+	header := http.Header{"Metadata": {"true"}}
+	if w.name == "" {
+		name, _, err := w.ask(ctx, http.MethodGet, azureName, header)
+		if err != nil {
+			return nil, err
+		}
+		w.name = strings.TrimSpace(name)
+	}
+	body, _, err := w.ask(ctx, http.MethodGet, azureEvents, header)
+	if err != nil {
+		return nil, err
+	}
+	return ScheduledEvents([]byte(body), w.name, w.clock.Now())
+}
+
+// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of a machine, by its name: one for each event of
+// type Preempt that names it and is not over. Events of other types are not of spot machines, and those of other machines
+// are in the document where several form a set.
+func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, error) {
+	var in struct {
+		Events []struct {
+			EventID     string   `json:"EventId"`
+			EventType   string   `json:"EventType"`
+			EventStatus string   `json:"EventStatus"`
+			Resources   []string `json:"Resources"`
+			NotBefore   string   `json:"NotBefore"`
+		} `json:"Events"`
+	}
+	if err := json.Unmarshal(document, &in); err != nil {
+		return nil, fmt.Errorf("scheduled events: %w", err)
+	}
+	var found []Notice
+	for _, e := range in.Events {
+		mine := slices.ContainsFunc(e.Resources, func(r string) bool { return strings.EqualFold(r, machine) })
+		if e.EventType != "Preempt" || !mine || machine == "" || e.EventStatus != "Scheduled" && e.EventStatus != "Started" {
+			continue
+		}
+		n := Notice{Kind: Interruption, ID: e.EventID, At: now}
+		if e.EventStatus == "Scheduled" {
+			n.At = now.Add(azureLead)
+			if at, err := http.ParseTime(e.NotBefore); err == nil {
+				n.At = at
+			}
+		}
+		found = append(found, n)
+	}
+	return found, nil
+}

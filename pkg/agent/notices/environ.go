@@ -1,0 +1,37 @@
+package notices
+
+import (
+	"fmt"
+	"strings"
+)
+
+// The environment that names a watcher and, beside the cloud's own variables, where its metadata service is.
+const (
+	EnvCloud = "TRADEWIND_NOTICES"  // aws (or imds), gcp, azure; none when empty
+	EnvURL   = "TRADEWIND_METADATA" // base URL; the cloud's own when empty
+)
+
+// FromEnvironment returns the watcher that the environment names, nil when it names none. lookup returns the value of a
+// variable. It fails with ErrUnknown.
+func FromEnvironment(lookup func(string) string, c Config) (Watcher, error) {
+	cloud := lookup(EnvCloud)
+	if cloud == "" {
+		return nil, nil
+	}
+	if cloud == "imds" {
+		cloud = "aws"
+	}
+	c.URL = lookup(EnvURL)
+	switch {
+	case c.URL != "":
+	case cloud == "aws": // as the AWS SDKs
+		c.URL = lookup("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+	case cloud == "gcp" && lookup("GCE_METADATA_HOST") != "": // as Google's libraries
+		c.URL = "http://" + lookup("GCE_METADATA_HOST")
+	}
+	w, err := New(cloud, c)
+	if err != nil {
+		return nil, fmt.Errorf("%s=%s: %w", EnvCloud, strings.ToValidUTF8(cloud, ""), err)
+	}
+	return w, nil
+}

@@ -1,0 +1,204 @@
+// Package notices asks a machine's own cloud whether the machine is about to be taken. Each cloud says so at an address
+// that only the machine itself reaches:
+//
+//   - AWS: the instance metadata service, version 2, at spot/instance-action (two minutes ahead) and events/recommendations/rebalance
+//     (earlier, and advice only), polled every five seconds as the EC2 User Guide advises ("Spot Instance interruption notices");
+//   - Google Cloud: instance/preempted of the metadata server, which holds the question until it changes
+//     ("Preemptible VM instances": 30 seconds ahead);
+//   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an event of
+//     type Preempt names this machine (at least 30 seconds ahead).
+//
+// A watcher goes on through every failure: a machine does not stop because nobody answers. What it learns beside the
+// broker's own way (EventBridge, Pub/Sub) is the same notice twice, which changes nothing.
+//
+// No watcher runs unless the environment names a cloud: on a user's own computer there is nothing to ask.
+package notices
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// ErrUnknown says that no watcher is known by that name, or its address cannot be.
+var ErrUnknown = errors.New("notices: unknown cloud or address")
+
+// Kind tells a warning from advice. The words are those of a cloud's notices to the broker.
+type Kind string
+
+// Kinds of notice.
+const (
+	Interruption Kind = "interruption" // will be taken at At
+	Rebalance    Kind = "rebalance"    // likely to be taken
+)
+
+// Notice is what a machine's cloud says of it.
+type Notice struct {
+	Kind Kind
+	ID   string    // tells one notice from another; a repeated one has the same
+	At   time.Time // when the machine will be taken; of advice, when it was given
+}
+
+// Watcher asks one cloud.
+type Watcher interface {
+	// Watch calls tell with every notice, once each, until ctx ends.
+	Watch(ctx context.Context, tell func(Notice))
+}
+
+// Config says how to ask. Zero values are useful.
+type Config struct {
+	URL    string        // of the metadata service: where the cloud has it, when empty
+	Every  time.Duration // between two questions; 5 s on AWS, 1 s elsewhere
+	Client *http.Client
+	Clock  clock.Clock
+	Log    *slog.Logger
+}
+
+// linkLocal is where every one of these clouds has its metadata service.
+const linkLocal = "http://169.254.169.254"
+
+// answerTime bounds one question. Azure takes up to two minutes to answer the first; GCP holds its answer.
+const answerTime = 2 * time.Minute
+
+// maxAnswer bounds an answer, in bytes.
+const maxAnswer = 1 << 20
+
+// New returns the watcher of a cloud: aws, gcp or azure. It fails with ErrUnknown.
+func New(cloud string, c Config) (Watcher, error) {
+	if c.URL == "" {
+		c.URL = linkLocal
+	}
+	u, err := url.Parse(c.URL)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return nil, fmt.Errorf("%w: metadata service at %q", ErrUnknown, c.URL)
+	}
+	if c.Clock == nil {
+		c.Clock = clock.System()
+	}
+	if c.Log == nil {
+		c.Log = slog.New(slog.DiscardHandler)
+	}
+	if c.Client == nil {
+		// Never by way of a proxy: what is asked for is this machine's own.
+		c.Client = &http.Client{
+			Transport:     &http.Transport{Proxy: nil, DisableKeepAlives: true},
+			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
+		}
+	}
+	s := service{base: strings.TrimSuffix(c.URL, "/"), client: c.Client}
+	p := poller{clock: c.Clock, log: c.Log, every: c.Every}
+	switch cloud {
+	case "aws":
+		return &aws{service: s, poller: p.orEvery(5 * time.Second)}, nil
+	case "gcp":
+		return &gcp{service: s, poller: p.orEvery(time.Second)}, nil
+	case "azure":
+		return &azure{service: s, poller: p.orEvery(time.Second)}, nil
+	}
+	return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure", ErrUnknown, cloud)
+}
+
+// Leads runs a watcher until ctx ends and returns a channel of how long the machine has left, for agent.Config.Notices. It is closed at the
+// end. Advice is logged and no more: the broker learns of it as well, and decides.
+func Leads(ctx context.Context, w Watcher, now func() time.Time, log *slog.Logger) <-chan time.Duration {
+	leads := make(chan time.Duration, 1)
+	go func() {
+		defer close(leads)
+		w.Watch(ctx, func(n Notice) {
+			log.Info("notice of the cloud", "kind", n.Kind, "at", n.At, "id", n.ID)
+			if n.Kind != Interruption {
+				return
+			}
+			select {
+			case leads <- max(n.At.Sub(now()), 0):
+			case <-ctx.Done():
+			}
+		})
+	}()
+	return leads
+}
+
+// poller asks again and again.
+type poller struct {
+	clock clock.Clock
+	log   *slog.Logger
+	every time.Duration
+}
+
+func (p poller) orEvery(d time.Duration) poller {
+	if p.every <= 0 {
+		p.every = d
+	}
+	return p
+}
+
+// maxPause is the longest pause after failures.
+const maxPause = time.Minute
+
+// run calls ask until ctx ends and tells each notice once. After failures it pauses longer and longer.
+func (p poller) run(ctx context.Context, tell func(Notice), ask func(context.Context) ([]Notice, error)) {
+	told := make(map[string]bool)
+	pause := p.every
+	for ctx.Err() == nil {
+		found, err := ask(ctx)
+		for _, n := range found {
+			if !told[n.ID] {
+				told[n.ID] = true
+				tell(n)
+			}
+		}
+		switch {
+		case err == nil:
+			pause = p.every
+		case ctx.Err() == nil:
+			p.log.Debug("the metadata service does not answer", "err", err)
+			pause = min(2*pause, max(maxPause, p.every))
+		}
+		if p.clock.After(ctx, p.clock.Now().Add(pause)) != nil {
+			return
+		}
+	}
+}
+
+// service is a metadata service.
+type service struct {
+	base   string
+	client *http.Client
+}
+
+// statusError is an answer that is no success.
+type statusError int
+
+func (e statusError) Error() string { return fmt.Sprintf("status %d", int(e)) }
+
+// ask makes one call and returns the body of an answer with status 200.
+func (s service) ask(ctx context.Context, method, path string, header http.Header) (string, http.Header, error) {
+	ctx, cancel := context.WithTimeout(ctx, answerTime)
+	defer cancel()
+	r, err := http.NewRequestWithContext(ctx, method, s.base+path, nil)
+	if err != nil {
+		return "", nil, err
+	}
+	r.Header = header
+	res, err := s.client.Do(r)
+	if err != nil {
+		return "", nil, err
+	}
+	defer res.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
+	if err != nil {
+		return "", nil, fmt.Errorf("%s: %w", path, err)
+	}
+	if res.StatusCode != http.StatusOK {
+		return "", nil, fmt.Errorf("%s: %w", path, statusError(res.StatusCode))
+	}
+	return string(body), res.Header, nil
+}

@@ -1,0 +1,54 @@
+package aws_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
+)
+
+// harness is EC2 as moto plays it, for the conformance suite.
+type harness struct {
+	*world
+	offer cloud.Offer
+}
+
+func (h harness) Cloud() cloud.Cloud { return h.aws }
+func (h harness) Offer() cloud.Offer { return h.offer }
+func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
+	return boot(cluster, nodes)
+}
+
+func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+	h.proxy.failLaunch(err)
+	return true
+}
+
+func (h harness) Settle(context.Context) {}
+
+func (h harness) Left(ctx context.Context) (int, error) { return h.leftIn(ctx, h.offer.Region) }
+
+func (h harness) Close() {}
+
+func TestConformance(t *testing.T) {
+	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
+		t.Run(name, func(t *testing.T) {
+			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
+				return harness{newWorld(t, nil), offer}, nil
+			})
+		})
+	}
+}
+
+func TestConformanceInSeveralRegions(t *testing.T) {
+	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
+		w := newWorld(t, func(c *aws.Config) {
+			c.Home, c.Regions = "us-east-1", []string{"us-east-1", "eu-west-1", "us-west-2", "no-such-region"}
+		})
+		elsewhere := onDemand
+		elsewhere.Region, elsewhere.Zone = "eu-west-1", "euw1-az2"
+		return harness{w, elsewhere}, nil
+	})
+}

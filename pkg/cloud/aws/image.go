@@ -1,0 +1,164 @@
+package aws
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// machineType is what a launch needs to know of an instance type.
+type machineType struct {
+	arch   string // amd64, arm64
+	nvidia bool
+	neuron bool // Inferentia, Trainium
+}
+
+func (r *region) machineType(ctx context.Context, name string) (machineType, error) {
+	return learn(ctx, r, "type "+name, func(ctx context.Context) (machineType, error) {
+		out, err := r.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})
+		if err != nil {
+			return machineType{}, err
+		}
+		if len(out.InstanceTypes) == 0 {
+			return machineType{}, fail(cloud.Capacity, "InvalidInstanceType", "%s is not sold in %s", name, r.name)
+		}
+		return describeType(out.InstanceTypes[0]), nil
+	})
+}
+
+// class names the default image that a machine needs: its architecture, with -gpu or -neuron where it has such accelerators.
+func (t machineType) class() string {
+	switch {
+	case t.nvidia:
+		return t.arch + "-gpu"
+	case t.neuron:
+		return t.arch + "-neuron"
+	}
+	return t.arch
+}
+
+func describeType(t types.InstanceTypeInfo) machineType {
+	m := machineType{arch: Arch(t)}
+	if t.GpuInfo != nil {
+		m.nvidia = slices.ContainsFunc(t.GpuInfo.Gpus, func(g types.GpuDeviceInfo) bool {
+			return strings.EqualFold(awssdk.ToString(g.Manufacturer), "NVIDIA")
+		})
+	}
+	m.neuron = t.NeuronInfo != nil || t.InferenceAcceleratorInfo != nil
+	return m
+}
+
+// Arch is a type's architecture in Go's words, amd64 or arm64. Those that run both i386 and x86-64 are the former.
+func Arch(t types.InstanceTypeInfo) string {
+	if t.ProcessorInfo != nil {
+		for _, a := range t.ProcessorInfo.SupportedArchitectures {
+			if a == types.ArchitectureTypeArm64 || a == types.ArchitectureTypeArm64Mac {
+				return "arm64"
+			}
+		}
+	}
+	return "amd64"
+}
+
+// image is what a machine starts from.
+type image struct {
+	id   string
+	root string // the root device's name
+	gib  int32  // the least size of the root volume
+}
+
+// imageParameter is the public SSM parameter of the default image: Amazon Linux 2023, or AWS's own with the accelerator's driver.
+//
+// Source: Amazon Linux 2023 User Guide, "Get the AL2023 AMI by SSM"; AWS Deep Learning AMIs, "Base GPU AMI (AL2023)"; AWS Neuron
+// documentation, "DLAMI SSM parameters".
+func imageParameter(t machineType) string {
+	arch := map[string]string{"arm64": "arm64"}[t.arch]
+	if arch == "" {
+		arch = "x86_64"
+	}
+	switch {
+	case t.nvidia:
+		return "/aws/service/deeplearning/ami/" + arch + "/base-oss-nvidia-driver-gpu-amazon-linux-2023/latest/ami-id"
+	case t.neuron:
+		return "/aws/service/neuron/dlami/base/amazon-linux-2023/latest/image_id"
+	default:
+		return "/aws/service/ami-amazon-linux-latest/al2023-ami-kernel-default-" + arch
+	}
+}
+
+// image finds a launch's image: an AMI by its id, an SSM parameter by ssm:NAME, or the default of the machine type.
+func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType) (image, error) {
+	id := spec.Image
+	switch {
+	case id == "":
+		var err error
+		if id, err = r.defaultImage(ctx, t); err != nil {
+			return image{}, err
+		}
+	case !strings.HasPrefix(id, "ami-") && !strings.HasPrefix(id, "ssm:"):
+		return image{}, fail(cloud.Invalid, "InvalidImage", "image %q: want ami-… or ssm:/parameter/name", id)
+	}
+	if name, ok := strings.CutPrefix(id, "ssm:"); ok {
+		var err error
+		if id, err = r.parameter(ctx, name); err != nil {
+			return image{}, err
+		}
+	}
+	return learn(ctx, r, "image "+t.arch+" "+id, func(ctx context.Context) (image, error) { return r.describeImage(ctx, id, t) })
+}
+
+// defaultImage is the deployment's own image for a class of machines, or AWS's.
+func (r *region) defaultImage(ctx context.Context, t machineType) (string, error) {
+	if own := r.cloud.cfg.Images[t.class()]; own != "" {
+		return own, nil
+	}
+	id, err := r.parameter(ctx, imageParameter(t))
+	if isCode(err, "ParameterNotFound") { // no fault of the task: another region may have it
+		return "", fail(cloud.Quota, "NoImage", "%s has no default image for %s: SSM parameter %s", r.name, t.class(), imageParameter(t))
+	}
+	return id, err
+}
+
+func (r *region) parameter(ctx context.Context, name string) (string, error) {
+	return learn(ctx, r, "parameter "+name, func(ctx context.Context) (string, error) {
+		out, err := r.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: &name})
+		if err != nil {
+			return "", err
+		}
+		return awssdk.ToString(out.Parameter.Value), nil
+	})
+}
+
+// defaultRoot is the root device of Amazon Linux.
+const defaultRoot = "/dev/xvda"
+
+func (r *region) describeImage(ctx context.Context, id string, t machineType) (image, error) {
+	out, err := r.ec2.DescribeImages(ctx, &ec2.DescribeImagesInput{ImageIds: []string{id}})
+	if err != nil {
+		return image{}, err
+	}
+	if len(out.Images) == 0 {
+		return image{}, fail(cloud.Invalid, "InvalidAMIID.NotFound", "image %s is not known in %s", id, r.name)
+	}
+	i := out.Images[0]
+	if arm := i.Architecture == types.ArchitectureValuesArm64; i.Architecture != "" && arm != (t.arch == "arm64") {
+		return image{}, fail(cloud.Invalid, "InvalidImage", "image %s is for %s, the machine is %s", id, i.Architecture, t.arch)
+	}
+	found := image{id: id, root: awssdk.ToString(i.RootDeviceName)}
+	if found.root == "" {
+		found.root = defaultRoot
+	}
+	for _, d := range i.BlockDeviceMappings {
+		if awssdk.ToString(d.DeviceName) == found.root && d.Ebs != nil {
+			found.gib = awssdk.ToInt32(d.Ebs.VolumeSize)
+		}
+	}
+	return found, nil
+}

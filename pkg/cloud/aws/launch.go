@@ -1,0 +1,316 @@
+package aws
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"regexp"
+	"slices"
+	"strings"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Launch implements cloud.Cloud.
+func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	machines, err := c.launch(ctx, spec)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	return machines, nil
+}
+
+func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	if err := check(spec); err != nil {
+		return nil, err
+	}
+	release, err := c.locks.take(ctx, spec.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.alive(ctx, spec.Cluster); err != nil {
+		return nil, err
+	}
+	r, err := c.at(ctx, spec.Offer.Region)
+	if err != nil {
+		return nil, err
+	}
+	// An earlier call may have bought them, and its answer been lost.
+	if machines, err := r.existing(ctx, spec); err != nil || len(machines) > 0 {
+		return machines, err
+	}
+	machines, err := r.run(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	c.settled(spec.Cluster, r.name)
+	return c.confirm(ctx, r, spec, machines)
+}
+
+// validCluster is what a name may consist of; the tag of that value is looked for to the letter.
+var validCluster = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,254}$`)
+
+// check refuses what no cloud could launch.
+func check(spec cloud.LaunchSpec) error {
+	o := spec.Offer
+	switch {
+	case !validCluster.MatchString(spec.Cluster):
+		return fail(cloud.Invalid, codeBadSpec, "a cluster cannot be called %.300q", spec.Cluster)
+	case o.Cloud != Name:
+		return fail(cloud.Invalid, codeBadSpec, "the offer is of %q", o.Cloud)
+	case o.Region == "" || o.InstanceType == "":
+		return fail(cloud.Invalid, codeBadSpec, "the offer names no region or no machine type")
+	case spec.Nodes < 1:
+		return fail(cloud.Invalid, codeBadSpec, "%d machines", spec.Nodes)
+	case len(spec.Bootstrap.Tokens) != spec.Nodes:
+		return fail(cloud.Invalid, codeBadSpec, "%d tokens for %d machines", len(spec.Bootstrap.Tokens), spec.Nodes)
+	case spec.Bootstrap.Endpoint == "":
+		return fail(cloud.Invalid, codeBadSpec, "no endpoint for agents")
+	}
+	return nil
+}
+
+// alive refuses the name of a cluster that was terminated.
+func (c *Cloud) alive(ctx context.Context, cluster string) error {
+	buried, err := c.graves.Buried(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
+	}
+	if buried {
+		return terminated(cluster)
+	}
+	return nil
+}
+
+func terminated(cluster string) error {
+	return fail(cloud.Invalid, codeTerminated, "cluster %s was terminated", cluster)
+}
+
+// existing returns the machines of an earlier launch, nil when there was none. One that is not whole any more is ended.
+func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	found, err := r.find(ctx, spec.Cluster)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	live := living(found)
+	switch {
+	case len(live) >= spec.Nodes:
+		return r.sole(ctx, spec, live)
+	case len(live) > 0: // some were taken meanwhile: whole or nothing
+		if err := r.terminate(ctx, live); err != nil {
+			return nil, err
+		}
+	}
+	return nil, ended(spec.Cluster, found)
+}
+
+// ended types why a cluster that was launched before is not there any more.
+func ended(cluster string, found []types.Instance) error {
+	for _, i := range found {
+		if code := endCode(i); code != "" && !asked(code) {
+			return fail(cloud.Capacity, codeLost, "machine %s of cluster %s ended: %s", awssdk.ToString(i.InstanceId), cluster, code)
+		}
+	}
+	return terminated(cluster)
+}
+
+// run buys the machines. The SDK does not repeat this call: whoever repeats it looks for them first.
+func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	in, err := r.request(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	call, cancel := context.WithTimeout(ctx, launchWithin)
+	defer cancel()
+	out, err := r.ec2.RunInstances(call, in, func(o *ec2.Options) { o.Retryer = awssdk.NopRetryer{} })
+	if err == nil {
+		return r.machines(ctx, out.Instances)
+	}
+	r.facts.doubt(Typed(err))
+	if !unknown(err) || ctx.Err() != nil {
+		return nil, err
+	}
+	// Whether it was done nobody said. What is not listed yet, the next launch gets by its token or by its tag.
+	machines, findErr := r.existing(ctx, spec)
+	if findErr != nil {
+		return nil, errors.Join(err, findErr)
+	}
+	if len(machines) > 0 {
+		return machines, nil
+	}
+	return nil, err
+}
+
+// confirm looks, once machines are bought, whether another call bought the same cluster or terminated it meanwhile.
+func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec, machines []cloud.Machine) ([]cloud.Machine, error) {
+	if err := c.alive(ctx, spec.Cluster); err != nil {
+		return nil, errors.Join(err, r.terminateIDs(context.WithoutCancel(ctx), idsOf(machines)))
+	}
+	found, err := r.find(ctx, spec.Cluster)
+	if err != nil || len(living(found)) <= spec.Nodes {
+		r.rank(ctx, machines)
+		return machines, nil // what cannot be seen now reconcile sees later
+	}
+	return r.sole(ctx, spec, living(found))
+}
+
+// sole keeps one launch of a cluster where an endpoint that honours no tokens ran several: the first, which is the same one whoever
+// looks.
+func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.Instance) ([]cloud.Machine, error) {
+	if len(live) == spec.Nodes {
+		return r.machines(ctx, live)
+	}
+	slices.SortFunc(live, func(a, b types.Instance) int {
+		return cmp.Or(awssdk.ToTime(a.LaunchTime).Compare(awssdk.ToTime(b.LaunchTime)),
+			strings.Compare(awssdk.ToString(a.InstanceId), awssdk.ToString(b.InstanceId)))
+	})
+	keep := map[int32]types.Instance{}
+	var extra []types.Instance
+	for _, i := range live {
+		rank := awssdk.ToInt32(i.AmiLaunchIndex)
+		if _, taken := keep[rank]; taken {
+			extra = append(extra, i)
+		} else {
+			keep[rank] = i
+		}
+	}
+	if err := r.terminate(ctx, extra); err != nil {
+		return nil, err
+	}
+	var kept []types.Instance
+	for rank := range int32(len(keep)) { //nolint:gosec // no more than were listed
+		kept = append(kept, keep[rank])
+	}
+	if len(kept) != spec.Nodes {
+		return nil, fail(cloud.Transient, codeLost, "cluster %s has %d machines of %d", spec.Cluster, len(kept), spec.Nodes)
+	}
+	return r.machines(ctx, kept)
+}
+
+// rank tags each machine of several with its rank, for people: the launch index is what counts. A single one has its tag
+// from the launch.
+func (r *region) rank(ctx context.Context, machines []cloud.Machine) {
+	if len(machines) < 2 {
+		return
+	}
+	for _, m := range machines {
+		_, err := r.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{m.ID}, Tags: []types.Tag{tag(tagRank, fmt.Sprint(m.Rank))}})
+		if err != nil {
+			r.cloud.log.Warn("rank not tagged", "machine", m.ID, "err", err)
+			return
+		}
+	}
+}
+
+// Terminate implements cloud.Cloud.
+func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
+	if !validCluster.MatchString(cluster) {
+		return nil // there never was one
+	}
+	if err := c.terminateCluster(ctx, cluster); err != nil {
+		return Typed(err)
+	}
+	return nil
+}
+
+func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
+	if err := c.graves.Bury(ctx, cluster); err != nil {
+		return fmt.Errorf("terminate %s: %w", cluster, err)
+	}
+	release, err := c.locks.take(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer release()
+	if home := c.home(cluster); home != "" {
+		if err := c.client(home).end(ctx, cluster); err != nil {
+			return err
+		}
+		c.settled(cluster, "")
+		return nil
+	}
+	names, err := c.usable(ctx)
+	if err != nil {
+		return err
+	}
+	// A cluster is in one region. Where it was found, it does not matter what others did not answer.
+	found, silent := make([]bool, len(names)), make([]error, len(names))
+	err = each(names, func(i int, name string) error {
+		r := c.client(name)
+		all, err := r.find(ctx, cluster)
+		if err != nil {
+			silent[i] = fmt.Errorf("region %s: %w", name, err)
+			return nil
+		}
+		found[i] = len(all) > 0
+		return r.terminate(ctx, living(all))
+	})
+	if err != nil || slices.Contains(found, true) {
+		return err
+	}
+	return errors.Join(silent...)
+}
+
+// end terminates a cluster's machines in a region.
+func (r *region) end(ctx context.Context, cluster string) error {
+	found, err := r.find(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	return r.terminate(ctx, living(found))
+}
+
+func (r *region) terminate(ctx context.Context, machines []types.Instance) error {
+	ids := make([]string, len(machines))
+	for i, m := range machines {
+		ids[i] = awssdk.ToString(m.InstanceId)
+	}
+	return r.terminateIDs(ctx, ids)
+}
+
+// terminateTries is for machines that one part of EC2 lists and another does not know yet.
+const (
+	terminateTries = 4
+	terminatePause = 250 * time.Millisecond
+)
+
+func (r *region) terminateIDs(ctx context.Context, ids []string) error {
+	for n := 1; len(ids) > 0; n++ {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		_, err := r.ec2.TerminateInstances(call, &ec2.TerminateInstancesInput{InstanceIds: ids})
+		cancel()
+		if err == nil || n == terminateTries || !isCode(err, "InvalidInstanceID.NotFound") {
+			return err
+		}
+		if err := pause(ctx, terminatePause<<n); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func pause(ctx context.Context, d time.Duration) error {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}
+
+func idsOf(machines []cloud.Machine) []string {
+	ids := make([]string, len(machines))
+	for i, m := range machines {
+		ids[i] = m.ID
+	}
+	return ids
+}

@@ -1,0 +1,245 @@
+package aws
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/smithy-go"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Tags of everything that is launched. The rights of whoever terminates are bounded by the first.
+const (
+	tagPrefix     = "tradewind:"
+	tagDeployment = tagPrefix + "deployment"
+	tagCluster    = tagPrefix + "cluster"
+	tagRank       = tagPrefix + "rank"
+	tagUSD        = tagPrefix + "usd-per-hour"
+	tagAccel      = tagPrefix + "accelerator"
+)
+
+// Machines implements cloud.Cloud. All regions of the deployment are asked; what one does not answer, the whole list lacks, so it fails.
+func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	if cluster != "" && !validCluster.MatchString(cluster) {
+		return nil, ctx.Err()
+	}
+	machines, err := c.list(ctx, cluster)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	slices.SortFunc(machines, func(a, b cloud.Machine) int {
+		if d := strings.Compare(a.Cluster, b.Cluster); d != 0 {
+			return d
+		}
+		return a.Rank - b.Rank
+	})
+	return machines, nil
+}
+
+func (c *Cloud) list(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	names, err := c.usable(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if home := c.home(cluster); home != "" {
+		names = []string{home}
+	}
+	parts := make([][]cloud.Machine, len(names))
+	err = each(names, func(i int, name string) error {
+		r := c.client(name)
+		found, err := r.find(ctx, cluster)
+		if err == nil {
+			parts[i], err = r.machines(ctx, found)
+		}
+		if err != nil {
+			return fmt.Errorf("region %s: %w", name, err)
+		}
+		return nil
+	})
+	return slices.Concat(parts...), err
+}
+
+// find lists the instances of a cluster, or of the deployment, in any state.
+func (r *region) find(ctx context.Context, cluster string) ([]types.Instance, error) {
+	filters := []types.Filter{filter("tag:"+tagDeployment, r.cloud.cfg.Deployment)}
+	if cluster == "" {
+		filters = append(filters, filter("tag-key", tagCluster))
+	} else {
+		filters = append(filters, filter("tag:"+tagCluster, cluster))
+	}
+	var found []types.Instance
+	pages := ec2.NewDescribeInstancesPaginator(r.ec2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: awssdk.Int32(r.cloud.pageSize())})
+	for pages.HasMorePages() {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		page, err := pages.NextPage(call)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for _, reservation := range page.Reservations {
+			found = append(found, reservation.Instances...)
+		}
+	}
+	return found, nil
+}
+
+// maxPage is the largest page that DescribeInstances gives.
+const maxPage = 1000
+
+func (c *Cloud) pageSize() int32 {
+	if c.page > 0 {
+		return c.page
+	}
+	return maxPage
+}
+
+// machines describes instances as the broker knows them.
+func (r *region) machines(ctx context.Context, instances []types.Instance) ([]cloud.Machine, error) {
+	out := make([]cloud.Machine, 0, len(instances))
+	for _, i := range instances {
+		m := cloud.Machine{
+			ID: awssdk.ToString(i.InstanceId), Cluster: tagOf(i, tagCluster), Rank: int(awssdk.ToInt32(i.AmiLaunchIndex)),
+			State: state(i.State), Launched: awssdk.ToTime(i.LaunchTime),
+			Offer: cloud.Offer{
+				Cloud: Name, Region: r.name, InstanceType: string(i.InstanceType), Spot: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
+			},
+		}
+		m.Offer.USDPerHour, _ = strconv.ParseFloat(tagOf(i, tagUSD), 64)
+		accelerator, count, _ := strings.Cut(tagOf(i, tagAccel), ":")
+		m.Offer.Accelerator = accelerator
+		m.Offer.AccelCount, _ = strconv.ParseFloat(count, 64)
+		if i.Placement != nil {
+			zone, err := r.zoneID(ctx, i.Placement)
+			if err != nil {
+				return nil, err
+			}
+			m.Offer.Zone = zone
+		}
+		if m.State == cloud.Terminated || m.State == cloud.Terminating {
+			m.Reason = reason(endCode(i))
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+func state(s *types.InstanceState) cloud.State {
+	if s == nil {
+		return cloud.Pending
+	}
+	switch s.Name {
+	case types.InstanceStateNamePending:
+		return cloud.Pending
+	case types.InstanceStateNameRunning:
+		return cloud.Running
+	case types.InstanceStateNameTerminated:
+		return cloud.Terminated
+	default: // stopped ones were stopped by somebody else, and are of no use; they are still to be terminated
+		return cloud.Terminating
+	}
+}
+
+// living are the instances that are to be terminated if nobody wants them.
+func living(all []types.Instance) []types.Instance {
+	return slices.DeleteFunc(slices.Clone(all), func(i types.Instance) bool {
+		return i.State != nil && (i.State.Name == types.InstanceStateNameTerminated || i.State.Name == types.InstanceStateNameShuttingDown)
+	})
+}
+
+// Reasons for which machines end without being asked to.
+const (
+	reasonSpot     = "spot-interruption"
+	reasonExited   = "exited"
+	reasonCapacity = "capacity"
+)
+
+// endCode is why an instance ended, in the API's words: Server.SpotInstanceTermination, Client.UserInitiatedShutdown. Where there is no
+// code the text of the transition tells who began it.
+func endCode(i types.Instance) string {
+	if i.StateReason != nil {
+		if code := awssdk.ToString(i.StateReason.Code); code != "" {
+			return code
+		}
+	}
+	transition := awssdk.ToString(i.StateTransitionReason)
+	switch {
+	case strings.HasPrefix(transition, "Server."), strings.HasPrefix(transition, "Client."):
+		code, _, _ := strings.Cut(transition, ":")
+		return strings.TrimSpace(code)
+	case strings.HasPrefix(transition, "User initiated"):
+		return "Client.UserInitiatedShutdown"
+	case strings.HasPrefix(transition, "Service initiated") && i.InstanceLifecycle == types.InstanceLifecycleTypeSpot:
+		return "Server.SpotInstanceTermination"
+	}
+	return transition
+}
+
+// asked says whether an instance ended because somebody wanted it to.
+func asked(code string) bool { return code == "Client.UserInitiatedShutdown" }
+
+func reason(code string) string {
+	switch code {
+	case "Server.SpotInstanceTermination", "Server.SpotInstanceShutdown":
+		return reasonSpot
+	case "Client.InstanceInitiatedShutdown":
+		return reasonExited
+	case "Server.InsufficientInstanceCapacity":
+		return reasonCapacity
+	}
+	if asked(code) {
+		return ""
+	}
+	return code
+}
+
+func filter(name string, values ...string) types.Filter {
+	return types.Filter{Name: awssdk.String(name), Values: values}
+}
+
+func tag(key, value string) types.Tag {
+	return types.Tag{Key: awssdk.String(key), Value: awssdk.String(value)}
+}
+
+func tagOf(i types.Instance, key string) string { return tagValue(i.Tags, key) }
+
+func tagValue(tags []types.Tag, key string) string {
+	for _, t := range tags {
+		if awssdk.ToString(t.Key) == key {
+			return awssdk.ToString(t.Value)
+		}
+	}
+	return ""
+}
+
+func isCode(err error, code string) bool {
+	var api smithy.APIError
+	return errors.As(err, &api) && api.ErrorCode() == code
+}
+
+// maxAtOnce bounds how many regions are asked at a time.
+const maxAtOnce = 8
+
+// each calls f for every name, several at a time, and joins the errors.
+func each(names []string, f func(i int, name string) error) error {
+	errs := make([]error, len(names))
+	slots := make(chan struct{}, maxAtOnce)
+	var wg sync.WaitGroup
+	for i, name := range names {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(i, name)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

@@ -1,0 +1,108 @@
+package refresh
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/servicequotas"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+)
+
+// quotaCodes are EC2's quotas of vCPUs, on-demand and spot, by class of machine families (Service Quotas console, Amazon EC2:
+// "Running On-Demand … instances", "All … Spot Instance Requests").
+var quotaCodes = map[string][2]string{
+	"standard": {"L-1216C47A", "L-34B43A08"}, // A, C, D, H, I, M, R, T, Z
+	"g":        {"L-DB2E81BA", "L-3819A6DF"}, // G and VT
+	"p":        {"L-417A185B", "L-7212CCBC"},
+	"inf":      {"L-1945791B", "L-B5D1601B"},
+	"trn":      {"L-2C3B7624", "L-6B0D517C"},
+	"x":        {"L-7295265B", "L-E3A00192"},
+	"f":        {"L-74FC7D96", "L-88CF9481"},
+	"dl":       {"L-6E869C2A", "L-85EED4F7"},
+}
+
+// quotaClass is the class of quotas that a machine type counts against, "" when it has one of its own.
+func quotaClass(instanceType string) string {
+	family, _, _ := strings.Cut(instanceType, ".")
+	letters := family[:len(family)-len(strings.TrimLeft(family, "abcdefghijklmnopqrstuvwxyz"))]
+	switch letters {
+	case "a", "c", "d", "h", "i", "im", "is", "m", "r", "t", "z":
+		return "standard"
+	case "g", "gr", "vt":
+		return "g"
+	case "p":
+		if strings.HasPrefix(family, "p5") || strings.HasPrefix(family, "p6") {
+			return "" // whose spot requests have a quota of their own
+		}
+		return "p"
+	case "inf", "trn", "x", "f", "dl":
+		return letters
+	}
+	return ""
+}
+
+// Limits are a region's quotas of vCPUs by class; a class that is missing is not known.
+type Limits map[string]Limit
+
+// Limit is how many vCPUs an account may hold at a time; negative is not known.
+type Limit struct{ OnDemand, Spot float64 }
+
+// Quotas reads the account's limits in the region of sdk.
+func Quotas(ctx context.Context, sdk awssdk.Config) (Limits, error) {
+	values := map[string]float64{}
+	pages := servicequotas.NewListServiceQuotasPaginator(servicequotas.NewFromConfig(sdk), &servicequotas.ListServiceQuotasInput{
+		ServiceCode: awssdk.String("ec2"), MaxResults: awssdk.Int32(100),
+	})
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, aws.Typed(err)
+		}
+		for _, q := range page.Quotas {
+			if q.Value != nil {
+				values[awssdk.ToString(q.QuotaCode)] = *q.Value
+			}
+		}
+	}
+	limits := Limits{}
+	for class, codes := range quotaCodes {
+		limit := Limit{OnDemand: -1, Spot: -1}
+		if v, ok := values[codes[0]]; ok {
+			limit.OnDemand = v
+		}
+		if v, ok := values[codes[1]]; ok {
+			limit.Spot = v
+		}
+		if limit.OnDemand >= 0 || limit.Spot >= 0 {
+			limits[class] = limit
+		}
+	}
+	return limits, nil
+}
+
+// within takes out what the account cannot buy one of: the spot side of an offer, or all of it. New accounts may hold no GPU machine at
+// all, and a plan that tries each region in turn would learn it the slow way. Where a quota is only used up now the launch will tell.
+func (l Limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
+	kept = slices.Clone(offers)
+	for i := range kept {
+		o := &kept[i]
+		limit, known := l[quotaClass(o.InstanceType)]
+		if known && o.HasSpot && limit.Spot >= 0 && limit.Spot < o.VCPU {
+			o.HasSpot, o.SpotUSD = false, 0
+			dropped++
+		}
+	}
+	kept = slices.DeleteFunc(kept, func(o catalog.Offer) bool {
+		limit, known := l[quotaClass(o.InstanceType)]
+		no := known && !o.HasSpot && limit.OnDemand >= 0 && limit.OnDemand < o.VCPU
+		if no {
+			dropped++
+		}
+		return no
+	})
+	return kept, dropped
+}

@@ -1,0 +1,287 @@
+// Package refresh renews what the catalogue knows of AWS: which machine types each zone sells, what they are like, what they cost
+// on-demand and on the spot, and how many vCPUs the account may hold (intercloud-broker paper, §4.2: "the catalog is updated by
+// cloud-specific tools"). The result, merged over the catalogue in the binary, is a snapshot in the work bucket, which planners
+// read.
+//
+// It stands apart from the driver so that functions which only buy machines do not link the price list and the catalogue. What a service does not
+// answer, or a region does not have, stays as it was: a refresh never makes the catalogue poorer by an outage.
+package refresh
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+)
+
+// Snapshots is where the refreshed catalogue is kept: a key in the work bucket.
+type Snapshots interface {
+	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails with fs.ErrNotExist
+	// when there is none.
+	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
+	Put(ctx context.Context, data []byte) error
+}
+
+// Refresher renews the AWS part of a catalogue.
+type Refresher struct {
+	Cloud     *aws.Cloud
+	Snapshots Snapshots
+	Now       func() time.Time
+	Log       *slog.Logger // nothing is told when nil
+	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	Base *catalog.Catalog
+}
+
+// Result says what a refresh found.
+type Result struct {
+	Regions   []string      // that were renewed
+	Offers    int           // of AWS in those regions
+	OnDemand  int           // on-demand prices read
+	Spot      int           // spot prices read
+	New, Gone int           // offers
+	Dropped   int           // offers, or their spot side, beyond the account's quotas
+	Took      time.Duration // by Now
+}
+
+// Refresh reads all regions of the deployment, merges what they said over the last snapshot, and writes the next. It fails only if no region
+// could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
+func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
+	began := r.Now()
+	log := r.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	shipped, err := r.shipped()
+	if err != nil {
+		return Result{}, err
+	}
+	base, _, err := Load(ctx, r.Snapshots, "")
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, catalog.ErrBadSnapshot) {
+		base, err = shipped, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	names, err := r.Cloud.Regions(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	var res Result
+	var errs []error
+	for _, name := range names { // one at a time: the machine that does this is small, and nobody waits
+		next, err := r.region(ctx, shipped, base, name, &res, log)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("region %s: %w", name, err))
+			log.Warn("a region keeps its old offers", "region", name, "err", err)
+			continue
+		}
+		base = next
+		res.Regions = append(res.Regions, name)
+	}
+	if len(res.Regions) == 0 {
+		return res, errors.Join(errs...)
+	}
+	var out bytes.Buffer
+	if err := base.WriteSnapshot(&out); err != nil {
+		return res, err
+	}
+	res.Took = r.Now().Sub(began)
+	return res, r.Snapshots.Put(ctx, out.Bytes())
+}
+
+func (r *Refresher) shipped() (*catalog.Catalog, error) {
+	if r.Base != nil {
+		return r.Base, nil
+	}
+	return catalog.Default()
+}
+
+// Load reads the refreshed catalogue for a planner. It returns nil when the snapshot still has the tag, and fails with fs.ErrNotExist when
+// none was ever written: then the catalogue in the binary holds.
+func Load(ctx context.Context, s Snapshots, tag string) (*catalog.Catalog, string, error) {
+	data, now, err := s.Get(ctx, tag)
+	if err != nil {
+		return nil, "", err
+	}
+	if now == tag && tag != "" {
+		return nil, tag, nil
+	}
+	c, err := catalog.ReadSnapshot(data)
+	return c, now, err
+}
+
+// region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the shipped one knows.
+func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string, res *Result, log *slog.Logger) (*catalog.Catalog, error) {
+	sold, err := r.sold(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	if len(sold.zones) == 0 {
+		return nil, errors.New("sells nothing")
+	}
+	onDemand, err := r.onDemand(ctx, name)
+	if err != nil {
+		log.Warn("on-demand prices stay as they were", "region", name, "err", err)
+	}
+	spot, err := r.Cloud.SpotPricesIn(ctx, name, r.Now())
+	if err != nil {
+		log.Warn("spot prices stay as they were", "region", name, "err", err)
+	}
+	quotas, err := Quotas(ctx, r.Cloud.SDK(name))
+	if err != nil {
+		log.Warn("quotas are not known", "region", name, "err", err)
+	}
+	of := func(o *catalog.Offer) bool { return o.Cloud == aws.Name && o.Region == name }
+	known, before := collect(shipped, of), collect(base, of)
+	maps.Copy(known, before)
+	offers, dropped := quotas.within(merge(name, sold, known, onDemand, spot))
+	for _, o := range offers {
+		if _, was := before[o.ID()]; was {
+			delete(before, o.ID())
+		} else {
+			res.New++
+		}
+	}
+	res.Gone += len(before)
+	res.Offers, res.OnDemand, res.Spot, res.Dropped = res.Offers+len(offers), res.OnDemand+len(onDemand), res.Spot+len(spot), res.Dropped+dropped
+	return base.Replace(of, offers)
+}
+
+func collect(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]catalog.Offer {
+	found := map[string]catalog.Offer{}
+	for o := range c.All() {
+		if of(&o) {
+			found[o.ID()] = o
+		}
+	}
+	return found
+}
+
+// sold is what a region has: facts by machine type, and the zones, by id, that sell it.
+type sold struct {
+	types map[string]types.InstanceTypeInfo
+	zones map[string][]string
+}
+
+func (r *Refresher) sold(ctx context.Context, region string) (sold, error) {
+	s := sold{types: map[string]types.InstanceTypeInfo{}, zones: map[string][]string{}}
+	client := r.Cloud.EC2(region)
+	all := ec2.NewDescribeInstanceTypesPaginator(client, &ec2.DescribeInstanceTypesInput{MaxResults: awssdk.Int32(100)})
+	for all.HasMorePages() {
+		page, err := all.NextPage(ctx)
+		if err != nil {
+			return s, aws.Typed(err)
+		}
+		for _, t := range page.InstanceTypes {
+			s.types[string(t.InstanceType)] = t
+		}
+	}
+	where := ec2.NewDescribeInstanceTypeOfferingsPaginator(client, &ec2.DescribeInstanceTypeOfferingsInput{
+		LocationType: types.LocationTypeAvailabilityZoneId, MaxResults: awssdk.Int32(1000),
+	})
+	for where.HasMorePages() {
+		page, err := where.NextPage(ctx)
+		if err != nil {
+			return s, aws.Typed(err)
+		}
+		for _, o := range page.InstanceTypeOfferings {
+			s.zones[string(o.InstanceType)] = append(s.zones[string(o.InstanceType)], awssdk.ToString(o.Location))
+		}
+	}
+	return s, nil
+}
+
+// merge makes the offers of a region: what is sold there now, at the prices read, else at the last known ones. Without any on-demand price
+// it is no offer.
+func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spot map[string]float64) []catalog.Offer {
+	anywhere := map[string]catalog.Offer{} // of the type in any zone: on-demand prices are the region's
+	for _, o := range before {
+		anywhere[o.InstanceType] = o
+	}
+	var offers []catalog.Offer
+	for name, zones := range s.zones {
+		for _, zone := range zones {
+			o, known := before[aws.Name+"/"+region+"/"+zone+"/"+name]
+			if !known {
+				o = fresh(region, name, s.types[name], anywhere[name])
+				o.Zone = zone
+			}
+			if usd, ok := onDemand[name]; ok {
+				o.OnDemandUSD = usd
+			}
+			if usd, ok := spot[o.ID()]; ok {
+				o.SpotUSD, o.HasSpot = usd, usd <= o.OnDemandUSD
+			}
+			if o.OnDemandUSD > 0 && o.VCPU > 0 {
+				offers = append(offers, o)
+			}
+		}
+	}
+	slices.SortFunc(offers, func(a, b catalog.Offer) int { return cmp.Compare(a.ID(), b.ID()) })
+	return slices.CompactFunc(offers, func(a, b catalog.Offer) bool { return a.ID() == b.ID() })
+}
+
+// fresh is an offer that was not known in its zone: as it is known in the region's other zones, else by what EC2 says of the type.
+func fresh(region, name string, t types.InstanceTypeInfo, like catalog.Offer) catalog.Offer {
+	if like.InstanceType != "" {
+		like.SpotUSD, like.HasSpot = 0, false
+		return like
+	}
+	o := catalog.Offer{Cloud: aws.Name, Region: region, InstanceType: name, Arch: catalog.Arch(aws.Arch(t))}
+	if t.VCpuInfo != nil {
+		o.VCPU = float64(awssdk.ToInt32(t.VCpuInfo.DefaultVCpus))
+	}
+	if t.MemoryInfo != nil {
+		o.MemoryGiB = float64(awssdk.ToInt64(t.MemoryInfo.SizeInMiB)) / 1024
+	}
+	o.Accelerator, o.AcceleratorCount = accelerator(t)
+	return o
+}
+
+// accelerator names what a type is accelerated with, as the catalogue does.
+func accelerator(t types.InstanceTypeInfo) (name string, count float64) {
+	take := func(model *string, n *int32) {
+		if name == "" && awssdk.ToInt32(n) > 0 {
+			name, count = awssdk.ToString(model), float64(awssdk.ToInt32(n))
+		}
+	}
+	if t.GpuInfo != nil {
+		for _, g := range t.GpuInfo.Gpus {
+			take(g.Name, g.Count)
+		}
+	}
+	if t.NeuronInfo != nil {
+		for _, n := range t.NeuronInfo.NeuronDevices {
+			take(n.Name, n.Count)
+		}
+	}
+	if t.InferenceAcceleratorInfo != nil {
+		for _, a := range t.InferenceAcceleratorInfo.Accelerators {
+			take(a.Name, a.Count)
+		}
+	}
+	if t.FpgaInfo != nil {
+		for _, f := range t.FpgaInfo.Fpgas {
+			take(f.Name, f.Count)
+		}
+	}
+	if canonical, err := accel.Normalize(name); err == nil {
+		return canonical, count
+	}
+	return strings.ReplaceAll(name, " ", "-"), count
+}

@@ -1,0 +1,198 @@
+package aws
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// request is the call that buys a cluster. The same spec gives the same request, as the client token wants it.
+func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunInstancesInput, error) {
+	kind, err := r.machineType(ctx, spec.Offer.InstanceType)
+	if err != nil {
+		return nil, err
+	}
+	image, err := r.image(ctx, spec, kind)
+	if err != nil {
+		return nil, err
+	}
+	subnet, err := r.subnet(ctx, spec.Offer.Zone)
+	if err != nil {
+		return nil, err
+	}
+	group, err := r.group(ctx)
+	if err != nil {
+		return nil, err
+	}
+	data, err := r.cloud.userData(spec, kind.arch)
+	if err != nil {
+		return nil, err
+	}
+	nodes := int32(min(spec.Nodes, math.MaxInt32)) //nolint:gosec // bounded just here
+	in := &ec2.RunInstancesInput{
+		// All or none: fewer than the minimum are not launched.
+		MinCount: &nodes, MaxCount: &nodes, ClientToken: awssdk.String(clientToken(r.cloud.cfg.Deployment, spec.Cluster)),
+		ImageId: &image.id, InstanceType: types.InstanceType(spec.Offer.InstanceType),
+		SubnetId: &subnet, SecurityGroupIds: []string{group}, UserData: awssdk.String(base64.StdEncoding.EncodeToString(data)),
+		BlockDeviceMappings: []types.BlockDeviceMapping{r.cloud.disk(spec, image)},
+		// Session-bound metadata alone, and none for containers: it hands out the machine's keys.
+		MetadataOptions: &types.InstanceMetadataOptionsRequest{
+			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpTokens: types.HttpTokensStateRequired,
+			HttpPutResponseHopLimit: awssdk.Int32(1),
+		},
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate, // a machine that gives up costs nothing more
+		TagSpecifications:                 r.cloud.tags(spec),
+	}
+	if profile := r.cloud.cfg.InstanceProfile; profile != "" {
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &profile}
+	}
+	if spec.Offer.Spot {
+		in.InstanceMarketOptions = spotOptions(spec.MaxUSDPerHour)
+	}
+	return in, nil
+}
+
+// clientToken is at most 64 characters of ASCII, which is all that EC2 takes.
+func clientToken(deployment, cluster string) string {
+	sum := sha256.Sum256([]byte(deployment + "\x00" + cluster))
+	return hex.EncodeToString(sum[:])
+}
+
+// spotOptions asks for spot machines that end for good when they are taken. Without a bid EC2's own limit holds, the on-demand price.
+func spotOptions(maxUSD float64) *types.InstanceMarketOptionsRequest {
+	o := &types.SpotMarketOptions{
+		SpotInstanceType: types.SpotInstanceTypeOneTime, InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
+	}
+	if maxUSD > 0 && !math.IsInf(maxUSD, 0) {
+		o.MaxPrice = awssdk.String(strconv.FormatFloat(math.Ceil(maxUSD*1e6)/1e6, 'f', -1, 64))
+	}
+	return &types.InstanceMarketOptionsRequest{MarketType: types.MarketTypeSpot, SpotOptions: o}
+}
+
+// maxTagBytes is the longest value of a tag; in characters of one byte, as tagText leaves.
+const maxTagBytes = 256
+
+// tags are for the machines, their volumes and the requests for them.
+func (c *Cloud) tags(spec cloud.LaunchSpec) []types.TagSpecification {
+	values := map[string]string{}
+	for k, v := range spec.Labels {
+		values[tagPrefix+k] = v
+	}
+	values["Name"] = spec.Cluster
+	values[tagDeployment], values[tagCluster] = c.cfg.Deployment, spec.Cluster
+	values[tagUSD] = strconv.FormatFloat(spec.Offer.USDPerHour, 'f', -1, 64)
+	if spec.Offer.Accelerator != "" {
+		values[tagAccel] = spec.Offer.Accelerator + ":" + strconv.FormatFloat(spec.Offer.AccelCount, 'f', -1, 64)
+	}
+	delete(values, tagRank)
+	if spec.Nodes == 1 {
+		values[tagRank] = "0"
+	}
+	var tags []types.Tag
+	for _, k := range slices.Sorted(maps.Keys(values)) {
+		if v := tagText(values[k]); v != "" {
+			tags = append(tags, tag(k, v))
+		}
+	}
+	kinds := []types.ResourceType{types.ResourceTypeInstance, types.ResourceTypeVolume}
+	if spec.Offer.Spot {
+		kinds = append(kinds, types.ResourceTypeSpotInstancesRequest)
+	}
+	var out []types.TagSpecification
+	for _, k := range kinds {
+		out = append(out, types.TagSpecification{ResourceType: k, Tags: tags})
+	}
+	return out
+}
+
+// tagText is what of a text every tag takes.
+func tagText(s string) string {
+	s = strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z', r >= 'A' && r <= 'Z', r >= '0' && r <= '9', strings.ContainsRune(" _.:/=+-@", r):
+			return r
+		}
+		return '-'
+	}, s)
+	return strings.TrimSpace(s[:min(len(s), maxTagBytes)])
+}
+
+// disk is the root volume: of the size that is asked for, and no smaller than the image.
+func (c *Cloud) disk(spec cloud.LaunchSpec, image image) types.BlockDeviceMapping {
+	gib := spec.DiskGiB
+	if !(gib > 0) {
+		gib = c.cfg.DiskGiB
+	}
+	size := max(int32(min(math.Ceil(gib), maxDiskGiB)), image.gib)
+	return types.BlockDeviceMapping{
+		DeviceName: awssdk.String(image.root),
+		Ebs: &types.EbsBlockDevice{
+			VolumeSize: &size, VolumeType: types.VolumeTypeGp3, Encrypted: awssdk.Bool(true), DeleteOnTermination: awssdk.Bool(true),
+		},
+	}
+}
+
+// maxDiskGiB is the largest gp3 volume (EBS User Guide).
+const maxDiskGiB = 65536
+
+// userData is what the machines are told at boot.
+func (c *Cloud) userData(spec cloud.LaunchSpec, arch string) ([]byte, error) {
+	agent, ok := c.cfg.Agents[arch]
+	if !ok {
+		if agent, ok = c.cfg.Agents[""]; !ok {
+			return nil, fail(cloud.Invalid, codeBadSpec, "this deployment has no agent for %s machines", arch)
+		}
+	}
+	data, err := bootstrap.Script(bootstrap.Machine{
+		Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens,
+		Bucket: agent.Bucket, Region: c.cfg.Home, Key: agent.Key, SHA256: agent.SHA256, Environment: c.cfg.Environment,
+	})
+	if err != nil {
+		return nil, fail(cloud.Invalid, codeBadSpec, "%v", err)
+	}
+	return data, nil
+}
+
+// ErrAgents says that a list of agents cannot be read.
+var ErrAgents = errors.New("aws: agents")
+
+// ParseAgents reads where agents are in a bucket: KEY for machines of any architecture, or ARCH=KEY,ARCH=KEY. A key has the SHA-256 of what it
+// names as one of its parts: agent/<sha256>/tradewind.
+func ParseAgents(bucket, text string) (map[string]Agent, error) {
+	agents := map[string]Agent{}
+	for part := range strings.SplitSeq(text, ",") {
+		arch, key, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			arch, key = "", arch
+		}
+		i := slices.IndexFunc(strings.Split(key, "/"), isDigest)
+		if i < 0 {
+			return nil, fmt.Errorf("%w: key %q has no SHA-256 in it", ErrAgents, key)
+		}
+		if _, twice := agents[arch]; twice {
+			return nil, fmt.Errorf("%w: %q is there twice", ErrAgents, arch)
+		}
+		agents[arch] = Agent{Bucket: bucket, Key: key, SHA256: strings.Split(key, "/")[i]}
+	}
+	return agents, nil
+}
+
+func isDigest(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
+}

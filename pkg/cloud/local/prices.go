@@ -1,0 +1,66 @@
+package local
+
+import (
+	"errors"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// priceRule is what spot machines cost from a moment on, until a later rule that matches:
+//
+//	prices:
+//	  - match: {cloud: aws, zone: "use1-*", instanceType: p3.2xlarge}
+//	    at: 2h                                  # virtual time since the broker first started
+//	    times: 5                                # the catalogue's spot price; or usd: 3.06, per hour
+type priceRule struct {
+	Match match    `yaml:"match"`
+	At    duration `yaml:"at"`
+	Times float64  `yaml:"times"`
+	USD   float64  `yaml:"usd"`
+}
+
+func (r *priceRule) check() error {
+	const most = 1e6
+	switch {
+	case (r.Times == 0) == (r.USD == 0):
+		return errors.New("wants one of times and usd")
+	case !(r.Times >= 0 && r.Times < most) || !(r.USD >= 0 && r.USD < most):
+		return errors.New("times and usd are positive numbers")
+	case r.Match.Task != "" || len(r.Match.Labels) > 0 || r.Match.Market == "on-demand":
+		return errors.New("prices are of spot machines, whatever runs on them: match no task, label or other market")
+	}
+	return r.Match.check()
+}
+
+// Priced says whether the scenario has a word on what spot machines of an offer cost, now or later.
+func (s *Scenario) Priced(o cloud.Offer) bool {
+	o.Spot = true
+	for i := range s.prices {
+		if s.prices[i].Match.holds(Request{Offer: o}) {
+			return true
+		}
+	}
+	return false
+}
+
+// Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come.
+func (s *Scenario) Price(o cloud.Offer, list float64, since time.Duration) float64 {
+	o.Spot = true
+	usd, at := list, time.Duration(-1)
+	for i := range s.prices {
+		r := &s.prices[i]
+		if t := time.Duration(r.At); t > since || t < at || !r.Match.holds(Request{Offer: o}) {
+			continue
+		}
+		at = time.Duration(r.At)
+		usd = r.USD
+		if r.Times > 0 {
+			usd = r.Times * list
+		}
+	}
+	return usd
+}
+
+// Age is the virtual time since the first host on the directory started.
+func (h *Host) Age() time.Duration { return h.cfg.Clock.Now().Sub(h.start) }
