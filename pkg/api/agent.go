@@ -35,8 +35,16 @@ func (a *API) agentRoutes() {
 
 type helloInput struct{ Body wire.Hello }
 
-func (a *API) hello(ctx context.Context, in *helloInput) (*struct{}, error) {
-	return nil, a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body)
+type helloOutput struct {
+	RetryAfter string `header:"Retry-After" doc:"Seconds after which there may be work, of a broker that does not hold calls"`
+}
+
+// hello registers a node. Its first work follows from what the last node to come sets off, so that asking at once would be in vain.
+func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
+	if err := a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body); err != nil || a.cfg.Unheld == 0 {
+		return &helloOutput{}, err
+	}
+	return &helloOutput{RetryAfter: strconv.Itoa(int(min(unheldFirst, a.cfg.Unheld).Seconds()))}, nil
 }
 
 type workInput struct {
@@ -54,6 +62,9 @@ func (a *API) work(ctx context.Context, in *workInput) (*workOutput, error) {
 		if wait, err = time.ParseDuration(in.Wait); err != nil || wait < 0 {
 			return nil, problem(http.StatusUnprocessableEntity, "wait is not a time such as 20s")
 		}
+	}
+	if a.cfg.Unheld > 0 {
+		return a.workNow(ctx, in.Seen)
 	}
 	ctx, cancel := context.WithTimeout(ctx, min(wait, maxWorkWait))
 	defer cancel()
@@ -77,6 +88,24 @@ func (a *API) work(ctx context.Context, in *workInput) (*workOutput, error) {
 		}
 		done()
 	}
+}
+
+// unheldFirst is the pause of an agent that has no work yet: it comes within seconds of the last node's hello.
+const unheldFirst = 2 * time.Second
+
+// workNow answers a poll at once.
+func (a *API) workNow(ctx context.Context, seen int) (*workOutput, error) {
+	w, err := a.cfg.Broker.Work(ctx, claimed(ctx), seen)
+	if err != nil {
+		return nil, err
+	}
+	if w.Command == wire.None {
+		w.Pause = a.cfg.Unheld
+		if seen == 0 {
+			w.Pause = min(unheldFirst, w.Pause)
+		}
+	}
+	return &workOutput{Body: w}, nil
 }
 
 type reportInput struct{ Body wire.Report }

@@ -8,6 +8,7 @@ import (
 	"strconv"
 	"strings"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -150,5 +151,31 @@ func TestAWaitingNodeIsToldToRun(t *testing.T) {
 	w.Drain()
 	if work := <-told; work.Command != wire.Run {
 		t.Errorf("work = %+v", work)
+	}
+}
+
+// TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain is what functions do that pay for the time they wait.
+func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
+	w := apitest.New(t, func(c *api.Config) { c.Unheld = 2 * time.Minute })
+	job := w.Submit(apitest.Wide("small", 1))
+	as := bearer(w.Node(job, "split", 0).Token)
+	res := w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1"}), as)
+	empty(t, res)
+	if after := res.Header.Get("Retry-After"); after != "2" {
+		t.Errorf("a node that has just come is to ask after %q seconds", after)
+	}
+	ask := func(seen int) wire.Work {
+		return answer[wire.Work](t, w.Do("GET", wire.PathWork+"?wait=20s&seen="+strconv.Itoa(seen), "", as), http.StatusOK)
+	}
+	if work := ask(0); work.Command != wire.None || work.Pause != 2*time.Second {
+		t.Errorf("before its work comes %+v", work)
+	}
+	w.Drain()
+	work := ask(0)
+	if work.Command != wire.Run {
+		t.Fatalf("its work is %+v", work)
+	}
+	if again := ask(work.Seq); again.Command != wire.None || again.Pause != 2*time.Minute {
+		t.Errorf("after its work comes %+v", again)
 	}
 }

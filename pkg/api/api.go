@@ -31,6 +31,9 @@ type Config struct {
 	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
 	// commands when their poll ends.
 	Hub *Hub
+	// Unheld, above 0, has agents' polls answered at once with how long to wait before the next one, this long once they have work: for
+	// hosts that pay for each moment a request lasts.
+	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
 	// Dead has the dead letters; nil answers 501.

@@ -33,7 +33,11 @@ func (b *Broker) advance(u *unit, data events.Data) error {
 	case events.DAGAdvance:
 		return u.apply(decideAnnounce(st, e.From))
 	case events.TaskSucceeded:
-		return u.apply(decideSucceeded(st, e.Task))
+		d := decideSucceeded(st, e.Task)
+		if err := b.decideTooLate(u, st.job, spec, &d); err != nil {
+			return err
+		}
+		return u.apply(d)
 	case events.TaskFailed:
 		task, _, err := get[Task](u, taskKey(e.Job, e.Task))
 		if err != nil {

@@ -19,11 +19,11 @@ const fnAgent = "agent"
 // Hello registers a node of a cluster. The claims come from a verified token.
 func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) error {
 	return b.transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit) error {
-		cl, attempt, err := b.ownAttempt(u, c)
+		cl, err := b.ownCluster(u, c)
 		if err != nil {
 			return err
 		}
-		return u.apply(decideHello(cl, attempt, c.Rank, h, u.now))
+		return u.apply(decideHello(cl, c.Rank, h, u.now))
 	})
 }
 
@@ -45,11 +45,12 @@ func (b *Broker) ownAttempt(u *unit, c wire.Claims) (cl Cluster, a Attempt, err 
 		return cl, a, err
 	}
 	a, _, err = get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
+	cl.tell(&a)
 	return cl, a, err
 }
 
 // decideHello notes a node's address; the last one to come brings the cluster up.
-func decideHello(cl Cluster, attempt Attempt, rank int, h wire.Hello, now time.Time) (d Decision) {
+func decideHello(cl Cluster, rank int, h wire.Hello, now time.Time) (d Decision) {
 	cl.Nodes = append([]Node(nil), cl.Nodes...)
 	cl.Nodes[rank].Address, cl.Nodes[rank].Seen = h.Address, now
 	up := cl.State == ClusterBooting
@@ -57,8 +58,7 @@ func decideHello(cl Cluster, attempt Attempt, rank int, h wire.Hello, now time.T
 		up = up && n.Address != ""
 	}
 	if up {
-		cl.State, cl.Since, attempt.Up = ClusterUp, now, now
-		d.put(attemptKey(cl.Job, cl.Task, cl.Attempt), attempt)
+		cl.State, cl.Since, cl.Up = ClusterUp, now, now
 		d.emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
 	}
 	d.put(clusterKey(cl.ID), cl)
@@ -116,7 +116,9 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	if r.Event == wire.Alive {
 		return b.alive(ctx, c, r)
 	}
-	return b.transact(ctx, fnAgent, c.Cluster+"/"+r.ID, true, func(u *unit) error {
+	// A node that has started or succeeded has, however often it says so.
+	marked := r.Event != wire.Started && r.Event != wire.Succeeded
+	return b.transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit) error {
 		cl, attempt, err := b.ownAttempt(u, c)
 		if err != nil {
 			return err
@@ -219,10 +221,15 @@ func unscale(d time.Duration, scale float64) time.Duration {
 	return time.Duration(float64(d) / scale)
 }
 
-// save adds the records a report changed.
+// save adds the records that a report of the attempt's course changed.
 func (st *reporting) save(d *Decision) {
 	d.put(clusterKey(st.cl.ID), st.cl)
 	d.put(taskKey(st.cl.Job, st.cl.Task), st.task)
+}
+
+// end adds the records that a report of the attempt's end changed.
+func (st *reporting) end(d *Decision) {
+	st.save(d)
 	d.put(attemptKey(st.cl.Job, st.cl.Task, st.cl.Attempt), st.attempt)
 }
 
@@ -242,8 +249,7 @@ func (st *reporting) started() (d Decision) {
 		d.put(clusterKey(st.cl.ID), st.cl)
 		return d
 	}
-	st.cl.Started = true
-	st.attempt.Started = st.now
+	st.cl.Started, st.cl.Running = true, st.now
 	st.task.State, st.task.StartedAt = TaskRunning, st.now
 	st.save(&d)
 	d.emit(events.TaskStarted{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt})
@@ -278,13 +284,13 @@ func (st *reporting) succeeded() (d Decision) {
 		return d
 	}
 	if st.task.StartedAt.IsZero() || st.attempt.Started.IsZero() {
-		st.attempt.Started, st.task.StartedAt = st.now, st.now
+		st.attempt.Started, st.cl.Running, st.task.StartedAt = st.now, st.now, st.now
 	}
 	st.cl.Outcome = OutcomeSucceeded
 	st.attempt.Outcome, st.attempt.Ended = OutcomeSucceeded, st.now
 	st.task.State, st.task.EndedAt, st.task.Progress = TaskSucceeded, st.now, 1
 	st.task.Output = wire.OutputPrefix(taskPrefix(st.cl.Job, st.spec.Name), st.cl.ID)
-	st.save(&d)
+	st.end(&d)
 	d.emit(events.TaskSucceeded{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID})
 	return d
 }
@@ -298,7 +304,7 @@ func (st *reporting) failed(r wire.Report) (d Decision) {
 	st.cl.Outcome = OutcomeFailed
 	st.attempt.Outcome, st.attempt.Reason, st.attempt.Ended = OutcomeFailed, message, st.now
 	st.task.State, st.task.Reason, st.task.EndedAt = TaskFailed, message, st.now
-	st.save(&d)
+	st.end(&d)
 	d.emit(events.TaskFailed{
 		Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID,
 		ExitCode: r.ExitCode, Message: message,
@@ -311,7 +317,7 @@ func (st *reporting) failed(r wire.Report) (d Decision) {
 func (st *reporting) stopped() (d Decision) {
 	st.node().Stopped = true
 	if st.cl.State == ClusterDoomed && st.cl.Outcome == "" && st.every(func(n Node) bool { return n.Stopped }) {
-		return decideLost(losing{job: st.job, task: st.task, attempt: st.attempt, cl: st.cl}, OutcomePreempted, st.cl.Reason, st.now)
+		return decideLost(losing{job: st.job, task: st.task, attempt: st.attempt, cl: st.cl}, st.cl.taken(), st.cl.Reason, st.now)
 	}
 	d.put(clusterKey(st.cl.ID), st.cl)
 	return d

@@ -1,11 +1,17 @@
 package broker
 
 import (
+	"context"
+	"fmt"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
+
+// worthTable is what an hour on spot is worth to a task.
+type worthTable = bidding.Worth
 
 // bid decides for each task of a plan the most to pay and when to stop relying on spot.
 func (b *Broker) bid(u *unit, data events.Data) error {
@@ -28,7 +34,19 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if err != nil {
 		return err
 	}
-	bids := decideBids(job, spec, plan)
+	markets := make([]MarketRecord, len(plan.Offers))
+	for i := range plan.Offers {
+		if !plan.Offers[i].Offer.Spot {
+			continue
+		}
+		if markets[i], _, err = get[MarketRecord](u, marketKey(marketID(plan.Offers[i].ID))); err != nil {
+			return err
+		}
+	}
+	bids, err := decideBids(u.ctx, bidInput{job: job, spec: spec, plan: plan, markets: markets, restart: b.cfg.Restart, now: u.now})
+	if err != nil {
+		return err
+	}
 	p, err := b.pack(job.ID, "bids", e.Plan, shortHash(u.cause), bids)
 	if err != nil {
 		return err
@@ -43,37 +61,107 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	return u.apply(d)
 }
 
-// decideBids bids the on-demand price for each spot task: a spot machine is never worth more, and a
-// lower bid is taken away earlier. The latest moment to leave spot is when the work that is left, done on demand, just
-// meets the deadline.
-func decideBids(job Job, spec *dag.Job, plan *Plan) Bids {
-	bids := Bids{Plan: plan.Version, MaxUSD: make([]float64, len(plan.Choice))}
-	for i := range plan.Choice {
-		if c := plan.Of(i); c != nil && c.Offer.Spot {
-			bids.MaxUSD[i] = c.OnDemandUSD
-		}
-	}
-	if !job.Deadline.IsZero() {
-		bids.Latest = latestStarts(job, spec, plan)
-	}
-	return bids
+// bidInput is what bids are decided on.
+type bidInput struct {
+	job     Job
+	spec    *dag.Job
+	plan    *Plan
+	markets []MarketRecord // by index of the plan's offers
+	restart time.Duration
+	now     time.Time
 }
 
-// latestStarts walks the DAG from its sinks: a task must start by the earliest latest start of its
-// children less its own time.
-func latestStarts(job Job, spec *dag.Job, plan *Plan) []time.Time {
-	latest := make([]time.Time, len(plan.Choice))
+// tablesMost bounds the tables of a job: tasks beyond go by the deadline alone.
+const tablesMost = 32
+
+// undatedStretch is how many times its work a task without a deadline is given in its table.
+const undatedStretch = 3.0
+
+// decideBids bids the on-demand price for each spot task: at that price a cloud takes a machine only because it
+// needs it, and a lower bid would be taken without the notice that leaving gives. When spot is no longer worth its price says the table of the task,
+// which goes by the work and the time that are left (WCSSI, equation 8, with on-demand as the other way); when it has to be left for the
+// deadline follows from FinishBy.
+func decideBids(ctx context.Context, in bidInput) (Bids, error) {
+	n := len(in.plan.Choice)
+	bids := Bids{Plan: in.plan.Version, MaxUSD: make([]float64, n), Table: make([]int32, n)}
+	if !in.job.Deadline.IsZero() {
+		bids.FinishBy = finishBy(in.job, in.spec, in.plan)
+	}
+	known := map[string]int32{}
+	for i := range n {
+		bids.Table[i] = -1
+		c := in.plan.Of(i)
+		if c == nil || !c.Offer.Spot {
+			continue
+		}
+		bids.MaxUSD[i] = c.OnDemandUSD
+		live, ok := in.live(i, bids.FinishBy)
+		if !ok {
+			continue
+		}
+		// A table is good for all whose work and time are alike to two digits.
+		key := fmt.Sprintf("%s %.2g %.2g %.2g", c.ID, live.Work, live.Left, live.Restart)
+		at, have := known[key]
+		if !have {
+			if len(bids.Tables) == tablesMost {
+				continue
+			}
+			t, err := bidding.NewWorth(ctx, live)
+			if err != nil {
+				return bids, fmt.Errorf("broker: table of task %s: %w", in.spec.Tasks[i].Name, err)
+			}
+			at = int32(len(bids.Tables)) //nolint:gosec // at most tablesMost
+			known[key], bids.Tables = at, append(bids.Tables, t)
+		}
+		bids.Table[i] = at
+	}
+	return bids, nil
+}
+
+// live is what the table of a spot task is made of; ok is false for one that has no other way, or nothing to choose by.
+func (in *bidInput) live(i int, by []time.Time) (l bidding.Live, ok bool) {
+	t, c := &in.spec.Tasks[i], in.plan.Of(i)
+	work := hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
+	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !onDemandAllowed(t) || t.Checkpoint == nil && !t.StandIn() {
+		return l, false
+	}
+	left := work * undatedStretch
+	if by != nil {
+		left = max(hours(by[i].Sub(in.now)), work)
+	}
+	lost := work
+	if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
+		lost = min(hours(t.Checkpoint.Every), work)
+	}
+	// The other way is on-demand where that is cheapest, which need not be here.
+	other := c.OnDemandUSD
+	if i < len(in.plan.TaskOnDemandUSD) && in.plan.TaskOnDemandUSD[i] > 0 {
+		other = in.plan.TaskOnDemandUSD[i]
+	}
+	m := in.markets[in.plan.Choice[i]]
+	usd := c.Offer.USDPerHour
+	if m.USD > 0 {
+		usd = m.USD
+	}
+	return bidding.Live{
+		Prices: &m.Prices, USD: usd, OnDemandUSD: other, Work: work, Left: left,
+		LossesPerHour: c.LossesPerHour * float64(max(t.Nodes, 1)), Restart: hours(in.restart) + lost/2,
+	}, true
+}
+
+// finishBy walks the DAG from its sinks: a task has to be done by the earliest latest start of its children.
+func finishBy(job Job, spec *dag.Job, plan *Plan) []time.Time {
+	by := make([]time.Time, len(plan.Choice))
 	g := spec.Graph()
 	order := spec.Order()
 	for n := len(order) - 1; n >= 0; n-- {
 		i := order[n]
-		finish := job.Deadline
+		by[i] = job.Deadline
 		for _, c := range g.Children(i) {
-			if latest[c].Before(finish) {
-				finish = latest[c]
+			if start := by[c].Add(-duration(plan.TaskHours[c])); start.Before(by[i]) {
+				by[i] = start
 			}
 		}
-		latest[i] = finish.Add(-duration(plan.TaskHours[i]))
 	}
-	return latest
+	return by
 }

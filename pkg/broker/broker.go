@@ -42,8 +42,14 @@ type Config struct {
 	Scale, StandInScale float64
 	// MinBilled is the shortest time a cloud bills a machine for.
 	MinBilled time.Duration
+	// Pace is how often agents call while they work, where each call costs. Its Alive is well below SilentFor.
+	Pace wire.Pace
 	// DefaultQueue is what a queue that nobody configured starts as.
 	DefaultQueue Queue
+	// Restart is what a start on other machines takes, from leaving the old ones until the work goes on.
+	Restart time.Duration
+	// TickEvery is how often prices and spot machines are looked at: a machine is left early enough not to need the look after.
+	TickEvery time.Duration
 	// Worse is by what share of its cost a plan in force must be beaten before a price tick replans.
 	Worse float64
 }
@@ -65,6 +71,8 @@ func DefaultConfig() Config {
 		Overhead:    10 * time.Minute,
 		Scale:       1, StandInScale: 1,
 		MinBilled: time.Minute,
+		Restart:   10 * time.Minute,
+		TickEvery: 10 * time.Minute,
 		Worse:     0.1,
 	}
 }

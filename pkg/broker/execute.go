@@ -41,7 +41,7 @@ func (b *Broker) assignment(job Job, spec *dag.Job, cl Cluster, task Task, attem
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
-		Workdir: t.Workdir, Store: b.cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents,
+		Workdir: t.Workdir, Store: b.cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Pace: b.cfg.Pace,
 	}
 	for _, n := range cl.Nodes {
 		a.Nodes = append(a.Nodes, n.Address)

@@ -60,6 +60,22 @@ func (b *Broker) acting(fn string) func(context.Context, events.Event) error {
 	}
 }
 
+// repeatable says that the records themselves tell whether an event was handled, so that it needs no marker: a task that has
+// succeeded, was announced under that number, a cluster that was told to run. These are the frequent ones, and a marker is a
+// write.
+func repeatable(fn string, data events.Data) bool {
+	switch data.(type) {
+	case events.TaskReady:
+		return fn == events.FnSchedule
+	case events.TaskSucceeded:
+		return fn == events.FnAdvance
+	case events.ClusterUp:
+		return fn == events.FnExecute
+	default:
+		return false
+	}
+}
+
 // Handle runs a function on events and returns one error for each, nil where it was handled. An error that
 // is ErrFinal means that delivering the event again is pointless. Events that only change records
 // share transactions, so a batch of one job or queue costs little more than one event.
@@ -94,7 +110,9 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 	u := b.newUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
 	for _, e := range batch {
-		keys = append(keys, seenKey(fn, e.ID))
+		if !repeatable(fn, e.Data) {
+			keys = append(keys, seenKey(fn, e.ID))
+		}
 	}
 	if err := u.preload(keys[:min(len(keys), unitFull)]...); err != nil {
 		return 0, err
@@ -105,12 +123,12 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 			break
 		}
 		n++
-		again, err := u.markSeen(e.ID, b.cfg.SeenFor)
-		if err != nil {
-			return 0, err
-		}
-		if again {
-			continue
+		if !repeatable(fn, e.Data) {
+			if again, err := u.markSeen(e.ID, b.cfg.SeenFor); err != nil {
+				return 0, err
+			} else if again {
+				continue
+			}
 		}
 		u.begin(e.ID)
 		if err := decide(u, e.Data); err != nil && !errors.Is(err, errSkip) {
@@ -126,7 +144,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 
 // single handles one event in a transaction of its own, again while it conflicts.
 func (b *Broker) single(ctx context.Context, fn string, e events.Event, decide func(*unit, events.Data) error) error {
-	return b.transact(ctx, fn, e.ID, true, func(u *unit) error {
+	return b.transact(ctx, fn, e.ID, !repeatable(fn, e.Data), func(u *unit) error {
 		err := decide(u, e.Data)
 		if errors.Is(err, errSkip) {
 			return nil // the marker is still worth keeping

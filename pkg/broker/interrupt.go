@@ -28,7 +28,7 @@ func (b *Broker) interrupt(u *unit, data events.Data) error {
 	case cloud.Taken:
 		d = decideLost(l, OutcomePreempted, "spot interruption", u.now)
 	case cloud.Rebalance:
-		return nil // advice: the price of moving is known, that of staying is not
+		return b.advised(u, l)
 	default:
 		return unexpected(events.FnInterrupt, data)
 	}
@@ -61,6 +61,7 @@ func (b *Broker) loadLosing(u *unit, cluster string) (l losing, found bool, err 
 		return l, found, err
 	}
 	l.attempt, found, err = get[Attempt](u, attemptKey(l.cl.Job, l.cl.Task, l.cl.Attempt))
+	l.cl.tell(&l.attempt)
 	return l, found, err
 }
 
@@ -86,6 +87,7 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 	if l.cl.Outcome != "" {
 		return d
 	}
+	l.task.OnDemand = l.task.OnDemand || l.cl.Leaving == LeaveForDeadline
 	l.cl.Outcome, l.cl.Reason = outcome, reason
 	l.attempt.Outcome, l.attempt.Reason, l.attempt.Ended = outcome, reason, now
 	d.put(clusterKey(l.cl.ID), l.cl)
@@ -95,6 +97,10 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 		return d
 	}
 	d.requeue(l.job, l.task, l.job.Plan.Version+1)
+	if l.cl.Leaving != "" {
+		d.replan(l.job, "left spot in "+where(l.cl.Offer)+": "+reason)
+		return d
+	}
 	d.replan(l.job, reason+" in "+where(l.cl.Offer))
 	return d
 }

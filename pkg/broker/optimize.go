@@ -188,7 +188,7 @@ func (b *Broker) left(u *unit, job Job, in *PlanInput) error {
 // factsOf says what the past fixes of a task: a finished one has its outputs somewhere, a running one holds
 // its machines, a queued one has the progress it saved.
 func factsOf(t Task, plan *Plan, now time.Time) *TaskFacts {
-	f := &TaskFacts{Place: t.Place, Progress: t.Progress}
+	f := &TaskFacts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand}
 	switch t.State {
 	case TaskSucceeded:
 		f.Done = true

@@ -3,6 +3,7 @@ package broker
 import (
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -32,6 +33,8 @@ type TaskFacts struct {
 	Hours       float64
 	// Progress is the share of the work that a checkpoint has saved, of the rest.
 	Progress float64
+	// OnDemand tasks have left spot for good: nothing else keeps the deadline.
+	OnDemand bool
 }
 
 // Plan says where each task of a job runs.
@@ -56,6 +59,8 @@ type Plan struct {
 	// TaskUSD and TaskHours are the expectations of each task at its choice.
 	TaskUSD   []float64 `json:"taskUSD"`
 	TaskHours []float64 `json:"taskHours"`
+	// TaskOnDemandUSD is, for a task on spot, what an hour of its work there costs on demand where that is cheapest, per machine.
+	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
 	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
 	Runners map[int][]Runner `json:"runners,omitempty"`
 	Millis  float64          `json:"millis"`
@@ -68,6 +73,8 @@ type Planned struct {
 	VCPU  float64     `json:"vcpu"`
 	// OnDemandUSD is the on-demand price of the same machine, for the bid's cap and for comparisons.
 	OnDemandUSD float64 `json:"onDemandUSD"`
+	// LossesPerHour is how often one such spot machine is taken, 0 on demand.
+	LossesPerHour float64 `json:"lossesPerHour,omitempty"`
 }
 
 // Runner is a choice that a plan did not make.
@@ -92,6 +99,10 @@ type Bids struct {
 	Plan int `json:"plan"`
 	// MaxUSD is the most to pay for an hour of one spot machine; 0 on demand.
 	MaxUSD []float64 `json:"maxUSD"`
-	// Latest is the moment by which a spot task must be moved on demand to keep the deadline; zero is never.
-	Latest []time.Time `json:"latest,omitempty"`
+	// FinishBy is the moment by which each task has to be done for what follows it to keep the deadline; empty without one.
+	FinishBy []time.Time `json:"finishBy,omitempty"`
+	// Tables say what an hour of a spot machine is worth by the work and time left, and Table which of them a task goes by, −1 for
+	// none. Tasks alike share one.
+	Tables []*bidding.Worth `json:"tables,omitempty"`
+	Table  []int32          `json:"table,omitempty"`
 }

@@ -107,6 +107,9 @@ func (b *Broker) loadBuying(u *unit, job string, task, attempt int) (st buying, 
 	if st.cluster, st.exists, err = get[Cluster](u, clusterKey(id)); err != nil {
 		return st, err
 	}
+	if st.exists {
+		st.cluster.tell(&st.attempt)
+	}
 	spec, err := b.spec(u.ctx, st.job)
 	if err != nil {
 		return st, err
@@ -159,10 +162,8 @@ func decideIntent(st *buying, now time.Time) (d Decision, proceed bool) {
 	}
 	st.task.State = TaskLaunching
 	st.task.Place = place(st.attempt.Offer)
-	st.attempt.MaxUSD = st.maxUSD
 	d.put(clusterKey(st.cluster.ID), st.cluster)
 	d.put(taskKey(st.job.ID, st.task.Index), st.task)
-	d.put(attemptKey(st.job.ID, st.task.Index, st.attempt.Number), st.attempt)
 	return d, true
 }
 
@@ -286,18 +287,16 @@ func decideBought(st buying, machines []cloud.Machine, now time.Time) (d Decisio
 			st.cluster.Launched = m.Launched
 		}
 	}
-	st.attempt.Launched = st.cluster.Launched
 	if st.job.State == JobEnding || st.job.State.Over() {
 		// The end of the job may have looked for its clusters before this one was known to be bought.
 		d.emit(events.ClusterRelease{Cluster: st.cluster.ID, Job: st.job.ID, Reason: "the job is ending"})
 	}
 	if slices.IndexFunc(st.cluster.Nodes, func(n Node) bool { return n.Address == "" }) < 0 {
 		st.cluster.State = ClusterUp // they dialled home before the cloud had answered
-		st.attempt.Up = now
+		st.cluster.Up = now
 		d.emit(events.ClusterUp{Cluster: st.cluster.ID, Job: st.job.ID})
 	}
 	d.put(clusterKey(st.cluster.ID), st.cluster)
-	d.put(attemptKey(st.job.ID, st.task.Index, st.attempt.Number), st.attempt)
 	return d
 }
 
@@ -343,6 +342,7 @@ func (b *Broker) terminate(ctx context.Context, id string, refused cloud.Kind) e
 
 func decideRefused(st buying, cfg Config, kind cloud.Kind, cause error, now time.Time) (d Decision) {
 	st.attempt.Outcome, st.attempt.Reason, st.attempt.Ended = OutcomeRefused, cause.Error(), now
+	st.attempt.MaxUSD = st.cluster.MaxUSD
 	st.attempt.ReservedUSD = st.cluster.ReservedUSD
 	if unseen(st.cluster, kind) {
 		st.attempt.USD = hours(booked(st.cluster, cfg.MinBilled, now)) * st.cluster.Offer.USDPerHour * float64(len(st.cluster.Nodes))

@@ -281,7 +281,7 @@ func decideRemedy(r remedy, l losing, now time.Time) (d Decision) {
 	case remedyLost:
 		return decideLost(l, OutcomeLost, "its machines are gone or silent", now)
 	case remedyTaken:
-		return decideLost(l, OutcomePreempted, "spot interruption", now)
+		return decideLost(l, l.cl.taken(), l.cl.Reason, now)
 	case remedyRun:
 		return decideRun(l.cl, now)
 	case remedyNone, remedyLease:

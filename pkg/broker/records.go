@@ -5,6 +5,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	pricing "github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 // JobState is where a job is in its life.
@@ -108,6 +109,8 @@ type Task struct {
 	Place      string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or its outputs are
 	Output     string    `json:"output,omitempty"` // prefix of its outputs in the job's store
 	Reason     string    `json:"reason,omitempty"`
+	// OnDemand says that spot was left for good: nothing else keeps the deadline.
+	OnDemand bool `json:"onDemand,omitempty"`
 }
 
 // Saved is a complete checkpoint.
@@ -117,7 +120,8 @@ type Saved struct {
 	At     time.Time `json:"at"`
 }
 
-// Attempt is the history of one try to run a task: what was bought, for how much, how it ended.
+// Attempt is the history of one try to run a task: what was bought, for how much, how it ended. It is written when it is admitted and when
+// it ends; what happens between, its cluster's record has (Cluster.tell).
 type Attempt struct {
 	Job         string      `json:"job"`
 	Task        int         `json:"task"`
@@ -149,6 +153,7 @@ const (
 	OutcomeSucceeded Outcome = "succeeded"
 	OutcomeFailed    Outcome = "failed"
 	OutcomePreempted Outcome = "preempted"
+	OutcomeMoved     Outcome = "moved" // left a spot machine that was no longer worth it; Reason says why
 	OutcomeLost      Outcome = "lost"
 	OutcomeRefused   Outcome = "refused" // the cloud did not launch it; Reason has its words
 	OutcomeBlocked   Outcome = "blocked"
@@ -193,9 +198,29 @@ type Cluster struct {
 	Command string    `json:"command,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 	Reason  string    `json:"reason,omitempty"` // of doom or release
+	// Leaving says that it is doomed because the broker leaves it, and why.
+	Leaving Leaving `json:"leaving,omitempty"`
 	// Outcome of the attempt, decided before the release.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Started bool    `json:"started,omitempty"`
+	// Up and Running are when every node had dialled home, and when every node ran the task.
+	Up      time.Time `json:"up,omitzero"`
+	Running time.Time `json:"running,omitzero"`
+}
+
+// tell completes the record of an attempt by what its cluster has seen of it.
+func (cl *Cluster) tell(a *Attempt) {
+	if cl.Attempt != a.Number || cl.Task != a.Task {
+		return
+	}
+	for _, t := range []struct{ to, from *time.Time }{{&a.Launched, &cl.Launched}, {&a.Up, &cl.Up}, {&a.Started, &cl.Running}} {
+		if !t.from.IsZero() {
+			*t.to = *t.from
+		}
+	}
+	if !cl.Launched.IsZero() {
+		a.MaxUSD = cl.MaxUSD
+	}
 }
 
 // Node is one machine of a cluster.
@@ -270,6 +295,8 @@ type MarketRecord struct {
 	Preemptions int       `json:"preemptions"`
 	Launches    int       `json:"launches"`
 	Refusals    int       `json:"refusals"`
+	// Prices is what was learned of how the price changes.
+	Prices pricing.Online `json:"prices,omitzero"`
 }
 
 // JobIndex is a job's line in the list of all jobs.

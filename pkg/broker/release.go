@@ -42,6 +42,7 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 		if err != nil {
 			return err
 		}
+		cl.tell(&attempt)
 		return u.apply(decideReleased(cl, attempt, b.cfg.MinBilled, u.now))
 	})
 }

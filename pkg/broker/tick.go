@@ -8,8 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// tick takes in new spot prices, and asks for a new plan where the one in force is now worse by more than
-// the threshold.
+// tick takes in new spot prices, asks for a new plan where the one in force is now worse by more than
+// the threshold, and leaves the spot machines that are no longer worth it or that the deadline no longer allows.
 func (b *Broker) tick(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.MarketTicked)
 	if !ok {
@@ -33,10 +33,12 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 			return err
 		}
 	}
-	if len(changed) == 0 {
-		return nil
+	if len(changed) > 0 {
+		if err := b.replanWorse(ctx, e.ID, changed); err != nil {
+			return err
+		}
 	}
-	return b.replanWorse(ctx, e.ID, changed)
+	return b.watchSpot(ctx, e.ID)
 }
 
 func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[string]float64) error {
@@ -57,6 +59,7 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[stri
 			changed[p.Offer] = 0
 		}
 		m.Offer, m.USD, m.At = p.Offer, p.USD, u.now
+		m.Prices.Observe(u.now, p.USD)
 		var d Decision
 		d.put(marketKey(p.Offer), m)
 		if err := u.apply(d); err != nil {

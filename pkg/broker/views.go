@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"slices"
@@ -90,11 +91,13 @@ func (b *Broker) JobView(ctx context.Context, id string) (JobView, error) {
 	if !found {
 		return JobView{}, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
-	return b.viewOf(u, job)
+	v, _, err := b.viewOf(u, job)
+	return v, err
 }
 
-func (b *Broker) viewOf(u *unit, job Job) (JobView, error) {
-	v := JobView{
+// viewOf makes the view of a job, and returns its clusters while it is open.
+func (b *Broker) viewOf(u *unit, job Job) (v JobView, clusters []Cluster, err error) {
+	v = JobView{
 		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason, Objective: string(job.Objective),
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
 		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
@@ -102,25 +105,25 @@ func (b *Broker) viewOf(u *unit, job Job) (JobView, error) {
 	}
 	progress, _, err := get[Progress](u, progressKey(job.ID))
 	if err != nil {
-		return v, err
+		return v, nil, err
 	}
 	v.Succeeded = progress.Succeeded
 	if job.State.Over() {
-		return v, nil
+		return v, nil, nil
 	}
 	ledger, _, err := get[Ledger](u, ledgerKey(job.ID))
 	if err != nil {
-		return v, err
+		return v, nil, err
 	}
 	v.SpentUSD = ledger.SpentUSD
-	clusters, err := list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
+	clusters, err = list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
 	if err != nil {
-		return v, err
+		return v, nil, err
 	}
 	for _, cl := range clusters {
 		v.SpentUSD += cl.accrued(u.now)
 	}
-	return v, nil
+	return v, clusters, nil
 }
 
 // accrued is what a cluster has cost so far, USD.
@@ -142,7 +145,8 @@ func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
 	}
 	d := &JobDetail{}
-	if d.JobView, err = b.viewOf(u, job); err != nil {
+	var clusters []Cluster
+	if d.JobView, clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
 	}
 	if d.Plans, err = list[PlanHead](u, jobPart(id), planHeadPrefix, 0); err != nil {
@@ -150,6 +154,15 @@ func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 	}
 	if d.Attempts, err = list[Attempt](u, jobPart(id), "attempt#", 0); err != nil {
 		return nil, err
+	}
+	for i := range clusters {
+		cl := &clusters[i]
+		of := func(a Attempt, _ struct{}) int {
+			return cmp.Or(cmp.Compare(a.Task, cl.Task), cmp.Compare(a.Number, cl.Attempt))
+		}
+		if j, ok := slices.BinarySearchFunc(d.Attempts, struct{}{}, of); ok { // as their keys are ordered
+			cl.tell(&d.Attempts[j])
+		}
 	}
 	tasks, err := list[Task](u, jobPart(id), "task#", 0)
 	if err != nil {

@@ -52,6 +52,7 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 		if err != nil {
 			return nil, fmt.Errorf("%s: %w", h.opt.Scenario, err)
 		}
+		h.script = script
 		return script, nil
 	case h.opt.Seed != 0:
 		return local.Seeded{

@@ -55,6 +55,7 @@ type Host struct {
 	clouds   map[string]cloud.Cloud
 	folder   *folder
 	planner  *planner.Planner
+	script   *cloudlocal.Scenario // nil without one
 }
 
 // LoadCatalog loads the catalogue of a folder, or the one in the binary.
@@ -165,6 +166,9 @@ func (h *Host) wire() error {
 		}
 		ports.Objects = h.folder
 	}
+	if h.script != nil {
+		ports.Prices = newFeed(h.script, c, h.machines.Age)
+	}
 	h.broker = broker.New(h.config(), ports)
 	h.engine = NewEngine(h.broker, h.bus, h.log)
 	logs, err := logstore.New(h.state.path("logs"), 0)
@@ -206,6 +210,7 @@ const (
 	silentFor  = 90 * time.Second
 	stuckFor   = 20 * time.Second
 	overhead   = 20 * time.Second
+	restart    = time.Second
 )
 
 // config fits the broker's times to the time scale.
@@ -222,6 +227,8 @@ func (h *Host) config() broker.Config {
 	cfg.TokenFor = max(cfg.TokenFor, virtual(24*time.Hour))
 	cfg.SeenFor = max(cfg.SeenFor, virtual(24*time.Hour))
 	cfg.Overhead = max(cfg.Overhead, virtual(overhead))
+	cfg.Restart = max(cfg.Restart, virtual(restart))
+	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
 	cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	return cfg
 }
@@ -293,6 +300,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	if !h.opt.Passive {
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
+		wg.Go(func() { h.ticks(ctx) })
 		wg.Go(func() { h.markTime(ctx) })
 		if h.folder != nil {
 			wg.Go(func() {

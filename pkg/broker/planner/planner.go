@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math"
+	"slices"
 	"sync/atomic"
 	"time"
 
@@ -18,14 +19,22 @@ import (
 type Options struct {
 	// Clouds limits plans to these, empty is all of the catalogue.
 	Clouds []string
+	// Regions limits the tasks whose author named none to these, CLOUD:REGION; empty is all.
+	Regions []string
 	// Restart is what an interruption costs beside lost work: another machine found, booted and staged.
 	Restart time.Duration
+	// TickEvery is how often the broker looks at the spot machines in use, and leaves what the deadline needs it to.
+	TickEvery time.Duration
 	// PreemptionsPerHour is assumed of a spot offer of which nothing is known.
 	PreemptionsPerHour float64
 	// WorkLimit bounds a search, in the optimizer's steps, so that the same input gives the same plan on any machine.
 	WorkLimit int64
 	// RunnersFor is the largest job whose plans keep the runners-up of each task.
 	RunnersFor int
+	// LeastCarbon plans for the least emissions, CarbonCapKg bounds them, in kg CO2eq. Either leaves out the regions whose grid
+	// is not known.
+	LeastCarbon bool
+	CarbonCapKg *float64
 	// Now is for the time a plan took; nil reports none, so that the plan follows from its input alone.
 	Now func() time.Time
 }
@@ -35,13 +44,14 @@ type Options struct {
 func DefaultOptions() Options {
 	rate, _ := catalog.Interruption10To15.PreemptionsPerHour()
 	return Options{
-		Restart: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000, RunnersFor: 200, Now: time.Now,
+		Restart: 10 * time.Minute, TickEvery: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000, RunnersFor: 200, Now: time.Now,
 	}
 }
 
 // Planner plans jobs on a catalogue. It is safe for concurrent use.
 type Planner struct {
 	catalog atomic.Pointer[catalog.Catalog]
+	known   atomic.Pointer[market] // nil, or that of a catalogue
 	egress  *catalog.Egress
 	opt     Options
 }
@@ -65,7 +75,7 @@ func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, 
 	if b.message != "" {
 		return &broker.Plan{Status: broker.PlanInfeasible, Message: b.message}, nil
 	}
-	sol, err := p.solve(ctx, b.model)
+	sol, err := p.solve(ctx, b.model, b.previous())
 	if err != nil {
 		return nil, err
 	}
@@ -74,7 +84,7 @@ func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, 
 		// It has started and cannot be on time any more: then as fast as the budget allows.
 		late = true
 		b.model.Objective, b.model.DeadlineHours = optimizer.Makespan, nil
-		if sol, err = p.solve(ctx, b.model); err != nil {
+		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
 			return nil, err
 		}
 	}
@@ -86,12 +96,31 @@ func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, 
 	return plan, b.addRunners(plan, sol)
 }
 
-func (p *Planner) solve(ctx context.Context, m *optimizer.Model) (*optimizer.Solution, error) {
+// previous is the plan in force as the search's start, one candidate a row, -1 where it has none that is left: what a blocked zone
+// or a new price leaves of it is nearly always part of the best plan, and of plans as good it is the one to keep.
+func (b *builder) previous() []int {
+	if b.in.Previous == nil {
+		return nil
+	}
+	hint := make([]int, len(b.rows))
+	for r, row := range b.rows {
+		if row.options == nil {
+			continue // it has one candidate
+		}
+		hint[r] = -1
+		if c := b.in.Previous.Of(row.task); c != nil {
+			hint[r] = slices.IndexFunc(row.options, func(o option) bool { return o.match.id == c.ID })
+		}
+	}
+	return hint
+}
+
+func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*optimizer.Solution, error) {
 	now := p.opt.Now
 	if now == nil {
 		now = func() time.Time { return time.Time{} }
 	}
-	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.WorkLimit, Now: now})
+	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.WorkLimit, Hint: hint, Now: now})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return &optimizer.Solution{Status: optimizer.Infeasible, Message: "no plan that keeps the deadline and the budget was found"}, nil
 	}
@@ -114,16 +143,15 @@ func (p *Planner) Model(in broker.PlanInput) (*optimizer.Model, error) {
 // builder makes one model.
 type builder struct {
 	p       *Planner
+	*market // as it was when the plan was begun
+	known   known
 	in      broker.PlanInput
 	model   *optimizer.Model
-	places  map[string]int
 	classes map[string]*class
 	// picks maps each task of the model to the task of the job (-1 for an input) and its candidates to options.
 	rows    []row
 	byTask  []int // task of the job -> row, -1 for none
 	message string
-	dearest float64 // USD to move a GiB anywhere
-	slowest float64 // hours to do so
 	noted   float64 // on-demand baseline, USD
 }
 
@@ -138,23 +166,34 @@ type option struct {
 	match    *match
 	usd      float64
 	expected float64 // hours
+	work     float64 // hours, without interruptions
+	elseUSD  float64 // of a spot offer: what an hour of its work costs on demand where that is cheapest, per machine
 }
 
 func (p *Planner) build(in broker.PlanInput) (*builder, error) {
+	m, err := p.market()
+	if err != nil {
+		return nil, err
+	}
 	b := &builder{
-		p: p, in: in, places: map[string]int{}, classes: map[string]*class{}, byTask: make([]int, len(in.Spec.Tasks)),
-		model: &optimizer.Model{Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD},
+		p: p, market: m, in: in, classes: map[string]*class{}, byTask: make([]int, len(in.Spec.Tasks)),
+		model: &optimizer.Model{
+			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
+			Places: m.places, USDPerGiB: m.usd, HoursPerGiB: m.hours,
+		},
 	}
 	if in.Spec.Objective == dag.MinimizeMakespan {
 		b.model.Objective = optimizer.Makespan
 	}
+	if p.opt.LeastCarbon {
+		b.model.Objective = optimizer.Carbon
+	}
+	b.model.CarbonCapKg = p.opt.CarbonCapKg
+	b.known = b.whatIsKnown()
 	if len(in.Tasks) == 0 {
 		b.in.Tasks = make([]*broker.TaskFacts, len(in.Spec.Tasks))
 	}
 	weight := b.edgeWeights()
-	if err := b.matrices(); err != nil {
-		return nil, err
-	}
 	for i := range in.Spec.Tasks {
 		b.byTask[i] = -1
 		if err := b.addTask(i, weight[i]); err != nil || b.message != "" {
@@ -181,32 +220,12 @@ func (b *builder) edgeWeights() []float64 {
 	return w
 }
 
-// matrices lists every place of the catalogue and of the past, with what moving data between them costs.
-func (b *builder) matrices() error {
-	c := b.p.catalog.Load()
-	add := func(name string) {
-		if _, ok := b.places[name]; !ok && name != "" {
-			b.places[name] = len(b.model.Places)
-			b.model.Places = append(b.model.Places, name)
-		}
-	}
-	for _, cloud := range c.Clouds() {
-		for _, region := range c.Regions(cloud) {
-			add(cloud + ":" + region)
-		}
-	}
-	var err error
-	b.model.USDPerGiB, b.model.HoursPerGiB, err = b.p.egress.Matrix(b.model.Places)
-	b.dearest, b.slowest = maxOf(b.model.USDPerGiB), maxOf(b.model.HoursPerGiB)
-	return err
-}
-
 // addTask adds a task of the job with its candidates, as far as the past leaves it a choice.
 func (b *builder) addTask(i int, gib float64) error {
 	facts := b.in.Tasks[i]
 	id := b.in.Spec.Tasks[i].Name
 	if facts != nil && (facts.Done || facts.Fixed) {
-		place, ok := b.places[facts.Place]
+		place, ok := b.number[facts.Place]
 		if !ok {
 			return nil // a place the catalogue has forgotten: it constrains nothing
 		}
@@ -226,6 +245,11 @@ func (b *builder) addTask(i int, gib float64) error {
 		return nil
 	}
 	task, options := b.candidates(i, cl, gib)
+	if len(options) == 0 && b.countsCarbon() {
+		const reason = "no region that offers it has a grid whose carbon is known"
+		b.message = b.in.Spec.ErrorAt(i, -1, "resources", reason, "allow other regions, or plan without counting carbon").Error()
+		return nil
+	}
 	if len(options) == 0 {
 		const reason = "spot machines are interrupted too often for the task to finish, and on-demand is not allowed"
 		b.message = b.in.Spec.ErrorAt(i, -1, "resources.market", reason, "keep checkpoints, or allow on-demand").Error()
@@ -267,7 +291,7 @@ func (b *builder) addInputs() {
 			continue
 		}
 		for n, in := range b.in.Spec.Tasks[i].Inputs {
-			place, ok := b.places[PlaceOf(in.URI)]
+			place, ok := b.number[PlaceOf(in.URI)]
 			if !ok || in.Size <= 0 {
 				continue
 			}
@@ -287,7 +311,8 @@ func (b *builder) plan(sol *optimizer.Solution) *broker.Plan {
 	plan := &broker.Plan{
 		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective, Bound: sol.Bound,
 		OnDemandUSD: b.noted, Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
-		Millis: math.Round(sol.Millis*1000) / 1000,
+		TaskOnDemandUSD: make([]float64, n),
+		Millis:          math.Round(sol.Millis*1000) / 1000,
 	}
 	for i := range plan.Choice {
 		plan.Choice[i] = -1
@@ -309,6 +334,7 @@ func (b *builder) plan(sol *optimizer.Solution) *broker.Plan {
 			plan.Offers = append(plan.Offers, o.match.planned())
 		}
 		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.usd, o.expected
+		plan.TaskOnDemandUSD[row.task] = o.elseUSD
 	}
 	plan.Hours = b.expectedHours(sol)
 	return plan
@@ -358,6 +384,9 @@ func (b *builder) keepPrevious(plan *broker.Plan, task int) {
 		plan.Choice[task] = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
 		plan.Offers = append(plan.Offers, *c)
 		plan.TaskUSD[task], plan.TaskHours[task] = prev.TaskUSD[task], f.Hours
+		if task < len(prev.TaskOnDemandUSD) {
+			plan.TaskOnDemandUSD[task] = prev.TaskOnDemandUSD[task]
+		}
 	}
 }
 
@@ -384,8 +413,12 @@ func (b *builder) addRunners(plan *broker.Plan, sol *optimizer.Solution) error {
 		}
 		for _, alt := range alternatives {
 			adds := alt.AddUSD
-			if b.model.Objective == optimizer.Makespan {
+			switch b.model.Objective {
+			case optimizer.Makespan:
 				adds = alt.AddHours
+			case optimizer.Carbon:
+				adds = alt.AddKgCO2
+			case optimizer.Cost:
 			}
 			o := row.options[alt.Candidate]
 			plan.Runners[row.task] = append(plan.Runners[row.task], broker.Runner{

@@ -290,3 +290,24 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 		}
 	}
 }
+
+func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
+	p, _ := newPlanner(t)
+	spec := read(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
+	first := plan(t, p, broker.PlanInput{Spec: spec})
+	twin := ""
+	for _, r := range first.Runners[0] {
+		if r.Adds == 0 {
+			twin = r.ID
+		}
+	}
+	if twin == "" {
+		t.Fatal("there are no two offers at the least price to choose from")
+	}
+	in := *first
+	in.Offers = append([]broker.Planned(nil), first.Offers...)
+	in.Offers[0].ID = twin
+	if got := plan(t, p, broker.PlanInput{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
+		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
+	}
+}

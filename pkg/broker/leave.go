@@ -1,0 +1,265 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Leaving is why the broker leaves a spot machine that nobody takes.
+type Leaving string
+
+// The reasons to leave.
+const (
+	LeaveForPrice    Leaving = "price"    // on-demand is expected to cost less to the end
+	LeaveForDeadline Leaving = "deadline" // were it taken now, not even on-demand would be in time after the next look
+)
+
+// taken is how an attempt ends on a doomed cluster.
+func (cl *Cluster) taken() Outcome {
+	if cl.Leaving != "" {
+		return OutcomeMoved
+	}
+	return OutcomePreempted
+}
+
+// leaveMost bounds the machines that one transaction leaves.
+const leaveMost = 15
+
+// watchSpot looks at every spot machine in use, and leaves those that are to be left.
+func (b *Broker) watchSpot(ctx context.Context, cause string) error {
+	ids, err := b.activeJobs(ctx)
+	if err != nil {
+		return err
+	}
+	for _, id := range ids {
+		for left := leaveMost; left == leaveMost; {
+			err := b.transact(ctx, events.FnTick, cause+"/spot/"+id, false, func(u *unit) error {
+				left = 0
+				var err error
+				left, err = b.watchJob(u, id)
+				return err
+			})
+			if err != nil && !errors.Is(err, errSkip) {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// watchJob leaves as many of a job's spot machines as one transaction holds, and returns how many.
+func (b *Broker) watchJob(u *unit, id string) (left int, err error) {
+	job, found, err := get[Job](u, jobKey(id))
+	if err != nil || !found || job.State != JobRunning || job.Bids.IsZero() {
+		return 0, orSkip(err)
+	}
+	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
+	if err != nil {
+		return 0, err
+	}
+	for _, cl := range clusters {
+		if !cl.Offer.Spot || left == leaveMost {
+			continue
+		}
+		l, found, err := b.loadLosing(u, cl.ID)
+		if err != nil {
+			return left, err
+		}
+		if !found {
+			continue
+		}
+		d, err := b.decideStay(u, l, 0)
+		if err != nil {
+			return left, err
+		}
+		if len(d.Writes) > 0 {
+			left++
+		}
+		if err := u.apply(d); err != nil {
+			return left, err
+		}
+	}
+	return left, nil
+}
+
+// advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time, with the time
+// of another start to spare.
+func (b *Broker) advised(u *unit, l losing) error {
+	d, err := b.decideStay(u, l, b.cfg.Restart)
+	if err != nil {
+		return err
+	}
+	return u.apply(d)
+}
+
+// decideStay loads what the bids say of a spot machine, and leaves it where they say so. margin is time to keep beyond what is needed.
+func (b *Broker) decideStay(u *unit, l losing, margin time.Duration) (d Decision, err error) {
+	if l.cl.State != ClusterUp || l.cl.Outcome != "" || l.task.State != TaskRunning || l.task.Attempt != l.cl.Attempt || l.job.Bids.IsZero() {
+		return d, nil
+	}
+	st := staying{losing: l, tick: b.cfg.TickEvery + margin, restart: b.cfg.Restart}
+	bids, err := cached[Bids](u.ctx, b, l.job.ID, l.job.Bids)
+	if err != nil {
+		return d, err
+	}
+	st.bids = *bids
+	spec, err := b.spec(u.ctx, l.job)
+	if err != nil {
+		return d, err
+	}
+	st.spec = &spec.Tasks[l.cl.Task]
+	record, _, err := get[MarketRecord](u, marketKey(marketID(l.attempt.OfferID)))
+	if err != nil {
+		return d, err
+	}
+	st.usd = record.USD
+	why, reason := st.leave(u.now)
+	if why == "" {
+		return d, nil
+	}
+	return decideLeave(l.cl, why, reason, b.cfg.Overhead, u.now), nil
+}
+
+// staying is what is decided on whether a spot machine is kept.
+type staying struct {
+	losing
+	spec *dag.Task
+	bids Bids
+	usd  float64 // what the market costs now, USD per hour; 0 where nobody has said
+	// tick is until the next look; restart what a start elsewhere takes.
+	tick, restart time.Duration
+}
+
+// leave says whether to leave the machine, and why in words.
+//
+// The deadline's rule looks a tick ahead: if the machine were taken without a word just before the next look, the work that
+// is not saved by now would have to be done again, on demand and after a start. Where there would be too little time for that the machine is left
+// now, while what is not saved can still be saved. The price's rule asks the table that bid wrote.
+func (st *staying) leave(now time.Time) (why Leaving, reason string) {
+	if !onDemandAllowed(st.spec) {
+		return "", ""
+	}
+	o := st.cl.Offer
+	whole := st.spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
+	unsaved := time.Duration(float64(whole) * (1 - st.task.Progress))
+	doing := st.attempt.Resumed
+	if whole > 0 && !st.attempt.Started.IsZero() {
+		doing += now.Sub(st.attempt.Started).Seconds() / whole.Seconds()
+	}
+	work := min(time.Duration(float64(whole)*(1-min(doing, 1))), unsaved)
+	resumes := st.spec.StandIn() || st.spec.Checkpoint != nil
+	after := work // what is left to do after leaving
+	if !resumes {
+		after = whole
+	}
+	left, dated := st.left(now)
+	if dated && left < after+st.restart {
+		return "", "" // it is too late for on-demand: staying is the fastest that is left
+	}
+	if dated && left-st.tick < unsaved+st.restart {
+		return LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken before the next look, not even on-demand would be in time",
+			rounded(work), rounded(left))
+	}
+	table := st.table()
+	if table == nil || st.usd <= 0 || !resumes {
+		return "", ""
+	}
+	if !dated {
+		left = time.Duration(float64(whole) * undatedStretch)
+	}
+	if worth := table.MaxUSD(hours(work), hours(left)); st.usd > worth+1e-9 {
+		return LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now and is worth %.4f at most with %s of work left: on-demand is cheaper to the end",
+			st.usd, worth, rounded(work))
+	}
+	return "", ""
+}
+
+// left is the time until the task has to be done; dated is false where nothing says when.
+func (st *staying) left(now time.Time) (left time.Duration, dated bool) {
+	if i := st.cl.Task; i < len(st.bids.FinishBy) {
+		return st.bids.FinishBy[i].Sub(now), true
+	}
+	return 0, false
+}
+
+func (st *staying) table() *worthTable {
+	i := st.cl.Task
+	if i >= len(st.bids.Table) || st.bids.Table[i] < 0 {
+		return nil
+	}
+	return st.bids.Tables[st.bids.Table[i]]
+}
+
+// onDemandAllowed says whether the author lets a task run on demand.
+func onDemandAllowed(t *dag.Task) bool {
+	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool { return r.Market != dag.MarketSpot })
+}
+
+// decideLeave has the agents of a cluster save what they have and stop; then the task is planned anew.
+func decideLeave(cl Cluster, why Leaving, reason string, within time.Duration, now time.Time) (d Decision) {
+	cl.State, cl.Since, cl.Until = ClusterDoomed, now, now.Add(within)
+	cl.Leaving, cl.Reason = why, reason
+	cl.Seq++
+	cl.Command = string(wire.SaveNow)
+	d.put(clusterKey(cl.ID), cl)
+	return d
+}
+
+// decideTooLate looks at the tasks that a decision announces: those planned on spot for which those before them have left too
+// little time are told to wait for a plan on demand.
+func (b *Broker) decideTooLate(u *unit, job Job, spec *dag.Job, d *Decision) error {
+	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
+		return nil
+	}
+	plan, err := b.plan(u.ctx, job)
+	if err != nil {
+		return err
+	}
+	bids, err := cached[Bids](u.ctx, b, job.ID, job.Bids)
+	if err != nil {
+		return err
+	}
+	first := ""
+	for _, e := range slices.Clone(d.Emits) {
+		ready, ok := e.(events.TaskReady)
+		if !ok || !tooLate(spec, plan, bids, ready.Task, b.cfg, u.now) {
+			continue
+		}
+		task, _, err := get[Task](u, taskKey(job.ID, ready.Task))
+		if err != nil {
+			return err
+		}
+		task.Job, task.Index, task.OnDemand = job.ID, ready.Task, true
+		task.State, task.MinPlan = TaskQueued, max(job.Plan.Version+1, task.MinPlan)
+		if task.ReadyAt.IsZero() {
+			task.ReadyAt = u.now
+		}
+		d.put(taskKey(job.ID, ready.Task), task)
+		if first == "" {
+			first = spec.Tasks[ready.Task].Name
+		}
+	}
+	if first != "" {
+		d.replan(job, fmt.Sprintf("task %s can begin only now: too late for spot, were its machine taken", first))
+	}
+	return nil
+}
+
+// tooLate says of a task planned on spot that, begun now, it would be late if its machine were taken at the worst moment, and
+// would not be on demand.
+func tooLate(spec *dag.Job, plan *Plan, bids *Bids, i int, cfg Config, now time.Time) bool {
+	c, t := plan.Of(i), &spec.Tasks[i]
+	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !onDemandAllowed(t) {
+		return false
+	}
+	work := t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount)
+	left := bids.FinishBy[i].Sub(now)
+	return left < work+cfg.TickEvery+cfg.Restart && left >= work
+}

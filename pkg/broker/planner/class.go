@@ -1,0 +1,179 @@
+package planner
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// class is what all tasks that ask for the same resources share.
+type class struct {
+	matches []*match
+	reason  string // why there is none
+}
+
+// match is an offer on a market that suits a class.
+type match struct {
+	catalog.Match
+	id   string // with market
+	rate float64
+	usd  float64 // per hour: as last seen, or by the catalogue
+}
+
+func (m *match) planned() broker.Planned {
+	o := cloud.Offer{
+		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
+		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot, USDPerHour: m.usd,
+	}
+	od, ok := m.Offer.USDPerHour(catalog.OnDemand)
+	if !ok {
+		od = m.usd
+	}
+	p := broker.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: od}
+	if o.Spot {
+		p.LossesPerHour = m.rate
+	}
+	return p
+}
+
+// classOf finds, once for all tasks alike, the offers that suit a task.
+func (b *builder) classOf(i int) (*class, error) {
+	t := &b.in.Spec.Tasks[i]
+	key, err := json.Marshal(struct {
+		R []dag.Resources
+		O bool
+		K []string
+	}{t.Resources, t.Ordered, estimateKeys(t)})
+	if err != nil {
+		return nil, err
+	}
+	if c, ok := b.classes[string(key)]; ok {
+		return c, nil
+	}
+	c, err := b.newClass(t)
+	if err != nil {
+		return nil, fmt.Errorf("task %s: %w", t.Name, err)
+	}
+	b.classes[string(key)] = c
+	return c, nil
+}
+
+func estimateKeys(t *dag.Task) []string {
+	keys := make([]string, 0, len(t.Time.On))
+	for k := range t.Time.On {
+		keys = append(keys, k)
+	}
+	slices.Sort(keys)
+	return keys
+}
+
+// newClass asks the catalogue for each alternative. Ordered alternatives are taken in turn: the first one that is
+// offered anywhere is the only one.
+func (b *builder) newClass(t *dag.Task) (*class, error) {
+	f := finder{b: b, found: map[string]bool{}}
+	var reasons []string
+	for _, r := range t.Resources {
+		var none error
+		for _, q := range b.queries(t, r) {
+			err := f.collect(q)
+			if errors.Is(err, catalog.ErrNoOffer) {
+				none = err
+				continue
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		if none != nil {
+			reasons = append(reasons, none.Error())
+		}
+		if t.Ordered && len(f.matches) > 0 {
+			break
+		}
+	}
+	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0)}
+	if len(c.matches) == 0 {
+		c.reason = strings.Join(slices.Compact(reasons), "; ")
+		if c.reason == "" {
+			c.reason = "every offer that suits it is blocked now"
+		}
+	}
+	return c, nil
+}
+
+// queries turns an alternative into catalogue queries: one, and one more for each machine or number of accelerators that the
+// author gave a time of its own, since the cheapest offer of a region is only the best among those that take the same time.
+func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
+	base := catalog.Query{
+		VCPU: rangeOf(r.CPUs), MemoryGiB: rangeOf(r.Memory), Accelerator: r.Accelerator,
+		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch),
+		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion,
+	}
+	if r.Cloud != "" {
+		base.Clouds = []string{r.Cloud}
+	} else {
+		base.Clouds = b.p.opt.Clouds
+	}
+	if r.Region != "" {
+		base.Regions = []string{r.Region}
+	} else {
+		base.Regions = b.p.opt.Regions
+	}
+	if r.Zone != "" {
+		base.Zones = []string{r.Zone}
+	}
+	switch r.Market {
+	case dag.MarketSpot:
+		base.Market = catalog.Spot
+	case dag.MarketOnDemand:
+		base.Market = catalog.OnDemand
+	case dag.MarketAuto, "":
+	}
+	queries := []catalog.Query{base}
+	for _, key := range estimateKeys(t) {
+		q := base
+		name, count, counted := strings.Cut(key, ":")
+		switch {
+		case r.Accelerator != "" && counted && name == r.Accelerator && r.AcceleratorCount == 0:
+			n, err := strconv.ParseFloat(count, 64)
+			if err != nil {
+				continue
+			}
+			q.AcceleratorCount = n
+		case !counted && r.InstanceType == "" && r.Accelerator == "" && strings.ContainsAny(key, ".-_"):
+			q.InstanceType = key
+		default:
+			continue
+		}
+		queries = append(queries, q)
+	}
+	return queries
+}
+
+func rangeOf(r dag.Range) catalog.Range { return catalog.Range{Min: r.Min, Max: r.Max} }
+
+// keep refuses what is blocked now, and what lies outside the regions a job allows.
+func (b *builder) keep(m *catalog.Match) bool {
+	o := cloud.Offer{
+		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType, Spot: m.Market == catalog.Spot,
+	}
+	for _, k := range b.in.Blocks {
+		if k.Covers(o, b.in.Now) {
+			return false
+		}
+	}
+	if len(b.in.Spec.Regions) == 0 {
+		return true
+	}
+	return slices.ContainsFunc(b.in.Spec.Regions, func(r string) bool {
+		return r == m.Cloud || r == m.Cloud+":"+m.Region || r == m.Region
+	})
+}

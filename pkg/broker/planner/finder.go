@@ -1,0 +1,208 @@
+package planner
+
+import (
+	"cmp"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// finder gathers the offers that suit a class: of each region and market those that may be the best there, be it for their
+// price, for how rarely they are interrupted or, where emissions count, for the power they draw.
+type finder struct {
+	b       *builder
+	found   map[string]bool
+	matches []*match
+}
+
+// collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
+//
+// By list price the cheapest of a region will do, on demand. A spot offer that is interrupted more rarely may cost less in the
+// end, so the cheapest of each band is added; and an offer of which more was learned than the catalogue knows is taken out of
+// the list's order and added by itself.
+func (f *finder) collect(q catalog.Query) error {
+	b := f.b
+	if b.countsCarbon() {
+		q.CheapestPer, q.Keep = catalog.PerOffer, b.keep // the dear may be the clean
+		return f.find(q)
+	}
+	base := q
+	base.Keep = func(m *catalog.Match) bool { return !b.known.has(m) && b.keep(m) }
+	err := f.find(base)
+	if err != nil && !errors.Is(err, catalog.ErrNoOffer) {
+		return err
+	}
+	if q.Market != catalog.OnDemand {
+		if err := f.rarer(base); err != nil {
+			return err
+		}
+	}
+	before := len(f.matches)
+	if lerr := f.learned(q); lerr != nil {
+		return lerr
+	}
+	if len(f.matches) > before {
+		return nil
+	}
+	return err
+}
+
+func (f *finder) find(q catalog.Query) error {
+	matches, err := f.b.catalog.Find(q)
+	for k := range matches {
+		f.add(&matches[k])
+	}
+	return err
+}
+
+func (f *finder) visit(q catalog.Query) error {
+	return f.b.catalog.Visit(q, func(m *catalog.Match) bool {
+		f.add(m)
+		return true
+	})
+}
+
+// rarer adds the cheapest spot offers of those that are interrupted in each band or more rarely, where clouds publish bands.
+func (f *finder) rarer(q catalog.Query) error {
+	var clouds []string
+	for _, c := range f.b.banded {
+		if len(q.Clouds) == 0 || slices.Contains(q.Clouds, c) {
+			clouds = append(clouds, c)
+		}
+	}
+	if len(clouds) == 0 {
+		return nil
+	}
+	q.Clouds, q.Market = clouds, catalog.Spot
+	for band := catalog.InterruptionBelow5; band <= catalog.Interruption15To20; band++ {
+		q.MaxInterruption = band
+		if err := f.visit(q); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// learned adds the offers whose price or rate of interruptions has been seen, and those of the plan in force.
+func (f *finder) learned(q catalog.Query) error {
+	known := f.b.known
+	if len(known.ids) == 0 {
+		return nil
+	}
+	if len(q.Regions) == 0 {
+		q.Regions = known.regions
+	}
+	q.CheapestPer = catalog.PerOffer
+	q.Keep = func(m *catalog.Match) bool { return known.has(m) && f.b.keep(m) }
+	return f.visit(q)
+}
+
+func (f *finder) add(m *catalog.Match) {
+	id := m.ID()
+	if f.found[id] {
+		return
+	}
+	f.found[id] = true
+	full := &match{Match: *m, id: id, usd: m.USDPerHour}
+	if m.Market == catalog.Spot {
+		f.b.learn(full)
+	}
+	f.matches = append(f.matches, full)
+}
+
+// known are the offers of which more is known than the catalogue says.
+type known struct {
+	ids     map[string]bool // without the market
+	types   map[string]bool // of the machines, to tell most others apart at no cost
+	regions []string
+}
+
+func (b *builder) whatIsKnown() known {
+	k := known{ids: map[string]bool{}, types: map[string]bool{}}
+	regions := map[string]bool{}
+	add := func(id string) {
+		o, err := catalog.ParseOfferID(id)
+		if err != nil {
+			return // of a cloud that the catalogue has forgotten
+		}
+		o.Market = catalog.AnyMarket
+		k.ids[o.String()], k.types[o.InstanceType] = true, true
+		if r := o.Cloud + ":" + o.Region; !regions[r] {
+			regions[r] = true
+			k.regions = append(k.regions, r)
+		}
+	}
+	for id := range b.in.Markets {
+		add(id)
+	}
+	if b.in.Previous != nil {
+		for i := range b.in.Previous.Offers {
+			add(b.in.Previous.Offers[i].ID)
+		}
+	}
+	slices.Sort(k.regions)
+	return k
+}
+
+func (k *known) has(m *catalog.Match) bool {
+	return k.types[m.InstanceType] && k.ids[m.Offer.ID()]
+}
+
+// priorHours is how many machine hours of experience the prior rate of interruptions counts for.
+const priorHours = 200
+
+// learn takes the spot price last seen, and the rate of interruptions: the band's, or the assumed one, corrected by what
+// was seen (the mean of a Gamma posterior).
+func (b *builder) learn(m *match) {
+	rate, known := m.Interruption.PreemptionsPerHour()
+	if !known {
+		rate = b.p.opt.PreemptionsPerHour
+	}
+	rec := b.in.Markets[m.Offer.ID()]
+	m.rate = (rate*priorHours + float64(rec.Preemptions)) / (priorHours + rec.Hours)
+	if rec.USD > 0 {
+		m.usd = rec.USD + m.SurchargeUSD
+	}
+}
+
+// undominated leaves out the matches that another in the same region, on the same market and as fast, beats in all that
+// counts. Where times depend on the machine, only the same machines are taken to be as fast. Of offers as good, one of the plan
+// in force stays, else the one whose ID comes first.
+func (b *builder) undominated(all []*match, timed bool) []*match {
+	inForce := map[string]bool{}
+	if b.in.Previous != nil {
+		for i := range b.in.Previous.Offers {
+			inForce[b.in.Previous.Offers[i].ID] = true
+		}
+	}
+	late := map[bool]int{false: 1}
+	slices.SortFunc(all, func(x, y *match) int {
+		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), late[inForce[x.id]]-late[inForce[y.id]], strings.Compare(x.id, y.id))
+	})
+	type group struct {
+		cloud, region, machine, accelerator string
+		count                               float64
+		market                              catalog.Market
+	}
+	kept := map[group][]*match{}
+	var out []*match
+	for _, m := range all {
+		g := group{cloud: m.Cloud, region: m.Region, market: m.Market}
+		if timed {
+			g.machine, g.accelerator, g.count = m.InstanceType, m.Accelerator, m.AcceleratorCount
+		}
+		if slices.ContainsFunc(kept[g], func(k *match) bool { return b.beats(k, m) }) {
+			continue
+		}
+		kept[g] = append(kept[g], m)
+		out = append(out, m)
+	}
+	return out
+}
+
+// beats tells whether k, which costs no more than m, is no worse in the rest.
+func (b *builder) beats(k, m *match) bool {
+	return k.rate <= m.rate && (!b.countsCarbon() || k.kilowatts() <= m.kilowatts() || m.CarbonGPerKWh == 0)
+}

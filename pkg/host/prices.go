@@ -1,0 +1,72 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+)
+
+// feed is the price feed of a scenario.
+type feed struct {
+	script *local.Scenario
+	offers []priced
+	since  func() time.Duration // virtual, since the first host on the state folder
+}
+
+// priced is an offer of which the scenario has something to say.
+type priced struct {
+	id    string
+	offer cloud.Offer
+	list  float64 // spot price of the catalogue
+}
+
+func newFeed(script *local.Scenario, c *catalog.Catalog, since func() time.Duration) *feed {
+	f := &feed{script: script, since: since}
+	for o := range c.All() {
+		if !o.HasSpot {
+			continue
+		}
+		as := cloud.Offer{
+			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType,
+			Accelerator: o.Accelerator, AccelCount: o.AcceleratorCount, Spot: true,
+		}
+		if script.Priced(as) {
+			f.offers = append(f.offers, priced{id: o.ID(), offer: as, list: o.SpotUSD})
+		}
+	}
+	return f
+}
+
+// SpotPrices implements broker.Prices.
+func (f *feed) SpotPrices(context.Context) ([]events.PriceTick, error) {
+	now := f.since()
+	ticks := make([]events.PriceTick, len(f.offers))
+	for i, p := range f.offers {
+		ticks[i] = events.PriceTick{Offer: p.id, USD: f.script.Price(p.offer, p.list, now)}
+	}
+	return ticks, nil
+}
+
+// tickLeast is how often spot machines and prices are looked at at most, by the machine's clock.
+const tickLeast = 500 * time.Millisecond
+
+// ticks asks for prices by the clock.
+func (h *Host) ticks(ctx context.Context) {
+	ticker := time.NewTicker(max(h.clock.Wall(h.config().TickEvery), tickLeast))
+	defer ticker.Stop()
+	for {
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		id := "tick-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
+		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.MarketTicked{}); err != nil && ctx.Err() == nil {
+			h.log.Warn("schedule", "err", err)
+		}
+	}
+}
