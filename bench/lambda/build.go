@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+)
+
+// maxBytes is the largest binary that is accepted (DESIGN §9). Lambda loads it when a sandbox starts.
+const maxBytes = 20 << 20
+
+// functions lists the folders of functions/.
+func functions() ([]string, error) {
+	found, err := filepath.Glob("functions/*/main.go")
+	if err != nil || len(found) == 0 {
+		return nil, fmt.Errorf("no functions/*/main.go here: run it from the project's root (%w)", err)
+	}
+	names := make([]string, len(found))
+	for i, f := range found {
+		names[i] = filepath.Base(filepath.Dir(f))
+	}
+	return names, nil
+}
+
+// build compiles a package as Lambda wants it: one static file named bootstrap. The tag leaves out a runtime that only go1.x had.
+func build(ctx context.Context, pkg, arch, file string) error {
+	stamp := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "lambda.norpc", "-o", file, pkg) //nolint:gosec // our own packages
+	stamp.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+	stamp.Stdout, stamp.Stderr = os.Stderr, os.Stderr
+	if err := stamp.Run(); err != nil {
+		return fmt.Errorf("build %s: %w", pkg, err)
+	}
+	// A zip of the same content is the same zip, and is not uploaded again.
+	past := time.Date(1980, 1, 1, 0, 0, 0, 0, time.UTC)
+	return os.Chtimes(file, past, past)
+}
+
+// buildAll compiles every function below dir, prints sizes, and fails when one is too large.
+func buildAll(ctx context.Context, arch, dir string) error {
+	names, err := functions()
+	if err != nil {
+		return err
+	}
+	var large []string
+	for _, name := range names {
+		file := filepath.Join(dir, name, "bootstrap")
+		if err := os.MkdirAll(filepath.Dir(file), 0o755); err != nil { //nolint:gosec // not secret
+			return err
+		}
+		if err := build(ctx, "./functions/"+name, arch, file); err != nil {
+			return err
+		}
+		size, err := bytesOf(file)
+		if err != nil {
+			return err
+		}
+		fmt.Printf("%-10s %5.1f MB  %s\n", name, mb(size), file)
+		if size > maxBytes {
+			large = append(large, name)
+		}
+	}
+	if len(large) > 0 {
+		return fmt.Errorf("over 20 MB: %v; `go list -deps ./functions/NAME` says what is in it", slices.Sorted(slices.Values(large)))
+	}
+	return nil
+}
+
+func bytesOf(file string) (int64, error) {
+	info, err := os.Stat(file)
+	if err != nil {
+		return 0, err
+	}
+	return info.Size(), nil
+}
+
+func mb(bytes int64) float64 { return float64(bytes) / (1 << 20) }

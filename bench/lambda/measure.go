@@ -1,0 +1,183 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+)
+
+// Targets of DESIGN §9 and issue 8.
+const (
+	targetCold   = "100 ms"
+	targetSize   = "20 MB"
+	targetMemory = "512 MB"
+)
+
+// start is one cold start.
+type start struct {
+	ready, first time.Duration // to the first request for work; to the first answer
+	cpu          time.Duration // of the processor, until the end
+	memory       int64         // most resident bytes
+}
+
+// event is what the first invocation of a function is given: it goes the whole way through the handler's own code, but nothing in it
+// concerns the records.
+func event(name string) string {
+	switch name {
+	case "api":
+		return `{"version":"2.0","rawPath":"/healthz","headers":{"host":"api.example.com"},"requestContext":{"domainName":"api.example.com","stage":"$default","http":{"method":"GET","path":"/healthz"}}}`
+	case "relay":
+		return `{"Records":[]}`
+	default:
+		return `{"Records":[]}`
+	}
+}
+
+// measureAll builds everything for this machine and starts each function several times.
+func measureAll(ctx context.Context, runs int, page string) error {
+	dir, err := os.MkdirTemp("", "tradewind-lambda-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
+	names, err := functions()
+	if err != nil {
+		return err
+	}
+	slices.Sort(names)
+	nowhere := httptest.NewServer(http.NotFoundHandler()) // the rest of AWS
+	defer nowhere.Close()
+	files := map[string]string{}
+	for _, name := range append([]string{"hello"}, names...) {
+		files[name] = filepath.Join(dir, name)
+		pkg := "./functions/" + name
+		if name == "hello" {
+			pkg = "./bench/lambda/hello"
+		}
+		fmt.Fprintln(os.Stderr, "building", name)
+		if err := build(ctx, pkg, runtime.GOARCH, files[name]); err != nil {
+			return err
+		}
+	}
+	// All functions in turn, again and again, so that what else the machine does falls on all.
+	starts := map[string][]start{}
+	for range runs {
+		for name, file := range files {
+			s, err := coldStart(ctx, file, event(name), nowhere.URL)
+			if err != nil {
+				return fmt.Errorf("%s: %w", name, err)
+			}
+			starts[name] = append(starts[name], s)
+		}
+	}
+	return tell(names, files, starts, page)
+}
+
+// coldStart starts a function, lets it handle one event and ends it.
+func coldStart(ctx context.Context, file, event, aws string) (s start, err error) {
+	api, err := newRuntimeAPI(event)
+	if err != nil {
+		return s, err
+	}
+	defer api.close()
+	cmd := exec.CommandContext(ctx, file)
+	cmd.Env = environment(api.addr, aws)
+	var log bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &log, &log
+	began := time.Now()
+	if err := cmd.Start(); err != nil {
+		return s, err
+	}
+	var failed error
+	select {
+	case at := <-api.asked:
+		s.ready = at.Sub(began)
+		select {
+		case a := <-api.answer:
+			s.first = a.at.Sub(began)
+			if !a.ok || strings.Contains(a.body, "errorMessage") {
+				failed = fmt.Errorf("answered %s", a.body)
+			}
+		case <-time.After(30 * time.Second):
+			failed = errors.New("did not answer")
+		}
+	case <-time.After(30 * time.Second):
+		failed = errors.New("did not ask for work")
+	case a := <-api.answer:
+		failed = fmt.Errorf("failed to start: %s", a.body)
+	}
+	_ = cmd.Process.Kill() // it has done its work
+	_ = cmd.Wait()         // it was killed
+	if failed != nil {
+		return s, fmt.Errorf("%w: %s", failed, log.String())
+	}
+	s.cpu = cmd.ProcessState.UserTime() + cmd.ProcessState.SystemTime()
+	if usage, ok := cmd.ProcessState.SysUsage().(*syscall.Rusage); ok {
+		s.memory = usage.Maxrss << 10
+	}
+	return s, nil
+}
+
+// environment is what a deployed function would find.
+func environment(runtimeAPI, aws string) []string {
+	return []string{
+		"AWS_LAMBDA_RUNTIME_API=" + runtimeAPI, "AWS_LAMBDA_FUNCTION_NAME=tradewind", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256",
+		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL=" + aws, "GOMAXPROCS=1", //nolint:gosec // no secrets
+		"TRADEWIND_DEPLOYMENT=tradewind", "TRADEWIND_TABLE=tradewind", "TRADEWIND_BUS=tradewind", "TRADEWIND_QUEUE_PREFIX=tradewind-",
+		"TRADEWIND_DAG_BUCKET=dags", "TRADEWIND_WORK_BUCKET=work", "TRADEWIND_API=https://api.example.com",
+		"TRADEWIND_TOKEN_PARAMETER=/tradewind/token-key", "TRADEWIND_AGENT_KEY=agent/" + strings.Repeat("0", 64) + "/tradewind",
+		"TRADEWIND_SCHEDULES=tick,reconcile", "TRADEWIND_MAPPINGS=bid",
+	}
+}
+
+// tell writes the section.
+func tell(names []string, files map[string]string, starts map[string][]start, page string) error {
+	var b strings.Builder
+	fmt.Fprintf(&b, "Cold starts of the real binaries under the Lambda Runtime API, one processor (`GOMAXPROCS=1`), medians of %d starts in turn. "+
+		"*ready* is from the start of the process to its first request for work, *answered* to its first answer, which goes through the function's own code and reads no records. "+
+		"*hello* is a Lambda function in Go that does nothing. Lambda's own part, fetching the code and starting the sandbox, comes on top and is not ours.\n\n", len(starts["hello"]))
+	fmt.Fprintf(&b, "Targets: %s, %s, %s of memory. Measured again by `make bench-lambda`.\n\n", targetSize, targetCold, targetMemory)
+	b.WriteString("| function | size | ready | slowest | answered | processor | memory | against hello |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	base := middle(starts["hello"], func(s start) float64 { return ms(s.ready) })
+	for _, name := range append([]string{"hello"}, names...) {
+		size, err := bytesOf(files[name])
+		if err != nil {
+			return err
+		}
+		list := starts[name]
+		ready := middle(list, func(s start) float64 { return ms(s.ready) })
+		slowest := slices.MaxFunc(list, func(a, b start) int { return int(a.ready - b.ready) })
+		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f ms | %.1f ms | %.1f ms | %.0f ms | %.0f MB | %.1f× |\n", name, mb(size), ready, ms(slowest.ready),
+			middle(list, func(s start) float64 { return ms(s.first) }), middle(list, func(s start) float64 { return ms(s.cpu) }),
+			middle(list, func(s start) float64 { return mb(s.memory) }), ready/base)
+	}
+	if page == "" {
+		fmt.Print(b.String())
+		return nil
+	}
+	return report.Write(page, "Lambda functions", b.String(), time.Now())
+}
+
+func ms(d time.Duration) float64 { return float64(d) / float64(time.Millisecond) }
+
+func middle(list []start, of func(start) float64) float64 {
+	values := make([]float64, len(list))
+	for i, s := range list {
+		values[i] = of(s)
+	}
+	slices.Sort(values)
+	return values[len(values)/2]
+}

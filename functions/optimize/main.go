@@ -1,0 +1,10 @@
+// Command optimize is the Lambda function that plans jobs, and what is left of them.
+package main
+
+import (
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
+)
+
+func main() { lambdahost.Serve(events.FnOptimize, planning.Part) }

@@ -1,0 +1,6 @@
+// Command relay is the Lambda function that publishes what transactions left in the outbox.
+package main
+
+import "github.com/tradewind-broker/tradewind/internal/lambdahost"
+
+func main() { lambdahost.ServeRelay() }

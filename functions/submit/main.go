@@ -1,0 +1,11 @@
+// Command submit is the Lambda function that reads DAG files that appear in the bucket.
+package main
+
+import (
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+)
+
+func main() { lambdahost.ServeDoor(events.FnSubmit, objects.Part, activity.Wake) }

@@ -1,0 +1,134 @@
+package cost_test
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"reflect"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cost"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+func awsPlanner(t *testing.T) broker.Planner {
+	t.Helper()
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		t.Fatal(err)
+	}
+	opt := planner.DefaultOptions()
+	opt.Clouds, opt.Now = []string{"aws"}, nil
+	return planner.New(c, egress, opt)
+}
+
+// layered is a DAG in layers of a width in which each task waits for one of the layer before, each taking some minutes.
+func layered(t *testing.T, n, width, minutes int) *dag.Job {
+	t.Helper()
+	var b strings.Builder
+	b.WriteString("apiVersion: tradewind/v1\nname: layered\ntasks:\n")
+	for i := range n {
+		fmt.Fprintf(&b, "  t%03d:\n    run: \"true\"\n    resources: {cpus: 2+}\n    time: %dm\n", i, minutes)
+		if i >= width {
+			fmt.Fprintf(&b, "    after: [t%03d]\n", i-width)
+		}
+	}
+	spec, err := dag.Read("layered.yaml", strings.NewReader(b.String()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+var start = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+
+func bill(t *testing.T, spec *dag.Job) *cost.Bill {
+	t.Helper()
+	b, err := cost.Of(context.Background(), spec, awsPlanner(t), start)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+// TestAHundredTasks holds what the events of a DAG of a hundred tasks cost to what the design allows for functions, queues, bus and
+// table (DESIGN issue: 0.005 USD). Requests to the API, logs and polling, which is by the hour, are shown beside it.
+func TestAHundredTasks(t *testing.T) {
+	b := bill(t, layered(t, 100, 10, 1))
+	core := 0.0
+	for _, l := range b.Lines {
+		switch l.Service {
+		case "Lambda", "DynamoDB", "EventBridge", "SQS":
+			core += l.Events * l.USDPerUnit
+		}
+		t.Logf("%-22s %-22s %10.3f %10.3f %.6f", l.Service, l.Unit, l.Events, l.Open, l.USD)
+	}
+	t.Logf("core %.6f, events %.6f, open %.6f over %.2f h, idle %+v", core, b.EventsUSD, b.OpenUSD, b.Hours, b.Idle)
+	if core > 0.005 {
+		t.Errorf("functions, queues, bus and table cost %.6f USD", core)
+		for _, r := range b.Records {
+			t.Logf("%-22s %5d %7.0f %.6f", r.Kind, r.Writes, r.Units, r.USD)
+		}
+	}
+	if b.EventsUSD > 0.0062 {
+		t.Errorf("all events together cost %.6f USD", b.EventsUSD)
+	}
+	if b.Tasks != 100 || b.Hours < 0.1 || b.Hours > 1 {
+		t.Errorf("%d tasks in %.2f h", b.Tasks, b.Hours)
+	}
+}
+
+func TestTheSumIsThatOfItsLines(t *testing.T) {
+	b := bill(t, layered(t, 7, 3, 30))
+	sum, writes := 0.0, 0.0
+	for _, l := range b.Lines {
+		sum += (l.Events + l.Open) * l.USDPerUnit
+		if l.Unit == "write request units" {
+			writes = l.Events + l.Open
+		}
+	}
+	if math.Abs(sum-b.USD) > 1e-12 || math.Abs(b.EventsUSD+b.OpenUSD-b.USD) > 1e-12 {
+		t.Errorf("lines %v, total %v of %v and %v", sum, b.USD, b.EventsUSD, b.OpenUSD)
+	}
+	kinds := 0.0
+	for _, r := range b.Records {
+		kinds += r.Units
+	}
+	if kinds != writes {
+		t.Errorf("%v units by record, %v on the bill", kinds, writes)
+	}
+}
+
+func TestTheSameDAGIsTheSameBill(t *testing.T) {
+	one, two := bill(t, layered(t, 20, 4, 5)), bill(t, layered(t, 20, 4, 5))
+	if !reflect.DeepEqual(one, two) {
+		t.Errorf("%+v\n%+v", one, two)
+	}
+}
+
+func TestLongerTasksCostByTheHourAlone(t *testing.T) {
+	short, long := bill(t, layered(t, 5, 5, 10)), bill(t, layered(t, 5, 5, 300))
+	if math.Abs(long.EventsUSD/short.EventsUSD-1) > 0.02 {
+		t.Errorf("events: %.6f for ten minutes, %.6f for five hours", short.EventsUSD, long.EventsUSD)
+	}
+	if long.OpenUSD < 10*short.OpenUSD {
+		t.Errorf("open: %.6f for ten minutes, %.6f for five hours", short.OpenUSD, long.OpenUSD)
+	}
+}
+
+func TestAJobWithoutAPlanIsAnError(t *testing.T) {
+	spec := layered(t, 1, 1, 1)
+	spec.Tasks[0].Resources = []dag.Resources{{CPUs: dag.Range{Min: 1 << 20}}}
+	if _, err := cost.Of(context.Background(), spec, awsPlanner(t), start); err == nil || !strings.Contains(err.Error(), "failed") {
+		t.Error(err)
+	}
+}

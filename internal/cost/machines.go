@@ -1,0 +1,213 @@
+package cost
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// shelf is EC2 with room for everything.
+type shelf struct {
+	world *world
+	live  map[string]cloud.LaunchSpec
+}
+
+func (s *shelf) has(cluster string) bool {
+	_, ok := s.live[cluster]
+	return ok
+}
+
+// Name implements cloud.Cloud.
+func (s *shelf) Name() string { return "aws" }
+
+// Launch implements cloud.Cloud. The driver asks for the cluster's grave before and after.
+func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	w := s.world
+	w.meter.wait(waitLaunch)
+	w.meter.add(TableReads, 2)
+	w.meter.wait(2 * waitRead)
+	if _, again := s.live[spec.Cluster]; !again {
+		s.live[spec.Cluster] = spec
+		for rank := range spec.Nodes {
+			w.after(bootTime, func() { w.boot(spec.Cluster, rank) })
+		}
+	}
+	return s.machines(spec), nil
+}
+
+func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
+	out := make([]cloud.Machine, spec.Nodes)
+	for i := range out {
+		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
+	}
+	return out
+}
+
+// Terminate implements cloud.Cloud: the driver digs the cluster's grave first. EC2 tells of each machine that it is going, and the
+// function that hears of it finds that it was asked to.
+func (s *shelf) Terminate(_ context.Context, cluster string) error {
+	w := s.world
+	w.meter.wait(waitTerminate + waitDescribe + waitWrite)
+	w.meter.wrote("grave", chunks(itemBytes(store.Key{Partition: "grave#aws#" + cluster, Sort: "grave"}, 2, true), writeUnit))
+	spec, ok := s.live[cluster]
+	if !ok {
+		return nil
+	}
+	delete(s.live, cluster)
+	at := w.now.Add(time.Second)
+	if w.ends[at] += spec.Nodes; w.ends[at] == spec.Nodes {
+		w.after(time.Second, func() { w.ended(w.ends[at]) })
+	}
+	return nil
+}
+
+// ended has EC2 tell that machines are going: each is a message, and those of a moment share batches, in which they are looked up at
+// once.
+func (w *world) ended(machines int) {
+	w.meter.add(QueueRequests, float64(machines))
+	for n := machines; n > 0; n -= sizeOf(events.FnInterrupt).batch {
+		w.meter.add(QueueRequests, 2)
+		w.invoke(events.FnInterrupt, func() { w.meter.wait(waitDescribe) })
+	}
+}
+
+// Machines implements cloud.Cloud.
+func (s *shelf) Machines(_ context.Context, cluster string) ([]cloud.Machine, error) {
+	s.world.meter.wait(waitDescribe)
+	var out []cloud.Machine
+	for id, spec := range s.live {
+		if cluster == "" || id == cluster {
+			out = append(out, s.machines(spec)...)
+		}
+	}
+	return out, nil
+}
+
+// call is one request of an agent.
+func (w *world) call(do func(b *broker.Broker) error) (gone bool) {
+	w.meter.add(APIRequests, 1)
+	w.invoke(fnAPI, func() {
+		err := do(w.brokers[fnAPI])
+		gone = errors.Is(err, broker.ErrGone)
+		if !gone {
+			w.fail(err)
+		}
+	})
+	return gone
+}
+
+// node is one agent.
+type node struct {
+	w      *world
+	claims wire.Claims
+	seen   int
+	done   bool
+}
+
+// boot starts the agent of a machine.
+func (w *world) boot(cluster string, rank int) {
+	n := &node{w: w, claims: wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
+	w.meter.add(ObjectReads, 1) // its own program
+	if w.call(func(b *broker.Broker) error { return b.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"}) }) {
+		return
+	}
+	w.after(firstPolls, func() { n.ask(byEvents, firstPolls) })
+}
+
+// How often an agent asks: as internal/lambdahost has the API answer.
+const (
+	firstPolls = 2 * time.Second
+	laterPolls = 2 * time.Minute
+	aliveEvery = 5 * time.Minute
+)
+
+// ask polls for a command, and again until the end.
+func (n *node) ask(c class, again time.Duration) {
+	w := n.w
+	if !w.machines.has(n.claims.Cluster) {
+		return // terminated
+	}
+	var work wire.Work
+	gone := false
+	w.as(c, func() {
+		gone = w.call(func(b *broker.Broker) (err error) {
+			work, err = b.Work(w.ctx, n.claims, n.seen)
+			return err
+		})
+	})
+	switch {
+	case gone, n.done:
+	case work.Command == wire.Run:
+		n.seen = work.Seq
+		n.begin()
+		w.after(laterPolls, func() { n.ask(byTime, laterPolls) })
+	case work.Command == wire.None:
+		w.after(again, func() { n.ask(c, again) })
+	}
+}
+
+// begin runs the task.
+func (n *node) begin() {
+	w := n.w
+	n.report(byEvents, wire.Started)
+	took := w.duration(n.claims.Cluster)
+	if took > firstPiece {
+		w.after(firstPiece, n.log)
+	}
+	w.after(took, n.log)
+	for at := aliveEvery; at < took; at += aliveEvery {
+		w.after(at, func() { n.report(byTime, wire.Alive) })
+	}
+	w.after(took, func() {
+		n.done = true
+		n.report(byEvents, wire.Succeeded)
+	})
+}
+
+func (n *node) report(c class, e wire.Event) {
+	n.w.as(c, func() {
+		n.w.call(func(b *broker.Broker) error {
+			return b.Report(n.w.ctx, n.claims, wire.Report{
+				ID: fmt.Sprint(e, n.claims.Rank, n.w.now.UnixNano()), Attempt: n.claims.Cluster, Event: e,
+			})
+		})
+	})
+}
+
+// log sends a piece of log, which is an object.
+func (n *node) log() {
+	n.w.call(func(*broker.Broker) error {
+		n.w.meter.add(ObjectWrites, 1)
+		n.w.meter.wait(waitObject)
+		return nil
+	})
+}
+
+// duration is how long the task of a cluster is planned to run.
+func (w *world) duration(cluster string) time.Duration {
+	if w.hours == nil {
+		w.meter.off = true
+		detail, err := w.brokers[fnAPI].JobDetail(w.ctx, w.job)
+		w.meter.off = false
+		if err != nil {
+			w.fail(err)
+			return 0
+		}
+		for i := range detail.TaskList {
+			w.hours = append(w.hours, detail.TaskList[i].Hours)
+		}
+	}
+	var index, attempt int
+	if _, err := fmt.Sscanf(cluster[len(broker.ClusterJob(cluster)):], ".%d.%d", &index, &attempt); err != nil || index >= len(w.hours) {
+		w.fail(fmt.Errorf("cost: cluster %s: %w", cluster, err))
+		return 0
+	}
+	return time.Duration(w.hours[index] * float64(time.Hour))
+}

@@ -1,0 +1,285 @@
+package cost
+
+import (
+	"container/heap"
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/quiet"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// world is a deployment in virtual time, with one job.
+type world struct {
+	ctx      context.Context //nolint:containedctx // a world lives for one call
+	now      time.Time
+	seq      int
+	todo     agenda
+	meter    *meter
+	table    *table
+	machines *shelf
+	brokers  map[string]*broker.Broker // by function: each sandbox has its own cache
+	queues   map[string]*queue
+	relayAt  time.Time
+	outbox   []int // sizes of the items since the relay ran
+	hours    []float64
+	job      string
+	over     bool
+	ends     map[time.Time]int // machines that go at a moment
+	failure  error
+}
+
+// queue is one function's.
+type queue struct {
+	waiting []events.Event
+	polled  bool // a poll is due
+}
+
+// task is something that happens at a time.
+type task struct {
+	at  time.Time
+	seq int
+	do  func()
+}
+
+type agenda []task
+
+func (a agenda) Len() int { return len(a) }
+func (a agenda) Less(i, j int) bool {
+	if !a[i].at.Equal(a[j].at) {
+		return a[i].at.Before(a[j].at)
+	}
+	return a[i].seq < a[j].seq
+}
+func (a agenda) Swap(i, j int) { a[i], a[j] = a[j], a[i] }
+func (a *agenda) Push(x any)   { *a = append(*a, x.(task)) } //nolint:forcetypeassert // of our own
+func (a *agenda) Pop() any {
+	old := *a
+	last := old[len(old)-1]
+	*a = old[:len(old)-1]
+	return last
+}
+
+// after does something later.
+func (w *world) after(d time.Duration, do func()) {
+	w.seq++
+	heap.Push(&w.todo, task{w.now.Add(d), w.seq, do})
+}
+
+// newWorld deploys the broker's functions, planning with p.
+func newWorld(ctx context.Context, p broker.Planner, cfg broker.Config, start time.Time) *world {
+	w := &world{
+		ctx: ctx, now: start, meter: newMeter(), brokers: map[string]*broker.Broker{}, queues: map[string]*queue{}, ends: map[time.Time]int{},
+	}
+	w.table = &table{Store: mem.New(), meter: w.meter}
+	w.table.onCommit = func(size int) {
+		w.outbox = append(w.outbox, size)
+		w.relayLater()
+	}
+	w.machines = &shelf{world: w, live: map[string]cloud.LaunchSpec{}}
+	for _, fn := range append(events.Functions(), fnAPI, fnRelay) {
+		w.queues[fn] = &queue{}
+		w.brokers[fn] = broker.New(cfg, broker.Ports{
+			Store: quiet.New(w.table), Clouds: map[string]cloud.Cloud{"aws": w.machines}, Planner: p,
+			Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: func() time.Time { return w.now },
+			Hook: w,
+		})
+	}
+	return w
+}
+
+// Notify implements broker.Hook: it learns of the end.
+func (w *world) Notify(_ context.Context, e events.Event) error {
+	if d, ok := e.Data.(events.DAGFinished); ok {
+		w.over = true
+		if d.Outcome != string(broker.JobSucceeded) {
+			w.failure = fmt.Errorf("cost: the job %s: %s", d.Outcome, d.Reason)
+		}
+	}
+	w.meter.wait(waitObject) // to publish it
+	return nil
+}
+
+// run works until the job is over and everything has settled.
+func (w *world) run() error {
+	for w.todo.Len() > 0 && w.failure == nil {
+		next, ok := heap.Pop(&w.todo).(task)
+		if !ok {
+			break
+		}
+		if err := w.ctx.Err(); err != nil {
+			return err
+		}
+		w.now = next.at
+		next.do()
+	}
+	if w.failure == nil && !w.over {
+		return errors.New("cost: the job came to a standstill")
+	}
+	return w.failure
+}
+
+// as counts what do asks for by a reason of its own.
+func (w *world) as(c class, do func()) {
+	before := w.meter.class
+	w.meter.class = c
+	do()
+	w.meter.class = before
+}
+
+// invoke counts one request of a function that does something, and how long it took.
+func (w *world) invoke(fn string, do func()) {
+	if w.meter.calls[fn] == 0 {
+		w.meter.add(LambdaSeconds, coldStart*sizeOf(fn).memory)
+	}
+	w.meter.calls[fn]++
+	w.meter.took = ownTime
+	do()
+	w.meter.add(LambdaRequests, 1)
+	w.meter.add(LambdaSeconds, w.meter.took*sizeOf(fn).memory)
+	if fn != fnAPI {
+		w.meter.add(LogBytes, logBytes/1e9)
+	}
+}
+
+// relayLater has the stream bring what was committed to the relay, with whatever else is by then.
+func (w *world) relayLater() {
+	if w.relayAt.After(w.now) {
+		return
+	}
+	w.relayAt = w.now.Add(streamEvery)
+	c := w.meter.class
+	w.after(streamEvery, func() { w.as(c, w.relay) })
+}
+
+// relay publishes the outbox.
+func (w *world) relay() {
+	w.invoke(fnRelay, func() {
+		pending := w.table.Pending()
+		ids := make([]string, len(pending))
+		sent := 0
+		for i, p := range pending {
+			ids[i] = p.ID
+			e, err := events.Parse(p.Body)
+			if err != nil {
+				w.fail(err)
+				return
+			}
+			to := events.Routes()[e.Type()]
+			if len(to) == 0 {
+				continue // pkg/bus/aws drops what nobody wants
+			}
+			w.meter.add(BusEvents, chunks(len(p.Body), 64<<10))
+			sent++
+			for _, fn := range to {
+				w.deliver(fn, e)
+			}
+		}
+		for ; sent > 0; sent -= 10 { // entries of a PutEvents
+			w.meter.wait(waitPutEvents)
+		}
+		w.table.published(w.outbox)
+		w.outbox = w.outbox[:0]
+		w.fail(w.table.Published(w.ctx, ids...))
+	})
+}
+
+// deliver puts an event in a function's queue.
+func (w *world) deliver(fn string, e events.Event) {
+	w.meter.add(QueueRequests, 1)
+	c := w.meter.class
+	w.after(routed, func() {
+		q := w.queues[fn]
+		q.waiting = append(q.waiting, e)
+		if !q.polled {
+			q.polled = true
+			w.after(0, func() { w.as(c, func() { w.poll(fn) }) })
+		}
+	})
+}
+
+// poll takes what is in a queue, batch by batch.
+func (w *world) poll(fn string) {
+	q := w.queues[fn]
+	q.polled = false
+	for len(q.waiting) > 0 {
+		n := min(len(q.waiting), sizeOf(fn).batch)
+		batch := q.waiting[:n]
+		q.waiting = q.waiting[n:]
+		w.meter.add(QueueRequests, chunks(n, 10)) // received
+		w.invoke(fn, func() { w.handle(fn, batch) })
+		w.meter.add(QueueRequests, chunks(n, 10)) // deleted
+	}
+}
+
+// handle runs a function on a batch. Those that wait for a cloud do so for all of a batch at once.
+func (w *world) handle(fn string, batch []events.Event) {
+	w.meter.batchN[fn] += len(batch)
+	var errs []error
+	if fn != events.FnProvision {
+		errs = w.brokers[fn].Handle(w.ctx, fn, batch)
+	} else {
+		longest := 0.0
+		for i := range batch {
+			w.meter.took = 0
+			errs = append(errs, w.brokers[fn].Handle(w.ctx, fn, batch[i:i+1])...)
+			longest = max(longest, w.meter.took)
+		}
+		w.meter.took = ownTime + longest
+	}
+	for i, err := range errs {
+		switch {
+		case errors.Is(err, broker.ErrFinal):
+			w.fail(err)
+		case err != nil:
+			w.meter.add(QueueRequests, 1) // its visibility
+			w.meter.wait(waitQueue)
+			w.after(retryAfter, func() {
+				w.queues[fn].waiting = append(w.queues[fn].waiting, batch[i])
+				w.poll(fn)
+			})
+		}
+	}
+}
+
+func (w *world) fail(err error) {
+	if err != nil && w.failure == nil {
+		w.failure = err
+	}
+}
+
+// submit takes in a DAG file that appears in the bucket.
+func (w *world) submit(spec *dag.Job) {
+	w.meter.add(ObjectWrites, 1)
+	w.meter.add(BusEvents, 1) // S3's, which are charged as our own
+	w.invoke(events.FnSubmit, func() {
+		w.meter.add(ObjectReads, 1)
+		w.meter.wait(waitObject)
+		job, err := w.brokers[events.FnSubmit].Submit(w.ctx, broker.Submission{Spec: spec, Token: "cost"})
+		w.fail(err)
+		w.job = job.ID
+		w.meter.wait(4 * waitDescribe) // to switch schedules and polling on: those calls are free
+	})
+}
+
+// schedule runs a function every so often while the job is open.
+func (w *world) schedule(fn string, every time.Duration, data events.Data) {
+	w.after(every, func() {
+		if w.over {
+			return
+		}
+		w.as(byTime, func() {
+			w.seq++
+			w.meter.add(ScheduleRuns, 1)
+			w.deliver(fn, events.New(fmt.Sprint(fn, w.seq), "tradewind/schedule", w.now, data))
+		})
+		w.schedule(fn, every, data)
+	})
+}

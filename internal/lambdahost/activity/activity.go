@@ -1,0 +1,153 @@
+// Package activity lets a deployment sleep while no work is open: the schedules
+// are off and the queues are not polled, for both cost, if little. So an idle
+// deployment costs nothing but storage.
+//
+// Whoever takes work in switches on after the work is committed; reconcile
+// switches off when nothing is open, and then looks once more. Whichever order the four steps of the
+// two take, work ends up switched on: if it was committed before the second look, reconcile sees it and
+// switches on again; if after, its own switching on comes after reconcile's off.
+package activity
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+)
+
+// Switch turns on and off what a deployment needs only while work is open. Both are idempotent.
+type Switch interface {
+	On(ctx context.Context) error
+	Off(ctx context.Context) error
+}
+
+// Wake is the part of a function by which work comes in: it switches on after each batch.
+func Wake(h *lambdahost.Host) error {
+	s := NewAWS(h)
+	h.After = s.On
+	return nil
+}
+
+// Rest is the part of reconcile: it switches off when nothing is open.
+func Rest(h *lambdahost.Host) error {
+	s := NewAWS(h)
+	h.After = func(ctx context.Context) error { return Settle(ctx, s, h.Idle, h.Log()) }
+	return nil
+}
+
+// Settle switches off if idle says so, and on again if it no longer does.
+func Settle(ctx context.Context, s Switch, idle func(context.Context) (bool, error), log *slog.Logger) error {
+	is, err := idle(ctx)
+	if err != nil || !is {
+		return err
+	}
+	if err := s.Off(ctx); err != nil {
+		return errors.Join(err, s.On(ctx)) // all of it or nothing
+	}
+	log.InfoContext(ctx, "nothing is open: asleep until work comes in")
+	still, err := idle(ctx)
+	if err == nil && still {
+		return nil
+	}
+	return errors.Join(err, s.On(ctx)) // not known to be idle is not idle
+}
+
+// Scheduler is what AWS needs of *scheduler.Client.
+type Scheduler interface {
+	GetSchedule(context.Context, *scheduler.GetScheduleInput, ...func(*scheduler.Options)) (*scheduler.GetScheduleOutput, error)
+	UpdateSchedule(context.Context, *scheduler.UpdateScheduleInput, ...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
+}
+
+// Lambda is what AWS needs of *lambda.Client.
+type Lambda interface {
+	ListEventSourceMappings(context.Context, *lambda.ListEventSourceMappingsInput, ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)
+	UpdateEventSourceMapping(context.Context, *lambda.UpdateEventSourceMappingInput, ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error)
+}
+
+// AWS switches schedules and the polling of queues. Its calls are free.
+type AWS struct {
+	Scheduler Scheduler
+	Lambda    Lambda
+	Group     string   // of the schedules
+	Schedules []string // names
+	Functions []string // whose queues are polled
+}
+
+// NewAWS makes the switch of a deployment.
+func NewAWS(h *lambdahost.Host) *AWS {
+	s := &AWS{
+		Scheduler: scheduler.NewFromConfig(h.AWS), Lambda: lambda.NewFromConfig(h.AWS),
+		Group: h.Env.Deployment, Schedules: h.Env.Schedules,
+	}
+	for _, fn := range h.Env.Mappings {
+		s.Functions = append(s.Functions, h.Env.Function(fn))
+	}
+	return s
+}
+
+// On implements Switch.
+func (a *AWS) On(ctx context.Context) error { return a.set(ctx, true) }
+
+// Off implements Switch.
+func (a *AWS) Off(ctx context.Context) error { return a.set(ctx, false) }
+
+func (a *AWS) set(ctx context.Context, on bool) error {
+	errs := make([]error, len(a.Schedules)+len(a.Functions))
+	var wg sync.WaitGroup
+	for i, name := range a.Schedules {
+		wg.Go(func() { errs[i] = a.schedule(ctx, name, on) })
+	}
+	for i, name := range a.Functions {
+		wg.Go(func() { errs[len(a.Schedules)+i] = a.poll(ctx, name, on) })
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}
+
+// schedule sets one schedule's state. An update replaces all of it, so all of it is said again.
+func (a *AWS) schedule(ctx context.Context, name string, on bool) error {
+	want := types.ScheduleStateDisabled
+	if on {
+		want = types.ScheduleStateEnabled
+	}
+	is, err := a.Scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &a.Group, Name: &name})
+	if err == nil && is.State != want {
+		_, err = a.Scheduler.UpdateSchedule(ctx, &scheduler.UpdateScheduleInput{
+			Name: &name, GroupName: &a.Group, State: want, ScheduleExpression: is.ScheduleExpression, FlexibleTimeWindow: is.FlexibleTimeWindow,
+			Target: is.Target, Description: is.Description, ScheduleExpressionTimezone: is.ScheduleExpressionTimezone,
+			StartDate: is.StartDate, EndDate: is.EndDate, KmsKeyArn: is.KmsKeyArn, ActionAfterCompletion: is.ActionAfterCompletion,
+		})
+	}
+	if err != nil {
+		return fmt.Errorf("activity: schedule %s/%s: %w", a.Group, name, err)
+	}
+	return nil
+}
+
+// poll sets whether a function's queue is polled.
+func (a *AWS) poll(ctx context.Context, function string, on bool) error {
+	out, err := a.Lambda.ListEventSourceMappings(ctx, &lambda.ListEventSourceMappingsInput{FunctionName: &function})
+	if err != nil {
+		return fmt.Errorf("activity: polling for %s: %w", function, err)
+	}
+	for _, m := range out.EventSourceMappings {
+		state := aws.ToString(m.State)
+		if is := strings.HasPrefix(state, "Enabl"); is == on && state != "" {
+			continue // it is so, or about to be
+		}
+		_, err := a.Lambda.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})
+		if err != nil {
+			return fmt.Errorf("activity: polling for %s: %w", function, err)
+		}
+	}
+	return nil
+}

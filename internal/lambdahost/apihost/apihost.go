@@ -1,0 +1,126 @@
+// Package apihost serves pkg/api as the Lambda function api.
+package apihost
+
+import (
+	"context"
+	"encoding/json"
+	"net/http"
+	"net/url"
+	"strings"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// Name of the function.
+const Name = "api"
+
+// Serve runs the function. It does not return.
+func Serve() {
+	lambdahost.Run(Name, func(h *lambdahost.Host) (any, error) {
+		g, err := New(h)
+		if err != nil {
+			return nil, err
+		}
+		return lambda.NewHandler(func(ctx context.Context, in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
+			defer h.Begin(ctx)()
+			return g.Serve(ctx, in)
+		}), nil
+	})
+}
+
+// New makes the gateway of a host that has its records and queues.
+func New(h *lambdahost.Host) (*gateway.Gateway, error) {
+	token, err := gateway.NewUserToken()
+	if err != nil {
+		return nil, err
+	}
+	endpoint, err := url.Parse(h.Env.API)
+	if err != nil {
+		return nil, err
+	}
+	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
+	a, err := api.New(api.Config{
+		Broker: h.Broker, Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()}, Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
+		Logs: &objects.Logs{Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token, Log: h.Log()}, nil
+}
+
+// waking wakes the deployment after each request of a user that changed something: a job, or dead letters that were sent back.
+type waking struct {
+	next http.Handler
+	wake func(context.Context) error
+	log  func(string, ...any)
+}
+
+// ServeHTTP implements http.Handler. A request whose work nobody would look at fails, though it was taken in: repeated with the same
+// key, it is the same job.
+func (w *waking) ServeHTTP(out http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, gateway.AgentPaths) {
+		w.next.ServeHTTP(out, r)
+		return
+	}
+	rec := &held{ResponseWriter: out}
+	w.next.ServeHTTP(rec, r)
+	if rec.status < http.StatusMultipleChoices {
+		if err := w.wake(r.Context()); err != nil {
+			w.log("the deployment could not be woken", "err", err)
+			for name := range out.Header() {
+				out.Header().Del(name)
+			}
+			rec.fail()
+			return
+		}
+	}
+	rec.release()
+}
+
+// held keeps an answer back until it is known to be true.
+type held struct {
+	http.ResponseWriter
+	status int
+	body   []byte
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (h *held) WriteHeader(status int) {
+	if h.status == 0 {
+		h.status = status
+	}
+}
+
+// Write implements http.ResponseWriter.
+func (h *held) Write(b []byte) (int, error) {
+	h.WriteHeader(http.StatusOK)
+	h.body = append(h.body, b...)
+	return len(b), nil
+}
+
+func (h *held) release() {
+	h.WriteHeader(http.StatusOK)
+	h.ResponseWriter.WriteHeader(h.status)
+	_, _ = h.ResponseWriter.Write(h.body) // too large an answer says so itself
+}
+
+func (h *held) fail() {
+	h.Header().Set("Content-Type", "application/problem+json")
+	h.Header().Set("Retry-After", "1")
+	h.ResponseWriter.WriteHeader(http.StatusServiceUnavailable)
+	body, _ := json.Marshal(map[string]any{ // of strings and a number
+		"title": "Service Unavailable", "status": http.StatusServiceUnavailable,
+		"detail": "it was stored, but the deployment could not be woken to work on it; send it again with the same Idempotency-Key",
+	})
+	_, _ = h.ResponseWriter.Write(body)
+}

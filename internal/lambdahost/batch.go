@@ -1,0 +1,205 @@
+package lambdahost
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
+)
+
+// Queue answers for messages that Lambda has received. A *busaws.Bus is one.
+type Queue interface {
+	Adopt(ctx context.Context, queue string, r busaws.Received) (d bus.Delivery, ok bool, err error)
+	Nack(ctx context.Context, queue, receipt, reason string) error
+	Reject(ctx context.Context, queue, receipt, reason string) error
+}
+
+// item is one message of a batch.
+type item struct {
+	message  awsevents.SQSMessage
+	delivery bus.Delivery
+	event    events.Event
+	ready    bool // event is to be handled
+	err      error
+}
+
+// margin is what is left of a function's time for giving back what it did not get to.
+func margin(left time.Duration) time.Duration { return min(left/5, 5*time.Second) }
+
+// settleWithin bounds giving messages back.
+const settleWithin = 4 * time.Second
+
+// HandleSQS runs the function on a batch. Messages whose events were handled, or given up, are removed by Lambda; the others are named
+// in the answer and come again. It never fails as a whole, and ends before its time does.
+func (h *Host) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awsevents.SQSEventResponse, error) {
+	done := h.Begin(ctx)
+	defer done()
+	work, grace := ctx, settleWithin
+	if deadline, ok := ctx.Deadline(); ok {
+		var cancel context.CancelFunc
+		left := margin(time.Until(deadline))
+		work, cancel = context.WithDeadline(ctx, deadline.Add(-left))
+		grace = left / 4
+		defer cancel()
+	}
+	var out awsevents.SQSEventResponse
+	items := make([]item, len(batch.Records))
+	for i, m := range batch.Records {
+		items[i].message = m
+	}
+	ready := h.decode(work, items)
+	h.run(work, ready, grace)
+	h.after(work, ready)
+	free, cancel := context.WithTimeout(context.WithoutCancel(ctx), settleWithin)
+	defer cancel()
+	for i := range items {
+		if it := &items[i]; it.err != nil && !h.settle(free, it) {
+			out.BatchItemFailures = append(out.BatchItemFailures, awsevents.SQSBatchItemFailure{ItemIdentifier: it.message.MessageId})
+		}
+	}
+	h.log.DebugContext(ctx, "batch", "messages", len(items), "again", len(out.BatchItemFailures))
+	return out, nil
+}
+
+// decode reads the messages and returns those that hold an event for the function, related ones beside each other, so that they
+// share a transaction.
+func (h *Host) decode(ctx context.Context, items []item) []*item {
+	var wg sync.WaitGroup
+	slots := make(chan struct{}, atOnce)
+	for i := range items {
+		slots <- struct{}{}
+		wg.Go(func() { // some are looked up elsewhere
+			defer func() { <-slots }()
+			it := &items[i]
+			if it.event, it.ready, it.err = h.adopt(ctx, it); it.err != nil && final(it.err) {
+				it.err = fmt.Errorf("%w: %w", broker.ErrFinal, it.err)
+			}
+		})
+	}
+	wg.Wait()
+	var ready []*item
+	for i := range items {
+		if items[i].ready && items[i].err == nil {
+			ready = append(ready, &items[i])
+		}
+	}
+	slices.SortStableFunc(ready, func(a, b *item) int { return cmp.Compare(a.event.Data.Group(), b.event.Data.Group()) })
+	return ready
+}
+
+// adopt takes a message over from Lambda and reads it.
+func (h *Host) adopt(ctx context.Context, it *item) (e events.Event, ok bool, err error) {
+	attempt, _ := strconv.Atoi(it.message.Attributes["ApproximateReceiveCount"]) // 0 when there is none
+	it.delivery, ok, err = h.Queue.Adopt(ctx, h.fn, busaws.Received{
+		MessageID: it.message.MessageId, ReceiptHandle: it.message.ReceiptHandle, Body: it.message.Body, Attempt: max(attempt, 1),
+	})
+	if err != nil || !ok {
+		return e, false, err
+	}
+	return h.Decoder.Decode(ctx, it.delivery.Body)
+}
+
+// after does what is to follow a batch. Where it fails, the events come again, which changes nothing else.
+func (h *Host) after(ctx context.Context, ready []*item) {
+	if h.After == nil || len(ready) == 0 {
+		return
+	}
+	if err := h.After(ctx); err != nil {
+		for _, it := range ready {
+			if it.err == nil {
+				it.err = fmt.Errorf("lambdahost: after %s: %w", h.fn, err)
+			}
+		}
+	}
+}
+
+// errTime says that a message was not done within the function's time.
+var errTime = errors.New("lambdahost: out of time")
+
+// run handles events and notes each one's error. It returns within a grace of the end of ctx, whatever the handlers do: what they still commit then
+// is conditional, and the events' redelivery finds it done.
+func (h *Host) run(ctx context.Context, ready []*item, grace time.Duration) {
+	if len(ready) == 0 {
+		return
+	}
+	list := make([]events.Event, len(ready))
+	for i, it := range ready {
+		list[i] = it.event
+	}
+	answer := make(chan []error, 1)
+	go func() { answer <- h.handle(ctx, list) }()
+	var errs []error
+	select {
+	case errs = <-answer:
+	case <-ctx.Done():
+		select {
+		case errs = <-answer:
+		case <-time.After(grace):
+			errs = slices.Repeat([]error{errTime}, len(ready))
+		}
+	}
+	for i, it := range ready {
+		it.err = errs[i]
+		if it.err == nil {
+			h.count.events.Add(1)
+		}
+	}
+}
+
+// atOnce is how many events of a function that waits for others are handled at the same time.
+const atOnce = 10
+
+// handle runs the function. The functions that wait for clouds or people do so for all of a batch at once: time waited is paid for.
+func (h *Host) handle(ctx context.Context, list []events.Event) []error {
+	if h.fn != events.FnProvision && h.fn != events.FnHook {
+		return h.Broker.Handle(ctx, h.fn, list)
+	}
+	errs := make([]error, len(list))
+	slots := make(chan struct{}, atOnce)
+	var wg sync.WaitGroup
+	for i := range list {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = h.Broker.Handle(ctx, h.fn, list[i:i+1])[0]
+		})
+	}
+	wg.Wait()
+	return errs
+}
+
+// settle gives up what can never succeed, and asks for the rest again after a while. given says that the message may be removed.
+func (h *Host) settle(ctx context.Context, it *item) (given bool) {
+	attrs := []any{"message", it.message.MessageId, "attempt", it.delivery.Attempt, "err", it.err}
+	if it.event.Data != nil {
+		attrs = append(attrs, "type", it.event.Type(), "id", it.event.ID)
+	}
+	if errors.Is(it.err, broker.ErrFinal) {
+		h.log.ErrorContext(ctx, "given up", attrs...)
+		if err := h.Queue.Reject(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
+			h.log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message", it.message.MessageId, "err", err)
+			return false
+		}
+		h.count.dead.Add(1)
+		return true
+	}
+	h.log.InfoContext(ctx, "to be tried again", attrs...)
+	if it.delivery.Receipt == "" {
+		return false // it was not even taken over
+	}
+	if err := h.Queue.Nack(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
+		h.log.DebugContext(ctx, "no back-off; the message comes again when its time is over", "message", it.message.MessageId, "err", err)
+	}
+	return false
+}

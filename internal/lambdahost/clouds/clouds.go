@@ -1,0 +1,77 @@
+// Package clouds brings EC2 into the functions that buy machines, free them or
+// listen to what becomes of them.
+package clouds
+
+import (
+	"context"
+	"fmt"
+	"path"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	cloudaws "github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+)
+
+// Part lets the broker buy and free machines.
+func Part(h *lambdahost.Host) error {
+	c, err := Open(h)
+	if err != nil {
+		return err
+	}
+	h.Ports.Clouds = map[string]cloud.Cloud{c.Name(): c}
+	return nil
+}
+
+// Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events are.
+func Open(h *lambdahost.Host) (*cloudaws.Cloud, error) {
+	digest := path.Base(path.Dir(h.Env.AgentKey))
+	if len(digest) != 64 {
+		return nil, fmt.Errorf("%w: %s is %q, which does not hold the agent's SHA-256: agent/<sha256>/tradewind",
+			lambdahost.ErrEnv, lambdahost.EnvAgentKey, h.Env.AgentKey)
+	}
+	cfg := cloudaws.Config{
+		Deployment: h.Env.Deployment, Regions: h.BuyIn(), InstanceProfile: h.Env.Deployment + "-agent",
+		Agents: map[string]cloudaws.Agent{"": {Bucket: h.Env.WorkBucket, Key: h.Env.AgentKey, SHA256: digest}},
+		Graves: cloudaws.StoreGraves(h.Ports.Store, h.Config.SeenFor, h.Ports.Now), Log: h.Log(),
+	}
+	if h.AWS.BaseEndpoint != nil {
+		cfg.Environment = map[string]string{"AWS_ENDPOINT_URL": *h.AWS.BaseEndpoint}
+	}
+	return cloudaws.New(h.AWS, cfg), nil
+}
+
+// Notices finds out whose the machines are that EC2 warns of.
+func Notices(h *lambdahost.Host) error {
+	c, err := Open(h)
+	if err != nil {
+		return err
+	}
+	h.Decoder.Notices = notices{c}
+	return nil
+}
+
+// notices looks machines up.
+type notices struct{ cloud *cloudaws.Cloud }
+
+// Notice implements lambdahost.Notices.
+func (n notices) Notice(ctx context.Context, raw []byte) (events.SpotInterrupted, bool, error) {
+	notice, relevant, err := cloudaws.DecodeNotice(raw)
+	if err != nil {
+		return events.SpotInterrupted{}, false, fmt.Errorf("%w: %w", lambdahost.ErrEnvelope, err)
+	}
+	if !relevant {
+		return events.SpotInterrupted{}, false, nil
+	}
+	return n.cloud.Whose(ctx, notice)
+}
+
+// Prices reads the prices of the spot machines that run.
+func Prices(h *lambdahost.Host) error {
+	c, err := Open(h)
+	if err != nil {
+		return err
+	}
+	h.Ports.Prices = cloudaws.NewSpotPrices(c, nil, h.Ports.Now)
+	return nil
+}

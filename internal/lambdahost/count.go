@@ -1,0 +1,109 @@
+package lambdahost
+
+import (
+	"context"
+	"errors"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// counts is what happened in one invocation.
+type counts struct {
+	events, conflicts, dead, launches, published atomic.Int64
+
+	mu       sync.Mutex
+	lag      time.Duration // of the oldest event published
+	refusals map[cloud.Kind]int
+}
+
+func (c *counts) refused(kind cloud.Kind) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.refusals == nil {
+		c.refusals = map[cloud.Kind]int{}
+	}
+	c.refusals[kind]++
+}
+
+func (c *counts) lagged(d time.Duration) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.lag = max(c.lag, d)
+}
+
+// take returns the metrics of the invocation and begins anew. What did not happen is no data point: each costs.
+func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
+	for _, m := range []struct {
+		name string
+		n    *atomic.Int64
+	}{{"Events", &c.events}, {"Conflicts", &c.conflicts}, {"DeadLetters", &c.dead}, {"Launches", &c.launches}, {"Published", &c.published}} {
+		if n := m.n.Swap(0); n > 0 {
+			metrics = append(metrics, emf.Metric{Name: m.name, Unit: emf.Count, Value: float64(n)})
+		}
+	}
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.lag > 0 {
+		metrics = append(metrics, emf.Metric{Name: "PublishLag", Unit: emf.Milliseconds, Value: float64(c.lag.Milliseconds())})
+	}
+	refusals = c.refusals
+	c.lag, c.refusals = 0, nil
+	return metrics, refusals
+}
+
+// flush writes the metrics of an invocation. Their only dimension is the deployment, and a refusal's kind: with one a function they would
+// cost more than the rest of an idle deployment. Which function it was is a property.
+func (h *Host) flush(i *invocation) {
+	metrics, refusals := h.count.take()
+	props := map[string]any{"function": h.fn, "requestId": i.request}
+	err := h.metrics.Write(emf.Line{
+		At: h.now(), Dimensions: map[string]string{"Deployment": h.Env.Deployment}, Metrics: metrics, Properties: props,
+	})
+	for kind, n := range refusals {
+		err = errors.Join(err, h.metrics.Write(emf.Line{
+			At: h.now(), Dimensions: map[string]string{"Deployment": h.Env.Deployment, "Kind": string(kind)},
+			Metrics: []emf.Metric{{Name: "Refusals", Unit: emf.Count, Value: float64(n)}}, Properties: props,
+		}))
+	}
+	if err != nil {
+		h.log.Warn("metrics", "err", err)
+	}
+}
+
+// countingStore counts conflicts.
+type countingStore struct {
+	store.Store
+	count *counts
+}
+
+// Commit implements store.Store.
+func (s countingStore) Commit(ctx context.Context, tx store.Tx) error {
+	err := s.Store.Commit(ctx, tx)
+	if errors.Is(err, store.ErrConflict) {
+		s.count.conflicts.Add(1)
+	}
+	return err
+}
+
+// countingCloud counts launches and refusals.
+type countingCloud struct {
+	cloud.Cloud
+	count *counts
+}
+
+// Launch implements cloud.Cloud.
+func (c countingCloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	machines, err := c.Cloud.Launch(ctx, spec)
+	switch {
+	case err == nil:
+		c.count.launches.Add(1)
+	case ctx.Err() == nil:
+		c.count.refused(cloud.KindOf(err))
+	}
+	return machines, err
+}

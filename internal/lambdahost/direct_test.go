@@ -1,0 +1,82 @@
+package lambdahost_test
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+	"os"
+	"strings"
+	"testing"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+)
+
+// bucket holds one DAG file, or fails.
+type bucket struct {
+	body string
+	err  error
+}
+
+func (b *bucket) Open(context.Context, string, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(b.body)), b.err
+}
+
+// TestWorkComesInByTheDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
+func TestWorkComesInByTheDoor(t *testing.T) {
+	created, err := os.ReadFile("testdata/s3-object-created.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	files := &bucket{body: "apiVersion: tradewind/v1\nname: one\ntasks:\n  a: {run: \"true\"}\n"}
+	woken := 0
+	r := newRig(t, events.FnSubmit, func(h *lambdahost.Host) error {
+		h.Ports.Objects = files
+		h.After = func(context.Context) error { woken++; return nil }
+		return nil
+	})
+	ctx := context.Background()
+
+	files.err = errors.New("slow down")
+	if _, err := r.host.HandleDoor(ctx, created); err == nil {
+		t.Error("Lambda is not told to try again")
+	}
+	files.err = nil
+	for range 2 { // told twice, one job
+		if out, err := r.host.HandleDoor(ctx, created); err != nil || out != nil {
+			t.Fatal(out, err)
+		}
+	}
+	jobs, err := r.host.Broker.Jobs(ctx, 10)
+	if err != nil || len(jobs) != 1 {
+		t.Fatalf("%+v, %v", jobs, err)
+	}
+	if woken != 2 {
+		t.Errorf("switched on %d times", woken)
+	}
+
+	batch, err := json.Marshal(awsevents.SQSEvent{Records: []awsevents.SQSMessage{r.raw("again", string(created)), r.raw("bad", "{}")}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := r.host.HandleDoor(ctx, batch)
+	if answer, ok := out.(awsevents.SQSEventResponse); err != nil || !ok || len(answer.BatchItemFailures) != 0 {
+		t.Errorf("%+v, %v", out, err)
+	}
+	if r.queue.rejected["bad"] == "" {
+		t.Error("what cannot be read is no dead letter")
+	}
+}
+
+// TestTheDoorRefusesWhatItDoesNotKnow has Lambda keep it as a dead letter, whatever it is.
+func TestTheDoorRefusesWhatItDoesNotKnow(t *testing.T) {
+	r := newRig(t, events.FnSubmit)
+	for _, raw := range []string{`{}`, `null`, `[]`, `{"Records":null}`, `{"source":"aws.rds","id":"1","detail-type":"x","detail":{}}`} {
+		if out, err := r.host.HandleDoor(context.Background(), json.RawMessage(raw)); err == nil {
+			t.Errorf("%s: %v", raw, out)
+		}
+	}
+}

@@ -1,0 +1,296 @@
+package e2e_test
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"regexp"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+const chain = `apiVersion: tradewind/v1
+name: chain
+tasks:
+  first:
+    run: echo made by first; echo result > $TRADEWIND_OUTPUT/result.txt
+    outputs: [{name: result, size: 1MiB}]
+    resources: {cpus: 2+, market: on-demand}
+    time: 10m
+  second:
+    after: [first]
+    run: cat $TRADEWIND_INPUTS/first/result.txt
+    resources: {cpus: 2+, market: on-demand}
+    time: 10m
+`
+
+// TestADAGFileThatAppearsRunsToItsEnd is the whole of the control plane: submit, optimize, bid, advance, schedule, provision, execute, the
+// relay, the API, agents with real processes, reconcile and the sleep after it.
+func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts emulators")
+	}
+	w := deploy(t)
+	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	defer cancel()
+	defer w.agents.Wait()
+	defer cancel()
+	if _, err := w.s3().PutObject(ctx, &s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: aws.String("chain.yaml"), Body: strings.NewReader(chain)}); err != nil {
+		t.Fatal(err)
+	}
+	created := map[string]any{
+		"version": "0", "id": "17793124-05d4-b198-2fde-7ededc63b103", "detail-type": "Object Created", "source": "aws.s3", "time": "2026-11-21T09:00:00Z",
+		"region": "us-east-1", "resources": []string{}, "detail": map[string]any{
+			"bucket": map[string]any{"name": w.name + "-dags"}, "object": map[string]any{"key": "chain.yaml", "size": len(chain), "etag": "abc"},
+		},
+	}
+	w.drop(ctx, events.FnSubmit, created)
+	w.drop(ctx, events.FnSubmit, created) // delivered twice
+
+	job := w.untilOver(ctx)
+	if job.State != broker.JobSucceeded || len(job.Attempts) != 2 {
+		t.Fatalf("%+v\n%s", job, w.log.String())
+	}
+	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateEnabled {
+		t.Errorf("while work is open the schedule is %s", state)
+	}
+	var jobs struct{ Jobs []broker.JobView }
+	w.get(ctx, "/v1/jobs", &jobs)
+	if len(jobs.Jobs) != 1 {
+		t.Errorf("%d jobs of a file that was delivered twice", len(jobs.Jobs))
+	}
+	if log := w.text(ctx, "/v1/jobs/"+job.ID+"/tasks/first/logs?follow=true"); !strings.Contains(log, "made by first") {
+		t.Errorf("the log is %q", log)
+	}
+	if running := w.instances(ctx); len(running) > 0 {
+		t.Errorf("%d machines are left", len(running))
+	}
+	w.drop(ctx, events.FnReconcile, json.RawMessage(`{"specversion":"1.0","type":"tradewind.broker.reconcile.v1","source":"tradewind/schedule","id":"r1","time":"2026-11-21T09:00:00Z","data":{}}`))
+	w.quiet(ctx)
+	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateDisabled {
+		t.Errorf("with nothing open the schedule is %s\n%s", state, w.log.String())
+	}
+	w.refusals(ctx, job.ID)
+	w.secrets(ctx)
+}
+
+// untilOver plays Lambda and the hypervisor until the one job is over.
+func (w *world) untilOver(ctx context.Context) (job broker.JobDetail) {
+	w.Helper()
+	booted := map[string]bool{}
+	for ctx.Err() == nil {
+		w.round(ctx)
+		for _, i := range w.instances(ctx) {
+			if id := aws.ToString(i.InstanceId); !booted[id] {
+				booted[id] = true
+				w.machine(ctx, w.tokenOf(ctx, id))
+			}
+		}
+		var jobs struct{ Jobs []broker.JobView }
+		w.get(ctx, "/v1/jobs", &jobs)
+		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Over() {
+			w.quiet(ctx)
+			w.get(ctx, "/v1/jobs/"+jobs.Jobs[0].ID, &job)
+			return job
+		}
+	}
+	w.Fatalf("the job did not end\n%s", w.log.String())
+	return job
+}
+
+// quiet works until nothing is left to do.
+func (w *world) quiet(ctx context.Context) {
+	for idle := 0; idle < 3 && ctx.Err() == nil; {
+		if w.round(ctx) == 0 {
+			idle++
+		} else {
+			idle = 0
+		}
+	}
+}
+
+// instances are the deployment's machines that run.
+func (w *world) instances(ctx context.Context) []types.Instance {
+	w.Helper()
+	out, err := ec2.NewFromConfig(w.cfg).DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
+		{Name: aws.String("tag:tradewind:deployment"), Values: []string{w.name}},
+		{Name: aws.String("instance-state-name"), Values: []string{"pending", "running"}},
+	}})
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil
+		}
+		w.Fatal(err)
+	}
+	var all []types.Instance
+	for _, r := range out.Reservations {
+		all = append(all, r.Instances...)
+	}
+	return all
+}
+
+var jwt = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
+
+// tokenOf reads the token that a machine was given with its user data.
+func (w *world) tokenOf(ctx context.Context, id string) string {
+	w.Helper()
+	out, err := ec2.NewFromConfig(w.cfg).DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{
+		InstanceId: &id, Attribute: types.InstanceAttributeNameUserData,
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	raw, err := base64.StdEncoding.DecodeString(aws.ToString(out.UserData.Value))
+	if err != nil {
+		w.Fatal(err)
+	}
+	found := jwt.FindString(string(plain(w.T, raw)))
+	if found == "" {
+		w.Fatalf("no token in %q", raw)
+	}
+	return found
+}
+
+// request calls the API as a user whom IAM has let in, or with whatever else is given as authorization.
+func (w *world) request(ctx context.Context, method, path, authorization string) (int, []byte) {
+	w.Helper()
+	req, err := http.NewRequestWithContext(ctx, method, w.api.URL+path, http.NoBody)
+	if err != nil {
+		w.Fatal(err)
+	}
+	if authorization != "" {
+		req.Header.Set("Authorization", authorization)
+	}
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			w.Fatalf("%v\n%s", ctx.Err(), w.log.String())
+		}
+		w.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(res.Body)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return res.StatusCode, body
+}
+
+const signed = "AWS4-HMAC-SHA256 Credential=AKIAEXAMPLE"
+
+func (w *world) text(ctx context.Context, path string) string {
+	w.Helper()
+	status, body := w.request(ctx, http.MethodGet, path, signed)
+	if status != http.StatusOK {
+		w.Fatalf("GET %s: %d %s", path, status, body)
+	}
+	return string(body)
+}
+
+func (w *world) get(ctx context.Context, path string, into any) {
+	w.Helper()
+	if err := json.Unmarshal([]byte(w.text(ctx, path)), into); err != nil {
+		w.Fatal(err)
+	}
+}
+
+// key is the deployment's token key, which only its functions may read.
+func (w *world) key(ctx context.Context) []byte {
+	w.Helper()
+	out, err := ssm.NewFromConfig(w.cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: aws.String("/" + w.name + "/token-key"), WithDecryption: aws.Bool(true)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	key, err := base64.StdEncoding.DecodeString(aws.ToString(out.Parameter.Value))
+	if err != nil {
+		w.Fatal(err)
+	}
+	return key
+}
+
+// refusals are requests without credentials, with an expired token and with the token of another job.
+func (w *world) refusals(ctx context.Context, job string) {
+	w.Helper()
+	mint := func(c wire.Claims) string {
+		text, err := token.Mint(w.key(ctx), c)
+		if err != nil {
+			w.Fatal(err)
+		}
+		return "Bearer " + text
+	}
+	hour := time.Now().Add(time.Hour)
+	for _, c := range []struct {
+		what, path, authorization string
+		want                      []int
+	}{
+		{"nobody, a user's path", "/v1/jobs", "", []int{401}},
+		{"a guess, a user's path", "/v1/jobs", "Bearer " + strings.Repeat("0", 64), []int{401}},
+		{"an agent, a user's path", "/v1/jobs", mint(wire.Claims{Job: job, Cluster: job + ".0.1", Expires: hour}), []int{401}},
+		{"nobody, an agent's path", wire.PathWork, "", []int{401}},
+		{"a user, an agent's path", wire.PathWork, signed, []int{401}},
+		{"an expired token", wire.PathWork, mint(wire.Claims{Job: job, Cluster: job + ".0.1", Expires: time.Now().Add(-time.Hour)}), []int{401}},
+		{"a token of another job", wire.PathWork, mint(wire.Claims{Job: "other-1", Cluster: job + ".0.1", Expires: hour}), []int{403}},
+		{"a token of an attempt that is over", wire.PathWork, mint(wire.Claims{Job: job, Cluster: job + ".0.1", Expires: hour}), []int{410}},
+		{"a token of a job that never was", wire.PathWork, mint(wire.Claims{Job: "none-1", Cluster: "none-1.0.1", Expires: hour}), []int{410}},
+	} {
+		status, body := w.request(ctx, http.MethodGet, c.path, c.authorization)
+		if !strings.Contains(fmt.Sprint(c.want), fmt.Sprint(status)) {
+			w.Errorf("%s: %d %s", c.what, status, body)
+		}
+	}
+	// A token does not speak for another job's attempt either.
+	w.foreignReport(ctx, mint(wire.Claims{Job: "other-1", Cluster: "other-1.0.1", Expires: hour}), job)
+}
+
+func (w *world) foreignReport(ctx context.Context, authorization, job string) {
+	w.Helper()
+	body, _ := json.Marshal(wire.Report{ID: "1", Attempt: job + ".0.1", Event: wire.Failed}) // of strings
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, w.api.URL+wire.PathReport, bytes.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Authorization", authorization)
+	req.Header.Set("Content-Type", "application/json")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		w.Fatal(err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only its status matters
+	if res.StatusCode != http.StatusForbidden {
+		w.Errorf("a report for another job's attempt: %s", res.Status)
+	}
+}
+
+// secrets looks for what no log may hold.
+func (w *world) secrets(ctx context.Context) {
+	w.Helper()
+	log := w.log.String()
+	if found := jwt.FindString(log); found != "" {
+		w.Errorf("a token was logged: %s", found)
+	}
+	if strings.Contains(log, base64.StdEncoding.EncodeToString(w.key(ctx))) || strings.Contains(log, "TRADEWIND_OUTPUT") {
+		w.Error("the key, or what a task runs, was logged")
+	}
+	for line := range strings.Lines(log) {
+		if !json.Valid([]byte(line)) {
+			w.Errorf("a line that is no JSON: %q", line)
+		}
+	}
+}

@@ -1,0 +1,355 @@
+package e2e_test
+
+import (
+	"bytes"
+	"compress/gzip"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/url"
+	"os"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
+	"gocloud.dev/blob"
+	"gocloud.dev/blob/fileblob"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
+	"github.com/tradewind-broker/tradewind/pkg/bus/aws/awstest"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+func TestMain(m *testing.M) {
+	proc.Reexec()
+	os.Exit(m.Run())
+}
+
+// parts are those of each function's main.
+func parts() map[string][]lambdahost.Part {
+	return map[string][]lambdahost.Part{
+		events.FnSubmit: {objects.Part, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part},
+		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
+	}
+}
+
+// world is a deployment on emulators, with the part that Lambda plays.
+type world struct {
+	*testing.T
+	name   string
+	cfg    aws.Config
+	hosts  map[string]*lambdahost.Host
+	gate   *gateway.Gateway
+	api    *httptest.Server
+	table  *dynamodb.Client
+	queues *sqs.Client
+	log    *lockedBuffer
+	agents sync.WaitGroup
+	data   string // where the agents' buckets are
+}
+
+type lockedBuffer struct {
+	mu sync.Mutex
+	bytes.Buffer
+}
+
+func (b *lockedBuffer) Write(p []byte) (int, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	return b.Buffer.Write(p)
+}
+
+func deploy(t *testing.T) *world {
+	t.Helper()
+	moto, local := emulator.Moto(t), emulator.DynamoDBLocal(t)
+	for _, v := range emulator.Env(moto) {
+		name, value, _ := strings.Cut(v, "=")
+		t.Setenv(name, value)
+	}
+	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", local)
+	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{}, data: t.TempDir()}
+	ctx := t.Context()
+	var err error
+	if w.cfg, err = config.LoadDefaultConfig(ctx); err != nil {
+		t.Fatal(err)
+	}
+	w.api = httptest.NewServer(http.HandlerFunc(w.serve))
+	t.Cleanup(w.api.Close)
+	w.provision(ctx)
+	env, err := lambdahost.LoadEnv(func(name string) string { return w.environment()[name] })
+	if err != nil {
+		t.Fatal(err)
+	}
+	first := []lambdahost.Part{lambdahost.Records, lambdahost.Queues}
+	for _, fn := range append(events.Functions(), lambdahost.Relay, apihost.Name) {
+		if w.hosts[fn], err = lambdahost.New(fn, env, w.cfg, w.log, append(first, parts()[fn]...)...); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if w.gate, err = apihost.New(w.hosts[apihost.Name]); err != nil {
+		t.Fatal(err)
+	}
+	return w
+}
+
+func (w *world) environment() map[string]string {
+	return map[string]string{
+		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
+		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
+		"TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind",
+		"TRADEWIND_SCHEDULES": "reconcile",
+	}
+}
+
+// provision makes what the template does, as far as it is needed here.
+func (w *world) provision(ctx context.Context) {
+	w.Helper()
+	must := func(err error) {
+		if err != nil {
+			w.Fatal(err)
+		}
+	}
+	must(dynamo.CreateTable(ctx, w.cfg, w.name))
+	_, err := awstest.Provision(ctx, w.cfg, busaws.Config{
+		EventBus: w.name, QueuePrefix: w.name + "-", Bucket: w.name + "-work", Queues: lambdahost.QueueRules(), Route: events.Routes(),
+	})
+	must(err)
+	_, err = w.s3().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: aws.String(w.name + "-dags")})
+	must(err)
+	times := scheduler.NewFromConfig(w.cfg)
+	_, err = times.CreateScheduleGroup(ctx, &scheduler.CreateScheduleGroupInput{Name: &w.name})
+	must(err)
+	_, err = times.CreateSchedule(ctx, &scheduler.CreateScheduleInput{
+		Name: aws.String("reconcile"), GroupName: &w.name, ScheduleExpression: aws.String("rate(1 minute)"), State: schedulertypes.ScheduleStateDisabled,
+		FlexibleTimeWindow: &schedulertypes.FlexibleTimeWindow{Mode: schedulertypes.FlexibleTimeWindowModeOff},
+		Target:             &schedulertypes.Target{Arn: aws.String("arn:aws:sqs:us-east-1:123456789012:q"), RoleArn: aws.String("arn:aws:iam::123456789012:role/r"), Input: aws.String("{}")},
+	})
+	must(err)
+	must(w.profile(ctx))
+	w.table, w.queues = dynamodb.NewFromConfig(w.cfg), sqs.NewFromConfig(w.cfg)
+}
+
+// profile makes the instance profile of machines. The emulator tells services apart by the signature's scope.
+func (w *world) profile(ctx context.Context) error {
+	form := url.Values{"Action": {"CreateInstanceProfile"}, "Version": {"2010-05-08"}, "InstanceProfileName": {w.name + "-agent"}}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, *w.cfg.BaseEndpoint, strings.NewReader(form.Encode()))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
+	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=testing/20261121/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=0")
+	res, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	defer res.Body.Close() //nolint:errcheck // only its status matters
+	if res.StatusCode != http.StatusOK {
+		return fmt.Errorf("instance profile: %s", res.Status)
+	}
+	return nil
+}
+
+func (w *world) s3() *s3.Client {
+	return s3.NewFromConfig(w.cfg, func(o *s3.Options) { o.UsePathStyle = true })
+}
+
+func (w *world) scheduleState(ctx context.Context) schedulertypes.ScheduleState {
+	w.Helper()
+	out, err := scheduler.NewFromConfig(w.cfg).GetSchedule(ctx, &scheduler.GetScheduleInput{Name: aws.String("reconcile"), GroupName: &w.name})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out.State
+}
+
+// serve plays API Gateway: agents' paths are open, all others need a signature, which is taken for checked.
+func (w *world) serve(out http.ResponseWriter, r *http.Request) {
+	body, _ := io.ReadAll(r.Body)
+	in := awsevents.APIGatewayV2HTTPRequest{Version: "2.0", RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery, Body: string(body), Headers: map[string]string{}}
+	for name := range r.Header {
+		in.Headers[strings.ToLower(name)] = strings.Join(r.Header.Values(name), ",")
+	}
+	in.RequestContext.DomainName, in.RequestContext.Stage = r.Host, "$default"
+	in.RequestContext.HTTP.Method = r.Method
+	if !strings.HasPrefix(r.URL.Path, gateway.AgentPaths) && strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-HMAC-SHA256") {
+		in.RequestContext.Authorizer = &awsevents.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+			IAM: &awsevents.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:iam::123456789012:user/ada"},
+		}
+	}
+	answer, err := w.gate.Serve(r.Context(), in)
+	if err != nil {
+		http.Error(out, err.Error(), http.StatusInternalServerError)
+		return
+	}
+	for name, v := range answer.Headers {
+		out.Header().Set(name, v)
+	}
+	out.WriteHeader(answer.StatusCode)
+	_, _ = io.WriteString(out, answer.Body)
+}
+
+// round plays Lambda once for the stream and every queue, and says how many messages there were.
+func (w *world) round(ctx context.Context) int {
+	w.Helper()
+	n := w.relay(ctx)
+	for _, fn := range events.Functions() {
+		n += w.poll(ctx, fn)
+	}
+	return n
+}
+
+// relay hands the relay what a stream would show of the outbox.
+func (w *world) relay(ctx context.Context) int {
+	w.Helper()
+	var batch awsevents.DynamoDBEvent
+	for shard := range dynamo.Shards {
+		out, err := w.table.Query(ctx, &dynamodb.QueryInput{
+			TableName: &w.name, KeyConditionExpression: aws.String("pk = :p"), ConsistentRead: aws.Bool(true),
+			ExpressionAttributeValues: map[string]types.AttributeValue{":p": &types.AttributeValueMemberS{Value: dynamo.OutboxPrefix + strconv.Itoa(shard)}},
+		})
+		if err != nil {
+			w.Fatal(err)
+		}
+		for i, item := range out.Items {
+			r := awsevents.DynamoDBEventRecord{EventName: "INSERT"}
+			r.Change.SequenceNumber = fmt.Sprint(shard, "-", i)
+			r.Change.NewImage = map[string]awsevents.DynamoDBAttributeValue{}
+			for name, v := range item {
+				switch v := v.(type) {
+				case *types.AttributeValueMemberS:
+					r.Change.NewImage[name] = awsevents.NewStringAttribute(v.Value)
+				case *types.AttributeValueMemberB:
+					r.Change.NewImage[name] = awsevents.NewBinaryAttribute(v.Value)
+				case *types.AttributeValueMemberN:
+					r.Change.NewImage[name] = awsevents.NewNumberAttribute(v.Value)
+				}
+			}
+			batch.Records = append(batch.Records, r)
+		}
+	}
+	if len(batch.Records) == 0 {
+		return 0
+	}
+	if out, err := w.hosts[lambdahost.Relay].HandleStream(ctx, batch); err != nil || len(out.BatchItemFailures) > 0 {
+		w.Fatalf("relay: %+v %v", out, err)
+	}
+	return len(batch.Records)
+}
+
+func (w *world) queueURL(ctx context.Context, fn string) *string {
+	w.Helper()
+	out, err := w.queues.GetQueueUrl(ctx, &sqs.GetQueueUrlInput{QueueName: aws.String(w.name + "-" + fn)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return out.QueueUrl
+}
+
+// poll takes one batch from a queue, as Lambda does, and removes what was not reported as failed.
+func (w *world) poll(ctx context.Context, fn string) int {
+	w.Helper()
+	queue := w.queueURL(ctx, fn)
+	out, err := w.queues.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
+		QueueUrl: queue, MaxNumberOfMessages: 10, MessageSystemAttributeNames: []sqstypes.MessageSystemAttributeName{"ApproximateReceiveCount"},
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	if len(out.Messages) == 0 {
+		return 0
+	}
+	var batch awsevents.SQSEvent
+	for _, m := range out.Messages {
+		batch.Records = append(batch.Records, awsevents.SQSMessage{
+			MessageId: *m.MessageId, ReceiptHandle: *m.ReceiptHandle, Body: *m.Body, Attributes: m.Attributes,
+		})
+	}
+	limited, cancel := context.WithTimeout(ctx, time.Minute)
+	defer cancel()
+	answer, err := w.hosts[fn].HandleSQS(limited, batch)
+	if err != nil {
+		w.Fatal(err)
+	}
+	failed := map[string]bool{}
+	for _, f := range answer.BatchItemFailures {
+		failed[f.ItemIdentifier] = true
+	}
+	for _, m := range batch.Records {
+		if !failed[m.MessageId] {
+			_, _ = w.queues.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: queue, ReceiptHandle: aws.String(m.ReceiptHandle)}) // or it is gone
+		}
+	}
+	return len(batch.Records)
+}
+
+// drop puts a message of AWS in a queue.
+func (w *world) drop(ctx context.Context, fn string, message any) {
+	w.Helper()
+	body, err := json.Marshal(message)
+	if err == nil {
+		_, err = w.queues.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: w.queueURL(ctx, fn), MessageBody: aws.String(string(body))})
+	}
+	if err != nil {
+		w.Fatal(err)
+	}
+}
+
+// machine starts the agent of a machine that was launched with a token.
+func (w *world) machine(ctx context.Context, token string) {
+	buckets := bucket.Openers{"s3": func(_ context.Context, u *url.URL) (*blob.Bucket, error) {
+		return fileblob.OpenBucket(filepath.Join(w.data, u.Host), &fileblob.Options{CreateDir: true, NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
+	}}
+	dir := w.TempDir()
+	w.agents.Go(func() {
+		_ = agent.Run(ctx, agent.Config{
+			Endpoint: w.api.URL, Token: token, Dir: dir, Address: "127.0.0.1", Environ: os.Environ(), Buckets: buckets,
+		}) // that the attempt is over is how it ends
+	})
+}
+
+// plain is user data as the machine sees it: it may be compressed.
+func plain(t *testing.T, raw []byte) []byte {
+	t.Helper()
+	if !bytes.HasPrefix(raw, []byte{0x1f, 0x8b}) {
+		return raw
+	}
+	z, err := gzip.NewReader(bytes.NewReader(raw))
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := io.ReadAll(z)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return out
+}

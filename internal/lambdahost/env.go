@@ -1,0 +1,123 @@
+package lambdahost
+
+import (
+	"errors"
+	"fmt"
+	"net/url"
+	"strings"
+)
+
+// The environment of every function, as infra/ sets it.
+const (
+	EnvDeployment  = "TRADEWIND_DEPLOYMENT"      // name, the prefix of everything
+	EnvTable       = "TRADEWIND_TABLE"           // DynamoDB table
+	EnvBus         = "TRADEWIND_BUS"             // event bus
+	EnvQueuePrefix = "TRADEWIND_QUEUE_PREFIX"    // of the functions' queues: tradewind-
+	EnvDAGBucket   = "TRADEWIND_DAG_BUCKET"      // where users drop DAG files
+	EnvWorkBucket  = "TRADEWIND_WORK_BUCKET"     // outputs, checkpoints, logs, the agent, large payloads
+	EnvAPI         = "TRADEWIND_API"             // base URL at which agents reach the API
+	EnvTokenKey    = "TRADEWIND_TOKEN_PARAMETER" //nolint:gosec // the parameter's name, not what is in it
+	EnvAgentKey    = "TRADEWIND_AGENT_KEY"       // object key of the agent: agent/<sha256>/tradewind
+	EnvSchedules   = "TRADEWIND_SCHEDULES"       // schedules switched on while work is open, by comma
+	EnvMappings    = "TRADEWIND_MAPPINGS"        // functions whose queues are polled only while work is open, by comma; optional
+	EnvClouds      = "TRADEWIND_CLOUDS"          // clouds to plan on, by comma; optional, aws
+	EnvRegions     = "TRADEWIND_REGIONS"         // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvTopic       = "TRADEWIND_TOPIC"           // SNS topic for news; optional
+	EnvWebhook     = "TRADEWIND_WEBHOOK"         // URL that news are posted to; optional
+	EnvLogLevel    = "TRADEWIND_LOG_LEVEL"       // debug, info, warn, error; optional, info
+)
+
+// Env is the environment of a function, read once.
+type Env struct {
+	Deployment  string
+	Table       string
+	Bus         string
+	QueuePrefix string
+	DAGBucket   string
+	WorkBucket  string
+	API         string // without a slash at its end
+	TokenKey    string
+	AgentKey    string
+	Schedules   []string
+	Mappings    []string
+	Clouds      []string
+	Regions     []string
+	Topic       string
+	Webhook     string
+	LogLevel    string
+}
+
+// ErrEnv says that the environment is not what infra/ sets.
+var ErrEnv = errors.New("lambdahost: environment")
+
+// LoadEnv reads the environment by getenv. Its error names every variable that is wrong, wrapped in ErrEnv.
+func LoadEnv(getenv func(string) string) (Env, error) {
+	r := reader{getenv: getenv}
+	env := Env{
+		Deployment: r.need(EnvDeployment), Table: r.need(EnvTable), Bus: r.need(EnvBus), QueuePrefix: r.need(EnvQueuePrefix),
+		DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket), API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
+		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
+		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic), Webhook: getenv(EnvWebhook), LogLevel: r.level(EnvLogLevel),
+	}
+	if len(env.Clouds) == 0 {
+		env.Clouds = []string{"aws"}
+	}
+	if len(r.wrong) > 0 {
+		return Env{}, fmt.Errorf("%w: %s", ErrEnv, strings.Join(r.wrong, "; "))
+	}
+	return env, nil
+}
+
+// reader collects what is wrong, so that one look at the log names it all.
+type reader struct {
+	getenv func(string) string
+	wrong  []string
+}
+
+func (r *reader) need(name string) string {
+	v := r.getenv(name)
+	if v == "" {
+		r.wrong = append(r.wrong, name+" is not set")
+	}
+	return v
+}
+
+func (r *reader) url(name string) string {
+	v := r.need(name)
+	if v == "" {
+		return ""
+	}
+	u, err := url.Parse(v)
+	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is no base URL such as https://api.example.com", name, v))
+	}
+	return strings.TrimRight(v, "/")
+}
+
+func (r *reader) level(name string) string {
+	v := strings.ToLower(r.getenv(name))
+	switch v {
+	case "":
+		return "info"
+	case "debug", "info", "warn", "error":
+		return v
+	}
+	r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of debug, info, warn, error", name, v))
+	return ""
+}
+
+func list(v string) []string {
+	var out []string
+	for part := range strings.SplitSeq(v, ",") {
+		if part = strings.TrimSpace(part); part != "" {
+			out = append(out, part)
+		}
+	}
+	return out
+}
+
+// Queue is the name of a function's queue.
+func (e Env) Queue(fn string) string { return e.QueuePrefix + fn }
+
+// Function is the name of a Lambda function of the deployment.
+func (e Env) Function(fn string) string { return e.Deployment + "-" + fn }

@@ -1,0 +1,134 @@
+// Package hooks passes news on to people: to an SNS topic, to a webhook, and,
+// of a DAG file that could not be read, to a remark beside it in the bucket.
+package hooks
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sns"
+	"github.com/aws/aws-sdk-go-v2/service/sns/types"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+)
+
+// Publisher is what Hook needs of *sns.Client.
+type Publisher interface {
+	Publish(context.Context, *sns.PublishInput, ...func(*sns.Options)) (*sns.PublishOutput, error)
+}
+
+// Hook implements broker.Hook.
+type Hook struct {
+	SNS     Publisher
+	Topic   string // ARN; none when empty
+	Webhook string // URL; none when empty
+	HTTP    *http.Client
+	S3      objects.Client
+	Bucket  string // of DAG files
+}
+
+// Part has the broker tell the people that the environment names.
+func Part(h *lambdahost.Host) error {
+	h.Ports.Hook = &Hook{
+		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook, HTTP: &http.Client{Timeout: webhookWithin},
+		S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
+	}
+	return nil
+}
+
+const webhookWithin = 10 * time.Second
+
+// Notify implements broker.Hook. It tells everyone again when one of them could not be told.
+func (k *Hook) Notify(ctx context.Context, e events.Event) error {
+	body, err := e.MarshalJSON()
+	if err != nil {
+		return err
+	}
+	var errs []error
+	if k.Topic != "" {
+		errs = append(errs, k.publish(ctx, e, body))
+	}
+	if k.Webhook != "" {
+		errs = append(errs, k.post(ctx, body))
+	}
+	if r, ok := e.Data.(events.DAGRejected); ok && r.Bucket == k.Bucket {
+		errs = append(errs, k.remark(ctx, r))
+	}
+	return errors.Join(errs...)
+}
+
+func (k *Hook) publish(ctx context.Context, e events.Event, body []byte) error {
+	_, err := k.SNS.Publish(ctx, &sns.PublishInput{
+		TopicArn: &k.Topic, Message: aws.String(string(body)), Subject: aws.String(subject(e)),
+		MessageAttributes: map[string]types.MessageAttributeValue{
+			"type": {DataType: aws.String("String"), StringValue: aws.String(e.Type())},
+		},
+	})
+	if err != nil {
+		return fmt.Errorf("hooks: topic: %w", err)
+	}
+	return nil
+}
+
+// maxSubject is SNS's limit; it takes printable ASCII alone.
+const maxSubject = 100
+
+// subject is the line of an e-mail.
+func subject(e events.Event) string {
+	s := "Tradewind: " + e.Type()
+	switch d := e.Data.(type) {
+	case events.DAGFinished:
+		s = "Tradewind: " + d.Name + " " + d.Outcome
+	case events.DAGRejected:
+		s = "Tradewind: " + d.Key + " was refused"
+	}
+	s = strings.Map(func(r rune) rune {
+		if r < ' ' || r > '~' {
+			return '?'
+		}
+		return r
+	}, s)
+	return s[:min(len(s), maxSubject)]
+}
+
+func (k *Hook) post(ctx context.Context, body []byte) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, k.Webhook, bytes.NewReader(body))
+	if err != nil {
+		return fmt.Errorf("hooks: webhook: %w", err)
+	}
+	req.Header.Set("Content-Type", "application/cloudevents+json")
+	res, err := k.HTTP.Do(req)
+	if err != nil {
+		return fmt.Errorf("hooks: webhook: %w", err)
+	}
+	defer res.Body.Close() //nolint:errcheck // only its status matters
+	_, _ = io.Copy(io.Discard, io.LimitReader(res.Body, 64<<10))
+	if res.StatusCode >= http.StatusMultipleChoices {
+		return fmt.Errorf("hooks: webhook: %s", res.Status)
+	}
+	return nil
+}
+
+// RemarkSuffix is what the name of a remark ends in. Whoever drops files sees it beside the one that was refused; submit takes no notice of it.
+const RemarkSuffix = lambdahost.RemarkSuffix
+
+func (k *Hook) remark(ctx context.Context, r events.DAGRejected) error {
+	key := r.Key + RemarkSuffix
+	_, err := k.S3.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &k.Bucket, Key: &key, Body: strings.NewReader(r.Reason + "\n"), ContentType: aws.String("text/plain; charset=utf-8"),
+	})
+	if err != nil {
+		return fmt.Errorf("hooks: s3://%s/%s: %w", k.Bucket, key, err)
+	}
+	return nil
+}

@@ -1,0 +1,144 @@
+package lambdahost
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"slices"
+	"sync/atomic"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
+	"github.com/tradewind-broker/tradewind/internal/quiet"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Namespace of the deployment's metrics.
+const Namespace = "Tradewind"
+
+// Host is one sandbox: what a function needs, made once and used for every request that comes to it.
+type Host struct {
+	Env    Env
+	AWS    aws.Config
+	Config broker.Config
+	// Ports are what parts bring in; Broker is made of them when all have.
+	Ports   broker.Ports
+	Broker  *broker.Broker
+	Decoder Decoder
+	Queue   Queue
+	// After runs once a batch was handled, for what depends on the state it left. Its failure has the batch come again.
+	After  func(ctx context.Context) error
+	Outbox Outbox
+
+	fn      string
+	log     *slog.Logger
+	metrics *emf.Writer
+	count   counts
+	current atomic.Pointer[invocation]
+	now     func() time.Time
+}
+
+// Part brings in what one function needs beside store and bus. It makes clients and calls nobody: what start-up waits for, every
+// first request waits for.
+type Part func(h *Host) error
+
+// New makes the host of a function, from its environment and AWS configuration.
+func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Host, error) {
+	h := &Host{Env: env, AWS: cfg, Config: brokerConfig(env), fn: fn, metrics: emf.New(out, Namespace), now: time.Now}
+	h.log = newLog(out, env, fn, &h.current)
+	h.Ports.Log, h.Ports.Now = h.log, h.now
+	for _, part := range parts {
+		if err := part(h); err != nil {
+			return nil, err
+		}
+	}
+	if h.Ports.Store != nil {
+		h.Ports.Store = quiet.New(countingStore{h.Ports.Store, &h.count})
+	}
+	for name, c := range h.Ports.Clouds {
+		h.Ports.Clouds[name] = countingCloud{c, &h.count}
+	}
+	h.Broker = broker.New(h.Config, h.Ports)
+	return h, nil
+}
+
+// How often agents call. A request of theirs costs some two millionths of a dollar, and an hour of a small machine a hundredth of one.
+// That a machine is gone EC2 tells by itself, and of a notice its agent learns from the machine; what these calls find is an agent that died on a
+// machine that lives, and a job that was cancelled, whose machines are terminated anyway.
+const (
+	PollEvery  = 2 * time.Minute
+	aliveEvery = 5 * time.Minute
+	silentFor  = 16 * time.Minute // three signs of life missed
+	logEvery   = 30 * time.Second
+)
+
+// brokerConfig fits the broker's times to requests that cost.
+func brokerConfig(env Env) broker.Config {
+	cfg := broker.DefaultConfig()
+	cfg.Endpoint = env.API
+	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: aliveEvery, Log: logEvery}, silentFor
+	cfg.StoreURL = "s3://" + env.WorkBucket
+	return cfg
+}
+
+// FromEnvironment makes the host of a function from the process's own environment.
+func FromEnvironment(ctx context.Context, fn string, parts ...Part) (*Host, error) {
+	env, err := LoadEnv(os.Getenv)
+	if err != nil {
+		return nil, err
+	}
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return New(fn, env, cfg, os.Stdout, parts...)
+}
+
+// Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours, no message in another function's queue.
+func (h *Host) Idle(ctx context.Context) (bool, error) {
+	if idle, err := h.Broker.Idle(ctx); err != nil || !idle {
+		return false, err
+	}
+	for _, c := range h.Ports.Clouds {
+		machines, err := c.Machines(ctx, "")
+		if err != nil {
+			return false, err
+		}
+		if slices.ContainsFunc(machines, func(m cloud.Machine) bool { return m.State != cloud.Terminated }) {
+			return false, nil
+		}
+	}
+	for _, fn := range h.Env.Mappings {
+		if fn == h.fn {
+			continue // holds the message that is being handled
+		}
+		if n, err := h.Ports.Bus.Depth(ctx, fn); err != nil || n > 0 {
+			return false, err
+		}
+	}
+	return true, nil
+}
+
+// BuyIn are the regions in which machines are bought.
+func (h *Host) BuyIn() []string {
+	if len(h.Env.Regions) > 0 {
+		return h.Env.Regions
+	}
+	return []string{h.AWS.Region}
+}
+
+// Log is the function's log.
+func (h *Host) Log() *slog.Logger { return h.log }
+
+// Begin notes the request that the sandbox works on; done writes its metrics.
+func (h *Host) Begin(ctx context.Context) (done func()) {
+	i := invocationOf(ctx)
+	h.current.Store(i)
+	return func() { h.flush(i) }
+}

@@ -1,0 +1,158 @@
+// Package keys holds the key that agents' tokens are signed with, in an SSM
+// SecureString of the deployment. It is made when it is first needed, so that
+// neither template nor operator ever sees it, and costs nothing to keep.
+//
+// The parameter's value is one key or several in base64, by comma. The first
+// signs; all verify. To rotate, put a new one in front; when the tokens signed with the old one
+// have expired, take that away. A function learns of it the next time that a token does not verify.
+package keys
+
+import (
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// SSM is what a Ring needs of *ssm.Client.
+type SSM interface {
+	GetParameter(context.Context, *ssm.GetParameterInput, ...func(*ssm.Options)) (*ssm.GetParameterOutput, error)
+	PutParameter(context.Context, *ssm.PutParameterInput, ...func(*ssm.Options)) (*ssm.PutParameterOutput, error)
+}
+
+// keyBytes is 256 bits, the size of the tokens' hash.
+const keyBytes = 32
+
+// againAfter is how old what is known of the parameter has to be before it is read anew for a token that does not verify.
+const againAfter = time.Minute
+
+// callWithin bounds the calls of SSM. Tokens are made and checked without a context of their own.
+const callWithin = 5 * time.Second
+
+// ErrKeys says that the parameter does not hold keys.
+var ErrKeys = errors.New("keys: the parameter is not a list of base64 keys of at least 32 bytes")
+
+// Ring is the keys of a deployment. It is safe for concurrent use.
+type Ring struct {
+	ssm  SSM
+	name string
+	now  func() time.Time
+
+	mu   sync.Mutex
+	keys [][]byte
+	read time.Time
+}
+
+// New makes a ring on a parameter. It calls nobody until a token is made or checked.
+func New(client SSM, name string, now func() time.Time) *Ring {
+	return &Ring{ssm: client, name: name, now: now}
+}
+
+// Mint signs a token with the newest key.
+func (r *Ring) Mint(c wire.Claims) (string, error) {
+	known, err := r.known(0)
+	if err != nil {
+		return "", err
+	}
+	return token.Mint(known[0], c)
+}
+
+// Verify returns what a token proves, by any of the keys. It fails as token.Verify does.
+func (r *Ring) Verify(text string) (wire.Claims, error) {
+	known, err := r.known(0)
+	if err != nil {
+		return wire.Claims{}, err
+	}
+	claims, err := r.verify(known, text)
+	if !errors.Is(err, token.ErrForged) {
+		return claims, err
+	}
+	fresh, again := r.known(againAfter)
+	if again != nil {
+		return wire.Claims{}, err // SSM is away: judged by what is known
+	}
+	return r.verify(fresh, text)
+}
+
+func (r *Ring) verify(known [][]byte, text string) (claims wire.Claims, err error) {
+	for _, key := range known {
+		if claims, err = token.Verify(key, text, r.now()); !errors.Is(err, token.ErrForged) {
+			return claims, err
+		}
+	}
+	return wire.Claims{}, err
+}
+
+// known returns the keys, read anew if they are older than an age above 0.
+func (r *Ring) known(age time.Duration) ([][]byte, error) {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	if r.keys != nil && (age == 0 || r.now().Sub(r.read) < age) {
+		return r.keys, nil
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), callWithin)
+	defer cancel()
+	value, err := r.get(ctx)
+	var missing *types.ParameterNotFound
+	if errors.As(err, &missing) {
+		value, err = r.make(ctx)
+	}
+	if err != nil {
+		return nil, fmt.Errorf("keys: parameter %s: %w", r.name, err)
+	}
+	keys, err := parse(value)
+	if err != nil {
+		return nil, fmt.Errorf("parameter %s: %w", r.name, err)
+	}
+	r.keys, r.read = keys, r.now()
+	return keys, nil
+}
+
+func (r *Ring) get(ctx context.Context) (string, error) {
+	out, err := r.ssm.GetParameter(ctx, &ssm.GetParameterInput{Name: &r.name, WithDecryption: aws.Bool(true)})
+	if err != nil {
+		return "", err
+	}
+	return aws.ToString(out.Parameter.Value), nil
+}
+
+// make puts a new key, unless another function has at the same moment: then that one's is the key.
+func (r *Ring) make(ctx context.Context) (string, error) {
+	raw := make([]byte, keyBytes)
+	if _, err := rand.Read(raw); err != nil {
+		return "", err
+	}
+	value := base64.StdEncoding.EncodeToString(raw)
+	_, err := r.ssm.PutParameter(ctx, &ssm.PutParameterInput{
+		Name: &r.name, Value: &value, Type: types.ParameterTypeSecureString, Overwrite: aws.Bool(false),
+		Description: aws.String("Signs the tokens of Tradewind's agents. Made by the deployment; see docs/aws.md to rotate it."),
+	})
+	var exists *types.ParameterAlreadyExists
+	if errors.As(err, &exists) {
+		return r.get(ctx)
+	}
+	return value, err
+}
+
+func parse(value string) ([][]byte, error) {
+	var keys [][]byte
+	for part := range strings.SplitSeq(value, ",") {
+		key, err := base64.StdEncoding.DecodeString(strings.TrimSpace(part))
+		if err != nil || len(key) < keyBytes {
+			return nil, ErrKeys // never with what it holds
+		}
+		keys = append(keys, key)
+	}
+	return keys, nil
+}

@@ -1,0 +1,78 @@
+package lambdahost
+
+import (
+	"context"
+	"io"
+	"log/slog"
+	"os"
+	"sync/atomic"
+
+	"github.com/aws/aws-lambda-go/lambdacontext"
+)
+
+// invocation is the request that a sandbox works on: there is only one at a time.
+type invocation struct{ request, trace string }
+
+// invocationOf reads the IDs that Lambda gave a request. The runtime sets the trace anew for each one.
+func invocationOf(ctx context.Context) *invocation {
+	i := &invocation{trace: os.Getenv("_X_AMZN_TRACE_ID")}
+	if lc, ok := lambdacontext.FromContext(ctx); ok {
+		i.request = lc.AwsRequestID
+	}
+	if trace, ok := ctx.Value("x-amzn-trace-id").(string); ok && trace != "" { //nolint:staticcheck // the runtime's own key
+		i.trace = trace
+	}
+	return i
+}
+
+// newLog makes a logger of JSON lines as Lambda's own log levels read them: with timestamp, level and message.
+func newLog(out io.Writer, env Env, fn string, now *atomic.Pointer[invocation]) *slog.Logger {
+	var level slog.Level
+	if err := level.UnmarshalText([]byte(env.LogLevel)); err != nil {
+		level = slog.LevelInfo
+	}
+	inner := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: rename})
+	return slog.New(&handler{Handler: inner.WithAttrs([]slog.Attr{slog.String("function", fn)}), now: now})
+}
+
+func rename(groups []string, a slog.Attr) slog.Attr {
+	if len(groups) > 0 {
+		return a
+	}
+	switch a.Key {
+	case slog.TimeKey:
+		a.Key = "timestamp"
+	case slog.MessageKey:
+		a.Key = "message"
+	}
+	return a
+}
+
+// handler adds the request's IDs to every line, also of those who log without a context.
+type handler struct {
+	slog.Handler
+	now *atomic.Pointer[invocation]
+}
+
+// Handle implements slog.Handler.
+func (h *handler) Handle(ctx context.Context, r slog.Record) error {
+	if i := h.now.Load(); i != nil {
+		if i.request != "" {
+			r.AddAttrs(slog.String("requestId", i.request))
+		}
+		if i.trace != "" {
+			r.AddAttrs(slog.String("traceId", i.trace))
+		}
+	}
+	return h.Handler.Handle(ctx, r)
+}
+
+// WithAttrs implements slog.Handler.
+func (h *handler) WithAttrs(attrs []slog.Attr) slog.Handler {
+	return &handler{Handler: h.Handler.WithAttrs(attrs), now: h.now}
+}
+
+// WithGroup implements slog.Handler.
+func (h *handler) WithGroup(name string) slog.Handler {
+	return &handler{Handler: h.Handler.WithGroup(name), now: h.now}
+}
