@@ -29,7 +29,20 @@ type boundedSearch struct {
 	prices pricer
 	// stuck means that there is nothing to search, for want of memory for the
 	// windows or of a plan to start from: what is at hand is all there will be.
-	stuck bool
+	stuck       bool
+	cheap, fast plan
+	// begun is the work done when the search of the tree began, rooted the cut
+	// for which the root was last narrowed.
+	begun  int64
+	rooted float64
+	// roundings are searches under rounded times, the last one begun with so
+	// many steps, which took so much work. coarse tells that this is one itself;
+	// offered is what its best plan cost when it was last passed on.
+	roundings []*rounding
+	steps     int
+	roundWork int64
+	coarse    bool
+	offered   float64
 	// slack is how far the last bound was from ruling its box out, in USD.
 	slack float64
 	openList
@@ -74,6 +87,7 @@ func (s *boundedSearch) bound(value float64) float64 {
 // limit; lower is a bound already proven.
 func (s *boundedSearch) start(cheap, fast plan, known []plan, lower float64) {
 	s.upper, s.lower = inf, lower
+	s.cheap, s.fast = cheap, fast
 	for _, p := range known {
 		s.offer(p)
 	}

@@ -4,25 +4,38 @@ import "math"
 
 // run searches until the optimum is proven or the meter stops it.
 func (s *boundedSearch) run() {
-	rooted := s.cut()
-	for !s.stuck && s.goOn(s.upper, s.meter) {
-		next, ok := s.pop(s.cut())
-		if !ok {
-			break
-		}
-		if rooted != s.cut() {
-			rooted = s.cut()
-			s.root.windows.recheck()
-			if !s.root.narrow(s.timeCut(), &s.buf, s.meter) {
-				s.open = nil
-				break
-			}
-		}
-		if b := s.replay(next.decision); b != nil {
-			s.dive(b, next)
-		}
+	s.begun = s.meter.work
+	for s.step() {
+		s.round()
 	}
 	s.lower = min(s.upper, max(s.lower, s.least(s.cut())))
+}
+
+// step explores one branch and what lies below on the way that looks best, and
+// reports whether there may be more to do.
+func (s *boundedSearch) step() bool {
+	if s.stuck || !s.goOn(s.upper, s.meter) || s.meter.gap > 0 && s.lower >= s.upper-s.meter.gap*s.upper {
+		return false
+	}
+	next, ok := s.pop(s.cut())
+	if !ok {
+		return false
+	}
+	if s.rooted == 0 {
+		s.rooted = s.cut()
+	}
+	if s.rooted != s.cut() {
+		s.rooted = s.cut()
+		s.root.windows.recheck()
+		if !s.root.narrow(s.timeCut(), &s.buf, s.meter) {
+			s.open = nil
+			return false
+		}
+	}
+	if b := s.replay(next.decision); b != nil {
+		s.dive(b, next)
+	}
+	return true
 }
 
 // dive follows one branch, always to the side of the plan that the lagrangian

@@ -14,19 +14,13 @@ type costSolver struct {
 	im         *improver
 	dom        *domination
 	thresholds thresholds
-}
-
-// solveCost returns the best plan found and a proven bound on the cost of any;
-// proven tells that the two agree to the precision promised. Every task of inst
-// must have an option.
-func solveCost(inst *instance, known []plan, th thresholds, m *meter) (best plan, lower float64, proven bool) {
-	return newCostSolver(inst, th, m).solve(known)
+	messages   *messages // of a session, or nil
 }
 
 func newCostSolver(inst *instance, th thresholds, m *meter) *costSolver {
 	c := &costSolver{
 		inst: inst, meter: m, alive: make([]bool, len(inst.opts)), local: make([]int32, inst.nTask()),
-		im: newImprover(inst), dom: newDomination(inst), thresholds: th,
+		im: newImprover(inst), thresholds: th,
 	}
 	for _, sp := range inst.spans {
 		c.alive[sp.lo] = true
@@ -34,17 +28,29 @@ func newCostSolver(inst *instance, th thresholds, m *meter) *costSolver {
 	return c
 }
 
+// solve returns the best plan found and a proven bound on the cost of any;
+// proven tells that the two agree to the precision promised. Every task of the
+// instance must have an option.
 func (c *costSolver) solve(known []plan) (best plan, lower float64, proven bool) {
 	inst, m := c.inst, c.meter
-	starts := inst.costStarts()
+	// what is known comes first: of plans as good, the one in force stays
+	var starts []plan
 	for _, p := range known {
 		starts = append(starts, slices.Clone(p))
 	}
+	starts = append(starts, inst.costStarts()...)
 	for _, p := range starts {
 		c.im.improve(p, inst.topo, m)
 	}
 	c.best = slices.Clone(starts[0])
 
+	if c.messages != nil {
+		best, lower, proven := c.messages.narrow(c, starts)
+		if proven {
+			return best, lower, true
+		}
+		starts = append(starts, best)
+	}
 	proven = true
 	var open []*costSearch
 	for _, tasks := range inst.components() {
@@ -119,6 +125,9 @@ func (c *costSolver) entries(tasks []int32) int {
 // an option that by itself costs too much over its task's cheapest, or that
 // another of its task's beats wherever the neighbours are.
 func (c *costSolver) filter(s *costSearch) {
+	if c.dom == nil {
+		c.dom = newDomination(c.inst)
+	}
 	slack := s.cut() - s.lower
 	for _, t := range s.tasks {
 		opts := c.inst.options(t)
@@ -132,7 +141,7 @@ func (c *costSolver) filter(s *costSearch) {
 				alive[k] = false
 			}
 		}
-		c.dom.filter(t, alive)
+		c.dom.filter(c.inst, t, alive)
 	}
 }
 

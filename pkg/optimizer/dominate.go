@@ -16,8 +16,8 @@ func newDomination(inst *instance) *domination {
 
 // filter clears alive for those of task t's options that cost no less than its
 // cheapest one even if the neighbours are where that suits them best.
-func (d *domination) filter(t int32, alive []bool) {
-	opts := d.inst.options(t)
+func (d *domination) filter(inst *instance, t int32, alive []bool) {
+	opts := inst.options(t)
 	best := -1
 	for k := range opts {
 		if alive[k] && (best < 0 || opts[k].usd < opts[best].usd) {
@@ -25,11 +25,11 @@ func (d *domination) filter(t int32, alive []bool) {
 		}
 	}
 	sent, received := 0.0, 0.0
-	for _, e := range d.inst.out.of(t) {
-		sent += d.inst.edges[e].sumGiB
+	for _, e := range inst.out.of(t) {
+		sent += inst.edges[e].sumGiB
 	}
-	for _, e := range d.inst.in.of(t) {
-		received += d.inst.edges[e].sumGiB
+	for _, e := range inst.in.of(t) {
+		received += inst.edges[e].sumGiB
 	}
 	out, in := d.rows(opts[best].place)
 	for k := range opts {

@@ -20,6 +20,8 @@ type Runner struct {
 	Hours    float64 `json:"hours"`
 	AddUSD   float64 `json:"addUSD"`
 	AddHours float64 `json:"addHours"`
+	// AddKgCO2 likewise is of the emissions, as far as the model says.
+	AddKgCO2 float64 `json:"addKgCO2,omitempty"`
 	// Breaks names the bound that the plan would break, if any.
 	Breaks Constraint `json:"breaks,omitempty"`
 }
@@ -51,6 +53,7 @@ type Explainer struct {
 	after []float64
 	usd   float64
 	hours float64
+	kg    float64
 }
 
 // NewExplainer prepares to explain solution s of model m. It returns a
@@ -88,6 +91,7 @@ func (e *Explainer) measure() {
 		e.start[t] = e.startAt(t, c.Place)
 		e.hours = max(e.hours, e.start[t]+c.Hours)
 		e.usd += c.USD + e.transfers(e.out.of(t), t, c.Place)
+		e.kg += c.KgCO2
 	}
 	for _, t := range slices.Backward(e.links.topo) {
 		e.after[t] = e.afterAt(t, e.chosen(t).Place)
@@ -158,7 +162,8 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 		r.USD = e.usd + r.AddUSD
 		r.Hours = max(around, e.startAt(t, c.Place)+c.Hours+e.afterAt(t, c.Place))
 		r.AddHours = r.Hours - e.hours
-		r.Breaks = e.breaks(r.USD, r.Hours)
+		r.AddKgCO2 = c.KgCO2 - now.KgCO2
+		r.Breaks = e.breaks(r.USD, r.Hours, e.kg+r.AddKgCO2)
 		runners = append(runners, r)
 	}
 	slices.SortFunc(runners, e.compare)
@@ -189,7 +194,7 @@ func (e *Explainer) longestAround(t int32) float64 {
 	return longest
 }
 
-func (e *Explainer) breaks(usd, hours float64) Constraint {
+func (e *Explainer) breaks(usd, hours, kg float64) Constraint {
 	late := e.model.DeadlineHours != nil && hours >= beyond(*e.model.DeadlineHours)
 	dear := e.model.BudgetUSD != nil && usd >= beyond(*e.model.BudgetUSD)
 	switch {
@@ -199,6 +204,8 @@ func (e *Explainer) breaks(usd, hours float64) Constraint {
 		return Deadline
 	case dear:
 		return Budget
+	case e.model.CarbonCapKg != nil && kg >= beyond(*e.model.CarbonCapKg):
+		return CarbonCap
 	}
 	return ""
 }
@@ -212,10 +219,15 @@ func (e *Explainer) compare(a, b Runner) int {
 		return 1
 	}
 	byCost, byTime := cmp.Compare(a.USD, b.USD), cmp.Compare(a.Hours, b.Hours)
-	if e.model.Objective == Makespan {
+	byCarbon := 0
+	switch e.model.Objective {
+	case Makespan:
 		byCost, byTime = byTime, byCost
+	case Carbon:
+		byCarbon = cmp.Compare(a.AddKgCO2, b.AddKgCO2)
+	case Cost:
 	}
-	return cmp.Or(byCost, byTime, strings.Compare(a.ID, b.ID))
+	return cmp.Or(byCarbon, byCost, byTime, strings.Compare(a.ID, b.ID))
 }
 
 // Replanned is the plan with the task with the given id pinned to one of its

@@ -45,6 +45,36 @@ func TestRunnersAreWhatSwappingOneTaskGives(t *testing.T) {
 	})
 }
 
+// TestRunnersCountEmissions under an objective or a cap of carbon.
+func TestRunnersCountEmissions(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := carbonModel(t)
+		s := solve(t, m, optimizer.Options{})
+		if s.Status == optimizer.Infeasible {
+			return
+		}
+		for i := range m.Tasks {
+			runners, err := optimizer.Runners(m, s, m.Tasks[i].ID, 100)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, r := range runners {
+				picks := slices.Clone(s.Picks)
+				picks[i] = r.Candidate
+				usd, hours := evaluate(m, picks)
+				kg := emitted(m, picks)
+				keeps := keepsBounds(m, usd, hours) && (m.CarbonCapKg == nil || kg <= *m.CarbonCapKg*(1+1e-9)+1e-12)
+				if !same(kg-s.KgCO2, r.AddKgCO2) || (r.Breaks == "") != keeps {
+					t.Fatalf("runner %+v, but %v kg of %v, keeps the bounds: %v", r, kg, s.KgCO2, keeps)
+				}
+				if m.Objective == optimizer.Carbon && keeps && r.AddKgCO2 < -1e-9 {
+					t.Fatalf("runner %+v beats the optimum %v", r, s.Objective)
+				}
+			}
+		}
+	})
+}
+
 func better(m *optimizer.Model, a, b optimizer.Runner) bool {
 	if (a.Breaks == "") != (b.Breaks == "") {
 		return a.Breaks == ""

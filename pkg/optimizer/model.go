@@ -9,6 +9,10 @@ const (
 	// Makespan minimises the time in hours at which the last task finishes
 	// (paper, equations 2 and 3).
 	Makespan Objective = "makespan"
+	// Carbon minimises the sum of the tasks' emissions in kg CO2eq, ties by
+	// cost where there is no deadline. Moving data counts as emitting nothing:
+	// no cloud publishes what it does.
+	Carbon Objective = "carbon"
 )
 
 // Model is one placement problem: choose one candidate for each task. Its JSON
@@ -18,12 +22,15 @@ const (
 // A Model is only read by this package, never changed, so one may be shared by
 // any number of calls.
 type Model struct {
-	// Objective is what to minimise: [Cost] or [Makespan].
+	// Objective is what to minimise: [Cost], [Makespan] or [Carbon].
 	Objective Objective `json:"objective"`
 	// DeadlineHours bounds the makespan; nil is no bound.
 	DeadlineHours *float64 `json:"deadlineHours"`
 	// BudgetUSD bounds the total cost; nil is no bound.
 	BudgetUSD *float64 `json:"budgetUSD"`
+	// CarbonCapKg bounds the sum of the tasks' emissions in kg CO2eq; nil is no
+	// bound.
+	CarbonCapKg *float64 `json:"carbonCapKg,omitempty"`
 	// Places names the locations between which moving data costs money or
 	// time, for instance "aws:us-east-1". Names are unique.
 	Places []string `json:"places"`
@@ -62,6 +69,10 @@ type Candidate struct {
 	USD float64 `json:"usd"`
 	// Hours is the expected run time of the task here.
 	Hours float64 `json:"hours"`
+	// KgCO2 is what the task emits here, kg CO2eq. Only a model with a carbon
+	// objective or cap looks at it; a candidate whose grid is not known has no
+	// place in such a model.
+	KgCO2 float64 `json:"kgCO2,omitempty"`
 }
 
 // Edge moves GiB of data from the task named From to the task named To, which

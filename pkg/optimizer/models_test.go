@@ -162,17 +162,26 @@ func place(m *optimizer.Model, picks []int, task int) int {
 // keep the bounds; ok is false when none does.
 func bruteForce(m *optimizer.Model) (objective float64, ok bool) {
 	objective = math.Inf(1)
+	everyPlan(m, func(_ []int, usd, hours float64) {
+		if !keepsBounds(m, usd, hours) {
+			return
+		}
+		ok = true
+		if m.Objective == optimizer.Cost {
+			objective = min(objective, usd)
+		} else {
+			objective = min(objective, hours)
+		}
+	})
+	return objective, ok
+}
+
+// everyPlan calls visit with every plan, its cost and its makespan.
+func everyPlan(m *optimizer.Model, visit func(picks []int, usd, hours float64)) {
 	picks := make([]int, len(m.Tasks))
 	for {
 		usd, hours := evaluate(m, picks)
-		if keepsBounds(m, usd, hours) {
-			ok = true
-			if m.Objective == optimizer.Cost {
-				objective = min(objective, usd)
-			} else {
-				objective = min(objective, hours)
-			}
-		}
+		visit(picks, usd, hours)
 		i := 0
 		for ; i < len(picks); i++ {
 			picks[i]++
@@ -182,7 +191,7 @@ func bruteForce(m *optimizer.Model) (objective float64, ok bool) {
 			picks[i] = 0
 		}
 		if i == len(picks) {
-			return objective, ok
+			return
 		}
 	}
 }

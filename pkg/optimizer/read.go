@@ -13,8 +13,8 @@ import (
 // ReadModel reads one [Model] in its JSON form and validates it. It is strict:
 // unknown, repeated and missing fields, trailing text and anything that
 // [Model.Validate] refuses are a *[ModelError] that names the field;
-// "deadlineHours" and "budgetUSD" alone may be left out or null, and a list may
-// be null for empty. Memory is
+// "deadlineHours", "budgetUSD" and "carbonCapKg" alone may be left out or null, a
+// candidate's "kgCO2" may be left out, and a list may be null for empty. Memory is
 // bounded by a small multiple of the text's size, itself at most
 // [MaxModelBytes]. An error of r is returned wrapped.
 func ReadModel(r io.Reader) (*Model, error) {
@@ -48,6 +48,7 @@ func (p *parser) model() (*Model, error) {
 		{"objective", true, func() error { return p.text((*string)(&m.Objective)) }},
 		{"deadlineHours", false, func() error { return p.optional(&m.DeadlineHours) }},
 		{"budgetUSD", false, func() error { return p.optional(&m.BudgetUSD) }},
+		{"carbonCapKg", false, func() error { return p.optional(&m.CarbonCapKg) }},
 		{"places", true, func() error { return p.places(m) }},
 		{"usdPerGiB", true, func() error { return p.matrix(&m.USDPerGiB) }},
 		{"hoursPerGiB", true, func() error { return p.matrix(&m.HoursPerGiB) }},
@@ -92,6 +93,7 @@ func (p *parser) tasks(m *Model) error {
 		{"place", true, func() error { return p.index(&c.Place) }},
 		{"usd", true, func() error { return p.number(&c.USD) }},
 		{"hours", true, func() error { return p.number(&c.Hours) }},
+		{"kgCO2", false, func() error { return p.number(&c.KgCO2) }},
 	}
 	task := []field{
 		{"id", true, func() error { return p.text(&t.ID) }},

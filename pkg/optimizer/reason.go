@@ -14,6 +14,9 @@ const (
 	Budget Constraint = "budget"
 	// DeadlineAndBudget means that either bound could be kept, but not both.
 	DeadlineAndBudget Constraint = "deadline and budget"
+	// CarbonCap means that the cap on emissions cannot be kept, or not together
+	// with the other bounds.
+	CarbonCap Constraint = "carbon cap"
 )
 
 // Reason says which constraint to relax for an infeasible model to have a plan,
@@ -28,7 +31,10 @@ type Reason struct {
 	// LeastUSD bounds from below the budget that would do, all else unchanged;
 	// 0 where no budget would do or the budget is not at fault.
 	LeastUSD float64 `json:"leastUSD,omitempty"`
-	// Exact means that LeastHours and LeastUSD are attained by a plan, to a
+	// LeastKgCO2 bounds from below the carbon cap that would do, all else
+	// unchanged; 0 where the cap is not at fault.
+	LeastKgCO2 float64 `json:"leastKgCO2,omitempty"`
+	// Exact means that LeastHours, LeastUSD and LeastKgCO2 are attained by a plan, to a
 	// relative 1e-9, not mere lower bounds.
 	Exact bool `json:"exact,omitempty"`
 }

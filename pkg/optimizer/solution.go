@@ -49,7 +49,7 @@ type Options struct {
 // Solution is the answer to a [Model].
 type Solution struct {
 	Status Status
-	// Objective is the plan's USD or Hours, whichever the model minimises.
+	// Objective is the plan's USD, Hours or KgCO2, whichever the model minimises.
 	Objective float64
 	// Bound is proven: no plan that keeps the model's bounds has a lower
 	// objective. It equals Objective when Status is Optimal.
@@ -58,6 +58,8 @@ type Solution struct {
 	USD float64
 	// Hours is the plan's makespan.
 	Hours float64
+	// KgCO2 is what the plan's tasks emit, as far as the model says.
+	KgCO2 float64
 	// Choice maps each task's id to the id of its chosen candidate.
 	Choice map[string]string
 	// Picks is Choice by index: Picks[t] indexes Model.Tasks[t].Candidates.
@@ -79,6 +81,7 @@ type solutionJSON struct {
 	Bound     *float64          `json:"bound,omitempty"`
 	USD       *float64          `json:"usd,omitempty"`
 	Hours     *float64          `json:"hours,omitempty"`
+	KgCO2     float64           `json:"kgCO2,omitempty"`
 	Choice    map[string]string `json:"choice,omitzero"`
 	Millis    float64           `json:"millis"`
 	Message   string            `json:"message,omitempty"`
@@ -87,7 +90,7 @@ type solutionJSON struct {
 
 // MarshalJSON writes the form that `tradewind optimize` prints.
 func (s Solution) MarshalJSON() ([]byte, error) {
-	w := solutionJSON{Status: s.Status, Millis: s.Millis, Message: s.Message, Reason: s.Reason}
+	w := solutionJSON{Status: s.Status, Millis: s.Millis, Message: s.Message, Reason: s.Reason, KgCO2: s.KgCO2}
 	if s.Status != Infeasible {
 		w.Objective, w.Bound, w.USD, w.Hours = &s.Objective, &s.Bound, &s.USD, &s.Hours
 		w.Choice = s.Choice
@@ -104,7 +107,7 @@ func (s *Solution) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &w); err != nil {
 		return err
 	}
-	*s = Solution{Status: w.Status, Choice: w.Choice, Millis: w.Millis, Message: w.Message, Reason: w.Reason}
+	*s = Solution{Status: w.Status, Choice: w.Choice, Millis: w.Millis, Message: w.Message, Reason: w.Reason, KgCO2: w.KgCO2}
 	for _, f := range []struct {
 		to   *float64
 		from *float64

@@ -17,22 +17,29 @@ func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
 
 func solve(ctx context.Context, m *Model, o Options, th thresholds) (*Solution, error) {
 	meter := newMeter(ctx, o)
+	if m.Objective == Carbon || m.CarbonCapKg != nil {
+		return solveCarbon(m, o.Hint, th, meter)
+	}
 	inst, err := compile(m, foldingFor(m))
 	if err != nil {
 		return nil, err
 	}
-	s := &solver{inst: inst, meter: meter, thresholds: th}
-	if hint := inst.planOf(o.Hint); hint != nil {
-		s.known = append(s.known, hint)
+	return (&solver{inst: inst, meter: meter, thresholds: th}).run(o.Hint)
+}
+
+// run solves from a hint, which may be nil.
+func (s *solver) run(hint []int) (*Solution, error) {
+	if p := s.inst.planOf(hint); p != nil {
+		s.known = append(s.known, p)
 	}
 	sol, err := s.solve()
-	if c := meter.cancelled(); c != nil {
+	if c := s.meter.cancelled(); c != nil {
 		return nil, c
 	}
 	if err != nil {
 		return nil, err
 	}
-	sol.Millis = meter.millis()
+	sol.Millis = s.meter.millis()
 	return sol, nil
 }
 
@@ -51,6 +58,10 @@ type solver struct {
 	meter      *meter
 	thresholds thresholds
 	known      []plan // to start from: the caller's hint and what was found so far
+	// messages, where not nil, are what a session has learnt of the cost
+	// network.
+	messages *messages
+	dom      *domination // likewise of its prices of transfers
 }
 
 // answer is a plan, nil where none was found, with what is proven about the
@@ -158,7 +169,9 @@ func (s *solver) solveMakespan() (*Solution, error) {
 // cheapest minimises the cost alone.
 func (s *solver) cheapest(m *meter) answer {
 	var a answer
-	a.plan, a.lower, a.proven = solveCost(s.inst, s.known, s.thresholds, m)
+	c := newCostSolver(s.inst, s.thresholds, m)
+	c.messages, c.dom = s.messages, s.dom
+	a.plan, a.lower, a.proven = c.solve(s.known)
 	s.known = append(s.known, a.plan)
 	return a
 }
@@ -233,6 +246,9 @@ func (s *solver) finish(a answer) (*Solution, error) {
 	sol.Choice = make(map[string]string, len(sol.Picks))
 	for t, k := range sol.Picks {
 		sol.Choice[m.Tasks[t].ID] = m.Tasks[t].Candidates[k].ID
+	}
+	for _, t := range s.inst.order { // not in the model's order: a sum's rounding depends on it
+		sol.KgCO2 += m.Tasks[t].Candidates[sol.Picks[t]].KgCO2
 	}
 	return sol, nil
 }

@@ -13,6 +13,9 @@ type thresholds struct {
 	// tableEntries bounds the tables of a lagrangian's network; beyond it the
 	// network refers to the instance's matrices.
 	tableEntries int
+	// sessionEntries bounds the values and messages that a session keeps of
+	// the cost network.
+	sessionEntries int
 	// labels bounds the fronts of label setting.
 	labels int
 	// manyTasks is the number of tasks from which on the spreader is the
@@ -26,6 +29,7 @@ func defaultThresholds() thresholds {
 		networkEntries: 40_000_000, // some hundreds of MB
 		windowEntries:  20_000_000,
 		tableEntries:   2_000_000,
+		sessionEntries: 2_000_000,
 		labels:         2_000_000,
 		manyTasks:      150,
 	}

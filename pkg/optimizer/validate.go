@@ -65,23 +65,31 @@ func (m *Model) Validate() error {
 // which linkTasks tests. Uniqueness of candidate ids is left to Validate: only
 // a reader of Solution.Choice depends on it and it costs more than some solves.
 func (m *Model) check() error {
-	if m.Objective != Cost && m.Objective != Makespan {
-		return modelErrorf("objective", "%q is neither %q nor %q", clip(string(m.Objective)), Cost, Makespan)
+	if m.Objective != Cost && m.Objective != Makespan && m.Objective != Carbon {
+		return modelErrorf("objective", "%q is neither %q nor %q nor %q", clip(string(m.Objective)), Cost, Makespan, Carbon)
 	}
-	if m.DeadlineHours != nil {
-		if why := badNumber(*m.DeadlineHours); why != "" {
-			return modelErrorf("deadlineHours", "%s", why)
-		}
-	}
-	if m.BudgetUSD != nil {
-		if why := badNumber(*m.BudgetUSD); why != "" {
-			return modelErrorf("budgetUSD", "%s", why)
-		}
+	if err := m.checkBounds(); err != nil {
+		return err
 	}
 	if err := m.checkPlaces(); err != nil {
 		return err
 	}
 	return m.checkTasks()
+}
+
+func (m *Model) checkBounds() error {
+	for _, b := range []struct {
+		field string
+		value *float64
+	}{{"deadlineHours", m.DeadlineHours}, {"budgetUSD", m.BudgetUSD}, {"carbonCapKg", m.CarbonCapKg}} {
+		if b.value == nil {
+			continue
+		}
+		if why := badNumber(*b.value); why != "" {
+			return modelErrorf(b.field, "%s", why)
+		}
+	}
+	return nil
 }
 
 func (m *Model) checkPlaces() error {
@@ -154,6 +162,8 @@ func (m *Model) badCandidate(c *Candidate) (field, why string) {
 		return "usd", badNumber(c.USD)
 	case !(c.Hours >= 0 && c.Hours <= MaxValue):
 		return "hours", badNumber(c.Hours)
+	case !(c.KgCO2 >= 0 && c.KgCO2 <= MaxValue):
+		return "kgCO2", badNumber(c.KgCO2)
 	}
 	return "", ""
 }

@@ -1,0 +1,68 @@
+// Command optimizer solves the same models with Tradewind's optimizer and with its peers: CBC with the formulation of the
+// intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks that all agree
+// and writes what each took. `make bench-optimizer` installs the peers in an environment of the bench's own and calls it.
+//
+// Times are of solving alone: reading and building a model is not counted for a peer; for ours everything after reading is. All run
+// on one thread. The ratios are of processor time, which other work on the machine does not distort much.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"runtime"
+	"strings"
+	"time"
+)
+
+type options struct {
+	quick           bool
+	only, peers     string
+	limit           time.Duration
+	python, scripts string
+	data            string
+	results, detail string
+}
+
+func main() {
+	var o options
+	flag.BoolVar(&o.quick, "quick", false, "a part of the grid that takes some minutes")
+	flag.StringVar(&o.only, "only", "", "run the parts whose name contains this: grid, workflows, skypilot, replan")
+	flag.StringVar(&o.peers, "peers", "", "run the peers whose name contains this")
+	flag.DurationVar(&o.limit, "limit", 30*time.Second, "time for a peer to solve one model")
+	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "interpreter that has the peers")
+	flag.StringVar(&o.scripts, "scripts", "bench/optimizer/peers", "the peers' scripts")
+	flag.StringVar(&o.data, "data", "../shared/data", "public data: catalogues and workflows")
+	flag.StringVar(&o.results, "results", "", "file whose section on the optimizer to write anew")
+	flag.StringVar(&o.detail, "detail", "", "file for the table of all rows; empty is standard output")
+	flag.Parse()
+	runtime.GOMAXPROCS(1)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, &o); err != nil {
+		fmt.Fprintln(os.Stderr, "bench/optimizer:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, o *options) error {
+	if _, err := os.Stat(o.python); err != nil {
+		return fmt.Errorf("%w: `make bench-optimizer` installs the peers", err)
+	}
+	r := &report{begin: time.Now(), quick: o.quick, limit: o.limit}
+	var failures []error
+	for _, part := range []struct {
+		name string
+		run  func(context.Context, *options, *report) error
+	}{{"grid", grid}, {"workflows", workflows}, {"skypilot", skypilot}, {"replan", replan}} {
+		if strings.Contains(part.name, o.only) {
+			if err := part.run(ctx, o, r); err != nil {
+				failures = append(failures, fmt.Errorf("%s: %w", part.name, err))
+			}
+		}
+	}
+	return errors.Join(append(failures, r.write(o), r.verdict())...)
+}

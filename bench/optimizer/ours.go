@@ -1,0 +1,110 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// timing is what solving once takes, seconds.
+type timing struct {
+	wall, cpu float64
+}
+
+// answer is what one solver made of one model.
+type answer struct {
+	timing
+	proven    bool
+	objective float64
+	gap       float64 // of ours, relative, where not proven
+	why       string  // why there is no answer
+}
+
+// processor is the time that this process has had a processor, user and system. Unlike the clock it does not count what other
+// processes take.
+func processor() float64 {
+	var u syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
+		return math.NaN()
+	}
+	return float64(u.Utime.Nano()+u.Stime.Nano()) / 1e9
+}
+
+// measure repeats f for at least so long, and gives the mean of each run: garbage collection included.
+func measure(atLeast time.Duration, f func() error) (timing, error) {
+	if err := f(); err != nil { // warms up
+		return timing{}, err
+	}
+	begin, used, n := time.Now(), processor(), 0
+	for n == 0 || time.Since(begin) < atLeast && n < 10_000 {
+		if err := f(); err != nil {
+			return timing{}, err
+		}
+		n++
+	}
+	return timing{time.Since(begin).Seconds() / float64(n), (processor() - used) / float64(n)}, nil
+}
+
+// solve runs our optimizer. Unlike the peers' time, ours counts all from the model as it was read: checks, folding, everything.
+func solve(ctx context.Context, m *optimizer.Model, limit time.Duration) (answer, *optimizer.Solution, error) {
+	var s *optimizer.Solution
+	t, err := measure(100*time.Millisecond, func() error {
+		var err error
+		s, err = optimizer.Solve(ctx, m, optimizer.Options{TimeLimit: limit})
+		return err
+	})
+	if err != nil {
+		return answer{}, nil, err
+	}
+	if s.Status == optimizer.Infeasible {
+		return answer{}, s, fmt.Errorf("infeasible: %s", s.Message)
+	}
+	a := answer{timing: t, proven: s.Status == optimizer.Optimal, objective: s.Objective}
+	if s.Objective > 0 {
+		a.gap = (s.Objective - s.Bound) / s.Objective
+	}
+	return a, s, nil
+}
+
+// priced is the objective of a peer's plan, straight from the model's definition (equations 1 to 3), and whether it keeps the
+// bounds to a millionth.
+func priced(m *optimizer.Model, picks []int) (objective float64, keeps bool) {
+	number := make(map[string]int, len(m.Tasks))
+	usd := 0.0
+	for t := range m.Tasks {
+		number[m.Tasks[t].ID] = t
+		usd += m.Tasks[t].Candidates[picks[t]].USD
+	}
+	at := func(t int) int { return m.Tasks[t].Candidates[picks[t]].Place }
+	incoming := make([][]optimizer.Edge, len(m.Tasks))
+	for _, e := range m.Edges {
+		incoming[number[e.To]] = append(incoming[number[e.To]], e)
+		usd += e.GiB * m.USDPerGiB[at(number[e.From])][at(number[e.To])]
+	}
+	finish := make([]float64, len(m.Tasks))
+	var done func(t int) float64
+	done = func(t int) float64 {
+		if finish[t] == 0 {
+			start := 0.0
+			for _, e := range incoming[t] {
+				u := number[e.From]
+				start = max(start, done(u)+e.GiB*m.HoursPerGiB[at(u)][at(t)])
+			}
+			finish[t] = start + m.Tasks[t].Candidates[picks[t]].Hours
+		}
+		return finish[t]
+	}
+	hours := 0.0
+	for t := range m.Tasks {
+		hours = max(hours, done(t))
+	}
+	keeps = (m.DeadlineHours == nil || hours <= *m.DeadlineHours*(1+1e-6)) && (m.BudgetUSD == nil || usd <= *m.BudgetUSD*(1+1e-6))
+	if m.Objective == optimizer.Makespan {
+		return hours, keeps
+	}
+	return usd, keeps
+}

@@ -1,0 +1,127 @@
+package main
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// peer is another solver, reached through a process that answers one line for each line.
+type peer struct {
+	name, module string
+	forms        []form
+	limit        time.Duration // less than the others', where it is not zero
+	pairs        int           // the most pairs of candidates, over all edges, that it is asked to take; 0 is any number
+	cmd          *exec.Cmd
+	in           io.WriteCloser
+	out          *bufio.Scanner
+}
+
+func allPeers() []*peer {
+	every := []form{cost, makespan, deadline, budget}
+	return []*peer{
+		{name: "toulbar2", module: "toulbar2", forms: []form{cost}, pairs: 2_000_000},
+		{name: "toulbar2, folded", module: "toulbar2_folded", forms: []form{cost}, pairs: 2_000_000},
+		{name: "HiGHS", module: "highs", forms: every, pairs: 600_000},
+		{name: "CP-SAT", module: "cpsat", forms: []form{cost, makespan}, pairs: 110_000, limit: 10 * time.Second},
+		{name: "CBC", module: "cbc", forms: []form{cost}, pairs: 300_000},
+	}
+}
+
+func (p *peer) start(ctx context.Context, python, scripts string) error {
+	p.cmd = exec.CommandContext(ctx, python, filepath.Join(scripts, "serve.py"), p.module) //nolint:gosec // the bench's own scripts
+	p.cmd.Stderr = os.Stderr
+	var err error
+	if p.in, err = p.cmd.StdinPipe(); err != nil {
+		return err
+	}
+	out, err := p.cmd.StdoutPipe()
+	if err != nil {
+		return err
+	}
+	p.out = bufio.NewScanner(out)
+	p.out.Buffer(nil, 1<<24)
+	return p.cmd.Start()
+}
+
+func (p *peer) stop() error {
+	if p.cmd == nil {
+		return nil
+	}
+	err := p.in.Close()
+	return errors.Join(err, p.cmd.Wait())
+}
+
+// solve asks the peer, which has so long, and prices its plan anew.
+func (p *peer) solve(m *optimizer.Model, f form, path string, limit time.Duration) (answer, error) {
+	switch {
+	case !slices.Contains(p.forms, f):
+		return answer{why: "-"}, nil
+	case p.pairs > 0 && pairs(m) > p.pairs:
+		return answer{why: fmt.Sprintf("not posed: %d pairs", pairs(m))}, nil
+	}
+	if p.limit > 0 {
+		limit = min(limit, p.limit)
+	}
+	ask, err := json.Marshal(map[string]any{"model": path, "limit": limit.Seconds(), "repeat": 5})
+	if err != nil {
+		return answer{}, err
+	}
+	if _, err := p.in.Write(append(ask, '\n')); err != nil {
+		return answer{}, fmt.Errorf("%s: %w", p.name, err)
+	}
+	if !p.out.Scan() {
+		return answer{}, fmt.Errorf("%s: ended: %w", p.name, errors.Join(p.out.Err(), io.ErrUnexpectedEOF))
+	}
+	var got struct {
+		Status    string
+		Picks     []int
+		Wall, CPU float64
+	}
+	if err := json.Unmarshal(p.out.Bytes(), &got); err != nil {
+		return answer{}, fmt.Errorf("%s: %w", p.name, err)
+	}
+	a := answer{timing: timing{got.Wall, got.CPU}, proven: got.Status == "optimal"}
+	if got.Status == "none" {
+		a.why = "no plan in time"
+		return a, nil
+	}
+	keeps := false
+	if a.objective, keeps = priced(m, got.Picks); !keeps {
+		a.why = "breaks the bound"
+	}
+	return a, nil
+}
+
+// pairs is the number of pairs of candidates at the ends of edges: the size of the paper's formulation.
+func pairs(m *optimizer.Model) int {
+	candidates := make(map[string]int, len(m.Tasks))
+	for t := range m.Tasks {
+		candidates[m.Tasks[t].ID] = len(m.Tasks[t].Candidates)
+	}
+	n := 0
+	for _, e := range m.Edges {
+		n += candidates[e.From] * candidates[e.To]
+	}
+	return n
+}
+
+// save writes a model where the peers read it.
+func save(dir string, k int, m *optimizer.Model) (string, error) {
+	path := filepath.Join(dir, fmt.Sprintf("%d.json", k))
+	body, err := json.Marshal(m)
+	if err != nil {
+		return "", err
+	}
+	return path, os.WriteFile(path, body, 0o600)
+}

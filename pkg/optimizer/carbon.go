@@ -1,0 +1,317 @@
+package optimizer
+
+import (
+	"fmt"
+	"math"
+	"strings"
+)
+
+// A model with a carbon objective or cap is solved through the others. Emissions
+// are a sum over tasks as costs are, so
+//
+//   - the least emissions (within a deadline) are the cost form with emissions in
+//     the place of costs;
+//   - the least makespan within a cap is the makespan within a budget likewise;
+//   - what has a sum to minimise and another to bound is capped (capped.go), and
+//     so is a makespan with two sums to bound.
+
+// measure says what a sum adds up: cost times usd plus emissions times kg.
+type measure struct {
+	usd, kg float64
+}
+
+func (a measure) plus(f float64, b measure) measure { return measure{a.usd + f*b.usd, a.kg + f*b.kg} }
+
+func (a measure) of(usd, kg float64) float64 { return a.usd*usd + a.kg*kg }
+
+var (
+	dollars   = measure{usd: 1}
+	emissions = measure{kg: 1}
+)
+
+// carbonSolver solves one model of carbon.
+type carbonSolver struct {
+	m          *Model
+	thresholds thresholds
+	meter      *meter
+	hint       []int
+	inst       *instance // of the whole model, to price plans
+}
+
+func solveCarbon(m *Model, hint []int, th thresholds, meter *meter) (*Solution, error) {
+	inst, err := compile(m, foldPareto)
+	if err != nil {
+		return nil, err
+	}
+	s := &carbonSolver{m: m, thresholds: th, meter: meter, hint: hint, inst: inst}
+	sol, err := s.solve()
+	if c := meter.cancelled(); c != nil {
+		return nil, c
+	}
+	if err != nil {
+		return nil, err
+	}
+	sol.Millis = meter.millis()
+	return sol, nil
+}
+
+func (s *carbonSolver) solve() (*Solution, error) {
+	if ids := s.inst.withoutOptions(); len(ids) > 0 {
+		return &Solution{
+			Status: Infeasible, Message: fmt.Sprintf("no candidate for %s", clip(strings.Join(ids, ", "))),
+			Reason: &Reason{Constraint: NoCandidates, Tasks: ids},
+		}, nil
+	}
+	// the bounds other than the cap, by themselves, first: what they say of an
+	// infeasible model is what a model without carbon says
+	plain := *s.m
+	plain.CarbonCapKg = nil
+	if plain.Objective == Carbon {
+		plain.Objective = Cost
+	}
+	first, err := s.sub(&plain, s.hint)
+	if err != nil || first.Status == Infeasible {
+		return first, err
+	}
+	least, err := s.leastEmissions(first.Picks)
+	if err != nil {
+		return nil, err
+	}
+	if limit := s.m.CarbonCapKg; limit != nil && least.Bound >= beyond(*limit) {
+		return s.overCap(least), nil
+	}
+	if s.m.Objective == Carbon {
+		if limit := s.m.CarbonCapKg; limit != nil && s.emitted(least.Picks) >= beyond(*limit) {
+			return nil, fmt.Errorf("%w: the least emissions are %.6g kg or more", ErrUndecided, least.Bound)
+		}
+		return s.whole(least), nil
+	}
+	if s.emitted(first.Picks) < beyond(*s.m.CarbonCapKg) {
+		return s.whole(first), nil
+	}
+	if s.m.Objective == Makespan && s.m.BudgetUSD == nil {
+		v := s.view(emissions, nil)
+		v.Objective, v.BudgetUSD = Makespan, s.m.CarbonCapKg
+		sol, err := s.sub(v, least.Picks)
+		if err != nil || sol.Status == Infeasible {
+			return sol, err
+		}
+		return s.whole(sol), nil
+	}
+	return s.capped(first, least)
+}
+
+// leastEmissions is the plan that emits least and keeps the deadline and the
+// budget; its objective and bound are kg. Without a deadline, of those that emit
+// as little it is the cheapest.
+func (s *carbonSolver) leastEmissions(hint []int) (*Solution, error) {
+	v := s.view(emissions, nil)
+	sol, err := s.sub(v, hint)
+	if err != nil || sol.Status == Infeasible {
+		return sol, err
+	}
+	if s.m.DeadlineHours == nil {
+		lean := s.cleanest()
+		v = s.view(dollars, lean)
+		cheap, err := s.sub(v, nil)
+		if err != nil {
+			return nil, err
+		}
+		cheap = s.unmask(cheap, lean)
+		if s.m.BudgetUSD == nil || s.spent(cheap.Picks) < beyond(*s.m.BudgetUSD) {
+			cheap.Objective, cheap.Bound, cheap.Status = sol.Objective, sol.Bound, sol.Status
+			return cheap, nil
+		}
+	} else if s.m.BudgetUSD == nil || s.spent(sol.Picks) < beyond(*s.m.BudgetUSD) {
+		return sol, nil
+	}
+	// as clean as it can be is too dear
+	c := &cappedSearch{s: s, minimise: emissions, bound: dollars, limit: *s.m.BudgetUSD}
+	return c.run(sol.Picks, hint)
+}
+
+// cleanest marks the candidates that emit least of their task's.
+func (s *carbonSolver) cleanest() [][]bool {
+	mask := make([][]bool, len(s.m.Tasks))
+	for t := range s.m.Tasks {
+		cands := s.m.Tasks[t].Candidates
+		least := math.Inf(1)
+		for k := range cands {
+			least = min(least, cands[k].KgCO2)
+		}
+		mask[t] = make([]bool, len(cands))
+		for k := range cands {
+			mask[t][k] = cands[k].KgCO2 == least
+		}
+	}
+	return mask
+}
+
+// capped minimises the cost, or the makespan within the budget, within the cap.
+func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
+	c := &cappedSearch{s: s, minimise: dollars, bound: emissions, limit: *s.m.CarbonCapKg}
+	if s.m.Objective == Makespan {
+		c.byTime, c.budget = true, *s.m.BudgetUSD
+	}
+	sol, err := c.run(first.Picks, least.Picks)
+	if err != nil {
+		return nil, err
+	}
+	if s.m.Objective == Cost && s.m.BudgetUSD != nil && sol.Bound >= beyond(*s.m.BudgetUSD) || sol.Status == Infeasible {
+		return s.overCap(least), nil
+	}
+	if s.m.BudgetUSD != nil && s.spent(sol.Picks) >= beyond(*s.m.BudgetUSD) {
+		return nil, fmt.Errorf("%w: the least cost within the cap is %.6g or more", ErrUndecided, sol.Bound)
+	}
+	return s.whole(sol), nil
+}
+
+// view is the model with a measure in the place of costs, of the candidates in
+// mask, which may be nil for all, and without budget and cap.
+func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
+	v := &Model{
+		Objective: Cost, DeadlineHours: s.m.DeadlineHours, Places: s.m.Places, HoursPerGiB: s.m.HoursPerGiB, Edges: s.m.Edges,
+		USDPerGiB: make([][]float64, len(s.m.Places)), Tasks: make([]Task, len(s.m.Tasks)),
+	}
+	for p, row := range s.m.USDPerGiB {
+		v.USDPerGiB[p] = make([]float64, len(row))
+		for q, usd := range row {
+			v.USDPerGiB[p][q] = a.usd * usd
+		}
+	}
+	for t := range s.m.Tasks {
+		cands := s.m.Tasks[t].Candidates
+		v.Tasks[t].ID = s.m.Tasks[t].ID
+		for k := range cands {
+			if mask != nil && !mask[t][k] {
+				continue
+			}
+			c := cands[k]
+			c.USD = a.of(c.USD, c.KgCO2)
+			v.Tasks[t].Candidates = append(v.Tasks[t].Candidates, c)
+		}
+	}
+	return v
+}
+
+// sub solves a model without carbon on this solver's meter.
+func (s *carbonSolver) sub(m *Model, hint []int) (*Solution, error) {
+	inst, err := compile(m, foldingFor(m))
+	if err != nil {
+		return nil, err
+	}
+	return (&solver{inst: inst, meter: s.meter, thresholds: s.thresholds}).run(hint)
+}
+
+// unmask turns picks among a mask's candidates into picks among all.
+func (s *carbonSolver) unmask(sol *Solution, mask [][]bool) *Solution {
+	if mask == nil {
+		return sol
+	}
+	for t, pick := range sol.Picks {
+		for k, in := range mask[t] {
+			if !in {
+				continue
+			}
+			if pick == 0 {
+				sol.Picks[t] = k
+				break
+			}
+			pick--
+		}
+	}
+	return sol
+}
+
+func (s *carbonSolver) emitted(picks []int) float64 {
+	kg := 0.0
+	for _, t := range s.inst.order {
+		kg += s.m.Tasks[t].Candidates[picks[t]].KgCO2
+	}
+	return kg
+}
+
+// spent is the cost of a plan (equation 1).
+func (s *carbonSolver) spent(picks []int) float64 {
+	usd := 0.0
+	at := make([]int, len(picks))
+	for i, t := range s.inst.order {
+		c := &s.m.Tasks[t].Candidates[picks[t]]
+		usd += c.USD
+		at[i] = c.Place
+	}
+	for i := range s.inst.edges {
+		e := &s.inst.edges[i]
+		usd += e.sumGiB * s.m.USDPerGiB[at[e.from]][at[e.to]]
+	}
+	return usd
+}
+
+// took is the makespan of a plan (equation 3).
+func (s *carbonSolver) took(picks []int) float64 {
+	finish := make([]float64, len(picks))
+	last := 0.0
+	at := func(t int32) *Candidate {
+		i := s.inst.order[t]
+		return &s.m.Tasks[i].Candidates[picks[i]]
+	}
+	for _, t := range s.inst.topo {
+		start := 0.0
+		for _, i := range s.inst.in.of(t) {
+			e := &s.inst.edges[i]
+			start = max(start, finish[e.from]+e.maxGiB*s.m.HoursPerGiB[at(e.from).Place][at(t).Place])
+		}
+		finish[t] = start + at(t).Hours
+		last = max(last, finish[t])
+	}
+	return last
+}
+
+// whole completes a solution of some view, whose Picks, Status and Bound hold,
+// for the model itself.
+func (s *carbonSolver) whole(sol *Solution) *Solution {
+	out := &Solution{
+		Status: sol.Status, Bound: sol.Bound, Message: sol.Message, Picks: sol.Picks,
+		USD: s.spent(sol.Picks), Hours: s.took(sol.Picks), KgCO2: s.emitted(sol.Picks), Choice: make(map[string]string, len(sol.Picks)),
+	}
+	switch s.m.Objective {
+	case Cost:
+		out.Objective = out.USD
+	case Makespan:
+		out.Objective = out.Hours
+	case Carbon:
+		out.Objective = out.KgCO2
+	}
+	if out.Status == Optimal {
+		out.Bound = out.Objective
+	}
+	out.Bound = min(out.Bound, out.Objective)
+	for t, k := range out.Picks {
+		out.Choice[s.m.Tasks[t].ID] = s.m.Tasks[t].Candidates[k].ID
+	}
+	return out
+}
+
+// overCap is the answer when the cap cannot be kept with the other bounds; least
+// is the plan that emits least of those that keep them.
+func (s *carbonSolver) overCap(least *Solution) *Solution {
+	kg, more := least.Bound, "at least "
+	if least.Status == Optimal {
+		kg, more = s.emitted(least.Picks), ""
+	}
+	with := ""
+	switch {
+	case s.m.DeadlineHours != nil && s.m.BudgetUSD != nil:
+		with = " within the deadline and the budget"
+	case s.m.DeadlineHours != nil:
+		with = " within the deadline"
+	case s.m.BudgetUSD != nil:
+		with = " within the budget"
+	}
+	limit := *s.m.CarbonCapKg
+	return &Solution{
+		Status:  Infeasible,
+		Message: fmt.Sprintf("the carbon cap is %.6g kg but the cleanest plan%s emits %s%.6g kg: raise it by %.6g kg", limit, with, more, kg, kg-limit),
+		Reason:  &Reason{Constraint: CarbonCap, LeastKgCO2: kg, Exact: least.Status == Optimal},
+	}
+}
