@@ -1,0 +1,263 @@
+package placement_test
+
+import (
+	"fmt"
+	"slices"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/placement"
+)
+
+// TestTheNetworkFindsTheOptimum compares the weighted flow with that of all assignments there are.
+func TestTheNetworkFindsTheOptimum(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		p := small(t, 6, 3)
+		n, err := placement.New(p, placement.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := n.Solve()
+		if !allowed(p, r.Assignment) {
+			t.Fatalf("%v breaks a constraint", r.Assignment)
+		}
+		if got, want := placement.Value(p, r.Assignment), best(p); got.Cmp(want) != 0 || !r.Optimal {
+			t.Fatalf("%v has a weighted flow of %v, there is one of %v (optimal: %v)", r.Assignment, got, want, r.Optimal)
+		}
+	})
+}
+
+// TestPathsAloneKeepEveryConstraint looks at the search without the proof that small problems get.
+func TestPathsAloneKeepEveryConstraint(t *testing.T) {
+	short, all := 0, 0
+	rapid.Check(t, func(t *rapid.T) {
+		p := small(t, 6, 3)
+		n, err := placement.New(p, placement.Options{Exact: -1})
+		if err != nil {
+			t.Fatal(err)
+		}
+		r := n.Solve()
+		report, err := placement.Verify(p, r.Assignment)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if len(report.Violations) > 0 || report.Placed != r.Placed || report.Placed+r.Waiting != len(p.Instances) {
+			t.Fatalf("%v: %+v, %+v", r.Assignment, report, r)
+		}
+		all++
+		if placement.Value(p, r.Assignment).Cmp(best(p)) < 0 {
+			short++
+		}
+	})
+	if short*20 > all {
+		t.Errorf("%d of %d short of the optimum", short, all)
+	}
+}
+
+// live is what a network should hold after changes.
+type live struct {
+	machines map[int32]bool // that were taken away
+	gone     map[int32]bool // instances that were taken away
+}
+
+// TestChangesNeedNoNewStart plays machines and instances that come and go. After each Solve nothing is broken, nothing
+// that has a place loses it for its like, and where nothing changed nothing moves.
+func TestChangesNeedNoNewStart(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		n, err := placement.New(small(t, 5, 3), placement.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		l := live{map[int32]bool{}, map[int32]bool{}}
+		for range rapid.IntRange(1, 6).Draw(t, "changes") {
+			change(t, n, l)
+			before := placement.Value(n.Problem(), n.Assignment())
+			r := n.Solve()
+			p := n.Problem()
+			if v := placement.Value(p, r.Assignment); v.Cmp(before) < 0 {
+				t.Fatalf("the weighted flow fell from %v to %v", before, v)
+			}
+			for i, m := range r.Assignment {
+				if m != placement.Unplaced && (l.gone[int32(i)] || l.machines[m]) {
+					t.Fatalf("instance %d is on machine %d", i, m)
+				}
+			}
+			if !allowed(p, r.Assignment) {
+				t.Fatalf("%v breaks a constraint", r.Assignment)
+			}
+			if r.Optimal {
+				atTheOptimum(t, p, l, r)
+			}
+			if again := n.Solve(); len(again.Moves) > 0 {
+				t.Fatalf("nothing changed, and %v moved", again.Moves)
+			}
+		}
+	})
+}
+
+// atTheOptimum compares with all assignments of what is left.
+func atTheOptimum(t *rapid.T, p *placement.Problem, l live, r *placement.Result) {
+	left := *p
+	left.Machines, left.Instances = slices.Clone(p.Machines), nil
+	left.Shapes = append(slices.Clone(p.Shapes), placement.Shape{Capacity: make([]int64, p.Dims())})
+	left.Rules = slices.Clone(p.Rules)
+	for m := range l.machines {
+		left.Machines[m].Shape = len(left.Shapes) - 1 // room for nothing but what needs nothing
+	}
+	placed := 0
+	for i, in := range p.Instances {
+		if slices.Max(p.Apps[in.App].Demand) == 0 {
+			return // which a machine that is gone would still hold here
+		}
+		if !l.gone[int32(i)] {
+			in.Machine = placement.Unplaced
+			left.Instances = append(left.Instances, in)
+			if r.Assignment[i] != placement.Unplaced {
+				placed++
+			}
+		}
+	}
+	var now placement.Assignment
+	for i := range p.Instances {
+		if !l.gone[int32(i)] {
+			now = append(now, r.Assignment[i])
+		}
+	}
+	if len(left.Instances) > 7 {
+		return
+	}
+	if got, want := placement.Value(&left, now), best(&left); got.Cmp(want) != 0 {
+		t.Fatalf("%v: weighted flow %v of %v", now, got, want)
+	}
+}
+
+func change(t *rapid.T, n *placement.Network, l live) {
+	p := n.Problem()
+	var err error
+	switch rapid.IntRange(0, 4).Draw(t, "change") {
+	case 0:
+		_, err = n.AddMachines(placement.Machine{Name: fmt.Sprint("m", len(p.Machines))})
+	case 1:
+		m := rapid.Int32Range(0, int32(len(p.Machines)-1)).Draw(t, "machine")
+		err = n.RemoveMachine(m)
+		if l.machines[m] != (err != nil) {
+			t.Fatalf("machine %d: %v", m, err)
+		}
+		l.machines[m], err = true, nil
+	case 2:
+		i := rapid.Int32Range(0, int32(len(p.Instances)-1)).Draw(t, "instance")
+		err = n.RemoveInstance(i)
+		if l.gone[i] != (err != nil) {
+			t.Fatalf("instance %d: %v", i, err)
+		}
+		l.gone[i], err = true, nil
+	case 3:
+		_, err = n.AddInstances(rapid.Int32Range(0, int32(len(p.Apps)-1)).Draw(t, "app"), fmt.Sprint("i", len(p.Instances)))
+	case 4:
+		a, demand := int32(len(p.Apps)), []int64{placement.Unit, placement.Unit, placement.Unit}
+		_, err = n.AddApps([]placement.App{{Name: fmt.Sprint("a", a), Demand: demand, Priority: 1}}, placement.Rule{A: a, B: 0, Max: 0})
+		if err == nil {
+			_, err = n.AddInstances(a, "new")
+		}
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+}
+
+func TestThePaperSetting(t *testing.T) {
+	s := placement.PaperSetting()
+	p, err := placement.Generate(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	ranked, ruled := 0, map[int32]bool{}
+	for _, in := range p.Instances {
+		if p.Apps[in.App].Priority > 0 {
+			ranked++
+		}
+	}
+	for _, r := range p.Rules {
+		ruled[r.A] = true
+	}
+	if len(p.Machines) != 10_000 || len(p.Instances) != 100_000 || len(p.Apps) != 13_056 || ranked != 15_000 || len(ruled)*100/len(p.Apps) != 69 {
+		t.Fatalf("%d machines, %d instances, %d apps, %d with priority, %d apps with rules", len(p.Machines), len(p.Instances), len(p.Apps), ranked, len(ruled))
+	}
+	n, err := placement.New(p, placement.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if e := n.Edges(); e > 350_000 {
+		t.Errorf("%d edges, the paper has about 300,000", e)
+	}
+	r := n.Solve()
+	report, err := placement.Verify(p, r.Assignment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if report.Placed != s.Containers || len(report.Violations) > 0 || report.Machines > 7300 {
+		t.Errorf("%d placed on %d machines, %d violations", report.Placed, report.Machines, len(report.Violations))
+	}
+
+	// A rack is lost: only what ran there moves.
+	lost := map[int32]bool{}
+	for m := range p.Machines {
+		if p.Machines[m].Rack == 3 {
+			lost[int32(m)] = true
+			if err := n.RemoveMachine(int32(m)); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	ran := 0
+	for _, m := range r.Assignment {
+		if lost[m] {
+			ran++
+		}
+	}
+	again := n.Solve()
+	if again.Waiting > 0 || len(again.Moves) != ran || ran == 0 {
+		t.Errorf("%d ran on the rack, %d moved, %d wait", ran, len(again.Moves), again.Waiting)
+	}
+	if report, err := placement.Verify(p, again.Assignment); err != nil || len(report.Violations) > 0 {
+		t.Error(report.Violations, err)
+	}
+}
+
+// TestTooFewMachines asks for more than there is room for: the priorities all have a place.
+func TestTooFewMachines(t *testing.T) {
+	s := placement.Setting{Machines: 200, Containers: 4000, Apps: 600, AntiAffinity: 0.7, Priority: 0.15, Seed: 3}
+	p, err := placement.Generate(s)
+	if err != nil {
+		t.Fatal(err)
+	}
+	n, err := placement.New(p, placement.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	r := n.Solve()
+	report, err := placement.Verify(p, r.Assignment)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r.Waiting == 0 || len(report.Violations) > 0 {
+		t.Errorf("%d wait, %v", r.Waiting, report.Violations)
+	}
+	for i, m := range r.Assignment {
+		if m == placement.Unplaced && p.Apps[p.Instances[i].App].Priority > 0 {
+			t.Errorf("%s has priority and waits", p.Instances[i].Name)
+			break
+		}
+	}
+}
+
+func TestGenerateRefusesWhatItCannotMake(t *testing.T) {
+	for _, s := range []placement.Setting{
+		{}, {Machines: 1, Apps: 2, Containers: 1}, {Machines: 1, Apps: 1, Containers: 1, AntiAffinity: 2}, {Machines: 1, Apps: 1, Containers: 1, Priority: -1},
+	} {
+		if _, err := placement.Generate(s); err == nil {
+			t.Errorf("%+v was taken", s)
+		}
+	}
+}

@@ -1,0 +1,211 @@
+package pack
+
+import (
+	"math/rand/v2"
+	"slices"
+)
+
+// inserter puts waiting instances on machines, if need be in place of others that then wait instead. It is the
+// ejection pool of Nagata and Bräysy's fleet minimisation (A powerful route minimization heuristic for the vehicle
+// routing problem with time windows, 2009), with machines for routes.
+type inserter struct {
+	*state
+	rng   *rand.Rand
+	fails []uint32 // how often an instance found no room: what is hard to place is not lightly ejected
+
+	over    []int32 // by how much a machine would be over its capacity
+	chosen  []int   // positions that are to leave
+	ejected ejection
+}
+
+func newInserter(s *state, rng *rand.Rand) *inserter {
+	return &inserter{state: s, rng: rng, fails: make([]uint32, len(s.app)), over: make([]int32, s.dims)}
+}
+
+// insert puts an instance where it fits, on the best of the first few machines from a random one on.
+func (n *inserter) insert(i int32) bool {
+	const enough = 3
+	if n.open == 0 {
+		return false
+	}
+	a := n.app[i]
+	best, least, found := int32(-1), float32(0), 0
+	k := n.random()
+	for range n.open {
+		if k++; int(k) == n.open {
+			k = 0
+		}
+		if !n.fits(k, a) {
+			continue
+		}
+		if r := n.rise(k, a); best < 0 || r < least {
+			best, least = k, r
+		}
+		if found++; found == enough {
+			break
+		}
+	}
+	if best >= 0 {
+		n.add(best, i)
+	}
+	return best >= 0
+}
+
+// forget starts afresh: what was hard to place then need not be now.
+func (n *inserter) forget() { clear(n.fails) }
+
+// random is a machine in use.
+func (n *inserter) random() int32 {
+	return int32(n.rng.IntN(n.open)) //nolint:gosec // machines in memory
+}
+
+// ejection is which instances of a machine leave for another to come.
+type ejection struct {
+	machine int32
+	leave   []int // positions, descending
+	cost    float32
+}
+
+// eject makes room for an instance on the one of some random machines where that costs least, if it costs less than most.
+func (n *inserter) eject(i int32, machines int, most float32) bool {
+	e := &n.ejected
+	e.machine, e.cost = -1, most
+	for range machines {
+		n.cheapest(e, n.random(), n.app[i])
+	}
+	if e.machine < 0 {
+		return false
+	}
+	for _, position := range e.leave {
+		n.pool = append(n.pool, n.remove(e.machine, position))
+	}
+	n.add(e.machine, i)
+	return true
+}
+
+// cost is what it costs to eject an instance: large ones are harder to place again, and those that failed before more so.
+func (n *inserter) cost(i int32) float32 {
+	s := n.size[n.app[i]]
+	return s * s * float32(1+n.fails[i])
+}
+
+// cheapest looks for an ejection from machine k for an instance of a that is cheaper than e: one instance that gives
+// enough room, or those that a rule forbids beside it.
+func (n *inserter) cheapest(e *ejection, k, a int32) {
+	for position, i := range n.on[k] {
+		b := n.app[i]
+		if a == b {
+			continue
+		}
+		if c := n.cost(i); c < e.cost && n.fitsFor(k, a, b) {
+			e.machine, e.cost, e.leave = k, c, append(e.leave[:0], position)
+		}
+	}
+	n.several(e, k, a)
+}
+
+// mostLeave is how many instances may leave for one.
+const mostLeave = 4
+
+// several looks for an ejection of more than one instance: first those that rules forbid, then, while it is over its
+// capacity, the one that gives most room for its cost.
+func (n *inserter) several(e *ejection, k, a int32) {
+	n.chosen = n.chosen[:0]
+	cost := n.forbidden(k, a)
+	if cost >= e.cost || len(n.chosen) > mostLeave {
+		return
+	}
+	load, capacity, need := n.loadOf(k), n.capacityOf(n.shape[k]), n.needOf(a)
+	for d, x := range need {
+		n.over[d] = load[d] + x - capacity[d]
+	}
+	for _, position := range n.chosen {
+		n.relieve(k, position)
+	}
+	for {
+		d := n.fullest(capacity)
+		if n.over[d] <= 0 {
+			break
+		}
+		position, c := n.relief(k, d)
+		cost += c
+		if position < 0 || cost >= e.cost || len(n.chosen) == mostLeave {
+			return
+		}
+		n.chosen = append(n.chosen, position)
+		n.relieve(k, position)
+	}
+	if len(n.chosen) < 2 {
+		return // one that suffices has been looked for
+	}
+	slices.Sort(n.chosen)
+	slices.Reverse(n.chosen)
+	e.machine, e.cost, e.leave = k, cost, append(e.leave[:0], n.chosen...)
+}
+
+// forbidden chooses the instances that rules do not let stay beside one of a, and returns what that costs.
+func (n *inserter) forbidden(k, a int32) float32 {
+	held, cost := &n.held[k], float32(0)
+	leave := func(app, count int32) {
+		for position, i := range n.on[k] {
+			if count <= 0 || len(n.chosen) > mostLeave {
+				return
+			}
+			if n.app[i] == app {
+				n.chosen = append(n.chosen, position)
+				cost += n.cost(i)
+				count--
+			}
+		}
+	}
+	self := held.Get(a) + 1
+	if self > n.limits.Self[a] {
+		leave(a, self-n.limits.Self[a])
+		self = n.limits.Self[a]
+	}
+	for _, p := range n.limits.Partners[a] {
+		switch count := held.Get(p.App); {
+		case count > 0 && self > p.Self:
+			leave(p.App, count)
+		case count > p.Other:
+			leave(p.App, count-p.Other)
+		}
+	}
+	return cost
+}
+
+func (n *inserter) relieve(k int32, position int) {
+	for d, x := range n.needOf(n.app[n.on[k][position]]) {
+		n.over[d] -= x
+	}
+}
+
+// fullest is the point at which a machine is most over its capacity, in proportion.
+func (n *inserter) fullest(capacity []int32) int {
+	worst, most := 0, float32(0)
+	for d, o := range n.over {
+		if o <= 0 {
+			continue
+		}
+		if part := float32(o) / float32(capacity[d]+1); part > most {
+			worst, most = d, part
+		}
+	}
+	return worst
+}
+
+// relief is the instance that gives most room at a point for what it costs, none of those chosen; -1 if there is none.
+func (n *inserter) relief(k int32, d int) (position int, cost float32) {
+	position, best := -1, float32(0)
+	for x, i := range n.on[k] {
+		if slices.Contains(n.chosen, x) {
+			continue
+		}
+		room := min(n.needOf(n.app[i])[d], n.over[d])
+		c := n.cost(i)
+		if worth := float32(room) / c; room > 0 && worth > best {
+			position, cost, best = x, c, worth
+		}
+	}
+	return position, cost
+}

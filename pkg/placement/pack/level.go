@@ -1,0 +1,149 @@
+package pack
+
+// leveler finds exchanges between two machines that lower the energy.
+type leveler struct {
+	*state
+	slope       []float32 // how the energy changes when a feature moves from the one machine to the other
+	curve       []float32 // and its second-order part
+	here, there []offer
+}
+
+// offer is an instance at a position of a machine and what its features times the slope are.
+type offer struct {
+	position int
+	app      int32
+	gain     float32
+	square   float32
+}
+
+// exchange is a move (there is -1) or a swap.
+type exchange struct {
+	here, there int
+	change      float32
+}
+
+func newLeveler(s *state) *leveler {
+	return &leveler{state: s, slope: make([]float32, s.features), curve: make([]float32, s.features)}
+}
+
+// patience is how many exchanges that do not fit are looked at before the two machines are left alone.
+const patience = 6
+
+// level makes the exchanges between machines j and k that lower the energy most, until none does, and returns how many.
+func (l *leveler) level(j, k int32) int {
+	done := 0
+	for done < 8 && l.once(j, k) {
+		done++
+	}
+	return done
+}
+
+func (l *leveler) once(j, k int32) bool {
+	pj, pk := l.priceOf(j), l.priceOf(k)
+	wj, wk := l.weightsOf(l.shape[j]), l.weightsOf(l.shape[k])
+	for f := range l.slope {
+		l.slope[f] = pk[f] - pj[f]
+		l.curve[f] = wj[f] + wk[f]
+	}
+	l.here = l.offers(l.here[:0], j)
+	l.there = l.offers(l.there[:0], k)
+	var tried [patience]exchange
+	for n := range tried {
+		e := l.best(tried[:n])
+		if e.change >= -1e-7 {
+			return false
+		}
+		if l.try(j, k, e) {
+			return true
+		}
+		tried[n] = e
+	}
+	return false
+}
+
+func (l *leveler) offers(to []offer, k int32) []offer {
+	for position, i := range l.on[k] {
+		a := l.app[i]
+		f := l.featuresOf(a)
+		var gain, square float32
+		slope, curve := l.slope[:len(f)], l.curve[:len(f)]
+		for d, x := range f {
+			gain += slope[d] * x
+			square += curve[d] * x * x
+		}
+		to = append(to, offer{position, a, gain, square})
+	}
+	return to
+}
+
+// best is the exchange that lowers the energy most, of those that were not tried.
+func (l *leveler) best(tried []exchange) exchange {
+	b := exchange{-1, -1, 0}
+	better := func(h, t int, change float32) {
+		if change >= b.change {
+			return
+		}
+		for _, e := range tried {
+			if e.here == h && e.there == t {
+				return
+			}
+		}
+		b = exchange{h, t, change}
+	}
+	for h := range l.here {
+		better(h, -1, l.here[h].gain+l.here[h].square)
+	}
+	for t := range l.there {
+		better(-1, t, l.there[t].square-l.there[t].gain)
+	}
+	for h := range l.here {
+		x := &l.here[h]
+		for t := range l.there {
+			y := &l.there[t]
+			if x.gain-y.gain >= b.change || x.app == y.app {
+				continue // the second-order part only adds to it
+			}
+			better(h, t, x.gain-y.gain+l.apart(x.app, y.app))
+		}
+	}
+	return b
+}
+
+// apart is the second-order part of a swap of two apps.
+func (l *leveler) apart(a, b int32) float32 {
+	x, y, c := l.featuresOf(a), l.featuresOf(b), l.curve
+	y, c = y[:len(x)], c[:len(x)]
+	s := float32(0)
+	for f := range x {
+		d := x[f] - y[f]
+		s += c[f] * d * d
+	}
+	return s
+}
+
+// try makes an exchange if it fits.
+func (l *leveler) try(j, k int32, e exchange) bool {
+	switch {
+	case e.there < 0:
+		x := l.here[e.here]
+		if !l.fits(k, x.app) {
+			return false
+		}
+		l.add(k, l.remove(j, x.position))
+	case e.here < 0:
+		y := l.there[e.there]
+		if !l.fits(j, y.app) {
+			return false
+		}
+		l.add(j, l.remove(k, y.position))
+	default:
+		x, y := l.here[e.here], l.there[e.there]
+		if !l.fitsFor(k, x.app, y.app) || !l.fitsFor(j, y.app, x.app) {
+			return false
+		}
+		ix, iy := l.remove(j, x.position), l.remove(k, y.position)
+		l.add(k, ix)
+		l.add(j, iy)
+	}
+	return true
+}

@@ -1,0 +1,334 @@
+package pack
+
+import (
+	"cmp"
+	"math"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/placement"
+)
+
+// model is a problem in the form that the search reads: vectors of 32-bit
+// integers with the points that fill up first in front, so that what does not fit
+// is seen within few points, and short vectors of features for scores.
+type model struct {
+	dims     int
+	margin   bool    // some demands count as more than they are
+	need     []int32 // of each app, dims long
+	capacity []int32 // of each shape, dims long
+	shape    []int32 // of each machine; machines are in the order in which they are taken
+	machine  []int32 // the problem's number of each
+	app      []int32 // of each instance
+	ordered  []int32 // apps with instances, the largest first
+	of       [][]int32
+	size     []float32 // of an app: the root of its energy on an empty machine of the first shape
+
+	features int
+	feature  []float32 // of each app, features long
+	weight   []float32 // of each shape, features long
+
+	limits *placement.Limits
+}
+
+// newModel takes a problem over. With strict, demands that a binary fraction does not express count as a
+// little more than they are, so that whoever adds them up in floating point finds no machine over its capacity.
+func newModel(p *placement.Problem, strict bool) *model {
+	m := &model{app: make([]int32, len(p.Instances)), of: make([][]int32, len(p.Apps)), limits: placement.NewLimits(p)}
+	for i, in := range p.Instances {
+		m.app[i] = in.App
+		m.of[in.App] = append(m.of[in.App], int32(i)) //nolint:gosec // rows in memory
+	}
+	total := demands(p)
+	m.vectors(p, total, strict)
+	m.describe(p, total)
+	m.order(p, total)
+	m.rank()
+	return m
+}
+
+// demands is what all instances demand together at each point.
+func demands(p *placement.Problem) []float64 {
+	n := make([]float64, len(p.Apps))
+	for _, in := range p.Instances {
+		n[in.App]++
+	}
+	total := make([]float64, p.Dims())
+	for a, app := range p.Apps {
+		for d, x := range app.Demand {
+			total[d] += n[a] * float64(x)
+		}
+	}
+	return total
+}
+
+// capacities is what all machines have together at each point.
+func capacities(p *placement.Problem) []float64 {
+	n := make([]float64, len(p.Shapes))
+	for _, m := range p.Machines {
+		n[m.Shape]++
+	}
+	total := make([]float64, p.Dims())
+	for s, shape := range p.Shapes {
+		for d, x := range shape.Capacity {
+			total[d] += n[s] * float64(x)
+		}
+	}
+	return total
+}
+
+// vectors scales each resource to 32 bits, exactly where its numbers allow it, and puts the points that matter most in front.
+func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
+	perm := hottest(p, total)
+	m.dims = len(perm)
+	m.need = make([]int32, len(p.Apps)*m.dims)
+	m.capacity = make([]int32, len(p.Shapes)*m.dims)
+	scales := make([]scale, 0, p.Dims())
+	begin := 0
+	for _, r := range p.Resources {
+		s := scaleOf(p, begin, begin+r.Points, strict)
+		m.margin = m.margin || s.strict
+		for range r.Points {
+			scales = append(scales, s)
+		}
+		begin += r.Points
+	}
+	for a, app := range p.Apps {
+		for i, d := range perm {
+			m.need[a*m.dims+i] = scales[d].demand(app.Demand[d])
+		}
+	}
+	for s, shape := range p.Shapes {
+		for i, d := range perm {
+			m.capacity[s*m.dims+i] = int32(min(shape.Capacity[d]/scales[d].unit, most)) //nolint:gosec // at most most
+		}
+	}
+}
+
+// most is the largest scaled number: three of them still add up.
+const most = 1 << 29
+
+// scale is how one resource becomes 32 bits.
+type scale struct {
+	unit   int64 // parts of placement.Unit
+	strict bool
+}
+
+// fractionOf is what divides a number of parts that binary fractions express.
+const fractionOf = 5 * 5 * 5 * 5 * 5 * 5 * 5 * 5 * 5
+
+func (s scale) demand(x int64) int32 {
+	n := (x + s.unit - 1) / s.unit
+	if s.strict && x%fractionOf != 0 {
+		n++
+	}
+	return int32(min(n, most+1)) //nolint:gosec // at most most + 1
+}
+
+// scaleOf finds the coarsest unit in which the points [begin, end) are exact, or the finest that fits 32 bits.
+func scaleOf(p *placement.Problem, begin, end int, strict bool) scale {
+	const margin = placement.Unit / 1_000_000
+	unit, largest, fractions := int64(0), int64(1), false
+	for _, a := range p.Apps {
+		for _, x := range a.Demand[begin:end] {
+			unit = gcd(x, unit)
+			fractions = fractions || x%fractionOf != 0
+		}
+	}
+	for _, s := range p.Shapes {
+		for _, x := range s.Capacity[begin:end] {
+			unit, largest = gcd(x, unit), max(largest, x)
+		}
+	}
+	unit = max(unit, 1)
+	if strict && fractions {
+		unit = gcd(unit, margin)
+	}
+	for largest/unit > most {
+		unit *= 10
+	}
+	return scale{unit: unit, strict: strict && fractions}
+}
+
+func gcd(a, b int64) int64 {
+	for b != 0 {
+		a, b = b, a%b
+	}
+	return a
+}
+
+// hottest orders the points: the fullest of each stretch of each resource, then the others, the fullest first.
+// Points at which nobody demands anything are left out.
+func hottest(p *placement.Problem, total []float64) []int {
+	const stretch = 7
+	has := capacities(p)
+	full := func(d int) float64 {
+		if has[d] == 0 {
+			return math.Inf(1)
+		}
+		return total[d] / has[d]
+	}
+	var front, back []int
+	begin := 0
+	for _, r := range p.Resources {
+		for at := begin; at < begin+r.Points; at += stretch {
+			best := at
+			for d := at; d < min(at+stretch, begin+r.Points); d++ {
+				if full(d) > full(best) {
+					best = d
+				}
+			}
+			for d := at; d < min(at+stretch, begin+r.Points); d++ {
+				if total[d] == 0 {
+					continue
+				}
+				if d == best {
+					front = append(front, d)
+				} else {
+					back = append(back, d)
+				}
+			}
+		}
+		begin += r.Points
+	}
+	fuller := func(a, b int) int { return cmp.Or(cmp.Compare(full(b), full(a)), cmp.Compare(a, b)) }
+	slices.SortFunc(front, fuller)
+	slices.SortFunc(back, fuller)
+	return append(front, back...)
+}
+
+// stretches is how many features a curve has.
+const stretches = 14
+
+// describe makes the features: the mean of each stretch of a curve.
+func (m *model) describe(p *placement.Problem, total []float64) {
+	type span struct{ begin, end, of int }
+	var spans []span
+	begin := 0
+	for _, r := range p.Resources {
+		parts := min(stretches, r.Points)
+		for i := range parts {
+			spans = append(spans, span{begin + i*r.Points/parts, begin + (i+1)*r.Points/parts, parts})
+		}
+		begin += r.Points
+	}
+	spans = slices.DeleteFunc(spans, func(s span) bool {
+		return !slices.ContainsFunc(total[s.begin:s.end], func(x float64) bool { return x > 0 })
+	})
+	has := capacities(p)
+	m.features = len(spans)
+	m.feature = make([]float32, len(p.Apps)*m.features)
+	m.weight = make([]float32, len(p.Shapes)*m.features)
+	fullest := 0.0
+	fill := make([]float64, len(spans))
+	for i, s := range spans {
+		for d := s.begin; d < s.end; d++ {
+			if has[d] > 0 {
+				fill[i] = max(fill[i], total[d]/has[d])
+			}
+		}
+		fullest = max(fullest, fill[i])
+	}
+	for i, s := range spans {
+		n := float64(s.end - s.begin)
+		for a, app := range p.Apps {
+			m.feature[a*m.features+i] = float32(sum(app.Demand[s.begin:s.end]) / n / placement.Unit)
+		}
+		// What fills up first matters most: a resource of which there is plenty need not be level.
+		w := math.Pow(fill[i]/fullest, emphasis) / float64(s.of)
+		for j, shape := range p.Shapes {
+			c := sum(shape.Capacity[s.begin:s.end]) / n / placement.Unit
+			m.weight[j*m.features+i] = float32(w / max(c*c, 1e-9))
+		}
+	}
+}
+
+// emphasis is the power with which a feature's fill counts.
+const emphasis = 4
+
+func sum(v []int64) float64 {
+	s := 0.0
+	for _, x := range v {
+		s += float64(x)
+	}
+	return s
+}
+
+// order takes the machines with most of what is scarce first.
+func (m *model) order(p *placement.Problem, total []float64) {
+	worth := make([]float64, len(p.Shapes))
+	fullest, has := 0.0, capacities(p)
+	for d, t := range total {
+		if has[d] > 0 {
+			fullest = max(fullest, t/has[d])
+		}
+	}
+	for s, shape := range p.Shapes {
+		for d, x := range shape.Capacity {
+			if has[d] > 0 && total[d] > 0 {
+				worth[s] += math.Pow(total[d]/has[d]/fullest, emphasis) * float64(x) / has[d]
+			}
+		}
+	}
+	for i := range p.Machines {
+		m.machine = append(m.machine, int32(i)) //nolint:gosec // rows in memory
+	}
+	slices.SortStableFunc(m.machine, func(a, b int32) int {
+		return cmp.Compare(worth[p.Machines[b].Shape], worth[p.Machines[a].Shape])
+	})
+	for _, i := range m.machine {
+		m.shape = append(m.shape, int32(p.Machines[i].Shape)) //nolint:gosec // rows in memory
+	}
+}
+
+// rank orders apps by what they are hard to place for: size, and how many instances their rules keep away from a
+// machine that holds one. Placed late, an app with many enemies finds one of them everywhere.
+func (m *model) rank() {
+	m.size = make([]float32, len(m.of))
+	for a, instances := range m.of {
+		if len(m.shape) > 0 {
+			m.size[a] = float32(math.Sqrt(float64(m.square(int32(a), m.shape[0])))) //nolint:gosec // rows in memory
+		}
+		if len(instances) > 0 {
+			m.ordered = append(m.ordered, int32(a)) //nolint:gosec // rows in memory
+		}
+	}
+	rank := make([]float32, len(m.of))
+	for a := range m.of {
+		blocked := 0
+		for _, p := range m.limits.Partners[a] {
+			blocked += len(m.of[p.App])
+		}
+		rank[a] = m.size[a] + float32(blocked)/float32(max(1, len(m.app)))
+	}
+	slices.SortStableFunc(m.ordered, func(a, b int32) int { return cmp.Compare(rank[b], rank[a]) })
+}
+
+// square is the energy of one instance alone on a machine of a shape.
+func (m *model) square(a, shape int32) float32 {
+	f, w := m.featuresOf(a), m.weightsOf(shape)
+	s := float32(0)
+	for i, x := range f {
+		s += w[i] * x * x
+	}
+	return s
+}
+
+func (m *model) featuresOf(a int32) []float32 {
+	i := int(a) * m.features
+	return m.feature[i : i+m.features : i+m.features]
+}
+
+func (m *model) weightsOf(shape int32) []float32 {
+	i := int(shape) * m.features
+	return m.weight[i : i+m.features : i+m.features]
+}
+
+func (m *model) needOf(a int32) []int32 {
+	i := int(a) * m.dims
+	return m.need[i : i+m.dims : i+m.dims]
+}
+
+func (m *model) capacityOf(shape int32) []int32 {
+	i := int(shape) * m.dims
+	return m.capacity[i : i+m.dims : i+m.dims]
+}

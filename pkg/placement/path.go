@@ -1,0 +1,101 @@
+package placement
+
+// blockSize is how many machines of a rack are summed up together, so that full ones are passed by many at once.
+const blockSize = 32
+
+func (r *rack) block(b, dims int) []int64 {
+	return r.blocks[b*dims : (b+1)*dims : (b+1)*dims]
+}
+
+// path finds the shortest path for an instance of an app, A→G→R→N→t: the first
+// machine with room, since machines cost in the order of their numbers and those
+// that are in use fill up first. It returns Unplaced when there is no path.
+//
+// With a machine in except, that one is passed by, and nothing is learned from the
+// search: it is one of several that may all be undone.
+func (n *Network) path(app, except int32) int32 {
+	if n.edges[app] == nil {
+		n.edges[app] = make([]edge, len(n.racks))
+	}
+	for len(n.edges[app]) < len(n.racks) {
+		n.edges[app] = append(n.edges[app], edge{})
+	}
+	need := n.p.Apps[app].Demand
+	for r := range n.racks {
+		rack, e := &n.racks[r], &n.edges[app][r]
+		if e.epoch != rack.epoch {
+			*e = edge{epoch: rack.epoch}
+		}
+		if int(e.next) >= len(rack.machines) || !within(need, rack.most) {
+			continue
+		}
+		if m := n.inRack(rack, e, app, except); m != Unplaced {
+			return m
+		}
+	}
+	return Unplaced
+}
+
+// inRack finds the first machine of a rack with room and moves the edge on to it.
+func (n *Network) inRack(rack *rack, e *edge, app, except int32) int32 {
+	need := n.p.Apps[app].Demand
+	learn := except == Unplaced
+	for at := int(e.next); at < len(rack.machines); {
+		block := rack.block(at/blockSize, n.dims)
+		end := min((at/blockSize+1)*blockSize, len(rack.machines))
+		if within(need, block) {
+			roomy := false
+			for ; at < end; at++ {
+				m := rack.machines[at]
+				if !within(need, n.freeOf(m)) || n.gone[m] {
+					continue
+				}
+				roomy = true
+				if m != except && n.allows(m, app) {
+					if learn {
+						e.next = int32(at) //nolint:gosec // machines in memory
+					}
+					return m
+				}
+			}
+			if !roomy && learn {
+				n.refresh(rack, end-1)
+			}
+		}
+		at = end
+		if learn {
+			e.next = int32(at) //nolint:gosec // machines in memory
+		}
+	}
+	return Unplaced
+}
+
+// refresh sums a block of a rack up again, and the rack from its blocks.
+func (n *Network) refresh(rack *rack, last int) {
+	b := last / blockSize
+	block := rack.block(b, n.dims)
+	old := n.space.room
+	copy(old, block)
+	clear(block)
+	for _, m := range rack.machines[b*blockSize : last+1] {
+		if n.gone[m] {
+			continue
+		}
+		for d, x := range n.freeOf(m) {
+			block[d] = max(block[d], x)
+		}
+	}
+	leads := false
+	for d, x := range old {
+		leads = leads || x == rack.most[d] && block[d] < x
+	}
+	if !leads {
+		return // another block has as much as the rack is known for
+	}
+	clear(rack.most)
+	for i := 0; i < len(rack.blocks); i += n.dims {
+		for d, x := range rack.blocks[i : i+n.dims] {
+			rack.most[d] = max(rack.most[d], x)
+		}
+	}
+}

@@ -1,0 +1,245 @@
+package placement
+
+import (
+	"cmp"
+	"slices"
+)
+
+// scratch is memory that searches use again and again.
+type scratch struct {
+	over    []int64
+	room    []int64
+	ranked  []lack
+	ranks   []int
+	current int
+}
+
+// lack is by how much a machine is too full for an app.
+type lack struct {
+	machine int32
+	by      float64
+}
+
+func newScratch(dims int) scratch {
+	return scratch{over: make([]int64, dims), room: make([]int64, dims)}
+}
+
+// classes are the priorities below rank that apps have, the highest first.
+func (s *scratch) classes(p *Problem, rank int) []int {
+	if s.current == rank && s.ranks != nil {
+		return s.ranks
+	}
+	s.ranks = []int{}
+	for _, a := range p.Apps {
+		if a.Priority < rank {
+			s.ranks = append(s.ranks, a.Priority)
+		}
+	}
+	slices.SortFunc(s.ranks, func(a, b int) int { return cmp.Compare(b, a) })
+	s.ranks, s.current = slices.Compact(s.ranks), rank
+	return s.ranks
+}
+
+// nearest are the machines that an app lacks least on, at most width of them, the best first.
+func (n *Network) nearest(app, except int32, width int) []int32 {
+	need := n.p.Apps[app].Demand
+	ranked := n.space.ranked[:0]
+	for m := range n.on {
+		l := lack{machine: int32(m)} //nolint:gosec // machines in memory
+		if n.gone[m] || l.machine == except || !within(need, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
+			continue
+		}
+		free := n.freeOf(l.machine)
+		for d, x := range need {
+			if x > free[d] {
+				l.by = max(l.by, float64(x-free[d])/float64(x))
+			}
+		}
+		full := len(ranked) == width
+		if full && l.by >= ranked[width-1].by {
+			continue
+		}
+		l.by += float64(n.clashes(l.machine, app))
+		if full {
+			if l.by >= ranked[width-1].by {
+				continue
+			}
+			ranked = ranked[:width-1]
+		}
+		at, _ := slices.BinarySearchFunc(ranked, l, func(a, b lack) int {
+			if a.by <= b.by {
+				return -1
+			}
+			return 1
+		})
+		ranked = slices.Insert(ranked, at, l)
+	}
+	n.space.ranked = ranked
+	n.looks -= len(n.on)
+	nearest := make([]int32, 0, len(ranked))
+	for _, l := range ranked {
+		nearest = append(nearest, l.machine)
+	}
+	return nearest
+}
+
+// clashes is how many instances of a machine rules forbid beside one more of an app.
+func (n *Network) clashes(m, app int32) int32 {
+	held, clashes := &n.held[m], int32(0)
+	self := held.Get(app) + 1
+	clashes += max(0, self-n.limits.Self[app])
+	for _, p := range n.limits.Partners[app] {
+		switch other := held.Get(p.App); {
+		case other > 0 && self > p.Self:
+			clashes += other
+		case other > p.Other:
+			clashes += other - p.Other
+		}
+	}
+	return clashes
+}
+
+// leave chooses instances whose going makes room for one of an app: those that rules
+// forbid, then, while it is too full, the lowest priorities and of those the ones that
+// give most room; at last those that need not go after all stay. Only instances
+// that may says may go (nil: all). It is nil when that is not enough.
+func (n *Network) leave(m, app int32, may func(int32) bool) []int32 {
+	if n.gone[m] || n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
+		return nil
+	}
+	l := leaving{n: n, m: m, app: app}
+	for _, i := range n.on[m] {
+		if may == nil || may(i) {
+			l.could = append(l.could, i)
+		}
+	}
+	// The lowest priority goes first.
+	slices.SortStableFunc(l.could, func(a, b int32) int { return cmp.Compare(n.priority(a), n.priority(b)) })
+	over := n.space.over
+	free := n.freeOf(m)
+	for d, x := range n.p.Apps[app].Demand {
+		over[d] = x - free[d]
+	}
+	if !l.forbidden() || !l.crowding(over) {
+		return nil
+	}
+	l.spare(over)
+	if len(l.gone) == 0 {
+		return nil
+	}
+	return l.gone
+}
+
+// leaving is a choice of instances that leave a machine.
+type leaving struct {
+	n      *Network
+	m, app int32
+	could  []int32
+	gone   []int32
+	forced int // the first of gone, which rules forbid
+}
+
+// forbidden chooses what rules do not let stay, and says whether that may go.
+func (l *leaving) forbidden() bool {
+	n := l.n
+	held := &n.held[l.m]
+	self := held.Get(l.app) + 1
+	if excess := self - n.limits.Self[l.app]; excess > 0 {
+		if !l.some(l.app, excess) {
+			return false
+		}
+		self -= excess
+	}
+	for _, p := range n.limits.Partners[l.app] {
+		other := held.Get(p.App)
+		if other == 0 {
+			continue
+		}
+		// Beside so many of the app, the other may be there at all, or not.
+		excess := other - p.Other
+		if self > p.Self {
+			excess = other
+		}
+		if excess > 0 && !l.some(p.App, excess) {
+			return false
+		}
+	}
+	l.forced = len(l.gone)
+	return true
+}
+
+// some chooses as many instances of an app.
+func (l *leaving) some(app, count int32) bool {
+	for _, i := range l.could {
+		if count > 0 && l.n.p.Instances[i].App == app {
+			l.gone = append(l.gone, i)
+			count--
+		}
+	}
+	return count <= 0
+}
+
+func (l *leaving) demand(i int32) []int64 { return l.n.p.Apps[l.n.p.Instances[i].App].Demand }
+
+// crowding chooses more while the machine is too full: of the lowest priority the one that gives most room where it lacks.
+func (l *leaving) crowding(over []int64) bool {
+	for _, i := range l.gone {
+		for d, x := range l.demand(i) {
+			over[d] -= x
+		}
+	}
+	for {
+		if !slices.ContainsFunc(over, func(o int64) bool { return o > 0 }) {
+			return true
+		}
+		best, most, rank := int32(-1), 0.0, 0
+		for _, i := range l.could {
+			if best >= 0 && l.n.priority(i) > rank {
+				break
+			}
+			if slices.Contains(l.gone, i) {
+				continue
+			}
+			if room := relief(over, l.demand(i)); room > most {
+				best, most, rank = i, room, l.n.priority(i)
+			}
+		}
+		if best < 0 {
+			return false
+		}
+		l.gone = append(l.gone, best)
+		for d, x := range l.demand(best) {
+			over[d] -= x
+		}
+	}
+}
+
+// relief is how much of what is too much a demand is, each point in proportion.
+func relief(over, demand []int64) float64 {
+	room := 0.0
+	for d, o := range over {
+		if o > 0 {
+			room += float64(min(o, demand[d])) / float64(o)
+		}
+	}
+	return room
+}
+
+// spare keeps what turns out not to have to go, the highest priority first.
+func (l *leaving) spare(over []int64) {
+	chosen := slices.Clone(l.gone[l.forced:])
+	slices.SortStableFunc(chosen, func(a, b int32) int { return cmp.Compare(l.n.priority(b), l.n.priority(a)) })
+	for _, i := range chosen {
+		stays := true
+		for d, x := range l.demand(i) {
+			stays = stays && over[d]+x <= 0
+		}
+		if !stays {
+			continue
+		}
+		for d, x := range l.demand(i) {
+			over[d] += x
+		}
+		l.gone = slices.DeleteFunc(l.gone, func(j int32) bool { return j == i })
+	}
+}

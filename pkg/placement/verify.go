@@ -1,0 +1,197 @@
+package placement
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+)
+
+// Kind is what a violation breaks.
+type Kind string
+
+// The kinds of violations.
+const (
+	OverCapacity Kind = "capacity" // a machine holds more of a resource than it has
+	Together     Kind = "affinity" // a machine holds instances that a rule keeps apart
+	Outranked    Kind = "priority" // an instance waits while ones of lower priority hold its place
+)
+
+// Violation is one thing that an assignment breaks.
+type Violation struct {
+	Kind    Kind   `json:"kind"`
+	Machine string `json:"machine"`
+	Detail  string `json:"detail"`
+}
+
+// Report is what an assignment is worth.
+type Report struct {
+	Instances  int
+	Placed     int
+	Machines   int         // with at least one instance
+	Violations []Violation // of capacity: one for each machine and resource; of affinity: one for each machine and rule
+}
+
+// Verify checks an assignment against every constraint of a problem, exactly and
+// in one go over its machines. It shares no code with what makes assignments.
+//
+// Violations of priority are found too: an instance that is not placed although
+// on some machine it would fit in place of instances of lower priority alone.
+func Verify(p *Problem, a Assignment) (*Report, error) {
+	if len(a) != len(p.Instances) {
+		return nil, fmt.Errorf("%w: the assignment is of %d instances, not %d", ErrProblem, len(a), len(p.Instances))
+	}
+	r := &Report{Instances: len(a)}
+	on := make([][]int32, len(p.Machines)) // apps of the instances on each machine
+	waiting := map[int32]bool{}            // apps with an instance that is not placed
+	for i, m := range a {
+		switch {
+		case m == Unplaced:
+			waiting[p.Instances[i].App] = true
+			continue
+		case m < 0 || int(m) >= len(p.Machines):
+			return nil, fmt.Errorf("%w: instance %s is on machine %d of %d", ErrProblem, p.Instances[i].Name, m, len(p.Machines))
+		}
+		r.Placed++
+		on[m] = append(on[m], p.Instances[i].App)
+	}
+	v := verifier{p: p, rules: rulesOf(p), report: r}
+	for m, apps := range on {
+		if len(apps) == 0 {
+			continue
+		}
+		r.Machines++
+		v.capacity(m, apps)
+		v.affinity(m, apps)
+	}
+	v.priority(on, waiting)
+	return r, nil
+}
+
+// rulesOf lists for each app the rules of which it is A.
+func rulesOf(p *Problem) [][]Rule {
+	rules := make([][]Rule, len(p.Apps))
+	for _, r := range p.Rules {
+		rules[r.A] = append(rules[r.A], r)
+	}
+	return rules
+}
+
+type verifier struct {
+	p      *Problem
+	rules  [][]Rule
+	report *Report
+}
+
+func (v *verifier) add(kind Kind, m int, format string, args ...any) {
+	v.report.Violations = append(v.report.Violations,
+		Violation{Kind: kind, Machine: v.p.Machines[m].Name, Detail: fmt.Sprintf(format, args...)})
+}
+
+func (v *verifier) capacity(m int, apps []int32) {
+	capacity := v.p.Shapes[v.p.Machines[m].Shape].Capacity
+	sum := v.sum(apps)
+	d := 0
+	for _, r := range v.p.Resources {
+		worst, over := 0, int64(0)
+		for range r.Points {
+			if o := sum[d] - capacity[d]; o > over {
+				worst, over = d, o
+			}
+			d++
+		}
+		if over > 0 {
+			v.add(OverCapacity, m, "%s is %s of %s", v.p.PointName(worst), amount(sum[worst]), amount(capacity[worst]))
+		}
+	}
+}
+
+// sum adds demands up; what is too much for the numbers stays the largest one.
+func (v *verifier) sum(apps []int32) []int64 {
+	sum := make([]int64, v.p.Dims())
+	for _, app := range apps {
+		for d, x := range v.p.Apps[app].Demand {
+			if sum[d] > math.MaxInt64-x {
+				sum[d] = math.MaxInt64
+				continue
+			}
+			sum[d] += x
+		}
+	}
+	return sum
+}
+
+func amount(x int64) string {
+	return fmt.Sprintf("%.9g", float64(x)/Unit)
+}
+
+func (v *verifier) affinity(m int, apps []int32) {
+	for _, b := range v.broken(apps) {
+		v.add(Together, m, "%d of %s, at most %d beside %s", b.count, v.p.Apps[b.rule.B].Name, b.rule.Max, v.p.Apps[b.rule.A].Name)
+	}
+}
+
+type brokenRule struct {
+	rule  Rule
+	count int
+}
+
+// broken are the rules that a machine with these apps breaks, in the order of apps and rules.
+func (v *verifier) broken(apps []int32) []brokenRule {
+	count := make(map[int32]int, len(apps))
+	for _, app := range apps {
+		count[app]++
+	}
+	distinct := slices.Compact(slices.Sorted(slices.Values(apps)))
+	var broken []brokenRule
+	for _, app := range distinct {
+		for _, rule := range v.rules[app] {
+			if n := count[rule.B]; n > int(rule.Max) {
+				broken = append(broken, brokenRule{rule, n})
+			}
+		}
+	}
+	return broken
+}
+
+// priority finds, for each app that waits, one machine on which it would fit if what ranks below it were not there.
+func (v *verifier) priority(on [][]int32, waiting map[int32]bool) {
+	apps := make([]int32, 0, len(waiting))
+	for app := range waiting {
+		if v.p.Apps[app].Priority > 0 {
+			apps = append(apps, app)
+		}
+	}
+	slices.SortFunc(apps, cmp.Compare[int32])
+	for _, app := range apps {
+		for m := range on {
+			if n := v.outranked(app, m, on[m]); n > 0 {
+				v.add(Outranked, m, "%s (priority %d) waits while %d of lower priority hold what it needs",
+					v.p.Apps[app].Name, v.p.Apps[app].Priority, n)
+				break
+			}
+		}
+	}
+}
+
+// outranked is how many instances of lower priority are on a machine that would
+// hold the app if they were not there, or 0 if it would not or there are none.
+func (v *verifier) outranked(app int32, m int, apps []int32) int {
+	kept := []int32{app}
+	for _, other := range apps {
+		if v.p.Apps[other].Priority >= v.p.Apps[app].Priority {
+			kept = append(kept, other)
+		}
+	}
+	below := len(apps) + 1 - len(kept)
+	if below == 0 || len(v.broken(kept)) > 0 {
+		return 0
+	}
+	capacity := v.p.Shapes[v.p.Machines[m].Shape].Capacity
+	for d, x := range v.sum(kept) {
+		if x > capacity[d] {
+			return 0
+		}
+	}
+	return below
+}
