@@ -7,6 +7,11 @@ LINT       := $(TOOLS)/golangci-lint
 LINT_VERSION := v2.15.0
 # Everything but the slow, opt-in suites.
 PACKAGES   := ./...
+# Long computations of one goroutine by design, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
+ONE_GOROUTINE := /pkg/sim$$|/pkg/parsync/windtunnel$$|/pkg/placement/pack$$
+# Of the functions: what they run on. The rehearsal builds them for this machine.
+LAMBDA_ARCH ?= arm64
+AGENT_ARCHS ?= amd64 arm64
 VERSION    ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo dev)
 
 .DEFAULT_GOAL := help
@@ -26,17 +31,61 @@ run: build ## Plan and run the demonstration: a full zone, a spot interruption, 
 	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
 
 .PHONY: test
-test: ## Run all tests with the race detector
-	$(GO) vet $(PACKAGES)
-	$(GO) test -race -timeout 20m $$($(GO) list $(PACKAGES) | grep -v '/pkg/sim$$')
-	$(GO) test -timeout 20m ./pkg/sim # one goroutine by design; its coroutines leak memory under the race detector
+test: emulators test-go ## Run all tests with the race detector, those on emulators and of the AWS template too
+	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-infra; \
+	else echo "skipped the tests of infra/: node is not there"; fi
 
 .PHONY: test-go
-test-go: test ## The tests that need Go alone (the same, for now)
+test-go: ## Run the tests that need Go alone; those on emulators skip where none is installed
+	$(GO) vet $(PACKAGES)
+	$(GO) test -race -timeout 20m $$($(GO) list $(PACKAGES) | grep -vE '$(ONE_GOROUTINE)')
+	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -E '$(ONE_GOROUTINE)')
 
 .PHONY: test-short
 test-short: ## Run the quick tests without the race detector
 	$(GO) test -short $(PACKAGES)
+
+.PHONY: emulators
+emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
+	@scripts/emulators.sh
+
+.PHONY: agent
+agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind (AGENT_ARCHS="amd64 arm64")
+	@for arch in $(AGENT_ARCHS); do \
+	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
+	    -o dist/agent/$$arch/tradewind ./cmd/tradewind || exit 1; \
+	done
+
+.PHONY: synth
+synth: lambda agent ## Synthesise the AWS deployment into infra/cdk.out
+	cd infra && $(GO) run . -assets ../dist -out cdk.out
+
+# The rehearsal runs on this machine, whichever machines it buys, so it has builds of its own.
+REHEARSAL   := dist/rehearse
+HOST_ARCH   := $(shell $(GO) env GOARCH)
+HOST_LAMBDA := $(if $(filter amd64,$(HOST_ARCH)),x86_64,$(HOST_ARCH))
+
+.PHONY: rehearse-setup
+rehearse-setup: emulators
+	@$(GO) run ./bench/lambda -build -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
+	GOOS=linux GOARCH=$(HOST_ARCH) CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
+	  -o $(REHEARSAL)/agent/amd64/tradewind ./cmd/tradewind
+	@mkdir -p $(REHEARSAL)/agent/arm64 && cp $(REHEARSAL)/agent/amd64/tradewind $(REHEARSAL)/agent/arm64/tradewind
+	cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1 \
+	  $(GO) run . -assets ../$(REHEARSAL) -architecture $(HOST_LAMBDA) -out ../$(REHEARSAL)/cdk.out
+	$(GO) build -trimpath -o $(REHEARSAL)/rehearse ./localstack/rehearse
+
+.PHONY: rehearse
+rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the real Lambda binaries and agents there, as a user would; needs node, Python and Linux
+	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -report $(REHEARSAL)/report.json
+
+.PHONY: rehearse-chaos
+rehearse-chaos: rehearse-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
+	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
+
+.PHONY: test-infra
+test-infra: emulators ## Test the AWS deployment: assertions on its template, cfn-lint, checkov; needs node
+	cd infra && $(GO) vet ./... && $(GO) test -timeout 10m ./...
 
 .PHONY: fuzz
 fuzz: ## Run every fuzz target for ten seconds
@@ -48,6 +97,33 @@ fuzz: ## Run every fuzz target for ten seconds
 .PHONY: bench
 bench: build ## Run the benchmarks and write bench/RESULTS.md
 	$(GO) run ./bench/run -out bench/RESULTS.md
+
+.PHONY: lambda
+lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails above 20 MB (LAMBDA_ARCH=arm64)
+	@$(GO) run ./bench/lambda -build -arch $(LAMBDA_ARCH) -out dist/lambda
+
+.PHONY: bench-placement
+bench-placement: build ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/placement -report bench/RESULTS.md
+
+.PHONY: bench-lambda
+bench-lambda: ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
+	@$(GO) run ./bench/lambda -report bench/RESULTS.md
+
+PEERS := $(TOOLS)/bench-optimizer/venv
+
+.PHONY: bench-optimizer
+bench-optimizer: $(PEERS)/installed ## Solve the same models with the optimizer and its peers (half an hour); writes its section of bench/RESULTS.md
+	$(GO) run ./bench/optimizer -results bench/RESULTS.md -detail bench/optimizer/RESULTS.md
+
+.PHONY: bench-optimizer-quick
+bench-optimizer-quick: $(PEERS)/installed ## The same on a part of the grid, printed
+	$(GO) run ./bench/optimizer -quick
+
+$(PEERS)/installed: bench/optimizer/requirements.txt
+	python3 -m venv $(PEERS)
+	$(PEERS)/bin/pip install --quiet --requirement $<
+	@touch $@
 
 .PHONY: lint
 lint: $(LINT) ## Run golangci-lint

@@ -31,7 +31,7 @@ func main() {
 	sections := []section{
 		{"Catalogue", catalogue}, {"Broker", brokerRows},
 		{"Large job", func(ctx context.Context) ([]report.Row, error) { return large(ctx, *tasks) }},
-		{"Chaos", chaos},
+		{"Chaos", chaos}, {"Wind tunnel", windtunnel},
 	}
 	for _, s := range sections {
 		if !strings.Contains(strings.ToLower(s.name), strings.ToLower(*only)) {

@@ -81,7 +81,7 @@ type Phase struct {
 	Conflicts int     `json:"conflicts"`
 	// Expected is what parsync.GradedConflicts expects, from what was free when views were refreshed and tried until the next time. Of
 	// policies that see everything equally late (statesync) alone: a preference for fresh partitions is made to beat it.
-	Expected float64 `json:"expectedConflicts"`
+	Expected float64 `json:"expectedConflicts,omitempty"`
 	PerTask  float64 `json:"conflictsPerTask"`
 	Used     float64 `json:"used,omitempty"` // of all slots, mean; of all schedulers together
 	Waiting  int     `json:"waiting"`        // tasks at the end
