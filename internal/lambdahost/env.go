@@ -17,7 +17,7 @@ const (
 	EnvWorkBucket  = "TRADEWIND_WORK_BUCKET"     // outputs, checkpoints, logs, the agent, large payloads
 	EnvAPI         = "TRADEWIND_API"             // base URL at which agents reach the API
 	EnvTokenKey    = "TRADEWIND_TOKEN_PARAMETER" //nolint:gosec // the parameter's name, not what is in it
-	EnvAgentKey    = "TRADEWIND_AGENT_KEY"       // object key of the agent: agent/<sha256>/tradewind
+	EnvAgentKey    = "TRADEWIND_AGENT_KEY"       // object keys of the agents: amd64=agent/<sha256>/tradewind,arm64=…
 	EnvSchedules   = "TRADEWIND_SCHEDULES"       // schedules switched on while work is open, by comma
 	EnvMappings    = "TRADEWIND_MAPPINGS"        // functions whose queues are polled only while work is open, by comma; optional
 	EnvClouds      = "TRADEWIND_CLOUDS"          // clouds to plan on, by comma; optional, aws

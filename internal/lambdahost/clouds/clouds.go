@@ -5,7 +5,6 @@ package clouds
 import (
 	"context"
 	"fmt"
-	"path"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
@@ -25,14 +24,13 @@ func Part(h *lambdahost.Host) error {
 
 // Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events are.
 func Open(h *lambdahost.Host) (*cloudaws.Cloud, error) {
-	digest := path.Base(path.Dir(h.Env.AgentKey))
-	if len(digest) != 64 {
-		return nil, fmt.Errorf("%w: %s is %q, which does not hold the agent's SHA-256: agent/<sha256>/tradewind",
-			lambdahost.ErrEnv, lambdahost.EnvAgentKey, h.Env.AgentKey)
+	agents, err := cloudaws.ParseAgents(h.Env.WorkBucket, h.Env.AgentKey)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvAgentKey, err)
 	}
 	cfg := cloudaws.Config{
 		Deployment: h.Env.Deployment, Regions: h.BuyIn(), InstanceProfile: h.Env.Deployment + "-agent",
-		Agents: map[string]cloudaws.Agent{"": {Bucket: h.Env.WorkBucket, Key: h.Env.AgentKey, SHA256: digest}},
+		Agents: agents,
 		Graves: cloudaws.StoreGraves(h.Ports.Store, h.Config.SeenFor, h.Ports.Now), Log: h.Log(),
 	}
 	if h.AWS.BaseEndpoint != nil {

@@ -1,0 +1,65 @@
+// Command infra synthesises Tradewind's deployment on AWS into a cloud assembly:
+// the CloudFormation template and the Lambda binaries it refers to.
+//
+//	cd infra && go run . -assets ../dist
+//
+// It needs node (the CDK's constructs are TypeScript) but neither the cdk
+// command nor the network. `tradewind deploy aws` runs it; so can
+// `cdk --app "go run ."`, with credentials of one's own.
+package main
+
+import (
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"strings"
+
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/tradewind-broker/tradewind/infra/stack"
+)
+
+func main() {
+	if err := run(os.Args[1:]); err != nil {
+		if !errors.Is(err, flag.ErrHelp) {
+			fmt.Fprintln(os.Stderr, "infra:", err)
+		}
+		os.Exit(2)
+	}
+}
+
+func run(args []string) error {
+	defer jsii.Close()
+	cfg := stack.Default()
+	var data, regions string
+	f := flag.NewFlagSet("infra", flag.ContinueOnError)
+	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment, the prefix of everything in it")
+	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "of the Lambda functions: arm64 or x86_64")
+	f.StringVar(&cfg.Assets, "assets", cfg.Assets, "folder with lambda/<function>/bootstrap and agent/<arch>/tradewind")
+	f.StringVar(&cfg.Out, "out", cfg.Out, "folder to synthesise into")
+	f.BoolVar(&cfg.KeepData, "keep-data", cfg.KeepData, "keep the table and the buckets when the stack is deleted")
+	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms, "an alarm for each dead-letter queue, the relay and the API")
+	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
+	f.StringVar(&data, "data-buckets", "", "further buckets, by comma, that tasks may read and write")
+	f.StringVar(&regions, "regions", "", "further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
+	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
+	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed with -regions alone")
+	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	if f.NArg() > 0 {
+		return fmt.Errorf("unknown argument %q", f.Arg(0))
+	}
+	cfg.DataBuckets, cfg.Regions = list(data), list(regions)
+	if err := cfg.Validate(); err != nil {
+		return err
+	}
+	stack.Synthesise(cfg)
+	return nil
+}
+
+func list(s string) []string {
+	return strings.FieldsFunc(s, func(r rune) bool { return r == ',' || r == ' ' })
+}

@@ -1,0 +1,125 @@
+// Package stack is Tradewind's deployment on AWS as CDK constructs: one table, one
+// event bus, a queue with its dead-letter queue and a function for each function
+// of the broker, two buckets, an HTTP API, schedules, and what watches them.
+//
+// What goes where is not written down here: rules follow events.Routes and
+// queues events.Functions, so that a new event or function is deployed by being
+// declared. Roles are written out statement by statement (permissions.go)
+// rather than granted by the CDK's helpers, whose grants are wider than what the
+// adapters call.
+package stack
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"regexp"
+	"slices"
+	"strings"
+)
+
+// Config is what a deployment can be told.
+type Config struct {
+	Name         string // prefix of everything
+	Architecture string // of the functions: arm64 or x86_64
+	Assets       string // folder with lambda/<function>/bootstrap and agent/<arch>/tradewind
+	Out          string // folder of the cloud assembly
+	KeepData     bool   // the table and the buckets outlive the stack
+	Alarms       bool
+	LogDays      int      // one of the retentions that CloudWatch knows
+	DataBuckets  []string // that tasks may read and write besides their own
+	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own region
+	// only. Account and Region say where this deployment is, for them.
+	Regions         []string
+	Account, Region string
+	Webhook         string // https URL for news; none when empty
+}
+
+// Default is the configuration without any flag.
+func Default() Config {
+	return Config{Name: "tradewind", Architecture: "arm64", Assets: "../dist", Out: "cdk.out", KeepData: true, Alarms: true, LogDays: 30}
+}
+
+// retentions are the spans that CloudWatch Logs keeps logs for, days.
+var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545, 731}
+
+var (
+	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{1,18}[a-z0-9]$`)
+	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	regionPattern = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
+)
+
+// Validate says what of the configuration cannot be deployed.
+func (c Config) Validate() error {
+	switch {
+	case !namePattern.MatchString(c.Name):
+		// The longest name made of it is a bucket's: <name>-work-<account>-<region>, 63 characters at most.
+		return fmt.Errorf("-name: %q has to be 3 to 20 lower-case letters, digits and dashes, and begin with a letter", c.Name)
+	case c.Architecture != "arm64" && c.Architecture != "x86_64":
+		return fmt.Errorf("-architecture: %q is neither arm64 nor x86_64", c.Architecture)
+	case !slices.Contains(retentions, c.LogDays):
+		return fmt.Errorf("-log-days: %d is not one of %v", c.LogDays, retentions)
+	case len(c.Regions) > 0 && (c.Account == "" || c.Region == ""):
+		return errors.New("-regions needs -account and -region")
+	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
+		return fmt.Errorf("-webhook: %q is no https URL", c.Webhook)
+	}
+	for _, b := range c.DataBuckets {
+		if !bucketPattern.MatchString(b) {
+			return fmt.Errorf("-data-buckets: %q is no name of a bucket", b)
+		}
+	}
+	for _, r := range c.Regions {
+		if !regionPattern.MatchString(r) || r == c.Region {
+			return fmt.Errorf("-regions: %q is no other region", r)
+		}
+	}
+	for _, fn := range functionNames() {
+		if _, err := os.Stat(filepath.Join(c.code(fn), "bootstrap")); err != nil {
+			return fmt.Errorf("-assets: %w (`make lambda` builds the functions)", err)
+		}
+	}
+	if _, err := c.agentKeys(); err != nil {
+		return fmt.Errorf("-assets: %w (`make agent` builds the agents)", err)
+	}
+	return nil
+}
+
+// code is the folder of a function's binary.
+func (c Config) code(fn string) string { return filepath.Join(c.Assets, "lambda", fn) }
+
+// agentArchs are the architectures of the machines that may be bought. All are needed: what is cheapest may be of either.
+func agentArchs() []string { return []string{"amd64", "arm64"} }
+
+// agentKeys are where the agent's binaries lie in the work bucket, by architecture: in their names is their digest, which machines check.
+func (c Config) agentKeys() (map[string]string, error) {
+	keys := map[string]string{}
+	for _, arch := range agentArchs() {
+		digest, err := digestOf(filepath.Join(c.Assets, "agent", arch, "tradewind"))
+		if err != nil {
+			return nil, err
+		}
+		keys[arch] = prefixAgent + digest + "/tradewind"
+	}
+	return keys, nil
+}
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path)
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+// named is the name of a part of the deployment.
+func (c Config) named(part string) string { return c.Name + "-" + part }

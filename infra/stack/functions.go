@@ -1,0 +1,165 @@
+package stack
+
+import (
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awslogs"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/tradewind-broker/tradewind/events"
+)
+
+// The functions that no queue feeds.
+const (
+	fnAPI   = "api"   // HTTP
+	fnRelay = "relay" // the table's stream
+)
+
+// functionNames are all Lambda functions of a deployment.
+func functionNames() []string { return append(events.Functions(), fnAPI, fnRelay) }
+
+// size is what a function gets, and how it is fed.
+type size struct {
+	memory  int // MiB; Lambda gives processor time in proportion
+	seconds int // a batch has to be done in
+	batch   int // most messages at once
+	// parallel is how many batches of its queue are under way at once, at most; at least 2, which is SQS's least.
+	parallel int
+	// always is set where the queue is polled even when no work is open, for what comes in wakes the rest.
+	always bool
+	// keep is how long a message is worth something, seconds; as long as SQS can when 0.
+	keep int
+}
+
+// sizeOf says what a function gets. Those that share transactions over a batch take large ones and run a few at a time, since they
+// meet on the same records; those that wait for a cloud run wide.
+func sizeOf(fn string) size {
+	switch fn {
+	case events.FnSubmit:
+		return size{memory: 512, seconds: 60, batch: 1, parallel: 10, always: true}
+	case events.FnOptimize:
+		return size{memory: 512, seconds: 120, batch: 1, parallel: 20}
+	case events.FnProvision:
+		return size{memory: 256, seconds: 120, batch: 10, parallel: 50}
+	case events.FnInterrupt:
+		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600} // an older notice is moot, and reconcile has found the machine gone
+	case events.FnTick:
+		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600}
+	case events.FnRefresh: // what the last day's schedule left there is done when work comes in
+		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 25 * 3600}
+	case events.FnReconcile:
+		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, keep: 3600}
+	case events.FnHook:
+		return size{memory: 128, seconds: 60, batch: 10, parallel: 5}
+	case fnAPI:
+		return size{memory: 256, seconds: 29} // API Gateway waits for 30
+	case fnRelay:
+		return size{memory: 256, seconds: 60, batch: 100}
+	default: // bid, advance, schedule, execute: records only
+		return size{memory: 256, seconds: 60, batch: 10, parallel: 5}
+	}
+}
+
+// visibilityFactor is how much longer than its function's time-out a message stays invisible: what AWS advises, so that a batch which
+// was throttled is not delivered twice.
+const visibilityFactor = 6
+
+// function makes a function with its role and its log group. The role starts with the right to write that log and nothing else.
+func (d *deployment) function(fn string) {
+	s, name := sizeOf(fn), d.named(fn)
+	logs := awslogs.NewLogGroup(d.stack, jsii.String(title(fn)+"Log"), &awslogs.LogGroupProps{
+		LogGroupName: jsii.String("/aws/lambda/" + name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
+		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
+	})
+	skip(logs, "CKV_AWS_158", "logs hold no payloads or secrets; a customer's key costs 1 USD a month and an idle deployment costs nothing",
+		"CKV_AWS_338", "how long logs are kept is the deployer's choice (-log-days); records, not logs, are the history of jobs")
+	role := awsiam.NewRole(d.stack, jsii.String(title(fn)+"Role"), &awsiam.RoleProps{
+		RoleName: jsii.String(name), AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
+		Description: jsii.String("Tradewind: function " + fn),
+	})
+	role.AddToPolicy(allow("Log", []string{"logs:CreateLogStream", "logs:PutLogEvents"}, *logs.LogGroupArn()))
+	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), &awslambda.FunctionProps{
+		FunctionName: jsii.String(name), Description: jsii.String(describe(fn)),
+		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Handler: jsii.String("bootstrap"),
+		Architecture: architecture(d.Architecture), Code: awslambda.Code_FromAsset(jsii.String(d.code(fn)), nil),
+		MemorySize: num(s.memory), Timeout: seconds(s.seconds), Role: role, LogGroup: logs,
+	})
+	skip(f, "CKV_AWS_115", "the queue's maximum concurrency bounds it; reserving would take from the account's other functions",
+		"CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with an on-failure destination, or HTTP; never asynchronously",
+		"CKV_AWS_117", "it talks to AWS's public endpoints only; a VPC would need a NAT gateway, which costs while idle",
+		"CKV_AWS_173", "its environment holds names only, which the template shows as well; the token key is in SSM",
+		"CKV_AWS_272", "the binaries are built by whoever deploys; there is no third party whose signature could be checked")
+	d.functions[fn], d.roles[fn] = f, role
+}
+
+// environment is what internal/lambdahost reads, the same for every function.
+func (d *deployment) environment() {
+	env := map[string]*string{
+		"TRADEWIND_DEPLOYMENT": &d.Name, "TRADEWIND_TABLE": d.table.TableName(), "TRADEWIND_BUS": jsii.String(d.Name),
+		"TRADEWIND_QUEUE_PREFIX": jsii.String(d.Name + "-"),
+		"TRADEWIND_DAG_BUCKET":   d.dags.BucketName(), "TRADEWIND_WORK_BUCKET": d.work.BucketName(),
+		"TRADEWIND_API": d.endpoint(), "TRADEWIND_TOKEN_PARAMETER": jsii.String(d.tokenParameter()),
+		"TRADEWIND_SCHEDULES": jsii.String(strings.Join(activitySchedules(), ",")),
+		"TRADEWIND_MAPPINGS":  jsii.String(strings.Join(idleMappings(), ",")),
+		"TRADEWIND_TOPIC":     d.topic.TopicArn(),
+		"TRADEWIND_AGENT_KEY": jsii.String(d.agentObjects()),
+		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
+	}
+	if d.Webhook != "" {
+		env["TRADEWIND_WEBHOOK"] = &d.Webhook
+	}
+	for _, fn := range functionNames() {
+		for name, value := range env {
+			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String(name), value, nil)
+		}
+	}
+}
+
+// agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: ARCH=KEY by comma.
+func (d *deployment) agentObjects() string {
+	keys, err := d.agentKeys()
+	if err != nil {
+		panic(err) // Validate has read them
+	}
+	var out []string
+	for _, arch := range agentArchs() {
+		out = append(out, arch+"="+keys[arch])
+	}
+	return strings.Join(out, ",")
+}
+
+// tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it make it.
+func (d *deployment) tokenParameter() string { return "/" + d.Name + "/token-key" }
+
+// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too.
+func idleMappings() []string {
+	var out []string
+	for _, fn := range events.Functions() {
+		if !sizeOf(fn).always {
+			out = append(out, fn)
+		}
+	}
+	return out
+}
+
+func architecture(name string) awslambda.Architecture {
+	if name == "x86_64" {
+		return awslambda.Architecture_X86_64()
+	}
+	return awslambda.Architecture_ARM_64()
+}
+
+// describe is a function's line in the console.
+func describe(fn string) string {
+	switch fn {
+	case fnAPI:
+		return "Tradewind: the HTTP API"
+	case fnRelay:
+		return "Tradewind: publishes what lies in the outbox"
+	default:
+		return "Tradewind: the broker's function " + fn
+	}
+}

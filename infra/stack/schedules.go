@@ -1,0 +1,94 @@
+package stack
+
+import (
+	"encoding/json"
+	"strings"
+
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsscheduler"
+	"github.com/aws/jsii-runtime-go"
+
+	"github.com/tradewind-broker/tradewind/events"
+)
+
+// schedule is an event that a clock sends.
+type schedule struct {
+	fn   string
+	rate string
+	data events.Data
+	// idle is set when it goes on while no work is open.
+	idle bool
+}
+
+// schedules are few and slow: whatever happens is told by events, and these find what was not.
+func schedules() []schedule {
+	return []schedule{
+		{fn: events.FnTick, rate: "rate(10 minutes)", data: events.MarketTicked{}},
+		{fn: events.FnReconcile, rate: "rate(1 minute)", data: events.BrokerReconcile{}},
+		{fn: events.FnRefresh, rate: "rate(1 day)", data: events.CatalogRefresh{}, idle: true},
+	}
+}
+
+// activitySchedules are switched on while work is open.
+func activitySchedules() []string {
+	var out []string
+	for _, s := range schedules() {
+		if !s.idle {
+			out = append(out, s.fn)
+		}
+	}
+	return out
+}
+
+// schedules puts ready events on queues. The scheduler fills in which execution it is and for when, so that one that is delivered twice
+// is handled once.
+func (d *deployment) schedules() {
+	group := awsscheduler.NewCfnScheduleGroup(d.stack, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{Name: &d.Name})
+	role := awsiam.NewRole(d.stack, jsii.String("SchedulerRole"), &awsiam.RoleProps{
+		RoleName: jsii.String(d.named("scheduler")), Description: jsii.String("Tradewind: schedules"),
+		AssumedBy: awsiam.NewServicePrincipal(jsii.String("scheduler.amazonaws.com"), &awsiam.ServicePrincipalOpts{
+			Conditions: &map[string]interface{}{"StringEquals": map[string]interface{}{"aws:SourceAccount": d.stack.Account()}},
+		}),
+	})
+	targets := []string{*d.dead[unrouted].QueueArn()}
+	for _, s := range schedules() {
+		targets = append(targets, *d.queues[s.fn].QueueArn())
+	}
+	role.AddToPolicy(allow("Targets", []string{"sqs:SendMessage"}, targets...))
+	for _, s := range schedules() {
+		state := "DISABLED"
+		if s.idle {
+			state = "ENABLED"
+		}
+		c := awsscheduler.NewCfnSchedule(d.stack, jsii.String(title(s.fn)+"Schedule"), &awsscheduler.CfnScheduleProps{
+			Name: &s.fn, GroupName: group.Ref(), ScheduleExpression: &s.rate, State: &state,
+			Description:        jsii.String("Tradewind: " + s.data.Type()),
+			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
+			Target: &awsscheduler.CfnSchedule_TargetProperty{
+				Arn: d.queues[s.fn].QueueArn(), RoleArn: role.RoleArn(), Input: jsii.String(scheduled(s)),
+				DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: d.dead[unrouted].QueueArn()},
+				RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
+					MaximumEventAgeInSeconds: num(3600), MaximumRetryAttempts: num(10),
+				},
+			},
+		})
+		skip(c, "CKV_AWS_297", "it says when to look, nothing else; a customer's key costs 1 USD a month")
+	}
+}
+
+// scheduled is the CloudEvents envelope that a schedule sends.
+func scheduled(s schedule) string {
+	body, err := json.Marshal(map[string]any{
+		"specversion": "1.0", "type": s.data.Type(), "source": "tradewind/schedule", "id": s.fn + "-<aws.scheduler.execution-id>",
+		"time": "<aws.scheduler.scheduled-time>", "datacontenttype": "application/json", "data": map[string]any{},
+	})
+	if err != nil {
+		panic(err) // strings only
+	}
+	return unescape(string(body))
+}
+
+// unescape undoes what Go does to the brackets of the scheduler's place-holders, which would not be known as such.
+func unescape(s string) string {
+	return strings.NewReplacer(`\u003c`, "<", `\u003e`, ">").Replace(s)
+}

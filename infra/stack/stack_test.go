@@ -1,0 +1,457 @@
+package stack
+
+import (
+	"crypto/sha256"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/events"
+)
+
+func TestEveryEventReachesTheQueuesOfItsFunctions(t *testing.T) {
+	d := deployed()(t)
+	queues := map[string]string{} // by reference
+	for id, q := range d.of("AWS::SQS::Queue") {
+		queues["<"+id+".Arn>"] = fmt.Sprint(q.Properties["QueueName"])
+	}
+	got := map[string][]string{}
+	for _, r := range d.of("AWS::Events::Rule") {
+		if !slices.Equal(words(r.at("EventPattern", "source")), []string{"tradewind"}) {
+			continue
+		}
+		if r.Properties["EventBusName"] == nil || r.Properties["State"] != "ENABLED" {
+			t.Errorf("rule %v", r.Properties)
+		}
+		for _, typ := range words(r.at("EventPattern", "detail-type")) {
+			for _, target := range r.Properties["Targets"].([]any) {
+				got[typ] = append(got[typ], strings.TrimPrefix(queues[target.(map[string]any)["Arn"].(string)], "tradewind-"))
+			}
+		}
+	}
+	for typ, fns := range events.Routes() {
+		slices.Sort(fns)
+		slices.Sort(got[typ])
+		if !slices.Equal(fns, got[typ]) {
+			t.Errorf("%s goes to %v, want %v", typ, got[typ], fns)
+		}
+		delete(got, typ)
+	}
+	for typ := range got {
+		t.Errorf("a rule for %s, which is no event", typ)
+	}
+}
+
+func TestWhatAWSTellsReachesItsFunctions(t *testing.T) {
+	d := deployed()(t)
+	seen := map[string]string{}
+	for _, r := range d.of("AWS::Events::Rule") {
+		for _, typ := range words(r.at("EventPattern", "detail-type")) {
+			if r.Properties["EventBusName"] == nil { // the account's own bus
+				seen[typ] = fmt.Sprint(r.Properties["Targets"].([]any)[0].(map[string]any)["Arn"])
+			}
+		}
+	}
+	for typ, fn := range map[string]string{
+		"Object Created": "Submit", "EC2 Spot Instance Interruption Warning": "Interrupt",
+		"EC2 Instance Rebalance Recommendation": "Interrupt", "EC2 Instance State-change Notification": "Interrupt",
+	} {
+		if !strings.HasPrefix(seen[typ], "<"+fn+"Queue") {
+			t.Errorf("%s goes to %q", typ, seen[typ])
+		}
+	}
+	for id, r := range d.of("AWS::Events::Rule") {
+		for _, target := range r.Properties["Targets"].([]any) {
+			if target.(map[string]any)["DeadLetterConfig"] == nil {
+				t.Errorf("what rule %s cannot deliver is lost", id)
+			}
+		}
+	}
+}
+
+func TestQueuesOutlastTheirFunctions(t *testing.T) {
+	d := deployed()(t)
+	for _, fn := range events.Functions() {
+		_, q := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn)
+		_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-"+fn)
+		if v, timeout := q.Properties["VisibilityTimeout"].(float64), f.Properties["Timeout"].(float64); v < 6*timeout {
+			t.Errorf("%s: a message is visible again after %v s, a batch may take %v", fn, v, timeout)
+		}
+		dead, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+fn+"-dlq")
+		if q.at("RedrivePolicy", "deadLetterTargetArn") != "<"+dead+".Arn>" {
+			t.Errorf("%s: dead letters go to %v", fn, q.Properties["RedrivePolicy"])
+		}
+		if arch := words(f.Properties["Architectures"]); !slices.Equal(arch, []string{"arm64"}) || f.Properties["Runtime"] != "provided.al2023" {
+			t.Errorf("%s: %v %v", fn, arch, f.Properties["Runtime"])
+		}
+		if m := f.Properties["MemorySize"].(float64); m < 128 || m > 512 {
+			t.Errorf("%s has %v MiB", fn, m)
+		}
+	}
+}
+
+func TestMappingsReportWhatFailed(t *testing.T) {
+	d := deployed()(t)
+	mappings := d.of("AWS::Lambda::EventSourceMapping")
+	if len(mappings) != len(events.Functions())+1 {
+		t.Fatalf("%d mappings", len(mappings))
+	}
+	polled := map[string]bool{}
+	for id, m := range mappings {
+		if !slices.Equal(words(m.Properties["FunctionResponseTypes"]), []string{"ReportBatchItemFailures"}) {
+			t.Errorf("%s: one message that fails fails its batch", id)
+		}
+		if m.Properties["StartingPosition"] == nil {
+			if m.at("ScalingConfig", "MaximumConcurrency") == nil {
+				t.Errorf("%s has no bound", id)
+			}
+			polled[id] = m.Properties["Enabled"] == true
+			continue
+		}
+		filter := m.Properties["FilterCriteria"].(map[string]any)["Filters"].([]any)[0].(map[string]any)["Pattern"].(string)
+		if want := `{"dynamodb":{"Keys":{"pk":{"S":[{"prefix":"outbox#"}]}}},"eventName":["INSERT"]}`; filter != want {
+			t.Errorf("the relay is fed %s", filter)
+		}
+		if m.at("DestinationConfig", "OnFailure", "Destination") == nil || m.Properties["BisectBatchOnFunctionError"] != true {
+			t.Errorf("the relay's stream: %v", m.Properties)
+		}
+	}
+	for id, on := range polled {
+		if want := strings.HasPrefix(id, "SubmitFeed"); on != want {
+			t.Errorf("%s is polled while no work is open: %v", id, on)
+		}
+	}
+}
+
+func TestNoStatementHasAWildcardForAction(t *testing.T) {
+	d := deployed()(t)
+	// What may be done to anything: calls that only look, for which IAM knows no narrower resource.
+	looks := []string{"ec2:Describe", "lambda:ListEventSourceMappings", "pricing:GetProducts", "servicequotas:"}
+	for _, s := range d.statements() {
+		for _, a := range s.actions {
+			if strings.Contains(a, "*") {
+				t.Errorf("%s: %s", s.role, a)
+			}
+			if slices.Contains(s.resources, "*") && !slices.ContainsFunc(looks, func(l string) bool { return strings.HasPrefix(a, l) }) {
+				t.Errorf("%s may %s of anything", s.role, a)
+			}
+		}
+	}
+	for id, r := range d.of("AWS::IAM::Role") {
+		if r.Properties["ManagedPolicyArns"] != nil {
+			t.Errorf("%s has a managed policy", id)
+		}
+	}
+}
+
+func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
+	d := deployed()(t)
+	may := map[string][]string{}
+	for _, s := range d.statements() {
+		c, err := json.Marshal(s.condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, a := range s.actions {
+			may[a] = append(may[a], s.role)
+			switch a {
+			case "ec2:TerminateInstances":
+				if want := `{"StringEquals":{"aws:ResourceTag/tradewind:deployment":["tradewind"]}}`; string(c) != want {
+					t.Errorf("%s may terminate under %s", s.role, c)
+				}
+			case "ec2:RunInstances":
+				for _, r := range s.resources {
+					if strings.Contains(r, "instance/") && !strings.Contains(string(c), `"aws:RequestTag/tradewind:deployment":["tradewind"]`) {
+						t.Errorf("%s may launch %s under %s", s.role, r, c)
+					}
+				}
+			case "ec2:CreateTags":
+				made := strings.Contains(string(c), `"ec2:CreateAction":"RunInstances"`) || strings.Contains(string(c), `"ec2:CreateAction":"CreateSecurityGroup"`)
+				if !made || !strings.Contains(string(c), `"aws:RequestTag/tradewind:deployment":"tradewind"`) {
+					t.Errorf("%s may tag under %s", s.role, c)
+				}
+			case "ec2:AuthorizeSecurityGroupIngress":
+				if !strings.Contains(string(c), `"aws:ResourceTag/tradewind:deployment":["tradewind"]`) {
+					t.Errorf("%s may open groups under %s", s.role, c)
+				}
+			case "iam:PassRole":
+				if len(s.resources) != 1 || !strings.Contains(string(c), "iam:PassedToService") {
+					t.Errorf("%s may pass %v under %s", s.role, s.resources, c)
+				}
+			}
+		}
+	}
+	for action, want := range map[string][]string{
+		"ec2:RunInstances":         {"tradewind-provision"},
+		"ec2:TerminateInstances":   {"tradewind-provision", "tradewind-reconcile"},
+		"ssm:PutParameter":         {"tradewind-api", "tradewind-provision"},
+		"events:PutEvents":         {"tradewind-reconcile", "tradewind-relay"},
+		"scheduler:UpdateSchedule": {"tradewind-api", "tradewind-reconcile", "tradewind-submit"},
+		"sns:Publish":              {"tradewind-hook"},
+	} {
+		got := slices.Compact(slices.Sorted(slices.Values(may[action])))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s: %v, want %v", action, got, want)
+		}
+	}
+}
+
+func TestMachinesReachTheirJobsDataAlone(t *testing.T) {
+	d := deployed()(t)
+	for _, s := range d.statements() {
+		if s.role != "tradewind-agent" {
+			continue
+		}
+		for _, a := range s.actions {
+			if !strings.HasPrefix(a, "s3:") {
+				t.Errorf("a machine may %s", a)
+			}
+		}
+		for _, r := range s.resources {
+			if !strings.HasPrefix(r, "<Work") {
+				t.Errorf("a machine has %s %v of %s", s.effect, s.actions, r)
+			}
+		}
+	}
+	deny := ""
+	for _, s := range d.statements() {
+		if s.role == "tradewind-agent" && s.effect == "Deny" && slices.Contains(s.actions, "s3:PutObject") {
+			deny = strings.Join(s.resources, " ")
+		}
+	}
+	for _, prefix := range []string{"/agent/*", "/events/*", "/logs/*", "/catalog/*"} {
+		if !strings.Contains(deny, prefix) {
+			t.Errorf("a machine may write %s", prefix)
+		}
+	}
+}
+
+func TestMachinesOfEachArchitectureHaveTheirAgent(t *testing.T) {
+	d := deployed()(t)
+	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-provision")
+	keys := map[string]string{}
+	for part := range strings.SplitSeq(fmt.Sprint(f.at("Environment", "Variables", "TRADEWIND_AGENT_KEY")), ",") {
+		arch, key, _ := strings.Cut(part, "=")
+		keys[arch] = key
+	}
+	// The files of the test's assets hold their own names.
+	for arch, want := range map[string]string{
+		"amd64": fmt.Sprintf("agent/%x/tradewind", sha256.Sum256([]byte("agent/amd64/tradewind"))),
+		"arm64": fmt.Sprintf("agent/%x/tradewind", sha256.Sum256([]byte("agent/arm64/tradewind"))),
+	} {
+		if keys[arch] != want {
+			t.Errorf("%s: %s, want %s", arch, keys[arch], want)
+		}
+	}
+}
+
+func TestDataIsKeptEncryptedAndPrivate(t *testing.T) {
+	d := deployed()(t)
+	_, table := d.named(t, "AWS::DynamoDB::Table", "TableName", "tradewind")
+	for what, ok := range map[string]bool{
+		"kept":                table.DeletionPolicy == "Retain",
+		"deletion protection": table.Properties["DeletionProtectionEnabled"] == true,
+		"recovery":            table.at("PointInTimeRecoverySpecification", "PointInTimeRecoveryEnabled") == true,
+		"on demand":           table.Properties["BillingMode"] == "PAY_PER_REQUEST",
+		"time to live":        table.at("TimeToLiveSpecification", "AttributeName") == "ttl",
+		"stream":              table.at("StreamSpecification", "StreamViewType") == "NEW_IMAGE",
+	} {
+		if !ok {
+			t.Errorf("table: %s: %v", what, table.Properties)
+		}
+	}
+	buckets := d.of("AWS::S3::Bucket")
+	if len(buckets) != 2 {
+		t.Fatalf("%d buckets", len(buckets))
+	}
+	for id, b := range buckets {
+		block, _ := b.Properties["PublicAccessBlockConfiguration"].(map[string]any)
+		for _, k := range []string{"BlockPublicAcls", "BlockPublicPolicy", "IgnorePublicAcls", "RestrictPublicBuckets"} {
+			if block[k] != true {
+				t.Errorf("%s: %s is %v", id, k, block[k])
+			}
+		}
+		if b.DeletionPolicy != "Retain" || b.Properties["BucketEncryption"] == nil {
+			t.Errorf("%s: %s %v", id, b.DeletionPolicy, b.Properties)
+		}
+		if !refusesPlain(d, "AWS::S3::BucketPolicy", "Bucket", id) {
+			t.Errorf("%s can be read without TLS", id)
+		}
+	}
+	_, dags := d.named(t, "AWS::S3::Bucket", "BucketName", "tradewind-dags-${AWS::AccountId}-${AWS::Region}")
+	if dags.at("NotificationConfiguration", "EventBridgeConfiguration", "EventBridgeEnabled") != true {
+		t.Error("nobody is told of a new DAG file")
+	}
+	for id, q := range d.of("AWS::SQS::Queue") {
+		if q.Properties["SqsManagedSseEnabled"] != true {
+			t.Errorf("%s is not encrypted", id)
+		}
+	}
+}
+
+// refusesPlain says whether a policy denies what comes without TLS.
+func refusesPlain(d template, typ, property, id string) bool {
+	for _, p := range d.of(typ) {
+		raw, err := json.Marshal(p.Properties)
+		if err == nil && p.Properties[property] == "<"+id+">" && strings.Contains(string(raw), `{"Bool":{"aws:SecureTransport":"false"}}`) {
+			return true
+		}
+	}
+	return false
+}
+
+func TestOnlyAgentsPassWithoutIAM(t *testing.T) {
+	d := deployed()(t)
+	got := map[string]string{}
+	for _, r := range d.of("AWS::ApiGatewayV2::Route") {
+		got[fmt.Sprint(r.Properties["RouteKey"])] = fmt.Sprint(r.Properties["AuthorizationType"])
+	}
+	if want := map[string]string{"ANY /v1/agent/{proxy+}": "NONE", "$default": "AWS_IAM"}; !maps.Equal(got, want) {
+		t.Errorf("routes %v", got)
+	}
+}
+
+func TestAnIdleDeploymentHasNoClock(t *testing.T) {
+	d := deployed()(t)
+	on := map[string]string{}
+	for _, s := range d.of("AWS::Scheduler::Schedule") {
+		on[fmt.Sprint(s.Properties["Name"])] = fmt.Sprint(s.Properties["State"])
+		e, err := events.Parse([]byte(s.at("Target", "Input").(string)))
+		if err != nil && !strings.Contains(err.Error(), "time") { // the time is the scheduler's to fill in
+			t.Errorf("%v sends %v: %v", s.Properties["Name"], s.at("Target", "Input"), err)
+		}
+		_ = e
+		if !strings.Contains(s.at("Target", "Input").(string), "<aws.scheduler.execution-id>") {
+			t.Errorf("two executions of %v are one event", s.Properties["Name"])
+		}
+	}
+	if want := map[string]string{"tick": "DISABLED", "reconcile": "DISABLED", "refresh": "ENABLED"}; !maps.Equal(on, want) {
+		t.Errorf("schedules %v", on)
+	}
+	for typ := range map[string]bool{"AWS::EC2::NatGateway": true, "AWS::KMS::Key": true, "AWS::EC2::VPC": true, "Custom::S3BucketNotifications": true} {
+		if n := len(d.of(typ)); n > 0 {
+			t.Errorf("%d %s", n, typ)
+		}
+	}
+}
+
+func TestTheTemplateHoldsNoSecret(t *testing.T) {
+	d := deployed()(t)
+	for _, f := range d.of("AWS::Lambda::Function") {
+		for name := range f.at("Environment", "Variables").(map[string]any) {
+			if !strings.HasPrefix(name, "TRADEWIND_") {
+				t.Errorf("environment has %s", name)
+			}
+		}
+	}
+	if n := len(d.of("AWS::SSM::Parameter")) + len(d.of("AWS::SecretsManager::Secret")); n > 0 {
+		t.Errorf("%d secrets are made by the template, which shows them", n)
+	}
+}
+
+func TestLogsEnd(t *testing.T) {
+	d := deployed()(t)
+	logs := d.of("AWS::Logs::LogGroup")
+	if len(logs) != len(functionNames())+1 {
+		t.Errorf("%d log groups", len(logs))
+	}
+	for id, l := range logs {
+		if l.Properties["RetentionInDays"] != 30.0 {
+			t.Errorf("%s: %v", id, l.Properties)
+		}
+	}
+}
+
+func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
+	d := deployed()(t)
+	watched := map[string]bool{}
+	for _, a := range d.of("AWS::CloudWatch::Alarm") {
+		dims, _ := a.Properties["Dimensions"].([]any)
+		for _, dim := range dims {
+			watched[fmt.Sprint(dim.(map[string]any)["Value"])] = true
+		}
+	}
+	for id, q := range d.of("AWS::SQS::Queue") {
+		if strings.HasSuffix(fmt.Sprint(q.Properties["QueueName"]), "-dlq") && !watched["<"+id+".QueueName>"] {
+			t.Errorf("nobody hears of dead letters in %v", q.Properties["QueueName"])
+		}
+	}
+}
+
+func TestEveryResourceIsOnTheBill(t *testing.T) {
+	d := deployed()(t)
+	for _, typ := range []string{"AWS::DynamoDB::Table", "AWS::SQS::Queue", "AWS::Lambda::Function", "AWS::S3::Bucket", "AWS::Logs::LogGroup", "AWS::SNS::Topic"} {
+		for id, r := range d.of(typ) {
+			raw, err := json.Marshal(r.Properties["Tags"])
+			if err != nil || !strings.Contains(string(raw), `{"Key":"tradewind:deployment","Value":"tradewind"}`) {
+				t.Errorf("%s: tags %s", id, raw)
+			}
+		}
+	}
+}
+
+func TestAnotherNameSharesNothing(t *testing.T) {
+	one, other := deployed()(t), synthesise(t, func(c *Config) {
+		c.Name, c.KeepData, c.Alarms, c.Architecture, c.DataBuckets = "second", false, false, "x86_64", []string{"imagenet-mini"}
+		c.Account, c.Region, c.Regions = "111122223333", "us-east-1", []string{"eu-west-1"}
+	})
+	names := func(d template) []string {
+		var out []string
+		for _, r := range d.Resources {
+			for _, p := range []string{"FunctionName", "QueueName", "TableName", "BucketName", "RoleName", "TopicName", "LogGroupName", "InstanceProfileName", "DashboardName"} {
+				if n, ok := r.Properties[p].(string); ok && !strings.HasPrefix(n, "<") { // a reference to another resource
+					out = append(out, r.Type+" "+n)
+				}
+			}
+		}
+		return out
+	}
+	for _, n := range names(other["second"]) {
+		if slices.Contains(names(one), n) {
+			t.Errorf("two deployments share %s", n)
+		}
+	}
+	if _, table := other["second"].named(t, "AWS::DynamoDB::Table", "TableName", "second"); table.DeletionPolicy != "Delete" {
+		t.Errorf("the table outlives the stack: %s", table.DeletionPolicy)
+	}
+	if n := len(other["second"].of("AWS::CloudWatch::Alarm")); n > 0 {
+		t.Errorf("%d alarms", n)
+	}
+	far, ok := other["second-notices-eu-west-1"]
+	if !ok || len(far.of("AWS::Events::Rule")) != 1 {
+		t.Errorf("nobody passes on the notices of eu-west-1: %v", slices.Collect(maps.Keys(other)))
+	}
+	found := false
+	for _, s := range other["second"].statements() {
+		found = found || s.role == "second-agent" && slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasSuffix(r, ":s3:::imagenet-mini/*") })
+	}
+	if !found {
+		t.Error("machines cannot read the data bucket")
+	}
+}
+
+func TestBadConfigurationsAreRefused(t *testing.T) {
+	for want, change := range map[string]func(*Config){
+		"-name":              func(c *Config) { c.Name = "Trade_wind" },
+		"-architecture":      func(c *Config) { c.Architecture = "mips" },
+		"-log-days":          func(c *Config) { c.LogDays = 31 },
+		"-data-buckets":      func(c *Config) { c.DataBuckets = []string{"s3://x"} },
+		"-regions needs":     func(c *Config) { c.Regions = []string{"eu-west-1"} },
+		"-regions: \"moon\"": func(c *Config) { c.Regions, c.Account, c.Region = []string{"moon"}, "1", "us-east-1" },
+		"-webhook":           func(c *Config) { c.Webhook = "http://plain" },
+		"make lambda":        func(c *Config) { c.Assets = t.TempDir() },
+		"make agent":         func(c *Config) { _ = os.Remove(filepath.Join(c.Assets, "agent", "arm64", "tradewind")) },
+	} {
+		cfg := Default()
+		cfg.Assets = assets(t)
+		change(&cfg)
+		if err := cfg.Validate(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v", want, err)
+		}
+	}
+}

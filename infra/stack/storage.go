@@ -1,0 +1,65 @@
+package stack
+
+import (
+	"github.com/aws/aws-cdk-go/awscdk/v2"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awsdynamodb"
+	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
+	"github.com/aws/jsii-runtime-go"
+)
+
+// Prefixes of the work bucket. What lies beside them is jobs' own: <job>/<task>/….
+const (
+	prefixAgent   = "agent/"   // binaries, by digest
+	prefixEvents  = "events/"  // payloads too large for the bus, by digest
+	prefixLogs    = "logs/"    // what tasks print
+	prefixCatalog = "catalog/" // prices that refresh has read
+)
+
+// eventDays is how long a large payload is kept: longer than a queue and then a dead-letter queue keep the message that refers to it.
+const eventDays = 2*deadDays + 2
+
+// storage is the table and the two buckets: all that is worth keeping.
+func (d *deployment) storage() {
+	policy := awscdk.RemovalPolicy_DESTROY
+	if d.KeepData {
+		policy = awscdk.RemovalPolicy_RETAIN
+	}
+	d.table = awsdynamodb.NewTable(d.stack, jsii.String("Table"), &awsdynamodb.TableProps{
+		TableName:    &d.Name,
+		PartitionKey: &awsdynamodb.Attribute{Name: jsii.String("pk"), Type: awsdynamodb.AttributeType_STRING},
+		SortKey:      &awsdynamodb.Attribute{Name: jsii.String("sk"), Type: awsdynamodb.AttributeType_STRING},
+		BillingMode:  awsdynamodb.BillingMode_PAY_PER_REQUEST, TimeToLiveAttribute: jsii.String("ttl"),
+		Stream: awsdynamodb.StreamViewType_NEW_IMAGE,
+		PointInTimeRecoverySpecification: &awsdynamodb.PointInTimeRecoverySpecification{
+			PointInTimeRecoveryEnabled: jsii.Bool(true),
+		},
+		DeletionProtection: jsii.Bool(d.KeepData), RemovalPolicy: policy,
+	})
+	skip(d.table, "CKV_AWS_119", "it is encrypted with AWS's own key; a customer's key costs 1 USD a month and a request for each read")
+	d.dags = d.bucket("Dags", "dags", policy, nil)
+	// It is worth more than the convenience: an L2 notification would add a function of the CDK's with wide rights.
+	cfn(d.dags).AddPropertyOverride(jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
+	d.work = d.bucket("Work", "work", policy, &[]*awss3.LifecycleRule{{
+		Id: jsii.String("large-payloads"), Prefix: jsii.String(prefixEvents), Expiration: days(eventDays),
+	}})
+}
+
+// bucket makes a bucket that nobody reads who is not told to.
+func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy, rules *[]*awss3.LifecycleRule) awss3.Bucket {
+	all := []*awss3.LifecycleRule{{
+		Id: jsii.String("unfinished-uploads"), AbortIncompleteMultipartUploadAfter: days(7),
+	}, {
+		Id: jsii.String("old-versions"), NoncurrentVersionExpiration: days(30),
+	}}
+	if rules != nil {
+		all = append(all, *rules...)
+	}
+	b := awss3.NewBucket(d.stack, jsii.String(id), &awss3.BucketProps{
+		BucketName: awscdk.Fn_Sub(jsii.String(d.Name+"-"+suffix+"-${AWS::AccountId}-${AWS::Region}"), nil),
+		Encryption: awss3.BucketEncryption_S3_MANAGED, BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
+		EnforceSSL: jsii.Bool(true), MinimumTLSVersion: jsii.Number(1.2), Versioned: jsii.Bool(true),
+		ObjectOwnership: awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED, LifecycleRules: &all, RemovalPolicy: policy,
+	})
+	skip(b, "CKV_AWS_18", "who wrote what is in the records; server access logs need a third bucket, and CloudTrail data events are the account's choice")
+	return b
+}

@@ -1,0 +1,156 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Settings are what a deployment can be told; infra/ checks them. Zero values are infra's defaults.
+type Settings struct {
+	Name         string // prefix of everything
+	Architecture string // of the functions: arm64 or x86_64
+	DropData     bool   // the table and the buckets go with the stack
+	NoAlarms     bool
+	LogDays      int
+	DataBuckets  []string // that tasks may read and write besides their own
+	Regions      []string // further ones to buy machines in
+	Webhook      string   // https URL for news
+	// Account and Region say where it is deployed; needed with Regions.
+	Account, Region string
+}
+
+// Errors of Build.
+var (
+	ErrNoSource = errors.New("deploy: not in a clone of Tradewind's repository")
+	ErrNoTool   = errors.New("deploy: a tool is missing")
+	ErrBuild    = errors.New("deploy: it could not be built")
+)
+
+// module is how a clone of the repository is known.
+const module = "module github.com/tradewind-broker/tradewind\n"
+
+// FindSource returns the clone of the repository that a folder is in. It fails with ErrNoSource.
+func FindSource(dir string) (string, error) {
+	dir, err := filepath.Abs(dir)
+	if err != nil {
+		return "", err
+	}
+	for at := dir; ; at = filepath.Dir(at) {
+		raw, err := os.ReadFile(filepath.Join(at, "go.mod")) //nolint:gosec // looked at for its first line
+		if err == nil && bytes.HasPrefix(raw, []byte(module)) {
+			if _, err := os.Stat(filepath.Join(at, "infra", "main.go")); err == nil {
+				return at, nil
+			}
+		}
+		if filepath.Dir(at) == at {
+			return "", fmt.Errorf("%w: %s", ErrNoSource, dir)
+		}
+	}
+}
+
+// Builder builds a deployment from a clone of the repository. It runs go and, by the CDK, node.
+type Builder struct {
+	Source  string
+	Version string // that the agents say they are
+	Log     io.Writer // what the tools print; discarded when nil
+	// Progress is told of each step; may be nil.
+	Progress func(Step)
+}
+
+// Assets is the folder of the binaries that were built.
+func (b *Builder) Assets() string { return filepath.Join(b.Source, "dist") }
+
+// Build builds the functions and the agents and synthesises the template, and returns the assembly. It fails with ErrNoTool, with ErrBuild and
+// what the tool printed, or with ErrAssembly.
+func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
+	for _, tool := range []string{"go", "node"} {
+		if _, err := exec.LookPath(tool); err != nil {
+			return nil, fmt.Errorf("%w: %s", ErrNoTool, tool)
+		}
+	}
+	arch := "arm64"
+	if s.Architecture == "x86_64" {
+		arch = "amd64"
+	}
+	dist, out := b.Assets(), filepath.Join(b.Source, "infra", "cdk.out")
+	lambdas := []string{"go", "run", "./bench/lambda", "-build", "-arch", arch, "-out", filepath.Join(dist, "lambda")}
+	if err := b.run(ctx, "functions", b.Source, nil, lambdas...); err != nil {
+		return nil, err
+	}
+	for _, arch := range Archs() {
+		binary := filepath.Join(dist, "agent", arch, "tradewind")
+		env := []string{"GOOS=linux", "GOARCH=" + arch, "CGO_ENABLED=0"}
+		if err := b.run(ctx, "agent for "+arch, b.Source, env, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+b.Version, "-o", binary, "./cmd/tradewind"); err != nil {
+			return nil, err
+		}
+	}
+	// A template of another name would be deployed as well.
+	if err := os.RemoveAll(out); err != nil {
+		return nil, err
+	}
+	quiet := []string{"JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1", "JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1"}
+	synth := append([]string{"go", "run", ".", "-assets", dist, "-out", out}, s.flags()...)
+	if err := b.run(ctx, "template", filepath.Join(b.Source, "infra"), quiet, synth...); err != nil {
+		return nil, err
+	}
+	return ReadAssembly(out)
+}
+
+// flags are what infra's command is told.
+func (s Settings) flags() []string {
+	var out []string
+	for _, f := range []struct{ name, value string }{
+		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
+		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook}, {"account", s.Account}, {"region", s.Region},
+	} {
+		if f.value != "" {
+			out = append(out, "-"+f.name+"="+f.value)
+		}
+	}
+	if s.LogDays != 0 {
+		out = append(out, "-log-days="+strconv.Itoa(s.LogDays))
+	}
+	if s.DropData {
+		out = append(out, "-keep-data=false")
+	}
+	if s.NoAlarms {
+		out = append(out, "-alarms=false")
+	}
+	return out
+}
+
+// lastWords is how much of what a failed tool printed an error holds, bytes.
+const lastWords = 2000
+
+func (b *Builder) run(ctx context.Context, what, dir string, env []string, command ...string) error {
+	var said bytes.Buffer
+	c := exec.CommandContext(ctx, command[0], command[1:]...) //nolint:gosec // go, with arguments of our own
+	c.Dir, c.Env = dir, append(os.Environ(), env...)
+	c.Stdout, c.Stderr = &said, &said
+	if b.Log != nil {
+		w := io.MultiWriter(&said, b.Log)
+		c.Stdout, c.Stderr = w, w
+	}
+	c.WaitDelay = 5 * time.Second
+	began := time.Now()
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		text := strings.TrimSpace(said.String())
+		return fmt.Errorf("%w: %s: %w\n%s", ErrBuild, what, err, text[max(0, len(text)-lastWords):])
+	}
+	if b.Progress != nil {
+		b.Progress(Step{At: began, What: "build", Name: what, Status: "done"})
+	}
+	return nil
+}

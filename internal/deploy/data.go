@@ -1,0 +1,43 @@
+package deploy
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// Archs are the architectures that agents are built for.
+func Archs() []string { return []string{"amd64", "arm64"} }
+
+// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest. Machines launched before an
+// upgrade still find theirs.
+func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
+	for _, arch := range Archs() {
+		body, err := os.ReadFile(filepath.Join(assets, "agent", arch, "tradewind")) //nolint:gosec // the caller names the folder
+		if errors.Is(err, fs.ErrNotExist) {
+			continue
+		}
+		if err != nil {
+			return fmt.Errorf("deploy: agent: %w", err)
+		}
+		sum := sha256.Sum256(body)
+		key := "agent/" + hex.EncodeToString(sum[:]) + "/tradewind"
+		there, err := t.exists(ctx, bucket, key)
+		if err != nil {
+			return err
+		}
+		if there {
+			continue
+		}
+		if err := t.put(ctx, bucket, key, body); err != nil {
+			return err
+		}
+		t.tell(Step{What: "upload", Name: "agent for " + arch, Status: "done", Physical: "s3://" + bucket + "/" + key})
+	}
+	return nil
+}

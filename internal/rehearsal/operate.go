@@ -1,0 +1,288 @@
+package rehearsal
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// cliWithin bounds one command.
+const cliWithin = 30 * time.Second
+
+// cli runs the command line as a user with credentials would, and returns what it printed. It is the same program as the agent.
+func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, error) {
+	w := s.World
+	ctx, cancel := context.WithTimeout(ctx, cliWithin)
+	defer cancel()
+	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "agent", w.Arch, "tradewind"), args...) //nolint:gosec // built beside this
+	c.Dir, c.Stdin = w.Dir, strings.NewReader(stdin)
+	c.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API, "TRADEWIND_SIGN_REGION=" + region,
+		"AWS_ACCESS_KEY_ID=" + w.user.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + w.user.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
+	}
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Run(); err != nil {
+		return out.Bytes(), fmt.Errorf("tradewind %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+	}
+	return out.Bytes(), nil
+}
+
+// cliJSON runs a command for what it tells programs.
+func (s *Story) cliJSON(ctx context.Context, into any, args ...string) error {
+	raw, err := s.cli(ctx, "", append(args, "-o", "json")...)
+	if err != nil {
+		return err
+	}
+	if err := json.Unmarshal(raw, into); err != nil {
+		return fmt.Errorf("tradewind %s: %w", strings.Join(args, " "), err)
+	}
+	return nil
+}
+
+const endless = `apiVersion: tradewind/v1
+name: endless
+tasks:
+  wait:
+    run: echo waiting; sleep 600
+    resources: {cpus: 2+, cloud: aws, region: us-east-1}
+    time: 10m
+`
+
+// operated submits a job by the command line, follows it until it prints, and cancels it.
+func (s *Story) operated(ctx context.Context) (string, error) {
+	var id string
+	if err := until(ctx, func() error {
+		out, err := s.cli(ctx, endless, "submit", "-")
+		id = strings.TrimSpace(string(out))
+		return err
+	}); err != nil {
+		return "", err
+	}
+	said := "submit: " + id
+	if err := until(ctx, func() error {
+		out, err := s.cli(ctx, "", "logs", id, "wait")
+		if err == nil && strings.TrimSpace(string(out)) != "waiting" {
+			err = fmt.Errorf("logs: %q", out)
+		}
+		return err
+	}); err != nil {
+		return said, err
+	}
+	said += "\nlogs: waiting"
+	if err := until(ctx, func() error {
+		_, err := s.cli(ctx, "", "cancel", id)
+		return err
+	}); err != nil {
+		return said, err
+	}
+	err := until(ctx, func() error {
+		var d broker.JobDetail
+		if err := s.cliJSON(ctx, &d, "status", id); err != nil {
+			return err
+		}
+		if d.State != broker.JobCancelled {
+			return fmt.Errorf("status: %s", d.State)
+		}
+		said += "\ncancel: " + string(d.State) + ", " + d.TaskList[0].State
+		return nil
+	})
+	return said, err
+}
+
+// rejected drops a file that is no DAG.
+func (s *Story) rejected(ctx context.Context) (string, error) {
+	bucket := s.World.bucket("dags")
+	if err := s.put(ctx, bucket, "team/broken.yaml", []byte("apiVersion: tradewind/v1\nname: broken\ntasks:\n  a:\n    rum: echo\n")); err != nil {
+		return "", err
+	}
+	var remark string
+	err := until(ctx, func() error {
+		list, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: aws.String("team/broken.yaml.")})
+		if err != nil {
+			return err
+		}
+		if len(list.Contents) == 0 {
+			return errors.New("no remark in the bucket")
+		}
+		out, err := s.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: list.Contents[0].Key})
+		if err != nil {
+			return err
+		}
+		defer out.Body.Close() //nolint:errcheck // only read from
+		raw, err := io.ReadAll(out.Body)
+		remark = aws.ToString(list.Contents[0].Key) + ": " + strings.TrimSpace(string(raw))
+		return err
+	})
+	if err == nil && !strings.Contains(remark, "rum") {
+		err = errors.New(remark)
+	}
+	return remark, err
+}
+
+// redrive puts an event that nobody can read on a queue, finds it among the dead letters, and sends another letter, whose cause was
+// mended, on its way: by the command line, as an operator would.
+func (s *Story) redrive(ctx context.Context) (string, error) {
+	client := sqs.NewFromConfig(s.World.cfg)
+	send := func(queue, body string) error {
+		url := s.World.queueURL(s.World.Stack.Name + "-" + queue)
+		_, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
+		return err
+	}
+	if err := send(events.FnSubmit, `{"this":"is no event"}`); err != nil {
+		return "", err
+	}
+	var letter api.DeadLetter
+	err := until(ctx, func() error {
+		var list api.DeadLetterList
+		if err := s.cliJSON(ctx, &list, "dlq", "list", "--queue", events.FnSubmit); err != nil {
+			return err
+		}
+		if len(list.DeadLetters) == 0 {
+			return errors.New("no dead letter")
+		}
+		letter = list.DeadLetters[0]
+		return nil
+	})
+	if err != nil {
+		return "", err
+	}
+	said := fmt.Sprintf("dlq list: %s was given up: %s", letter.Queue, letter.Reason)
+	if letter.Reason == "" {
+		return said, errors.New("it has no reason")
+	}
+	// A job that was given up, as its event would lie there.
+	bucket, key := s.World.bucket("dags"), "later.yaml"
+	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 5m\n"
+	if err := s.put(ctx, bucket, "kept/"+key, []byte(small)); err != nil {
+		return said, err
+	}
+	const id = "given-up-1"
+	body, err := events.New(id, "tradewind/rehearsal", time.Now().UTC(), events.ObjectCreated{Bucket: bucket, Key: "kept/" + key, ETag: "1", Size: int64(len(small))}).MarshalJSON()
+	if err != nil {
+		return said, err
+	}
+	if err := send(events.FnSubmit+"-dlq", string(body)); err != nil {
+		return said, err
+	}
+	err = until(ctx, func() error {
+		var one api.DeadLetterList
+		if err := s.cliJSON(ctx, &one, "dlq", "show", id, "--queue", events.FnSubmit); err != nil {
+			return err
+		}
+		if n := len(one.DeadLetters); n != 1 || !strings.Contains(string(one.DeadLetters[0].Event), "kept/"+key) {
+			return fmt.Errorf("dlq show: %d letters of this ID", n)
+		}
+		return nil
+	})
+	if err != nil {
+		return said, err
+	}
+	n := 0
+	err = until(ctx, func() error {
+		var done api.Redriven
+		err := s.cliJSON(ctx, &done, "dlq", "redrive", "--all", "--queue", events.FnSubmit)
+		if err == nil {
+			n += done.Redriven
+		}
+		if err == nil && n < 2 {
+			err = fmt.Errorf("%d redriven", n)
+		}
+		return err
+	})
+	if err != nil {
+		return said, err
+	}
+	err = until(ctx, func() error {
+		list, err := s.client.Jobs(ctx, 10)
+		if err != nil {
+			return err
+		}
+		for _, j := range list.Jobs {
+			if j.Name == "redriven" && j.State == "succeeded" {
+				said += fmt.Sprintf("\ndlq redrive: %d letters; job %s %s", n, j.ID, j.State)
+				return nil
+			}
+		}
+		return errors.New("the redriven job has not succeeded")
+	})
+	return said, err
+}
+
+// asleep waits for the end of the machines, and for the schedules and the polling to be off.
+func (s *Story) asleep(ctx context.Context) (string, error) {
+	s.World.Calm() // what has to be quiet is not disturbed
+	w := s.World
+	group := w.Stack.Name
+	err := until(ctx, func() error {
+		if left := w.hypervisor.running(); len(left) > 0 {
+			return fmt.Errorf("machines %v run", left)
+		}
+		out, err := w.hypervisor.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+		if err != nil {
+			return err
+		}
+		for _, r := range out.Reservations {
+			for _, i := range r.Instances {
+				if i.State.Name != types.InstanceStateNameTerminated {
+					return fmt.Errorf("%s is %s", aws.ToString(i.InstanceId), i.State.Name)
+				}
+			}
+		}
+		for _, name := range []string{events.FnTick, events.FnReconcile} {
+			s, err := w.clockwork.scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &group, Name: &name})
+			if err != nil {
+				return err
+			}
+			if s.State != "DISABLED" {
+				return fmt.Errorf("schedule %s is %s", name, s.State)
+			}
+		}
+		polled := 0
+		for _, m := range w.mappings {
+			if on, _ := m.Enabled(); on {
+				polled++
+			}
+		}
+		if polled > 2 { // submit's queue, and the stream
+			return fmt.Errorf("%d mappings are on", polled)
+		}
+		return nil
+	})
+	return fmt.Sprintf("%d machines were started, none runs; schedules are off, one queue is polled", w.hypervisor.started), err
+}
+
+// machineOf finds the machine of a cluster by its tag.
+func (w *World) machineOf(ctx context.Context, cluster string) (string, error) {
+	out, err := w.hypervisor.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
+		{Name: aws.String("tag:tradewind:cluster"), Values: []string{cluster}},
+	}})
+	if err != nil {
+		return "", err
+	}
+	for _, r := range out.Reservations {
+		for _, i := range r.Instances {
+			return aws.ToString(i.InstanceId), nil
+		}
+	}
+	return "", fmt.Errorf("rehearsal: no machine of %s", cluster)
+}

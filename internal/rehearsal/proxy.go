@@ -1,0 +1,225 @@
+package rehearsal
+
+import (
+	"bytes"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Proxy stands between the functions and the emulator.
+type Proxy struct {
+	count    *Counter
+	rights   *Rights
+	mappings []*Mapping
+	log      *slog.Logger
+	next     *httputil.ReverseProxy
+	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is cancelled, and what others
+	// wrote meanwhile is gone.
+	table sync.Mutex
+
+	mu       sync.Mutex
+	rand     *rand.Rand
+	failure  float64 // share of the functions' calls that fail
+	capacity int     // launches to refuse for want of capacity
+	refused  int
+	injected int
+}
+
+// newProxy makes a proxy of an emulator. A seed makes the same calls fail, as far as they come in the same order.
+func newProxy(emulator string, count *Counter, rights *Rights, seed uint64, log *slog.Logger) (*Proxy, error) {
+	to, err := url.Parse(emulator)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{count: count, rights: rights, log: log, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // no secret
+	p.next = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			log.Debug("proxy", "err", err)
+			w.WriteHeader(http.StatusBadGateway)
+		},
+	}
+	return p, nil
+}
+
+// FailCalls makes a share of the functions' calls fail from now on.
+func (p *Proxy) FailCalls(share float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failure = share
+}
+
+// RefuseLaunches makes the next n launches fail for want of capacity.
+func (p *Proxy) RefuseLaunches(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.capacity = n
+}
+
+// Refused is how many launches were refused, Injected how many calls were made to fail.
+func (p *Proxy) Refused() (launches, injected int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused, p.injected
+}
+
+var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request`)
+
+// caller is who made a request, of what: what its signature says.
+type caller struct {
+	key, region, service string
+}
+
+func callerOf(r *http.Request) caller {
+	m := credential.FindStringSubmatch(r.Header.Get("Authorization"))
+	if m == nil {
+		return caller{key: "anonymous", service: "s3"}
+	}
+	return caller{key: m[1], region: m[2], service: m[3]}
+}
+
+// functionKey is the access key of a function's sandboxes: who calls is in every signature.
+func functionKey(name string) string {
+	return "AKIA" + strings.ToUpper(strings.ReplaceAll(name, "-", ""))
+}
+
+const maxBody = 64 << 20
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	who := callerOf(r)
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	action := actionOf(who.service, r, body)
+	function := p.rights.Function(who.key)
+	if function != "" {
+		if lacks := p.rights.Lacks(function, who.service, action, r, body); lacks != "" {
+			p.log.Warn("denied", "function", function, "action", lacks)
+			fail(w, who.service, http.StatusForbidden, deniedCode(who.service), "User is not authorized to perform: "+lacks)
+			return
+		}
+	} else if function = "user"; strings.HasPrefix(who.key, agentKey) {
+		function = "agent"
+	}
+	if strings.HasPrefix(r.URL.Path, mappingPath) {
+		p.count.add("lambda", action, function)
+		serveMappings(p.mappings, w, r)
+		return
+	}
+	if who.service == "ec2" && action == "RunInstances" && p.refuse() {
+		p.count.add("ec2", action, function)
+		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity", "We currently do not have sufficient capacity in the Availability Zone you requested.")
+		return
+	}
+	lost, broken := p.fault(function)
+	if broken {
+		fail(w, who.service, http.StatusServiceUnavailable, "ServiceUnavailable", "made to fail by the rehearsal")
+		return
+	}
+	answer := &measured{ResponseWriter: w}
+	if lost { // it is done, and nobody learns of it
+		answer.ResponseWriter = discard{header: http.Header{}}
+	}
+	p.forward(who.service, answer, r)
+	p.count.addUnits(who.service, action, function, unitsOf(who.service, action, body, answer.size))
+	if lost {
+		panic(http.ErrAbortHandler) // the connection is cut
+	}
+}
+
+func (p *Proxy) forward(service string, w http.ResponseWriter, r *http.Request) {
+	if service == "dynamodb" {
+		p.table.Lock()
+		defer p.table.Unlock()
+	}
+	p.next.ServeHTTP(w, r)
+}
+
+func (p *Proxy) refuse() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.capacity == 0 {
+		return false
+	}
+	p.capacity--
+	p.refused++
+	return true
+}
+
+// fault decides whether a function's call is made to fail: refused, or, one time in three, carried out without an answer.
+func (p *Proxy) fault(function string) (lost, broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == 0 || function == "user" || function == "agent" || p.rand.Float64() >= p.failure {
+		return false, false
+	}
+	p.injected++
+	if p.rand.IntN(3) == 0 {
+		return true, false
+	}
+	return false, true
+}
+
+// measured notes how much was answered.
+type measured struct {
+	http.ResponseWriter
+	size int
+}
+
+func (m *measured) Write(b []byte) (int, error) {
+	m.size += len(b)
+	return m.ResponseWriter.Write(b)
+}
+
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header       { return d.header }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) WriteHeader(int)             {}
+
+// fail answers with an error in the form of the service.
+func fail(w http.ResponseWriter, service string, status int, code, message string) {
+	var body string
+	switch service {
+	case "ec2":
+		w.Header().Set("Content-Type", "text/xml")
+		body = `<Response><Errors><Error><Code>` + code + `</Code><Message>` + message + `</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`
+	case "s3":
+		w.Header().Set("Content-Type", "application/xml")
+		body = `<Error><Code>` + code + `</Code><Message>` + message + `</Message></Error>`
+	case "sns", "iam", "sts":
+		w.Header().Set("Content-Type", "text/xml")
+		body = `<ErrorResponse><Error><Type>Sender</Type><Code>` + code + `</Code><Message>` + message + `</Message></Error></ErrorResponse>`
+	default:
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.Header().Set("X-Amzn-Errortype", code)
+		body = `{"__type":"` + code + `","message":"` + message + `"}`
+		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10)) // DynamoDB's clients check it
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) // to a function that may have died
+}
+
+func deniedCode(service string) string {
+	switch service {
+	case "ec2":
+		return "UnauthorizedOperation"
+	case "s3":
+		return "AccessDenied"
+	default:
+		return "AccessDeniedException"
+	}
+}

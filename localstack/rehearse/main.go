@@ -1,0 +1,105 @@
+// Command rehearse deploys the synthesised template to an emulated account, runs
+// the real Lambda binaries and agents in it, and does what a user would. It
+// prints each step with what it found, and exits with 0 when all held.
+//
+//	make rehearse
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"io"
+	"log/slog"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"runtime"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal"
+)
+
+func main() {
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, os.Args[1:], os.Stdout); err != nil {
+		fmt.Fprintln(os.Stderr, "rehearse:", err)
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, args []string, out io.Writer) error {
+	f := flag.NewFlagSet("rehearse", flag.ContinueOnError)
+	assembly := f.String("assembly", "infra/cdk.out", "folder that infra has synthesised into")
+	assets := f.String("assets", "dist", "folder with lambda/<function>/bootstrap and agent/<arch>/tradewind, for this machine")
+	dir := f.String("dir", "", "folder for machines and logs, kept; a temporary one when empty")
+	seed := f.Uint64("seed", 1, "of what goes wrong")
+	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
+	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages come again")
+	report := f.String("report", "", "file to write the counted requests to, for tradewind cost")
+	hold := f.Bool("hold", false, "when a step does not hold, leave all running until Ctrl-C, to look around")
+	verbose := f.Bool("v", false, "log what happens")
+	if err := f.Parse(args); err != nil {
+		return err
+	}
+	level := slog.LevelError
+	if *verbose {
+		level = slog.LevelInfo
+	}
+	o := rehearsal.Options{
+		Assembly: *assembly, Assets: *assets, Arch: runtime.GOARCH, Dir: *dir, Seed: *seed, Speed: *speed, Chaos: *chaos,
+		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+	}
+	if o.Dir == "" {
+		temporary, err := os.MkdirTemp("", "rehearsal-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(temporary) //nolint:errcheck // temporary
+		o.Dir = temporary
+	}
+	var err error
+	for _, path := range []*string{&o.Assembly, &o.Assets, &o.Dir} {
+		if *path, err = filepath.Abs(*path); err != nil {
+			return err
+		}
+	}
+	return rehearse(ctx, o, *report, *hold, out)
+}
+
+func rehearse(ctx context.Context, o rehearsal.Options, report string, hold bool, out io.Writer) error {
+	began := time.Now()
+	w, err := rehearsal.Open(ctx, o)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	what := "calm"
+	if o.Chaos {
+		what = fmt.Sprintf("with functions killed and every tenth call failing, seed %d", o.Seed)
+	}
+	_, _ = fmt.Fprintf(out, "rehearsal, %s: deployed in %.1f s\n", what, time.Since(began).Seconds())
+	story := &rehearsal.Story{World: w, Out: out}
+	err = story.Tell(ctx)
+	w.Summary(out)
+	if err != nil {
+		w.Aftermath(os.Stderr)
+		if hold {
+			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nemulator at %s, API at %s; Ctrl-C ends them\n", err, w.Emulator(), w.API)
+			<-ctx.Done()
+		}
+		return err
+	}
+	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", time.Since(began).Seconds())
+	if report == "" {
+		return nil
+	}
+	raw, err := json.MarshalIndent(w.Report(), "", "  ")
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(report, append(raw, '\n'), 0o644) //nolint:gosec // for everyone to read
+}
