@@ -9,6 +9,8 @@ LINT_VERSION := v2.15.0
 PACKAGES   := ./...
 # Long computations of one goroutine by design, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
 ONE_GOROUTINE := /pkg/sim$$|/pkg/parsync/windtunnel$$|/pkg/placement/pack$$
+# The peers that benchmarks compare with.
+PEERS      := $(TOOLS)/bench-optimizer/venv
 # Of the functions: what they run on. The rehearsal builds them for this machine.
 LAMBDA_ARCH ?= arm64
 AGENT_ARCHS ?= amd64 arm64
@@ -103,14 +105,12 @@ lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails abo
 	@$(GO) run ./bench/lambda -build -arch $(LAMBDA_ARCH) -out dist/lambda
 
 .PHONY: bench-placement
-bench-placement: build ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
+bench-placement: build $(PEERS)/installed ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/placement -report bench/RESULTS.md
 
 .PHONY: bench-lambda
 bench-lambda: ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
 	@$(GO) run ./bench/lambda -report bench/RESULTS.md
-
-PEERS := $(TOOLS)/bench-optimizer/venv
 
 .PHONY: bench-optimizer
 bench-optimizer: $(PEERS)/installed ## Solve the same models with the optimizer and its peers (half an hour); writes its section of bench/RESULTS.md

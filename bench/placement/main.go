@@ -24,13 +24,14 @@ import (
 )
 
 type options struct {
-	tradewind, data, only, results string
+	tradewind, data, python, only, results string
 }
 
 func main() {
 	var o options
 	flag.StringVar(&o.tradewind, "tradewind", "bin/tradewind", "the program")
 	flag.StringVar(&o.data, "data", "../shared/data/cluster-traces/alibaba-tianchi-2018", "folder of the contest's data set")
+	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "an interpreter with OR-Tools")
 	flag.StringVar(&o.only, "only", "", "run the settings whose name contains this")
 	flag.StringVar(&o.results, "report", "", "file whose section on placement to write anew; empty prints it")
 	flag.Parse()
@@ -96,6 +97,12 @@ func run(ctx context.Context, o *options) error {
 		}
 		if err := measure(ctx, o, s, dir, &body); err != nil {
 			return fmt.Errorf("%s: %w", s.name, err)
+		}
+	}
+	if strings.Contains("exact", o.only) {
+		fmt.Fprintln(os.Stderr, "measuring: exact")
+		if err := exact(ctx, o.python, &body); err != nil {
+			return fmt.Errorf("exact: %w", err)
 		}
 	}
 	if o.results != "" {
