@@ -79,7 +79,7 @@ rehearse-setup: emulators
 
 .PHONY: rehearse
 rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the real Lambda binaries and agents there, as a user would; needs node, Python and Linux
-	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -report $(REHEARSAL)/report.json
+	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -report $(REHEARSAL)/report.json $(if $(RESULTS),-results $(RESULTS))
 
 .PHONY: rehearse-chaos
 rehearse-chaos: rehearse-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
@@ -107,6 +107,14 @@ lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails abo
 .PHONY: bench-placement
 bench-placement: build $(PEERS)/installed ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/placement -report bench/RESULTS.md
+
+.PHONY: bench-bidding
+bench-bidding: build ## Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/bidding -report bench/RESULTS.md
+
+.PHONY: docs-plots
+docs-plots: ## Draw the plots of docs/bidding.md anew
+	$(GO) run ./bench/bidding -plots docs/plots
 
 .PHONY: bench-lambda
 bench-lambda: ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/web"
 )
@@ -189,7 +190,7 @@ func TestJobsAreListedAndAppearByThemselves(t *testing.T) {
 func TestCapacityIsShown(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("#/capacity").until(`document.querySelector('.ok') !== null`)
-	if err := w.Broker.SetQueue(t.Context(), "research", 2, 48, "Ada's experiments"); err != nil {
+	if err := w.Broker.SetQueue(t.Context(), "research", broker.QueueSettings{MaxRunning: 2, MaxVCPU: 48, Description: "Ada's experiments"}); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()

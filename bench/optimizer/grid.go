@@ -89,13 +89,6 @@ const (
 	budget   form = "makespan within a budget"
 )
 
-// model is one instance that ours and the peers solve.
-type model struct {
-	name string
-	form form
-	m    *optimizer.Model
-}
-
 // pose is the model with the form's objective and bound. The bound lies four tenths of the way from the tightest one that can be
 // kept to the loosest one that matters.
 func pose(m *optimizer.Model, f form, cheap, fast *optimizer.Solution) *optimizer.Model {

@@ -32,7 +32,7 @@ func main() {
 	flag.BoolVar(&o.quick, "quick", false, "a part of the grid that takes some minutes")
 	flag.StringVar(&o.only, "only", "", "run the parts whose name contains this: grid, workflows, skypilot, replan")
 	flag.StringVar(&o.peers, "peers", "", "run the peers whose name contains this")
-	flag.DurationVar(&o.limit, "limit", 30*time.Second, "time for a peer to solve one model")
+	flag.DurationVar(&o.limit, "limit", 12*time.Second, "time for a peer to solve one model")
 	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "interpreter that has the peers")
 	flag.StringVar(&o.scripts, "scripts", "bench/optimizer/peers", "the peers' scripts")
 	flag.StringVar(&o.data, "data", "../shared/data", "public data: catalogues and workflows")
@@ -57,7 +57,7 @@ func run(ctx context.Context, o *options) error {
 	for _, part := range []struct {
 		name string
 		run  func(context.Context, *options, *report) error
-	}{{"grid", grid}, {"workflows", workflows}, {"skypilot", skypilot}, {"replan", replan}} {
+	}{{"replan", replan}, {"grid", grid}, {"workflows", workflows}, {"skypilot", skypilot}} {
 		if strings.Contains(part.name, o.only) {
 			if err := part.run(ctx, o, r); err != nil {
 				failures = append(failures, fmt.Errorf("%s: %w", part.name, err))

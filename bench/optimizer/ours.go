@@ -7,6 +7,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -50,11 +51,13 @@ func measure(atLeast time.Duration, f func() error) (timing, error) {
 }
 
 // solve runs our optimizer. Unlike the peers' time, ours counts all from the model as it was read: checks, folding, everything.
-func solve(ctx context.Context, m *optimizer.Model, limit time.Duration) (answer, *optimizer.Solution, error) {
+// The search may take what `tradewind plan` gives it, in steps, which other work on the machine does not change.
+func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution, error) {
 	var s *optimizer.Solution
+	opt := planner.DefaultOptions()
 	t, err := measure(100*time.Millisecond, func() error {
 		var err error
-		s, err = optimizer.Solve(ctx, m, optimizer.Options{TimeLimit: limit})
+		s, err = optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: opt.Work(len(m.Tasks))})
 		return err
 	})
 	if err != nil {

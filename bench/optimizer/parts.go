@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"os"
 	"strings"
-	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -57,7 +56,7 @@ func newBench(ctx context.Context, o *options, r *report) (b *bench, end func() 
 
 // row measures one model and returns our solution.
 func (b *bench) row(ctx context.Context, part, name string, f form, m *optimizer.Model) (*optimizer.Solution, error) {
-	ours, sol, err := solve(ctx, m, 3*time.Second)
+	ours, sol, err := solve(ctx, m)
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", name, f, err)
 	}

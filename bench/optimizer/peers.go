@@ -33,7 +33,7 @@ func allPeers() []*peer {
 		{name: "toulbar2", module: "toulbar2", forms: []form{cost}, pairs: 2_000_000},
 		{name: "toulbar2, folded", module: "toulbar2_folded", forms: []form{cost}, pairs: 2_000_000},
 		{name: "HiGHS", module: "highs", forms: every, pairs: 600_000},
-		{name: "CP-SAT", module: "cpsat", forms: []form{cost, makespan}, pairs: 110_000, limit: 10 * time.Second},
+		{name: "CP-SAT", module: "cpsat", forms: []form{cost, makespan}, pairs: 110_000, limit: 5 * time.Second},
 		{name: "CBC", module: "cbc", forms: []form{cost}, pairs: 300_000},
 	}
 }

@@ -43,6 +43,9 @@ type skyDAG struct {
 	edges []dag.Edge
 }
 
+// skyLimit is the time SkyPilot has for a DAG: its largest takes over a minute.
+const skyLimit = 3 * time.Minute
+
 // skyDAGs are tasks of a usual mixture, in chains and in random DAGs in which each task waits for one or two before it. A task
 // sends the same to all that wait for it, as SkyPilot has it.
 func skyDAGs(quick bool) []skyDAG {
@@ -104,12 +107,13 @@ func skypilot(ctx context.Context, o *options, r *report) (err error) {
 	}
 	defer func() { err = errors.Join(err, in.Close(), cmd.Wait(), os.RemoveAll(home)) }()
 	lines := bufio.NewScanner(out)
+	defer r.skySummary()
 	for _, d := range skyDAGs(o.quick) {
 		row, err := ourPlan(ctx, &d)
 		if err != nil {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
-		body, err := json.Marshal(d.ask(3 * o.limit))
+		body, err := json.Marshal(d.ask(skyLimit))
 		if err != nil {
 			return err
 		}
@@ -125,7 +129,6 @@ func skypilot(ctx context.Context, o *options, r *report) (err error) {
 		r.sky = append(r.sky, *row)
 		fmt.Fprintf(os.Stderr, "%-20s SkyPilot %s, %.4f USD; ours %s, solving %s, %.4f USD\n", d.name, millis(row.took.cpu), row.theirs, millis(row.planned.cpu), millis(row.solving.cpu), row.ours)
 	}
-	r.skySummary()
 	return nil
 }
 
@@ -246,6 +249,9 @@ func (r *report) skySummary() {
 		}
 	}
 	n := float64(len(r.sky))
+	if n == 0 {
+		return
+	}
 	r.extra = append(r.extra,
 		measured{"whole DAGs with the whole catalogue: geometric mean beside SkyPilot's optimizer", "1,000×",
 			fmt.Sprintf("%s× with the search for candidates, %s× solving alone; least %s×, over %d DAGs", ratio(math.Exp(whole/n)), ratio(math.Exp(solving/n)), ratio(least), len(r.sky))},

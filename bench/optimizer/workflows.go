@@ -53,6 +53,7 @@ func workflows(ctx context.Context, o *options, r *report) (err error) {
 	if len(files) == 0 {
 		return fmt.Errorf("no workflows in %s", o.data)
 	}
+	defer r.workflowTargets()
 	for _, file := range files {
 		spec, err := readWorkflow(file)
 		if err != nil {
@@ -62,7 +63,6 @@ func workflows(ctx context.Context, o *options, r *report) (err error) {
 			return err
 		}
 	}
-	r.workflowTargets()
 	return nil
 }
 

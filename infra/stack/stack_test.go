@@ -367,19 +367,26 @@ func TestLogsEnd(t *testing.T) {
 	}
 }
 
-func TestEveryDeadLetterQueueHasAnAlarm(t *testing.T) {
+func TestWhatStopsAJobHasAnAlarmAndIdleAlarmsAreFree(t *testing.T) {
 	d := deployed()(t)
 	watched := map[string]bool{}
-	for _, a := range d.of("AWS::CloudWatch::Alarm") {
+	alarms := d.of("AWS::CloudWatch::Alarm")
+	for id, a := range alarms {
 		dims, _ := a.Properties["Dimensions"].([]any)
 		for _, dim := range dims {
 			watched[fmt.Sprint(dim.(map[string]any)["Value"])] = true
 		}
-	}
-	for id, q := range d.of("AWS::SQS::Queue") {
-		if strings.HasSuffix(fmt.Sprint(q.Properties["QueueName"]), "-dlq") && !watched["<"+id+".QueueName>"] {
-			t.Errorf("nobody hears of dead letters in %v", q.Properties["QueueName"])
+		if len(words(a.Properties["AlarmActions"])) != 1 {
+			t.Errorf("nobody hears of %s", id)
 		}
+	}
+	for _, name := range alarmed() {
+		if id, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-"+name+"-dlq"); !watched["<"+id+".QueueName>"] {
+			t.Errorf("nobody hears of dead letters of %s", name)
+		}
+	}
+	if len(alarms) > 10 {
+		t.Errorf("%d alarms: an account has ten for nothing", len(alarms))
 	}
 }
 

@@ -8,17 +8,25 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// watch is the dashboard and the alarms. An alarm costs 0.10 USD a month beyond the first ten of an account, a dashboard nothing up to
-// three, so both are few.
+// alarmed are the dead-letter queues that an alarm watches: those without whose events a job stands still. An alarm costs 0.10 USD a month
+// beyond the first ten of an account, and an idle deployment costs nothing; so there are nine, and the relay's. What the others hold comes
+// again by itself, with the next tick or refresh, or is news; the dashboard shows all.
+func alarmed() []string {
+	return []string{
+		events.FnSubmit, events.FnOptimize, events.FnBid, events.FnAdvance, events.FnSchedule, events.FnProvision, events.FnExecute,
+		events.FnInterrupt, unrouted,
+	}
+}
+
+// watch is the dashboard, of which an account has three for nothing, and the alarms.
 func (d *deployment) watch() {
 	if d.Alarms {
-		for _, name := range deadNames() {
+		for _, name := range alarmed() {
 			d.alarm(title(name)+"DeadAlarm", name+": an event was given up. `tradewind dlq list` shows it, `tradewind dlq redrive` sends it again.",
 				d.dead[name].MetricApproximateNumberOfMessagesVisible(metric("Maximum")), 1, 1)
 		}
 		d.alarm("RelayAlarm", "Events are not published: the relay is behind.",
 			d.functions[fnRelay].Metric(jsii.String("IteratorAge"), metric("Maximum")), 5*60*1000, 2)
-		d.alarm("ApiAlarm", "The API fails.", d.api.MetricServerError(metric("Sum")), 5, 2)
 	}
 	d.dashboard()
 }

@@ -48,6 +48,8 @@ type session struct {
 	state   string // absolute
 	// embedded brokers run in this process and end with it; passive ones only read.
 	embedded, passive bool
+	elsewhere         bool   // not on this computer
+	hint              string // flag that finds it again, where one elsewhere needs it
 	close             func() error
 	ended             chan struct{} // closed when the broker in this process ended by itself or was told to
 }
@@ -78,8 +80,11 @@ func found(state string, r host.Running) *session {
 // takeover is how long a broker that starts or ends on the same state folder is waited for.
 const takeover = 5 * time.Second
 
-// read connects to the broker of a state folder, or, when none runs, opens the folder for reading.
+// read connects to the broker elsewhere that the command line names, or to that of a state folder, or, when none runs, opens the folder for reading.
 func (a *app) read(ctx context.Context, state string) (*session, error) {
+	if s, err := a.remote(ctx); s != nil || err != nil {
+		return s, err
+	}
 	state = absolute(state)
 	r, running, err := a.Brokers.Find(state)
 	if err != nil {
@@ -95,7 +100,10 @@ func (a *app) read(ctx context.Context, state string) (*session, error) {
 }
 
 // running connects to a broker that runs, which is needed to get anything done.
-func (a *app) running(state, what string) (*session, error) {
+func (a *app) running(ctx context.Context, state, what string) (*session, error) {
+	if s, err := a.remote(ctx); s != nil || err != nil {
+		return s, err
+	}
 	state = absolute(state)
 	r, running, err := a.Brokers.Find(state)
 	if err != nil {

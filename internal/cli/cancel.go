@@ -20,7 +20,7 @@ func (a *app) cancelCommand() *cobra.Command {
 		Example: "  tradewind cancel last\n  tradewind cancel train-infer --reason \"wrong data\"",
 		Args:    args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
-	a.stateFlag(c, &state)
+	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&reason, "reason", "", "why, for the job's story")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {

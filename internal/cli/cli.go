@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/spf13/cobra"
+	"github.com/spf13/pflag"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -56,6 +57,9 @@ type app struct {
 
 	verbose   bool
 	logFormat choice
+	// The broker elsewhere that is meant, and the flags of the commands that take one.
+	endpoint string
+	chosen   []*pflag.FlagSet
 }
 
 // The groups of commands in the help.
@@ -92,8 +96,8 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(), a.explainCommand())
-	a.add(root, groupPlan, a.planCommand(), a.optimizeCommand(), a.catalogCommand(), a.convertCommand(), a.schemaCommand())
-	a.add(root, groupOperate, a.upCommand(), a.queueCommand(), a.doctorCommand(), a.chaosCommand(), a.versionCommand())
+	a.add(root, groupPlan, a.planCommand(), a.optimizeCommand(), a.costCommand(), a.placeCommand(), a.backtestCommand(), a.pricesCommand(), a.catalogCommand(), a.convertCommand(), a.schemaCommand())
+	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.dlqCommand(), a.doctorCommand(), a.chaosCommand(), a.windtunnelCommand(), a.versionCommand())
 	root.AddCommand(agentCommand())
 	return root
 }

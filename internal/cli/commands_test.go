@@ -18,6 +18,7 @@ import (
 //	up [scale=X]                   a broker works on the state folder from now on
 //	outcome STATE [plan=N]         how jobs that are submitted end
 //	job ID STATE                   there is a job
+//	letter ID QUEUE REASON         an event was given up
 //	tradewind                      runs the command line below
 func TestCommands(t *testing.T) {
 	datadriven.Walk(t, "testdata/commands", func(t *testing.T, path string) {
@@ -39,6 +40,8 @@ func TestCommands(t *testing.T) {
 				if err := p.hosts.logs.Append(context.Background(), log, 0, []byte(d.Input+"\n")); err != nil {
 					t.Fatal(err)
 				}
+			case "letter":
+				addLetter(p, d.CmdArgs[0].Key, strings.Trim(d.CmdArgs[1].Key, "-"), d.Input)
 			case "stdin":
 				p.in = d.Input
 			case "tradewind":

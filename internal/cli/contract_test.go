@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // tree is every command of the program.
@@ -39,18 +40,31 @@ func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
 tradewind run: objective deadline budget queue scenario seed state catalog max-machines time-scale detach output
 tradewind up: dags addr scenario seed state catalog max-machines time-scale output
-tradewind plan: objective deadline budget output model-out cloud catalog explain
+tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap
 tradewind optimize: time-limit
-tradewind submit: objective deadline budget queue state output
-tradewind status: watch state limit output
-tradewind logs: follow attempt rank tail state
-tradewind cancel: reason state output
-tradewind explain: state output
-tradewind queue list: state output
-tradewind queue set: max-running max-vcpu description state output
+tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
+tradewind backtest availability: traces work deadline changeover spot-ratio every zones nodes policy seed output
+tradewind backtest bid: prices work deadline every train restart policy seed output
+tradewind backtest workflow: dag prices deadlines repeats train time policy seed output
+tradewind prices chart: days prices state output
+tradewind prices import: state output
+tradewind prices show: prices state output
+tradewind submit: objective deadline budget queue endpoint state output
+tradewind status: watch endpoint state limit output
+tradewind logs: follow attempt rank tail endpoint state
+tradewind cancel: reason endpoint state output
+tradewind explain: endpoint state output
+tradewind queue list: endpoint state output
+tradewind queue set: max-running max-vcpu description endpoint state output
+tradewind dlq list: queue limit endpoint state output
+tradewind dlq show: queue endpoint state output
+tradewind dlq redrive: queue all endpoint state output
 tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
+tradewind cost: catalog output
+tradewind deploy aws: diff destroy yes name region regions data-buckets architecture log-days keep-data alarms webhook profile endpoint-url source assembly assets output
 tradewind chaos: seeds jobs history output
+tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output
 tradewind version: output
 tradewind convert: out
@@ -122,9 +136,10 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []any{
-		PlanResult{}, PlanTask{}, broker.Runner{}, RunResult{}, broker.JobDetail{}, broker.JobView{}, broker.TaskView{}, broker.PlanHead{}, broker.Attempt{},
-		api.JobList{}, broker.Story{}, broker.Entry{}, broker.TaskWhy{}, api.QueueList{}, broker.Queue{}, SearchResult{}, FoundOffer{}, DoctorResult{}, Check{},
+		PlanResult{}, PlanTask{}, FrontierResult{}, FrontierPoint{}, optimizer.Gap{}, broker.Runner{}, RunResult{}, broker.JobDetail{}, broker.JobView{}, broker.TaskView{}, broker.PlanHead{}, broker.Attempt{},
+		api.JobList{}, broker.Story{}, broker.Entry{}, broker.TaskWhy{}, api.QueueList{}, broker.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, SearchResult{}, FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, ChaosResult{}, ChaosViolation{},
+		PlaceResult{}, GeneratedResult{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
 			if !strings.Contains(string(body), "`"+field+"`") {

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -11,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -24,7 +26,7 @@ func (a *app) explainCommand() *cobra.Command {
 		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind == \"preempted\")'",
 		Args:    args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
-	a.stateFlag(c, &state)
+	a.brokerFlags(c, &state)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.interrupts.context(c.Context())
@@ -120,8 +122,11 @@ func choiceRows(w broker.TaskWhy, objective string) [][]text.Cell {
 
 // adds is what a runner-up would have added to the plan, in the unit of its objective.
 func adds(r broker.Runner, objective string) string {
-	if objective == string(dag.MinimizeMakespan) {
+	switch objective {
+	case string(dag.MinimizeMakespan):
 		return text.Span(text.Hours(r.Adds))
+	case string(optimizer.Carbon):
+		return strconv.FormatFloat(r.Adds, 'g', 3, 64) + " kg"
 	}
 	return text.USD(r.Adds) + " USD"
 }

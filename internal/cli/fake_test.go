@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -172,12 +173,29 @@ func (b *fakeBroker) Queues(context.Context) ([]broker.Queue, error) {
 	return slices.Clone(b.queues), nil
 }
 
-func (b *fakeBroker) SetQueue(_ context.Context, name string, running int, vcpu float64, description string) error {
+func (b *fakeBroker) SetQueue(_ context.Context, name string, s broker.QueueSettings) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.queues = slices.DeleteFunc(b.queues, func(q broker.Queue) bool { return q.Name == name })
-	b.queues = append(b.queues, broker.Queue{Name: name, MaxRunning: running, MaxVCPU: vcpu, Description: description})
+	b.queues = append(b.queues, broker.Queue{
+		Name: name, MaxRunning: s.MaxRunning, MaxVCPU: s.MaxVCPU, Description: s.Description, Parent: s.Parent, Weight: s.Weight,
+		DeservedVCPU: s.DeservedVCPU, GuaranteedVCPU: s.GuaranteedVCPU, Preempt: s.Preempt, Closed: s.Closed,
+	})
 	return nil
+}
+
+func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*broker.Why, error) {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	for _, j := range b.jobs {
+		if j.ID == id {
+			return &broker.Why{
+				Job: id, Queue: j.Queue, State: j.State, Waiting: 1, Reason: "queue default has 4 of the 4 vCPU that it may have, and this needs 2",
+				Tasks: []broker.WhyTask{{Task: "train", Since: j.Submitted, Ahead: 3, Reasons: []string{"queue default has 4 of the 4 vCPU that it may have, and this needs 2"}}},
+			}, nil
+		}
+	}
+	return nil, broker.ErrNotFound
 }
 
 const testToken = "0123456789abcdef0123456789abcdef"
@@ -187,6 +205,7 @@ type fakeHosts struct {
 	t       *testing.T
 	broker  *fakeBroker
 	logs    *logstore.Store
+	dead    apitest.Dead
 	running *host.Running // a broker that works on the folder
 
 	mu     sync.Mutex
@@ -213,7 +232,7 @@ func (h *fakeHosts) up(scale float64) {
 
 func (h *fakeHosts) serve() *httptest.Server {
 	a, err := api.New(api.Config{
-		Broker: h.broker, Token: testToken, Logs: h.logs, Now: func() time.Time { return at(60) },
+		Broker: h.broker, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
 	})
 	if err != nil {

@@ -29,7 +29,7 @@ func (a *app) logsCommand() *cobra.Command {
 		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs train-infer train --attempt 1 --rank 3",
 		Args:    args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
 	}
-	a.stateFlag(c, &state)
+	a.brokerFlags(c, &state)
 	f := c.Flags()
 	f.BoolVarP(&o.Follow, "follow", "f", false, "go on with what is printed from now on, until the task is done")
 	f.IntVar(&o.Attempt, "attempt", 0, "number of the attempt (default: the last one)")

@@ -8,6 +8,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 
 	"github.com/spf13/cobra"
 
@@ -26,7 +27,14 @@ type planOptions struct {
 	clouds   []string
 	modelOut string
 	explain  bool
-	output   *choice
+	output   choice
+
+	frontier  bool
+	points    int
+	timeLimit spanFlag
+
+	leastCarbon bool
+	carbonCap   *float64
 }
 
 func (a *app) planCommand() *cobra.Command {
@@ -39,6 +47,8 @@ func (a *app) planCommand() *cobra.Command {
 		Example: "  tradewind plan examples/train-infer.yaml --explain\n" +
 			"  tradewind plan job.yaml --objective makespan --budget 20 --cloud aws,gcp\n" +
 			"  tradewind plan job.yaml -o json | jq .usd\n" +
+			"  tradewind plan job.yaml --frontier                        # what each deadline would cost\n" +
+			"  tradewind plan job.yaml --frontier -o svg > frontier.svg  # the same, drawn\n" +
 			"  tradewind plan job.yaml --model-out model.json && tradewind optimize model.json",
 		Args: args(1, 1), ValidArgsFunction: completeFile,
 	}
@@ -48,8 +58,21 @@ func (a *app) planCommand() *cobra.Command {
 	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
 	f.StringVar(&o.modelOut, "model-out", "", "write the optimizer's model to this file as well")
 	f.BoolVar(&o.explain, "explain", false, "show the runners-up of each task as well")
-	o.output = outputFlag(c)
+	f.BoolVar(&o.frontier, "frontier", false, "show what each deadline would cost, instead of one plan")
+	f.IntVar(&o.points, "points", 40, "the most plans that --frontier looks for, 0 is all")
+	f.Var(&o.timeLimit, "time-limit", "time that --frontier takes at most (default 10s)")
+	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions, instead of what the file says")
+	limit := f.Float64("carbon-cap", 0, "the most the machines may emit, kg CO2eq")
+	o.output = newChoice("table", "table", "json", frontierSVG)
+	f.VarP(&o.output, "output", "o", "form of the output; svg is a plot of the frontier")
+	completeChoice(c, "output", &o.output)
 	c.RunE = func(c *cobra.Command, given []string) error {
+		if c.Flags().Changed("carbon-cap") {
+			o.carbonCap = limit
+		}
+		if err := o.check(); err != nil {
+			return err
+		}
 		ctx, cancel := a.interrupts.context(c.Context())
 		defer cancel()
 		return a.plan(ctx, given[0], o)
@@ -57,10 +80,27 @@ func (a *app) planCommand() *cobra.Command {
 	return c
 }
 
+// check refuses flags that do not go together.
+func (o *planOptions) check() error {
+	switch {
+	case o.output.value == frontierSVG && !o.frontier:
+		return badInput("add --frontier", "-o svg is a plot of the frontier")
+	case o.frontier && (o.modelOut != "" || o.explain):
+		return badInput("", "--frontier shows many plans: --model-out and --explain are for one")
+	case o.leastCarbon && o.frontier:
+		return badInput("--carbon-cap goes with it", "--frontier is of time and cost, not of --least-carbon")
+	case o.carbonCap != nil && !(*o.carbonCap >= 0 && *o.carbonCap <= optimizer.MaxValue):
+		return badInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
+	case o.points < 0:
+		return badInput("", "--points: %d is below 0", o.points)
+	}
+	return nil
+}
+
 // PlanResult is what `plan -o json` prints.
 type PlanResult struct {
 	Name          string     `json:"name"`
-	Objective     string     `json:"objective"` // cost or makespan
+	Objective     string     `json:"objective"` // cost, makespan or carbon
 	DeadlineHours *float64   `json:"deadlineHours"`
 	BudgetUSD     *float64   `json:"budgetUSD"`
 	Status        string     `json:"status"` // optimal, feasible or infeasible
@@ -70,7 +110,8 @@ type PlanResult struct {
 	Bound         float64    `json:"bound"`       // in the objective's unit
 	TransferUSD   float64    `json:"transferUSD"` // of USD, what moving data costs
 	OnDemandUSD   float64    `json:"onDemandUSD"`
-	Millis        float64    `json:"millis"` // of solving
+	KgCO2         float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
+	Millis        float64    `json:"millis"`          // of solving
 	Tasks         []PlanTask `json:"tasks"`
 	Warnings      []string   `json:"warnings,omitempty"`
 }
@@ -101,7 +142,7 @@ func (a *app) plan(ctx context.Context, path string, o *planOptions) error {
 	if err := o.over.apply(f); err != nil {
 		return err
 	}
-	p, c, err := newPlanner(o.catalog, o.clouds)
+	p, c, err := newPlanner(o.catalog, o.clouds, o.carbon)
 	if err != nil {
 		return err
 	}
@@ -113,6 +154,9 @@ func (a *app) plan(ctx context.Context, path string, o *planOptions) error {
 	if f.spec.Budget > 0 {
 		usd := float64(f.spec.Budget)
 		in.BudgetUSD = &usd
+	}
+	if o.frontier {
+		return a.frontier(ctx, p, c, in, o)
 	}
 	if o.modelOut != "" {
 		if err := a.writeModel(p, in, o.modelOut); errors.Is(err, planner.ErrInfeasible) {
@@ -126,17 +170,27 @@ func (a *app) plan(ctx context.Context, path string, o *planOptions) error {
 		return err
 	}
 	r := planResult(in, plan)
+	if o.leastCarbon {
+		r.Objective = string(optimizer.Carbon)
+	}
 	var verdict error
 	if plan.Status == broker.PlanInfeasible {
 		if verdict = noOffer(c, f.spec, o.clouds); verdict == nil {
-			verdict = &failure{code: ExitInfeasible, text: "infeasible: " + plan.Message, hint: o.relax(r)}
+			verdict = &failure{code: ExitInfeasible, text: "infeasible: " + plan.Message, hint: o.relaxed(ctx, p, in, r)}
 		}
+	} else {
+		r.KgCO2 = p.Emissions(in, plan)
 	}
 	return errors.Join(a.printPlan(r, o), verdict)
 }
 
+// carbon sets what the flags say of emissions.
+func (o *planOptions) carbon(opt *planner.Options) {
+	opt.LeastCarbon, opt.CarbonCapKg = o.leastCarbon, o.carbonCap
+}
+
 // newPlanner makes a planner on a catalogue, of some clouds only where they are named.
-func newPlanner(dir string, clouds []string) (*planner.Planner, *catalog.Catalog, error) {
+func newPlanner(dir string, clouds []string, tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
 	c, err := catalog.Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -150,6 +204,9 @@ func newPlanner(dir string, clouds []string) (*planner.Planner, *catalog.Catalog
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds = clouds
+	for _, t := range tune {
+		t(&opt)
+	}
 	return planner.New(c, egress, opt), c, nil
 }
 
@@ -229,7 +286,7 @@ func (a *app) printPlan(r *PlanResult, o *planOptions) error {
 	switch {
 	case o.modelOut == stdinName:
 		return nil // standard output is taken
-	case o.output.json():
+	case o.output.value == "json":
 		return a.printJSON(r)
 	}
 	a.warn(r.Warnings)
@@ -242,6 +299,8 @@ func (a *app) printPlan(r *PlanResult, o *planOptions) error {
 // relax says which bounds there are to give up.
 func (o *planOptions) relax(r *PlanResult) string {
 	switch {
+	case o.carbonCap != nil:
+		return "allow more emissions (--carbon-cap)"
 	case r.DeadlineHours != nil && r.BudgetUSD != nil:
 		return "allow more time (--deadline) or money (--budget)"
 	case r.DeadlineHours != nil:
@@ -314,9 +373,9 @@ func (a *app) planTotals(r *PlanResult) error {
 	style := a.style(a.Out)
 	proof := "proven optimal"
 	if r.Status != "optimal" {
-		unit := " USD"
-		if r.Objective == string(dag.MinimizeMakespan) {
-			unit = " h"
+		unit := map[string]string{string(dag.MinimizeMakespan): " h", string(optimizer.Carbon): " kg"}[r.Objective]
+		if unit == "" {
+			unit = " USD"
 		}
 		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
 	}
@@ -326,6 +385,11 @@ func (a *app) planTotals(r *PlanResult) error {
 	}
 	if r.TransferUSD > 0 {
 		if err := a.printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
+			return err
+		}
+	}
+	if r.KgCO2 > 0 {
+		if err := a.printf("      the machines emit about %s kg CO2eq\n", strconv.FormatFloat(r.KgCO2, 'g', 3, 64)); err != nil {
 			return err
 		}
 	}

@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"strings"
+	"time"
 
 	"github.com/spf13/cobra"
 
@@ -14,12 +16,14 @@ import (
 
 func (a *app) queueCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "queue", Short: "List queues and set their quotas",
-		Long:    "Jobs wait in queues; a queue's quota says how many tasks, and how many vCPUs, may hold machines at once.",
-		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256",
+		Use: "queue", Short: "List queues, set their quotas and shares, and say why a job waits",
+		Long: "Jobs wait in queues; a queue's quota says how many tasks, and how many vCPUs, may hold machines at once. Queues below\n" +
+			"another share its quota, by weight or by what each deserves. docs/scheduling.md tells how.",
+		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256\n" +
+			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
 	group(c)
-	c.AddCommand(a.queueListCommand(), a.queueSetCommand())
+	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand())
 	return c
 }
 
@@ -31,7 +35,7 @@ func (a *app) queueListCommand() *cobra.Command {
 		Example: "  tradewind queue list\n  tradewind queue list -o json",
 		Args:    args(0, 0),
 	}
-	a.stateFlag(c, &state)
+	a.brokerFlags(c, &state)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.interrupts.context(c.Context())
@@ -63,12 +67,29 @@ func (a *app) listQueues(ctx context.Context, s *session, output *choice) error 
 func queueTable(queues ...broker.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true}, {Name: "VCPUS", Right: true}, {Name: "MOST", Right: true},
-		{Name: "DESCRIPTION", Flexible: true, Optional: 1},
+		{Name: "BELOW", Flexible: true, Optional: 2}, {Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
+		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}
 	for _, q := range queues {
-		t.Row(q.Name, fmt.Sprint(q.Running), quota(float64(q.MaxRunning)), text.Number(q.VCPU), quota(q.MaxVCPU), text.Clean(q.Description))
+		t.Row(q.Name, fmt.Sprint(q.Running), quota(float64(q.MaxRunning)), text.Number(q.VCPU), quota(q.MaxVCPU), q.Parent, quota(float64(q.Weight)),
+			quota(q.DeservedVCPU), quota(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
 	}
 	return t
+}
+
+// describeQueue is what is said of a queue, with what is unusual about it.
+func describeQueue(q broker.Queue) string {
+	var words []string
+	if q.Description != "" {
+		words = append(words, q.Description)
+	}
+	if q.Closed {
+		words = append(words, "closed")
+	}
+	if q.Preempt {
+		words = append(words, "preempts")
+	}
+	return strings.Join(words, ", ")
 }
 
 // quota writes a bound, where 0 is none.
@@ -80,18 +101,38 @@ func quota(v float64) string {
 }
 
 func (a *app) queueSetCommand() *cobra.Command {
+	return a.queueSettingsCommand(&cobra.Command{
+		Use: "set NAME", Short: "Create a queue or change its quota and share",
+		Long: "Creates a queue, or changes the settings of one; a flag that is left out leaves what it is about as it was.\n" +
+			"What is in use stays so.",
+		Example: "  tradewind queue set research --max-running 20\n  tradewind queue set research --max-vcpu 0   # no limit\n" +
+			"  tradewind queue set vision --parent research --deserved 96 --guaranteed 32",
+	}, false)
+}
+
+func (a *app) queueCreateCommand() *cobra.Command {
+	return a.queueSettingsCommand(&cobra.Command{
+		Use: "create NAME", Short: "Create a queue",
+		Long:    "Creates a queue with its quota and share. Exits with 2 if there is one of that name.",
+		Example: "  tradewind queue create research --max-vcpu 256\n  tradewind queue create vision --parent research --weight 3 --preempt",
+	}, true)
+}
+
+// queueSettingsCommand is create or set.
+func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command {
 	var state string
 	var q api.QueueQuota
-	c := &cobra.Command{
-		Use: "set NAME", Short: "Create a queue or change its quota",
-		Long:    "Creates a queue, or changes the quota of one; a flag that is left out leaves what it is about as it was.\nWhat is in use stays so.",
-		Example: "  tradewind queue set research --max-running 20\n  tradewind queue set research --max-vcpu 0   # no limit",
-		Args:    args(1, 1),
-	}
-	a.stateFlag(c, &state)
+	c.Args = args(1, 1)
+	a.brokerFlags(c, &state)
 	f := c.Flags()
 	f.IntVar(&q.MaxRunning, "max-running", 0, "tasks that may hold machines at once; 0 is no limit")
 	f.Float64Var(&q.MaxVCPU, "max-vcpu", 0, "vCPUs that they may hold; 0 is no limit")
+	f.StringVar(&q.Parent, "parent", "", "queue whose quota it shares with its siblings; empty is none")
+	f.IntVar(&q.Weight, "weight", 0, "its part among its siblings; 0 is 1")
+	f.Float64Var(&q.DeservedVCPU, "deserved", 0, "vCPUs that it may take back from its siblings; 0 is what its weight gives it")
+	f.Float64Var(&q.GuaranteedVCPU, "guaranteed", 0, "vCPUs that are kept for it even while it has no use for them")
+	f.BoolVar(&q.Preempt, "preempt", false, "jobs of higher priority take the machines of those of lower, whose work is saved first")
+	f.BoolVar(&q.Closed, "closed", false, "admit nothing")
 	f.StringVar(&q.Description, "description", "", "for people")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
@@ -101,12 +142,12 @@ func (a *app) queueSetCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		return errors.Join(a.setQueue(ctx, s, given[0], q, f.Changed, output), s.Close())
+		return errors.Join(a.setQueue(ctx, s, given[0], q, f.Changed, create, output), s.Close())
 	}
 	return c
 }
 
-func (a *app) setQueue(ctx context.Context, s *session, name string, q api.QueueQuota, set func(string) bool, output *choice) error {
+func (a *app) setQueue(ctx context.Context, s *session, name string, q api.QueueQuota, set func(string) bool, create bool, output *choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
@@ -115,15 +156,10 @@ func (a *app) setQueue(ctx context.Context, s *session, name string, q api.Queue
 		if old.Name != name {
 			continue
 		}
-		if !set("max-running") {
-			q.MaxRunning = old.MaxRunning
+		if create {
+			return badInput("`tradewind queue set "+name+"` changes it", "there is a queue %s", name)
 		}
-		if !set("max-vcpu") {
-			q.MaxVCPU = old.MaxVCPU
-		}
-		if !set("description") {
-			q.Description = old.Description
-		}
+		keepQueue(&q, old, set)
 	}
 	queue, err := s.SetQueue(ctx, name, q)
 	if err != nil {
@@ -133,4 +169,73 @@ func (a *app) setQueue(ctx context.Context, s *session, name string, q api.Queue
 		return a.printJSON(queue)
 	}
 	return a.printTable(queueTable(*queue))
+}
+
+// keepQueue leaves what no flag is about as it was.
+func keepQueue(q *api.QueueQuota, old broker.Queue, set func(string) bool) {
+	keep := func(flag string, leave func()) {
+		if !set(flag) {
+			leave()
+		}
+	}
+	keep("max-running", func() { q.MaxRunning = old.MaxRunning })
+	keep("max-vcpu", func() { q.MaxVCPU = old.MaxVCPU })
+	keep("parent", func() { q.Parent = old.Parent })
+	keep("weight", func() { q.Weight = old.Weight })
+	keep("deserved", func() { q.DeservedVCPU = old.DeservedVCPU })
+	keep("guaranteed", func() { q.GuaranteedVCPU = old.GuaranteedVCPU })
+	keep("preempt", func() { q.Preempt = old.Preempt })
+	keep("closed", func() { q.Closed = old.Closed })
+	keep("description", func() { q.Description = old.Description })
+}
+
+func (a *app) queueExplainCommand() *cobra.Command {
+	var state string
+	c := &cobra.Command{
+		Use: "explain JOB", Short: "Say why a job waits",
+		Long: "Says why a job's tasks wait in their queue: its quota or that of one above it, what is guaranteed to others, the job's\n" +
+			"budget, a place that is not tried now, a plan that is being made. It asks as the scheduler would, and changes\n" +
+			"nothing. JOB is an ID, the beginning of one, or \"last\".",
+		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r '.tasks[].reasons[]'",
+		Args:    args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+	}
+	a.brokerFlags(c, &state)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.explainWaiting(ctx, s, given[0], output), s.Close())
+	}
+	return c
+}
+
+func (a *app) explainWaiting(ctx context.Context, s *session, arg string, output *choice) error {
+	id, err := a.job(ctx, s, arg)
+	if err != nil {
+		return err
+	}
+	why, err := s.WhyWaiting(ctx, id)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(why)
+	}
+	if err := a.printf("%s in queue %s is %s, %s waiting: %s\n", why.Job, why.Queue, why.State, text.Count(why.Waiting, "task"), text.Clean(why.Reason)); err != nil {
+		return err
+	}
+	if len(why.Tasks) == 0 {
+		return nil
+	}
+	t := &text.Table{Columns: []text.Column{
+		{Name: "TASK", Flexible: true}, {Name: "SINCE"}, {Name: "AHEAD", Right: true}, {Name: "WHY", Flexible: true},
+	}}
+	for _, w := range why.Tasks {
+		t.Row(text.Clean(w.Task), w.Since.Format(time.DateTime), fmt.Sprint(w.Ahead), text.Clean(strings.Join(w.Reasons, "; ")))
+	}
+	return a.printTable(t)
 }

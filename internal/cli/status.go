@@ -27,7 +27,7 @@ func (a *app) statusCommand() *cobra.Command {
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n  tradewind status last -o json | jq .spentUSD",
 		Args:    args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
-	a.stateFlag(c, &state)
+	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job, the newest one when none is named")
 	c.Flags().IntVar(&limit, "limit", 20, "most jobs to list")
 	output := outputFlag(c)

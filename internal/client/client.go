@@ -109,6 +109,12 @@ func (c *Client) SetQueue(ctx context.Context, name string, quota api.QueueQuota
 	}, &out)
 }
 
+// WhyWaiting tells why a job's tasks wait in their queue.
+func (c *Client) WhyWaiting(ctx context.Context, id string) (*broker.Why, error) {
+	var out broker.Why
+	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/waiting"}, &out)
+}
+
 // Blocks lists the places that are not tried now.
 func (c *Client) Blocks(ctx context.Context) (*api.BlockList, error) {
 	var out api.BlockList

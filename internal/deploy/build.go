@@ -60,7 +60,7 @@ func FindSource(dir string) (string, error) {
 // Builder builds a deployment from a clone of the repository. It runs go and, by the CDK, node.
 type Builder struct {
 	Source  string
-	Version string // that the agents say they are
+	Version string    // that the agents say they are
 	Log     io.Writer // what the tools print; discarded when nil
 	// Progress is told of each step; may be nil.
 	Progress func(Step)

@@ -4,13 +4,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"net/url"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
-	"github.com/aws/aws-sdk-go-v2/service/ec2"
-	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 )
 
 // tagDeployment is the tag of everything that a deployment makes.
@@ -21,23 +19,28 @@ var ErrMachines = errors.New("deploy: machines of it still run")
 
 // Machines lists those of a deployment that are not terminated, in the target's region.
 func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
+	in := url.Values{
+		"Filter.1.Name": {"tag:" + tagDeployment}, "Filter.1.Value.1": {name},
+		"Filter.2.Name": {"instance-state-name"}, "MaxResults": {"1000"},
+	}
+	for i, state := range []string{"pending", "running", "stopping", "stopped"} {
+		in.Set(fmt.Sprintf("Filter.2.Value.%d", i+1), state)
+	}
 	var ids []string
-	pages := ec2.NewDescribeInstancesPaginator(ec2.NewFromConfig(t.cfg), &ec2.DescribeInstancesInput{Filters: []types.Filter{
-		{Name: aws.String("tag:" + tagDeployment), Values: []string{name}},
-		{Name: aws.String("instance-state-name"), Values: []string{"pending", "running", "stopping", "stopped"}},
-	}})
-	for pages.HasMorePages() {
-		page, err := pages.NextPage(ctx)
-		if err != nil {
+	for {
+		var out struct {
+			IDs  []string `xml:"reservationSet>item>instancesSet>item>instanceId"`
+			Next string   `xml:"nextToken"`
+		}
+		if err := t.ec2(ctx, "DescribeInstances", in, &out); err != nil {
 			return nil, fmt.Errorf("deploy: machines of %s in %s: %w", name, t.Region, err)
 		}
-		for _, r := range page.Reservations {
-			for _, i := range r.Instances {
-				ids = append(ids, aws.ToString(i.InstanceId))
-			}
+		ids = append(ids, out.IDs...)
+		if out.Next == "" {
+			return ids, nil
 		}
+		in.Set("NextToken", out.Next)
 	}
-	return ids, nil
 }
 
 // Destroy deletes a stack and what the deployment of a name made beside it: the key of its tokens and the security group of its machines. Its table
@@ -88,8 +91,11 @@ func (t *Target) deleteStack(ctx context.Context, name string) error {
 
 func (t *Target) deleteKey(ctx context.Context, name string) error {
 	key := "/" + name + "/token-key"
-	_, err := ssm.NewFromConfig(t.cfg).DeleteParameter(ctx, &ssm.DeleteParameterInput{Name: &key})
-	if err != nil && codeOf(err) != "ParameterNotFound" {
+	err := t.ssm(ctx, "DeleteParameter", map[string]string{"Name": key})
+	if e := (*plainError)(nil); errors.As(err, &e) && e.code == "ParameterNotFound" {
+		return nil
+	}
+	if err != nil {
 		return fmt.Errorf("deploy: parameter %s: %w", key, err)
 	}
 	return nil
@@ -97,19 +103,21 @@ func (t *Target) deleteKey(ctx context.Context, name string) error {
 
 // deleteGroups deletes the security group that the functions made for machines.
 func (t *Target) deleteGroups(ctx context.Context, name string) error {
-	client := ec2.NewFromConfig(t.cfg)
-	out, err := client.DescribeSecurityGroups(ctx, &ec2.DescribeSecurityGroupsInput{Filters: []types.Filter{
-		{Name: aws.String("tag:" + tagDeployment), Values: []string{name}},
-	}})
-	if err != nil {
+	var out struct {
+		Groups []struct {
+			ID   string `xml:"groupId"`
+			Name string `xml:"groupName"`
+		} `xml:"securityGroupInfo>item"`
+	}
+	if err := t.ec2(ctx, "DescribeSecurityGroups", url.Values{"Filter.1.Name": {"tag:" + tagDeployment}, "Filter.1.Value.1": {name}}, &out); err != nil {
 		return fmt.Errorf("deploy: security groups of %s: %w", name, err)
 	}
-	for _, g := range out.SecurityGroups {
+	for _, g := range out.Groups {
 		// A machine that was terminated a moment ago still holds it.
-		if _, err := client.DeleteSecurityGroup(ctx, &ec2.DeleteSecurityGroupInput{GroupId: g.GroupId}); err != nil {
-			return fmt.Errorf("deploy: security group %s of %s, which stays: %w", aws.ToString(g.GroupId), name, err)
+		if err := t.ec2(ctx, "DeleteSecurityGroup", url.Values{"GroupId": {g.ID}}, &struct{}{}); err != nil {
+			return fmt.Errorf("deploy: security group %s of %s, which stays: %w", g.ID, name, err)
 		}
-		t.tell(Step{What: "security group", Name: aws.ToString(g.GroupName), Status: "done", Physical: aws.ToString(g.GroupId)})
+		t.tell(Step{What: "security group", Name: g.Name, Status: "done", Physical: g.ID})
 	}
 	return nil
 }

@@ -57,80 +57,84 @@ func s3Action(r *http.Request) string {
 	}
 }
 
-// unitsOf is what DynamoDB charges for a request, request units: a write is one for each KiB begun, a read one for each 4 KiB, half of it
-// when it may be stale; both count double in a transaction (Amazon DynamoDB developer guide, "Read and write operations").
+// unitsOf is what a request is charged by: EventBridge charges for each event, DynamoDB for request units. A write is one for each KiB
+// begun, a read one for each 4 KiB, half of it when it may be stale; both count double in a transaction (Amazon DynamoDB developer guide,
+// "Read and write operations").
 func unitsOf(service, action string, body []byte, answer int) float64 {
-	if service != "dynamodb" {
+	switch {
+	case service == "events" && action == "PutEvents":
+		var in struct{ Entries []json.RawMessage }
+		_ = json.Unmarshal(body, &in) // what cannot be read has none
+		return float64(len(in.Entries))
+	case service != "dynamodb":
 		return 0
 	}
-	size := func(n, unit int) float64 { return math.Max(1, math.Ceil(float64(n)/float64(unit))) }
-	var in struct {
-		ConsistentRead bool
-		Item           json.RawMessage
-		TransactItems  []map[string]struct{ Item json.RawMessage }
-		RequestItems   map[string]json.RawMessage
-	}
+	var in tableRequest
 	if json.Unmarshal(body, &in) != nil {
 		return 0
 	}
+	if writes(action) {
+		return in.written(action)
+	}
+	return in.read(action, answer)
+}
+
+// tableRequest is of a request to DynamoDB what it costs by.
+type tableRequest struct {
+	ConsistentRead bool
+	Item           json.RawMessage
+	TransactItems  []map[string]struct{ Item json.RawMessage }
+	RequestItems   map[string]json.RawMessage
+}
+
+// units is how many units of a size begun bytes are, at least one.
+func units(n, unit int) float64 { return math.Max(1, math.Ceil(float64(n)/float64(unit))) }
+
+func (in *tableRequest) written(action string) float64 {
+	n := 0.0
 	switch action {
 	case "PutItem":
-		return size(plainSize(in.Item), 1<<10)
-	case "UpdateItem", "DeleteItem":
-		return 1
+		n = units(plainSize(in.Item), 1<<10)
 	case "TransactWriteItems":
-		n := 0.0
 		for _, item := range in.TransactItems {
 			for _, op := range item {
-				n += 2 * size(plainSize(op.Item), 1<<10)
+				n += 2 * units(plainSize(op.Item), 1<<10)
 			}
 		}
-		return n
-	case "TransactGetItems":
-		return 2 * math.Max(float64(len(in.TransactItems)), size(plainBytes(answer), 4<<10))
-	case "GetItem", "Query":
-		n := size(plainBytes(answer), 4<<10)
-		if !in.ConsistentRead {
-			n /= 2
-		}
-		return n
-	case "BatchGetItem":
-		keys := 0
-		consistent := false
-		for _, raw := range in.RequestItems {
-			var t struct {
-				Keys           []json.RawMessage
-				ConsistentRead bool
-			}
-			if json.Unmarshal(raw, &t) == nil {
-				keys, consistent = keys+len(t.Keys), consistent || t.ConsistentRead
-			}
-		}
-		n := math.Max(float64(keys), size(plainBytes(answer), 4<<10))
-		if !consistent {
-			n /= 2
-		}
-		return n
 	case "BatchWriteItem":
-		n := 0.0
 		for _, raw := range in.RequestItems {
 			var list []struct {
-				PutRequest *struct{ Item json.RawMessage }
+				PutRequest struct{ Item json.RawMessage }
 			}
-			if json.Unmarshal(raw, &list) != nil {
-				continue
-			}
+			_ = json.Unmarshal(raw, &list) // what cannot be read is refused by the table
 			for _, w := range list {
-				if w.PutRequest != nil {
-					n += size(plainSize(w.PutRequest.Item), 1<<10)
-				} else {
-					n++
-				}
+				n += units(plainSize(w.PutRequest.Item), 1<<10) // removing takes one
 			}
 		}
-		return n
+	default:
+		n = 1
 	}
-	return 0
+	return n
+}
+
+func (in *tableRequest) read(action string, answer int) float64 {
+	if action == "TransactGetItems" {
+		return 2 * math.Max(float64(len(in.TransactItems)), units(plainBytes(answer), 4<<10))
+	}
+	keys, consistent := 0, in.ConsistentRead
+	for _, raw := range in.RequestItems { // of BatchGetItem
+		var t struct {
+			Keys           []json.RawMessage
+			ConsistentRead bool
+		}
+		_ = json.Unmarshal(raw, &t) // what cannot be read is refused by the table
+		keys, consistent = keys+len(t.Keys), consistent || t.ConsistentRead
+	}
+	n := math.Max(float64(keys), units(plainBytes(answer), 4<<10))
+	if !consistent {
+		n /= 2
+	}
+	return n
 }
 
 // On the wire bodies are base64, four bytes for three.

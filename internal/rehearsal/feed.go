@@ -81,6 +81,11 @@ func (f *queueFeed) receive(ctx context.Context) []types.Message {
 			break
 		}
 		f.count.add("sqs", "ReceiveMessage", f.mapping.Function)
+		for _, m := range out.Messages {
+			if m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)] == "1" { // somebody had sent it, by a request
+				f.count.add("sqs", "(sent to it)", f.mapping.Function)
+			}
+		}
 		all = append(all, out.Messages...)
 		wait = 0
 	}

@@ -34,6 +34,7 @@ const agentKey = "AKIAMACHINE"
 type hypervisor struct {
 	ec2    *ec2.Client
 	events *eventbridge.Client
+	ended  func(id, code string) // tells why, where nobody asked for the end
 	dir    string
 	log    *slog.Logger
 
@@ -49,6 +50,7 @@ type machine struct {
 	server *http.Server
 	exited chan struct{}
 	killed bool
+	taken  bool // by EC2, and not terminated by whoever launched it
 }
 
 func (h *hypervisor) run(ctx context.Context) {
@@ -165,6 +167,14 @@ func (h *hypervisor) wait(ctx context.Context, m *machine) {
 	close(m.exited)
 	_ = m.server.Close()
 	h.log.Info("machine ends", "id", m.id, "err", err)
+	h.mu.Lock()
+	switch {
+	case m.taken:
+		h.ended(m.id, "Server.SpotInstanceTermination")
+	case !m.killed: // it shut itself down
+		h.ended(m.id, "Client.InstanceInitiatedShutdown")
+	}
+	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
@@ -202,9 +212,17 @@ func (h *hypervisor) interrupt(ctx context.Context, id string, after time.Durati
 	h.tell(ctx, "EC2 Spot Instance Interruption Warning", id, map[string]any{"instance-action": "terminate"})
 	sleep(ctx, after)
 	h.mu.Lock()
+	m.taken = !m.killed // or it was terminated meanwhile
 	m.kill()
 	h.mu.Unlock()
 	return nil
+}
+
+// count is how many machines were started.
+func (h *hypervisor) count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.started
 }
 
 // running lists the machines whose process runs.

@@ -10,6 +10,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -139,16 +140,13 @@ func (s *Story) rejected(ctx context.Context) (string, error) {
 	return remark, err
 }
 
+// givenUp is the event among the dead letters whose cause was mended.
+const givenUp = "given-up-1"
+
 // redrive puts an event that nobody can read on a queue, finds it among the dead letters, and sends another letter, whose cause was
 // mended, on its way: by the command line, as an operator would.
 func (s *Story) redrive(ctx context.Context) (string, error) {
-	client := sqs.NewFromConfig(s.World.cfg)
-	send := func(queue, body string) error {
-		url := s.World.queueURL(s.World.Stack.Name + "-" + queue)
-		_, err := client.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
-		return err
-	}
-	if err := send(events.FnSubmit, `{"this":"is no event"}`); err != nil {
+	if err := s.send(ctx, events.FnSubmit, `{"this":"is no event"}`); err != nil {
 		return "", err
 	}
 	var letter api.DeadLetter
@@ -163,42 +161,18 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 		letter = list.DeadLetters[0]
 		return nil
 	})
-	if err != nil {
-		return "", err
-	}
 	said := fmt.Sprintf("dlq list: %s was given up: %s", letter.Queue, letter.Reason)
-	if letter.Reason == "" {
-		return said, errors.New("it has no reason")
+	if err == nil && letter.Reason == "" {
+		err = errors.New("it has no reason")
 	}
-	// A job that was given up, as its event would lie there.
-	bucket, key := s.World.bucket("dags"), "later.yaml"
-	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 5m\n"
-	if err := s.put(ctx, bucket, "kept/"+key, []byte(small)); err != nil {
-		return said, err
-	}
-	const id = "given-up-1"
-	body, err := events.New(id, "tradewind/rehearsal", time.Now().UTC(), events.ObjectCreated{Bucket: bucket, Key: "kept/" + key, ETag: "1", Size: int64(len(small))}).MarshalJSON()
 	if err != nil {
 		return said, err
 	}
-	if err := send(events.FnSubmit+"-dlq", string(body)); err != nil {
-		return said, err
-	}
-	err = until(ctx, func() error {
-		var one api.DeadLetterList
-		if err := s.cliJSON(ctx, &one, "dlq", "show", id, "--queue", events.FnSubmit); err != nil {
-			return err
-		}
-		if n := len(one.DeadLetters); n != 1 || !strings.Contains(string(one.DeadLetters[0].Event), "kept/"+key) {
-			return fmt.Errorf("dlq show: %d letters of this ID", n)
-		}
-		return nil
-	})
-	if err != nil {
+	if err := s.bury(ctx); err != nil {
 		return said, err
 	}
 	n := 0
-	err = until(ctx, func() error {
+	if err := until(ctx, func() error {
 		var done api.Redriven
 		err := s.cliJSON(ctx, &done, "dlq", "redrive", "--all", "--queue", events.FnSubmit)
 		if err == nil {
@@ -208,8 +182,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 			err = fmt.Errorf("%d redriven", n)
 		}
 		return err
-	})
-	if err != nil {
+	}); err != nil {
 		return said, err
 	}
 	err = until(ctx, func() error {
@@ -218,7 +191,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 			return err
 		}
 		for _, j := range list.Jobs {
-			if j.Name == "redriven" && j.State == "succeeded" {
+			if j.Name == "redriven" && j.State == broker.JobSucceeded {
 				said += fmt.Sprintf("\ndlq redrive: %d letters; job %s %s", n, j.ID, j.State)
 				return nil
 			}
@@ -228,47 +201,83 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// asleep waits for the end of the machines, and for the schedules and the polling to be off.
-func (s *Story) asleep(ctx context.Context) (string, error) {
-	s.World.Calm() // what has to be quiet is not disturbed
-	w := s.World
-	group := w.Stack.Name
-	err := until(ctx, func() error {
-		if left := w.hypervisor.running(); len(left) > 0 {
-			return fmt.Errorf("machines %v run", left)
-		}
-		out, err := w.hypervisor.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
-		if err != nil {
+// bury puts the event of a job among the dead letters, as if it had been given up, and looks at it there.
+func (s *Story) bury(ctx context.Context) error {
+	bucket, key := s.World.bucket("dags"), "kept/later.yaml"
+	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 5m\n"
+	if err := s.put(ctx, bucket, key, []byte(small)); err != nil {
+		return err
+	}
+	body, err := events.New(givenUp, "tradewind/rehearsal", time.Now().UTC(),
+		events.ObjectCreated{Bucket: bucket, Key: key, ETag: "1", Size: int64(len(small))}).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	if err := s.send(ctx, events.FnSubmit+"-dlq", string(body)); err != nil {
+		return err
+	}
+	return until(ctx, func() error {
+		var one api.DeadLetterList
+		if err := s.cliJSON(ctx, &one, "dlq", "show", givenUp, "--queue", events.FnSubmit); err != nil {
 			return err
 		}
-		for _, r := range out.Reservations {
-			for _, i := range r.Instances {
-				if i.State.Name != types.InstanceStateNameTerminated {
-					return fmt.Errorf("%s is %s", aws.ToString(i.InstanceId), i.State.Name)
-				}
-			}
-		}
-		for _, name := range []string{events.FnTick, events.FnReconcile} {
-			s, err := w.clockwork.scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &group, Name: &name})
-			if err != nil {
-				return err
-			}
-			if s.State != "DISABLED" {
-				return fmt.Errorf("schedule %s is %s", name, s.State)
-			}
-		}
-		polled := 0
-		for _, m := range w.mappings {
-			if on, _ := m.Enabled(); on {
-				polled++
-			}
-		}
-		if polled > 2 { // submit's queue, and the stream
-			return fmt.Errorf("%d mappings are on", polled)
+		if n := len(one.DeadLetters); n != 1 || !strings.Contains(string(one.DeadLetters[0].Event), key) {
+			return fmt.Errorf("dlq show: %d letters of this ID", n)
 		}
 		return nil
 	})
-	return fmt.Sprintf("%d machines were started, none runs; schedules are off, one queue is polled", w.hypervisor.started), err
+}
+
+// send puts a message on one of the deployment's queues.
+func (s *Story) send(ctx context.Context, queue, body string) error {
+	url := s.World.queueURL(s.World.Stack.Name + "-" + queue)
+	_, err := sqs.NewFromConfig(s.World.cfg).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
+	return err
+}
+
+// asleep waits for the end of the machines, and for the schedules and the polling to be off.
+func (s *Story) asleep(ctx context.Context) (string, error) {
+	s.World.Calm() // what has to be quiet is not disturbed
+	err := until(ctx, func() error { return s.sleeping(ctx) })
+	return fmt.Sprintf("%d machines were started, none runs; schedules are off, one queue is polled", s.World.hypervisor.count()), err
+}
+
+// sleeping says what is still awake.
+func (s *Story) sleeping(ctx context.Context) error {
+	w := s.World
+	if left := w.hypervisor.running(); len(left) > 0 {
+		return fmt.Errorf("machines %v run", left)
+	}
+	out, err := w.hypervisor.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+	if err != nil {
+		return err
+	}
+	for _, r := range out.Reservations {
+		for _, i := range r.Instances {
+			if i.State.Name != types.InstanceStateNameTerminated {
+				return fmt.Errorf("%s is %s", aws.ToString(i.InstanceId), i.State.Name)
+			}
+		}
+	}
+	for _, name := range []string{events.FnTick, events.FnReconcile} {
+		s, err := w.clockwork.scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &w.Stack.Name, Name: &name})
+		if err != nil {
+			return err
+		}
+		if s.State != "DISABLED" {
+			return fmt.Errorf("schedule %s is %s", name, s.State)
+		}
+	}
+	var polled []string
+	for _, m := range w.mappings {
+		if on, _ := m.Enabled(); on && m.Source != w.Template.stream {
+			polled = append(polled, m.Function)
+		}
+	}
+	if want := []string{w.Stack.Name + "-" + events.FnSubmit}; !slices.Equal(polled, want) {
+		return fmt.Errorf("queues are polled for %v, not for %v", polled, want)
+	}
+	return nil
 }
 
 // machineOf finds the machine of a cluster by its tag.

@@ -32,6 +32,7 @@ type Proxy struct {
 	capacity int     // launches to refuse for want of capacity
 	refused  int
 	injected int
+	ended    map[string]string // why machines ended that nobody terminated: a code of EC2's, by ID
 }
 
 // newProxy makes a proxy of an emulator. A seed makes the same calls fail, as far as they come in the same order.
@@ -47,9 +48,53 @@ func newProxy(emulator string, count *Counter, rights *Rights, seed uint64, log 
 			log.Debug("proxy", "err", err)
 			w.WriteHeader(http.StatusBadGateway)
 		},
+		ModifyResponse: p.explain,
 	}
 	return p, nil
 }
+
+// Ended notes why a machine ended that nobody terminated. moto knows one reason only, that somebody did.
+func (p *Proxy) Ended(id, code string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended == nil {
+		p.ended = map[string]string{}
+	}
+	p.ended[id] = code
+}
+
+// explain puts right in EC2's answers why machines ended.
+func (p *Proxy) explain(r *http.Response) error {
+	if callerOf(r.Request).service != "ec2" {
+		return nil
+	}
+	raw, err := io.ReadAll(r.Body)
+	_ = r.Body.Close() // it was read
+	if err != nil {
+		return err
+	}
+	raw = p.explained(raw)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	r.Header.Set("Content-Length", strconv.Itoa(len(raw)))
+	return nil
+}
+
+func (p *Proxy) explained(raw []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const begin, asked = "<instanceId>", "Client.UserInitiatedShutdown"
+	parts := strings.Split(string(raw), begin)
+	for i, part := range parts[1:] {
+		id, _, _ := strings.Cut(part, "<")
+		if code, ok := p.ended[id]; ok {
+			part = strings.ReplaceAll(part, asked, code)
+			parts[i+1] = userInitiated.ReplaceAllString(part, "<reason></reason>")
+		}
+	}
+	return []byte(strings.Join(parts, begin))
+}
+
+var userInitiated = regexp.MustCompile(`<reason>User initiated[^<]*</reason>`)
 
 // FailCalls makes a share of the functions' calls fail from now on.
 func (p *Proxy) FailCalls(share float64) {
@@ -210,7 +255,7 @@ func fail(w http.ResponseWriter, service string, status int, code, message strin
 		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10)) // DynamoDB's clients check it
 	}
 	w.WriteHeader(status)
-	_, _ = io.WriteString(w, body) // to a function that may have died
+	_, _ = io.WriteString(w, body) //nolint:gosec // to a function, which may have died; nobody browses here
 }
 
 func deniedCode(service string) string {

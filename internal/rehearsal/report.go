@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
@@ -17,6 +18,9 @@ type Report struct {
 	Tasks     int                       `json:"tasks"`
 	Requests  []Call                    `json:"requests"`
 	Functions map[string]FunctionReport `json:"functions"`
+	// Compared are the requests for one DAG to which nothing happened, of PlainTasks tasks, beside what package cost says of it.
+	PlainTasks int        `json:"plainTasks"`
+	Compared   []Compared `json:"compared"`
 }
 
 // FunctionReport is one function's share.
@@ -28,7 +32,7 @@ type FunctionReport struct {
 
 // Report returns what was counted so far.
 func (w *World) Report() Report {
-	r := Report{Tasks: storyTasks, Requests: w.Count.Calls(), Functions: map[string]FunctionReport{}}
+	r := Report{Tasks: storyTasks, Requests: w.Count.Calls(), Functions: map[string]FunctionReport{}, PlainTasks: plainTasks, Compared: w.compared}
 	for name, f := range w.functions {
 		u := f.Usage()
 		r.Functions[name[len(w.Stack.Name)+1:]] = FunctionReport{Usage: u, MemoryMiB: f.Memory, GBSeconds: u.GBSeconds(f.Memory)}
@@ -36,8 +40,27 @@ func (w *World) Report() Report {
 	return r
 }
 
-// storyTasks are the tasks of the story's two jobs.
-const storyTasks = 5
+// storyTasks are the tasks of the story's jobs.
+const storyTasks = 4 + 1 + 1 + plainTasks
+
+// Page is the rehearsal's section of bench/RESULTS.md.
+func (w *World) Page(took time.Duration) string {
+	var b strings.Builder
+	machines := w.hypervisor.count()
+	invocations, errs := 0, 0
+	for _, u := range w.Usage() {
+		invocations, errs = invocations+u.Invocations, errs+u.Errors
+	}
+	_, _ = fmt.Fprintf(&b, "`make rehearse RESULTS=bench/RESULTS.md`: the template, the Lambda binaries and the agents on emulators, %d steps in %.0f s, the deployment\n"+
+		"included; %d machines, %d invocations of %d functions, %d of which failed, %d requests.\n\n",
+		len((&Story{World: w}).steps()), took.Seconds(), machines, invocations, len(w.functions), errs, w.Count.total())
+	_, _ = fmt.Fprintf(&b, "What a DAG of %d tasks, to which nothing happened, asked of AWS, beside what `tradewind cost` says of its file. Tasks that end at once\n"+
+		"there are handled in one batch; on two processors they end one after the other.\n\n| | counted | predicted |\n| --- | ---: | ---: |\n", plainTasks)
+	for _, c := range w.compared {
+		_, _ = fmt.Fprintf(&b, "| %s, %s | %.0f | %.0f |\n", c.Service, c.Unit, c.Counted, c.Predicted)
+	}
+	return b.String()
+}
 
 // Summary prints requests by service, and functions.
 func (w *World) Summary(out io.Writer) {

@@ -74,8 +74,9 @@ func (s *Story) steps() []step {
 		{"a token opens its own job's doors only, and not for ever", 30 * time.Second, s.tokens},
 		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
 		{"a file that is no DAG is answered beside it", 90 * time.Second, s.rejected},
-		{"a dead letter is shown and sent again", 90 * time.Second, s.redrive},
+		{"a dead letter is shown and sent again", 180 * time.Second, s.redrive},
 		{"no machine is left, and the deployment sleeps", 150 * time.Second, s.asleep},
+		{"a job's events cost what `tradewind cost` says", 240 * time.Second, s.measured},
 		{"every call was within the rights of its function's role", time.Second, s.rights},
 		{"no log holds a secret", time.Second, s.secrets},
 	}

@@ -22,7 +22,6 @@ const (
 type Template struct {
 	Name      string
 	Resources map[string]Resource
-	resolved  map[string]bool
 	raw       map[string]any
 	stream    string // of the table, once it is deployed
 }

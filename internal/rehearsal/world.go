@@ -3,7 +3,6 @@ package rehearsal
 import (
 	"bytes"
 	"context"
-	"errors"
 	"fmt"
 	"io"
 	"log/slog"
@@ -69,6 +68,7 @@ type World struct {
 	logs       []*os.File
 	stop       context.CancelFunc
 	wg         sync.WaitGroup
+	compared   []Compared
 	kills      int
 	killsMu    sync.Mutex
 }
@@ -104,9 +104,7 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if err := w.deploy(ctx); err != nil {
 		return nil, err
 	}
-	if w.Rights = w.Template.rights(); err != nil {
-		return nil, err
-	}
+	w.Rights = w.Template.rights()
 	if w.Proxy, err = newProxy(w.emulator.Endpoint, w.Count, w.Rights, o.Seed, o.Log); err != nil {
 		return nil, err
 	}
@@ -238,7 +236,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.text("Name"), s.text("ScheduleExpression")) })
 	}
 	w.hypervisor = &hypervisor{
-		ec2: ec2.NewFromConfig(w.cfg), events: eventbridge.NewFromConfig(w.cfg), dir: filepath.Join(w.Dir, "machines"), log: w.Log,
+		ec2: ec2.NewFromConfig(w.cfg), events: eventbridge.NewFromConfig(w.cfg), ended: w.Proxy.Ended, dir: filepath.Join(w.Dir, "machines"), log: w.Log,
 		machines: map[string]*machine{},
 	}
 	w.wg.Go(func() { w.hypervisor.run(ctx) })
@@ -369,9 +367,6 @@ func (w *World) logged() []byte {
 	}
 	return all.Bytes()
 }
-
-// errStopped says that the rehearsal was interrupted.
-var errStopped = errors.New("rehearsal: interrupted")
 
 // Close ends every process that was started.
 func (w *World) Close() {

@@ -19,6 +19,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/bench/report"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal"
 )
 
@@ -39,7 +40,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	seed := f.Uint64("seed", 1, "of what goes wrong")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
 	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages come again")
-	report := f.String("report", "", "file to write the counted requests to, for tradewind cost")
+	counted := f.String("report", "", "file to write the counted requests to")
+	page := f.String("results", "", "page of results whose section to write anew")
 	hold := f.Bool("hold", false, "when a step does not hold, leave all running until Ctrl-C, to look around")
 	verbose := f.Bool("v", false, "log what happens")
 	if err := f.Parse(args); err != nil {
@@ -67,10 +69,16 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 			return err
 		}
 	}
-	return rehearse(ctx, o, *report, *hold, out)
+	return rehearse(ctx, o, told{report: *counted, page: *page, hold: *hold}, out)
 }
 
-func rehearse(ctx context.Context, o rehearsal.Options, report string, hold bool, out io.Writer) error {
+// told is what becomes of a rehearsal.
+type told struct {
+	report, page string
+	hold         bool
+}
+
+func rehearse(ctx context.Context, o rehearsal.Options, t told, out io.Writer) error {
 	began := time.Now()
 	w, err := rehearsal.Open(ctx, o)
 	if err != nil {
@@ -87,19 +95,25 @@ func rehearse(ctx context.Context, o rehearsal.Options, report string, hold bool
 	w.Summary(out)
 	if err != nil {
 		w.Aftermath(os.Stderr)
-		if hold {
+		if t.hold {
 			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nemulator at %s, API at %s; Ctrl-C ends them\n", err, w.Emulator(), w.API)
 			<-ctx.Done()
 		}
 		return err
 	}
-	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", time.Since(began).Seconds())
-	if report == "" {
+	took := time.Since(began)
+	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", took.Seconds())
+	if t.page != "" {
+		if err := report.Write(t.page, "AWS, rehearsed", w.Page(took), time.Now()); err != nil {
+			return err
+		}
+	}
+	if t.report == "" {
 		return nil
 	}
 	raw, err := json.MarshalIndent(w.Report(), "", "  ")
 	if err != nil {
 		return err
 	}
-	return os.WriteFile(report, append(raw, '\n'), 0o644) //nolint:gosec // for everyone to read
+	return os.WriteFile(t.report, append(raw, '\n'), 0o644) //nolint:gosec // for everyone to read
 }

@@ -21,7 +21,8 @@ type Broker interface {
 	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
 	Explain(ctx context.Context, id string) (*broker.Story, error)
 	Queues(ctx context.Context) ([]broker.Queue, error)
-	SetQueue(ctx context.Context, name string, maxRunning int, maxVCPU float64, description string) error
+	SetQueue(ctx context.Context, name string, s broker.QueueSettings) error
+	WhyWaiting(ctx context.Context, id string) (*broker.Why, error)
 	Waiting(ctx context.Context, queue string, limit int) ([]broker.Waiting, error)
 	Blocks(ctx context.Context) ([]broker.Block, error)
 

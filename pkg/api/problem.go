@@ -84,6 +84,8 @@ func (a *API) fail(ctx context.Context, err error) error {
 		return badFile(file)
 	case errors.Is(err, broker.ErrNotFound), errors.Is(err, ErrNoLog), errors.Is(err, bus.ErrUnknownQueue):
 		return problem(http.StatusNotFound, err.Error())
+	case errors.Is(err, broker.ErrQueue):
+		return problem(http.StatusUnprocessableEntity, err.Error())
 	case errors.Is(err, broker.ErrOver):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, broker.ErrGone):

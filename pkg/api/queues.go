@@ -24,6 +24,10 @@ func (a *API) queueRoutes() {
 		Summary: "List the tasks that wait in a queue, in the order in which they will be admitted",
 	}, a.listWaiting)
 	userRoute(a, huma.Operation{
+		OperationID: "why-waiting", Method: http.MethodGet, Path: "/v1/jobs/{id}/waiting", Tags: []string{"capacity"},
+		Summary: "Tell why a job's tasks wait in their queue",
+	}, a.whyWaiting)
+	userRoute(a, huma.Operation{
 		OperationID: "list-blocks", Method: http.MethodGet, Path: "/v1/blocks", Tags: []string{"capacity"},
 		Summary: "List the places that are not tried now, and why",
 	}, a.listBlocks)
@@ -50,6 +54,20 @@ type QueueQuota struct {
 	MaxRunning  int      `json:"maxRunning,omitempty" minimum:"0" maximum:"1000000" doc:"Tasks that may hold capacity at once; 0 is no limit"`
 	MaxVCPU     float64  `json:"maxVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs they may hold; 0 is no limit"`
 	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`
+
+	Parent         string  `json:"parent,omitempty" pattern:"^([A-Za-z0-9][A-Za-z0-9._-]{0,127})?$" doc:"Queue whose quota it shares with its siblings; empty is none"`
+	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its part among its siblings; 0 is 1"`
+	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs it may take back from its siblings; 0 is what its weight gives it"`
+	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs kept for it even while it has no use for them"`
+	Preempt        bool    `json:"preempt,omitempty" doc:"Whether its jobs of higher priority take the machines of those of lower, whose work is saved first"`
+	Closed         bool    `json:"closed,omitempty" doc:"Whether it admits nothing"`
+}
+
+func (q *QueueQuota) settings() broker.QueueSettings {
+	return broker.QueueSettings{
+		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
+		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
+	}
 }
 
 type setQueueInput struct {
@@ -60,7 +78,7 @@ type setQueueInput struct {
 type queueOutput struct{ Body broker.Queue }
 
 func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, error) {
-	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.MaxRunning, in.Body.MaxVCPU, in.Body.Description); err != nil {
+	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
 		return nil, err
 	}
 	queues, err := a.cfg.Broker.Queues(ctx)
@@ -72,9 +90,7 @@ func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, er
 			return &queueOutput{Body: q}, nil
 		}
 	}
-	return &queueOutput{Body: broker.Queue{
-		Name: in.Name, MaxRunning: in.Body.MaxRunning, MaxVCPU: in.Body.MaxVCPU, Description: in.Body.Description,
-	}}, nil
+	return nil, huma.Error404NotFound("the queue is gone")
 }
 
 type waitingInput struct {
@@ -95,6 +111,20 @@ func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*waitingOutput
 		return nil, err
 	}
 	return &waitingOutput{Body: WaitingList{Waiting: orEmpty(waiting)}}, nil
+}
+
+type whyInput struct {
+	ID string `path:"id" doc:"Job ID" maxLength:"256"`
+}
+
+type whyOutput struct{ Body broker.Why }
+
+func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*whyOutput, error) {
+	why, err := a.cfg.Broker.WhyWaiting(ctx, in.ID)
+	if err != nil {
+		return nil, err
+	}
+	return &whyOutput{Body: *why}, nil
 }
 
 // BlockList is a list of blocked places.

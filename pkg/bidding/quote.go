@@ -22,6 +22,8 @@ type Run struct {
 	// taken stops them all.
 	PreemptionsPerHour float64
 	Nodes              int
+	// ReactHours is how often somebody looks whether to leave for the deadline's sake.
+	ReactHours float64
 }
 
 // Quote is what to expect of a run on spot capacity.
@@ -46,7 +48,7 @@ func Spot(run Run) (q Quote, ok bool) {
 	if run.CheckpointHours > 0 {
 		segment = math.Min(run.CheckpointHours, run.Hours)
 	}
-	q.Guaranteed = run.Hours + segment + run.RestartHours
+	q.Guaranteed = run.Hours + math.Max(segment, run.ReactHours) + run.RestartHours
 	rate := run.PreemptionsPerHour * float64(max(run.Nodes, 1))
 	if rate <= 0 || run.Hours <= 0 {
 		q.Hours, q.Held = run.Hours, run.Hours

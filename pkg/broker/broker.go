@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -46,6 +47,10 @@ type Config struct {
 	Pace wire.Pace
 	// DefaultQueue is what a queue that nobody configured starts as.
 	DefaultQueue Queue
+	// OverdueAfter is how long a task may wait for its queue's quota before it keeps those behind it waiting too.
+	OverdueAfter time.Duration
+	// Policy is how sessions decide; nil is the broker's own.
+	Policy *scheduler.Policy
 	// Restart is what a start on other machines takes, from leaving the old ones until the work goes on.
 	Restart time.Duration
 	// TickEvery is how often prices and spot machines are looked at: a machine is left early enough not to need the look after.
@@ -70,10 +75,11 @@ func DefaultConfig() Config {
 		TokenFor:    24 * time.Hour,
 		Overhead:    10 * time.Minute,
 		Scale:       1, StandInScale: 1,
-		MinBilled: time.Minute,
-		Restart:   10 * time.Minute,
-		TickEvery: 10 * time.Minute,
-		Worse:     0.1,
+		MinBilled:    time.Minute,
+		Restart:      10 * time.Minute,
+		TickEvery:    10 * time.Minute,
+		OverdueAfter: 30 * time.Minute,
+		Worse:        0.1,
 	}
 }
 

@@ -97,6 +97,10 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 		return d
 	}
 	d.requeue(l.job, l.task, l.job.Plan.Version+1)
+	if l.cl.Leaving == LeaveForOthers {
+		d.replan(l.job, reason)
+		return d
+	}
 	if l.cl.Leaving != "" {
 		d.replan(l.job, "left spot in "+where(l.cl.Offer)+": "+reason)
 		return d

@@ -12,13 +12,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Leaving is why the broker leaves a spot machine that nobody takes.
+// Leaving is why the broker leaves a machine that nobody takes.
 type Leaving string
 
 // The reasons to leave.
 const (
 	LeaveForPrice    Leaving = "price"    // on-demand is expected to cost less to the end
 	LeaveForDeadline Leaving = "deadline" // were it taken now, not even on-demand would be in time after the next look
+	LeaveForOthers   Leaving = "others"   // what it holds of a quota is another's
 )
 
 // taken is how an attempt ends on a doomed cluster.

@@ -239,6 +239,8 @@ type Ledger struct {
 	ReservedUSD float64 `json:"reservedUSD"`
 	// Outstanding attempts are admitted and not yet settled.
 	Outstanding int `json:"outstanding"`
+	// VCPU is what they hold of the queue's.
+	VCPU float64 `json:"vcpu,omitempty"`
 }
 
 // Queue is the record of a queue: its quota and what is in use. Zero quotas are without limit.
@@ -249,6 +251,15 @@ type Queue struct {
 	Running     int     `json:"running"`
 	VCPU        float64 `json:"vcpu"`
 	Description string  `json:"description,omitempty"`
+	// Parent is the queue whose quota it shares with its siblings; Inner says that this one is another's.
+	Parent string `json:"parent,omitempty"`
+	Inner  bool   `json:"inner,omitempty"`
+	// Weight, DeservedVCPU, GuaranteedVCPU, Preempt and Closed: see QueueSettings.
+	Weight         int     `json:"weight,omitempty"`
+	DeservedVCPU   float64 `json:"deservedVCPU,omitempty"`
+	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
+	Preempt        bool    `json:"preempt,omitempty"`
+	Closed         bool    `json:"closed,omitempty"`
 }
 
 // Waiting is a task in its queue.

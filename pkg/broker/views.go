@@ -7,7 +7,6 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -224,17 +223,13 @@ func (b *Broker) Queues(ctx context.Context) ([]Queue, error) {
 	return list[Queue](b.newUnit(ctx, "api"), partQueues, "", 0)
 }
 
-// SetQueue creates a queue or changes its quota; what is in use stays as it is.
-func (b *Broker) SetQueue(ctx context.Context, name string, maxRunning int, maxVCPU float64, description string) error {
+// SetQueue creates a queue or changes its settings; what is in use stays as it is. It fails with ErrQueue.
+func (b *Broker) SetQueue(ctx context.Context, name string, s QueueSettings) error {
 	return b.transact(ctx, "api", "queue/"+name+"/"+b.now().Format(time.RFC3339Nano), false, func(u *unit) error {
-		q, err := b.queue(u, name)
+		d, err := b.decideSetQueue(u, name, s)
 		if err != nil {
 			return err
 		}
-		q.MaxRunning, q.MaxVCPU, q.Description = maxRunning, maxVCPU, description
-		var d Decision
-		d.put(queueKey(name), q)
-		d.emit(events.CapacityFreed{Queue: name})
 		return u.apply(d)
 	})
 }

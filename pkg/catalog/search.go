@@ -8,6 +8,9 @@ import "math/bits"
 // about n/m steps, so looking costs m and walking b·n/m; they meet near √(b·n).
 const selectiveEntries = 6000
 
+// selectiveScoped is the same for queries for the cheapest of each place, whose walks end at the first match.
+const selectiveScoped = 2500
+
 // scratch is the working memory of one query, reused between queries.
 type scratch struct {
 	filter filter
@@ -92,7 +95,7 @@ func (s *scratch) run(c *Catalog, q *Query, yield func(e uint32) bool) {
 	switch {
 	case len(f.machines) == 0 || len(f.places) == 0:
 		return
-	case f.machineEntries <= selectiveEntries:
+	case f.machineEntries <= selectiveScoped || q.CheapestPer == PerOffer && f.machineEntries <= selectiveEntries:
 		s.markMachines(c, q, 0)
 	case q.CheapestPer == PerOffer && f.entriesForLimit(q.Limit) <= selectiveEntries:
 		s.markMachines(c, q, q.Limit)

@@ -106,8 +106,16 @@ func (s *boundedSearch) start(cheap, fast plan, known []plan, lower float64) {
 		s.lower = s.upper
 		return
 	}
+	if s.large() {
+		for s.steps < mostSteps/2 && !s.meter.stopped {
+			s.coarsen()
+		}
+		for done := s.meter.work; len(s.roundings) > 0 && s.lower < s.cut() && s.meter.work < done+s.thresholds.roundAfter; {
+			s.refine()
+		}
+	}
 	bound, open := s.tighten(s.root, rootRounds())
-	if !open {
+	if !open || s.lower >= s.cut() {
 		s.lower = s.upper
 		return
 	}

@@ -24,13 +24,7 @@ func (d *domination) filter(inst *instance, t int32, alive []bool) {
 			best = k
 		}
 	}
-	sent, received := 0.0, 0.0
-	for _, e := range inst.out.of(t) {
-		sent += inst.edges[e].sumGiB
-	}
-	for _, e := range inst.in.of(t) {
-		received += inst.edges[e].sumGiB
-	}
+	sent, received := inst.moved(t)
 	out, in := d.rows(opts[best].place)
 	for k := range opts {
 		if k == best || !alive[k] {
@@ -41,6 +35,17 @@ func (d *domination) filter(inst *instance, t int32, alive []bool) {
 			alive[k] = false
 		}
 	}
+}
+
+// moved is how much data leaves task t and comes to it, GiB.
+func (inst *instance) moved(t int32) (sent, received float64) {
+	for _, e := range inst.out.of(t) {
+		sent += inst.edges[e].sumGiB
+	}
+	for _, e := range inst.in.of(t) {
+		received += inst.edges[e].sumGiB
+	}
+	return sent, received
 }
 
 func (d *domination) rows(b int32) (out, in []float64) {

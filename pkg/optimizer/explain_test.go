@@ -63,7 +63,7 @@ func TestRunnersCountEmissions(t *testing.T) {
 				picks[i] = r.Candidate
 				usd, hours := evaluate(m, picks)
 				kg := emitted(m, picks)
-				keeps := keepsBounds(m, usd, hours) && (m.CarbonCapKg == nil || kg <= *m.CarbonCapKg*(1+1e-9)+1e-12)
+				keeps := keepsBounds(m, usd, hours) && keepsCap(m, kg)
 				if !same(kg-s.KgCO2, r.AddKgCO2) || (r.Breaks == "") != keeps {
 					t.Fatalf("runner %+v, but %v kg of %v, keeps the bounds: %v", r, kg, s.KgCO2, keeps)
 				}

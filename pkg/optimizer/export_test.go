@@ -22,6 +22,12 @@ func Variants() map[string]func(context.Context, *Model, Options) (*Solution, er
 		"dense lagrangian": func(th *thresholds) {
 			th.tableEntries, th.labels = 0, 0
 		},
+		"rounded times at once": func(th *thresholds) {
+			th.roundAfter, th.labels = 0, 0
+		},
+		"rounded times, then some branches": func(th *thresholds) {
+			th.roundAfter, th.labels, th.manyTasks = 100, 0, 0
+		},
 		"dense spreader with labels": func(th *thresholds) {
 			th.tableEntries, th.manyTasks = 0, 0
 		},
@@ -40,4 +46,30 @@ func SolveCramped(ctx context.Context, m *Model, o Options) (*Solution, error) {
 	th := defaultThresholds()
 	th.networkEntries, th.windowEntries = 0, 0
 	return solve(ctx, m, o, th)
+}
+
+// RoundedBounds are the bounds on the cost within m's deadline that rounded times
+// give, and for each the cheapest plan's cost under them; none where even the
+// fastest plan is late.
+func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err error) {
+	inst, err := compile(m, foldPareto)
+	if err != nil {
+		return nil, nil, err
+	}
+	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: defaultThresholds()}
+	fast := s.fastest(0)
+	if s.late(fast.lower) {
+		return nil, nil, nil
+	}
+	b := &boundedSearch{inst: inst, meter: s.meter, thresholds: s.thresholds, limit: *m.DeadlineHours}
+	for steps := 1; steps <= mostSteps; steps++ {
+		r := newRounding(b, b.timeCut(), steps, fast.plan)
+		if r == nil {
+			continue
+		}
+		bounds = append(bounds, r.lower)
+		r.run()
+		costs = append(costs, r.lower)
+	}
+	return bounds, costs, nil
 }

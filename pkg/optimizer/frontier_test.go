@@ -14,8 +14,8 @@ import (
 // beats, from the fastest on; those that differ by rounding count as one.
 func bruteFront(m *optimizer.Model) [][2]float64 {
 	var all [][2]float64
-	everyPlan(m, func(_ []int, usd, hours float64) {
-		if keepsBounds(m, usd, hours) {
+	everyPlan(m, func(picks []int, usd, hours float64) {
+		if keepsBounds(m, usd, hours) && keepsCap(m, emitted(m, picks)) {
 			all = append(all, [2]float64{usd, hours})
 		}
 	})
@@ -37,8 +37,11 @@ func bruteFront(m *optimizer.Model) [][2]float64 {
 func TestTheFrontierIsThatOfBruteForce(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		m := smallModel(t)
-		if rapid.Bool().Draw(t, "bounded") {
+		switch rapid.IntRange(0, 3).Draw(t, "kind") {
+		case 0, 1:
 			m = boundedModel(t)
+		case 2:
+			m = carbonModel(t)
 		}
 		want := bruteFront(m)
 		got, err := optimizer.Frontier(t.Context(), m, optimizer.FrontierOptions{})

@@ -23,6 +23,7 @@ type labelSetting struct {
 	// of no use.
 	slack float64
 	buf   []label
+	work  int
 }
 
 // label is one way to do a part of the plan. It is made of two labels, either of
@@ -150,7 +151,10 @@ func (ls *labelSetting) step(b *box, r reduction) bool {
 				ls.series(done, ls.front[r.right], ls.nodes[r.vertex], x, y, cols)
 			}
 			front[k] = ls.keep(ls.outside(to, x, y))
-			if len(ls.label) > ls.s.thresholds.labels || !ls.s.meter.spend(len(ls.buf)+1) {
+			// a label is sorted and searched for as well as made
+			work := 16*len(ls.buf) + 1
+			ls.work += work
+			if len(ls.label) > ls.s.thresholds.labels || ls.work > ls.s.thresholds.labelWork || !ls.s.meter.spend(work) {
 				return false
 			}
 		}

@@ -19,55 +19,102 @@ import (
 // mostSteps is the finest rounding: so many steps to the deadline.
 const mostSteps = 12
 
-// roundAfter is the work of a search that is worth doing before its times are
-// rounded: most searches are over by then.
-const roundAfter = 20_000_000
-
 // rounding is a search under rounded times.
 type rounding struct {
 	*boundedSearch
-	fine *instance // of which its instance is the rounding
+	perHour float64   // units
+	fine    *instance // of which its instance is the rounding
 }
 
 // rounded is the instance with times in such a unit that the deadline is just
-// below steps + 1 of them, rounded down, and transfers that take no time. Of
-// options of one task at one place that take the same, the cheapest is left.
+// below steps + 1 of them, rounded down, and transfers that take no time. Of the
+// options of one task those are left that may be the cheapest for their time.
 func (inst *instance) rounded(deadline float64, steps int) *instance {
-	perHour := float64(steps+1) / deadline * (1 - 1e-9)
 	r := *inst
 	r.edges = slices.Clone(inst.edges)
 	for e := range r.edges {
 		r.edges[e].maxGiB = 0
 	}
-	r.opts = make([]option, 0, len(inst.opts))
+	perHour := unitsPerHour(deadline, steps)
+	dom := newDomination(inst)
+	r.opts = make([]option, 0, len(inst.opts)/8)
 	r.first = make([]int32, len(inst.first))
 	for t := range inst.order {
-		for _, sp := range inst.spansOf(int32(t)) { // #nosec G115 -- at most MaxTasks
-			last := inf
-			for o := sp.lo; o < sp.hi; o++ {
-				opt := inst.opts[o]
-				if opt.hours = math.Floor(opt.hours * perHour); opt.hours < last {
-					last = opt.hours
-					r.opts = append(r.opts, opt)
-				}
-			}
-		}
-		r.first[t+1] = int32(len(r.opts)) // #nosec G115 -- at most MaxCandidates
+		r.opts = append(r.opts, roundOptions(dom, inst, int32(t), perHour, steps)...) // #nosec G115 -- at most MaxTasks
+		r.first[t+1] = int32(len(r.opts))                                             // #nosec G115 -- at most MaxCandidates
 	}
 	r.span()
 	return &r
 }
 
-// coarse is a plan of the fine instance under rounded times.
-func (r *rounding) coarse(p plan, perHour float64) plan {
+// unitsPerHour has the deadline be just less than steps + 1 units.
+func unitsPerHour(deadline float64, steps int) float64 {
+	return float64(steps+1) / deadline * (1 - 1e-9)
+}
+
+// roundOptions are the options of task t that may be the cheapest for their
+// rounded time, wherever its neighbours are, by place and within a place from
+// the cheapest and slowest on.
+func roundOptions(dom *domination, inst *instance, t int32, perHour float64, steps int) []option {
+	opts := slices.Clone(inst.options(t))
+	cheapest := make([]int, steps+1) // of at most so much time
+	for h := range cheapest {
+		cheapest[h] = -1
+	}
+	for k := range opts {
+		opts[k].hours = math.Floor(opts[k].hours * perHour)
+		for h := int(min(opts[k].hours, float64(steps+1))); h <= steps; h++ {
+			if c := cheapest[h]; c < 0 || opts[k].usd < opts[c].usd {
+				cheapest[h] = k
+			}
+		}
+	}
+	sent, received := inst.moved(t)
+	kept := opts[:0:0]
+	for k := range opts {
+		if opts[k].hours > float64(steps) {
+			continue
+		}
+		c := cheapest[int(opts[k].hours)]
+		if c != k {
+			out, in := dom.rows(opts[c].place)
+			if p := opts[k].place; opts[c].usd+sent*out[p]+received*in[p] <= opts[k].usd {
+				continue
+			}
+		}
+		if n := len(kept); n > 0 && kept[n-1].place == opts[k].place && kept[n-1].hours <= opts[k].hours {
+			continue
+		}
+		kept = append(kept, opts[k])
+	}
+	return kept
+}
+
+// coarse is a plan of the fine instance under rounded times, or one no dearer.
+func (r *rounding) coarse(p plan) plan {
 	out := make(plan, len(p))
 	for t := range p {
 		i := int32(t) // #nosec G115 -- at most MaxTasks
 		opt := &r.fine.opts[r.fine.first[t]+p[t]]
-		hours := math.Floor(opt.hours * perHour)
-		out[t] = int32(slices.IndexFunc(r.inst.options(i), func(o option) bool { // #nosec G115 -- at most MaxCandidates
-			return o.place == opt.place && o.hours == hours
-		}))
+		hours := math.Floor(opt.hours * r.perHour)
+		best := -1
+		opts := r.inst.options(i)
+		for k := range opts {
+			if opts[k].hours > hours {
+				continue
+			}
+			if opts[k].place == opt.place && opts[k].usd <= opt.usd {
+				best = k
+				break
+			}
+			if best < 0 || opts[k].usd < opts[best].usd {
+				best = k
+			}
+		}
+		if best < 0 {
+			return nil // too slow for the deadline
+		}
+		out[t] = int32(best) // #nosec G115 -- at most MaxCandidates
 	}
 	return out
 }
@@ -86,21 +133,28 @@ func (r *rounding) exact(p plan) plan {
 }
 
 // newRounding starts a search for the cheapest plan within the deadline under
-// rounded times, from the given plans, of which known keep the deadline; nil
+// rounded times, from the given plans, of which fast keeps the deadline; nil
 // where rounding bars nothing.
-func newRounding(s *boundedSearch, deadline float64, steps int, cheap, fast plan, known ...plan) *rounding {
-	r := &rounding{fine: s.inst}
+func newRounding(s *boundedSearch, deadline float64, steps int, fast plan, more ...plan) *rounding {
+	r := &rounding{fine: s.inst, perHour: unitsPerHour(deadline, steps)}
 	r.boundedSearch = &boundedSearch{inst: s.inst.rounded(deadline, steps), meter: s.meter.part(0.1), thresholds: s.thresholds, limit: float64(steps), coarse: true}
-	perHour := float64(steps+1) / deadline * (1 - 1e-9)
-	lax := r.coarse(cheap, perHour)
+	c := newCostSolver(r.inst, s.thresholds, r.meter)
+	lax, lower, _ := c.solve(nil)
 	if r.inst.makespan(lax) <= float64(steps) {
+		s.meter.join(r.meter)
 		return nil
 	}
-	from := []plan{r.coarse(fast, perHour)}
-	for _, p := range known {
-		from = append(from, r.coarse(p, perHour))
+	var from []plan
+	for _, p := range append(more, fast) {
+		if p = r.coarse(p); p != nil {
+			from = append(from, p)
+		}
 	}
-	r.start(lax, from[0], from, 0)
+	if len(from) == 0 {
+		s.meter.join(r.meter)
+		return nil
+	}
+	r.start(lax, from[len(from)-1], from, lower)
 	s.meter.join(r.meter)
 	r.meter = s.meter
 	return r
@@ -110,27 +164,52 @@ func newRounding(s *boundedSearch, deadline float64, steps int, cheap, fast plan
 // that they find. It takes turns with the search itself: as much work for each.
 func (s *boundedSearch) round() {
 	done := s.meter.work - s.begun
-	if s.coarse || s.byTime || done < roundAfter || 2*s.roundWork > done || s.meter.stopped {
+	if s.coarse || s.byTime || done < s.thresholds.roundAfter || 2*s.roundWork > done || s.meter.stopped {
 		return
 	}
 	defer func() { s.roundWork += s.meter.work - s.begun - done }()
 	if s.steps < mostSteps {
-		s.steps++
-		if r := newRounding(s, s.timeCut(), s.steps, s.cheap, s.fast, s.best); r != nil {
-			s.roundings = append(s.roundings, r)
-			s.learn(r)
-		}
+		s.coarsen()
 	} else if len(s.roundings) > 0 {
-		best := slices.MaxFunc(s.roundings, func(a, b *rounding) int { return cmp.Compare(a.lower, b.lower) })
-		more := best.step()
-		best.lower = min(best.upper, max(best.lower, best.least(best.cut())))
-		s.learn(best)
-		if !more {
-			s.roundings = slices.DeleteFunc(s.roundings, func(r *rounding) bool { return r == best })
-		}
+		s.refine()
 	}
 	if s.lower >= s.cut() {
 		s.lower, s.open = s.upper, nil
+	}
+}
+
+// large tells whether the search is going to be so long that rounded times are
+// better tried first; where a single look at the network is long already, all
+// of them together would be too.
+func (s *boundedSearch) large() bool {
+	if s.coarse || s.byTime {
+		return false
+	}
+	entries := 0
+	for i := range s.inst.edges {
+		e := &s.inst.edges[i]
+		entries += len(s.inst.spansOf(e.from)) * len(s.inst.spansOf(e.to))
+	}
+	return entries*rootRounds().most > int(s.thresholds.roundAfter) && entries < s.thresholds.roundEntries
+}
+
+// coarsen starts the search under the next rounding.
+func (s *boundedSearch) coarsen() {
+	s.steps++
+	if r := newRounding(s, s.timeCut(), s.steps, s.fast, s.best); r != nil {
+		s.roundings = append(s.roundings, r)
+		s.learn(r)
+	}
+}
+
+// refine takes a step in the search under the rounding that bars most.
+func (s *boundedSearch) refine() {
+	best := slices.MaxFunc(s.roundings, func(a, b *rounding) int { return cmp.Compare(a.lower, b.lower) })
+	more := best.step()
+	best.lower = min(best.upper, max(best.lower, best.least(best.cut())))
+	s.learn(best)
+	if !more {
+		s.roundings = slices.DeleteFunc(s.roundings, func(r *rounding) bool { return r == best })
 	}
 }
 

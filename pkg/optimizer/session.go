@@ -126,7 +126,8 @@ func (s *Session) Reprice(price func(task string, c *Candidate) (usd, hours floa
 // Fix pins a task that has begun to the candidate that it runs on, with the hours
 // that it is going to take from now and what it is yet to cost: 0 and 0 for one
 // that is done. The data it started from has been moved and costs nothing any
-// more. The candidate may have been blocked.
+// more. The candidate may have been blocked. Its emissions stay as they are: a cap
+// is on those of the whole plan.
 func (s *Session) Fix(task string, candidate int, usd, hours float64) error {
 	i, ok := s.rank[task]
 	if !ok {
@@ -210,25 +211,61 @@ func (s *Session) Solve(ctx context.Context, o Options) (*Solution, error) {
 	return sol, err
 }
 
-// solveAnew solves the model as it stands from nothing.
+// solveAnew solves the model as it stands, from the hint alone.
 func (s *Session) solveAnew(ctx context.Context, o Options) (*Solution, error) {
-	o.Hint = nil // of other candidates
-	sol, err := Solve(ctx, s.Model(), o)
+	hint := o.Hint
+	if hint == nil {
+		hint = s.picks
+	}
+	if hint != nil {
+		hint = s.translate(hint, s.freeBefore)
+	}
+	meter := newMeter(ctx, o)
+	sol, err := solveOn(meter, s.Model(), hint, defaultThresholds())
+	s.work = meter.work
 	if err != nil || sol.Picks == nil {
 		return sol, err
 	}
-	for t, pick := range sol.Picks {
-		for k := range s.model.Tasks[t].Candidates {
-			if s.frame.isBlocked(int32(t), k) { // #nosec G115 -- at most MaxTasks
-				continue
-			}
-			if pick == 0 {
-				sol.Picks[t] = k
-				break
-			}
-			pick--
-		}
-	}
+	sol.Picks = s.translate(sol.Picks, s.free)
 	s.picks = slices.Clone(sol.Picks)
 	return sol, nil
+}
+
+func (s *Session) translate(picks []int, f func(task, k int) int) []int {
+	out := make([]int, len(picks))
+	for t, k := range picks {
+		out[t] = f(t, k)
+	}
+	return out
+}
+
+// freeBefore is how many candidates of task t that are not blocked come before
+// candidate k, -1 where k is blocked itself or is none.
+func (s *Session) freeBefore(t, k int) int {
+	i := int32(t) // #nosec G115 -- at most MaxTasks
+	if t >= len(s.model.Tasks) || k < 0 || k >= len(s.model.Tasks[t].Candidates) || s.frame.isBlocked(i, k) {
+		return -1
+	}
+	n := 0
+	for j := range k {
+		if !s.frame.isBlocked(i, j) {
+			n++
+		}
+	}
+	return n
+}
+
+// free is the candidate of task t with n before it that are not blocked.
+func (s *Session) free(t, n int) int {
+	i := int32(t) // #nosec G115 -- at most MaxTasks
+	for k := range s.model.Tasks[t].Candidates {
+		if s.frame.isBlocked(i, k) {
+			continue
+		}
+		if n == 0 {
+			return k
+		}
+		n--
+	}
+	return -1
 }

@@ -32,16 +32,16 @@ func TestASessionFindsWhatAFreshSolveFinds(t *testing.T) {
 				continue
 			}
 			usd, hours := evaluate(now, picksOf(t, now, got))
-			if !same(usd, got.USD) || !same(hours, got.Hours) || !keepsBounds(now, usd, hours) {
+			if !same(usd, got.USD) || !same(hours, got.Hours) || !keepsBounds(now, usd, hours) || !keepsCap(now, emitted(now, picksOf(t, now, got))) {
 				t.Fatalf("says %v USD %v h, is %v USD %v h", got.USD, got.Hours, usd, hours)
 			}
 		}
 	})
 }
 
-// sessionModel is a small model of any form, or a larger one of cost alone.
+// sessionModel is a small model of any form, with emissions or without, or a larger one of cost alone.
 func sessionModel(t *rapid.T) *optimizer.Model {
-	switch rapid.IntRange(0, 3).Draw(t, "kind") {
+	switch rapid.IntRange(0, 4).Draw(t, "kind") {
 	case 0:
 		return boundedModel(t)
 	case 1:
@@ -50,6 +50,8 @@ func sessionModel(t *rapid.T) *optimizer.Model {
 		return m
 	case 2:
 		return smallModel(t)
+	case 3:
+		return carbonModel(t)
 	}
 	s := rapid.SampledFrom([]shape{chain, forkJoin, randomDAG, layered}).Draw(t, "shape")
 	return generate(rapid.Uint64Max(1<<20).Draw(t, "seed"), s, rapid.IntRange(2, 14).Draw(t, "tasks"), 12, 6)

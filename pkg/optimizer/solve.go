@@ -16,15 +16,19 @@ func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
 }
 
 func solve(ctx context.Context, m *Model, o Options, th thresholds) (*Solution, error) {
-	meter := newMeter(ctx, o)
+	return solveOn(newMeter(ctx, o), m, o.Hint, th)
+}
+
+// solveOn is solve on a meter.
+func solveOn(meter *meter, m *Model, hint []int, th thresholds) (*Solution, error) {
 	if m.Objective == Carbon || m.CarbonCapKg != nil {
-		return solveCarbon(m, o.Hint, th, meter)
+		return solveCarbon(m, hint, th, meter)
 	}
 	inst, err := compile(m, foldingFor(m))
 	if err != nil {
 		return nil, err
 	}
-	return (&solver{inst: inst, meter: meter, thresholds: th}).run(o.Hint)
+	return (&solver{inst: inst, meter: meter, thresholds: th}).run(hint)
 }
 
 // run solves from a hint, which may be nil.

@@ -16,8 +16,14 @@ type thresholds struct {
 	// sessionEntries bounds the values and messages that a session keeps of
 	// the cost network.
 	sessionEntries int
-	// labels bounds the fronts of label setting.
-	labels int
+	// labels bounds the fronts of label setting, labelWork the steps that it
+	// may take before branching is tried instead.
+	labels, labelWork int
+	// roundAfter is the work of a bounded search that is worth doing before its
+	// times are rounded: most searches are over by then.
+	roundAfter int64
+	// roundEntries bounds the network of a search whose times are rounded first.
+	roundEntries int
 	// manyTasks is the number of tasks from which on the spreader is the
 	// better pricer.
 	manyTasks int
@@ -31,6 +37,9 @@ func defaultThresholds() thresholds {
 		tableEntries:   2_000_000,
 		sessionEntries: 2_000_000,
 		labels:         2_000_000,
-		manyTasks:      150,
+		labelWork:      60_000_000,
+		roundAfter:     20_000_000,
+		roundEntries:   10_000_000,
+		manyTasks:      60,
 	}
 }

@@ -33,6 +33,10 @@ const (
 	InvQueued = "a queued task waits in its queue"
 	// InvQuota: a queue's usage is the sum of the attempts that hold some, and within its quota.
 	InvQuota = "a queue's usage is its attempts'"
+	// InvGang: the machines of a task are bought together, and it begins on all of them or on none.
+	InvGang = "a gang starts whole or not at all"
+	// InvStarved: what has waited for too long for its queue's quota is not overtaken there by what has not.
+	InvStarved = "no task starves in its queue"
 	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.
 	InvLedger = "the ledger is its attempts'"
 	// InvBlock: nothing is bought where it has just been refused.
@@ -93,6 +97,7 @@ type checker struct {
 	refusals map[string][]refusal // by cluster
 	avoid    []avoided
 	touched  []*jobState
+	grown    []string // queues that hold more than before the transaction
 }
 
 // attemptKey names an attempt.
@@ -137,6 +142,8 @@ type jobState struct {
 	heard    map[string]bool      // clusters that the broker knew to have been bought
 	told     map[string]time.Time // when a cluster was told to run
 	waiting  map[int]int          // entries in a queue
+	entered  map[int]time.Time    // when they were committed
+	changed  time.Time            // when the job's record was
 	freed    map[attemptKey]string
 	settled  map[attemptKey]bool
 	machines []*machine
@@ -156,7 +163,7 @@ func (c *checker) state(id string) *jobState {
 	if !ok {
 		s = &jobState{
 			id: id, tasks: map[int]broker.Task{}, finished: map[int]int{}, attempts: map[attemptKey]broker.Attempt{},
-			clusters: map[string]broker.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, told: map[string]time.Time{}, waiting: map[int]int{},
+			clusters: map[string]broker.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, told: map[string]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}
 		c.jobs[id] = s
@@ -185,7 +192,7 @@ func (c *checker) committed(tx store.Tx) {
 		case strings.HasPrefix(part, "queue#"):
 			c.waitWrite(w)
 		case part == "queues":
-			c.queues[w.Key.Sort] = decode[broker.Queue](c, w)
+			c.queueRecord(w)
 			queue = w.Key.Sort
 		case strings.HasPrefix(part, "seen#"+events.FnSchedule+"#"):
 			c.settle(part[len("seen#"+events.FnSchedule+"#"):])
@@ -203,6 +210,7 @@ func (c *checker) committed(tx store.Tx) {
 	if q, ok := c.queues[queue]; ok {
 		c.checkQueue(q)
 	}
+	c.checkQuotas()
 }
 
 func (c *checker) touch(s *jobState) {
@@ -230,6 +238,7 @@ func (c *checker) jobWrite(id string, w *store.Write) {
 	switch kind {
 	case "job":
 		c.jobRecord(s, decode[broker.Job](c, w))
+		s.changed = c.w.now
 	case "progress":
 		c.progressRecord(s, decode[broker.Progress](c, w))
 	case "ledger":
@@ -256,6 +265,7 @@ func (c *checker) waitWrite(w *store.Write) {
 	s := c.state(parts[len(parts)-2])
 	if w.Op == store.Put {
 		s.waiting[task] = 1
+		s.entered[task] = c.w.now
 	} else {
 		delete(s.waiting, task)
 	}

@@ -152,7 +152,7 @@ func (c *checker) cause(s *jobState) {
 			return
 		}
 	}
-	if c.w.planner.infeasible[s.name] || strings.Contains(j.Reason, "allows") && c.queues[j.Queue].MaxVCPU > 0 {
+	if c.w.planner.infeasible[s.name] || strings.Contains(j.Reason, "allows") && c.bounded(j.Queue) {
 		return
 	}
 	for _, k := range s.order {

@@ -133,6 +133,7 @@ func (c *checker) attemptRecord(s *jobState, a broker.Attempt) {
 	s.attempts[k] = a
 	if !known {
 		s.order = append(s.order, k)
+		c.checkOvertaken(s, a)
 		if a.Number != 1 {
 			if _, ok := s.attempts[attemptKey{a.Job, a.Task, a.Number - 1}]; !ok {
 				c.w.violatef(InvAttempt, "attempt %v follows none", k)
@@ -229,6 +230,7 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 		}
 	}
 	s.clusters[id] = cl
+	c.checkGang(s, old, cl)
 	if cl.Outcome != "" || cl.State == broker.ClusterReleasing {
 		c.close(s, id)
 	}

@@ -96,6 +96,7 @@ func newEngine(w *world) *engine { return &engine{w: w} }
 // What an engine does at once, and how often it does what it does by the clock.
 const (
 	parallel       = 3 // batches of one function
+	scheduling     = 8 // batches of schedule: what it does at once shares queues
 	relays         = 2
 	batchMost      = 10
 	relayIdle      = 5 * time.Second
@@ -186,7 +187,7 @@ func (e *engine) receive(q *queue) {
 		e.poll(q, until)
 		return
 	}
-	for q.busy < parallel {
+	for q.busy < atOnce(q.Name) {
 		h := e.w.anyHost()
 		if h == nil {
 			return // a restart polls
@@ -205,12 +206,20 @@ func (e *engine) receive(q *queue) {
 			e.poll(q, e.w.now)
 		})
 	}
-	if at, ok := q.next(); ok && q.busy < parallel {
+	if at, ok := q.next(); ok && q.busy < atOnce(q.Name) {
 		if !at.After(e.w.now) { // overtaken by others
 			at = e.w.now.Add(time.Second)
 		}
 		e.poll(q, at)
 	}
+}
+
+// atOnce is how many batches of a function are handled at the same time.
+func atOnce(fn string) int {
+	if fn == events.FnSchedule {
+		return scheduling
+	}
+	return parallel
 }
 
 // batch draws how many messages a function takes at once.

@@ -143,7 +143,10 @@ func (s *story) submit(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *story) queue(t *testing.T, d *datadriven.TestData) {
-	s.w.users.setQueue(d.CmdArgs[0].Key, int(numberArg(t, d, "running", "0")), numberArg(t, d, "vcpu", "0"))
+	s.w.users.setQueue(d.CmdArgs[0].Key, broker.QueueSettings{
+		MaxRunning: int(numberArg(t, d, "running", "0")), MaxVCPU: numberArg(t, d, "vcpu", "0"), Parent: stringArg(d, "parent"),
+		DeservedVCPU: numberArg(t, d, "deserved", "0"), Preempt: stringArg(d, "preempt") != "",
+	})
 }
 
 func (s *story) cloud(t *testing.T, d *datadriven.TestData) {
@@ -273,4 +276,14 @@ func (s *story) rest(*testing.T, *datadriven.TestData) {
 	for _, j := range s.w.check.order {
 		s.printf("%s %s", j.id, j.job.State)
 	}
+}
+
+// stringArg is an argument's text, empty without it.
+func stringArg(d *datadriven.TestData, key string) string {
+	for _, a := range d.CmdArgs {
+		if a.Key == key && len(a.Vals) > 0 {
+			return a.Vals[0]
+		}
+	}
+	return ""
 }

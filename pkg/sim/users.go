@@ -126,12 +126,12 @@ func (u *users) cancel(j *userJob, reason string) {
 }
 
 // setQueue configures a queue.
-func (u *users) setQueue(name string, maxRunning int, maxVCPU float64) {
+func (u *users) setQueue(name string, s broker.QueueSettings) {
 	u.w.network.call("queue "+name, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.SetQueue(ctx, name, maxRunning, maxVCPU, "")
+		return b.SetQueue(ctx, name, s)
 	}, func(err error) {
 		if err != nil {
-			u.w.after(time.Second, func() { u.setQueue(name, maxRunning, maxVCPU) })
+			u.w.after(time.Second, func() { u.setQueue(name, s) })
 		}
 	})
 }

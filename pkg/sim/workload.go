@@ -4,18 +4,14 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
-	if r.chance(0.5) {
-		u.setQueue("small", 1+r.IntN(4), 0)
-	}
-	if r.chance(0.5) {
-		u.setQueue("cpus", 0, float64(4*(1+r.IntN(12))))
-	}
+	u.drawQueues()
 	n := u.w.opt.Jobs
 	if n == 0 {
 		n = 1 + min(r.IntN(4), r.IntN(4))
@@ -36,6 +32,35 @@ func (u *users) populate() {
 	}
 	if r.chance(0.2) {
 		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)
+	}
+}
+
+// drawQueues sets quotas: of queues on their own, or of two that share a third's.
+func (u *users) drawQueues() {
+	r := u.w.rand.user
+	var small, cpus broker.QueueSettings
+	if r.chance(0.4) {
+		u.setQueue("lab", broker.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)})
+		small.Parent, cpus.Parent = "lab", "lab"
+		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
+		if r.chance(0.3) {
+			cpus.GuaranteedVCPU = 4
+		}
+	}
+	small.Preempt, cpus.Preempt = r.chance(0.3), r.chance(0.3)
+	if r.chance(0.5) {
+		small.MaxRunning = 1 + r.IntN(4)
+	}
+	if r.chance(0.5) {
+		cpus.MaxVCPU = float64(4 * (1 + r.IntN(12)))
+	}
+	for _, q := range []struct {
+		name     string
+		settings broker.QueueSettings
+	}{{"small", small}, {"cpus", cpus}} {
+		if q.settings != (broker.QueueSettings{}) {
+			u.setQueue(q.name, q.settings)
+		}
 	}
 }
 

@@ -146,6 +146,8 @@ func ended(a broker.Attempt, task string) Happening {
 		on("not tried on")
 	case broker.OutcomePreempted:
 		on("preempted on")
+	case broker.OutcomeMoved:
+		on("left")
 	case broker.OutcomeLost:
 		on("lost its machine on")
 	case broker.OutcomeBudget:

@@ -23,8 +23,8 @@ func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []op
 		done = f.Progress
 	}
 	nodes := float64(max(t.Nodes, 1))
-	task := optimizer.Task{ID: t.Name}
-	var options []option
+	task := optimizer.Task{ID: t.Name, Candidates: make([]optimizer.Candidate, 0, len(c.matches))}
+	options := make([]option, 0, len(c.matches))
 	baseline := math.Inf(1)
 	onDemand := false // has left spot for good
 	if f := b.in.Tasks[i]; f != nil && f.OnDemand {
@@ -59,7 +59,7 @@ func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []op
 }
 
 func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (optimizer.Candidate, option, bool) {
-	cand := optimizer.Candidate{ID: m.id, Place: b.number[m.Place()], USD: work * m.usd * nodes, Hours: work}
+	cand := optimizer.Candidate{ID: m.id, Place: m.place, USD: work * m.usd * nodes, Hours: work}
 	o := option{match: m, usd: cand.USD, expected: work, work: work}
 	if m.Market != catalog.Spot {
 		return cand, o, true
@@ -100,7 +100,7 @@ func (b *builder) prune(task optimizer.Task, options []option, gib float64) (opt
 	}
 	slackUSD, slackHours := gib*b.dearest, gib*b.slowest
 	timed := b.model.Objective == optimizer.Makespan || b.model.DeadlineHours != nil
-	kept, keptOptions := task.Candidates[:0:0], options[:0:0]
+	kept, keptOptions := task.Candidates[:0], options[:0]
 	keep := make([]bool, len(order))
 	for n, k := range order {
 		c := &task.Candidates[k]

@@ -48,13 +48,12 @@ func (m *match) kilowatts() float64 {
 // emit notes what each candidate emits where its region's grid is known. Where emissions count, candidates on unknown grids
 // are left out: unknown is not clean.
 func (b *builder) emit(task optimizer.Task, options []option, nodes float64) (optimizer.Task, []option) {
-	kept, keptOptions := task.Candidates[:0:0], options[:0:0]
+	kept, keptOptions := task.Candidates[:0], options[:0]
 	for k, c := range task.Candidates {
-		m := options[k].match
-		if m.CarbonGPerKWh == 0 && b.countsCarbon() {
+		if options[k].match.kg == 0 && b.countsCarbon() {
 			continue
 		}
-		c.KgCO2 = options[k].expected * nodes * m.kilowatts() * m.CarbonGPerKWh / 1000
+		c.KgCO2 = options[k].expected * nodes * options[k].match.kg
 		kept, keptOptions = append(kept, c), append(keptOptions, options[k])
 	}
 	task.Candidates = kept

@@ -23,9 +23,13 @@ type class struct {
 // match is an offer on a market that suits a class.
 type match struct {
 	catalog.Match
-	id   string // with market
-	rate float64
-	usd  float64 // per hour: as last seen, or by the catalogue
+	id    string // with market
+	place int
+	rate  float64
+	usd   float64 // per hour: as last seen, or by the catalogue
+	kg    float64 // kg CO2eq an hour; 0 where the grid is not known
+	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
+	changes *broker.MarketRecord
 }
 
 func (m *match) planned() broker.Planned {

@@ -64,18 +64,28 @@ func (f *finder) visit(q catalog.Query) error {
 	})
 }
 
-// rarer adds the cheapest spot offers of those that are interrupted in each band or more rarely, where clouds publish bands.
+// rarer adds, where clouds publish bands, the cheapest spot offers of those that are interrupted in each band or more rarely, and
+// of those in none.
 func (f *finder) rarer(q catalog.Query) error {
-	var clouds []string
-	for _, c := range f.b.banded {
-		if len(q.Clouds) == 0 || slices.Contains(q.Clouds, c) {
-			clouds = append(clouds, c)
+	asked := func(clouds []string) []string {
+		if len(q.Clouds) == 0 {
+			return clouds
 		}
+		return slices.DeleteFunc(slices.Clone(clouds), func(c string) bool { return !slices.Contains(q.Clouds, c) })
 	}
-	if len(clouds) == 0 {
+	banded := asked(f.b.banded)
+	if len(banded) == 0 {
 		return nil
 	}
-	q.Clouds, q.Market = clouds, catalog.Spot
+	q.Market = catalog.Spot
+	keep := q.Keep
+	if partly := asked(f.b.partly); len(partly) > 0 {
+		q.Clouds, q.Keep = partly, func(m *catalog.Match) bool { return unbanded(m) && keep(m) }
+		if err := f.visit(q); err != nil {
+			return err
+		}
+	}
+	q.Clouds, q.Keep = banded, keep
 	for band := catalog.InterruptionBelow5; band <= catalog.Interruption15To20; band++ {
 		q.MaxInterruption = band
 		if err := f.visit(q); err != nil {
@@ -105,7 +115,8 @@ func (f *finder) add(m *catalog.Match) {
 		return
 	}
 	f.found[id] = true
-	full := &match{Match: *m, id: id, usd: m.USDPerHour}
+	full := &match{Match: *m, id: id, place: f.b.number[m.Place()], usd: m.USDPerHour}
+	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
 	if m.Market == catalog.Spot {
 		f.b.learn(full)
 	}
@@ -161,6 +172,9 @@ func (b *builder) learn(m *match) {
 		rate = b.p.opt.PreemptionsPerHour
 	}
 	rec := b.in.Markets[m.Offer.ID()]
+	if len(rec.Prices.Jumps) > 0 {
+		m.changes = &rec
+	}
 	m.rate = (rate*priorHours + float64(rec.Preemptions)) / (priorHours + rec.Hours)
 	if rec.USD > 0 {
 		m.usd = rec.USD + m.SurchargeUSD
@@ -193,6 +207,10 @@ func (b *builder) undominated(all []*match, timed bool) []*match {
 		if timed {
 			g.machine, g.accelerator, g.count = m.InstanceType, m.Accelerator, m.AcceleratorCount
 		}
+		if m.changes != nil {
+			out = append(out, m) // what it is going to cost is not what it costs now
+			continue
+		}
 		if slices.ContainsFunc(kept[g], func(k *match) bool { return b.beats(k, m) }) {
 			continue
 		}
@@ -204,5 +222,5 @@ func (b *builder) undominated(all []*match, timed bool) []*match {
 
 // beats tells whether k, which costs no more than m, is no worse in the rest.
 func (b *builder) beats(k, m *match) bool {
-	return k.rate <= m.rate && (!b.countsCarbon() || k.kilowatts() <= m.kilowatts() || m.CarbonGPerKWh == 0)
+	return k.rate <= m.rate && (!b.countsCarbon() || k.kg <= m.kg || m.kg == 0)
 }

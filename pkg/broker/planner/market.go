@@ -15,8 +15,8 @@ type market struct {
 	number           map[string]int
 	usd, hours       [][]float64
 	dearest, slowest float64
-	// banded are the clouds that publish how often spot machines are interrupted.
-	banded []string
+	// banded are the clouds that publish how often spot machines are interrupted, partly those that do not for all.
+	banded, partly []string
 }
 
 func newMarket(c *catalog.Catalog, egress *catalog.Egress) (*market, error) {
@@ -34,6 +34,7 @@ func newMarket(c *catalog.Catalog, egress *catalog.Egress) (*market, error) {
 	}
 	m.dearest, m.slowest = maxOf(m.usd), maxOf(m.hours)
 	for _, name := range c.Clouds() {
+		before := len(m.banded)
 		q := catalog.Query{
 			Clouds: []string{name}, Accelerator: catalog.AnyAccelerator, Market: catalog.Spot,
 			MaxInterruption: catalog.InterruptionAbove20, Limit: 1,
@@ -42,9 +43,19 @@ func newMarket(c *catalog.Catalog, egress *catalog.Egress) (*market, error) {
 		if err != nil {
 			return nil, err
 		}
+		if len(m.banded) == before {
+			continue
+		}
+		q.MaxInterruption, q.Keep = catalog.UnknownInterruption, unbanded
+		err = c.Visit(q, func(*catalog.Match) bool { m.partly = append(m.partly, name); return false })
+		if err != nil {
+			return nil, err
+		}
 	}
 	return m, nil
 }
+
+func unbanded(m *catalog.Match) bool { return m.Interruption == catalog.UnknownInterruption }
 
 // market is that of the catalogue in use, made when it is first needed.
 func (p *Planner) market() (*market, error) {

@@ -27,7 +27,8 @@ type Options struct {
 	TickEvery time.Duration
 	// PreemptionsPerHour is assumed of a spot offer of which nothing is known.
 	PreemptionsPerHour float64
-	// WorkLimit bounds a search, in the optimizer's steps, so that the same input gives the same plan on any machine.
+	// WorkLimit bounds a search, in the optimizer's steps for each hundred tasks, so that the same input gives the same plan on
+	// any machine.
 	WorkLimit int64
 	// RunnersFor is the largest job whose plans keep the runners-up of each task.
 	RunnersFor int
@@ -47,6 +48,9 @@ func DefaultOptions() Options {
 		Restart: 10 * time.Minute, TickEvery: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000, RunnersFor: 200, Now: time.Now,
 	}
 }
+
+// Work is what the search for a job of so many tasks may take, in the optimizer's steps.
+func (o *Options) Work(tasks int) int64 { return o.WorkLimit * max(1, int64(tasks+99)/100) }
 
 // Planner plans jobs on a catalogue. It is safe for concurrent use.
 type Planner struct {
@@ -120,7 +124,7 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 	if now == nil {
 		now = func() time.Time { return time.Time{} }
 	}
-	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.WorkLimit, Hint: hint, Now: now})
+	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.Work(len(m.Tasks)), Hint: hint, Now: now})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return &optimizer.Solution{Status: optimizer.Infeasible, Message: "no plan that keeps the deadline and the budget was found"}, nil
 	}

@@ -34,9 +34,9 @@ func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quot
 
 // meanUSD is the mean price of the next hours on a spot offer; where its price has not been seen to change, that of now.
 func (b *builder) meanUSD(m *match, hours float64) float64 {
-	rec := b.in.Markets[m.Offer.ID()]
+	rec := m.changes
 	onDemand, sold := m.Offer.USDPerHour(catalog.OnDemand)
-	if len(rec.Prices.Jumps) == 0 || !sold || !(hours > 0) || !(rec.USD > 0) {
+	if rec == nil || !sold || !(hours > 0) || !(rec.USD > 0) {
 		return m.usd
 	}
 	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, onDemand)

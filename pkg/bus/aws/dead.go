@@ -18,7 +18,10 @@ import (
 )
 
 const (
-	// deadHold is how long a letter is hidden from others while it is looked at.
+	// deadLook is how long a letter is hidden from others while it is looked at: somewhat longer than whoever looks has time for, behind an
+	// API Gateway 30 s, since what was looked at by a function that died stays hidden for as long. One that is seen again is listed once.
+	deadLook = 45 * time.Second
+	// deadHold is the same while it is sent again: one that is seen again would be sent twice.
 	deadHold = 2 * time.Minute
 	// maxListed bounds how many letters of a queue are read for a list: over that, the oldest of those read are listed.
 	maxListed = 10_000
@@ -55,7 +58,7 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 	for i, name := range names {
 		g.Go(func() (err error) {
 			defer func() { err = errors.Join(err, b.release(ctx, name, all[i])) }()
-			return b.eachDead(gctx, name, func(page []corpse) (bool, error) {
+			return b.eachDead(gctx, name, deadLook, func(page []corpse) (bool, error) {
 				all[i] = append(all[i], page...)
 				return len(all[i]) < maxListed, nil
 			})
@@ -95,8 +98,9 @@ func (b *Bus) deadOf(queue string) ([]string, error) {
 	return names, nil
 }
 
-// eachDead calls yield with the letters of a queue, some at a time, until it returns false or there are no more. All are hidden afterwards.
-func (b *Bus) eachDead(ctx context.Context, queue string, yield func([]corpse) (bool, error)) error {
+// eachDead calls yield with the letters of a queue, some at a time, until it returns false or there are no more. All are hidden
+// for a time from then on.
+func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration, yield func([]corpse) (bool, error)) error {
 	name := b.deadName(queue)
 	visible, _, err := b.count(ctx, name)
 	if err != nil {
@@ -109,7 +113,7 @@ func (b *Bus) eachDead(ctx context.Context, queue string, yield func([]corpse) (
 	seen := make(map[string]bool)
 	for empty := 0; ; {
 		in := &sqs.ReceiveMessageInput{
-			QueueUrl: url, MaxNumberOfMessages: maxBatch, VisibilityTimeout: seconds(deadHold, maxVisibility),
+			QueueUrl: url, MaxNumberOfMessages: maxBatch, VisibilityTimeout: seconds(hold, maxVisibility),
 			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
 			MessageAttributeNames:       []string{"All"},
 		}
@@ -249,7 +253,7 @@ func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven 
 	begun := b.clock.Now()
 	var stay []corpse
 	defer func() { err = errors.Join(err, b.release(ctx, name, stay)) }()
-	err = b.eachDead(ctx, name, func(page []corpse) (bool, error) {
+	err = b.eachDead(ctx, name, deadHold, func(page []corpse) (bool, error) {
 		sends := make(map[string][]send)
 		var leave []string
 		for i := range page {

@@ -1,0 +1,227 @@
+// Command bidding replays the recorded markets and availability traces of ../shared/data under every policy, and writes its section of
+// bench/RESULTS.md, or the plots of docs/bidding.md. `make bench-bidding` and `make docs-plots` call it.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"math"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+func main() {
+	data := flag.String("data", "../shared/data", "folder of the public data")
+	results := flag.String("report", "", "file whose section on bidding to write anew; empty prints it")
+	plots := flag.String("plots", "", "folder to draw the plots into, instead")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	err := draw(ctx, *data, *plots)
+	if *plots == "" {
+		err = measure(ctx, *data, *results)
+	}
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "bench/bidding:", err)
+		os.Exit(1)
+	}
+}
+
+func measure(ctx context.Context, data, results string) error {
+	var rows []report.Row
+	for _, part := range []func(context.Context, string) ([]report.Row, error){bids, availability, workflows, table} {
+		more, err := part(ctx, data)
+		if err != nil {
+			return err
+		}
+		rows = append(rows, more...)
+	}
+	body := "Costs are means over the runs of each run's cost as a multiple of what the clairvoyant pays for the same run; `-o json` has the\n" +
+		"ratio of the mean costs as well. How they are counted is in docs/bidding.md.\n\n" + report.Table(rows)
+	if results == "" {
+		fmt.Println(report.Section("Bidding", body, time.Now()))
+		return nil
+	}
+	return report.Write(results, "Bidding", body, time.Now())
+}
+
+// bids replays the spot markets of AWS in 2016.
+func bids(ctx context.Context, data string) ([]report.Row, error) {
+	markets, err := market.ReadMarkets(os.DirFS(filepath.Join(data, "spot-prices", "aws-2016")))
+	if err != nil {
+		return nil, err
+	}
+	var rows []report.Row
+	for _, d := range []struct {
+		hours  int
+		target string
+	}{{26, "1.03"}, {36, "1.05"}, {48, "1.06"}} {
+		r, err := backtest.Bid(ctx, markets, backtest.BidOptions{Work: 24, Deadline: d.hours, Every: 6, Train: 0.5})
+		if err != nil {
+			return nil, err
+		}
+		informed, err := backtest.Bid(ctx, markets, backtest.BidOptions{
+			Work: 24, Deadline: d.hours, Every: 6, Train: 0.5, Policies: []string{backtest.Markov}, Informed: true,
+		})
+		if err != nil {
+			return nil, err
+		}
+		ours, next := r.Policies[backtest.Markov], bestBaseline(r.Policies)
+		rows = append(rows, report.Row{
+			What: fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours), Target: d.target + ", below every baseline",
+			Got: fmt.Sprintf("%.4f (%.4f of the mean costs); next best %s %.4f; a chain of 24 levels that has seen it all %.4f; %d misses in %d runs",
+				ours.ToClairvoyant, ours.USDToClairvoyant, next, r.Policies[next].ToClairvoyant, informed.Policies[backtest.Markov].ToClairvoyant,
+				misses(r.Policies), r.Runs),
+			Command: fmt.Sprintf("bin/tradewind backtest bid --prices ../shared/data/spot-prices/aws-2016 --work 24h --deadline %dh --every 6h --train 0.5", d.hours),
+		})
+	}
+	return rows, nil
+}
+
+// bestBaseline is the cheapest policy that is neither ours nor sees what comes.
+func bestBaseline(policies map[string]backtest.Result) string {
+	best := backtest.OnDemand
+	for _, name := range backtest.Policies() {
+		r, ok := policies[name]
+		if ok && name != backtest.Markov && name != backtest.Clairvoyant && r.ToClairvoyant < policies[best].ToClairvoyant {
+			best = name
+		}
+	}
+	return best
+}
+
+// misses are those of all policies.
+func misses(policies map[string]backtest.Result) (n int) {
+	for _, r := range policies {
+		n += r.Misses
+	}
+	return n
+}
+
+// availability replays the traces of V100 machines, each zone on its own and together.
+func availability(ctx context.Context, data string) ([]report.Row, error) {
+	traces, err := market.ReadTraces(os.DirFS(filepath.Join(data, "spot-availability", "availability")))
+	if err != nil {
+		return nil, err
+	}
+	const command = "bin/tradewind backtest availability --traces ../shared/data/spot-availability/availability --work 48h --deadline %s"
+	var rows []report.Row
+	for _, d := range []struct {
+		times    float64
+		deadline string
+	}{{1.08, "51h50m24s"}, {1.25, "60h"}, {1.5, "72h"}} {
+		o := backtest.AvailabilityOptions{
+			Work: 48, Deadline: 48 * d.times, Changeover: 0.2, SpotRatio: 0.333, Every: 24,
+			Policies: []string{backtest.UniformProgress, backtest.Markov},
+		}
+		r, err := backtest.Availability(ctx, traces, o)
+		if err != nil {
+			return nil, err
+		}
+		o.Informed = true
+		informed, err := backtest.Availability(ctx, traces, o)
+		if err != nil {
+			return nil, err
+		}
+		o.Informed = false
+		ours, theirs := r.Policies[backtest.Markov], r.Policies[backtest.UniformProgress]
+		rows = append(rows, report.Row{
+			What: fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times), Target: "1.08",
+			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours having seen it all %.4f; %d misses in %d runs", ours.ToClairvoyant, theirs.ToClairvoyant,
+				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
+			Command: fmt.Sprintf(command, d.deadline),
+		})
+		o.Together = true
+		if r, err = backtest.Availability(ctx, traces, o); err != nil {
+			return nil, err
+		}
+		ours = r.Policies[backtest.Markov]
+		saved := func(name string) float64 { return 100 * (1 - ours.USD/r.Policies[name].USD) }
+		rows = append(rows, report.Row{
+			What: fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times), Target: "15",
+			Got: fmt.Sprintf("%.1f than in one zone, %.1f than stretched to all (nobody can be cheaper than that by more than %.1f)", saved(backtest.UniformProgress),
+				saved(backtest.UniformProgressZones), 100*(1-r.Policies[backtest.Clairvoyant].USD/r.Policies[backtest.UniformProgressZones].USD)),
+			Command: fmt.Sprintf(command, d.deadline) + " --zones together",
+		})
+	}
+	return rows, nil
+}
+
+// workflows makes the paper's experiment with its five workflows.
+func workflows(ctx context.Context, data string) ([]report.Row, error) {
+	markets, err := market.ReadMarkets(os.DirFS(filepath.Join(data, "spot-prices", "aws-2016")))
+	if err != nil {
+		return nil, err
+	}
+	var rows []report.Row
+	toAIB, least, most, missed := 0.0, math.Inf(1), 0.0, 0
+	files := []string{"CyberShake_30", "Epigenomics_24", "Inspiral_30", "Montage_25", "Sipht_30"}
+	for _, name := range files {
+		job, err := dag.ReadFile(filepath.Join(data, "workflows", "dax", name+".xml.gz"))
+		if err != nil {
+			return nil, err
+		}
+		r, err := backtest.Workflow(ctx, job, markets, backtest.WorkflowOptions{
+			Deadlines: []float64{1.1, 1.5, 2, 3}, Repeats: 30, Seed: 1, Train: 0.5, Hours: 24,
+		})
+		if err != nil {
+			return nil, err
+		}
+		ours, paper := r.Policies[backtest.Markov], r.Policies[backtest.BFRC]
+		toAIB += ours.ToAIB / float64(len(files))
+		least, most, missed = min(least, ours.ToOnDemand), max(most, ours.ToOnDemand), missed+misses(r.Policies)
+		rows = append(rows, report.Row{
+			What: name + " on spot, × AIB", Target: "",
+			Got:     fmt.Sprintf("%.4f (BFRC %.4f); %.1f%% of on-demand (BFRC %.1f%%)", ours.ToAIB, paper.ToAIB, 100*ours.ToOnDemand, 100*paper.ToOnDemand),
+			Command: fmt.Sprintf("bin/tradewind backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz --prices ../shared/data/spot-prices/aws-2016", name),
+		})
+	}
+	return append(rows, report.Row{
+		What: "the five workflows, mean × AIB and share of on-demand", Target: "0.90; 10 to 20%",
+		Got: fmt.Sprintf("%.4f; %.1f to %.1f%%; %d misses", toAIB, 100*least, 100*most, missed), Command: "make bench-bidding",
+	}), nil
+}
+
+// table builds the table of DESIGN §9 a few times; the median is what counts.
+func table(ctx context.Context, _ string) ([]report.Row, error) {
+	const levels, hours, times = 64, 168, 21
+	m := bidding.Model{OnDemandUSD: 1, USD: make([]float32, levels), P: make([]float32, levels*levels)}
+	for s := range levels {
+		m.USD[s] = 0.05 + 1.2*float32(s)/levels
+		sum := float32(0)
+		for q := range levels {
+			m.P[s*levels+q] = 1 / (1 + float32((s-q)*(s-q)))
+			sum += m.P[s*levels+q]
+		}
+		for q := range levels {
+			m.P[s*levels+q] /= sum
+		}
+	}
+	took := make([]time.Duration, times)
+	for i := range took {
+		start := time.Now()
+		if _, err := bidding.Build(ctx, m, hours, hours); err != nil {
+			return nil, err
+		}
+		took[i] = time.Since(start)
+	}
+	slices.Sort(took)
+	if took[0] <= 0 {
+		return nil, errors.New("the clock stands still")
+	}
+	return []report.Row{{
+		What: "a table of 64 levels × 168 h of work × 168 h, one thread", Target: "10 ms",
+		Got: fmt.Sprintf("%.1f ms (median of %d, least %.1f)", took[times/2].Seconds()*1e3, times, took[0].Seconds()*1e3), Command: "go test -bench Build ./pkg/bidding",
+	}}, nil
+}

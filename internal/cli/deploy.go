@@ -1,0 +1,343 @@
+package cli
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/deploy"
+)
+
+// deployOptions are the flags of deploy aws.
+type deployOptions struct {
+	settings            deploy.Settings
+	diff, destroy, yes  bool
+	source, assembly    string
+	assets              string
+	profile, endpoint   string
+	keepData, alarms    bool
+	output              *choice
+	architectures       choice
+	dataBuckets, others []string
+}
+
+func (a *app) deployCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "deploy", Short: "Put the broker into a cloud, or take it out",
+		Long:    "Puts the broker into an account of a cloud, as functions that run when something happens and cost nothing while\nnothing does.",
+		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws",
+	}
+	group(c)
+	c.AddCommand(a.deployAWSCommand())
+	return c
+}
+
+func (a *app) deployAWSCommand() *cobra.Command {
+	o := &deployOptions{architectures: newChoice("arm64", "arm64", "x86_64")}
+	c := &cobra.Command{
+		Use: "aws", Short: "Deploy to the AWS account of the current credentials, or bring what is there up to date",
+		Long: "Builds the functions and agents, synthesises the template, and brings the CloudFormation stack of that name to it:\n" +
+			"made where it is not there, changed where it differs, rolled back where that fails. It needs a clone of\n" +
+			"Tradewind's repository around the current folder (or --source), Go, Node, and AWS credentials. A change that would\n" +
+			"replace or remove the table or a bucket is refused.",
+		Example: "  tradewind deploy aws                               # into the region of the profile\n" +
+			"  tradewind deploy aws --diff                        # only say what would change\n" +
+			"  tradewind deploy aws --region eu-west-1 --regions us-east-1,us-west-2 --data-buckets imagenet-mini\n" +
+			"  export TRADEWIND_ENDPOINT=$(tradewind deploy aws -o json | jq -r .outputs.Api)\n" +
+			"  tradewind deploy aws --destroy                     # records and files stay",
+		Args: args(0, 0),
+	}
+	f := c.Flags()
+	f.BoolVar(&o.diff, "diff", false, "say what would change, and change nothing")
+	f.BoolVar(&o.destroy, "destroy", false, "delete the deployment; the table and the buckets stay unless it was made with\n--keep-data=false")
+	f.BoolVar(&o.yes, "yes", false, "do not ask before destroying")
+	f.StringVar(&o.settings.Name, "name", "tradewind", "name of the deployment, the prefix of everything in it")
+	f.StringVar(&o.settings.Region, "region", "", "region to deploy to (default: that of the profile or environment)")
+	f.StringSliceVar(&o.others, "regions", nil, "further regions to buy machines in")
+	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "further buckets that tasks may read and write")
+	f.Var(&o.architectures, "architecture", "of the functions")
+	completeChoice(c, "architecture", &o.architectures)
+	f.IntVar(&o.settings.LogDays, "log-days", 30, "days that logs are kept")
+	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
+	f.BoolVar(&o.alarms, "alarms", true, "alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
+	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.StringVar(&o.profile, "profile", "", "AWS profile (default: $AWS_PROFILE)")
+	f.StringVar(&o.endpoint, "endpoint-url", "", "URL of an emulator that stands in for AWS")
+	f.StringVar(&o.source, "source", "", "clone of the repository (default: the one around the current folder)")
+	f.StringVar(&o.assembly, "assembly", "", "folder that infra synthesised into, to deploy as it is instead of building")
+	f.StringVar(&o.assets, "assets", "", "folder with agent/ARCH/tradewind that goes with --assembly")
+	for _, name := range []string{"source", "assembly", "assets"} {
+		_ = c.MarkFlagDirname(name)
+	}
+	o.output = outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.value, !o.keepData, !o.alarms
+		o.settings.DataBuckets, o.settings.Regions = o.dataBuckets, o.others
+		return a.deployAWS(ctx, o)
+	}
+	return c
+}
+
+func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
+	switch {
+	case o.diff && o.destroy:
+		return badInput("leave out one of them", "--diff changes nothing, and --destroy deletes all")
+	case (o.assembly == "") != (o.assets == ""):
+		return badInput("`make synth` fills infra/cdk.out and dist", "--assembly and --assets go together")
+	}
+	t, err := a.target(ctx, o)
+	if err != nil {
+		return err
+	}
+	if o.destroy {
+		return a.destroyAWS(ctx, t, o)
+	}
+	assembly, assets, err := a.assemble(ctx, t, o)
+	if err != nil {
+		return err
+	}
+	d := &Deployment{Name: assembly.Stacks[0].Name, Account: t.Account, Region: t.Region, Stacks: []*deploy.ChangeSet{}}
+	for i, s := range assembly.Stacks {
+		at := t.In(s.Region)
+		var set *deploy.ChangeSet
+		if o.diff {
+			set, err = at.Diff(ctx, s)
+		} else {
+			agents := assets
+			if i > 0 { // the others have no bucket for them
+				agents = ""
+			}
+			set, err = at.Deploy(ctx, s, agents)
+		}
+		if err != nil {
+			return explainDeploy(err)
+		}
+		d.Stacks = append(d.Stacks, set)
+	}
+	if o.diff {
+		return a.printDiff(d, o.output)
+	}
+	if d.Outputs, err = t.Outputs(ctx, d.Name); err != nil {
+		return explainDeploy(err)
+	}
+	return a.printDeployment(d, o.output)
+}
+
+// Deployment is what `deploy aws -o json` prints.
+type Deployment struct {
+	Name    string              `json:"name"`
+	Account string              `json:"account"`
+	Region  string              `json:"region"`
+	Stacks  []*deploy.ChangeSet `json:"stacks"`            // with what was, or would be, changed
+	Outputs map[string]string   `json:"outputs,omitempty"` // of the first stack, once it is deployed
+	Removed bool                `json:"removed,omitempty"`
+}
+
+// target finds out where to deploy.
+func (a *app) target(ctx context.Context, o *deployOptions) (*deploy.Target, error) {
+	load := []func(*config.LoadOptions) error{config.WithSharedConfigProfile(o.profile)}
+	if o.settings.Region != "" {
+		load = append(load, config.WithRegion(o.settings.Region))
+	}
+	cfg, err := config.LoadDefaultConfig(ctx, load...)
+	if err != nil {
+		return nil, because(err, ExitBadInput, "--profile names another profile", "the configuration of AWS cannot be read: %v", err)
+	}
+	if o.endpoint != "" {
+		cfg.BaseEndpoint = aws.String(o.endpoint)
+	}
+	t, err := deploy.Open(ctx, cfg)
+	if err != nil {
+		return nil, explainDeploy(err)
+	}
+	t.Progress = a.tellStep
+	a.tell("account %s, region %s", t.Account, t.Region)
+	return t, nil
+}
+
+// tellStep says what happens. Of a resource that changes only the end is worth a line.
+func (a *app) tellStep(s deploy.Step) {
+	if strings.HasSuffix(s.Status, "_IN_PROGRESS") {
+		return
+	}
+	line := fmt.Sprintf("%-15s %s", s.What, s.Name)
+	if s.Status != "done" {
+		line = fmt.Sprintf("%-15s %-22s %s", s.What, s.Status, s.Name)
+	}
+	for _, more := range []string{s.Type, s.Reason} {
+		if more != "" {
+			line += "  " + more
+		}
+	}
+	a.tell("%s", text.Clean(line))
+}
+
+// assemble reads what was synthesised, or builds it.
+func (a *app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (*deploy.Assembly, string, error) {
+	if o.assembly != "" {
+		assembly, err := deploy.ReadAssembly(o.assembly)
+		if err != nil {
+			return nil, "", explainDeploy(err)
+		}
+		return assembly, o.assets, nil
+	}
+	dir := o.source
+	if dir == "" {
+		dir = "."
+	}
+	root, err := deploy.FindSource(dir)
+	if err != nil {
+		return nil, "", explainDeploy(err)
+	}
+	b := &deploy.Builder{Source: root, Version: a.Version, Progress: a.tellStep}
+	if a.verbose {
+		b.Log = a.Err
+	}
+	s := o.settings
+	s.Account, s.Region = "", ""
+	if len(s.Regions) > 0 {
+		s.Account, s.Region = t.Account, t.Region
+	}
+	assembly, err := b.Build(ctx, s)
+	if err != nil {
+		return nil, "", explainDeploy(err)
+	}
+	return assembly, b.Assets(), nil
+}
+
+// destroyAWS deletes the stacks of a deployment, those of other regions first.
+func (a *app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions) error {
+	name := o.settings.Name
+	out, err := t.Outputs(ctx, name)
+	if err != nil {
+		return explainDeploy(err)
+	}
+	if err := a.confirm(o, name, t); err != nil {
+		return err
+	}
+	d := &Deployment{Name: name, Account: t.Account, Region: t.Region, Stacks: []*deploy.ChangeSet{}, Removed: true}
+	for _, region := range append(strings.FieldsFunc(out["Regions"], func(r rune) bool { return r == ',' }), o.others...) {
+		if region == t.Region {
+			continue
+		}
+		if err := t.In(region).Destroy(ctx, name+"-notices-"+region, name); err != nil && !errors.Is(err, deploy.ErrNoStack) {
+			return explainDeploy(err)
+		}
+	}
+	if err := t.Destroy(ctx, name, name); err != nil {
+		return explainDeploy(err)
+	}
+	if o.output.json() {
+		return a.printJSON(d)
+	}
+	return a.printf("%s is deleted; its table and its buckets are left where it was made to keep them\n", name)
+}
+
+// confirm asks whoever sits at a terminal.
+func (a *app) confirm(o *deployOptions, name string, t *deploy.Target) error {
+	if o.yes {
+		return nil
+	}
+	if terminal(a.In) == nil || terminal(a.Err) == nil {
+		return badInput("--yes says that it is meant", "%s in %s of account %s would be deleted, and there is nobody to ask", name, t.Region, t.Account)
+	}
+	_, _ = fmt.Fprintf(a.Err, "delete %s in %s of account %s? Its name deletes it: ", name, t.Region, t.Account)
+	answer, err := bufio.NewReader(a.In).ReadString('\n')
+	if err != nil || strings.TrimSpace(answer) != name {
+		return failed("", "nothing was deleted")
+	}
+	return nil
+}
+
+func (a *app) printDiff(d *Deployment, output *choice) error {
+	if output.json() {
+		return a.printJSON(d)
+	}
+	t := &text.Table{Columns: []text.Column{{Name: "STACK", Optional: 1}, {Name: "CHANGE"}, {Name: "TYPE"}, {Name: "RESOURCE", Flexible: true}, {Name: "OF IT", Flexible: true}}}
+	n := 0
+	for _, set := range d.Stacks {
+		for _, c := range set.Changes {
+			n++
+			what := c.Action
+			if c.Replacement == "True" {
+				what = "Replace"
+			}
+			t.Row(set.Stack, what, c.Type, text.Clean(c.ID), text.Clean(strings.Join(c.Properties, ", ")))
+		}
+	}
+	if n == 0 {
+		return a.printf("nothing would change\n")
+	}
+	if err := a.printTable(t); err != nil {
+		return err
+	}
+	return a.printf("\n%s would change\n", text.Count(n, "resource"))
+}
+
+func (a *app) printDeployment(d *Deployment, output *choice) error {
+	if output.json() {
+		return a.printJSON(d)
+	}
+	changed := 0
+	for _, s := range d.Stacks {
+		changed += len(s.Changes)
+	}
+	if changed == 0 {
+		a.tell("nothing had changed")
+	}
+	t := &text.Table{Columns: []text.Column{{Name: "OUTPUT"}, {Name: "VALUE", Flexible: true}}}
+	for _, k := range slices.Sorted(maps.Keys(d.Outputs)) {
+		t.Row(text.Clean(k), text.Clean(d.Outputs[k]))
+	}
+	if err := a.printTable(t); err != nil {
+		return err
+	}
+	if api := d.Outputs["Api"]; api != "" {
+		a.tell("\nexport %s=%s   # then `tradewind submit` and the like talk to it", envEndpoint, api)
+	}
+	if dags := d.Outputs["DagBucket"]; dags != "" {
+		a.tell("aws s3 cp job.yaml s3://%s/   # or drop a file there", dags)
+	}
+	return nil
+}
+
+// explainDeploy says what to do about an error of package deploy.
+func explainDeploy(err error) error {
+	code, hint := ExitFailed, ""
+	switch {
+	case errors.Is(err, deploy.ErrNoCredentials):
+		hint = "`aws configure`, --profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some"
+	case errors.Is(err, deploy.ErrNoRegion):
+		code, hint = ExitBadInput, "--region names one"
+	case errors.Is(err, deploy.ErrNoSource):
+		code, hint = ExitBadInput, "clone the repository and run it there, or name the clone with --source"
+	case errors.Is(err, deploy.ErrNoTool):
+		hint = "building needs go (https://go.dev/dl) and node 20 or later (https://nodejs.org); --assembly deploys what was built elsewhere"
+	case errors.Is(err, deploy.ErrAssembly):
+		code, hint = ExitBadInput, "`make synth` fills infra/cdk.out"
+	case errors.Is(err, deploy.ErrNoStack):
+		code, hint = ExitBadInput, "--name and --region say which deployment is meant"
+	case errors.Is(err, deploy.ErrMachines):
+		hint = "`tradewind cancel` ends the jobs they work for"
+	case errors.Is(err, deploy.ErrData):
+		hint = "docs/aws.md says how to move a deployment's data"
+	case errors.Is(err, deploy.ErrBusy):
+		hint = "wait for it to end"
+	}
+	var known *failure
+	if errors.As(err, &known) || errors.Is(err, context.Canceled) {
+		return err
+	}
+	return because(err, code, hint, "%s", strings.TrimPrefix(err.Error(), "deploy: "))
+}

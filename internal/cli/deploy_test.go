@@ -1,0 +1,107 @@
+package cli
+
+import (
+	"encoding/json"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/deploy/deploytest"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+)
+
+// withAWS has the SDK find an emulator and nothing of this computer.
+func withAWS(t *testing.T, endpoint string) {
+	t.Helper()
+	for _, kv := range emulator.Env(endpoint) {
+		name, value, _ := strings.Cut(kv, "=")
+		t.Setenv(name, value)
+	}
+	t.Setenv("AWS_ENDPOINT_URL", "") // the flag has to do
+	t.Setenv("AWS_PROFILE", "")
+}
+
+const queueTemplate = `{"Resources":{
+	"Work":{"Type":"AWS::S3::Bucket","Properties":{"BucketName":{"Fn::Sub":"cli-work-${AWS::AccountId}-${AWS::Region}"}}},
+	"Queue":{"Type":"AWS::SQS::Queue","Properties":{"QueueName":"NAME"}}}}`
+
+func TestDeployAWS(t *testing.T) {
+	endpoint := emulator.Moto(t)
+	withAWS(t, endpoint)
+	a := deploytest.New(t, "cli")
+	a.Template(strings.Replace(queueTemplate, "NAME", "cli-one", 1))
+	p := newProgram(t)
+	with := []string{"deploy", "aws", "--endpoint-url", endpoint, "--assembly", a.Dir, "--assets", a.Assets}
+	run := func(more ...string) result { return p.run(append(with[:len(with):len(with)], more...)...) }
+	if r := run("--diff"); r.code != ExitDone || !strings.Contains(r.out, "AWS::SQS::Queue") || !strings.Contains(r.out, "2 resources would change") {
+		t.Fatalf("diff: exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+	var d Deployment
+	r := run("-o", "json")
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.code != ExitDone || len(d.Stacks) != 1 || len(d.Stacks[0].Changes) != 2 || !d.Stacks[0].New {
+		t.Fatalf("exit %d, %v\n%s\n%s", r.code, err, r.out, r.err)
+	}
+	if !strings.Contains(r.err, "agent for amd64") || strings.Contains(r.err, "IN_PROGRESS") {
+		t.Errorf("progress\n%s", r.err)
+	}
+	if r = run("--diff"); r.code != ExitDone || r.out != "nothing would change\n" {
+		t.Errorf("diff of nothing: exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+	destroy := []string{"deploy", "aws", "--endpoint-url", endpoint, "--name", "cli", "--destroy"}
+	if r = p.run(destroy...); r.code != ExitBadInput || !strings.Contains(r.err, "--yes") {
+		t.Errorf("destroy unasked: exit %d\n%s", r.code, r.err)
+	}
+	if r = p.run(append(destroy, "--yes")...); r.code != ExitDone || !strings.Contains(r.out, "cli is deleted") {
+		t.Errorf("destroy: exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+	if r = p.run(append(destroy, "--yes")...); r.code != ExitBadInput || !strings.Contains(r.err, "no such stack: cli") {
+		t.Errorf("destroy again: exit %d\n%s\n%s", r.code, r.out, r.err)
+	}
+}
+
+func TestDeployAWSSaysWhatIsWrong(t *testing.T) {
+	withAWS(t, "http://127.0.0.1:1")
+	for line, want := range map[string]string{
+		"--diff --destroy":                    "leave out one of them",
+		"--assembly x":                        "go together",
+		"--architecture mips":                 "arm64",
+		"extra":                               "extra",
+		"--profile nobody-has-it --region eu": "cannot be read",
+	} {
+		p := newProgram(t)
+		if r := p.run(append([]string{"deploy", "aws"}, strings.Fields(line)...)...); r.code != ExitBadInput || !strings.Contains(r.err, want) {
+			t.Errorf("%s: exit %d\n%s", line, r.code, r.err)
+		}
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	p := newProgram(t)
+	if r := p.run("deploy", "aws"); r.code != ExitFailed || !strings.Contains(r.err, "no AWS credentials") || !strings.Contains(r.err, "aws configure") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+}
+
+func TestDeployAWSNeedsAClone(t *testing.T) {
+	endpoint := emulator.Moto(t)
+	withAWS(t, endpoint)
+	p := newProgram(t)
+	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", t.TempDir()); r.code != ExitBadInput || !strings.Contains(r.err, "clone the repository") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+	// A clone is known from any folder in it; what is built there is the real thing, so this one is made to fail at once.
+	root := t.TempDir()
+	for name, text := range map[string]string{"go.mod": "module github.com/tradewind-broker/tradewind\n", "infra/main.go": "package main\n", "docs/x": ""} {
+		path := filepath.Join(root, name)
+		if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+			t.Fatal(err)
+		}
+		if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	t.Setenv("PATH", t.TempDir())
+	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", filepath.Join(root, "docs")); r.code != ExitFailed || !strings.Contains(r.err, "a tool is missing: go") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+}

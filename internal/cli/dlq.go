@@ -1,0 +1,284 @@
+package cli
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// mostLetters is how many dead letters one call of the API lists.
+const mostLetters = 1000
+
+func (a *app) dlqCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "dlq", Short: "List and redrive events that were given up",
+		Long: "An event that a function could not handle, however often it was tried, is kept as a dead letter with the reason,\n" +
+			"until it is redriven: delivered again, as if for the first time.",
+		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n  tradewind dlq redrive --all --queue provision",
+	}
+	group(c)
+	c.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRedriveCommand())
+	return c
+}
+
+// functionFlag adds --queue, which is completed with the functions' names.
+func functionFlag(c *cobra.Command, queue *string) {
+	c.Flags().StringVar(queue, "queue", "", "only those of this function")
+	// It fails for a flag that does not exist only.
+	_ = c.RegisterFlagCompletionFunc("queue", cobra.FixedCompletions(events.Functions(), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (a *app) dlqListCommand() *cobra.Command {
+	var state, queue string
+	limit := 100
+	c := &cobra.Command{
+		Use: "list", Short: "List events that were given up, the oldest first",
+		Long:    "Lists dead letters, the oldest first, with the function that could not handle each and why.",
+		Example: "  tradewind dlq list\n  tradewind dlq list --queue provision\n  tradewind dlq list -o json | jq -r '.deadLetters[].id'",
+		Args:    args(0, 0),
+	}
+	a.brokerFlags(c, &state)
+	functionFlag(c, &queue)
+	c.Flags().IntVar(&limit, "limit", limit, fmt.Sprintf("how many to list, at most %d", mostLetters))
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if limit < 1 || limit > mostLetters {
+			return badInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
+		}
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.listLetters(ctx, s, queue, limit, output), s.Close())
+	}
+	return c
+}
+
+func (a *app) listLetters(ctx context.Context, s *session, queue string, limit int, output *choice) error {
+	list, err := s.DeadLetters(ctx, queue, limit)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(list)
+	}
+	if len(list.DeadLetters) == 0 {
+		a.tell("no event was given up")
+		return nil
+	}
+	if err := a.printTable(letterTable(list.DeadLetters)); err != nil {
+		return err
+	}
+	if len(list.DeadLetters) == limit && limit < mostLetters {
+		a.tell("there may be more: --limit %d shows them", mostLetters)
+	}
+	return nil
+}
+
+func letterTable(letters []api.DeadLetter) *text.Table {
+	t := &text.Table{Columns: []text.Column{
+		{Name: "ID", Flexible: true}, {Name: "QUEUE"}, {Name: "TYPE"}, {Name: "TRIES", Right: true}, {Name: "GIVEN UP", Optional: 1},
+		{Name: "REASON", Flexible: true},
+	}}
+	for _, l := range letters {
+		t.Row(text.Clean(l.ID), letterQueue(l), text.Clean(shortType(l.Type)), fmt.Sprint(l.Attempts), moment(l.At), text.Clean(l.Reason))
+	}
+	return t
+}
+
+// letterQueue names a letter's queue, where none is a dash.
+func letterQueue(l api.DeadLetter) string {
+	if l.Queue == "" {
+		return "-"
+	}
+	return text.Clean(l.Queue)
+}
+
+// shortType is an event's type without what all have in common.
+func shortType(t string) string {
+	return strings.TrimPrefix(t, "tradewind.")
+}
+
+func moment(t time.Time) string {
+	if t.IsZero() {
+		return "-"
+	}
+	return t.UTC().Format("2006-01-02 15:04:05Z")
+}
+
+func (a *app) dlqShowCommand() *cobra.Command {
+	var state, queue string
+	c := &cobra.Command{
+		Use: "show ID", Short: "Show an event that was given up",
+		Long: "Shows a dead letter: why it was given up, and the event itself. An event that several functions could not handle\n" +
+			"is shown once for each; --queue picks one.",
+		Example: "  tradewind dlq show 01J8\n  tradewind dlq show 01J8 -o json | jq '.deadLetters[0].event.data'",
+		Args:    args(1, 1),
+	}
+	a.brokerFlags(c, &state)
+	functionFlag(c, &queue)
+	output := outputFlag(c)
+	c.ValidArgsFunction = a.completeLetter(&state, &queue, 1)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.showLetter(ctx, s, queue, given[0], output), s.Close())
+	}
+	return c
+}
+
+func (a *app) showLetter(ctx context.Context, s *session, queue, id string, output *choice) error {
+	list, err := s.DeadLetters(ctx, queue, mostLetters)
+	if err != nil {
+		return err
+	}
+	read := len(list.DeadLetters)
+	list.DeadLetters = slices.DeleteFunc(list.DeadLetters, func(l api.DeadLetter) bool { return l.ID != id })
+	switch {
+	case len(list.DeadLetters) > 0:
+	case read == mostLetters:
+		return badInput("--queue looks at one function's alone", "none of the %d oldest events that were given up has ID %q", read, id)
+	default:
+		return noLetter(id)
+	}
+	if output.json() {
+		return a.printJSON(list)
+	}
+	for i, l := range list.DeadLetters {
+		if i > 0 {
+			if err := a.printf("\n"); err != nil {
+				return err
+			}
+		}
+		if err := a.printf("%s", describeLetter(l)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func noLetter(id string) error {
+	return badInput("`tradewind dlq list` lists them", "no event that was given up has ID %q", id)
+}
+
+// describeLetter writes a letter for a person, and its event as it would be delivered again.
+func describeLetter(l api.DeadLetter) string {
+	var b strings.Builder
+	for _, row := range [][2]string{
+		{"ID", l.ID}, {"Type", l.Type}, {"Group", l.Group}, {"Queue", letterQueue(l)}, {"Given up", moment(l.At)},
+		{"Tries", fmt.Sprint(l.Attempts)}, {"Reason", l.Reason},
+	} {
+		if row[1] != "" {
+			fmt.Fprintf(&b, "%-10s%s\n", row[0], text.Clean(row[1]))
+		}
+	}
+	var event bytes.Buffer
+	if len(l.Event) > 0 && json.Indent(&event, l.Event, "", "  ") == nil {
+		fmt.Fprintf(&b, "Event\n%s\n", lines(event.String()))
+	}
+	return b.String()
+}
+
+func (a *app) dlqRedriveCommand() *cobra.Command {
+	var state, queue string
+	var all bool
+	c := &cobra.Command{
+		Use: "redrive [ID]...", Short: "Deliver events again that were given up",
+		Long: "Delivers dead letters again, with their failed deliveries forgotten: those with the given IDs, or, with --all,\n" +
+			"all, or all of one function. Do it when what they failed of has been put right.",
+		Example: "  tradewind dlq redrive 01J8 01J9\n  tradewind dlq redrive --all --queue provision\n  tradewind dlq redrive --all",
+	}
+	a.brokerFlags(c, &state)
+	functionFlag(c, &queue)
+	c.Flags().BoolVar(&all, "all", false, "all there are, of the function if --queue names one")
+	output := outputFlag(c)
+	c.ValidArgsFunction = a.completeLetter(&state, &queue, mostLetters)
+	c.Args = func(_ *cobra.Command, given []string) error {
+		switch {
+		case all && len(given) > 0:
+			return badInput("leave out one of them", "--all is every event, and %q names one", given[0])
+		case !all && len(given) == 0:
+			return badInput("`tradewind dlq list` lists them; --all delivers every one again", "no ID of an event to deliver again")
+		case len(given) > mostLetters:
+			return badInput("--all --queue NAME delivers all of a function again", "%d IDs are more than %d", len(given), mostLetters)
+		}
+		return nil
+	}
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.interrupts.context(c.Context())
+		defer cancel()
+		s, err := a.read(ctx, state)
+		if err != nil {
+			return err
+		}
+		return errors.Join(a.redrive(ctx, s, queue, given, output), s.Close())
+	}
+	return c
+}
+
+func (a *app) redrive(ctx context.Context, s *session, queue string, ids []string, output *choice) error {
+	done, err := s.Redrive(ctx, api.Redrive{Queue: queue, IDs: ids})
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		err = a.printJSON(done)
+	} else {
+		err = a.printf("%s again\n", text.Count(done.Redriven, "event")+" to be delivered")
+	}
+	switch {
+	case err != nil:
+		return err
+	case done.Redriven == 0 && len(ids) == 1:
+		return noLetter(ids[0])
+	case done.Redriven < len(ids):
+		return badInput("`tradewind dlq list` lists them", "%d of the %d IDs are of no event that was given up, or of one that no function wants",
+			len(ids)-done.Redriven, len(ids))
+	}
+	return nil
+}
+
+// completeLetter completes IDs of dead letters, most of them.
+func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFunc {
+	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const none = cobra.ShellCompDirectiveNoFileComp
+		if len(given) >= most {
+			return nil, none
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+		defer cancel()
+		s, err := a.read(ctx, *state)
+		if err != nil {
+			return nil, none
+		}
+		defer s.Close() //nolint:errcheck // a completion has nobody to tell
+		list, err := s.DeadLetters(ctx, *queue, mostLetters)
+		if err != nil {
+			return nil, none
+		}
+		var words []string
+		for _, l := range list.DeadLetters {
+			if strings.HasPrefix(l.ID, typed) && !slices.Contains(given, l.ID) {
+				words = append(words, cobra.CompletionWithDesc(l.ID, strings.TrimSpace(l.Queue+" "+shortType(l.Type))))
+			}
+		}
+		return words, none | cobra.ShellCompDirectiveKeepOrder
+	}
+}

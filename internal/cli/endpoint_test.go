@@ -1,0 +1,134 @@
+package cli
+
+import (
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func TestEndpointsAreRead(t *testing.T) {
+	for raw, want := range map[string]string{
+		"https://abc123.execute-api.eu-west-1.amazonaws.com":        "https://abc123.execute-api.eu-west-1.amazonaws.com eu-west-1",
+		"https://abc123.execute-api.eu-west-1.amazonaws.com/":       "https://abc123.execute-api.eu-west-1.amazonaws.com eu-west-1",
+		" https://ABC123.Execute-Api.us-east-2.amazonaws.com":       "https://ABC123.Execute-Api.us-east-2.amazonaws.com us-east-2",
+		"https://x.execute-api.cn-north-1.amazonaws.com.cn":         "https://x.execute-api.cn-north-1.amazonaws.com.cn cn-north-1",
+		"https://broker.example.com/tw":                             "https://broker.example.com/tw ",
+		"http://127.0.0.1:8080":                                     "http://127.0.0.1:8080 ",
+		"http://localhost:8080":                                     "http://localhost:8080 ",
+		"https://abc.execute-api.eu-west-1.amazonaws.com.evil.test": "https://abc.execute-api.eu-west-1.amazonaws.com.evil.test ",
+		"http://broker.example.com":                                 "in the clear",
+		"broker.example.com":                                        "no URL",
+		"ftp://broker.example.com":                                  "no URL",
+		"https://":                                                  "no URL",
+		"https://u:secret@broker.example.com":                       "u:xxxxx@",
+		"https://broker.example.com/?x=1":                           "no URL",
+	} {
+		base, region, err := readEndpoint(raw, "")
+		got := base + " " + region
+		if err != nil {
+			got = err.Error()
+		}
+		if err == nil && got != want || err != nil && !strings.Contains(got, want) {
+			t.Errorf("%q: %q, want %q", raw, got, want)
+		}
+	}
+	if _, region, err := readEndpoint("https://broker.example.com", "eu-north-1"); err != nil || region != "eu-north-1" {
+		t.Errorf("a name of one's own is signed for %q, %v", region, err)
+	}
+}
+
+// elsewhere is a broker behind a gateway that notes how requests are authorised.
+func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string) {
+	t.Helper()
+	to, err := url.Parse(p.hosts.serve().URL)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var mu sync.Mutex
+	var all []string
+	proxy := httputil.NewSingleHostReverseProxy(to)
+	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		mu.Lock()
+		all = append(all, r.Header.Get("Authorization"))
+		mu.Unlock()
+		if strings.HasPrefix(r.Header.Get("Authorization"), "AWS4-") { // what an IAM authoriser has checked
+			r.Header.Set("Authorization", "Bearer "+testToken)
+		}
+		proxy.ServeHTTP(w, r)
+	}))
+	t.Cleanup(s.Close)
+	return s.URL, func() []string {
+		mu.Lock()
+		defer mu.Unlock()
+		return all
+	}
+}
+
+func TestABrokerElsewhere(t *testing.T) {
+	p := newProgram(t)
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", broker.JobRunning, 1))
+	endpoint, seen := elsewhere(t, p)
+	p.environ = []string{envToken + "=" + testToken}
+	for _, line := range []string{"status", "status train", "explain train", "queue list", "dlq list", "cancel train"} {
+		if r := p.run(append(strings.Fields(line), "--endpoint", endpoint)...); r.code != ExitDone {
+			t.Errorf("%s: exit %d\n%s", line, r.code, r.err)
+		}
+	}
+	for _, a := range seen() {
+		if a != "Bearer "+testToken {
+			t.Errorf("authorised by %q", a)
+		}
+	}
+	p.in = "apiVersion: tradewind/v1\nname: far\ntasks:\n  a: {run: \"true\", resources: {cpus: 1+}, time: 1m}\n"
+	r := p.run("submit", "-", "--endpoint", endpoint)
+	if r.code != ExitDone || !strings.Contains(r.err, "-w "+strings.TrimSpace(r.out)+" --endpoint "+endpoint) {
+		t.Errorf("submit: exit %d, %q\n%s", r.code, r.out, r.err)
+	}
+	p.environ = append(p.environ, envEndpoint+"="+endpoint)
+	if r = p.run("submit", "-"); r.code != ExitDone || strings.Contains(r.err, "--endpoint") {
+		t.Errorf("submit: exit %d, %q\n%s", r.code, r.out, r.err)
+	}
+	if r = p.run("status", "--state", p.state, "--endpoint", endpoint); r.code != ExitBadInput || !strings.Contains(r.err, "leave out one") {
+		t.Errorf("both: exit %d\n%s", r.code, r.err)
+	}
+	n := len(seen())
+	if p.run("status", "--state", p.state); len(seen()) != n {
+		t.Error("--state does not outweigh the environment")
+	}
+	if r = p.run("status", "--help"); strings.Contains(r.out, endpoint) {
+		t.Errorf("the help shows the environment\n%s", r.out)
+	}
+}
+
+func TestRequestsToAWSAreSigned(t *testing.T) {
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIDEXAMPLE")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AWS_CONFIG_FILE", "/nowhere")
+	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
+	p := newProgram(t)
+	endpoint, seen := elsewhere(t, p)
+	p.environ = []string{envEndpoint + "=" + endpoint, envSign + "=eu-west-1", envToken + "=not-sent"}
+	if r := p.run("queue", "list"); r.code != ExitDone {
+		t.Fatalf("exit %d\n%s", r.code, r.err)
+	}
+	for _, a := range seen() {
+		if !strings.HasPrefix(a, "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/") || !strings.Contains(a, "/eu-west-1/execute-api/aws4_request") {
+			t.Errorf("signed %q", a)
+		}
+	}
+	if len(seen()) == 0 {
+		t.Error("nothing was asked")
+	}
+	t.Setenv("AWS_ACCESS_KEY_ID", "")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
+	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
+	if r := p.run("queue", "list"); r.code != ExitFailed || !strings.Contains(r.err, "no AWS credentials") {
+		t.Errorf("exit %d\n%s", r.code, r.err)
+	}
+}

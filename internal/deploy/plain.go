@@ -1,0 +1,120 @@
+package deploy
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"encoding/json"
+	"encoding/xml"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+)
+
+// The clients of EC2 and SSM would add thirty megabytes to the program, which every machine fetches, since it is the agent too. Of the two, four
+// calls are needed; these are they, signed by the SDK.
+
+// plainError is AWS's answer to a call that failed.
+type plainError struct {
+	action, code, message string
+}
+
+func (e *plainError) Error() string { return fmt.Sprintf("%s: %s: %s", e.action, e.code, e.message) }
+
+const (
+	plainWithin = 30 * time.Second
+	plainMost   = 16 << 20 // bytes of an answer
+)
+
+// send makes a signed call of a service and returns the answer's body and status.
+func (t *Target) send(ctx context.Context, service, contentType, target string, body []byte) ([]byte, int, error) {
+	ctx, cancel := context.WithTimeout(ctx, plainWithin)
+	defer cancel()
+	base := "https://" + service + "." + t.Region + ".amazonaws.com"
+	if t.cfg.BaseEndpoint != nil {
+		base = strings.TrimSuffix(*t.cfg.BaseEndpoint, "/")
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, base+"/", bytes.NewReader(body))
+	if err != nil {
+		return nil, 0, err
+	}
+	req.Header.Set("Content-Type", contentType)
+	if target != "" {
+		req.Header.Set("X-Amz-Target", target)
+	}
+	keys, err := t.cfg.Credentials.Retrieve(ctx)
+	if err != nil {
+		return nil, 0, fmt.Errorf("%w: %w", ErrNoCredentials, err)
+	}
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), service, t.Region, time.Now()); err != nil {
+		return nil, 0, err
+	}
+	var client aws.HTTPClient = http.DefaultClient
+	if t.cfg.HTTPClient != nil {
+		client = t.cfg.HTTPClient
+	}
+	res, err := client.Do(req)
+	if err != nil {
+		return nil, 0, err
+	}
+	defer res.Body.Close() //nolint:errcheck // only read from
+	raw, err := io.ReadAll(io.LimitReader(res.Body, plainMost))
+	return raw, res.StatusCode, err
+}
+
+// ec2 makes a call of EC2's query API (version 2016-11-15) and reads its XML.
+func (t *Target) ec2(ctx context.Context, action string, in url.Values, out any) error {
+	in.Set("Action", action)
+	in.Set("Version", "2016-11-15")
+	raw, status, err := t.send(ctx, "ec2", "application/x-www-form-urlencoded; charset=utf-8", "", []byte(in.Encode()))
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	if status != http.StatusOK {
+		var e struct {
+			Code    string `xml:"Errors>Error>Code"`
+			Message string `xml:"Errors>Error>Message"`
+		}
+		if xml.Unmarshal(raw, &e) != nil || e.Code == "" {
+			e.Code = http.StatusText(status)
+		}
+		return &plainError{action, e.Code, e.Message}
+	}
+	if err := xml.Unmarshal(raw, out); err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	return nil
+}
+
+// ssm makes a call of Systems Manager whose answer is of no interest.
+func (t *Target) ssm(ctx context.Context, action string, in any) error {
+	body, err := json.Marshal(in)
+	if err != nil {
+		return err
+	}
+	raw, status, err := t.send(ctx, "ssm", "application/x-amz-json-1.1", "AmazonSSM."+action, body)
+	if err != nil {
+		return fmt.Errorf("%s: %w", action, err)
+	}
+	if status == http.StatusOK {
+		return nil
+	}
+	var e struct {
+		Type    string `json:"__type"`
+		Message string `json:"message"`
+	}
+	_ = json.Unmarshal(raw, &e) // or the status has to do
+	code := e.Type[strings.LastIndex(e.Type, "#")+1:]
+	if code == "" {
+		code = http.StatusText(status)
+	}
+	return &plainError{action, code, e.Message}
+}

@@ -1,0 +1,278 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"path"
+	"runtime"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// AvailabilityOptions say what Availability replays. Times are hours; an on-demand hour costs 1 USD, so that costs are hours of it.
+type AvailabilityOptions struct {
+	Work, Deadline float64
+	Changeover     float64 // what every start takes, paid and without progress
+	SpotRatio      float64 // price of spot as a share of on demand
+	Every          float64 // between starts
+	Together       bool    // the traces of a folder are zones among which a run may choose
+	Nodes          int     // machines needed at once; 0 is 1
+	Policies       []string
+	// Informed has ours learn from the whole trace beforehand, to say how much of the gap to the clairvoyant no such chain can close.
+	Informed bool
+}
+
+func (o *AvailabilityOptions) check() error {
+	const year = 24 * 365
+	switch {
+	case !(o.Work > 0) || o.Work > year:
+		return fmt.Errorf("%w: the work has to be more than nothing and at most a year", ErrBadRequest)
+	case !(o.Changeover >= 0):
+		return fmt.Errorf("%w: a changeover cannot take less than nothing", ErrBadRequest)
+	case !(o.Deadline >= o.Work+o.Changeover):
+		return fmt.Errorf("%w: the deadline has to leave time for the work and a start: at least %.4gh", ErrBadRequest, o.Work+o.Changeover)
+	case o.Deadline > year:
+		return fmt.Errorf("%w: the deadline has to be within a year", ErrBadRequest)
+	case !(o.SpotRatio > 0 && o.SpotRatio <= 1):
+		return fmt.Errorf("%w: the price of spot has to be more than nothing and at most that on demand", ErrBadRequest)
+	case !(o.Every > 0):
+		return fmt.Errorf("%w: starts have to be some time apart", ErrBadRequest)
+	}
+	return nil
+}
+
+// Availability replays one task on each trace, or on the traces of each folder together, from starts a fixed time apart.
+// Errors wrap ErrBadRequest, or are the context's.
+func Availability(ctx context.Context, traces []*market.Trace, o AvailabilityOptions) (*Report, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	names, err := choose(o.Policies)
+	if err != nil {
+		return nil, err
+	}
+	groups := separate(traces)
+	if o.Together {
+		groups = together(traces)
+	}
+	all := make([]sums, len(groups))
+	titles := make([]string, len(groups))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, traces := range groups {
+		titles[i] = traces[0].Name
+		if o.Together {
+			titles[i] = path.Dir(traces[0].Name)
+		}
+		g.Go(func() (err error) {
+			all[i], err = availabilityGroup(ctx, newZones(traces, o.Nodes), o, names)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	return report(titles, all)
+}
+
+func separate(traces []*market.Trace) (groups [][]*market.Trace) {
+	for _, t := range traces {
+		groups = append(groups, []*market.Trace{t})
+	}
+	return groups
+}
+
+// together groups traces by folder and gap; only they were watched at the same time.
+func together(traces []*market.Trace) (groups [][]*market.Trace) {
+	type key struct {
+		folder string
+		gap    time.Duration
+	}
+	at := map[key]int{}
+	for _, t := range traces {
+		k := key{path.Dir(t.Name), t.Gap}
+		i, known := at[k]
+		if !known {
+			i = len(groups)
+			at[k], groups = i, append(groups, nil)
+		}
+		groups[i] = append(groups[i], t)
+	}
+	return groups
+}
+
+// zones are traces side by side, as long as the shortest.
+type zones struct {
+	gap time.Duration
+	up  [][]bool // [zone][step]
+}
+
+func newZones(traces []*market.Trace, nodes int) *zones {
+	z := &zones{gap: traces[0].Gap}
+	for _, t := range traces {
+		z.up = append(z.up, t.Up(nodes))
+	}
+	return z
+}
+
+func (z *zones) steps() int {
+	n := len(z.up[0])
+	for _, up := range z.up {
+		n = min(n, len(up))
+	}
+	return n
+}
+
+// learningHalfLife is after how much watching an observation of a zone counts half.
+const learningHalfLife = 60 * 24 * time.Hour
+
+// availabilityGroup replays one group of zones.
+func availabilityGroup(ctx context.Context, z *zones, o AvailabilityOptions, names []string) (sums, error) {
+	gap := z.gap.Hours()
+	length := int(math.Ceil(o.Deadline/gap - 1e-9))
+	every := max(int(o.Every/gap+0.5), 1)
+	learned := policy.NewZones(len(z.up), learningHalfLife)
+	s, seen := sums{}, 0
+	if o.Informed {
+		for step := range z.steps() {
+			learned.Observe(z.at(step, make([]bool, len(z.up))), z.gap)
+		}
+		seen = z.steps()
+	}
+	up := make([]bool, len(z.up))
+	for start := 0; start+length <= z.steps(); start += every {
+		for ; seen < start; seen++ {
+			learned.Observe(z.at(seen, up), z.gap)
+		}
+		run := map[string]outcome{}
+		for _, name := range names {
+			if name == Clairvoyant {
+				run[name] = outcome{usd: foreseeAvailability(z, start, length, o)}
+				continue
+			}
+			var err error
+			if name == UniformProgress && len(z.up) > 1 {
+				run[UniformProgressZones], err = replayAvailability(chooser(ctx, name, o), z, start, length, o, learned)
+				if err == nil {
+					run[name], err = eachZone(ctx, name, z, start, length, o)
+				}
+			} else {
+				run[name], err = replayAvailability(chooser(ctx, name, o), z, start, length, o, learned)
+			}
+			if err != nil {
+				return nil, err
+			}
+		}
+		s.add(run)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// eachZone is the mean of runs that each keep to one zone: what a policy for one zone makes of a zone picked blindly.
+func eachZone(ctx context.Context, name string, z *zones, start, length int, o AvailabilityOptions) (mean outcome, err error) {
+	n := float64(len(z.up))
+	for k := range z.up {
+		one := &zones{gap: z.gap, up: z.up[k : k+1]}
+		got, err := replayAvailability(chooser(ctx, name, o), one, start, length, o, policy.NewZones(1, learningHalfLife))
+		if err != nil {
+			return mean, err
+		}
+		mean.usd += got.usd / n
+		mean.missed = mean.missed || got.missed
+		mean.interruptions += got.interruptions
+	}
+	return mean, nil
+}
+
+// at fills in which zones have machines in a step.
+func (z *zones) at(step int, up []bool) []bool {
+	for k := range z.up {
+		up[k] = z.up[k][step]
+	}
+	return up
+}
+
+// chooser makes the chooser of a policy for one run.
+func chooser(ctx context.Context, name string, o AvailabilityOptions) policy.Chooser {
+	switch name {
+	case OnDemand:
+		return policy.OnDemandPlace{}
+	case Spot:
+		return policy.SpotPlace{}
+	case Greedy, AIB:
+		return &policy.GreedyPlace{}
+	case UniformProgress:
+		return &policy.UniformPlace{Work: o.Work, Deadline: o.Deadline}
+	case BFRC:
+		return policy.NewPlainPlace(ctx, o.Work, o.Deadline)
+	default:
+		return policy.NewMarkovPlace(ctx)
+	}
+}
+
+// replayAvailability runs one task from a start to its end or deadline.
+func replayAvailability(c policy.Chooser, z *zones, start, length int, o AvailabilityOptions, history *policy.Zones) (outcome, error) {
+	var out outcome
+	gap := z.gap.Hours()
+	v := policy.View{
+		Work: o.Work, Changeover: o.Changeover, SpotUSD: o.SpotRatio, OnDemandUSD: 1,
+		Up: make([]bool, len(z.up)), Zones: history.Clone(),
+	}
+	for i := range length {
+		if v.Work <= 1e-9 {
+			break
+		}
+		v.Left = o.Deadline - float64(i)*gap
+		v.Step = min(gap, v.Left) // the last one ends with the deadline
+		v.Zones.Observe(z.at(start+i, v.Up), z.gap)
+		if v.On == bidding.OnSpot && !v.Up[v.Zone] {
+			v.On, v.Starting = bidding.OnNothing, 0
+			out.interruptions++
+		}
+		place, err := c.Choose(v)
+		if err != nil {
+			return out, err
+		}
+		if place.On == bidding.OnSpot && !v.Up[place.Zone] {
+			return out, fmt.Errorf("a policy chose spot in zone %d, which has no machines", place.Zone)
+		}
+		out.usd += advance(&v, place)
+	}
+	out.missed = v.Work > 1e-9
+	return out, nil
+}
+
+// advance lets a step pass on what was chosen, and returns its cost: what is left of a start first, then work, no longer than
+// there is work.
+func advance(v *policy.View, to policy.Place) (usd float64) {
+	if to.On != v.On || to.On == bidding.OnSpot && to.Zone != v.Zone {
+		v.Starting = v.Changeover
+		if to.On == bidding.OnNothing {
+			v.Starting = 0
+		}
+	}
+	v.On, v.Zone = to.On, to.Zone
+	rate := 0.0
+	switch to.On {
+	case bidding.OnSpot:
+		rate = v.SpotUSD
+	case bidding.OnDemand:
+		rate = v.OnDemandUSD
+	default:
+		return 0
+	}
+	used := min(v.Step, v.Starting+v.Work)
+	lost := min(v.Starting, used)
+	v.Starting -= lost
+	v.Work -= used - lost
+	return used * rate
+}

@@ -1,0 +1,178 @@
+package backtest
+
+import (
+	"context"
+	"fmt"
+	"math"
+	"runtime"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// BidOptions say what Bid replays.
+type BidOptions struct {
+	Work     float64 // hours
+	Deadline int     // whole hours
+	Every    int     // hours between starts
+	Train    float64 // share of each market that is history before the first start
+	Restart  float64 // hours that every start of a machine costs, 0 to 1, rounded to minutes
+	Policies []string
+	// Informed has ours learn its chain from the whole record, to say how much of the gap to the clairvoyant no chain can close.
+	Informed bool
+}
+
+func (o *BidOptions) check() error {
+	switch {
+	case !(o.Work > 0) || o.Work > 24*365:
+		return fmt.Errorf("%w: the work has to be more than nothing and at most a year", ErrBadRequest)
+	case float64(o.Deadline) < math.Ceil(o.Work+o.Restart):
+		return fmt.Errorf("%w: the deadline has to leave time for the work: at least %.0fh", ErrBadRequest, math.Ceil(o.Work+o.Restart))
+	case o.Deadline > 24*365:
+		return fmt.Errorf("%w: the deadline has to be within a year", ErrBadRequest)
+	case o.Every < 1:
+		return fmt.Errorf("%w: starts have to be at least an hour apart", ErrBadRequest)
+	case !(o.Train > 0 && o.Train < 1):
+		return fmt.Errorf("%w: the share for training has to be between 0 and 1", ErrBadRequest)
+	case !(o.Restart >= 0 && o.Restart <= 1):
+		return fmt.Errorf("%w: a restart has to take from nothing to an hour", ErrBadRequest)
+	}
+	o.Restart = math.Round(o.Restart*60) / 60
+	return nil
+}
+
+// Bid replays one task on each market, from every start after the part for training. A market on which no run fits, or without an
+// on-demand price, is skipped. Errors wrap ErrBadRequest, or are the context's.
+func Bid(ctx context.Context, markets []*market.Market, o BidOptions) (*Report, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	names, err := choose(o.Policies)
+	if err != nil {
+		return nil, err
+	}
+	all := make([]sums, len(markets))
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(runtime.GOMAXPROCS(0))
+	for i, m := range markets {
+		g.Go(func() (err error) {
+			all[i], err = bidMarket(ctx, m, o, names)
+			return err
+		})
+	}
+	if err := g.Wait(); err != nil {
+		return nil, err
+	}
+	names = make([]string, len(markets))
+	for i, m := range markets {
+		names[i] = m.Name
+	}
+	return report(names, all)
+}
+
+// report puts the sums of every market together.
+func report(names []string, all []sums) (*Report, error) {
+	r := &Report{}
+	total := sums{}
+	for i, s := range all {
+		if len(s) == 0 {
+			r.Skipped = append(r.Skipped, names[i])
+			continue
+		}
+		total.merge(s)
+		r.Markets = append(r.Markets, Group{Name: names[i], Runs: s[OnDemand].runs, Policies: s.results()})
+	}
+	if len(total) == 0 {
+		return nil, fmt.Errorf("%w: no run fits into the data: it is too short for the deadline", ErrBadRequest)
+	}
+	r.Policies, r.Runs = total.results(), total[OnDemand].runs
+	return r, nil
+}
+
+// bidMarket replays one market.
+func bidMarket(ctx context.Context, m *market.Market, o BidOptions, names []string) (sums, error) {
+	prices := m.Spot.Hourly().USD
+	first := int(float64(len(prices)) * o.Train)
+	if m.OnDemandUSD <= 0 || first < 1 || first+o.Deadline > len(prices) {
+		return nil, nil
+	}
+	bidders, err := bidders(ctx, names, prices[:first], m.OnDemandUSD, o)
+	if err != nil {
+		return nil, err
+	}
+	if o.Informed {
+		bidders[Markov] = func() policy.Bidder { return policy.NewInformed(ctx, m.OnDemandUSD, prices) }
+	}
+	s := sums{}
+	for start := first; start+o.Deadline <= len(prices); start += o.Every {
+		run := map[string]outcome{}
+		for _, name := range names {
+			if name == Clairvoyant {
+				run[name] = outcome{usd: foresee(prices[start:start+o.Deadline], m.OnDemandUSD, o.Work, o.Restart)}
+				continue
+			}
+			t := &Timeline{}
+			if run[name], err = replay(bidders[name](), prices, start, m.OnDemandUSD, o, t); err != nil {
+				return nil, err
+			}
+		}
+		s.add(run)
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+	}
+	return s, nil
+}
+
+// Run replays one run of a policy on one market, from the hour with an index into its hourly prices (all before it is history), and
+// returns how it went. Errors wrap ErrBadRequest, or are the context's.
+func Run(ctx context.Context, m *market.Market, o BidOptions, policy string, start int) (*Timeline, error) {
+	if err := o.check(); err != nil {
+		return nil, err
+	}
+	prices := m.Spot.Hourly().USD
+	if m.OnDemandUSD <= 0 || start < 1 || start+o.Deadline > len(prices) {
+		return nil, fmt.Errorf("%w: no run of %s fits at hour %d of %d", ErrBadRequest, m.Name, start, len(prices))
+	}
+	names, err := choose([]string{policy})
+	if err != nil {
+		return nil, err
+	}
+	made, err := bidders(ctx, names, prices[:start], m.OnDemandUSD, o)
+	if err != nil {
+		return nil, err
+	}
+	if made[policy] == nil {
+		return nil, fmt.Errorf("%w: %s has no course of its own", ErrBadRequest, policy)
+	}
+	t := &Timeline{}
+	out, err := replay(made[policy](), prices, start, m.OnDemandUSD, o, t)
+	t.USD = out.usd
+	return t, err
+}
+
+// bidders makes, for each policy, what makes a bidder for one run.
+func bidders(ctx context.Context, names []string, history []float64, onDemand float64, o BidOptions) (map[string]func() policy.Bidder, error) {
+	known := map[string]func() policy.Bidder{
+		OnDemand: func() policy.Bidder { return policy.AlwaysOnDemand{} },
+		Spot:     func() policy.Bidder { return policy.AlwaysSpot{OnDemandUSD: onDemand} },
+		Greedy:   func() policy.Bidder { return policy.Greedy{OnDemandUSD: onDemand} },
+		AIB:      func() policy.Bidder { return &policy.AIB{OnDemandUSD: onDemand} },
+		UniformProgress: func() policy.Bidder {
+			return policy.UniformProgress{OnDemandUSD: onDemand, Work: o.Work, Deadline: float64(o.Deadline)}
+		},
+		Markov: func() policy.Bidder { return policy.NewMarkov(ctx, onDemand) },
+	}
+	for _, name := range names {
+		if name == BFRC {
+			paper, err := policy.NewBFRC(ctx, history, int(math.Ceil(o.Work)), o.Deadline, onDemand)
+			if err != nil {
+				return nil, err
+			}
+			known[BFRC] = func() policy.Bidder { return paper.Run() }
+		}
+	}
+	return known, nil
+}

@@ -1,0 +1,58 @@
+package backtest
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+)
+
+// The names of the policies.
+const (
+	OnDemand        = "on-demand"
+	Spot            = "spot"
+	Greedy          = "greedy"
+	AIB             = "aib"
+	UniformProgress = "uniform-progress"
+	BFRC            = "bfrc"
+	Markov          = "markov"
+	Clairvoyant     = "clairvoyant"
+	// UniformProgressZones is Uniform Progress stretched to many zones, which its paper does not have: it takes any zone with machines.
+	UniformProgressZones = "uniform-progress-zones"
+)
+
+// Policies are the names of all policies, from the plainest to the bound.
+func Policies() []string {
+	return []string{OnDemand, Spot, Greedy, AIB, UniformProgress, BFRC, Markov, Clairvoyant}
+}
+
+// ErrBadRequest is returned for an experiment that cannot be made.
+var ErrBadRequest = errors.New("bad back-test")
+
+// choose returns the policies that an experiment runs: those asked for (none, or "all", are all), and always the two that
+// the others are measured by.
+func choose(asked []string, known ...string) ([]string, error) {
+	if len(known) == 0 {
+		known = Policies()
+	}
+	want := map[string]bool{OnDemand: true, Clairvoyant: true}
+	for _, name := range asked {
+		switch {
+		case name == "all":
+			return known, nil
+		case !slices.Contains(Policies(), name):
+			return nil, fmt.Errorf("%w: there is no policy %q; there are %s", ErrBadRequest, name, strings.Join(Policies(), ", "))
+		}
+		want[name] = true
+	}
+	if len(asked) == 0 {
+		return known, nil
+	}
+	var names []string
+	for _, name := range known {
+		if want[name] {
+			names = append(names, name)
+		}
+	}
+	return names, nil
+}

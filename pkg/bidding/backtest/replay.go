@@ -1,0 +1,116 @@
+package backtest
+
+import (
+	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
+)
+
+// Moment is one hour of a run: what was bid, what spot cost, what the task ran on, and what was done after it.
+type Moment struct {
+	Hour    int             `json:"hour"` // since the start
+	SpotUSD float64         `json:"spotUSD"`
+	BidUSD  float64         `json:"bidUSD"`
+	On      bidding.Holding `json:"on"`
+	Done    float64         `json:"done"` // hours of work, saved at the end of the hour
+	Taken   bool            `json:"taken,omitempty"`
+}
+
+// Timeline is a run as it went.
+type Timeline struct {
+	Moments []Moment
+	USD     float64 // what it cost
+}
+
+// replay runs one task from a start to its end or deadline.
+func replay(b policy.Bidder, prices []float64, start int, onDemand float64, o BidOptions, t *Timeline) (outcome, error) {
+	var out outcome
+	h := policy.Hour{Work: o.Work, Restart: o.Restart}
+	for i := range o.Deadline {
+		if h.Work <= 1e-9 {
+			break
+		}
+		h.Start, h.Left, h.History = start+i, o.Deadline-i, prices[:start+i]
+		order, err := b.Order(h)
+		if err != nil {
+			return out, err
+		}
+		spot := prices[start+i]
+		on, usd := bidding.OnNothing, 0.0
+		switch {
+		case spot <= order.MaxUSD:
+			on, usd = bidding.OnSpot, spot
+		case order.OnDemand:
+			on, usd = bidding.OnDemand, onDemand
+		}
+		taken := h.On == bidding.OnSpot && order.MaxUSD > 0 && spot > order.MaxUSD
+		if taken {
+			out.interruptions++
+		}
+		out.usd += usd
+		if on != bidding.OnNothing {
+			h.Work -= progress(h.On, on, o.Restart)
+		}
+		h.On = on
+		t.Moments = append(t.Moments, Moment{
+			Hour: i, SpotUSD: spot, BidUSD: order.MaxUSD, On: on, Done: o.Work - max(h.Work, 0), Taken: taken,
+		})
+	}
+	out.missed = h.Work > 1e-9
+	return out, nil
+}
+
+// progress is what an hour on something does after one on something else.
+func progress(before, now bidding.Holding, restart float64) float64 {
+	if before == now {
+		return 1
+	}
+	return 1 - restart
+}
+
+// foresee is the least that a run can cost to one who knows the prices to come: a dynamic program over the hours, the
+// minutes of work done and what the task runs on. It is a lower bound of every policy: it needs to keep no time in
+// reserve.
+func foresee(prices []float64, onDemand, work, restart float64) float64 {
+	minutes, lost := int(math.Ceil(work*60-1e-6)), int(math.Round(restart*60))
+	unit := 60 // minutes of work in one cell
+	if lost > 0 || minutes%60 != 0 {
+		unit = 1
+	}
+	hour, cells := 60/unit, minutes/unit
+	const kinds = 3
+	cost, next := make([]float64, (cells+1)*kinds), make([]float64, (cells+1)*kinds)
+	for i := range cost {
+		cost[i] = math.Inf(1)
+	}
+	cost[0] = 0
+	for _, spot := range prices {
+		for i := range next {
+			next[i] = math.Inf(1)
+		}
+		usd := [kinds]float64{bidding.OnSpot: spot, bidding.OnDemand: onDemand}
+		for at, paid := range cost {
+			if math.IsInf(paid, 1) {
+				continue
+			}
+			done, from := at/kinds, at%kinds
+			if done == cells {
+				next[at] = min(next[at], paid)
+				continue
+			}
+			idle := done * kinds
+			next[idle] = min(next[idle], paid)
+			for _, on := range [...]bidding.Holding{bidding.OnSpot, bidding.OnDemand} {
+				did := hour
+				if int(on) != from {
+					did -= lost
+				}
+				to := min(done+did, cells)*kinds + int(on)
+				next[to] = min(next[to], paid+usd[on])
+			}
+		}
+		cost, next = next, cost
+	}
+	return min(cost[cells*kinds], cost[cells*kinds+1], cost[cells*kinds+2])
+}

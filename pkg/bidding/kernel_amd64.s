@@ -1,0 +1,60 @@
+#include "textflag.h"
+
+// func multiplyAVX(dst, pt, u *float32, n, stride int)
+// Eight accumulators hold four rows of sixteen columns; each step of the loop loads one row of pt, and broadcasts one
+// element of each row of u.
+TEXT ·multiplyAVX(SB), NOSPLIT, $0-40
+	MOVQ dst+0(FP), DI
+	MOVQ pt+8(FP), SI
+	MOVQ u+16(FP), AX
+	MOVQ n+24(FP), CX
+	MOVQ stride+32(FP), DX
+	SHLQ $2, DX
+	LEAQ (AX)(DX*1), BX
+	LEAQ (BX)(DX*1), R8
+	LEAQ (R8)(DX*1), R9
+	VXORPS Y0, Y0, Y0
+	VXORPS Y1, Y1, Y1
+	VXORPS Y2, Y2, Y2
+	VXORPS Y3, Y3, Y3
+	VXORPS Y4, Y4, Y4
+	VXORPS Y5, Y5, Y5
+	VXORPS Y6, Y6, Y6
+	VXORPS Y7, Y7, Y7
+
+loop:
+	VMOVUPS (SI), Y8
+	VMOVUPS 32(SI), Y9
+	VBROADCASTSS (AX), Y10
+	VBROADCASTSS (BX), Y11
+	VBROADCASTSS (R8), Y12
+	VBROADCASTSS (R9), Y13
+	VFMADD231PS Y8, Y10, Y0
+	VFMADD231PS Y9, Y10, Y1
+	VFMADD231PS Y8, Y11, Y2
+	VFMADD231PS Y9, Y11, Y3
+	VFMADD231PS Y8, Y12, Y4
+	VFMADD231PS Y9, Y12, Y5
+	VFMADD231PS Y8, Y13, Y6
+	VFMADD231PS Y9, Y13, Y7
+	ADDQ DX, SI
+	ADDQ $4, AX
+	ADDQ $4, BX
+	ADDQ $4, R8
+	ADDQ $4, R9
+	DECQ CX
+	JNZ  loop
+
+	VMOVUPS Y0, (DI)
+	VMOVUPS Y1, 32(DI)
+	ADDQ DX, DI
+	VMOVUPS Y2, (DI)
+	VMOVUPS Y3, 32(DI)
+	ADDQ DX, DI
+	VMOVUPS Y4, (DI)
+	VMOVUPS Y5, 32(DI)
+	ADDQ DX, DI
+	VMOVUPS Y6, (DI)
+	VMOVUPS Y7, 32(DI)
+	VZEROUPPER
+	RET

@@ -1,0 +1,31 @@
+package bidding
+
+import (
+	"math"
+	"math/rand/v2"
+	"testing"
+)
+
+func TestTheKernelMultipliesAsWritten(t *testing.T) {
+	rng := rand.New(rand.NewPCG(1, 1)) //nolint:gosec // a test
+	for _, n := range []int{1, 2, 15, 16, 17, 24, 64} {
+		stride := (n + lanes - 1) / lanes * lanes
+		u, pt := make([]float32, tile*stride), make([]float32, n*stride)
+		for i := range u {
+			u[i] = rng.Float32()
+		}
+		for i := range pt {
+			pt[i] = rng.Float32()
+		}
+		for j := 0; j < stride; j += lanes {
+			want, got := make([]float32, tile*stride), make([]float32, tile*stride)
+			multiplyGo(want[j:], pt[j:], u, n, stride)
+			multiply(got[j:], pt[j:], u, n, stride)
+			for i := range want {
+				if math.Abs(float64(want[i]-got[i])) > 1e-4 {
+					t.Fatalf("%d levels, element %d: %v, not %v", n, i, got[i], want[i])
+				}
+			}
+		}
+	}
+}

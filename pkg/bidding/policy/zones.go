@@ -1,0 +1,67 @@
+package policy
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// Zones is what has been learned of zones among which a run may choose.
+type Zones struct {
+	Each []market.Availability
+	// Any is of the zones together: whether some zone has machines.
+	Any market.Availability
+}
+
+// NewZones knows nothing of n zones yet.
+func NewZones(n int, halfLife time.Duration) *Zones {
+	z := &Zones{Each: make([]market.Availability, n)}
+	z.Any.HalfLife = halfLife
+	for i := range z.Each {
+		z.Each[i].HalfLife = halfLife
+	}
+	return z
+}
+
+// Clone is a copy that learns on its own.
+func (z *Zones) Clone() *Zones {
+	c := *z
+	c.Each = slices.Clone(z.Each)
+	return &c
+}
+
+// Observe takes in which zones had machines for a span.
+func (z *Zones) Observe(up []bool, span time.Duration) {
+	some := false
+	for i, u := range up {
+		z.Each[i].Observe(u, span)
+		some = some || u
+	}
+	z.Any.Observe(some, span)
+}
+
+// steadiest is the zone with machines that is expected to keep them longest, −1 for none: the one that loses them at the least rate,
+// now and in the mean.
+func (z *Zones) steadiest(up []bool) int {
+	best, least := -1, 0.0
+	for i, u := range up {
+		if !u {
+			continue
+		}
+		_, age, _ := z.Each[i].Now()
+		if rate := z.Each[i].Rate(true, age) + z.Each[i].MeanRate(true); best < 0 || rate < least {
+			best, least = i, rate
+		}
+	}
+	return best
+}
+
+// moves is the rate per hour at which the steadiest zone loses machines while others have some.
+func (z *Zones) moves() float64 {
+	least := z.Each[0].MeanRate(true)
+	for i := range z.Each {
+		least = min(least, z.Each[i].MeanRate(true))
+	}
+	return max(0, least-z.Any.MeanRate(true))
+}

@@ -1,0 +1,308 @@
+package bidding
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Holding is what a task runs on when a step begins.
+type Holding uint8
+
+// What a task can run on.
+const (
+	OnNothing Holding = iota
+	OnSpot            // a spot machine, unless it has just been taken
+	OnDemand          // an on-demand machine
+	holdings
+)
+
+// never is the cost of what would miss the deadline. It is finite, so that it vanishes where its probability is zero, and
+// survives a sum where it is not.
+const never = float32(1e30)
+
+// Table holds the least expected cost of the rest of a task, for every work left, time left and state of the market: the
+// recursion of WCSSI, equations 3 to 8, over the states of a Model.
+//
+// Where work plus a restart equals time the rest runs on demand, and spot is taken only while the loss of the whole step would still
+// leave that way open: so no deadline is missed, whatever the market does (equation 1 is a consequence: with one step to
+// spare, and prices capped by the on-demand price, the best bid is the on-demand price).
+//
+// It is kept by time and slack, the time beyond the work. A step that works keeps the slack, one that waits takes one step of it, a
+// start takes the restart; so a run that begins with little slack needs a small table, whatever its length.
+type Table struct {
+	model  Model
+	work   int // most steps of work
+	time   int // most steps of time
+	slack  int // most steps of slack
+	levels int
+	stride int // levels, padded to whole lanes
+	kinds  int // 1 without a restart, else holdings
+	rows   int // slacks per time, padded to whole tiles
+	pt     []float32
+	v      []float32 // [time][kind][slack][stride]
+}
+
+// Build computes the table for up to work steps of work and time steps of time. It costs about kinds·work·time·L² multiplications
+// (kinds is 3 with a restart, 1 without), half of that where work equals time. The error wraps ErrModel, or is the context's.
+func Build(ctx context.Context, m Model, work, time int) (*Table, error) {
+	return build(ctx, m, work, time, time)
+}
+
+// BuildRun is Build for one run: as slack is only ever used up, the table leaves out what has more of it than the run begins
+// with.
+func BuildRun(ctx context.Context, m Model, work, time int) (*Table, error) {
+	return build(ctx, m, work, time, time-work)
+}
+
+func build(ctx context.Context, m Model, work, time, slack int) (*Table, error) {
+	if work < 0 || time < work || time > 1<<14 {
+		return nil, fmt.Errorf("%w: %d steps of work in %d", ErrModel, work, time)
+	}
+	if err := m.check(time); err != nil {
+		return nil, err
+	}
+	n := m.Levels()
+	if m.Restart > 0 {
+		work = time // a start adds to the work: losses may leave more than there was
+	}
+	t := &Table{model: m, work: work, time: time, slack: slack, levels: n, kinds: 1}
+	if m.Restart > 0 {
+		t.kinds = int(holdings)
+	}
+	t.stride = (n + lanes - 1) / lanes * lanes
+	t.rows = (slack + 1 + tile - 1) / tile * tile
+	t.pt = make([]float32, n*t.stride)
+	for s := range n {
+		for q := range n {
+			t.pt[q*t.stride+s] = m.P[s*n+q]
+		}
+	}
+	t.v = make([]float32, (time+1)*t.kinds*t.rows*t.stride)
+	s := newStepper(t)
+	for left := 1; left <= time; left++ {
+		if err := ctx.Err(); err != nil {
+			return nil, err
+		}
+		s.fill(left)
+	}
+	return t, nil
+}
+
+func (t *Table) offset(left int, kind Holding, slack int) int {
+	if t.kinds == 1 {
+		kind = 0
+	}
+	return ((left*t.kinds+int(kind))*t.rows + slack) * t.stride
+}
+
+// row is the value of a time, kind and slack in every state. Where the slack is all of the time the work is done, and the row
+// is zero.
+func (t *Table) row(left int, kind Holding, slack int) []float32 {
+	at := t.offset(left, kind, slack)
+	return t.v[at : at+t.levels]
+}
+
+// feasible says whether work that is not on an on-demand machine yet can still be done in time.
+func (t *Table) feasible(work, left float64, kind Holding) bool {
+	if kind != OnDemand {
+		work += t.model.Restart
+	}
+	return work <= left+1e-9
+}
+
+// stepper computes one step in time. u is the best that can be made of each state the next step may find, for each slack and
+// holding; the expectation over it is the value of the state before.
+type stepper struct {
+	t        *Table
+	spot     []float32
+	od, wait float32
+	u        [holdings][]float32
+}
+
+func newStepper(t *Table) *stepper {
+	s := &stepper{t: t, spot: make([]float32, t.levels), od: float32(t.model.OnDemandUSD), wait: float32(t.model.ReleaseUSD)}
+	for kind := range t.kinds {
+		s.u[kind] = make([]float32, t.rows*t.stride)
+	}
+	return s
+}
+
+// fill computes the values with left steps to go.
+func (s *stepper) fill(left int) {
+	t := s.t
+	for q := range s.spot {
+		s.spot[q] = t.model.spotUSD(q, left)
+	}
+	// From the least slack, at which all work is left, to the most, at which one step of it is.
+	first, last := max(0, left-t.work), min(t.slack, left-1)
+	for slack := first; slack <= last; slack++ {
+		at := slack * t.stride
+		to := s.u[OnNothing][at : at+t.levels]
+		switch {
+		case t.kinds > 1:
+			s.best(left, slack)
+		case slack == 0 && t.model.Fallback:
+			s.pinned(to, left)
+		case slack == 0:
+			fillRow(to, float32(left)*s.od)
+		default:
+			s.simple(to, left, slack)
+		}
+	}
+	for kind := range t.kinds {
+		for slack := first / tile * tile; slack <= last; slack += tile {
+			at := t.offset(left, Holding(kind), slack)
+			for j := 0; j < t.stride; j += lanes {
+				multiply(t.v[at+j:], t.pt[j:], s.u[kind][slack*t.stride:], t.levels, t.stride)
+			}
+		}
+		for slack := last + 1; slack < min(t.rows, last+1+tile); slack++ {
+			fillRow(t.row(left, Holding(kind), slack), 0) // what the last tile overran: the work is done
+		}
+	}
+}
+
+// simple is equation 7 for a market without restarts: pay for the step, at the spot price or on demand, or wait for
+// the next.
+func (s *stepper) simple(to []float32, left, slack int) {
+	run, wait := s.t.row(left-1, OnNothing, slack), s.t.row(left-1, OnNothing, slack-1)
+	run, wait = run[:len(to)], wait[:len(to)]
+	for q, usd := range s.spot[:len(to)] {
+		if usd > s.od {
+			usd = s.od
+		}
+		usd += run[q]
+		if idle := s.wait + wait[q]; idle < usd {
+			usd = idle
+		}
+		to[q] = usd
+	}
+}
+
+// pinned is a step that has to be worked, on whichever is cheaper.
+func (s *stepper) pinned(to []float32, left int) {
+	run := s.t.row(left-1, OnNothing, 0)
+	for q, usd := range s.spot[:len(to)] {
+		to[q] = min(usd, s.od) + run[q]
+	}
+}
+
+// best chooses among waiting, a spot machine and one on demand, each with what its start costs. Waiting and spot are open only while a
+// step that is lost leaves enough for a start on demand. What is held can do all that nothing can, and go on without a start.
+func (s *stepper) best(left, slack int) {
+	t := s.t
+	at, n := slack*t.stride, t.levels
+	idle, spot, od := s.u[OnNothing][at:at+n], s.u[OnSpot][at:at+n], s.u[OnDemand][at:at+n]
+	if float64(slack) < t.model.Restart-1e-9 {
+		fillRow(idle, never)
+	} else {
+		s.start(idle, left, slack)
+	}
+	copy(spot, idle)
+	odKept := t.row(left-1, OnDemand, slack)[:n]
+	for q := range od {
+		od[q] = min(idle[q], s.od+odKept[q])
+	}
+	if float64(slack) < 1+t.model.Restart-1e-9 {
+		return
+	}
+	kept := t.row(left-1, OnSpot, slack)[:n]
+	for q, usd := range s.spot[:n] {
+		if x := usd + kept[q]; x < spot[q] && !t.model.fresh(q) {
+			spot[q] = x
+		}
+	}
+}
+
+// start chooses for a task that holds nothing.
+func (s *stepper) start(to []float32, left, slack int) {
+	t := s.t
+	share := s.share()
+	lo, hi := s.after(left, OnDemand, slack)
+	lo, hi = lo[:len(to)], hi[:len(to)]
+	for q := range to {
+		to[q] = s.od + lo[q] + share*(hi[q]-lo[q])
+	}
+	if float64(slack) < 1+t.model.Restart-1e-9 {
+		return
+	}
+	wait := t.row(left-1, OnNothing, slack-1)[:len(to)]
+	lo, hi = s.after(left, OnSpot, slack)
+	lo, hi = lo[:len(to)], hi[:len(to)]
+	for q, usd := range s.spot[:len(to)] {
+		best := to[q]
+		if x := s.wait + wait[q]; x < best {
+			best = x
+		}
+		if x := usd + lo[q] + share*(hi[q]-lo[q]); x < best {
+			best = x
+		}
+		to[q] = best
+	}
+}
+
+// after returns the rows between which the value lies after a step on what was started in it: the start takes slack.
+func (s *stepper) after(left int, on Holding, slack int) (lo, hi []float32) {
+	whole := slack - int(s.t.model.Restart)
+	return s.t.row(left-1, on, whole), s.t.row(left-1, on, max(whole-1, 0))
+}
+
+// share is the part of a restart that is no whole step.
+func (s *stepper) share() float32 {
+	return float32(s.t.model.Restart - float64(int(s.t.model.Restart)))
+}
+
+func fillRow(row []float32, x float32) {
+	for i := range row {
+		row[i] = x
+	}
+}
+
+// Cost is the least expected cost in USD of work steps of work with time steps left, after a step in state s, by what the
+// task runs on; +Inf where the deadline cannot be kept. Work and time may be fractions: the value lies between those of
+// the whole steps around, at the same slack.
+func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
+	if work <= 0 {
+		return 0
+	}
+	if t.kinds == 1 {
+		on = OnNothing
+	}
+	slack := time - work
+	if !t.feasible(work, time, on) {
+		return math.Inf(1)
+	}
+	if least := 1.0; t.kinds == 1 && t.model.Fallback {
+		slack = max(slack, 0)
+	} else if on == OnDemand && slack < least || on != OnDemand && slack < least+t.model.Restart {
+		return (work + t.startSteps(on)) * t.model.OnDemandUSD
+	}
+	lo, tight := int(min(work, float64(t.work))), int(slack)
+	fw, fs := min(work, float64(t.work))-float64(lo), slack-float64(tight)
+	if fw < 1e-9 {
+		return (1-fs)*t.at(lo, tight, s, on) + fs*t.at(lo, tight+1, s, on)
+	}
+	return (1-fs)*((1-fw)*t.at(lo, tight, s, on)+fw*t.at(lo+1, tight, s, on)) +
+		fs*((1-fw)*t.at(lo, tight+1, s, on)+fw*t.at(lo+1, tight+1, s, on))
+}
+
+// at is the value of whole steps of work and slack, within what the table holds.
+func (t *Table) at(work, slack, s int, on Holding) float64 {
+	work, slack = min(work, t.work), min(slack, t.slack)
+	if work == 0 {
+		return 0
+	}
+	if work+slack > t.time {
+		slack = t.time - work
+	}
+	return float64(t.row(work+slack, on, slack)[s])
+}
+
+// startSteps is what a move on demand costs before work goes on.
+func (t *Table) startSteps(on Holding) float64 {
+	if on == OnDemand {
+		return 0
+	}
+	return t.model.Restart
+}

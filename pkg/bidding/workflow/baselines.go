@@ -1,0 +1,59 @@
+package workflow
+
+import (
+	"context"
+	"math"
+)
+
+// alwaysSpot bids the on-demand price for the most powerful type, and falls back on demand at once.
+type alwaysSpot struct{ w *Workflow }
+
+func (p *alwaysSpot) order(context.Context, moment) (order, error) {
+	return order{kind: p.w.fastest, maxUSD: p.w.unitUSD, onDemand: true}, nil
+}
+
+// aibMethod is AIB, "aggressive with intelligent bidding" (Poola et al., ICCS 2014): the critical path is estimated on the most powerful
+// type, each task takes the cheapest spot type that fits into all the slack there is, and bids between the spot and the on-demand price, the
+// nearer to the latter the nearer its latest time to on-demand; from then on it runs on demand. So tasks that come first have
+// slow machines, and those that come later pay for it (WCSSI, section 4.2).
+//
+// It keeps an hour in reserve, as all methods here do: without, one task that takes all slack would leave on demand alone to all
+// that follow it, and AIB would look worse than it is.
+type aibMethod struct{ w *Workflow }
+
+const aibAlpha = 0.1
+
+func (p *aibMethod) order(_ context.Context, m moment) (order, error) {
+	w := p.w
+	if m.late() {
+		return order{kind: -1, onDemand: true}, nil
+	}
+	best, least := -1, math.Inf(1)
+	for k, t := range w.types {
+		if m.now+m.work/w.speed[k]+reserve > m.finish+1e-9 {
+			continue
+		}
+		if usd := t.USD[m.hour-1]; usd < least && usd <= t.OnDemandUSD {
+			best, least = k, usd
+		}
+	}
+	if best < 0 {
+		return order{kind: w.fastest, maxUSD: w.unitUSD, onDemand: true}, nil
+	}
+	top := w.types[best].OnDemandUSD
+	near := math.Exp(-aibAlpha * (m.finish - m.work - m.now))
+	beta := failures(w.types[best].USD[:m.hour], least)
+	return order{kind: best, maxUSD: near*top + (1-near)*(beta*top+(1-beta)*least)}, nil
+}
+
+// failures is the share of the hours of the last week that cost more than a bid.
+func failures(history []float64, bid float64) float64 {
+	recent := history[max(0, len(history)-168):]
+	n := 0
+	for _, p := range recent {
+		if p > bid {
+			n++
+		}
+	}
+	return float64(n) / float64(len(recent))
+}

@@ -1,0 +1,152 @@
+package workflow
+
+import (
+	"context"
+	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// classify tells simple tasks from synchronisation tasks (WCSSI, algorithm 1, step 2): the latter have more than one parent or more
+// than one child; and so counts a simple task that is the only parent or child of one, as to slow it is to slow that.
+func classify(g *dag.Graph, n int) (simple []bool) {
+	sync := make([]bool, n)
+	for i := range n {
+		sync[i] = len(g.Parents(i)) > 1 || len(g.Children(i)) > 1
+	}
+	simple = make([]bool, n)
+	for i := range n {
+		simple[i] = !sync[i]
+		for _, p := range g.Parents(i) {
+			if sync[p] && len(g.Children(int(p))) == 1 {
+				simple[i] = false
+			}
+		}
+		for _, c := range g.Children(i) {
+			if sync[c] && len(g.Parents(int(c))) == 1 {
+				simple[i] = false
+			}
+		}
+	}
+	return simple
+}
+
+// bfrcMethod is a schedule made before the run, in five steps, and the paper's bids within it.
+type bfrcMethod struct {
+	w      *Workflow
+	kind   []int     // type of each task
+	until  []float64 // latest finish of each task in the schedule
+	tables map[tableKey]*bidding.Table
+}
+
+// distribute makes the schedule (WCSSI, algorithm 1): on the most powerful type the workflow takes its longest path (step 1); tasks are
+// classified (2); each task gets time in proportion to its work (3), and the cheapest type by its mean price that
+// fits into it (4); then what is left of the time goes to lowering the types of simple tasks first (5).
+func (w *Workflow) distribute(deadline float64) *bfrcMethod {
+	own := max(deadline-reserve, w.longest)
+	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)), tables: map[tableKey]*bidding.Table{}}
+	share := own / w.longest
+	for i := range p.kind {
+		p.kind[i] = w.cheapest(share)
+	}
+	for _, simple := range []bool{true, false} {
+		for _, i := range w.order {
+			if w.simple[i] == simple {
+				p.lower(i, own)
+			}
+		}
+	}
+	p.latest(own)
+	return p
+}
+
+// cheapest is the type with the lowest mean price of work that is at most stretch times slower than the most powerful one.
+func (w *Workflow) cheapest(stretch float64) int {
+	best := w.fastest
+	for k := range w.types {
+		if 1/w.speed[k] <= stretch+1e-9 && w.mean[k] < w.mean[best] {
+			best = k
+		}
+	}
+	return best
+}
+
+// lower gives a task the cheapest type with which the schedule still fits into the deadline.
+func (p *bfrcMethod) lower(task int, deadline float64) {
+	w := p.w
+	now := p.kind[task]
+	slack := deadline - p.through(task)
+	most := w.work[task]/w.speed[now] + slack
+	for k := range w.types {
+		if w.work[task]/w.speed[k] <= most+1e-9 && w.mean[k] < w.mean[p.kind[task]] {
+			p.kind[task] = k
+		}
+	}
+}
+
+// through is the length of the longest path through a task with the types chosen.
+func (p *bfrcMethod) through(task int) float64 {
+	head, tail := p.paths()
+	return head[task] + p.span(task) + tail[task]
+}
+
+func (p *bfrcMethod) span(task int) float64 { return p.w.work[task] / p.w.speed[p.kind[task]] }
+
+func (p *bfrcMethod) paths() (head, tail []float64) {
+	w := p.w
+	head, tail = make([]float64, len(w.work)), make([]float64, len(w.work))
+	for _, i := range w.order {
+		for _, c := range w.graph.Children(i) {
+			head[c] = max(head[c], head[i]+p.span(i))
+		}
+	}
+	for k := len(w.order) - 1; k >= 0; k-- {
+		i := w.order[k]
+		for _, c := range w.graph.Children(i) {
+			tail[i] = max(tail[i], tail[c]+p.span(int(c)))
+		}
+	}
+	return head, tail
+}
+
+// latest sets the time until which each task has to be done: what the longest path through it leaves is spread along the
+// path.
+func (p *bfrcMethod) latest(deadline float64) {
+	head, tail := p.paths()
+	for i := range p.until {
+		path := head[i] + p.span(i) + tail[i]
+		p.until[i] = deadline
+		if path > 0 {
+			p.until[i] = min((head[i]+p.span(i))*deadline/path, deadline-p.w.tail[i])
+		}
+	}
+}
+
+type tableKey struct{ kind, work, time int }
+
+func (p *bfrcMethod) order(ctx context.Context, m moment) (order, error) {
+	w, k := p.w, p.kind[m.task]
+	hours := m.work / w.speed[k]
+	// The lesser of what the schedule leaves and of 1.5 times the compute time.
+	left := min(p.until[m.task]-m.now, math.Max(stretch*hours, hours+1))
+	if left < hours || m.late() {
+		return order{kind: k, maxUSD: w.types[k].OnDemandUSD, onDemand: true}, nil
+	}
+	key := tableKey{k, int(math.Ceil(hours)), int(math.Ceil(left)) + 1}
+	t := p.tables[key]
+	if t == nil {
+		var err error
+		t, err = bidding.BuildRun(ctx, w.model(w.plain[k].chain, k), key.work, key.time)
+		if err != nil {
+			return order{}, err
+		}
+		p.tables[key] = t
+	}
+	s := w.plain[k].chain.Level(w.types[k].USD[m.hour-1], 0)
+	bid := t.Bid(hours, left, s, bidding.OnNothing)
+	if bid <= 0 {
+		bid = w.types[k].OnDemandUSD
+	}
+	return order{kind: k, maxUSD: bid}, nil
+}

@@ -1,0 +1,127 @@
+package workflow
+
+import (
+	"context"
+	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// markovMethod is ours. The time to the deadline is shared out anew whenever a task begins and in every hour of it, in proportion to the
+// work on the longest path from there, so that what earlier tasks did not use is not lost; and in every hour the task
+// takes the type with the least expected cost to its end, by the recursion over each type's chain, or waits.
+type markovMethod struct {
+	w *Workflow
+}
+
+// relearn is after how many hours chains are learned anew.
+const relearn = 24
+
+// learned is a type as it is known at some hour.
+type learned struct {
+	chain *market.Chain
+	table *bidding.Table
+	// steady is the expected cost of so many hours in a row from each level, on demand where spot is dearer: steady[hours][level].
+	steady [][]float64
+}
+
+// runs fills steady.
+func (l *learned) runs(onDemandUSD float64) {
+	n := len(l.chain.USD)
+	l.steady = [][]float64{make([]float64, n)}
+	for c := 1; c <= tableWork; c++ {
+		row := make([]float64, n)
+		for s := range row {
+			for q, usd := range l.chain.USD {
+				row[s] += float64(l.chain.P[s*n+q]) * (min(usd, onDemandUSD) + l.steady[c-1][q])
+			}
+		}
+		l.steady = append(l.steady, row)
+	}
+}
+
+// through is the expected cost of hours without waiting.
+func (l *learned) through(hours float64, s int) float64 {
+	f := max(1, hours/tableWork)
+	hours /= f
+	c := min(int(hours), tableWork-1)
+	part := hours - float64(c)
+	return f * ((1-part)*l.steady[c][s] + part*l.steady[c+1][s])
+}
+
+// tableWork and tableTime bound a table's hours; more is looked up at its edge, in proportion.
+const (
+	tableWork = 48
+	tableTime = 72
+)
+
+// market returns what is known of the types at an hour.
+func (w *Workflow) market(ctx context.Context, hour int) ([]*learned, error) {
+	at := hour / relearn * relearn
+	if known := w.learned[at]; known != nil {
+		return known, nil
+	}
+	known := make([]*learned, len(w.types))
+	for k, t := range w.types {
+		o := policy.Learning()
+		o.Daily = false
+		chain := market.Learn(t.USD[:at], o)
+		table, err := bidding.Build(ctx, w.model(chain, k), tableWork, tableTime)
+		if err != nil {
+			return nil, err
+		}
+		known[k] = &learned{chain: chain, table: table}
+		known[k].runs(t.OnDemandUSD)
+	}
+	w.learned[at] = known
+	return known, nil
+}
+
+func (p *markovMethod) order(ctx context.Context, m moment) (order, error) {
+	w := p.w
+	if m.late() {
+		return order{kind: -1, onDemand: true}, nil
+	}
+	known, err := w.market(ctx, m.hour)
+	if err != nil {
+		return order{}, err
+	}
+	path := m.work + w.tail[m.task]
+	window := min((m.deadline-reserve-m.now)*m.work/path, m.finish-reserve-m.now)
+	best, least, bid := -1, math.Inf(1), 0.0
+	for k, t := range w.types {
+		hours := m.work / w.speed[k]
+		if hours > window+1e-9 {
+			continue
+		}
+		last := t.USD[m.hour-1]
+		s := known[k].chain.Level(last, 0)
+		through, patient := known[k].through(hours, s), math.Inf(1)
+		if hours < tableWork && window >= hours+1 {
+			patient = expected(known[k].table, hours, window, s)
+		}
+		if usd := min(through, patient); usd < least {
+			best, least = k, usd
+			bid = t.OnDemandUSD
+			if patient < through {
+				bid = known[k].table.Bid(hours, min(window, tableTime), s, bidding.OnNothing)
+			}
+		}
+	}
+	if best < 0 {
+		// The price of the most powerful type is the only one in time.
+		return order{kind: w.fastest, maxUSD: w.unitUSD, onDemand: true}, nil
+	}
+	return order{kind: best, maxUSD: bid, onDemand: bid >= w.types[best].OnDemandUSD}, nil
+}
+
+// expected is the cost of so many hours within a window.
+func expected(t *bidding.Table, hours, window float64, s int) float64 {
+	if hours <= 0 {
+		return 0
+	}
+	f := max(1, hours/tableWork, window/tableTime)
+	return f * t.Cost(hours/f, max(window, hours)/f, s, bidding.OnNothing)
+}

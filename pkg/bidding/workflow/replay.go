@@ -1,0 +1,96 @@
+package workflow
+
+import (
+	"context"
+	"math"
+)
+
+// moment is what a method decides on: one task at one time, until the next full hour.
+type moment struct {
+	task     int
+	work     float64 // left
+	now      float64 // hours since the start of the run
+	hour     int     // index of the hour in the prices; the price of this hour is not known yet
+	deadline float64 // of the workflow
+	finish   float64 // latest finish of the task, for the rest to be done in time on demand
+	spare    float64 // until the next full hour
+	running  int     // type of the spot machine it runs on, −1 for none
+}
+
+// late says whether an hour that is lost would be too much: the point of no return.
+func (m *moment) late() bool { return m.now+m.spare+m.work > m.finish+1e-9 }
+
+// reserve is the time that methods keep: that of the hour that may be lost when a machine is taken.
+const reserve = 1.0
+
+// order is a method's decision: to run on a spot machine of a type if its price is at most maxUSD, else on demand or not at
+// all. kind −1 bids nothing.
+type order struct {
+	kind     int
+	maxUSD   float64
+	onDemand bool
+}
+
+// method decides for every task of a run.
+type method interface {
+	order(ctx context.Context, m moment) (order, error)
+}
+
+// replay runs all tasks in the order in which they can begin; as each has a machine of its own, their runs depend on each other by their
+// beginnings alone.
+func (w *Workflow) replay(ctx context.Context, m method, start int, deadline float64) (out Outcome, err error) {
+	end := make([]float64, len(w.work))
+	for _, i := range w.order {
+		ready := 0.0
+		for _, p := range w.graph.Parents(i) {
+			ready = max(ready, end[p])
+		}
+		if end[i], err = w.runTask(ctx, m, i, ready, start, deadline, &out); err != nil {
+			return out, err
+		}
+		if end[i] > deadline+1e-6 {
+			out.Missed = true
+		}
+	}
+	return out, nil
+}
+
+// runTask runs one task from the moment it can begin, and returns when it ends.
+func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64, out *Outcome) (float64, error) {
+	at := moment{task: task, work: w.work[task], now: ready, deadline: deadline, finish: deadline - w.tail[task], running: -1}
+	for at.work > 1e-9 {
+		whole := math.Floor(at.now + 1e-9)
+		at.hour, at.spare = start+int(whole), whole+1-at.now
+		o, err := m.order(ctx, at)
+		if err != nil {
+			return 0, err
+		}
+		if at.late() {
+			// Whatever a method says: beyond this point nothing but on demand is in time.
+			o = order{kind: -1, onDemand: true}
+		}
+		kind, usd := -1, 0.0
+		if o.kind >= 0 && w.types[o.kind].USD[at.hour] <= o.maxUSD {
+			kind, usd = o.kind, w.types[o.kind].USD[at.hour]
+		}
+		if at.running >= 0 && o.kind == at.running && kind < 0 {
+			out.Interruptions++
+		}
+		speed := 0.0
+		switch {
+		case kind >= 0:
+			speed = w.speed[kind]
+		case o.onDemand:
+			speed, usd = 1, w.unitUSD
+		}
+		at.running = kind
+		span := at.spare
+		if speed > 0 {
+			span = min(span, at.work/speed)
+		}
+		out.USD += span * usd
+		at.work -= span * speed
+		at.now += span
+	}
+	return at.now, nil
+}

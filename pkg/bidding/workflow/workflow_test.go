@@ -1,0 +1,98 @@
+package workflow_test
+
+import (
+	"context"
+	"math"
+	"math/rand/v2"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding/workflow"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// types are three sizes of a machine; the small one is the cheapest for its work, as on the markets of the paper.
+func types(hours int, seed uint64) []workflow.Type {
+	rng := rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // a test
+	var out []workflow.Type
+	for i, share := range []float64{0.15, 0.2, 0.3} {
+		size := math.Exp2(float64(i))
+		t := workflow.Type{Name: []string{"large", "xlarge", "2xlarge"}[i], OnDemandUSD: size}
+		usd := share
+		for range hours {
+			if rng.Float64() < 0.2 {
+				usd = share * (0.5 + 2*rng.Float64())
+				if rng.Float64() < 0.1 {
+					usd = 1.5
+				}
+			}
+			t.USD = append(t.USD, usd*size)
+		}
+		out = append(out, t)
+	}
+	return out
+}
+
+// diamond is a task, two beside each other, and one after both.
+func diamond() *dag.Job {
+	task := func(name string, minutes int) dag.Task {
+		return dag.Task{Name: name, Recorded: time.Duration(minutes) * time.Minute, Nodes: 1, Resources: []dag.Resources{{}}}
+	}
+	return &dag.Job{
+		Name:  "diamond",
+		Tasks: []dag.Task{task("a", 10), task("b", 30), task("c", 20), task("d", 5)},
+		Edges: []dag.Edge{{From: 0, To: 1}, {From: 0, To: 2}, {From: 1, To: 3}, {From: 2, To: 3}},
+	}
+}
+
+func TestEveryPolicyKeepsTheDeadlineAndPaysNoLessThanTheLeast(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const first = 200
+		markets := types(600, rapid.Uint64().Draw(t, "seed"))
+		hours := rapid.Float64Range(0.5, 40).Draw(t, "hours")
+		w, err := workflow.New(context.Background(), diamond(), markets, hours, first)
+		if err != nil {
+			t.Fatal(err)
+		}
+		start := first + rapid.IntRange(0, 100).Draw(t, "start")
+		deadline := hours * rapid.Float64Range(1, 4).Draw(t, "stretch")
+		least, err := w.Run(context.Background(), "clairvoyant", start, deadline)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, name := range []string{"on-demand", "spot", "aib", "bfrc", "markov"} {
+			got, err := w.Run(context.Background(), name, start, deadline)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if got.Missed || got.USD < least.USD-1e-9 {
+				t.Fatalf("%s: %+v; the least is %v", name, got, least.USD)
+			}
+		}
+	})
+}
+
+// TestWithoutSpotAllIsOnDemand: where spot always costs more, every policy pays exactly the on-demand price of the work.
+func TestWithoutSpotAllIsOnDemand(t *testing.T) {
+	markets := types(400, 1)
+	for i := range markets {
+		for h := range markets[i].USD {
+			markets[i].USD[h] = 2 * markets[i].OnDemandUSD
+		}
+	}
+	w, err := workflow.New(context.Background(), diamond(), markets, 12, 100)
+	if err != nil {
+		t.Fatal(err)
+	}
+	want, err := w.Run(context.Background(), "on-demand", 150, 30)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"spot", "aib", "bfrc", "markov", "clairvoyant"} {
+		if got, err := w.Run(context.Background(), name, 150, 30); err != nil || math.Abs(got.USD-want.USD) > 1e-9 || got.Missed {
+			t.Errorf("%s: %+v %v, on demand %v", name, got, err, want.USD)
+		}
+	}
+}

@@ -1,0 +1,124 @@
+package bidding
+
+import (
+	"context"
+	"fmt"
+	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// Live is a task on a spot market that a broker watches: it cannot bid hour by hour, but it can leave when the price
+// or the time says so, and go on elsewhere from the last checkpoint.
+type Live struct {
+	// Prices has been learned of the market; USD is its price now, OnDemandUSD what such a machine costs on demand, USD per hour.
+	Prices           *market.Online
+	USD, OnDemandUSD float64
+	// Work and Left are the hours of work, and to the moment by which it has to be done.
+	Work, Left float64
+	// LossesPerHour is how often the machines are taken, and Restart what that costs in hours: another one found and booted,
+	// data staged, and the work since the last checkpoint done again.
+	LossesPerHour, Restart float64
+}
+
+// Worth is what an hour on spot is worth at most, by the work and the time left: the table that a broker keeps for a task.
+// While the price is below, staying is expected to cost less to the end than moving on demand now.
+type Worth struct {
+	// StepHours is the length of a step; Work and Slack are how many steps of each the table holds.
+	StepHours float64 `json:"stepHours"`
+	Work      int     `json:"work"`
+	Slack     int     `json:"slack"`
+	// USD is per hour and machine: USD[slack·(Work+1)+work], slack being the time that is left beyond the work.
+	USD []float32 `json:"usd"`
+}
+
+// The size of a Worth.
+const (
+	worthWork  = 24
+	worthSlack = 32
+	worthLeast = 1.0 / 6 // hours: no step is shorter
+)
+
+// NewWorth builds the table of a task. The error wraps ErrModel, or is the context's.
+func NewWorth(ctx context.Context, l Live) (*Worth, error) {
+	switch {
+	case !(l.Work > 0) || math.IsInf(l.Work, 0):
+		return nil, fmt.Errorf("%w: %v hours of work", ErrModel, l.Work)
+	case !(l.USD > 0) || !(l.OnDemandUSD > 0):
+		return nil, fmt.Errorf("%w: prices of %v and %v USD", ErrModel, l.USD, l.OnDemandUSD)
+	case !(l.LossesPerHour >= 0) || !(l.Restart >= 0):
+		return nil, fmt.Errorf("%w: %v losses per hour that cost %v hours each", ErrModel, l.LossesPerHour, l.Restart)
+	}
+	step := max(l.Work/worthWork, (l.Left-l.Work)/worthSlack, worthLeast)
+	w := &Worth{StepHours: step, Work: int(math.Ceil(l.Work/step - 1e-9))}
+	w.Slack = max(int(math.Ceil((l.Left-l.Work)/step-1e-9)), 0)
+	// At least as much as spot needs to be open at all, so that the table has a last resort to say.
+	open := int(math.Ceil(1+l.Restart/step)) + 1
+	rows := max(w.Slack, open)
+	table, err := BuildRun(ctx, l.model(step), w.Work+1, w.Work+1+rows)
+	if err != nil {
+		return nil, err
+	}
+	for slack := 0; slack <= w.Slack; slack++ {
+		for work := 0; work <= w.Work; work++ {
+			// With too little slack to lose a whole step the broker, which looks more often, decides by the clock.
+			usd := table.worthOfStep(float64(max(work, 1)), float64(max(work, 1)+max(slack, open)))
+			w.USD = append(w.USD, float32(usd/step))
+		}
+	}
+	return w, nil
+}
+
+// model is the market with steps of some hours: it has price levels, may take a machine at any of them, and
+// does not wait.
+func (l *Live) model(step float64) Model {
+	prices := l.Prices
+	if prices == nil {
+		prices = &market.Online{}
+	}
+	chain := prices.Chain(step, l.USD, l.OnDemandUSD)
+	m := PriceModel(chain, l.OnDemandUSD*step, l.Restart/step)
+	for q := range m.USD {
+		m.USD[q] *= float32(step)
+	}
+	m.ReleaseUSD = 1e3 * l.OnDemandUSD * step
+	if l.LossesPerHour > 0 && l.Restart > 0 {
+		m = WithMoves(m, l.LossesPerHour, hoursOf(step))
+	}
+	return m
+}
+
+// worthOfStep is the highest price of a step on the spot machine that is held at which staying costs no more to the end than
+// moving on demand. As moving costs a start, it may be above the on-demand price: a spike that will pass is sat out.
+func (t *Table) worthOfStep(work, time float64) float64 {
+	worth, gain := 0.0, 0.0 // at the level before: what staying is worth, and how much that is above its price
+	for q := range t.levels {
+		if t.model.fresh(q) {
+			break // the twins come after the levels
+		}
+		usd := float64(t.model.spotUSD(q, int(time)))
+		c := t.Choose(work, time, q, usd, OnSpot)
+		most := c.OnDemand - (c.Spot - usd)
+		switch {
+		case most >= usd:
+			worth, gain = most, most-usd
+			continue
+		case q == 0:
+			return max(most, 0)
+		}
+		// Between the last level worth it and the first that is not, worth and price meet.
+		low := float64(t.model.spotUSD(q-1, int(time)))
+		return low + gain/(gain+usd-most)*(usd-low)
+	}
+	return worth
+}
+
+// MaxUSD is what an hour of a machine is worth with so many hours of work and time left.
+func (w *Worth) MaxUSD(work, left float64) float64 {
+	if len(w.USD) == 0 || w.StepHours <= 0 {
+		return 0
+	}
+	i := min(max(int(math.Ceil(work/w.StepHours-1e-9)), 0), w.Work)
+	s := min(max(int(math.Floor((left-work)/w.StepHours+1e-9)), 0), w.Slack)
+	return float64(w.USD[s*(w.Work+1)+i])
+}

@@ -1,0 +1,167 @@
+package broker
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+const (
+	reclaimJobs     = 256 // jobs looked at for machines to take back
+	reclaimMachines = 64  // clusters of each
+	reclaimMost     = 8   // clusters that one session takes back
+)
+
+// takeBack makes room for what waits and has not been admitted: of queues that share a quota, those that hold more than they
+// deserve give back what another deserves; and in a queue that says so what is more urgent takes from what is less so. Their work is
+// saved first; then the tasks wait again.
+func (s *scheduling) takeBack() error {
+	reclaims := len(s.tree) > 1
+	preempts := slices.ContainsFunc(s.tree, func(q *Queue) bool { return q.Preempt })
+	if !reclaims && !preempts || !slices.ContainsFunc(s.tree, s.bounded) {
+		return nil
+	}
+	if err := s.dropAdmitted(); err != nil || len(s.candidates) == 0 {
+		return err
+	}
+	clusters, err := s.clusters()
+	if err != nil {
+		return err
+	}
+	var evictions []scheduler.Eviction
+	if preempts {
+		evictions = s.evictions(clusters, "preempt", func(q *Queue) bool { return q.Preempt })
+	}
+	if reclaims && len(evictions) == 0 {
+		evictions = s.evictions(clusters, "reclaim", func(*Queue) bool { return true })
+	}
+	for _, e := range evictions[:min(len(evictions), reclaimMost)] {
+		if err := s.evict(clusters, e); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dropAdmitted keeps the candidates that wait still.
+func (s *scheduling) dropAdmitted() error {
+	left := s.candidates[:0]
+	for _, a := range s.candidates {
+		t, _, err := get[Task](s.u, taskKey(a.job.ID, a.waiting.Task))
+		if err != nil {
+			return err
+		}
+		if t.State == TaskQueued {
+			left = append(left, a)
+		}
+	}
+	s.candidates = left
+	return nil
+}
+
+// holding is a cluster in the tree.
+type holding struct {
+	losing
+	queue *Queue
+}
+
+// clusters loads what runs in the tree.
+func (s *scheduling) clusters() (map[string]holding, error) {
+	index, err := list[JobIndex](s.u, partActive, "", reclaimJobs)
+	if err != nil {
+		return nil, err
+	}
+	out := map[string]holding{}
+	for _, i := range index {
+		job, found, err := get[Job](s.u, jobKey(i.ID))
+		if err != nil {
+			return nil, err
+		}
+		q := s.queues[job.Queue]
+		if !found || q == nil || job.State != JobRunning {
+			continue
+		}
+		clusters, err := list[Cluster](s.u, jobPart(i.ID), clusterPrefix, reclaimMachines)
+		if err != nil {
+			return nil, err
+		}
+		for _, cl := range clusters {
+			l, found, err := s.b.loadLosing(s.u, cl.ID)
+			if err != nil {
+				return nil, err
+			}
+			if found {
+				out[cl.ID] = holding{losing: l, queue: q}
+			}
+		}
+	}
+	return out, nil
+}
+
+// canGo says whether a cluster can be told to save its work and stop.
+func (h holding) canGo() bool {
+	return h.cl.State == ClusterUp && h.cl.Outcome == "" && h.task.State == TaskRunning && h.task.Attempt == h.cl.Attempt
+}
+
+// evictions asks the scheduler whom to evict for the candidates by an action, in the queues that take part.
+func (s *scheduling) evictions(clusters map[string]holding, action string, takesPart func(*Queue) bool) []scheduler.Eviction {
+	snap := snapshot(s.tree, s.u.now)
+	rest := map[*Queue]scheduler.Vector{}
+	for _, q := range s.tree {
+		rest[q] = amount(float64(q.Running), q.VCPU)
+	}
+	ids := make([]string, 0, len(clusters))
+	for id := range clusters {
+		ids = append(ids, id)
+	}
+	slices.Sort(ids)
+	for _, id := range ids {
+		h := clusters[id]
+		use := amount(1, h.cl.VCPU)
+		if !use.Fits(rest[h.queue]) {
+			continue // given back by now
+		}
+		rest[h.queue] = rest[h.queue].Minus(use)
+		j := held(id, h.queue.leaf(), use)
+		j.Priority, j.Created, j.Tasks[0].Since = h.job.Priority, h.job.Submitted, h.cl.Launched
+		j.Kept = !h.canGo() || !takesPart(h.queue)
+		if h.cl.State == ClusterDoomed || h.cl.State == ClusterReleasing || h.cl.Outcome != "" {
+			j.Tasks[0].State = scheduler.Releasing
+		}
+		snap.Jobs = append(snap.Jobs, j)
+	}
+	for _, q := range s.tree {
+		if use := rest[q]; !use.IsZero() {
+			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.leaf(), use))
+		}
+	}
+	for _, a := range s.candidates {
+		if takesPart(a.queue) {
+			snap.Jobs = append(snap.Jobs, scheduler.Job{
+				ID: a.job.ID + "/" + a.name, Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started,
+				Tasks: []scheduler.Task{{ID: "0", Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}}},
+			})
+		}
+	}
+	session, err := scheduler.Open(snap, &scheduler.Policy{
+		Actions: []string{action},
+		Tiers: [][]scheduler.PluginConfig{
+			{{Name: "priority"}, {Name: "gang"}}, {{Name: "drf"}, {Name: "capacity"}},
+		},
+	})
+	if err != nil {
+		s.b.log.Error("take back", "err", err)
+		return nil
+	}
+	session.Run()
+	return session.Close().Evictions
+}
+
+// evict has a cluster save its work and stop.
+func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) error {
+	h, ok := clusters[e.Job]
+	if !ok || !h.canGo() {
+		return nil
+	}
+	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.b.cfg.Overhead, s.u.now))
+}

@@ -1,0 +1,518 @@
+package broker
+
+import (
+	"cmp"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits.
+func (b *Broker) sessionLater(u *unit, queue string) {
+	cause := u.cause
+	u.finally("session "+queue, func() error {
+		u.cause, u.count = cause+"/session", 0
+		return b.session(u, queue)
+	})
+}
+
+// admission is a session's view of one waiting task: all that becomes of it depends on this.
+type admission struct {
+	queue   *Queue
+	waiting Waiting
+	job     Job
+	ledger  Ledger
+	task    Task
+	plan    *Plan // shared; nil before the first
+	name    string
+	nodes   int
+	blocked bool // the planned location is not to be tried now
+}
+
+// vcpu is what the task would hold on all its machines: they are bought together or not at all.
+func (a admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
+
+// verdict says what becomes of a waiting task.
+type verdict int
+
+const (
+	verdictAdmit  verdict = iota // if the session lets it
+	verdictSkip                  // not now, for a reason of its own
+	verdictDrop                  // its job is over
+	verdictReplan                // its plan is no good
+	verdictNever                 // more than its queue, or one above it, allows at all
+)
+
+// judge decides on one waiting task as far as that does not depend on others.
+func (s *scheduling) judge(a admission) verdict {
+	switch {
+	case a.job.State == JobEnding || a.job.State.Over() || a.task.State != TaskQueued:
+		return verdictDrop
+	case a.job.State != JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
+		return verdictSkip
+	}
+	if a.plan.Of(a.waiting.Task) == nil || a.blocked {
+		return verdictReplan
+	}
+	if _, most := s.most(a.queue); a.vcpu() > most {
+		return verdictNever
+	}
+	return a.affordable()
+}
+
+// affordable says whether the job's budget has enough left for the task.
+func (a admission) affordable() verdict {
+	if a.job.BudgetUSD > 0 && a.plan.TaskUSD[a.waiting.Task] > a.left()+centsEps {
+		if a.ledger.Outstanding > 0 {
+			return verdictSkip // what others do not use comes back
+		}
+		return verdictReplan
+	}
+	return verdictAdmit
+}
+
+// centsEps is the rounding a budget comparison forgives, USD.
+const centsEps = 1e-9
+
+// left is what the budget has neither spent nor set aside.
+func (a admission) left() float64 {
+	return a.job.BudgetUSD - a.ledger.SpentUSD - a.ledger.ReservedUSD
+}
+
+// reserveSlack is how much longer than expected an attempt may take on what is set aside for it.
+const reserveSlack = 1.25
+
+// reserve is what to set aside for an attempt: its expected run time with some slack and the
+// broker's overhead, as far as the budget goes. A job without budget sets nothing aside.
+func reserve(a admission, overheadHours float64) float64 {
+	if a.job.BudgetUSD <= 0 {
+		return 0
+	}
+	t := a.waiting.Task
+	choice := a.plan.Of(t)
+	rate := choice.Offer.USDPerHour * float64(a.nodes)
+	want := rate * (a.plan.TaskHours[t]*reserveSlack + overheadHours)
+	return math.Max(0, math.Min(want, a.left()))
+}
+
+const (
+	sessionScan   = 64   // waiting tasks looked at first in a queue without quota
+	sessionScanOf = 512  // and in one with: enough to be fair between many jobs
+	sessionMost   = 4096 // and at most, when those before them cannot go
+	sessionFull   = 84   // items in the transaction after which a session goes on in a next one
+	sessionAdmits = 16   // tasks that fill a transaction
+)
+
+// session is one pass over a queue and those that share a quota with it.
+func (b *Broker) session(u *unit, name string) error {
+	tree, err := b.tree(u, name)
+	if err != nil {
+		return err
+	}
+	s := newScheduling(b, u, tree)
+	if err := s.run(); err != nil {
+		return err
+	}
+	var d Decision
+	for _, q := range tree {
+		if s.changed[q] {
+			d.put(queueKey(q.Name), *q)
+		}
+	}
+	if len(d.Writes) > 0 && len(tree) > 1 {
+		d.holdTree(tree)
+	}
+	return u.apply(d)
+}
+
+// bounded says whether anything limits what a queue may have.
+func (s *scheduling) bounded(q *Queue) bool {
+	return slices.ContainsFunc(s.above(q), func(q *Queue) bool { return q.MaxRunning > 0 || q.MaxVCPU > 0 })
+}
+
+// above are a queue and those above it.
+func (s *scheduling) above(q *Queue) []*Queue {
+	var out []*Queue
+	for ; q != nil && len(out) <= maxTree; q = s.queues[q.Parent] {
+		out = append(out, q)
+	}
+	return out
+}
+
+// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more: its quota, less
+// what is guaranteed to others below it.
+func (s *scheduling) most(q *Queue) (of *Queue, vcpu float64) {
+	of, vcpu = q, math.Inf(1)
+	below := q
+	for _, above := range s.above(q) {
+		if above.MaxVCPU > 0 {
+			left := above.MaxVCPU
+			for _, x := range s.tree {
+				if x.Parent == above.Name && x != below {
+					left -= x.GuaranteedVCPU
+				}
+			}
+			if above != q {
+				left = max(left, below.GuaranteedVCPU)
+			}
+			if left < vcpu {
+				of, vcpu = above, left
+			}
+		}
+		below = above
+	}
+	return of, vcpu
+}
+
+func (q *Queue) full() bool {
+	return q.MaxRunning > 0 && q.Running >= q.MaxRunning || q.MaxVCPU > 0 && q.VCPU >= q.MaxVCPU
+}
+
+// scheduling is the state of one session.
+type scheduling struct {
+	b          *Broker
+	u          *unit
+	tree       []*Queue
+	queues     map[string]*Queue // of the tree, by name
+	blocks     []Block
+	loaded     bool
+	replanned  map[string]bool
+	changed    map[*Queue]bool
+	candidates []admission
+	more       bool // than was looked at waits
+}
+
+func newScheduling(b *Broker, u *unit, tree []*Queue) *scheduling {
+	s := &scheduling{b: b, u: u, tree: tree, queues: map[string]*Queue{}, replanned: map[string]bool{}, changed: map[*Queue]bool{}}
+	for _, q := range tree {
+		s.queues[q.Name] = q
+	}
+	return s
+}
+
+// run looks at what waits, has the scheduler decide, and acts on it.
+func (s *scheduling) run() error {
+	for scale := 1; ; scale *= 4 {
+		if err := s.collect(scale); err != nil || s.stop() {
+			return err
+		}
+		admitted, err := s.admit()
+		switch {
+		case err != nil:
+			return err
+		case s.stop(), s.more && admitted > 0:
+			return s.goOn()
+		case !s.more, len(s.candidates) > 0, sessionScan*scale >= sessionMost:
+			return s.takeBack()
+		}
+	}
+}
+
+// stop says whether the transaction is full.
+func (s *scheduling) stop() bool { return s.u.items() >= sessionFull }
+
+// goOn has the session go on in a next transaction.
+func (s *scheduling) goOn() error {
+	var d Decision
+	d.emit(events.CapacityFreed{Queue: s.tree[0].Name})
+	return s.u.apply(d)
+}
+
+// collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's to decide.
+func (s *scheduling) collect(scale int) error {
+	s.candidates, s.more = s.candidates[:0], false
+	for _, q := range s.tree {
+		if q.full() && !q.Preempt && len(s.tree) == 1 {
+			continue
+		}
+		if err := s.collectFrom(q, scale); err != nil {
+			return err
+		}
+		if s.stop() {
+			return s.goOn()
+		}
+	}
+	return nil
+}
+
+func (s *scheduling) collectFrom(q *Queue, scale int) error {
+	scan, most := sessionScan*scale, sessionAdmits
+	if s.bounded(q) {
+		scan, most = sessionScanOf*scale, sessionScan
+	}
+	waiting, err := list[Waiting](s.u, waitPart(q.Name), "wait#", scan)
+	if err != nil {
+		return err
+	}
+	s.more = s.more || len(waiting) == scan
+	taken := 0
+	for _, w := range takeTurns(waiting) {
+		if taken == most {
+			s.more = true
+			return nil
+		}
+		a, err := s.facts(q, w)
+		if err != nil {
+			return err
+		}
+		v := s.judge(a)
+		if v == verdictAdmit {
+			s.candidates = append(s.candidates, a)
+			taken++
+			continue
+		}
+		if err := s.act(v, a); err != nil || s.stop() {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the scheduler is to be fair between has to be
+// in its sight.
+func takeTurns(waiting []Waiting) []Waiting {
+	type key struct {
+		priority int
+		job      string
+	}
+	turn := make([]int, len(waiting))
+	count := map[key]int{}
+	order := make([]int, len(waiting))
+	for i, w := range waiting {
+		k := key{w.Priority, w.Job}
+		turn[i], order[i] = count[k], i
+		count[k]++
+	}
+	if len(count) <= 1 {
+		return waiting
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(waiting[b].Priority, waiting[a].Priority), cmp.Compare(turn[a], turn[b]))
+	})
+	out := make([]Waiting, len(waiting))
+	for i, k := range order {
+		out[i] = waiting[k]
+	}
+	return out
+}
+
+// admit has the scheduler decide on the candidates, and admits those that it binds, in its order. It returns how many.
+func (s *scheduling) admit() (admitted int, err error) {
+	if len(s.candidates) == 0 {
+		return 0, nil
+	}
+	snap, byTask := s.snapshot()
+	session, err := scheduler.Open(snap, s.b.policy())
+	if err != nil {
+		return 0, final(err)
+	}
+	session.Run()
+	binds := session.Close().Binds
+	slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
+	for _, bind := range binds {
+		if s.stop() {
+			return admitted, nil
+		}
+		a := byTask[bind.Job+"/"+bind.Task]
+		if a.ledger, _, err = get[Ledger](s.u, ledgerKey(a.job.ID)); err != nil {
+			return admitted, err
+		}
+		v := a.affordable() // what was admitted before has set some aside
+		if v == verdictAdmit {
+			admitted++
+		}
+		if err := s.act(v, a); err != nil {
+			return admitted, err
+		}
+	}
+	return admitted, nil
+}
+
+// policy is how sessions decide: urgency and what has waited for too long first, then the job that holds the least. A task that has waited for
+// too long and does not fit its quota keeps its queue waiting.
+func (b *Broker) policy() *scheduler.Policy {
+	if b.cfg.Policy != nil {
+		return b.cfg.Policy
+	}
+	return &scheduler.Policy{
+		Actions: []string{"allocate"},
+		Tiers: [][]scheduler.PluginConfig{
+			{{Name: "sla", Args: scheduler.Args{"maxWait": b.cfg.OverdueAfter}}, {Name: "priority"}},
+			{{Name: "drf"}, {Name: "capacity"}},
+		},
+	}
+}
+
+// snapshot is the tree with the candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
+func (s *scheduling) snapshot() (*scheduler.Snapshot, map[string]admission) {
+	snap := snapshot(s.tree, s.u.now)
+	byTask := make(map[string]admission, len(s.candidates))
+	index := map[string]int{}
+	rest := map[*Queue]scheduler.Vector{}
+	for _, q := range s.tree {
+		rest[q] = amount(float64(q.Running), q.VCPU)
+	}
+	for _, a := range s.candidates {
+		i, ok := index[a.job.ID]
+		if !ok {
+			i = len(snap.Jobs)
+			index[a.job.ID] = i
+			j := scheduler.Job{ID: a.job.ID, Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
+			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) {
+				j.Tasks = held("", "", use).Tasks
+				rest[a.queue] = rest[a.queue].Minus(use)
+			}
+			snap.Jobs = append(snap.Jobs, j)
+		}
+		j := &snap.Jobs[i]
+		j.Created = earlier(j.Created, a.waiting.Since)
+		j.WaitingSince = j.Created
+		id := strconv.Itoa(a.waiting.Task)
+		j.Tasks = append(j.Tasks, scheduler.Task{ID: id, Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+		byTask[a.job.ID+"/"+id] = a
+	}
+	for _, q := range s.tree {
+		if use := rest[q]; !use.IsZero() {
+			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.leaf(), use))
+		}
+	}
+	return snap, byTask
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// facts loads what is to be known of a waiting task.
+func (s *scheduling) facts(q *Queue, w Waiting) (a admission, err error) {
+	a.queue, a.waiting = q, w
+	if err := s.u.preload(jobKey(w.Job), ledgerKey(w.Job), taskKey(w.Job, w.Task)); err != nil {
+		return a, err
+	}
+	if a.job, _, err = get[Job](s.u, jobKey(w.Job)); err != nil {
+		return a, err
+	}
+	if a.ledger, _, err = get[Ledger](s.u, ledgerKey(w.Job)); err != nil {
+		return a, err
+	}
+	if a.task, _, err = get[Task](s.u, taskKey(w.Job, w.Task)); err != nil {
+		return a, err
+	}
+	if a.job.State != JobRunning || a.job.Plan.IsZero() {
+		return a, nil
+	}
+	spec, err := s.b.spec(s.u.ctx, a.job)
+	if err != nil {
+		return a, err
+	}
+	a.name, a.nodes = spec.Tasks[w.Task].Name, spec.Tasks[w.Task].Nodes
+	if a.plan, err = s.b.plan(s.u.ctx, a.job); err != nil {
+		return a, err
+	}
+	if choice := a.plan.Of(w.Task); choice != nil {
+		a.blocked, err = s.blocked(choice)
+	}
+	return a, err
+}
+
+func (s *scheduling) blocked(p *Planned) (bool, error) {
+	if !s.loaded {
+		var err error
+		if s.blocks, err = list[Block](s.u, partBlocks, "", 0); err != nil {
+			return false, err
+		}
+		s.loaded = true
+	}
+	for _, k := range s.blocks {
+		if k.Covers(p.Offer, s.u.now) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// act turns a verdict into writes and events.
+func (s *scheduling) act(v verdict, a admission) error {
+	var d Decision
+	switch v {
+	case verdictAdmit:
+		d = s.admitted(a)
+	case verdictDrop:
+		// The entry may have been taken out and put in again since it was listed, and look the same: the task tells.
+		d.hold(taskKey(a.job.ID, a.waiting.Task))
+		d.del(waitKey(a.queue.Name, a.waiting))
+	case verdictNever:
+		d = s.never(a)
+	case verdictReplan:
+		d = s.replan(a)
+	case verdictSkip:
+	}
+	return s.u.apply(d)
+}
+
+// never fails a task that needs more than its queue allows.
+func (s *scheduling) never(a admission) (d Decision) {
+	d.del(waitKey(a.queue.Name, a.waiting))
+	a.task.State, a.task.EndedAt = TaskFailed, s.u.now
+	d.put(taskKey(a.job.ID, a.waiting.Task), a.task)
+	allowed, most := s.most(a.queue)
+	d.emit(events.TaskFailed{
+		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true,
+		Message: fmt.Sprintf("it needs %g vCPUs and queue %s allows %g", a.vcpu(), allowed.Name, most),
+	})
+	return d
+}
+
+// replan asks for another plan, once a session for each job.
+func (s *scheduling) replan(a admission) (d Decision) {
+	if s.replanned[a.job.ID] {
+		return d
+	}
+	s.replanned[a.job.ID] = true
+	reason := "a planned location is blocked"
+	if !a.blocked {
+		reason = "the budget left is less than the plan needs"
+	}
+	d.emit(events.DAGReplan{Job: a.job.ID, Plan: a.job.Plan.Version, Reason: reason})
+	a.task.MinPlan = a.job.Plan.Version + 1
+	d.put(taskKey(a.job.ID, a.waiting.Task), a.task)
+	d.enqueue(a.job, a.task)
+	return d
+}
+
+// admitted lets a task take capacity: it leaves the queue and holds quota and budget until
+// capacity.freed gives them back.
+func (s *scheduling) admitted(a admission) Decision {
+	choice := a.plan.Of(a.waiting.Task)
+	a.queue.Running++
+	a.queue.VCPU += a.vcpu()
+	s.changed[a.queue] = true
+	reserved := reserve(a, hours(s.b.cfg.Overhead))
+	a.ledger.Outstanding++
+	a.ledger.VCPU += a.vcpu()
+	a.ledger.ReservedUSD += reserved
+	a.task.State = TaskAdmitted
+	a.task.Attempt++
+	a.task.Plan = a.job.Plan.Version
+	attempt := Attempt{
+		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
+		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.now,
+		VCPU: a.vcpu(), ReservedUSD: reserved,
+		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
+	}
+	var d Decision
+	d.del(waitKey(a.queue.Name, a.waiting))
+	d.put(ledgerKey(a.job.ID), a.ledger)
+	d.put(taskKey(a.job.ID, a.waiting.Task), a.task)
+	d.put(attemptKey(a.job.ID, a.waiting.Task, a.task.Attempt), attempt)
+	d.emit(events.TaskAdmitted{Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt})
+	return d
+}

@@ -1,0 +1,201 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// Why tells why a job waits.
+type Why struct {
+	Job    string    `json:"job" doc:"ID of the job"`
+	Queue  string    `json:"queue" doc:"Queue it waits in"`
+	State  JobState  `json:"state" doc:"State of the job"`
+	Reason string    `json:"reason" doc:"Why it waits, in a sentence; that it does not, if nothing of it waits for the queue"`
+	Tasks  []WhyTask `json:"tasks" nullable:"false" doc:"Its tasks that wait in the queue, the next one first; at most 20"`
+	// Waiting is how many of its tasks wait in the queue.
+	Waiting int `json:"waiting" doc:"How many of its tasks wait in the queue"`
+}
+
+// WhyTask is why one of its tasks does.
+type WhyTask struct {
+	Task    string    `json:"task" doc:"Name of the task"`
+	Since   time.Time `json:"since" doc:"When it could have begun"`
+	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it in the order of priority and age"`
+	Reasons []string  `json:"reasons" nullable:"false" doc:"What keeps it, the most important first"`
+}
+
+// whyTasks bounds the tasks that Why tells of.
+const whyTasks = 20
+
+// WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It fails with ErrNotFound.
+func (b *Broker) WhyWaiting(ctx context.Context, id string) (*Why, error) {
+	u := b.newUnit(ctx, "api")
+	job, found, err := get[Job](u, jobKey(id))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: job %s", ErrNotFound, id)
+	}
+	w := &Why{Job: id, Queue: job.Queue, State: job.State, Tasks: []WhyTask{}}
+	tree, err := b.tree(u, job.Queue)
+	if err != nil {
+		return nil, err
+	}
+	s := newScheduling(b, u, tree)
+	if err := s.tellTasks(w, job); err != nil {
+		return nil, err
+	}
+	switch {
+	case job.State.Over():
+		w.Reason = "it is over"
+	case job.State == JobEnding:
+		w.Reason = "it is ending: " + job.Reason
+	case job.State == JobPlanning:
+		w.Reason = "it is being planned"
+	case job.State == JobWaiting:
+		w.Reason = "no plan is feasible now: " + job.Reason
+	case w.Waiting == 0:
+		w.Reason = "nothing of it waits for the queue: its tasks run, are being started, or wait for others of the job"
+	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
+		w.Reason = w.Tasks[0].Reasons[0]
+	default:
+		w.Reason = "its turn comes with the next session"
+	}
+	return w, nil
+}
+
+// tellTasks tells of the tasks that wait.
+func (s *scheduling) tellTasks(w *Why, job Job) error {
+	q := s.queues[job.Queue]
+	if q == nil {
+		return nil
+	}
+	waiting, err := list[Waiting](s.u, waitPart(q.Name), "wait#", sessionMost)
+	if err != nil {
+		return err
+	}
+	var mine []admission
+	ahead := 0
+	for _, x := range waiting {
+		if x.Job != job.ID {
+			ahead++
+			continue
+		}
+		if w.Waiting++; len(mine) == whyTasks {
+			continue
+		}
+		a, err := s.facts(q, x)
+		if err != nil {
+			return err
+		}
+		mine = append(mine, a)
+		w.Tasks = append(w.Tasks, WhyTask{Task: a.name, Since: x.Since, Ahead: ahead, Reasons: []string{}})
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	if err := s.collectAll(); err != nil {
+		return err
+	}
+	said, err := s.ask(mine)
+	if err != nil {
+		return err
+	}
+	for i, a := range mine {
+		w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, s.tell(a, said)...)
+	}
+	return nil
+}
+
+// collectAll loads the candidates of the tree, and decides nothing on the others.
+func (s *scheduling) collectAll() error {
+	for _, q := range s.tree {
+		waiting, err := list[Waiting](s.u, waitPart(q.Name), "wait#", sessionScanOf)
+		if err != nil {
+			return err
+		}
+		for _, x := range takeTurns(waiting) {
+			a, err := s.facts(q, x)
+			if err != nil {
+				return err
+			}
+			if s.judge(a) == verdictAdmit {
+				s.candidates = append(s.candidates, a)
+			}
+			if len(s.candidates) >= sessionScan*len(s.tree) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// ask has the scheduler say what keeps a job of which these tasks wait.
+func (s *scheduling) ask(mine []admission) ([]string, error) {
+	for _, a := range mine[:1] {
+		known := slices.ContainsFunc(s.candidates, func(c admission) bool { return c.job.ID == a.job.ID })
+		if !known && s.judge(a) == verdictAdmit {
+			s.candidates = append(s.candidates, a)
+		}
+	}
+	snap, _ := s.snapshot()
+	session, err := scheduler.Open(snap, s.b.policy())
+	if err != nil {
+		return nil, err
+	}
+	session.Run()
+	var out []string
+	for _, r := range session.Why(mine[0].job.ID) {
+		if r.Plugin == "capacity" || r.Plugin == "session" { // what it says of nodes means nothing here: clouds are endless
+			out = append(out, units(r.Text))
+		}
+	}
+	return out, nil
+}
+
+// units writes thousandths as people do: "has 4000 of the 4500 vCPU" is 4 of 4.5.
+func units(text string) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		number := strings.TrimRight(w, ",")
+		if v, err := strconv.ParseInt(number, 10, 64); err == nil && (i == 0 || words[i-1] != "queue") {
+			words[i] = strconv.FormatFloat(float64(v)/milli, 'f', -1, 64) + w[len(number):]
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// tell says what keeps a task; said is what the scheduler did of its job.
+func (s *scheduling) tell(a admission, said []string) []string {
+	switch s.judge(a) {
+	case verdictDrop:
+		return []string{"it does not wait any more"}
+	case verdictNever:
+		return []string{fmt.Sprintf("it needs %g vCPUs, more than its queue allows at all", a.vcpu())}
+	case verdictReplan:
+		if a.blocked {
+			return []string{fmt.Sprintf("%s, where it is planned, is not to be tried now: it is being planned anew", where(a.plan.Of(a.waiting.Task).Offer))}
+		}
+		return []string{"the budget left is less than it needs: it is being planned anew"}
+	case verdictSkip:
+		switch {
+		case a.job.State != JobRunning || a.plan == nil:
+			return []string{"its job has no plan yet"}
+		case a.job.Plan.Version < a.waiting.MinPlan:
+			return []string{"it is being planned anew"}
+		}
+		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f", a.left(), a.plan.TaskUSD[a.waiting.Task])}
+	case verdictAdmit:
+	}
+	if a.queue.Closed {
+		return append([]string{"queue " + a.queue.Name + " is closed"}, said...)
+	}
+	return said
+}

@@ -1,0 +1,52 @@
+package local_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+)
+
+func TestAScenarioSaysWhatSpotCosts(t *testing.T) {
+	s, err := local.ReadScenario(strings.NewReader(`
+prices:
+  - {match: {accelerator: A10G}, at: 90m, times: 4}
+  - {match: {accelerator: A10G, zone: "use1-*"}, at: 3h, usd: 0.5}
+  - {match: {accelerator: A10G}, at: 2h, times: 2}
+`))
+	if err != nil {
+		t.Fatal(err)
+	}
+	here := cloud.Offer{Cloud: "aws", Zone: "use1-az1", Accelerator: "A10G"}
+	there := cloud.Offer{Cloud: "aws", Zone: "euw1-az1", Accelerator: "A10G"}
+	for _, c := range []struct {
+		offer cloud.Offer
+		since time.Duration
+		want  float64
+	}{
+		{here, time.Hour, 0.3}, {here, 90 * time.Minute, 1.2}, {here, 2 * time.Hour, 0.6}, {here, 4 * time.Hour, 0.5},
+		{there, 4 * time.Hour, 0.6}, {cloud.Offer{Accelerator: "T4"}, 4 * time.Hour, 0.3},
+	} {
+		if got := s.Price(c.offer, 0.3, c.since); got != c.want {
+			t.Errorf("%s after %v: %v USD, want %v", c.offer.Zone, c.since, got, c.want)
+		}
+	}
+	if s.Priced(cloud.Offer{Accelerator: "T4"}) || !s.Priced(there) {
+		t.Error("it has a word on the wrong offers")
+	}
+}
+
+func TestAPriceThatIsNoneIsRefused(t *testing.T) {
+	for _, text := range []string{
+		"prices: [{at: 1h}]", "prices: [{at: 1h, times: 2, usd: 1}]", "prices: [{times: -1}]", "prices: [{usd: .nan}]",
+		"prices: [{times: 2, match: {task: train}}]", "prices: [{times: 2, match: {market: on-demand}}]", "prices: [{times: 2, when: 1h}]",
+		"prices: [{times: 2, match: {zone: '['}}]",
+	} {
+		if _, err := local.ReadScenario(strings.NewReader(text)); !errors.Is(err, local.ErrScenario) {
+			t.Errorf("%s: %v", text, err)
+		}
+	}
+}

@@ -1,0 +1,55 @@
+package host_test
+
+import (
+	"context"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// TestAJobIsMovedOnDemandWhenItsMarketTurnsBad runs examples/deadline.yaml with less to do: half way spot becomes dear everywhere, and
+// the job goes on on demand from its checkpoint, in time, and says why.
+func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
+	h, _ := serve(t, host.Options{
+		State: t.TempDir(), TimeScale: 0.0008, Scenario: filepath.Join("..", "..", "examples", "deadline-scenario.yaml"),
+	})
+	spec, err := dag.ReadFile(filepath.Join("..", "..", "examples", "deadline.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	task := &spec.Tasks[0]
+	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 80`, 1)
+	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := await(t, h.Broker(), job.ID)
+	story, err := h.Broker().Explain(context.Background(), job.ID)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told := map[string]string{}
+	for _, e := range story.Entries {
+		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
+		told[e.Kind] += e.Text + "\n"
+	}
+	if d.State != broker.JobSucceeded || d.Late || d.Finished.After(d.Deadline) {
+		t.Fatalf("%s, finished %s, deadline %s: %s", d.State, d.Finished.Format(time.TimeOnly), d.Deadline.Format(time.TimeOnly), d.Reason)
+	}
+	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
+	if !first.Offer.Spot || first.Outcome != broker.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed < 0.2 {
+		t.Errorf("the first attempt is %+v, the last %+v", first, last)
+	}
+	for kind, want := range map[string]string{
+		"moved": "on-demand is cheaper to the end", "planned": "planned anew: left spot in aws/", "launched": "resuming from a checkpoint",
+	} {
+		if !strings.Contains(told[kind], want) {
+			t.Errorf("%s is told as %q, without %q", kind, told[kind], want)
+		}
+	}
+}

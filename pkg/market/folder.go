@@ -1,0 +1,178 @@
+package market
+
+import (
+	"compress/gzip"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path"
+	"sort"
+	"strings"
+)
+
+// onDemandFile holds the on-demand prices of the markets in its folder and below.
+const onDemandFile = "on-demand.csv"
+
+// Market is one market as it was recorded: a machine type in a zone.
+type Market struct {
+	Name        string // TYPE-ZONE, as its file is named
+	Type, Zone  string
+	Spot        *Series
+	OnDemandUSD float64
+}
+
+// ErrNoData is returned for a folder in which there is nothing to read.
+var ErrNoData = errors.New("no data found")
+
+// ReadMarkets reads all price files below a folder, in both forms, gzipped or not: files of one market are
+// named TYPE-ZONE.csv, with on-demand prices in on-demand.csv (of the same folder, or of the nearest above); files of many markets
+// bring theirs. The markets come in the order of their names. A market without an on-demand price is *BadData.
+func ReadMarkets(dir fs.FS) ([]*Market, error) {
+	files, err := find(dir, ".csv")
+	if err != nil {
+		return nil, err
+	}
+	onDemand := map[string]map[string]float64{} // folder -> type -> USD per hour
+	var series []string
+	for _, f := range files {
+		if strings.TrimSuffix(path.Base(f), ".gz") != onDemandFile {
+			series = append(series, f)
+			continue
+		}
+		err := open(dir, f, func(in io.Reader) error {
+			prices, err := ReadOnDemand(f, in)
+			onDemand[path.Dir(f)] = prices
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	var markets []*Market
+	for _, f := range series {
+		got, err := readMarketFile(dir, f, onDemand)
+		if err != nil {
+			return nil, err
+		}
+		markets = append(markets, got...)
+	}
+	if len(markets) == 0 {
+		return nil, fmt.Errorf("%w: there is no price file (.csv or .csv.gz) in it", ErrNoData)
+	}
+	sort.SliceStable(markets, func(i, j int) bool { return markets[i].Name < markets[j].Name })
+	return markets, nil
+}
+
+func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float64) (markets []*Market, err error) {
+	many, err := manyMarkets(dir, file)
+	if err != nil {
+		return nil, err
+	}
+	err = open(dir, file, func(in io.Reader) error {
+		if many {
+			quotes, err := ReadQuotes(file, in)
+			for _, q := range quotes {
+				markets = append(markets, &Market{Name: q.Type + "-" + q.Zone, Type: q.Type, Zone: q.Zone, Spot: &q.Spot, OnDemandUSD: q.OnDemandUSD})
+			}
+			return err
+		}
+		m := &Market{Name: strings.TrimSuffix(strings.TrimSuffix(path.Base(file), ".gz"), ".csv")}
+		m.Type, m.Zone, _ = strings.Cut(m.Name, "-")
+		if m.Spot, err = ReadSeries(file, in); err != nil {
+			return err
+		}
+		usd, ok := priceOf(m.Type, path.Dir(file), onDemand)
+		if !ok {
+			return &BadData{File: file, Reason: fmt.Sprintf("no on-demand price of %s: there has to be an %s with a row for it", m.Type, onDemandFile)}
+		}
+		m.OnDemandUSD = usd
+		markets = append(markets, m)
+		return nil
+	})
+	return markets, err
+}
+
+// priceOf looks an on-demand price up in the file that is nearest.
+func priceOf(machine, folder string, onDemand map[string]map[string]float64) (usd float64, ok bool) {
+	for {
+		if usd, ok = onDemand[folder][machine]; ok || folder == "." {
+			return usd, ok
+		}
+		folder = path.Dir(folder)
+	}
+}
+
+// manyMarkets says whether a price file holds many markets: it has a column for the type.
+func manyMarkets(dir fs.FS, file string) (many bool, err error) {
+	err = open(dir, file, func(in io.Reader) error {
+		head := make([]byte, 512)
+		n, err := io.ReadFull(in, head)
+		if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
+			return &BadData{File: file, Reason: err.Error()}
+		}
+		line, _, _ := strings.Cut(string(head[:n]), "\n")
+		many = strings.Contains(line, columnType)
+		return nil
+	})
+	return many, err
+}
+
+// ReadTraces reads all availability traces below a folder (.json or .json.gz), in the order of their paths, which are their
+// names.
+func ReadTraces(dir fs.FS) ([]*Trace, error) {
+	files, err := find(dir, ".json")
+	if err != nil {
+		return nil, err
+	}
+	var traces []*Trace
+	for _, f := range files {
+		err := open(dir, f, func(in io.Reader) error {
+			t, err := ReadTrace(f, in)
+			if err != nil {
+				return err
+			}
+			t.Name = strings.TrimSuffix(strings.TrimSuffix(f, ".gz"), ".json")
+			traces = append(traces, t)
+			return nil
+		})
+		if err != nil {
+			return nil, err
+		}
+	}
+	if len(traces) == 0 {
+		return nil, fmt.Errorf("%w: there is no trace (.json or .json.gz) in it", ErrNoData)
+	}
+	return traces, nil
+}
+
+// find lists the files below a folder whose names end in ext, gzipped or not, in order.
+func find(dir fs.FS, ext string) (files []string, err error) {
+	err = fs.WalkDir(dir, ".", func(p string, d fs.DirEntry, err error) error {
+		if err != nil {
+			return err
+		}
+		if !d.IsDir() && !strings.HasPrefix(d.Name(), ".") && strings.HasSuffix(strings.TrimSuffix(p, ".gz"), ext) {
+			files = append(files, p)
+		}
+		return nil
+	})
+	return files, err
+}
+
+// open reads a file, and what is in it where it is gzipped.
+func open(dir fs.FS, name string, read func(io.Reader) error) error {
+	f, err := dir.Open(name)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	if !strings.HasSuffix(name, ".gz") {
+		return read(f)
+	}
+	z, err := gzip.NewReader(f)
+	if err != nil {
+		return &BadData{File: name, Reason: "it is not gzipped: " + err.Error()}
+	}
+	return read(z)
+}

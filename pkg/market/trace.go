@@ -1,0 +1,81 @@
+package market
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"time"
+)
+
+// Trace is what a probe found over time: Available[i] is how many machines were to be had from i·Gap to (i+1)·Gap, 0 is
+// none.
+type Trace struct {
+	Name      string
+	Gap       time.Duration
+	Available []int32
+}
+
+// Hours is the length of the trace.
+func (t *Trace) Hours() float64 { return float64(len(t.Available)) * t.Gap.Hours() }
+
+// Up says for each step whether at least nodes machines were to be had together.
+func (t *Trace) Up(nodes int) []bool {
+	up := make([]bool, len(t.Available))
+	for i, n := range t.Available {
+		up[i] = int(n) >= max(nodes, 1)
+	}
+	return up
+}
+
+// ReadTrace reads a trace: `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData whose row is the index
+// of the value.
+func ReadTrace(name string, in io.Reader) (*Trace, error) {
+	var raw struct {
+		Metadata struct {
+			GapSeconds *float64 `json:"gap_seconds"`
+		} `json:"metadata"`
+		Data []json.RawMessage `json:"data"`
+	}
+	if err := json.NewDecoder(in).Decode(&raw); err != nil {
+		reason := err.Error()
+		if errors.Is(err, io.EOF) {
+			reason = "the file is empty"
+		}
+		return nil, &BadData{File: name, Reason: reason}
+	}
+	gap := raw.Metadata.GapSeconds
+	if gap == nil || !(*gap >= 1) || *gap > 86400 {
+		return nil, &BadData{File: name, Column: "metadata.gap_seconds", Reason: "it has to be a number of seconds from 1 to 86400"}
+	}
+	if len(raw.Data) == 0 {
+		return nil, &BadData{File: name, Column: "data", Reason: "no value in it"}
+	}
+	t := &Trace{Name: name, Gap: time.Duration(*gap * float64(time.Second)), Available: make([]int32, len(raw.Data))}
+	for i, value := range raw.Data {
+		n, reason := parseCount(value)
+		if reason != "" {
+			return nil, &BadData{File: name, Row: i, Column: fmt.Sprintf("data[%d]", i), Reason: reason}
+		}
+		t.Available[i] = n
+	}
+	return t, nil
+}
+
+// parseCount reads a number of machines, or says why it is none.
+func parseCount(value json.RawMessage) (n int32, reason string) {
+	var f *float64
+	if err := json.Unmarshal(value, &f); err != nil {
+		return 0, fmt.Sprintf("%s is no number", value)
+	}
+	switch {
+	case f == nil:
+		return 0, "the value is missing"
+	case *f < 0:
+		return 0, fmt.Sprintf("%s: a number of machines cannot be negative", value)
+	case *f != math.Trunc(*f) || *f > math.MaxInt32:
+		return 0, fmt.Sprintf("%s is no whole number of machines", value)
+	}
+	return int32(*f), ""
+}

@@ -1,0 +1,240 @@
+package scheduler
+
+import (
+	"cmp"
+	"slices"
+)
+
+func builtinActions() map[string]Action {
+	return map[string]Action{
+		"enqueue": enqueue{}, "allocate": allocate{}, "preempt": preempt{}, "reclaim": reclaim{}, "backfill": backfill{}, "reserve": reserve{},
+	}
+}
+
+// ActionNames are the actions that a policy may name, in their usual order.
+func ActionNames() []string {
+	return []string{"enqueue", "allocate", "preempt", "reclaim", "backfill", "reserve"}
+}
+
+// enqueue lets jobs in: allocate does not look at others, so that a long queue costs little.
+type enqueue struct{}
+
+func (enqueue) Run(s *Session) {
+	l := s.lineUp(func(j *JobInfo) bool {
+		return j.Phase == Waiting && !j.blocked && j.stopped == Ignore && !j.Queue.Queue.Closed
+	})
+	for j := l.next(); j != nil; j = l.next() {
+		why, ok := voted(s.fn.valid, j)
+		if ok {
+			why, ok = voted(s.fn.enqueueable, j)
+		}
+		if j.why = why; ok {
+			j.Phase = Inqueue
+			need := s.MinRequest(j)
+			for q := j.Queue; q != nil; q = q.Parent {
+				q.Admitted.add(&need)
+			}
+		}
+		l.done(false)
+	}
+}
+
+// MinRequest returns what a job needs at least besides what it has.
+func (s *Session) MinRequest(j *JobInfo) Vector {
+	var sum Vector
+	for _, t := range j.missing() {
+		sum.add(&t.Class.request)
+	}
+	return sum
+}
+
+// allocate gives jobs, in their order, what is idle: to one that is not ready all that it needs, or nothing; to a ready
+// one a task more, then it is another's turn. One that has waited for too long and whose queue, or one above it, has not as much left
+// keeps the others of that queue waiting too: what comes free is not for them.
+type allocate struct{}
+
+func (allocate) Run(s *Session) {
+	l := s.lineUp(func(j *JobInfo) bool {
+		if !j.schedulable() || j.count[Pending] == 0 {
+			return false
+		}
+		why, ok := voted(s.fn.valid, j)
+		if !ok {
+			j.why = why
+		}
+		return ok
+	})
+	for j := l.next(); j != nil; j = l.next() {
+		again := s.turn(j)
+		if !again && j.limit != nil && s.overdue(j) {
+			l.drop(j.limit)
+			continue
+		}
+		l.done(again)
+	}
+}
+
+// turn gives a job its turn and says whether it wants another.
+func (s *Session) turn(j *JobInfo) bool {
+	var st Statement
+	st.s = s
+	if s.JobReady(j) {
+		if !s.fill(&st, j, s.anywhere(j)) {
+			return false
+		}
+		st.Commit()
+		return j.count[Pending] > 0 && j.Coming() < j.Max()
+	}
+	if !s.gather(&st, j) {
+		st.Discard()
+		return false
+	}
+	st.Commit()
+	return j.count[Pending] > 0 && j.Coming() < j.Max()
+}
+
+// search says where to look for a node.
+type search struct {
+	from, to int                      // nodes
+	class    func(t *TaskInfo) *Class // nil is the task's own
+}
+
+func (s *Session) everywhere() search { return search{to: len(s.Nodes)} }
+
+// anywhere is where a job's next members may go.
+func (s *Session) anywhere(j *JobInfo) search {
+	if c := s.closeness(j); c.Depth > 0 && c.Required {
+		if n := j.standing(); n != nil {
+			return s.around(n, c.Depth)
+		}
+	}
+	return s.everywhere()
+}
+
+// standing is a node on which the job has a member; nil if none.
+func (j *JobInfo) standing() *NodeInfo {
+	for i := range j.Tasks {
+		if t := &j.Tasks[i]; t.comes() && t.Node != nil {
+			return t.Node
+		}
+	}
+	return nil
+}
+
+// around are the nodes that share so many levels of the topology with one.
+func (s *Session) around(n *NodeInfo, depth int) search {
+	from, to := n.Index, n.Index+1
+	for from > 0 && s.close(n, s.Nodes[from-1], depth) {
+		from--
+	}
+	for to < len(s.Nodes) && s.close(n, s.Nodes[to], depth) {
+		to++
+	}
+	return search{from: from, to: to}
+}
+
+func (s *Session) close(a, b *NodeInfo, depth int) bool {
+	x, y := a.Node.Topology, b.Node.Topology
+	return len(x) >= depth && len(y) >= depth && slices.Equal(x[:depth], y[:depth])
+}
+
+// fill gives a job that is not ready tasks until it is, or a ready one a single task. It says whether it could.
+func (s *Session) fill(st *Statement, j *JobInfo, where search) bool {
+	ready, done := s.JobReady(j), false
+	var failed *Class
+	j.pending(func(t *TaskInfo) bool {
+		if t.Class == failed || !j.wants(t) {
+			return true
+		}
+		if !s.offer(st, t, where) {
+			failed = t.Class
+			return j.limit == nil || !s.overdue(j)
+		}
+		done = ready || s.JobReady(j) || j.count[Pipelined] > 0 && s.JobPipelined(j)
+		return !done
+	})
+	return done
+}
+
+// offer gives a task the best node with idle room.
+func (s *Session) offer(st *Statement, t *TaskInfo, where search) bool {
+	why, of := s.limited(t.Job.Queue, &t.Class.request)
+	if t.Job.limit = of; of != nil {
+		t.Job.why = why
+		return false
+	}
+	c := t.Class
+	if where.class != nil {
+		c = where.class(t)
+	}
+	n := s.best(c, where.from, where.to)
+	if n == nil {
+		t.Job.why = Reason{"predicates", noRoom}
+		return false
+	}
+	st.Allocate(t, n)
+	return true
+}
+
+const noRoom = "no node has room for it now"
+
+// gather gives a job what it needs to be ready, close together as far as it asks for that.
+func (s *Session) gather(st *Statement, j *JobInfo) bool {
+	c := s.closeness(j)
+	if c.Depth == 0 {
+		return s.fill(st, j, s.everywhere())
+	}
+	need := s.MinRequest(j)
+	at := j.standing()
+	for depth := c.Depth; depth > 0; depth-- {
+		var domains []search
+		if at != nil {
+			domains = []search{s.around(at, depth)}
+		} else {
+			domains = s.domains(depth, &need)
+		}
+		for _, d := range domains {
+			if s.fill(st, j, d) {
+				return true
+			}
+			st.Discard()
+		}
+		if c.Required {
+			j.why = Reason{"topology", "no group of nodes that are close together has room for all of it now"}
+			return false
+		}
+	}
+	return s.fill(st, j, s.everywhere())
+}
+
+// domains are the groups of nodes that share so many levels of the topology and have so much idle, those with the least first.
+func (s *Session) domains(depth int, need *Vector) []search {
+	type domain struct {
+		search
+		idle float64
+	}
+	var found []domain
+	for i := 0; i < len(s.Nodes); {
+		d := domain{search: search{from: i, to: i + 1}}
+		var idle Vector
+		if len(s.Nodes[i].Node.Topology) >= depth {
+			for d.to < len(s.Nodes) && s.close(s.Nodes[i], s.Nodes[d.to], depth) {
+				d.to++
+			}
+		}
+		for _, n := range s.Nodes[d.from:d.to] {
+			have := n.Idle.positive()
+			idle.add(&have)
+		}
+		if i = d.to; need.fits(&idle) {
+			d.idle = share(&idle, &s.Total)
+			found = append(found, d)
+		}
+	}
+	slices.SortStableFunc(found, func(a, b domain) int { return cmp.Compare(a.idle, b.idle) })
+	out := make([]search, len(found))
+	for i, d := range found {
+		out[i] = d.search
+	}
+	return out
+}

@@ -1,0 +1,50 @@
+package scheduler_test
+
+import (
+	"fmt"
+	"syscall"
+	"testing"
+	"time"
+
+	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/fleet"
+)
+
+// BenchmarkSession is a whole session, from a snapshot to a result, with gang, drf, queues and predicates. Per task it must not grow.
+func BenchmarkSession(b *testing.B) {
+	for _, tasks := range []int{10_000, 20_000, 50_000, 100_000} {
+		for _, full := range []float64{0.8, 2} {
+			name := fmt.Sprintf("tasks=%d/nodes=1000/all_fit", tasks)
+			if full > 1 {
+				name = fmt.Sprintf("tasks=%d/nodes=1000/half_fit", tasks)
+			}
+			b.Run(name, func(b *testing.B) {
+				snapshot := fleet.New(fleet.Options{Nodes: 1000, Tasks: tasks, Full: full})
+				policy := DefaultPolicy()
+				bound := 0
+				before := processor()
+				for b.Loop() {
+					s, err := Open(snapshot, policy)
+					if err != nil {
+						b.Fatal(err)
+					}
+					s.Run()
+					bound = len(s.Close().Binds)
+				}
+				b.ReportMetric(float64(bound), "bound")
+				each := (processor() - before) / time.Duration(b.N)
+				b.ReportMetric(float64(each.Microseconds())/1000, "cpu-ms")
+				b.ReportMetric(float64(each.Nanoseconds())/float64(tasks), "cpu-ns/task")
+			})
+		}
+	}
+}
+
+// processor is what the process has had of processors: it tells what a session costs where others work beside.
+func processor() time.Duration {
+	var r syscall.Rusage
+	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &r); err != nil {
+		return 0
+	}
+	return time.Duration(r.Utime.Nano() + r.Stime.Nano())
+}

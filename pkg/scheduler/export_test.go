@@ -1,0 +1,54 @@
+package scheduler
+
+import "fmt"
+
+// Fingerprint is all that a statement may change.
+func (s *Session) Fingerprint() string {
+	out := ""
+	for _, n := range s.Nodes {
+		out += fmt.Sprint(n.Node.Name, n.Idle, n.Future, n.devices, len(n.Tasks))
+		for p, l := range n.labels {
+			if l != (labelCount{}) {
+				out += fmt.Sprint(p, l)
+			}
+		}
+	}
+	for _, q := range s.Queues {
+		out += fmt.Sprint(q.Allocated)
+	}
+	for _, n := range s.Namespaces {
+		out += fmt.Sprint(n.Allocated)
+	}
+	for _, j := range s.Jobs {
+		out += fmt.Sprint(j.Allocated, j.count, j.roles)
+		for i := range j.Tasks {
+			out += fmt.Sprint(j.Tasks[i].State, j.Tasks[i].on)
+		}
+	}
+	return out
+}
+
+// Best is what the tree says, Scan what looking at each node does.
+func (s *Session) Best(t *TaskInfo, from, to int) *NodeInfo { return s.best(t.Class, from, to) }
+
+func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
+	s.fix(t.Class)
+	var best *NodeInfo
+	for _, n := range s.Nodes[from:to] {
+		if x := s.score(t.Class, n); x != never && (best == nil || x > s.score(t.Class, best)) {
+			best = n
+		}
+	}
+	return best
+}
+
+// RoomLater says whether a task has room on a node once what is releasing is released.
+func (s *Session) RoomLater(t *TaskInfo, n *NodeInfo) bool { return s.roomLater(t.Class, n) }
+
+func (t *TaskInfo) CanGo() bool { return t.canGo() }
+
+func Raise(left float64, weights, low, high []float64) []float64 {
+	part := make([]float64, len(weights))
+	raise(left, weights, low, high, part)
+	return part
+}

@@ -1,0 +1,162 @@
+package scheduler
+
+import "math/bits"
+
+// maxDevices bounds the GPUs of a node.
+const maxDevices = 64
+
+// NodeInfo is a node as a session sees it.
+type NodeInfo struct {
+	Index int
+	Node  *Node
+	// Idle is what nobody holds. Future is what nobody will hold once what is releasing is released and what is pipelined has it.
+	Idle, Future Vector
+	Tasks        []*TaskInfo // that hold or are to hold resources
+	running      []*TaskInfo // those of them that held them when the session was opened: only they can be evicted
+	devices      []device
+	labels       map[Pair]labelCount // nil unless tasks speak of each other's labels
+	reserved     int32               // number of the reservation; negative if none
+}
+
+// device is what is left of a GPU, in thousandths.
+type device struct{ idle, future int32 }
+
+// labelCount counts tasks on a node: those with a label and those that stay apart from it; now, and once
+// what is releasing is released.
+type labelCount struct{ has, hasThen, apart, apartThen int32 }
+
+// fits says whether a task has room: now, without taking it from those that wait for what is being released; or
+// with later, once that is released.
+func (n *NodeInfo) fits(c *Class, later bool) bool {
+	if !c.request.fits(&n.Future) || !later && !c.request.fits(&n.Idle) {
+		return false
+	}
+	if c.devices == 0 {
+		return true
+	}
+	found := 0
+	for i := range n.devices {
+		d := &n.devices[i]
+		if d.future >= c.share && (later || d.idle >= c.share) {
+			found++
+		}
+	}
+	return found >= c.devices
+}
+
+// choose picks the devices for a task that fits: those with the least left that is enough, so that whole ones stay whole.
+func (n *NodeInfo) choose(c *Class, later bool) uint64 {
+	var on uint64
+	for range c.devices {
+		best, left := -1, int32(0)
+		for i := range n.devices {
+			d := &n.devices[i]
+			free := d.future
+			if !later {
+				free = min(d.idle, d.future)
+			}
+			if on&(1<<i) == 0 && free >= c.share && (best < 0 || free < left) {
+				best, left = i, free
+			}
+		}
+		on |= 1 << best
+	}
+	return on
+}
+
+// take adds a task that has State and on set.
+func (n *NodeInfo) take(t *TaskInfo) {
+	t.Node, t.place = n, len(n.Tasks)
+	n.Tasks = append(n.Tasks, t)
+	n.move(t, t.State.Holds(), t.State != Releasing, -1)
+}
+
+// leave removes a task.
+func (n *NodeInfo) leave(t *TaskInfo) {
+	n.move(t, t.State.Holds(), t.State != Releasing, +1)
+	last := n.Tasks[len(n.Tasks)-1]
+	n.Tasks[t.place], last.place = last, t.place
+	n.Tasks = n.Tasks[:len(n.Tasks)-1]
+	t.Node = nil
+}
+
+// move adds sign times what a task needs to what is idle and to what will be.
+func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
+	c := t.Class
+	if now {
+		for i := range c.request {
+			n.Idle[i] += sign * c.request[i]
+		}
+	}
+	if then {
+		for i := range c.request {
+			n.Future[i] += sign * c.request[i]
+		}
+	}
+	share := int32(sign) * c.share //nolint:gosec // ±1
+	for on := t.on; on != 0; on &= on - 1 {
+		d := &n.devices[bits.TrailingZeros64(on)]
+		if now {
+			d.idle += share
+		}
+		if then {
+			d.future += share
+		}
+	}
+	if n.labels != nil {
+		n.tell(c.Spec, now, then, int32(-sign)) //nolint:gosec // ±1
+	}
+}
+
+// tell counts the labels of a task.
+func (n *NodeInfo) tell(spec *Spec, now, then bool, by int32) {
+	add := func(p Pair, has bool) {
+		l := n.labels[p]
+		count := func(at, atThen *int32) {
+			if now {
+				*at += by
+			}
+			if then {
+				*atThen += by
+			}
+		}
+		if has {
+			count(&l.has, &l.hasThen)
+		} else {
+			count(&l.apart, &l.apartThen)
+		}
+		n.labels[p] = l
+	}
+	for k, v := range spec.Labels {
+		add(Pair{k, v}, true)
+	}
+	for _, p := range spec.Apart {
+		add(p, false)
+	}
+}
+
+// stands says whether a task and those on the node stand each other.
+func (n *NodeInfo) stands(spec *Spec, later bool) bool {
+	if n.labels == nil {
+		return true
+	}
+	for _, p := range spec.Near {
+		l := n.labels[p]
+		if later && l.hasThen == 0 || !later && (l.has == 0 || l.hasThen == 0) {
+			return false
+		}
+	}
+	for _, p := range spec.Apart {
+		l := n.labels[p]
+		if l.hasThen > 0 || !later && l.has > 0 {
+			return false
+		}
+	}
+	for k, v := range spec.Labels {
+		l := n.labels[Pair{k, v}]
+		if l.apartThen > 0 || !later && l.apart > 0 {
+			return false
+		}
+	}
+	return true
+}

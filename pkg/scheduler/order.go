@@ -1,0 +1,143 @@
+package scheduler
+
+// line is the order in which jobs have their turn: the first job of the first namespace of the first queue, from
+// the cluster down. A turn changes shares along one path only, so that the rest of the heaps stays as it is.
+type line struct {
+	s    *Session
+	root *branch
+	path []*branch // of the turn
+	at   *space
+	job  *JobInfo
+}
+
+// branch is a queue with jobs in line.
+type branch struct {
+	queue    *QueueInfo
+	children heap[*branch]
+	spaces   heap[*space]
+}
+
+// space is a namespace within a queue.
+type space struct {
+	namespace *NamespaceInfo // nil where namespaces do not matter
+	version   int            // of the namespace, when it was put in line
+	jobs      heap[*JobInfo]
+}
+
+func (b *branch) empty() bool { return len(b.children.items)+len(b.spaces.items) == 0 }
+
+// lineUp puts the jobs in line that want is true of.
+func (s *Session) lineUp(want func(j *JobInfo) bool) *line {
+	l := &line{s: s}
+	l.root = l.branch(s.Queues[0], want)
+	return l
+}
+
+func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
+	s := l.s
+	b := &branch{queue: q}
+	b.children.compare = func(a, b *branch) int { return s.compareQueues(a.queue, b.queue) }
+	b.spaces.compare = func(a, b *space) int { return s.compareNamespaces(a.namespace, b.namespace) }
+	for _, child := range q.Children {
+		if c := l.branch(child, want); !c.empty() {
+			b.children.push(c)
+		}
+	}
+	spaces := map[*NamespaceInfo]*space{}
+	var order []*space
+	for _, j := range q.Jobs {
+		if !want(j) {
+			continue
+		}
+		namespace := j.Namespace
+		if !s.fn.spaces {
+			namespace = nil
+		}
+		sp := spaces[namespace]
+		if sp == nil {
+			sp = &space{namespace: namespace, jobs: heap[*JobInfo]{compare: s.compareJobs}}
+			sp.stamp()
+			spaces[namespace] = sp
+			order = append(order, sp)
+		}
+		sp.jobs.push(j)
+	}
+	for _, sp := range order {
+		b.spaces.push(sp)
+	}
+	return b
+}
+
+func (sp *space) stamp() {
+	if sp.namespace != nil {
+		sp.version = sp.namespace.version
+	}
+}
+
+// next gives the turn to the next job, nil if there is none left. The turn ends with done.
+func (l *line) next() *JobInfo {
+	if l.root.empty() {
+		return nil
+	}
+	l.path = append(l.path[:0], l.root)
+	b := l.root
+	for len(b.children.items) > 0 {
+		b = b.children.items[0]
+		l.path = append(l.path, b)
+	}
+	for {
+		l.at = b.spaces.items[0]
+		if l.at.namespace == nil || l.at.version == l.at.namespace.version {
+			break
+		}
+		// Its share has changed through another queue since it was put in line.
+		l.at.stamp()
+		b.spaces.sink()
+	}
+	l.job = l.at.jobs.items[0]
+	return l.job
+}
+
+// done ends a turn: the job stays in line if it wants another one. What the turn changed is its job's, namespace's and queues' shares only, and
+// they are the first of their heaps still.
+func (l *line) done(again bool) {
+	if again {
+		l.at.jobs.sink()
+	} else {
+		l.at.jobs.pop()
+	}
+	leaf := l.path[len(l.path)-1]
+	if len(l.at.jobs.items) == 0 {
+		leaf.spaces.pop()
+	} else {
+		l.at.stamp()
+		leaf.spaces.sink()
+	}
+	for i := len(l.path) - 1; i > 0; i-- {
+		parent := l.path[i-1]
+		if l.path[i].empty() {
+			parent.children.pop()
+		} else {
+			parent.children.sink()
+		}
+	}
+}
+
+// drop takes a queue, the turn's or one above it, out of line with all that is below it.
+func (l *line) drop(q *QueueInfo) {
+	for i := len(l.path) - 1; i >= 0; i-- {
+		b := l.path[i]
+		if b.queue.Depth >= q.Depth {
+			b.spaces.items, b.children.items = nil, nil
+		}
+		if i == 0 {
+			return
+		}
+		parent := l.path[i-1]
+		if b.empty() {
+			parent.children.pop()
+		} else {
+			parent.children.sink()
+		}
+	}
+}

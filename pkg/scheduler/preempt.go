@@ -1,0 +1,312 @@
+package scheduler
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+)
+
+// preempt makes room for jobs of a higher order within their queue, at the cost of those of a lower one. Whom it may cost the plugins say.
+type preempt struct{}
+
+func (preempt) Run(s *Session) {
+	s.evictForThemselves()
+	s.makeRoom(s.fn.preemptable, func(j *JobInfo) bool { return j.starving() },
+		func(j, victim *JobInfo) bool { return j.Queue == victim.Queue }, "preempted by job ")
+}
+
+// reclaim takes back for a queue what others have of what it deserves.
+type reclaim struct{}
+
+func (reclaim) Run(s *Session) {
+	s.makeRoom(s.fn.reclaimable, func(j *JobInfo) bool { return j.count[Pending] > 0 && j.Coming() < j.Max() },
+		func(j, victim *JobInfo) bool { return j.Queue != victim.Queue }, "reclaimed for job ")
+}
+
+// evictForThemselves evicts what plugins want evicted whatever for: all of it, where a job can not go on without.
+func (s *Session) evictForThemselves() {
+	for _, f := range s.fn.victims {
+		st := s.Statement()
+		for _, v := range f() {
+			if !v.Task.canGo() {
+				continue
+			}
+			for _, t := range v.Task.unit() {
+				st.Evict(t, nil, v.Why)
+			}
+		}
+		st.Commit()
+	}
+}
+
+// room is an attempt to make room for jobs at others' cost.
+type room struct {
+	s     *Session
+	tiers [][]VictimsFn
+	whom  func(j, victim *JobInfo) bool
+	why   string
+	// hopeless are the jobs' kinds that found no room since the last commit: others like them will find none either.
+	hopeless map[hopelessKey]bool
+	commits  int
+}
+
+type hopelessKey struct {
+	queue    *QueueInfo
+	space    *NamespaceInfo
+	class    *Class
+	priority int
+	members  int
+	holds    bool
+}
+
+// makeRoom tries each job that wants room, in the order in which they have their turns. A job without a task to place is passed over; the others of
+// its queue are not.
+func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, whom func(j, victim *JobInfo) bool, why string) {
+	if !s.held || !slices.ContainsFunc(tiers, func(t []VictimsFn) bool { return len(t) > 0 }) {
+		return
+	}
+	r := &room{s: s, tiers: tiers, whom: whom, why: why, commits: s.commits}
+	l := s.lineUp(func(j *JobInfo) bool {
+		if !j.schedulable() || !wants(j) {
+			return false
+		}
+		_, ok := voted(s.fn.valid, j)
+		return ok
+	})
+	for j := l.next(); j != nil; j = l.next() {
+		l.done(r.turn(j) && wants(j))
+	}
+}
+
+// turn makes room for what a job needs to be ready, or a ready one for a task more, and says whether it did.
+func (r *room) turn(j *JobInfo) bool {
+	key := r.key(j)
+	if r.commits != r.s.commits || r.hopeless == nil {
+		r.hopeless, r.commits = map[hopelessKey]bool{}, r.s.commits
+	}
+	if r.hopeless[key] {
+		return false
+	}
+	st := r.s.Statement()
+	if !r.fill(st, j) {
+		st.Discard()
+		r.hopeless[key] = true
+		return false
+	}
+	st.Commit()
+	return true
+}
+
+func (r *room) key(j *JobInfo) hopelessKey {
+	k := hopelessKey{queue: j.Queue, space: j.Namespace, priority: j.Job.Priority, members: j.Min() - j.Coming(), holds: j.Coming() > 0}
+	j.pending(func(t *TaskInfo) bool {
+		k.class = t.Class
+		return false
+	})
+	return k
+}
+
+// fill finds room for one task after the other, idle or being released, or makes it.
+func (r *room) fill(st *Statement, j *JobInfo) bool {
+	s := r.s
+	ready, done := s.JobPipelined(j), false
+	where := s.anywhere(j)
+	var failed *Class
+	j.pending(func(t *TaskInfo) bool {
+		if t.Class == failed || !j.wants(t) {
+			return true
+		}
+		if !s.offer(st, t, where) && !s.pipeline(st, t, where) && !r.oust(st, t, where) {
+			failed = t.Class
+			return true
+		}
+		done = ready || s.JobPipelined(j)
+		return !done
+	})
+	return done
+}
+
+// pipeline gives a task what is being released anyway.
+func (s *Session) pipeline(st *Statement, t *TaskInfo, where search) bool {
+	if _, of := s.limited(t.Job.Queue, &t.Class.request); of != nil {
+		return false
+	}
+	for _, n := range s.Nodes[where.from:where.to] {
+		if n.Future != n.Idle && s.roomLater(t.Class, n) {
+			st.Pipeline(t, n)
+			return true
+		}
+	}
+	return false
+}
+
+// price is what it costs to make room on a node, the lower the better.
+type price struct {
+	priority int // highest of those it costs
+	tasks    int
+}
+
+func (p price) below(o price) bool {
+	return cmp.Or(cmp.Compare(p.priority, o.priority), cmp.Compare(p.tasks, o.tasks)) < 0
+}
+
+// mostTried bounds the nodes on which room could be made that are compared.
+const mostTried = 64
+
+// oust makes room for a task on the node where that costs the least.
+func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
+	s := r.s
+	var best *NodeInfo
+	var least price
+	tried := 0
+	s.quiet = true
+	for _, n := range s.Nodes[where.from:where.to] {
+		victims := r.victims(t, n)
+		if len(victims) == 0 {
+			continue
+		}
+		mark := st.mark()
+		units := r.evict(st, t, n, victims)
+		if p := priceOf(units); units != nil && (best == nil || p.below(least)) {
+			best, least = n, p
+		}
+		st.back(mark)
+		if units != nil {
+			if tried++; tried == mostTried {
+				break
+			}
+		}
+	}
+	s.quiet = false
+	if best == nil {
+		return false
+	}
+	r.spare(st, t, best, r.evict(st, t, best, r.victims(t, best)))
+	st.Pipeline(t, best)
+	return true
+}
+
+// victims are those on a node that may be evicted for a task, the first to go first; none if their going would not make room.
+func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
+	s := r.s
+	if len(n.running) == 0 || !s.allowed(t.Class, n) {
+		return nil
+	}
+	most := n.Future
+	var candidates []*TaskInfo
+	for _, v := range n.running {
+		if v.canGo() && v.Class.Evictable && v.Job != t.Job && r.whom(t.Job, v.Job) {
+			candidates = append(candidates, v)
+			most.add(&v.Class.request)
+		}
+	}
+	if len(candidates) == 0 || !t.Class.request.fits(&most) {
+		return nil
+	}
+	victims := victimsOf(r.tiers, t, candidates)
+	slices.SortStableFunc(victims, s.goesFirst)
+	return victims
+}
+
+// goesFirst orders victims: those of the last queue first, of the lowest priority, of jobs with members to spare, of the last job; then
+// those that do not run yet, which costs less; then those that started last.
+func (s *Session) goesFirst(a, b *TaskInfo) int {
+	if a.Job != b.Job {
+		if x, y := part(a.Job.Queue, b.Job.Queue); x != y {
+			if c := s.compareQueues(y, x); c != 0 {
+				return c
+			}
+		}
+		if c := cmp.Compare(a.Job.Job.Priority, b.Job.Job.Priority); c != 0 {
+			return c
+		}
+		if x, y := a.alone(), b.alone(); x != y {
+			if x {
+				return -1
+			}
+			return 1
+		}
+		return s.compareJobs(b.Job, a.Job)
+	}
+	if x, y := a.State == Running, b.State == Running; x != y {
+		if x {
+			return 1
+		}
+		return -1
+	}
+	return cmp.Or(b.Task.Since.Compare(a.Task.Since), cmp.Compare(b.rank, a.rank))
+}
+
+// unit is what goes with a task: itself while its job has more than its minimum, else all of the job.
+func (t *TaskInfo) unit() []*TaskInfo {
+	if t.alone() {
+		return []*TaskInfo{t}
+	}
+	return t.Job.evictable()
+}
+
+// alone says whether the task's job can go on without it.
+func (t *TaskInfo) alone() bool {
+	j := t.Job
+	if j.Job.Batch || j.Occupied() <= j.Min() && j.Min() > 1 {
+		return false
+	}
+	return t.role < 0 || j.roles[t.role] > j.Job.Roles[t.role].Min
+}
+
+// evict evicts victims until a task has room on a node, and returns them; nil if it has none in the end.
+func (r *room) evict(st *Statement, t *TaskInfo, n *NodeInfo, victims []*TaskInfo) [][]*TaskInfo {
+	var units [][]*TaskInfo
+	for _, v := range victims {
+		if !v.canGo() {
+			continue // it went with another
+		}
+		if units != nil && len(victimsOf(r.tiers, t, []*TaskInfo{v})) == 0 {
+			continue // not any more
+		}
+		unit := v.unit()
+		for _, u := range unit {
+			st.Evict(u, t.Job, r.why+t.Job.Job.ID)
+		}
+		units = append(units, unit)
+		if r.enough(t, n) {
+			return units
+		}
+	}
+	return nil
+}
+
+func (r *room) enough(t *TaskInfo, n *NodeInfo) bool {
+	if !r.s.roomLater(t.Class, n) {
+		return false
+	}
+	_, of := r.s.limited(t.Job.Queue, &t.Class.request)
+	return of == nil
+}
+
+// spare takes back evictions that turned out not to be needed, of the most important first.
+func (r *room) spare(st *Statement, t *TaskInfo, n *NodeInfo, units [][]*TaskInfo) {
+	for i := len(units) - 2; i >= 0; i-- {
+		for _, u := range units[i] {
+			st.unevict(u)
+		}
+		// A member can not come back alone to a gang that went as a whole after it.
+		if !units[i][0].Job.full(false) || !r.enough(t, n) {
+			for _, u := range units[i] {
+				st.Evict(u, t.Job, r.why+t.Job.Job.ID)
+			}
+		}
+	}
+}
+
+func priceOf(units [][]*TaskInfo) price {
+	p := price{priority: -1 << 62}
+	for _, unit := range units {
+		p.tasks += len(unit)
+		p.priority = max(p.priority, unit[0].Job.Job.Priority)
+	}
+	return p
+}
+
+// String says where and for whom.
+func (t *TaskInfo) String() string { return fmt.Sprintf("%s/%s", t.Job.Job.ID, t.Task.ID) }

@@ -1,0 +1,235 @@
+package scheduler
+
+import (
+	"fmt"
+	"math"
+)
+
+// shares divides the cluster between queues. As proportion it does so by weight: in each resource what siblings want is
+// raised in step with their weights until their parent's part is used up. As capacity (fixed), what a queue deserves is
+// given. Either way a queue's guarantee is kept for it and it gets no more than its capability; what nobody deserves is
+// lent, and reclaimed.
+type shares struct {
+	fixed bool
+	s     *Session
+	queue []queueShare // by index
+}
+
+type queueShare struct {
+	deserved   Vector
+	capability Limit
+	share      float64 // of deserved that is allocated, in the resource where that is most
+	held       Vector  // what is allocated or guaranteed, the larger
+	below      Vector  // sum of held of the children
+	guarantees bool    // of any child
+	amount     Limit   // what children may hold in all
+}
+
+func (p *shares) Open(s *Session) {
+	p.s = s
+	p.queue = make([]queueShare, len(s.Queues))
+	root := s.Queues[0]
+	p.queue[0].deserved = s.Total
+	p.queue[0].amount = LimitOf(s.Total, MaxResources)
+	p.divide(root)
+	for i := len(s.Queues) - 1; i > 0; i-- {
+		q := s.Queues[i]
+		p.queue[i].held = q.Allocated.most(q.Queue.Guarantee)
+		parent := &p.queue[q.Parent.Index]
+		parent.below.add(&p.queue[i].held)
+		parent.guarantees = parent.guarantees || !q.Queue.Guarantee.IsZero()
+		p.queue[i].share = share(&q.Allocated, &p.queue[i].deserved)
+	}
+	s.Handle(Handler{func(t *TaskInfo) { p.update(t.Job.Queue) }, func(t *TaskInfo) { p.update(t.Job.Queue) }})
+	s.OrderQueues(func(a, b *QueueInfo) int { return compareFloats(p.queue[a.Index].share, p.queue[b.Index].share) })
+	s.Limit(p.limit)
+	s.Admit(p.admit)
+	s.Reclaimable(p.reclaimable)
+}
+
+func (p *shares) update(q *QueueInfo) {
+	for ; q.Parent != nil; q = q.Parent {
+		x := &p.queue[q.Index]
+		x.share = share(&q.Allocated, &x.deserved)
+		if parent := &p.queue[q.Parent.Index]; parent.guarantees {
+			held := q.Allocated.most(q.Queue.Guarantee)
+			parent.below.sub(&x.held)
+			parent.below.add(&held)
+			x.held = held
+		}
+	}
+}
+
+// divide gives the children of a queue their parts of what it deserves.
+func (p *shares) divide(q *QueueInfo) {
+	n := len(q.Children)
+	if n == 0 {
+		return
+	}
+	weights, low, high, part := make([]float64, n), make([]float64, n), make([]float64, n), make([]float64, n)
+	for r := range MaxResources {
+		left := p.queue[q.Index].deserved[r]
+		for i, c := range q.Children {
+			x := &c.Queue.Capability
+			want := max(c.Allocated[r]+c.Wanted[r], c.Queue.Guarantee[r])
+			if x.Set[r] {
+				want = min(want, x.Amount[r])
+			}
+			weights[i], low[i], high[i] = weight(c.Queue.Weight), float64(min(c.Queue.Guarantee[r], want)), float64(want)
+			if p.fixed && c.Queue.Deserved.Set[r] {
+				low[i] = float64(c.Queue.Deserved.Amount[r])
+				if x.Set[r] {
+					low[i] = float64(min(c.Queue.Deserved.Amount[r], x.Amount[r]))
+				}
+				high[i] = low[i]
+			}
+		}
+		raise(float64(left), weights, low, high, part)
+		for i, c := range q.Children {
+			p.queue[c.Index].deserved[r] = int64(part[i])
+		}
+	}
+	for _, c := range q.Children {
+		x := &p.queue[c.Index]
+		x.capability, x.amount = c.Queue.Capability, c.Queue.Capability
+		p.divide(c)
+	}
+}
+
+// raise sets part[i] between low[i] and high[i], in step with the weights, so that the sum is left: max-min fairness. The lows are given even if they exceed it.
+func raise(left float64, weights, low, high, part []float64) {
+	sum := func(level float64) (total float64) {
+		for i := range part {
+			part[i] = min(max(level*weights[i], low[i]), high[i])
+			total += part[i]
+		}
+		return total
+	}
+	most := 0.0
+	for i := range high {
+		most = max(most, high[i]/weights[i])
+	}
+	if sum(most) <= left {
+		return
+	}
+	a, b := 0.0, most
+	for range 64 {
+		if middle := (a + b) / 2; sum(middle) <= left {
+			a = middle
+		} else {
+			b = middle
+		}
+	}
+	sum(a)
+	for i := range part {
+		part[i] = math.Round(part[i]*64) / 64 // what halving left
+	}
+}
+
+// limit keeps a queue and those above it within their capability, and out of what is guaranteed to others.
+func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo) {
+	for ; q.Parent != nil; q = q.Parent {
+		x := &p.queue[q.Index]
+		after := q.Allocated.Plus(*request)
+		if ok, r := x.capability.within(&after); !ok && request[r] > 0 {
+			return fmt.Sprintf("queue %s has %d of the %d %s that it may have, and this needs %d", q.Queue.Name,
+				q.Allocated[r], x.capability.Amount[r], p.s.resource(r), request[r]), q
+		}
+		parent := &p.queue[q.Parent.Index]
+		if !parent.guarantees {
+			continue
+		}
+		held := after.most(q.Queue.Guarantee)
+		sum := parent.below.Minus(x.held).Plus(held)
+		for r := range sum {
+			if request[r] > 0 && parent.amount.Set[r] && sum[r] > parent.amount.Amount[r] && after[r] > q.Queue.Guarantee[r] {
+				return fmt.Sprintf("what is left of %s is guaranteed to other queues", p.s.resource(r)), q
+			}
+		}
+	}
+	return "", nil
+}
+
+func (s *Session) resource(r int) string {
+	if r < len(s.Snapshot.Resources) {
+		return s.Snapshot.Resources[r]
+	}
+	return fmt.Sprintf("resource %d", r)
+}
+
+// admit refuses jobs that their queue could never have.
+func (p *shares) admit(j *JobInfo) string {
+	need := p.s.MinRequest(j)
+	for q := j.Queue; q.Parent != nil; q = q.Parent {
+		if ok, r := p.queue[q.Index].capability.within(&need); !ok && need[r] > 0 {
+			return fmt.Sprintf("it needs %d %s at once and queue %s may have %d", need[r], p.s.resource(r), q.Queue.Name, p.queue[q.Index].capability.Amount[r])
+		}
+	}
+	return ""
+}
+
+// reclaimable lets a queue that stays within what it deserves take back from those that have more than they do. Queues
+// of different parents are compared where they part. As tasks are not divisible it may also go beyond, by a task, where the other is further
+// beyond and loses no more than that: shares come closer, and neither has reason to take it back.
+func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
+	return keep(candidates, func(v *TaskInfo) bool {
+		mine, theirs := part(t.Job.Queue, v.Job.Queue)
+		if mine == theirs {
+			return false
+		}
+		after := mine.Allocated.Plus(t.Class.request)
+		if !p.over(theirs, &t.Class.request) {
+			return false
+		}
+		closer := p.excess(mine, &after, &t.Class.request) < p.excess(theirs, &theirs.Allocated, &t.Class.request)-closerEps &&
+			v.alone() && v.Class.request.fits(&t.Class.request)
+		if !closer && !p.covers(mine, &after, &t.Class.request) {
+			return false
+		}
+		for q := v.Job.Queue; q.Parent != nil; q = q.Parent {
+			rest := q.Allocated.Minus(v.Class.request)
+			for r := range rest {
+				if v.Class.request[r] > 0 && rest[r] < q.Queue.Guarantee[r] {
+					return false
+				}
+			}
+		}
+		return true
+	})
+}
+
+// closerEps is by which part of the cluster amounts have to differ to be different.
+const closerEps = 1e-9
+
+// excess is which part of the cluster an amount is beyond what a queue deserves, in the resource of a request where that is most.
+func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
+	most := -infinite
+	for r := range amount {
+		if request[r] > 0 && p.s.Total[r] > 0 {
+			most = max(most, float64(amount[r]-p.queue[q.Index].deserved[r])/float64(p.s.Total[r]))
+		}
+	}
+	return most
+}
+
+// covers says whether what a queue deserves covers an amount, in the resources of a request.
+func (p *shares) covers(q *QueueInfo, amount, request *Vector) bool {
+	deserved := &p.queue[q.Index].deserved
+	for r := range amount {
+		if request[r] > 0 && amount[r] > deserved[r] {
+			return false
+		}
+	}
+	return true
+}
+
+// over says whether a queue has more than it deserves of anything that is asked for.
+func (p *shares) over(q *QueueInfo, request *Vector) bool {
+	deserved := &p.queue[q.Index].deserved
+	for r := range request {
+		if request[r] > 0 && q.Allocated[r] > deserved[r] {
+			return true
+		}
+	}
+	return false
+}
