@@ -28,8 +28,8 @@ type size struct {
 	batch   int // most messages at once
 	// parallel is how many batches of its queue are under way at once, at most; at least 2, which is SQS's least.
 	parallel int
-	// always is set where the queue is polled even when no work is open, for what comes in wakes the rest.
-	always bool
+	// door is set where events of AWS's come in while nothing is open: EventBridge invokes it, since no queue is polled then.
+	door bool
 	// keep is how long a message is worth something, seconds; as long as SQS can when 0.
 	keep int
 }
@@ -39,7 +39,7 @@ type size struct {
 func sizeOf(fn string) size {
 	switch fn {
 	case events.FnSubmit:
-		return size{memory: 512, seconds: 60, batch: 1, parallel: 10, always: true}
+		return size{memory: 512, seconds: 60, batch: 1, parallel: 10, door: true}
 	case events.FnOptimize:
 		return size{memory: 512, seconds: 120, batch: 1, parallel: 20}
 	case events.FnProvision:
@@ -63,6 +63,13 @@ func sizeOf(fn string) size {
 	}
 }
 
+// What Lambda does with an event whose invocation failed: it tries again, after a minute and after two, and then keeps it as a dead letter.
+// Where it is throttled it tries for longer.
+const (
+	doorRetries = 2
+	doorSeconds = 6 * 3600
+)
+
 // visibilityFactor is how much longer than its function's time-out a message stays invisible: what AWS advises, so that a batch which
 // was throttled is not delivered twice.
 const visibilityFactor = 6
@@ -81,17 +88,30 @@ func (d *deployment) function(fn string) {
 		Description: jsii.String("Tradewind: function " + fn),
 	})
 	role.AddToPolicy(allow("Log", []string{"logs:CreateLogStream", "logs:PutLogEvents"}, *logs.LogGroupArn()))
-	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), &awslambda.FunctionProps{
+	props := &awslambda.FunctionProps{
 		FunctionName: jsii.String(name), Description: jsii.String(describe(fn)),
 		Runtime: awslambda.Runtime_PROVIDED_AL2023(), Handler: jsii.String("bootstrap"),
 		Architecture: architecture(d.Architecture), Code: awslambda.Code_FromAsset(jsii.String(d.code(fn)), nil),
 		MemorySize: num(s.memory), Timeout: seconds(s.seconds), Role: role, LogGroup: logs,
-	})
-	skip(f, "CKV_AWS_115", "the queue's maximum concurrency bounds it; reserving would take from the account's other functions",
-		"CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with an on-failure destination, or HTTP; never asynchronously",
+		// Lambda's own lines, three an invocation, would cost more than some functions do.
+		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN, ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
+	}
+	reasons := []string{
+		"CKV_AWS_115", "the queue's maximum concurrency bounds it; reserving would take from the account's other functions",
 		"CKV_AWS_117", "it talks to AWS's public endpoints only; a VPC would need a NAT gateway, which costs while idle",
 		"CKV_AWS_173", "its environment holds names only, which the template shows as well; the token key is in SSM",
-		"CKV_AWS_272", "the binaries are built by whoever deploys; there is no third party whose signature could be checked")
+		"CKV_AWS_272", "the binaries are built by whoever deploys; there is no third party whose signature could be checked",
+	}
+	if s.door {
+		props.RetryAttempts, props.MaxEventAge = num(doorRetries), seconds(doorSeconds)
+	} else {
+		reasons = append(reasons, "CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with an on-failure destination, or HTTP; never asynchronously")
+	}
+	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), props)
+	if s.door { // its role may send there, as to every dead-letter queue of its own (permissions.go)
+		cfn(f).AddPropertyOverride(jsii.String("DeadLetterConfig.TargetArn"), d.dead[fn].QueueArn())
+	}
+	skip(f, reasons...)
 	d.functions[fn], d.roles[fn] = f, role
 }
 
@@ -134,16 +154,8 @@ func (d *deployment) agentObjects() string {
 // tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it make it.
 func (d *deployment) tokenParameter() string { return "/" + d.Name + "/token-key" }
 
-// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too.
-func idleMappings() []string {
-	var out []string
-	for _, fn := range events.Functions() {
-		if !sizeOf(fn).always {
-			out = append(out, fn)
-		}
-	}
-	return out
-}
+// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too. It is all of them.
+func idleMappings() []string { return events.Functions() }
 
 func architecture(name string) awslambda.Architecture {
 	if name == "x86_64" {

@@ -92,14 +92,11 @@ func (d *deployment) rules() {
 			Source: jsii.Strings(source), DetailType: jsii.Strings(types...),
 		})
 	}
-	d.rule("DagFileRule", events.FnSubmit, nil, &awsevents.EventPattern{
-		Source: jsii.Strings("aws.s3"), DetailType: jsii.Strings(s3Created),
-		Detail: &map[string]interface{}{"bucket": map[string]interface{}{"name": []interface{}{d.dags.BucketName()}}},
-	})
-	// A machine's state is told for every machine of the account: only the ends are of interest, and the function knows which are ours.
+	// A machine's state is told for every machine of the account: only their ends are of interest, once each, and the
+	// function knows which are ours.
 	d.rule("TakenRule", events.FnInterrupt, nil, &awsevents.EventPattern{
 		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2State),
-		Detail: &map[string]interface{}{"state": []interface{}{"shutting-down", "stopping", "stopped", "terminated"}},
+		Detail: &map[string]interface{}{"state": []interface{}{"shutting-down", "stopping"}},
 	})
 	d.rule("NoticeRule", events.FnInterrupt, nil, &awsevents.EventPattern{
 		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Warning, ec2Rebalance),
@@ -126,10 +123,25 @@ func (d *deployment) feed() {
 		s := sizeOf(fn)
 		awslambda.NewEventSourceMapping(d.stack, jsii.String(title(fn)+"Feed"), &awslambda.EventSourceMappingProps{
 			Target: d.functions[fn], EventSourceArn: d.queues[fn].QueueArn(), BatchSize: num(s.batch),
-			MaxConcurrency: num(s.parallel), ReportBatchItemFailures: jsii.Bool(true), Enabled: jsii.Bool(s.always),
+			MaxConcurrency: num(s.parallel), ReportBatchItemFailures: jsii.Bool(true), Enabled: jsii.Bool(false), // until work comes in
 		})
 	}
 	d.stream()
+	d.door()
+}
+
+// door has EventBridge invoke submit for each object in the bucket of DAG files. What it cannot deliver is kept beside what submit gave up.
+func (d *deployment) door() {
+	awsevents.NewRule(d.stack, jsii.String("DagFileRule"), &awsevents.RuleProps{
+		Description: jsii.String("Tradewind: what " + events.FnSubmit + " reacts to"),
+		EventPattern: &awsevents.EventPattern{
+			Source: jsii.Strings("aws.s3"), DetailType: jsii.Strings(s3Created),
+			Detail: &map[string]interface{}{"bucket": map[string]interface{}{"name": []interface{}{d.dags.BucketName()}}},
+		},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(d.functions[events.FnSubmit], &awseventstargets.LambdaFunctionProps{
+			DeadLetterQueue: d.dead[events.FnSubmit], RetryAttempts: num(doorRetries), MaxEventAge: seconds(doorSeconds),
+		})},
+	})
 }
 
 // stream feeds the relay with what was put in the outbox. A batch that fails again and again is no loss: reconcile

@@ -58,10 +58,11 @@ func TestWhatAWSTellsReachesItsFunctions(t *testing.T) {
 		}
 	}
 	for typ, fn := range map[string]string{
-		"Object Created": "Submit", "EC2 Spot Instance Interruption Warning": "Interrupt",
-		"EC2 Instance Rebalance Recommendation": "Interrupt", "EC2 Instance State-change Notification": "Interrupt",
+		"Object Created":                         "Submit", // the function itself: its queue is polled while work is open only
+		"EC2 Spot Instance Interruption Warning": "InterruptQueue", "EC2 Instance Rebalance Recommendation": "InterruptQueue",
+		"EC2 Instance State-change Notification": "InterruptQueue",
 	} {
-		if !strings.HasPrefix(seen[typ], "<"+fn+"Queue") {
+		if !strings.HasPrefix(seen[typ], "<"+fn) || strings.Contains(seen[typ], "Queue") != strings.HasSuffix(fn, "Queue") {
 			t.Errorf("%s goes to %q", typ, seen[typ])
 		}
 	}
@@ -122,8 +123,26 @@ func TestMappingsReportWhatFailed(t *testing.T) {
 		}
 	}
 	for id, on := range polled {
-		if want := strings.HasPrefix(id, "SubmitFeed"); on != want {
-			t.Errorf("%s is polled while no work is open: %v", id, on)
+		if on {
+			t.Errorf("%s is polled while no work is open", id)
+		}
+	}
+}
+
+func TestWhatSubmitGivesUpIsKept(t *testing.T) {
+	d := deployed()(t)
+	id, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-submit")
+	dead, _ := d.named(t, "AWS::SQS::Queue", "QueueName", "tradewind-submit-dlq")
+	if f.at("DeadLetterConfig", "TargetArn") != "<"+dead+".Arn>" {
+		t.Errorf("dead letters go to %v", f.at("DeadLetterConfig", "TargetArn"))
+	}
+	_, c := d.named(t, "AWS::Lambda::EventInvokeConfig", "FunctionName", "<"+id+">")
+	if c.Properties["MaximumRetryAttempts"] != 2.0 || c.Properties["MaximumEventAgeInSeconds"] != 21600.0 {
+		t.Errorf("%v", c.Properties)
+	}
+	for name, f := range d.of("AWS::Lambda::Function") {
+		if f.at("LoggingConfig", "LogFormat") != "JSON" || f.at("LoggingConfig", "SystemLogLevel") != "WARN" || f.at("LoggingConfig", "ApplicationLogLevel") != "INFO" {
+			t.Errorf("%s logs %v", name, f.Properties["LoggingConfig"])
 		}
 	}
 }

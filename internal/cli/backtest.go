@@ -27,7 +27,7 @@ func (a *app) backtestCommand() *cobra.Command {
 			"  tradewind backtest workflow --dag montage.xml --prices data/aws-2016",
 	}
 	group(c)
-	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand())
+	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(), a.backtestClusterCommand())
 	return c
 }
 

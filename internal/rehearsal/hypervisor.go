@@ -181,7 +181,7 @@ func (h *hypervisor) wait(ctx context.Context, m *machine) {
 		h.log.Debug("machine", "id", m.id, "err", err)
 		return
 	}
-	h.tell(ctx, "EC2 Instance State-change Notification", m.id, map[string]any{"state": "terminated"})
+	h.tell(ctx, "EC2 Instance State-change Notification", m.id, map[string]any{"state": "shutting-down"})
 }
 
 // tell puts an event of EC2 on the account's bus.

@@ -61,17 +61,23 @@ func every(expression string) time.Duration {
 // run sends one schedule's events while it is on.
 func (c *clockwork) run(ctx context.Context, name, expression string) {
 	due := time.Duration(float64(every(expression)) / c.speed)
-	for n := 0; ctx.Err() == nil; n++ {
+	for ctx.Err() == nil {
 		sleep(ctx, due)
-		s, err := c.scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &c.group, Name: &name})
-		if err != nil || s.State != types.ScheduleStateEnabled {
-			continue
-		}
-		body := strings.NewReplacer("<aws.scheduler.execution-id>", name+"-"+time.Now().UTC().Format("150405.000000"),
-			"<aws.scheduler.scheduled-time>", time.Now().UTC().Format(time.RFC3339)).Replace(aws.ToString(s.Target.Input))
-		url := "https://sqs." + region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
-		if _, err := c.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body}); err != nil && ctx.Err() == nil {
+		if err := c.fire(ctx, name); err != nil && ctx.Err() == nil {
 			c.log.Warn("schedule", "name", name, "err", err)
 		}
 	}
+}
+
+// fire sends a schedule's event, if it is on.
+func (c *clockwork) fire(ctx context.Context, name string) error {
+	s, err := c.scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &c.group, Name: &name})
+	if err != nil || s.State != types.ScheduleStateEnabled {
+		return err
+	}
+	body := strings.NewReplacer("<aws.scheduler.execution-id>", name+"-"+time.Now().UTC().Format("150405.000000"),
+		"<aws.scheduler.scheduled-time>", time.Now().UTC().Format(time.RFC3339)).Replace(aws.ToString(s.Target.Input))
+	url := "https://sqs." + region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
+	_, err = c.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
+	return err
 }

@@ -73,6 +73,7 @@ func (s *Story) steps() []step {
 		{"its outputs and logs are there", 30 * time.Second, s.results},
 		{"a token opens its own job's doors only, and not for ever", 30 * time.Second, s.tokens},
 		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
+		{"the catalogue is renewed", 180 * time.Second, s.renewed},
 		{"a file that is no DAG is answered beside it", 90 * time.Second, s.rejected},
 		{"a dead letter is shown and sent again", 180 * time.Second, s.redrive},
 		{"no machine is left, and the deployment sleeps", 150 * time.Second, s.asleep},

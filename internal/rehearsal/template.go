@@ -35,7 +35,7 @@ type Resource struct {
 // setAside says which types of resource the rehearsal is itself: moto's CloudFormation does not know them, or would carry them out in its
 // own way, with Docker.
 func setAside(typ string) bool {
-	return typ == "AWS::Lambda::EventSourceMapping" || strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
+	return typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" || strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
 }
 
 // readTemplate reads the first stack of an assembly.
@@ -67,7 +67,11 @@ func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 	var out bytes.Buffer
 	out.WriteString(`{"Resources":{`)
 	for i, id := range append(first, rest...) {
-		body, err := json.Marshal(t.without(any(t.rawResources()[id])))
+		resource := t.without(any(t.rawResources()[id]))
+		if t.rawResources()[id]["Type"] == "AWS::Events::Rule" {
+			t.shadow(resource)
+		}
+		body, err := json.Marshal(resource)
 		if err != nil {
 			return s, err
 		}

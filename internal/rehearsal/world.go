@@ -134,6 +134,13 @@ func (w *World) deploy(ctx context.Context) error {
 	if _, err := target.Deploy(ctx, stack, w.Assets); err != nil {
 		return err
 	}
+	// Before anything is put in a bucket.
+	w.Template.resolve("")
+	for _, name := range w.Template.doors() {
+		if _, err := sqs.NewFromConfig(w.cfg).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
+			return err
+		}
+	}
 	table, err := dynamodb.NewFromConfig(w.cfg).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
 	if err != nil {
 		return err
@@ -231,6 +238,13 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		if err := w.feed(ctx, m); err != nil {
 			return err
 		}
+	}
+	for _, name := range w.Template.doors() {
+		d, err := w.open(name)
+		if err != nil {
+			return err
+		}
+		w.wg.Go(func() { d.run(ctx) })
 	}
 	for _, s := range w.Template.of("AWS::Scheduler::Schedule") {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.text("Name"), s.text("ScheduleExpression")) })

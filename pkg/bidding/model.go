@@ -27,9 +27,9 @@ type Model struct {
 	Fresh []bool
 	// ReleaseUSD is what a step without progress costs beside: r in equation 7.
 	ReleaseUSD float64
-	// Fallback says that a step whose price turns out too high can still be worked on demand in full, so that even without any
-	// slack a step is worth a bid: true where the price of a step is known as it begins (WCSSI, assumption 3) and a start costs nothing. The
-	// paper goes without: at c = t all is on demand. It means nothing with a Restart.
+	// Fallback says that a step whose price turns out too high can still be worked on demand, so that no whole step is ever lost and
+	// a step is worth a bid without any slack: true where the price of a step is known as it begins (WCSSI, assumption 3). The paper
+	// goes without: at c = t all is on demand. With a Restart it is the caller who has to see to it that one on demand stays possible.
 	Fallback bool
 	// Factor scales the spot prices by the time that is left, for markets with a daily rhythm: Factor[t] for the step that begins with t
 	// steps to the deadline. Nil is 1 throughout.

@@ -194,7 +194,7 @@ func (s *stepper) best(left, slack int) {
 	t := s.t
 	at, n := slack*t.stride, t.levels
 	idle, spot, od := s.u[OnNothing][at:at+n], s.u[OnSpot][at:at+n], s.u[OnDemand][at:at+n]
-	if float64(slack) < t.model.Restart-1e-9 {
+	if !t.model.Fallback && float64(slack) < t.model.Restart-1e-9 {
 		fillRow(idle, never)
 	} else {
 		s.start(idle, left, slack)
@@ -204,7 +204,7 @@ func (s *stepper) best(left, slack int) {
 	for q := range od {
 		od[q] = min(idle[q], s.od+odKept[q])
 	}
-	if float64(slack) < 1+t.model.Restart-1e-9 {
+	if !t.open(slack, 1) {
 		return
 	}
 	kept := t.row(left-1, OnSpot, slack)[:n]
@@ -219,33 +219,46 @@ func (s *stepper) best(left, slack int) {
 func (s *stepper) start(to []float32, left, slack int) {
 	t := s.t
 	share := s.share()
+	// With a fallback a start may take more than the slack: then what is missing is paid, as the caller sees to it that it does not happen.
+	short := float32(max(0, t.model.Restart-float64(slack))) * s.od
 	lo, hi := s.after(left, OnDemand, slack)
 	lo, hi = lo[:len(to)], hi[:len(to)]
 	for q := range to {
-		to[q] = s.od + lo[q] + share*(hi[q]-lo[q])
+		to[q] = s.od + short + lo[q] + share*(hi[q]-lo[q])
 	}
-	if float64(slack) < 1+t.model.Restart-1e-9 {
+	if !t.open(slack, 2) {
 		return
 	}
-	wait := t.row(left-1, OnNothing, slack-1)[:len(to)]
+	mayWait := !t.model.Fallback || float64(slack) > t.model.Restart
+	wait := t.row(left-1, OnNothing, max(slack-1, 0))[:len(to)]
 	lo, hi = s.after(left, OnSpot, slack)
 	lo, hi = lo[:len(to)], hi[:len(to)]
 	for q, usd := range s.spot[:len(to)] {
 		best := to[q]
-		if x := s.wait + wait[q]; x < best {
+		if x := s.wait + wait[q]; mayWait && x < best {
 			best = x
 		}
-		if x := usd + lo[q] + share*(hi[q]-lo[q]); x < best {
+		if x := usd + short + lo[q] + share*(hi[q]-lo[q]); x < best {
 			best = x
 		}
 		to[q] = best
 	}
 }
 
+// open says whether spot may be used with a slack, after which so many starts must fit: the step's own, and one on demand after it. Without a
+// fallback a whole step may be lost as well. With one a row stands for all slacks up to the next, so that short starts are not ruled
+// out.
+func (t *Table) open(slack, starts int) bool {
+	if t.model.Fallback {
+		return float64(slack)+1 > float64(starts)*t.model.Restart
+	}
+	return float64(slack) >= 1+t.model.Restart-1e-9
+}
+
 // after returns the rows between which the value lies after a step on what was started in it: the start takes slack.
 func (s *stepper) after(left int, on Holding, slack int) (lo, hi []float32) {
 	whole := slack - int(s.t.model.Restart)
-	return s.t.row(left-1, on, whole), s.t.row(left-1, on, max(whole-1, 0))
+	return s.t.row(left-1, on, max(whole, 0)), s.t.row(left-1, on, max(whole-1, 0))
 }
 
 // share is the part of a restart that is no whole step.
@@ -273,7 +286,7 @@ func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
 	if !t.feasible(work, time, on) {
 		return math.Inf(1)
 	}
-	if least := 1.0; t.kinds == 1 && t.model.Fallback {
+	if least := 1.0; t.model.Fallback {
 		slack = max(slack, 0)
 	} else if on == OnDemand && slack < least || on != OnDemand && slack < least+t.model.Restart {
 		return (work + t.startSteps(on)) * t.model.OnDemandUSD

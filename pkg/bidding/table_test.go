@@ -114,7 +114,7 @@ func TestTheTableIsTheRecursion(t *testing.T) {
 		restart := rapid.IntRange(0, 2).Draw(t, "restart")
 		m := drawModel(t, float64(restart))
 		m.ReleaseUSD = rapid.SampledFrom([]float64{0, 0.05}).Draw(t, "release")
-		m.Fallback = rapid.Bool().Draw(t, "fallback")
+		m.Fallback = restart == 0 && rapid.Bool().Draw(t, "fallback")
 		work := rapid.IntRange(1, 7).Draw(t, "work")
 		left := work + rapid.IntRange(restart, 6).Draw(t, "slack")
 		build := bidding.Build

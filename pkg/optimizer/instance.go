@@ -16,7 +16,7 @@ type instance struct {
 	links
 	// nPlace is the number of places; usd and hrs are nPlace×nPlace row-major
 	// matrices per GiB, from the row's place to the column's; usdT
-	// and hrsT their transposes.
+	// and hrsT their transposes; hrsT is nil where the cost is all that counts.
 	nPlace               int
 	usd, usdT, hrs, hrsT []float64
 	// opts holds task t's options at opts[first[t]:first[t+1]], by place and
@@ -69,6 +69,9 @@ func compile(m *Model, f folding) (*instance, error) {
 	inst, err := frame(m)
 	if err != nil {
 		return nil, err
+	}
+	if f != foldCheapest {
+		inst.hrsT = transposed(inst.hrs, inst.nPlace)
 	}
 	inst.setOptions(f)
 	return inst, nil
@@ -138,22 +141,33 @@ func (inst *instance) compilePlaces() []int32 {
 	slices.SortFunc(places, func(a, b int32) int { return strings.Compare(m.Places[a], m.Places[b]) })
 	n := len(places)
 	inst.nPlace = n
-	inst.usd, inst.usdT = make([]float64, n*n), make([]float64, n*n)
-	inst.hrs, inst.hrsT = make([]float64, n*n), make([]float64, n*n)
+	inst.usd = make([]float64, n*n)
+	inst.hrs = make([]float64, n*n)
 	rank := make([]int32, len(m.Places))
 	for p := range rank {
 		rank[p] = -1
 	}
 	for i, p := range places {
 		rank[p] = int32(i) // #nosec G115 -- at most MaxPlaces
+		usd, hrs := inst.usd[i*n:][:n], inst.hrs[i*n:][:n]
+		fromUSD, fromHours := m.USDPerGiB[p], m.HoursPerGiB[p]
 		for j, q := range places {
-			inst.usd[i*n+j] = m.USDPerGiB[p][q]
-			inst.usdT[j*n+i] = m.USDPerGiB[p][q]
-			inst.hrs[i*n+j] = m.HoursPerGiB[p][q]
-			inst.hrsT[j*n+i] = m.HoursPerGiB[p][q]
+			usd[j], hrs[j] = fromUSD[q], fromHours[q]
 		}
 	}
+	inst.usdT = transposed(inst.usd, n)
 	return rank
+}
+
+// transposed is an n×n matrix with rows and columns exchanged.
+func transposed(matrix []float64, n int) []float64 {
+	out := make([]float64, len(matrix))
+	for i := range n {
+		for j, x := range matrix[i*n:][:n] {
+			out[j*n+i] = x
+		}
+	}
+	return out
 }
 
 func (inst *instance) fold(f folding, rank []int32) {

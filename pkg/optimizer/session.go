@@ -42,6 +42,7 @@ func NewSession(m *Model) (*Session, error) {
 	if err != nil {
 		return nil, err
 	}
+	f.hrsT = transposed(f.hrs, f.nPlace)
 	f.blocked = make([][]bool, len(m.Tasks))
 	s.frame = f
 	return s, nil

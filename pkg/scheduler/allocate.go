@@ -76,16 +76,15 @@ func (allocate) Run(s *Session) {
 
 // turn gives a job its turn and says whether it wants another.
 func (s *Session) turn(j *JobInfo) bool {
-	var st Statement
-	st.s = s
+	st := &s.turnStatement
 	if s.JobReady(j) {
-		if !s.fill(&st, j, s.anywhere(j)) {
+		if !s.fill(st, j, s.anywhere(j)) {
 			return false
 		}
 		st.Commit()
 		return j.count[Pending] > 0 && j.Coming() < j.Max()
 	}
-	if !s.gather(&st, j) {
+	if !s.gather(st, j) {
 		st.Discard()
 		return false
 	}

@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/fleet"
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/fleet"
 )
 
 // BenchmarkSession is a whole session, from a snapshot to a result, with gang, drf, queues and predicates. Per task it must not grow.

@@ -172,7 +172,6 @@ func (t *TaskInfo) canGo() bool {
 
 // sortTasks puts tasks in the order in which they are to be scheduled.
 func (s *Session) sortTasks(j *JobInfo) {
-	j.order = make([]*TaskInfo, len(j.Tasks))
 	for i := range j.Tasks {
 		j.order[i] = &j.Tasks[i]
 	}

@@ -14,8 +14,11 @@ type NodeInfo struct {
 	Tasks        []*TaskInfo // that hold or are to hold resources
 	running      []*TaskInfo // those of them that held them when the session was opened: only they can be evicted
 	devices      []device
-	labels       map[Pair]labelCount // nil unless tasks speak of each other's labels
-	reserved     int32               // number of the reservation; negative if none
+	// most is what is left of the GPU of which most is, and whole counts those that nobody has a share of: now, without what others wait for.
+	most     int32
+	whole    int
+	labels   map[Pair]labelCount // nil unless tasks speak of each other's labels
+	reserved int32               // number of the reservation; negative if none
 }
 
 // device is what is left of a GPU, in thousandths.
@@ -31,8 +34,14 @@ func (n *NodeInfo) fits(c *Class, later bool) bool {
 	if !c.request.fits(&n.Future) || !later && !c.request.fits(&n.Idle) {
 		return false
 	}
-	if c.devices == 0 {
+	switch {
+	case c.devices == 0:
 		return true
+	case later:
+	case c.devices == 1:
+		return n.most >= c.share
+	case c.share == Whole:
+		return n.whole >= c.devices
 	}
 	found := 0
 	for i := range n.devices {
@@ -103,8 +112,23 @@ func (n *NodeInfo) move(t *TaskInfo, now, then bool, sign int64) {
 			d.future += share
 		}
 	}
+	if t.on != 0 {
+		n.count()
+	}
 	if n.labels != nil {
 		n.tell(c.Spec, now, then, int32(-sign)) //nolint:gosec // ±1
+	}
+}
+
+// count looks at what is left of GPUs.
+func (n *NodeInfo) count() {
+	n.most, n.whole = 0, 0
+	for i := range n.devices {
+		left := min(n.devices[i].idle, n.devices[i].future)
+		n.most = max(n.most, left)
+		if left == Whole {
+			n.whole++
+		}
 	}
 }
 

@@ -57,6 +57,7 @@ func Open(snapshot *Snapshot, policy *Policy, opts ...Option) (*Session, error) 
 		queues: map[string]*QueueInfo{}, nodes: map[string]*NodeInfo{}, namespaces: map[string]*NamespaceInfo{}, jobs: map[string]*JobInfo{},
 		specs: map[*Spec]string{}, classes: map[classKey]*Class{},
 	}
+	s.turnStatement.s = s
 	for _, step := range []func() error{s.openNodes, s.openQueues, s.openNamespaces, s.openReservations, s.openJobs, s.openTasks, s.react} {
 		if err := step(); err != nil {
 			return nil, err
@@ -127,6 +128,7 @@ func (s *Session) openNodes() error {
 			for d := range n.devices {
 				n.devices[d] = device{Whole, Whole}
 			}
+			n.count()
 		}
 		n.Future = n.Idle
 		if !node.Closed {
@@ -225,6 +227,11 @@ func (s *Session) reserve(r Reservation) {
 func (s *Session) openJobs() error {
 	snap := s.Snapshot
 	slab := make([]JobInfo, len(snap.Jobs))
+	tasks := 0
+	for i := range snap.Jobs {
+		tasks += len(snap.Jobs[i].Tasks)
+	}
+	infos, order := make([]TaskInfo, tasks), make([]*TaskInfo, tasks)
 	s.Jobs = make([]*JobInfo, len(snap.Jobs))
 	for i := range snap.Jobs {
 		job := &snap.Jobs[i]
@@ -241,8 +248,12 @@ func (s *Session) openJobs() error {
 			return fault(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
 		}
 		j.Queue.Jobs = append(j.Queue.Jobs, j)
-		j.roles = make([]int, len(job.Roles))
-		j.Tasks = make([]TaskInfo, len(job.Tasks))
+		if len(job.Roles) > 0 {
+			j.roles = make([]int, len(job.Roles))
+		}
+		n := len(job.Tasks)
+		j.Tasks, infos = infos[:n:n], infos[n:]
+		j.order, order = order[:n:n], order[n:]
 		s.Jobs[i], s.jobs[job.ID] = j, j
 	}
 	for i := range s.reservations {

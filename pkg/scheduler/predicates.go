@@ -169,6 +169,9 @@ func (p binpack) Open(s *Session) {
 		if c.devices == 1 && c.share < Whole && p.device != 0 {
 			x += p.device * (1 - float64(n.tightest(c.share)-c.share)/Whole)
 		}
+		if c.devices == 0 && len(n.devices) > 0 {
+			x -= p.device // its cores and memory are for those that use its GPUs
+		}
 		return 100 * p.weight * x
 	})
 }

@@ -146,6 +146,7 @@ func (s *Session) packEmpty(n *NodeInfo, tasks []*TaskInfo) []*TaskInfo {
 		empty.devices[i] = device{Whole, Whole}
 	}
 	empty.Future = empty.Idle
+	empty.count()
 	if n.labels != nil {
 		empty.labels = map[Pair]labelCount{}
 	}

@@ -39,8 +39,10 @@ type Session struct {
 	reservations []Reservation // those in force, by number; made ones come after
 	evicted      []*TaskInfo
 	commits      int
-	turns        int
-	ran          bool
+	// turnStatement is that of the turn under way: one for all, as there are many.
+	turnStatement Statement
+	turns         int
+	ran           bool
 }
 
 // Run runs the policy's actions. It may be called once.

@@ -29,8 +29,11 @@ func newHost(w *world, i int) *host {
 
 // fresh forgets what the broker kept in memory.
 func (h *host) fresh() {
-	w := h.w
-	h.broker = broker.New(w.cfg, broker.Ports{
+	w, cfg := h.w, h.w.cfg
+	if w.opt.Break == Overtaking {
+		cfg.OverdueAfter = 0
+	}
+	h.broker = broker.New(cfg, broker.Ports{
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Tokens: seal,
 		Now:     func() time.Time { return w.now },
 		Objects: w.users, Prices: w.sky,

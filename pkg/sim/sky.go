@@ -127,6 +127,9 @@ func (s *sky) SpotPrices(context.Context) ([]events.PriceTick, error) {
 	for _, l := range catalogue() {
 		if s.prices.chance(0.3) {
 			usd := math.Min(l.spotUSD*s.prices.uniform(0.7, 1.6), l.onDemandUSD)
+			if s.prices.chance(0.1) {
+				usd = l.onDemandUSD * s.prices.uniform(1, 4) // a spell that is worth leaving for
+			}
 			ticks = append(ticks, events.PriceTick{Offer: l.id(), USD: usd})
 		}
 	}

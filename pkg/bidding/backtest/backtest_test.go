@@ -51,8 +51,8 @@ func TestNoReplayOfRecordedPricesMissesADeadline(t *testing.T) {
 	}
 	most := map[int]float64{26: 1.03, 36: 1.05, 48: 1.06}
 	for _, o := range []backtest.BidOptions{
-		{Work: 24, Deadline: 24, Every: 97}, {Work: 24, Deadline: 26, Every: 24}, {Work: 24, Deadline: 36, Every: 24}, {Work: 24, Deadline: 48, Every: 24},
-		{Work: 10.5, Deadline: 14, Every: 91, Restart: 0.1}, {Work: 24, Deadline: 26, Every: 91, Restart: 1}, {Work: 3, Deadline: 40, Every: 91, Restart: 0.5},
+		{Work: 24, Deadline: 24, Every: 197}, {Work: 24, Deadline: 26, Every: 48}, {Work: 24, Deadline: 36, Every: 48}, {Work: 24, Deadline: 48, Every: 48},
+		{Work: 10.5, Deadline: 14, Every: 181, Restart: 0.1}, {Work: 24, Deadline: 26, Every: 181, Restart: 1}, {Work: 3, Deadline: 40, Every: 181, Restart: 0.5},
 	} {
 		o.Train = 0.5
 		r, err := backtest.Bid(context.Background(), markets, o)
@@ -62,11 +62,11 @@ func TestNoReplayOfRecordedPricesMissesADeadline(t *testing.T) {
 		name := fmt.Sprintf("%vh by %dh, starts take %vh", o.Work, o.Deadline, o.Restart)
 		kept(t, name, r.Policies)
 		ours := r.Policies[backtest.Markov]
-		if limit := most[o.Deadline]; o.Every == 24 && ours.ToClairvoyant > limit+0.005 { // with a quarter of the starts
+		if limit := most[o.Deadline]; o.Every == 48 && ours.ToClairvoyant > limit+0.005 { // with an eighth of the starts
 			t.Errorf("%s: ours is ×%.4f of the clairvoyant, at most %.2f was asked for", name, ours.ToClairvoyant, limit)
 		}
 		for _, other := range []string{backtest.OnDemand, backtest.Spot, backtest.Greedy, backtest.AIB, backtest.UniformProgress, backtest.BFRC} {
-			if o.Every == 24 && ours.USD >= r.Policies[other].USD {
+			if o.Every == 48 && ours.USD >= r.Policies[other].USD {
 				t.Errorf("%s: ours costs %.4f, %s %.4f", name, ours.USD, other, r.Policies[other].USD)
 			}
 		}
@@ -97,9 +97,9 @@ func TestNoReplayOfAvailabilityMissesADeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, o := range []backtest.AvailabilityOptions{
-		{Work: 20, Deadline: 20.2, Changeover: 0.2, Every: 200}, {Work: 20, Deadline: 21.6, Changeover: 0.2, Every: 200},
-		{Work: 12.34, Deadline: 19, Changeover: 0.1, Every: 200, Together: true}, {Work: 30, Deadline: 36, Changeover: 0, Every: 300},
-		{Work: 20, Deadline: 26, Changeover: 1, Every: 300, Nodes: 4},
+		{Work: 20, Deadline: 20.2, Changeover: 0.2, Every: 700}, {Work: 20, Deadline: 21.6, Changeover: 0.2, Every: 700},
+		{Work: 12.34, Deadline: 19, Changeover: 0.1, Every: 700, Together: true}, {Work: 30, Deadline: 36, Changeover: 0, Every: 700},
+		{Work: 20, Deadline: 26, Changeover: 1, Every: 700, Nodes: 4},
 	} {
 		o.SpotRatio = 0.333
 		r, err := backtest.Availability(context.Background(), traces, o)

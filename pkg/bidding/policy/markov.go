@@ -47,9 +47,12 @@ func (p *Markov) Order(h Hour) (Order, error) {
 	if len(h.History) == 0 {
 		return Order{OnDemand: true}, nil // nothing is known; a quote of the market would be needed
 	}
-	if h.mustLeave() {
-		// Without a restart to pay, an hour of spot that can be had at all is as sure as one on demand: its price holds to its end.
-		return Order{MaxUSD: p.sure(h), OnDemand: true}, nil
+	if h.mustLeave() && h.Restart <= 0 {
+		// An hour of spot that can be had at all is as sure as one on demand: its price holds to its end.
+		return Order{MaxUSD: p.onDemand, OnDemand: true}, nil
+	}
+	if !p.startable(h) {
+		return Order{OnDemand: true}, nil
 	}
 	if h.Start-p.learned >= relearn {
 		if err := p.learn(h); err != nil {
@@ -57,16 +60,21 @@ func (p *Markov) Order(h Hour) (Order, error) {
 		}
 	}
 	s := p.chain.Level(h.last(p.onDemand), h.Start+23)
+	if h.Restart > 0 {
+		bid, onDemand := p.table.BidOr(h.Work, float64(h.Left), s, h.On)
+		return Order{MaxUSD: bid, OnDemand: onDemand || h.mustLeave()}, nil
+	}
 	bid := p.table.Bid(h.Work, float64(h.Left), s, h.On)
 	return Order{MaxUSD: bid, OnDemand: bid >= p.onDemand}, nil
 }
 
-// sure is the price up to which spot is worth it where no hour can be lost.
-func (p *Markov) sure(h Hour) float64 {
-	if h.Restart > 0 {
-		return 0
+// startable says whether after an hour on spot there would still be time for a start on demand.
+func (p *Markov) startable(h Hour) bool {
+	starts := 2.0
+	if h.On == bidding.OnSpot {
+		starts = 1
 	}
-	return p.onDemand
+	return float64(h.Left)-h.Work >= starts*h.Restart-1e-9
 }
 
 // learn learns the chain from all that is known, and builds the table to the deadline.
@@ -78,7 +86,7 @@ func (p *Markov) learn(h Hour) (err error) {
 		p.chain = market.Learn(p.informed, market.ChainOptions{Smoothing: 1})
 	}
 	m := bidding.PriceModel(p.chain, p.onDemand, h.Restart)
-	m.Fallback = h.Restart <= 0
+	m.Fallback = true
 	m.Factor = make([]float32, h.Left+1)
 	for left := range m.Factor {
 		hour := h.Start + h.Left - left

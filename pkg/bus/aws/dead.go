@@ -25,6 +25,8 @@ const (
 	deadHold = 2 * time.Minute
 	// maxListed bounds how many letters of a queue are read for a list: over that, the oldest of those read are listed.
 	maxListed = 10_000
+	// directAttempts is how often Lambda tries an event that it was invoked with by EventBridge, as infra/ has it.
+	directAttempts = 3
 	// emptyPolls is how many empty receives are believed while SQS says that a queue is not empty.
 	emptyPolls = 3
 )
@@ -169,6 +171,10 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 	}
 	if queue == "" {
 		b.undelivered(&c, m)
+		return c
+	}
+	if says := deref(m.MessageAttributes["ErrorMessage"].StringValue); says != "" { // Lambda's, of an event that it was invoked with directly
+		c.Reason, c.Attempts = bus.TrimReason("the function failed: "+says), directAttempts
 		return c
 	}
 	config := b.queues[queue]

@@ -1,4 +1,4 @@
-// Package fleet makes snapshots of any size for benchmarks and tests: gangs and elastic jobs of many request shapes in
+// Package fleet makes snapshots for the scheduler, of any size, for benchmarks and tests: gangs and elastic jobs of many request shapes in
 // weighted queues.
 package fleet
 

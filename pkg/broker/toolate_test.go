@@ -1,0 +1,75 @@
+package broker
+
+import (
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor has a parent end so late that its child, planned on spot, could not stand a loss:
+// the child is announced, but told to wait for a newer plan and to run on demand.
+func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
+	ctx := context.Background()
+	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	for left, late := range map[time.Duration]bool{5 * time.Hour: false, 75 * time.Minute: true} {
+		b := New(DefaultConfig(), Ports{Store: mem.New(), Now: func() time.Time { return now }})
+		deadline := now.Add(left)
+		spec := &dag.Job{
+			Tasks: []dag.Task{
+				{Name: "before", Time: dag.TimeEstimate{Default: time.Hour}, Nodes: 1, Resources: []dag.Resources{{}}},
+				{Name: "after", Time: dag.TimeEstimate{Default: time.Hour}, Nodes: 1, Resources: []dag.Resources{{}}},
+			},
+			Edges: []dag.Edge{{From: 0, To: 1}},
+		}
+		plan := &Plan{Version: 1, Choice: []int32{0, 0}, Offers: []Planned{{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
+		bids := Bids{Plan: 1, MaxUSD: []float64{1, 1}, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
+		job := Job{ID: "j", State: JobRunning, Tasks: 2, Deadline: deadline, Started: true}
+		err := b.transact(ctx, "test", "begin", false, func(u *unit) error {
+			for name, to := range map[string]struct {
+				ref   *Blob
+				value any
+			}{"spec": {&job.Spec, spec}, "plan": {&job.Plan, plan}, "bids": {&job.Bids, bids}} {
+				p, err := b.pack("j", name, 1, "t", to.value)
+				if err != nil {
+					return err
+				}
+				if err := p.save(ctx, b.store, u); err != nil {
+					return err
+				}
+				*to.ref = p.Blob
+			}
+			var d Decision
+			d.put(jobKey("j"), job)
+			d.put(progressKey("j"), Progress{Phases: []byte{PhaseReady, PhaseWaiting}})
+			return u.apply(d)
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		done := events.New("e1", "test", now, events.TaskSucceeded{Job: "j", Task: 0, Attempt: 1, Cluster: "j.0.1"})
+		if errs := b.Handle(ctx, events.FnAdvance, []events.Event{done}); errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		task, found, err := get[Task](b.newUnit(ctx, "test"), taskKey("j", 1))
+		if err != nil || found != late || late && (!task.OnDemand || task.MinPlan != 2 || task.State != TaskQueued) {
+			t.Errorf("with %v left: %+v %v %v", left, task, found, err)
+		}
+		out, err := b.store.Outbox(ctx, 10)
+		if err != nil {
+			t.Fatal(err)
+		}
+		told := ""
+		for _, e := range out {
+			told += string(e.Body)
+		}
+		if !strings.Contains(told, events.TypeTaskReady) || strings.Contains(told, "too late for spot") != late {
+			t.Errorf("with %v left it tells %s", left, told)
+		}
+	}
+}

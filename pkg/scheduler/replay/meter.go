@@ -1,0 +1,186 @@
+package replay
+
+import (
+	"math"
+	"slices"
+)
+
+// meter sums up over time.
+type meter struct {
+	seconds, contended float64
+	used               [3]float64
+	fragment           float64
+	errors             float64
+	held               []int64   // GPUs by queue, in thousandths
+	gpu                []float64 // the same over time
+	weights            []float64
+}
+
+func newMeter(p *player) meter {
+	m := meter{held: make([]int64, len(p.snap.Queues)), gpu: make([]float64, len(p.snap.Queues)), weights: make([]float64, len(p.snap.Queues))}
+	for i, q := range p.snap.Queues {
+		m.weights[i] = float64(max(1, q.Weight))
+	}
+	return m
+}
+
+// pass counts what was so for a time.
+func (m *meter) pass(p *player, seconds float64) {
+	if seconds <= 0 {
+		return
+	}
+	m.seconds += seconds
+	var now [3]float64
+	for r := range now {
+		if p.total[r] > 0 {
+			now[r] = float64(p.used[r]) / float64(p.total[r])
+		}
+		m.used[r] += now[r] * seconds
+	}
+	p.report.Peak = Shares{max(p.report.Peak.CPU, now[0]), max(p.report.Peak.Memory, now[1]), max(p.report.Peak.GPU, now[2])}
+	f := p.fragmentation()
+	m.fragment += f * seconds
+	p.report.PeakFragmentation = max(p.report.PeakFragmentation, f)
+	want := slices.Clone(m.held)
+	waits := false
+	for _, s := range p.active {
+		if !s.running {
+			want[s.queue] += int64(s.pod.GPUs) * s.pod.Share
+			waits = waits || s.pod.GPUs > 0
+		}
+	}
+	for q, x := range m.held {
+		m.gpu[q] += float64(x) * seconds
+	}
+	if !waits {
+		return
+	}
+	m.contended += seconds
+	owed, sum := m.owed(want), 0.0
+	for q, x := range m.held {
+		sum += math.Abs(float64(x)-owed[q]) / float64(p.total[2])
+	}
+	m.errors += sum / float64(len(m.held)) * seconds
+}
+
+// owed divides what is allocated between queues by weight, to each at most what it wants: max-min fairness. It is what is allocated and not what there is, so that
+// idle GPUs that nobody could use are no queue's loss.
+func (m *meter) owed(want []int64) []float64 {
+	left := 0.0
+	for _, x := range m.held {
+		left += float64(x)
+	}
+	out := make([]float64, len(want))
+	open := make([]int, 0, len(want))
+	for q := range want {
+		open = append(open, q)
+	}
+	for len(open) > 0 {
+		sum, least := 0.0, math.Inf(1)
+		for _, q := range open {
+			sum += m.weights[q]
+			least = min(least, (float64(want[q])-out[q])/m.weights[q])
+		}
+		step := min(least, left/sum)
+		for _, q := range open {
+			out[q] += step * m.weights[q]
+		}
+		if left -= step * sum; step < least {
+			break
+		}
+		open = slices.DeleteFunc(open, func(q int) bool { return (float64(want[q])-out[q])/m.weights[q] <= 1e-9 })
+	}
+	return out
+}
+
+// fragmentation is the part of all GPUs that is idle where a pod drawn from the trace could not use it.
+func (p *player) fragmentation() float64 {
+	if p.total[2] == 0 {
+		return 0
+	}
+	sum := 0.0
+	for i := range p.free {
+		n := &p.free[i]
+		if n.stale {
+			n.fragment, n.stale = n.fragments(p.classes, len(p.pods)), false
+		}
+		sum += n.fragment
+	}
+	return sum / float64(p.total[2])
+}
+
+// fragments is what is idle of a node's GPUs, in thousandths, for each class as far as that can not use it, by how frequent the class is.
+func (n *nodeFree) fragments(classes []class, pods int) float64 {
+	idle := int64(0)
+	for _, x := range n.gpu {
+		idle += x
+	}
+	if idle == 0 {
+		return 0
+	}
+	sum := 0.0
+	for _, c := range classes {
+		unusable, fits := int64(0), 0
+		for _, x := range n.gpu {
+			if x >= c.spec.Share && c.spec.Devices > 0 {
+				fits++
+			} else {
+				unusable += x
+			}
+		}
+		if c.spec.Devices == 0 || fits < c.spec.Devices || n.cpu < c.spec.Request[0] || n.memory < c.spec.Request[1] ||
+			len(c.models) > 0 && !slices.Contains(c.models, n.model) {
+			unusable = idle
+		}
+		sum += float64(unusable) * float64(c.count) / float64(pods)
+	}
+	return sum
+}
+
+// finish makes the report.
+func (p *player) finish() {
+	r, m := p.report, &p.meter
+	var waits []float64
+	byQueue := make([][]float64, len(p.snap.Queues))
+	for i := range p.pods {
+		s := &p.pods[i]
+		q := r.Queues[s.pod.Class]
+		q.Pods++
+		if s.started >= 0 {
+			waits = append(waits, s.started-s.arrival)
+			byQueue[s.queue] = append(byQueue[s.queue], s.started-s.arrival)
+			q.Placed++
+		}
+		r.Queues[s.pod.Class] = q
+	}
+	r.Unplaced = r.Pods - r.Placed
+	r.Wait, r.Hours = quantiles(waits), p.now/3600
+	if m.seconds > 0 {
+		r.Allocation = Shares{m.used[0] / m.seconds, m.used[1] / m.seconds, m.used[2] / m.seconds}
+		r.Fragmentation = m.fragment / m.seconds
+	}
+	if m.contended > 0 {
+		r.ShareError = m.errors / m.contended
+	}
+	for i, sq := range p.snap.Queues {
+		q := r.Queues[sq.Name]
+		q.Wait = quantiles(byQueue[i])
+		if m.seconds > 0 && p.total[2] > 0 {
+			q.GPU = m.gpu[i] / m.seconds / float64(p.total[2])
+		}
+		r.Queues[sq.Name] = q
+	}
+}
+
+func quantiles(x []float64) (q Quantiles) {
+	if len(x) == 0 {
+		return q
+	}
+	slices.Sort(x)
+	for _, v := range x {
+		q.Mean += v / float64(len(x))
+	}
+	at := func(p float64) float64 { return x[min(len(x)-1, int(math.Ceil(p*float64(len(x))))-1)] }
+	q.P50, q.P95, q.P99, q.Max = at(0.5), at(0.95), at(0.99), x[len(x)-1]
+	return q
+}
