@@ -166,7 +166,6 @@ func (d *deployment) launch(fn string) {
 	}, "*")
 	// Public parameters, which name AWS's own images.
 	d.grant(fn, "Images", []string{"ssm:GetParameter", "ssm:GetParameters"}, d.anyRegion("ssm", "", "parameter/aws/service/*"))
-	d.grant(fn, "Quotas", []string{"servicequotas:GetServiceQuota", "servicequotas:ListServiceQuotas", "servicequotas:GetAWSDefaultServiceQuota"}, "*")
 }
 
 // groups is making the security group of the machines in a region where there is none yet, and opening it to itself. Of
@@ -187,7 +186,7 @@ func (d *deployment) prices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
 		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
-		"ec2:DescribeSpotPriceHistory", "pricing:GetProducts",
+		"ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "servicequotas:ListServiceQuotas",
 	}, "*")
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"
 	d.grant(events.FnRefresh, "CatalogueKept", []string{"s3:GetObject", "s3:PutObject"}, catalog)

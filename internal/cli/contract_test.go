@@ -45,6 +45,7 @@ tradewind optimize: time-limit
 tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
 tradewind backtest availability: traces work deadline changeover spot-ratio every zones nodes policy seed output
 tradewind backtest bid: prices work deadline every train restart policy seed output
+tradewind backtest cluster: nodes pods policy weights speed stay every output
 tradewind backtest workflow: dag prices deadlines repeats train time policy seed output
 tradewind prices chart: days prices state output
 tradewind prices import: state output
@@ -55,7 +56,9 @@ tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output
 tradewind explain: endpoint state output
 tradewind queue list: endpoint state output
-tradewind queue set: max-running max-vcpu description endpoint state output
+tradewind queue create: max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
+tradewind queue explain: endpoint state output
+tradewind queue set: max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output

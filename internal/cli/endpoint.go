@@ -24,7 +24,7 @@ const (
 // brokerFlags adds the flags that say which broker is meant: the one of a state folder here, or one elsewhere.
 func (a *app) brokerFlags(c *cobra.Command, state *string) {
 	a.stateFlag(c, state)
-	c.Flags().StringVar(&a.endpoint, "endpoint", a.lookup(envEndpoint), "URL of a broker elsewhere, as `tradewind deploy aws` prints it")
+	c.Flags().StringVar(&a.endpoint, "endpoint", a.lookup(envEndpoint), "`URL` of a broker elsewhere, as \"tradewind deploy aws\" prints it")
 	c.Flags().Lookup("endpoint").DefValue = "" // what the environment says is no default of the program
 	a.chosen = append(a.chosen, c.Flags())
 }

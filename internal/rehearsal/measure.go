@@ -44,9 +44,9 @@ type Compared struct {
 	Predicted float64 `json:"predicted"`
 }
 
-// tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come, and records are read
-// again after conflicts.
-const tolerance = 0.35
+// tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come, and what met
+// another is read again.
+const tolerance = 0.4
 
 // measured runs a DAG to which nothing happens and holds what its events asked of AWS against what `tradewind cost` says of the same file.
 // What is asked by the hour, schedules and polling, goes at another speed here and is left out.
@@ -84,7 +84,8 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 		w.compared = append(w.compared, Compared{Service: l.Service, Unit: l.Unit, Counted: n, Predicted: l.Events})
 		usd, want = usd+n*l.USDPerUnit, want+l.Events*l.USDPerUnit
 	}
-	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted\n%s", plainTasks, usd, want, table(w.compared))
+	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted; %.0f writes met others and were made again\n%s",
+		plainTasks, usd, want, after[conflicts]-before[conflicts], table(w.compared))
 	if math.Abs(usd/want-1) > tolerance {
 		return "", fmt.Errorf("what was counted is not what is predicted: %s", said)
 	}
@@ -152,7 +153,9 @@ func (w *World) bill() map[string]float64 {
 		}
 		switch c.Service {
 		case "dynamodb":
-			if writes(c.Action) {
+			if strings.HasSuffix(c.Action, refused) { // one that is slow and lets in one at a time has more of them than AWS's
+				b[conflicts] += float64(c.Count)
+			} else if writes(c.Action) {
 				b["DynamoDB write request units"] += c.Units
 			} else {
 				b["DynamoDB read request units"] += c.Units
@@ -171,6 +174,9 @@ func (w *World) bill() map[string]float64 {
 	}
 	return b
 }
+
+// conflicts counts what the table refused; it is no line of a bill.
+const conflicts = "refused"
 
 func writes(action string) bool {
 	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}, action)

@@ -179,7 +179,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.ResponseWriter = discard{header: http.Header{}}
 	}
 	p.forward(who.service, answer, r)
-	p.count.addUnits(who.service, action, function, unitsOf(who.service, action, body, answer.size))
+	units := unitsOf(who.service, action, body, answer.size)
+	if who.service == "dynamodb" && answer.status >= http.StatusBadRequest {
+		action += refused
+	}
+	p.count.addUnits(who.service, action, function, units)
 	if lost {
 		panic(http.ErrAbortHandler) // the connection is cut
 	}
@@ -218,10 +222,19 @@ func (p *Proxy) fault(function string) (lost, broken bool) {
 	return false, true
 }
 
-// measured notes how much was answered.
+// refused marks a request to the table that came to nothing, mostly a transaction that met another.
+const refused = ", refused"
+
+// measured notes what was answered.
 type measured struct {
 	http.ResponseWriter
-	size int
+	size, status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (m *measured) WriteHeader(status int) {
+	m.status = status
+	m.ResponseWriter.WriteHeader(status)
 }
 
 func (m *measured) Write(b []byte) (int, error) {

@@ -55,7 +55,7 @@ func (w *World) Page(took time.Duration) string {
 		"included; %d machines, %d invocations of %d functions, %d of which failed, %d requests.\n\n",
 		len((&Story{World: w}).steps()), took.Seconds(), machines, invocations, len(w.functions), errs, w.Count.total())
 	_, _ = fmt.Fprintf(&b, "What a DAG of %d tasks, to which nothing happened, asked of AWS, beside what `tradewind cost` says of its file. Tasks that end at once\n"+
-		"there are handled in one batch; on two processors they end one after the other.\n\n| | counted | predicted |\n| --- | ---: | ---: |\n", plainTasks)
+		"there are handled in one batch; on two processors they end one after the other. Transactions that met another are left out: the emulator, slow and one at a time, has more.\n\n| | counted | predicted |\n| --- | ---: | ---: |\n", plainTasks)
 	for _, c := range w.compared {
 		_, _ = fmt.Fprintf(&b, "| %s, %s | %.0f | %.0f |\n", c.Service, c.Unit, c.Counted, c.Predicted)
 	}

@@ -324,7 +324,8 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 	return nil
 }
 
-// killAtRandom kills a function at work every few seconds. Much more often, and those that wait for a cloud would never come to an end.
+// killAtRandom kills functions at random moments: four times a second it points at one of all, and kills it if it is at work. So a function is
+// killed the more often the longer it takes, and those that wait for a cloud still come to an end.
 func (w *World) killAtRandom(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.Seed, 2)) //nolint:gosec // no secret
 	var names []string
@@ -333,16 +334,15 @@ func (w *World) killAtRandom(ctx context.Context) {
 	}
 	slices.Sort(names)
 	for ctx.Err() == nil {
-		sleep(ctx, time.Duration(500+r.IntN(4000))*time.Millisecond)
-		for _, i := range r.Perm(len(names)) {
-			if w.functions[names[i]].KillOne(r.IntN) {
-				w.killsMu.Lock()
-				w.kills++
-				w.killsMu.Unlock()
-				w.Log.Info("killed", "function", names[i])
-				break
-			}
+		sleep(ctx, time.Duration(100+r.IntN(300))*time.Millisecond)
+		name := names[r.IntN(len(names))]
+		if !w.functions[name].KillOne(r.IntN) {
+			continue
 		}
+		w.killsMu.Lock()
+		w.kills++
+		w.killsMu.Unlock()
+		w.Log.Info("killed", "function", name)
 	}
 }
 

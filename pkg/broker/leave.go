@@ -128,6 +128,10 @@ func (b *Broker) decideStay(u *unit, l losing, margin time.Duration) (d Decision
 	return decideLeave(l.cl, why, reason, b.cfg.Overhead, u.now), nil
 }
 
+// settledStarts is how many starts' time a machine is kept before its price may drive the task away, so that prices that change all the
+// time do not have it move all the time.
+const settledStarts = 2
+
 // staying is what is decided on whether a spot machine is kept.
 type staying struct {
 	losing
@@ -169,7 +173,7 @@ func (st *staying) leave(now time.Time) (why Leaving, reason string) {
 			rounded(work), rounded(left))
 	}
 	table := st.table()
-	if table == nil || st.usd <= 0 || !resumes {
+	if table == nil || st.usd <= 0 || !resumes || now.Sub(st.attempt.Started) < settledStarts*st.restart {
 		return "", ""
 	}
 	if !dated {

@@ -171,6 +171,7 @@ func decideIntent(st *buying, now time.Time) (d Decision, proceed bool) {
 func decideUnbought(st *buying, outcome Outcome, reason string, now time.Time) (d Decision) {
 	st.attempt.Outcome, st.attempt.Reason, st.attempt.Ended = outcome, reason, now
 	d.put(attemptKey(st.job.ID, st.task.Index, st.attempt.Number), st.attempt)
+	d.put(taskKey(st.job.ID, st.task.Index), st.task) // as it is: an intent decided elsewhere, which writes only this, is then void
 	d.emit(freed(st.job.Queue, st.attempt))
 	return d
 }

@@ -260,6 +260,9 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
+	// YieldUntil is until when it admits nothing, as it had to give machines back: what comes free is for those that it was taken back for. It ends
+	// before, when one of them is admitted.
+	YieldUntil time.Time `json:"yieldUntil,omitzero"`
 }
 
 // Waiting is a task in its queue.

@@ -163,5 +163,19 @@ func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) er
 	if !ok || !h.canGo() {
 		return nil
 	}
+	if h.queue != s.owner(e.For) {
+		h.queue.YieldUntil = s.u.now.Add(2 * s.b.cfg.Overhead)
+		s.changed[h.queue] = true
+	}
 	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.b.cfg.Overhead, s.u.now))
+}
+
+// owner is the queue of the candidate that room is made for.
+func (s *scheduling) owner(job string) *Queue {
+	for _, a := range s.candidates {
+		if a.job.ID+"/"+a.name == job {
+			return a.queue
+		}
+	}
+	return nil
 }

@@ -241,6 +241,9 @@ func (s *scheduling) collect(scale int) error {
 }
 
 func (s *scheduling) collectFrom(q *Queue, scale int) error {
+	if s.u.now.Before(q.YieldUntil) {
+		return nil
+	}
 	scan, most := sessionScan*scale, sessionAdmits
 	if s.bounded(q) {
 		scan, most = sessionScanOf*scale, sessionScan
@@ -495,6 +498,12 @@ func (s *scheduling) admitted(a admission) Decision {
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
 	s.changed[a.queue] = true
+	for _, q := range s.tree {
+		if q != a.queue && !q.YieldUntil.IsZero() {
+			q.YieldUntil = time.Time{}
+			s.changed[q] = true
+		}
+	}
 	reserved := reserve(a, hours(s.b.cfg.Overhead))
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()

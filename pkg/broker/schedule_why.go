@@ -194,6 +194,9 @@ func (s *scheduling) tell(a admission, said []string) []string {
 		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f", a.left(), a.plan.TaskUSD[a.waiting.Task])}
 	case verdictAdmit:
 	}
+	if s.u.now.Before(a.queue.YieldUntil) {
+		return append([]string{"queue " + a.queue.Name + " had to give machines back and waits until those have them who deserve them"}, said...)
+	}
 	if a.queue.Closed {
 		return append([]string{"queue " + a.queue.Name + " is closed"}, said...)
 	}

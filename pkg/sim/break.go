@@ -34,15 +34,13 @@ const (
 	NoBudget Break = "no-budget"
 	// Forgetful: agents remove the checkpoint that the broker has just taken note of.
 	Forgetful Break = "forgetful"
-	// NoHolds: what a transaction only relies on may have changed.
-	NoHolds Break = "no-holds"
 	// Overtaking: what has waited for too long is overtaken in its queue.
 	Overtaking Break = "overtaking"
 )
 
 // Breaks returns all of them.
 func Breaks() []Break {
-	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, NoHolds, Overtaking}
+	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -56,9 +54,6 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return without(tx, "blocks")
 	case NoBudget:
 		return withoutField(tx, `"budgetUSD":`)
-	case NoHolds:
-		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check })
-		return tx
 	case NoConditions:
 		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check })
 		for i := range tx.Writes {

@@ -12,7 +12,8 @@ func (c *checker) checkTasks(s *jobState) {
 		return
 	}
 	for i := range s.job.Tasks {
-		if t, ok := s.tasks[i]; ok && t.State == broker.TaskQueued && s.waiting[i] == 0 {
+		// One that schedule has not taken note of (Try) has its announcement on the way.
+		if t, ok := s.tasks[i]; ok && t.State == broker.TaskQueued && t.Try > 0 && s.waiting[i] == 0 {
 			c.w.violatef(InvQueued, "task %d of %s is queued and has no entry", i, s.id)
 		}
 	}

@@ -22,6 +22,7 @@ type users struct {
 	jobs    []*userJob
 	byName  map[string]*userJob
 	objects map[string][]byte // the DAG bucket
+	crowded bool              // their jobs share one small quota
 }
 
 // userJob is a job as its author knows it. Names are unique in a world.

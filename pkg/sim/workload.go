@@ -11,10 +11,14 @@ import (
 // populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
+	u.crowded = r.chance(0.12)
 	u.drawQueues()
 	n := u.w.opt.Jobs
 	if n == 0 {
 		n = 1 + min(r.IntN(4), r.IntN(4))
+		if u.crowded {
+			n += 3 + r.IntN(4)
+		}
 	}
 	for i := range n {
 		j := u.plan(u.drawJob(i))
@@ -39,7 +43,7 @@ func (u *users) populate() {
 func (u *users) drawQueues() {
 	r := u.w.rand.user
 	var small, cpus broker.QueueSettings
-	if r.chance(0.4) {
+	if r.chance(0.4) || u.crowded {
 		u.setQueue("lab", broker.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)})
 		small.Parent, cpus.Parent = "lab", "lab"
 		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
@@ -83,6 +87,10 @@ func (u *users) drawJob(n int) *dag.Job {
 	drawShape(r, j)
 	for i := range j.Tasks {
 		drawTask(r, &j.Tasks[i])
+	}
+	if u.crowded { // many who want the same, and nothing else that would hold them up
+		j.Queue, j.Priority = pick(r, []string{"small", "cpus", "cpus"}), 0
+		return j
 	}
 	drawLimits(r, j, u.w.onTime)
 	return j
