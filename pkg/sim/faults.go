@@ -25,6 +25,7 @@ type Faults struct {
 	ListLag                                time.Duration // until a new machine is listed, at most
 	Outages                                span          // of a whole cloud's credentials
 	OnDemand, Spot                         span          // of capacity in one zone for one machine type
+	Spells                                 float64       // the chance that a spot price goes above on demand with a change
 	QuotaMachines                          int           // of a machine family in a region; 0 is no quota
 
 	// Machines. Taken is the mean time after which a spot machine is taken, NoticeLost the chance that a warning is not heard of in
@@ -52,7 +53,7 @@ type span struct{ Well, Ill time.Duration }
 // what costs.
 func (f Faults) stormy() bool {
 	f.Spot, f.OnDemand, f.Taken, f.NoticeLost, f.Interleave = span{}, span{}, 0, 0, 0
-	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun = 0, 0, 0, 0
+	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun, f.Spells = 0, 0, 0, 0, 0
 	return f != Faults{}
 }
 
@@ -64,7 +65,7 @@ func (f Faults) punctual() bool {
 // drawFaults draws how hostile the world of a seed is: each kind of fault is there in some worlds and not in
 // others, and seldom all are at once (swarm testing, Groce et al., ISSTA 2012).
 func drawFaults(r random) Faults {
-	f := Faults{Interleave: r.uniform(0.05, 0.7)}
+	f := Faults{Interleave: r.uniform(0.05, 0.7), Spells: 0.1}
 	const often = 0.6
 	some := func(field *float64, most float64) {
 		if r.chance(often) {

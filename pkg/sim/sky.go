@@ -127,7 +127,7 @@ func (s *sky) SpotPrices(context.Context) ([]events.PriceTick, error) {
 	for _, l := range catalogue() {
 		if s.prices.chance(0.3) {
 			usd := math.Min(l.spotUSD*s.prices.uniform(0.7, 1.6), l.onDemandUSD)
-			if s.prices.chance(0.1) {
+			if spells := s.w.faults.Spells; spells > 0 && s.prices.chance(spells) {
 				usd = l.onDemandUSD * s.prices.uniform(1, 4) // a spell that is worth leaving for
 			}
 			ticks = append(ticks, events.PriceTick{Offer: l.id(), USD: usd})
