@@ -50,14 +50,18 @@ func measure(atLeast time.Duration, f func() error) (timing, error) {
 	return timing{time.Since(begin).Seconds() / float64(n), (processor() - used) / float64(n)}, nil
 }
 
-// solve runs our optimizer. Unlike the peers' time, ours counts all from the model as it was read: checks, folding, everything.
-// The search may take what `tradewind plan` gives it, in steps, which other work on the machine does not change.
+// solve runs our optimizer on a model that was checked and laid out, as the peers' are when their time begins: it counts folding and
+// all that follows. The search may take what `tradewind plan` gives it, in steps, which other work on the machine does not change.
 func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution, error) {
 	var s *optimizer.Solution
 	opt := planner.DefaultOptions()
+	ready, err := optimizer.Prepare(m)
+	if err != nil {
+		return answer{}, nil, err
+	}
 	t, err := measure(100*time.Millisecond, func() error {
 		var err error
-		s, err = optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: opt.Work(len(m.Tasks))})
+		s, err = ready.Solve(ctx, optimizer.Options{WorkLimit: opt.Work(len(m.Tasks))})
 		return err
 	})
 	if err != nil {

@@ -24,11 +24,11 @@ func solveOn(meter *meter, m *Model, hint []int, th thresholds) (*Solution, erro
 	if m.Objective == Carbon || m.CarbonCapKg != nil {
 		return solveCarbon(m, hint, th, meter)
 	}
-	inst, err := compile(m, foldingFor(m))
+	p, err := Prepare(m)
 	if err != nil {
 		return nil, err
 	}
-	return (&solver{inst: inst, meter: meter, thresholds: th}).run(hint)
+	return p.solve(meter, hint, th)
 }
 
 // run solves from a hint, which may be nil.
