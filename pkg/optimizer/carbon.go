@@ -196,11 +196,11 @@ func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 
 // sub solves a model without carbon on this solver's meter.
 func (s *carbonSolver) sub(m *Model, hint []int) (*Solution, error) {
-	inst, err := compile(m, foldingFor(m))
+	p, err := Prepare(m)
 	if err != nil {
 		return nil, err
 	}
-	return (&solver{inst: inst, meter: s.meter, thresholds: s.thresholds}).run(hint)
+	return p.solve(s.meter, hint, s.thresholds)
 }
 
 // unmask turns picks among a mask's candidates into picks among all.

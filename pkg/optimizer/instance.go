@@ -66,15 +66,21 @@ const (
 
 // compile checks the model and brings it into canonical form.
 func compile(m *Model, f folding) (*instance, error) {
-	inst, err := frame(m)
+	inst, err := frameFor(m, f)
 	if err != nil {
 		return nil, err
 	}
-	if f != foldCheapest {
-		inst.hrsT = transposed(inst.hrs, inst.nPlace)
-	}
 	inst.setOptions(f)
 	return inst, nil
+}
+
+// frameFor is frame with what a folding needs besides.
+func frameFor(m *Model, f folding) (*instance, error) {
+	inst, err := frame(m)
+	if err == nil && f != foldCheapest {
+		inst.hrsT = transposed(inst.hrs, inst.nPlace)
+	}
+	return inst, err
 }
 
 // frame is compile without the options: what stays the same while candidates

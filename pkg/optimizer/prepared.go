@@ -11,12 +11,9 @@ type Prepared struct {
 
 // Prepare checks m and lays out its graph and its matrices. It returns a *[ModelError] for a model that is not well formed.
 func Prepare(m *Model) (*Prepared, error) {
-	f, err := frame(m)
+	f, err := frameFor(m, foldingFor(m))
 	if err != nil {
 		return nil, err
-	}
-	if foldingFor(m) != foldCheapest {
-		f.hrsT = transposed(f.hrs, f.nPlace)
 	}
 	return &Prepared{model: m, frame: *f}, nil
 }

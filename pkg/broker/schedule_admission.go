@@ -1,0 +1,82 @@
+package broker
+
+import "math"
+
+// admission is a session's view of one waiting task: all that becomes of it depends on this.
+type admission struct {
+	queue   *Queue
+	waiting Waiting
+	job     Job
+	ledger  Ledger
+	task    Task
+	plan    *Plan // shared; nil before the first
+	name    string
+	nodes   int
+	blocked bool // the planned location is not to be tried now
+}
+
+// vcpu is what the task would hold on all its machines: they are bought together or not at all.
+func (a admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
+
+// verdict says what becomes of a waiting task.
+type verdict int
+
+const (
+	verdictAdmit  verdict = iota // if the session lets it
+	verdictSkip                  // not now, for a reason of its own
+	verdictDrop                  // its job is over
+	verdictReplan                // its plan is no good
+	verdictNever                 // more than its queue, or one above it, allows at all
+)
+
+// judge decides on one waiting task as far as that does not depend on others.
+func (s *scheduling) judge(a admission) verdict {
+	switch {
+	case a.job.State == JobEnding || a.job.State.Over() || a.task.State != TaskQueued:
+		return verdictDrop
+	case a.job.State != JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
+		return verdictSkip
+	}
+	if a.plan.Of(a.waiting.Task) == nil || a.blocked {
+		return verdictReplan
+	}
+	if _, most := s.most(a.queue); a.vcpu() > most {
+		return verdictNever
+	}
+	return a.affordable()
+}
+
+// affordable says whether the job's budget has enough left for the task.
+func (a admission) affordable() verdict {
+	if a.job.BudgetUSD > 0 && a.plan.TaskUSD[a.waiting.Task] > a.left()+centsEps {
+		if a.ledger.Outstanding > 0 {
+			return verdictSkip // what others do not use comes back
+		}
+		return verdictReplan
+	}
+	return verdictAdmit
+}
+
+// centsEps is the rounding a budget comparison forgives, USD.
+const centsEps = 1e-9
+
+// left is what the budget has neither spent nor set aside.
+func (a admission) left() float64 {
+	return a.job.BudgetUSD - a.ledger.SpentUSD - a.ledger.ReservedUSD
+}
+
+// reserveSlack is how much longer than expected an attempt may take on what is set aside for it.
+const reserveSlack = 1.25
+
+// reserve is what to set aside for an attempt: its expected run time with some slack and the
+// broker's overhead, as far as the budget goes. A job without budget sets nothing aside.
+func reserve(a admission, overheadHours float64) float64 {
+	if a.job.BudgetUSD <= 0 {
+		return 0
+	}
+	t := a.waiting.Task
+	choice := a.plan.Of(t)
+	rate := choice.Offer.USDPerHour * float64(a.nodes)
+	want := rate * (a.plan.TaskHours[t]*reserveSlack + overheadHours)
+	return math.Max(0, math.Min(want, a.left()))
+}
