@@ -11,6 +11,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/spf13/cobra"
+
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -79,6 +81,17 @@ func found(state string, r host.Running) *session {
 
 // takeover is how long a broker that starts or ends on the same state folder is waited for.
 const takeover = 5 * time.Second
+
+// reading does something with a session that read opens, until the command is interrupted, and closes it.
+func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Context, s *session) error) error {
+	ctx, cancel := a.interrupts.context(c.Context())
+	defer cancel()
+	s, err := a.read(ctx, state)
+	if err != nil {
+		return err
+	}
+	return errors.Join(do(ctx, s), s.Close())
+}
 
 // read connects to the broker elsewhere that the command line names, or to that of a state folder, or, when none runs, opens the folder for reading.
 func (a *app) read(ctx context.Context, state string) (*session, error) {

@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
 	"slices"
 	"strings"
@@ -56,13 +55,7 @@ func (a *app) dlqListCommand() *cobra.Command {
 		if limit < 1 || limit > mostLetters {
 			return badInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.listLetters(ctx, s, queue, limit, output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listLetters(ctx, s, queue, limit, output) })
 	}
 	return c
 }
@@ -133,13 +126,7 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	output := outputFlag(c)
 	c.ValidArgsFunction = a.completeLetter(&state, &queue, 1)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.showLetter(ctx, s, queue, given[0], output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.showLetter(ctx, s, queue, given[0], output) })
 	}
 	return c
 }
@@ -222,13 +209,7 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 		return nil
 	}
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.redrive(ctx, s, queue, given, output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.redrive(ctx, s, queue, given, output) })
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strconv"
 	"time"
@@ -29,13 +28,7 @@ func (a *app) explainCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.explain(ctx, s, given[0], output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.explain(ctx, s, given[0], output) })
 	}
 	return c
 }

@@ -41,13 +41,7 @@ func (a *app) logsCommand() *cobra.Command {
 				return badInput("", "--attempt, --rank and --tail are at least 0")
 			}
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.logs(ctx, s, given, o), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.logs(ctx, s, given, o) })
 	}
 	return c
 }

@@ -2,7 +2,6 @@ package cli
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"strings"
 	"time"
@@ -38,13 +37,7 @@ func (a *app) queueListCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.listQueues(ctx, s, output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listQueues(ctx, s, output) })
 	}
 	return c
 }
@@ -136,13 +129,9 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.StringVar(&q.Description, "description", "", "for people")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.setQueue(ctx, s, given[0], q, f.Changed, create, output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error {
+			return a.setQueue(ctx, s, given[0], q, f.Changed, create, output)
+		})
 	}
 	return c
 }
@@ -202,13 +191,7 @@ func (a *app) queueExplainCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
-		defer cancel()
-		s, err := a.read(ctx, state)
-		if err != nil {
-			return err
-		}
-		return errors.Join(a.explainWaiting(ctx, s, given[0], output), s.Close())
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.explainWaiting(ctx, s, given[0], output) })
 	}
 	return c
 }
