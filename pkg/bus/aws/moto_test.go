@@ -1,10 +1,12 @@
 package aws_test
 
 import (
+	"bytes"
 	"context"
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"io"
 	"net/http"
 	"os"
 	"path/filepath"
@@ -134,7 +136,8 @@ func (w *world) After(ctx context.Context, until time.Time) error {
 
 func (w *world) Wall(d time.Duration) time.Duration { return d }
 
-// serial makes one call at a time: moto's queues lose messages when two change one together.
+// serial makes one call at a time, until its answer has been read: moto's queues lose messages, and give one to two receivers, when
+// two calls change one together.
 type serial struct {
 	mu   sync.Mutex
 	next http.RoundTripper
@@ -143,7 +146,14 @@ type serial struct {
 func (s *serial) RoundTrip(r *http.Request) (*http.Response, error) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.next.RoundTrip(r)
+	resp, err := s.next.RoundTrip(r)
+	if err != nil {
+		return nil, err
+	}
+	body, err := io.ReadAll(resp.Body)
+	resp.Body.Close() //nolint:errcheck,gosec // it has been read
+	resp.Body = io.NopCloser(bytes.NewReader(body))
+	return resp, err
 }
 
 // config is the configuration of clients, whose calls go by way of wrap when it is not nil.

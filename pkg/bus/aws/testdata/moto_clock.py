@@ -2,8 +2,7 @@
 
     moto_clock.py CLOCK ARGUMENTS...
 
-Some of what moto works out anew at every call is remembered, so that the tests take seconds, and receivers look into a queue one
-after another.
+Some of what moto works out anew at every call is remembered, so that the tests take seconds.
 
 CLOCK is a file of eight bytes, little-endian: by how many nanoseconds moto is to be ahead of the machine's clock. All of
 moto asks moto.core.utils for the time, so that is what is replaced.
@@ -14,7 +13,6 @@ import functools
 import mmap
 import struct
 import sys
-import threading
 import time
 
 from moto.core import utils
@@ -47,26 +45,6 @@ def is_retained(self, queue_name, message):
 
 assert hasattr(models.SQSBackend, "is_message_valid_based_on_retention_period")
 models.SQSBackend.is_message_valid_based_on_retention_period = is_retained
-
-receive_message = models.SQSBackend.receive_message
-receiving = threading.Lock()
-
-
-def receive_alone(
-    self, queue_name, count, wait_seconds_timeout, visibility_timeout, message_attribute_names=None
-):
-    """As moto's, which gives one message to two receivers when both look before either has marked it."""
-    queue = self.get_queue(queue_name)
-    until = now() + wait_seconds_timeout
-    while True:
-        with receiving:
-            got = receive_message(self, queue_name, count, 0, visibility_timeout, message_attribute_names)
-        if got or not wait_seconds_timeout or now() > until:
-            return got
-        queue.wait_for_messages(1)
-
-
-models.SQSBackend.receive_message = receive_alone
 
 from jsonpath_ng import ext  # noqa: E402
 from moto import backends  # noqa: E402
