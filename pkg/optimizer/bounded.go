@@ -19,6 +19,12 @@ type boundedSearch struct {
 	// otherwise the cost is and limit is the deadline.
 	byTime bool
 	limit  float64
+	// within is the makespan from which on a plan breaks the deadline, and
+	// ceiling the cost from which on nothing is worth finding; 0 is what limit
+	// says, and none.
+	within, ceiling float64
+	// floor is what no plan costs less than.
+	floor float64
 
 	best  plan // nil while none is known
 	upper float64
@@ -43,6 +49,8 @@ type boundedSearch struct {
 	roundWork int64
 	coarse    bool
 	offered   float64
+	// probes bound the makespan by searches for the least cost.
+	probes prober
 	// slack is how far the last bound was from ruling its box out, in USD.
 	slack float64
 	openList
@@ -52,6 +60,9 @@ type boundedSearch struct {
 func (s *boundedSearch) timeCut() float64 {
 	if s.byTime {
 		return cutBelow(s.upper)
+	}
+	if s.within > 0 {
+		return s.within
 	}
 	return beyond(s.limit)
 }
@@ -88,6 +99,9 @@ func (s *boundedSearch) bound(value float64) float64 {
 func (s *boundedSearch) start(cheap, fast plan, known []plan, lower float64) {
 	s.upper, s.lower = inf, lower
 	s.cheap, s.fast = cheap, fast
+	if s.ceiling > 0 {
+		s.best, s.upper = fast, s.ceiling
+	}
 	for _, p := range known {
 		s.offer(p)
 	}
@@ -106,7 +120,9 @@ func (s *boundedSearch) start(cheap, fast plan, known []plan, lower float64) {
 		s.lower = s.upper
 		return
 	}
-	if s.large() {
+	if s.large() && s.byTime {
+		s.probeFirst()
+	} else if s.large() {
 		for s.steps < mostSteps/2 && !s.meter.stopped {
 			s.coarsen()
 		}

@@ -4,9 +4,10 @@ import "math"
 
 // run searches until the optimum is proven or the meter stops it.
 func (s *boundedSearch) run() {
-	s.begun = s.meter.work
+	s.begun, s.probes.work = s.meter.work, 0
 	for s.step() {
 		s.round()
+		s.probe()
 	}
 	s.lower = min(s.upper, max(s.lower, s.least(s.cut())))
 }

@@ -73,3 +73,29 @@ func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err 
 	}
 	return bounds, costs, nil
 }
+
+// Probe is what a probe of so much work finds out about the plans within m's
+// budget that take less than cut hours: what none takes less than, and the best
+// plan's hours.
+func Probe(ctx context.Context, m *Model, cut float64, work int64) (lower, hours float64, err error) {
+	inst, err := compile(m, foldPareto)
+	if err != nil {
+		return 0, 0, err
+	}
+	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: defaultThresholds()}
+	s.thresholds.labels, s.thresholds.roundAfter = 0, 0
+	cheap, fast := s.cheapest(s.meter), s.fastest(0)
+	if s.dear(cheap.lower) {
+		return inf, inf, nil
+	}
+	b := &boundedSearch{
+		inst: inst, meter: s.meter, thresholds: s.thresholds, byTime: true, limit: *m.BudgetUSD, floor: cheap.lower,
+		cheap: cheap.plan, fast: fast.plan, best: cheap.plan, upper: inst.makespan(cheap.plan),
+		probes: prober{effort: work, open: inf},
+	}
+	if cut > b.upper {
+		return 0, b.upper, nil
+	}
+	b.probeAt(cut)
+	return b.lower, inst.makespan(b.best), nil
+}

@@ -137,7 +137,7 @@ func (r *rounding) exact(p plan) plan {
 // where rounding bars nothing.
 func newRounding(s *boundedSearch, deadline float64, steps int, fast plan, more ...plan) *rounding {
 	r := &rounding{fine: s.inst, perHour: unitsPerHour(deadline, steps)}
-	r.boundedSearch = &boundedSearch{inst: s.inst.rounded(deadline, steps), meter: s.meter.part(0.1), thresholds: s.thresholds, limit: float64(steps), coarse: true}
+	r.boundedSearch = &boundedSearch{inst: s.inst.rounded(deadline, steps), meter: s.meter.part(0.1), thresholds: s.thresholds, limit: float64(steps), coarse: true, ceiling: s.ceiling, offered: s.ceiling}
 	c := newCostSolver(r.inst, s.thresholds, r.meter)
 	lax, lower, _ := c.solve(nil)
 	if r.inst.makespan(lax) <= float64(steps) {
@@ -182,7 +182,7 @@ func (s *boundedSearch) round() {
 // better tried first; where a single look at the network is long already, all
 // of them together would be too.
 func (s *boundedSearch) large() bool {
-	if s.coarse || s.byTime {
+	if s.coarse {
 		return false
 	}
 	entries := 0

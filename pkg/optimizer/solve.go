@@ -217,7 +217,7 @@ func (s *solver) roughlyFastest() answer {
 // a budget. cheap and fast are the answers for either alone, one of which keeps
 // the limit.
 func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer {
-	b := &boundedSearch{inst: s.inst, meter: s.meter, thresholds: s.thresholds, byTime: byTime, limit: limit}
+	b := &boundedSearch{inst: s.inst, meter: s.meter, thresholds: s.thresholds, byTime: byTime, limit: limit, floor: cheap.lower}
 	lower := cheap.lower
 	if byTime {
 		lower = fast.lower

@@ -27,8 +27,8 @@ type Options struct {
 	TickEvery time.Duration
 	// PreemptionsPerHour is assumed of a spot offer of which nothing is known.
 	PreemptionsPerHour float64
-	// WorkLimit bounds a search, in the optimizer's steps for each hundred tasks, so that the same input gives the same plan on
-	// any machine.
+	// WorkLimit bounds a search, in the optimizer's steps for each hundred tasks and for any job twice that, so that the same input
+	// gives the same plan on any machine.
 	WorkLimit int64
 	// RunnersFor is the largest job whose plans keep the runners-up of each task.
 	RunnersFor int
@@ -50,7 +50,7 @@ func DefaultOptions() Options {
 }
 
 // Work is what the search for a job of so many tasks may take, in the optimizer's steps.
-func (o *Options) Work(tasks int) int64 { return o.WorkLimit * max(1, int64(tasks+99)/100) }
+func (o *Options) Work(tasks int) int64 { return o.WorkLimit * (2 + int64(tasks+99)/100) }
 
 // Planner plans jobs on a catalogue. It is safe for concurrent use.
 type Planner struct {
