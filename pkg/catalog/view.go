@@ -1,7 +1,7 @@
 package catalog
 
 import (
-	"math/bits"
+	"math"
 	"slices"
 )
 
@@ -33,22 +33,30 @@ type view struct {
 	skips       skip
 }
 
-// sizeClasses is how many powers of two a skip distinguishes.
-const sizeClasses = 12
+// sizeClasses is how many sizes a skip distinguishes: four to each power of two.
+const sizeClasses = 48
 
-// skip is where, in a price-ordered list, the first machine with at least 2ᵏ
-// vCPUs, and with at least 2ᵏ⁺¹ GiB, stands. Large machines are dear, so a query
-// for one does not look at the beginning of a list.
+// skip is where, in a price-ordered list, the first machine of each size class or
+// above stands, by its vCPUs and by half its GiB. Large machines are dear, so a
+// query for one does not look at the beginning of a list.
 type skip struct {
 	vcpu, memory [sizeClasses]uint32
 }
 
-// classOf is the largest k with 2ᵏ ≤ x, from 0 to sizeClasses−1.
+// classOf is about 4·log₂ x, rounded down, from 0 to sizeClasses−1. It never
+// falls as x grows.
 func classOf(x float64) int {
-	if x < 2 {
+	if x < 1 {
 		return 0
 	}
-	return min(bits.Len32(uint32(min(x, 1<<30)))-1, sizeClasses-1)
+	part, power := math.Frexp(x) // x = part · 2^power, ½ ≤ part < 1
+	class := 4 * (power - 1)
+	for _, quarter := range [...]float64{0.59460, 0.70711, 0.84090} {
+		if part >= quarter {
+			class++
+		}
+	}
+	return min(class, sizeClasses-1)
 }
 
 // from is the first position worth looking at for machines that large.
