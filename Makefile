@@ -108,6 +108,10 @@ lambda: ## Build the Lambda functions into dist/lambda/NAME/bootstrap; fails abo
 bench-placement: build $(PEERS)/installed ## Place the contest's and the paper's clusters beside the baselines; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/placement -report bench/RESULTS.md
 
+.PHONY: bench-scheduler
+bench-scheduler: ## Measure sessions up to 100,000 tasks and replay a recorded GPU cluster; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/scheduler -report bench/RESULTS.md
+
 .PHONY: bench-bidding
 bench-bidding: build ## Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/bidding -report bench/RESULTS.md

@@ -213,6 +213,15 @@ func (e SpotInterrupted) Subject() string { return e.Cluster }
 func (e SpotInterrupted) Group() string { return e.Job }
 
 // Type implements Data.
+func (GangBroken) Type() string { return TypeGangBroken }
+
+// Subject implements Data.
+func (e GangBroken) Subject() string { return task(e.Job, e.Task) }
+
+// Group implements Data.
+func (e GangBroken) Group() string { return e.Job }
+
+// Type implements Data.
 func (MarketTicked) Type() string { return TypeMarketTicked }
 
 // Subject implements Data.
@@ -271,6 +280,7 @@ func All() []Data {
 		CapacityFreed{},
 		LocationBlocked{},
 		SpotInterrupted{},
+		GangBroken{},
 		MarketTicked{},
 		CatalogRefresh{},
 		BrokerReconcile{},

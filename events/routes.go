@@ -44,6 +44,7 @@ func Routes() map[string][]string {
 		TypeCapacityFreed:    {FnSchedule},
 		TypeLocationBlocked:  {},
 		TypeSpotInterrupted:  {FnInterrupt},
+		TypeGangBroken:       {FnInterrupt},
 		TypeMarketTicked:     {FnTick},
 		TypeCatalogRefresh:   {FnRefresh},
 		TypeBrokerReconcile:  {FnReconcile},

@@ -37,6 +37,7 @@ const (
 	TypeCapacityFreed    = "tradewind.capacity.freed.v1"
 	TypeLocationBlocked  = "tradewind.location.blocked.v1"
 	TypeSpotInterrupted  = "tradewind.spot.interrupted.v1"
+	TypeGangBroken       = "tradewind.gang.broken.v1"
 	TypeMarketTicked     = "tradewind.market.ticked.v1"
 	TypeCatalogRefresh   = "tradewind.catalog.refresh.v1"
 	TypeBrokerReconcile  = "tradewind.broker.reconcile.v1"
@@ -228,6 +229,14 @@ type SpotInterrupted struct {
 	Machine string    `json:"machine,omitempty" example:"i-0abc1234" doc:"The cloud's own ID of the machine"`
 	Kind    string    `json:"kind" example:"interruption" doc:"interruption, rebalance or taken"`
 	At      time.Time `json:"at" example:"2026-11-21T09:02:00Z" doc:"When it is, or was, taken"`
+}
+
+// GangBroken says that a task of a gang does not go on: the others of the gang can not go on without it.
+type GangBroken struct {
+	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
+	Gang    string `json:"gang" example:"workers" doc:"Name of the gang"`
+	Task    int    `json:"task" example:"0" doc:"Index of the task that does not go on"`
+	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
 }
 
 // PriceTick is a new spot price of an offer.

@@ -46,6 +46,7 @@ func run(args []string) error {
 	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
 	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed with -regions alone")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.BoolVar(&cfg.Policy, "policy", false, "sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

@@ -39,7 +39,7 @@ func draw(ctx context.Context, data, dir string) error {
 	}
 	for _, m := range markets {
 		if m.Name == "m4.10xlarge-us-east-1a" {
-			panels, err := timeline(ctx, m)
+			panels, err := timeline(ctx, m, markets)
 			if err != nil {
 				return err
 			}
@@ -113,9 +113,9 @@ func add(p *chart.Panel, names []string, x float64, policies map[string]backtest
 }
 
 // timeline is one run on a bad week: price, bid and what it ran on, and the work saved.
-func timeline(ctx context.Context, m *market.Market) ([]chart.Panel, error) {
+func timeline(ctx context.Context, m *market.Market, all []*market.Market) ([]chart.Panel, error) {
 	const start, work, deadline = 1268, 24, 48
-	t, err := backtest.Run(ctx, m, backtest.BidOptions{Work: work, Deadline: deadline, Every: 1, Train: 0.5}, backtest.Markov, start)
+	t, err := backtest.Run(ctx, m, all, backtest.BidOptions{Work: work, Deadline: deadline, Every: 1, Train: 0.5}, backtest.Markov, start)
 	if err != nil {
 		return nil, err
 	}

@@ -12,6 +12,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"math"
 	"os"
 	"path/filepath"
 	"runtime"
@@ -29,7 +30,7 @@ import (
 func main() {
 	results := flag.String("report", "", "page to write the section of; empty prints it")
 	data := flag.String("data", "../shared/data/cluster-traces/alibaba-gpu-2023", "folder of the recorded cluster")
-	repeats := flag.Int("repeats", 11, "sessions measured of each size")
+	repeats := flag.Int("repeats", 11, "rounds measured of each size")
 	flag.Parse()
 	if err := run(context.Background(), *results, *data, *repeats); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
@@ -63,40 +64,75 @@ func sessions(repeats int) (string, error) {
 	var b strings.Builder
 	b.WriteString("`go run ./bench/scheduler`: a session from snapshot to result (open, enqueue, allocate, preempt, reclaim, backfill, reserve, close) with sla, priority, " +
 		"gang, namespace, drf, proportion, predicates, binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
-		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage; median, least and most.\n\n" +
+		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least and most of " +
+		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions.\n\n" +
 		"| pending tasks | nodes | tasks that fit | target | milliseconds | a task |\n| --: | --: | --: | --- | --: | --: |\n")
+	var sizes []*size
 	for _, tasks := range []int{10_000, 20_000, 50_000, 100_000} {
 		for _, full := range []float64{0.8, 2} {
-			target := ""
-			if tasks == 10_000 {
-				target = "100 ms"
-			}
-			took, bound, err := measure(fleet.New(fleet.Options{Nodes: 1000, Tasks: tasks, Full: full}), repeats)
-			if err != nil {
-				return "", err
-			}
-			middle := took[len(took)/2]
-			fmt.Fprintf(&b, "| %d | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", tasks, bound, target, ms(middle), ms(took[0]), ms(took[len(took)-1]),
-				float64(middle.Nanoseconds())/1000/float64(tasks))
+			sizes = append(sizes, &size{tasks: tasks, full: full})
 		}
 	}
+	for range repeats { // in turns, so that what disturbs the machine for a while disturbs all sizes
+		for _, z := range sizes {
+			if err := z.measure(); err != nil {
+				return "", err
+			}
+		}
+	}
+	for _, z := range sizes {
+		target := ""
+		if z.tasks == 10_000 {
+			target = "100 ms"
+		}
+		slices.Sort(z.took)
+		middle := z.took[len(z.took)/2]
+		fmt.Fprintf(&b, "| %d | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", z.tasks, z.bound, target, ms(middle), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
+	}
+	last := len(sizes) - 2
+	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times what one of 10,000 does where nearly all fit, and %.2f times where half do: geometric means of %d rounds; at most 1 is linear.\n",
+		sizes[last].each()/sizes[0].each(), sizes[last+1].each()/sizes[1].each(), repeats)
 	return b.String(), nil
 }
 
-func measure(snapshot *scheduler.Snapshot, repeats int) (took []time.Duration, bound int, err error) {
+// size is a size of snapshot, and what sessions over it cost.
+type size struct {
+	tasks, bound int
+	full         float64
+	took         []time.Duration // medians of rounds
+}
+
+// perRound is how many sessions a round measures.
+const perRound = 5
+
+// measure is a round. Only its own snapshot is in memory: what others hold would put off collecting garbage.
+func (z *size) measure() error {
+	snapshot := fleet.New(fleet.Options{Nodes: 1000, Tasks: z.tasks, Full: z.full})
 	policy := scheduler.DefaultPolicy()
-	for range repeats {
+	runtime.GC()
+	var took []time.Duration
+	for range perRound {
 		before := processor()
 		s, err := scheduler.Open(snapshot, policy)
 		if err != nil {
-			return nil, 0, err
+			return err
 		}
 		s.Run()
-		bound = len(s.Close().Binds)
+		z.bound = len(s.Close().Binds)
 		took = append(took, processor()-before)
 	}
 	slices.Sort(took)
-	return took, bound, nil
+	z.took = append(z.took, took[perRound/2])
+	return nil
+}
+
+// each is the geometric mean of what a task costs, in milliseconds.
+func (z *size) each() float64 {
+	sum := 0.0
+	for _, d := range z.took {
+		sum += math.Log(ms(d) / float64(z.tasks))
+	}
+	return math.Exp(sum / float64(len(z.took)))
 }
 
 func ms(d time.Duration) float64 { return float64(d.Microseconds()) / 1000 }

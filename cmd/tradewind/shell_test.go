@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -41,7 +42,7 @@ func build(t *testing.T) *shell {
 
 // in is the shell with a state folder of its own.
 func (s *shell) in(t *testing.T) *shell {
-	return &shell{t: t, program: s.program, env: append(s.env, "TRADEWIND_STATE="+filepath.Join(t.TempDir(), "state"))}
+	return &shell{t: t, program: s.program, env: append(slices.Clone(s.env), "TRADEWIND_STATE="+filepath.Join(t.TempDir(), "state"))}
 }
 
 func (s *shell) command(line string) *exec.Cmd {
@@ -90,10 +91,35 @@ func (s *shell) left() (pids []string) {
 
 func TestFromAShell(t *testing.T) {
 	built := build(t)
-	t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })
-	t.Run("interrupt", func(t *testing.T) { testInterrupt(t, built.in(t)) })
-	t.Run("up", func(t *testing.T) { testUp(t, built.in(t)) })
-	if left := built.left(); len(left) > 0 {
+	t.Run("pool", func(t *testing.T) {
+		t.Parallel() // it waits most of its time, for a machine to be missed
+		apart := built.copy(t)
+		testPool(t, apart.in(t))
+		apart.mustBeGone(t)
+	})
+	t.Run("one process", func(t *testing.T) {
+		t.Parallel()
+		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })
+		t.Run("interrupt", func(t *testing.T) { testInterrupt(t, built.in(t)) })
+		t.Run("up", func(t *testing.T) { testUp(t, built.in(t)) })
+		built.mustBeGone(t)
+	})
+}
+
+// copy is the program under a name of its own, so that its processes are told from those of others.
+func (s *shell) copy(t *testing.T) *shell {
+	t.Helper()
+	dir := t.TempDir()
+	program := filepath.Join(dir, "tradewind")
+	if err := os.Link(s.program, program); err != nil {
+		t.Fatal(err)
+	}
+	return &shell{t: t, program: program, env: append(slices.Clone(s.env), "PATH="+dir+":"+os.Getenv("PATH"))}
+}
+
+func (s *shell) mustBeGone(t *testing.T) {
+	t.Helper()
+	if left := s.left(); len(left) > 0 {
 		t.Errorf("processes are left: %q", left)
 	}
 }

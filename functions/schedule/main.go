@@ -4,6 +4,7 @@ package main
 import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 )
 
-func main() { lambdahost.Serve(events.FnSchedule) }
+func main() { lambdahost.Serve(events.FnSchedule, policy.Part) }

@@ -37,6 +37,7 @@ type Config struct {
 	Regions         []string
 	Account, Region string
 	Webhook         string // https URL for news; none when empty
+	Policy          bool   // sessions follow policyKey of the work bucket
 }
 
 // Default is the configuration without any flag.

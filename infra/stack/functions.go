@@ -131,6 +131,9 @@ func (d *deployment) environment() {
 	if d.Webhook != "" {
 		env["TRADEWIND_WEBHOOK"] = &d.Webhook
 	}
+	if d.Policy {
+		env["TRADEWIND_POLICY"] = jsii.String(policyKey)
+	}
 	for _, fn := range functionNames() {
 		for name, value := range env {
 			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String(name), value, nil)

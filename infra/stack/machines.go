@@ -21,7 +21,7 @@ func (d *deployment) machines() {
 	d.agent.AddToPolicy(allow("JobLists", []string{"s3:ListBucket"}, work))
 	d.agent.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY, Actions: jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
-		Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixEvents+"*", work+"/"+prefixLogs+"*", work+"/"+prefixCatalog+"*"),
+		Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixEvents+"*", work+"/"+prefixLogs+"*", work+"/"+prefixCatalog+"*", work+"/"+prefixPolicy+"*"),
 	}))
 	d.agent.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("NorTheirs"), Effect: awsiam.Effect_DENY, Actions: jsii.Strings("s3:GetObject"),

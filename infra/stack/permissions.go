@@ -25,6 +25,11 @@ func (d *deployment) rights() {
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
 	d.settle()
 	d.prices()
+	if d.Policy { // those that run sessions, or say what one would do
+		for _, fn := range []string{events.FnSchedule, fnAPI} {
+			d.grant(fn, "Policy", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+policyKey)
+		}
+	}
 }
 
 func (d *deployment) grant(fn, sid string, actions []string, resources ...string) {
@@ -106,9 +111,7 @@ func (d *deployment) toggle(fn string) {
 func (d *deployment) serve() {
 	d.tokens(fnAPI)
 	work := *d.work.BucketArn()
-	d.grant(fnAPI, "Logs", []string{"s3:GetObject", "s3:PutObject", "s3:DeleteObject"}, work+"/"+prefixLogs+"*")
-	d.roles[fnAPI].AddToPolicy(allowIf("LogLists", []string{"s3:ListBucket"},
-		map[string]interface{}{"StringLike": map[string]interface{}{"s3:prefix": prefixLogs + "*"}}, work))
+	d.grant(fnAPI, "Logs", []string{"s3:GetObject", "s3:PutObject"}, work+"/"+prefixLogs+"*")
 	d.grant(fnAPI, "LargePayloads", []string{"s3:GetObject"}, work+"/"+prefixEvents+"*")
 	d.grant(fnAPI, "Catalog", []string{"s3:GetObject"}, work+"/"+prefixCatalog+"*")
 	var queues, dead []string

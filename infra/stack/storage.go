@@ -13,7 +13,11 @@ const (
 	prefixEvents  = "events/"  // payloads too large for the bus, by digest
 	prefixLogs    = "logs/"    // what tasks print
 	prefixCatalog = "catalog/" // prices that refresh has read
+	prefixPolicy  = "policy/"  // what tells sessions how to decide
 )
+
+// policyKey is the object with the policy of sessions.
+const policyKey = prefixPolicy + "scheduling.yaml"
 
 // eventDays is how long a large payload is kept: longer than a queue and then a dead-letter queue keep the message that refers to it.
 const eventDays = 2*deadDays + 2

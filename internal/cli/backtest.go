@@ -19,12 +19,14 @@ import (
 
 func (a *app) backtestCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "backtest", Short: "Replay bidding policies on recorded prices and availability",
-		Long: "Replays policies for running on spot capacity by a deadline on what was recorded, beside the\n" +
-			"clairvoyant optimum. The same input and --seed give the same output. docs/bidding.md says how it counts.",
+		Use: "backtest", Short: "Replay policies on what was recorded: prices, availability, a cluster",
+		Long: "Replays policies on what was recorded: those for running on spot capacity by a deadline, beside the\n" +
+			"clairvoyant optimum, and those for scheduling a cluster. The same input and --seed give the same output.\n" +
+			"docs/bidding.md and docs/scheduling.md say how they count.",
 		Example: "  tradewind backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
 			"  tradewind backtest availability --traces data/availability --work 48h --deadline 60h\n" +
-			"  tradewind backtest workflow --dag montage.xml --prices data/aws-2016",
+			"  tradewind backtest workflow --dag montage.xml --prices data/aws-2016\n" +
+			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv",
 	}
 	group(c)
 	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(), a.backtestClusterCommand())

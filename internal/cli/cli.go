@@ -97,7 +97,7 @@ func (a *app) root() *cobra.Command {
 	)
 	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(), a.explainCommand())
 	a.add(root, groupPlan, a.planCommand(), a.optimizeCommand(), a.costCommand(), a.placeCommand(), a.backtestCommand(), a.pricesCommand(), a.catalogCommand(), a.convertCommand(), a.schemaCommand())
-	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.dlqCommand(), a.doctorCommand(), a.chaosCommand(), a.windtunnelCommand(), a.versionCommand())
+	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.poolCommand(), a.dlqCommand(), a.doctorCommand(), a.chaosCommand(), a.windtunnelCommand(), a.versionCommand())
 	root.AddCommand(agentCommand())
 	return root
 }

@@ -38,8 +38,8 @@ func tree(t *testing.T) []*cobra.Command {
 // TestTheCommandsAreTheContract names what DESIGN §8 promises to users and programs.
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
-tradewind run: objective deadline budget queue scenario seed state catalog max-machines time-scale detach output
-tradewind up: dags addr scenario seed state catalog max-machines time-scale output
+tradewind run: objective deadline budget queue policy scenario seed state catalog max-machines time-scale detach output
+tradewind up: dags addr policy scenario seed state catalog max-machines time-scale output
 tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap
 tradewind optimize: time-limit
 tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
@@ -58,14 +58,20 @@ tradewind explain: endpoint state output
 tradewind queue list: endpoint state output
 tradewind queue create: max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
 tradewind queue explain: endpoint state output
+tradewind queue policy check: output
 tradewind queue set: max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
+tradewind pool add: usd-per-hour place partitions description token-file endpoint state output
+tradewind pool join: name type cpus memory gpu label token-file dir endpoint state output
+tradewind pool list: endpoint state output
+tradewind pool drain: now undo endpoint state output
+tradewind pool remove: endpoint state output
 tradewind dlq list: queue limit endpoint state output
 tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
 tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions data-buckets architecture log-days keep-data alarms webhook profile endpoint-url source assembly assets output
+tradewind deploy aws: diff destroy yes name region regions data-buckets architecture log-days keep-data alarms webhook policy profile endpoint-url source assembly assets output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output

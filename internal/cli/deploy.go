@@ -22,7 +22,7 @@ type deployOptions struct {
 	settings            deploy.Settings
 	diff, destroy, yes  bool
 	source, assembly    string
-	assets              string
+	assets, policy      string
 	profile, endpoint   string
 	keepData, alarms    bool
 	output              *choice
@@ -70,6 +70,8 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true, "alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy that sessions follow")
+	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 	f.StringVar(&o.profile, "profile", "", "AWS profile (default: $AWS_PROFILE)")
 	f.StringVar(&o.endpoint, "endpoint-url", "", "URL of an emulator that stands in for AWS")
 	f.StringVar(&o.source, "source", "", "clone of the repository (default: the one around the current folder)")
@@ -96,6 +98,10 @@ func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
 	case (o.assembly == "") != (o.assets == ""):
 		return badInput("`make synth` fills infra/cdk.out and dist", "--assembly and --assets go together")
 	}
+	policy, err := a.deployedPolicy(o)
+	if err != nil {
+		return err
+	}
 	t, err := a.target(ctx, o)
 	if err != nil {
 		return err
@@ -119,6 +125,9 @@ func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
 				agents = ""
 			}
 			set, err = at.Deploy(ctx, s, agents)
+		}
+		if err == nil && i == 0 && policy != nil && !o.diff {
+			err = at.PutPolicy(ctx, at.WorkBucket(s.Name), policy)
 		}
 		if err != nil {
 			return explainDeploy(err)

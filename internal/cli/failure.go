@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // Exit codes (DESIGN §8). Interrupted is what shells expect of a program that was stopped from the keyboard.
@@ -67,6 +68,7 @@ func exitCode(err error) int {
 	var file *dag.Error
 	var model *optimizer.ModelError
 	var problem *api.Problem
+	var policy *scheduler.PolicyError
 	switch {
 	case err == nil:
 		return ExitDone
@@ -74,7 +76,7 @@ func exitCode(err error) int {
 		return known.code
 	case errors.Is(err, catalog.ErrNoOffer):
 		return ExitInfeasible
-	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, catalog.ErrBadQuery), errors.Is(err, catalog.ErrBadData),
+	case errors.As(err, &file), errors.As(err, &model), errors.As(err, &policy), errors.Is(err, catalog.ErrBadQuery), errors.Is(err, catalog.ErrBadData),
 		errors.Is(err, catalog.ErrBadOfferID), errors.Is(err, catalog.ErrUnknownOffer),
 		errors.Is(err, fs.ErrNotExist): // a file or folder that a flag named
 		return ExitBadInput
@@ -116,6 +118,7 @@ func describe(err error) (what, hint string) {
 	var known *failure
 	var file *dag.Error
 	var problem *api.Problem
+	var policy *scheduler.PolicyError
 	switch {
 	case errors.As(err, &known):
 		return known.text, known.hint
@@ -125,6 +128,8 @@ func describe(err error) (what, hint string) {
 		return plain.Error(), file.Hint
 	case errors.As(err, &problem):
 		return describeProblem(problem)
+	case errors.As(err, &policy):
+		return describePolicy(policy)
 	case errors.Is(err, client.ErrUnreachable):
 		return err.Error(), "`tradewind doctor` looks at the broker and its state folder"
 	case errors.Is(err, host.ErrLocked):

@@ -118,6 +118,7 @@ func (a *app) worldFlags(c *cobra.Command, o *host.Options) {
 	f.StringVar(&o.Scenario, "scenario", "", "file that says which launches fail and which machines are taken")
 	_ = c.MarkFlagFilename("scenario", "yaml", "yml", "json")
 	f.Uint64Var(&o.Seed, "seed", 0, "have launches fail and spot machines be taken at random, the same\nway for the same number; 0 is a calm world")
+	policyFlag(c, o)
 	f.IntVar(&o.MaxMachines, "max-machines", 0, "most machines at once on this computer (default: by its processors)")
 }
 
@@ -131,6 +132,13 @@ func checkWorld(o *host.Options) error {
 		return badInput("a scenario says what goes wrong, a seed makes it up", "--scenario and --seed exclude each other")
 	case o.MaxMachines < 0:
 		return badInput("", "--max-machines: %d is below 0", o.MaxMachines)
+	case o.Policy != "": // before anything is started
+		body, err := readFile(o.Policy)
+		if err != nil {
+			return err
+		}
+		_, err = loadPolicy(o.Policy, body)
+		return err
 	}
 	return nil
 }

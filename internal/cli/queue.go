@@ -22,7 +22,7 @@ func (a *app) queueCommand() *cobra.Command {
 			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
 	group(c)
-	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand())
+	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand(), a.queuePolicyCommand())
 	return c
 }
 

@@ -131,7 +131,7 @@ func (a *app) suits(r host.Running, o *runOptions) error {
 	if o.set("time-scale") && o.host.TimeScale != r.TimeScale {
 		return badInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v", absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
 	}
-	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines"} {
+	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines", "policy"} {
 		if o.set(flag) {
 			return badInput(hint, "--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag, absolute(o.host.State), r.PID)
 		}

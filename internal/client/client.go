@@ -132,7 +132,7 @@ type request struct {
 	key          string // idempotency key
 }
 
-// call makes a call and reads its answer into out.
+// call makes a call and reads its answer into out; nil takes none.
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
@@ -144,6 +144,9 @@ func (c *Client) call(ctx context.Context, r request, out any) error {
 	body, err := io.ReadAll(io.LimitReader(res.Body, maxAnswer))
 	if err != nil {
 		return c.unreachable(ctx, err)
+	}
+	if out == nil {
+		return nil
 	}
 	if err := json.Unmarshal(body, out); err != nil {
 		return fmt.Errorf("the answer of %s %s is not the API's: %w", r.method, r.path, err)

@@ -24,6 +24,7 @@ type Settings struct {
 	DataBuckets  []string // that tasks may read and write besides their own
 	Regions      []string // further ones to buy machines in
 	Webhook      string   // https URL for news
+	Policy       bool     // sessions follow the object that PutPolicy writes
 	// Account and Region say where it is deployed; needed with Regions.
 	Account, Region string
 }
@@ -118,6 +119,9 @@ func (s Settings) flags() []string {
 	}
 	if s.LogDays != 0 {
 		out = append(out, "-log-days="+strconv.Itoa(s.LogDays))
+	}
+	if s.Policy {
+		out = append(out, "-policy")
 	}
 	if s.DropData {
 		out = append(out, "-keep-data=false")

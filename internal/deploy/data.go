@@ -14,6 +14,18 @@ import (
 // Archs are the architectures that agents are built for.
 func Archs() []string { return []string{"amd64", "arm64"} }
 
+// policyKey is where infra/ has sessions look for their policy.
+const policyKey = "policy/scheduling.yaml"
+
+// PutPolicy puts the scheduling policy into the work bucket, where sessions find it within a minute.
+func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) error {
+	if err := t.put(ctx, bucket, policyKey, body); err != nil {
+		return err
+	}
+	t.tell(Step{What: "upload", Name: "scheduling policy", Status: "done", Physical: "s3://" + bucket + "/" + policyKey})
+	return nil
+}
+
 // UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest. Machines launched before an
 // upgrade still find theirs.
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {

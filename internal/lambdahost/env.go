@@ -24,6 +24,7 @@ const (
 	EnvRegions     = "TRADEWIND_REGIONS"         // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvTopic       = "TRADEWIND_TOPIC"           // SNS topic for news; optional
 	EnvWebhook     = "TRADEWIND_WEBHOOK"         // URL that news are posted to; optional
+	EnvPolicy      = "TRADEWIND_POLICY"          // key of the sessions' policy in the work bucket; optional, the broker's own
 	EnvLogLevel    = "TRADEWIND_LOG_LEVEL"       // debug, info, warn, error; optional, info
 )
 
@@ -44,6 +45,7 @@ type Env struct {
 	Regions     []string
 	Topic       string
 	Webhook     string
+	Policy      string
 	LogLevel    string
 }
 
@@ -57,7 +59,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		Deployment: r.need(EnvDeployment), Table: r.need(EnvTable), Bus: r.need(EnvBus), QueuePrefix: r.need(EnvQueuePrefix),
 		DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket), API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
 		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
-		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic), Webhook: getenv(EnvWebhook), LogLevel: r.level(EnvLogLevel),
+		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic), Webhook: getenv(EnvWebhook), Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
 	}
 	if len(env.Clouds) == 0 {
 		env.Clouds = []string{"aws"}

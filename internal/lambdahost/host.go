@@ -72,17 +72,16 @@ func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Hos
 // That a machine is gone EC2 tells by itself, and of a notice its agent learns from the machine; what these calls find is an agent that died on a
 // machine that lives, and a job that was cancelled, whose machines are terminated anyway.
 const (
-	PollEvery  = 2 * time.Minute
-	aliveEvery = 5 * time.Minute
-	silentFor  = 16 * time.Minute // three signs of life missed
-	logEvery   = 30 * time.Second
+	PollEvery = 5 * time.Minute  // a sign of life as well
+	silentFor = 16 * time.Minute // three signs of life missed
+	logEvery  = 30 * time.Second
 )
 
 // brokerConfig fits the broker's times to requests that cost.
 func brokerConfig(env Env) broker.Config {
 	cfg := broker.DefaultConfig()
 	cfg.Endpoint = env.API
-	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: aliveEvery, Log: logEvery}, silentFor
+	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true}, silentFor
 	cfg.StoreURL = "s3://" + env.WorkBucket
 	return cfg
 }

@@ -167,6 +167,9 @@ func (t *attempt) run(ctx context.Context) {
 
 // beat reports that the node is alive.
 func (t *attempt) beat(ctx context.Context) {
+	if t.work.Pace.Polls {
+		return
+	}
 	for sleep(ctx, cmp.Or(t.work.Pace.Alive, t.cfg.Heartbeat)) == nil {
 		t.reports.add(wire.Report{Event: wire.Alive, Progress: t.progress()}, nil)
 	}
@@ -210,7 +213,7 @@ func (t *attempt) prepare(ctx context.Context) error {
 		return err
 	}
 	t.out = out
-	t.wg.Go(func() { t.over(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause))) })
+	t.wg.Go(func() { t.over(out.ship(ctx, cmp.Or(t.work.Pace.Log, t.cfg.LogPause), t.work.Pace.Alive)) })
 	return nil
 }
 

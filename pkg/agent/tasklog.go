@@ -113,9 +113,9 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 // to be seen.
 const firstPause = 15 * time.Second
 
-// ship sends the log as it grows, until ctx ends. It returns an error only when the broker has had the last word; losing
-// a log is no reason to lose a task.
-func (l *taskLog) ship(ctx context.Context, pause time.Duration) error {
+// ship sends the log as it grows, until ctx ends, with a pause between pieces that doubles from one to the next up to most. It returns
+// an error only when the broker has had the last word; losing a log is no reason to lose a task.
+func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
 	if _, err := l.await(ctx); err != nil {
 		return nil
@@ -151,6 +151,7 @@ func (l *taskLog) ship(ctx context.Context, pause time.Duration) error {
 		}
 		if gather {
 			l.rest(ctx, pause)
+			pause = max(pause, min(2*pause, most))
 		}
 	}
 }

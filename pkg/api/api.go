@@ -28,6 +28,8 @@ type Config struct {
 	// Verify checks an agent's token: pkg/agent/token with the deployment's key and clock.
 	Verify func(token string) (wire.Claims, error)
 	Logs   Logs
+	// Machines has the tokens of pools' machines; nil answers 501.
+	Machines *MachineTokens
 	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
 	// commands when their poll ends.
 	Hub *Hub
@@ -82,6 +84,7 @@ func New(cfg Config) (*API, error) {
 	if cfg.Log == nil {
 		cfg.Log = slog.New(slog.DiscardHandler)
 	}
+	cfg.Machines = cfg.Machines.complete()
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
 		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: newUserToken(cfg.Token), hosts: knownHosts(cfg.Hosts),
@@ -105,6 +108,7 @@ func (a *API) routes() {
 	a.jobRoutes()
 	a.planRoutes()
 	a.queueRoutes()
+	a.poolRoutes()
 	a.deadLetterRoutes()
 	a.eventRoutes()
 	a.logRoutes()

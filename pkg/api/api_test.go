@@ -11,6 +11,7 @@ import (
 	"net/http"
 	"net/http/httptest"
 	"os"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -67,7 +68,8 @@ func userPaths() [][2]string {
 		{"POST", "/v1/dags"}, {"POST", "/v1/plans"}, {"GET", "/v1/jobs"}, {"GET", "/v1/jobs/x"}, {"DELETE", "/v1/jobs/x"},
 		{"POST", "/v1/jobs/x/cancel"}, {"GET", "/v1/jobs/x/events"}, {"GET", "/v1/jobs/x/explain"},
 		{"GET", "/v1/jobs/x/tasks/y/logs"}, {"GET", "/v1/queues"}, {"PUT", "/v1/queues/q"}, {"GET", "/v1/queues/q/waiting"},
-		{"GET", "/v1/blocks"}, {"GET", "/v1/deadletters"}, {"POST", "/v1/deadletters/redrive"},
+		{"GET", "/v1/pools"}, {"PUT", "/v1/pools/p"}, {"DELETE", "/v1/pools/p"}, {"POST", "/v1/pools/p/token"}, {"POST", "/v1/pools/p/drain"},
+		{"POST", "/v1/pools/p/machines/m/drain"}, {"DELETE", "/v1/pools/p/machines/m"}, {"GET", "/v1/blocks"}, {"GET", "/v1/deadletters"}, {"POST", "/v1/deadletters/redrive"},
 	}
 }
 
@@ -255,8 +257,9 @@ func TestTheDocumentIsCurrentAndKnowsEveryPath(t *testing.T) {
 	if err := json.Unmarshal(have, &doc); err != nil {
 		t.Fatal(err)
 	}
-	for _, want := range append(userPaths(), agentPaths()...) {
-		path := strings.NewReplacer("/x", "/{id}", "/y/", "/{task}/", "/q", "/{name}", "/queues", "/queues").Replace(want[1])
+	machines := [][2]string{{"POST", wire.PathPoolJoin("p", "m")}, {"POST", wire.PathPoolSync("p", "m")}}
+	for _, want := range slices.Concat(userPaths(), agentPaths(), machines) {
+		path := strings.NewReplacer("/pools/p", "/pools/{pool}", "/machines/m", "/machines/{machine}", "/x", "/{id}", "/y/", "/{task}/", "/q", "/{name}", "/queues", "/queues").Replace(want[1])
 		path = strings.Replace(path, "/{name}ueues", "/queues", 1)
 		op, ok := doc.Paths[path][strings.ToLower(want[0])]
 		if !ok {

@@ -167,7 +167,7 @@ func worthTelling(was, is *broker.JobDetail, since time.Duration) bool {
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD
 	}
-	return a != b || !slices.Equal(was.Plans, is.Plans) || !slices.Equal(was.Attempts, is.Attempts) ||
+	return a != b || !slices.Equal(was.Plans, is.Plans) || !slices.EqualFunc(was.Attempts, is.Attempts, sameAttempt) ||
 		!slices.EqualFunc(was.TaskList, is.TaskList, sameTask)
 }
 
@@ -176,6 +176,13 @@ func sameTask(a, b broker.TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD && a.Offer == b.Offer &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
 		a.Reason == b.Reason && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
+}
+
+// sameAttempt says whether an attempt is as it was. What it was admitted to never changes.
+func sameAttempt(a, b broker.Attempt) bool {
+	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason && a.USD == b.USD &&
+		a.ReservedUSD == b.ReservedUSD && a.Resumed == b.Resumed && a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
+		a.Up.Equal(b.Up) && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
 }
 
 // JobUpdate is what a follower of a job is sent: first everything, then what changed.
@@ -214,7 +221,7 @@ func newAttempts(was, is []broker.Attempt) []broker.Attempt {
 		for len(was) > 0 && (was[0].Task < a.Task || was[0].Task == a.Task && was[0].Number < a.Number) {
 			was = was[1:]
 		}
-		if len(was) == 0 || was[0] != a {
+		if len(was) == 0 || !sameAttempt(was[0], a) {
 			out = append(out, a)
 		}
 	}

@@ -26,6 +26,13 @@ type Broker interface {
 	Waiting(ctx context.Context, queue string, limit int) ([]broker.Waiting, error)
 	Blocks(ctx context.Context) ([]broker.Block, error)
 
+	Pools(ctx context.Context) ([]broker.PoolView, error)
+	SetPool(ctx context.Context, name string, s broker.PoolSettings) error
+	RemovePool(ctx context.Context, name string) error
+	DrainMachine(ctx context.Context, pool, machine string, how broker.Drain) error
+	RemoveMachine(ctx context.Context, pool, machine string) error
+	SyncMachine(ctx context.Context, pool, machine string, r broker.MachineReport) (broker.Orders, error)
+
 	Hello(ctx context.Context, c wire.Claims, h wire.Hello) error
 	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
 	Report(ctx context.Context, c wire.Claims, r wire.Report) error

@@ -84,9 +84,9 @@ func (a *API) fail(ctx context.Context, err error) error {
 		return badFile(file)
 	case errors.Is(err, broker.ErrNotFound), errors.Is(err, ErrNoLog), errors.Is(err, bus.ErrUnknownQueue):
 		return problem(http.StatusNotFound, err.Error())
-	case errors.Is(err, broker.ErrQueue):
+	case errors.Is(err, broker.ErrQueue), errors.Is(err, broker.ErrPool):
 		return problem(http.StatusUnprocessableEntity, err.Error())
-	case errors.Is(err, broker.ErrOver):
+	case errors.Is(err, broker.ErrOver), errors.Is(err, broker.ErrPoolBusy):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, broker.ErrGone):
 		return problem(http.StatusGone, "the attempt is over")

@@ -36,14 +36,16 @@ func newHuma(mux *http.ServeMux) huma.API {
 			Tags: []*huma.Tag{
 				{Name: "jobs", Description: "Submit and follow jobs"},
 				{Name: "capacity", Description: "Queues, and places that are not tried now"},
+				{Name: "pools", Description: "Machines that you have already"},
 				{Name: "operations", Description: "Events that were given up"},
 				{Name: "agent", Description: "What the agent on a machine calls; the token names its cluster and rank"},
 			},
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					userScheme:  {Type: "http", Scheme: "bearer", Description: "The deployment's user token"},
-					agentScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A node's token"},
+					userScheme:    {Type: "http", Scheme: "bearer", Description: "The deployment's user token"},
+					agentScheme:   {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A node's token"},
+					machineScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "The token of a pool's machine, or one to join with"},
 				},
 			},
 		},

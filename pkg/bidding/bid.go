@@ -43,32 +43,6 @@ func (t *Table) Bid(work, time float64, s int, on Holding) float64 {
 	return min(usd[level]+f*(usd[level+1]-usd[level]), t.model.OnDemandUSD)
 }
 
-// BidOr is the bid for the next step where a step that is too dear on spot can be worked on demand (Model.Fallback), and whether it
-// should be, or rather be waited out. It needs a model whose states are price levels in rising order.
-func (t *Table) BidOr(work, time float64, s int, on Holding) (maxUSD float64, onDemand bool) {
-	od := t.model.OnDemandUSD
-	n := t.levels
-	level, gain := -1, 0.0
-	above := 0.0 // by how much on-demand is dearer than waiting, at the prices that are too high
-	for q := range n {
-		usd := float64(t.model.spotUSD(q, int(time)))
-		c := t.Choose(work, time, q, usd, on)
-		least := min(c.OnDemand, c.Wait)
-		better := least - c.Spot // by how much spot is better than all else
-		switch {
-		case better >= 0 && level == q-1:
-			level, gain = q, better
-			maxUSD = min(usd+better, od)
-			continue
-		case level == q-1 && level >= 0 && better > -never64:
-			low := float64(t.model.spotUSD(level, int(time)))
-			maxUSD = min(low+gain/(gain-better)*(usd-low), od)
-		}
-		above += float64(t.model.P[s*n+q]) * (c.OnDemand - min(c.Wait, 2*never64))
-	}
-	return max(maxUSD, 0), above < 0 || !t.mayRisk(work, time)
-}
-
 // worth is by how much a step on a spot machine, found in state q, lowers the cost of the rest against a step of waiting.
 func (t *Table) worth(work, time float64, q int, on Holding) float64 {
 	idle := t.model.ReleaseUSD + t.Cost(work, time-1, q, OnNothing)

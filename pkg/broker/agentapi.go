@@ -74,7 +74,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 		return wire.Work{}, err
 	}
 	if cl.Seq <= seen {
-		return wire.Work{Seq: seen, Command: wire.None}, nil
+		return wire.Work{Seq: seen, Command: wire.None}, b.polled(ctx, c, cl)
 	}
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveNow {
@@ -84,8 +84,8 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	if w.Command != wire.Run {
 		return w, nil
 	}
-	if cl.Outcome != "" {
-		return wire.Work{}, ErrGone // lost before this node had begun
+	if cl.Outcome != "" || begunAnew(cl, c.Rank, seen) {
+		return wire.Work{}, ErrGone // lost before this node had begun, or since
 	}
 	attempt, _, err := get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
 	if err != nil {
@@ -109,6 +109,14 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	}
 	w.Assignment = b.assignment(job, spec, cl, task, attempt, parents)
 	return w, nil
+}
+
+// polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.
+func (b *Broker) polled(ctx context.Context, c wire.Claims, cl Cluster) error {
+	if !b.cfg.Pace.Polls || cl.Command == "" || b.now().Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
+		return nil
+	}
+	return b.alive(ctx, c, wire.Report{ID: "poll"})
 }
 
 // Report takes in what a node tells. Telling it twice changes nothing.
@@ -309,6 +317,7 @@ func (st *reporting) failed(r wire.Report) (d Decision) {
 		Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID,
 		ExitCode: r.ExitCode, Message: message,
 	})
+	d.broken(st.task)
 	return d
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"maps"
 	"sync"
 	"time"
 
@@ -49,14 +50,17 @@ type Config struct {
 	DefaultQueue Queue
 	// OverdueAfter is how long a task may wait for its queue's quota before it keeps those behind it waiting too.
 	OverdueAfter time.Duration
-	// Policy is how sessions decide; nil is the broker's own.
-	Policy *scheduler.Policy
 	// Restart is what a start on other machines takes, from leaving the old ones until the work goes on.
 	Restart time.Duration
 	// TickEvery is how often prices and spot machines are looked at: a machine is left early enough not to need the look after.
 	TickEvery time.Duration
 	// Worse is by what share of its cost a plan in force must be beaten before a price tick replans.
 	Worse float64
+	// Pool are how the machines of pools and the broker wait for each other.
+	Pool PoolTimes
+	// Scheduler and Schedulers say which of how many processes this is that run schedule at once, so that they take turns in looking at the partitions of
+	// pools. Where nobody knows, both are 0.
+	Scheduler, Schedulers int
 }
 
 // DefaultConfig has the values that suit a public cloud.
@@ -80,6 +84,7 @@ func DefaultConfig() Config {
 		TickEvery:    10 * time.Minute,
 		OverdueAfter: 30 * time.Minute,
 		Worse:        0.1,
+		Pool:         DefaultPoolTimes(),
 	}
 }
 
@@ -89,6 +94,14 @@ func (c Config) wall(d time.Duration) time.Duration { return time.Duration(float
 // Planner makes plans. It must be a function of its input alone.
 type Planner interface {
 	Plan(ctx context.Context, in PlanInput) (*Plan, error)
+}
+
+// Mover is a Planner that knows what it costs and takes to move data between places, CLOUD:REGION.
+type Mover interface {
+	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is not known.
+	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
+	// PlaceOf is where a bucket lies, by its URL; empty is nowhere in particular.
+	PlaceOf(uri string) string
 }
 
 // Objects reads DAG files that appeared in a bucket or folder.
@@ -125,7 +138,9 @@ type Ports struct {
 	Prices  Prices                          // may be nil
 	Hook    Hook                            // may be nil
 	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil
-	Log     *slog.Logger
+	// Policy tells how sessions decide now, one that CheckPolicy has nothing against. It may be nil, or return nil: OwnPolicy.
+	Policy func(ctx context.Context) *scheduler.Policy
+	Log    *slog.Logger
 	// Changed is told of each cluster whose command may have changed, so that a host with
 	// waiting agents can answer them at once. May be nil.
 	Changed func(cluster string)
@@ -141,6 +156,7 @@ type Broker struct {
 	cfg   Config
 	log   *slog.Logger
 	blobs *blobCache
+	pools poolsKnown
 	zips  sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
 }
 
@@ -153,13 +169,20 @@ func New(cfg Config, p Ports) *Broker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	return &Broker{Ports: p, store: p.Store, cfg: cfg, log: log, blobs: newBlobCache(blobCacheBytes)}
+	b := &Broker{Ports: p, store: p.Store, cfg: cfg, log: log, blobs: newBlobCache(blobCacheBytes)}
+	b.Clouds = maps.Clone(p.Clouds)
+	if b.Clouds == nil {
+		b.Clouds = map[string]cloud.Cloud{}
+	}
+	b.Clouds[PoolCloud] = poolCloud{b}
+	return b
 }
 
 func (b *Broker) now() time.Time { return b.Now().UTC() }
 
 // committed tells the host what a unit changed.
 func (b *Broker) committed(u *unit) {
+	b.pools.committed(u)
 	if b.Changed != nil {
 		for _, s := range u.order {
 			if id, ok := clusterOf(s.key); ok && s.dirty {

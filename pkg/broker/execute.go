@@ -20,7 +20,7 @@ func (b *Broker) execute(u *unit, data events.Data) error {
 	if err != nil || !found {
 		return orSkip(err)
 	}
-	return u.apply(decideRun(cl, u.now))
+	return b.start(u, cl)
 }
 
 // decideRun tells the agents of a cluster to start, once.

@@ -101,6 +101,9 @@ func (s *Story) attempt(a Attempt, task string) {
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
+		if a.Instead.Offer != "" {
+			text += fmt.Sprintf(", where %s would have cost %.4f USD", a.Instead.Offer, a.Instead.USD)
+		}
 		if a.MaxUSD > 0 {
 			text += fmt.Sprintf(", bidding up to %.4f", a.MaxUSD)
 		}

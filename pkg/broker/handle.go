@@ -135,7 +135,9 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 			return 0, err
 		}
 	}
+	u.crowded = n > 1
 	if err := u.finish(); err != nil {
+		b.pools.conflicted(u)
 		return 0, err
 	}
 	b.committed(u)

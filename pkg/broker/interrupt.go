@@ -12,6 +12,9 @@ import (
 // interrupt reacts to a cloud's notice: save the work now, and when that is done or the machine is
 // gone, plan what is left anew.
 func (b *Broker) interrupt(u *unit, data events.Data) error {
+	if e, ok := data.(events.GangBroken); ok {
+		return b.gangBroken(u, e)
+	}
 	e, ok := data.(events.SpotInterrupted)
 	if !ok {
 		return unexpected(events.FnInterrupt, data)
@@ -96,8 +99,12 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 	if l.job.State == JobEnding || l.job.State.Over() || l.task.Attempt != l.cl.Attempt {
 		return d
 	}
+	if l.cl.Leaving == LeaveGang { // what is planned for it is as good as before
+		d.wait(l.job, l.task, l.job.Plan.Version)
+		return d
+	}
 	d.requeue(l.job, l.task, l.job.Plan.Version+1)
-	if l.cl.Leaving == LeaveForOthers {
+	if l.cl.Leaving == LeaveForOthers || l.cl.Leaving == LeaveMachine {
 		d.replan(l.job, reason)
 		return d
 	}

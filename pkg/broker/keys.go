@@ -87,6 +87,15 @@ func ClusterJob(id string) string {
 	return job
 }
 
+// clusterAttempt returns the task and the attempt that a cluster is of, by its ID.
+func clusterAttempt(id string) (task, attempt int, ok bool) {
+	_, rest, _ := strings.Cut(id, ".")
+	first, second, _ := strings.Cut(rest, ".")
+	task, err := strconv.Atoi(first)
+	attempt, err2 := strconv.Atoi(second)
+	return task, attempt, err == nil && err2 == nil && task >= 0 && attempt > 0
+}
+
 // Family is the machine family of an instance type, the unit that quotas are
 // given in: p3 of p3.2xlarge, n1 of n1-standard-8, NC of Standard_NC6s_v3.
 func Family(instanceType string) string {

@@ -197,6 +197,9 @@ func factsOf(t Task, plan *Plan, now time.Time) *TaskFacts {
 		if t.Index < len(plan.TaskHours) {
 			f.Hours = plan.TaskHours[t.Index]
 		}
+		if t.Hours > 0 {
+			f.Hours = t.Hours
+		}
 		if t.State == TaskRunning {
 			f.Hours = math.Max(f.Hours-hours(now.Sub(t.StartedAt)), 0)
 		}

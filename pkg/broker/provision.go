@@ -61,7 +61,10 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 		}
 		var d Decision
 		d, go1 = decideIntent(&st, u.now)
-		return u.apply(d)
+		if err := u.apply(d); err != nil || go1 || st.attempt.Outcome == "" || st.attempt.Offer.Cloud != PoolCloud {
+			return err
+		}
+		return b.unassign(u, st.attempt.Offer.Region, ClusterID(e.Job, e.Task, e.Attempt), st.attempt.Hosts)
 	})
 	if err != nil || !go1 {
 		return err
@@ -154,14 +157,14 @@ func decideIntent(st *buying, now time.Time) (d Decision, proceed bool) {
 	st.cluster = Cluster{
 		ID: ClusterID(st.job.ID, st.task.Index, st.attempt.Number), Job: st.job.ID, Task: st.task.Index,
 		Attempt: st.attempt.Number, Queue: st.job.Queue, State: ClusterLaunching, Offer: st.attempt.Offer,
-		MaxUSD: st.maxUSD, VCPU: st.attempt.VCPU, ReservedUSD: st.attempt.ReservedUSD,
+		MaxUSD: st.maxUSD, VCPU: st.attempt.VCPU, Hosts: st.attempt.Hosts, ReservedUSD: st.attempt.ReservedUSD,
 		Nodes: make([]Node, st.attempt.Nodes), Intended: now, Since: now,
 	}
 	if rate := st.attempt.Offer.USDPerHour * float64(st.attempt.Nodes); st.job.BudgetUSD > 0 && rate > 0 {
 		st.cluster.LeaseUntil = now.Add(duration(st.attempt.ReservedUSD / rate))
 	}
 	st.task.State = TaskLaunching
-	st.task.Place = place(st.attempt.Offer)
+	st.task.Place = st.attempt.place()
 	d.put(clusterKey(st.cluster.ID), st.cluster)
 	d.put(taskKey(st.job.ID, st.task.Index), st.task)
 	return d, true
@@ -184,8 +187,16 @@ func freed(queue string, a Attempt) events.CapacityFreed {
 	}
 }
 
-// requeue puts a task back in its queue, to be admitted under a plan of at least a version.
+// requeue puts a task back in its queue, to be admitted under a plan of at least a version. The others of its gang are told.
 func (d *Decision) requeue(job Job, task Task, minPlan int) {
+	d.wait(job, task, minPlan)
+	if job.State != JobEnding && !job.State.Over() {
+		d.broken(task)
+	}
+}
+
+// wait puts a task back in its queue.
+func (d *Decision) wait(job Job, task Task, minPlan int) {
 	if job.State == JobEnding || job.State.Over() {
 		return
 	}
@@ -331,7 +342,7 @@ func unseen(cl Cluster, kind cloud.Kind) bool {
 func (b *Broker) terminate(ctx context.Context, id string, refused cloud.Kind) error {
 	u := b.newUnit(ctx, events.FnProvision)
 	cl, found, err := get[Cluster](u, clusterKey(id))
-	if err != nil || !found || !unseen(cl, refused) {
+	if err != nil || !found || !unseen(cl, refused) && cl.Offer.Cloud != PoolCloud {
 		return err
 	}
 	c, ok := b.Clouds[cl.Offer.Cloud]
@@ -355,6 +366,10 @@ func decideRefused(st buying, cfg Config, kind cloud.Kind, cause error, now time
 		told.Spot, told.Outcome = marketID(st.attempt.OfferID), string(OutcomeRefused)
 	}
 	d.emit(told)
+	if st.attempt.Offer.Cloud == PoolCloud { // its machines have been taken back: others, or what is planned, are as good as before
+		d.requeue(st.job, st.task, st.job.Plan.Version)
+		return d
+	}
 	if kind == cloud.Invalid {
 		st.task.State, st.task.Reason, st.task.EndedAt = TaskFailed, cause.Error(), now
 		d.put(taskKey(st.job.ID, st.task.Index), st.task)

@@ -229,7 +229,11 @@ func pick(is bool, r remedy) remedy {
 // one may take a while to list what it has just launched.
 func (b *Broker) gone(cl Cluster, machines inventory, now time.Time) bool {
 	known, ok := machines[cl.Offer.Cloud]
-	if !ok || now.Sub(cl.Launched) < b.cfg.StuckFor {
+	lag := b.cfg.StuckFor
+	if cl.Offer.Cloud == PoolCloud { // which lists what is in the records, and what is lost as lost
+		lag = min(lag, b.cfg.Pool.LostAfter)
+	}
+	if !ok || now.Sub(cl.Launched) < lag {
 		return false
 	}
 	return len(known[cl.ID]) < len(cl.Nodes)
@@ -258,6 +262,12 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines inventory
 		r := b.diagnose(l.cl, machines, u.now)
 		b.log.Info("reconcile", "cluster", id, "state", l.cl.State, "remedy", int(r))
 		if r != remedyLease {
+			if err := b.blameHosts(u, r, l.cl); err != nil {
+				return err
+			}
+			if r == remedyRun {
+				return b.start(u, l.cl)
+			}
 			return u.apply(decideRemedy(r, l, u.now))
 		}
 		ledger, _, err := get[Ledger](u, ledgerKey(l.job.ID))
@@ -282,9 +292,7 @@ func decideRemedy(r remedy, l losing, now time.Time) (d Decision) {
 		return decideLost(l, OutcomeLost, "its machines are gone or silent", now)
 	case remedyTaken:
 		return decideLost(l, l.cl.taken(), l.cl.Reason, now)
-	case remedyRun:
-		return decideRun(l.cl, now)
-	case remedyNone, remedyLease:
+	case remedyNone, remedyLease, remedyRun:
 	}
 	return d
 }

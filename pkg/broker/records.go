@@ -111,6 +111,10 @@ type Task struct {
 	Reason     string    `json:"reason,omitempty"`
 	// OnDemand says that spot was left for good: nothing else keeps the deadline.
 	OnDemand bool `json:"onDemand,omitempty"`
+	// Gang is the one that it is in; empty is none.
+	Gang string `json:"gang,omitempty"`
+	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.
+	Hours float64 `json:"hours,omitempty"`
 }
 
 // Saved is a complete checkpoint.
@@ -143,6 +147,18 @@ type Attempt struct {
 	Resumed     float64     `json:"resumed,omitempty"`     // progress it started from
 	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from
 	USD         float64     `json:"usd,omitempty"`
+	// Of an attempt on machines of a pool: which ones, by rank; where they are, for its data; and what it would have bought otherwise.
+	Hosts   []string `json:"hosts,omitempty"`
+	Place   string   `json:"place,omitempty"`
+	Instead Instead  `json:"instead,omitzero"`
+}
+
+// place is where an attempt runs, as the optimizer knows it.
+func (a Attempt) place() string {
+	if a.Place != "" {
+		return a.Place
+	}
+	return place(a.Offer)
 }
 
 // Outcome says how an attempt ended.
@@ -184,7 +200,8 @@ type Cluster struct {
 	State   ClusterState `json:"state"`
 	Offer   cloud.Offer  `json:"offer"`
 	MaxUSD  float64      `json:"maxUSD,omitempty"`
-	VCPU    float64      `json:"vcpu"` // of all nodes
+	VCPU    float64      `json:"vcpu"`            // of all nodes
+	Hosts   []string     `json:"hosts,omitempty"` // of a pool, by rank
 	// ReservedUSD was set aside of the job's budget; LeaseUntil is when it is used up.
 	ReservedUSD float64   `json:"reservedUSD"`
 	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`

@@ -50,9 +50,18 @@ func (b *Broker) enqueue(u *unit, e events.TaskReady) error {
 	if task.Try >= e.Try || job.State != JobRunning && job.State != JobWaiting {
 		return nil
 	}
+	spec, err := b.spec(u.ctx, job)
+	if err != nil {
+		return err
+	}
 	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, TaskQueued, e.Try
+	task.Gang = spec.Tasks[e.Task].Gang
 	if task.ReadyAt.IsZero() {
 		task.ReadyAt = u.now
+	}
+	// Known to be absent, the entry need neither be written nor removed where this session admits the task.
+	if err := u.preload(waitKey(job.Queue, waitingOf(job, task))); err != nil {
+		return err
 	}
 	var d Decision
 	d.put(taskKey(e.Job, e.Task), task)
@@ -64,8 +73,13 @@ func (b *Broker) enqueue(u *unit, e events.TaskReady) error {
 // enqueue adds the waiting entry of a task. Its key follows from the job and the task, so that it can be found again.
 func (d *Decision) enqueue(job Job, task Task) {
 	d.hold(jobKey(job.ID)) // nothing drops an entry that comes after the job's end
-	w := Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
+	w := waitingOf(job, task)
 	d.put(waitKey(job.Queue, w), w)
+}
+
+// waitingOf is the waiting entry of a task.
+func waitingOf(job Job, task Task) Waiting {
+	return Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
 }
 
 // settle takes back what an attempt held and books what it cost.

@@ -12,7 +12,9 @@ type admission struct {
 	plan    *Plan // shared; nil before the first
 	name    string
 	nodes   int
-	blocked bool // the planned location is not to be tried now
+	gang    *together // that it is a member of; nil if of none
+	blocked bool      // the planned location is not to be tried now
+	pool    *pooled   // where it is placed instead; nil where it is to be bought
 }
 
 // vcpu is what the task would hold on all its machines: they are bought together or not at all.
@@ -75,8 +77,10 @@ func reserve(a admission, overheadHours float64) float64 {
 		return 0
 	}
 	t := a.waiting.Task
-	choice := a.plan.Of(t)
-	rate := choice.Offer.USDPerHour * float64(a.nodes)
-	want := rate * (a.plan.TaskHours[t]*reserveSlack + overheadHours)
+	usd, hours := a.plan.Of(t).Offer.USDPerHour, a.plan.TaskHours[t]
+	if a.pool != nil {
+		usd, hours = a.pool.offer.USDPerHour, a.pool.hours
+	}
+	want := usd * float64(a.nodes) * (hours*reserveSlack + overheadHours)
 	return math.Max(0, math.Min(want, a.left()))
 }

@@ -16,8 +16,8 @@ const (
 // deserve give back what another deserves; and in a queue that says so what is more urgent takes from what is less so. Their work is
 // saved first; then the tasks wait again.
 func (s *scheduling) takeBack() error {
-	reclaims := len(s.tree) > 1
-	preempts := slices.ContainsFunc(s.tree, func(q *Queue) bool { return q.Preempt })
+	reclaims := len(s.tree) > 1 && s.follows("reclaim")
+	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *Queue) bool { return q.Preempt })
 	if !reclaims && !preempts || !slices.ContainsFunc(s.tree, s.bounded) {
 		return nil
 	}
@@ -143,12 +143,7 @@ func (s *scheduling) evictions(clusters map[string]holding, action string, takes
 			})
 		}
 	}
-	session, err := scheduler.Open(snap, &scheduler.Policy{
-		Actions: []string{action},
-		Tiers: [][]scheduler.PluginConfig{
-			{{Name: "priority"}, {Name: "gang"}}, {{Name: "drf"}, {Name: "capacity"}},
-		},
-	})
+	session, err := s.open(snap, action)
 	if err != nil {
 		s.b.log.Error("take back", "err", err)
 		return nil

@@ -6,6 +6,7 @@ import (
 	"math"
 	"slices"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -106,13 +107,16 @@ type scheduling struct {
 	changed    map[*Queue]bool
 	candidates []admission
 	more       bool // than was looked at waits
+	policy     *scheduler.Policy
+	gangs      map[string]bool // that were looked at since candidates were collected
 }
 
 func newScheduling(b *Broker, u *unit, tree []*Queue) *scheduling {
-	s := &scheduling{b: b, u: u, tree: tree, queues: map[string]*Queue{}, replanned: map[string]bool{}, changed: map[*Queue]bool{}}
+	s := &scheduling{b: b, u: u, tree: tree, queues: map[string]*Queue{}, replanned: map[string]bool{}, changed: map[*Queue]bool{}, gangs: map[string]bool{}}
 	for _, q := range tree {
 		s.queues[q.Name] = q
 	}
+	s.policy = b.policy(u.ctx)
 	return s
 }
 
@@ -146,7 +150,7 @@ func (s *scheduling) goOn() error {
 
 // collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's to decide.
 func (s *scheduling) collect(scale int) error {
-	s.candidates, s.more = s.candidates[:0], false
+	s.candidates, s.more, s.gangs = s.candidates[:0], false, map[string]bool{}
 	for _, q := range s.tree {
 		if q.full() && !q.Preempt && len(s.tree) == 1 {
 			continue
@@ -176,13 +180,21 @@ func (s *scheduling) collectFrom(q *Queue, scale int) error {
 	s.more = s.more || len(waiting) == scan
 	taken := 0
 	for _, w := range takeTurns(waiting) {
-		if taken == most {
+		if taken >= most {
 			s.more = true
 			return nil
 		}
 		a, err := s.facts(q, w)
 		if err != nil {
 			return err
+		}
+		if a.task.Gang != "" {
+			n, err := s.collectGang(a)
+			if err != nil || s.stop() {
+				return err
+			}
+			taken += n
+			continue
 		}
 		v := s.judge(a)
 		if v == verdictAdmit {
@@ -231,18 +243,32 @@ func (s *scheduling) admit() (admitted int, err error) {
 		return 0, nil
 	}
 	snap, byTask := s.snapshot()
-	session, err := scheduler.Open(snap, s.b.policy())
+	session, err := s.open(snap, "allocate")
 	if err != nil {
 		return 0, final(err)
 	}
 	session.Run()
 	binds := session.Close().Binds
 	slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
-	for _, bind := range binds {
+	if err := s.toPools(binds, byTask); err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(binds); {
 		if s.stop() {
 			return admitted, nil
 		}
-		a := byTask[bind.Job+"/"+bind.Task]
+		a := byTask[taskOf(binds[i])]
+		if a.gang != nil {
+			n := len(a.gang.members)
+			done, err := s.admitGang(binds[i:min(i+n, len(binds))], byTask)
+			if err != nil || !done {
+				s.more = s.more || !done
+				return admitted, err
+			}
+			i, admitted = i+n, admitted+n
+			continue
+		}
+		i++
 		if a.ledger, _, err = get[Ledger](s.u, ledgerKey(a.job.ID)); err != nil {
 			return admitted, err
 		}
@@ -257,39 +283,28 @@ func (s *scheduling) admit() (admitted int, err error) {
 	return admitted, nil
 }
 
-// policy is how sessions decide: urgency and what has waited for too long first, then the job that holds the least. A task that has waited for
-// too long and does not fit its quota keeps its queue waiting.
-func (b *Broker) policy() *scheduler.Policy {
-	if b.cfg.Policy != nil {
-		return b.cfg.Policy
-	}
-	return &scheduler.Policy{
-		Actions: []string{"allocate"},
-		Tiers: [][]scheduler.PluginConfig{
-			{{Name: "sla", Args: scheduler.Args{"maxWait": b.cfg.OverdueAfter}}, {Name: "priority"}},
-			{{Name: "drf"}, {Name: "capacity"}},
-		},
-	}
-}
-
 // snapshot is the tree with the candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
 func (s *scheduling) snapshot() (*scheduler.Snapshot, map[string]admission) {
 	snap := snapshot(s.tree, s.u.now)
 	byTask := make(map[string]admission, len(s.candidates))
-	index := map[string]int{}
+	index, given := map[string]int{}, map[string]bool{}
 	rest := map[*Queue]scheduler.Vector{}
 	for _, q := range s.tree {
 		rest[q] = amount(float64(q.Running), q.VCPU)
 	}
 	for _, a := range s.candidates {
-		i, ok := index[a.job.ID]
+		i, ok := index[a.unit()]
 		if !ok {
 			i = len(snap.Jobs)
-			index[a.job.ID] = i
-			j := scheduler.Job{ID: a.job.ID, Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
-			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) {
+			index[a.unit()] = i
+			j := scheduler.Job{ID: a.unit(), Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
+			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) && !given[a.job.ID] {
 				j.Tasks = held("", "", use).Tasks
 				rest[a.queue] = rest[a.queue].Minus(use)
+				given[a.job.ID] = true // which of a job's units have it makes no difference to its queue
+			}
+			if a.gang != nil {
+				j.Min = len(j.Tasks) + len(a.gang.members)
 			}
 			snap.Jobs = append(snap.Jobs, j)
 		}
@@ -306,6 +321,12 @@ func (s *scheduling) snapshot() (*scheduler.Snapshot, map[string]admission) {
 		}
 	}
 	return snap, byTask
+}
+
+// taskOf is the key of the task that a session has bound: that of its job, whatever unit it was a member of.
+func taskOf(bind scheduler.Bind) string {
+	job, _, _ := strings.Cut(bind.Job, "/")
+	return job + "/" + bind.Task
 }
 
 func earlier(a, b time.Time) time.Time {
@@ -368,7 +389,10 @@ func (s *scheduling) act(v verdict, a admission) error {
 	var d Decision
 	switch v {
 	case verdictAdmit:
-		d = s.admitted(a)
+		var err error
+		if d, err = s.admitted(a); err != nil {
+			return err
+		}
 	case verdictDrop:
 		// The entry may have been taken out and put in again since it was listed, and look the same: the task tells.
 		d.hold(taskKey(a.job.ID, a.waiting.Task))
@@ -384,6 +408,9 @@ func (s *scheduling) act(v verdict, a admission) error {
 
 // never fails a task that needs more than its queue allows.
 func (s *scheduling) never(a admission) (d Decision) {
+	if _, most := s.most(a.queue); a.gang != nil && a.vcpu() <= most {
+		return s.neverGang(a) // by itself it could go
+	}
 	d.del(waitKey(a.queue.Name, a.waiting))
 	a.task.State, a.task.EndedAt = TaskFailed, s.u.now
 	d.put(taskKey(a.job.ID, a.waiting.Task), a.task)
@@ -414,8 +441,11 @@ func (s *scheduling) replan(a admission) (d Decision) {
 
 // admitted lets a task take capacity: it leaves the queue and holds quota and budget until
 // capacity.freed gives them back.
-func (s *scheduling) admitted(a admission) Decision {
+func (s *scheduling) admitted(a admission) (d Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
+	if a.pool, err = s.take(&d, a); err != nil {
+		return d, err
+	}
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
 	s.changed[a.queue] = true
@@ -431,18 +461,20 @@ func (s *scheduling) admitted(a admission) Decision {
 	a.ledger.ReservedUSD += reserved
 	a.task.State = TaskAdmitted
 	a.task.Attempt++
-	a.task.Plan = a.job.Plan.Version
+	a.task.Plan, a.task.Hours = a.job.Plan.Version, 0
 	attempt := Attempt{
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.now,
 		VCPU: a.vcpu(), ReservedUSD: reserved,
 		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
 	}
-	var d Decision
+	if a.pool != nil {
+		a.pool.tell(&a.task, &attempt)
+	}
 	d.del(waitKey(a.queue.Name, a.waiting))
 	d.put(ledgerKey(a.job.ID), a.ledger)
 	d.put(taskKey(a.job.ID, a.waiting.Task), a.task)
 	d.put(attemptKey(a.job.ID, a.waiting.Task, a.task.Attempt), attempt)
 	d.emit(events.TaskAdmitted{Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt})
-	return d
+	return d, nil
 }

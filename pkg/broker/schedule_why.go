@@ -7,8 +7,6 @@ import (
 	"strconv"
 	"strings"
 	"time"
-
-	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // Why tells why a job waits.
@@ -109,6 +107,17 @@ func (s *scheduling) tellTasks(w *Why, job Job) error {
 		return err
 	}
 	for i, a := range mine {
+		if a.task.Gang != "" {
+			t, err := s.together(a)
+			if err != nil {
+				return err
+			}
+			a.gang = t
+			if said := t.tell(s); said != "" && s.judge(a) == verdictAdmit {
+				w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, said)
+				continue
+			}
+		}
 		w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, s.tell(a, said)...)
 	}
 	return nil
@@ -126,8 +135,8 @@ func (s *scheduling) collectAll() error {
 			if err != nil {
 				return err
 			}
-			if s.judge(a) == verdictAdmit {
-				s.candidates = append(s.candidates, a)
+			if err := s.consider(a); err != nil {
+				return err
 			}
 			if len(s.candidates) >= sessionScan*len(s.tree) {
 				break
@@ -137,23 +146,57 @@ func (s *scheduling) collectAll() error {
 	return nil
 }
 
+// consider makes a candidate of a waiting task, with all of its gang, if it could be admitted; nothing is decided.
+func (s *scheduling) consider(a admission) error {
+	if a.task.Gang == "" {
+		if s.judge(a) == verdictAdmit {
+			s.candidates = append(s.candidates, a)
+		}
+		return nil
+	}
+	if s.gangs[a.job.ID+gangMark+a.task.Gang] {
+		return nil
+	}
+	s.gangs[a.job.ID+gangMark+a.task.Gang] = true
+	t, err := s.together(a)
+	if err != nil {
+		return err
+	}
+	if v, _ := s.judgeGang(t); v == verdictAdmit {
+		s.candidates = append(s.candidates, t.members...)
+	}
+	return nil
+}
+
+// unitOf is the name of the unit in which a waiting task is a candidate.
+func (s *scheduling) unitOf(a admission) string {
+	for _, c := range s.candidates {
+		if c.job.ID == a.job.ID && c.waiting.Task == a.waiting.Task {
+			return c.unit()
+		}
+	}
+	return a.unit()
+}
+
 // ask has the scheduler say what keeps a job of which these tasks wait.
 func (s *scheduling) ask(mine []admission) ([]string, error) {
 	for _, a := range mine[:1] {
 		known := slices.ContainsFunc(s.candidates, func(c admission) bool { return c.job.ID == a.job.ID })
-		if !known && s.judge(a) == verdictAdmit {
-			s.candidates = append(s.candidates, a)
+		if !known {
+			if err := s.consider(a); err != nil {
+				return nil, err
+			}
 		}
 	}
 	snap, _ := s.snapshot()
-	session, err := scheduler.Open(snap, s.b.policy())
+	session, err := s.open(snap, "allocate")
 	if err != nil {
 		return nil, err
 	}
 	session.Run()
 	var out []string
-	for _, r := range session.Why(mine[0].job.ID) {
-		if r.Plugin == "capacity" || r.Plugin == "session" { // what it says of nodes means nothing here: clouds are endless
+	for _, r := range session.Why(s.unitOf(mine[0])) {
+		if aboutQueues(r) {
 			out = append(out, units(r.Text))
 		}
 	}
@@ -197,7 +240,7 @@ func (s *scheduling) tell(a admission, said []string) []string {
 	if s.u.now.Before(a.queue.YieldUntil) {
 		return append([]string{"queue " + a.queue.Name + " had to give machines back and waits until those have them who deserve them"}, said...)
 	}
-	if a.queue.Closed {
+	if a.queue.Closed && !slices.Contains(said, "queue "+a.queue.Name+" is closed") {
 		return append([]string{"queue " + a.queue.Name + " is closed"}, said...)
 	}
 	return said

@@ -68,7 +68,9 @@ type unit struct {
 	cause string // the event being handled
 	count int    // events emitted for it
 	late  []func() error
-	known map[string]bool // names of late
+	// crowded says that it handles several events.
+	crowded bool
+	known   map[string]bool // names of late
 }
 
 func (b *Broker) newUnit(ctx context.Context, fn string) *unit {
@@ -296,6 +298,7 @@ func (b *Broker) transact(ctx context.Context, fn, cause string, seen bool, deci
 		}
 		err = u.finish()
 		if errors.Is(err, store.ErrConflict) {
+			b.pools.conflicted(u)
 			continue
 		}
 		if err == nil {

@@ -17,6 +17,7 @@ const (
 	MaxFiles        = 10_000 // inputs of a task, and outputs
 	MaxNodes        = 10_000 // machines of a task
 	MaxRetries      = 1_000
+	MaxGang         = 16        // tasks of a gang: they are admitted in one transaction of the store
 	MaxPriority     = 1_000_000 // and as much below 0
 	MaxWarnings     = 100
 

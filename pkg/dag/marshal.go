@@ -121,6 +121,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 		return nil, err
 	}
 	m.list("after", after)
+	m.text("gang", t.Gang)
 	m.list("inputs", writeInputs(t.Inputs))
 	m.list("outputs", writeOutputs(t.Outputs))
 	if c := t.Checkpoint; c != nil {

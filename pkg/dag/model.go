@@ -120,6 +120,9 @@ type Task struct {
 	// Retries is how often the task's own failure (its exit code) is tried again.
 	// Failures of the cloud do not count.
 	Retries int `json:"retries,omitempty"`
+	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
+	// of them wait for the same tasks.
+	Gang string `json:"gang,omitempty"`
 }
 
 // StandIn says whether the task has a recorded run time but no command.

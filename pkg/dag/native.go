@@ -70,11 +70,12 @@ type nativeReader struct {
 	inputFields    fields[*nativeInput]
 	afterFields    fields[*nativeAfter]
 
-	current int            // the task being read
-	links   []link         // parallel to job.Edges
-	edgeOf  []int32        // by task: the last edge from it, valid if it leads to current
-	marks   []mark         // of the alternatives being read
-	taken   map[taken]bool // the outputs that inputs of current take
+	current int              // the task being read
+	links   []link           // parallel to job.Edges
+	edgeOf  []int32          // by task: the last edge from it, valid if it leads to current
+	marks   []mark           // of the alternatives being read
+	gangs   map[int]position // by task: where its gang is named
+	taken   map[taken]bool   // the outputs that inputs of current take
 }
 
 func readNative(name string, docs yamlDocs) (*Job, error) {
@@ -293,6 +294,9 @@ func (r *nativeReader) finish() error {
 		return r.linkError(i, j.cycleError(cycle))
 	}
 	j.MergeEdges()
+	if i, err := j.checkGangs(); i >= 0 {
+		return at(r.gangs[i], within(taskPath(j.Tasks[i].Name), within("gang", err)))
+	}
 	return nil
 }
 

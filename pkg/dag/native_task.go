@@ -50,6 +50,14 @@ func (r *nativeReader) forTask() fields[*Task] {
 		return r.list(n, func(i int, n *yaml.Node) error { return r.readInput(t, i, n) })
 	}
 	known["outputs"] = r.readOutputs
+	readGang := textField(y, func(t *Task) *string { return &t.Gang }, checked(checkName))
+	known["gang"] = func(t *Task, n *yaml.Node) error {
+		if r.gangs == nil {
+			r.gangs = map[int]position{}
+		}
+		r.gangs[r.current] = positionOf(n)
+		return readGang(t, n)
+	}
 	return known
 }
 

@@ -112,6 +112,11 @@ func (t *Task) validate() error {
 	if err := checkCount(t.Retries, 0, MaxRetries); err != nil {
 		return within("retries", err)
 	}
+	if t.Gang != "" {
+		if err := checkName(t.Gang); err != nil {
+			return within("gang", err)
+		}
+	}
 	if err := t.validateResources(); err != nil {
 		return err
 	}
@@ -375,6 +380,9 @@ func (j *Job) validateEdges() error {
 	if len(j.order(g)) < len(j.Tasks) {
 		cycle := j.cycle()
 		return j.atTask(cycle[0], within("after", j.cycleError(cycle)))
+	}
+	if i, err := j.checkGangs(); i >= 0 {
+		return j.atTask(i, within("gang", err))
 	}
 	return nil
 }

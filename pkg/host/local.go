@@ -54,6 +54,7 @@ type Host struct {
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
 	folder   *folder
+	policy   *policyFile // nil without one
 	planner  *planner.Planner
 	script   *cloudlocal.Scenario // nil without one
 }
@@ -166,6 +167,12 @@ func (h *Host) wire() error {
 		}
 		ports.Objects = h.folder
 	}
+	if h.opt.Policy != "" {
+		if h.policy, err = openPolicy(h.opt.Policy, h.log); err != nil {
+			return err
+		}
+		ports.Policy = h.policy.Policy
+	}
 	if h.script != nil {
 		ports.Prices = newFeed(h.script, c, h.machines.Age)
 	}
@@ -181,8 +188,9 @@ func (h *Host) wire() error {
 	}
 	h.api, err = api.New(api.Config{
 		Broker: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
-		Verify: func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
-		Now:    h.clock.Now, Version: h.opt.Version, Log: h.log,
+		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
+		Machines: h.machineTokens(key),
+		Now:      h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
 }
@@ -230,6 +238,7 @@ func (h *Host) config() broker.Config {
 	cfg.Restart = max(cfg.Restart, virtual(restart))
 	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
 	cfg.DefaultQueue.MaxRunning = h.maxMachines()
+	cfg.Pool = poolTimes(virtual)
 	return cfg
 }
 
@@ -302,6 +311,13 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
 		wg.Go(func() { h.markTime(ctx) })
+		if h.policy != nil {
+			wg.Go(func() {
+				if err := h.policy.watch(ctx); err != nil {
+					h.log.Error("the policy is not watched", "err", err)
+				}
+			})
+		}
 		if h.folder != nil {
 			wg.Go(func() {
 				if err := h.folder.watch(ctx); err != nil {

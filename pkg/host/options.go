@@ -25,6 +25,8 @@ type Options struct {
 	MaxMachines int
 	// DAGs is the folder watched for DAG files; empty is none.
 	DAGs string
+	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is the broker's own.
+	Policy string
 	// Passive serves the API for reading and runs nothing.
 	Passive bool
 	// Agent is the command that runs on each machine; empty is this program's own agent command.

@@ -16,6 +16,8 @@ type ChainOptions struct {
 	Smoothing float64
 	// Daily learns a factor for each hour of the day, and the chain of what is left of the price without it.
 	Daily bool
+	// Trend is the half-life in hours of the trailing level that Relate relates prices to; 0 is three days.
+	Trend float64
 }
 
 const defaultLevels = 24
@@ -109,6 +111,12 @@ func (c *Chain) count(at []int, weight, mass []float64, smoothing float64) {
 	for i := 1; i < len(at); i++ {
 		counts[at[i-1]*n+at[i]] += weight[i]
 	}
+	c.fill(counts, mass, smoothing)
+}
+
+// fill makes the matrix of transitions from counts, and the prior from the weight of each level.
+func (c *Chain) fill(counts, mass []float64, smoothing float64) {
+	n := len(c.USD)
 	total := 0.0
 	for _, m := range mass {
 		total += m

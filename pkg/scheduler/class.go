@@ -146,8 +146,10 @@ func (s *Session) refresh(c *Class) {
 	case c.tree == nil || len(s.changes)-c.cursor > len(s.Nodes):
 		s.build(c)
 	default:
-		for _, i := range s.changes[c.cursor:] {
-			s.update(c, int(i))
+		for k := c.cursor; k < len(s.changes); k++ {
+			if i := s.changes[k]; s.latest[i] == int32(k) { //nolint:gosec // as many as turns
+				s.update(c, int(i))
+			}
 		}
 	}
 	c.cursor = len(s.changes)
@@ -211,6 +213,7 @@ func (s *Session) changed(n *NodeInfo) {
 	if last := len(s.changes) - 1; last >= s.seen && s.changes[last] == i {
 		return
 	}
+	s.latest[i] = int32(len(s.changes)) //nolint:gosec // as many as turns
 	s.changes = append(s.changes, i)
 }
 

@@ -2,24 +2,29 @@ package scheduler
 
 import "slices"
 
-// TaskInfo is a task as a session sees it.
+// TaskInfo is a task as a session sees it. There are as many as tasks wait, and each is looked at several times: it is kept small.
 type TaskInfo struct {
 	Task  *Task
 	Job   *JobInfo
 	Class *Class
-	State State
 	// Node is where it holds, or is to hold, resources; nil if nowhere in the snapshot.
 	Node *NodeInfo
-	// on are the devices of the node it has a share of, a bit each.
-	on    uint64
-	place int // in Node.Tasks
-	rank  int // in Job.order
-	role  int // in Job.Job.Roles; negative if in none
 	// nominated is where an earlier session made room.
 	nominated *NodeInfo
-	turn      int // when it was given resources in this session
-	evictedBy *JobInfo
-	why       string // of its eviction
+	// on are the devices of the node it has a share of, a bit each.
+	on    uint64
+	place int32 // in Node.Tasks
+	rank  int32 // in the job's order of tasks
+	turn  int32 // when it was given resources in this session
+	role  int16 // in Job.Job.Roles; negative if in none
+	State State
+}
+
+// eviction is a task that is evicted, and why; by is nil if for no other job.
+type eviction struct {
+	task *TaskInfo
+	by   *JobInfo
+	why  string
 }
 
 // JobInfo is a job as a session sees it.
@@ -28,14 +33,19 @@ type JobInfo struct {
 	Job       *Job
 	Queue     *QueueInfo
 	Namespace *NamespaceInfo
-	Phase     Phase
 	Tasks     []TaskInfo
+	count     [numStates]int32
+	next      int32 // no task before it, in their order, is pending
+	Phase     Phase
+	uniform   bool  // all tasks are of one class
+	nominated bool  // an earlier session made room for a task
+	priority  int   // of Job: here, next to what else orders of jobs look at
+	least     int   // Min
+	roles     []int // occupied or pipelined members by role
+	// order is the order of tasks; nil is that of Tasks.
+	order []*TaskInfo
 	// Allocated is what its members hold or are to hold, without those that are releasing.
 	Allocated Vector
-	count     [numStates]int
-	roles     []int // occupied or pipelined members by role
-	order     []*TaskInfo
-	next      int // no task of order before it is pending
 	// reserved is the reservation made for it; nil if none.
 	reserved *Reservation
 	stopped  Reaction // what is to become of it: Restart or Abort
@@ -66,18 +76,18 @@ type NamespaceInfo struct {
 }
 
 // Count returns how many of the job's tasks are in a state.
-func (j *JobInfo) Count(s State) int { return j.count[s] }
+func (j *JobInfo) Count(s State) int { return int(j.count[s]) }
 
 // Occupied returns how many members the job has for certain.
 func (j *JobInfo) Occupied() int {
-	return j.count[Allocated] + j.count[Binding] + j.count[Bound] + j.count[Running] + j.count[Succeeded]
+	return int(j.count[Allocated] + j.count[Binding] + j.count[Bound] + j.count[Running] + j.count[Succeeded])
 }
 
 // Coming returns how many members the job has, with those that wait for what is being released.
-func (j *JobInfo) Coming() int { return j.Occupied() + j.count[Pipelined] }
+func (j *JobInfo) Coming() int { return j.Occupied() + int(j.count[Pipelined]) }
 
 // Min returns how many members start together at least.
-func (j *JobInfo) Min() int { return max(1, j.Job.Min) }
+func (j *JobInfo) Min() int { return j.least }
 
 // Max returns how many members run at most.
 func (j *JobInfo) Max() int {
@@ -99,7 +109,7 @@ func (j *JobInfo) rolesMet() (missing int) {
 func (j *JobInfo) full(coming bool) bool {
 	n := j.Occupied()
 	if coming {
-		n += j.count[Pipelined]
+		n += int(j.count[Pipelined])
 	} else if j.count[Pipelined] > 0 && len(j.roles) > 0 {
 		return n >= j.Min() && j.occupiedRolesMet()
 	}
@@ -137,18 +147,26 @@ func (j *JobInfo) wants(t *TaskInfo) bool {
 
 // pending calls each with the job's pending tasks in their order until it returns false.
 func (j *JobInfo) pending(each func(t *TaskInfo) bool) {
-	for j.next < len(j.order) && j.order[j.next].State != Pending {
+	for int(j.next) < len(j.Tasks) && j.task(int(j.next)).State != Pending {
 		j.next++
 	}
-	for i := j.next; i < len(j.order); i++ {
-		if t := j.order[i]; t.State == Pending && !each(t) {
+	for i := int(j.next); i < len(j.Tasks); i++ {
+		if t := j.task(i); t.State == Pending && !each(t) {
 			return
 		}
 	}
 }
 
+// task returns the one of a rank.
+func (j *JobInfo) task(rank int) *TaskInfo {
+	if j.order == nil {
+		return &j.Tasks[rank]
+	}
+	return j.order[rank]
+}
+
 // Pending returns how many tasks wait.
-func (j *JobInfo) Pending() int { return j.count[Pending] }
+func (j *JobInfo) Pending() int { return int(j.count[Pending]) }
 
 // starving says whether the job waits to start, or has lost members that it can not be without.
 func (j *JobInfo) starving() bool { return j.count[Pending] > 0 && !j.full(true) }
@@ -172,18 +190,16 @@ func (t *TaskInfo) canGo() bool {
 
 // sortTasks puts tasks in the order in which they are to be scheduled.
 func (s *Session) sortTasks(j *JobInfo) {
+	if j.uniform {
+		return
+	}
+	j.order = make([]*TaskInfo, len(j.Tasks))
 	for i := range j.Tasks {
 		j.order[i] = &j.Tasks[i]
 	}
-	uniform := true
-	for i := 1; i < len(j.Tasks) && uniform; i++ {
-		uniform = j.Tasks[i].Class == j.Tasks[0].Class
-	}
-	if !uniform {
-		slices.SortStableFunc(j.order, s.compareTasks)
-	}
+	slices.SortStableFunc(j.order, s.compareTasks)
 	for i, t := range j.order {
-		t.rank = i
+		t.rank = int32(i) //nolint:gosec // an index
 	}
 }
 

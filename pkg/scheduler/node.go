@@ -75,7 +75,7 @@ func (n *NodeInfo) choose(c *Class, later bool) uint64 {
 
 // take adds a task that has State and on set.
 func (n *NodeInfo) take(t *TaskInfo) {
-	t.Node, t.place = n, len(n.Tasks)
+	t.Node, t.place = n, int32(len(n.Tasks)) //nolint:gosec // an index
 	n.Tasks = append(n.Tasks, t)
 	n.move(t, t.State.Holds(), t.State != Releasing, -1)
 }

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"errors"
 	"fmt"
+	"math"
 	"slices"
 )
 
@@ -30,6 +31,7 @@ func fault(reason, field string, args ...any) error {
 type Option func(*options)
 
 type options struct {
+	guards  bool
 	plugins map[string]func(Args) Plugin
 	actions map[string]Action
 }
@@ -41,6 +43,10 @@ func WithPlugin(name string, make func(Args) Plugin) Option { //nolint:revive //
 
 // WithAction adds an action that a policy may name, or replaces one.
 func WithAction(name string, a Action) Option { return func(o *options) { o.actions[name] = a } }
+
+// WithGuards has quotas and guarantees of queues and the minimums of gangs hold whatever a policy says: what proportion and capacity limit, and what
+// gang calls ready, without their say in anything else. It is for policies that others write.
+func WithGuards() Option { return func(o *options) { o.guards = true } }
 
 // Open opens a session over a snapshot, which must not change while it lasts. It fails with a Fault, which is ErrInvalid, when the snapshot
 // contradicts itself, and with ErrInvalid when the policy names what there is not.
@@ -80,6 +86,12 @@ func (s *Session) openPolicy(o *options) error {
 			f(conf.Args).Open(s)
 		}
 	}
+	if o.guards {
+		s.opening = PluginConfig{Name: "capacity"}
+		(&shares{}).guard(s)
+		s.opening = PluginConfig{Name: "gang"}
+		gang{}.guard(s)
+	}
 	for i, name := range s.policy.Actions {
 		a := o.actions[name]
 		if a == nil {
@@ -99,7 +111,7 @@ func (s *Session) openNodes() error {
 		return fault(fmt.Sprintf("%d resources, of which GPUs are number %d: at most %d can be counted", len(snap.Resources), snap.GPU, MaxResources), "resources")
 	}
 	slab := make([]NodeInfo, len(snap.Nodes))
-	s.Nodes = make([]*NodeInfo, len(snap.Nodes))
+	s.Nodes, s.latest = make([]*NodeInfo, len(snap.Nodes)), make([]int32, len(snap.Nodes))
 	order := make([]int, len(snap.Nodes))
 	for i := range order {
 		order[i] = i
@@ -231,12 +243,12 @@ func (s *Session) openJobs() error {
 	for i := range snap.Jobs {
 		tasks += len(snap.Jobs[i].Tasks)
 	}
-	infos, order := make([]TaskInfo, tasks), make([]*TaskInfo, tasks)
+	infos := make([]TaskInfo, tasks)
 	s.Jobs = make([]*JobInfo, len(snap.Jobs))
 	for i := range snap.Jobs {
 		job := &snap.Jobs[i]
 		j := &slab[i]
-		*j = JobInfo{Index: i, Job: job, Queue: s.queues[job.Queue], Namespace: s.namespaces[job.Namespace], Phase: job.Phase}
+		*j = JobInfo{Index: i, Job: job, Queue: s.queues[job.Queue], Namespace: s.namespaces[job.Namespace], Phase: job.Phase, priority: job.Priority, least: max(1, job.Min)}
 		switch {
 		case s.jobs[job.ID] != nil:
 			return fault("the ID "+quote(job.ID)+" is another job's", "jobs[%d].id", i)
@@ -244,6 +256,8 @@ func (s *Session) openJobs() error {
 			return fault("there is no queue "+quote(job.Queue), "jobs[%d].queue", i)
 		case len(j.Queue.Children) > 0:
 			return fault("queue "+quote(job.Queue)+" has queues below it: jobs wait in those", "jobs[%d].queue", i)
+		case len(job.Roles) > math.MaxInt16:
+			return fault(fmt.Sprintf("%d roles: it has at most %d", len(job.Roles), math.MaxInt16), "jobs[%d].roles", i)
 		case job.Min < 0 || job.Max < 0 || job.Max > 0 && job.Max < job.Min:
 			return fault(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
 		}
@@ -253,7 +267,6 @@ func (s *Session) openJobs() error {
 		}
 		n := len(job.Tasks)
 		j.Tasks, infos = infos[:n:n], infos[n:]
-		j.order, order = order[:n:n], order[n:]
 		s.Jobs[i], s.jobs[job.ID] = j, j
 	}
 	for i := range s.reservations {
@@ -273,14 +286,18 @@ func (s *Session) openTasks() error {
 		}
 		var last *Spec
 		var class *Class
+		j.uniform = true
 		for i := range j.Tasks {
 			t := &j.Tasks[i]
 			task := &j.Job.Tasks[i]
 			if task.Spec != last {
 				class, last = s.classOf(task.Spec, j, number), task.Spec
 			}
-			*t = TaskInfo{Task: task, Job: j, Class: class, State: task.State}
-			t.role = slices.IndexFunc(j.Job.Roles, func(r Role) bool { return r.Name == task.Spec.Role })
+			*t = TaskInfo{Task: task, Job: j, Class: class, State: task.State, rank: int32(i), role: -1} //nolint:gosec // an index
+			if len(j.Job.Roles) > 0 {
+				t.role = int16(slices.IndexFunc(j.Job.Roles, func(r Role) bool { return r.Name == task.Spec.Role })) //nolint:gosec // an index
+			}
+			j.uniform = j.uniform && class == j.Tasks[0].Class
 			if err := s.openTask(t); err != nil {
 				return fmt.Errorf("jobs[%d].tasks[%d].%w", j.Index, i, err)
 			}
@@ -346,6 +363,7 @@ func (s *Session) openTask(t *TaskInfo) error {
 	switch {
 	case t.State == Pending:
 		t.nominated = node
+		j.nominated = j.nominated || node != nil
 		return nil
 	case !t.State.Holds():
 		return nil

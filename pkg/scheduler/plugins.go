@@ -47,8 +47,15 @@ type gang struct{ strandedFor time.Duration }
 func newGang(a Args) Plugin { return gang{a.Duration("strandedFor", 5*time.Minute)} }
 
 func (g gang) Open(s *Session) {
+	g.guard(s)
+	s.OrderJobs(func(a, b *JobInfo) int { return gangRank(a) - gangRank(b) })
+	s.Evict(func() []Victim { return g.stranded(s) })
+}
+
+// guard has no gang start with fewer than its minimum.
+func (gang) guard(s *Session) {
 	s.Validate(func(j *JobInfo) string {
-		left := len(j.Tasks) - j.count[Failed]
+		left := len(j.Tasks) - j.Count(Failed)
 		if left < j.Min() {
 			return fmt.Sprintf("it needs %d members at once and has %d tasks left", j.Min(), left)
 		}
@@ -56,8 +63,6 @@ func (g gang) Open(s *Session) {
 	})
 	s.Ready(func(j *JobInfo) bool { return j.full(false) })
 	s.PipelinedWhen(func(j *JobInfo) bool { return j.full(true) })
-	s.OrderJobs(func(a, b *JobInfo) int { return gangRank(a) - gangRank(b) })
-	s.Evict(func() []Victim { return g.stranded(s) })
 }
 
 // gangRank puts those that hold something they can not use first, then those that have not started, then those that
@@ -94,7 +99,7 @@ type priority struct{}
 
 func (priority) Open(s *Session) {
 	s.OrderQueues(func(a, b *QueueInfo) int { return descending(a.Queue.Priority, b.Queue.Priority) })
-	s.OrderJobs(func(a, b *JobInfo) int { return descending(a.Job.Priority, b.Job.Priority) })
+	s.OrderJobs(func(a, b *JobInfo) int { return descending(a.priority, b.priority) })
 	s.OrderTasks(func(a, b *TaskInfo) int { return descending(a.Task.Spec.Priority, b.Task.Spec.Priority) })
 	s.Preemptable(func(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		return keep(candidates, func(v *TaskInfo) bool { return v.Job.Job.Priority < t.Job.Job.Priority })
@@ -170,21 +175,41 @@ type sla struct{ maxWait time.Duration }
 
 func newSLA(a Args) Plugin { return sla{a.Duration("maxWait", 0)} }
 
-func (p sla) late(s *Session, j *JobInfo) bool {
-	most := j.Job.MaxWait
+// lateness is what of a job's waiting does not change in a session.
+type lateness uint8
+
+const (
+	notLate    lateness = iota
+	lateToGo            // late while it has not its minimum of members
+	lateToGrow          // late while any of its tasks waits
+)
+
+func (p sla) late(s *Session, j *Job) lateness {
+	most := j.MaxWait
 	if most == 0 {
 		most = p.maxWait
 	}
-	since := j.Job.WaitingSince
-	if since.IsZero() && !j.full(true) {
-		since = j.Job.Created
+	since, late := j.WaitingSince, lateToGrow
+	if since.IsZero() {
+		since, late = j.Created, lateToGo
 	}
-	return most > 0 && !since.IsZero() && s.Now.Sub(since) >= most && j.count[Pending] > 0
+	if most <= 0 || since.IsZero() || s.Now.Sub(since) < most {
+		return notLate
+	}
+	return late
 }
 
 func (p sla) Open(s *Session) {
+	all := make([]lateness, len(s.Jobs))
+	for i, j := range s.Jobs {
+		all[i] = p.late(s, j.Job)
+	}
+	late := func(j *JobInfo) bool {
+		l := all[j.Index]
+		return l != notLate && j.count[Pending] > 0 && (l == lateToGrow || !j.full(true))
+	}
 	s.OrderJobs(func(a, b *JobInfo) int {
-		x, y := p.late(s, a), p.late(s, b)
+		x, y := late(a), late(b)
 		switch {
 		case x && !y:
 			return -1
@@ -193,7 +218,7 @@ func (p sla) Open(s *Session) {
 		}
 		return 0
 	})
-	s.Reservable(func(j *JobInfo) bool { return p.late(s, j) })
+	s.Reservable(late)
 }
 
 // topology has gangs stand close together.

@@ -1,6 +1,7 @@
 package scheduler
 
 import (
+	"errors"
 	"fmt"
 	"sync/atomic"
 	"time"
@@ -11,6 +12,17 @@ import (
 type Policy struct {
 	Actions []string
 	Tiers   [][]PluginConfig
+	where   map[string]place // of fields, in the file it was read from
+}
+
+// place is a line and column of a file.
+type place struct{ line, column int }
+
+// Wrong is the PolicyError for what is wrong with a field of a policy for whoever is to follow it, though it can be read: actions, tiers[0][2]. It
+// knows the line if the policy was read from a file.
+func (p *Policy) Wrong(field, reason, hint string) *PolicyError {
+	at := p.where[field]
+	return &PolicyError{Line: at.line, Column: at.column, Field: field, Reason: reason, Hint: hint}
 }
 
 // PluginConfig is a plugin in a tier.
@@ -35,7 +47,11 @@ func DefaultPolicy() *Policy {
 }
 
 // Holder holds the policy in force for any number of goroutines, and exchanges it while they work. The zero value holds the default.
-type Holder struct{ current atomic.Pointer[Policy] }
+type Holder struct {
+	// Check says what is wrong with a policy for those who are to follow it, with Policy.Wrong; nil is nothing.
+	Check   func(*Policy) error
+	current atomic.Pointer[Policy]
+}
 
 // Policy returns the policy in force. It must not be changed.
 func (h *Holder) Policy() *Policy {
@@ -48,11 +64,23 @@ func (h *Holder) Policy() *Policy {
 // Reload puts another policy in force for sessions opened from now on. If it can not be read, with a PolicyError, the one in force stays.
 func (h *Holder) Reload(file string, data []byte) error {
 	p, err := ReadPolicy(file, data)
+	if err == nil && h.Check != nil {
+		err = InFile(file, h.Check(p))
+	}
 	if err != nil {
 		return err
 	}
 	h.current.Store(p)
 	return nil
+}
+
+// InFile has an error that is a PolicyError say in which file it is.
+func InFile(file string, err error) error {
+	var e *PolicyError
+	if errors.As(err, &e) {
+		e.File = file
+	}
+	return err
 }
 
 // Args are the settings of a plugin.

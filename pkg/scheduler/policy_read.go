@@ -37,11 +37,7 @@ const (
 // It fails with a *PolicyError that names line and field. The name of the file is only told.
 func ReadPolicy(file string, data []byte) (*Policy, error) {
 	p, err := readPolicy(data)
-	var e *PolicyError
-	if errors.As(err, &e) {
-		e.File = file
-	}
-	return p, err
+	return p, InFile(file, err)
 }
 
 func readPolicy(data []byte) (*Policy, error) {
@@ -59,15 +55,15 @@ func readPolicy(data []byte) (*Policy, error) {
 	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
 		return nil, &PolicyError{Line: max(1, more.Line), Column: max(1, more.Column), Reason: "there is a second document", Hint: "a policy is one"}
 	}
-	p := &Policy{}
+	p := &Policy{where: map[string]place{}}
 	err := fieldsOf(doc.Content[0], "", map[string]func(*yaml.Node, string) error{
 		"actions": func(n *yaml.Node, at string) error {
 			names, err := words(n, at, "action", ActionNames())
-			p.Actions = names
+			p.Actions, p.where[at] = names, place{n.Line, n.Column}
 			return err
 		},
 		"tiers": func(n *yaml.Node, at string) (err error) {
-			p.Tiers, err = readTiers(n, at)
+			p.Tiers, err = readTiers(n, at, p.where)
 			return err
 		},
 	})
@@ -97,7 +93,7 @@ func wrong(n *yaml.Node, field, reason, hint string) error {
 	return &PolicyError{Line: n.Line, Column: n.Column, Field: field, Reason: reason, Hint: hint}
 }
 
-func readTiers(n *yaml.Node, at string) (tiers [][]PluginConfig, err error) {
+func readTiers(n *yaml.Node, at string, where map[string]place) (tiers [][]PluginConfig, err error) {
 	known := map[string]builtin{}
 	for _, b := range builtins() {
 		known[b.name] = b
@@ -113,7 +109,7 @@ func readTiers(n *yaml.Node, at string) (tiers [][]PluginConfig, err error) {
 			if line := seen[conf.Name]; line > 0 {
 				return wrong(n, at, fmt.Sprintf("plugin %s is there already, in line %d", conf.Name, line), "remove one")
 			}
-			seen[conf.Name] = n.Line
+			seen[conf.Name], where[at] = n.Line, place{n.Line, n.Column}
 			tier = append(tier, conf)
 			return nil
 		})

@@ -48,13 +48,24 @@ type JobChange struct {
 // Close ends the session.
 func (s *Session) Close() *Result {
 	r := &Result{}
+	binds, nominations := 0, 0
+	for _, j := range s.Jobs {
+		n := j.Count(Pipelined)
+		if s.JobReady(j) {
+			binds += j.Count(Allocated)
+		} else {
+			n += j.Count(Allocated)
+		}
+		nominations += n
+	}
+	r.Binds, r.Nominations = make([]Bind, 0, binds), make([]Bind, 0, nominations)
 	for _, j := range s.Jobs {
 		s.closeJob(r, j)
 	}
-	for _, t := range s.evicted {
-		e := Eviction{Job: t.Job.Job.ID, Task: t.Task.ID, Node: t.Task.Node, Reason: t.why}
-		if t.evictedBy != nil {
-			e.For = t.evictedBy.Job.ID
+	for _, v := range s.evicted {
+		e := Eviction{Job: v.task.Job.Job.ID, Task: v.task.Task.ID, Node: v.task.Task.Node, Reason: v.why}
+		if v.by != nil {
+			e.For = v.by.Job.ID
 		}
 		r.Evictions = append(r.Evictions, e)
 	}
@@ -74,7 +85,7 @@ func (s *Session) closeJob(r *Result, j *JobInfo) {
 			if t.State != Allocated && t.State != Pipelined {
 				continue
 			}
-			b := Bind{j.Job.ID, t.Task.ID, t.Node.Node.Name, t.Devices(), t.turn}
+			b := Bind{j.Job.ID, t.Task.ID, t.Node.Node.Name, t.Devices(), int(t.turn)}
 			if t.State == Allocated && ready {
 				r.Binds = append(r.Binds, b)
 			} else {
@@ -83,10 +94,10 @@ func (s *Session) closeJob(r *Result, j *JobInfo) {
 		}
 	}
 	phase := j.Phase
-	switch over := j.count[Succeeded] + j.count[Failed]; {
+	switch over := j.Count(Succeeded) + j.Count(Failed); {
 	case phase.Over():
 	case over == len(j.Tasks) && over > 0 && j.stopped == Ignore:
-		if phase = Finished; j.count[Succeeded] < j.Min() {
+		if phase = Finished; j.Count(Succeeded) < j.Min() {
 			phase = Aborted
 		}
 	case phase == Inqueue && ready:

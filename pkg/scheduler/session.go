@@ -32,16 +32,17 @@ type Session struct {
 	classList []*Class
 	trees     []*Class // that have one, the oldest first
 	changes   []int32  // nodes that changed, in the order of time
+	latest    []int32  // by node, where it is the last time in changes: what was before need not be looked at
 	seen      int      // how many changes any class has taken up
 	quiet     bool     // what is tried now will be undone
 	held      bool     // any task held resources when the session was opened
 
 	reservations []Reservation // those in force, by number; made ones come after
-	evicted      []*TaskInfo
+	evicted      []eviction
 	commits      int
 	// turnStatement is that of the turn under way: one for all, as there are many.
 	turnStatement Statement
-	turns         int
+	turns         int32
 	ran           bool
 }
 
@@ -226,8 +227,7 @@ func (s *Session) stop(j *JobInfo, to Reaction, why string) {
 	}
 	for _, t := range j.evictable() {
 		s.evict(t)
-		t.why = why
-		s.evicted = append(s.evicted, t)
+		s.evicted = append(s.evicted, eviction{task: t, why: why})
 	}
 }
 
@@ -251,12 +251,13 @@ func (s *Session) depend(j *JobInfo) bool {
 // resume gives those that an earlier session evicted others for what was released since, and keeps the rest of it for them.
 func (s *Session) resume() {
 	jobs := slices.DeleteFunc(slices.Clone(s.Jobs), func(j *JobInfo) bool {
-		return !j.schedulable() || !slices.ContainsFunc(j.order, func(t *TaskInfo) bool { return t.nominated != nil && t.State == Pending })
+		return !j.schedulable() || !j.nominated
 	})
 	slices.SortStableFunc(jobs, s.compareJobs)
 	for _, j := range jobs {
 		st := s.Statement()
-		for _, t := range j.order {
+		for i := range j.Tasks {
+			t := j.task(i)
 			if t.nominated == nil || t.State != Pending {
 				continue
 			}

@@ -26,6 +26,14 @@ type queueShare struct {
 }
 
 func (p *shares) Open(s *Session) {
+	p.guard(s)
+	s.OrderQueues(func(a, b *QueueInfo) int { return compareFloats(p.queue[a.Index].share, p.queue[b.Index].share) })
+	s.Admit(p.admit)
+	s.Reclaimable(p.reclaimable)
+}
+
+// guard keeps queues within what they may have.
+func (p *shares) guard(s *Session) {
 	p.s = s
 	p.queue = make([]queueShare, len(s.Queues))
 	root := s.Queues[0]
@@ -41,10 +49,7 @@ func (p *shares) Open(s *Session) {
 		p.queue[i].share = share(&q.Allocated, &p.queue[i].deserved)
 	}
 	s.Handle(Handler{func(t *TaskInfo) { p.update(t.Job.Queue) }, func(t *TaskInfo) { p.update(t.Job.Queue) }})
-	s.OrderQueues(func(a, b *QueueInfo) int { return compareFloats(p.queue[a.Index].share, p.queue[b.Index].share) })
 	s.Limit(p.limit)
-	s.Admit(p.admit)
-	s.Reclaimable(p.reclaimable)
 }
 
 func (p *shares) update(q *QueueInfo) {

@@ -20,6 +20,8 @@ type op struct {
 	kind opKind
 	task *TaskInfo
 	from State // of what was evicted
+	by   *JobInfo
+	why  string
 }
 
 // Statement begins a statement.
@@ -39,8 +41,7 @@ func (st *Statement) Pipeline(t *TaskInfo, n *NodeInfo) {
 
 // Evict has a task that binds, is bound or runs give back what it holds.
 func (st *Statement) Evict(t *TaskInfo, by *JobInfo, why string) {
-	st.ops = append(st.ops, op{kind: opEvict, task: t, from: t.State})
-	t.evictedBy, t.why = by, why
+	st.ops = append(st.ops, op{kind: opEvict, task: t, from: t.State, by: by, why: why})
 	st.s.evict(t)
 }
 
@@ -60,7 +61,6 @@ func (st *Statement) undo(o *op) {
 	case opAllocate, opPipeline:
 		st.s.takeBack(o.task)
 	case opEvict:
-		o.task.evictedBy, o.task.why = nil, ""
 		st.s.unevict(o.task, o.from)
 	case opVoid:
 	}
@@ -84,7 +84,7 @@ func (st *Statement) Discard() { st.back(0) }
 func (st *Statement) Commit() {
 	for i := range st.ops {
 		if o := &st.ops[i]; o.kind == opEvict {
-			st.s.evicted = append(st.s.evicted, o.task)
+			st.s.evicted = append(st.s.evicted, eviction{o.task, o.by, o.why})
 		}
 	}
 	if len(st.ops) > 0 {

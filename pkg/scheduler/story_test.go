@@ -84,7 +84,7 @@ func runStory(t *testing.T, path string) {
 			if err != nil {
 				return err.Error() + "\n"
 			}
-			return fmt.Sprintf("%v\n", *p)
+			return fmt.Sprintf("{%v %v}\n", p.Actions, p.Tiers)
 		}
 		t.Fatalf("%s: what is %q?", d.Pos, d.Cmd)
 		return ""

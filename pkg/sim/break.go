@@ -34,13 +34,19 @@ const (
 	NoBudget Break = "no-budget"
 	// Forgetful: agents remove the checkpoint that the broker has just taken note of.
 	Forgetful Break = "forgetful"
+	// NoPartitions: machines of pools are taken whatever has become of them since they were seen.
+	NoPartitions Break = "no-partitions"
+	// NoGang: nobody remembers which tasks start together.
+	NoGang Break = "no-gang"
+	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they were read.
+	NoHold Break = "no-hold"
 	// Overtaking: what has waited for too long is overtaken in its queue.
 	Overtaking Break = "overtaking"
 )
 
 // Breaks returns all of them.
 func Breaks() []Break {
-	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking}
+	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking, NoPartitions, NoGang, NoHold}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -54,6 +60,13 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return without(tx, "blocks")
 	case NoBudget:
 		return withoutField(tx, `"budgetUSD":`)
+	case NoGang:
+		return withoutGang(tx)
+	case NoHold:
+		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
+		return tx
+	case NoPartitions:
+		return unconditional(tx, "pool#")
 	case NoConditions:
 		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check })
 		for i := range tx.Writes {
@@ -63,6 +76,17 @@ func (b Break) tx(tx store.Tx) store.Tx {
 	default:
 		return tx
 	}
+}
+
+// unconditional has the records of some partitions written whatever version is expected.
+func unconditional(tx store.Tx, partition string) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		if w := &tx.Writes[i]; strings.HasPrefix(w.Key.Partition, partition) && w.Op != store.Check {
+			w.Expect = store.Any
+		}
+	}
+	return tx
 }
 
 func without(tx store.Tx, partition string) store.Tx {
@@ -83,6 +107,21 @@ func withoutField(tx store.Tx, field string) store.Tx {
 		}
 		_, after, _ := bytes.Cut(rest, []byte(","))
 		w.Body = slices.Concat(before, after)
+	}
+	return tx
+}
+
+// withoutGang removes the gang of task records.
+func withoutGang(tx store.Tx) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		w := &tx.Writes[i]
+		before, rest, found := bytes.Cut(w.Body, []byte(`"gang":"`))
+		if !strings.HasPrefix(w.Key.Sort, "task#") || !found {
+			continue
+		}
+		_, after, _ := bytes.Cut(rest, []byte(`"`))
+		w.Body = slices.Concat(bytes.TrimSuffix(before, []byte(",")), after)
 	}
 	return tx
 }

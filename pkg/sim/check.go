@@ -97,7 +97,9 @@ type checker struct {
 	refusals map[string][]refusal // by cluster
 	avoid    []avoided
 	touched  []*jobState
+	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
+	pool     poolChecker
 }
 
 // attemptKey names an attempt.
@@ -154,7 +156,7 @@ func newChecker(w *world) *checker {
 	return &checker{
 		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]broker.Queue{},
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{}, handled: map[string]bool{},
-		freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
+		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(),
 	}
 }
 
@@ -191,6 +193,8 @@ func (c *checker) committed(tx store.Tx) {
 			c.jobWrite(part[len("job#"):], w)
 		case strings.HasPrefix(part, "queue#"):
 			c.waitWrite(w)
+		case strings.HasPrefix(part, "pool#"):
+			c.partition(w)
 		case part == "queues":
 			c.queueRecord(w)
 			queue = w.Key.Sort
@@ -211,6 +215,8 @@ func (c *checker) committed(tx store.Tx) {
 		c.checkQueue(q)
 	}
 	c.checkQuotas()
+	c.checkTogether()
+	c.checkAssigned()
 }
 
 func (c *checker) touch(s *jobState) {

@@ -24,7 +24,7 @@ func (c *checker) atRest() bool {
 			return false
 		}
 	}
-	return !c.machinesLeft()
+	return !c.machinesLeft() && c.pool.assigned() == 0
 }
 
 // allOver says whether every job that is to be submitted has been, and has ended.
@@ -96,6 +96,9 @@ func (c *checker) rest() {
 			}
 		}
 	}
+	if n := c.pool.assigned(); n > 0 {
+		c.w.violatef(InvRest, "%d assignments to machines of pools are left", n)
+	}
 	if len(c.pending) > 0 {
 		c.w.violatef(InvRest, "%d events are left in the outbox", len(c.pending))
 	}
@@ -152,7 +155,7 @@ func (c *checker) cause(s *jobState) {
 			return
 		}
 	}
-	if c.w.planner.infeasible[s.name] || strings.Contains(j.Reason, "allows") && c.bounded(j.Queue) {
+	if c.w.planner.infeasible[s.name] || strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
 		return
 	}
 	for _, k := range s.order {
@@ -211,6 +214,9 @@ const missedFor = 20 * time.Minute
 func (c *checker) booked(s *jobState) {
 	for _, k := range s.order {
 		id, a := broker.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
+		if a.Offer.Cloud == broker.PoolCloud {
+			continue // nobody sends a bill
+		}
 		bill := 0.0
 		for _, m := range s.machines {
 			if m.fleet.name == id {

@@ -3,6 +3,7 @@ package sim
 import (
 	"bytes"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -111,6 +112,9 @@ func (c *checker) taskRecord(s *jobState, t broker.Task) {
 	if old.State != t.State {
 		c.w.say(s.id, "task is "+string(t.State), taskName(s, t.Index))
 	}
+	if old.State != broker.TaskAdmitted && t.State == broker.TaskAdmitted {
+		c.gangs.admit(s, t.Index)
+	}
 	if t.Attempt < old.Attempt || t.Checkpoint.Seq < old.Checkpoint.Seq {
 		c.w.violatef(InvAttempt, "task %d of %s goes back from attempt %d, checkpoint %d to %d, %d", t.Index, s.id, old.Attempt, old.Checkpoint.Seq, t.Attempt, t.Checkpoint.Seq)
 	}
@@ -133,6 +137,7 @@ func (c *checker) attemptRecord(s *jobState, a broker.Attempt) {
 	s.attempts[k] = a
 	if !known {
 		s.order = append(s.order, k)
+		c.poolAttempt(a)
 		c.checkOvertaken(s, a)
 		if a.Number != 1 {
 			if _, ok := s.attempts[attemptKey{a.Job, a.Task, a.Number - 1}]; !ok {
@@ -152,14 +157,16 @@ func (c *checker) attemptRecord(s *jobState, a broker.Attempt) {
 	if old.Outcome != "" && old.Outcome != a.Outcome {
 		c.w.violatef(InvAttempt, "attempt %v had ended (%s) and is %q", k, old.Outcome, a.Outcome)
 	}
-	if s.settled[k] && old != a {
+	if s.settled[k] && !reflect.DeepEqual(old, a) {
 		c.w.violatef(InvLedger, "attempt %v changes after it was settled", k)
 	}
 	if old.Outcome == "" && a.Outcome != "" {
 		c.w.say(s.id, "attempt ends", broker.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
 		switch a.Outcome {
 		case broker.OutcomeRefused:
-			c.avoidAfter(a)
+			if a.Offer.Cloud != broker.PoolCloud { // what is not there any more is not placed there again anyway
+				c.avoidAfter(a)
+			}
 		case broker.OutcomeLost:
 			c.checkLost(s, broker.ClusterID(a.Job, a.Task, a.Number))
 		}

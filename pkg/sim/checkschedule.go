@@ -80,6 +80,7 @@ func (c *checker) checkGang(s *jobState, old, cl broker.Cluster) {
 	if cl.Command != string(wire.Run) || old.Command == cl.Command {
 		return
 	}
+	c.gangs.begin(s, cl.Task)
 	for rank, n := range cl.Nodes {
 		if n.Address == "" {
 			c.w.violatef(InvGang, "%s is told to begin and machine %d has not dialled home", cl.ID, rank)
@@ -90,6 +91,9 @@ func (c *checker) checkGang(s *jobState, old, cl broker.Cluster) {
 		if m.fleet.name == cl.ID {
 			bought++
 		}
+	}
+	if cl.Offer.Cloud == broker.PoolCloud {
+		bought = len(c.assignedTo(cl.Offer.Region, cl.ID))
 	}
 	if bought != want {
 		c.w.violatef(InvGang, "%s is told to begin on %d machines of %d", cl.ID, bought, want)
@@ -109,17 +113,27 @@ func (c *checker) checkOvertaken(s *jobState, a broker.Attempt) {
 			continue
 		}
 		for i := range o.job.Tasks {
-			t, entered := o.tasks[i], o.entered[i]
-			if o.waiting[i] == 0 || !entered.Before(a.Admitted) || t.MinPlan > o.job.Plan.Version || a.Admitted.Sub(t.ReadyAt) < limit+time.Minute {
+			t := o.tasks[i]
+			if a.Admitted.Sub(t.ReadyAt) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
 				continue
 			}
-			if o == s && i == a.Task || c.anyBlock(a.Admitted) {
+			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
 				continue
 			}
 			c.w.violatef(InvStarved, "task %d of %s is admitted to queue %s before task %d of %s, which has waited for %v", a.Task, s.id, s.job.Queue, i, o.id,
 				a.Admitted.Sub(t.ReadyAt).Round(time.Second))
 		}
 	}
+}
+
+// couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
+func (s *jobState) couldGo(task int, at time.Time) bool {
+	for _, i := range s.gang(task) {
+		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.tasks[i].MinPlan > s.job.Plan.Version {
+			return false
+		}
+	}
+	return s.waiting[task] != 0
 }
 
 // anyBlock says whether any location was blocked at a time: what waits may then wait for that.

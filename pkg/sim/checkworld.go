@@ -175,6 +175,7 @@ func (c *checker) look() {
 		}
 		c.checkBudget(s)
 	}
+	c.lookAtPools()
 	c.w.after(lookEvery, c.look)
 }
 
@@ -185,14 +186,22 @@ func (c *checker) checkOwned(s *jobState, m *machine) {
 		m.idle = 0
 		return
 	}
-	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
-		if stalled, _ := c.w.sky.stalled(fn); stalled {
-			return
-		}
+	if c.reconcileStalled() {
+		return
 	}
 	if m.idle += lookEvery; m.idle > ownedWithin {
 		c.w.violatef(InvOwned, "%s of %s runs on, though nothing has needed it for %v (record: %t %s %s)", m.id, m.fleet.name, m.idle, known, cl.State, cl.Outcome)
 	}
+}
+
+// reconcileStalled says whether a function that would end what nothing needs gets no messages.
+func (c *checker) reconcileStalled() bool {
+	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
+		if stalled, _ := c.w.sky.stalled(fn); stalled {
+			return true
+		}
+	}
+	return false
 }
 
 // step checks what may not be at any moment.

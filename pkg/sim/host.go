@@ -16,13 +16,14 @@ const hostCount = 3
 type host struct {
 	w         *world
 	name      string
+	number    int
 	up        bool
 	broker    *broker.Broker
 	processes []*process
 }
 
 func newHost(w *world, i int) *host {
-	h := &host{w: w, name: fmt.Sprintf("host%d", i), up: true}
+	h := &host{w: w, name: fmt.Sprintf("host%d", i), number: i, up: true}
 	h.fresh()
 	return h
 }
@@ -33,6 +34,7 @@ func (h *host) fresh() {
 	if w.opt.Break == Overtaking {
 		cfg.OverdueAfter = 0
 	}
+	cfg.Scheduler = h.number
 	h.broker = broker.New(cfg, broker.Ports{
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Tokens: seal,
 		Now:     func() time.Time { return w.now },

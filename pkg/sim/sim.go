@@ -81,6 +81,7 @@ func live(seed uint64, opt Options) *world {
 	w := newWorld(seed, opt, faults)
 	w.stormy, w.onTime = faults.stormy(), faults.punctual()
 	w.users.populate()
+	w.yard.populate()
 	w.engine.begin()
 	w.check.look()
 	w.until(beginning().Add(storm), w.check.allOver)
@@ -103,6 +104,7 @@ func (w *world) settle() {
 	for _, h := range w.hosts {
 		h.restart()
 	}
+	w.yard.settle()
 	w.engine.redrive()
 	w.engine.relayWithin(0)
 	w.after(giveUp, w.users.giveUp)

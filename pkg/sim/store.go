@@ -19,6 +19,9 @@ var errUnknown = errors.New("sim: the connection was reset: outcome unknown")
 type recordStore struct {
 	w   *world
 	mem *mem.Store
+	// seen are the queues as of a while ago, for the break NoHold.
+	seen   []store.Record
+	seenAt time.Time
 }
 
 var _ store.Store = (*recordStore)(nil)
@@ -49,7 +52,24 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string, page 
 	if err := s.fails(); err != nil {
 		return nil, false, err
 	}
+	if s.w.opt.Break == NoHold && partition == "queues" {
+		return s.queuesOfLate(ctx)
+	}
 	return s.mem.Query(ctx, partition, prefix, page)
+}
+
+// lately is how old what a session knows of the queues of its tree may be where it does not hold them: without holding that is as possible as
+// what has just been read.
+const lately = 10 * time.Second
+
+func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, error) {
+	if s.w.now.Sub(s.seenAt) < lately {
+		return s.seen, false, nil
+	}
+	var err error
+	s.seen, _, err = s.mem.Query(ctx, "queues", "", store.Page{})
+	s.seenAt = s.w.now
+	return s.seen, false, err
 }
 
 // Commit implements store.Store.

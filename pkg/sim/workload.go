@@ -11,7 +11,7 @@ import (
 // populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
-	u.crowded = r.chance(0.12)
+	u.crowded = r.chance(0.12) || u.w.opt.Break == NoHold // what it breaks matters where many want the same quota
 	u.drawQueues()
 	n := u.w.opt.Jobs
 	if n == 0 {
@@ -88,6 +88,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	for i := range j.Tasks {
 		drawTask(r, &j.Tasks[i])
 	}
+	drawGang(u.w.rand.gang, j)
 	if u.crowded { // many who want the same, and nothing else that would hold them up
 		j.Queue, j.Priority = pick(r, []string{"small", "cpus", "cpus"}), 0
 		return j
@@ -134,6 +135,29 @@ func drawShape(r random, j *dag.Job) {
 		}
 	}
 	j.MergeEdges()
+}
+
+// drawGang puts tasks that wait for the same ones into a gang.
+func drawGang(r random, j *dag.Job) {
+	if !r.chance(0.3) {
+		return
+	}
+	g := j.Graph()
+	together := map[string][]int{}
+	var order []string
+	for i := range j.Tasks {
+		key := fmt.Sprint(g.Parents(i))
+		if together[key] = append(together[key], i); len(together[key]) == 2 {
+			order = append(order, key)
+		}
+	}
+	if len(order) == 0 {
+		return
+	}
+	all := together[pick(r, order)]
+	for _, i := range all[:2+r.IntN(min(len(all), dag.MaxGang)-1)] {
+		j.Tasks[i].Gang = "gang"
+	}
 }
 
 func drawTask(r random, t *dag.Task) {

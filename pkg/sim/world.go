@@ -40,6 +40,7 @@ type world struct {
 	bucket  *bucket
 	planner *notedPlanner
 	users   *users
+	yard    *yard
 	check   *checker
 
 	history   *history
@@ -49,7 +50,7 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -60,7 +61,7 @@ func newSources(seed uint64, steady bool) sources {
 	}
 	return sources{
 		process: part("process"), store: part("store"), bus: part("bus"), cloud: part("cloud"), machine: part("machine"),
-		network: part("network"), task: part("task"), engine: part("engine"), user: part("user"),
+		network: part("network"), task: part("task"), engine: part("engine"), user: part("user"), pool: part("pool"), gang: part("gang"),
 	}
 }
 
@@ -77,6 +78,8 @@ func newWorld(seed uint64, opt Options, f Faults) *world {
 	for _, name := range cloudNames() {
 		w.clouds = append(w.clouds, newProvider(w, name))
 	}
+	w.yard = newYard(w)
+	w.clouds = append(w.clouds, w.yard.provider)
 	w.network = &network{w: w}
 	w.bucket = newBucket()
 	w.planner = &notedPlanner{w: w, inner: opt.planner(w), infeasible: map[string]bool{}}
@@ -94,6 +97,7 @@ func config(seed uint64, steady bool) broker.Config {
 	if !steady {
 		cfg.LaunchTries = 1 + newRandom(seed, "config").IntN(cfg.LaunchTries)
 	}
+	cfg.Pool, cfg.Schedulers = poolTimes(), hostCount
 	cfg.Endpoint, cfg.StoreURL = "https://broker.invalid", "sim://bucket"
 	return cfg
 }
@@ -101,7 +105,9 @@ func config(seed uint64, steady bool) broker.Config {
 func (w *world) cloudPorts() map[string]cloud.Cloud {
 	ports := make(map[string]cloud.Cloud, len(w.clouds))
 	for _, c := range w.clouds {
-		ports[c.name] = c
+		if c != w.yard.provider { // the broker has a driver of its own for those
+			ports[c.name] = c
+		}
 	}
 	return ports
 }

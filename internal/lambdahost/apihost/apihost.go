@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 )
 
@@ -34,7 +35,7 @@ func Serve() {
 			defer h.Begin(ctx)()
 			return g.Serve(ctx, in)
 		}), nil
-	})
+	}, policy.Part, keys.Part)
 }
 
 // New makes the gateway of a host that has its records and queues.
@@ -50,7 +51,8 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
 		Broker: h.Broker, Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()}, Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
-		Logs: &objects.Logs{Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
+		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
+		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
 	if err != nil {
 		return nil, err

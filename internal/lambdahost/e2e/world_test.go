@@ -60,6 +60,7 @@ func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
 		events.FnSubmit: {objects.Part, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part},
 		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
+		apihost.Name: {keys.Part},
 	}
 }
 

@@ -68,30 +68,50 @@ func (r *Ring) Mint(c wire.Claims) (string, error) {
 	return token.Mint(known[0], c)
 }
 
-// Verify returns what a token proves, by any of the keys. It fails as token.Verify does.
-func (r *Ring) Verify(text string) (wire.Claims, error) {
+// MintPool signs the token of a machine of a pool, or one to join with, with the newest key.
+func (r *Ring) MintPool(c wire.PoolClaims) (string, error) {
 	known, err := r.known(0)
 	if err != nil {
-		return wire.Claims{}, err
+		return "", err
 	}
-	claims, err := r.verify(known, text)
+	return token.MintPool(known[0], c)
+}
+
+// Verify returns what a token proves, by any of the keys. It fails as token.Verify does.
+func (r *Ring) Verify(text string) (wire.Claims, error) { return verify(r, text, token.Verify) }
+
+// VerifyPool returns what a pool's token proves, by any of the keys. It fails as token.VerifyPool does.
+func (r *Ring) VerifyPool(text string) (wire.PoolClaims, error) {
+	return verify(r, text, token.VerifyPool)
+}
+
+// verifier checks a token by one key.
+type verifier[C any] func(key []byte, text string, now time.Time) (C, error)
+
+func verify[C any](r *Ring, text string, by verifier[C]) (none C, err error) {
+	known, err := r.known(0)
+	if err != nil {
+		return none, err
+	}
+	claims, err := byAny(known, text, r.now(), by)
 	if !errors.Is(err, token.ErrForged) {
 		return claims, err
 	}
 	fresh, again := r.known(againAfter)
 	if again != nil {
-		return wire.Claims{}, err // SSM is away: judged by what is known
+		return none, err // SSM is away: judged by what is known
 	}
-	return r.verify(fresh, text)
+	return byAny(fresh, text, r.now(), by)
 }
 
-func (r *Ring) verify(known [][]byte, text string) (claims wire.Claims, err error) {
+func byAny[C any](known [][]byte, text string, now time.Time, by verifier[C]) (claims C, err error) {
 	for _, key := range known {
-		if claims, err = token.Verify(key, text, r.now()); !errors.Is(err, token.ErrForged) {
+		if claims, err = by(key, text, now); !errors.Is(err, token.ErrForged) {
 			return claims, err
 		}
 	}
-	return wire.Claims{}, err
+	var none C
+	return none, err
 }
 
 // known returns the keys, read anew if they are older than an age above 0.

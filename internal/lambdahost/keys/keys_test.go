@@ -138,6 +138,30 @@ func TestAKeyIsRotatedWithoutABreak(t *testing.T) {
 	}
 }
 
+func TestAPoolsTokensGoByTheSameKeys(t *testing.T) {
+	at := now
+	p := &parameter{value: key('a')}
+	ring := keys.New(p, "k", func() time.Time { return at })
+	machine := wire.PoolClaims{Pool: "lab", Machine: "m1", Joined: now, Expires: now.Add(time.Hour)}
+	old, err := ring.MintPool(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	p.value, at = key('b')+","+key('a'), at.Add(2*time.Minute)
+	fresh, err := keys.New(p, "k", clock).MintPool(machine)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for name, text := range map[string]string{"new": fresh, "old": old} {
+		if got, err := ring.VerifyPool(text); err != nil || got.Machine != "m1" {
+			t.Errorf("%s: %+v, %v", name, got, err)
+		}
+		if _, err := ring.Verify(text); !errors.Is(err, token.ErrForged) {
+			t.Errorf("%s, as an agent's: %v", name, err)
+		}
+	}
+}
+
 func TestWhatIsNotGoodIsRefusedForWhatItIs(t *testing.T) {
 	p := &parameter{value: key('a')}
 	ring := keys.New(p, "k", clock)

@@ -3,10 +3,10 @@ package objects
 import (
 	"bytes"
 	"context"
+	"crypto/sha256"
 	"errors"
 	"fmt"
 	"io"
-	"net/http"
 	"path"
 	"strconv"
 	"strings"
@@ -18,27 +18,38 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // MaxLogBytes is how much of one log is kept.
 const MaxLogBytes = 256 << 20
 
-// Logs keeps what tasks print: one object for each piece, named by its offset, below logs/ of the work bucket. An object
-// is written once: two agents, or two tries of one, cannot tear a log.
+// Logs keeps what tasks print. Each piece is a record of the table, named by its offset; small ones have their text in it, of larger ones the
+// text is an object below logs/ of the work bucket. A kilobyte in the table costs an eighth of what an object does, and the records say
+// where a log ends for less than a list of objects. A record is written once: two agents, or two tries of one, cannot tear a log.
 type Logs struct {
+	Store  store.Store
 	Client Client
 	Bucket string
 	// Look is how often Wait looks; 1 s when 0.
 	Look time.Duration
 
 	mu   sync.Mutex
-	ends map[string]int64 // of the logs written by this sandbox: spares asking S3
+	ends map[string]int64 // of the logs written by this sandbox: spares asking the table
 }
 
-// endsMost bounds what is remembered.
-const endsMost = 4096
+const (
+	endsMost = 4096    // of what is remembered
+	inTable  = 7 << 10 // bytes of a piece up to which a record costs no more than an object
+)
 
-// prefix is where a log lies.
+// The first byte of a record says what follows: the text, or the length of the object with it and the end of its name.
+const (
+	textHere   = 't'
+	textObject = 'o'
+)
+
+// prefix is where a log lies: the partition of its records, and the beginning of its objects' names.
 func prefix(l api.Log) (string, error) {
 	if !plain(l.Job) || !plain(l.Attempt) || l.Rank < 0 {
 		return "", fmt.Errorf("objects: %w: %.64q %.64q %d", api.ErrNoLog, l.Job, l.Attempt, l.Rank)
@@ -52,8 +63,8 @@ func plain(name string) bool {
 	}) < 0
 }
 
-// piece is the name of the object that begins at an offset. Names sort as offsets do.
-func piece(prefix string, offset int64) string { return fmt.Sprintf("%s%016x", prefix, offset) }
+// piece is the sort key of the record of the piece that begins at an offset. Keys sort as offsets do.
+func piece(offset int64) string { return fmt.Sprintf("%016x", offset) }
 
 // Append implements api.Logs.
 func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byte) error {
@@ -62,7 +73,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 		return err
 	}
 	end, known := l.end(at)
-	if !known || end != offset {
+	if offset != end || !known && offset > 0 { // that a log has not begun shows when its first piece is written
 		if end, err = l.size(ctx, at); err != nil {
 			return err
 		}
@@ -73,12 +84,14 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	case len(data) == 0 || end >= MaxLogBytes: // beyond the bound it is accepted and dropped
 		return nil
 	}
-	key := piece(at, offset)
-	_, err = l.Client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &l.Bucket, Key: &key, Body: bytes.NewReader(data), ContentType: aws.String("text/plain; charset=utf-8"), IfNoneMatch: aws.String("*"),
-	})
-	if code := status(err); code == http.StatusPreconditionFailed || code == http.StatusConflict {
-		// Written before, by a try whose answer was lost or by another.
+	body, err := l.put(ctx, at, offset, data)
+	if err != nil {
+		return err
+	}
+	err = l.Store.Commit(ctx, store.Tx{Writes: []store.Write{{
+		Key: store.Key{Partition: at, Sort: piece(offset)}, Op: store.Put, Expect: store.Absent, Body: body,
+	}}})
+	if errors.Is(err, store.ErrConflict) { // written before, by a try whose answer was lost or by another
 		l.forget(at)
 		if end, err = l.size(ctx, at); err == nil {
 			err = &api.OffsetError{Want: end}
@@ -86,10 +99,28 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 		return err
 	}
 	if err != nil {
-		return fmt.Errorf("objects: s3://%s/%s: %w", l.Bucket, key, err)
+		return fmt.Errorf("objects: %s: %w", at, err)
 	}
 	l.note(at, offset+int64(len(data)))
 	return nil
+}
+
+// put makes the body of a piece's record, and keeps a large piece as an object. Its name has a part that follows from the text: what a
+// try left behind that did not get to the record is of no account.
+func (l *Logs) put(ctx context.Context, at string, offset int64, data []byte) ([]byte, error) {
+	if len(data) <= inTable {
+		return append([]byte{textHere}, data...), nil
+	}
+	sum := sha256.Sum256(data)
+	end := fmt.Sprintf("%016x-%x", offset, sum[:8])
+	key := at + end
+	_, err := l.Client.PutObject(ctx, &s3.PutObjectInput{
+		Bucket: &l.Bucket, Key: &key, Body: bytes.NewReader(data), ContentType: aws.String("text/plain; charset=utf-8"),
+	})
+	if err != nil {
+		return nil, fmt.Errorf("objects: s3://%s/%s: %w", l.Bucket, key, err)
+	}
+	return fmt.Appendf([]byte{textObject}, "%d %s", len(data), end), nil
 }
 
 func (l *Logs) end(at string) (int64, bool) {
@@ -114,35 +145,46 @@ func (l *Logs) forget(at string) {
 	delete(l.ends, at)
 }
 
-// part is one object of a log.
+// part is one piece of a log.
 type part struct {
-	key          string
 	offset, size int64
+	text         []byte
+	key          string // of the object, where the text is not here
 }
 
-// parts lists the pieces of a log that begin after a key, to the end.
-func (l *Logs) parts(ctx context.Context, at, after string) ([]part, error) {
-	in := &s3.ListObjectsV2Input{Bucket: &l.Bucket, Prefix: &at}
-	if after != "" {
-		in.StartAfter = &after
-	}
-	var out []part
-	for {
-		page, err := l.Client.ListObjectsV2(ctx, in)
-		if err != nil {
-			return nil, fmt.Errorf("objects: s3://%s/%s: %w", l.Bucket, at, err)
+// parts lists the pieces of a log that begin after a sort key, to the end.
+func (l *Logs) parts(ctx context.Context, at, after string) (out []part, err error) {
+	for more := true; more; {
+		var records []store.Record
+		if records, more, err = l.Store.Query(ctx, at, "", store.Page{After: after}); err != nil {
+			return nil, fmt.Errorf("objects: %s: %w", at, err)
 		}
-		for _, o := range page.Contents {
-			key := aws.ToString(o.Key)
-			if offset, err := strconv.ParseInt(strings.TrimPrefix(key, at), 16, 64); err == nil {
-				out = append(out, part{key, offset, aws.ToInt64(o.Size)})
+		for i := range records {
+			after = records[i].Key.Sort
+			p, err := partOf(at, &records[i])
+			if err != nil {
+				return nil, err
 			}
+			out = append(out, p)
 		}
-		if !aws.ToBool(page.IsTruncated) {
-			return out, nil
-		}
-		in.ContinuationToken = page.NextContinuationToken
 	}
+	return out, nil
+}
+
+func partOf(at string, r *store.Record) (p part, err error) {
+	if p.offset, err = strconv.ParseInt(r.Key.Sort, 16, 64); err == nil && len(r.Body) > 0 && r.Body[0] == textHere {
+		p.text, p.size = r.Body[1:], int64(len(r.Body)-1)
+		return p, nil
+	}
+	if err == nil {
+		var end string
+		_, err = fmt.Sscanf(string(r.Body), string(textObject)+"%d %s", &p.size, &end)
+		p.key = at + end
+	}
+	if err != nil {
+		return p, fmt.Errorf("objects: %s/%s: %w", at, r.Key.Sort, err)
+	}
+	return p, nil
 }
 
 // size is where a log ends, 0 when there is none yet.
@@ -178,7 +220,7 @@ func (l *Logs) Read(ctx context.Context, log api.Log, offset int64, p []byte) (i
 	// A piece holds at most what an agent may send at once, so the one that offset lies in begins shortly before it.
 	after := ""
 	if from := offset - wire.MaxLogChunk; from > 0 {
-		after = piece(at, from)
+		after = piece(from)
 	}
 	all, err := l.parts(ctx, at, after)
 	if err != nil {
@@ -196,6 +238,9 @@ func (l *Logs) Read(ctx context.Context, log api.Log, offset int64, p []byte) (i
 }
 
 func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, error) {
+	if o.key == "" {
+		return copy(p, o.text[skip:]), nil
+	}
 	n := min(int64(len(p)), o.size-skip)
 	out, err := l.Client.GetObject(ctx, &s3.GetObjectInput{
 		Bucket: &l.Bucket, Key: &o.key, Range: aws.String(fmt.Sprintf("bytes=%d-%d", skip, skip+n-1)),

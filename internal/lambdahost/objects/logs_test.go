@@ -18,13 +18,16 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
 // bucket is S3 in memory, with small pages.
 type bucket struct {
-	objects     map[string][]byte
-	lists, puts int
+	objects map[string][]byte
+	puts    int
 }
 
 func (b *bucket) GetObject(_ context.Context, in *s3.GetObjectInput, _ ...func(*s3.Options)) (*s3.GetObjectOutput, error) {
@@ -53,7 +56,6 @@ func (b *bucket) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*
 }
 
 func (b *bucket) ListObjectsV2(_ context.Context, in *s3.ListObjectsV2Input, _ ...func(*s3.Options)) (*s3.ListObjectsV2Output, error) {
-	b.lists++
 	const page = 2
 	var names []string
 	for name := range b.objects {
@@ -78,7 +80,7 @@ var (
 func read(t *testing.T, l *objects.Logs, from int64) string {
 	t.Helper()
 	var out []byte
-	piece := make([]byte, 3)
+	piece := make([]byte, 3000)
 	for {
 		n, err := l.Read(ctx, log, from+int64(len(out)), piece)
 		out = append(out, piece[:n]...)
@@ -91,47 +93,93 @@ func read(t *testing.T, l *objects.Logs, from int64) string {
 	}
 }
 
+// sandbox is one of those that share a table and a bucket.
+func sandbox(table store.Store, b *bucket) *objects.Logs {
+	return &objects.Logs{Store: table, Client: b, Bucket: "work"}
+}
+
+// counting counts what is asked of the table.
+type counting struct {
+	store.Store
+	queries, commits int
+}
+
+func (c *counting) Query(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
+	c.queries++
+	page.Limit = 2
+	return c.Store.Query(ctx, partition, prefix, page)
+}
+
+func (c *counting) Commit(ctx context.Context, tx store.Tx) error {
+	c.commits++
+	return c.Store.Commit(ctx, tx)
+}
+
 func TestALogIsWhatWasAppended(t *testing.T) {
-	b := &bucket{objects: map[string][]byte{}}
-	l := &objects.Logs{Client: b, Bucket: "work"}
+	b, table := &bucket{objects: map[string][]byte{}}, &counting{Store: mem.New()}
+	l := sandbox(table, b)
 	if _, err := l.Size(ctx, log); !errors.Is(err, api.ErrNoLog) {
 		t.Errorf("before the first piece: %v", err)
 	}
 	want := ""
-	for i := range 7 {
-		piece := strings.Repeat(fmt.Sprint(i), i+1)
+	for _, n := range []int{1, 2, 7 << 10, 3, 7<<10 + 1, 4, wire.MaxLogChunk, 5} {
+		piece := strings.Repeat(fmt.Sprint(n%10), n)
 		if err := l.Append(ctx, log, int64(len(want)), []byte(piece)); err != nil {
 			t.Fatal(err)
 		}
 		want += piece
 	}
-	if got := read(t, l, 0); got != want {
-		t.Errorf("%q, want %q", got, want)
+	if b.puts != 2 {
+		t.Errorf("%d objects, want those of the large pieces", b.puts)
 	}
-	if got := read(t, l, 5); got != want[5:] {
-		t.Errorf("%q, want %q", got, want[5:])
+	for _, from := range []int{0, 2, 5, 8000, 15_000, len(want) - 7, len(want) - 1, len(want)} {
+		if got := read(t, l, int64(from)); got != want[from:] {
+			t.Errorf("from %d: %d bytes, want %d", from, len(got), len(want)-from)
+		}
 	}
-	if n, err := (&objects.Logs{Client: b, Bucket: "work"}).Size(ctx, log); err != nil || n != int64(len(want)) {
+	if n, err := sandbox(table, b).Size(ctx, log); err != nil || n != int64(len(want)) {
 		t.Errorf("size %d %v", n, err)
 	}
 }
 
+func TestWhatATryLeftBehindIsOfNoAccount(t *testing.T) {
+	b, table := &bucket{objects: map[string][]byte{}}, mem.New()
+	lost := &failing{Store: table}
+	long := bytes.Repeat([]byte("x"), 10_000)
+	if err := (&objects.Logs{Store: lost, Client: b, Bucket: "work"}).Append(ctx, log, 0, long); err == nil {
+		t.Fatal("a piece without a record")
+	}
+	l := sandbox(table, b)
+	if err := l.Append(ctx, log, 0, long[:9_000]); err != nil {
+		t.Fatal(err)
+	}
+	if got := read(t, l, 0); got != string(long[:9_000]) {
+		t.Errorf("%d bytes", len(got))
+	}
+}
+
+// failing takes in nothing.
+type failing struct{ store.Store }
+
+func (failing) Commit(context.Context, store.Tx) error { return store.ErrThrottled }
+
 func TestASandboxDoesNotAskWhatItKnows(t *testing.T) {
-	b := &bucket{objects: map[string][]byte{}}
-	l := &objects.Logs{Client: b, Bucket: "work"}
+	b, table := &bucket{objects: map[string][]byte{}}, &counting{Store: mem.New()}
+	l := sandbox(table, b)
 	for i := range int64(20) {
 		if err := l.Append(ctx, log, i, []byte("x")); err != nil {
 			t.Fatal(err)
 		}
 	}
-	if b.lists > 1 || b.puts != 20 {
-		t.Errorf("%d lists, %d puts for 20 pieces", b.lists, b.puts)
+	if table.queries > 0 || table.commits != 20 || b.puts > 0 {
+		t.Errorf("%d queries, %d commits, %d objects for 20 pieces", table.queries, table.commits, b.puts)
 	}
 }
 
 func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
 	b := &bucket{objects: map[string][]byte{}}
-	one, two := &objects.Logs{Client: b, Bucket: "work"}, &objects.Logs{Client: b, Bucket: "work"}
+	table := mem.New()
+	one, two := sandbox(table, b), sandbox(table, b)
 	if err := one.Append(ctx, log, 0, []byte("hello")); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +203,7 @@ func TestWhoBeginsElsewhereIsToldWhereItEnds(t *testing.T) {
 }
 
 func TestANameThatIsNoneIsRefused(t *testing.T) {
-	l := &objects.Logs{Client: &bucket{objects: map[string][]byte{}}, Bucket: "work"}
+	l := sandbox(mem.New(), &bucket{objects: map[string][]byte{}})
 	for _, bad := range []api.Log{{Job: "../x", Attempt: "a"}, {Job: "j", Attempt: "a/b"}, {Job: "", Attempt: "a"}, {Job: "j", Attempt: "a", Rank: -1}} {
 		if err := l.Append(ctx, bad, 0, []byte("x")); !errors.Is(err, api.ErrNoLog) {
 			t.Errorf("%+v: %v", bad, err)

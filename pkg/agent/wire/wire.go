@@ -77,7 +77,9 @@ type Work struct {
 // Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent. Wall time.
 type Pace struct {
 	Alive time.Duration `json:"alive,omitempty"` // between signs of life
-	Log   time.Duration `json:"log,omitempty"`   // between pieces of log
+	Log   time.Duration `json:"log,omitempty"`   // between the first pieces of log; those of a long task come farther and farther apart
+	// Polls says that asking for work is a sign of life, and that no others are wanted.
+	Polls bool `json:"polls,omitempty"`
 }
 
 // Assignment is one attempt of a task, as a node has to run it.

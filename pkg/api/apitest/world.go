@@ -79,6 +79,10 @@ func New(t testing.TB, options ...Option) *World {
 	cfg := api.Config{
 		Broker: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now, Version: "test",
 		Verify: func(s string) (wire.Claims, error) { return token.Verify(w.key, s, w.Clock.Now()) },
+		Machines: &api.MachineTokens{
+			Mint:   func(c wire.PoolClaims) (string, error) { return token.MintPool(w.key, c) },
+			Verify: func(s string) (wire.PoolClaims, error) { return token.VerifyPool(w.key, s, w.Clock.Now()) },
+		},
 		Plan: func(ctx context.Context, spec *dag.Job) (*broker.Plan, error) {
 			return planner.Plan(ctx, broker.PlanInput{Spec: spec, Now: w.Clock.Now()})
 		},
@@ -179,6 +183,16 @@ func (w *World) Node(job, task string, rank int) *Node {
 func (w *World) Mint(c wire.Claims) string {
 	w.t.Helper()
 	s, err := token.Mint(w.key, c)
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	return s
+}
+
+// MintPool signs a token of a pool.
+func (w *World) MintPool(c wire.PoolClaims) string {
+	w.t.Helper()
+	s, err := token.MintPool(w.key, c)
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -62,6 +62,9 @@ func TestNoReplayOfRecordedPricesMissesADeadline(t *testing.T) {
 		name := fmt.Sprintf("%vh by %dh, starts take %vh", o.Work, o.Deadline, o.Restart)
 		kept(t, name, r.Policies)
 		ours := r.Policies[backtest.Markov]
+		if o.Deadline == 36 && ours.USDToClairvoyant > 1.045 || o.Deadline == 48 && ours.USDToClairvoyant > 1.07 {
+			t.Errorf("%s: the mean costs of ours are ×%.4f of the clairvoyant's", name, ours.USDToClairvoyant)
+		}
 		if limit := most[o.Deadline]; o.Every == 48 && ours.ToClairvoyant > limit+0.005 { // with an eighth of the starts
 			t.Errorf("%s: ours is ×%.4f of the clairvoyant, at most %.2f was asked for", name, ours.ToClairvoyant, limit)
 		}
@@ -252,4 +255,37 @@ func TestWhatCannotBeReplayedIsSaid(t *testing.T) {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
+}
+
+// TestNoPolicySeesWhatComes changes all prices from an hour on, in the market and in another of its type: no order up to that hour may
+// change, as the hour's own price is found after it.
+func TestNoPolicySeesWhatComes(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		const start, deadline = 30, 12
+		price := rapid.Float64Range(0.05, 2)
+		draw := func(name string) []float64 {
+			return rapid.SliceOfN(price, start+deadline, start+deadline).Draw(t, name)
+		}
+		hourly, zone, other, otherZone := draw("hourly"), draw("zone"), draw("other"), draw("other zone")
+		same := rapid.IntRange(0, deadline).Draw(t, "same")
+		copy(other, hourly[:start+same])
+		copy(otherZone, zone[:start+same])
+		policy := rapid.SampledFrom([]string{backtest.Markov, backtest.AIB, backtest.BFRC, backtest.UniformProgress}).Draw(t, "policy")
+		o := backtest.BidOptions{
+			Work: 6, Deadline: deadline, Every: 1, Train: 0.5, Restart: rapid.SampledFrom([]float64{0, 0.25}).Draw(t, "restart"),
+		}
+		run := func(own, kin []float64) *backtest.Timeline {
+			line, err := backtest.Run(context.Background(), seriesOf(t, own), []*market.Market{seriesOf(t, kin)}, o, policy, start)
+			if err != nil {
+				t.Fatal(err)
+			}
+			return line
+		}
+		a, b := run(hourly, zone), run(other, otherZone)
+		for i := range min(same+1, len(a.Moments), len(b.Moments)) {
+			if a.Moments[i].BidUSD != b.Moments[i].BidUSD || i < same && a.Moments[i] != b.Moments[i] {
+				t.Fatalf("%s in hour %d, with %d hours the same: %+v and %+v", policy, i, same, a.Moments[i], b.Moments[i])
+			}
+		}
+	})
 }

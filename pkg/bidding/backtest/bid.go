@@ -53,12 +53,12 @@ func Bid(ctx context.Context, markets []*market.Market, o BidOptions) (*Report, 
 	if err != nil {
 		return nil, err
 	}
-	all := make([]sums, len(markets))
+	all, others := make([]sums, len(markets)), kin(markets)
 	g, ctx := errgroup.WithContext(ctx)
 	g.SetLimit(runtime.GOMAXPROCS(0))
 	for i, m := range markets {
 		g.Go(func() (err error) {
-			all[i], err = bidMarket(ctx, m, o, names)
+			all[i], err = bidMarket(ctx, m, others[i], o, names)
 			return err
 		})
 	}
@@ -92,7 +92,7 @@ func report(names []string, all []sums) (*Report, error) {
 }
 
 // bidMarket replays one market.
-func bidMarket(ctx context.Context, m *market.Market, o BidOptions, names []string) (sums, error) {
+func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOptions, names []string) (sums, error) {
 	prices := m.Spot.Hourly().USD
 	first := int(float64(len(prices)) * o.Train)
 	if m.OnDemandUSD <= 0 || first < 1 || first+o.Deadline > len(prices) {
@@ -114,7 +114,7 @@ func bidMarket(ctx context.Context, m *market.Market, o BidOptions, names []stri
 				continue
 			}
 			t := &Timeline{}
-			if run[name], err = replay(bidders[name](), prices, start, m.OnDemandUSD, o, t); err != nil {
+			if run[name], err = replay(bidders[name](), prices, start, m.OnDemandUSD, o, kin, t); err != nil {
 				return nil, err
 			}
 		}
@@ -126,9 +126,32 @@ func bidMarket(ctx context.Context, m *market.Market, o BidOptions, names []stri
 	return s, nil
 }
 
-// Run replays one run of a policy on one market, from the hour with an index into its hourly prices (all before it is history), and
-// returns how it went. Errors wrap ErrBadRequest, or are the context's.
-func Run(ctx context.Context, m *market.Market, o BidOptions, policy string, start int) (*Timeline, error) {
+// kinMost is how many other zones of its type a policy is shown at most: more tell it little and take time.
+const kinMost = 4
+
+// kin are other markets of each market's type, on that market's scale of hours. A policy is shown what of them came before its hour.
+func kin(markets []*market.Market) [][]market.Past {
+	hourly := make([]market.Hourly, len(markets))
+	types := map[string][]int{}
+	for i, m := range markets {
+		hourly[i] = m.Spot.Hourly()
+		types[m.Type] = append(types[m.Type], i)
+	}
+	out := make([][]market.Past, len(markets))
+	for i, m := range markets {
+		for _, k := range types[m.Type] {
+			if markets[k] != m && len(hourly[k].USD) > 0 && len(out[i]) < kinMost {
+				first := int(hourly[k].Start.Sub(hourly[i].Start).Hours())
+				out[i] = append(out[i], market.Past{USD: hourly[k].USD, First: first, CapUSD: markets[k].OnDemandUSD})
+			}
+		}
+	}
+	return out
+}
+
+// Run replays one run of a policy on the first of some markets, from the hour with an index into its hourly prices (all before it is
+// history), and returns how it went; the others are what else is known. Errors wrap ErrBadRequest, or are the context's.
+func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOptions, policy string, start int) (*Timeline, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -148,7 +171,8 @@ func Run(ctx context.Context, m *market.Market, o BidOptions, policy string, sta
 		return nil, fmt.Errorf("%w: %s has no course of its own", ErrBadRequest, policy)
 	}
 	t := &Timeline{}
-	out, err := replay(made[policy](), prices, start, m.OnDemandUSD, o, t)
+	known := kin(append([]*market.Market{m}, others...))[0]
+	out, err := replay(made[policy](), prices, start, m.OnDemandUSD, o, known, t)
 	t.USD = out.usd
 	return t, err
 }

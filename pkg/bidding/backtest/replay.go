@@ -5,6 +5,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/bidding/policy"
+	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 // Moment is one hour of a run: what was bid, what spot cost, what the task ran on, and what was done after it.
@@ -24,7 +25,7 @@ type Timeline struct {
 }
 
 // replay runs one task from a start to its end or deadline.
-func replay(b policy.Bidder, prices []float64, start int, onDemand float64, o BidOptions, t *Timeline) (outcome, error) {
+func replay(b policy.Bidder, prices []float64, start int, onDemand float64, o BidOptions, kin []market.Past, t *Timeline) (outcome, error) {
 	var out outcome
 	h := policy.Hour{Work: o.Work, Restart: o.Restart}
 	for i := range o.Deadline {
@@ -32,6 +33,7 @@ func replay(b policy.Bidder, prices []float64, start int, onDemand float64, o Bi
 			break
 		}
 		h.Start, h.Left, h.History = start+i, o.Deadline-i, prices[:start+i]
+		h.Kin = before(kin, start+i)
 		order, err := b.Order(h)
 		if err != nil {
 			return out, err
@@ -59,6 +61,17 @@ func replay(b policy.Bidder, prices []float64, start int, onDemand float64, o Bi
 	}
 	out.missed = h.Work > 1e-9
 	return out, nil
+}
+
+// before is the part of pasts that came before an hour.
+func before(kin []market.Past, hour int) []market.Past {
+	var out []market.Past
+	for _, k := range kin {
+		if n := min(hour-k.First, len(k.USD)); n > 0 {
+			out = append(out, market.Past{USD: k.USD[:n], First: k.First, CapUSD: k.CapUSD})
+		}
+	}
+	return out
 }
 
 // progress is what an hour on something does after one on something else.

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 // Hour is what a bidder knows when an hour begins, before the price of that hour is found.
@@ -11,7 +12,9 @@ type Hour struct {
 	// Start is the index of this hour in the market's history; History is all that came before it.
 	Start   int
 	History []float64
-	On      bidding.Holding // what the task ran on in the hour before
+	// Kin is what is known of other markets of its kind, on the same scale of hours: of the same type in other zones.
+	Kin []market.Past
+	On  bidding.Holding // what the task ran on in the hour before
 	// Restart is what every start of a machine costs, as a share of the hour.
 	Restart float64
 }

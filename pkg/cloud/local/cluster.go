@@ -85,7 +85,7 @@ func (h *Host) launch(ctx context.Context, cloudName string, spec cloud.LaunchSp
 		h.forget(cl)
 		return nil, err
 	}
-	if err := cl.begin(ctx, spec.Bootstrap); err != nil {
+	if err := cl.begin(ctx, spec); err != nil {
 		return nil, err
 	}
 	if verdict.Unseen {
@@ -200,7 +200,10 @@ func (h *Host) living() int {
 func (h *Host) plan(key clusterKey, r Request) *record {
 	rec := &record{Cluster: key.Cluster, Offer: r.Offer, Labels: maps.Clone(r.Labels), Launched: r.Now}
 	for rank := range r.Nodes {
-		m := machineRecord{ID: machineID(h.cfg.Dir, key, rank), Address: address(h.cfg.Dir, key, rank)}
+		m := machineRecord{ID: machineID(h.cfg.Dir, key, rank)}
+		if !h.cfg.Outside {
+			m.Address = address(h.cfg.Dir, key, rank)
+		}
 		if p, ok := h.cfg.Behaviour.Preemption(r, rank); ok {
 			m.TakenAt, m.Notice = p.At, p.Notice
 		}
@@ -221,8 +224,8 @@ func (h *Host) current(cl *cluster) error {
 }
 
 // begin writes the record and starts every machine, or leaves nothing. cl.op is held.
-func (cl *cluster) begin(ctx context.Context, boot cloud.Bootstrap) error {
-	err := cl.beginAll(boot)
+func (cl *cluster) begin(ctx context.Context, spec cloud.LaunchSpec) error {
+	err := cl.beginAll(spec)
 	if err == nil {
 		return nil
 	}
@@ -233,8 +236,12 @@ func (cl *cluster) begin(ctx context.Context, boot cloud.Bootstrap) error {
 	return err
 }
 
-func (cl *cluster) beginAll(boot cloud.Bootstrap) error {
-	first := !cl.stored
+func (cl *cluster) beginAll(spec cloud.LaunchSpec) error {
+	first, boot := !cl.stored, spec.Bootstrap
+	var extra []string
+	if f := cl.host.cfg.Extra; f != nil {
+		extra = f(spec)
+	}
 	if first {
 		if err := cl.store(); err != nil {
 			return err
@@ -244,7 +251,7 @@ func (cl *cluster) beginAll(boot cloud.Bootstrap) error {
 		if i >= len(boot.Tokens) {
 			break
 		}
-		if err := m.start(boot.Endpoint, boot.Tokens[i]); err != nil {
+		if err := m.start(boot.Endpoint, boot.Tokens[i], extra); err != nil {
 			return startFailure(cl.key.Cloud, fmt.Errorf("start machine %s: %w", m.record().ID, err))
 		}
 	}

@@ -48,9 +48,16 @@ type Config struct {
 	// Notify is told of interruptions, ahead and when they happen, and of machines whose process ended with an error. Calls come
 	// from the host's own goroutines, at least once each; it must not wait for Close.
 	Notify      func(context.Context, cloud.Notice)
-	MaxMachines int           // DefaultMaxMachines when 0
-	Grace       time.Duration // wall time between SIGTERM and SIGKILL of an agent; 15 s when 0
-	Logger      *slog.Logger
+	MaxMachines int // DefaultMaxMachines when 0
+	// Outside says that the nodes of a cluster may be on other computers: a machine has no loopback address of its own then, and its agent
+	// finds out by which one it is reached.
+	Outside bool
+	// Exited is told of machines whose agent ended by itself: with its exit code, -1 by a signal, and the end of its log; nil is not told.
+	Exited func(cluster string, code int, last string)
+	// Extra is what the environment of a machine's agent has beside Environ, by its launch; nil is nothing.
+	Extra  func(cloud.LaunchSpec) []string
+	Grace  time.Duration // wall time between SIGTERM and SIGKILL of an agent; 15 s when 0
+	Logger *slog.Logger
 }
 
 // Host keeps the machines of all clouds on this computer. Its methods are safe for concurrent use.

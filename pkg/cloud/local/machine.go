@@ -101,7 +101,7 @@ func (m *machine) lostReason() string {
 
 // start starts the agent, unless it runs or has run. Its lock is taken here and inherited, so that
 // there is no moment at which it runs and nobody can tell.
-func (m *machine) start(endpoint, token string) error {
+func (m *machine) start(endpoint, token string, extra []string) error {
 	if err := os.MkdirAll(m.path(workName), 0o700); err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func (m *machine) start(endpoint, token string) error {
 	defer log.Close() //nolint:errcheck // the agent has its own
 	cfg := m.cluster.host.cfg
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...) //nolint:gosec // the broker's own configuration
-	cmd.Dir, cmd.Env = m.path(workName), m.environ(cfg.Environ, endpoint)
+	cmd.Dir, cmd.Env = m.path(workName), m.environ(slices.Concat(cfg.Environ, extra), endpoint)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(token), log, log
 	cmd.ExtraFiles = []*os.File{lock}                    // descriptor 3
 	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed at the broker's terminal is not for its machines
@@ -135,7 +135,7 @@ func (m *machine) start(endpoint, token string) error {
 }
 
 func (m *machine) environ(base []string, endpoint string) []string {
-	return append(slices.Clone(base),
+	return append(base,
 		agent.EnvEndpoint+"="+endpoint,
 		agent.EnvTokenFile+"=-",
 		agent.EnvDir+"="+m.path(workName),
@@ -162,6 +162,9 @@ func (m *machine) reap(cmd *exec.Cmd) {
 		m.reason = reasonExited + ": " + cmd.ProcessState.String()
 	}
 	h.mu.Unlock()
+	if told := h.cfg.Exited; told != nil && !asked {
+		h.background(func() { told(m.cluster.key.Cluster, cmd.ProcessState.ExitCode(), tail(m.path(logName))) })
+	}
 	if err != nil && !asked {
 		h.log.Warn("a machine's agent ended by itself", "machine", m.record().ID, "exit", cmd.ProcessState.String(), "log", tail(m.path(logName)))
 		gone := cloud.Notice{Cluster: m.cluster.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken, At: h.cfg.Clock.Now()}

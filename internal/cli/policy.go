@@ -1,0 +1,130 @@
+package cli
+
+import (
+	"io"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// policyFlag is the file that tells the broker's sessions how to decide.
+func policyFlag(c *cobra.Command, o *host.Options) {
+	c.Flags().StringVar(&o.Policy, "policy", "", "file that says how queued tasks are admitted, read again when it changes\n(`tradewind queue policy check FILE` looks at it)")
+	_ = c.MarkFlagFilename("policy", "yaml", "yml")
+}
+
+func (a *app) queuePolicyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "policy", Short: "Check a scheduling policy",
+		Long: "A policy is a file of actions and plugins that says which waiting task is admitted first, and who gives machines\n" +
+			"back for whom. `tradewind up --policy FILE` follows one. docs/scheduling.md lists what it may name.",
+		Example: "  tradewind queue policy check policy.yaml",
+	}
+	group(c)
+	c.AddCommand(a.queuePolicyCheckCommand())
+	return c
+}
+
+func (a *app) queuePolicyCheckCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "check FILE", Short: "Check the policy in a file",
+		Long: "Reads a policy as the broker would, and tells what of it does nothing in a broker. Exits with 2, and says in which line\n" +
+			"and field, where it can not be followed. - is standard input.",
+		Example: "  tradewind queue policy check policy.yaml\n  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
+		Args:    args(1, 1), ValidArgsFunction: completeFile,
+	}
+	output := outputFlag(c)
+	c.RunE = func(_ *cobra.Command, given []string) error { return a.checkPolicy(given[0], output) }
+	return c
+}
+
+// PolicyResult is what `queue policy check -o json` prints.
+type PolicyResult struct {
+	File    string              `json:"file"`
+	Actions []string            `json:"actions"`
+	Tiers   [][]string          `json:"tiers"` // names of plugins
+	Idle    []broker.PolicyNote `json:"idle"`  // what of it does nothing in a broker
+}
+
+func (a *app) checkPolicy(path string, output *choice) error {
+	body, err := a.readInput(path)
+	if err != nil {
+		return err
+	}
+	name := path
+	if path == stdinName {
+		name = "stdin"
+	}
+	p, err := loadPolicy(name, body)
+	if err != nil {
+		return err
+	}
+	r := PolicyResult{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)), Idle: broker.PolicyNotes(p)}
+	if r.Idle == nil {
+		r.Idle = []broker.PolicyNote{}
+	}
+	for i, tier := range p.Tiers {
+		r.Tiers[i] = []string{}
+		for _, conf := range tier {
+			r.Tiers[i] = append(r.Tiers[i], conf.Name)
+		}
+	}
+	if output.json() {
+		return a.printJSON(r)
+	}
+	if err := a.printf("%s: actions %s; %s of plugins\n", name, strings.Join(r.Actions, ", "), text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
+		return err
+	}
+	t := &text.Table{Columns: []text.Column{{Name: "DOES NOTHING"}, {Name: "BECAUSE", Flexible: true}}}
+	for _, n := range r.Idle {
+		t.Row(n.Name, n.Reason)
+	}
+	return a.printTable(t)
+}
+
+// deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the broker's own.
+func (a *app) deployedPolicy(o *deployOptions) ([]byte, error) {
+	if o.policy == "" {
+		return nil, nil
+	}
+	o.settings.Policy = true
+	body, err := a.readInput(o.policy)
+	if err != nil {
+		return nil, err
+	}
+	_, err = loadPolicy(o.policy, body)
+	return body, err
+}
+
+// loadPolicy reads a policy as a broker would.
+func loadPolicy(path string, body []byte) (*scheduler.Policy, error) {
+	p, err := scheduler.ReadPolicy(path, body)
+	if err != nil {
+		return nil, err
+	}
+	return p, scheduler.InFile(path, broker.CheckPolicy(p))
+}
+
+// readInput reads a file, or standard input for "-".
+func (a *app) readInput(path string) ([]byte, error) {
+	if path == stdinName {
+		return io.ReadAll(io.LimitReader(a.In, dag.MaxFileBytes+1))
+	}
+	return readFile(path)
+}
+
+// describePolicy takes an error about a policy apart.
+func describePolicy(bad *scheduler.PolicyError) (what, hint string) {
+	plain := *bad
+	plain.Hint = ""
+	if hint = bad.Hint; hint == "" {
+		hint = "docs/scheduling.md lists actions, plugins and their settings"
+	}
+	return plain.Error(), hint
+}

@@ -1,0 +1,275 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func (a *app) poolCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use: "pool", Short: "Lend machines that you have already to the broker",
+		Long: "A pool is machines that you have already: your own, reserved, or kept warm. Tasks are placed on them where\n" +
+			"that costs less than buying. A machine is in a pool as long as `tradewind pool join` runs on it.\n" +
+			"docs/scheduling.md tells more.",
+		Example: "  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n  tradewind pool join lab      # on each machine, until Ctrl-C\n" +
+			"  tradewind pool list\n  tradewind pool drain lab m1 --now\n  tradewind pool remove lab",
+	}
+	group(c)
+	c.AddCommand(a.poolAddCommand(), a.poolJoinCommand(), a.poolListCommand(), a.poolDrainCommand(), a.poolRemoveCommand())
+	return c
+}
+
+func (a *app) poolListCommand() *cobra.Command {
+	var state string
+	c := &cobra.Command{
+		Use: "list [POOL]", Short: "List pools with their machines and what runs there",
+		Long: "Lists pools with their machines: what these have and how much of it is in use, what runs there, and how long\n" +
+			"ago each was heard of.",
+		Example: "  tradewind pool list\n  tradewind pool list lab -o json | jq -r '.pools[].machines[].tasks[].job'",
+		Args:    args(0, 1), ValidArgsFunction: a.completePool(&state, false),
+	}
+	a.brokerFlags(c, &state)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listPools(ctx, s, given, output) })
+	}
+	return c
+}
+
+func (a *app) listPools(ctx context.Context, s *session, given []string, output *choice) error {
+	list, err := s.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	if len(given) > 0 {
+		one, err := findPool(list, given[0])
+		if err != nil {
+			return err
+		}
+		list.Pools = []broker.PoolView{*one}
+	}
+	if output.json() {
+		return a.printJSON(list)
+	}
+	if len(list.Pools) == 0 {
+		a.tell("there is no pool yet in %s; `tradewind pool add NAME` makes one", s.state)
+		return nil
+	}
+	return a.printTable(poolTable(list.Now, list.Pools...))
+}
+
+func findPool(list *api.PoolList, name string) (*broker.PoolView, error) {
+	for i := range list.Pools {
+		if list.Pools[i].Name == name {
+			return &list.Pools[i], nil
+		}
+	}
+	return nil, badInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` makes it", "there is no pool %s", name)
+}
+
+// poolTable has a line for each machine, and for each pool without one.
+func poolTable(now time.Time, pools ...broker.PoolView) *text.Table {
+	t := &text.Table{Columns: []text.Column{
+		{Name: "POOL"}, {Name: "PLACE", Optional: 2}, {Name: "USD/H", Right: true, Optional: 1}, {Name: "MACHINE", Flexible: true}, {Name: "STATE"},
+		{Name: "TYPE", Optional: 2}, {Name: "VCPUS", Right: true}, {Name: "GIB", Right: true}, {Name: "GPUS", Right: true}, {Name: "TASKS", Flexible: true},
+		{Name: "SEEN", Right: true, Optional: 1},
+	}}
+	for i := range pools {
+		p := &pools[i]
+		about := []string{p.Name, cmp.Or(p.Place, "-"), text.Number(p.USDPerHour)}
+		if len(p.Machines) == 0 {
+			t.Row(append(about, "-", cmp.Or(poolState(p), "-"), "-", "-", "-", "-", "-", "-")...)
+		}
+		for j := range p.Machines {
+			m := &p.Machines[j]
+			t.Row(append(about, m.ID, text.Clean(m.State), text.Clean(m.Type), share(m.Used.CPUs, m.Capacity.CPUs), share(m.Used.MemoryGiB, m.Capacity.MemoryGiB),
+				gpus(m.Used, m.Capacity), text.Clean(tasksOf(m)), ago(now, m.Seen))...)
+		}
+	}
+	return t
+}
+
+func poolState(p *broker.PoolView) string {
+	if p.Draining {
+		return "draining"
+	}
+	return ""
+}
+
+// share is how much is in use of what there is.
+func share(used, has float64) string { return round(used) + "/" + round(has) }
+
+// round writes an amount to a tenth.
+func round(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
+
+func gpus(used, has broker.Capacity) string {
+	if has.Accelerators == 0 {
+		return "-"
+	}
+	return share(used.Accelerators, has.Accelerators) + " " + text.Clean(has.Accelerator)
+}
+
+// tasksOf names what runs on a machine, or says why nothing does.
+func tasksOf(m *broker.MachineView) string {
+	words := make([]string, 0, len(m.Tasks))
+	for i := range m.Tasks {
+		words = append(words, m.Tasks[i].Job+" "+m.Tasks[i].Task)
+	}
+	switch {
+	case len(words) > 0:
+		return strings.Join(words, ", ")
+	case m.Reason != "":
+		return "- (" + m.Reason + ")"
+	}
+	return "-"
+}
+
+// ago is how long ago a machine was heard of, as exactly as it is known.
+func ago(now, seen time.Time) string {
+	if seen.IsZero() {
+		return "-"
+	}
+	return text.Span(max(now.Sub(seen), 0).Truncate(time.Second)) + " ago"
+}
+
+func (a *app) poolAddCommand() *cobra.Command {
+	var state, tokenFile string
+	var p api.PoolSettings
+	c := &cobra.Command{
+		Use: "add NAME", Short: "Create a pool or change it, and say how machines join",
+		Long: "Creates a pool, or changes the settings of one; a flag that is left out leaves what it is about as it was.\n" +
+			"Each time, a new token to join with is written to a file that you alone can read, and the command that a\n" +
+			"machine joins with is printed. The token is good for a day; machines that have joined need it no more.",
+		Example: "  tradewind pool add lab                                     # machines that cost nothing\n" +
+			"  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n  tradewind pool add lab -o json | jq -r .join.command",
+		Args: args(1, 1), ValidArgsFunction: a.completePool(&state, false),
+	}
+	a.brokerFlags(c, &state)
+	f := c.Flags()
+	f.Float64Var(&p.USDPerHour, "usd-per-hour", 0, "what an hour of a whole machine counts as, USD; 0 is paid already")
+	f.StringVar(&p.Place, "place", "", "where the machines are, `CLOUD:REGION`: for what moving data costs; empty is nowhere in particular")
+	f.IntVar(&p.Partitions, "partitions", 0, "into how many records its machines are divided, for more sessions at once; 0 is 8")
+	f.StringVar(&p.Description, "description", "", "for people")
+	f.StringVar(&tokenFile, "token-file", "", "`FILE` for the token (default: in the state folder)")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		return a.reading(c, state, func(ctx context.Context, s *session) error {
+			return a.addPool(ctx, s, given[0], p, f.Changed, a.tokenFile(state, tokenFile, given[0]), output)
+		})
+	}
+	return c
+}
+
+// PoolJoin says how a machine joins a pool.
+type PoolJoin struct {
+	Command   string    `json:"command"` // to run on each machine
+	TokenFile string    `json:"tokenFile"`
+	Expires   time.Time `json:"expires"` // of the token, on the broker's clock
+}
+
+// PoolAdded is what `pool add -o json` prints.
+type PoolAdded struct {
+	Pool *broker.PoolView `json:"pool"`
+	Join PoolJoin         `json:"join"`
+}
+
+// tokenFile is where the token to join a pool with is kept.
+func (a *app) tokenFile(state, file, pool string) string {
+	if file != "" {
+		return absolute(file)
+	}
+	return filepath.Join(absolute(state), "pools", pool, "join-token")
+}
+
+func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSettings, set func(string) bool, file string, output *choice) error {
+	list, err := s.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	for i := range list.Pools {
+		if list.Pools[i].Name == name {
+			keepPool(&p, &list.Pools[i], set)
+		}
+	}
+	pool, err := s.SetPool(ctx, name, p)
+	if err != nil {
+		return err
+	}
+	token, err := s.Invite(ctx, name)
+	if err != nil {
+		return err
+	}
+	if err := writeSecret(file, token.Token); err != nil {
+		return err
+	}
+	join := PoolJoin{Command: a.joinCommandLine(s, name, file), TokenFile: file, Expires: token.Expires}
+	if output.json() {
+		return a.printJSON(PoolAdded{Pool: pool, Join: join})
+	}
+	if err := a.printTable(poolTable(list.Now, *pool)); err != nil {
+		return err
+	}
+	a.tellJoin(s, join)
+	return nil
+}
+
+// joinCommandLine is what a machine joins with. On the broker's own computer it needs no token from a file.
+func (a *app) joinCommandLine(s *session, pool, file string) string {
+	if !s.elsewhere {
+		return "tradewind pool join " + pool + a.stateHint(s.state)
+	}
+	return "tradewind pool join " + pool + " --endpoint " + s.running.URL + " --token-file " + file
+}
+
+func (a *app) tellJoin(s *session, j PoolJoin) {
+	a.tell("on each machine, until Ctrl-C:\n  %s", j.Command)
+	if !s.elsewhere && !s.passive {
+		a.tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", "POOL", s.running.URL, j.TokenFile)
+	}
+	a.tell("the token in %s is a secret, and good until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
+}
+
+// writeSecret replaces a file that its owner alone can read.
+func writeSecret(file, secret string) error {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		return err
+	}
+	part := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".part")
+	_ = os.Remove(part) // whose mode may be another
+	err := os.WriteFile(part, []byte(secret+"\n"), 0o600)
+	if err == nil {
+		err = os.Rename(part, file)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part))
+	}
+	return nil
+}
+
+// keepPool leaves what no flag is about as it was.
+func keepPool(p *api.PoolSettings, old *broker.PoolView, set func(string) bool) {
+	if !set("usd-per-hour") {
+		p.USDPerHour = old.USDPerHour
+	}
+	if !set("place") {
+		p.Place = old.Place
+	}
+	if !set("partitions") {
+		p.Partitions = old.Partitions
+	}
+	if !set("description") {
+		p.Description = old.Description
+	}
+}

@@ -1,0 +1,184 @@
+package cli
+
+import (
+	"context"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+func (a *app) poolDrainCommand() *cobra.Command {
+	var state string
+	var now, undo bool
+	c := &cobra.Command{
+		Use: "drain POOL [MACHINE]", Short: "Give a pool or a machine nothing new, or empty it",
+		Long: "Gives a pool, or one machine of it, nothing new; what runs there runs to its end. With --now it saves its\n" +
+			"work, as before an interruption, stops, and goes on elsewhere. --undo puts pool or machine back to work.",
+		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n  tradewind pool drain lab m1 --undo",
+		Args:    args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+	}
+	a.brokerFlags(c, &state)
+	c.Flags().BoolVar(&now, "now", false, "have what runs there save its work and go on elsewhere")
+	c.Flags().BoolVar(&undo, "undo", false, "put it back to work")
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		how := broker.DrainSoon
+		switch {
+		case now && undo:
+			return badInput("leave out one of them", "--now drains and --undo takes that back")
+		case now:
+			how = broker.DrainNow
+		case undo:
+			how = broker.DrainUndo
+		}
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.drainPool(ctx, s, given, how, output) })
+	}
+	return c
+}
+
+// machineArg is the machine that the arguments name; empty is all.
+func machineArg(given []string) string {
+	if len(given) < 2 {
+		return ""
+	}
+	return given[1]
+}
+
+func (a *app) drainPool(ctx context.Context, s *session, given []string, how broker.Drain, output *choice) error {
+	pool, err := s.Drain(ctx, given[0], machineArg(given), how)
+	if err != nil {
+		return err
+	}
+	if output.json() {
+		return a.printJSON(pool)
+	}
+	list, err := s.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	return a.printTable(poolTable(list.Now, *pool))
+}
+
+// PoolRemoved is what `pool remove -o json` prints.
+type PoolRemoved struct {
+	Pool     string   `json:"pool"`
+	Machines []string `json:"machines"`          // that were removed
+	Removed  bool     `json:"removed,omitempty"` // the pool was, too
+}
+
+func (a *app) poolRemoveCommand() *cobra.Command {
+	var state string
+	c := &cobra.Command{
+		Use: "remove POOL [MACHINE]", Short: "Remove a pool, or a machine from it",
+		Long: "Removes a machine from a pool, or the pool with all its machines. What was given to a machine to prove itself\n" +
+			"with is worth nothing from then on; to come back it joins anew. A machine on which something runs is not\n" +
+			"removed: drain it first.",
+		Example: "  tradewind pool remove lab m1\n  tradewind pool drain lab --now && tradewind pool remove lab",
+		Args:    args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+	}
+	a.brokerFlags(c, &state)
+	output := outputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.removePool(ctx, s, given, output) })
+	}
+	return c
+}
+
+func (a *app) removePool(ctx context.Context, s *session, given []string, output *choice) error {
+	list, err := s.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	pool, err := findPool(list, given[0])
+	if err != nil {
+		return err
+	}
+	done := PoolRemoved{Pool: pool.Name, Machines: []string{}}
+	machines := []string{machineArg(given)}
+	if machines[0] == "" {
+		machines = machines[:0]
+		for i := range pool.Machines {
+			machines = append(machines, pool.Machines[i].ID)
+		}
+		if err := busyMachines(pool); err != nil {
+			return err
+		}
+	}
+	for _, m := range machines {
+		if err := s.RemoveMachine(ctx, pool.Name, m); err != nil {
+			return err
+		}
+		done.Machines = append(done.Machines, m)
+	}
+	if done.Removed = len(given) == 1; done.Removed {
+		if err := s.RemovePool(ctx, pool.Name); err != nil {
+			return err
+		}
+	}
+	if output.json() {
+		return a.printJSON(done)
+	}
+	for _, m := range done.Machines {
+		a.tell("removed %s from pool %s", m, pool.Name)
+	}
+	if done.Removed {
+		a.tell("removed pool %s", pool.Name)
+	}
+	return nil
+}
+
+// busyMachines refuses to remove half of a pool.
+func busyMachines(p *broker.PoolView) error {
+	var busy []string
+	for i := range p.Machines {
+		if len(p.Machines[i].Tasks) > 0 {
+			busy = append(busy, p.Machines[i].ID)
+		}
+	}
+	if len(busy) == 0 {
+		return nil
+	}
+	return failed("`tradewind pool drain "+p.Name+" --now` empties it", "something runs on %s", strings.Join(busy, ", "))
+}
+
+// completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine as the second.
+func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
+	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const none = cobra.ShellCompDirectiveNoFileComp
+		if len(given) > 1 || len(given) == 1 && !machines {
+			return nil, none
+		}
+		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
+		defer cancel()
+		s, err := a.read(ctx, *state)
+		if err != nil {
+			return nil, none
+		}
+		defer s.Close() //nolint:errcheck // a completion has nobody to tell
+		list, err := s.Pools(ctx)
+		if err != nil {
+			return nil, none
+		}
+		var words []string
+		add := func(name, about string) {
+			if strings.HasPrefix(name, typed) {
+				words = append(words, cobra.CompletionWithDesc(name, about))
+			}
+		}
+		for i := range list.Pools {
+			p := &list.Pools[i]
+			if len(given) == 0 {
+				add(p.Name, p.Description)
+				continue
+			}
+			for j := range p.Machines {
+				if p.Name == given[0] {
+					add(p.Machines[j].ID, p.Machines[j].State)
+				}
+			}
+		}
+		return words, none
+	}
+}

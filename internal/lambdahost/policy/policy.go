@@ -1,0 +1,116 @@
+// Package policy has the functions that run sessions follow the scheduling
+// policy of a deployment: an object of the work bucket, looked at again while
+// they run.
+package policy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	smithyhttp "github.com/aws/smithy-go/transport/http"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// Client is what this package needs of *s3.Client.
+type Client interface {
+	GetObject(context.Context, *s3.GetObjectInput, ...func(*s3.Options)) (*s3.GetObjectOutput, error)
+}
+
+const (
+	// every is how often a sandbox that works looks whether the object has changed.
+	every = time.Minute
+	// within bounds one look: a session does not wait for long to learn that nothing has changed.
+	within = 2 * time.Second
+	// most is more than a policy may have.
+	most = 1 << 20
+)
+
+// Object is a policy in a bucket. Its method Policy is a broker.Ports.Policy.
+type Object struct {
+	Client      Client
+	Bucket, Key string
+	Now         func() time.Time
+	Log         *slog.Logger
+
+	mu     sync.Mutex
+	holder scheduler.Holder
+	loaded bool // any that can be followed
+	looked time.Time
+	tag    string // of what was read last, good or bad
+}
+
+// Part has the broker follow the deployment's policy, where it has one.
+func Part(h *lambdahost.Host) error {
+	if h.Env.Policy == "" {
+		return nil
+	}
+	o := &Object{
+		Client: s3.NewFromConfig(h.AWS, lambdahost.S3Options(h.AWS)), Bucket: h.Env.WorkBucket, Key: h.Env.Policy, Now: h.Ports.Now, Log: h.Log(),
+	}
+	h.Ports.Policy = o.Policy
+	return nil
+}
+
+// Policy returns the policy in force, looking at the object every minute. It is nil, the broker's own, while none could be read: quotas and gangs hold
+// under any.
+func (o *Object) Policy(ctx context.Context) *scheduler.Policy {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	if now := o.Now(); o.looked.IsZero() || now.Sub(o.looked) >= every {
+		o.looked = now
+		if err := o.reload(ctx); err != nil {
+			o.Log.ErrorContext(ctx, "the policy was not taken: the one before stays in force", "err", err)
+		}
+	}
+	if !o.loaded {
+		return nil
+	}
+	return o.holder.Policy()
+}
+
+// reload takes up the object if it has changed.
+func (o *Object) reload(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	in := &s3.GetObjectInput{Bucket: &o.Bucket, Key: &o.Key}
+	if o.tag != "" {
+		in.IfNoneMatch = &o.tag
+	}
+	out, err := o.Client.GetObject(ctx, in)
+	var answer *smithyhttp.ResponseError
+	if errors.As(err, &answer) && answer.HTTPStatusCode() == http.StatusNotModified {
+		return nil
+	}
+	name := "s3://" + o.Bucket + "/" + o.Key
+	if err != nil {
+		return fmt.Errorf("policy: %s: %w", name, err)
+	}
+	defer out.Body.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(io.LimitReader(out.Body, most))
+	if err != nil {
+		return fmt.Errorf("policy: %s: %w", name, err)
+	}
+	if out.ETag != nil {
+		if o.tag == *out.ETag {
+			return nil
+		}
+		o.tag = *out.ETag
+	}
+	o.holder.Check = broker.CheckPolicy
+	if err := o.holder.Reload(name, body); err != nil {
+		return err
+	}
+	o.loaded = true
+	o.Log.InfoContext(ctx, "the policy was taken", "object", name)
+	return nil
+}

@@ -1,0 +1,65 @@
+package pool
+
+import (
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// memoryName is the file in a machine's folder that says as what it has joined. It holds the token: its owner alone reads it.
+const memoryName = "joined.json"
+
+// memory is what a machine knows of itself from one process to the next.
+type memory struct {
+	Broker  string         `json:"broker"`
+	Pool    string         `json:"pool"`
+	Machine string         `json:"machine"`
+	Token   wire.PoolToken `json:"token"`
+}
+
+// recall reads the memory in a folder; it is empty where there is none, or where it is of another pool, machine or broker.
+func recall(dir, broker, pool, machine string) (memory, error) {
+	fresh := memory{Broker: broker, Pool: pool, Machine: machine}
+	b, err := os.ReadFile(filepath.Join(dir, memoryName)) //nolint:gosec // the machine's own folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return fresh, nil
+	}
+	if err != nil {
+		return fresh, fmt.Errorf("pool: %w", err)
+	}
+	var m memory
+	if json.Unmarshal(b, &m) != nil || m.Broker != broker || m.Pool != pool || m.Machine != machine {
+		return fresh, nil
+	}
+	return m, nil
+}
+
+// keep writes the memory: all of it or what was there before.
+func (m memory) keep(dir string) error {
+	b, err := json.MarshalIndent(m, "", "  ")
+	if err != nil {
+		return fmt.Errorf("pool: %w", err)
+	}
+	part := filepath.Join(dir, "."+memoryName)
+	err = os.WriteFile(part, append(b, '\n'), 0o600)
+	if err == nil {
+		err = os.Rename(part, filepath.Join(dir, memoryName))
+	}
+	if err != nil {
+		return fmt.Errorf("pool: %w", err)
+	}
+	return nil
+}
+
+// forget removes the memory of a machine that is no longer of its pool.
+func forget(dir string) error {
+	if err := os.Remove(filepath.Join(dir, memoryName)); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("pool: %w", err)
+	}
+	return nil
+}

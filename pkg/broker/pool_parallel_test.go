@@ -1,0 +1,111 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// TestParallelSessionsTakeEachMachineOnce has eight schedule functions place the tasks of many queues on few machines at once. Each knows the machines as they
+// were at its first look, for the clock stands: who comes second finds that out as he commits.
+func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
+	w := newBench(t)
+	ctx := context.Background()
+	if err := w.b.SetPool(ctx, "lab", broker.PoolSettings{Partitions: 9}); err != nil {
+		t.Fatal(err)
+	}
+	const machines, cpus = 6, 8.0
+	for i := range machines {
+		r := broker.MachineReport{Joined: w.now, Capacity: broker.Capacity{CPUs: cpus, MemoryGiB: 64}}
+		if _, err := w.b.SyncMachine(ctx, "lab", fmt.Sprint("m", i), r); err != nil {
+			t.Fatal(err)
+		}
+	}
+	ready := w.readyTasks(24)
+	brokers := make([]*broker.Broker, 8)
+	for i := range brokers {
+		cfg := broker.DefaultConfig()
+		cfg.Scheduler, cfg.Schedulers = i, len(brokers)
+		ports := w.b.Ports
+		ports.Store, ports.Now = w.store, func() time.Time { return w.now }
+		ports.Tokens = func(wire.Claims) (string, error) { return "token", nil }
+		brokers[i] = broker.New(cfg, ports)
+	}
+	var wg sync.WaitGroup
+	for i, b := range brokers {
+		wg.Go(func() {
+			for n := i; n < len(ready); n += len(brokers) {
+				for _, err := range b.Handle(ctx, events.FnSchedule, []events.Event{ready[n]}) {
+					if err != nil {
+						t.Error(err)
+					}
+				}
+			}
+		})
+	}
+	wg.Wait()
+	views, err := w.b.Pools(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	tasks := 0
+	for _, m := range views[0].Machines {
+		tasks += len(m.Tasks)
+		if m.Used.CPUs > cpus {
+			t.Errorf("%s has %g vCPUs and holds %g", m.ID, cpus, m.Used.CPUs)
+		}
+	}
+	if want := machines * int(cpus) / 4; tasks != want {
+		t.Errorf("%d tasks are on the machines of the pool, which have room for %d", tasks, want)
+	}
+}
+
+// readyTasks submits jobs of one task each, each to a queue of its own, and returns the events that announce the tasks.
+func (w *bench) readyTasks(n int) []events.Event {
+	w.t.Helper()
+	ctx := context.Background()
+	for i := range n {
+		spec, err := dag.Read("job.yaml", strings.NewReader(fmt.Sprintf(
+			"apiVersion: tradewind/v1\nname: job%d\nqueue: q%d\ntasks: {a: {run: a, resources: {cpus: 4+}, time: 1h}}\n", i, i)))
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if _, err := w.b.Submit(ctx, broker.Submission{Spec: spec, Token: fmt.Sprint(i)}); err != nil {
+			w.t.Fatal(err)
+		}
+	}
+	var ready []events.Event
+	for {
+		pending, err := w.store.Outbox(ctx, 1000)
+		if err != nil {
+			w.t.Fatal(err)
+		}
+		if len(pending) == 0 {
+			return ready
+		}
+		for _, p := range pending {
+			e, err := events.Parse(p.Body)
+			if err != nil {
+				w.t.Fatal(err)
+			}
+			if _, is := e.Data.(events.TaskReady); is {
+				ready = append(ready, e)
+			} else {
+				for _, fn := range events.Routes()[e.Type()] {
+					w.b.Handle(ctx, fn, []events.Event{e})
+				}
+			}
+			if err := w.store.Published(ctx, p.ID); err != nil {
+				w.t.Fatal(err)
+			}
+		}
+	}
+}

@@ -1,0 +1,192 @@
+package broker
+
+import (
+	"context"
+	"slices"
+	"strings"
+	"time"
+)
+
+// PoolView is a pool as users see it: the API's and the command line's JSON.
+type PoolView struct {
+	Name        string        `json:"name" doc:"Name of the pool"`
+	Place       string        `json:"place,omitempty" doc:"Where its machines are, cloud:region"`
+	USDPerHour  float64       `json:"usdPerHour" doc:"What an hour of a whole machine counts as, USD"`
+	Partitions  int           `json:"partitions" doc:"Into how many records its machines are divided"`
+	Description string        `json:"description,omitempty" doc:"What it is for"`
+	Draining    bool          `json:"draining,omitempty" doc:"It gets nothing new"`
+	Created     time.Time     `json:"created" doc:"When it was made"`
+	Capacity    Capacity      `json:"capacity" doc:"What its machines have in all; accelerators of all names together"`
+	Used        Capacity      `json:"used" doc:"What is in use of it"`
+	Machines    []MachineView `json:"machines" nullable:"false" doc:"Its machines, by ID"`
+}
+
+// MachineView is a machine of a pool as users see it.
+type MachineView struct {
+	ID       string            `json:"id" doc:"Name of the machine"`
+	Type     string            `json:"type" doc:"Its type, which a task may ask for"`
+	State    string            `json:"state" doc:"ready, busy, draining, drained, leaving, blocked, stale or lost"`
+	Labels   map[string]string `json:"labels,omitempty" doc:"What it says of itself"`
+	Capacity Capacity          `json:"capacity" doc:"What it has"`
+	Used     Capacity          `json:"used" doc:"What is in use of it"`
+	Joined   time.Time         `json:"joined" doc:"When it joined"`
+	Seen     time.Time         `json:"seen" doc:"When it was last heard of, to about a minute"`
+	Until    time.Time         `json:"blockedUntil,omitzero" doc:"Until when it gets nothing new, as it failed"`
+	Reason   string            `json:"reason,omitempty" doc:"How it failed"`
+	Tasks    []MachineTask     `json:"tasks" nullable:"false" doc:"What runs on it"`
+}
+
+// MachineTask is what one task has of a machine.
+type MachineTask struct {
+	Job     string    `json:"job" doc:"ID of the job"`
+	JobName string    `json:"jobName,omitempty" doc:"Name of the job"`
+	Task    string    `json:"task" doc:"Name of the task"`
+	Cluster string    `json:"cluster" doc:"ID of its cluster"`
+	Rank    int       `json:"rank" doc:"Rank of the machine in it"`
+	Hold    Capacity  `json:"hold" doc:"What it holds"`
+	Since   time.Time `json:"since" doc:"Since when"`
+}
+
+// Pools lists the pools with their machines and what runs on them.
+func (b *Broker) Pools(ctx context.Context) ([]PoolView, error) {
+	u := b.newUnit(ctx, "api")
+	pools, err := list[Pool](u, partPools, "", 0)
+	if err != nil {
+		return nil, err
+	}
+	views := make([]PoolView, 0, len(pools))
+	for _, p := range pools {
+		v, err := b.poolView(u, p)
+		if err != nil {
+			return nil, err
+		}
+		views = append(views, v)
+	}
+	return views, nil
+}
+
+func (b *Broker) poolView(u *unit, p Pool) (PoolView, error) {
+	v := PoolView{
+		Name: p.Name, Place: p.Place, USDPerHour: p.USDPerHour, Partitions: p.Partitions, Description: p.Description,
+		Draining: p.Draining, Created: p.Created, Machines: []MachineView{},
+	}
+	parts, err := b.readSlices(u, p)
+	if err != nil {
+		return v, err
+	}
+	for _, s := range parts {
+		for _, m := range s.part.Machines {
+			mv, err := b.machineView(u, m, s.seen[m.ID])
+			if err != nil {
+				return v, err
+			}
+			v.Machines = append(v.Machines, mv)
+			v.Capacity.add(m.Capacity)
+			v.Used.add(mv.Used)
+		}
+	}
+	slices.SortFunc(v.Machines, func(x, y MachineView) int { return strings.Compare(x.ID, y.ID) })
+	return v, nil
+}
+
+func (b *Broker) machineView(u *unit, m PoolMachine, seen time.Time) (MachineView, error) {
+	v := MachineView{
+		ID: m.ID, Type: m.Type, State: m.state(seen, b.cfg.Pool, u.now), Labels: m.Labels, Capacity: m.Capacity, Used: m.used(),
+		Joined: m.Joined, Seen: seen, Tasks: []MachineTask{},
+	}
+	if u.now.Before(m.BlockedUntil) {
+		v.Until, v.Reason = m.BlockedUntil, m.Reason
+	}
+	for _, use := range m.Uses {
+		t := MachineTask{Job: ClusterJob(use.Cluster), Cluster: use.Cluster, Rank: use.Rank, Hold: use.Hold, Since: use.Since}
+		job, found, err := get[Job](u, jobKey(t.Job))
+		if err != nil {
+			return v, err
+		}
+		if found {
+			spec, err := b.spec(u.ctx, job)
+			if err != nil {
+				return v, err
+			}
+			t.JobName = job.Name
+			if i, _, ok := clusterAttempt(use.Cluster); ok && i < len(spec.Tasks) {
+				t.Task = spec.Tasks[i].Name
+			}
+		}
+		v.Tasks = append(v.Tasks, t)
+	}
+	return v, nil
+}
+
+// state is what people are told of a machine in a word.
+func (m PoolMachine) state(seen time.Time, t PoolTimes, now time.Time) string {
+	switch silent := now.Sub(seen); {
+	case silent > t.LostAfter:
+		return "lost"
+	case silent > t.StaleAfter:
+		return "stale"
+	case m.Leaving:
+		return "leaving"
+	case m.Draining && len(m.Uses) == 0:
+		return "drained"
+	case m.Draining:
+		return "draining"
+	case now.Before(m.BlockedUntil):
+		return "blocked"
+	case len(m.Uses) > 0:
+		return "busy"
+	default:
+		return "ready"
+	}
+}
+
+// used is what is in use of a machine.
+func (m PoolMachine) used() (c Capacity) {
+	for _, use := range m.Uses {
+		c.add(use.Hold)
+	}
+	return c
+}
+
+// add adds up; what has no name takes that of what is added.
+func (c *Capacity) add(x Capacity) {
+	c.CPUs += x.CPUs
+	c.MemoryGiB += x.MemoryGiB
+	c.Accelerators += x.Accelerators
+	if x.Accelerators > 0 && c.Accelerator == "" {
+		c.Accelerator = x.Accelerator
+	}
+}
+
+// slice is a partition with when its machines were last heard of.
+type slice struct {
+	part Partition
+	seen map[string]time.Time
+}
+
+// readSlices loads all partitions of a pool, by index, and the beats of their machines.
+func (b *Broker) readSlices(u *unit, p Pool) ([]slice, error) {
+	parts, err := b.partitions(u, p)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]slice, len(parts))
+	for i, part := range parts {
+		out[i] = slice{part: part, seen: map[string]time.Time{}}
+		if len(part.Machines) == 0 {
+			continue
+		}
+		prefix := slicePrefix(part.Index) + beatInfix
+		if _, err := list[Beat](u, poolPart(p.Name), prefix, 0); err != nil {
+			return nil, err
+		}
+		for _, m := range part.Machines {
+			beat, _, err := get[Beat](u, beatKey(p.Name, part.Index, m.ID))
+			if err != nil {
+				return nil, err
+			}
+			out[i].seen[m.ID] = beat.At
+		}
+	}
+	return out, nil
+}

@@ -1,0 +1,281 @@
+package broker_test
+
+import (
+	"context"
+	"fmt"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// TestQueueStories plays the files of testdata/queues, each a broker with queues whose clouds launch what is not refused. The commands:
+//
+//	queue NAME [parent=Q] [weight=N] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
+//	submit NAME queue=Q [priority=N]    a job with the tasks below
+//	refuse TASK | allow                 clouds refuse to launch the task | none does
+//	up [JOB/TASK...]                    machines dial home, all or those of a task; those told to run do
+//	poll                                agents obey: they run, or save what they have and stop
+//	finish JOB/TASK | fail JOB/TASK
+//	advance D
+//	reconcile
+//	status                              tasks, and what queues hold
+//	why JOB
+func TestQueueStories(t *testing.T) {
+	datadriven.Walk(t, filepath.Join("testdata", "queues"), func(t *testing.T, path string) {
+		s := &office{bench: newBench(t), agents: map[string]*officeAgent{}, specs: map[string]*dag.Job{}, ids: map[string]string{}}
+		for _, c := range s.cloud {
+			c.refuse = s.refusal
+		}
+		datadriven.RunTest(t, path, s.command)
+	})
+}
+
+// office is a broker with people who share quotas.
+type office struct {
+	*bench
+	names   []string // of jobs
+	ids     map[string]string
+	specs   map[string]*dag.Job
+	agents  map[string]*officeAgent // by cluster
+	refused string
+	out     strings.Builder
+	serial  int
+}
+
+// officeAgent is what runs on a cluster: its nodes do the same.
+type officeAgent struct {
+	seen, saved   int
+	running, over bool
+}
+
+func (s *office) printf(format string, args ...any) {
+	line := fmt.Sprintf(format, args...)
+	for name, id := range s.ids {
+		line = strings.ReplaceAll(line, id, name)
+	}
+	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
+}
+
+func (s *office) refusal(spec cloud.LaunchSpec) error {
+	if spec.Labels["task"] == s.refused {
+		return cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "Denied", "no right to buy") // which blocks all of a cloud
+	}
+	return nil
+}
+
+func (s *office) command(t *testing.T, d *datadriven.TestData) string {
+	s.t = t
+	s.out.Reset()
+	plain, named := words(d)
+	var err error
+	switch d.Cmd {
+	case "queue":
+		s.now = s.now.Add(time.Second) // a change of its own
+		err = s.b.SetQueue(context.Background(), plain[0], broker.QueueSettings{
+			Parent: named["parent"], Weight: int(number(named["weight"])), MaxVCPU: number(named["vcpu"]), MaxRunning: int(number(named["running"])),
+			GuaranteedVCPU: number(named["guaranteed"]), DeservedVCPU: number(named["deserved"]),
+			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"),
+		})
+		s.settle()
+	case "submit":
+		err = s.submit(plain[0], named, d.Input)
+	case "refuse":
+		s.refused = plain[0]
+	case "allow":
+		s.refused = ""
+	case "up":
+		s.up(plain)
+	case "poll":
+		s.poll()
+	case "finish":
+		s.end(plain[0], wire.Succeeded)
+	case "fail":
+		s.end(plain[0], wire.Failed)
+	case "advance":
+		span, perr := time.ParseDuration(plain[0])
+		s.now, err = s.now.Add(span), perr
+	case "reconcile":
+		err = s.reconcile()
+	case "status":
+		s.status()
+	case "why":
+		why, werr := s.b.WhyWaiting(context.Background(), s.ids[plain[0]])
+		if err = werr; err == nil {
+			s.printf("%s", why.Reason)
+			for _, w := range why.Tasks {
+				s.printf("  %s: %s", w.Task, strings.Join(w.Reasons, "; "))
+			}
+		}
+	default:
+		d.Fatalf(t, "no command %s", d.Cmd)
+	}
+	if err != nil {
+		s.printf("error: %v", err)
+	}
+	return s.out.String()
+}
+
+func (s *office) submit(name string, named map[string]string, tasks string) error {
+	spec, err := dag.Read(name+".yaml", strings.NewReader("apiVersion: tradewind/v1\nname: "+name+"\nqueue: "+named["queue"]+"\npriority: "+strconv.Itoa(int(number(named["priority"])))+"\n"+tasks))
+	if err != nil {
+		return err
+	}
+	job, err := s.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: name})
+	if err != nil {
+		return err
+	}
+	s.names = append(s.names, name)
+	s.ids[name], s.specs[name] = job.ID, spec
+	s.settle()
+	return nil
+}
+
+// clusters are those that clouds run, in the order of their names.
+func (s *office) clusters() (ids []string) {
+	for _, c := range s.cloud {
+		for id := range c.clusters {
+			ids = append(ids, id)
+		}
+	}
+	slices.Sort(ids)
+	return ids
+}
+
+// taskOf names a cluster's task as stories do: JOB/TASK.
+func (s *office) taskOf(cluster string) string {
+	for name, id := range s.ids {
+		for i := range s.specs[name].Tasks {
+			if strings.HasPrefix(cluster, id+"."+strconv.Itoa(i)+".") {
+				return name + "/" + s.specs[name].Tasks[i].Name
+			}
+		}
+	}
+	return ""
+}
+
+func (s *office) claims(cluster string) wire.Claims {
+	return wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster}
+}
+
+func (s *office) up(only []string) {
+	for _, id := range s.clusters() {
+		if s.agents[id] != nil || len(only) > 0 && !slices.Contains(only, s.taskOf(id)) {
+			continue
+		}
+		if err := s.b.Hello(context.Background(), s.claims(id), wire.Hello{Address: "10.0.0.1"}); err != nil {
+			s.printf("%s: %v", s.taskOf(id), err)
+			continue
+		}
+		s.agents[id] = &officeAgent{}
+		s.settle()
+	}
+	s.poll()
+}
+
+// poll has agents do what they are told.
+func (s *office) poll() {
+	for _, id := range s.clusters() {
+		a := s.agents[id]
+		if a == nil || a.over {
+			continue
+		}
+		w, err := s.b.Work(context.Background(), s.claims(id), a.seen)
+		if err != nil {
+			continue
+		}
+		a.seen = w.Seq
+		switch w.Command {
+		case wire.Run:
+			a.running = true
+			s.printf("%s runs%s", s.taskOf(id), resumed(w.Assignment))
+			s.report(id, wire.Report{Event: wire.Started})
+		case wire.SaveNow:
+			s.printf("%s saves and stops", s.taskOf(id))
+			if s.saves(id) {
+				a.saved++
+				s.report(id, wire.Report{Event: wire.Checkpointed, Seq: a.saved, Prefix: s.taskOf(id) + "/ckpt"})
+			}
+			a.over = true
+			s.report(id, wire.Report{Event: wire.Stopped})
+		case wire.None, wire.Stop, "disconnect":
+		}
+	}
+}
+
+func resumed(a *wire.Assignment) string {
+	if a == nil || a.Checkpoint == nil || a.Checkpoint.Restore == "" {
+		return ""
+	}
+	return ", from its checkpoint"
+}
+
+// saves says whether a cluster's task keeps checkpoints.
+func (s *office) saves(cluster string) bool {
+	job, task, _ := strings.Cut(s.taskOf(cluster), "/")
+	for i := range s.specs[job].Tasks {
+		if t := &s.specs[job].Tasks[i]; t.Name == task {
+			return t.Checkpoint != nil
+		}
+	}
+	return false
+}
+
+func (s *office) report(cluster string, r wire.Report) {
+	s.serial++
+	r.ID, r.Attempt = strconv.Itoa(s.serial), cluster
+	if err := s.b.Report(context.Background(), s.claims(cluster), r); err != nil {
+		s.printf("%s: %v", s.taskOf(cluster), err)
+	}
+	s.settle()
+}
+
+func (s *office) end(task string, how wire.Event) {
+	for _, id := range s.clusters() {
+		if a := s.agents[id]; a != nil && a.running && !a.over && s.taskOf(id) == task {
+			a.over = true
+			s.report(id, wire.Report{Event: how, ExitCode: 1})
+		}
+	}
+}
+
+func (s *office) reconcile() error {
+	err := s.b.Emit(context.Background(), "test", "reconcile-"+strconv.Itoa(s.serial), events.BrokerReconcile{})
+	s.serial++
+	s.settle()
+	return err
+}
+
+func (s *office) status() {
+	for _, name := range s.names {
+		d, err := s.b.JobDetail(context.Background(), s.ids[name])
+		if err != nil {
+			s.printf("%s: %v", name, err)
+			continue
+		}
+		line := name + " " + string(d.State) + ":"
+		for _, t := range d.TaskList {
+			line += " " + t.Name + " " + string(t.State)
+		}
+		if d.Reason != "" {
+			line += " (" + d.Reason + ")"
+		}
+		s.printf("%s", line)
+	}
+	queues, _ := s.b.Queues(context.Background())
+	for _, q := range queues {
+		if q.Running > 0 || q.VCPU > 0 {
+			s.printf("queue %s: %d running, %g vCPUs", q.Name, q.Running, q.VCPU)
+		}
+	}
+}

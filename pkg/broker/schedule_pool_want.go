@@ -1,0 +1,211 @@
+package broker
+
+import (
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// want is a task that could go to a pool: what it holds of a machine there, and which machines it may be given.
+type want struct {
+	a        admission
+	hold     Capacity
+	machines map[machineClass]float64 // hours on a machine of the class
+	instead  Instead
+	job      *dag.Job
+}
+
+func (w *want) key() string { return w.a.job.ID + "/" + strconv.Itoa(w.a.waiting.Task) }
+
+// machineClass are machines that are the same to a task.
+type machineClass struct {
+	kind, arch string
+	capacity   Capacity
+}
+
+func (m *PoolMachine) class() machineClass {
+	return machineClass{kind: m.Type, arch: m.Labels[LabelArch], capacity: m.Capacity}
+}
+
+// gibPerCPU is the memory that a task without a word on it is given with each vCPU: that of the clouds' machines with the least.
+const gibPerCPU = 2
+
+// want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it, and is done in time.
+func (s *scheduling) want(p *poolSeen, a admission) (*want, error) {
+	choice := a.plan.Of(a.waiting.Task)
+	spec, err := s.b.spec(s.u.ctx, a.job)
+	if err != nil || choice == nil || a.pool != nil || !p.allowed(spec.Regions) {
+		return nil, err
+	}
+	w := &want{a: a, job: spec}
+	t := &spec.Tasks[a.waiting.Task]
+	here, planned, err := s.moves(p, spec, a, choice)
+	if err != nil {
+		return nil, err
+	}
+	w.instead = Instead{Offer: choice.ID, USD: a.plan.TaskUSD[a.waiting.Task] + planned.usd}
+	by, err := s.doneBy(a)
+	if err != nil {
+		return nil, err
+	}
+	for i := range t.Resources {
+		w.machines = map[machineClass]float64{}
+		classes := p.classes(&t.Resources[i])
+		w.hold = holdOf(&t.Resources[i], classes, choice.VCPU)
+		for class, m := range classes {
+			hours := hours(t.Time.For(m.Type, w.hold.Accelerator, w.hold.Accelerators)) * (1 - a.task.Progress)
+			cost := m.share(w.hold)*p.USDPerHour*hours*float64(a.nodes) + here.usd
+			if cost < w.instead.USD-centsEps && by.allows(hours+here.hours, planned.hours) {
+				w.machines[class] = hours
+			}
+		}
+		if len(w.machines) > 0 {
+			return w, nil
+		}
+	}
+	return nil, nil
+}
+
+// classes are the kinds of machines of a pool that suit an alternative, with one of each.
+func (p *poolSeen) classes(r *dag.Resources) map[machineClass]*PoolMachine {
+	out := map[machineClass]*PoolMachine{}
+	for i := range p.parts {
+		for j := range p.parts[i].Machines {
+			m := &p.parts[i].Machines[j]
+			if _, known := out[m.class()]; !known && p.suits(m, r) {
+				out[m.class()] = m
+			}
+		}
+	}
+	return out
+}
+
+// holdOf is what a task holds of a machine: what it asks for; where it does not say how many vCPUs, as many as what is planned for it has, and of memory
+// gibPerCPU with each, but of neither more than its part of any of the machines.
+func holdOf(r *dag.Resources, classes map[machineClass]*PoolMachine, planned float64) Capacity {
+	hold := Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator, Accelerators: accelerators(r)}
+	part := func(m *PoolMachine) float64 {
+		if hold.Accelerators > 0 {
+			return hold.Accelerators / m.Capacity.Accelerators
+		}
+		return 1
+	}
+	if hold.CPUs == 0 {
+		hold.CPUs = planned
+		for _, m := range classes {
+			hold.CPUs = min(hold.CPUs, m.Capacity.CPUs*part(m))
+		}
+	}
+	if hold.MemoryGiB == 0 {
+		hold.MemoryGiB = hold.CPUs * gibPerCPU
+		for _, m := range classes {
+			hold.MemoryGiB = min(hold.MemoryGiB, m.Capacity.MemoryGiB*m.share(Capacity{CPUs: hold.CPUs, Accelerators: hold.Accelerators}))
+		}
+	}
+	return hold
+}
+
+// moving is what it costs and takes to move a task's data.
+type moving struct{ usd, hours float64 }
+
+// moves says what it costs and takes to move a task's data if it runs in a pool, and where it is planned: what it reads there, and what it leaves to those
+// after it, who are where they are planned.
+func (s *scheduling) moves(p *poolSeen, spec *dag.Job, a admission, choice *Planned) (here, planned moving, err error) {
+	mover, ok := s.b.Planner.(Mover)
+	if !ok || p.Place == "" {
+		return here, planned, nil
+	}
+	add := func(from, to string, gib float64, m *moving) {
+		if usd, hours, ok := mover.Move(from, to); ok {
+			m.usd += usd * gib
+			m.hours += hours * gib
+		}
+	}
+	both := func(other string, gib float64, in bool) {
+		if in {
+			add(other, p.Place, gib, &here)
+			add(other, place(choice.Offer), gib, &planned)
+			return
+		}
+		add(p.Place, other, gib, &here)
+		add(place(choice.Offer), other, gib, &planned)
+	}
+	for _, in := range spec.Tasks[a.waiting.Task].Inputs {
+		if at := mover.PlaceOf(in.URI); at != "" {
+			both(at, float64(in.Size), true)
+		}
+	}
+	for _, e := range spec.Edges {
+		switch {
+		case e.Data <= 0:
+		case e.To == a.waiting.Task:
+			parent, found, err := get[Task](s.u, taskKey(a.job.ID, e.From))
+			if err != nil {
+				return here, planned, err
+			}
+			if found && parent.Place != "" {
+				both(parent.Place, float64(e.Data), true)
+			}
+		case e.From == a.waiting.Task:
+			if c := a.plan.Of(e.To); c != nil {
+				both(place(c.Offer), float64(e.Data), false)
+			}
+		}
+	}
+	return here, planned, nil
+}
+
+// dueTime is until when a task has to be done.
+type dueTime struct {
+	left    time.Duration // with the time of a start; none says that there is no bound
+	none    bool
+	planned float64 // hours of its work where it is planned
+	fast    bool    // the job is to be done as soon as can be
+}
+
+// allows says whether a task may take so many hours, with moving its data, where the plan's data takes so long to move: as long as planned at any rate; longer if
+// the job has time and its author wants it cheap.
+func (d dueTime) allows(hours, plannedMove float64) bool {
+	if hours <= d.planned+plannedMove+centsEps {
+		return true
+	}
+	return !d.fast && (d.none || duration(hours) <= d.left)
+}
+
+// followers is how many tasks follow one on the longest way to the end: each takes the time of a start beside its own.
+func followers(g *dag.Graph, i int) int {
+	longest := 0
+	level, seen := g.Children(i), map[int32]bool{}
+	for len(level) > 0 {
+		longest++
+		var next []int32
+		for _, c := range level {
+			for _, n := range g.Children(int(c)) {
+				if !seen[n] {
+					seen[n] = true
+					next = append(next, n)
+				}
+			}
+		}
+		clear(seen)
+		level = next
+	}
+	return longest
+}
+
+// doneBy says until when a waiting task has to be done.
+func (s *scheduling) doneBy(a admission) (d dueTime, err error) {
+	i := a.waiting.Task
+	d.planned, d.fast, d.none = a.plan.TaskHours[i], a.job.Objective == dag.MinimizeMakespan, a.job.Deadline.IsZero()
+	if d.none || a.job.Bids.IsZero() {
+		return d, nil
+	}
+	bids, err := cached[Bids](s.u.ctx, s.b, a.job.ID, a.job.Bids)
+	if err != nil || i >= len(bids.FinishBy) {
+		return d, err
+	}
+	spec, err := s.b.spec(s.u.ctx, a.job)
+	d.left = bids.FinishBy[i].Sub(s.u.now) - time.Duration(followers(spec.Graph(), i)+1)*(s.b.cfg.Restart+s.b.cfg.Overhead)
+	return d, err
+}

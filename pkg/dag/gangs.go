@@ -1,0 +1,71 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+)
+
+// Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang start together or not at all.
+func (j *Job) Gangs() map[string][]int {
+	var gangs map[string][]int
+	for i := range j.Tasks {
+		if g := j.Tasks[i].Gang; g != "" {
+			if gangs == nil {
+				gangs = map[string][]int{}
+			}
+			gangs[g] = append(gangs[g], i)
+		}
+	}
+	return gangs
+}
+
+// Gang returns the tasks of a task's gang, itself among them, as indexes; the task alone if it is in none.
+func (j *Job) Gang(task int) []int {
+	name := j.Tasks[task].Gang
+	if name == "" {
+		return []int{task}
+	}
+	var out []int
+	for i := range j.Tasks {
+		if j.Tasks[i].Gang == name {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// checkGangs says of which task its gang could not start together with it: all have to be ready at the same moment, and to be admitted in
+// one transaction of the store. The task is negative if of none.
+func (j *Job) checkGangs() (task int, err error) {
+	gangs := j.Gangs()
+	if gangs == nil {
+		return -1, nil
+	}
+	g := j.Graph()
+	parents := func(i int) []int32 {
+		p := slices.Clone(g.Parents(i))
+		slices.Sort(p)
+		return p
+	}
+	for _, name := range sortedKeys(gangs) {
+		members := gangs[name]
+		if len(members) > MaxGang {
+			return members[MaxGang], overLimit(fmt.Sprintf("gang %s has %d tasks, more than %d", quote(name), len(members), MaxGang),
+				"a task of several nodes is a gang, too: nodes")
+		}
+		first := parents(members[0])
+		for _, i := range members {
+			mine := parents(i)
+			for _, p := range mine {
+				if j.Tasks[p].Gang == name {
+					return i, fault(fmt.Sprintf("waits for task %s of its own gang %s", quote(j.Tasks[p].Name), quote(name)), "tasks of a gang start together")
+				}
+			}
+			if !slices.Equal(mine, first) {
+				return i, fault(fmt.Sprintf("does not wait for the same tasks as %s of its gang %s, so they would not be ready together",
+					quote(j.Tasks[members[0]].Name), quote(name)), "give all of them the same after and inputs")
+			}
+		}
+	}
+	return -1, nil
+}

@@ -1,0 +1,142 @@
+package market
+
+import (
+	"math"
+	"sort"
+)
+
+// Past is what a market cost in each hour up to now, oldest first.
+type Past struct {
+	USD []float64
+	// First is the index of the first of these hours on a scale that markets share: modulo 24 it is the hour of the day.
+	First int
+	// CapUSD is the most that an hour counts for in the market's trailing level: what is paid at most, the on-demand price. 0 is no cap.
+	CapUSD float64
+}
+
+// end is the index of the hour after the last.
+func (p *Past) end() int { return p.First + len(p.USD) }
+
+// Relative is a market's past as shares of its trailing level, the geometric mean of its last days, with that of markets of its kind
+// (the other zones of the type) beside it. Shares keep to their chain when the level drifts, and one zone's hours speak for the
+// others: a zone that has had no spell of high prices yet learns from those that have.
+type Relative struct {
+	o     ChainOptions
+	daily [24]float64
+	level float64   // the market's trailing level now, USD
+	own   []share   // oldest first
+	kin   [][]share // of each other market
+}
+
+// share is one hour: its price over the trailing level before it and the factor of the hour of the day, and how much it counts.
+type share struct{ of, weight float64 }
+
+// trend is the half-life of the trailing level in hours, where the options name none.
+const trend = 72.0
+
+// Relate relates the past of a market, and of others of its kind, to its trailing level. Of the options it takes HalfLife, Smoothing, Daily
+// and Trend. It needs at least one price of the market itself.
+func Relate(own Past, kin []Past, o ChainOptions) *Relative {
+	if o.Trend <= 0 {
+		o.Trend = trend
+	}
+	r := &Relative{o: o}
+	for h := range r.daily {
+		r.daily[h] = 1
+	}
+	if o.Daily {
+		for h, f := range daily(own.USD) {
+			r.daily[hourOfDay(own.First+h)] = f
+		}
+	}
+	r.own, r.level = r.shares(own, own.end())
+	for _, k := range kin {
+		if len(k.USD) > 0 {
+			shares, _ := r.shares(k, own.end())
+			r.kin = append(r.kin, shares)
+		}
+	}
+	return r
+}
+
+// shares relates a past, with weights as of an hour, and returns its trailing level at its end.
+func (r *Relative) shares(p Past, now int) (out []share, level float64) {
+	most := p.CapUSD
+	if most <= 0 {
+		most = math.Inf(1)
+	}
+	fade := math.Exp2(-1 / r.o.Trend)
+	sum, weight := 0.0, 0.0
+	out = make([]share, len(p.USD))
+	for i, usd := range p.USD {
+		level = usd // the first hour has nothing before it
+		if weight > 0 {
+			level = math.Exp(sum / weight)
+		}
+		w := 1.0
+		if r.o.HalfLife > 0 {
+			// Never so little that a level would weigh nothing.
+			w = max(math.Exp2(-float64(now-1-p.First-i)/r.o.HalfLife), 1e-12)
+		}
+		out[i] = share{of: usd / r.daily[hourOfDay(p.First+i)] / level, weight: w}
+		sum, weight = sum*fade+math.Log(min(usd, most)), weight*fade+1
+	}
+	return out, math.Exp(sum / weight)
+}
+
+func hourOfDay(hour int) int { return (hour%24 + 24) % 24 }
+
+// Chain is the chain of so many levels, in USD as of now. The market's own recent hours say where the levels lie and what they cost, the
+// steps of all say how they follow each other.
+func (r *Relative) Chain(levels int) *Chain {
+	c := &Chain{Daily: r.daily, Top: weightedQuantiles(r.own, levels)}
+	n := len(c.Top)
+	c.USD = make([]float64, n)
+	mass, counts := make([]float64, n), make([]float64, n*n)
+	for _, s := range r.own {
+		q := c.level(s.of)
+		mass[q] += s.weight
+		c.USD[q] += s.weight * s.of
+	}
+	for _, shares := range append([][]share{r.own}, r.kin...) {
+		before := c.level(shares[0].of)
+		for _, s := range shares[1:] {
+			q := c.level(s.of)
+			counts[before*n+q] += s.weight
+			before = q
+		}
+	}
+	for q := range c.USD {
+		c.USD[q] *= r.level / mass[q]
+		c.Top[q] *= r.level
+	}
+	c.fill(counts, mass, r.o.Smoothing)
+	return c
+}
+
+// weightedQuantiles cuts shares into levels of about equal weight, and returns the highest of each. Equal ones stay together.
+func weightedQuantiles(shares []share, levels int) (top []float64) {
+	if levels <= 0 {
+		levels = defaultLevels
+	}
+	sorted := append([]share(nil), shares...)
+	sort.Slice(sorted, func(i, j int) bool { return sorted[i].of < sorted[j].of })
+	total := 0.0
+	for _, s := range sorted {
+		total += s.weight
+	}
+	sum, l := 0.0, 1
+	for i, s := range sorted {
+		sum += s.weight
+		if sum < total*float64(l)/float64(levels)-1e-9 && i < len(sorted)-1 {
+			continue
+		}
+		for l <= levels && sum >= total*float64(l)/float64(levels)-1e-9 {
+			l++
+		}
+		if len(top) == 0 || s.of > top[len(top)-1] {
+			top = append(top, s.of)
+		}
+	}
+	return top
+}

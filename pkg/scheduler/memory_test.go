@@ -1,0 +1,30 @@
+package scheduler_test
+
+import (
+	"runtime"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/fleet"
+	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// What a task costs in time is measured by bench/scheduler; what it costs in memory is the same in every run, and time follows it.
+func TestMemoryOfATaskDoesNotGrowWithTheirNumber(t *testing.T) {
+	each := func(tasks int) float64 {
+		snapshot := fleet.New(fleet.Options{Nodes: 1000, Tasks: tasks})
+		var before, after runtime.MemStats
+		runtime.ReadMemStats(&before)
+		s, err := Open(snapshot, DefaultPolicy())
+		if err != nil {
+			t.Fatal(err)
+		}
+		s.Run()
+		s.Close()
+		runtime.ReadMemStats(&after)
+		return float64(after.TotalAlloc-before.TotalAlloc) / float64(tasks)
+	}
+	few, many := each(10_000), each(100_000)
+	if many > few || many > 350 {
+		t.Errorf("a task of 10,000 takes %.0f bytes, one of 100,000 %.0f: at most as many, and at most 350", few, many)
+	}
+}

@@ -1,0 +1,293 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// yard is the machines that people have themselves: pools, whose machines join, ask what to run, vanish, come back, leave and are drained.
+type yard struct {
+	w        *world
+	provider *provider // of the agents' processes, so that they are counted like machines
+	machines []*poolMachine
+	pools    []string
+}
+
+func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, broker.PoolCloud)} }
+
+// poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play it.
+func poolTimes() broker.PoolTimes {
+	t := broker.DefaultPoolTimes()
+	t.Busy, t.Idle = 20*time.Second, 2*time.Minute
+	return t
+}
+
+// poolMachine is a machine of a pool: the process that speaks for it, and what it has started.
+type poolMachine struct {
+	w      *world
+	pool   string
+	id     string
+	report broker.MachineReport
+	runs   []*machine
+	up     bool
+	serial int // of its life: what was on its way when it vanished is for nobody
+}
+
+// populate draws the pools of a world. There are none in most.
+func (y *yard) populate() {
+	r := y.w.rand.pool
+	if y.w.opt.steady || !r.chance(0.35) {
+		return
+	}
+	for i := range 1 + r.IntN(2) {
+		name := fmt.Sprintf("pool%d", i)
+		y.pools = append(y.pools, name)
+		s := broker.PoolSettings{Partitions: 1 + r.IntN(6), Place: pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
+		if r.chance(0.4) {
+			s.USDPerHour = r.uniform(0.01, 0.4)
+		}
+		y.add(name, s)
+		for n := range 1 + r.IntN(6) {
+			m := &poolMachine{w: y.w, pool: name, id: fmt.Sprintf("%s-m%d", name, n)}
+			m.report.Capacity = broker.Capacity{CPUs: float64(4 * (1 + r.IntN(4))), MemoryGiB: float64(16 * (1 + r.IntN(3)))}
+			m.report.Type = pick(r, []string{"", "", "c5.4xlarge"})
+			y.machines = append(y.machines, m)
+			y.w.after(r.between(0, time.Hour), m.join)
+			m.foresee()
+		}
+		if !y.w.onTime {
+			y.w.after(r.span(3*time.Hour), func() { y.drain(name) })
+		}
+	}
+}
+
+// add makes a pool.
+func (y *yard) add(name string, s broker.PoolSettings) {
+	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.SetPool(ctx, name, s) }, nil)
+}
+
+// owner has a pool's owner ask for something, again until it is answered.
+func (y *yard) owner(what string, body func(context.Context, *broker.Broker) error, then func(error)) {
+	y.w.network.call(what, true, body, func(err error) {
+		switch {
+		case errors.Is(err, broker.ErrPoolBusy), errors.Is(err, broker.ErrNotFound), err == nil:
+			if then != nil {
+				then(err)
+			}
+		default:
+			y.w.check.agentFailed(what, err)
+			y.w.after(y.w.rand.pool.spread(time.Second, time.Minute), func() { y.owner(what, body, then) })
+		}
+	})
+}
+
+// drain has an owner drain a machine or the pool, now or as tasks end, then change their mind.
+func (y *yard) drain(pool string) {
+	r, w := y.w.rand.pool, y.w
+	machine := ""
+	if r.chance(0.7) {
+		machine = pick(r, y.machines).id
+	}
+	how := pick(r, []broker.Drain{broker.DrainSoon, broker.DrainNow})
+	w.count("pool drained")
+	w.say(pool, "is drained", machine+" "+string(how))
+	y.owner("drain "+pool, func(ctx context.Context, b *broker.Broker) error { return b.DrainMachine(ctx, pool, machine, how) }, nil)
+	w.after(r.span(time.Hour), func() {
+		y.owner("drain "+pool, func(ctx context.Context, b *broker.Broker) error {
+			return b.DrainMachine(ctx, pool, machine, broker.DrainUndo)
+		}, nil)
+	})
+	if machine != "" && r.chance(0.3) {
+		w.after(r.span(20*time.Minute), func() { y.remove(pool, machine) })
+	}
+	w.after(r.span(4*time.Hour), func() { y.drain(pool) })
+}
+
+// remove has an owner remove a machine, once nothing runs there; it is let in again later.
+func (y *yard) remove(pool, machine string) {
+	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error { return b.RemoveMachine(ctx, pool, machine) }, func(err error) {
+		if err == nil {
+			y.w.count("pool machine removed")
+		}
+	})
+}
+
+// settle has what vanished come back, to stay.
+func (y *yard) settle() {
+	for _, m := range y.machines {
+		m.join()
+	}
+}
+
+// join is the beginning of a machine's process.
+func (m *poolMachine) join() {
+	if m.up {
+		return
+	}
+	m.up, m.report.Joined, m.report.Leaving = true, m.w.now, false
+	m.serial++
+	m.w.say(m.pool, "is joined", m.id)
+	m.sync(m.serial)
+}
+
+// foresee draws when a machine vanishes, with all that runs on it, or its process is told to end.
+func (m *poolMachine) foresee() {
+	if m.w.onTime {
+		return
+	}
+	r := m.w.rand.pool
+	m.w.after(r.span(4*time.Hour), func() {
+		defer m.foresee()
+		if !m.up || (m.w.faults == Faults{Interleave: m.w.faults.Interleave}) {
+			return
+		}
+		if r.chance(0.5) {
+			m.report.Leaving = true
+			m.w.count("pool machine leaves")
+			return
+		}
+		m.w.count("pool machine vanishes")
+		m.vanish(r.chance(0.5))
+	})
+}
+
+// vanish ends all that is on the machine, which comes back later. Its process may know then what it ran, or not.
+func (m *poolMachine) vanish(remembers bool) {
+	m.w.say(m.pool, "loses", m.id)
+	m.up = false
+	for _, run := range m.runs {
+		if remembers {
+			m.ended(run, "it is gone")
+		}
+		run.end("the pool machine vanishes")
+	}
+	m.runs = nil
+	if !remembers {
+		m.report.Ended = nil
+	}
+	m.w.after(m.w.rand.pool.spread(20*time.Second, 40*time.Minute), m.join)
+}
+
+func (m *poolMachine) ended(run *machine, reason string) {
+	ref := broker.AgentRef{Cluster: run.fleet.name, Rank: run.rank}
+	if !slices.ContainsFunc(m.report.Ended, func(e broker.AgentEnd) bool { return e.AgentRef == ref }) {
+		m.report.Ended = append(m.report.Ended, broker.AgentEnd{AgentRef: ref, Reason: reason})
+	}
+}
+
+// sync asks what to run, obeys, and asks again.
+func (m *poolMachine) sync(life int) {
+	if !m.up || life != m.serial {
+		return
+	}
+	m.bury()
+	report := m.report
+	report.Running, report.Ended = nil, slices.Clone(m.report.Ended)
+	for _, run := range m.runs {
+		report.Running = append(report.Running, broker.AgentRef{Cluster: run.fleet.name, Rank: run.rank})
+	}
+	var orders broker.Orders
+	m.w.network.call("sync "+m.id, !m.w.sky.cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
+		orders, err = b.SyncMachine(ctx, m.pool, m.id, report)
+		return err
+	}, func(err error) {
+		if !m.up || life != m.serial {
+			return
+		}
+		again := m.w.rand.pool.spread(time.Second, 30*time.Second)
+		switch {
+		case err == nil:
+			again = orders.After
+			m.obey(orders)
+		case errors.Is(err, broker.ErrGone):
+			m.obey(broker.Orders{})
+			m.report.Joined = m.w.now // its owner lets it in again
+			again = 10 * time.Minute
+		default:
+			m.w.check.agentFailed("sync", err)
+		}
+		if report.Leaving && err == nil && len(orders.Clusters) == 0 {
+			m.up = false
+			m.w.after(m.w.rand.pool.spread(time.Minute, 2*time.Hour), m.join)
+			return
+		}
+		m.w.after(again, func() { m.sync(life) })
+	})
+}
+
+// bury notes agents that have exited.
+func (m *poolMachine) bury() {
+	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
+		if run.alive() && run.agent.alive {
+			return false
+		}
+		m.ended(run, "it has exited")
+		run.end("the agent has exited")
+		return true
+	})
+}
+
+// obey ends what should not run, then starts what should.
+func (m *poolMachine) obey(o broker.Orders) {
+	ordered := func(ref broker.AgentRef) bool {
+		return slices.ContainsFunc(o.Clusters, func(c broker.AgentOrder) bool { return c.AgentRef == ref })
+	}
+	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
+		if ordered(broker.AgentRef{Cluster: run.fleet.name, Rank: run.rank}) {
+			return false
+		}
+		run.end("no longer ordered")
+		return true
+	})
+	for _, c := range o.Clusters {
+		running := slices.ContainsFunc(m.runs, func(run *machine) bool { return run.fleet.name == c.Cluster && run.rank == c.Rank })
+		over := slices.ContainsFunc(m.report.Ended, func(e broker.AgentEnd) bool { return e.AgentRef == c.AgentRef })
+		if !running && !over && c.Token != "" {
+			m.begin(c)
+		}
+	}
+	m.w.check.onMachine(m)
+	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e broker.AgentEnd) bool {
+		s := m.w.check.jobs[broker.ClusterJob(e.Cluster)]
+		_, open := s.clusters[e.Cluster]
+		return !open
+	})
+}
+
+// begin starts an agent.
+func (m *poolMachine) begin(c broker.AgentOrder) {
+	y, r := m.w.yard, m.w.rand.pool
+	f := y.provider.fleet(c.Cluster)
+	run := &machine{
+		w: m.w, cloud: y.provider, fleet: f, id: fmt.Sprintf("%s/%d", m.id, len(f.machines)), rank: c.Rank, launched: m.w.now, listed: m.w.now,
+		offer: cloud.Offer{Cloud: broker.PoolCloud, Region: m.pool, InstanceType: m.kind(), Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
+	}
+	run.agent = newAgent(run, c.Token)
+	f.machines = append(f.machines, run)
+	m.runs = append(m.runs, run)
+	m.w.count("pool agent begins")
+	m.w.say(m.pool, "launches", fmt.Sprintf("%s: rank %d on %s", c.Cluster, c.Rank, m.id))
+	m.w.check.begun(m, run)
+	if r.chance(m.w.faults.SlowBoot / 4) {
+		m.w.count("pool agent fails to begin")
+		run.agent.stop()
+		return
+	}
+	m.w.after(r.between(100*time.Millisecond, 3*time.Second), run.agent.boot)
+	if m.w.faults.Dies > 0 {
+		m.w.after(r.span(m.w.faults.Dies), run.die)
+	}
+}
+
+func (m *poolMachine) kind() string {
+	if m.report.Type == "" {
+		return broker.DefaultMachineType
+	}
+	return m.report.Type
+}
