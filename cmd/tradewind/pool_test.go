@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/json"
+	"errors"
 	"io"
 	"os"
 	"os/exec"
@@ -34,7 +35,11 @@ func (s *shell) join(name string) *resident {
 	if err != nil {
 		s.t.Fatal(err)
 	}
-	s.t.Cleanup(func() { _ = r.cmd.Process.Kill() }) // when the test gives up early
+	s.t.Cleanup(func() { // when the test gives up early
+		_ = r.cmd.Process.Kill()
+		_ = r.cmd.Wait()
+		_, _ = r.killAgents()
+	})
 	var joined struct{ Machine, Dir string }
 	if err := json.NewDecoder(stdout).Decode(&joined); err != nil || joined.Machine != name {
 		_, _ = io.Copy(io.Discard, stdout)
@@ -63,23 +68,30 @@ func (r *resident) die(t *testing.T) {
 		t.Fatal(err)
 	}
 	_ = r.cmd.Wait()
-	files, err := filepath.Glob(filepath.Join(r.dir, "agents", "clusters", "*", "*", "identity"))
-	if err != nil || len(files) == 0 {
-		t.Fatalf("no agent is at work in %s: %v", r.dir, err)
+	if n, err := r.killAgents(); n == 0 || err != nil {
+		t.Fatalf("%d agents were at work in %s: %v", n, r.dir, err)
 	}
+}
+
+// killAgents kills the machine's agents, and says how many there were. Their supervisors kill the tasks.
+func (r *resident) killAgents() (n int, err error) {
+	if r.dir == "" {
+		return 0, nil
+	}
+	files, err := filepath.Glob(filepath.Join(r.dir, "agents", "clusters", "*", "*", "identity"))
 	for _, file := range files {
 		var id proc.Identity
-		body, err := os.ReadFile(file)
-		if err == nil {
-			err = json.Unmarshal(body, &id)
+		body, e := os.ReadFile(file)
+		if e == nil {
+			e = json.Unmarshal(body, &id)
 		}
-		if err == nil {
-			err = id.Signal(syscall.SIGKILL) // its supervisor kills the task
+		if e == nil {
+			e = id.Signal(syscall.SIGKILL)
 		}
-		if err != nil {
-			t.Errorf("%s: %v", file, err)
-		}
+		err = errors.Join(err, e)
+		n++
 	}
+	return n, err
 }
 
 // poolState is as much of `pool list -o json` as is looked at here.
@@ -156,7 +168,11 @@ func testPool(t *testing.T, s *shell) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { _ = up.Process.Kill() })
+	t.Cleanup(func() { // when the test gives up early: it stops what it started
+		if up.Process.Signal(syscall.SIGINT) == nil {
+			_ = up.Wait()
+		}
+	})
 	var ready struct{ URL string }
 	if err := json.NewDecoder(stdout).Decode(&ready); err != nil {
 		t.Fatal(err)

@@ -221,7 +221,7 @@ func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSe
 	if err := a.printTable(poolTable(list.Now, *pool)); err != nil {
 		return err
 	}
-	a.tellJoin(s, join)
+	a.tellJoin(s, name, join)
 	return nil
 }
 
@@ -233,10 +233,10 @@ func (a *app) joinCommandLine(s *session, pool, file string) string {
 	return "tradewind pool join " + pool + " --endpoint " + s.running.URL + " --token-file " + file
 }
 
-func (a *app) tellJoin(s *session, j PoolJoin) {
+func (a *app) tellJoin(s *session, pool string, j PoolJoin) {
 	a.tell("on each machine, until Ctrl-C:\n  %s", j.Command)
 	if !s.elsewhere && !s.passive {
-		a.tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", "POOL", s.running.URL, j.TokenFile)
+		a.tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", pool, s.running.URL, j.TokenFile)
 	}
 	a.tell("the token in %s is a secret, and good until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
 }

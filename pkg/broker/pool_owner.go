@@ -52,7 +52,9 @@ func (b *Broker) DrainMachine(ctx context.Context, pool, machine string, how Dra
 	return nil
 }
 
-func wantsBack(pool, machine string) string { return "the owner of " + machineName(pool, machine) + " wants it back" }
+func wantsBack(pool, machine string) string {
+	return "the owner of " + machineName(pool, machine) + " wants it back"
+}
 
 // machineName names a machine of a pool as people write it: lab/m1; or the pool, where no machine is named.
 func machineName(pool, machine string) string {

@@ -232,6 +232,9 @@ func (b *Broker) gone(cl Cluster, machines inventory, now time.Time) bool {
 	lag := b.cfg.StuckFor
 	if cl.Offer.Cloud == PoolCloud { // which lists what is in the records, and what is lost as lost
 		lag = min(lag, b.cfg.Pool.LostAfter)
+		if !silent(cl, b.cfg.Pool.LostAfter, now) {
+			return false // its agents have been heard of, since the list was made perhaps
+		}
 	}
 	if !ok || now.Sub(cl.Launched) < lag {
 		return false

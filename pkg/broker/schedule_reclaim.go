@@ -1,7 +1,9 @@
 package broker
 
 import (
+	"maps"
 	"slices"
+	"strconv"
 
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -103,45 +105,27 @@ func (h holding) canGo() bool {
 	return h.cl.State == ClusterUp && h.cl.Outcome == "" && h.task.State == TaskRunning && h.task.Attempt == h.cl.Attempt
 }
 
-// evictions asks the scheduler whom to evict for the candidates by an action, in the queues that take part.
+// evictions asks the scheduler whom to evict for the candidates by an action, in the queues that take part. A gang goes as a whole, and room is made
+// for all of one or not at all.
 func (s *scheduling) evictions(clusters map[string]holding, action string, takesPart func(*Queue) bool) []scheduler.Eviction {
 	snap := snapshot(s.tree, s.u.now)
-	rest := map[*Queue]scheduler.Vector{}
-	for _, q := range s.tree {
-		rest[q] = amount(float64(q.Running), q.VCPU)
-	}
-	ids := make([]string, 0, len(clusters))
-	for id := range clusters {
-		ids = append(ids, id)
-	}
-	slices.Sort(ids)
-	for _, id := range ids {
-		h := clusters[id]
-		use := amount(1, h.cl.VCPU)
-		if !use.Fits(rest[h.queue]) {
-			continue // given back by now
-		}
-		rest[h.queue] = rest[h.queue].Minus(use)
-		j := held(id, h.queue.leaf(), use)
-		j.Priority, j.Created, j.Tasks[0].Since = h.job.Priority, h.job.Submitted, h.cl.Launched
-		j.Kept = !h.canGo() || !takesPart(h.queue)
-		if h.cl.State == ClusterDoomed || h.cl.State == ClusterReleasing || h.cl.Outcome != "" {
-			j.Tasks[0].State = scheduler.Releasing
-		}
-		snap.Jobs = append(snap.Jobs, j)
-	}
-	for _, q := range s.tree {
-		if use := rest[q]; !use.IsZero() {
-			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.leaf(), use))
-		}
-	}
+	s.addHeld(snap, clusters, takesPart)
+	index := map[string]int{}
 	for _, a := range s.candidates {
-		if takesPart(a.queue) {
+		if !takesPart(a.queue) {
+			continue
+		}
+		i, known := index[a.claim()]
+		if !known {
+			i = len(snap.Jobs)
+			index[a.claim()] = i
 			snap.Jobs = append(snap.Jobs, scheduler.Job{
-				ID: a.job.ID + "/" + a.name, Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started,
-				Tasks: []scheduler.Task{{ID: "0", Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}}},
+				ID: a.claim(), Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started,
 			})
 		}
+		j := &snap.Jobs[i]
+		j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(len(j.Tasks)), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+		j.Min = len(j.Tasks)
 	}
 	session, err := s.open(snap, action)
 	if err != nil {
@@ -152,9 +136,48 @@ func (s *scheduling) evictions(clusters map[string]holding, action string, takes
 	return session.Close().Evictions
 }
 
+// addHeld adds what clusters hold to a snapshot, each as a job of its own, those of a gang as one; and what else is in use.
+func (s *scheduling) addHeld(snap *scheduler.Snapshot, clusters map[string]holding, takesPart func(*Queue) bool) {
+	rest := map[*Queue]scheduler.Vector{}
+	for _, q := range s.tree {
+		rest[q] = amount(float64(q.Running), q.VCPU)
+	}
+	gangs := map[string]int{}
+	for _, id := range slices.Sorted(maps.Keys(clusters)) {
+		h := clusters[id]
+		use := amount(1, h.cl.VCPU)
+		if !use.Fits(rest[h.queue]) {
+			continue // given back by now
+		}
+		rest[h.queue] = rest[h.queue].Minus(use)
+		j := held(id, h.queue.leaf(), use)
+		j.Priority, j.Created, j.Kept = h.job.Priority, h.job.Submitted, !h.canGo() || !takesPart(h.queue)
+		t := &j.Tasks[0]
+		t.ID, t.Since = id, h.cl.Launched
+		if h.cl.State == ClusterDoomed || h.cl.State == ClusterReleasing || h.cl.Outcome != "" {
+			t.State = scheduler.Releasing
+		}
+		gang := h.job.ID + gangMark + h.task.Gang
+		i, known := gangs[gang]
+		if h.task.Gang == "" || !known {
+			gangs[gang] = len(snap.Jobs)
+			snap.Jobs = append(snap.Jobs, j)
+			continue
+		}
+		all := &snap.Jobs[i]
+		all.Tasks, all.Kept = append(all.Tasks, *t), all.Kept || j.Kept
+		all.Batch = true
+	}
+	for _, q := range s.tree {
+		if use := rest[q]; !use.IsZero() {
+			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.leaf(), use))
+		}
+	}
+}
+
 // evict has a cluster save its work and stop.
 func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) error {
-	h, ok := clusters[e.Job]
+	h, ok := clusters[e.Task]
 	if !ok || !h.canGo() {
 		return nil
 	}
@@ -165,10 +188,18 @@ func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) er
 	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.b.cfg.Overhead, s.u.now))
 }
 
+// claim names what room is made for: a task, or a gang.
+func (a admission) claim() string {
+	if a.gang != nil {
+		return a.unit()
+	}
+	return a.job.ID + "/" + a.name
+}
+
 // owner is the queue of the candidate that room is made for.
 func (s *scheduling) owner(job string) *Queue {
 	for _, a := range s.candidates {
-		if a.job.ID+"/"+a.name == job {
+		if a.claim() == job {
 			return a.queue
 		}
 	}

@@ -21,10 +21,11 @@ type yard struct {
 
 func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, broker.PoolCloud)} }
 
-// poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play it.
+// poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play it, and views of them are older, so
+// that more sessions find theirs to be.
 func poolTimes() broker.PoolTimes {
 	t := broker.DefaultPoolTimes()
-	t.Busy, t.Idle = 20*time.Second, 2*time.Minute
+	t.Busy, t.Idle, t.Turn = 20*time.Second, 2*time.Minute, 20*time.Second
 	return t
 }
 
@@ -42,7 +43,7 @@ type poolMachine struct {
 // populate draws the pools of a world. There are none in most.
 func (y *yard) populate() {
 	r := y.w.rand.pool
-	if y.w.opt.steady || !r.chance(0.35) {
+	if has := r.chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions { // that one can be seen only where there are some
 		return
 	}
 	for i := range 1 + r.IntN(2) {

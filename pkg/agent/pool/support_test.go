@@ -33,6 +33,14 @@ const residentEnv = "POOL_TEST_RESIDENT"
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
+	if os.Getenv(ownerEnv) == "" {
+		if id, err := proc.Identify(os.Getpid()); err == nil {
+			text, _ := json.Marshal(id) // numbers and a string
+			_ = os.Setenv(ownerEnv, string(text))
+		}
+	} else {
+		go followOwner()
+	}
 	switch {
 	case os.Getenv(agent.EnvEndpoint) != "":
 		os.Exit(agent.Main(os.Environ(), "test", bucket.Local()))
@@ -40,6 +48,22 @@ func TestMain(m *testing.M) {
 		os.Exit(residentMain(strings.Fields(os.Getenv(residentEnv))))
 	}
 	os.Exit(m.Run())
+}
+
+// ownerEnv names the test's own process to those that it starts, and that these start.
+const ownerEnv = "POOL_TEST_OWNER"
+
+// followOwner ends this process with the test's own, however that ends: agents outlive the machine's process by design. Their tasks end with
+// them.
+func followOwner() {
+	var owner proc.Identity
+	if json.Unmarshal([]byte(os.Getenv(ownerEnv)), &owner) != nil {
+		return
+	}
+	for owner.Alive() {
+		time.Sleep(100 * time.Millisecond)
+	}
+	os.Exit(1)
 }
 
 // residentMain is a machine as a process that can be killed.
@@ -226,7 +250,13 @@ func (o *owner) process(dir string) *exec.Cmd {
 	if err := cmd.Start(); err != nil {
 		o.t.Fatal(err)
 	}
-	o.t.Cleanup(func() { _ = cmd.Process.Kill() }) // when the test gives up early
+	o.t.Cleanup(func() { // when the test gives up early
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait()
+		if m, err := pool.Open(config(o.server.URL, dir)); err == nil {
+			_ = errors.Join(m.Kill(context.Background()), m.Close())
+		}
+	})
 	return cmd
 }
 
