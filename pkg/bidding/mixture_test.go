@@ -42,21 +42,23 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 			}
 			tables = append(tables, table)
 		}
-		want := 0.0
-		for i := 1; i <= steps; i++ {
-			usd := od * float64(i) / steps
+		// dearer is by how much an hour on spot at a price is expected to cost more to the end than the best other way.
+		dearer := func(usd float64) float64 {
 			spot, wait, onDemand := 0.0, 0.0, 0.0
 			for k, table := range tables {
 				choice := table.Choose(work, float64(left), chains[k].Level(usd, hour), usd, on)
 				spot, wait, onDemand = spot+choice.Spot, wait+choice.Wait, onDemand+choice.OnDemand
 			}
-			if spot <= min(wait, onDemand) {
-				want = usd
-			}
+			return spot - min(wait, onDemand)
 		}
 		got, _ := x.Bid(work, float64(left), hour, past.USD[now-1], on)
-		if got < want-1e-4 || got > want+od/steps+1e-4 {
-			t.Fatalf("bids %v, the tables find it worth it up to %v", got, want)
+		if just := got - 1e-6; just > 0 && dearer(just) > 1e-4 {
+			t.Fatalf("bids %v, which is %v more than another way", got, dearer(just))
+		}
+		for i := 1; i <= steps; i++ {
+			if usd := od * float64(i) / steps; usd > got+1e-4 && dearer(usd) < -1e-4 {
+				t.Fatalf("bids %v, though %v is worth it by %v", got, usd, -dearer(usd))
+			}
 		}
 	})
 }
