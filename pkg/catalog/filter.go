@@ -24,8 +24,8 @@ type filter struct {
 	placeEntries   int
 	cloudSet       bitset
 	marketBits     marketBits
-	// minVCPU and minMemoryGiB are lower bounds that walks may skip by.
-	minVCPU, minMemoryGiB float64
+	// least is the size from which on machines can match: what walks may skip by.
+	least size
 }
 
 // marketBits is a set of the market bits of entries.
@@ -50,7 +50,7 @@ func (f *filter) compile(c *Catalog, q *Query) error {
 	default:
 		f.marketBits = 1<<onDemandBit | 1<<spotBit
 	}
-	f.minVCPU, f.minMemoryGiB = q.VCPU.Min, q.MemoryGiB.Min
+	f.least = sizeOf(q.VCPU.Min, q.MemoryGiB.Min)
 	f.selectPlaces(c, q)
 	return f.selectMachines(c, q)
 }

@@ -59,10 +59,15 @@ func classOf(x float64) int {
 	return min(class, sizeClasses-1)
 }
 
-// from is the first position worth looking at for machines that large.
-func (s *skip) from(vcpu, memoryGiB float64) uint32 {
-	return max(s.vcpu[classOf(vcpu)], s.memory[classOf(memoryGiB/2)])
+// size is the classes of a machine's vCPUs and memory.
+type size struct{ vcpu, memory uint8 }
+
+func sizeOf(vcpu, memoryGiB float64) size {
+	return size{vcpu: uint8(classOf(vcpu)), memory: uint8(classOf(memoryGiB / 2))} //nolint:gosec // below sizeClasses
 }
+
+// from is the first position worth looking at for machines that large.
+func (s *skip) from(at size) uint32 { return max(s.vcpu[at.vcpu], s.memory[at.memory]) }
 
 // skipBuilder fills a skip while a list is written in order.
 type skipBuilder struct {
@@ -72,12 +77,12 @@ type skipBuilder struct {
 	memoryClasses int
 }
 
-func (b *skipBuilder) add(vcpuClass, memoryClass uint8) {
-	for b.vcpuClasses <= int(vcpuClass) {
+func (b *skipBuilder) add(of size) {
+	for b.vcpuClasses <= int(of.vcpu) {
 		b.vcpu[b.vcpuClasses] = b.length
 		b.vcpuClasses++
 	}
-	for b.memoryClasses <= int(memoryClass) {
+	for b.memoryClasses <= int(of.memory) {
 		b.memory[b.memoryClasses] = b.length
 		b.memoryClasses++
 	}
@@ -181,11 +186,9 @@ func (v *view) index(c *columns) {
 		v.bucketStart[i+1] += v.bucketStart[i]
 	}
 
-	vcpuClass := make([]uint8, len(c.machines))
-	memoryClass := make([]uint8, len(c.machines))
+	sizes := make([]size, len(c.machines))
 	for i := range c.machines {
-		vcpuClass[i] = uint8(classOf(c.machines[i].vcpu))            //nolint:gosec // below sizeClasses
-		memoryClass[i] = uint8(classOf(c.machines[i].memoryGiB / 2)) //nolint:gosec // below sizeClasses
+		sizes[i] = sizeOf(c.machines[i].vcpu, c.machines[i].memoryGiB)
 	}
 	var whole skipBuilder
 	inBucket := make([]skipBuilder, 2*len(c.places))
@@ -201,8 +204,8 @@ func (v *view) index(c *columns) {
 		bucket := bucketOf(c, e)
 		at := v.bucketStart[bucket] + inBucket[bucket].length
 		v.bucketRanks[at], v.bucketMachines[at] = rank, m
-		inBucket[bucket].add(vcpuClass[m], memoryClass[m])
-		whole.add(vcpuClass[m], memoryClass[m])
+		inBucket[bucket].add(sizes[m])
+		whole.add(sizes[m])
 	}
 	v.skips = whole.done()
 	v.bucketSkips = make([]skip, len(inBucket))
