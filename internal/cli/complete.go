@@ -22,21 +22,38 @@ func completeFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.S
 // completeWithin is how long a shell is kept waiting.
 const completeWithin = 2 * time.Second
 
-// completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as the
-// second.
-func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
+// completing completes the first most arguments by words that the broker knows; where it does not answer in time, by none.
+func (a *app) completing(
+	state *string, words func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective), most int,
+) cobra.CompletionFunc {
 	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
-		const none = cobra.ShellCompDirectiveNoFileComp
-		if len(given) > 1 || len(given) == 1 && !tasks {
-			return nil, none
+		if len(given) >= most {
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
 		defer cancel()
 		s, err := a.read(ctx, *state)
 		if err != nil {
-			return nil, none
+			return nil, cobra.ShellCompDirectiveNoFileComp
 		}
 		defer s.Close() //nolint:errcheck // a completion has nobody to tell
+		return words(ctx, s, given, typed)
+	}
+}
+
+// bit is 1 where a command takes one argument more.
+func bit(more bool) int {
+	if more {
+		return 1
+	}
+	return 0
+}
+
+// completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as the
+// second.
+func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
+	return a.completing(state, func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+		const none = cobra.ShellCompDirectiveNoFileComp
 		if len(given) == 1 {
 			return a.completeTask(ctx, s, given[0], typed), none
 		}
@@ -54,7 +71,7 @@ func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
 			words = append(words, cobra.CompletionWithDesc("last", "the newest job"))
 		}
 		return words, none | cobra.ShellCompDirectiveKeepOrder
-	}
+	}, 1+bit(tasks))
 }
 
 func (a *app) completeTask(ctx context.Context, s *session, job, typed string) []string {

@@ -238,18 +238,8 @@ func (a *app) redrive(ctx context.Context, s *session, queue string, ids []strin
 
 // completeLetter completes IDs of dead letters, most of them.
 func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFunc {
-	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completing(state, func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
-		if len(given) >= most {
-			return nil, none
-		}
-		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
-		defer cancel()
-		s, err := a.read(ctx, *state)
-		if err != nil {
-			return nil, none
-		}
-		defer s.Close() //nolint:errcheck // a completion has nobody to tell
 		list, err := s.DeadLetters(ctx, *queue, mostLetters)
 		if err != nil {
 			return nil, none
@@ -261,5 +251,5 @@ func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFun
 			}
 		}
 		return words, none | cobra.ShellCompDirectiveKeepOrder
-	}
+	}, most)
 }

@@ -145,18 +145,8 @@ func busyMachines(p *broker.PoolView) error {
 
 // completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine as the second.
 func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
-	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completing(state, func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
-		if len(given) > 1 || len(given) == 1 && !machines {
-			return nil, none
-		}
-		ctx, cancel := context.WithTimeout(c.Context(), completeWithin)
-		defer cancel()
-		s, err := a.read(ctx, *state)
-		if err != nil {
-			return nil, none
-		}
-		defer s.Close() //nolint:errcheck // a completion has nobody to tell
 		list, err := s.Pools(ctx)
 		if err != nil {
 			return nil, none
@@ -180,5 +170,5 @@ func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
 			}
 		}
 		return words, none
-	}
+	}, 1+bit(machines))
 }
