@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"slices"
 	"strings"
 	"testing"
 
@@ -24,7 +23,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// bucket is S3 in memory, with small pages.
+// bucket is S3 in memory.
 type bucket struct {
 	objects map[string][]byte
 	puts    int
@@ -53,23 +52,6 @@ func (b *bucket) PutObject(_ context.Context, in *s3.PutObjectInput, _ ...func(*
 	body, err := io.ReadAll(in.Body)
 	b.objects[*in.Key] = body
 	return &s3.PutObjectOutput{}, err
-}
-
-func (b *bucket) ListObjectsV2(_ context.Context, in *s3.ListObjectsV2Input, _ ...func(*s3.Options)) (*s3.ListObjectsV2Output, error) {
-	const page = 2
-	var names []string
-	for name := range b.objects {
-		if strings.HasPrefix(name, *in.Prefix) && name > max(aws.ToString(in.StartAfter), aws.ToString(in.ContinuationToken)) {
-			names = append(names, name)
-		}
-	}
-	slices.Sort(names)
-	out := &s3.ListObjectsV2Output{IsTruncated: aws.Bool(len(names) > page)}
-	for _, name := range names[:min(len(names), page)] {
-		out.Contents = append(out.Contents, types.Object{Key: aws.String(name), Size: aws.Int64(int64(len(b.objects[name])))})
-		out.NextContinuationToken = aws.String(name)
-	}
-	return out, nil
 }
 
 var (
