@@ -50,7 +50,7 @@ tradewind backtest workflow: dag prices deadlines repeats train time policy seed
 tradewind prices chart: days prices state output
 tradewind prices import: state output
 tradewind prices show: prices state output
-tradewind submit: objective deadline budget queue endpoint state output
+tradewind submit: objective deadline budget queue endpoint state key output
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output

@@ -68,7 +68,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 		return err
 	}
 	if o.detach {
-		return a.submitTo(ctx, f, o.host.State, o.output)
+		return a.submitTo(ctx, f, o.host.State, rand.Text(), o.output)
 	}
 	s, err := a.brokerFor(ctx, f.spec, o)
 	if err != nil {
@@ -148,7 +148,7 @@ func (a *app) runOn(ctx context.Context, s *session, f *jobFile, o *runOptions) 
 		return context.Canceled
 	default:
 	}
-	id, err := a.handIn(ctx, s, f)
+	id, err := a.handIn(ctx, s, f, rand.Text())
 	if err != nil {
 		return err
 	}
@@ -186,13 +186,13 @@ func (a *app) tellUnfinished(ctx context.Context, s *session) {
 	}
 }
 
-// handIn submits a job and tells of warnings.
-func (a *app) handIn(ctx context.Context, s *session, f *jobFile) (string, error) {
+// handIn submits a job under a key of its own and tells of warnings.
+func (a *app) handIn(ctx context.Context, s *session, f *jobFile, key string) (string, error) {
 	body, err := f.upload()
 	if err != nil {
 		return "", err
 	}
-	job, err := s.Submit(ctx, f.path, rand.Text(), body)
+	job, err := s.Submit(ctx, f.path, key, body)
 	if err != nil {
 		return "", err
 	}

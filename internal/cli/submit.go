@@ -2,6 +2,7 @@ package cli
 
 import (
 	"context"
+	"crypto/rand"
 
 	"github.com/spf13/cobra"
 
@@ -9,35 +10,40 @@ import (
 )
 
 func (a *app) submitCommand() *cobra.Command {
-	var state string
+	var state, key string
 	c := &cobra.Command{
 		Use:   "submit FILE",
 		Short: "Hand a DAG to the broker that runs and return",
 		Long:  "Hands the DAG in FILE to the broker that works on the state folder (`tradewind up`), or to one\nelsewhere (--endpoint), and prints the job's ID. - is standard input.",
 		Example: "  tradewind submit job.yaml --queue research\n" +
-			"  tradewind status -w $(tradewind submit job.yaml)",
+			"  tradewind status -w $(tradewind submit job.yaml)\n" +
+			"  tradewind submit nightly.yaml --key nightly-$(date +%F)",
 		Args: args(1, 1), ValidArgsFunction: completeFile,
 	}
 	over := overrideFlags(c, true)
 	a.brokerFlags(c, &state)
+	c.Flags().StringVar(&key, "key", "", "the same key and job name are the same job, however often they are submitted (default: a new one)")
 	output := outputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		f, err := a.loadJob(given[0], over)
 		if err != nil {
 			return err
 		}
-		return a.submitTo(c.Context(), f, state, output)
+		if key == "" {
+			key = rand.Text()
+		}
+		return a.submitTo(c.Context(), f, state, key, output)
 	}
 	return c
 }
 
 // submitTo hands a job to a broker that runs. Standard output gets the ID alone, for other programs.
-func (a *app) submitTo(ctx context.Context, f *jobFile, state string, output *choice) error {
+func (a *app) submitTo(ctx context.Context, f *jobFile, state, key string, output *choice) error {
 	s, err := a.running(ctx, state, "run the job")
 	if err != nil {
 		return err
 	}
-	id, err := a.handIn(ctx, s, f)
+	id, err := a.handIn(ctx, s, f, key)
 	if err != nil {
 		return err
 	}

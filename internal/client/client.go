@@ -35,12 +35,14 @@ type Client struct {
 	token string
 	http  *http.Client
 	retry time.Duration // between two tries to open a stream
+	// firstPause is before a call is made a second time.
+	firstPause time.Duration
 }
 
 // New makes a client of the broker at base, which bears the user token.
 func New(base, token string) *Client {
 	return &Client{
-		base: strings.TrimSuffix(base, "/"), token: token, retry: reconnectWait,
+		base: strings.TrimSuffix(base, "/"), token: token, retry: reconnectWait, firstPause: firstPause,
 		http: &http.Client{
 			// The API does not redirect; the token goes to nobody else.
 			CheckRedirect: func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse },
@@ -132,10 +134,14 @@ type request struct {
 	key          string // idempotency key
 }
 
-// call makes a call and reads its answer into out; nil takes none.
+// call makes a call and reads its answer into out; nil takes none. It is made again where its failure may pass.
 func (c *Client) call(ctx context.Context, r request, out any) error {
 	ctx, cancel := context.WithTimeout(ctx, callTimeout)
 	defer cancel()
+	return c.patiently(ctx, r, func() error { return c.callOnce(ctx, r, out) })
+}
+
+func (c *Client) callOnce(ctx context.Context, r request, out any) error {
 	res, err := c.open(ctx, r)
 	if err != nil {
 		return err
@@ -202,7 +208,25 @@ func problemOf(res *http.Response) error {
 	if err == nil && json.Unmarshal(body, &p) == nil && p.Status != 0 {
 		return &p
 	}
-	return fmt.Errorf("%s: %.200q", res.Status, body)
+	return &foreign{status: res.StatusCode, text: fmt.Sprintf("%s: %.200q", res.Status, body)}
+}
+
+// foreign is an answer that is no good one and not the API's: a gateway's.
+type foreign struct {
+	status int
+	text   string
+}
+
+// Error implements error.
+func (f *foreign) Error() string { return f.text }
+
+// statusOf is the HTTP status that an error was made of, whoever answered; 0 is none.
+func statusOf(err error) int {
+	var f *foreign
+	if errors.As(err, &f) {
+		return f.status
+	}
+	return Status(err)
 }
 
 // Status is the HTTP status of an *api.Problem in err's chain, or 0.

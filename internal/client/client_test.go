@@ -19,7 +19,9 @@ func serve(t *testing.T, handle http.HandlerFunc) *Client {
 	t.Helper()
 	s := httptest.NewServer(handle)
 	t.Cleanup(s.Close)
-	return New(s.URL+"/", secret)
+	c := New(s.URL+"/", secret)
+	c.firstPause = 1
+	return c
 }
 
 func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
@@ -130,5 +132,68 @@ func TestABrokerThatIsGoneIsUnreachable(t *testing.T) {
 	cancel()
 	if _, err := c.Jobs(ctx, 1); !errors.Is(err, context.Canceled) || errors.Is(err, ErrUnreachable) {
 		t.Errorf("given up by the caller: %v", err)
+	}
+}
+
+func TestACallIsMadeAgainWhileItsFailureMayPass(t *testing.T) {
+	for _, c := range []struct {
+		name  string
+		fail  func(w http.ResponseWriter)
+		calls int
+		ok    bool
+	}{
+		{"a function that was stopped", func(w http.ResponseWriter) {
+			w.WriteHeader(http.StatusInternalServerError)
+			_, _ = io.WriteString(w, `{"message":"Internal Server Error"}`)
+		}, 3, true},
+		{"throttled", func(w http.ResponseWriter) { w.WriteHeader(http.StatusTooManyRequests) }, 3, true},
+		{"broken off", func(http.ResponseWriter) { panic(http.ErrAbortHandler) }, 3, true},
+		{"refused", func(w http.ResponseWriter) { w.WriteHeader(http.StatusForbidden) }, 1, false},
+		{"not there", func(w http.ResponseWriter) { w.WriteHeader(http.StatusNotFound) }, 1, false},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			var keys []string
+			client := serve(t, func(w http.ResponseWriter, r *http.Request) {
+				keys = append(keys, r.Header.Get("Idempotency-Key"))
+				body, err := io.ReadAll(r.Body)
+				if err != nil || string(body) != "file" {
+					t.Errorf("try %d has the body %q: %v", len(keys), body, err)
+				}
+				if len(keys) < 3 {
+					c.fail(w)
+					return
+				}
+				_, _ = io.WriteString(w, `{"id":"j-1"}`)
+			})
+			job, err := client.Submit(context.Background(), "x.yaml", "the key", []byte("file"))
+			if c.ok != (err == nil) || len(keys) != c.calls {
+				t.Fatalf("%d calls, %v", len(keys), err)
+			}
+			if c.ok && job.ID != "j-1" {
+				t.Errorf("job %q", job.ID)
+			}
+			for _, k := range keys {
+				if k != "the key" {
+					t.Errorf("a try has the key %q", k)
+				}
+			}
+		})
+	}
+}
+
+func TestAFailureThatStaysIsToldAfterSomeTries(t *testing.T) {
+	calls := 0
+	c := serve(t, func(w http.ResponseWriter, _ *http.Request) {
+		calls++
+		w.WriteHeader(http.StatusBadGateway)
+		_, _ = io.WriteString(w, "no upstream")
+	})
+	_, err := c.Jobs(context.Background(), 1)
+	if err == nil || !strings.Contains(err.Error(), "no upstream") || calls != tries {
+		t.Errorf("%d calls, %v", calls, err)
+	}
+	calls = 0
+	if err := c.RemovePool(context.Background(), "lab"); err == nil || calls != 1 {
+		t.Errorf("a removal: %d calls, %v", calls, err)
 	}
 }

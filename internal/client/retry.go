@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/cenkalti/backoff/v5"
+)
+
+// How often a call is made again that a broker did not answer, or not as one: its function was stopped, or is throttled.
+const (
+	tries      = 5
+	firstPause = 200 * time.Millisecond // doubles
+)
+
+// patiently makes a call, and again while its failure is one that passes. Every call of the API may be repeated but a removal: what it names
+// may be somebody else's by then.
+func (c *Client) patiently(ctx context.Context, r request, call func() error) error {
+	if r.method == http.MethodDelete {
+		return call()
+	}
+	pause := backoff.NewExponentialBackOff()
+	pause.InitialInterval, pause.Multiplier = c.firstPause, 2
+	var last error
+	_, err := backoff.Retry(ctx, func() (struct{}, error) {
+		last = call()
+		if last != nil && !passing(last) {
+			return struct{}{}, backoff.Permanent(last)
+		}
+		return struct{}{}, last
+	}, backoff.WithBackOff(pause), backoff.WithMaxTries(tries))
+	if err != nil && last != nil && !errors.Is(ctx.Err(), context.Canceled) {
+		return last // as the API told it
+	}
+	return err
+}
+
+// passing says whether a call that failed so may do better in a moment. Where nobody listens, nobody will.
+func passing(err error) bool {
+	switch status := statusOf(err); status {
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+		return true
+	case 0:
+	default:
+		return false
+	}
+	var op *net.OpError
+	if errors.As(err, &op) && op.Op == "dial" {
+		return false
+	}
+	var name *net.DNSError
+	return errors.Is(err, ErrUnreachable) && !errors.As(err, &name) && !errors.Is(err, context.DeadlineExceeded)
+}
