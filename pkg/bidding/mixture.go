@@ -27,7 +27,7 @@ func NewMixture(ctx context.Context, chains []*market.Chain, onDemandUSD, restar
 		m.Fallback = true
 		m.Factor = make([]float32, time+1)
 		for left := range m.Factor {
-			m.Factor[left] = float32(c.Daily[((deadline-left)%24+24)%24])
+			m.Factor[left] = float32(c.Factor(deadline - left))
 		}
 		t, err := Build(ctx, m, work, time)
 		if err != nil {
@@ -70,7 +70,7 @@ func (x *Mixture) edges(hour int) []float64 {
 	edges := []float64{math.Inf(1)}
 	for _, c := range x.chains {
 		for _, top := range c.Top[:len(c.Top)-1] {
-			edges = append(edges, top*c.Daily[(hour%24+24)%24])
+			edges = append(edges, top*c.Factor(hour))
 		}
 	}
 	sort.Float64s(edges)
@@ -80,7 +80,7 @@ func (x *Mixture) edges(hour int) []float64 {
 // dearer is by how much an hour on demand is expected to cost more to the end than waiting, at prices above the bid.
 func (x *Mixture) dearer(work, time float64, hour int, last, bid float64, on Holding) (sum float64) {
 	for i, t := range x.tables {
-		s := x.chains[i].Level(last, hour+23)
+		s := x.chains[i].Level(last, hour-1)
 		for q := range t.levels {
 			usd := float64(t.model.spotUSD(q, int(time)))
 			if usd <= bid {

@@ -34,7 +34,7 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 			m := bidding.PriceModel(c, od, restart)
 			m.Fallback = true
 			for k := range left + 1 {
-				m.Factor = append(m.Factor, float32(c.Daily[(hour+left-k)%24]))
+				m.Factor = append(m.Factor, float32(c.Factor(hour+left-k)))
 			}
 			table, err := bidding.Build(context.Background(), m, left, left)
 			if err != nil {
@@ -67,9 +67,6 @@ func TestAMixtureBidsWhatItsTablesFindWorthItInTheMean(t *testing.T) {
 func TestAMixtureOfACheapAndADearMarketStandsBetween(t *testing.T) {
 	chain := func(usd ...float64) *market.Chain {
 		c := &market.Chain{USD: usd, Top: usd, P: []float32{0.5, 0.5, 0.5, 0.5}}
-		for h := range c.Daily {
-			c.Daily[h] = 1
-		}
 		return c
 	}
 	bid := func(chains ...*market.Chain) float64 {

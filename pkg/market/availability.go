@@ -50,6 +50,8 @@ type Availability struct {
 	Band Band
 	// HalfLife is after how much watching an observation counts half; 0 is never.
 	HalfLife time.Duration
+	// Kin are others of its kind, as zones with the same type of machine, by whose rates little of one's own is judged.
+	Kin []*Availability
 
 	up      bool
 	known   bool
@@ -117,14 +119,51 @@ func bucket(age float64) int {
 }
 
 // Rate is at what rate per hour a state of that age ends: of having machines, or of having none. The rate of a bucket with little
-// to go by leans on that of all ages, and that on the prior.
+// to go by leans on that of its kin at that age, or without kin on that of all ages, and that on the prior.
 func (a *Availability) Rate(up bool, age float64) float64 { return a.rate(index(up), bucket(age)) }
 
 func (a *Availability) rate(state, b int) float64 {
-	mean, weight := a.meanRate(state), max(a.weight, 1)
-	// The mean counts like a watch in which leaning changes would have been seen.
-	lean := leaning * weight / max(mean, 0.02)
-	return (a.changed[state][b] + mean*lean) / (a.watched[state][b] + lean)
+	like, weight := a.expected(state, b), max(a.weight, 1)
+	// What is expected counts like a watch in which leaning changes would have been seen.
+	lean := leaning * weight / max(like, 0.02)
+	return (a.changed[state][b] + like*lean) / (a.watched[state][b] + lean)
+}
+
+// expected is the rate of an age by what else is known: that of its kin at this age, or its own over all ages.
+func (a *Availability) expected(state, b int) float64 {
+	changed, hours := a.ofKin(state)
+	if changed == 0 {
+		return a.meanRate(state)
+	}
+	mean := changed / hours
+	changed, hours = 0, 0
+	for _, k := range a.Kin {
+		if k.weight > 0 {
+			changed += k.changed[state][b] / k.weight
+			hours += k.watched[state][b] / k.weight
+		}
+	}
+	return (changed + 1) / (hours + 1/mean)
+}
+
+// ofKin is how many changes of a state its kin had seen, in how many hours.
+func (a *Availability) ofKin(state int) (changed, hours float64) {
+	for _, k := range a.Kin {
+		if k.weight > 0 {
+			c, h := k.seen(state)
+			changed, hours = changed+c/k.weight, hours+h/k.weight
+		}
+	}
+	return changed, hours
+}
+
+// seen is how often a state ended, and how many hours it was watched, over all ages.
+func (a *Availability) seen(state int) (changed, hours float64) {
+	for b := range ages {
+		changed += a.changed[state][b]
+		hours += a.watched[state][b]
+	}
+	return changed, hours
 }
 
 // leaning is how many changes the mean rate is worth in the rate of one age.
@@ -138,27 +177,22 @@ func (a *Availability) meanRate(state int) float64 {
 	if state == 1 {
 		prior = a.Band.lost()
 	}
-	weight := max(a.weight, 1)
-	changed, watched := 0.0, 0.0
-	for j := range ages {
-		changed += a.changed[state][j]
-		watched += a.watched[state][j]
+	if changed, hours := a.ofKin(state); hours > 0 {
+		prior = (changed + prior*priorHours) / (hours + priorHours)
 	}
+	weight := max(a.weight, 1)
+	changed, watched := a.seen(state)
 	return (changed + prior*priorHours*weight) / (watched + priorHours*weight)
 }
 
 // Share is the share of time in which there were machines, of the time watched.
 func (a *Availability) Share() float64 {
-	var hours [2]float64
-	for s := range hours {
-		for _, h := range a.watched[s] {
-			hours[s] += h
-		}
-	}
-	if hours[0]+hours[1] == 0 {
+	_, none := a.seen(0)
+	_, some := a.seen(1)
+	if none+some == 0 {
 		return 0.5
 	}
-	return hours[1] / (hours[0] + hours[1])
+	return some / (none + some)
 }
 
 // States is the number of states of the chain: each age of having machines, and each of having none.

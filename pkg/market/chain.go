@@ -14,8 +14,9 @@ type ChainOptions struct {
 	// Smoothing is how many observations the prior of each row is worth. The prior stays where it is with one half, and
 	// otherwise goes where prices have been; it speaks for levels that were seen rarely.
 	Smoothing float64
-	// Daily learns a factor for each hour of the day, and the chain of what is left of the price without it.
-	Daily bool
+	// Daily learns a factor for each hour of the day, and Weekly one for weekends (Relate only); the chain is of what is left of the price
+	// without them.
+	Daily, Weekly bool
 	// Trend is the half-life in hours of the trailing level that Relate relates prices to; 0 is three days.
 	Trend float64
 }
@@ -32,17 +33,14 @@ type Chain struct {
 	// P is the matrix of transitions by rows: P[s·len(USD)+q] is the probability that the price is at level q in the hour after
 	// one at level s.
 	P []float32
-	// Daily is the factor of each hour of the day (of the index of the history, modulo 24); 1 where none was learned.
-	Daily [24]float64
+	// Rhythm is what the prices are multiples of: a level's price times the factor of an hour is its price in that hour.
+	Rhythm
 }
 
 // Learn learns a chain from the price of each hour, oldest first; the hour with index i has i modulo 24 for its hour of the day. It needs
 // at least one price; with few it stays where it is, by the prior.
 func Learn(hourly []float64, o ChainOptions) *Chain {
 	c := &Chain{}
-	for i := range c.Daily {
-		c.Daily[i] = 1
-	}
 	n := len(hourly)
 	if n == 0 {
 		return c
@@ -53,7 +51,7 @@ func Learn(hourly []float64, o ChainOptions) *Chain {
 		c.Daily = daily(hourly)
 		prices = make([]float64, n)
 		for i, p := range hourly {
-			prices[i] = p / c.Daily[i%24]
+			prices[i] = p / c.Factor(i)
 		}
 	}
 	c.Top = quantiles(prices, max(o.Levels, 0))
@@ -139,36 +137,8 @@ func (c *Chain) fill(counts, mass []float64, smoothing float64) {
 	}
 }
 
-// The learning of the daily factor: how fast the past fades, how far one hour may lie from the day's mean (so that spikes do
-// not count as rhythm), and how many observations the prior of no rhythm is worth.
-const (
-	dailyHalfLife = 500.0
-	dailyMost     = 1.0 // a factor of e
-	dailyPrior    = 2.0
-)
-
-// daily is the mean factor by which each hour of the day lies off the day around it.
-func daily(hourly []float64) (factor [24]float64) {
-	var sum, weight [24]float64
-	n := len(hourly)
-	total := make([]float64, n+1)
-	for i, p := range hourly {
-		total[i+1] = total[i] + math.Log(p)
-	}
-	for i := 12; i+12 < n; i++ {
-		w := math.Exp2(-float64(n-1-i) / dailyHalfLife)
-		off := math.Log(hourly[i]) - (total[i+12]-total[i-12])/24
-		sum[i%24] += w * max(-dailyMost, min(dailyMost, off))
-		weight[i%24] += w
-	}
-	for h := range factor {
-		factor[h] = math.Exp(sum[h] / (weight[h] + dailyPrior))
-	}
-	return factor
-}
-
-// Level is the level of a price in an hour of the day, the highest for all above it.
-func (c *Chain) Level(usd float64, hour int) int { return c.level(usd / c.Daily[hour%24]) }
+// Level is the level of a price in an hour on the scale of the chain's Rhythm, the highest for all above it.
+func (c *Chain) Level(usd float64, hour int) int { return c.level(usd / c.Factor(hour)) }
 
 func (c *Chain) level(usd float64) int {
 	return min(sort.SearchFloat64s(c.Top, usd), len(c.Top)-1)

@@ -111,9 +111,6 @@ func (o *Online) jump(from, to int) {
 func (o *Online) Chain(step, usd, onDemandUSD float64) *Chain {
 	levels, rates := o.rates(usd, onDemandUSD)
 	c := &Chain{P: exponential(rates, len(levels), step)}
-	for i := range c.Daily {
-		c.Daily[i] = 1
-	}
 	for i, p := range levels {
 		top := math.MaxFloat64
 		if i+1 < len(levels) {

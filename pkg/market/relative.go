@@ -8,7 +8,7 @@ import (
 // Past is what a market cost in each hour up to now, oldest first.
 type Past struct {
 	USD []float64
-	// First is the index of the first of these hours on a scale that markets share: modulo 24 it is the hour of the day.
+	// First is the index of the first of these hours on a scale that markets share: that of WeekHour, where weekends are to be told.
 	First int
 	// CapUSD is the most that an hour counts for in the market's trailing level: what is paid at most, the on-demand price. 0 is no cap.
 	CapUSD float64
@@ -21,33 +21,33 @@ func (p *Past) end() int { return p.First + len(p.USD) }
 // (the other zones of the type) beside it. Shares keep to their chain when the level drifts, and one zone's hours speak for the
 // others: a zone that has had no spell of high prices yet learns from those that have.
 type Relative struct {
-	o     ChainOptions
-	daily [24]float64
-	level float64   // the market's trailing level now, USD
-	own   []share   // oldest first
-	kin   [][]share // of each other market
+	o      ChainOptions
+	rhythm Rhythm
+	level  float64   // the market's trailing level now, USD, without its rhythm
+	own    []share   // oldest first
+	kin    [][]share // of each other market
 }
 
-// share is one hour: its price over the trailing level before it and the factor of the hour of the day, and how much it counts.
+// share is one hour: its price over the trailing level before it and the rhythm's factor, and how much it counts.
 type share struct{ of, weight float64 }
 
 // trend is the half-life of the trailing level in hours, where the options name none.
 const trend = 72.0
 
-// Relate relates the past of a market, and of others of its kind, to its trailing level. Of the options it takes HalfLife, Smoothing, Daily
-// and Trend. It needs at least one price of the market itself.
+// Relate relates the past of a market, and of others of its kind, to its trailing level. Of the options it takes HalfLife, Smoothing, Daily,
+// Weekly and Trend. It needs at least one price of the market itself.
 func Relate(own Past, kin []Past, o ChainOptions) *Relative {
 	if o.Trend <= 0 {
 		o.Trend = trend
 	}
 	r := &Relative{o: o}
-	for h := range r.daily {
-		r.daily[h] = 1
-	}
 	if o.Daily {
 		for h, f := range daily(own.USD) {
-			r.daily[hourOfDay(own.First+h)] = f
+			r.rhythm.Daily[hourOfDay(own.First+h)] = f
 		}
+	}
+	if o.Weekly {
+		r.rhythm.Weekend = weekly(append([]Past{own}, kin...))
 	}
 	r.own, r.level = r.shares(own, own.end())
 	for _, k := range kin {
@@ -69,6 +69,8 @@ func (r *Relative) shares(p Past, now int) (out []share, level float64) {
 	sum, weight := 0.0, 0.0
 	out = make([]share, len(p.USD))
 	for i, usd := range p.USD {
+		factor := r.rhythm.Factor(p.First + i)
+		usd /= factor
 		level = usd // the first hour has nothing before it
 		if weight > 0 {
 			level = math.Exp(sum / weight)
@@ -78,18 +80,16 @@ func (r *Relative) shares(p Past, now int) (out []share, level float64) {
 			// Never so little that a level would weigh nothing.
 			w = max(math.Exp2(-float64(now-1-p.First-i)/r.o.HalfLife), 1e-12)
 		}
-		out[i] = share{of: usd / r.daily[hourOfDay(p.First+i)] / level, weight: w}
-		sum, weight = sum*fade+math.Log(min(usd, most)), weight*fade+1
+		out[i] = share{of: usd / level, weight: w}
+		sum, weight = sum*fade+math.Log(min(usd, most/factor)), weight*fade+1
 	}
 	return out, math.Exp(sum / weight)
 }
 
-func hourOfDay(hour int) int { return (hour%24 + 24) % 24 }
-
 // Chain is the chain of so many levels, in USD as of now. The market's own recent hours say where the levels lie and what they cost, the
 // steps of all say how they follow each other.
 func (r *Relative) Chain(levels int) *Chain {
-	c := &Chain{Daily: r.daily, Top: weightedQuantiles(r.own, levels)}
+	c := &Chain{Rhythm: r.rhythm, Top: weightedQuantiles(r.own, levels)}
 	n := len(c.Top)
 	c.USD = make([]float64, n)
 	mass, counts := make([]float64, n), make([]float64, n*n)

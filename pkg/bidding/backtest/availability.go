@@ -6,6 +6,7 @@ import (
 	"math"
 	"path"
 	"runtime"
+	"slices"
 	"time"
 
 	"golang.org/x/sync/errgroup"
@@ -71,7 +72,7 @@ func Availability(ctx context.Context, traces []*market.Trace, o AvailabilityOpt
 			titles[i] = path.Dir(traces[0].Name)
 		}
 		g.Go(func() (err error) {
-			all[i], err = availabilityGroup(ctx, newZones(traces, o.Nodes), o, names)
+			all[i], err = availabilityGroup(ctx, newZones(traces, o.Nodes), siblings(groups, traces, o), o, names)
 			return err
 		})
 	}
@@ -132,23 +133,53 @@ func (z *zones) steps() int {
 // learningHalfLife is after how much watching an observation of a zone counts half.
 const learningHalfLife = 60 * 24 * time.Hour
 
-// availabilityGroup replays one group of zones.
-func availabilityGroup(ctx context.Context, z *zones, o AvailabilityOptions, names []string) (sums, error) {
+// siblings are, of a trace that is replayed alone, the others that were watched beside it.
+func siblings(groups [][]*market.Trace, of []*market.Trace, o AvailabilityOptions) (out []*zones) {
+	if o.Together {
+		return nil
+	}
+	for _, g := range together(slices.Concat(groups...)) {
+		if !slices.Contains(g, of[0]) {
+			continue
+		}
+		for _, t := range g {
+			if t != of[0] {
+				out = append(out, newZones([]*market.Trace{t}, o.Nodes))
+			}
+		}
+	}
+	return out
+}
+
+// watch has what is learned of zones take in their steps from one to another.
+func (z *zones) watch(learned *policy.Zones, from, to int) {
+	up := make([]bool, len(z.up))
+	for step := from; step < min(to, z.steps()); step++ {
+		learned.Observe(z.at(step, up), z.gap)
+	}
+}
+
+// availabilityGroup replays one group of zones. Its siblings are only learned from, up to the start of each run.
+func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o AvailabilityOptions, names []string) (sums, error) {
 	gap := z.gap.Hours()
 	length := int(math.Ceil(o.Deadline/gap - 1e-9))
 	every := max(int(o.Every/gap+0.5), 1)
 	learned := policy.NewZones(len(z.up), learningHalfLife)
-	s, seen := sums{}, 0
-	if o.Informed {
-		for step := range z.steps() {
-			learned.Observe(z.at(step, make([]bool, len(z.up))), z.gap)
-		}
-		seen = z.steps()
+	others := make([]*policy.Zones, len(kin))
+	for k := range kin {
+		others[k] = policy.NewZones(1, learningHalfLife)
+		learned.Any.Kin = append(learned.Any.Kin, &others[k].Any)
 	}
-	up := make([]bool, len(z.up))
-	for start := 0; start+length <= z.steps(); start += every {
-		for ; seen < start; seen++ {
-			learned.Observe(z.at(seen, up), z.gap)
+	if o.Informed {
+		z.watch(learned, 0, z.steps())
+	}
+	s := sums{}
+	for start, before := 0, 0; start+length <= z.steps(); before, start = start, start+every {
+		if !o.Informed {
+			z.watch(learned, before, start)
+		}
+		for k := range kin {
+			kin[k].watch(others[k], before, start)
 		}
 		run := map[string]outcome{}
 		for _, name := range names {

@@ -93,7 +93,8 @@ func report(names []string, all []sums) (*Report, error) {
 
 // bidMarket replays one market.
 func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOptions, names []string) (sums, error) {
-	prices := m.Spot.Hourly().USD
+	hourly := m.Spot.Hourly()
+	prices := hourly.USD
 	first := int(float64(len(prices)) * o.Train)
 	if m.OnDemandUSD <= 0 || first < 1 || first+o.Deadline > len(prices) {
 		return nil, nil
@@ -114,7 +115,7 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 				continue
 			}
 			t := &Timeline{}
-			if run[name], err = replay(bidders[name](), prices, start, m.OnDemandUSD, o, kin, t); err != nil {
+			if run[name], err = replay(bidders[name](), hourly, start, m.OnDemandUSD, o, kin, t); err != nil {
 				return nil, err
 			}
 		}
@@ -129,7 +130,7 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 // kinMost is how many other zones of its type a policy is shown at most: more tell it little and take time.
 const kinMost = 4
 
-// kin are other markets of each market's type, on that market's scale of hours. A policy is shown what of them came before its hour.
+// kin are other markets of each market's type, on the scale of market.WeekHour. A policy is shown what of them came before its hour.
 func kin(markets []*market.Market) [][]market.Past {
 	hourly := make([]market.Hourly, len(markets))
 	types := map[string][]int{}
@@ -141,8 +142,9 @@ func kin(markets []*market.Market) [][]market.Past {
 	for i, m := range markets {
 		for _, k := range types[m.Type] {
 			if markets[k] != m && len(hourly[k].USD) > 0 && len(out[i]) < kinMost {
-				first := int(hourly[k].Start.Sub(hourly[i].Start).Hours())
-				out[i] = append(out[i], market.Past{USD: hourly[k].USD, First: first, CapUSD: markets[k].OnDemandUSD})
+				out[i] = append(out[i], market.Past{
+					USD: hourly[k].USD, First: market.WeekHour(hourly[k].Start), CapUSD: markets[k].OnDemandUSD,
+				})
 			}
 		}
 	}
@@ -155,7 +157,8 @@ func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOp
 	if err := o.check(); err != nil {
 		return nil, err
 	}
-	prices := m.Spot.Hourly().USD
+	hourly := m.Spot.Hourly()
+	prices := hourly.USD
 	if m.OnDemandUSD <= 0 || start < 1 || start+o.Deadline > len(prices) {
 		return nil, fmt.Errorf("%w: no run of %s fits at hour %d of %d", ErrBadRequest, m.Name, start, len(prices))
 	}
@@ -172,7 +175,7 @@ func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOp
 	}
 	t := &Timeline{}
 	known := kin(append([]*market.Market{m}, others...))[0]
-	out, err := replay(made[policy](), prices, start, m.OnDemandUSD, o, known, t)
+	out, err := replay(made[policy](), hourly, start, m.OnDemandUSD, o, known, t)
 	t.USD = out.usd
 	return t, err
 }

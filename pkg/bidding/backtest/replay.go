@@ -24,16 +24,17 @@ type Timeline struct {
 	USD     float64 // what it cost
 }
 
-// replay runs one task from a start to its end or deadline.
-func replay(b policy.Bidder, prices []float64, start int, onDemand float64, o BidOptions, kin []market.Past, t *Timeline) (outcome, error) {
+// replay runs one task from a start, an index into the prices, to its end or deadline.
+func replay(b policy.Bidder, hourly market.Hourly, start int, onDemand float64, o BidOptions, kin []market.Past, t *Timeline) (outcome, error) {
 	var out outcome
+	prices, first := hourly.USD, market.WeekHour(hourly.Start)
 	h := policy.Hour{Work: o.Work, Restart: o.Restart}
 	for i := range o.Deadline {
 		if h.Work <= 1e-9 {
 			break
 		}
-		h.Start, h.Left, h.History = start+i, o.Deadline-i, prices[:start+i]
-		h.Kin = before(kin, start+i)
+		h.Start, h.Left, h.History = first+start+i, o.Deadline-i, prices[:start+i]
+		h.Kin = before(kin, h.Start)
 		order, err := b.Order(h)
 		if err != nil {
 			return out, err

@@ -9,7 +9,7 @@ import (
 type Hour struct {
 	Work float64 // hours of work left
 	Left int     // hours to the deadline, this one included
-	// Start is the index of this hour in the market's history; History is all that came before it.
+	// Start is this hour on the scale of market.WeekHour; History is all that came before it.
 	Start   int
 	History []float64
 	// Kin is what is known of other markets of its kind, on the same scale of hours: of the same type in other zones.

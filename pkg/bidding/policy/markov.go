@@ -9,10 +9,10 @@ import (
 )
 
 // Learning is how Markov learns a market: with the last days counting most, as prices keep to a regime for some days and then
-// to another, and with a factor for each hour of the day. The figures were chosen, or found to hold, by runs within the first half of the
+// to another, and with a factor for each hour of the day and for weekends. The figures were chosen, or found to hold, by runs within the first half of the
 // record of AWS in 2016, which is not the half that back-tests replay; the result hardly changes between half and double of each.
 func Learning() market.ChainOptions {
-	return market.ChainOptions{Levels: 12, HalfLife: 72, Smoothing: 1, Daily: true}
+	return market.ChainOptions{Levels: 12, HalfLife: 72, Smoothing: 1, Daily: true, Weekly: true}
 }
 
 // relearn is after how many hours Markov learns the market anew.
@@ -76,9 +76,14 @@ func (p *Markov) learn(h Hour) (err error) {
 	p.learned = h.Start
 	var chains []*market.Chain
 	if p.informed == nil {
-		r := market.Relate(market.Past{USD: h.History, CapUSD: p.onDemand}, h.Kin, Learning())
-		for _, levels := range mixed() {
-			chains = append(chains, r.Chain(levels))
+		own := market.Past{USD: h.History, First: h.Start - len(h.History), CapUSD: p.onDemand}
+		for _, trend := range trends() {
+			o := Learning()
+			o.Trend = trend
+			r := market.Relate(own, h.Kin, o)
+			for _, levels := range mixed() {
+				chains = append(chains, r.Chain(levels))
+			}
 		}
 	} else {
 		chains = append(chains, market.Learn(p.informed, market.ChainOptions{Smoothing: 1}))
@@ -86,6 +91,10 @@ func (p *Markov) learn(h Hour) (err error) {
 	p.mixture, err = bidding.NewMixture(p.ctx, chains, p.onDemand, h.Restart, int(math.Ceil(h.Work-1e-9)), h.Left, h.Start+h.Left)
 	return err
 }
+
+// trends are the half-lives in hours of the trailing levels that the chains are relative to: one that follows a turn of the market in a day, and one
+// that takes a week of it for a spell.
+func trends() []float64 { return []float64{24, 216} }
 
 // mixed are the levels of the chains that Markov mixes: about doubling, from the fewest that tell dear from cheap to as many as some weeks
 // of hours can fill.
