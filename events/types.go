@@ -176,7 +176,7 @@ type TaskFailed struct {
 	Final bool `json:"final,omitempty" example:"false" doc:"Trying again is pointless"`
 }
 
-// ClusterUp says that every node of a cluster has dialled home.
+// ClusterUp says that every node of a cluster has dialled home whose task is in a gang. Others have their work at once (decision 6), and nothing says so.
 type ClusterUp struct {
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster ID"`
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`

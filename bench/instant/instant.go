@@ -106,7 +106,7 @@ func (a *Agents) Run(ctx context.Context, n int) error {
 					return
 				case id := <-a.Launched:
 					a.changed.Store(id, struct{}{})
-					err = a.Broker.Hello(ctx, claims(id), wire.Hello{Address: "127.0.0.1"})
+					_, err = a.Broker.Hello(ctx, claims(id), wire.Hello{Address: "127.0.0.1"})
 				case id := <-a.Ready:
 					err = a.work(ctx, id)
 				}

@@ -115,10 +115,14 @@ type node struct {
 func (w *world) boot(cluster string, rank int) {
 	n := &node{w: w, claims: wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
 	w.meter.add(ObjectReads, 1) // its own program
-	if w.call(func(b *broker.Broker) error { return b.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"}) }) {
-		return
+	var first wire.Work
+	gone := w.call(func(b *broker.Broker) (err error) {
+		first, err = b.Hello(w.ctx, n.claims, wire.Hello{Address: "10.0.0.1"})
+		return err
+	})
+	if !gone {
+		n.obey(first, byEvents, firstPolls)
 	}
-	w.after(firstPolls, func() { n.ask(byEvents, firstPolls) })
 }
 
 // How often an agent asks: as internal/lambdahost has the API answer.
@@ -141,8 +145,16 @@ func (n *node) ask(c class, again time.Duration) {
 			return err
 		})
 	})
+	if !gone {
+		n.obey(work, c, again)
+	}
+}
+
+// obey does what an answer says, and asks again when it says.
+func (n *node) obey(work wire.Work, c class, again time.Duration) {
+	w := n.w
 	switch {
-	case gone, n.done:
+	case n.done:
 	case work.Command == wire.Run:
 		n.seen = work.Seq
 		n.begin()

@@ -163,18 +163,18 @@ func Run(ctx context.Context, cfg Config) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.wg.Wait()
 	defer cancel()
-	pause, err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version})
+	first, err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version})
 	if err != nil {
 		return err
 	}
 	a.log.Debug("registered", "cluster", claims.Cluster, "rank", claims.Rank)
-	return a.loop(ctx, background, pause)
+	return a.loop(ctx, background, first)
 }
 
-// loop serves commands until the end, the first of which it asks for after a pause.
-func (a *agent) loop(ctx, background context.Context, pause time.Duration) error {
+// loop serves commands until the end, after what the hello was answered with.
+func (a *agent) loop(ctx, background context.Context, first wire.Work) error {
 	works := make(chan wire.Work)
-	a.wg.Go(func() { a.die(a.poll(background, works, pause)) })
+	a.wg.Go(func() { a.die(a.poll(background, works, first)) })
 	var current *attempt
 	var doomed time.Time // when the machine will be taken, once it is known
 	defer func() { current.end(orderAbandon) }()
@@ -248,29 +248,29 @@ func (a *agent) die(err error) {
 // pollFloor is the least time between two polls that brought nothing, for brokers that do not hold them.
 const pollFloor = 100 * time.Millisecond
 
-// poll asks for commands until ctx ends or the broker has had the last word.
-func (a *agent) poll(ctx context.Context, works chan<- wire.Work, pause time.Duration) error {
-	if err := sleep(ctx, pause); err != nil {
-		return err
-	}
-	for seen := 0; ; {
-		began := time.Now()
-		w, err := a.client.work(ctx, seen, a.cfg.PollWait)
-		if err != nil {
+// poll asks for commands until ctx ends or the broker has had the last word. The first one may be known.
+func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) error {
+	seen := 0
+	var began time.Time
+	for {
+		pause := w.Pause
+		if w.Command != wire.None && w.Seq > seen {
+			select {
+			case works <- w:
+			case <-ctx.Done():
+				return ctx.Err()
+			}
+		} else {
+			pause = max(pause, pollFloor-time.Since(began))
+		}
+		seen = max(seen, w.Seq)
+		if err := sleep(ctx, pause); err != nil {
 			return err
 		}
-		if w.Seq <= seen || w.Command == wire.None {
-			seen = max(seen, w.Seq)
-			if err := sleep(ctx, max(w.Pause, pollFloor-time.Since(began))); err != nil {
-				return err
-			}
-			continue
-		}
-		seen = w.Seq
-		select {
-		case works <- w:
-		case <-ctx.Done():
-			return ctx.Err()
+		began = time.Now()
+		var err error
+		if w, err = a.client.work(ctx, seen, a.cfg.PollWait); err != nil {
+			return err
 		}
 	}
 }

@@ -6,6 +6,7 @@ import (
 	"path/filepath"
 	"slices"
 	"testing"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
@@ -76,5 +77,18 @@ func TestARefusedTokenEndsTheAgent(t *testing.T) {
 	b.Refuse(func(string) int { return 401 })
 	if err := start(t, b, node, agent.Config{}).wait(); !errors.Is(err, agent.ErrRefused) || agent.ExitCode(err) != agent.ExitRefused {
 		t.Errorf("%v", err)
+	}
+}
+
+// TestTheHelloMayBringTheWork: a broker that holds no calls says with the work when to ask again, and until then it is not asked.
+func TestTheHelloMayBringTheWork(t *testing.T) {
+	b := agenttest.New(t)
+	b.Tell(node, wire.Work{Command: wire.Run, Assignment: task(t, "a1", "echo hello"), Pause: time.Hour})
+	start(t, b, node, agent.Config{})
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Errorf("%+v", r)
+	}
+	if n := b.Calls(wire.PathWork); n != 0 {
+		t.Errorf("it asked for work %d times", n)
 	}
 }

@@ -57,16 +57,20 @@ type request struct {
 // maxPause is the longest that an answer may have an agent wait.
 const maxPause = time.Minute
 
-// hello registers the node, and returns how long to wait before asking for work.
-func (c *client) hello(ctx context.Context, h wire.Hello) (pause time.Duration, err error) {
+// hello registers the node. It returns its first command, where the broker has one, or none and how long to wait before asking for it.
+func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err error) {
 	body, err := json.Marshal(h)
 	if err != nil {
-		return 0, err
+		return w, err
 	}
+	var pause time.Duration
 	err = c.retry(ctx, request{
-		method: http.MethodPost, path: wire.PathHello, body: body, contentType: "application/json", timeout: callTimeout, pause: &pause,
+		method: http.MethodPost, path: wire.PathHello, body: body, contentType: "application/json", timeout: callTimeout, answer: &w, pause: &pause,
 	})
-	return pause, err
+	if w.Seq == 0 {
+		w = wire.Work{Command: wire.None, Pause: pause}
+	}
+	return w, err
 }
 
 func (c *client) report(ctx context.Context, r wire.Report) error {

@@ -17,6 +17,9 @@ import (
 func (a *API) agentRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
+		Description:   "The answer is its first command, as of " + wire.PathWork + " with seen=0, where there is one already; else it is empty, and the node asks for work.",
+		DefaultStatus: http.StatusOK,
+		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-work", Method: http.MethodGet, Path: wire.PathWork,
@@ -36,15 +39,27 @@ func (a *API) agentRoutes() {
 type helloInput struct{ Body wire.Hello }
 
 type helloOutput struct {
+	Status     int
 	RetryAfter string `header:"Retry-After" doc:"Seconds after which there may be work, of a broker that does not hold calls"`
+	Body       *wire.Work
 }
 
-// hello registers a node. Its first work follows from what the last node to come sets off, so that asking at once would be in vain.
+// hello registers a node. The last one of a cluster is answered with its work; the others', and that of gangs, follows from what it sets off, so that
+// asking at once would be in vain.
 func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
-	if err := a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body); err != nil || a.cfg.Unheld == 0 {
-		return &helloOutput{}, err
+	w, err := a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body)
+	if err != nil {
+		return nil, err
 	}
-	return &helloOutput{RetryAfter: strconv.Itoa(int(min(unheldFirst, a.cfg.Unheld).Seconds()))}, nil
+	if w.Command != wire.None {
+		w.Pause = a.cfg.Unheld
+		return &helloOutput{Status: http.StatusOK, Body: &w}, nil
+	}
+	out := &helloOutput{Status: http.StatusNoContent}
+	if a.cfg.Unheld > 0 {
+		out.RetryAfter = strconv.Itoa(int(min(unheldFirst, a.cfg.Unheld).Seconds()))
+	}
+	return out, nil
 }
 
 type workInput struct {
@@ -99,11 +114,8 @@ func (a *API) workNow(ctx context.Context, seen int) (*workOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.Command == wire.None {
-		w.Pause = a.cfg.Unheld
-		if seen == 0 {
-			w.Pause = min(unheldFirst, w.Pause)
-		}
+	if w.Pause = a.cfg.Unheld; w.Command == wire.None && seen == 0 {
+		w.Pause = min(unheldFirst, w.Pause)
 	}
 	return &workOutput{Body: w}, nil
 }

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"net/http"
+	"reflect"
 	"strconv"
 	"strings"
 	"testing"
@@ -39,11 +40,23 @@ func TestANodesLife(t *testing.T) {
 	job := w.Submit(apitest.Wide("small", 1))
 	node := w.Node(job, "split", 0)
 	as := bearer(node.Token)
-	for range 2 { // hello is idempotent
-		empty(t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1", Version: "1"}), as))
+	var work wire.Work
+	for i, call := range []func() *http.Response{
+		func() *http.Response { // hello is idempotent, and the last one is answered with the work
+			return w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1", Version: "1"}), as)
+		},
+		func() *http.Response {
+			return w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1", Version: "1"}), as)
+		},
+		func() *http.Response { return w.Do("GET", wire.PathWork+"?seen=0&wait=1s", "", as) },
+	} {
+		got := answer[wire.Work](t, call(), http.StatusOK)
+		if i > 0 && !reflect.DeepEqual(got, work) {
+			t.Errorf("call %d: work = %+v, first %+v", i, got, work)
+		}
+		work = got
 	}
 	w.Drain()
-	work := answer[wire.Work](t, w.Do("GET", wire.PathWork+"?seen=0&wait=1s", "", as), http.StatusOK)
 	if work.Command != wire.Run || work.Assignment == nil || work.Assignment.Task != "split" || work.Assignment.Nodes[0] != "10.0.0.1" {
 		t.Fatalf("work = %+v", work)
 	}
@@ -147,8 +160,7 @@ func TestAWaitingNodeIsToldToRun(t *testing.T) {
 		told <- answer[wire.Work](t, w.Do("GET", wire.PathWork+"?seen=0&wait=60s", "", bearer(node.Token)), http.StatusOK)
 	}()
 	<-asked
-	empty(t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1"}), bearer(node.Token)))
-	w.Drain()
+	answer[wire.Work](t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1"}), bearer(node.Token)), http.StatusOK)
 	if work := <-told; work.Command != wire.Run {
 		t.Errorf("work = %+v", work)
 	}
@@ -157,8 +169,10 @@ func TestAWaitingNodeIsToldToRun(t *testing.T) {
 // TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain is what functions do that pay for the time they wait.
 func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
 	w := apitest.New(t, func(c *api.Config) { c.Unheld = 2 * time.Minute })
-	job := w.Submit(apitest.Wide("small", 1))
-	as := bearer(w.Node(job, "split", 0).Token)
+	spec := apitest.Wide("small", 1)
+	spec.Tasks[0].Nodes = 2
+	job := w.Submit(spec)
+	as, other := bearer(w.Node(job, "split", 0).Token), bearer(w.Node(job, "split", 1).Token)
 	res := w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.1"}), as)
 	empty(t, res)
 	if after := res.Header.Get("Retry-After"); after != "2" {
@@ -170,10 +184,10 @@ func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
 	if work := ask(0); work.Command != wire.None || work.Pause != 2*time.Second {
 		t.Errorf("before its work comes %+v", work)
 	}
-	w.Drain()
+	last := answer[wire.Work](t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.2"}), other), http.StatusOK)
 	work := ask(0)
-	if work.Command != wire.Run {
-		t.Fatalf("its work is %+v", work)
+	if work.Command != wire.Run || len(work.Assignment.Nodes) != 2 || !reflect.DeepEqual(work, last) || work.Pause != 2*time.Minute {
+		t.Fatalf("its work is %+v, the last one's %+v", work, last)
 	}
 	if again := ask(work.Seq); again.Command != wire.None || again.Pause != 2*time.Minute {
 		t.Errorf("after its work comes %+v", again)

@@ -191,8 +191,8 @@ func TestATaskIsOrderedFromAMachineWithItsOwnToken(t *testing.T) {
 		t.Fatalf("%+v", o)
 	}
 	hello := w.Do("POST", wire.PathHello, `{"address":"10.0.0.1","version":"v1"}`, bearer(o.Agents[0].Token))
-	if hello.StatusCode != http.StatusNoContent {
-		t.Errorf("its agent is answered %d: %s", hello.StatusCode, body(t, hello))
+	if work := answer[wire.Work](t, hello, http.StatusOK); work.Command != wire.Run {
+		t.Errorf("its agent is told %+v", work)
 	}
 	running := report(wire.PoolReport{Running: []wire.PoolAgent{o.Agents[0].PoolAgent}})
 	if o = answer[wire.PoolOrders](t, w.Do("POST", wire.PathPoolSync("lab", "m1"), running, bearer(own)), http.StatusOK); len(o.Agents) != 1 || o.Agents[0].Token != "" {

@@ -33,7 +33,7 @@ type Broker interface {
 	RemoveMachine(ctx context.Context, pool, machine string) error
 	SyncMachine(ctx context.Context, pool, machine string, r broker.MachineReport) (broker.Orders, error)
 
-	Hello(ctx context.Context, c wire.Claims, h wire.Hello) error
+	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
 	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
 	Report(ctx context.Context, c wire.Claims, r wire.Report) error
 }

@@ -16,15 +16,29 @@ var ErrGone = errors.New("broker: the attempt is over")
 // fnAgent is the source of what agents tell.
 const fnAgent = "agent"
 
-// Hello registers a node of a cluster. The claims come from a verified token.
-func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) error {
-	return b.transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit) error {
+// Hello registers a node of a cluster, and returns what it is to do where that is known, as Work does for one that has seen nothing: the last node's
+// hello brings the cluster up. The claims come from a verified token.
+func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
+	err = b.transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit) error {
 		cl, err := b.ownCluster(u, c)
 		if err != nil {
 			return err
 		}
-		return u.apply(decideHello(cl, c.Rank, h, u.now))
+		st := arriving{cl: cl, rank: c.Rank}
+		if st.up() {
+			if err := b.loadArriving(u, &st); err != nil {
+				return err
+			}
+		}
+		if err := u.apply(decideHello(&st, h, u.now)); err != nil {
+			return err
+		}
+		if w = (wire.Work{Command: wire.None}); st.cl.Seq > 0 {
+			w, err = b.work(u, st.cl, c.Rank, 0)
+		}
+		return err
 	})
+	return w, err
 }
 
 // ownCluster loads the cluster that claims speak for, while its attempt lasts.
@@ -49,19 +63,45 @@ func (b *Broker) ownAttempt(u *unit, c wire.Claims) (cl Cluster, a Attempt, err 
 	return cl, a, err
 }
 
+// arriving is what a hello is decided on. The job and the task are loaded where it is the last.
+type arriving struct {
+	job  Job
+	task Task
+	cl   Cluster
+	rank int
+}
+
+// up says that the cluster is up once this node is there.
+func (st *arriving) up() bool {
+	for i, n := range st.cl.Nodes {
+		if i != st.rank && n.Address == "" {
+			return false
+		}
+	}
+	return st.cl.State == ClusterBooting
+}
+
+// loadArriving loads what the start of a cluster is decided on, with what its work is made of.
+func (b *Broker) loadArriving(u *unit, st *arriving) (err error) {
+	if err := u.preload(jobKey(st.cl.Job), taskKey(st.cl.Job, st.cl.Task), attemptKey(st.cl.Job, st.cl.Task, st.cl.Attempt)); err != nil {
+		return err
+	}
+	if st.job, _, err = get[Job](u, jobKey(st.cl.Job)); err != nil {
+		return err
+	}
+	st.task, _, err = get[Task](u, taskKey(st.cl.Job, st.cl.Task))
+	return err
+}
+
 // decideHello notes a node's address; the last one to come brings the cluster up.
-func decideHello(cl Cluster, rank int, h wire.Hello, now time.Time) (d Decision) {
-	cl.Nodes = append([]Node(nil), cl.Nodes...)
-	cl.Nodes[rank].Address, cl.Nodes[rank].Seen = h.Address, now
-	up := cl.State == ClusterBooting
-	for _, n := range cl.Nodes {
-		up = up && n.Address != ""
-	}
+func decideHello(st *arriving, h wire.Hello, now time.Time) (d Decision) {
+	up := st.up()
+	st.cl.Nodes = append([]Node(nil), st.cl.Nodes...)
+	st.cl.Nodes[st.rank].Address, st.cl.Nodes[st.rank].Seen = h.Address, now
 	if up {
-		cl.State, cl.Since, cl.Up = ClusterUp, now, now
-		d.emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
+		d.bringUp(st.job, st.task, &st.cl, now)
 	}
-	d.put(clusterKey(cl.ID), cl)
+	d.put(clusterKey(st.cl.ID), st.cl)
 	return d
 }
 
@@ -76,6 +116,11 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	if cl.Seq <= seen {
 		return wire.Work{Seq: seen, Command: wire.None}, b.polled(ctx, c, cl)
 	}
+	return b.work(u, cl, c.Rank, seen)
+}
+
+// work is the newest command for a node, which it has not seen.
+func (b *Broker) work(u *unit, cl Cluster, rank, seen int) (wire.Work, error) {
 	w := wire.Work{Seq: cl.Seq, Command: wire.Command(cl.Command)}
 	if w.Command == wire.SaveNow {
 		w.Notice = b.cfg.wall(max(cl.Until.Sub(u.now), 0))
@@ -84,7 +129,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	if w.Command != wire.Run {
 		return w, nil
 	}
-	if cl.Outcome != "" || begunAnew(cl, c.Rank, seen) {
+	if cl.Outcome != "" || begunAnew(cl, rank, seen) {
 		return wire.Work{}, ErrGone // lost before this node had begun, or since
 	}
 	attempt, _, err := get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
@@ -99,7 +144,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	if err != nil {
 		return w, err
 	}
-	spec, err := b.spec(ctx, job)
+	spec, err := b.spec(u.ctx, job)
 	if err != nil {
 		return w, err
 	}

@@ -10,7 +10,21 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// execute hands the work to the agents of a cluster that is up: they poll for it.
+// bringUp notes that every node of a cluster has dialled home, and hands its work to the agents in the same commit: nothing else has to be looked at
+// (decision 6). That of a gang is execute's, which looks at all of it. A cluster that is given up already, as its attempt or its job is over, is only
+// waiting to be released.
+func (d *Decision) bringUp(job Job, task Task, cl *Cluster, now time.Time) {
+	cl.State, cl.Since, cl.Up = ClusterUp, now, now
+	switch {
+	case cl.Outcome != "" || job.State == JobEnding || job.State.Over():
+	case task.Gang != "":
+		d.emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
+	default:
+		cl.run()
+	}
+}
+
+// execute hands the work to the agents of a gang that is up: they poll for it.
 func (b *Broker) execute(u *unit, data events.Data) error {
 	e, ok := data.(events.ClusterUp)
 	if !ok {
@@ -28,10 +42,16 @@ func decideRun(cl Cluster, now time.Time) (d Decision) {
 	if cl.State != ClusterUp || cl.Command != "" {
 		return d
 	}
-	cl.Seq++
-	cl.Command, cl.Since = string(wire.Run), now
+	cl.run()
+	cl.Since = now
 	d.put(clusterKey(cl.ID), cl)
 	return d
+}
+
+// run tells the agents of a cluster to start.
+func (cl *Cluster) run() {
+	cl.Seq++
+	cl.Command = string(wire.Run)
 }
 
 // assignment is what the nodes of a cluster have to run. It follows from records that do not change while the

@@ -214,7 +214,8 @@ func (s *yard) obey(m *yardMachine, c broker.AgentOrder) {
 		}
 		a = &yardAgent{claims: wire.Claims{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}}
 		m.agents[c.AgentRef] = a
-		s.tell("hello", s.b.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.1"}))
+		_, err := s.b.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.1"})
+		s.tell("hello", err)
 		s.settle()
 	}
 	if !a.over {

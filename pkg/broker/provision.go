@@ -304,9 +304,7 @@ func decideBought(st buying, machines []cloud.Machine, now time.Time) (d Decisio
 		d.emit(events.ClusterRelease{Cluster: st.cluster.ID, Job: st.job.ID, Reason: "the job is ending"})
 	}
 	if slices.IndexFunc(st.cluster.Nodes, func(n Node) bool { return n.Address == "" }) < 0 {
-		st.cluster.State = ClusterUp // they dialled home before the cloud had answered
-		st.cluster.Up = now
-		d.emit(events.ClusterUp{Cluster: st.cluster.ID, Job: st.job.ID})
+		d.bringUp(st.job, st.task, &st.cluster, now) // they dialled home before the cloud had answered
 	}
 	d.put(clusterKey(st.cluster.ID), st.cluster)
 	return d

@@ -173,7 +173,7 @@ func (s *office) up(only []string) {
 		if s.agents[id] != nil || len(only) > 0 && !slices.Contains(only, s.taskOf(id)) {
 			continue
 		}
-		if err := s.b.Hello(context.Background(), s.claims(id), wire.Hello{Address: "10.0.0.1"}); err != nil {
+		if _, err := s.b.Hello(context.Background(), s.claims(id), wire.Hello{Address: "10.0.0.1"}); err != nil {
 			s.printf("%s: %v", s.taskOf(id), err)
 			continue
 		}

@@ -145,7 +145,7 @@ func (w *bench) work() int {
 			n++
 			for rank := range spec.Nodes {
 				c := wire.Claims{Job: broker.ClusterJob(id), Cluster: id, Rank: rank}
-				if err := w.b.Hello(ctx, c, wire.Hello{Address: "10.0.0.1"}); err != nil {
+				if _, err := w.b.Hello(ctx, c, wire.Hello{Address: "10.0.0.1"}); err != nil {
 					w.t.Fatal(err)
 				}
 			}

@@ -80,10 +80,19 @@ func (a *agent) call(what string, body func(context.Context, *broker.Broker) err
 // boot is the beginning: the machine has booted, the agent dials home.
 func (a *agent) boot() {
 	a.heard = a.w.now
-	a.call("hello", func(ctx context.Context, b *broker.Broker) error {
-		return b.Hello(ctx, a.claims, wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.rank), Version: "sim"})
+	var first wire.Work
+	a.call("hello", func(ctx context.Context, b *broker.Broker) (err error) {
+		began := a.w.steps
+		if first, err = b.Hello(ctx, a.claims, wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.rank), Version: "sim"}); err == nil {
+			a.w.check.assigned(a, first, began)
+		}
+		return err
 	}, func() {
 		a.known = true
+		if first.Seq > a.seen {
+			a.seen = first.Seq
+			a.obey(first)
+		}
 		a.poll()
 	})
 }

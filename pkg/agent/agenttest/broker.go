@@ -272,8 +272,7 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	n := Node{claims.Cluster, claims.Rank}
 	switch r.Method + " " + r.URL.Path {
 	case "POST " + wire.PathHello:
-		var h wire.Hello
-		b.accept(w, r, &h, func() { b.hellos[n] = h })
+		b.serveHello(w, r, n)
 	case "POST " + wire.PathReport:
 		var rep wire.Report
 		b.accept(w, r, &rep, func() {
@@ -297,6 +296,22 @@ func (b *Broker) accept(w http.ResponseWriter, r *http.Request, v any, store fun
 	}
 	b.update(store)
 	w.WriteHeader(http.StatusNoContent)
+}
+
+// serveHello answers with the node's work where there is some.
+func (b *Broker) serveHello(w http.ResponseWriter, r *http.Request, n Node) {
+	var h wire.Hello
+	if err := json.NewDecoder(r.Body).Decode(&h); err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	var work wire.Work
+	b.update(func() { b.hellos[n], work = h, b.work[n] })
+	if work.Seq == 0 {
+		w.WriteHeader(http.StatusNoContent)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(work)
 }
 
 func (b *Broker) serveWork(w http.ResponseWriter, r *http.Request, n Node) {

@@ -3,7 +3,7 @@
 // nothing dials in. The package has no dependencies, so that both sides, and
 // the simulator, share the same types.
 //
-// Order of a node's life: hello, then work is polled until it says run; reports
+// Order of a node's life: hello, whose answer may be the work already, else it is polled until it says run; reports
 // follow (started, checkpointed, succeeded or failed); work goes on being
 // polled and may say checkpoint or stop.
 package wire
@@ -17,7 +17,7 @@ import (
 
 // Paths of the API, under the broker's endpoint. The cluster and rank are in the token.
 const (
-	PathHello  = "/v1/agent/hello"  // POST Hello -> 204, maybe with Retry-After
+	PathHello  = "/v1/agent/hello"  // POST Hello -> 200 Work, where there is some already; 204, maybe with Retry-After, else
 	PathWork   = "/v1/agent/work"   // GET ?seen=N&wait=20s -> Work
 	PathReport = "/v1/agent/report" // POST Report -> 204; 410 when the attempt is over
 	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
@@ -70,7 +70,7 @@ type Work struct {
 	Until      time.Time   `json:"until,omitzero"`       // with SaveNow, in the agent's wall clock
 	// Notice is how long the machine has left, with SaveNow.
 	Notice time.Duration `json:"notice,omitempty"`
-	// Pause is how long to wait before asking again, of a broker that does not hold calls.
+	// Pause is how long to wait before asking again, of a broker that does not hold calls; also after a command.
 	Pause time.Duration `json:"pause,omitempty"`
 }
 

@@ -205,7 +205,7 @@ func (n *Node) Attempt() string { return n.claims.Cluster }
 // Start has the node dial home and report that its task runs.
 func (n *Node) Start() *Node {
 	n.w.t.Helper()
-	err := n.w.Broker.Hello(context.Background(), n.claims, wire.Hello{Address: fmt.Sprintf("10.0.0.%d", n.claims.Rank+1), Version: "test"})
+	_, err := n.w.Broker.Hello(context.Background(), n.claims, wire.Hello{Address: fmt.Sprintf("10.0.0.%d", n.claims.Rank+1), Version: "test"})
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
