@@ -24,7 +24,7 @@ type schedule struct {
 func schedules() []schedule {
 	return []schedule{
 		{fn: events.FnTick, rate: "rate(10 minutes)", data: events.MarketTicked{}},
-		{fn: events.FnReconcile, rate: "rate(1 minute)", data: events.BrokerReconcile{}},
+		{fn: events.FnReconcile, rate: "rate(2 minutes)", data: events.BrokerReconcile{}},
 		{fn: events.FnRefresh, rate: "rate(1 day)", data: events.CatalogRefresh{}, idle: true},
 	}
 }

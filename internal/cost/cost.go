@@ -73,7 +73,7 @@ func Config() broker.Config {
 func Of(ctx context.Context, spec *dag.Job, p broker.Planner, start time.Time) (*Bill, error) {
 	w := newWorld(ctx, p, Config(), start)
 	w.after(0, func() { w.submit(spec) })
-	w.schedule(events.FnReconcile, time.Minute, events.BrokerReconcile{})
+	w.schedule(events.FnReconcile, 2*time.Minute, events.BrokerReconcile{})
 	w.schedule(events.FnTick, 10*time.Minute, events.MarketTicked{})
 	if err := w.run(); err != nil {
 		return nil, err

@@ -24,10 +24,11 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 	errs := []error{listErr}
 	ids, err := b.activeJobs(ctx)
 	errs = append(errs, err)
+	known := map[string]bool{}
 	for _, id := range ids {
-		errs = append(errs, b.reconcileJob(ctx, e.ID, id, machines))
+		errs = append(errs, b.reconcileJob(ctx, e.ID, id, machines, known))
 	}
-	errs = append(errs, b.orphans(ctx, machines), b.expireBlocks(ctx, e.ID), b.store.Sweep(ctx, b.now()))
+	errs = append(errs, b.orphans(ctx, machines, known), b.expireBlocks(ctx, e.ID), b.store.Sweep(ctx, b.now()))
 	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
 		return fmt.Errorf("%w: %w", errAgain, err)
 	}
@@ -78,11 +79,14 @@ func (b *Broker) activeJobs(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// orphans terminates machines that no record speaks for.
-func (b *Broker) orphans(ctx context.Context, machines inventory) error {
+// orphans terminates machines that no record speaks for. The records of known ones have been seen since the machines were listed.
+func (b *Broker) orphans(ctx context.Context, machines inventory, known map[string]bool) error {
 	var errs []error
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
 		for _, id := range slices.Sorted(maps.Keys(machines[name])) {
+			if known[id] {
+				continue
+			}
 			_, found, err := get[Cluster](b.newUnit(ctx, events.FnReconcile), clusterKey(id))
 			if err == nil && !found {
 				b.log.Warn("terminating machines that no record speaks for", "cloud", name, "cluster", id)
@@ -111,9 +115,12 @@ func (b *Broker) expireBlocks(ctx context.Context, cause string) error {
 	})
 }
 
-// reconcileJob looks after one job and its clusters.
-func (b *Broker) reconcileJob(ctx context.Context, cause, id string, machines inventory) error {
+// reconcileJob looks after one job and its clusters, and adds them to those known.
+func (b *Broker) reconcileJob(ctx context.Context, cause, id string, machines inventory, known map[string]bool) error {
 	err := b.transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit) error {
+		if err := u.preload(jobKey(id), ledgerKey(id)); err != nil {
+			return err
+		}
 		job, found, err := get[Job](u, jobKey(id))
 		if err != nil || !found {
 			return orSkip(err)
@@ -134,6 +141,7 @@ func (b *Broker) reconcileJob(ctx context.Context, cause, id string, machines in
 	}
 	var errs []error
 	for _, cl := range clusters {
+		known[cl.ID] = true
 		if b.diagnose(cl, machines, u.now) != remedyNone {
 			errs = append(errs, b.treat(ctx, cause, cl.ID, machines))
 		}
