@@ -68,7 +68,7 @@ func Assumptions() []string {
 		"Calls take: DynamoDB read 4 ms, write 6 ms, transaction 12 ms; PutEvents 15 ms; SQS 8 ms; S3 25 ms; RunInstances 2.5 s; TerminateInstances 0.8 s.",
 		"A function's own work takes 2 ms; each function is started cold once, 150 ms.",
 		"Events that are published together reach a queue together, and Lambda takes them as one batch, up to the batch size.",
-		"Machines boot in a minute, run for as long as planned and are not taken; agents call every 5 minutes, and send a kilobyte of log after 15 seconds and another at the end.",
+		"Machines boot in a minute, run for as long as planned and are not taken; agents call every 5 minutes, and send a kilobyte of log after 15 seconds and another with their result.",
 		"No free allowance is counted but SQS's million requests a month, of which polling with work open takes 10,800 an hour: 92 hours.",
 		"What tasks store and move is the jobs' own, and not in it.",
 	}

@@ -64,7 +64,7 @@ type Idle struct {
 // Config is the broker's configuration on AWS as far as it changes what is counted.
 func Config() broker.Config {
 	cfg := broker.DefaultConfig()
-	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: laterPolls, Polls: true}, 16*time.Minute
+	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: laterPolls, Polls: true, Tail: wire.MaxReportLog}, 16*time.Minute
 	return cfg
 }
 

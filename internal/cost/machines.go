@@ -4,10 +4,13 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"hash/fnv"
+	"math/rand/v2"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -109,6 +112,8 @@ type node struct {
 	claims wire.Claims
 	seen   int
 	done   bool
+	// printed is how much it has sent of its log.
+	printed int64
 }
 
 // boot starts the agent of a machine.
@@ -172,16 +177,21 @@ func (n *node) begin() {
 	if took > firstPiece {
 		w.after(firstPiece, n.log)
 	}
-	w.after(took, n.log)
 	w.after(took, func() {
 		n.done = true
 		n.report(byEvents, wire.Succeeded)
 	})
 }
 
+// report tells of an event; the last one brings the end of the log.
 func (n *node) report(c class, e wire.Event) {
 	n.w.as(c, func() {
 		n.w.call(func(b *broker.Broker) error {
+			if e == wire.Succeeded {
+				if err := n.print(); err != nil {
+					return err
+				}
+			}
 			return b.Report(n.w.ctx, n.claims, wire.Report{
 				ID: fmt.Sprint(e, n.claims.Rank, n.w.now.UnixNano()), Attempt: n.claims.Cluster, Event: e,
 			})
@@ -189,14 +199,31 @@ func (n *node) report(c class, e wire.Event) {
 	})
 }
 
-// log sends a piece of log, which is a record of its own.
+// log sends a piece of log by itself.
 func (n *node) log() {
-	n.w.call(func(*broker.Broker) error {
-		key := store.Key{Partition: fmt.Sprintf("logs/%s/%s/rank%d/", n.claims.Job, n.claims.Cluster, n.claims.Rank), Sort: "0000000000000000"}
-		n.w.meter.wrote("log", chunks(itemBytes(key, pieceBytes, false), writeUnit))
-		n.w.meter.wait(waitWrite)
-		return nil
-	})
+	n.w.call(func(*broker.Broker) error { return n.print() })
+}
+
+// print keeps the next piece of log, as the API does.
+func (n *node) print() error {
+	text := printed(n.claims.Cluster, n.printed, pieceBytes)
+	at := n.printed
+	n.printed += int64(len(text))
+	return n.w.logs.Append(n.w.ctx, api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, at, text)
+}
+
+// printed is what a task prints: lines as those that train print, of which no two are alike.
+func printed(who string, from int64, size int) []byte {
+	h := fnv.New64a()
+	_, _ = fmt.Fprint(h, who, from)
+	seed := h.Sum64()
+	var out []byte
+	for i := uint64(0); len(out) < size; i++ {
+		x := rand.New(rand.NewPCG(seed, i)) //nolint:gosec // it is to be the same each time
+		out = fmt.Appendf(out, "2026-11-21 %02d:%02d:%02d,%03d INFO train: epoch %d step %d/20000 loss %.4f grad %.3f lr %.2e %d samples/s, %.1f GiB used\n",
+			x.IntN(24), x.IntN(60), x.IntN(60), x.IntN(1000), x.IntN(9), x.IntN(20000), 4*x.Float64(), 2*x.Float64(), 1e-3*x.Float64(), x.IntN(9999), 40*x.Float64())
+	}
+	return out[:size]
 }
 
 // duration is how long the task of a cluster is planned to run.

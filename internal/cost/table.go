@@ -146,6 +146,9 @@ func kindOf(w *store.Write) string {
 	if _, err := strconv.Atoi(name); err == nil {
 		name = "other"
 	}
+	if strings.HasPrefix(name, "logs/") {
+		name = "log"
+	}
 	switch w.Op {
 	case store.Check:
 		name += ", checked"

@@ -81,7 +81,7 @@ const (
 func brokerConfig(env Env) broker.Config {
 	cfg := broker.DefaultConfig()
 	cfg.Endpoint = env.API
-	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true}, silentFor
+	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}, silentFor
 	cfg.StoreURL = "s3://" + env.WorkBucket
 	return cfg
 }

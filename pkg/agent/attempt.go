@@ -151,15 +151,20 @@ func (t *attempt) run(ctx context.Context) {
 	if told != orderNone {
 		wait = lastTimeout
 	}
+	until := time.Now().Add(wait) // for the log; the result has its own time after it
 	if t.out != nil {
-		flush, cancel := context.WithTimeout(ctx, wait)
-		t.out.flush(flush)
+		flush, cancel := context.WithDeadline(ctx, until)
+		result.LogFrom, result.Log = t.out.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
 		cancel()
 	}
 	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit", result.ExitCode)
-	t.reports.add(result, nil)
+	t.reports.end(result, t.out, until)
 	if told >= orderStop {
-		last, cancel := context.WithTimeout(ctx, lastTimeout)
+		wait = lastTimeout
+		if len(result.Log) > 0 {
+			wait += max(time.Until(until), 0)
+		}
+		last, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		_ = t.reports.drain(last)
 	}

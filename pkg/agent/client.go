@@ -179,7 +179,7 @@ func judge(resp *http.Response, path string, answer []byte) error {
 		return fmt.Errorf("%w: %s: %s", ErrRefused, path, resp.Status)
 	case code == http.StatusGone:
 		return fmt.Errorf("%w: %s", ErrOver, path)
-	case code == http.StatusConflict && path == wire.PathLogs:
+	case code == http.StatusConflict && (path == wire.PathLogs || path == wire.PathReport):
 		if offset, err := strconv.ParseInt(resp.Header.Get(wire.HeaderOffset), 10, 64); err == nil && offset >= 0 {
 			return &resumeError{offset}
 		}

@@ -1,8 +1,10 @@
 package agent_test
 
 import (
+	"fmt"
 	"strings"
 	"testing"
+	"time"
 	"unicode/utf8"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
@@ -59,6 +61,70 @@ func TestAMessageIsTextWhateverTheTaskWrites(t *testing.T) {
 	start(t, b, node, agent.Config{})
 	b.Run(node, task(t, "a1", `head -c 3000 /dev/urandom; printf '\303'; exit 1`))
 	if r := b.Result(node, "a1"); !utf8.ValidString(r.Message) || r.Phase != wire.PhaseRun {
+		t.Errorf("%+v", r)
+	}
+}
+
+// tailed is a task whose broker takes the end of its log with the last report.
+func tailed(t *testing.T, run string) *wire.Assignment {
+	w := task(t, "a1", run)
+	w.Pace.Tail, w.Pace.Log = 1<<20, time.Hour
+	return w
+}
+
+func TestTheEndOfALogComesWithTheResult(t *testing.T) {
+	const piece = wire.MaxReportLog
+	for run, sent := range map[string]int{
+		"echo short":                             0,
+		"true":                                   0,
+		"echo failed; exit 3":                    0,
+		"head -c 65536 /dev/zero | tr '\\0' x":   0, // just what a report may carry
+		"head -c 65537 /dev/zero | tr '\\0' x":   1,
+		"head -c 3000000 /dev/zero | tr '\\0' x": 12,
+	} {
+		b := agenttest.New(t)
+		start(t, b, node, agent.Config{})
+		b.Run(node, tailed(t, run))
+		r := b.Result(node, "a1")
+		if got := b.Calls(wire.PathLogs); got != sent {
+			t.Errorf("%s: %d pieces beside the report's of %d bytes, want %d", run, got, len(r.Log), sent)
+		}
+		want := map[string]int{"echo short": 6, "echo failed; exit 3": 7, "true": 0}
+		size, known := want[run]
+		if !known {
+			fmt.Sscanf(run, "head -c %d", &size)
+		}
+		if got := b.Log(node, "a1"); len(got) != size || len(r.Log) > piece {
+			t.Errorf("%s: log of %d bytes, %d with the report, want %d", run, len(got), len(r.Log), size)
+		}
+	}
+}
+
+func TestAResultWhoseLogHasAGapSendsItAnew(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := tailed(t, "echo one; while [ ! -e $TMPDIR/../go ]; do sleep 0.01; done; echo two")
+	w.Pace.Log = time.Second
+	b.Run(node, w)
+	b.AwaitLog(node, "a1", "one\n")
+	b.ForgetLog(node, "a1", 2)
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // which ends the task
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	if got := b.Log(node, "a1"); !strings.HasPrefix(got, "one\ntradewind: the machine will be taken") {
+		t.Errorf("log %q", got)
+	}
+}
+
+func TestAResultDoesNotWaitForEverForItsLog(t *testing.T) {
+	b := agenttest.New(t)
+	b.RefuseLogs()
+	start(t, b, node, agent.Config{})
+	b.Run(node, tailed(t, "echo lost; touch $TRADEWIND_OUTPUT/x; sleep 100"))
+	b.Report(node, "a1", wire.Started)
+	b.Tell(node, wire.Work{Command: wire.Stop})
+	if r := b.Result(node, "a1"); r.Event != wire.Stopped || len(r.Log) > 0 {
 		t.Errorf("%+v", r)
 	}
 }

@@ -2,8 +2,10 @@ package agent
 
 import (
 	"context"
+	"errors"
 	"strconv"
 	"sync"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
@@ -25,7 +27,9 @@ type reports struct {
 
 type pending struct {
 	report   wire.Report
-	accepted func() // when the broker has it; may be nil
+	accepted func()    // when the broker has it; may be nil
+	log      *taskLog  // whose end it carries, if it does,
+	until    time.Time // until when it is worth waiting for
 	sending  bool
 }
 
@@ -35,6 +39,16 @@ func newReports(c *client, attempt string, rank int) *reports {
 
 // add queues a report.
 func (q *reports) add(r wire.Report, accepted func()) {
+	q.put(pending{report: r, accepted: accepted})
+}
+
+// end queues the last report. It may carry the end of a log, which is left out when it is not accepted by a time.
+func (q *reports) end(r wire.Report, log *taskLog, until time.Time) {
+	q.put(pending{report: r, log: log, until: until})
+}
+
+func (q *reports) put(p pending) {
+	r := &p.report
 	q.mu.Lock()
 	defer q.mu.Unlock()
 	if r.Event == wire.Alive && len(q.queue) > 0 {
@@ -43,7 +57,6 @@ func (q *reports) add(r wire.Report, accepted func()) {
 	q.count++
 	r.Attempt = q.attempt
 	r.ID = q.attempt + "/" + strconv.Itoa(q.rank) + "/" + strconv.Itoa(q.count)
-	p := pending{report: r, accepted: accepted}
 	if last := len(q.queue) - 1; last >= 0 && !q.queue[last].sending && q.queue[last].report.Event == r.Event {
 		q.queue[last] = p
 	} else {
@@ -67,7 +80,7 @@ func (q *reports) run(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
-		err := q.client.report(ctx, p.report)
+		err := q.send(ctx, p)
 		q.sent(err)
 		if err != nil {
 			return err
@@ -76,6 +89,29 @@ func (q *reports) run(ctx context.Context) error {
 			p.accepted()
 		}
 	}
+}
+
+// send sends a report until it is accepted. A task's end counts more than that of its log: what of it is not accepted in time is left out.
+func (q *reports) send(ctx context.Context, p pending) error {
+	if len(p.report.Log) == 0 {
+		return q.client.report(ctx, p.report)
+	}
+	soon, cancel := context.WithDeadline(ctx, p.until)
+	defer cancel()
+	err := q.client.report(soon, p.report)
+	var resume *resumeError
+	missing := errors.As(err, &resume)
+	if err == nil || ctx.Err() != nil || lastWord(err) && !missing {
+		return err
+	}
+	if missing {
+		err = p.log.sendFrom(soon, resume.offset)
+		if lastWord(err) && !errors.As(err, &resume) {
+			return err
+		}
+	}
+	p.report.Log, p.report.LogFrom = nil, 0
+	return q.client.report(ctx, p.report)
 }
 
 func (q *reports) next() (pending, bool) {

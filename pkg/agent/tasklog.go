@@ -34,6 +34,8 @@ type taskLog struct {
 	changed chan struct{}
 	hurried bool
 	hurry   chan struct{} // closed when somebody waits for the rest
+	take    int64         // up to so many bytes are for who waits for the rest
+	taken   bool          // they are: nothing is sent any more
 }
 
 func newTaskLog(path string, c *client, attempt string, limit int64) (*taskLog, error) {
@@ -126,6 +128,9 @@ func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 		if err != nil {
 			return nil
 		}
+		if l.handOver() {
+			return nil
+		}
 		n, err := l.file.ReadAt(piece, offset)
 		if n == 0 {
 			if err != nil && !errors.Is(err, io.EOF) {
@@ -191,26 +196,68 @@ func (l *taskLog) progress(sent int64, err error) {
 	l.broadcast()
 }
 
-// flush waits until all of the log is accepted, or none of it will be any more.
-func (l *taskLog) flush(ctx context.Context) {
+// last waits until all of the log is accepted or none of it will be any more, or until what is left of it is at most limit bytes: those it returns, with
+// their offset, and they are not sent any more.
+func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byte) {
 	l.mu.Lock()
-	if !l.hurried {
+	if l.take = limit; !l.hurried {
 		l.hurried = true
 		close(l.hurry)
 	}
 	l.mu.Unlock()
 	for {
 		l.mu.Lock()
-		done, changed := l.sent >= l.size || l.err != nil, l.changed
+		taken, done, changed := l.taken, l.sent >= l.size || l.err != nil, l.changed
+		if done = done || ctx.Err() != nil; done {
+			l.take = 0 // what is written from now on is sent as before
+		}
 		l.mu.Unlock()
-		if done {
-			return
+		switch {
+		case taken:
+			return l.left()
+		case done:
+			return 0, nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return
 		}
+	}
+}
+
+// handOver leaves what is to be sent to who waits for the rest, if it is little enough.
+func (l *taskLog) handOver() bool {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size-l.sent > l.take {
+		return false
+	}
+	l.taken = true
+	l.broadcast()
+	return true
+}
+
+// left is what has not been accepted.
+func (l *taskLog) left() (from int64, rest []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	rest = make([]byte, l.size-l.sent)
+	n, _ := l.file.ReadAt(rest, l.sent)
+	return l.sent, rest[:n]
+}
+
+// sendFrom sends the log from an offset to its end.
+func (l *taskLog) sendFrom(ctx context.Context, offset int64) error {
+	piece := make([]byte, wire.MaxLogChunk)
+	for {
+		n, err := l.file.ReadAt(piece, offset)
+		if n == 0 {
+			return err
+		}
+		if err = l.client.logs(ctx, l.attempt, offset, piece[:n]); err != nil {
+			return err
+		}
+		offset += int64(n)
 	}
 }
 

@@ -27,6 +27,8 @@ func (a *API) agentRoutes() {
 	}, a.work)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport, Summary: "Tell what happened to an attempt on a node",
+		Description: "The last one may carry the end of the node's log, which is kept first. Where what lies before it is missing, the answer is 409 and the " +
+			wire.HeaderOffset + " from which to send it.",
 	}, a.report)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-logs", Method: http.MethodPost, Path: wire.PathLogs, Summary: "Append to a node's log",
@@ -130,7 +132,45 @@ func (a *API) report(ctx context.Context, in *reportInput) (*struct{}, error) {
 	if err := ownAttempt(claims, in.Body.Attempt); err != nil {
 		return nil, err
 	}
+	if err := a.keepLast(ctx, claims, &in.Body); err != nil {
+		return nil, err
+	}
 	return nil, a.cfg.Broker.Report(ctx, claims, in.Body)
+}
+
+// keepLast keeps the end of the log that a report carries. A report that is repeated finds it kept.
+func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) error {
+	rest := r.Log
+	switch {
+	case len(rest) == 0:
+		return nil
+	case len(rest) > wire.MaxReportLog || r.LogFrom < 0:
+		return problem(http.StatusUnprocessableEntity, fmt.Sprintf("a report carries at most %d bytes of log, from an offset that is not below 0", wire.MaxReportLog))
+	}
+	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
+	err := a.cfg.Logs.Append(ctx, log, r.LogFrom, rest)
+	var offset *OffsetError
+	if errors.As(err, &offset) && offset.Want >= r.LogFrom {
+		known := min(offset.Want-r.LogFrom, int64(len(rest)))
+		if rest, err = rest[known:], nil; len(rest) > 0 {
+			err = a.cfg.Logs.Append(ctx, log, offset.Want, rest)
+		}
+	}
+	r.Log, r.LogFrom = nil, 0
+	return appended(log, err)
+}
+
+// appended is the answer to a piece of log.
+func appended(log Log, err error) error {
+	var offset *OffsetError
+	if errors.As(err, &offset) {
+		return huma.ErrorWithHeaders(problem(http.StatusConflict, offset.Error()),
+			http.Header{wire.HeaderOffset: {strconv.FormatInt(offset.Want, 10)}})
+	}
+	if err != nil {
+		return fmt.Errorf("api: log of %s: %w", log.Attempt, err)
+	}
+	return nil
 }
 
 // ownAttempt refuses a node that speaks for an attempt that is not its cluster's.
@@ -156,14 +196,5 @@ func (a *API) appendLog(ctx context.Context, in *logInput) (*struct{}, error) {
 		return nil, problem(http.StatusForbidden, "the token does not speak for that attempt")
 	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
-	err := a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody)
-	var offset *OffsetError
-	if errors.As(err, &offset) {
-		return nil, huma.ErrorWithHeaders(problem(http.StatusConflict, offset.Error()),
-			http.Header{wire.HeaderOffset: {strconv.FormatInt(offset.Want, 10)}})
-	}
-	if err != nil {
-		return nil, fmt.Errorf("api: log of %s: %w", log.Attempt, err)
-	}
-	return nil, nil
+	return nil, appended(log, a.cfg.Logs.Append(ctx, log, in.Offset, in.RawBody))
 }

@@ -193,3 +193,36 @@ func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
 		t.Errorf("after its work comes %+v", again)
 	}
 }
+
+func TestAReportMayCarryTheEndOfTheLog(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("one", 1))
+	as := bearer(w.Node(job, "split", 0).Start().Token)
+	attempt := broker.ClusterID(job, 0, 1)
+	send := func(from int, text string, event wire.Event) *http.Response {
+		return w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "end", Attempt: attempt, Event: event, Log: []byte(text), LogFrom: int64(from)}), as)
+	}
+	log := func() string { return body(t, w.Request("GET", "/v1/jobs/"+job+"/tasks/split/logs", "")) }
+	empty(t, w.Do("POST", wire.PathLogs+"?offset=0&attempt="+attempt, "abc", as))
+	res := send(4, "e", wire.Succeeded)
+	trouble(t, res, http.StatusConflict)
+	if got := res.Header.Get(wire.HeaderOffset); got != "3" {
+		t.Errorf("%s = %q", wire.HeaderOffset, got)
+	}
+	if w.Drain(); w.Task(job, "split").State != "running" {
+		t.Error("a report whose log can not be kept counts")
+	}
+	trouble(t, send(3, strings.Repeat("x", wire.MaxReportLog+1), wire.Succeeded), http.StatusUnprocessableEntity)
+	trouble(t, send(-1, "x", wire.Succeeded), http.StatusUnprocessableEntity)
+	empty(t, send(2, "cde", wire.Alive)) // a part of it is there
+	for range 2 {
+		empty(t, send(3, "def", wire.Succeeded))
+	}
+	if w.Drain(); w.Task(job, "split").State != "succeeded" || log() != "abcdef" {
+		t.Errorf("%s, log %q", w.Task(job, "split").State, log())
+	}
+	trouble(t, send(3, "def", wire.Succeeded), http.StatusGone) // and again, when the machine is gone
+	if log() != "abcdef" {
+		t.Errorf("log %q", log())
+	}
+}

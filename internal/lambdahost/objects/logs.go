@@ -40,13 +40,7 @@ type Logs struct {
 
 const (
 	endsMost = 4096    // of what is remembered
-	inTable  = 7 << 10 // bytes of a piece up to which a record costs no more than an object
-)
-
-// The first byte of a record says what follows: the text, or the length of the object with it and the end of its name.
-const (
-	textHere   = 't'
-	textObject = 'o'
+	inTable  = 7 << 10 // bytes of a record up to which it costs no more than an object
 )
 
 // prefix is where a log lies: the partition of its records, and the beginning of its objects' names.
@@ -108,8 +102,8 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 // put makes the body of a piece's record, and keeps a large piece as an object. Its name has a part that follows from the text: what a
 // try left behind that did not get to the record is of no account.
 func (l *Logs) put(ctx context.Context, at string, offset int64, data []byte) ([]byte, error) {
-	if len(data) <= inTable {
-		return append([]byte{textHere}, data...), nil
+	if body := seal(at, data); len(body) <= inTable {
+		return body, nil
 	}
 	sum := sha256.Sum256(data)
 	end := fmt.Sprintf("%016x-%x", offset, sum[:8])
@@ -145,13 +139,6 @@ func (l *Logs) forget(at string) {
 	delete(l.ends, at)
 }
 
-// part is one piece of a log.
-type part struct {
-	offset, size int64
-	text         []byte
-	key          string // of the object, where the text is not here
-}
-
 // parts lists the pieces of a log that begin after a sort key, to the end.
 func (l *Logs) parts(ctx context.Context, at, after string) (out []part, err error) {
 	for more := true; more; {
@@ -169,22 +156,6 @@ func (l *Logs) parts(ctx context.Context, at, after string) (out []part, err err
 		}
 	}
 	return out, nil
-}
-
-func partOf(at string, r *store.Record) (p part, err error) {
-	if p.offset, err = strconv.ParseInt(r.Key.Sort, 16, 64); err == nil && len(r.Body) > 0 && r.Body[0] == textHere {
-		p.text, p.size = r.Body[1:], int64(len(r.Body)-1)
-		return p, nil
-	}
-	if err == nil {
-		var end string
-		_, err = fmt.Sscanf(string(r.Body), string(textObject)+"%d %s", &p.size, &end)
-		p.key = at + end
-	}
-	if err != nil {
-		return p, fmt.Errorf("objects: %s/%s: %w", at, r.Key.Sort, err)
-	}
-	return p, nil
 }
 
 // size is where a log ends, 0 when there is none yet.
@@ -239,7 +210,11 @@ func (l *Logs) Read(ctx context.Context, log api.Log, offset int64, p []byte) (i
 
 func (l *Logs) read(ctx context.Context, o part, skip int64, p []byte) (int, error) {
 	if o.key == "" {
-		return copy(p, o.text[skip:]), nil
+		text, err := o.open()
+		if err != nil {
+			return 0, err
+		}
+		return copy(p, text[skip:]), nil
 	}
 	n := min(int64(len(p)), o.size-skip)
 	out, err := l.Client.GetObject(ctx, &s3.GetObjectInput{

@@ -8,7 +8,6 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -104,8 +103,8 @@ func TestALogIsWhatWasAppended(t *testing.T) {
 		t.Errorf("before the first piece: %v", err)
 	}
 	want := ""
-	for _, n := range []int{1, 2, 7 << 10, 3, 7<<10 + 1, 4, wire.MaxLogChunk, 5} {
-		piece := strings.Repeat(fmt.Sprint(n%10), n)
+	for _, n := range []int{1, 2, 7<<10 - 1, 3, 7 << 10, 4, wire.MaxLogChunk, 5} {
+		piece := noise(n)
 		if err := l.Append(ctx, log, int64(len(want)), []byte(piece)); err != nil {
 			t.Fatal(err)
 		}
@@ -127,7 +126,7 @@ func TestALogIsWhatWasAppended(t *testing.T) {
 func TestWhatATryLeftBehindIsOfNoAccount(t *testing.T) {
 	b, table := &bucket{objects: map[string][]byte{}}, mem.New()
 	lost := &failing{Store: table}
-	long := bytes.Repeat([]byte("x"), 10_000)
+	long := []byte(noise(10_000))
 	if err := (&objects.Logs{Store: lost, Client: b, Bucket: "work"}).Append(ctx, log, 0, long); err == nil {
 		t.Fatal("a piece without a record")
 	}

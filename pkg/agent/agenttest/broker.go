@@ -50,6 +50,7 @@ type Broker struct {
 	reports []Report
 	logs    map[string][]byte
 	refuse  func(path string) int
+	noLogs  bool
 	calls   map[string]int
 }
 
@@ -115,6 +116,9 @@ func (b *Broker) Tokens(cluster string, nodes int) []string {
 
 // Refuse has calls fail with the status that f returns for their path; 0 lets them pass, as does nil for f.
 func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = f }) }
+
+// RefuseLogs has reports that carry a log fail.
+func (b *Broker) RefuseLogs() { b.update(func() { b.noLogs = true }) }
 
 // Tell gives a node a new command.
 func (b *Broker) Tell(n Node, w wire.Work) {
@@ -275,10 +279,22 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.serveHello(w, r, n)
 	case "POST " + wire.PathReport:
 		var rep wire.Report
-		b.accept(w, r, &rep, func() {
+		b.accept(w, r, &rep, func() int {
+			k := logKey(n, rep.Attempt)
+			switch {
+			case len(rep.Log) > 0 && b.noLogs:
+				return http.StatusServiceUnavailable
+			case len(rep.Log) > 0 && rep.LogFrom > int64(len(b.logs[k])):
+				w.Header().Set(wire.HeaderOffset, strconv.Itoa(len(b.logs[k])))
+				return http.StatusConflict
+			}
+			if len(rep.Log) > 0 {
+				b.logs[k] = append(b.logs[k][:rep.LogFrom], rep.Log...)
+			}
 			if !slices.ContainsFunc(b.reports, func(o Report) bool { return o.Node == n && o.ID == rep.ID }) {
 				b.reports = append(b.reports, Report{rep, n})
 			}
+			return http.StatusNoContent
 		})
 	case "GET " + wire.PathWork:
 		b.serveWork(w, r, n)
@@ -289,13 +305,14 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 }
 
-func (b *Broker) accept(w http.ResponseWriter, r *http.Request, v any, store func()) {
+func (b *Broker) accept(w http.ResponseWriter, r *http.Request, v any, store func() int) {
 	if err := json.NewDecoder(r.Body).Decode(v); err != nil {
 		w.WriteHeader(http.StatusBadRequest)
 		return
 	}
-	b.update(store)
-	w.WriteHeader(http.StatusNoContent)
+	var code int
+	b.update(func() { code = store() })
+	w.WriteHeader(code)
 }
 
 // serveHello answers with the node's work where there is some.

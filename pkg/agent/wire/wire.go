@@ -34,6 +34,9 @@ const HeaderOffset = "Tradewind-Offset"
 // MaxLogChunk is the most bytes of log in one request.
 const MaxLogChunk = 256 << 10
 
+// MaxReportLog is the most bytes of log that a report may carry.
+const MaxReportLog = 64 << 10
+
 // Claims is what a token proves: one node of one cluster, of one job, until it expires.
 type Claims struct {
 	Job     string    `json:"job"`
@@ -80,6 +83,8 @@ type Pace struct {
 	Log   time.Duration `json:"log,omitempty"`   // between the first pieces of log; those of a long task come farther and farther apart
 	// Polls says that asking for work is a sign of life, and that no others are wanted.
 	Polls bool `json:"polls,omitempty"`
+	// Tail is up to how many bytes the end of a log travels with the last report, instead of in a call of its own; 0 is never.
+	Tail int64 `json:"tail,omitempty"`
 }
 
 // Assignment is one attempt of a task, as a node has to run it.
@@ -186,4 +191,8 @@ type Report struct {
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or what could not be staged
 	// Notice is how long the machine has left, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
+	// Log is the end of the node's log, from byte LogFrom on, where Pace.Tail allows it; at most MaxReportLog. It is kept before the report counts. 409
+	// with HeaderOffset says that what lies before it is missing.
+	Log     []byte `json:"log,omitempty"`
+	LogFrom int64  `json:"logFrom,omitempty"`
 }
