@@ -184,6 +184,7 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 		if st.task, _, err = get[Task](u, taskKey(cl.Job, cl.Task)); err != nil {
 			return err
 		}
+		cl.tellTask(&st.task)
 		if st.job, _, err = get[Job](u, jobKey(cl.Job)); err != nil {
 			return err
 		}
@@ -303,8 +304,10 @@ func (st *reporting) started() (d Decision) {
 		return d
 	}
 	st.cl.Started, st.cl.Running = true, st.now
-	st.task.State, st.task.StartedAt = TaskRunning, st.now
-	st.save(&d)
+	st.cl.tellTask(&st.task)
+	if d.put(clusterKey(st.cl.ID), st.cl); st.task.Gang != "" {
+		d.put(taskKey(st.cl.Job, st.cl.Task), st.task)
+	}
 	d.emit(events.TaskStarted{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt})
 	return d
 }
@@ -337,13 +340,12 @@ func (st *reporting) succeeded() (d Decision) {
 		return d
 	}
 	if st.task.StartedAt.IsZero() || st.attempt.Started.IsZero() {
-		st.attempt.Started, st.cl.Running, st.task.StartedAt = st.now, st.now, st.now
+		st.cl.Running, st.task.StartedAt = st.now, st.now
 	}
-	st.cl.Outcome = OutcomeSucceeded
-	st.attempt.Outcome, st.attempt.Ended = OutcomeSucceeded, st.now
+	st.cl.Outcome, st.cl.Ended = OutcomeSucceeded, st.now // the attempt's record is written when it is known what it cost
 	st.task.State, st.task.EndedAt, st.task.Progress = TaskSucceeded, st.now, 1
 	st.task.Output = wire.OutputPrefix(taskPrefix(st.cl.Job, st.spec.Name), st.cl.ID)
-	st.end(&d)
+	st.save(&d)
 	d.emit(events.TaskSucceeded{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID})
 	return d
 }

@@ -65,6 +65,7 @@ func (b *Broker) loadLosing(u *unit, cluster string) (l losing, found bool, err 
 	}
 	l.attempt, found, err = get[Attempt](u, attemptKey(l.cl.Job, l.cl.Task, l.cl.Attempt))
 	l.cl.tell(&l.attempt)
+	l.cl.tellTask(&l.task)
 	return l, found, err
 }
 

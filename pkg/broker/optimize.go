@@ -140,6 +140,11 @@ func (b *Broker) planInput(u *unit, job Job) (in PlanInput, err error) {
 	if err != nil {
 		return in, err
 	}
+	clusters, err := list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
+	if err != nil {
+		return in, err
+	}
+	tellTasks(clusters, tasks)
 	for _, t := range tasks {
 		in.Tasks[t.Index] = factsOf(t, in.Previous, u.now)
 	}

@@ -90,7 +90,7 @@ const (
 	TaskFailed    TaskState = "failed"
 )
 
-// Task is the record of a task that became ready.
+// Task is the record of a task that became ready. That it runs, its cluster's record has (Cluster.tellTask).
 type Task struct {
 	Job     string    `json:"job"`
 	Index   int       `json:"index"`
@@ -124,8 +124,8 @@ type Saved struct {
 	At     time.Time `json:"at"`
 }
 
-// Attempt is the history of one try to run a task: what was bought, for how much, how it ended. It is written when it is admitted and when
-// it ends; what happens between, its cluster's record has (Cluster.tell).
+// Attempt is the history of one try to run a task: what was bought, for how much, how it ended. It is written when it is admitted, when it fails
+// and when its machines are gone; what happens between, its cluster's record has (Cluster.tell).
 type Attempt struct {
 	Job         string      `json:"job"`
 	Task        int         `json:"task"`
@@ -223,9 +223,11 @@ type Cluster struct {
 	// Up and Running are when every node had dialled home, and when every node ran the task.
 	Up      time.Time `json:"up,omitzero"`
 	Running time.Time `json:"running,omitzero"`
+	// Ended is when it had succeeded.
+	Ended time.Time `json:"ended,omitzero"`
 }
 
-// tell completes the record of an attempt by what its cluster has seen of it.
+// tell completes the record of an attempt by what its cluster has seen of it. That it succeeded is written to it with what it cost.
 func (cl *Cluster) tell(a *Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
@@ -237,6 +239,17 @@ func (cl *Cluster) tell(a *Attempt) {
 	}
 	if !cl.Launched.IsZero() {
 		a.MaxUSD = cl.MaxUSD
+	}
+	if cl.Outcome == OutcomeSucceeded && a.Outcome == "" {
+		a.Outcome, a.Ended = cl.Outcome, cl.Ended
+	}
+}
+
+// tellTask completes the record of a task by what the cluster of its last attempt has seen of it: that it runs. Only of tasks in gangs, which look at
+// each other, it is written to the task itself.
+func (cl *Cluster) tellTask(t *Task) {
+	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
+		t.State, t.StartedAt = TaskRunning, cl.Running
 	}
 }
 

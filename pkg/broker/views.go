@@ -167,6 +167,7 @@ func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 	if err != nil {
 		return nil, err
 	}
+	tellTasks(clusters, tasks)
 	spec, err := b.spec(ctx, job)
 	if err != nil {
 		return nil, err
@@ -179,6 +180,16 @@ func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 	}
 	d.TaskList = taskViews(job, spec, plan, tasks, d.Attempts)
 	return d, nil
+}
+
+// tellTasks completes tasks, in the order of their keys, by what clusters have seen of them.
+func tellTasks(clusters []Cluster, tasks []Task) {
+	for i := range clusters {
+		of := func(t Task, index int) int { return cmp.Compare(t.Index, index) }
+		if j, ok := slices.BinarySearchFunc(tasks, clusters[i].Task, of); ok {
+			clusters[i].tellTask(&tasks[j])
+		}
+	}
 }
 
 func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Attempt) []TaskView {
@@ -204,6 +215,9 @@ func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Atte
 	for _, a := range attempts {
 		v := &views[a.Task]
 		v.USD += a.USD
+		if a.Started.After(v.Started) { // of a task that was cancelled only its attempt says it
+			v.Started = a.Started
+		}
 		if a.Number == v.Attempts && v.State != string(TaskQueued) {
 			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
 		}

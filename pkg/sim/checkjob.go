@@ -214,6 +214,20 @@ func (c *checker) close(s *jobState, id string) {
 	}
 }
 
+// derive takes what a cluster's record says of its attempt and its task as if their own said it.
+func (c *checker) derive(s *jobState, cl broker.Cluster) {
+	a, known := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]
+	if known && a.Outcome == "" && cl.Outcome == broker.OutcomeSucceeded {
+		a.Outcome, a.Ended = cl.Outcome, cl.Ended
+		c.attemptRecord(s, a)
+	}
+	t, known := s.tasks[cl.Task]
+	if known && t.State == broker.TaskLaunching && t.Attempt == cl.Attempt && cl.Started && cl.Outcome == "" {
+		t.State, t.StartedAt = broker.TaskRunning, cl.Running
+		c.taskRecord(s, t)
+	}
+}
+
 // clusterRecord checks a cluster against what it was.
 func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 	if w.Op == store.Delete {
@@ -237,6 +251,7 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 		}
 	}
 	s.clusters[id] = cl
+	c.derive(s, cl)
 	c.checkGang(s, old, cl)
 	if cl.Outcome != "" || cl.State == broker.ClusterReleasing {
 		c.close(s, id)
