@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // ErrGone says that the attempt an agent speaks for is over: it stops its task and exits.
@@ -53,16 +54,6 @@ func (b *Broker) ownCluster(u *unit, c wire.Claims) (Cluster, error) {
 	return cl, nil
 }
 
-// ownAttempt loads the attempt as well.
-func (b *Broker) ownAttempt(u *unit, c wire.Claims) (cl Cluster, a Attempt, err error) {
-	if cl, err = b.ownCluster(u, c); err != nil {
-		return cl, a, err
-	}
-	a, _, err = get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
-	cl.tell(&a)
-	return cl, a, err
-}
-
 // arriving is what a hello is decided on. The job and the task are loaded where it is the last.
 type arriving struct {
 	job  Job
@@ -81,9 +72,9 @@ func (st *arriving) up() bool {
 	return st.cl.State == ClusterBooting
 }
 
-// loadArriving loads what the start of a cluster is decided on, with what its work is made of.
+// loadArriving loads what the start of a cluster is decided on, which its work is made of as well.
 func (b *Broker) loadArriving(u *unit, st *arriving) (err error) {
-	if err := u.preload(jobKey(st.cl.Job), taskKey(st.cl.Job, st.cl.Task), attemptKey(st.cl.Job, st.cl.Task, st.cl.Attempt)); err != nil {
+	if err := u.preload(jobKey(st.cl.Job), taskKey(st.cl.Job, st.cl.Task)); err != nil {
 		return err
 	}
 	if st.job, _, err = get[Job](u, jobKey(st.cl.Job)); err != nil {
@@ -114,7 +105,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 		return wire.Work{}, err
 	}
 	if cl.Seq <= seen {
-		return wire.Work{Seq: seen, Command: wire.None}, b.polled(ctx, c, cl)
+		return wire.Work{Seq: seen, Command: wire.None}, b.polled(u, c, cl)
 	}
 	return b.work(u, cl, c.Rank, seen)
 }
@@ -132,10 +123,6 @@ func (b *Broker) work(u *unit, cl Cluster, rank, seen int) (wire.Work, error) {
 	if cl.Outcome != "" || begunAnew(cl, rank, seen) {
 		return wire.Work{}, ErrGone // lost before this node had begun, or since
 	}
-	attempt, _, err := get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
-	if err != nil {
-		return w, err
-	}
 	job, _, err := get[Job](u, jobKey(cl.Job))
 	if err != nil {
 		return w, err
@@ -148,6 +135,12 @@ func (b *Broker) work(u *unit, cl Cluster, rank, seen int) (wire.Work, error) {
 	if err != nil {
 		return w, err
 	}
+	var attempt Attempt
+	if t := &spec.Tasks[cl.Task]; t.Checkpoint != nil || t.StandIn() { // which may go on from something
+		if attempt, _, err = get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
+			return w, err
+		}
+	}
 	parents, err := b.parentOutputs(u, job, spec, cl.Task)
 	if err != nil {
 		return w, err
@@ -157,11 +150,24 @@ func (b *Broker) work(u *unit, cl Cluster, rank, seen int) (wire.Work, error) {
 }
 
 // polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.
-func (b *Broker) polled(ctx context.Context, c wire.Claims, cl Cluster) error {
-	if !b.cfg.Pace.Polls || cl.Command == "" || b.now().Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
+func (b *Broker) polled(u *unit, c wire.Claims, cl Cluster) error {
+	if !b.cfg.Pace.Polls || cl.Command == "" || u.now.Sub(cl.Nodes[c.Rank].Seen) < b.cfg.Pace.Alive/2 {
 		return nil
 	}
-	return b.alive(ctx, c, wire.Report{ID: "poll"})
+	cl.Nodes[c.Rank].Seen = u.now
+	var d Decision
+	d.put(clusterKey(cl.ID), cl)
+	if err := u.apply(d); err != nil {
+		return err
+	}
+	err := u.finish()
+	if errors.Is(err, store.ErrConflict) { // whoever came between has not heard of this node
+		return b.alive(u.ctx, c, wire.Report{ID: "poll"})
+	}
+	if err == nil {
+		b.committed(u)
+	}
+	return err
 }
 
 // Report takes in what a node tells. Telling it twice changes nothing.
@@ -172,32 +178,59 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	// A node that has started or succeeded has, however often it says so.
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
 	return b.transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit) error {
-		cl, attempt, err := b.ownAttempt(u, c)
+		cl, err := b.ownCluster(u, c)
 		if err != nil {
 			return err
 		}
 		if r.Attempt != "" && r.Attempt != cl.ID {
 			return ErrGone
 		}
-		st := reporting{cl: cl, attempt: attempt, rank: c.Rank, now: u.now}
+		st := reporting{cl: cl, rank: c.Rank, now: u.now}
 		st.cl.Nodes = append([]Node(nil), cl.Nodes...)
-		if st.task, _, err = get[Task](u, taskKey(cl.Job, cl.Task)); err != nil {
+		if err := b.loadReporting(u, &st, r.Event); err != nil {
 			return err
 		}
-		cl.tellTask(&st.task)
-		if st.job, _, err = get[Job](u, jobKey(cl.Job)); err != nil {
-			return err
-		}
-		spec, err := b.spec(ctx, st.job)
-		if err != nil {
-			return err
-		}
-		st.spec = &spec.Tasks[cl.Task]
 		if r.Event == wire.Checkpointed && st.task.Attempt != cl.Attempt {
 			return ErrGone // to accept it would have the agent remove what its successor resumes from
 		}
 		return u.apply(st.decide(r, b.cfg))
 	})
+}
+
+// loadReporting loads what a report is decided on beside the cluster, at once. Of the two that each task makes, the start looks at the task
+// alone, and neither at the attempt.
+func (b *Broker) loadReporting(u *unit, st *reporting, e wire.Event) (err error) {
+	cl := &st.cl
+	task, job, attempt := taskKey(cl.Job, cl.Task), jobKey(cl.Job), attemptKey(cl.Job, cl.Task, cl.Attempt)
+	keys := []store.Key{task, job, attempt}
+	switch e {
+	case wire.Started:
+		keys = keys[:1]
+	case wire.Succeeded:
+		keys = keys[:2]
+	default:
+	}
+	if err := u.preload(keys...); err != nil {
+		return err
+	}
+	if st.task, _, err = get[Task](u, task); err != nil || e == wire.Started {
+		cl.tellTask(&st.task)
+		return err
+	}
+	cl.tellTask(&st.task)
+	if st.job, _, err = get[Job](u, job); err != nil {
+		return err
+	}
+	spec, err := b.spec(u.ctx, st.job)
+	if err != nil {
+		return err
+	}
+	if st.spec = &spec.Tasks[cl.Task]; e == wire.Succeeded {
+		return nil
+	}
+	st.attempt, _, err = get[Attempt](u, attempt)
+	cl.tell(&st.attempt)
+	return err
 }
 
 // alive notes that a node was heard of: by far the most frequent report, so it costs one read and one write, and leaves no
@@ -218,7 +251,7 @@ func (b *Broker) alive(ctx context.Context, c wire.Claims, r wire.Report) error 
 	})
 }
 
-// reporting is what one report is decided on.
+// reporting is what one report is decided on; loadReporting says what of it is loaded.
 type reporting struct {
 	job     Job
 	spec    *dag.Task
@@ -339,7 +372,7 @@ func (st *reporting) succeeded() (d Decision) {
 		d.put(clusterKey(st.cl.ID), st.cl)
 		return d
 	}
-	if st.task.StartedAt.IsZero() || st.attempt.Started.IsZero() {
+	if st.task.StartedAt.IsZero() || st.cl.Running.IsZero() {
 		st.cl.Running, st.task.StartedAt = st.now, st.now
 	}
 	st.cl.Outcome, st.cl.Ended = OutcomeSucceeded, st.now // the attempt's record is written when it is known what it cost

@@ -193,3 +193,44 @@ func TestAGangRunsWhenAllOfItIsUp(t *testing.T) {
 		told(t, "one of a gang that is up", hello(t, p.b, p.claims(task, 0)), wire.Run, 1)
 	}
 }
+
+// TestAPollIsASignOfLifeAndTakesNothingBack: where polls are signs of life, one that meets a notice leaves it as it is.
+func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	cfg := broker.DefaultConfig()
+	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}
+	meet := &meeting{Store: p.store}
+	ports := p.b.Ports
+	ports.Store = meet
+	b := broker.New(cfg, ports)
+	c := p.claims(0, 0)
+	told(t, "the node", hello(t, b, c), wire.Run, 1)
+	seen := func() time.Time { return record[broker.Cluster](p, "cluster#"+c.Cluster).Nodes[0].Seen }
+	for _, minutes := range []int{1, 5, 5} {
+		p.now = p.now.Add(time.Duration(minutes) * time.Minute)
+		if w, err := b.Work(t.Context(), c, 1); err != nil || w.Command != wire.None {
+			t.Errorf("%+v, %v", w, err)
+		}
+		if want := minutes == 5; seen().Equal(p.now) != want {
+			t.Errorf("after %d minutes it was last heard of at %v, now is %v", minutes, seen(), p.now)
+		}
+	}
+	p.now = p.now.Add(5 * time.Minute)
+	meet.other = func() {
+		e := events.SpotInterrupted{Cluster: c.Cluster, Job: p.job, Kind: string(cloud.Interruption), At: p.now.Add(2 * time.Minute)}
+		if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{events.New("1", "test", p.now, e)}); errs[0] != nil {
+			t.Error(errs[0])
+		}
+	}
+	if _, err := b.Work(t.Context(), c, 1); err != nil {
+		t.Error(err)
+	}
+	if !seen().Equal(p.now) {
+		t.Error("it has not been heard of")
+	}
+	w, err := b.Work(t.Context(), c, 1)
+	if err != nil {
+		t.Fatal(err)
+	}
+	told(t, "after the notice it", w, wire.SaveNow, 0)
+}
