@@ -202,12 +202,12 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 func (b *Broker) loadReporting(u *unit, st *reporting, e wire.Event) (err error) {
 	cl := &st.cl
 	task, job, attempt := taskKey(cl.Job, cl.Task), jobKey(cl.Job), attemptKey(cl.Job, cl.Task, cl.Attempt)
-	keys := []store.Key{task, job, attempt}
+	keys := []store.Key{attempt, task, job}
 	switch e {
 	case wire.Started:
-		keys = keys[:1]
+		keys = keys[1:2]
 	case wire.Succeeded:
-		keys = keys[:2]
+		keys = keys[1:]
 	default:
 	}
 	if err := u.preload(keys...); err != nil {
