@@ -178,8 +178,7 @@ func (h *hypervisor) wait(ctx context.Context, m *machine) {
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
 	if _, err := h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
-		h.log.Debug("machine", "id", m.id, "err", err)
-		return
+		h.log.Warn("machine", "id", m.id, "err", err) // its end is told all the same
 	}
 	h.tell(ctx, "EC2 Instance State-change Notification", m.id, map[string]any{"state": "shutting-down"})
 }

@@ -4,8 +4,6 @@ import (
 	"fmt"
 	"io"
 	"maps"
-	"os"
-	"path/filepath"
 	"slices"
 	"strings"
 	"time"
@@ -85,16 +83,4 @@ func (w *World) Summary(out io.Writer) {
 				float64(u.ColdStart)/float64(time.Millisecond), u.PeakBytes>>20)
 		}
 	}
-}
-
-// Aftermath prints what is needed to find out what went wrong.
-func (w *World) Aftermath(out io.Writer) {
-	paths, _ := filepath.Glob(filepath.Join(w.Dir, "logs", "*.log"))
-	for _, p := range paths {
-		raw, err := os.ReadFile(p) //nolint:gosec // in the rehearsal's own folder
-		if err == nil && len(raw) > 0 {
-			_, _ = fmt.Fprintf(out, "--- %s\n%s\n", filepath.Base(p), raw[max(0, len(raw)-1500):])
-		}
-	}
-	_, _ = io.WriteString(out, w.hypervisor.consoles())
 }

@@ -94,7 +94,7 @@ func rehearse(ctx context.Context, o rehearsal.Options, t told, out io.Writer) e
 	err = story.Tell(ctx)
 	w.Summary(out)
 	if err != nil {
-		w.Aftermath(os.Stderr)
+		story.Aftermath(context.WithoutCancel(ctx), os.Stderr)
 		if t.hold {
 			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nemulator at %s, API at %s; Ctrl-C ends them\n", err, w.Emulator(), w.API)
 			<-ctx.Done()

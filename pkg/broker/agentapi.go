@@ -405,7 +405,7 @@ func (st *reporting) failed(r wire.Report) (d Decision) {
 // waiting for the machine to be taken.
 func (st *reporting) stopped() (d Decision) {
 	st.node().Stopped = true
-	if st.cl.State == ClusterDoomed && st.cl.Outcome == "" && st.every(func(n Node) bool { return n.Stopped }) {
+	if st.cl.State == ClusterDoomed && st.cl.Outcome == "" && st.cl.stopped() {
 		return decideLost(losing{job: st.job, task: st.task, attempt: st.attempt, cl: st.cl}, st.cl.taken(), st.cl.Reason, st.now)
 	}
 	d.put(clusterKey(st.cl.ID), st.cl)

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -27,6 +28,10 @@ func (b *Broker) interrupt(u *unit, data events.Data) error {
 	var d Decision
 	switch kind {
 	case cloud.Interruption:
+		if l.cl.stopped() { // its agents had the notice first
+			d = decideLost(l, OutcomePreempted, "spot interruption", u.now)
+			break
+		}
 		d = decideDoomed(l.cl, e.At, u.now)
 	case cloud.Taken:
 		d = decideLost(l, OutcomePreempted, "spot interruption", u.now)
@@ -43,6 +48,11 @@ func (b *Broker) interrupt(u *unit, data events.Data) error {
 		d.block(takenBlock(l.cl.Offer, b.cfg, known, u.now))
 	}
 	return u.apply(d)
+}
+
+// stopped says that every node has saved its work and stopped.
+func (cl *Cluster) stopped() bool {
+	return len(cl.Nodes) > 0 && !slices.ContainsFunc(cl.Nodes, func(n Node) bool { return !n.Stopped })
 }
 
 // losing is what the loss of a cluster is decided on.

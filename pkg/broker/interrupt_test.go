@@ -1,0 +1,36 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd: agents that heard of the notice on their machine may have saved their work before
+// the broker hears of it. What is left is planned anew then, not when the machine is taken minutes later.
+func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 2h}}", nil)
+	hello(t, p.b, p.claims(0, 0))
+	p.report(0, "1", wire.Started)
+	p.report(0, "2", wire.Stopped)
+	if d := p.detail(); d.Attempts[0].Outcome != "" {
+		t.Fatalf("without a notice the attempt is %+v", d.Attempts[0])
+	}
+	c := p.claims(0, 0)
+	notice := events.New("1", "test", p.now, events.SpotInterrupted{
+		Cluster: c.Cluster, Job: p.job, Kind: "interruption", At: p.now.Add(2 * time.Minute),
+	})
+	if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
+		t.Fatal(errs[0])
+	}
+	if d := p.detail(); d.Attempts[0].Outcome != broker.OutcomePreempted || d.TaskList[0].State == string(broker.TaskRunning) {
+		t.Errorf("after the notice the attempt is %+v, the task %s", d.Attempts[0], d.TaskList[0].State)
+	}
+	blocks, err := p.b.Blocks(t.Context())
+	if err != nil || len(blocks) != 1 {
+		t.Errorf("blocks %+v, %v", blocks, err)
+	}
+}
