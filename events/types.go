@@ -243,6 +243,8 @@ type GangBroken struct {
 type PriceTick struct {
 	Offer string  `json:"offer" example:"aws/us-east-1/use1-az1/p3.2xlarge" doc:"Offer ID without its market"`
 	USD   float64 `json:"usd" example:"1.02" doc:"Spot price, USD per hour"`
+	// Since is when it became that; zero is not known.
+	Since time.Time `json:"since,omitzero" example:"2026-11-21T09:00:00Z" doc:"When it became that; when it is told, if it says nothing"`
 }
 
 // MarketTicked brings new spot prices, or on the schedule asks for them when it brings none.

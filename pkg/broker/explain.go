@@ -101,6 +101,13 @@ func (s *Story) attempt(a Attempt, task string) {
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
+		switch {
+		case a.RateUSD <= 0:
+		case a.Ended.IsZero():
+			text += fmt.Sprintf(" (%.4f now)", a.RateUSD)
+		default:
+			text += fmt.Sprintf(" (%.4f at last)", a.RateUSD)
+		}
 		if a.Instead.Offer != "" {
 			text += fmt.Sprintf(", where %s would have cost %.4f USD", a.Instead.Offer, a.Instead.USD)
 		}

@@ -33,7 +33,7 @@ func (cl *Cluster) taken() Outcome {
 // leaveMost bounds the machines that one transaction leaves.
 const leaveMost = 15
 
-// watchSpot looks at every spot machine in use, and leaves those that are to be left.
+// watchSpot looks at every spot machine in use: it takes note of what it costs now, and leaves those that are to be left.
 func (b *Broker) watchSpot(ctx context.Context, cause string) error {
 	ids, err := b.activeJobs(ctx)
 	if err != nil {
@@ -55,10 +55,10 @@ func (b *Broker) watchSpot(ctx context.Context, cause string) error {
 	return nil
 }
 
-// watchJob leaves as many of a job's spot machines as one transaction holds, and returns how many.
+// watchJob reprices and leaves as many of a job's spot machines as one transaction holds, and returns how many.
 func (b *Broker) watchJob(u *unit, id string) (left int, err error) {
 	job, found, err := get[Job](u, jobKey(id))
-	if err != nil || !found || job.State != JobRunning || job.Bids.IsZero() {
+	if err != nil || !found || job.State.Over() {
 		return 0, orSkip(err)
 	}
 	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
@@ -76,7 +76,7 @@ func (b *Broker) watchJob(u *unit, id string) (left int, err error) {
 		if !found {
 			continue
 		}
-		d, err := b.decideStay(u, l, 0)
+		d, err := b.decideWatched(u, l)
 		if err != nil {
 			return left, err
 		}
@@ -88,6 +88,24 @@ func (b *Broker) watchJob(u *unit, id string) (left int, err error) {
 		}
 	}
 	return left, nil
+}
+
+// decideWatched charges a spot machine by the price of now, and leaves it where the bids say so.
+func (b *Broker) decideWatched(u *unit, l losing) (d Decision, err error) {
+	market, err := b.marketOf(u, l.attempt)
+	if err != nil {
+		return d, err
+	}
+	repriced := l.cl.reprice(market, l.attempt.SurchargeUSD, u.now)
+	if l.job.State == JobRunning {
+		if d, err = b.decideStay(u, l, 0); err != nil || len(d.Writes) > 0 {
+			return d, err
+		}
+	}
+	if repriced {
+		d.put(clusterKey(l.cl.ID), l.cl)
+	}
+	return d, nil
 }
 
 // advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time, with the time
@@ -116,11 +134,11 @@ func (b *Broker) decideStay(u *unit, l losing, margin time.Duration) (d Decision
 		return d, err
 	}
 	st.spec = &spec.Tasks[l.cl.Task]
-	record, _, err := get[MarketRecord](u, marketKey(marketID(l.attempt.OfferID)))
+	market, err := b.marketOf(u, l.attempt)
 	if err != nil {
 		return d, err
 	}
-	st.usd = record.USD
+	st.usd = market.USD
 	why, reason := st.leave(u.now)
 	if why == "" {
 		return d, nil
@@ -148,6 +166,9 @@ type staying struct {
 // is not saved by now would have to be done again, on demand and after a start. Where there would be too little time for that the machine is left
 // now, while what is not saved can still be saved. The price's rule asks the table that bid wrote.
 func (st *staying) leave(now time.Time) (why Leaving, reason string) {
+	if most := st.cl.MaxUSD; st.job.BudgetUSD > 0 && most > 0 && st.usd+st.attempt.SurchargeUSD > most+centsEps {
+		return LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and the budget allows %.4f", st.usd, most)
+	}
 	if !onDemandAllowed(st.spec) {
 		return "", ""
 	}

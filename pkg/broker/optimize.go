@@ -184,7 +184,15 @@ func (b *Broker) left(u *unit, job Job, in *PlanInput) error {
 		if err != nil {
 			return err
 		}
-		usd := math.Max(job.BudgetUSD-ledger.SpentUSD-ledger.ReservedUSD, 0)
+		clusters, err := list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
+		if err != nil {
+			return err
+		}
+		usd := job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+		for i := range clusters {
+			usd += clusters[i].ReservedUSD - clusters[i].expected(b.cfg.Overhead, u.now)
+		}
+		usd = math.Max(usd, 0)
 		in.BudgetUSD = &usd
 	}
 	return nil

@@ -160,8 +160,11 @@ func decideIntent(st *buying, now time.Time) (d Decision, proceed bool) {
 		MaxUSD: st.maxUSD, VCPU: st.attempt.VCPU, Hosts: st.attempt.Hosts, ReservedUSD: st.attempt.ReservedUSD,
 		Nodes: make([]Node, st.attempt.Nodes), Intended: now, Since: now,
 	}
-	if rate := st.attempt.Offer.USDPerHour * float64(st.attempt.Nodes); st.job.BudgetUSD > 0 && rate > 0 {
-		st.cluster.LeaseUntil = now.Add(duration(st.attempt.ReservedUSD / rate))
+	if st.attempt.MaxUSD > 0 { // a budget may allow less than was bid
+		st.cluster.MaxUSD = st.attempt.MaxUSD
+	}
+	if most := st.cluster.ceiling() * float64(st.attempt.Nodes); st.job.BudgetUSD > 0 && most > 0 {
+		st.cluster.LeaseUntil = now.Add(duration(st.attempt.ReservedUSD / most))
 	}
 	st.task.State = TaskLaunching
 	st.task.Place = st.attempt.place()
@@ -258,7 +261,11 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 			return errSkip // released or finished by another
 		}
 		if launchErr == nil {
-			return u.apply(decideBought(st, machines, u.now))
+			market, err := b.marketOf(u, st.attempt)
+			if err != nil {
+				return err
+			}
+			return u.apply(decideBought(st, machines, market, u.now))
 		}
 		kind := cloud.KindOf(launchErr)
 		if st.cluster.Tries >= b.cfg.LaunchTries || st.cluster.Tries > 0 && kind == cloud.Invalid {
@@ -289,7 +296,7 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 }
 
 // decideBought records the machines of a launched cluster.
-func decideBought(st buying, machines []cloud.Machine, now time.Time) (d Decision) {
+func decideBought(st buying, machines []cloud.Machine, market MarketRecord, now time.Time) (d Decision) {
 	st.cluster.State, st.cluster.Since, st.cluster.Launched, st.cluster.Reason = ClusterBooting, now, now, ""
 	for _, m := range machines {
 		if m.Rank >= 0 && m.Rank < len(st.cluster.Nodes) {
@@ -299,6 +306,7 @@ func decideBought(st buying, machines []cloud.Machine, now time.Time) (d Decisio
 			st.cluster.Launched = m.Launched
 		}
 	}
+	st.cluster.reprice(market, st.attempt.SurchargeUSD, now)
 	if st.job.State == JobEnding || st.job.State.Over() {
 		// The end of the job may have looked for its clusters before this one was known to be bought.
 		d.emit(events.ClusterRelease{Cluster: st.cluster.ID, Job: st.job.ID, Reason: "the job is ending"})
@@ -355,7 +363,7 @@ func decideRefused(st buying, cfg Config, kind cloud.Kind, cause error, now time
 	st.attempt.MaxUSD = st.cluster.MaxUSD
 	st.attempt.ReservedUSD = st.cluster.ReservedUSD
 	if unseen(st.cluster, kind) {
-		st.attempt.USD = hours(booked(st.cluster, cfg.MinBilled, now)) * st.cluster.Offer.USDPerHour * float64(len(st.cluster.Nodes))
+		_, st.attempt.USD = booked(st.cluster, cfg.MinBilled, now)
 	}
 	d.put(attemptKey(st.job.ID, st.task.Index, st.attempt.Number), st.attempt)
 	d.del(clusterKey(st.cluster.ID))

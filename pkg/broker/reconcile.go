@@ -311,20 +311,28 @@ func decideRemedy(r remedy, l losing, now time.Time) (d Decision) {
 // decideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it
 // would overspend.
 func decideLease(l losing, ledger Ledger, cfg Config, now time.Time) (d Decision) {
-	rate := l.cl.Offer.USDPerHour * float64(len(l.cl.Nodes))
-	left := l.job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
-	more := min(left, rate*hours(cfg.Overhead))
+	rate := l.cl.ceiling() * float64(len(l.cl.Nodes))
 	if rate <= 0 {
 		l.cl.LeaseUntil = time.Time{}
 		d.put(clusterKey(l.cl.ID), l.cl)
 		return d
 	}
-	if extra := duration(more / rate); extra >= cfg.Overhead/4 {
-		ledger.ReservedUSD += more
+	// It was set aside at the most that it could cost: what it has cost less lasts longer.
+	until := l.cl.covered(cfg.TickEvery, now)
+	left := l.job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+	more := 0.0
+	if until.Sub(l.cl.LeaseUntil) < cfg.Overhead/4 {
+		more = max(min(left, rate*hours(cfg.Overhead)), 0)
+		until = until.Add(duration(more / rate))
+	}
+	if until.Sub(l.cl.LeaseUntil) >= cfg.Overhead/4 {
+		l.cl.LeaseUntil = until
 		l.cl.ReservedUSD += more
-		l.cl.LeaseUntil = l.cl.LeaseUntil.Add(extra)
 		d.put(clusterKey(l.cl.ID), l.cl)
-		d.put(ledgerKey(l.job.ID), ledger)
+		if more > 0 {
+			ledger.ReservedUSD += more
+			d.put(ledgerKey(l.job.ID), ledger)
+		}
 		return d
 	}
 	reason := fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", l.cl.Task, l.job.BudgetUSD)

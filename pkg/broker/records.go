@@ -147,6 +147,9 @@ type Attempt struct {
 	Resumed     float64     `json:"resumed,omitempty"`     // progress it started from
 	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from
 	USD         float64     `json:"usd,omitempty"`
+	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what of it is not the spot market's.
+	RateUSD      float64 `json:"rateUSD,omitempty"`
+	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 	// Of an attempt on machines of a pool: which ones, by rank; where they are, for its data; and what it would have bought otherwise.
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
@@ -225,6 +228,11 @@ type Cluster struct {
 	Running time.Time `json:"running,omitzero"`
 	// Ended is when it had succeeded.
 	Ended time.Time `json:"ended,omitzero"`
+	// PaidUSD is what all machines had cost by PricedAt, and RateUSD what an hour of one costs since; zero while nobody has said otherwise than
+	// the offer, see charge.go.
+	PaidUSD  float64   `json:"paidUSD,omitempty"`
+	PricedAt time.Time `json:"pricedAt,omitzero"`
+	RateUSD  float64   `json:"rateUSD,omitempty"`
 }
 
 // tell completes the record of an attempt by what its cluster has seen of it. That it succeeded is written to it with what it cost.
@@ -239,6 +247,9 @@ func (cl *Cluster) tell(a *Attempt) {
 	}
 	if !cl.Launched.IsZero() {
 		a.MaxUSD = cl.MaxUSD
+	}
+	if a.RateUSD = 0; cl.rate() != a.Offer.USDPerHour {
+		a.RateUSD = cl.rate()
 	}
 	if cl.Outcome == OutcomeSucceeded && a.Outcome == "" {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
@@ -334,8 +345,8 @@ func (b Block) Covers(o cloud.Offer, now time.Time) bool {
 type MarketRecord struct {
 	Offer       string    `json:"offer"`
 	USD         float64   `json:"usd,omitempty"`
-	At          time.Time `json:"at,omitzero"`
-	Hours       float64   `json:"hours"` // machine hours held
+	At          time.Time `json:"at,omitzero"` // since when it is the price
+	Hours       float64   `json:"hours"`       // machine hours held
 	Preemptions int       `json:"preemptions"`
 	Launches    int       `json:"launches"`
 	Refusals    int       `json:"refusals"`

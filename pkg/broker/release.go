@@ -42,6 +42,9 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 		if err != nil {
 			return err
 		}
+		if err := b.reprice(u, &cl, attempt); err != nil {
+			return err
+		}
 		cl.tell(&attempt)
 		return u.apply(decideReleased(cl, attempt, b.cfg.MinBilled, u.now))
 	})
@@ -70,8 +73,8 @@ func decideReleased(cl Cluster, attempt Attempt, minBilled time.Duration, now ti
 		attempt.Ended = now
 	}
 	attempt.ReservedUSD = cl.ReservedUSD
-	held := booked(cl, minBilled, now)
-	attempt.USD = hours(held) * cl.Offer.USDPerHour * float64(len(cl.Nodes))
+	held, usd := booked(cl, minBilled, now)
+	attempt.USD = usd
 	d.put(attemptKey(cl.Job, cl.Task, cl.Attempt), attempt)
 	d.del(clusterKey(cl.ID))
 	told := freed(cl.Queue, attempt)
@@ -83,17 +86,31 @@ func decideReleased(cl Cluster, attempt Attempt, minBilled time.Duration, now ti
 	return d
 }
 
-// booked is how long a cluster is charged for: since it was bought. One that may have been bought is charged to a
-// job with a budget since the intent, so that what nobody saw cannot overspend it.
-func booked(cl Cluster, minBilled time.Duration, now time.Time) time.Duration {
-	from := cl.Launched
-	if from.IsZero() {
-		if cl.LeaseUntil.IsZero() {
-			return 0
-		}
-		from = cl.Intended
+// booked is how long a cluster is charged for, and what.
+func booked(cl Cluster, minBilled time.Duration, now time.Time) (held time.Duration, usd float64) {
+	from, ok := cl.chargedFrom()
+	if !ok {
+		return 0, 0
 	}
-	return max(now.Sub(from), minBilled)
+	held = max(now.Sub(from), minBilled)
+	return held, cl.charged(from.Add(held))
+}
+
+// reprice takes in what the market of a cluster's offer says now.
+func (b *Broker) reprice(u *unit, cl *Cluster, attempt Attempt) error {
+	m, err := b.marketOf(u, attempt)
+	if err == nil {
+		cl.reprice(m, attempt.SurchargeUSD, u.now)
+	}
+	return err
+}
+
+// marketOf is what is known of the spot market that an attempt bought on; nothing of one on demand.
+func (b *Broker) marketOf(u *unit, attempt Attempt) (m MarketRecord, err error) {
+	if attempt.Offer.Spot {
+		m, _, err = get[MarketRecord](u, marketKey(marketID(attempt.OfferID)))
+	}
+	return m, err
 }
 
 // marketID is an offer's ID without the market it was bought on.

@@ -71,13 +71,13 @@ func (a admission) left() float64 {
 const reserveSlack = 1.25
 
 // reserve is what to set aside for an attempt: its expected run time with some slack and the
-// broker's overhead, as far as the budget goes. A job without budget sets nothing aside.
-func reserve(a admission, overheadHours float64) float64 {
+// broker's overhead, at the most that an hour may cost, as far as the budget goes. A job without budget sets nothing aside.
+func reserve(a admission, bidUSD, overheadHours float64) float64 {
 	if a.job.BudgetUSD <= 0 {
 		return 0
 	}
 	t := a.waiting.Task
-	usd, hours := a.plan.Of(t).Offer.USDPerHour, a.plan.TaskHours[t]
+	usd, hours := max(a.plan.Of(t).Offer.USDPerHour, bidUSD), a.plan.TaskHours[t]
 	if a.pool != nil {
 		usd, hours = a.pool.offer.USDPerHour, a.pool.hours
 	}

@@ -455,7 +455,11 @@ func (s *scheduling) admitted(a admission) (d Decision, err error) {
 			s.changed[q] = true
 		}
 	}
-	reserved := reserve(a, hours(s.b.cfg.Overhead))
+	bidUSD, err := s.bidFor(a)
+	if err != nil {
+		return d, err
+	}
+	reserved := reserve(a, bidUSD, hours(s.b.cfg.Overhead))
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()
 	a.ledger.ReservedUSD += reserved
@@ -465,7 +469,7 @@ func (s *scheduling) admitted(a admission) (d Decision, err error) {
 	attempt := Attempt{
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.now,
-		VCPU: a.vcpu(), ReservedUSD: reserved,
+		VCPU: a.vcpu(), ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
 		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
 	}
 	if a.pool != nil {

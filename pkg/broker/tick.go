@@ -50,7 +50,11 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[stri
 		if err != nil {
 			return err
 		}
-		if m.USD == p.USD {
+		at := u.now
+		if !p.Since.IsZero() && p.Since.Before(at) {
+			at = p.Since
+		}
+		if m.USD == p.USD || at.Before(m.At) { // nothing new, or older than what is known
 			continue
 		}
 		if m.USD > 0 {
@@ -58,8 +62,8 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[stri
 		} else {
 			changed[p.Offer] = 0
 		}
-		m.Offer, m.USD, m.At = p.Offer, p.USD, u.now
-		m.Prices.Observe(u.now, p.USD)
+		m.Offer, m.USD, m.At = p.Offer, p.USD, at
+		m.Prices.Observe(at, p.USD)
 		var d Decision
 		d.put(marketKey(p.Offer), m)
 		if err := u.apply(d); err != nil {

@@ -130,7 +130,7 @@ func (c Cluster) accrued(now time.Time) float64 {
 	if c.Launched.IsZero() {
 		return 0
 	}
-	return hours(max(now.Sub(c.Launched), 0)) * c.Offer.USDPerHour * float64(len(c.Nodes))
+	return c.charged(now)
 }
 
 // JobDetail loads all that users see of a job. It fails with ErrNotFound.
@@ -220,6 +220,9 @@ func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Atte
 		}
 		if a.Number == v.Attempts && v.State != string(TaskQueued) {
 			v.Offer, v.USDPerHour = a.OfferID, a.Offer.USDPerHour
+			if a.RateUSD > 0 {
+				v.USDPerHour = a.RateUSD
+			}
 		}
 	}
 	if job.State == JobEnding || job.State.Over() {

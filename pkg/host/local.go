@@ -174,7 +174,7 @@ func (h *Host) wire() error {
 		ports.Policy = h.policy.Policy
 	}
 	if h.script != nil {
-		ports.Prices = newFeed(h.script, c, h.machines.Age)
+		ports.Prices = newFeed(h.script, c, h.clock.Now, h.machines.Age)
 	}
 	h.broker = broker.New(h.config(), ports)
 	h.engine = NewEngine(h.broker, h.bus, h.log)

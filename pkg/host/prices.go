@@ -14,7 +14,8 @@ import (
 type feed struct {
 	script *local.Scenario
 	offers []priced
-	since  func() time.Duration // virtual, since the first host on the state folder
+	now    func() time.Time     // virtual
+	since  func() time.Duration // the same, since the first host on the state folder
 }
 
 // priced is an offer of which the scenario has something to say.
@@ -24,8 +25,8 @@ type priced struct {
 	list  float64 // spot price of the catalogue
 }
 
-func newFeed(script *local.Scenario, c *catalog.Catalog, since func() time.Duration) *feed {
-	f := &feed{script: script, since: since}
+func newFeed(script *local.Scenario, c *catalog.Catalog, now func() time.Time, since func() time.Duration) *feed {
+	f := &feed{script: script, now: now, since: since}
 	for o := range c.All() {
 		if !o.HasSpot {
 			continue
@@ -43,10 +44,11 @@ func newFeed(script *local.Scenario, c *catalog.Catalog, since func() time.Durat
 
 // SpotPrices implements broker.Prices.
 func (f *feed) SpotPrices(context.Context) ([]events.PriceTick, error) {
-	now := f.since()
+	now, age := f.now(), f.since()
 	ticks := make([]events.PriceTick, len(f.offers))
 	for i, p := range f.offers {
-		ticks[i] = events.PriceTick{Offer: p.id, USD: f.script.Price(p.offer, p.list, now)}
+		usd, at := f.script.Price(p.offer, p.list, age)
+		ticks[i] = events.PriceTick{Offer: p.id, USD: usd, Since: now.Add(at - age)}
 	}
 	return ticks, nil
 }

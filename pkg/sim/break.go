@@ -40,13 +40,15 @@ const (
 	NoGang Break = "no-gang"
 	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they were read.
 	NoHold Break = "no-hold"
+	// OldPrice: nobody remembers what spot machines cost now, so that they are charged at the price they were bought at.
+	OldPrice Break = "old-price"
 	// Overtaking: what has waited for too long is overtaken in its queue.
 	Overtaking Break = "overtaking"
 )
 
 // Breaks returns all of them.
 func Breaks() []Break {
-	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking, NoPartitions, NoGang, NoHold}
+	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -62,6 +64,8 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return withoutField(tx, `"budgetUSD":`)
 	case NoGang:
 		return withoutGang(tx)
+	case OldPrice:
+		return without(tx, "market")
 	case NoHold:
 		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
 		return tx

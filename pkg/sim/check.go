@@ -100,6 +100,7 @@ type checker struct {
 	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
 	pool     poolChecker
+	heardOf  map[string][]heardOf // prices that the broker has in its records, by listing
 }
 
 // attemptKey names an attempt.
@@ -141,6 +142,7 @@ type jobState struct {
 	clusters map[string]broker.Cluster
 	closed   map[string]moment    // when a cluster's attempt was over
 	leases   map[string]time.Time // until when what was set aside for a cluster lasts
+	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
 	heard    map[string]bool      // clusters that the broker knew to have been bought
 	told     map[string]time.Time // when a cluster was told to run
 	waiting  map[int]int          // entries in a queue
@@ -156,7 +158,7 @@ func newChecker(w *world) *checker {
 	return &checker{
 		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]broker.Queue{},
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{}, handled: map[string]bool{},
-		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(),
+		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(), heardOf: map[string][]heardOf{},
 	}
 }
 
@@ -165,7 +167,7 @@ func (c *checker) state(id string) *jobState {
 	if !ok {
 		s = &jobState{
 			id: id, tasks: map[int]broker.Task{}, finished: map[int]int{}, attempts: map[attemptKey]broker.Attempt{},
-			clusters: map[string]broker.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, told: map[string]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
+			clusters: map[string]broker.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}
 		c.jobs[id] = s
@@ -195,6 +197,8 @@ func (c *checker) committed(tx store.Tx) {
 			c.waitWrite(w)
 		case strings.HasPrefix(part, "pool#"):
 			c.partition(w)
+		case part == "market":
+			c.marketRecord(w)
 		case part == "queues":
 			c.queueRecord(w)
 			queue = w.Key.Sort

@@ -2,7 +2,6 @@ package sim
 
 import (
 	"context"
-	"math"
 	"strings"
 	"time"
 
@@ -166,15 +165,6 @@ func (c *checker) cause(s *jobState) {
 	c.w.violatef(InvCause, "%s failed: %s", s.id, j.Reason)
 }
 
-// bill is what a job's machines have really cost.
-func (s *jobState) bill() float64 {
-	usd := 0.0
-	for _, m := range s.machines {
-		usd += m.bill()
-	}
-	return usd
-}
-
 // checkBudget compares what a job's machines have really cost with its budget.
 func (c *checker) checkBudget(s *jobState) {
 	if s.user == nil || s.user.spec.Budget == 0 {
@@ -186,13 +176,13 @@ func (c *checker) checkBudget(s *jobState) {
 	}
 }
 
-// overspend is by how much the budget may be passed: by nothing while the broker's own parts work. Where they fail too it may be late to stop
+// overspend is by how much the budget may be passed: while the broker's own parts work, by what nobody has told it only. Where they fail too it may be late to stop
 // a machine, or unable to: what one costs after its lease has ended, or after it was decided that it goes, is not
 // the budget's.
 func (c *checker) overspend(s *jobState) float64 {
-	usd := 0.0
+	usd := c.untold(s)
 	if !c.w.stormy {
-		return 0
+		return usd
 	}
 	for _, m := range s.machines {
 		end, known := s.leases[m.fleet.name]
@@ -204,35 +194,6 @@ func (c *checker) overspend(s *jobState) float64 {
 		}
 	}
 	return usd
-}
-
-// missedFor is how long, where the broker's own parts work, a machine that is gone may be booked on before it is missed.
-const missedFor = 20 * time.Minute
-
-// booked compares what each attempt is said to have cost with what its machines really did: never less, if the broker had heard of
-// them, and not much more.
-func (c *checker) booked(s *jobState) {
-	for _, k := range s.order {
-		id, a := broker.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
-		if a.Offer.Cloud == broker.PoolCloud {
-			continue // nobody sends a bill
-		}
-		bill := 0.0
-		for _, m := range s.machines {
-			if m.fleet.name == id {
-				bill += m.bill()
-			}
-		}
-		if s.heard[id] && a.USD < bill-rounding {
-			c.w.violatef(InvBooked, "%s is booked with %.6f USD, its machines cost %.6f", id, a.USD, bill)
-		}
-		if over := a.Offer.USDPerHour * float64(a.Nodes) * missedFor.Hours(); !c.w.stormy && a.USD > bill+over {
-			c.w.violatef(InvBooked, "%s is booked with %.6f USD, its machines cost only %.6f", id, a.USD, bill)
-		}
-	}
-	if l := s.ledger; s.job.State.Over() && math.Abs(l.SpentUSD-s.job.USD) > rounding {
-		c.w.violatef(InvBooked, "%s is said to have cost %.6f USD, its ledger says %.6f", s.id, s.job.USD, l.SpentUSD)
-	}
 }
 
 // deadline checks the guarantee.

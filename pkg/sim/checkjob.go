@@ -232,6 +232,7 @@ func (c *checker) derive(s *jobState, cl broker.Cluster) {
 func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 	if w.Op == store.Delete {
 		delete(s.clusters, id)
+		s.released[id] = c.w.now
 		c.close(s, id)
 		return
 	}

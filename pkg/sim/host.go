@@ -105,8 +105,8 @@ const (
 	relays         = 2
 	batchMost      = 10
 	relayIdle      = 5 * time.Second
-	reconcileEvery = 2 * time.Minute // less than a quarter of broker.Config.Overhead
-	pricesEvery    = 30 * time.Minute
+	reconcileEvery = 2 * time.Minute  // less than a quarter of broker.Config.Overhead
+	pricesEvery    = 10 * time.Minute // broker.Config.TickEvery
 	redriveEvery   = 40 * time.Minute
 )
 
@@ -118,6 +118,9 @@ func (e *engine) begin() {
 	e.every(pricesEvery, "prices", func() events.Data { return events.MarketTicked{} })
 	e.every(12*time.Hour, "catalog", func() events.Data { return events.CatalogRefresh{} })
 	e.redriveLater()
+	if !e.w.opt.steady {
+		e.w.sky.beginPrices()
+	}
 }
 
 // every emits an event by the clock.

@@ -17,6 +17,7 @@ type machine struct {
 	id       string
 	rank     int
 	offer    cloud.Offer
+	bid      float64 // the most that an hour costs, USD
 	launched time.Time
 	listed   time.Time // from when on lists show it
 	ended    time.Time // zero while it runs
@@ -28,7 +29,7 @@ type machine struct {
 
 func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpec) *machine {
 	w, r := c.w, c.w.rand.machine
-	m := &machine{w: w, cloud: c, fleet: f, id: id, rank: rank, offer: spec.Offer, launched: w.now, listed: w.now}
+	m := &machine{w: w, cloud: c, fleet: f, id: id, rank: rank, offer: spec.Offer, bid: bidOf(spec), launched: w.now, listed: w.now}
 	if lag := w.faults.ListLag; lag > 0 {
 		m.listed = w.now.Add(r.between(0, lag))
 	}
@@ -71,13 +72,28 @@ func (m *machine) end(reason string) {
 	m.w.check.ended(m)
 }
 
-// bill is what the machine has cost, USD: by the second, but for a minute at least.
+// bill is what the machine has cost, USD: by the second, but for a minute at least, and a spot machine at the price of each moment.
 func (m *machine) bill() float64 {
+	return m.billBy(m.w.sky.market(listingOf(m.offer)))
+}
+
+// billBy is the bill if a spot machine's price had gone along a path.
+func (m *machine) billBy(p course) float64 {
 	until := m.ended
 	if m.alive() {
 		until = m.w.now
 	}
-	return max(until.Sub(m.launched), m.w.cfg.MinBilled).Hours() * m.offer.USDPerHour
+	if least := m.launched.Add(m.w.cfg.MinBilled); until.Before(least) {
+		until = least
+	}
+	return m.cost(p, m.launched, until)
+}
+
+func (m *machine) cost(p course, from, to time.Time) float64 {
+	if !m.offer.Spot {
+		return to.Sub(from).Hours() * m.offer.USDPerHour
+	}
+	return p.cost(from, to, m.bid)
 }
 
 // billSince is what of the bill is for the time since a moment.
@@ -89,7 +105,10 @@ func (m *machine) billSince(t time.Time) float64 {
 	if m.alive() {
 		until = m.w.now
 	}
-	return max(until.Sub(t), 0).Hours() * m.offer.USDPerHour
+	if until.Before(t) {
+		return 0
+	}
+	return m.cost(m.w.sky.market(listingOf(m.offer)), t, until)
 }
 
 // die is a failure without a word: the machine is gone, or only its agent while the bill goes on.

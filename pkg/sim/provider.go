@@ -116,6 +116,10 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered rule) error {
 		w.count("no capacity")
 		return cloud.Errorf(c.name, cloud.Capacity, "InsufficientInstanceCapacity", "no %s in %s", spec.Offer.InstanceType, spec.Offer.Zone)
 	}
+	if usd := w.sky.market(listingOf(spec.Offer)).now().usd; spec.Offer.Spot && usd > bidOf(spec)+rounding {
+		w.count("bid too low")
+		return cloud.Errorf(c.name, cloud.Capacity, "SpotMaxPriceTooLow", "%s costs %.4f USD in %s", spec.Offer.InstanceType, usd, spec.Offer.Zone)
+	}
 	if q := w.faults.QuotaMachines; ordered.what == "quota" || q > 0 && c.held(spec.Offer)+spec.Nodes > max(q, spec.Nodes) {
 		w.count("no quota")
 		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s", broker.Family(spec.Offer.InstanceType), spec.Offer.Region)

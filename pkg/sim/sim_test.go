@@ -80,7 +80,7 @@ func TestTwoSeedsAreTwoHistories(t *testing.T) {
 func TestABrokenSystemIsNoticed(t *testing.T) {
 	within := map[Break]uint64{
 		NoOutbox: 1, NoSeen: 4, NoConditions: 3, NoToken: 8, NoBlock: 3, NoTerminate: 2,
-		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6,
+		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {

@@ -1,12 +1,9 @@
 package sim
 
 import (
-	"context"
 	"hash/fnv"
-	"math"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -17,10 +14,11 @@ type sky struct {
 	rules  []*rule
 	until  map[string]time.Time // what a story has stalled or cut off
 	prices random
+	paths  map[string]course // of prices that have changed, by listing
 }
 
 func newSky(w *world) *sky {
-	return &sky{w: w, fronts: map[string]*front{}, until: map[string]time.Time{}, prices: newRandom(w.seed, "prices")}
+	return &sky{w: w, fronts: map[string]*front{}, until: map[string]time.Time{}, paths: map[string]course{}, prices: newRandom(w.seed, "prices")}
 }
 
 // front is a sequence of spans, well and ill in turn, drawn as far as anybody has asked.
@@ -118,22 +116,6 @@ func (s *sky) cut(machine string) bool {
 	}
 	ill, _ := s.front("partition "+machine, s.w.faults.Partition).ill(s.w.now)
 	return ill
-}
-
-// SpotPrices implements broker.Prices: some of the prices, as a feed of changes would have them.
-func (s *sky) SpotPrices(context.Context) ([]events.PriceTick, error) {
-	s.w.before("prices")
-	var ticks []events.PriceTick
-	for _, l := range catalogue() {
-		if s.prices.chance(0.3) {
-			usd := math.Min(l.spotUSD*s.prices.uniform(0.7, 1.6), l.onDemandUSD)
-			if spells := s.w.faults.Spells; spells > 0 && s.prices.chance(spells) {
-				usd = l.onDemandUSD * s.prices.uniform(1, 4) // a spell that is worth leaving for
-			}
-			ticks = append(ticks, events.PriceTick{Offer: l.id(), USD: usd})
-		}
-	}
-	return ticks, nil
 }
 
 // rule is weather that a story ordered: what happens to calls that match, until a moment or for a number of calls.

@@ -35,6 +35,7 @@ import (
 //	run [for=D]                  let time pass; without a time, until every job is over
 //	explain                      what the broker says of the job
 //	bill                         what the machines cost, beside the ledger
+//	price [NAME] [region= zone= type=] usd=X
 //	rest                         let the world come to rest, and check that nothing is left over
 //
 // A violation of an invariant is printed where it happens.
@@ -95,7 +96,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	commands := map[string]func(*testing.T, *datadriven.TestData){
 		"submit": s.submit, "queue": s.queue, "cloud": s.cloud, "interrupt": s.interrupt, "silence": s.silence, "lose": s.lose, "cut": s.cut, "stall": s.stall,
-		"fail": s.fail, "slow": s.slow, "kill-broker": s.kill, "cancel": s.cancel, "run": s.run, "explain": s.explain, "bill": s.bill, "rest": s.rest,
+		"fail": s.fail, "slow": s.slow, "kill-broker": s.kill, "cancel": s.cancel, "run": s.run, "explain": s.explain, "bill": s.bill, "price": s.price, "rest": s.rest,
 	}
 	f, ok := commands[d.Cmd]
 	if !ok {
@@ -163,6 +164,15 @@ func (s *story) cloud(t *testing.T, d *datadriven.TestData) {
 		r.what = string(cloud.Capacity)
 	}
 	s.w.sky.rules = append(s.w.sky.rules, r)
+}
+
+func (s *story) price(t *testing.T, d *datadriven.TestData) {
+	for _, l := range catalogue() {
+		if (len(d.CmdArgs[0].Vals) > 0 || d.CmdArgs[0].Key == l.cloud) && strings.HasPrefix(l.region, arg(t, d, "region", "")) &&
+			strings.HasPrefix(l.zone, arg(t, d, "zone", "")) && strings.HasPrefix(l.instanceType, arg(t, d, "type", "")) {
+			s.w.sky.quote(l.id(), numberArg(t, d, "usd", "0"))
+		}
+	}
 }
 
 // machines returns those that run a task now.

@@ -43,7 +43,7 @@ func (m *match) planned() broker.Planned {
 	}
 	p := broker.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: od}
 	if o.Spot {
-		p.LossesPerHour = m.rate
+		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}
 	return p
 }

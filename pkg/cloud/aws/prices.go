@@ -103,7 +103,7 @@ func (p *SpotPrices) news(parts []map[string]spotPrice) []events.PriceTick {
 				continue
 			}
 			p.seen[offer] = price
-			ticks = append(ticks, events.PriceTick{Offer: offer, USD: price.usd})
+			ticks = append(ticks, events.PriceTick{Offer: offer, USD: price.usd, Since: price.at})
 		}
 	}
 	slices.SortFunc(ticks, func(a, b events.PriceTick) int { return cmp.Compare(a.Offer, b.Offer) })

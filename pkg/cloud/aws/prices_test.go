@@ -21,8 +21,8 @@ func TestSpotPricesAreToldOnceAndByZoneID(t *testing.T) {
 	if err != nil || len(ticks) != 5 { // one a zone that has the type
 		t.Fatalf("%+v, %v", ticks, err)
 	}
-	want := events.PriceTick{Offer: "aws/us-east-1/use1-az1/t3.micro", USD: 0.00001} // as the emulator has it
-	if ticks[0] != want {
+	want := events.PriceTick{Offer: "aws/us-east-1/use1-az1/t3.micro", USD: 0.00001, Since: ticks[0].Since} // as the emulator has it
+	if ticks[0] != want || ticks[0].Since.IsZero() {
 		t.Errorf("%+v, want %+v", ticks[0], want)
 	}
 	if again, err := prices.SpotPrices(t.Context()); err != nil || len(again) != 0 {

@@ -44,10 +44,10 @@ func (s *Scenario) Priced(o cloud.Offer) bool {
 	return false
 }
 
-// Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come.
-func (s *Scenario) Price(o cloud.Offer, list float64, since time.Duration) float64 {
+// Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come; and from when on.
+func (s *Scenario) Price(o cloud.Offer, list float64, since time.Duration) (usd float64, at time.Duration) {
 	o.Spot = true
-	usd, at := list, time.Duration(-1)
+	usd, at = list, -1
 	for i := range s.prices {
 		r := &s.prices[i]
 		if t := time.Duration(r.At); t > since || t < at || !r.Match.holds(Request{Offer: o}) {
@@ -59,7 +59,7 @@ func (s *Scenario) Price(o cloud.Offer, list float64, since time.Duration) float
 			usd = r.Times * list
 		}
 	}
-	return usd
+	return usd, max(at, 0)
 }
 
 // Age is the virtual time since the first host on the directory started.

@@ -26,12 +26,14 @@ prices:
 		offer cloud.Offer
 		since time.Duration
 		want  float64
+		at    time.Duration
 	}{
-		{here, time.Hour, 0.3}, {here, 90 * time.Minute, 1.2}, {here, 2 * time.Hour, 0.6}, {here, 4 * time.Hour, 0.5},
-		{there, 4 * time.Hour, 0.6}, {cloud.Offer{Accelerator: "T4"}, 4 * time.Hour, 0.3},
+		{here, time.Hour, 0.3, 0}, {here, 90 * time.Minute, 1.2, 90 * time.Minute}, {here, 100 * time.Minute, 1.2, 90 * time.Minute},
+		{here, 2 * time.Hour, 0.6, 2 * time.Hour}, {here, 4 * time.Hour, 0.5, 3 * time.Hour},
+		{there, 4 * time.Hour, 0.6, 2 * time.Hour}, {cloud.Offer{Accelerator: "T4"}, 4 * time.Hour, 0.3, 0},
 	} {
-		if got := s.Price(c.offer, 0.3, c.since); got != c.want {
-			t.Errorf("%s after %v: %v USD, want %v", c.offer.Zone, c.since, got, c.want)
+		if got, at := s.Price(c.offer, 0.3, c.since); got != c.want || at != c.at {
+			t.Errorf("%s after %v: %v USD since %v, want %v since %v", c.offer.Zone, c.since, got, at, c.want, c.at)
 		}
 	}
 	if s.Priced(cloud.Offer{Accelerator: "T4"}) || !s.Priced(there) {
