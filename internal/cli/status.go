@@ -108,6 +108,12 @@ func (a *app) showJob(d *broker.JobDetail, s *session, now time.Time) error {
 	job := progress.NewJob(s.running.TimeScale)
 	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans, Attempts: d.Attempts}, wall)
 	view := progress.View{Job: job, Style: a.style(a.Out), Glyphs: a.glyphs()}
+	for _, t := range d.TaskList {
+		if t.Waits != "" {
+			view.Note = text.Clean(t.Name) + " " + text.Clean(t.Waits)
+			break
+		}
+	}
 	cells := width(a.Out)
 	if cells == 0 {
 		cells = wide

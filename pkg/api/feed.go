@@ -175,7 +175,7 @@ func worthTelling(was, is *broker.JobDetail, since time.Duration) bool {
 func sameTask(a, b broker.TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD && a.Offer == b.Offer &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
-		a.Reason == b.Reason && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
+		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
 }
 
 // sameAttempt says whether an attempt is as it was. What it was admitted to never changes.

@@ -2,7 +2,6 @@ package bidding
 
 import (
 	"context"
-	"fmt"
 	"math"
 
 	"github.com/tradewind-broker/tradewind/pkg/market"
@@ -41,17 +40,12 @@ const (
 
 // NewWorth builds the table of a task. The error wraps ErrModel, or is the context's.
 func NewWorth(ctx context.Context, l Live) (*Worth, error) {
-	switch {
-	case !(l.Work > 0) || math.IsInf(l.Work, 0):
-		return nil, fmt.Errorf("%w: %v hours of work", ErrModel, l.Work)
-	case !(l.USD > 0) || !(l.OnDemandUSD > 0):
-		return nil, fmt.Errorf("%w: prices of %v and %v USD", ErrModel, l.USD, l.OnDemandUSD)
-	case !(l.LossesPerHour >= 0) || !(l.Restart >= 0):
-		return nil, fmt.Errorf("%w: %v losses per hour that cost %v hours each", ErrModel, l.LossesPerHour, l.Restart)
+	if err := l.check(); err != nil {
+		return nil, err
 	}
-	step := max(l.Work/worthWork, (l.Left-l.Work)/worthSlack, worthLeast)
-	w := &Worth{StepHours: step, Work: int(math.Ceil(l.Work/step - 1e-9))}
-	w.Slack = max(int(math.Ceil((l.Left-l.Work)/step-1e-9)), 0)
+	w := &Worth{}
+	w.StepHours, w.Work, w.Slack = l.steps()
+	step := w.StepHours
 	// At least as much as spot needs to be open at all, so that the table has a last resort to say.
 	open := int(math.Ceil(1+l.Restart/step)) + 1
 	rows := max(w.Slack, open)

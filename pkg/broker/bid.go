@@ -36,14 +36,22 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	}
 	markets := make([]MarketRecord, len(plan.Offers))
 	for i := range plan.Offers {
-		if !plan.Offers[i].Offer.Spot {
-			continue
+		if !plan.Offers[i].Offer.Spot && job.Deadline.IsZero() {
+			continue // nothing waits for what spot costs there
 		}
 		if markets[i], _, err = get[MarketRecord](u, marketKey(marketID(plan.Offers[i].ID))); err != nil {
 			return err
 		}
 	}
-	bids, err := decideBids(u.ctx, bidInput{job: job, spec: spec, plan: plan, markets: markets, restart: b.cfg.Restart, now: u.now})
+	in := bidInput{job: job, spec: spec, plan: plan, markets: markets, restart: b.cfg.Restart, tick: b.cfg.TickEvery, now: u.now}
+	bids, err := decideBids(u.ctx, in)
+	if err != nil {
+		return err
+	}
+	bids.Begin, bids.Begins, err = in.waits(u.ctx, func(i int) (Task, error) {
+		t, _, err := get[Task](u, taskKey(job.ID, i))
+		return t, err
+	})
 	if err != nil {
 		return err
 	}
@@ -54,7 +62,7 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if err := p.save(u.ctx, b.store, u); err != nil {
 		return err
 	}
-	job.Bids = p.Blob
+	job.Bids, job.Waits = p.Blob, len(bids.Begin) > 0
 	var d Decision
 	d.put(jobKey(job.ID), job)
 	d.emit(events.DAGBid{Job: job.ID, Plan: e.Plan})
@@ -68,6 +76,7 @@ type bidInput struct {
 	plan    *Plan
 	markets []MarketRecord // by index of the plan's offers
 	restart time.Duration
+	tick    time.Duration
 	now     time.Time
 }
 

@@ -18,7 +18,7 @@ type Story struct {
 // Entry is one thing that happened.
 type Entry struct {
 	At   time.Time `json:"at" doc:"When"`
-	Kind string    `json:"kind" doc:"submitted, planned, launched, refused, started, preempted, moved, lost, succeeded, failed, blocked, budget, cancelled or finished"`
+	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, refused, started, preempted, moved, lost, succeeded, failed, blocked, budget, cancelled or finished"`
 	Task string    `json:"task,omitempty" doc:"Task it happened to"`
 	Text string    `json:"text" doc:"What happened and why, in a sentence"`
 	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
@@ -43,6 +43,11 @@ func (b *Broker) Explain(ctx context.Context, id string) (*Story, error) {
 	s.add(detail.Submitted, "submitted", "", fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
 	for _, p := range detail.Plans {
 		s.plan(p)
+	}
+	for _, t := range detail.TaskList {
+		if t.Waits != "" {
+			s.add(b.now(), "waits", t.Name, t.Waits)
+		}
 	}
 	for _, a := range detail.Attempts {
 		s.attempt(a, detail.TaskList[a.Task].Name)
@@ -98,6 +103,9 @@ func (s *Story) attempt(a Attempt, task string) {
 	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
 	if a.Nodes > 1 {
 		label += fmt.Sprintf(" × %d", a.Nodes)
+	}
+	if !a.WaitSince.IsZero() {
+		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d", a.WaitUSD, rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)

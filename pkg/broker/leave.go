@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"time"
 
@@ -39,12 +40,13 @@ func (b *Broker) watchSpot(ctx context.Context, cause string) error {
 	if err != nil {
 		return err
 	}
+	wake := map[string]bool{} // queues
 	for _, id := range ids {
 		for left := leaveMost; left == leaveMost; {
 			err := b.transact(ctx, events.FnTick, cause+"/spot/"+id, false, func(u *unit) error {
 				left = 0
 				var err error
-				left, err = b.watchJob(u, id)
+				left, err = b.watchJob(u, id, wake)
 				return err
 			})
 			if err != nil && !errors.Is(err, errSkip) {
@@ -52,14 +54,29 @@ func (b *Broker) watchSpot(ctx context.Context, cause string) error {
 			}
 		}
 	}
-	return nil
+	if len(wake) == 0 {
+		return nil
+	}
+	return b.transact(ctx, events.FnTick, cause+"/wake", false, func(u *unit) error {
+		var d Decision
+		for _, queue := range slices.Sorted(maps.Keys(wake)) {
+			d.emit(events.CapacityFreed{Queue: queue})
+		}
+		return u.apply(d)
+	})
 }
 
-// watchJob reprices and leaves as many of a job's spot machines as one transaction holds, and returns how many.
-func (b *Broker) watchJob(u *unit, id string) (left int, err error) {
+// watchJob reprices and leaves as many of a job's spot machines as one transaction holds, and returns how many. It notes the job's queue
+// where a task in it has waited for a better price and does not any more.
+func (b *Broker) watchJob(u *unit, id string, wake map[string]bool) (left int, err error) {
 	job, found, err := get[Job](u, jobKey(id))
 	if err != nil || !found || job.State.Over() {
 		return 0, orSkip(err)
+	}
+	if awake, err := b.awake(u, job); err != nil {
+		return 0, err
+	} else if awake {
+		wake[job.Queue] = true
 	}
 	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
 	if err != nil {

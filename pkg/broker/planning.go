@@ -107,4 +107,7 @@ type Bids struct {
 	// none. Tasks alike share one.
 	Tables []*bidding.Worth `json:"tables,omitempty"`
 	Table  []int32          `json:"table,omitempty"`
+	// Begin are the tasks that may wait for a better price, by task, and Begins the tables that say when they begin.
+	Begin  []Begin          `json:"begin,omitempty"`
+	Begins []*bidding.Begin `json:"begins,omitempty"`
 }

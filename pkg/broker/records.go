@@ -49,6 +49,7 @@ type Job struct {
 	Spec      Blob      `json:"spec"`
 	Plan      Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
 	Bids      Blob      `json:"bids,omitzero"`     // of the same version, or an older one while bid is under way
+	Waits     bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
 	Started   bool      `json:"started,omitempty"` // tasks have been announced
 	RetryAt   time.Time `json:"retryAt,omitzero"`
 	// Estimates of the first plan, and the same work bought on demand where each task is cheapest.
@@ -111,6 +112,9 @@ type Task struct {
 	Reason     string    `json:"reason,omitempty"`
 	// OnDemand says that spot was left for good: nothing else keeps the deadline.
 	OnDemand bool `json:"onDemand,omitempty"`
+	// WaitSince is since when it waits for a better price, and WaitUSD what its market cost then, USD per hour.
+	WaitSince time.Time `json:"waitSince,omitzero"`
+	WaitUSD   float64   `json:"waitUSD,omitempty"`
 	// Gang is the one that it is in; empty is none.
 	Gang string `json:"gang,omitempty"`
 	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.
@@ -148,8 +152,11 @@ type Attempt struct {
 	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from
 	USD         float64     `json:"usd,omitempty"`
 	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what of it is not the spot market's.
-	RateUSD      float64 `json:"rateUSD,omitempty"`
-	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+	RateUSD float64 `json:"rateUSD,omitempty"`
+	// WaitSince is since when it had waited for a better price than WaitUSD, USD per hour, when it was admitted.
+	WaitSince    time.Time `json:"waitSince,omitzero"`
+	WaitUSD      float64   `json:"waitUSD,omitempty"`
+	SurchargeUSD float64   `json:"surchargeUSD,omitempty"`
 	// Of an attempt on machines of a pool: which ones, by rank; where they are, for its data; and what it would have bought otherwise.
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`

@@ -12,9 +12,10 @@ type admission struct {
 	plan    *Plan // shared; nil before the first
 	name    string
 	nodes   int
-	gang    *together // that it is a member of; nil if of none
-	blocked bool      // the planned location is not to be tried now
-	pool    *pooled   // where it is placed instead; nil where it is to be bought
+	gang    *together   // that it is a member of; nil if of none
+	blocked bool        // the planned location is not to be tried now
+	pool    *pooled     // where it is placed instead; nil where it is to be bought
+	price   *waitingFor // better price that it may wait for; nil for none
 }
 
 // vcpu is what the task would hold on all its machines: they are bought together or not at all.
@@ -26,6 +27,7 @@ type verdict int
 const (
 	verdictAdmit  verdict = iota // if the session lets it
 	verdictSkip                  // not now, for a reason of its own
+	verdictWait                  // not at the price of now
 	verdictDrop                  // its job is over
 	verdictReplan                // its plan is no good
 	verdictNever                 // more than its queue, or one above it, allows at all
@@ -38,6 +40,8 @@ func (s *scheduling) judge(a admission) verdict {
 		return verdictDrop
 	case a.job.State != JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
 		return verdictSkip
+	case !a.job.Deadline.IsZero() && a.job.Bids.Version < a.job.Plan.Version:
+		return verdictSkip // whether it waits for a better price is being found out
 	}
 	if a.plan.Of(a.waiting.Task) == nil || a.blocked {
 		return verdictReplan
@@ -45,7 +49,10 @@ func (s *scheduling) judge(a admission) verdict {
 	if _, most := s.most(a.queue); a.vcpu() > most {
 		return verdictNever
 	}
-	return a.affordable()
+	if v := a.affordable(); v != verdictAdmit || a.price == nil {
+		return v
+	}
+	return s.judgePrice(a)
 }
 
 // affordable says whether the job's budget has enough left for the task.

@@ -363,8 +363,11 @@ func (s *scheduling) facts(q *Queue, w Waiting) (a admission, err error) {
 		return a, err
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
-		a.blocked, err = s.blocked(choice)
+		if a.blocked, err = s.blocked(choice); err != nil {
+			return a, err
+		}
 	}
+	a.price, err = s.priceOf(a)
 	return a, err
 }
 
@@ -401,6 +404,8 @@ func (s *scheduling) act(v verdict, a admission) error {
 		d = s.never(a)
 	case verdictReplan:
 		d = s.replan(a)
+	case verdictWait:
+		d = s.waits(a)
 	case verdictSkip:
 	}
 	return s.u.apply(d)
@@ -429,7 +434,11 @@ func (s *scheduling) replan(a admission) (d Decision) {
 	}
 	s.replanned[a.job.ID] = true
 	reason := "a planned location is blocked"
-	if !a.blocked {
+	switch {
+	case a.blocked:
+	case a.price != nil && a.affordable() == verdictAdmit:
+		reason = a.price.why()
+	default:
 		reason = "the budget left is less than the plan needs"
 	}
 	d.emit(events.DAGReplan{Job: a.job.ID, Plan: a.job.Plan.Version, Reason: reason})
@@ -469,9 +478,11 @@ func (s *scheduling) admitted(a admission) (d Decision, err error) {
 	attempt := Attempt{
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.now,
+		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
 		VCPU: a.vcpu(), ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
 		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
 	}
+	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
 	if a.pool != nil {
 		a.pool.tell(&a.task, &attempt)
 	}

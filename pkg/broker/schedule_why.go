@@ -223,6 +223,9 @@ func (s *scheduling) tell(a admission, said []string) []string {
 	case verdictNever:
 		return []string{fmt.Sprintf("it needs %g vCPUs, more than its queue allows at all", a.vcpu())}
 	case verdictReplan:
+		if !a.blocked && a.price != nil && a.affordable() == verdictAdmit {
+			return []string{a.price.why() + ": it is being planned anew"}
+		}
 		if a.blocked {
 			return []string{fmt.Sprintf("%s, where it is planned, is not to be tried now: it is being planned anew", where(a.plan.Of(a.waiting.Task).Offer))}
 		}
@@ -231,10 +234,12 @@ func (s *scheduling) tell(a admission, said []string) []string {
 		switch {
 		case a.job.State != JobRunning || a.plan == nil:
 			return []string{"its job has no plan yet"}
-		case a.job.Plan.Version < a.waiting.MinPlan:
+		case a.job.Plan.Version < a.waiting.MinPlan || a.job.Bids.Version < a.job.Plan.Version:
 			return []string{"it is being planned anew"}
 		}
 		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f", a.left(), a.plan.TaskUSD[a.waiting.Task])}
+	case verdictWait:
+		return []string{"it " + a.price.tell(s.u.now)}
 	case verdictAdmit:
 	}
 	if s.u.now.Before(a.queue.YieldUntil) {

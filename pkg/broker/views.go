@@ -47,6 +47,7 @@ type TaskView struct {
 	Started    time.Time `json:"started,omitzero" doc:"When the last attempt started"`
 	Ended      time.Time `json:"ended,omitzero" doc:"When it ended"`
 	Reason     string    `json:"reason,omitempty" doc:"Why it failed"`
+	Waits      string    `json:"waits,omitempty" doc:"What it waits for, where that is a better price"`
 	USD        float64   `json:"usd" doc:"Cost so far, USD"`
 }
 
@@ -179,7 +180,7 @@ func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 		}
 	}
 	d.TaskList = taskViews(job, spec, plan, tasks, d.Attempts)
-	return d, nil
+	return d, b.tellWaits(u, job, tasks, d.TaskList)
 }
 
 // tellTasks completes tasks, in the order of their keys, by what clusters have seen of them.

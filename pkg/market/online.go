@@ -81,6 +81,17 @@ func (o *Online) pass(hours float64) {
 	b.Cost += hours * o.USD
 }
 
+// Seen is how often the price has gone from one band to another, and for how many hours it has been watched; what was seen a week ago counts half.
+func (o *Online) Seen() (changes, hours float64) {
+	for _, j := range o.Jumps {
+		changes += j.Count
+	}
+	for _, b := range o.Bands {
+		hours += b.Hours
+	}
+	return changes, hours
+}
+
 func (o *Online) index(usd float64) int {
 	i := int(math.Round(2 * math.Log2(usd/o.Ref)))
 	return max(-bandsMost, min(bandsMost, i))

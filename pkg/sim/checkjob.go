@@ -115,12 +115,25 @@ func (c *checker) taskRecord(s *jobState, t broker.Task) {
 	if old.State != broker.TaskAdmitted && t.State == broker.TaskAdmitted {
 		c.gangs.admit(s, t.Index)
 	}
+	c.waits(s, old, t)
 	if t.Attempt < old.Attempt || t.Checkpoint.Seq < old.Checkpoint.Seq {
 		c.w.violatef(InvAttempt, "task %d of %s goes back from attempt %d, checkpoint %d to %d, %d", t.Index, s.id, old.Attempt, old.Checkpoint.Seq, t.Attempt, t.Checkpoint.Seq)
 	}
 	if t.Progress < 0 || t.Progress > 1 || math.IsNaN(t.Progress) {
 		c.w.violatef(InvCounts, "task %d of %s has progress %v", t.Index, s.id, t.Progress)
 	}
+}
+
+// waits counts the tasks that wait for a better price.
+func (c *checker) waits(s *jobState, old, t broker.Task) {
+	if !old.WaitSince.IsZero() || t.WaitSince.IsZero() {
+		return
+	}
+	c.w.count("waits for a better price")
+	if s.promised {
+		c.w.count("waits with a deadline that must be kept")
+	}
+	c.w.say(s.id, "task waits for a better price", taskName(s, t.Index))
 }
 
 func taskName(s *jobState, i int) string {

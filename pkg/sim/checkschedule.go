@@ -129,7 +129,7 @@ func (c *checker) checkOvertaken(s *jobState, a broker.Attempt) {
 // couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
 func (s *jobState) couldGo(task int, at time.Time) bool {
 	for _, i := range s.gang(task) {
-		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.tasks[i].MinPlan > s.job.Plan.Version {
+		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.tasks[i].MinPlan > s.job.Plan.Version || !s.tasks[i].WaitSince.IsZero() {
 			return false
 		}
 	}

@@ -26,6 +26,7 @@ type Faults struct {
 	Outages                                span          // of a whole cloud's credentials
 	OnDemand, Spot                         span          // of capacity in one zone for one machine type
 	Spells                                 float64       // the chance that a spot price goes above on demand with a change
+	Tides                                  span          // of all spot prices: for how long they are low, and high; zero are none
 	QuotaMachines                          int           // of a machine family in a region; 0 is no quota
 
 	// Machines. Taken is the mean time after which a spot machine is taken, NoticeLost the chance that a warning is not heard of in
@@ -53,7 +54,7 @@ type span struct{ Well, Ill time.Duration }
 // what costs.
 func (f Faults) stormy() bool {
 	f.Spot, f.OnDemand, f.Taken, f.NoticeLost, f.Interleave = span{}, span{}, 0, 0, 0
-	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun, f.Spells = 0, 0, 0, 0, 0
+	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun, f.Spells, f.Tides = 0, 0, 0, 0, 0, span{}
 	return f != Faults{}
 }
 
@@ -82,6 +83,7 @@ func drawFaults(r random) Faults {
 		f.Taken = r.spread(10*time.Minute, 4*time.Hour)
 		f.NoticeLost = r.Float64()
 	}
+	spans(&f.Tides, 0.4, 2*time.Hour, time.Hour)
 	kind := r.Float64()
 	if kind < 0.2 {
 		return f // only the clouds' capacity: here deadlines hold

@@ -104,6 +104,13 @@ func (s *sky) next(l listing) float64 {
 	if spells := s.w.faults.Spells; spells > 0 && s.prices.chance(spells) {
 		return l.onDemandUSD * s.prices.uniform(0.6, 2) // a spell that is worth leaving for, or takes what is there
 	}
+	if s.tidal {
+		usd := l.spotUSD * s.prices.uniform(0.9, 1.1)
+		if s.high {
+			usd *= dearer
+		}
+		return math.Min(usd, l.onDemandUSD)
+	}
 	return math.Min(l.spotUSD*s.prices.uniform(0.7, 1.6), l.onDemandUSD)
 }
 

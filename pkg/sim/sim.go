@@ -80,6 +80,7 @@ func live(seed uint64, opt Options) *world {
 	}
 	w := newWorld(seed, opt, faults)
 	w.stormy, w.onTime = faults.stormy(), faults.punctual()
+	w.sky.pastPrices()
 	w.users.populate()
 	w.yard.populate()
 	w.engine.begin()

@@ -15,6 +15,8 @@ type sky struct {
 	until  map[string]time.Time // what a story has stalled or cut off
 	prices random
 	paths  map[string]course // of prices that have changed, by listing
+	high   bool              // the tide of prices
+	tidal  bool              // there is one
 }
 
 func newSky(w *world) *sky {

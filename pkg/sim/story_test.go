@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
 // TestStories plays the files of testdata/stories, each a world in which nothing goes wrong but what its
@@ -36,6 +37,7 @@ import (
 //	explain                      what the broker says of the job
 //	bill                         what the machines cost, beside the ledger
 //	price [NAME] [region= zone= type=] usd=X
+//	past low=X high=Y every=D    all spot prices have been so many times the catalogue's in turn for some days, and are high from now on
 //	rest                         let the world come to rest, and check that nothing is left over
 //
 // A violation of an invariant is printed where it happens.
@@ -96,7 +98,7 @@ func (s *story) command(t *testing.T, d *datadriven.TestData) string {
 	s.out.Reset()
 	commands := map[string]func(*testing.T, *datadriven.TestData){
 		"submit": s.submit, "queue": s.queue, "cloud": s.cloud, "interrupt": s.interrupt, "silence": s.silence, "lose": s.lose, "cut": s.cut, "stall": s.stall,
-		"fail": s.fail, "slow": s.slow, "kill-broker": s.kill, "cancel": s.cancel, "run": s.run, "explain": s.explain, "bill": s.bill, "price": s.price, "rest": s.rest,
+		"fail": s.fail, "slow": s.slow, "kill-broker": s.kill, "cancel": s.cancel, "run": s.run, "explain": s.explain, "bill": s.bill, "price": s.price, "past": s.past, "rest": s.rest,
 	}
 	f, ok := commands[d.Cmd]
 	if !ok {
@@ -173,6 +175,26 @@ func (s *story) price(t *testing.T, d *datadriven.TestData) {
 			s.w.sky.quote(l.id(), numberArg(t, d, "usd", "0"))
 		}
 	}
+}
+
+func (s *story) past(t *testing.T, d *datadriven.TestData) {
+	times := [2]float64{numberArg(t, d, "low", "1"), numberArg(t, d, "high", "2")}
+	learned := make([]market.Online, len(catalogue()))
+	now := s.w.now.Add(-watched)
+	for n := 0; !now.After(s.w.now); n++ {
+		for i, l := range catalogue() {
+			usd := l.spotUSD * times[n%2]
+			learned[i].Observe(now, usd)
+			s.w.sky.paths[l.id()] = course{{now, usd}}
+		}
+		now = now.Add(durationArg(t, d, "every", "1h"))
+	}
+	for i, l := range catalogue() {
+		usd := l.spotUSD * times[1]
+		learned[i].Observe(s.w.now, usd)
+		s.w.sky.paths[l.id()] = course{{s.w.now, usd}}
+	}
+	s.w.sky.know(learned)
 }
 
 // machines returns those that run a task now.

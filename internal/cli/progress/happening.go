@@ -76,7 +76,10 @@ func turned(v broker.JobView, now time.Time) []Happening {
 }
 
 // taskTurned tells of a task's new state where no attempt does.
-func taskTurned(was, is broker.TaskView) []Happening {
+func taskTurned(was, is broker.TaskView, now time.Time) []Happening {
+	if was.Waits == "" && is.Waits != "" {
+		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true, order: orderOver}}
+	}
 	if was.State == is.State {
 		return nil
 	}

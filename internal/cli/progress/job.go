@@ -105,7 +105,7 @@ func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 			before = old[t.Index]
 		}
 		j.Tasks[t.Index] = t
-		news = append(news, taskTurned(before, t)...)
+		news = append(news, taskTurned(before, t, u.Now)...)
 		j.weigh(t)
 	}
 	clear(j.Counts)

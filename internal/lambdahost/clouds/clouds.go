@@ -64,12 +64,12 @@ func (n notices) Notice(ctx context.Context, raw []byte) (events.SpotInterrupted
 	return n.cloud.Whose(ctx, notice)
 }
 
-// Prices reads the prices of the spot machines that run.
+// Prices reads the prices of the spot machines that run, and of those that tasks wait for.
 func Prices(h *lambdahost.Host) error {
 	c, err := Open(h)
 	if err != nil {
 		return err
 	}
-	h.Ports.Prices = cloudaws.NewSpotPrices(c, nil, h.Ports.Now)
+	h.Ports.Prices = cloudaws.NewSpotPrices(c, c.Watching(func(ctx context.Context) ([]string, error) { return h.Broker.WaitedFor(ctx) }), h.Ports.Now)
 	return nil
 }

@@ -46,6 +46,24 @@ func NewSpotPrices(c *Cloud, watch Watch, now func() time.Time) *SpotPrices {
 	return &SpotPrices{cloud: c, watch: watch, now: now, seen: map[string]spotPrice{}}
 }
 
+// Watching watches what the deployment runs, and the offers that more names (aws/us-east-1/use1-az1/p3.2xlarge).
+func (c *Cloud) Watching(more func(context.Context) ([]string, error)) Watch {
+	return func(ctx context.Context) (map[string][]string, error) {
+		types, err := c.running(ctx)
+		if err != nil {
+			return nil, err
+		}
+		offers, err := more(ctx)
+		if err != nil {
+			return nil, err
+		}
+		for region, names := range TypesOf(offers) {
+			types[region] = append(types[region], names...)
+		}
+		return types, nil
+	}
+}
+
 // running are the types of the spot machines that the deployment has.
 func (c *Cloud) running(ctx context.Context) (map[string][]string, error) {
 	machines, err := c.list(ctx, "")

@@ -34,6 +34,15 @@ func TestSpotPricesAreToldOnceAndByZoneID(t *testing.T) {
 	}
 }
 
+func TestWhatRunsAndWhatIsWaitedForIsWatched(t *testing.T) {
+	w := newWorld(t, nil)
+	w.launch(w.spec("c", spot, 1))
+	types, err := w.aws.Watching(func(context.Context) ([]string, error) { return []string{"aws/us-east-1/use1-az1/m5.large"}, nil })(t.Context())
+	if want := map[string][]string{"us-east-1": {"t3.micro", "m5.large"}}; err != nil || !reflect.DeepEqual(types, want) {
+		t.Errorf("%v, %v", types, err)
+	}
+}
+
 func TestPricesOfWhatIsWatchedAloneAreAskedFor(t *testing.T) {
 	w := newWorld(t, func(c *aws.Config) { c.Home, c.Regions = "us-east-1", []string{"us-east-1", "eu-west-1"} })
 	watched := aws.TypesOf([]string{"aws/eu-west-1/euw1-az1/m5.large/spot", "aws/eu-west-1/euw1-az2/c5.large", "gcp/us-central1/us-central1-a/n1-standard-8+V100:1", "aws/x"})

@@ -1,0 +1,126 @@
+package bidding
+
+import (
+	"context"
+	"fmt"
+	"math"
+)
+
+// Begin says when a task that runs on nothing yet waits for a better price rather than begin: the recursion with waiting as an action (WCSSI,
+// equations 3 to 8), by the work and the time left. It waits at prices between two: at the lower one and below it beginning is expected to cost no more than
+// waiting a step; at the upper one and above it the price stays high for so long that it is better to begin on demand.
+type Begin struct {
+	// StepHours is the length of a step; Work and Slack are how many steps of each the table holds.
+	StepHours float64 `json:"stepHours"`
+	Work      int     `json:"work"`
+	Slack     int     `json:"slack"`
+	// Above and Below are USD per hour and machine, at slack·(Work+1)+work. Above 0 never waits, Below 0 has no upper price.
+	Above []float32 `json:"above"`
+	Below []float32 `json:"below"`
+}
+
+// BeginGain is the least share of what beginning now is expected to cost that waiting has to save: the levels of a chain know no price better.
+const BeginGain = 0.03
+
+// NewBegin builds the table of a task. The error wraps ErrModel, or is the context's.
+func NewBegin(ctx context.Context, l Live) (*Begin, error) {
+	if err := l.check(); err != nil {
+		return nil, err
+	}
+	b := &Begin{}
+	b.StepHours, b.Work, b.Slack = l.steps()
+	m := l.model(b.StepHours)
+	m.ReleaseUSD = 0 // nothing is held
+	table, err := BuildRun(ctx, m, b.Work+1, b.Work+1+b.Slack)
+	if err != nil {
+		return nil, err
+	}
+	n := (b.Slack + 1) * (b.Work + 1)
+	b.Above, b.Below = make([]float32, n), make([]float32, n)
+	for work := 0; work <= b.Work; work++ {
+		// Who has less time is content with as much as who has more.
+		above, below := 0.0, math.Inf(1)
+		for slack := b.Slack; slack >= 0; slack-- {
+			lo, hi := table.waits(float64(max(work, 1)), float64(max(work, 1)+slack))
+			if above, below = max(lo, above), min(hi, below); lo <= 0 || above >= below {
+				break // nor has who has less
+			}
+			at := slack*(b.Work+1) + work
+			b.Above[at] = float32(above / b.StepHours)
+			if !math.IsInf(below, 1) {
+				b.Below[at] = float32(below / b.StepHours)
+			}
+		}
+	}
+	return b, nil
+}
+
+// waits returns the prices of a step between which one who runs on nothing waits, 0 where there are none.
+func (t *Table) waits(work, time float64) (above, below float64) {
+	usd, gain := 0.0, 0.0 // at the level before
+	for q := range t.levels {
+		if t.model.fresh(q) {
+			break // the twins come after the levels
+		}
+		u := float64(t.model.spotUSD(q, int(time)))
+		g := t.waitGain(work, time, q)
+		switch {
+		case above == 0 && g > 0 && q == 0:
+			above = u // nothing cheaper has been seen
+		case above == 0 && g > 0:
+			above = usd + gain/(gain-g)*(u-usd)
+		case above > 0 && g <= 0:
+			return above, usd + gain/(gain-g)*(u-usd)
+		}
+		usd, gain = u, g
+	}
+	return above, math.Inf(1)
+}
+
+// waitGain is by how much waiting a step beats beginning, beyond BeginGain of what that costs.
+func (t *Table) waitGain(work, time float64, q int) float64 {
+	c := t.Choose(work, time, q, float64(t.model.spotUSD(q, int(time))), OnNothing)
+	return min(c.Spot, c.OnDemand)*(1-BeginGain) - c.Wait
+}
+
+// Waits says whether to wait at a price, USD per hour, with so many hours of work and of time left, and at what price to begin.
+func (b *Begin) Waits(usd, work, left float64) (begin float64, wait bool) {
+	if len(b.Above) == 0 || b.StepHours <= 0 {
+		return math.Inf(1), false
+	}
+	i := min(max(int(math.Ceil(work/b.StepHours-1e-9)), 0), b.Work)
+	s := min(max(int(math.Floor((left-work)/b.StepHours+1e-9)), 0), b.Slack)
+	above, below := float64(b.Above[s*(b.Work+1)+i]), float64(b.Below[s*(b.Work+1)+i])
+	if above <= 0 {
+		return math.Inf(1), false
+	}
+	return above, usd > above*(1+1e-6) && (below <= 0 || usd < below)
+}
+
+// Any says whether there is any price at which a task waits.
+func (b *Begin) Any() bool {
+	for _, usd := range b.Above {
+		if usd > 0 {
+			return true
+		}
+	}
+	return false
+}
+
+func (l *Live) check() error {
+	switch {
+	case !(l.Work > 0) || math.IsInf(l.Work, 0):
+		return fmt.Errorf("%w: %v hours of work", ErrModel, l.Work)
+	case !(l.USD > 0) || !(l.OnDemandUSD > 0):
+		return fmt.Errorf("%w: prices of %v and %v USD", ErrModel, l.USD, l.OnDemandUSD)
+	case !(l.LossesPerHour >= 0) || !(l.Restart >= 0):
+		return fmt.Errorf("%w: %v losses per hour that cost %v hours each", ErrModel, l.LossesPerHour, l.Restart)
+	}
+	return nil
+}
+
+// steps is the length of a step, hours, and how many there are of work and of slack.
+func (l *Live) steps() (step float64, work, slack int) {
+	step = max(l.Work/worthWork, (l.Left-l.Work)/worthSlack, worthLeast)
+	return step, int(math.Ceil(l.Work/step - 1e-9)), max(int(math.Ceil((l.Left-l.Work)/step-1e-9)), 0)
+}

@@ -1,0 +1,202 @@
+package bidding_test
+
+import (
+	"context"
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// tidal is a market that costs 0.2 and 0.7 USD in turn, hours each.
+func tidal(cheap, dear float64, turns int) *market.Online {
+	prices := &market.Online{}
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	for range turns {
+		prices.Observe(at, 0.2)
+		at = at.Add(time.Duration(cheap * float64(time.Hour)))
+		prices.Observe(at, 0.7)
+		at = at.Add(time.Duration(dear * float64(time.Hour)))
+	}
+	return prices
+}
+
+func begin(t *testing.T, l bidding.Live) *bidding.Begin {
+	t.Helper()
+	b, err := bidding.NewBegin(context.Background(), l)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return b
+}
+
+func TestATaskWaitsWhereThePriceFallsSoonAndThereIsTime(t *testing.T) {
+	l := bidding.Live{Prices: tidal(4, 1, 40), USD: 0.7, OnDemandUSD: 1, Work: 3, Left: 12, LossesPerHour: 0.01, Restart: 0.3}
+	b := begin(t, l)
+	for _, c := range []struct {
+		usd, left float64
+		wait      bool
+	}{{0.2, 12, false}, {0.21, 12, false}, {0.7, 12, true}, {0.7, 3.5, false}, {0.2, 3.5, false}} {
+		if at, wait := b.Waits(c.usd, 3, c.left); wait != c.wait {
+			t.Errorf("at %v USD with %v h left: %v (it begins at %v)", c.usd, c.left, wait, at)
+		}
+	}
+	l.Prices = tidal(1, 200, 40) // it comes down some time next week
+	if at, wait := begin(t, l).Waits(0.7, 3, 12); wait {
+		t.Errorf("it waits for a price of %v that does not come", at)
+	}
+}
+
+// TestATieBeginsAtOnce: where the price never changes, or never by much, nothing is ever delayed.
+func TestATieBeginsAtOnce(t *testing.T) {
+	for _, usd := range []float64{0.2, 0.9, 3} {
+		steady := &market.Online{}
+		at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+		for i := range 500 {
+			steady.Observe(at.Add(time.Duration(i)*time.Hour), usd*(1+0.01*float64(i%2)))
+		}
+		for _, prices := range []*market.Online{nil, {}, steady} {
+			if b := begin(t, bidding.Live{Prices: prices, USD: usd, OnDemandUSD: 1, Work: 3, Left: 48, Restart: 0.3}); usd < 1 && b.Any() {
+				if at, wait := b.Waits(usd, 3, 48); wait {
+					t.Errorf("at the price of always, %v, it waits for %v", usd, at)
+				}
+			}
+		}
+	}
+}
+
+func TestWhoHasLessTimeIsNeverMoreChoosy(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		l := drawLive(t)
+		b, err := bidding.NewBegin(context.Background(), l)
+		if err != nil {
+			t.Fatal(err)
+		}
+		work := rapid.Float64Range(0.01, l.Work).Draw(t, "work left")
+		usd := rapid.Float64Range(0.01, 5).Draw(t, "at")
+		before, waited := 0.0, true
+		for slack := l.Left - l.Work + 2; slack > -1; slack -= 0.1 {
+			at, wait := b.Waits(usd, work, work+slack)
+			if at < before || wait && !waited {
+				t.Fatalf("with %v h to spare it begins at %v (waits: %v), with more at %v (%v)", slack, at, wait, before, waited)
+			}
+			before, waited = at, wait
+		}
+		if _, wait := b.Waits(usd, work, work); wait {
+			t.Fatal("it waits without any time to spare")
+		}
+	})
+}
+
+func drawLive(t *rapid.T) bidding.Live {
+	prices := &market.Online{}
+	at := time.Date(2026, 5, 1, 0, 0, 0, 0, time.UTC)
+	levels := rapid.SliceOfN(rapid.Float64Range(0.05, 2), 1, 4).Draw(t, "levels")
+	for range rapid.IntRange(0, 60).Draw(t, "changes") {
+		at = at.Add(time.Duration(rapid.IntRange(10, 600).Draw(t, "minutes")) * time.Minute)
+		prices.Observe(at, rapid.SampledFrom(levels).Draw(t, "price"))
+	}
+	l := bidding.Live{
+		Prices: prices, USD: rapid.SampledFrom(levels).Draw(t, "usd"), OnDemandUSD: rapid.Float64Range(0.3, 2).Draw(t, "on demand"),
+		Work: rapid.Float64Range(0.2, 20).Draw(t, "work"), LossesPerHour: rapid.Float64Range(0, 0.2).Draw(t, "losses"),
+		Restart: rapid.Float64Range(0.05, 0.5).Draw(t, "restart"),
+	}
+	l.Left = l.Work + rapid.Float64Range(0, 30).Draw(t, "slack")
+	return l
+}
+
+// TestBeginIsWhatEveryCourseOfActionSays compares the table with the least expected cost over all courses of action, each price path and decision
+// walked one by one.
+func TestBeginIsWhatEveryCourseOfActionSays(t *testing.T) {
+	const step, restart = 1.0 / 6, 1.0 / 6 // a start takes a whole step, so that no value lies between two
+	for _, prices := range []*market.Online{tidal(2, 0.4, 30), tidal(0.6, 0.6, 30), tidal(1, 3, 30), tidal(0.2, 0.2, 100)} {
+		for _, od := range []float64{0.5, 1} {
+			l := bidding.Live{Prices: prices, USD: 0.7, OnDemandUSD: od, Work: 3 * step, Left: 9 * step, Restart: restart}
+			b := begin(t, l)
+			w := courses{chain: prices.Chain(step, l.USD, od), od: od * step, known: map[[4]int]float64{}, step: step}
+			if b.StepHours != step || b.Work != 3 || b.Slack != 6 {
+				t.Fatalf("%+v", b)
+			}
+			for work := 1; work <= 3; work++ {
+				longer := true // whether who has a step more waits as well
+				for slack := 6; slack >= 0; slack-- {
+					for q, usd := range w.chain.USD {
+						if usd < 0.69 || usd > 0.71 {
+							continue // what is below and above may be cut off by the first that waits
+						}
+						start, wait := w.choices(work, work+slack, q)
+						want := longer && wait < start*(1-bidding.BeginGain)
+						if _, got := b.Waits(usd, float64(work)*step, float64(work+slack)*step); got != want && math.Abs(wait-start*(1-bidding.BeginGain)) > 1e-5 {
+							t.Errorf("%v USD, od %v, %d steps of work and %d to spare: waits %v; beginning costs %v, waiting %v", usd, od, work, slack, got, start, wait)
+						}
+						longer = want
+					}
+				}
+			}
+		}
+	}
+}
+
+// courses is the expectation by definition. A start takes one step and does no work.
+type courses struct {
+	chain *market.Chain
+	od    float64
+	step  float64
+	known map[[4]int]float64
+}
+
+// choices are the least expected costs of beginning with a step that has begun at a level, on whatever is better, and of waiting.
+func (w *courses) choices(work, time, q int) (start, wait float64) {
+	start, wait = w.od+w.next(work, time-1, q, 2), math.Inf(1)
+	if work+1 <= time-1 { // the loss of the step leaves time for on demand
+		wait = w.next(work, time-1, q, 0)
+		start = min(start, w.chain.USD[q]*w.step+w.next(work, time-1, q, 1))
+	}
+	return start, wait
+}
+
+// best is the least expected cost of a step that has begun at a level, on nothing (0), spot (1) or on demand (2).
+func (w *courses) best(work, time, q, on int) float64 {
+	if work == 0 {
+		return 0
+	}
+	need := work + 1
+	if on == 2 {
+		need = work
+	}
+	if time < need {
+		return 1e30
+	}
+	start, wait := w.choices(work, time, q)
+	best := min(start, wait)
+	switch {
+	case on == 2:
+		best = min(best, w.od+w.next(work-1, time-1, q, 2))
+	case on == 1 && work+1 <= time-1:
+		best = min(best, w.chain.USD[q]*w.step+w.next(work-1, time-1, q, 1))
+	}
+	return best
+}
+
+// next is the expectation over the next level.
+func (w *courses) next(work, time, q, on int) float64 {
+	if work == 0 {
+		return 0
+	}
+	key := [4]int{work, time, q, on}
+	if v, ok := w.known[key]; ok {
+		return v
+	}
+	sum, n := 0.0, len(w.chain.USD)
+	for to := range n {
+		if p := float64(w.chain.P[q*n+to]); p > 0 {
+			sum += p * w.best(work, time, to, on)
+		}
+	}
+	w.known[key] = sum
+	return sum
+}

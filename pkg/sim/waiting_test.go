@@ -1,0 +1,31 @@
+package sim
+
+import (
+	"testing"
+	"time"
+)
+
+// TestJobsThatWaitForABetterPriceKeepTheirDeadlines plays worlds in which prices rise and fall like tides and nothing else goes wrong than that spot machines are
+// taken: there tasks wait for low tide, and every deadline that can be kept is.
+func TestJobsThatWaitForABetterPriceKeepTheirDeadlines(t *testing.T) {
+	faults := Faults{
+		Interleave: 0.3, Spells: 0.1, Tides: span{Well: 2 * time.Hour, Ill: time.Hour}, Spot: span{Well: 6 * time.Hour, Ill: time.Hour}, Taken: 3 * time.Hour,
+		NoticeLost: 0.3,
+	}
+	seeds := uint64(60)
+	if testing.Short() || raceDetector {
+		seeds = 12
+	}
+	report, err := Chaos(t.Context(), 1000, 1000+seeds, ChaosOptions{Options: Options{Faults: &faults, Jobs: 5}, Workers: 2}, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, v := range report.Violations {
+		t.Errorf("%v", &v.Violation)
+	}
+	all, promised := report.Faults["waits for a better price"], report.Faults["waits with a deadline that must be kept"]
+	t.Logf("%d jobs of which %d have to keep their deadline; %d tasks wait, %d of those", report.Jobs, report.Promised, all, promised)
+	if uint64(promised) < seeds/6 {
+		t.Error("too few wait for this to prove anything")
+	}
+}
