@@ -25,6 +25,8 @@ type Begin struct {
 	// By is when it begins at the latest, and FinishBy when it has to be done for what follows it to be as free as it is.
 	By       time.Time `json:"by"`
 	FinishBy time.Time `json:"finishBy"`
+	// MostUSD is what the other way costs, USD per hour and machine: whatever costs more is not worth beginning for.
+	MostUSD float64 `json:"mostUSD"`
 	// Table is the one that it goes by, of Bids.Begins.
 	Table int `json:"table"`
 }
@@ -86,7 +88,7 @@ func (in *bidInput) waits(ctx context.Context, tasks func(int) (Task, error)) (b
 			continue
 		}
 		c := in.plan.Of(i)
-		begins = append(begins, Begin{Task: i, Market: marketID(c.ID), Spot: c.Offer.Spot, By: by[i], FinishBy: finishBy[i], Table: at})
+		begins = append(begins, Begin{Task: i, Market: marketID(c.ID), Spot: c.Offer.Spot, By: by[i], FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
 	}
 	if len(begins) == 0 {
 		tables = nil
@@ -174,6 +176,9 @@ type waitingFor struct {
 // wait says whether to wait now, and for which price, USD per hour.
 func (w *waitingFor) wait(now time.Time) (beginUSD float64, wait bool) {
 	beginUSD, wait = w.table.Waits(w.usd, w.work, hours(w.FinishBy.Sub(now)))
+	if !math.IsInf(beginUSD, 1) {
+		beginUSD = min(beginUSD, w.MostUSD)
+	}
 	return beginUSD, wait && now.Add(w.tick).Before(w.By)
 }
 
