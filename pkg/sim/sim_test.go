@@ -14,7 +14,7 @@ import (
 func TestNoSeedBreaksAnInvariant(t *testing.T) {
 	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // one of each in some thirty worlds
 	if raceDetector || testing.Short() {
-		seeds, rare = 30, nil
+		seeds, rare = 50, nil
 	}
 	report, err := Chaos(t.Context(), 0, seeds, ChaosOptions{}, nil)
 	if err != nil {
@@ -32,6 +32,7 @@ func TestNoSeedBreaksAnInvariant(t *testing.T) {
 		"message delayed", "message repeated", "delivery lost", "acknowledgement lost", "dead letter", "function stalls", "slow operation",
 		"no capacity", "no quota", "cloud outage", "cloud throttled", "launch fails", "launch hangs", "launch unseen", "terminate fails", "list fails",
 		"spot machine taken", "machine dies", "agent dies", "slow boot", "late request", "task fails", "success told twice",
+		"outbid", "bid too low", "waits for a better price",
 	) {
 		if report.Faults[fault] == 0 {
 			t.Errorf("in %d worlds there was no %s", seeds, fault)

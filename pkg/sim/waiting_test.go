@@ -25,7 +25,7 @@ func TestJobsThatWaitForABetterPriceKeepTheirDeadlines(t *testing.T) {
 	}
 	all, promised := report.Faults["waits for a better price"], report.Faults["waits with a deadline that must be kept"]
 	t.Logf("%d jobs of which %d have to keep their deadline; %d tasks wait, %d of those", report.Jobs, report.Promised, all, promised)
-	if uint64(promised) < seeds/6 {
+	if uint64(promised) < seeds/12 {
 		t.Error("too few wait for this to prove anything")
 	}
 }
