@@ -63,6 +63,14 @@ func (f Faults) punctual() bool {
 	return !f.stormy() && f.OnDemand == span{} && f.Dies == 0 && f.SlowBoot == 0 && f.TaskFails == 0 && f.Overrun == 0
 }
 
+// drawTides draws whether spot prices rise and fall together, in worlds of any kind.
+func drawTides(r random) span {
+	if !r.chance(0.4) {
+		return span{}
+	}
+	return span{Well: r.spread(40*time.Minute, 6*time.Hour), Ill: r.spread(20*time.Minute, 3*time.Hour)}
+}
+
 // drawFaults draws how hostile the world of a seed is: each kind of fault is there in some worlds and not in
 // others, and seldom all are at once (swarm testing, Groce et al., ISSTA 2012).
 func drawFaults(r random) Faults {
@@ -83,7 +91,6 @@ func drawFaults(r random) Faults {
 		f.Taken = r.spread(10*time.Minute, 4*time.Hour)
 		f.NoticeLost = r.Float64()
 	}
-	spans(&f.Tides, 0.4, 2*time.Hour, time.Hour)
 	kind := r.Float64()
 	if kind < 0.2 {
 		return f // only the clouds' capacity: here deadlines hold

@@ -75,6 +75,7 @@ func Run(seed uint64, opt Options) Result { return live(seed, opt).result() }
 // live lets a world live from its beginning to its rest.
 func live(seed uint64, opt Options) *world {
 	faults := drawFaults(newRandom(seed, "faults"))
+	faults.Tides = drawTides(newRandom(seed, "tides"))
 	if opt.Faults != nil {
 		faults = *opt.Faults
 	}

@@ -14,7 +14,7 @@ import (
 func TestNoSeedBreaksAnInvariant(t *testing.T) {
 	seeds, rare := uint64(200), []string{"crash before launch", "crash before terminate"} // one of each in some thirty worlds
 	if raceDetector || testing.Short() {
-		seeds, rare = 50, nil
+		seeds, rare = 45, nil
 	}
 	report, err := Chaos(t.Context(), 0, seeds, ChaosOptions{}, nil)
 	if err != nil {
