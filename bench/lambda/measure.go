@@ -83,7 +83,7 @@ func measureAll(ctx context.Context, runs int, page string) error {
 			starts[name] = append(starts[name], s)
 		}
 	}
-	return tell(names, files, starts, page)
+	return tell(ctx, names, files, starts, page)
 }
 
 // coldStart starts a function, lets it handle one event and ends it.
@@ -144,7 +144,7 @@ func environment(runtimeAPI, aws string) []string {
 }
 
 // tell writes the section.
-func tell(names []string, files map[string]string, starts map[string][]start, page string) error {
+func tell(ctx context.Context, names []string, files map[string]string, starts map[string][]start, page string) error {
 	var b strings.Builder
 	fmt.Fprintf(&b, "Cold starts of the real binaries under the Lambda Runtime API, one processor (`GOMAXPROCS=1`), medians of %d starts in turn. "+
 		"*ready* is from the start of the process to its first request for work, *answered* to its first answer, which goes through the function's own code and reads no records. "+
@@ -164,6 +164,11 @@ func tell(names []string, files map[string]string, starts map[string][]start, pa
 			middle(list, func(s start) float64 { return ms(s.first) }), middle(list, func(s start) float64 { return ms(s.cpu) }),
 			middle(list, func(s start) float64 { return mb(s.memory) }), ready/base)
 	}
+	usd, err := costs(ctx)
+	if err != nil {
+		return err
+	}
+	b.WriteString(usd)
 	if page == "" {
 		fmt.Print(b.String())
 		return nil

@@ -1,0 +1,59 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cost"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// targetCost is what the control plane may take for a DAG of a hundred tasks.
+const targetCost = "0.005 USD"
+
+// hundred is a DAG of a hundred tasks, ten side by side, each of which waits for one before it.
+func hundred(minutes int) (*dag.Job, error) {
+	var b strings.Builder
+	b.WriteString("apiVersion: tradewind/v1\nname: hundred\ntasks:\n")
+	for i := range 100 {
+		fmt.Fprintf(&b, "  t%03d:\n    run: \"true\"\n    resources: {cpus: 2+}\n    time: %dm\n", i, minutes)
+		if i >= 10 {
+			fmt.Fprintf(&b, "    after: [t%03d]\n", i-10)
+		}
+	}
+	return dag.Read("hundred.yaml", strings.NewReader(b.String()))
+}
+
+// costs is what the control plane would cost on AWS, as `tradewind cost` says it.
+func costs(ctx context.Context) (string, error) {
+	c, err := catalog.Default()
+	if err != nil {
+		return "", err
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		return "", err
+	}
+	opt := planner.DefaultOptions()
+	opt.Clouds, opt.Now = []string{"aws"}, nil
+	plan := planner.New(c, egress, opt)
+	var b strings.Builder
+	fmt.Fprintf(&b, "\nWhat `tradewind cost` says of a DAG of 100 tasks, ten side by side, all in (target: %s). The rehearsal above counts what the same functions ask of the emulators.\n\n"+
+		"| tasks of | work is open | for the job's events | while open | USD |\n| --- | ---: | ---: | ---: | ---: |\n", targetCost)
+	for _, minutes := range []int{1, 12, 60} {
+		spec, err := hundred(minutes)
+		if err != nil {
+			return "", err
+		}
+		bill, err := cost.Of(ctx, spec, plan, time.Unix(0, 0).UTC())
+		if err != nil {
+			return "", err
+		}
+		fmt.Fprintf(&b, "| %d min | %.1f h | %.4f | %.4f | %.4f |\n", minutes, bill.Hours, bill.EventsUSD, bill.OpenUSD, bill.USD)
+	}
+	return b.String(), nil
+}
