@@ -287,6 +287,21 @@ const contrast = `(() => {
 	return [...faint];
 })()`
 
+func TestATaskThatWaitsForAPriceSaysSo(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w).visit("")
+	said := eval[[]string](b, `(async () => {
+		const { detail } = await import('/assets/js/detail.js');
+		const task = { name: 'train', state: 'queued', waits: 'waits for a better price: 2.98 USD/h now, worth 0.66' };
+		const job = { tasks: [task], view: { objective: 'cost' }, attemptsOf: () => [], cost: () => 0, now: () => Date.now() };
+		const panel = detail(job, 0, { close() {}, log() {} });
+		return [...panel.querySelectorAll('.warning')].map((p) => p.textContent + ' ' + p.dataset.state);
+	})()`)
+	if len(said) != 1 || !strings.Contains(said[0], "worth 0.66") || !strings.HasSuffix(said[0], "queued") {
+		t.Errorf("its panel says %q", said)
+	}
+}
+
 func TestTheLayoutKeepsItsPromises(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("")

@@ -52,6 +52,7 @@ export function detail(job, index, { close, log, why }) {
     h('div', { class: 'head' }, h('h3', {}, task.name), badge(stateOf(task)),
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     task.reason ? warning(task.reason) : '',
+    task.waits ? warning(task.waits, 'queued') : '',
     h('dl', { class: 'facts' },
       fact('Where', where(task)),
       fact('Price', task.usdPerHour ? `${usd(task.usdPerHour)} an hour${task.nodes > 1 ? ' each' : ''}` : ''),
