@@ -3,6 +3,8 @@ package broker
 import (
 	"context"
 	"fmt"
+	"slices"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -48,8 +50,12 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if err != nil {
 		return err
 	}
-	bids.Begin, bids.Begins, err = in.waits(u.ctx, func(i int) (Task, error) {
-		t, _, err := get[Task](u, taskKey(job.ID, i))
+	tasks := sync.OnceValues(func() ([]Task, error) { return list[Task](u, jobPart(job.ID), "task#", 0) })
+	bids.Begin, bids.Begins, err = in.waits(u.ctx, func(i int) (t Task, err error) {
+		all, err := tasks()
+		if at, ok := slices.BinarySearchFunc(all, i, func(t Task, i int) int { return t.Index - i }); ok {
+			t = all[at]
+		}
 		return t, err
 	})
 	if err != nil {

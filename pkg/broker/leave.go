@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -11,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Leaving is why the broker leaves a machine that nobody takes.
@@ -42,16 +42,8 @@ func (b *Broker) watchSpot(ctx context.Context, cause string) error {
 	}
 	wake := map[string]bool{} // queues
 	for _, id := range ids {
-		for left := leaveMost; left == leaveMost; {
-			err := b.transact(ctx, events.FnTick, cause+"/spot/"+id, false, func(u *unit) error {
-				left = 0
-				var err error
-				left, err = b.watchJob(u, id, wake)
-				return err
-			})
-			if err != nil && !errors.Is(err, errSkip) {
-				return err
-			}
+		if err := b.watchJob(ctx, cause+"/spot/"+id, id, wake); err != nil {
+			return err
 		}
 	}
 	if len(wake) == 0 {
@@ -66,45 +58,59 @@ func (b *Broker) watchSpot(ctx context.Context, cause string) error {
 	})
 }
 
-// watchJob reprices and leaves as many of a job's spot machines as one transaction holds, and returns how many. It notes the job's queue
-// where a task in it has waited for a better price and does not any more.
-func (b *Broker) watchJob(u *unit, id string, wake map[string]bool) (left int, err error) {
+// watchJob reprices and leaves a job's spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has waited
+// for a better price and does not any more.
+func (b *Broker) watchJob(ctx context.Context, cause, id string, wake map[string]bool) error {
+	u := b.newUnit(ctx, events.FnTick)
 	job, found, err := get[Job](u, jobKey(id))
 	if err != nil || !found || job.State.Over() {
-		return 0, orSkip(err)
+		return err
 	}
 	if awake, err := b.awake(u, job); err != nil {
-		return 0, err
+		return err
 	} else if awake {
 		wake[job.Queue] = true
 	}
 	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
 	if err != nil {
-		return 0, err
+		return err
 	}
-	for _, cl := range clusters {
-		if !cl.Offer.Spot || left == leaveMost {
-			continue
+	clusters = slices.DeleteFunc(clusters, func(cl Cluster) bool { return !cl.Offer.Spot })
+	for part := range slices.Chunk(clusters, leaveMost) {
+		err := b.transact(ctx, events.FnTick, cause, false, func(u *unit) error { return b.watch(u, part) })
+		if err != nil {
+			return err
 		}
+	}
+	return nil
+}
+
+// watch reprices and leaves some of a job's spot machines.
+func (b *Broker) watch(u *unit, part []Cluster) error {
+	keys := []store.Key{jobKey(part[0].Job)}
+	for _, cl := range part {
+		keys = append(keys, clusterKey(cl.ID), taskKey(cl.Job, cl.Task), attemptKey(cl.Job, cl.Task, cl.Attempt))
+	}
+	if err := u.preload(keys...); err != nil {
+		return err
+	}
+	for _, cl := range part {
 		l, found, err := b.loadLosing(u, cl.ID)
 		if err != nil {
-			return left, err
+			return err
 		}
 		if !found {
 			continue
 		}
 		d, err := b.decideWatched(u, l)
 		if err != nil {
-			return left, err
-		}
-		if len(d.Writes) > 0 {
-			left++
+			return err
 		}
 		if err := u.apply(d); err != nil {
-			return left, err
+			return err
 		}
 	}
-	return left, nil
+	return nil
 }
 
 // decideWatched charges a spot machine by the price of now, and leaves it where the bids say so.

@@ -322,7 +322,7 @@ func decideLease(l losing, ledger Ledger, cfg Config, now time.Time) (d Decision
 	left := l.job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
 	more := 0.0
 	if until.Sub(l.cl.LeaseUntil) < cfg.Overhead/4 {
-		more = max(min(left, rate*hours(cfg.Overhead)), 0)
+		more = max(min(left, rate*hours(l.cl.LeaseUntil.Add(cfg.Overhead).Sub(until))), 0)
 		until = until.Add(duration(more / rate))
 	}
 	if until.Sub(l.cl.LeaseUntil) >= cfg.Overhead/4 {

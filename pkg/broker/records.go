@@ -352,8 +352,8 @@ func (b Block) Covers(o cloud.Offer, now time.Time) bool {
 type MarketRecord struct {
 	Offer       string    `json:"offer"`
 	USD         float64   `json:"usd,omitempty"`
-	At          time.Time `json:"at,omitzero"` // since when it is the price
-	Hours       float64   `json:"hours"`       // machine hours held
+	At          time.Time `json:"since,omitzero"` // since when it is the price; what older versions kept under "at" is when they looked
+	Hours       float64   `json:"hours"`          // machine hours held
 	Preemptions int       `json:"preemptions"`
 	Launches    int       `json:"launches"`
 	Refusals    int       `json:"refusals"`

@@ -367,7 +367,9 @@ func (s *scheduling) facts(q *Queue, w Waiting) (a admission, err error) {
 			return a, err
 		}
 	}
-	a.price, err = s.priceOf(a)
+	if !s.bounded(q) { // in a queue with a quota others may have to go first, and By knows nothing of them
+		a.price, err = s.priceOf(a)
+	}
 	return a, err
 }
 

@@ -6,6 +6,7 @@ import (
 	"maps"
 	"math"
 	"slices"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -41,21 +42,25 @@ const (
 // waitLooks is how many looks there must be time for before a task begins at the latest, for waiting to be worth the while.
 const waitLooks = 2
 
+// waitMost bounds the tasks of a job that wait: each session looks at all that do, and at nothing that is far behind them.
+const waitMost = 128
+
 // waits finds the tasks that may wait, with their tables.
 func (in *bidInput) waits(ctx context.Context, tasks func(int) (Task, error)) (begins []Begin, tables []*bidding.Begin, err error) {
 	if in.job.Deadline.IsZero() || in.job.Objective != dag.MinimizeCost || in.plan.Late {
 		return nil, nil, nil
 	}
-	var by, finishBy []time.Time
-	known := map[string]int{}
+	times := sync.OnceValues(in.beginBy)
+	made := beginTables{at: map[string]int{}}
 	for i := range in.plan.Choice {
+		if len(begins) == waitMost {
+			break
+		}
 		l, ok := in.mayWait(i)
 		if !ok {
 			continue
 		}
-		if by == nil {
-			by, finishBy = in.beginBy()
-		}
+		by, finishBy := times()
 		l.Left = hours(finishBy[i].Sub(in.now))
 		if !in.now.Add(waitLooks * in.tick).Before(by[i]) {
 			continue
@@ -67,33 +72,54 @@ func (in *bidInput) waits(ctx context.Context, tasks func(int) (Task, error)) (b
 		if task.OnDemand || task.State != "" && task.State != TaskQueued {
 			continue
 		}
-		key := fmt.Sprintf("%s %.3g %.2g %.2g", in.plan.Of(i).ID, l.Work, l.Left, l.Restart)
-		at, have := known[key]
-		if !have {
-			if len(tables) == tablesMost {
-				continue
-			}
-			t, err := bidding.NewBegin(ctx, l)
-			if err != nil {
-				return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.spec.Tasks[i].Name, err)
-			}
-			at = len(tables)
-			known[key], tables = at, append(tables, t)
-		}
-		if !tables[at].Any() {
-			continue
+		c := in.plan.Of(i)
+		at, err := made.of(ctx, c.ID, l)
+		if err != nil {
+			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.spec.Tasks[i].Name, err)
 		}
 		// Of one that could begin now it is known whether it waits. What begins later is asked then.
-		if _, wait := tables[at].Waits(l.USD, l.Work*(1-task.Progress), l.Left); !wait && (task.State == TaskQueued || len(in.spec.Graph().Parents(i)) == 0) {
-			continue
+		now := task.State == TaskQueued || len(in.spec.Graph().Parents(i)) == 0
+		if at >= 0 && (!now || made.waits(at, l, task.Progress)) {
+			begins = append(begins, Begin{Task: i, Market: marketID(c.ID), Spot: c.Offer.Spot, By: by[i], FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
 		}
-		c := in.plan.Of(i)
-		begins = append(begins, Begin{Task: i, Market: marketID(c.ID), Spot: c.Offer.Spot, By: by[i], FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
 	}
 	if len(begins) == 0 {
-		tables = nil
+		return nil, nil, nil
 	}
-	return begins, tables, nil
+	return begins, made.tables, nil
+}
+
+// beginTables are tables that tasks alike share.
+type beginTables struct {
+	tables []*bidding.Begin
+	at     map[string]int
+}
+
+// of is the index of a task's table, −1 where it never waits by it or there are too many.
+func (b *beginTables) of(ctx context.Context, candidate string, l bidding.Live) (int, error) {
+	key := fmt.Sprintf("%s %.3g %.2g %.2g", candidate, l.Work, l.Left, l.Restart)
+	at, known := b.at[key]
+	if !known {
+		if len(b.tables) == tablesMost {
+			return -1, nil
+		}
+		t, err := bidding.NewBegin(ctx, l)
+		if err != nil {
+			return -1, err
+		}
+		at = len(b.tables)
+		b.at[key], b.tables = at, append(b.tables, t)
+	}
+	if !b.tables[at].Any() {
+		return -1, nil
+	}
+	return at, nil
+}
+
+// waits says whether a task that could begin now waits by its table.
+func (b *beginTables) waits(at int, l bidding.Live, progress float64) bool {
+	_, wait := b.tables[at].Waits(l.USD, l.Work*(1-progress), l.Left)
+	return wait
 }
 
 // mayWait says whether a task may wait at all, and what its table is made of but for the time left. One on demand may wait for the spot market of its
