@@ -367,10 +367,22 @@ func (s *scheduling) facts(q *Queue, w Waiting) (a admission, err error) {
 			return a, err
 		}
 	}
-	if !s.bounded(q) { // in a queue with a quota others may have to go first, and By knows nothing of them
-		a.price, err = s.priceOf(a)
+	if a.price, err = s.priceOf(a); err != nil || a.price == nil {
+		return a, err
 	}
-	return a, err
+	if !s.roomFor(q, a.price.others, a.vcpu()) {
+		a.price = nil // they would have to go one after another, and By knows nothing of that
+	}
+	return a, nil
+}
+
+// roomFor says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked at: where one of them has a
+// quota there is none for certain.
+func (s *scheduling) roomFor(q *Queue, tasks int, vcpu float64) bool {
+	if q != nil && s.queues[q.Parent] != nil && s.bounded(s.queues[q.Parent]) {
+		return false
+	}
+	return q == nil || (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && (q.MaxVCPU == 0 || q.VCPU+float64(tasks)*vcpu <= q.MaxVCPU+1e-9)
 }
 
 func (s *scheduling) blocked(p *Planned) (bool, error) {

@@ -197,6 +197,8 @@ type waitingFor struct {
 	usd   float64 // what the market costs now, USD per hour
 	work  float64 // hours
 	tick  time.Duration
+	// others is how many tasks of the job may wait, this one included.
+	others int
 }
 
 // wait says whether to wait now, and for which price, USD per hour.
@@ -239,7 +241,7 @@ func (b *Broker) waitingFor(u *unit, job Job, task Task) (*waitingFor, error) {
 	if err != nil {
 		return nil, err
 	}
-	w := &waitingFor{Begin: bids.Begin[at], tick: b.cfg.TickEvery}
+	w := &waitingFor{Begin: bids.Begin[at], tick: b.cfg.TickEvery, others: len(bids.Begin)}
 	c := plan.Of(task.Index)
 	m, _, err := get[MarketRecord](u, marketKey(w.Market))
 	if err != nil || c == nil || m.USD <= 0 {
