@@ -61,7 +61,7 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if err != nil {
 		return err
 	}
-	p, err := b.pack(job.ID, "bids", e.Plan, shortHash(u.cause), bids)
+	p, err := b.blobs.pack(job.ID, "bids", e.Plan, shortHash(u.cause), bids)
 	if err != nil {
 		return err
 	}

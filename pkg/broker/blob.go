@@ -45,7 +45,7 @@ type packed struct {
 }
 
 // pack compresses a value. The token makes the chunks of two rivals for the same version distinct.
-func (b *Broker) pack(job, name string, version int, token string, value any) (packed, error) {
+func (b *blobs) pack(job, name string, version int, token string, value any) (packed, error) {
 	var raw bytes.Buffer
 	zw, ok := b.zips.Get().(*gzip.Writer)
 	if !ok {
@@ -131,8 +131,10 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b Blob) (*T
 	return value, nil
 }
 
-// blobCache keeps the blobs read last. They never change, so it is never wrong.
-type blobCache struct {
+// blobs packs blobs, and keeps those read last. They never change, so what is kept is never wrong.
+type blobs struct {
+	zips sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
+
 	mu      sync.Mutex
 	entries map[blobKey]*blobEntry
 	clock   uint64
@@ -151,11 +153,11 @@ type blobEntry struct {
 	used  uint64
 }
 
-func newBlobCache(limit int) *blobCache {
-	return &blobCache{entries: map[blobKey]*blobEntry{}, limit: limit}
+func newBlobs(limit int) *blobs {
+	return &blobs{entries: map[blobKey]*blobEntry{}, limit: limit}
 }
 
-func (c *blobCache) get(k blobKey) (any, bool) {
+func (c *blobs) get(k blobKey) (any, bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	e, ok := c.entries[k]
@@ -168,7 +170,7 @@ func (c *blobCache) get(k blobKey) (any, bool) {
 }
 
 // put keeps a value and drops those used least recently while there are too many bytes.
-func (c *blobCache) put(k blobKey, value any, size int) {
+func (c *blobs) put(k blobKey, value any, size int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	c.clock++
@@ -190,18 +192,18 @@ func (c *blobCache) put(k blobKey, value any, size int) {
 	}
 }
 
-// cached loads a blob through the broker's cache. What it returns is shared: it must not be changed.
-func cached[T any](ctx context.Context, b *Broker, job string, ref Blob) (*T, error) {
+// cached loads a blob through the cache. What it returns is shared: it must not be changed.
+func cached[T any](ctx context.Context, s store.Store, b *blobs, job string, ref Blob) (*T, error) {
 	k := blobKey{job: job, name: ref.Name, token: ref.Token, version: ref.Version}
-	if v, ok := b.blobs.get(k); ok {
+	if v, ok := b.get(k); ok {
 		if t, ok := v.(*T); ok {
 			return t, nil
 		}
 	}
-	v, err := loadBlob[T](ctx, b.store, job, ref)
+	v, err := loadBlob[T](ctx, s, job, ref)
 	if err != nil {
 		return nil, err
 	}
-	b.blobs.put(k, v, ref.Bytes)
+	b.put(k, v, ref.Bytes)
 	return v, nil
 }

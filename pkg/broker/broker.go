@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -152,16 +151,10 @@ type Ports struct {
 // them may work on the same store.
 type Broker struct {
 	Ports
-	store store.Store
-	cfg   Config
-	log   *slog.Logger
-	blobs *blobCache
-	pools poolsKnown
-	zips  sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
+	*Loader
+	*Keeper
+	log *slog.Logger
 }
-
-// blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
-const blobCacheBytes = 64 << 20
 
 // New makes a broker.
 func New(cfg Config, p Ports) *Broker {
@@ -169,20 +162,21 @@ func New(cfg Config, p Ports) *Broker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	b := &Broker{Ports: p, store: p.Store, cfg: cfg, log: log, blobs: newBlobCache(blobCacheBytes)}
+	b := &Broker{Ports: p, log: log}
+	b.Loader = newLoader(&Transactor{store: p.Store, clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}, cfg)
+	b.Keeper = &Keeper{Loader: b.Loader, tokens: p.Tokens}
+	b.conflicted = b.Keeper.known.conflicted
 	b.Clouds = maps.Clone(p.Clouds)
 	if b.Clouds == nil {
 		b.Clouds = map[string]cloud.Cloud{}
 	}
-	b.Clouds[PoolCloud] = poolCloud{b}
+	b.Clouds[PoolCloud] = poolCloud{b.Keeper}
 	return b
 }
 
-func (b *Broker) now() time.Time { return b.Now().UTC() }
-
-// committed tells the host what a unit changed.
-func (b *Broker) committed(u *unit) {
-	b.pools.committed(u)
+// told tells the host what a unit changed.
+func (b *Broker) told(u *unit) {
+	b.Keeper.known.committed(u)
 	if b.Changed != nil {
 		for _, s := range u.order {
 			if id, ok := clusterOf(s.key); ok && s.dirty {
@@ -193,14 +187,4 @@ func (b *Broker) committed(u *unit) {
 	if b.Committed != nil && len(u.emits) > 0 {
 		b.Committed()
 	}
-}
-
-// spec loads a job's DAG. It is shared: it must not be changed.
-func (b *Broker) spec(ctx context.Context, j Job) (*dag.Job, error) {
-	return cached[dag.Job](ctx, b, j.ID, j.Spec)
-}
-
-// plan loads a job's plan in force. It is shared: it must not be changed.
-func (b *Broker) plan(ctx context.Context, j Job) (*Plan, error) {
-	return cached[Plan](ctx, b, j.ID, j.Plan)
 }

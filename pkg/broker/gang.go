@@ -36,7 +36,7 @@ type member struct {
 }
 
 // gang loads the tasks of a task's gang that have not succeeded, with what they hold.
-func (b *Broker) gang(u *unit, job Job, index int) ([]member, error) {
+func (b *Loader) gang(u *unit, job Job, index int) ([]member, error) {
 	spec, err := b.spec(u.ctx, job)
 	if err != nil {
 		return nil, err

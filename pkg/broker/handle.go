@@ -137,7 +137,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 	}
 	u.crowded = n > 1
 	if err := u.finish(); err != nil {
-		b.pools.conflicted(u)
+		b.conflicted(u)
 		return 0, err
 	}
 	b.committed(u)

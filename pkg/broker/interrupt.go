@@ -63,7 +63,7 @@ type losing struct {
 	cl      Cluster
 }
 
-func (b *Broker) loadLosing(u *unit, cluster string) (l losing, found bool, err error) {
+func (b *Loader) loadLosing(u *unit, cluster string) (l losing, found bool, err error) {
 	if l.cl, found, err = get[Cluster](u, clusterKey(cluster)); err != nil || !found {
 		return l, found, err
 	}

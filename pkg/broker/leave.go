@@ -147,7 +147,7 @@ func (b *Broker) decideStay(u *unit, l losing, margin time.Duration) (d Decision
 		return d, nil
 	}
 	st := staying{losing: l, tick: b.cfg.TickEvery + margin, restart: b.cfg.Restart}
-	bids, err := cached[Bids](u.ctx, b, l.job.ID, l.job.Bids)
+	bids, err := b.bids(u.ctx, l.job)
 	if err != nil {
 		return d, err
 	}
@@ -271,7 +271,7 @@ func (b *Broker) decideTooLate(u *unit, job Job, spec *dag.Job, d *Decision) err
 	if err != nil {
 		return err
 	}
-	bids, err := cached[Bids](u.ctx, b, job.ID, job.Bids)
+	bids, err := b.bids(u.ctx, job)
 	if err != nil {
 		return err
 	}

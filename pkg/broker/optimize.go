@@ -72,7 +72,7 @@ func (b *Broker) planned(u *unit, job Job, plan *Plan, in PlanInput) error {
 	if plan.Status == PlanInfeasible {
 		return u.apply(decideInfeasible(job, plan.Message, in.Blocks, b.cfg.RetryEvery, u.now))
 	}
-	p, err := b.pack(job.ID, "plan", plan.Version, shortHash(u.cause), plan)
+	p, err := b.blobs.pack(job.ID, "plan", plan.Version, shortHash(u.cause), plan)
 	if err != nil {
 		return err
 	}

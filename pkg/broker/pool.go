@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -21,6 +22,13 @@ var ErrPool = errors.New("pool")
 
 // ErrPoolBusy says that something still runs on a machine that is to be removed.
 var ErrPoolBusy = errors.New("pool: in use")
+
+// Keeper keeps the pools: who they are, which machines they have, and what those run.
+type Keeper struct {
+	*Loader
+	tokens func(wire.Claims) (string, error)
+	known  poolsKnown
+}
 
 // PoolSettings are what its owner sets of a pool.
 type PoolSettings struct {
@@ -170,7 +178,7 @@ func (p Pool) partitionOf(machine string) int {
 }
 
 // SetPool creates a pool or changes its settings. It fails with ErrPool.
-func (b *Broker) SetPool(ctx context.Context, name string, s PoolSettings) error {
+func (b *Keeper) SetPool(ctx context.Context, name string, s PoolSettings) error {
 	if err := s.check(name); err != nil {
 		return err
 	}
@@ -209,7 +217,7 @@ func (b *Broker) SetPool(ctx context.Context, name string, s PoolSettings) error
 		d.put(poolKey(name), p)
 		return u.apply(d)
 	})
-	b.pools.forget()
+	b.known.forget()
 	return err
 }
 
@@ -262,7 +270,7 @@ func checkName(name string) error {
 }
 
 // RemovePool removes a pool. It fails with ErrNotFound, or with ErrPoolBusy while something runs there.
-func (b *Broker) RemovePool(ctx context.Context, name string) error {
+func (b *Keeper) RemovePool(ctx context.Context, name string) error {
 	err := b.transact(ctx, fnPool, "pool/"+name+"/remove", false, func(u *unit) error {
 		p, found, err := get[Pool](u, poolKey(name))
 		if err != nil || !found {
@@ -284,7 +292,7 @@ func (b *Broker) RemovePool(ctx context.Context, name string) error {
 		}
 		return u.apply(d)
 	})
-	b.pools.forget()
+	b.known.forget()
 	return err
 }
 
@@ -297,7 +305,7 @@ func notFound(err error, what string) error {
 }
 
 // poolMachines loads the machines of a pool.
-func (b *Broker) poolMachines(u *unit, p Pool) ([]PoolMachine, error) {
+func (b *Keeper) poolMachines(u *unit, p Pool) ([]PoolMachine, error) {
 	parts, err := b.partitions(u, p)
 	var out []PoolMachine
 	for _, part := range parts {
@@ -307,7 +315,7 @@ func (b *Broker) poolMachines(u *unit, p Pool) ([]PoolMachine, error) {
 }
 
 // partitions loads those partitions of a pool that have been written, by index.
-func (b *Broker) partitions(u *unit, p Pool) ([]Partition, error) {
+func (b *Keeper) partitions(u *unit, p Pool) ([]Partition, error) {
 	var out []Partition
 	keys := make([]store.Key, p.Partitions)
 	for i := range keys {

@@ -13,7 +13,7 @@ import (
 
 // poolCloud is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for. It buys nothing and reaches no machine; those come
 // and ask.
-type poolCloud struct{ b *Broker }
+type poolCloud struct{ b *Keeper }
 
 var _ cloud.Cloud = poolCloud{}
 
@@ -114,7 +114,7 @@ func (c poolCloud) Machines(ctx context.Context, cluster string) ([]cloud.Machin
 
 // known lists the pools; where there was none a moment ago, without asking the store.
 func (c poolCloud) known(ctx context.Context) ([]string, error) {
-	k := &c.b.pools
+	k := &c.b.known
 	if err := c.b.lookForPools(ctx, c.b.now()); err != nil {
 		return nil, err
 	}
@@ -200,7 +200,7 @@ func (c poolCloud) attempt(ctx context.Context, id string) (cl Cluster, waits bo
 }
 
 // unassign takes the assignments of a cluster out of a pool: of the machines named, or of all where nobody knows which.
-func (b *Broker) unassign(u *unit, pool, cluster string, hosts []string) error {
+func (b *Keeper) unassign(u *unit, pool, cluster string, hosts []string) error {
 	p, found, err := get[Pool](u, poolKey(pool))
 	if err != nil || !found {
 		return err

@@ -129,11 +129,11 @@ type poolSeen struct {
 
 // poolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn. Without pools it asks the store only now and
 // then.
-func (b *Broker) poolsNow(ctx context.Context, now time.Time) ([]poolSeen, error) {
+func (b *Keeper) poolsNow(ctx context.Context, now time.Time) ([]poolSeen, error) {
 	if err := b.lookForPools(ctx, now); err != nil {
 		return nil, err
 	}
-	k := &b.pools
+	k := &b.known
 	for _, look := range k.looks(b.cfg.Pool, now) {
 		parts, err := readParts(ctx, b.store, look)
 		if err != nil {
@@ -146,8 +146,8 @@ func (b *Broker) poolsNow(ctx context.Context, now time.Time) ([]poolSeen, error
 }
 
 // lookForPools finds out which pools there are, where that was long ago. What is known of their machines stays.
-func (b *Broker) lookForPools(ctx context.Context, now time.Time) error {
-	k := &b.pools
+func (b *Keeper) lookForPools(ctx context.Context, now time.Time) error {
+	k := &b.known
 	if !k.due(now) {
 		return nil
 	}
@@ -181,7 +181,7 @@ func (k *poolsKnown) due(now time.Time) bool {
 }
 
 // newPoolKnown makes a view that knows nothing yet. Where nobody has said which of how many schedulers this is, it begins its turns where the clock says.
-func (b *Broker) newPoolKnown(p Pool, now time.Time) *poolKnown {
+func (b *Keeper) newPoolKnown(p Pool, now time.Time) *poolKnown {
 	v := &poolKnown{Pool: p, scheduler: b.cfg.Scheduler}
 	var err error
 	if v.rotation, err = parsync.NewRotation(max(b.cfg.Schedulers, 1), p.Partitions); err != nil { // more schedulers than partitions

@@ -18,7 +18,7 @@ const (
 )
 
 // DrainMachine drains a machine of a pool, or the whole pool where machine is empty. It fails with ErrNotFound, or ErrPool.
-func (b *Broker) DrainMachine(ctx context.Context, pool, machine string, how Drain) error {
+func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how Drain) error {
 	if how != DrainSoon && how != DrainNow && how != DrainUndo {
 		return fmt.Errorf("%w: how: %q is not %s, %s or %s", ErrPool, how, DrainSoon, DrainNow, DrainUndo)
 	}
@@ -39,7 +39,7 @@ func (b *Broker) DrainMachine(ctx context.Context, pool, machine string, how Dra
 		}
 		clusters = append(clusters, found...)
 	}
-	b.pools.forget()
+	b.known.forget()
 	if how != DrainNow {
 		return nil
 	}
@@ -65,7 +65,7 @@ func machineName(pool, machine string) string {
 }
 
 // drainPool marks the pool itself, where all of it is meant.
-func (b *Broker) drainPool(ctx context.Context, pool, machine string, how Drain) (p Pool, err error) {
+func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain) (p Pool, err error) {
 	err = b.transact(ctx, fnPool, "drain/"+pool+"/"+b.now().Format(time.RFC3339Nano), false, func(u *unit) error {
 		var found bool
 		var err error
@@ -85,7 +85,7 @@ func (b *Broker) drainPool(ctx context.Context, pool, machine string, how Drain)
 
 // drainPartition marks the machine in a partition, or all of them, and returns the clusters there. All are marked though the pool is, so that a session that
 // knows nothing of it yet conflicts.
-func (b *Broker) drainPartition(ctx context.Context, p Pool, index int, machine string, how Drain) (clusters []string, err error) {
+func (b *Keeper) drainPartition(ctx context.Context, p Pool, index int, machine string, how Drain) (clusters []string, err error) {
 	err = b.transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit) error {
 		clusters = nil
 		part, _, err := get[Partition](u, partitionKey(p.Name, index))
@@ -118,7 +118,7 @@ func (b *Broker) drainPartition(ctx context.Context, p Pool, index int, machine 
 }
 
 // vacate has a cluster save its work and stop, or gives it up if it has not begun.
-func (b *Broker) vacate(ctx context.Context, id, reason string) error {
+func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	return b.transact(ctx, fnPool, "vacate/"+id, false, func(u *unit) error {
 		l, found, err := b.loadLosing(u, id)
 		if err != nil || !found {
@@ -144,11 +144,8 @@ func decideVacate(l losing, cfg Config, reason string, now time.Time) (d Decisio
 	}
 }
 
-// blameHosts keeps the machines of a pool that have not brought up their part of a cluster in time from getting anything new for a while.
-func (b *Broker) blameHosts(u *unit, r remedy, cl Cluster) error {
-	if r != remedyLost || cl.State != ClusterBooting || cl.Offer.Cloud != PoolCloud {
-		return nil
-	}
+// blame keeps the machines of a pool that have not brought up their part of a cluster in time from getting anything new for a while.
+func (b *Keeper) blame(u *unit, cl Cluster) error {
 	p, found, err := get[Pool](u, poolKey(cl.Offer.Region))
 	if err != nil || !found {
 		return err
@@ -171,7 +168,7 @@ func (b *Broker) blameHosts(u *unit, r remedy, cl Cluster) error {
 
 // RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with ErrNotFound, or with ErrPoolBusy while
 // something holds it.
-func (b *Broker) RemoveMachine(ctx context.Context, pool, machine string) error {
+func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit) error {
 		p, found, err := get[Pool](u, poolKey(pool))
 		if err != nil || !found {

@@ -112,7 +112,7 @@ const maxDevices = 64
 
 // SyncMachine takes in what a machine says and tells it what should run there. It may be repeated, lost and overtaken: what it tells is all that should
 // run, not what has changed. It fails with ErrGone where the pool is gone or the machine was removed from it, and with ErrPool on a report that cannot be.
-func (b *Broker) SyncMachine(ctx context.Context, pool, machine string, r MachineReport) (Orders, error) {
+func (b *Keeper) SyncMachine(ctx context.Context, pool, machine string, r MachineReport) (Orders, error) {
 	if r.Type == "" {
 		r.Type = DefaultMachineType
 	}
@@ -142,7 +142,7 @@ func (poolGone) Is(target error) bool { return target == ErrGone }
 
 // syncing is what one report of a machine is decided on.
 type syncing struct {
-	b      *Broker
+	b      *Keeper
 	u      *unit
 	id     string
 	report MachineReport
@@ -362,7 +362,7 @@ func (s *syncing) token(cl *Cluster, rank int) (string, error) {
 	}
 	o := cl.Offer
 	expires := s.u.now.Add(s.b.cfg.TokenFor + 2*spec.Tasks[cl.Task].Time.For(o.InstanceType, o.Accelerator, o.AccelCount))
-	token, err := s.b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: rank, Expires: expires})
+	token, err := s.b.tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: rank, Expires: expires})
 	if err != nil {
 		return "", fmt.Errorf("broker: token for %s: %w", cl.ID, err)
 	}

@@ -165,7 +165,7 @@ type slice struct {
 }
 
 // readSlices loads all partitions of a pool, by index, and the beats of their machines.
-func (b *Broker) readSlices(u *unit, p Pool) ([]slice, error) {
+func (b *Keeper) readSlices(u *unit, p Pool) ([]slice, error) {
 	parts, err := b.partitions(u, p)
 	if err != nil {
 		return nil, err

@@ -122,7 +122,7 @@ func (b *Broker) loadBuying(u *unit, job string, task, attempt int) (st buying, 
 		return st, err
 	}
 	if st.attempt.Offer.Spot && st.job.Bids.Version == st.attempt.Plan && st.job.Bids.Version > 0 {
-		bids, err := cached[Bids](u.ctx, b, job, st.job.Bids)
+		bids, err := b.bids(u.ctx, st.job)
 		if err != nil {
 			return st, err
 		}

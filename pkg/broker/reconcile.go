@@ -69,7 +69,7 @@ func (b *Broker) machines(ctx context.Context) (inventory, error) {
 }
 
 // activeJobs lists the jobs that are not over.
-func (b *Broker) activeJobs(ctx context.Context) ([]string, error) {
+func (b *Loader) activeJobs(ctx context.Context) ([]string, error) {
 	u := b.newUnit(ctx, events.FnReconcile)
 	index, err := list[JobIndex](u, partActive, "", 0)
 	ids := make([]string, len(index))
@@ -273,8 +273,10 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines inventory
 		r := b.diagnose(l.cl, machines, u.now)
 		b.log.Info("reconcile", "cluster", id, "state", l.cl.State, "remedy", int(r))
 		if r != remedyLease {
-			if err := b.blameHosts(u, r, l.cl); err != nil {
-				return err
+			if r == remedyLost && l.cl.State == ClusterBooting && l.cl.Offer.Cloud == PoolCloud {
+				if err := b.blame(u, l.cl); err != nil {
+					return err
+				}
 			}
 			if r == remedyRun {
 				return b.start(u, l.cl)

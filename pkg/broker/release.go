@@ -106,7 +106,7 @@ func (b *Broker) reprice(u *unit, cl *Cluster, attempt Attempt) error {
 }
 
 // marketOf is what is known of the spot market that an attempt bought on; nothing of one on demand.
-func (b *Broker) marketOf(u *unit, attempt Attempt) (m MarketRecord, err error) {
+func (b *Loader) marketOf(u *unit, attempt Attempt) (m MarketRecord, err error) {
 	if attempt.Offer.Spot {
 		m, _, err = get[MarketRecord](u, marketKey(marketID(attempt.OfferID)))
 	}

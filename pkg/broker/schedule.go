@@ -154,7 +154,7 @@ func decideSettled(job Job, ledger Ledger) Decision {
 }
 
 // queue loads a queue, or what one starts as that nobody configured.
-func (b *Broker) queue(u *unit, name string) (Queue, error) {
+func (b *Loader) queue(u *unit, name string) (Queue, error) {
 	q, found, err := get[Queue](u, queueKey(name))
 	if !found {
 		q = b.cfg.DefaultQueue

@@ -201,7 +201,7 @@ func (s *scheduling) doneBy(a admission) (d dueTime, err error) {
 	if d.none || a.job.Bids.IsZero() {
 		return d, nil
 	}
-	bids, err := cached[Bids](s.u.ctx, s.b, a.job.ID, a.job.Bids)
+	bids, err := s.b.bids(s.u.ctx, a.job)
 	if err != nil || i >= len(bids.FinishBy) {
 		return d, err
 	}

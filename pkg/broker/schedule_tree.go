@@ -139,7 +139,7 @@ func treeOf(t map[string]*Queue, root string) []*Queue {
 }
 
 // tree loads the queues that a session over one has to look at: those that share a quota with it.
-func (b *Broker) tree(u *unit, name string) ([]*Queue, error) {
+func (b *Loader) tree(u *unit, name string) ([]*Queue, error) {
 	q, err := b.queue(u, name)
 	if err != nil {
 		return nil, err

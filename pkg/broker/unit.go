@@ -73,7 +73,21 @@ type unit struct {
 	known   map[string]bool // names of late
 }
 
-func (b *Broker) newUnit(ctx context.Context, fn string) *unit {
+// Transactor makes units and commits them. It is safe for concurrent use.
+type Transactor struct {
+	store store.Store
+	clock func() time.Time
+	// seenFor is how long a handled event is remembered: longer than any queue redelivers.
+	seenFor time.Duration
+	// committed and conflicted are told of each unit that was committed, and of each that has to be decided again.
+	committed, conflicted func(*unit)
+}
+
+// now is the moment by the broker's clock, in UTC.
+func (b *Transactor) now() time.Time { return b.clock().UTC() }
+
+// newUnit begins a unit of a function.
+func (b *Transactor) newUnit(ctx context.Context, fn string) *unit {
 	return &unit{ctx: ctx, store: b.store, fn: fn, now: b.now(), slots: map[store.Key]*slot{}, known: map[string]bool{}}
 }
 
@@ -280,12 +294,12 @@ const maxConflicts = 50
 
 // transact runs decide in a fresh unit and commits it, again and again while it conflicts. When seen
 // is not empty the unit also marks that event as handled by fn, and does nothing when it is already.
-func (b *Broker) transact(ctx context.Context, fn, cause string, seen bool, decide func(*unit) error) error {
+func (b *Transactor) transact(ctx context.Context, fn, cause string, seen bool, decide func(*unit) error) error {
 	for range maxConflicts {
 		u := b.newUnit(ctx, fn)
 		u.begin(cause)
 		if seen {
-			if again, err := u.markSeen(cause, b.cfg.SeenFor); err != nil || again {
+			if again, err := u.markSeen(cause, b.seenFor); err != nil || again {
 				return err
 			}
 		}
@@ -298,7 +312,7 @@ func (b *Broker) transact(ctx context.Context, fn, cause string, seen bool, deci
 		}
 		err = u.finish()
 		if errors.Is(err, store.ErrConflict) {
-			b.pools.conflicted(u)
+			b.conflicted(u)
 			continue
 		}
 		if err == nil {

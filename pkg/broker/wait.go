@@ -221,11 +221,11 @@ func (w *waitingFor) tell(now time.Time) string {
 }
 
 // waitingFor loads what a task waits for, nil where it does not.
-func (b *Broker) waitingFor(u *unit, job Job, task Task) (*waitingFor, error) {
+func (b *Loader) waitingFor(u *unit, job Job, task Task) (*waitingFor, error) {
 	if !job.Waits || job.Bids.Version != job.Plan.Version || task.OnDemand || task.State != TaskQueued {
 		return nil, nil
 	}
-	bids, err := cached[Bids](u.ctx, b, job.ID, job.Bids)
+	bids, err := b.bids(u.ctx, job)
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (b *Broker) awake(u *unit, job Job) (bool, error) {
 	if !job.Waits || job.Bids.Version != job.Plan.Version {
 		return false, nil
 	}
-	bids, err := cached[Bids](u.ctx, b, job.ID, job.Bids)
+	bids, err := b.bids(u.ctx, job)
 	if err != nil {
 		return false, err
 	}
@@ -349,7 +349,7 @@ func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
 		if !job.Waits || job.Bids.Version != job.Plan.Version {
 			continue
 		}
-		bids, err := cached[Bids](ctx, b, id, job.Bids)
+		bids, err := b.bids(ctx, job)
 		if err != nil {
 			return nil, err
 		}
