@@ -18,7 +18,7 @@ func (b *Broker) advance(u *unit, data events.Data) error {
 	if err != nil || !found {
 		return orSkip(err)
 	}
-	spec, err := b.spec(u.ctx, job)
+	spec, err := u.spec(job)
 	if err != nil {
 		return err
 	}

@@ -131,7 +131,7 @@ func (b *Broker) work(u *unit, cl Cluster, rank, seen int) (wire.Work, error) {
 	if err != nil {
 		return w, err
 	}
-	spec, err := b.spec(u.ctx, job)
+	spec, err := u.spec(job)
 	if err != nil {
 		return w, err
 	}
@@ -221,7 +221,7 @@ func (b *Broker) loadReporting(u *unit, st *reporting, e wire.Event) (err error)
 	if st.job, _, err = get[Job](u, job); err != nil {
 		return err
 	}
-	spec, err := b.spec(u.ctx, st.job)
+	spec, err := u.spec(st.job)
 	if err != nil {
 		return err
 	}

@@ -28,11 +28,11 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if job.Plan.Version != e.Plan || job.Bids.Version >= e.Plan {
 		return nil // a newer plan is in force
 	}
-	spec, err := b.spec(u.ctx, job)
+	spec, err := u.spec(job)
 	if err != nil {
 		return err
 	}
-	plan, err := b.plan(u.ctx, job)
+	plan, err := u.plan(job)
 	if err != nil {
 		return err
 	}
@@ -61,7 +61,7 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if err != nil {
 		return err
 	}
-	p, err := b.blobs.pack(job.ID, "bids", e.Plan, shortHash(u.cause), bids)
+	p, err := b.pack(job.ID, "bids", e.Plan, shortHash(u.cause), bids)
 	if err != nil {
 		return err
 	}

@@ -44,8 +44,13 @@ type packed struct {
 	chunks [][]byte
 }
 
+// packer packs blobs.
+type packer struct {
+	zips sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
+}
+
 // pack compresses a value. The token makes the chunks of two rivals for the same version distinct.
-func (b *blobs) pack(job, name string, version int, token string, value any) (packed, error) {
+func (b *packer) pack(job, name string, version int, token string, value any) (packed, error) {
 	var raw bytes.Buffer
 	zw, ok := b.zips.Get().(*gzip.Writer)
 	if !ok {
@@ -131,79 +136,18 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b Blob) (*T
 	return value, nil
 }
 
-// blobs packs blobs, and keeps those read last. They never change, so what is kept is never wrong.
-type blobs struct {
-	zips sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
-
-	mu      sync.Mutex
-	entries map[blobKey]*blobEntry
-	clock   uint64
-	bytes   int
-	limit   int
-}
-
-type blobKey struct {
-	job, name, token string
-	version          int
-}
-
-type blobEntry struct {
-	value any
-	bytes int
-	used  uint64
-}
-
-func newBlobs(limit int) *blobs {
-	return &blobs{entries: map[blobKey]*blobEntry{}, limit: limit}
-}
-
-func (c *blobs) get(k blobKey) (any, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[k]
-	if !ok {
-		return nil, false
-	}
-	c.clock++
-	e.used = c.clock
-	return e.value, true
-}
-
-// put keeps a value and drops those used least recently while there are too many bytes.
-func (c *blobs) put(k blobKey, value any, size int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.clock++
-	if old, ok := c.entries[k]; ok {
-		c.bytes -= old.bytes
-	}
-	c.entries[k] = &blobEntry{value: value, bytes: size, used: c.clock}
-	c.bytes += size
-	for c.bytes > c.limit && len(c.entries) > 1 {
-		var oldest blobKey
-		best := c.clock + 1
-		for key, e := range c.entries {
-			if e.used < best {
-				oldest, best = key, e.used
-			}
-		}
-		c.bytes -= c.entries[oldest].bytes
-		delete(c.entries, oldest)
-	}
-}
-
 // cached loads a blob through the cache. What it returns is shared: it must not be changed.
-func cached[T any](ctx context.Context, s store.Store, b *blobs, job string, ref Blob) (*T, error) {
-	k := blobKey{job: job, name: ref.Name, token: ref.Token, version: ref.Version}
-	if v, ok := b.get(k); ok {
+func cached[T any](u *unit, job string, ref Blob) (*T, error) {
+	k := ref.in(job)
+	if v, ok := u.blobs.get(k); ok {
 		if t, ok := v.(*T); ok {
 			return t, nil
 		}
 	}
-	v, err := loadBlob[T](ctx, s, job, ref)
+	v, err := loadBlob[T](u.ctx, u.store, job, ref)
 	if err != nil {
 		return nil, err
 	}
-	b.put(k, v, ref.Bytes)
+	u.blobs.put(k, v, ref.Bytes)
 	return v, nil
 }

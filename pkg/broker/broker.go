@@ -156,6 +156,9 @@ type Broker struct {
 	log *slog.Logger
 }
 
+// blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
+const blobCacheBytes = 64 << 20
+
 // New makes a broker.
 func New(cfg Config, p Ports) *Broker {
 	log := p.Log
@@ -163,7 +166,8 @@ func New(cfg Config, p Ports) *Broker {
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{Ports: p, log: log}
-	b.Loader = newLoader(&Transactor{store: p.Store, clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}, cfg)
+	work := &Transactor{store: p.Store, blobs: newBlobs(blobCacheBytes), clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}
+	b.Loader = &Loader{Transactor: work, cfg: cfg}
 	b.Keeper = &Keeper{Loader: b.Loader, tokens: p.Tokens}
 	b.conflicted = b.Keeper.known.conflicted
 	b.Clouds = maps.Clone(p.Clouds)

@@ -35,9 +35,9 @@ type member struct {
 	bought bool // there is a cluster
 }
 
-// gang loads the tasks of a task's gang that have not succeeded, with what they hold.
-func (b *Loader) gang(u *unit, job Job, index int) ([]member, error) {
-	spec, err := b.spec(u.ctx, job)
+// gangOf loads the tasks of a task's gang that have not succeeded, with what they hold.
+func gangOf(u reader, job Job, index int) ([]member, error) {
+	spec, err := u.spec(job)
 	if err != nil {
 		return nil, err
 	}
@@ -85,7 +85,7 @@ func (b *Broker) start(u *unit, cl Cluster) error {
 	if err != nil || !found {
 		return orSkip(err)
 	}
-	members, err := b.gang(u, job, cl.Task)
+	members, err := gangOf(u, job, cl.Task)
 	if err != nil {
 		return err
 	}
@@ -117,7 +117,7 @@ func (b *Broker) gangBroken(u *unit, e events.GangBroken) error {
 	if err != nil || !found || job.State == JobEnding || job.State.Over() {
 		return orSkip(err)
 	}
-	members, err := b.gang(u, job, e.Task)
+	members, err := gangOf(u, job, e.Task)
 	if err != nil {
 		return err
 	}

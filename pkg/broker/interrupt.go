@@ -20,7 +20,7 @@ func (b *Broker) interrupt(u *unit, data events.Data) error {
 	if !ok {
 		return unexpected(events.FnInterrupt, data)
 	}
-	l, found, err := b.loadLosing(u, e.Cluster)
+	l, found, err := loadLosing(u, e.Cluster)
 	if err != nil || !found {
 		return orSkip(err)
 	}
@@ -63,7 +63,8 @@ type losing struct {
 	cl      Cluster
 }
 
-func (b *Loader) loadLosing(u *unit, cluster string) (l losing, found bool, err error) {
+// loadLosing loads what the loss of a cluster is decided on.
+func loadLosing(u reader, cluster string) (l losing, found bool, err error) {
 	if l.cl, found, err = get[Cluster](u, clusterKey(cluster)); err != nil || !found {
 		return l, found, err
 	}

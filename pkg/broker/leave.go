@@ -95,7 +95,7 @@ func (b *Broker) watch(u *unit, part []Cluster) error {
 		return err
 	}
 	for _, cl := range part {
-		l, found, err := b.loadLosing(u, cl.ID)
+		l, found, err := loadLosing(u, cl.ID)
 		if err != nil {
 			return err
 		}
@@ -115,7 +115,7 @@ func (b *Broker) watch(u *unit, part []Cluster) error {
 
 // decideWatched charges a spot machine by the price of now, and leaves it where the bids say so.
 func (b *Broker) decideWatched(u *unit, l losing) (d Decision, err error) {
-	market, err := b.marketOf(u, l.attempt)
+	market, err := marketOf(u, l.attempt)
 	if err != nil {
 		return d, err
 	}
@@ -147,17 +147,17 @@ func (b *Broker) decideStay(u *unit, l losing, margin time.Duration) (d Decision
 		return d, nil
 	}
 	st := staying{losing: l, tick: b.cfg.TickEvery + margin, restart: b.cfg.Restart}
-	bids, err := b.bids(u.ctx, l.job)
+	bids, err := u.bids(l.job)
 	if err != nil {
 		return d, err
 	}
 	st.bids = *bids
-	spec, err := b.spec(u.ctx, l.job)
+	spec, err := u.spec(l.job)
 	if err != nil {
 		return d, err
 	}
 	st.spec = &spec.Tasks[l.cl.Task]
-	market, err := b.marketOf(u, l.attempt)
+	market, err := marketOf(u, l.attempt)
 	if err != nil {
 		return d, err
 	}
@@ -267,11 +267,11 @@ func (b *Broker) decideTooLate(u *unit, job Job, spec *dag.Job, d *Decision) err
 	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
 		return nil
 	}
-	plan, err := b.plan(u.ctx, job)
+	plan, err := u.plan(job)
 	if err != nil {
 		return err
 	}
-	bids, err := b.bids(u.ctx, job)
+	bids, err := u.bids(job)
 	if err != nil {
 		return err
 	}

@@ -72,7 +72,7 @@ func (b *Broker) planned(u *unit, job Job, plan *Plan, in PlanInput) error {
 	if plan.Status == PlanInfeasible {
 		return u.apply(decideInfeasible(job, plan.Message, in.Blocks, b.cfg.RetryEvery, u.now))
 	}
-	p, err := b.blobs.pack(job.ID, "plan", plan.Version, shortHash(u.cause), plan)
+	p, err := b.pack(job.ID, "plan", plan.Version, shortHash(u.cause), plan)
 	if err != nil {
 		return err
 	}
@@ -120,7 +120,7 @@ func decideInfeasible(job Job, reason string, blocks []Block, retry time.Duratio
 // planInput gathers all that a plan depends on.
 func (b *Broker) planInput(u *unit, job Job) (in PlanInput, err error) {
 	in.Now = u.now
-	if in.Spec, err = b.spec(u.ctx, job); err != nil {
+	if in.Spec, err = u.spec(job); err != nil {
 		return in, err
 	}
 	if err := b.left(u, job, &in); err != nil {
@@ -133,7 +133,7 @@ func (b *Broker) planInput(u *unit, job Job) (in PlanInput, err error) {
 	if job.Plan.IsZero() {
 		return in, nil
 	}
-	if in.Previous, err = b.plan(u.ctx, job); err != nil {
+	if in.Previous, err = u.plan(job); err != nil {
 		return in, err
 	}
 	tasks, err := list[Task](u, jobPart(job.ID), "task#", 0)

@@ -120,7 +120,7 @@ func (b *Keeper) drainPartition(ctx context.Context, p Pool, index int, machine 
 // vacate has a cluster save its work and stop, or gives it up if it has not begun.
 func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	return b.transact(ctx, fnPool, "vacate/"+id, false, func(u *unit) error {
-		l, found, err := b.loadLosing(u, id)
+		l, found, err := loadLosing(u, id)
 		if err != nil || !found {
 			return orSkip(err)
 		}

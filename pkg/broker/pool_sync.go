@@ -280,7 +280,7 @@ func (s *syncing) losses() (failed string, err error) {
 		if node.Done || node.Stopped || at < 0 && !s.m.Leaving && !s.m.Vacate {
 			continue // it has told the end of its part itself, or has not ended
 		}
-		l, found, err := s.b.loadLosing(s.u, cl.ID)
+		l, found, err := loadLosing(s.u, cl.ID)
 		if err != nil || !found {
 			return failed, err
 		}
@@ -356,7 +356,7 @@ func (s *syncing) token(cl *Cluster, rank int) (string, error) {
 	if err != nil || !found {
 		return "", notFound(err, "job "+cl.Job)
 	}
-	spec, err := s.b.spec(s.u.ctx, job)
+	spec, err := s.u.spec(job)
 	if err != nil {
 		return "", err
 	}

@@ -173,8 +173,12 @@ func TestWhatIsPlacedFits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := poolBroker(func() time.Time { return now })
 	rapid.Check(t, func(t *rapid.T) {
-		s := &scheduling{b: b, u: b.newUnit(context.Background(), "test")}
+		k := newBook(newBlobs(0))
+		s := &scheduling{cfg: b.cfg, u: newDraft(k, now, 0)}
 		p := drawPool(t, now)
+		for _, part := range p.parts {
+			k.seed(part.record)
+		}
 		var wants []*want
 		for i := range rapid.IntRange(1, 8).Draw(t, "wants") {
 			wants = append(wants, drawWant(t, p, i))

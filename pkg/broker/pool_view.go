@@ -104,7 +104,7 @@ func (b *Broker) machineView(u *unit, m PoolMachine, seen time.Time) (MachineVie
 			return v, err
 		}
 		if found {
-			spec, err := b.spec(u.ctx, job)
+			spec, err := u.spec(job)
 			if err != nil {
 				return v, err
 			}

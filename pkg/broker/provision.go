@@ -113,7 +113,7 @@ func (b *Broker) loadBuying(u *unit, job string, task, attempt int) (st buying, 
 	if st.exists {
 		st.cluster.tell(&st.attempt)
 	}
-	spec, err := b.spec(u.ctx, st.job)
+	spec, err := u.spec(st.job)
 	if err != nil {
 		return st, err
 	}
@@ -122,7 +122,7 @@ func (b *Broker) loadBuying(u *unit, job string, task, attempt int) (st buying, 
 		return st, err
 	}
 	if st.attempt.Offer.Spot && st.job.Bids.Version == st.attempt.Plan && st.job.Bids.Version > 0 {
-		bids, err := b.bids(u.ctx, st.job)
+		bids, err := u.bids(st.job)
 		if err != nil {
 			return st, err
 		}
@@ -261,7 +261,7 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 			return errSkip // released or finished by another
 		}
 		if launchErr == nil {
-			market, err := b.marketOf(u, st.attempt)
+			market, err := marketOf(u, st.attempt)
 			if err != nil {
 				return err
 			}

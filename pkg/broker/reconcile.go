@@ -266,7 +266,7 @@ func silent(cl Cluster, limit time.Duration, now time.Time) bool {
 // treat diagnoses a cluster again within a unit, and acts on it.
 func (b *Broker) treat(ctx context.Context, cause, id string, machines inventory) error {
 	return b.transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit) error {
-		l, found, err := b.loadLosing(u, id)
+		l, found, err := loadLosing(u, id)
 		if err != nil || !found {
 			return orSkip(err)
 		}

@@ -98,7 +98,7 @@ func booked(cl Cluster, minBilled time.Duration, now time.Time) (held time.Durat
 
 // reprice takes in what the market of a cluster's offer says now.
 func (b *Broker) reprice(u *unit, cl *Cluster, attempt Attempt) error {
-	m, err := b.marketOf(u, attempt)
+	m, err := marketOf(u, attempt)
 	if err == nil {
 		cl.reprice(m, attempt.SurchargeUSD, u.now)
 	}
@@ -106,7 +106,7 @@ func (b *Broker) reprice(u *unit, cl *Cluster, attempt Attempt) error {
 }
 
 // marketOf is what is known of the spot market that an attempt bought on; nothing of one on demand.
-func (b *Loader) marketOf(u *unit, attempt Attempt) (m MarketRecord, err error) {
+func marketOf(u reader, attempt Attempt) (m MarketRecord, err error) {
 	if attempt.Offer.Spot {
 		m, _, err = get[MarketRecord](u, marketKey(marketID(attempt.OfferID)))
 	}

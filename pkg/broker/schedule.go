@@ -50,7 +50,7 @@ func (b *Broker) enqueue(u *unit, e events.TaskReady) error {
 	if task.Try >= e.Try || job.State != JobRunning && job.State != JobWaiting {
 		return nil
 	}
-	spec, err := b.spec(u.ctx, job)
+	spec, err := u.spec(job)
 	if err != nil {
 		return err
 	}
@@ -88,7 +88,7 @@ func (b *Broker) settle(u *unit, e events.CapacityFreed) error {
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
 	}
-	queue, err := b.queue(u, e.Queue)
+	queue, err := queueOf(u, b.cfg, e.Queue)
 	if err != nil {
 		return err
 	}
@@ -153,11 +153,11 @@ func decideSettled(job Job, ledger Ledger) Decision {
 	return d
 }
 
-// queue loads a queue, or what one starts as that nobody configured.
-func (b *Loader) queue(u *unit, name string) (Queue, error) {
+// queueOf loads a queue, or what one starts as that nobody configured.
+func queueOf(u reader, cfg Config, name string) (Queue, error) {
 	q, found, err := get[Queue](u, queueKey(name))
 	if !found {
-		q = b.cfg.DefaultQueue
+		q = cfg.DefaultQueue
 		q.Name = name
 	}
 	return q, err

@@ -29,7 +29,7 @@ const gangMark = "/gang/"
 
 // together loads the gang of a waiting task.
 func (s *scheduling) together(a admission) (*together, error) {
-	spec, err := s.b.spec(s.u.ctx, a.job)
+	spec, err := s.u.spec(a.job)
 	if err != nil {
 		return nil, err
 	}

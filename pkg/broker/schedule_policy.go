@@ -73,7 +73,7 @@ func (s *scheduling) follows(action string) bool { return slices.Contains(s.poli
 
 // open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the policy says.
 func (s *scheduling) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
-	return scheduler.Open(snap, only(s.policy, action, s.b.cfg.OverdueAfter), scheduler.WithGuards())
+	return scheduler.Open(snap, only(s.policy, action, s.cfg.OverdueAfter), scheduler.WithGuards())
 }
 
 // only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long is.

@@ -41,7 +41,7 @@ func (s *scheduling) toPools(binds []scheduler.Bind, byTask map[string]admission
 	if len(binds) == 0 {
 		return nil
 	}
-	pools, err := s.b.poolsNow(s.u.ctx, s.u.now)
+	pools, err := s.seen()
 	if err != nil || len(pools) == 0 {
 		return err
 	}
@@ -130,10 +130,11 @@ func (s *scheduling) take(d *Decision, a admission) (*pooled, error) {
 			return nil, err
 		}
 		parts[i] = &part
-		if !s.u.slots[key].dirty {
+		of := s.u.slot(key)
+		if !of.dirty {
 			fresh++
 		}
-		if len(s.u.slots[key].body) > maxPartitionBytes {
+		if len(of.body) > maxPartitionBytes {
 			return nil, nil
 		}
 	}

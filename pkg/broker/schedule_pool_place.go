@@ -52,13 +52,13 @@ func (s *scheduling) place(p *poolSeen, parts []int, wants []*want) ([]*pooled, 
 func (s *scheduling) packing(p *poolSeen, parts []int, wants []*want) (*packing, error) {
 	k := &packing{}
 	for _, i := range parts {
-		part, err := s.seed(p, i)
+		part, err := s.partition(p, i)
 		if err != nil {
 			return nil, err
 		}
 		for j := range part.Machines {
 			m := &part.Machines[j]
-			if m.usable(p.parts[i].seen[m.ID], s.b.cfg.Pool, s.u.now) {
+			if m.usable(p.parts[i].seen[m.ID], s.cfg.Pool, s.u.now) {
 				k.machines = append(k.machines, m)
 			}
 		}
@@ -208,13 +208,8 @@ func (k *packing) pooled(p *poolSeen, w *want, at placement.Assignment) *pooled 
 	return out
 }
 
-// seed takes a partition into the unit as it was seen, so that what is written there is on the condition that it is still so. What the unit itself has
-// written of it counts.
-func (s *scheduling) seed(p *poolSeen, index int) (Partition, error) {
-	seen := &p.parts[index]
-	if _, known := s.u.slots[seen.record.Key]; !known {
-		s.u.add(&slot{key: seen.record.Key, base: seen.record.Version, body: seen.record.Body})
-	}
-	part, _, err := get[Partition](s.u, seen.record.Key)
+// partition is a partition as it was seen, with what the session itself has written of it.
+func (s *scheduling) partition(p *poolSeen, index int) (Partition, error) {
+	part, _, err := get[Partition](s.u, p.parts[index].record.Key)
 	return part, err
 }

@@ -34,7 +34,7 @@ const gibPerCPU = 2
 // want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it, and is done in time.
 func (s *scheduling) want(p *poolSeen, a admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
-	spec, err := s.b.spec(s.u.ctx, a.job)
+	spec, err := s.u.spec(a.job)
 	if err != nil || choice == nil || a.pool != nil || !p.allowed(spec.Regions) {
 		return nil, err
 	}
@@ -112,8 +112,8 @@ type moving struct{ usd, hours float64 }
 // moves says what it costs and takes to move a task's data if it runs in a pool, and where it is planned: what it reads there, and what it leaves to those
 // after it, who are where they are planned.
 func (s *scheduling) moves(p *poolSeen, spec *dag.Job, a admission, choice *Planned) (here, planned moving, err error) {
-	mover, ok := s.b.Planner.(Mover)
-	if !ok || p.Place == "" {
+	mover := s.mover
+	if mover == nil || p.Place == "" {
 		return here, planned, nil
 	}
 	add := func(from, to string, gib float64, m *moving) {
@@ -201,11 +201,11 @@ func (s *scheduling) doneBy(a admission) (d dueTime, err error) {
 	if d.none || a.job.Bids.IsZero() {
 		return d, nil
 	}
-	bids, err := s.b.bids(s.u.ctx, a.job)
+	bids, err := s.u.bids(a.job)
 	if err != nil || i >= len(bids.FinishBy) {
 		return d, err
 	}
-	spec, err := s.b.spec(s.u.ctx, a.job)
-	d.left = bids.FinishBy[i].Sub(s.u.now) - time.Duration(followers(spec.Graph(), i)+1)*(s.b.cfg.Restart+s.b.cfg.Overhead)
+	spec, err := s.u.spec(a.job)
+	d.left = bids.FinishBy[i].Sub(s.u.now) - time.Duration(followers(spec.Graph(), i)+1)*(s.cfg.Restart+s.cfg.Overhead)
 	return d, err
 }

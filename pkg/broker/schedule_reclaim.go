@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"maps"
 	"slices"
 	"strconv"
@@ -32,10 +33,14 @@ func (s *scheduling) takeBack() error {
 	}
 	var evictions []scheduler.Eviction
 	if preempts {
-		evictions = s.evictions(clusters, "preempt", func(q *Queue) bool { return q.Preempt })
+		if evictions, err = s.evictions(clusters, "preempt", func(q *Queue) bool { return q.Preempt }); err != nil {
+			return err
+		}
 	}
 	if reclaims && len(evictions) == 0 {
-		evictions = s.evictions(clusters, "reclaim", func(*Queue) bool { return true })
+		if evictions, err = s.evictions(clusters, "reclaim", func(*Queue) bool { return true }); err != nil {
+			return err
+		}
 	}
 	for _, e := range evictions[:min(len(evictions), reclaimMost)] {
 		if err := s.evict(clusters, e); err != nil {
@@ -76,6 +81,9 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 	out := map[string]holding{}
 	for _, i := range index {
 		job, found, err := get[Job](s.u, jobKey(i.ID))
+		if errors.Is(err, errLacking) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -84,11 +92,17 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 			continue
 		}
 		clusters, err := list[Cluster](s.u, jobPart(i.ID), clusterPrefix, reclaimMachines)
+		if errors.Is(err, errLacking) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
 		for _, cl := range clusters {
-			l, found, err := s.b.loadLosing(s.u, cl.ID)
+			l, found, err := loadLosing(s.u, cl.ID)
+			if errors.Is(err, errLacking) {
+				continue
+			}
 			if err != nil {
 				return nil, err
 			}
@@ -96,6 +110,9 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 				out[cl.ID] = holding{losing: l, queue: q}
 			}
 		}
+	}
+	if s.u.lack.any() {
+		return nil, errLacking
 	}
 	return out, nil
 }
@@ -107,7 +124,7 @@ func (h holding) canGo() bool {
 
 // evictions asks the scheduler whom to evict for the candidates by an action, in the queues that take part. A gang goes as a whole, and room is made
 // for all of one or not at all.
-func (s *scheduling) evictions(clusters map[string]holding, action string, takesPart func(*Queue) bool) []scheduler.Eviction {
+func (s *scheduling) evictions(clusters map[string]holding, action string, takesPart func(*Queue) bool) ([]scheduler.Eviction, error) {
 	snap := snapshot(s.tree, s.u.now)
 	s.addHeld(snap, clusters, takesPart)
 	index := map[string]int{}
@@ -129,11 +146,10 @@ func (s *scheduling) evictions(clusters map[string]holding, action string, takes
 	}
 	session, err := s.open(snap, action)
 	if err != nil {
-		s.b.log.Error("take back", "err", err)
-		return nil
+		return nil, final(err)
 	}
 	session.Run()
-	return session.Close().Evictions
+	return session.Close().Evictions, nil
 }
 
 // addHeld adds what clusters hold to a snapshot, each as a job of its own, those of a gang as one; and what else is in use.
@@ -182,10 +198,10 @@ func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) er
 		return nil
 	}
 	if h.queue != s.owner(e.For) {
-		h.queue.YieldUntil = s.u.now.Add(2 * s.b.cfg.Overhead)
+		h.queue.YieldUntil = s.u.now.Add(2 * s.cfg.Overhead)
 		s.changed[h.queue] = true
 	}
-	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.b.cfg.Overhead, s.u.now))
+	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.cfg.Overhead, s.u.now))
 }
 
 // claim names what room is made for: a task, or a gang.

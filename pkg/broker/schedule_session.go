@@ -2,6 +2,7 @@ package broker
 
 import (
 	"cmp"
+	"errors"
 	"fmt"
 	"math"
 	"slices"
@@ -32,24 +33,46 @@ const (
 
 // session is one pass over a queue and those that share a quota with it.
 func (b *Broker) session(u *unit, name string) error {
-	tree, err := b.tree(u, name)
-	if err != nil {
+	return b.inSession(u, name, func(s *scheduling) error { return s.decide() })
+}
+
+// inSession loads what a session over a queue looks at, as far as what is decided in it looks.
+func (b *Broker) inSession(u *unit, name string, decide func(*scheduling) error) error {
+	in := sessionInput{cfg: b.cfg, policy: b.policy(u.ctx)}
+	in.mover, _ = b.Planner.(Mover)
+	return u.draft(func(d *draft) error {
+		s, err := newScheduling(in, d, name)
+		if err != nil {
+			return err
+		}
+		return decide(s)
+	}, func() error {
+		pools, err := b.poolsNow(u.ctx, u.now)
+		in.pools = &pools
+		for i := range pools {
+			for _, part := range pools[i].parts {
+				u.seed(part.record)
+			}
+		}
 		return err
-	}
-	s := newScheduling(b, u, tree)
+	})
+}
+
+// decide makes one pass over the queues of the tree.
+func (s *scheduling) decide() error {
 	if err := s.run(); err != nil {
 		return err
 	}
 	var d Decision
-	for _, q := range tree {
+	for _, q := range s.tree {
 		if s.changed[q] {
 			d.put(queueKey(q.Name), *q)
 		}
 	}
-	if len(d.Writes) > 0 && len(tree) > 1 {
-		d.holdTree(tree)
+	if len(d.Writes) > 0 && len(s.tree) > 1 {
+		d.holdTree(s.tree)
 	}
-	return u.apply(d)
+	return s.u.apply(d)
 }
 
 // bounded says whether anything limits what a queue may have.
@@ -97,8 +120,10 @@ func (q *Queue) full() bool {
 
 // scheduling is the state of one session.
 type scheduling struct {
-	b          *Broker
-	u          *unit
+	cfg        Config
+	u          *draft
+	mover      Mover       // nil: moving data is free
+	pools      *[]poolSeen // nil: not looked at yet
 	tree       []*Queue
 	queues     map[string]*Queue // of the tree, by name
 	blocks     []Block
@@ -111,13 +136,37 @@ type scheduling struct {
 	gangs      map[string]bool // that were looked at since candidates were collected
 }
 
-func newScheduling(b *Broker, u *unit, tree []*Queue) *scheduling {
-	s := &scheduling{b: b, u: u, tree: tree, queues: map[string]*Queue{}, replanned: map[string]bool{}, changed: map[*Queue]bool{}, gangs: map[string]bool{}}
+// sessionInput is what a session is decided on beside records.
+type sessionInput struct {
+	cfg    Config
+	policy *scheduler.Policy
+	mover  Mover
+	pools  *[]poolSeen
+}
+
+// newScheduling begins a session over a queue and those that share a quota with it.
+func newScheduling(in sessionInput, u *draft, queue string) (*scheduling, error) {
+	tree, err := loadTree(u, in.cfg, queue)
+	if err != nil {
+		return nil, err
+	}
+	s := &scheduling{
+		cfg: in.cfg, policy: in.policy, mover: in.mover, pools: in.pools, u: u, tree: tree,
+		queues: map[string]*Queue{}, replanned: map[string]bool{}, changed: map[*Queue]bool{}, gangs: map[string]bool{},
+	}
 	for _, q := range tree {
 		s.queues[q.Name] = q
 	}
-	s.policy = b.policy(u.ctx)
-	return s
+	return s, nil
+}
+
+// seen are the pools as they were looked at.
+func (s *scheduling) seen() ([]poolSeen, error) {
+	if s.pools == nil {
+		s.u.lack.pools = true
+		return nil, errLacking
+	}
+	return slices.Clone(*s.pools), nil
 }
 
 // run looks at what waits, has the scheduler decide, and acts on it.
@@ -125,6 +174,9 @@ func (s *scheduling) run() error {
 	for scale := 1; ; scale *= 4 {
 		if err := s.collect(scale); err != nil || s.stop() {
 			return err
+		}
+		if s.u.lack.any() {
+			return errLacking
 		}
 		admitted, err := s.admit()
 		switch {
@@ -155,7 +207,7 @@ func (s *scheduling) collect(scale int) error {
 		if q.full() && !q.Preempt && len(s.tree) == 1 {
 			continue
 		}
-		if err := s.collectFrom(q, scale); err != nil {
+		if err := s.collectFrom(q, scale); err != nil && !errors.Is(err, errLacking) {
 			return err
 		}
 		if s.stop() {
@@ -185,11 +237,19 @@ func (s *scheduling) collectFrom(q *Queue, scale int) error {
 			return nil
 		}
 		a, err := s.facts(q, w)
+		if errors.Is(err, errLacking) {
+			taken++
+			continue
+		}
 		if err != nil {
 			return err
 		}
 		if a.task.Gang != "" {
 			n, err := s.collectGang(a)
+			if errors.Is(err, errLacking) {
+				taken++
+				continue
+			}
 			if err != nil || s.stop() {
 				return err
 			}
@@ -354,12 +414,12 @@ func (s *scheduling) facts(q *Queue, w Waiting) (a admission, err error) {
 	if a.job.State != JobRunning || a.job.Plan.IsZero() {
 		return a, nil
 	}
-	spec, err := s.b.spec(s.u.ctx, a.job)
+	spec, err := s.u.spec(a.job)
 	if err != nil {
 		return a, err
 	}
 	a.name, a.nodes = spec.Tasks[w.Task].Name, spec.Tasks[w.Task].Nodes
-	if a.plan, err = s.b.plan(s.u.ctx, a.job); err != nil {
+	if a.plan, err = s.u.plan(a.job); err != nil {
 		return a, err
 	}
 	if choice := a.plan.Of(w.Task); choice != nil {
@@ -482,7 +542,7 @@ func (s *scheduling) admitted(a admission) (d Decision, err error) {
 	if err != nil {
 		return d, err
 	}
-	reserved := reserve(a, bidUSD, hours(s.b.cfg.Overhead))
+	reserved := reserve(a, bidUSD, hours(s.cfg.Overhead))
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()
 	a.ledger.ReservedUSD += reserved

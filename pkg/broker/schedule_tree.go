@@ -52,7 +52,7 @@ func (q *Queue) set(s QueueSettings) {
 
 // decideSetQueue changes a queue's settings; what is in use stays as it is. It fails with ErrQueue.
 func (b *Broker) decideSetQueue(u *unit, name string, s QueueSettings) (d Decision, err error) {
-	q, err := b.queue(u, name)
+	q, err := queueOf(u, b.cfg, name)
 	if err != nil {
 		return d, err
 	}
@@ -138,9 +138,9 @@ func treeOf(t map[string]*Queue, root string) []*Queue {
 	return out
 }
 
-// tree loads the queues that a session over one has to look at: those that share a quota with it.
-func (b *Loader) tree(u *unit, name string) ([]*Queue, error) {
-	q, err := b.queue(u, name)
+// loadTree loads the queues that a session over one has to look at: those that share a quota with it.
+func loadTree(u reader, cfg Config, name string) ([]*Queue, error) {
+	q, err := queueOf(u, cfg, name)
 	if err != nil {
 		return nil, err
 	}

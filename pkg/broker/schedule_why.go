@@ -42,12 +42,11 @@ func (b *Broker) WhyWaiting(ctx context.Context, id string) (*Why, error) {
 		return nil, fmt.Errorf("%w: job %s", ErrNotFound, id)
 	}
 	w := &Why{Job: id, Queue: job.Queue, State: job.State, Tasks: []WhyTask{}}
-	tree, err := b.tree(u, job.Queue)
+	err = b.inSession(u, job.Queue, func(s *scheduling) error {
+		w.Tasks, w.Waiting = []WhyTask{}, 0
+		return s.tellTasks(w, job)
+	})
 	if err != nil {
-		return nil, err
-	}
-	s := newScheduling(b, u, tree)
-	if err := s.tellTasks(w, job); err != nil {
 		return nil, err
 	}
 	switch {

@@ -1,17 +1,16 @@
 package broker
 
 import (
-	"cmp"
 	"context"
 	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -44,17 +43,6 @@ func (d *Decision) hold(key store.Key) { d.Holds = append(d.Holds, key) }
 // emit adds an event.
 func (d *Decision) emit(data ...events.Data) { d.Emits = append(d.Emits, data...) }
 
-// slot is a record as the unit sees it: as loaded, then as decisions left it.
-type slot struct {
-	key     store.Key
-	base    store.Version // as loaded
-	body    []byte        // nil when absent
-	expires time.Time
-	dirty   bool
-	blind   bool // written without having been loaded
-	held    bool // must not have changed
-}
-
 // unit is one load → decide → commit. It sees its own writes, so that several events can share
 // one transaction.
 type unit struct {
@@ -62,8 +50,7 @@ type unit struct {
 	store store.Store
 	fn    string
 	now   time.Time
-	slots map[store.Key]*slot
-	order []*slot
+	*book
 	emits []store.Event
 	cause string // the event being handled
 	count int    // events emitted for it
@@ -76,6 +63,8 @@ type unit struct {
 // Transactor makes units and commits them. It is safe for concurrent use.
 type Transactor struct {
 	store store.Store
+	blobs *blobs
+	packer
 	clock func() time.Time
 	// seenFor is how long a handled event is remembered: longer than any queue redelivers.
 	seenFor time.Duration
@@ -88,11 +77,22 @@ func (b *Transactor) now() time.Time { return b.clock().UTC() }
 
 // newUnit begins a unit of a function.
 func (b *Transactor) newUnit(ctx context.Context, fn string) *unit {
-	return &unit{ctx: ctx, store: b.store, fn: fn, now: b.now(), slots: map[store.Key]*slot{}, known: map[string]bool{}}
+	return &unit{
+		ctx: ctx, store: b.store, fn: fn, now: b.now(), book: newBook(b.blobs), known: map[string]bool{},
+	}
 }
 
 // begin names the event that what follows is decided for.
 func (u *unit) begin(cause string) { u.cause, u.count = cause, 0 }
+
+// spec implements reader.
+func (u *unit) spec(j Job) (*dag.Job, error) { return cached[dag.Job](u, j.ID, j.Spec) }
+
+// plan implements reader.
+func (u *unit) plan(j Job) (*Plan, error) { return cached[Plan](u, j.ID, j.Plan) }
+
+// bids implements reader.
+func (u *unit) bids(j Job) (*Bids, error) { return cached[Bids](u, j.ID, j.Bids) }
 
 // preload loads several records in one call.
 func (u *unit) preload(keys ...store.Key) error {
@@ -119,69 +119,41 @@ func (u *unit) preload(keys ...store.Key) error {
 	return nil
 }
 
-func (u *unit) add(s *slot) {
-	u.slots[s.key] = s
-	u.order = append(u.order, s)
-}
-
-// get loads a record. Each call decodes anew, so what it returns is the caller's own.
-func get[T any](u *unit, key store.Key) (value T, found bool, err error) {
+// find implements reader.
+func (u *unit) find(key store.Key) ([]byte, error) {
 	if err := u.preload(key); err != nil {
-		return value, false, err
+		return nil, err
 	}
-	s := u.slots[key]
-	if s.body == nil {
-		return value, false, nil
-	}
-	if err := json.Unmarshal(s.body, &value); err != nil {
-		return value, false, fmt.Errorf("broker: record %s: %w", key, err)
-	}
-	return value, true, nil
+	return u.slots[key].body, nil
 }
 
-// list loads the records of a partition by prefix, at most limit (0 is all), with the unit's own writes.
-func list[T any](u *unit, partition, prefix string, limit int) ([]T, error) {
+// findAll implements reader: with the unit's own writes.
+func (u *unit) findAll(r span) ([]*slot, error) {
+	if err := u.loadSpan(r); err != nil {
+		return nil, err
+	}
+	return inSpan(u.order, r), nil
+}
+
+// loadSpan loads the records of a partition by prefix.
+func (u *unit) loadSpan(r span) error {
+	u.spans[r] = true
 	after := ""
 	for {
-		page := store.Page{After: after}
-		if limit > 0 {
-			page.Limit = limit
-		}
-		records, more, err := u.store.Query(u.ctx, partition, prefix, page)
+		records, more, err := u.store.Query(u.ctx, r.partition, r.prefix, store.Page{After: after, Limit: r.limit})
 		if err != nil {
-			return nil, err
+			return err
 		}
-		for _, r := range records {
-			after = r.Key.Sort
-			if _, ok := u.slots[r.Key]; !ok {
-				u.add(&slot{key: r.Key, base: r.Version, body: r.Body, expires: r.Expires})
+		for _, x := range records {
+			after = x.Key.Sort
+			if _, ok := u.slots[x.Key]; !ok {
+				u.add(&slot{key: x.Key, base: x.Version, body: x.Body, expires: x.Expires})
 			}
 		}
-		if !more || limit > 0 && len(records) >= limit {
-			break
+		if !more || r.limit > 0 && len(records) >= r.limit {
+			return nil
 		}
 	}
-	return overlay[T](u, partition, prefix, limit)
-}
-
-func overlay[T any](u *unit, partition, prefix string, limit int) ([]T, error) {
-	var found []*slot
-	for _, s := range u.order {
-		if s.key.Partition == partition && s.body != nil && strings.HasPrefix(s.key.Sort, prefix) {
-			found = append(found, s)
-		}
-	}
-	slices.SortFunc(found, func(a, b *slot) int { return cmp.Compare(a.key.Sort, b.key.Sort) })
-	if limit > 0 && len(found) > limit {
-		found = found[:limit]
-	}
-	out := make([]T, len(found))
-	for i, s := range found {
-		if err := json.Unmarshal(s.body, &out[i]); err != nil {
-			return nil, fmt.Errorf("broker: record %s: %w", s.key, err)
-		}
-	}
-	return out, nil
 }
 
 // apply takes a decision into the unit.
@@ -245,13 +217,7 @@ func (u *unit) finally(name string, f func() error) {
 
 // items counts what a commit would hold.
 func (u *unit) items() int {
-	n := len(u.emits)
-	for _, s := range u.order {
-		if s.dirty || s.held {
-			n++
-		}
-	}
-	return n
+	return len(u.emits) + u.written()
 }
 
 // commit writes all of it or nothing. It fails with store.ErrConflict when a record that was

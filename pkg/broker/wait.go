@@ -220,12 +220,12 @@ func (w *waitingFor) tell(now time.Time) string {
 	return fmt.Sprintf("waits for a better price: %.4g USD/h now in %s, worth %.3g; begins by %s at the latest", w.usd, w.Market, usd, by)
 }
 
-// waitingFor loads what a task waits for, nil where it does not.
-func (b *Loader) waitingFor(u *unit, job Job, task Task) (*waitingFor, error) {
+// loadWaitingFor loads what a task waits for, nil where it does not.
+func loadWaitingFor(u reader, cfg Config, job Job, task Task) (*waitingFor, error) {
 	if !job.Waits || job.Bids.Version != job.Plan.Version || task.OnDemand || task.State != TaskQueued {
 		return nil, nil
 	}
-	bids, err := b.bids(u.ctx, job)
+	bids, err := u.bids(job)
 	if err != nil {
 		return nil, err
 	}
@@ -233,15 +233,15 @@ func (b *Loader) waitingFor(u *unit, job Job, task Task) (*waitingFor, error) {
 	if at < 0 {
 		return nil, nil
 	}
-	spec, err := b.spec(u.ctx, job)
+	spec, err := u.spec(job)
 	if err != nil {
 		return nil, err
 	}
-	plan, err := b.plan(u.ctx, job)
+	plan, err := u.plan(job)
 	if err != nil {
 		return nil, err
 	}
-	w := &waitingFor{Begin: bids.Begin[at], tick: b.cfg.TickEvery, others: len(bids.Begin)}
+	w := &waitingFor{Begin: bids.Begin[at], tick: cfg.TickEvery, others: len(bids.Begin)}
 	c := plan.Of(task.Index)
 	m, _, err := get[MarketRecord](u, marketKey(w.Market))
 	if err != nil || c == nil || m.USD <= 0 {
@@ -286,11 +286,11 @@ func (s *scheduling) waits(a admission) (d Decision) {
 
 // priceOf is what a task may wait for; nil where a pool would take it.
 func (s *scheduling) priceOf(a admission) (*waitingFor, error) {
-	price, err := s.b.waitingFor(s.u, a.job, a.task)
+	price, err := loadWaitingFor(s.u, s.cfg, a.job, a.task)
 	if err != nil || price == nil {
 		return nil, err
 	}
-	pools, err := s.b.poolsNow(s.u.ctx, s.u.now)
+	pools, err := s.seen()
 	if err != nil {
 		return nil, err
 	}
@@ -307,7 +307,7 @@ func (b *Broker) awake(u *unit, job Job) (bool, error) {
 	if !job.Waits || job.Bids.Version != job.Plan.Version {
 		return false, nil
 	}
-	bids, err := b.bids(u.ctx, job)
+	bids, err := u.bids(job)
 	if err != nil {
 		return false, err
 	}
@@ -319,7 +319,7 @@ func (b *Broker) awake(u *unit, job Job) (bool, error) {
 		if !found || task.WaitSince.IsZero() {
 			continue
 		}
-		w, err := b.waitingFor(u, job, task)
+		w, err := loadWaitingFor(u, b.cfg, job, task)
 		if err != nil {
 			return false, err
 		}
@@ -349,7 +349,7 @@ func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
 		if !job.Waits || job.Bids.Version != job.Plan.Version {
 			continue
 		}
-		bids, err := b.bids(ctx, job)
+		bids, err := u.bids(job)
 		if err != nil {
 			return nil, err
 		}
@@ -369,7 +369,7 @@ func (b *Broker) tellWaits(u *unit, job Job, tasks []Task, views []TaskView) err
 		if t.WaitSince.IsZero() {
 			continue
 		}
-		w, err := b.waitingFor(u, job, t)
+		w, err := loadWaitingFor(u, b.cfg, job, t)
 		if err != nil {
 			return err
 		}

@@ -119,7 +119,7 @@ func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
 		if c.waited {
 			a.task.WaitSince = in.now
 		}
-		s := &scheduling{u: &unit{now: in.now.Add(c.after)}}
+		s := &scheduling{u: newDraft(nil, in.now.Add(c.after), 0)}
 		if got := s.judgePrice(a); got != c.want {
 			usd, wait := a.price.wait(s.u.now)
 			t.Errorf("%s: %v, want %v (worth %v, waits %v)", c.name, got, c.want, usd, wait)
