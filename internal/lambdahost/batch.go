@@ -162,7 +162,7 @@ const atOnce = 10
 
 // handle runs the function. The functions that wait for clouds or people do so for all of a batch at once: time waited is paid for.
 func (h *Host) handle(ctx context.Context, list []events.Event) []error {
-	if h.fn != events.FnProvision && h.fn != events.FnHook {
+	if !broker.TraitsOf(h.fn).Parallel {
 		return h.Broker.Handle(ctx, h.fn, list)
 	}
 	errs := make([]error, len(list))

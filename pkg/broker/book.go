@@ -63,12 +63,41 @@ func (k *book) seed(r store.Record) {
 	}
 }
 
+// change is a record that is written, or that must not have changed.
+type change struct {
+	store.Record      // as it will be; Version is the one it was loaded with
+	written      bool // else it is only held
+	blind        bool // written without having been loaded
+}
+
+// changes are the records that a commit would hold, in the order in which they came.
+func (k *book) changes(yield func(change) bool) {
+	for _, s := range k.order {
+		if !s.dirty && !s.held {
+			continue
+		}
+		r := store.Record{Key: s.key, Version: s.base, Body: s.body, Expires: s.expires}
+		if !yield(change{Record: r, written: s.dirty, blind: s.blind}) {
+			return
+		}
+	}
+}
+
+// knows says whether a record is known, be it that there is none.
+func (k *book) knows(key store.Key) bool { return k.slots[key] != nil }
+
+// size is how many bytes a record has that is known.
+func (k *book) size(key store.Key) int {
+	if s := k.slots[key]; s != nil {
+		return len(s.body)
+	}
+	return 0
+}
+
 // written counts the records that a commit would hold.
 func (k *book) written() (n int) {
-	for _, s := range k.order {
-		if s.dirty || s.held {
-			n++
-		}
+	for range k.changes {
+		n++
 	}
 	return n
 }
@@ -232,6 +261,20 @@ func known[T any](d *draft, job Job, ref Blob) (*T, error) {
 		d.lack.blobs = append(d.lack.blobs, lackingBlob{ref, job})
 	}
 	return nil, errLacking
+}
+
+// writes says whether the unit, or the draft, writes a record.
+func (d *draft) writes(key store.Key) bool {
+	s := d.slot(key)
+	return s != nil && s.dirty
+}
+
+// size is how many bytes a record has that is known.
+func (d *draft) size(key store.Key) int {
+	if s := d.own[key]; s != nil {
+		return len(s.body)
+	}
+	return d.book.size(key)
 }
 
 // items counts what a commit would hold.

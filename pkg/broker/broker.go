@@ -153,7 +153,8 @@ type Broker struct {
 	Ports
 	*Loader
 	*Keeper
-	log *slog.Logger
+	log       *slog.Logger
+	functions map[string]function
 }
 
 // blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
@@ -165,7 +166,7 @@ func New(cfg Config, p Ports) *Broker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	b := &Broker{Ports: p, log: log}
+	b := &Broker{Ports: p, log: log, functions: functions()}
 	work := &Transactor{store: p.Store, blobs: newBlobs(blobCacheBytes), clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}
 	b.Loader = &Loader{Transactor: work, cfg: cfg}
 	b.Keeper = &Keeper{Loader: b.Loader, tokens: p.Tokens}
@@ -182,8 +183,8 @@ func New(cfg Config, p Ports) *Broker {
 func (b *Broker) told(u *unit) {
 	b.Keeper.known.committed(u)
 	if b.Changed != nil {
-		for _, s := range u.order {
-			if id, ok := clusterOf(s.key); ok && s.dirty {
+		for c := range u.changes {
+			if id, ok := clusterOf(c.Key); ok && c.written {
 				b.Changed(id)
 			}
 		}

@@ -19,61 +19,59 @@ func final(err error) error { return fmt.Errorf("%w: %w", ErrFinal, err) }
 // event adds still fits below store.MaxItems.
 const unitFull = 55
 
-// decided maps the events that only read and write records to their handlers. They share
-// transactions.
-func (b *Broker) decided(fn string) func(*unit, events.Data) error {
-	switch fn {
-	case events.FnAdvance:
-		return b.advance
-	case events.FnSchedule:
-		return b.schedule
-	case events.FnExecute:
-		return b.execute
-	case events.FnInterrupt:
-		return b.interrupt
-	case events.FnBid:
-		return b.bid
-	default:
-		return nil
+// function is how the broker handles the events of one of its functions.
+type function struct {
+	// decide only reads and writes records: the events of a batch share transactions.
+	decide func(*Broker, *unit, events.Data) error
+	// act reaches outside, or takes long, and commits by itself.
+	act func(*Broker, context.Context, events.Event) error
+	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker: a task
+	// that has succeeded, was announced under that number, a cluster that was told to run. These are the frequent ones, and a
+	// marker is a write.
+	repeatable func(events.Data) bool
+	// parallel says that it waits for others most of the time: a host handles many of its events at once.
+	parallel bool
+}
+
+// functions are the broker's functions by name.
+func functions() map[string]function {
+	return map[string]function{
+		events.FnAdvance:   {decide: (*Broker).advance, repeatable: is[events.TaskSucceeded]},
+		events.FnSchedule:  {decide: (*Broker).schedule, repeatable: is[events.TaskReady]},
+		events.FnExecute:   {decide: (*Broker).execute, repeatable: is[events.ClusterUp]},
+		events.FnInterrupt: {decide: (*Broker).interrupt},
+		events.FnBid:       {decide: (*Broker).bid},
+		events.FnSubmit:    {act: (*Broker).submit},
+		events.FnOptimize:  {act: (*Broker).optimize},
+		events.FnProvision: {act: (*Broker).provision, parallel: true},
+		events.FnTick:      {act: (*Broker).tick},
+		events.FnRefresh:   {act: (*Broker).refresh},
+		events.FnReconcile: {act: (*Broker).reconcile},
+		events.FnHook:      {act: (*Broker).hook, parallel: true},
 	}
 }
 
-// acting maps the functions that reach outside, or take long, to their handlers. They commit by themselves.
-func (b *Broker) acting(fn string) func(context.Context, events.Event) error {
-	switch fn {
-	case events.FnSubmit:
-		return b.submit
-	case events.FnOptimize:
-		return b.optimize
-	case events.FnProvision:
-		return b.provision
-	case events.FnTick:
-		return b.tick
-	case events.FnRefresh:
-		return b.refresh
-	case events.FnReconcile:
-		return b.reconcile
-	case events.FnHook:
-		return b.hook
-	default:
-		return nil
-	}
+func is[T events.Data](data events.Data) bool {
+	_, ok := data.(T)
+	return ok
 }
 
-// repeatable says that the records themselves tell whether an event was handled, so that it needs no marker: a task that has
-// succeeded, was announced under that number, a cluster that was told to run. These are the frequent ones, and a marker is a
-// write.
-func repeatable(fn string, data events.Data) bool {
-	switch data.(type) {
-	case events.TaskReady:
-		return fn == events.FnSchedule
-	case events.TaskSucceeded:
-		return fn == events.FnAdvance
-	case events.ClusterUp:
-		return fn == events.FnExecute
-	default:
-		return false
-	}
+func (f function) needsNoMarker(data events.Data) bool {
+	return f.repeatable != nil && f.repeatable(data)
+}
+
+// Traits say how a host hands events to a function.
+type Traits struct {
+	// Acts says that each event is handled by itself; else those of a batch share transactions.
+	Acts bool
+	// Parallel says that it waits for others most of the time, so that many events are handled at once.
+	Parallel bool
+}
+
+// TraitsOf returns the traits of a function.
+func TraitsOf(fn string) Traits {
+	f := functions()[fn]
+	return Traits{Acts: f.act != nil, Parallel: f.parallel}
 }
 
 // Handle runs a function on events and returns one error for each, nil where it was handled. An error that
@@ -81,24 +79,24 @@ func repeatable(fn string, data events.Data) bool {
 // share transactions, so a batch of one job or queue costs little more than one event.
 func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []error {
 	errs := make([]error, len(batch))
-	if act := b.acting(fn); act != nil {
+	f := b.functions[fn]
+	if f.act != nil {
 		for i, e := range batch {
-			errs[i] = act(ctx, e)
+			errs[i] = f.act(b, ctx, e)
 		}
 		return errs
 	}
-	decide := b.decided(fn)
-	if decide == nil {
+	if f.decide == nil {
 		for i := range errs {
 			errs[i] = final(fmt.Errorf("broker: no function %q", fn))
 		}
 		return errs
 	}
 	for done := 0; done < len(batch); {
-		n, err := b.together(ctx, fn, batch[done:], decide)
+		n, err := b.together(ctx, fn, batch[done:], f)
 		if err != nil { // one of them is at fault: find out which
 			n = 1
-			errs[done] = b.single(ctx, fn, batch[done], decide)
+			errs[done] = b.single(ctx, fn, batch[done], f)
 		}
 		done += n
 	}
@@ -106,11 +104,11 @@ func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []
 }
 
 // together handles as many events from the front of a batch as fit one transaction, and returns how many.
-func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, decide func(*unit, events.Data) error) (int, error) {
+func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
 	u := b.newUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
 	for _, e := range batch {
-		if !repeatable(fn, e.Data) {
+		if !f.needsNoMarker(e.Data) {
 			keys = append(keys, seenKey(fn, e.ID))
 		}
 	}
@@ -123,7 +121,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 			break
 		}
 		n++
-		if !repeatable(fn, e.Data) {
+		if !f.needsNoMarker(e.Data) {
 			if again, err := u.markSeen(e.ID, b.cfg.SeenFor); err != nil {
 				return 0, err
 			} else if again {
@@ -131,7 +129,7 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 			}
 		}
 		u.begin(e.ID)
-		if err := decide(u, e.Data); err != nil && !errors.Is(err, errSkip) {
+		if err := f.decide(b, u, e.Data); err != nil && !errors.Is(err, errSkip) {
 			return 0, err
 		}
 	}
@@ -145,9 +143,9 @@ func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, 
 }
 
 // single handles one event in a transaction of its own, again while it conflicts.
-func (b *Broker) single(ctx context.Context, fn string, e events.Event, decide func(*unit, events.Data) error) error {
-	return b.transact(ctx, fn, e.ID, !repeatable(fn, e.Data), func(u *unit) error {
-		err := decide(u, e.Data)
+func (b *Broker) single(ctx context.Context, fn string, e events.Event, f function) error {
+	return b.transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit) error {
+		err := f.decide(b, u, e.Data)
 		if errors.Is(err, errSkip) {
 			return nil // the marker is still worth keeping
 		}

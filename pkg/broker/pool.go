@@ -286,7 +286,7 @@ func (b *Keeper) RemovePool(ctx context.Context, name string) error {
 		var d Decision
 		d.del(poolKey(name))
 		for i := range min(p.Partitions, unitFull) {
-			if _, ok := u.slots[partitionKey(name, i)]; ok {
+			if u.knows(partitionKey(name, i)) {
 				d.del(partitionKey(name, i))
 			}
 		}

@@ -61,11 +61,9 @@ func (k *poolsKnown) conflicted(u *unit) {
 	if len(k.pools) == 0 {
 		return
 	}
-	for _, s := range u.order {
-		if s.dirty || s.held {
-			if p := k.part(s.key); p != nil {
-				p.unknown = true
-			}
+	for c := range u.changes {
+		if p := k.part(c.Key); p != nil {
+			p.unknown = true
 		}
 	}
 }
@@ -77,15 +75,13 @@ func (k *poolsKnown) committed(u *unit) {
 	if len(k.pools) == 0 {
 		return
 	}
-	for _, s := range u.order {
-		if !s.dirty {
+	for c := range u.changes {
+		p := k.part(c.Key)
+		if p == nil || !c.written {
 			continue
 		}
-		p := k.part(s.key)
-		if p == nil {
-			continue
-		}
-		if s.blind || s.body == nil || p.take(store.Record{Key: s.key, Version: s.base + 1, Body: s.body}) != nil {
+		c.Version++
+		if c.blind || c.Body == nil || p.take(c.Record) != nil {
 			p.unknown = true
 		}
 	}

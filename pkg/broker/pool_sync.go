@@ -206,7 +206,7 @@ func (s *syncing) enter() error {
 	i, found := s.part.machine(s.id)
 	r := s.report
 	if !found {
-		if len(s.part.Machines) >= maxPartition || len(s.u.slots[partitionKey(s.pool.Name, s.part.Index)].body) > maxPartitionBytes {
+		if len(s.part.Machines) >= maxPartition || s.u.size(partitionKey(s.pool.Name, s.part.Index)) > maxPartitionBytes {
 			return fmt.Errorf("%w: partition %d of %s has %d machines, and can have no more: make the pool with more partitions", ErrPool, s.part.Index, s.pool.Name, len(s.part.Machines))
 		}
 		s.part.Machines = slices.Insert(s.part.Machines, i, PoolMachine{ID: s.id, Joined: s.u.now})

@@ -130,11 +130,10 @@ func (s *scheduling) take(d *Decision, a admission) (*pooled, error) {
 			return nil, err
 		}
 		parts[i] = &part
-		of := s.u.slot(key)
-		if !of.dirty {
+		if !s.u.writes(key) {
 			fresh++
 		}
-		if len(of.body) > maxPartitionBytes {
+		if s.u.size(key) > maxPartitionBytes {
 			return nil, nil
 		}
 	}

@@ -103,10 +103,10 @@ const (
 
 func newWorker(e *Engine, fn string) *worker {
 	w := &worker{e: e, fn: fn, parallel: decidedParallel, batch: batchMost, grouped: true, busy: map[string][]bus.Delivery{}, room: make(chan struct{}, 1)}
-	switch fn {
-	case events.FnProvision, events.FnHook:
+	switch traits := broker.TraitsOf(fn); {
+	case traits.Parallel:
 		w.parallel, w.batch, w.grouped = actingParallel, 1, false
-	case events.FnSubmit, events.FnOptimize, events.FnTick, events.FnRefresh, events.FnReconcile:
+	case traits.Acts:
 		w.parallel, w.batch = 2, 1
 	}
 	if n := e.Parallel[fn]; n > 0 {

@@ -232,12 +232,10 @@ func atOnce(fn string) int {
 
 // batch draws how many messages a function takes at once.
 func (e *engine) batch(fn string) int {
-	switch fn {
-	case events.FnAdvance, events.FnSchedule, events.FnExecute, events.FnInterrupt, events.FnBid:
-		return 1 + e.w.rand.engine.IntN(batchMost)
-	default:
+	if broker.TraitsOf(fn).Acts {
 		return 1
 	}
+	return 1 + e.w.rand.engine.IntN(batchMost)
 }
 
 // relayWithin has the outbox emptied soon.
