@@ -34,7 +34,7 @@ func (b *Broker) advance(u *unit, data events.Data) error {
 		return u.apply(decideAnnounce(st, e.From))
 	case events.TaskSucceeded:
 		d := decideSucceeded(st, e.Task)
-		if err := b.decideTooLate(u, st.job, spec, &d); err != nil {
+		if err := decideTooLate(u, b.cfg, st.job, spec, &d, u.now); err != nil {
 			return err
 		}
 		return u.apply(d)

@@ -102,7 +102,7 @@ func (b *Broker) watch(u *unit, part []Cluster) error {
 		if !found {
 			continue
 		}
-		d, err := b.decideWatched(u, l)
+		d, err := decideWatched(u, b.cfg, l, u.now)
 		if err != nil {
 			return err
 		}
@@ -114,14 +114,14 @@ func (b *Broker) watch(u *unit, part []Cluster) error {
 }
 
 // decideWatched charges a spot machine by the price of now, and leaves it where the bids say so.
-func (b *Broker) decideWatched(u *unit, l losing) (d Decision, err error) {
-	market, err := marketOf(u, l.attempt)
+func decideWatched(r reader, cfg Config, l losing, now time.Time) (d Decision, err error) {
+	market, err := marketOf(r, l.attempt)
 	if err != nil {
 		return d, err
 	}
-	repriced := l.cl.reprice(market, l.attempt.SurchargeUSD, u.now)
+	repriced := l.cl.reprice(market, l.attempt.SurchargeUSD, now)
 	if l.job.State == JobRunning {
-		if d, err = b.decideStay(u, l, 0); err != nil || len(d.Writes) > 0 {
+		if d, err = decideStay(r, cfg, l, 0, now); err != nil || len(d.Writes) > 0 {
 			return d, err
 		}
 	}
@@ -134,39 +134,39 @@ func (b *Broker) decideWatched(u *unit, l losing) (d Decision, err error) {
 // advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time, with the time
 // of another start to spare.
 func (b *Broker) advised(u *unit, l losing) error {
-	d, err := b.decideStay(u, l, b.cfg.Restart)
+	d, err := decideStay(u, b.cfg, l, b.cfg.Restart, u.now)
 	if err != nil {
 		return err
 	}
 	return u.apply(d)
 }
 
-// decideStay loads what the bids say of a spot machine, and leaves it where they say so. margin is time to keep beyond what is needed.
-func (b *Broker) decideStay(u *unit, l losing, margin time.Duration) (d Decision, err error) {
+// decideStay leaves a spot machine where the bids say so. margin is time to keep beyond what is needed.
+func decideStay(r reader, cfg Config, l losing, margin time.Duration, now time.Time) (d Decision, err error) {
 	if l.cl.State != ClusterUp || l.cl.Outcome != "" || l.task.State != TaskRunning || l.task.Attempt != l.cl.Attempt || l.job.Bids.IsZero() {
 		return d, nil
 	}
-	st := staying{losing: l, tick: b.cfg.TickEvery + margin, restart: b.cfg.Restart}
-	bids, err := u.bids(l.job)
+	st := staying{losing: l, tick: cfg.TickEvery + margin, restart: cfg.Restart}
+	bids, err := r.bids(l.job)
 	if err != nil {
 		return d, err
 	}
 	st.bids = *bids
-	spec, err := u.spec(l.job)
+	spec, err := r.spec(l.job)
 	if err != nil {
 		return d, err
 	}
 	st.spec = &spec.Tasks[l.cl.Task]
-	market, err := marketOf(u, l.attempt)
+	market, err := marketOf(r, l.attempt)
 	if err != nil {
 		return d, err
 	}
 	st.usd = market.USD
-	why, reason := st.leave(u.now)
+	why, reason := st.leave(now)
 	if why == "" {
 		return d, nil
 	}
-	return decideLeave(l.cl, why, reason, b.cfg.Overhead, u.now), nil
+	return decideLeave(l.cl, why, reason, cfg.Overhead, now), nil
 }
 
 // settledStarts is how many starts' time a machine is kept before its price may drive the task away, so that prices that change all the
@@ -263,32 +263,32 @@ func decideLeave(cl Cluster, why Leaving, reason string, within time.Duration, n
 
 // decideTooLate looks at the tasks that a decision announces: those planned on spot for which those before them have left too
 // little time are told to wait for a plan on demand.
-func (b *Broker) decideTooLate(u *unit, job Job, spec *dag.Job, d *Decision) error {
+func decideTooLate(r reader, cfg Config, job Job, spec *dag.Job, d *Decision, now time.Time) error {
 	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
 		return nil
 	}
-	plan, err := u.plan(job)
+	plan, err := r.plan(job)
 	if err != nil {
 		return err
 	}
-	bids, err := u.bids(job)
+	bids, err := r.bids(job)
 	if err != nil {
 		return err
 	}
 	first := ""
 	for _, e := range slices.Clone(d.Emits) {
 		ready, ok := e.(events.TaskReady)
-		if !ok || !tooLate(spec, plan, bids, ready.Task, b.cfg, u.now) {
+		if !ok || !tooLate(spec, plan, bids, ready.Task, cfg, now) {
 			continue
 		}
-		task, _, err := get[Task](u, taskKey(job.ID, ready.Task))
+		task, _, err := get[Task](r, taskKey(job.ID, ready.Task))
 		if err != nil {
 			return err
 		}
 		task.Job, task.Index, task.OnDemand = job.ID, ready.Task, true
 		task.State, task.MinPlan = TaskQueued, max(job.Plan.Version+1, task.MinPlan)
 		if task.ReadyAt.IsZero() {
-			task.ReadyAt = u.now
+			task.ReadyAt = now
 		}
 		d.put(taskKey(job.ID, ready.Task), task)
 		if first == "" {

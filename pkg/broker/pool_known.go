@@ -119,26 +119,33 @@ func (p *partKnown) take(r store.Record) error {
 // poolSeen is what a session is told of a pool: its partitions as they were seen, by index, and in which order they were looked at, the last one first.
 type poolSeen struct {
 	Pool
-	parts []partKnown
+	parts []partSeen
 	order []int
 }
 
-// poolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn. Without pools it asks the store only now and
-// then.
-func (b *Keeper) poolsNow(ctx context.Context, now time.Time) ([]poolSeen, error) {
+// partSeen is a partition as it was seen, and when its machines were last heard of.
+type partSeen struct {
+	Partition
+	seen map[string]time.Time
+}
+
+// poolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn, and the records of their partitions that
+// the views are of. Without pools it asks the store only now and then.
+func (b *Keeper) poolsNow(ctx context.Context, now time.Time) ([]poolSeen, []store.Record, error) {
 	if err := b.lookForPools(ctx, now); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
 	k := &b.known
 	for _, look := range k.looks(b.cfg.Pool, now) {
 		parts, err := readParts(ctx, b.store, look)
 		if err != nil {
 			k.unknown(look)
-			return nil, err
+			return nil, nil, err
 		}
 		k.learn(look, parts, now)
 	}
-	return k.seen(), nil
+	pools, records := k.seen()
+	return pools, records, nil
 }
 
 // lookForPools finds out which pools there are, where that was long ago. What is known of their machines stays.
@@ -278,22 +285,22 @@ func (k *poolsKnown) learn(l look, parts map[int]*partKnown, now time.Time) {
 }
 
 // seen copies what is known of the pools that take anything.
-func (k *poolsKnown) seen() []poolSeen {
+func (k *poolsKnown) seen() (out []poolSeen, records []store.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var out []poolSeen
 	for _, p := range k.pools {
 		if p.Draining {
 			continue
 		}
 		s := poolSeen{Pool: p.Pool}
 		for i, part := range p.parts {
-			s.parts, s.order = append(s.parts, *part), append(s.order, i)
+			s.parts, s.order = append(s.parts, partSeen{part.Partition, part.seen}), append(s.order, i)
+			records = append(records, part.record)
 		}
 		slices.SortStableFunc(s.order, func(x, y int) int { return cmp.Compare(p.parts[y].looked, p.parts[x].looked) })
 		out = append(out, s)
 	}
-	return out
+	return out, records
 }
 
 // readParts reads partitions and the beats of their machines, by index; those that were never written are not among them.

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // MachineReport is what the resident process of a machine says each time it asks what to run.
@@ -121,13 +122,14 @@ func (b *Keeper) SyncMachine(ctx context.Context, pool, machine string, r Machin
 	}
 	var o Orders
 	err := b.transact(ctx, fnPool, "sync/"+pool+"/"+machine, false, func(u *unit) error {
-		s := syncing{b: b, u: u, id: machine, report: r}
-		if err := s.load(pool); err != nil {
+		return u.draft(func(d *draft) (err error) {
+			s := syncing{cfg: b.cfg, tokens: b.tokens, u: d, id: machine, report: r}
+			if err := s.load(pool); err != nil {
+				return err
+			}
+			o, err = s.decide()
 			return err
-		}
-		var err error
-		o, err = s.decide()
-		return err
+		}, nil)
 	})
 	return o, err
 }
@@ -142,8 +144,9 @@ func (poolGone) Is(target error) bool { return target == ErrGone }
 
 // syncing is what one report of a machine is decided on.
 type syncing struct {
-	b      *Keeper
-	u      *unit
+	cfg    Config
+	tokens func(wire.Claims) (string, error)
+	u      *draft
 	id     string
 	report MachineReport
 
@@ -181,6 +184,13 @@ func (s *syncing) load(pool string) (err error) {
 		}
 	}
 	if err := s.enter(); err != nil {
+		return err
+	}
+	keys := make([]store.Key, len(s.m.Uses))
+	for i, use := range s.m.Uses {
+		keys[i] = clusterKey(use.Cluster)
+	}
+	if err := s.u.preload(keys...); err != nil {
 		return err
 	}
 	s.clusters = make([]*Cluster, len(s.m.Uses))
@@ -227,7 +237,7 @@ func (s *syncing) decide() (Orders, error) {
 		return Orders{}, err
 	}
 	if failed != "" {
-		s.m.fail(failed, s.b.cfg.Pool.BlockFor, s.u.now)
+		s.m.fail(failed, s.cfg.Pool.BlockFor, s.u.now)
 		s.changed = true
 	}
 	o, err := s.orders()
@@ -247,7 +257,7 @@ func (s *syncing) decide() (Orders, error) {
 		d.put(part, s.part)
 		d.hold(poolKey(s.pool.Name)) // nothing joins what is being removed
 	}
-	if s.changed || s.u.now.Sub(s.seen.At) >= s.b.cfg.Pool.Beat {
+	if s.changed || s.u.now.Sub(s.seen.At) >= s.cfg.Pool.Beat {
 		d.put(beat, Beat{At: s.u.now})
 	}
 	return o, s.u.apply(d)
@@ -294,7 +304,7 @@ func (s *syncing) losses() (failed string, err error) {
 			d = decideLost(l, OutcomeLost, reason, s.u.now)
 			cl.Outcome = OutcomeLost
 		default:
-			d = decideVacate(l, s.b.cfg, s.vacating(), s.u.now)
+			d = decideVacate(l, s.cfg, s.vacating(), s.u.now)
 		}
 		n++
 		if err := s.u.apply(d); err != nil {
@@ -323,14 +333,14 @@ func (use PoolUse) ref() AgentRef { return AgentRef{Cluster: use.Cluster, Rank: 
 // orders tells what should run.
 func (s *syncing) orders() (o Orders, err error) {
 	o.Clusters, o.Draining = []AgentOrder{}, s.pool.Draining || s.m.Draining || s.m.Leaving
-	wait := s.b.cfg.Pool.Idle
+	wait := s.cfg.Pool.Idle
 	if s.m.Leaving {
-		wait = s.b.cfg.Pool.Busy
+		wait = s.cfg.Pool.Busy
 	}
 	for i, use := range s.m.Uses {
 		cl := s.clusters[i]
 		if cl == nil || cl.State != ClusterUp || cl.Outcome != "" {
-			wait = s.b.cfg.Pool.Busy // it is about to begin, or to end
+			wait = s.cfg.Pool.Busy // it is about to begin, or to end
 		}
 		if cl == nil || cl.State == ClusterLaunching || cl.State == ClusterReleasing || cl.Outcome != "" && !slices.Contains(s.report.Running, use.ref()) {
 			continue
@@ -338,7 +348,7 @@ func (s *syncing) orders() (o Orders, err error) {
 		if slices.ContainsFunc(s.report.Ended, func(x AgentEnd) bool { return x.AgentRef == use.ref() }) {
 			continue
 		}
-		order := AgentOrder{AgentRef: use.ref(), Job: cl.Job, Endpoint: s.b.cfg.Endpoint, Hold: use.Hold, Devices: use.Devices}
+		order := AgentOrder{AgentRef: use.ref(), Job: cl.Job, Endpoint: s.cfg.Endpoint, Hold: use.Hold, Devices: use.Devices}
 		if !slices.Contains(s.report.Running, use.ref()) {
 			if order.Token, err = s.token(cl, use.Rank); err != nil {
 				return o, err
@@ -346,7 +356,7 @@ func (s *syncing) orders() (o Orders, err error) {
 		}
 		o.Clusters = append(o.Clusters, order)
 	}
-	o.After = s.b.cfg.wall(wait)
+	o.After = s.cfg.wall(wait)
 	return o, nil
 }
 
@@ -361,8 +371,8 @@ func (s *syncing) token(cl *Cluster, rank int) (string, error) {
 		return "", err
 	}
 	o := cl.Offer
-	expires := s.u.now.Add(s.b.cfg.TokenFor + 2*spec.Tasks[cl.Task].Time.For(o.InstanceType, o.Accelerator, o.AccelCount))
-	token, err := s.b.tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: rank, Expires: expires})
+	expires := s.u.now.Add(s.cfg.TokenFor + 2*spec.Tasks[cl.Task].Time.For(o.InstanceType, o.Accelerator, o.AccelCount))
+	token, err := s.tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: rank, Expires: expires})
 	if err != nil {
 		return "", fmt.Errorf("broker: token for %s: %w", cl.ID, err)
 	}

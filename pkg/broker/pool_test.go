@@ -39,7 +39,7 @@ func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 	c := &countingStore{Store: b.store, reads: map[string]int{}}
 	b.store = c
 	for range 1000 {
-		if pools, err := b.poolsNow(ctx, now); err != nil || len(pools) != 0 {
+		if pools, _, err := b.poolsNow(ctx, now); err != nil || len(pools) != 0 {
 			t.Fatal(pools, err)
 		}
 	}
@@ -53,11 +53,11 @@ func TestWithoutPoolsTheStoreIsAskedOnlyNowAndThen(t *testing.T) {
 		t.Fatal(err)
 	}
 	now = now.Add(b.cfg.Pool.Known)
-	if pools, err := b.poolsNow(ctx, now); err != nil || len(pools) != 1 {
+	if pools, _, err := b.poolsNow(ctx, now); err != nil || len(pools) != 1 {
 		t.Errorf("%v later there are %v, %v", b.cfg.Pool.Known, pools, err)
 	}
 	// And the one that makes it knows at once.
-	if pools, err := other.poolsNow(ctx, now); err != nil || len(pools) != 1 {
+	if pools, _, err := other.poolsNow(ctx, now); err != nil || len(pools) != 1 {
 		t.Error(pools, err)
 	}
 }
@@ -80,7 +80,7 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 		for i, b := range all {
 			c := &recordingStore{Store: first.store}
 			b.store = c
-			if _, err := b.poolsNow(ctx, now); err != nil {
+			if _, _, err := b.poolsNow(ctx, now); err != nil {
 				t.Fatal(err)
 			}
 			if turn == 0 { // the first look is at all of it
@@ -177,7 +177,8 @@ func TestWhatIsPlacedFits(t *testing.T) {
 		s := &scheduling{cfg: b.cfg, u: newDraft(k, now, 0)}
 		p := drawPool(t, now)
 		for _, part := range p.parts {
-			k.seed(part.record)
+			body, _ := json.Marshal(part.Partition)
+			k.seed(store.Record{Key: partitionKey("lab", part.Index), Version: 1, Body: body})
 		}
 		var wants []*want
 		for i := range rapid.IntRange(1, 8).Draw(t, "wants") {
@@ -234,10 +235,9 @@ func TestWhatIsPlacedFits(t *testing.T) {
 
 func drawPool(t *rapid.T, now time.Time) *poolSeen {
 	p := &poolSeen{Pool: Pool{Name: "lab", PoolSettings: PoolSettings{Partitions: 3}}}
-	p.parts = make([]partKnown, 3)
+	p.parts = make([]partSeen, 3)
 	for i := range p.parts {
 		p.order = append(p.order, i)
-		p.parts[i].record = store.Record{Key: partitionKey("lab", i), Version: 1}
 		p.parts[i].seen = map[string]time.Time{}
 		p.parts[i].Pool, p.parts[i].Index = "lab", i
 	}
@@ -257,7 +257,6 @@ func drawPool(t *rapid.T, now time.Time) *poolSeen {
 	}
 	for i := range p.parts {
 		slices.SortFunc(p.parts[i].Machines, func(a, b PoolMachine) int { return strings.Compare(a.ID, b.ID) })
-		p.parts[i].record.Body, _ = json.Marshal(p.parts[i].Partition)
 	}
 	return p
 }

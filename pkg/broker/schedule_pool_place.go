@@ -210,6 +210,6 @@ func (k *packing) pooled(p *poolSeen, w *want, at placement.Assignment) *pooled 
 
 // partition is a partition as it was seen, with what the session itself has written of it.
 func (s *scheduling) partition(p *poolSeen, index int) (Partition, error) {
-	part, _, err := get[Partition](s.u, p.parts[index].record.Key)
+	part, _, err := get[Partition](s.u, partitionKey(p.Name, index))
 	return part, err
 }

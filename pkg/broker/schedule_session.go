@@ -47,12 +47,10 @@ func (b *Broker) inSession(u *unit, name string, decide func(*scheduling) error)
 		}
 		return decide(s)
 	}, func() error {
-		pools, err := b.poolsNow(u.ctx, u.now)
+		pools, records, err := b.poolsNow(u.ctx, u.now)
 		in.pools = &pools
-		for i := range pools {
-			for _, part := range pools[i].parts {
-				u.seed(part.record)
-			}
+		for _, r := range records {
+			u.seed(r)
 		}
 		return err
 	})

@@ -51,8 +51,8 @@ func (q *Queue) set(s QueueSettings) {
 }
 
 // decideSetQueue changes a queue's settings; what is in use stays as it is. It fails with ErrQueue.
-func (b *Broker) decideSetQueue(u *unit, name string, s QueueSettings) (d Decision, err error) {
-	q, err := queueOf(u, b.cfg, name)
+func decideSetQueue(u reader, cfg Config, name string, s QueueSettings) (d Decision, err error) {
+	q, err := queueOf(u, cfg, name)
 	if err != nil {
 		return d, err
 	}

@@ -244,7 +244,7 @@ func (b *Broker) Queues(ctx context.Context) ([]Queue, error) {
 // SetQueue creates a queue or changes its settings; what is in use stays as it is. It fails with ErrQueue.
 func (b *Broker) SetQueue(ctx context.Context, name string, s QueueSettings) error {
 	return b.transact(ctx, "api", "queue/"+name+"/"+b.now().Format(time.RFC3339Nano), false, func(u *unit) error {
-		d, err := b.decideSetQueue(u, name, s)
+		d, err := decideSetQueue(u, b.cfg, name, s)
 		if err != nil {
 			return err
 		}
