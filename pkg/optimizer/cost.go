@@ -14,7 +14,6 @@ type costSolver struct {
 	im         *improver
 	dom        *domination
 	thresholds thresholds
-	messages   *messages // of a session, or nil
 }
 
 func newCostSolver(inst *instance, th thresholds, m *meter) *costSolver {
@@ -44,13 +43,6 @@ func (c *costSolver) solve(known []plan) (best plan, lower float64, proven bool)
 	}
 	c.best = slices.Clone(starts[0])
 
-	if c.messages != nil {
-		best, lower, proven := c.messages.narrow(c, starts)
-		if proven {
-			return best, lower, true
-		}
-		starts = append(starts, best)
-	}
 	proven = true
 	var open []*costSearch
 	for _, tasks := range inst.components() {

@@ -60,11 +60,12 @@ type Gap struct {
 // nothing is left out. An infeasible model has no points and a complete front.
 // Errors are those of [Solve].
 func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
-	s, err := NewSession(m)
+	f, err := frameFor(m, foldPareto)
 	if err != nil {
 		return nil, err
 	}
-	w := &frontSearch{ctx: ctx, s: s, o: o, m: newMeter(ctx, Options{TimeLimit: o.TimeLimit, Now: o.Now})}
+	w := &frontSearch{ctx: ctx, model: *m, frame: f, o: o, m: newMeter(ctx, Options{TimeLimit: o.TimeLimit, Now: o.Now})}
+	f.model = &w.model
 	front, err := w.run(m)
 	if err != nil {
 		return nil, err
@@ -76,7 +77,8 @@ func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) 
 // frontSearch is one search for a front.
 type frontSearch struct {
 	ctx    context.Context
-	s      *Session
+	model  Model // whose objective and deadline change
+	frame  *instance
 	o      FrontierOptions
 	m      *meter
 	points []*Solution
@@ -146,7 +148,7 @@ func (w *frontSearch) ends(m *Model) (fast, cheap *Solution, err error) {
 	if quick.Status == Infeasible {
 		return nil, nil, nil
 	}
-	w.s.model.Objective = Cost
+	w.model.Objective = Cost
 	if fast, err = w.within(quick.Hours, quick.Picks); err != nil || fast == nil {
 		return nil, nil, err
 	}
@@ -163,15 +165,17 @@ func (w *frontSearch) ends(m *Model) (fast, cheap *Solution, err error) {
 // within is the cheapest plan that takes at most the given hours, nil where there
 // is none.
 func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
-	deadline := &hours
+	w.model.DeadlineHours = &hours
 	if math.IsInf(hours, 1) {
-		deadline = nil
+		w.model.DeadlineHours = nil
 	}
-	if err := w.s.SetBounds(deadline, w.s.model.BudgetUSD); err != nil {
+	if err := w.model.checkBounds(); err != nil {
 		return nil, err
 	}
-	p, err := w.s.Solve(w.ctx, w.options(hint))
-	w.work += w.s.work
+	o := w.options(hint)
+	meter := newMeter(w.ctx, o)
+	p, err := (&Prepared{model: &w.model, frame: *w.frame}).solveOn(meter, o.Hint, defaultThresholds())
+	w.work += meter.work
 	if err != nil || p.Status == Infeasible {
 		return nil, err
 	}

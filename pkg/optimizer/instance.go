@@ -29,9 +29,6 @@ type instance struct {
 	// in and out are the indices into edges of the edges that end and start
 	// at a task: in.of(t), out.of(t).
 	in, out adjacency
-	// blocked, where it is not nil, marks by model task the candidates that
-	// folding leaves out.
-	blocked [][]bool
 	rank    []int32 // by model place, its canonical index, -1 where not used
 }
 
@@ -83,8 +80,7 @@ func frameFor(m *Model, f folding) (*instance, error) {
 	return inst, err
 }
 
-// frame is compile without the options: what stays the same while candidates
-// are blocked and priced anew.
+// frame is compile without the options: what all foldings share.
 func frame(m *Model) (*instance, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -103,11 +99,6 @@ func frame(m *Model) (*instance, error) {
 func (inst *instance) setOptions(f folding) {
 	inst.fold(f, inst.rank)
 	inst.span()
-}
-
-// isBlocked tells whether candidate k of model task i is left out.
-func (inst *instance) isBlocked(i int32, k int) bool {
-	return inst.blocked != nil && inst.blocked[i] != nil && inst.blocked[i][k]
 }
 
 func (inst *instance) nTask() int { return len(inst.order) }
@@ -182,9 +173,9 @@ func (inst *instance) fold(f folding, rank []int32) {
 	for t, i := range inst.order {
 		cands := inst.model.Tasks[i].Candidates
 		if f == foldPareto {
-			inst.foldFronts(i, cands, rank, best)
+			inst.foldFronts(cands, rank, best)
 		} else {
-			inst.foldBest(i, cands, rank, best[:inst.nPlace], f == foldFastest)
+			inst.foldBest(cands, rank, best[:inst.nPlace], f == foldFastest)
 		}
 		inst.first[t+1] = int32(len(inst.opts)) // #nosec G115 -- at most MaxCandidates
 	}
@@ -211,7 +202,7 @@ func (inst *instance) spansOf(t int32) []span {
 }
 
 // foldBest appends the best candidate at each place; best is scratch.
-func (inst *instance) foldBest(task int32, cands []Candidate, rank, best []int32, byHours bool) {
+func (inst *instance) foldBest(cands []Candidate, rank, best []int32, byHours bool) {
 	for p := range best {
 		best[p] = -1
 	}
@@ -220,9 +211,6 @@ func (inst *instance) foldBest(task int32, cands []Candidate, rank, best []int32
 		compare = compareTime
 	}
 	for k := range cands {
-		if inst.isBlocked(task, k) {
-			continue
-		}
 		p := rank[cands[k].Place]
 		if best[p] < 0 || compare(&cands[k], &cands[best[p]]) < 0 {
 			best[p] = int32(k) // #nosec G115 -- at most MaxCandidates
@@ -238,27 +226,20 @@ func (inst *instance) foldBest(task int32, cands []Candidate, rank, best []int32
 
 // foldFronts appends the Pareto front of cost and time at each place; start is
 // scratch of one more than the places.
-func (inst *instance) foldFronts(task int32, cands []Candidate, rank, start []int32) {
+func (inst *instance) foldFronts(cands []Candidate, rank, start []int32) {
 	// sorting by place first leaves only a few candidates at a time to sort
 	// by cost
 	clear(start)
-	n := 0
 	for k := range cands {
-		if !inst.isBlocked(task, k) {
-			start[rank[cands[k].Place]+1]++
-			n++
-		}
+		start[rank[cands[k].Place]+1]++
 	}
 	for p := 1; p < len(start); p++ {
 		start[p] += start[p-1]
 	}
 	from := len(inst.opts)
-	inst.opts = slices.Grow(inst.opts, n)[:from+n]
+	inst.opts = slices.Grow(inst.opts, len(cands))[:from+len(cands)]
 	all := inst.opts[from:]
 	for k := range cands {
-		if inst.isBlocked(task, k) {
-			continue
-		}
 		c := &cands[k]
 		p := rank[c.Place]
 		all[start[p]] = option{place: p, cand: int32(k), usd: c.USD, hours: c.Hours} // #nosec G115 -- at most MaxCandidates

@@ -62,10 +62,6 @@ type solver struct {
 	meter      *meter
 	thresholds thresholds
 	known      []plan // to start from: the caller's hint and what was found so far
-	// messages, where not nil, are what a session has learnt of the cost
-	// network.
-	messages *messages
-	dom      *domination // likewise of its prices of transfers
 }
 
 // answer is a plan, nil where none was found, with what is proven about the
@@ -173,9 +169,7 @@ func (s *solver) solveMakespan() (*Solution, error) {
 // cheapest minimises the cost alone.
 func (s *solver) cheapest(m *meter) answer {
 	var a answer
-	c := newCostSolver(s.inst, s.thresholds, m)
-	c.messages, c.dom = s.messages, s.dom
-	a.plan, a.lower, a.proven = c.solve(s.known)
+	a.plan, a.lower, a.proven = newCostSolver(s.inst, s.thresholds, m).solve(s.known)
 	s.known = append(s.known, a.plan)
 	return a
 }

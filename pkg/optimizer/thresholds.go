@@ -13,9 +13,6 @@ type thresholds struct {
 	// tableEntries bounds the tables of a lagrangian's network; beyond it the
 	// network refers to the instance's matrices.
 	tableEntries int
-	// sessionEntries bounds the values and messages that a session keeps of
-	// the cost network.
-	sessionEntries int
 	// labels bounds the fronts of label setting, labelWork the steps that it
 	// may take before branching is tried instead.
 	labels, labelWork int
@@ -35,7 +32,6 @@ func defaultThresholds() thresholds {
 		networkEntries: 40_000_000, // some hundreds of MB
 		windowEntries:  20_000_000,
 		tableEntries:   2_000_000,
-		sessionEntries: 2_000_000,
 		labels:         2_000_000,
 		labelWork:      60_000_000,
 		roundAfter:     20_000_000,
