@@ -137,7 +137,7 @@ func (s *boundedSearch) start(cheap, fast plan, known []plan, lower float64) {
 	}
 	s.lower = min(s.upper, max(s.lower, bound))
 	s.seek()
-	if s.solveByLabels(s.root) {
+	if s.setLabels() {
 		s.lower = s.upper
 		return
 	}
@@ -304,4 +304,15 @@ func (s *boundedSearch) filter(b *box, value float64) bool {
 		}
 	}
 	return b.narrow(s.timeCut(), &s.buf, s.meter)
+}
+
+// setLabels finds the optimum by label setting, where that can be done, and
+// reports whether it did.
+func (s *boundedSearch) setLabels() bool {
+	s.prices.recall()
+	s.prices.inform(s.dual)
+	return solveByLabels(&labelProblem{
+		inst: s.inst, box: s.root, dual: s.dual, meter: s.meter, thresholds: s.thresholds,
+		timeCut: s.timeCut(), costCut: s.costCut(), byTime: s.byTime, from: s.best, keep: s.keep,
+	})
 }

@@ -1,7 +1,5 @@
 package optimizer
 
-import "math"
-
 // run searches until the optimum is proven or the meter stops it.
 func (s *boundedSearch) run() {
 	s.begun, s.probes.work = s.meter.work, 0
@@ -81,24 +79,6 @@ func (s *boundedSearch) replay(d *decision) *box {
 		}
 	}
 	return b
-}
-
-// apply restricts one task and reports whether it has an option left.
-func (b *box) apply(d *decision) bool {
-	value := &b.inst.opts[d.value]
-	return b.keep(d.task, func(o int32) bool {
-		opt := &b.inst.opts[o]
-		switch d.kind {
-		case leaveOut:
-			return o != d.value
-		case take:
-			return o == d.value
-		case atMost:
-			return opt.hours <= value.hours
-		default:
-			return opt.hours > value.hours
-		}
-	})
 }
 
 // choose decides how to part b. The bound falls short of the cut for one of
@@ -188,29 +168,6 @@ func (s *boundedSearch) slower(b *box, t int32, hours float64) bool {
 		}
 	}
 	return false
-}
-
-// splitAt finds the slowest option left to t of at most the given hours, and
-// how far the hours are from that and from the next slower one, whichever is
-// nearer. The gap is zero when all options are on one side.
-func (b *box) splitAt(t int32, hours float64) (o int32, gap float64) {
-	below, above := math.Inf(-1), inf
-	o = -1
-	for k := b.inst.first[t]; k < b.inst.first[t+1]; k++ {
-		if !b.alive[k] {
-			continue
-		}
-		switch h := b.inst.opts[k].hours; {
-		case h <= hours && h > below:
-			below, o = h, k
-		case h > hours:
-			above = min(above, h)
-		}
-	}
-	if o < 0 || above == inf {
-		return -1, 0
-	}
-	return o, min(hours-below, above-hours)
 }
 
 // worstConflict returns the task with several options left whose suggested

@@ -1,6 +1,9 @@
 package optimizer
 
-import "slices"
+import (
+	"math"
+	"slices"
+)
 
 // box is a part of the search space of a bounded problem: the options left to
 // every task, with the windows that follow from them.
@@ -96,4 +99,55 @@ func (b *box) plan() plan {
 		p[t] = int32(slices.Index(alive, true)) // #nosec G115 -- at most MaxCandidates
 	}
 	return p
+}
+
+// apply restricts one task and reports whether it has an option left.
+func (b *box) apply(d *decision) bool {
+	value := &b.inst.opts[d.value]
+	return b.keep(d.task, func(o int32) bool {
+		opt := &b.inst.opts[o]
+		switch d.kind {
+		case leaveOut:
+			return o != d.value
+		case take:
+			return o == d.value
+		case atMost:
+			return opt.hours <= value.hours
+		default:
+			return opt.hours > value.hours
+		}
+	})
+}
+
+// splitAt finds the slowest option left to t of at most the given hours, and
+// how far the hours are from that and from the next slower one, whichever is
+// nearer. The gap is zero when all options are on one side.
+func (b *box) splitAt(t int32, hours float64) (o int32, gap float64) {
+	below, above := math.Inf(-1), inf
+	o = -1
+	for k := b.inst.first[t]; k < b.inst.first[t+1]; k++ {
+		if !b.alive[k] {
+			continue
+		}
+		switch h := b.inst.opts[k].hours; {
+		case h <= hours && h > below:
+			below, o = h, k
+		case h > hours:
+			above = min(above, h)
+		}
+	}
+	if o < 0 || above == inf {
+		return -1, 0
+	}
+	return o, min(hours-below, above-hours)
+}
+
+// holds tells whether all of p's options are left in b.
+func (b *box) holds(p plan) bool {
+	for t, k := range p {
+		if !b.alive[b.inst.first[t]+k] {
+			return false
+		}
+	}
+	return true
 }

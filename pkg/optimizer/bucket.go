@@ -60,7 +60,7 @@ const mostBuckets = 4096
 // one takes few steps: always the node whose table with its neighbours is the
 // smallest (the min-weight heuristic). It returns nil when the work or any
 // table would exceed limit. The network must be compact.
-func (n *network) eliminationOrder(nodes []int32, limit float64) []int32 {
+func eliminationOrder(n *network, nodes []int32, limit float64) []int32 {
 	if len(nodes) > mostBuckets {
 		return nil
 	}
@@ -157,7 +157,7 @@ func (g *fillGraph) eliminate(k int) {
 
 // eliminateBuckets removes all the nodes in the given order; they must be a
 // whole component, or several, of the compact network n.
-func (n *network) eliminateBuckets(order []int32, m *meter) {
+func eliminateBuckets(n *network, order []int32, m *meter) {
 	b := &buckets{bucket: make([]bucket, len(order))}
 	position := make(map[int32]int, len(order))
 	for pos, i := range order {

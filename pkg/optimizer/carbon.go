@@ -35,7 +35,7 @@ type carbonSolver struct {
 	thresholds thresholds
 	meter      *meter
 	hint       []int
-	inst       *instance // of the whole model, to price plans
+	inst       *compiled // of the whole model, to price plans
 }
 
 func solveCarbon(m *Model, hint []int, th thresholds, meter *meter) (*Solution, error) {

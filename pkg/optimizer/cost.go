@@ -37,7 +37,7 @@ func (c *costSolver) solve(known []plan) (best plan, lower float64, proven bool)
 	for _, p := range known {
 		starts = append(starts, slices.Clone(p))
 	}
-	starts = append(starts, inst.costStarts()...)
+	starts = append(starts, costStarts(inst)...)
 	for _, p := range starts {
 		c.im.improve(p, inst.topo, m)
 	}
@@ -45,7 +45,7 @@ func (c *costSolver) solve(known []plan) (best plan, lower float64, proven bool)
 
 	proven = true
 	var open []*costSearch
-	for _, tasks := range inst.components() {
+	for _, tasks := range components(inst) {
 		s := c.search(tasks, starts)
 		if !s.finished() {
 			open = append(open, s)
@@ -139,7 +139,7 @@ func (c *costSolver) filter(s *costSearch) {
 
 // components groups the tasks that data transfers join, directly or not. Each
 // group is in topological order.
-func (inst *instance) components() [][]int32 {
+func components(inst *instance) [][]int32 {
 	root := make([]int32, inst.nTask())
 	for t := range root {
 		root[t] = int32(t) // #nosec G115 -- at most MaxTasks

@@ -80,17 +80,6 @@ func (s *costSearch) plunge(n *network) {
 	}
 }
 
-// cheapest is the value with the least reduced cost.
-func (nd *node) cheapest() int {
-	best := 0
-	for a, r := range nd.reduced {
-		if r < nd.reduced[best] {
-			best = a
-		}
-	}
-	return best
-}
-
 // run searches until the optimum is proven or the meter stops it.
 func (s *costSearch) run() {
 	for !s.tooLarge && s.goOn(s.upper, s.meter) {
@@ -156,27 +145,6 @@ func (s *costSearch) replay(d *decision) *network {
 	return n
 }
 
-// take rules out all values of the node but a.
-func (nd *node) take(a int) {
-	for b := range nd.reduced {
-		if b != a {
-			nd.reduced[b] = inf
-		}
-	}
-	nd.left = 1
-}
-
-// runnerUp is the least reduced cost of the node's values but a.
-func (nd *node) runnerUp(a int) float64 {
-	least := inf
-	for b, r := range nd.reduced {
-		if b != a && r < least {
-			least = r
-		}
-	}
-	return least
-}
-
 // choose picks the node whose rounded value costs most over the bound, and that
 // value.
 func (s *costSearch) choose(n *network) (i, a int) {
@@ -199,29 +167,6 @@ func (s *costSearch) choose(n *network) (i, a int) {
 	return i, int(value[i])
 }
 
-// effort says how hard to work on a network before branching.
-type effort struct {
-	sweeps  int     // pairs of sweeps at most
-	gain    float64 // stop when a pair closes less than this part of the gap
-	buckets float64 // steps that bucket elimination may take
-	series  int     // steps that removing one node with two pairs may take
-}
-
-// efforts are those at the root, which is worth much as all else starts from
-// it, again when a better plan is known there, on a plunge and at a branch.
-type efforts struct {
-	root, again, plunge, branch effort
-}
-
-func defaultEfforts() efforts {
-	return efforts{
-		root:   effort{sweeps: 60, gain: 0.02, buckets: 100_000, series: 1 << 20},
-		again:  effort{sweeps: 10, gain: 0.02, buckets: 100_000, series: 1 << 20},
-		plunge: effort{sweeps: 2, gain: 0.02, buckets: 100_000, series: 1 << 20},
-		branch: effort{sweeps: 4, gain: 0.1, buckets: 30_000, series: 1 << 20},
-	}
-}
-
 // simplify reduces n, raises its bound and looks for better plans. It returns
 // nil when n holds no plan better than the best any more.
 func (s *costSearch) simplify(n *network, f effort) *network {
@@ -231,7 +176,7 @@ func (s *costSearch) simplify(n *network, f effort) *network {
 			// sweeps soon rule out most values, and make it cheaper
 			series = min(series, 4000)
 		}
-		if !n.eliminate(series, s.cut(), &s.buf, s.meter) {
+		if !eliminate(n, series, s.cut(), &s.buf, s.meter) {
 			return nil
 		}
 		if n = s.shrink(n, f); n == nil {
@@ -264,9 +209,9 @@ func (s *costSearch) shrink(n *network, f effort) *network {
 		return n
 	}
 	n = n.compact()
-	for _, nodes := range n.pieces() {
-		if order := n.eliminationOrder(nodes, f.buckets); order != nil {
-			n.eliminateBuckets(order, s.meter)
+	for _, nodes := range pieces(n) {
+		if order := eliminationOrder(n, nodes, f.buckets); order != nil {
+			eliminateBuckets(n, order, s.meter)
 		}
 	}
 	if n.base >= s.cut() {

@@ -24,7 +24,7 @@ func (d *domination) filter(inst *instance, t int32, alive []bool) {
 			best = k
 		}
 	}
-	sent, received := inst.moved(t)
+	sent, received := moved(inst, t)
 	out, in := d.rows(opts[best].place)
 	for k := range opts {
 		if k == best || !alive[k] {
@@ -38,7 +38,7 @@ func (d *domination) filter(inst *instance, t int32, alive []bool) {
 }
 
 // moved is how much data leaves task t and comes to it, GiB.
-func (inst *instance) moved(t int32) (sent, received float64) {
+func moved(inst *instance, t int32) (sent, received float64) {
 	for _, e := range inst.out.of(t) {
 		sent += inst.edges[e].sumGiB
 	}

@@ -6,13 +6,6 @@ type scratch struct {
 	value           []int32
 }
 
-func grow(buf []float64, n int) []float64 {
-	if cap(buf) < n {
-		return make([]float64, n, n+n/2)
-	}
-	return buf[:n]
-}
-
 // sweep visits the nodes in order, or backwards, and raises base. Each node
 // moves the least of its reduced costs to base, then hands an equal share of
 // what is left to its pairs ahead, which hand on to the nodes there as much as

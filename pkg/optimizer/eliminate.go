@@ -2,28 +2,6 @@ package optimizer
 
 import "slices"
 
-// trail is the list of eliminated nodes, the latest first.
-type trail struct {
-	before *trail
-	step   restorer
-}
-
-// restorer knows the best values of eliminated nodes, given those of the nodes
-// that were left.
-type restorer interface {
-	// restore writes them to p, an option index per task.
-	restore(p plan)
-}
-
-func (n *network) remember(r restorer) { n.trail = &trail{before: n.trail, step: r} }
-
-// restore completes p for all the eliminated tasks.
-func (n *network) restore(p plan) {
-	for t := n.trail; t != nil; t = t.before {
-		t.step.restore(p)
-	}
-}
-
 // dropped is one node eliminated on its own, with its pairs as they were.
 type dropped struct {
 	task    int32
@@ -63,7 +41,7 @@ func (d *dropped) restore(p plan) {
 // a table of the two neighbours for less than limit steps. What is left has
 // only nodes with three neighbours or more, or is empty: chains, trees and
 // series-parallel graphs go entirely.
-func (n *network) eliminate(limit int, cut float64, s *scratch, m *meter) bool {
+func eliminate(n *network, limit int, cut float64, s *scratch, m *meter) bool {
 	queue := make([]int32, 0, len(n.nodes))
 	for i := range n.nodes {
 		queue = append(queue, int32(i)) // #nosec G115 -- at most MaxTasks
@@ -80,13 +58,13 @@ func (n *network) eliminate(limit int, cut float64, s *scratch, m *meter) bool {
 		}
 		switch {
 		case nd.left == 1:
-			queue = n.fix(i, queue)
+			queue = fix(n, i, queue)
 		case len(nd.adj) == 0:
-			n.drop(i)
+			drop(n, i)
 		case len(nd.adj) == 1:
-			queue = append(queue, n.fold(i, s, m))
-		case len(nd.adj) == 2 && n.seriesWork(i) <= limit:
-			u, v := n.series(i, s, m)
+			queue = append(queue, fold(n, i, s, m))
+		case len(nd.adj) == 2 && seriesWork(n, i) <= limit:
+			u, v := series(n, i, s, m)
 			queue = append(queue, u, v)
 		}
 	}
@@ -95,7 +73,7 @@ func (n *network) eliminate(limit int, cut float64, s *scratch, m *meter) bool {
 
 // drop removes node i, whose reduced cost is settled, and its pairs, having
 // noted how to restore it.
-func (n *network) drop(i int32) {
+func drop(n *network, i int32) {
 	nd := &n.nodes[i]
 	d := &dropped{task: nd.task, values: nd.values, reduced: nd.reduced}
 	for _, e := range nd.adj {
@@ -112,7 +90,7 @@ func (n *network) drop(i int32) {
 
 // fix removes node i, which has one value left: what its pairs cost with that
 // value goes to the neighbours.
-func (n *network) fix(i int32, queue []int32) []int32 {
+func fix(n *network, i int32, queue []int32) []int32 {
 	nd := &n.nodes[i]
 	a := slices.IndexFunc(nd.reduced, func(r float64) bool { return r < inf })
 	for _, e := range nd.adj {
@@ -136,7 +114,7 @@ type fixed struct {
 func (f *fixed) restore(p plan) { p[f.task] = f.value }
 
 // fold removes node i, which has one pair, into its neighbour.
-func (n *network) fold(i int32, s *scratch, m *meter) int32 {
+func fold(n *network, i int32, s *scratch, m *meter) int32 {
 	nd := &n.nodes[i]
 	sd := n.side(nd.adj[0], i)
 	s.h = grow(s.h, len(nd.reduced))
@@ -151,13 +129,13 @@ func (n *network) fold(i int32, s *scratch, m *meter) int32 {
 	for b, y := range s.offer {
 		peer.reduced[b] += y - sd.toPeer[b]
 	}
-	n.drop(i)
+	drop(n, i)
 	return sd.peer
 }
 
 // seriesWork is the number of steps that removing node i, which has two pairs,
 // takes at most.
-func (n *network) seriesWork(i int32) int {
+func seriesWork(n *network, i int32) int {
 	nd := &n.nodes[i]
 	work := int(nd.left)
 	for _, e := range nd.adj {
@@ -167,7 +145,7 @@ func (n *network) seriesWork(i int32) int {
 }
 
 // series removes node i, which has two pairs, into a pair of its neighbours.
-func (n *network) series(i int32, s *scratch, m *meter) (u, v int32) {
+func series(n *network, i int32, s *scratch, m *meter) (u, v int32) {
 	nd := &n.nodes[i]
 	left, right := n.side(nd.adj[0], i), n.side(nd.adj[1], i)
 	if left.peer > right.peer {
@@ -189,13 +167,13 @@ func (n *network) series(i int32, s *scratch, m *meter) (u, v int32) {
 		work += mid + through.push(table[a*cols:(a+1)*cols], s.h)
 	}
 	m.spend(work)
-	n.drop(i)
-	n.addTable(u, v, rows, table)
+	drop(n, i)
+	addTable(n, u, v, rows, table)
 	return u, v
 }
 
 // pieces groups the nodes that pairs join, directly or not.
-func (n *network) pieces() [][]int32 {
+func pieces(n *network) [][]int32 {
 	var pieces [][]int32
 	seen := make([]bool, len(n.nodes))
 	for i := range n.nodes {
@@ -218,7 +196,7 @@ func (n *network) pieces() [][]int32 {
 }
 
 // addTable adds a table over the values of u, in rows, and v to their pair.
-func (n *network) addTable(u, v int32, rows int, table []float64) {
+func addTable(n *network, u, v int32, rows int, table []float64) {
 	e := n.between(u, v)
 	if e < 0 {
 		n.connect(u, v, table)

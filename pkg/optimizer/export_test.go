@@ -61,7 +61,7 @@ func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err 
 	if s.late(fast.lower) {
 		return nil, nil, nil
 	}
-	b := &boundedSearch{inst: inst, meter: s.meter, thresholds: s.thresholds, limit: *m.DeadlineHours}
+	b := &boundedSearch{inst: &inst.instance, meter: s.meter, thresholds: s.thresholds, limit: *m.DeadlineHours}
 	for steps := 1; steps <= mostSteps; steps++ {
 		r := newRounding(b, b.timeCut(), steps, fast.plan)
 		if r == nil {
@@ -89,7 +89,7 @@ func Probe(ctx context.Context, m *Model, cut float64, work int64) (lower, hours
 		return inf, inf, nil
 	}
 	b := &boundedSearch{
-		inst: inst, meter: s.meter, thresholds: s.thresholds, byTime: true, limit: *m.BudgetUSD, floor: cheap.lower,
+		inst: &inst.instance, meter: s.meter, thresholds: s.thresholds, byTime: true, limit: *m.BudgetUSD, floor: cheap.lower,
 		cheap: cheap.plan, fast: fast.plan, best: cheap.plan, upper: inst.makespan(cheap.plan),
 		probes: prober{effort: work, open: inf},
 	}

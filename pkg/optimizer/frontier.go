@@ -78,7 +78,7 @@ func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) 
 type frontSearch struct {
 	ctx    context.Context
 	model  Model // whose objective and deadline change
-	frame  *instance
+	frame  *compiled
 	o      FrontierOptions
 	m      *meter
 	points []*Solution

@@ -4,7 +4,7 @@ package optimizer
 // every task where it is cheapest by itself, and all tasks together at the one
 // place where that costs least, tasks that cannot run there where they are
 // cheapest.
-func (inst *instance) costStarts() []plan {
+func costStarts(inst *instance) []plan {
 	alone := make(plan, inst.nTask())
 	atPlace := make([]float64, inst.nPlace)
 	for t := range alone {
@@ -14,7 +14,7 @@ func (inst *instance) costStarts() []plan {
 				alone[t] = int32(k) // #nosec G115 -- at most MaxCandidates
 			}
 		}
-		inst.addPlaceCosts(atPlace, opts, opts[alone[t]].usd)
+		addPlaceCosts(atPlace, opts, opts[alone[t]].usd)
 	}
 	moved := 0.0
 	for i := range inst.edges {
@@ -42,7 +42,7 @@ func (inst *instance) costStarts() []plan {
 
 // addPlaceCosts adds what a task costs at each place, and least where it has no
 // option there.
-func (inst *instance) addPlaceCosts(atPlace []float64, opts []option, least float64) {
+func addPlaceCosts(atPlace []float64, opts []option, least float64) {
 	p := 0
 	for k := range opts {
 		place := int(opts[k].place)
@@ -122,65 +122,4 @@ func (im *improver) place(p plan, t int32, m *meter) bool {
 	}
 	p[t] = best
 	return true
-}
-
-// localCosts writes what each option of t would cost with the rest of p fixed:
-// its own cost and that of the transfers from and to its neighbours.
-func (inst *instance) localCosts(dst []float64, p plan, t int32) {
-	opts := inst.options(t)
-	for k := range opts {
-		dst[k] = opts[k].usd
-	}
-	for _, e := range inst.out.of(t) {
-		l := &inst.edges[e]
-		if l.sumGiB == 0 {
-			continue
-		}
-		prices := inst.usdT[inst.placeOf(p, l.to)*inst.nPlace:][:inst.nPlace]
-		for k := range opts {
-			dst[k] += l.sumGiB * prices[opts[k].place]
-		}
-	}
-	for _, e := range inst.in.of(t) {
-		l := &inst.edges[e]
-		if l.sumGiB == 0 {
-			continue
-		}
-		prices := inst.usd[inst.placeOf(p, l.from)*inst.nPlace:][:inst.nPlace]
-		for k := range opts {
-			dst[k] += l.sumGiB * prices[opts[k].place]
-		}
-	}
-}
-
-// planOf turns picks, candidate indices by model task, into a plan: the option
-// that is the candidate or else is at the candidate's place, and where there is
-// neither the first option. It returns nil for nil or where a task has no
-// option at all.
-func (inst *instance) planOf(picks []int) plan {
-	if len(picks) != inst.nTask() || len(inst.withoutOptions()) > 0 {
-		return nil
-	}
-	p := make(plan, len(picks))
-	for t, i := range inst.order {
-		if k := picks[i]; k >= 0 && k < len(inst.model.Tasks[i].Candidates) {
-			p[t] = inst.nearest(int32(t), k) // #nosec G115 -- at most MaxTasks
-		}
-	}
-	return p
-}
-
-func (inst *instance) nearest(t int32, cand int) int32 {
-	want := &inst.model.Tasks[inst.order[t]].Candidates[cand]
-	near := int32(0)
-	for k, o := range inst.options(t) {
-		have := &inst.model.Tasks[inst.order[t]].Candidates[o.cand]
-		if int(o.cand) == cand {
-			return int32(k) // #nosec G115 -- at most MaxCandidates
-		}
-		if have.Place == want.Place {
-			near = int32(k) // #nosec G115 -- at most MaxCandidates
-		}
-	}
-	return near
 }

@@ -11,7 +11,7 @@ import (
 // stands for. A way that the lagrangian or the windows rule out, or that another
 // is as good as in both respects, goes no further.
 type labelSetting struct {
-	s     *boundedSearch
+	s     *labelProblem
 	inst  *instance
 	net   *network
 	nodes []int // sizes: places of each node, then 1 for the source and the sink
@@ -36,16 +36,30 @@ type label struct {
 	option      int32
 }
 
-// solveByLabels finds the optimum in box b if the graph is series-parallel and
-// the fronts stay small, and reports whether it did: then the best plan is
-// optimal.
-func (s *boundedSearch) solveByLabels(b *box) bool {
+// labelProblem is what label setting is to solve: to find the best plan in a box, which is better than those at hand.
+type labelProblem struct {
+	inst       *instance
+	box        *box
+	dual       *lagrangian // at the prices to bound with
+	meter      *meter
+	thresholds thresholds
+	// timeCut and costCut are the makespan and the cost from which on a plan
+	// is of no use.
+	timeCut, costCut float64
+	// byTime tells that the makespan is minimised, not the cost.
+	byTime bool
+	from   plan // any plan
+	// keep is given the plans found, the best first, until it takes one.
+	keep func(plan) bool
+}
+
+// solveByLabels finds the optimum if the graph is series-parallel and the fronts
+// stay small, and reports whether it did: then the plan kept last is optimal.
+func solveByLabels(s *labelProblem) bool {
 	source, sink := int32(s.inst.nTask()), int32(s.inst.nTask()+1) // #nosec G115 -- at most MaxTasks
-	arcs := s.inst.terminalArcs(source, sink)
-	s.prices.recall()
-	s.prices.inform(s.dual)
-	s.dual.enter(b)
-	value := s.dual.evaluate(b, s.meter)
+	arcs := terminalArcs(s.inst, source, sink)
+	s.dual.enter(s.box)
+	value := s.dual.evaluate(s.box, s.meter)
 	ls := &labelSetting{s: s, inst: s.inst, net: s.dual.net, arcs: arcs}
 	for i := range ls.net.nodes {
 		ls.nodes = append(ls.nodes, len(ls.net.nodes[i].values))
@@ -55,12 +69,12 @@ func (s *boundedSearch) solveByLabels(b *box) bool {
 	if !ok || s.meter.stopped {
 		return false
 	}
-	ls.slack = s.costCut() + s.dual.lambda*s.timeCut() - value
+	ls.slack = s.costCut + s.dual.lambda*s.timeCut - value
 	for i := range arcs {
 		ls.front = append(ls.front, ls.transfer(i, source, sink))
 	}
 	for _, r := range steps {
-		if !ls.step(b, r) {
+		if !ls.step(s.box, r) {
 			return false
 		}
 	}
@@ -71,7 +85,7 @@ func (s *boundedSearch) solveByLabels(b *box) bool {
 // terminalArcs returns the edges, by node, in the order of inst.edges, and arcs
 // from the source to the tasks without producers and from those without
 // consumers to the sink.
-func (inst *instance) terminalArcs(source, sink int32) []arc {
+func terminalArcs(inst *instance, source, sink int32) []arc {
 	node := make([]int32, inst.nTask())
 	for i, t := range inst.topo {
 		node[t] = int32(i) // #nosec G115 -- at most MaxTasks
@@ -167,7 +181,7 @@ func (ls *labelSetting) step(b *box, r reduction) bool {
 // extend adds the options of the vertex at which arc a ends to its labels.
 func (ls *labelSetting) extend(b *box, front [][]int32, a arc, rows int) [][]int32 {
 	nd := &ls.net.nodes[a.to]
-	after := ls.s.root.windows.at(ls.s.root.windows.after, nd.task)
+	after := ls.s.box.windows.at(ls.s.box.windows.after, nd.task)
 	cols := len(nd.values)
 	out := make([][]int32, rows*cols)
 	for _, sp := range ls.inst.spansOf(nd.task) {
@@ -258,7 +272,7 @@ type bound struct {
 func (ls *labelSetting) outside(a arc, x, y int) bound {
 	out := ls.before(a.from, x)
 	if int(a.to) < len(ls.net.nodes) {
-		nd, w := &ls.net.nodes[a.to], ls.s.root.windows
+		nd, w := &ls.net.nodes[a.to], ls.s.box.windows
 		k := int(nd.task)*ls.inst.nPlace + int(nd.values[y])
 		out.excess += nd.reduced[y]
 		out.hours += w.quick[k] + w.after[k]
@@ -272,7 +286,7 @@ func (ls *labelSetting) before(v int32, x int) bound {
 	if int(v) >= len(ls.net.nodes) {
 		return bound{}
 	}
-	nd, w := &ls.net.nodes[v], ls.s.root.windows
+	nd, w := &ls.net.nodes[v], ls.s.box.windows
 	k := int(nd.task)*ls.inst.nPlace + int(nd.values[x])
 	return bound{excess: nd.reduced[x], hours: w.start[k] + w.quick[k]}
 }
@@ -281,7 +295,7 @@ func (ls *labelSetting) before(v int32, x int) bound {
 // of a better plan given what the rest adds.
 func (ls *labelSetting) keep(rest bound) []int32 {
 	buf := slices.DeleteFunc(ls.buf, func(l label) bool {
-		return l.excess+rest.excess >= ls.slack || l.hours+rest.hours >= ls.s.timeCut()
+		return l.excess+rest.excess >= ls.slack || l.hours+rest.hours >= ls.s.timeCut
 	})
 	slices.SortFunc(buf, func(a, b label) int {
 		return cmp.Or(cmp.Compare(a.hours, b.hours), cmp.Compare(a.usd, b.usd))
@@ -303,7 +317,7 @@ func (ls *labelSetting) finish() {
 		slices.Reverse(last)
 	}
 	for _, i := range last {
-		p := slices.Clone(ls.s.best)
+		p := slices.Clone(ls.s.from)
 		ls.restore(i, p)
 		if ls.s.keep(p) {
 			return

@@ -122,28 +122,6 @@ func (l *lagrangian) connect(edge *link) {
 	n.connect(u, v, make([]float64, len(n.nodes[u].values)*len(n.nodes[v].values)))
 }
 
-// inherit takes over from a network with the same nodes and pairs, but more
-// values, what has been moved from the pairs.
-func (n *network) inherit(old *network) {
-	for e := range n.pairs {
-		p, q := &n.pairs[e], &old.pairs[e]
-		inheritValues(p.toU, n.nodes[p.u].values, q.toU, old.nodes[p.u].values)
-		inheritValues(p.toV, n.nodes[p.v].values, q.toV, old.nodes[p.v].values)
-	}
-}
-
-func inheritValues(dst []float64, values []int32, src []float64, from []int32) {
-	b := 0
-	for a, v := range values {
-		for b < len(from) && from[b] < v {
-			b++
-		}
-		if b < len(from) && from[b] == v {
-			dst[a] = src[b]
-		}
-	}
-}
-
 // evaluate computes value for the present lambda and flow. Afterwards priced
 // less the best of its node plus the node's reduced cost says what each option
 // adds to it at least. Stopped halfway, it knows nothing: value is -Inf.

@@ -45,7 +45,7 @@ func solveMakespan(inst *instance, known []plan, enough float64, th thresholds, 
 // task at its fastest, and bounds the makespan by the longest path with every
 // task and transfer at its fastest.
 func (s *timeSearch) coarse(known []plan) {
-	hours, transfer := s.inst.leastTimes()
+	hours, transfer := leastTimes(s.inst)
 	_, s.lower = s.inst.longestPath(hours, transfer)
 	fastest := make(plan, s.inst.nTask())
 	for t := range fastest {
@@ -60,7 +60,7 @@ func (s *timeSearch) coarse(known []plan) {
 }
 
 // leastTimes returns the least time of every task and edge.
-func (inst *instance) leastTimes() (hours, transfer []float64) {
+func leastTimes(inst *instance) (hours, transfer []float64) {
 	hours, transfer = make([]float64, inst.nTask()), make([]float64, len(inst.edges))
 	for t := range hours {
 		hours[t] = inf
@@ -126,32 +126,6 @@ func (s *timeSearch) dive(w *windows, at branch) {
 		at.decision = &decision{before: at.decision, task: t, value: int32(p), kind: take} // #nosec G115 -- at most MaxPlaces
 		w.take(t, p)
 	}
-}
-
-// take leaves task t only place p.
-func (w *windows) take(t int32, p int) {
-	quick := w.at(w.quick, t)
-	for q := range quick {
-		if q != p {
-			quick[q] = inf
-		}
-	}
-	w.changed(t)
-}
-
-// twoFastest returns the place of t with the least bound and the bound of the
-// second.
-func (w *windows) twoFastest(t int32) (p int, second float64) {
-	p, second = 0, inf
-	for q := 1; q < w.inst.nPlace; q++ {
-		switch x := w.through(t, q); {
-		case x < w.through(t, p):
-			p, second = q, w.through(t, p)
-		case x < second:
-			second = x
-		}
-	}
-	return p, second
 }
 
 // replay applies decisions to a copy of the root; nil is a dead end.

@@ -31,15 +31,6 @@ type tried struct {
 	length []float64
 }
 
-// path is a chain of tasks from one without producers to one without consumers,
-// and the edges between them.
-type path struct {
-	tasks, edges []int32
-	// price is what the path's time costs at present, best where it gave the
-	// best bound, in USD an hour.
-	price, best float64
-}
-
 // limits of the pools; the oldest plans make room.
 const (
 	mostPlans = 160
@@ -97,23 +88,6 @@ func (ms *master) dropPath() {
 	for i := range ms.plans {
 		ms.plans[i].length = slices.Delete(ms.plans[i].length, worthless, worthless+1)
 	}
-}
-
-// lengthOf is the time of plan p along a path.
-func (inst *instance) lengthOf(p plan, along *path) float64 {
-	total := 0.0
-	for _, t := range along.tasks {
-		total += inst.opts[inst.first[t]+p[t]].hours
-	}
-	for _, e := range along.edges {
-		total += inst.transferHours(p, e)
-	}
-	return total
-}
-
-func (inst *instance) transferHours(p plan, e int32) float64 {
-	l := &inst.edges[e]
-	return l.maxGiB * inst.hrs[inst.placeOf(p, l.from)*inst.nPlace+inst.placeOf(p, l.to)]
 }
 
 func (ms *master) begin(b *box, deadline, dear float64) { ms.solve(b, deadline, 100*dear) }
@@ -214,16 +188,6 @@ func (ms *master) inform(l *lagrangian) {
 	}
 }
 
-// holds tells whether all of p's options are left in b.
-func (b *box) holds(p plan) bool {
-	for t, k := range p {
-		if !b.alive[b.inst.first[t]+k] {
-			return false
-		}
-	}
-	return true
-}
-
 // blend works out the mixture's times of tasks and transfers. They stay as
 // they were where there is no mixture to speak of.
 func (ms *master) blend() {
@@ -249,42 +213,4 @@ func (ms *master) blend() {
 			ms.transfer[e] += w * ms.inst.transferHours(p, int32(e)) // #nosec G115 -- at most MaxEdges
 		}
 	}
-}
-
-// longestPath is the longest path under the given times, and its length.
-func (inst *instance) longestPath(hours, transfer []float64) (p path, length float64) {
-	n := inst.nTask()
-	finish := make([]float64, n)
-	via := make([]int32, n) // the edge that the longest path to a task came by
-	last := int32(-1)
-	for _, t := range inst.topo {
-		via[t] = -1
-		start := 0.0
-		for _, e := range inst.in.of(t) {
-			if x := finish[inst.edges[e].from] + transfer[e]; via[t] < 0 || x > start {
-				start, via[t] = x, e
-			}
-		}
-		finish[t] = start + hours[t]
-		if last < 0 || finish[t] > finish[last] {
-			last = t
-		}
-	}
-	length = finish[last]
-	// go on to the end, so that the path is a whole one even where what
-	// follows takes no time
-	for len(inst.out.of(last)) > 0 {
-		e := inst.out.of(last)[0]
-		last = inst.edges[e].to
-		via[last] = e
-	}
-	for t := last; ; {
-		p.tasks = append(p.tasks, t)
-		if via[t] < 0 {
-			break
-		}
-		p.edges = append(p.edges, via[t])
-		t = inst.edges[via[t]].from
-	}
-	return p, length
 }

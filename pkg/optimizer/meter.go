@@ -25,14 +25,23 @@ type meter struct {
 // millisecond's worth.
 const lookEvery = 200_000
 
-func newMeter(ctx context.Context, o Options) *meter {
-	m := &meter{ctx: ctx, now: o.Now, limit: o.WorkLimit, gap: o.Gap}
+// limits say when a meter stops.
+type limits struct {
+	time time.Duration    // zero is no limit
+	work int64            // likewise
+	gap  float64          // relative, at which a plan is good enough
+	now  func() time.Time // nil is time.Now
+}
+
+// startMeter begins to count.
+func startMeter(ctx context.Context, o limits) *meter {
+	m := &meter{ctx: ctx, now: o.now, limit: o.work, gap: o.gap}
 	if m.now == nil {
 		m.now = time.Now
 	}
 	m.started = m.now()
-	if o.TimeLimit > 0 {
-		m.deadline = m.started.Add(o.TimeLimit)
+	if o.time > 0 {
+		m.deadline = m.started.Add(o.time)
 	}
 	return m
 }

@@ -1,9 +1,6 @@
 package optimizer
 
-import (
-	"math"
-	"slices"
-)
+import "slices"
 
 // network is a weighted constraint network: choose a value for every node so
 // that
@@ -85,8 +82,6 @@ func (m matrices) flipped() matrices {
 	m.second, m.secondTrans = m.secondTrans, m.second
 	return m
 }
-
-var inf = math.Inf(1)
 
 // side is a pair seen from one of its nodes, called self; the other is peer. Its
 // matrices have self's values as rows; where table is nil, only transposed is
@@ -361,4 +356,58 @@ func (nd *node) compact(n *network) (c node, kept []int32) {
 		}
 	}
 	return c, kept
+}
+
+// cheapest is the value with the least reduced cost.
+func (nd *node) cheapest() int {
+	best := 0
+	for a, r := range nd.reduced {
+		if r < nd.reduced[best] {
+			best = a
+		}
+	}
+	return best
+}
+
+// take rules out all values of the node but a.
+func (nd *node) take(a int) {
+	for b := range nd.reduced {
+		if b != a {
+			nd.reduced[b] = inf
+		}
+	}
+	nd.left = 1
+}
+
+// runnerUp is the least reduced cost of the node's values but a.
+func (nd *node) runnerUp(a int) float64 {
+	least := inf
+	for b, r := range nd.reduced {
+		if b != a && r < least {
+			least = r
+		}
+	}
+	return least
+}
+
+// inherit takes over from a network with the same nodes and pairs, but more
+// values, what has been moved from the pairs.
+func (n *network) inherit(old *network) {
+	for e := range n.pairs {
+		p, q := &n.pairs[e], &old.pairs[e]
+		inheritValues(p.toU, n.nodes[p.u].values, q.toU, old.nodes[p.u].values)
+		inheritValues(p.toV, n.nodes[p.v].values, q.toV, old.nodes[p.v].values)
+	}
+}
+
+func inheritValues(dst []float64, values []int32, src []float64, from []int32) {
+	b := 0
+	for a, v := range values {
+		for b < len(from) && from[b] < v {
+			b++
+		}
+		if b < len(from) && from[b] == v {
+			dst[a] = src[b]
+		}
+	}
 }

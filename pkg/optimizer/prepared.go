@@ -6,7 +6,7 @@ import "context"
 // Any number of goroutines may solve it at once.
 type Prepared struct {
 	model *Model
-	frame instance // what all methods need of the model, without its options
+	frame compiled // what all methods need of the model, without its options
 }
 
 // Prepare checks m and lays out its graph and its matrices. It returns a *[ModelError] for a model that is not well

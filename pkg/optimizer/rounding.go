@@ -29,7 +29,7 @@ type rounding struct {
 // rounded is the instance with times in such a unit that the deadline is just
 // below steps + 1 of them, rounded down, and transfers that take no time. Of the
 // options of one task those are left that may be the cheapest for their time.
-func (inst *instance) rounded(deadline float64, steps int) *instance {
+func rounded(inst *instance, deadline float64, steps int) *instance {
 	r := *inst
 	r.edges = slices.Clone(inst.edges)
 	for e := range r.edges {
@@ -69,7 +69,7 @@ func roundOptions(dom *domination, inst *instance, t int32, perHour float64, ste
 			}
 		}
 	}
-	sent, received := inst.moved(t)
+	sent, received := moved(inst, t)
 	kept := opts[:0:0]
 	for k := range opts {
 		if opts[k].hours > float64(steps) {
@@ -137,7 +137,7 @@ func (r *rounding) exact(p plan) plan {
 // where rounding bars nothing.
 func newRounding(s *boundedSearch, deadline float64, steps int, fast plan, more ...plan) *rounding {
 	r := &rounding{fine: s.inst, perHour: unitsPerHour(deadline, steps)}
-	r.boundedSearch = &boundedSearch{inst: s.inst.rounded(deadline, steps), meter: s.meter.part(0.1), thresholds: s.thresholds, limit: float64(steps), coarse: true, ceiling: s.ceiling, offered: s.ceiling}
+	r.boundedSearch = &boundedSearch{inst: rounded(s.inst, deadline, steps), meter: s.meter.part(0.1), thresholds: s.thresholds, limit: float64(steps), coarse: true, ceiling: s.ceiling, offered: s.ceiling}
 	c := newCostSolver(r.inst, s.thresholds, r.meter)
 	lax, lower, _ := c.solve(nil)
 	if r.inst.makespan(lax) <= float64(steps) {

@@ -58,7 +58,7 @@ func foldingFor(m *Model) folding {
 
 // solver takes a model through the methods that its objective and bounds need.
 type solver struct {
-	inst       *instance
+	inst       *compiled
 	meter      *meter
 	thresholds thresholds
 	known      []plan // to start from: the caller's hint and what was found so far
@@ -169,7 +169,7 @@ func (s *solver) solveMakespan() (*Solution, error) {
 // cheapest minimises the cost alone.
 func (s *solver) cheapest(m *meter) answer {
 	var a answer
-	a.plan, a.lower, a.proven = newCostSolver(s.inst, s.thresholds, m).solve(s.known)
+	a.plan, a.lower, a.proven = newCostSolver(&s.inst.instance, s.thresholds, m).solve(s.known)
 	s.known = append(s.known, a.plan)
 	return a
 }
@@ -188,8 +188,8 @@ func (s *solver) roughlyCheapest() answer {
 // what time tasks off the longest path have to spare to make the plan cheaper.
 func (s *solver) fastest(enough float64) answer {
 	var a answer
-	a.plan, a.lower, a.proven = solveMakespan(s.inst, s.known, enough, s.thresholds, s.meter)
-	sch := newSchedule(s.inst, a.plan)
+	a.plan, a.lower, a.proven = solveMakespan(&s.inst.instance, s.known, enough, s.thresholds, s.meter)
+	sch := newSchedule(&s.inst.instance, a.plan)
 	sch.cheapen(sch.makespan(), s.meter)
 	a.plan = sch.plan
 	s.known = append(s.known, a.plan)
@@ -211,7 +211,7 @@ func (s *solver) roughlyFastest() answer {
 // a budget. cheap and fast are the answers for either alone, one of which keeps
 // the limit.
 func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer {
-	b := &boundedSearch{inst: s.inst, meter: s.meter, thresholds: s.thresholds, byTime: byTime, limit: limit, floor: cheap.lower}
+	b := &boundedSearch{inst: &s.inst.instance, meter: s.meter, thresholds: s.thresholds, byTime: byTime, limit: limit, floor: cheap.lower}
 	lower := cheap.lower
 	if byTime {
 		lower = fast.lower
@@ -253,4 +253,8 @@ func (s *solver) finish(a answer) (*Solution, error) {
 
 func (s *solver) undecided(what Objective, lower float64) error {
 	return fmt.Errorf("%w: the least %s is %.6g or more", ErrUndecided, what, lower)
+}
+
+func newMeter(ctx context.Context, o Options) *meter {
+	return startMeter(ctx, limits{time: o.TimeLimit, work: o.WorkLimit, gap: o.Gap, now: o.Now})
 }

@@ -39,3 +39,26 @@ func defaultThresholds() thresholds {
 		manyTasks:      60,
 	}
 }
+
+// effort says how hard to work on a network before branching.
+type effort struct {
+	sweeps  int     // pairs of sweeps at most
+	gain    float64 // stop when a pair closes less than this part of the gap
+	buckets float64 // steps that bucket elimination may take
+	series  int     // steps that removing one node with two pairs may take
+}
+
+// efforts are those at the root, which is worth much as all else starts from
+// it, again when a better plan is known there, on a plunge and at a branch.
+type efforts struct {
+	root, again, plunge, branch effort
+}
+
+func defaultEfforts() efforts {
+	return efforts{
+		root:   effort{sweeps: 60, gain: 0.02, buckets: 100_000, series: 1 << 20},
+		again:  effort{sweeps: 10, gain: 0.02, buckets: 100_000, series: 1 << 20},
+		plunge: effort{sweeps: 2, gain: 0.02, buckets: 100_000, series: 1 << 20},
+		branch: effort{sweeps: 4, gain: 0.1, buckets: 30_000, series: 1 << 20},
+	}
+}

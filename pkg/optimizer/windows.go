@@ -214,3 +214,29 @@ func replace(dst, src []float64) bool {
 	copy(dst, src)
 	return true
 }
+
+// take leaves task t only place p.
+func (w *windows) take(t int32, p int) {
+	quick := w.at(w.quick, t)
+	for q := range quick {
+		if q != p {
+			quick[q] = inf
+		}
+	}
+	w.changed(t)
+}
+
+// twoFastest returns the place of t with the least bound and the bound of the
+// second.
+func (w *windows) twoFastest(t int32) (p int, second float64) {
+	p, second = 0, inf
+	for q := 1; q < w.inst.nPlace; q++ {
+		switch x := w.through(t, q); {
+		case x < w.through(t, p):
+			p, second = q, w.through(t, p)
+		case x < second:
+			second = x
+		}
+	}
+	return p, second
+}
