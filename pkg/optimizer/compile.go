@@ -4,11 +4,14 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // compiled is a model in canonical form, with what leads back to the model.
 type compiled struct {
-	instance
+	problem.Instance
 	model *Model
 	rank  []int32 // by model place, its canonical index, -1 where not used
 }
@@ -42,7 +45,7 @@ func compile(m *Model, f folding) (*compiled, error) {
 func frameFor(m *Model, f folding) (*compiled, error) {
 	inst, err := frame(m)
 	if err == nil && f != foldCheapest {
-		inst.hrsT = transposed(inst.hrs, inst.nPlace)
+		inst.HrsT = transposed(inst.Hrs, inst.NPlace)
 	}
 	return inst, err
 }
@@ -56,24 +59,24 @@ func frame(m *Model) (*compiled, error) {
 	if err != nil {
 		return nil, err
 	}
-	inst := &compiled{model: m, instance: instance{links: *l}}
+	inst := &compiled{model: m, Instance: problem.Instance{Links: *l}}
 	inst.compilePlaces()
-	inst.in = adjacent(len(m.Tasks), inst.edges, func(e *link) int32 { return e.to })
-	inst.out = adjacent(len(m.Tasks), inst.edges, func(e *link) int32 { return e.from })
+	inst.In = problem.Adjacent(len(m.Tasks), inst.Edges, func(e *problem.Link) int32 { return e.To })
+	inst.Out = problem.Adjacent(len(m.Tasks), inst.Edges, func(e *problem.Link) int32 { return e.From })
 	return inst, nil
 }
 
 func (inst *compiled) setOptions(f folding) {
 	inst.fold(f)
-	inst.span()
+	inst.GroupByPlace()
 }
 
 // withoutOptions lists the ids of the tasks that have no candidate.
 func (inst *compiled) withoutOptions() []string {
 	var ids []string
-	for t := range inst.order {
-		if inst.first[t] == inst.first[t+1] {
-			ids = append(ids, inst.model.Tasks[inst.order[t]].ID)
+	for t := range inst.Order {
+		if inst.First[t] == inst.First[t+1] {
+			ids = append(ids, inst.model.Tasks[inst.Order[t]].ID)
 		}
 	}
 	return ids
@@ -96,22 +99,22 @@ func (inst *compiled) compilePlaces() {
 	}
 	slices.SortFunc(places, func(a, b int32) int { return strings.Compare(m.Places[a], m.Places[b]) })
 	n := len(places)
-	inst.nPlace = n
-	inst.usd = make([]float64, n*n)
-	inst.hrs = make([]float64, n*n)
+	inst.NPlace = n
+	inst.USD = make([]float64, n*n)
+	inst.Hrs = make([]float64, n*n)
 	rank := make([]int32, len(m.Places))
 	for p := range rank {
 		rank[p] = -1
 	}
 	for i, p := range places {
 		rank[p] = int32(i) // #nosec G115 -- at most MaxPlaces
-		usd, hrs := inst.usd[i*n:][:n], inst.hrs[i*n:][:n]
+		usd, hrs := inst.USD[i*n:][:n], inst.Hrs[i*n:][:n]
 		fromUSD, fromHours := m.USDPerGiB[p], m.HoursPerGiB[p]
 		for j, q := range places {
 			usd[j], hrs[j] = fromUSD[q], fromHours[q]
 		}
 	}
-	inst.usdT, inst.rank = transposed(inst.usd, n), rank
+	inst.USDT, inst.rank = transposed(inst.USD, n), rank
 }
 
 // transposed is an n×n matrix with rows and columns exchanged.
@@ -126,16 +129,16 @@ func transposed(matrix []float64, n int) []float64 {
 }
 
 func (inst *compiled) fold(f folding) {
-	inst.first = make([]int32, len(inst.order)+1)
-	best := make([]int32, inst.nPlace+1)
-	for t, i := range inst.order {
+	inst.First = make([]int32, len(inst.Order)+1)
+	best := make([]int32, inst.NPlace+1)
+	for t, i := range inst.Order {
 		cands := inst.model.Tasks[i].Candidates
 		if f == foldPareto {
 			inst.foldFronts(cands, best)
 		} else {
-			inst.foldBest(cands, best[:inst.nPlace], f == foldFastest)
+			inst.foldBest(cands, best[:inst.NPlace], f == foldFastest)
 		}
-		inst.first[t+1] = int32(len(inst.opts)) // #nosec G115 -- at most MaxCandidates
+		inst.First[t+1] = int32(len(inst.Opts)) // #nosec G115 -- at most MaxCandidates
 	}
 }
 
@@ -158,7 +161,8 @@ func (inst *compiled) foldBest(cands []Candidate, best []int32, byHours bool) {
 	for p, k := range best {
 		if k >= 0 {
 			c := &cands[k]
-			inst.opts = append(inst.opts, option{place: int32(p), cand: k, usd: c.USD, hours: c.Hours}) // #nosec G115 -- at most MaxPlaces
+			place := int32(p) // #nosec G115 -- at most MaxPlaces
+			inst.Opts = append(inst.Opts, problem.Option{Place: place, Cand: k, USD: c.USD, Hours: c.Hours})
 		}
 	}
 }
@@ -176,31 +180,32 @@ func (inst *compiled) foldFronts(cands []Candidate, start []int32) {
 	for p := 1; p < len(start); p++ {
 		start[p] += start[p-1]
 	}
-	from := len(inst.opts)
-	inst.opts = slices.Grow(inst.opts, len(cands))[:from+len(cands)]
-	all := inst.opts[from:]
+	from := len(inst.Opts)
+	inst.Opts = slices.Grow(inst.Opts, len(cands))[:from+len(cands)]
+	all := inst.Opts[from:]
 	for k := range cands {
 		c := &cands[k]
 		p := rank[c.Place]
-		all[start[p]] = option{place: p, cand: int32(k), usd: c.USD, hours: c.Hours} // #nosec G115 -- at most MaxCandidates
+		cand := int32(k) // #nosec G115 -- at most MaxCandidates
+		all[start[p]] = problem.Option{Place: p, Cand: cand, USD: c.USD, Hours: c.Hours}
 		start[p]++
 	}
 	kept, lo := all[:0], int32(0)
 	for _, hi := range start[:len(start)-1] {
 		here := all[lo:hi]
 		lo = hi
-		slices.SortFunc(here, func(a, b option) int {
-			return compareCost(&cands[a.cand], &cands[b.cand])
+		slices.SortFunc(here, func(a, b problem.Option) int {
+			return compareCost(&cands[a.Cand], &cands[b.Cand])
 		})
-		least := inf
+		least := search.Inf
 		for _, o := range here {
-			if o.hours < least {
-				least = o.hours
+			if o.Hours < least {
+				least = o.Hours
 				kept = append(kept, o)
 			}
 		}
 	}
-	inst.opts = inst.opts[:from+len(kept)]
+	inst.Opts = inst.Opts[:from+len(kept)]
 }
 
 // compareCost orders candidates at one place by cost, then hours, then id.
@@ -229,12 +234,12 @@ func compareTime(a, b *Candidate) int {
 // that is the candidate or else is at the candidate's place, and where there is
 // neither the first option. It returns nil for nil or where a task has no
 // option at all.
-func (inst *compiled) planOf(picks []int) plan {
-	if len(picks) != inst.nTask() || len(inst.withoutOptions()) > 0 {
+func (inst *compiled) planOf(picks []int) problem.Plan {
+	if len(picks) != inst.NTask() || len(inst.withoutOptions()) > 0 {
 		return nil
 	}
-	p := make(plan, len(picks))
-	for t, i := range inst.order {
+	p := make(problem.Plan, len(picks))
+	for t, i := range inst.Order {
 		if k := picks[i]; k >= 0 && k < len(inst.model.Tasks[i].Candidates) {
 			p[t] = inst.nearest(int32(t), k) // #nosec G115 -- at most MaxTasks
 		}
@@ -243,11 +248,11 @@ func (inst *compiled) planOf(picks []int) plan {
 }
 
 func (inst *compiled) nearest(t int32, cand int) int32 {
-	want := &inst.model.Tasks[inst.order[t]].Candidates[cand]
+	want := &inst.model.Tasks[inst.Order[t]].Candidates[cand]
 	near := int32(0)
-	for k, o := range inst.options(t) {
-		have := &inst.model.Tasks[inst.order[t]].Candidates[o.cand]
-		if int(o.cand) == cand {
+	for k, o := range inst.Options(t) {
+		have := &inst.model.Tasks[inst.Order[t]].Candidates[o.Cand]
+		if int(o.Cand) == cand {
 			return int32(k) // #nosec G115 -- at most MaxCandidates
 		}
 		if have.Place == want.Place {

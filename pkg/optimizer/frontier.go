@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // FrontierOptions tune [Frontier]. The zero value finds every point.
@@ -70,7 +72,7 @@ func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) 
 	if err != nil {
 		return nil, err
 	}
-	front.Millis = w.m.millis()
+	front.Millis = w.m.Millis()
 	return front, nil
 }
 
@@ -80,7 +82,7 @@ type frontSearch struct {
 	model  Model // whose objective and deadline change
 	frame  *compiled
 	o      FrontierOptions
-	m      *meter
+	m      *search.Meter
 	points []*Solution
 	boxes  []box2
 	// rough means that the search for some point was cut short.
@@ -133,7 +135,7 @@ func (w *frontSearch) run(m *Model) (*Front, error) {
 func (w *frontSearch) over() bool {
 	return w.o.MaxPoints > 0 && len(w.points) >= w.o.MaxPoints ||
 		w.o.WorkLimit > 0 && w.work >= w.o.WorkLimit ||
-		!w.m.deadline.IsZero() && !w.m.now().Before(w.m.deadline)
+		!w.m.Deadline.IsZero() && !w.m.Now().Before(w.m.Deadline)
 }
 
 // ends finds the fastest plan, the cheapest of those, and the cheapest, the
@@ -174,8 +176,8 @@ func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
 	}
 	o := w.options(hint)
 	meter := newMeter(w.ctx, o)
-	p, err := (&Prepared{model: &w.model, frame: *w.frame}).solveOn(meter, o.Hint, defaultThresholds())
-	w.work += meter.work
+	p, err := (&Prepared{model: &w.model, frame: *w.frame}).solveOn(meter, o.Hint, search.DefaultThresholds())
+	w.work += meter.Work
 	if err != nil || p.Status == Infeasible {
 		return nil, err
 	}
@@ -185,15 +187,15 @@ func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
 
 // options are those of one solve: what is left of the limits.
 func (w *frontSearch) options(hint []int) Options {
-	o := Options{WorkLimit: w.o.PointWork, Hint: hint, Now: w.m.now}
+	o := Options{WorkLimit: w.o.PointWork, Hint: hint, Now: w.m.Now}
 	if w.o.WorkLimit > 0 {
 		o.WorkLimit = max(1, w.o.WorkLimit-w.work)
 		if w.o.PointWork > 0 {
 			o.WorkLimit = min(o.WorkLimit, w.o.PointWork)
 		}
 	}
-	if !w.m.deadline.IsZero() {
-		o.TimeLimit = max(time.Nanosecond, w.m.deadline.Sub(w.m.now()))
+	if !w.m.Deadline.IsZero() {
+		o.TimeLimit = max(time.Nanosecond, w.m.Deadline.Sub(w.m.Now()))
 	}
 	return o
 }
@@ -275,7 +277,9 @@ func (w *frontSearch) front() *Front {
 		}
 	}
 	for _, b := range w.boxes {
-		f.Unexplored = append(f.Unexplored, Gap{FromHours: b.after, ToHours: b.slow.Hours, FromUSD: b.slow.USD, ToUSD: b.fast.USD})
+		f.Unexplored = append(f.Unexplored, Gap{
+			FromHours: b.after, ToHours: b.slow.Hours, FromUSD: b.slow.USD, ToUSD: b.fast.USD,
+		})
 	}
 	slices.SortFunc(f.Unexplored, func(a, b Gap) int { return cmp.Compare(a.FromHours, b.FromHours) })
 	return f

@@ -3,12 +3,14 @@ package optimizer
 import (
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
 )
 
 // linkTasks resolves the edges' task ids, merges parallel edges and sorts the
 // tasks topologically. It refuses duplicate and unknown ids, bad sizes,
 // self-loops and cycles.
-func linkTasks(m *Model) (*links, error) {
+func linkTasks(m *Model) (*problem.Links, error) {
 	order, index, err := rankTasks(m)
 	if err != nil {
 		return nil, err
@@ -16,17 +18,17 @@ func linkTasks(m *Model) (*links, error) {
 	if len(m.Edges) > MaxEdges {
 		return nil, modelErrorf("edges", "%d edges, more than %d", len(m.Edges), MaxEdges)
 	}
-	l := &links{order: order, edges: make([]link, 0, len(m.Edges))}
+	l := &problem.Links{Order: order, Edges: make([]problem.Link, 0, len(m.Edges))}
 	for i := range m.Edges {
 		e, err := resolveEdge(m, index, i)
 		if err != nil {
 			return nil, err
 		}
-		l.edges = append(l.edges, e)
+		l.Edges = append(l.Edges, e)
 	}
-	l.edges = mergeParallel(l.edges)
-	l.topo = topological(len(m.Tasks), l.edges)
-	if len(l.topo) < len(m.Tasks) {
+	l.Edges = problem.MergeParallel(l.Edges)
+	l.Topo = problem.Topological(len(m.Tasks), l.Edges)
+	if len(l.Topo) < len(m.Tasks) {
 		return nil, modelErrorf("edges", "form a cycle: %s", describeCycle(m, l))
 	}
 	return l, nil
@@ -52,45 +54,45 @@ func rankTasks(m *Model) (order []int32, index map[string]int32, err error) {
 	return order, index, nil
 }
 
-func resolveEdge(m *Model, index map[string]int32, i int) (link, error) {
+func resolveEdge(m *Model, index map[string]int32, i int) (problem.Link, error) {
 	e := &m.Edges[i]
 	from, ok := index[e.From]
 	if !ok {
-		return link{}, modelErrorf(indexed("edges", i)+".from", "no task has the id %q", clip(e.From))
+		return problem.Link{}, modelErrorf(indexed("edges", i)+".from", "no task has the id %q", clip(e.From))
 	}
 	to, ok := index[e.To]
 	if !ok {
-		return link{}, modelErrorf(indexed("edges", i)+".to", "no task has the id %q", clip(e.To))
+		return problem.Link{}, modelErrorf(indexed("edges", i)+".to", "no task has the id %q", clip(e.To))
 	}
 	if from == to {
-		return link{}, modelErrorf(indexed("edges", i), "joins %q to itself", clip(e.From))
+		return problem.Link{}, modelErrorf(indexed("edges", i), "joins %q to itself", clip(e.From))
 	}
 	if why := badNumber(e.GiB); why != "" {
-		return link{}, modelErrorf(indexed("edges", i)+".gib", "%s", why)
+		return problem.Link{}, modelErrorf(indexed("edges", i)+".gib", "%s", why)
 	}
-	return link{from: from, to: to, sumGiB: e.GiB, maxGiB: e.GiB}, nil
+	return problem.Link{From: from, To: to, SumGiB: e.GiB, MaxGiB: e.GiB}, nil
 }
 
 // describeCycle names the tasks of one cycle, cut short where it is long.
-func describeCycle(m *Model, l *links) string {
+func describeCycle(m *Model, l *problem.Links) string {
 	done := make([]bool, len(m.Tasks))
-	for _, v := range l.topo {
+	for _, v := range l.Topo {
 		done[v] = true
 	}
 	// every task left has a producer left: walking back must repeat one
 	producer := make([]int32, len(m.Tasks))
 	at := int32(-1)
-	for _, e := range l.edges {
-		if !done[e.from] && !done[e.to] {
-			producer[e.to] = e.from
-			at = e.to
+	for _, e := range l.Edges {
+		if !done[e.From] && !done[e.To] {
+			producer[e.To] = e.From
+			at = e.To
 		}
 	}
 	for range m.Tasks {
 		at = producer[at]
 	}
 	const most = 8
-	id := func(v int32) string { return clip(m.Tasks[l.order[v]].ID) }
+	id := func(v int32) string { return clip(m.Tasks[l.Order[v]].ID) }
 	names := []string{id(at)}
 	for v := producer[at]; ; v = producer[v] {
 		if len(names) == most && v != at {
