@@ -7,7 +7,7 @@
 // plan can beat.
 //
 // [Solve] takes a [Model] and returns a [Solution]; [ReadModel] reads the
-// model's JSON form. [Runners] and [Replanned] explain a plan, and
+// model's JSON form. [NewExplainer] explains a plan, and
 // [Solution.Reason] says what to relax when there is none. The package does no
 // I/O, starts no goroutines and keeps no state; catalogue queries, expected spot
 // prices, surcharges and residency are the caller's, who expresses them as

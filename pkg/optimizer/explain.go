@@ -2,7 +2,6 @@ package optimizer
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
@@ -31,18 +30,6 @@ type Runner struct {
 
 // ErrNoPlan is returned for a solution that holds no plan for the model.
 var ErrNoPlan = errors.New("optimizer: the solution holds no plan for this model")
-
-// Runners returns the k best alternatives for the task with the given id, with
-// everything else in the plan fixed, those that keep the model's bounds first,
-// then by what they add to the objective. To re-optimise the rest around an
-// alternative use [Replanned].
-func Runners(m *Model, s *Solution, task string, k int) ([]Runner, error) {
-	e, err := NewExplainer(m, s)
-	if err != nil {
-		return nil, err
-	}
-	return e.Runners(task, k)
-}
 
 // Explainer answers questions about one plan. It holds what they have in common.
 type Explainer struct {
@@ -234,31 +221,4 @@ func (e *Explainer) compare(a, b Runner) int {
 	case Cost:
 	}
 	return cmp.Or(byCarbon, byCost, byTime, strings.Compare(a.ID, b.ID))
-}
-
-// Replanned is the plan with the task with the given id pinned to one of its
-// candidates and everything else optimised anew, starting from plan s. It shows
-// what an alternative really costs once the rest has moved with it. Errors are
-// those of [Solve] and [NewExplainer].
-func Replanned(ctx context.Context, m *Model, s *Solution, task string, candidate int, o Options) (*Solution, error) {
-	i := slices.IndexFunc(m.Tasks, func(t Task) bool { return t.ID == task })
-	if i < 0 {
-		return nil, fmt.Errorf("optimizer: no task has the id %q", clip(task))
-	}
-	if s == nil || len(s.Picks) != len(m.Tasks) || candidate < 0 || candidate >= len(m.Tasks[i].Candidates) {
-		return nil, ErrNoPlan
-	}
-	pinned := *m
-	pinned.Tasks = slices.Clone(m.Tasks)
-	pinned.Tasks[i].Candidates = m.Tasks[i].Candidates[candidate : candidate+1]
-	o.Hint = slices.Clone(s.Picks)
-	o.Hint[i] = 0
-	sol, err := Solve(ctx, &pinned, o)
-	if err != nil {
-		return nil, err
-	}
-	if sol.Picks != nil {
-		sol.Picks[i] = candidate
-	}
-	return sol, nil
 }

@@ -2,8 +2,10 @@ package parsync
 
 import "math"
 
-// TurnoverConflicts refines GradedConflicts for schedulers that refresh at different moments, while slots are taken and
-// come free: it is the expectation over one gap of all schedulers together. gap and hold are in seconds, hold the mean
+// TurnoverConflicts is how many tasks are expected to be placed in vain. The paper counts schedulers that take slots none
+// twice, without seeing the others: on each of S slots N of them that take K each are expected to place N·K/S − 1 +
+// (1 − K/S)^N in vain (E[Yi], ATC '21, §3). This refines it for schedulers that refresh at different moments, while slots
+// are taken and come free, by grades of slots, the better of which are preferred: it is the expectation over one gap of all schedulers together. gap and hold are in seconds, hold the mean
 // time a task holds its slot.
 //
 // A scheduler that takes a slot x seconds after it saw it free does so in vain when another has taken it meanwhile and still

@@ -258,9 +258,6 @@ func (n *Network) preempt(i int32) bool {
 // yields says whether a machine would have room for one of an app if all lower priorities went: a quick look before
 // it is settled which ones would.
 func (n *Network) yields(m, app int32) bool {
-	if n.gone[m] {
-		return false
-	}
 	room := n.space.room
 	copy(room, n.freeOf(m))
 	for _, i := range n.on[m] {
