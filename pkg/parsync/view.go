@@ -60,8 +60,8 @@ func (v *View) Take(prefer Policy, choose func(n int) int) (slot int32, ok bool)
 	return v.remove(partition, grade, choose(len(v.free[partition*v.grades+grade]))), true
 }
 
-// Sample removes the best of so many slots drawn at random from the whole view, however fresh, and returns it. It is how
-// schedulers that see the same avoid to prefer the same. It takes time in proportion to partitions times grades.
+// Sample removes the best of so many slots drawn at random from the whole view, however fresh, and returns it. It is
+// how schedulers that see the same avoid to prefer the same. It takes time in proportion to partitions times grades.
 func (v *View) Sample(candidates int, choose func(n int) int) (slot int32, ok bool) {
 	if v.count == 0 {
 		return 0, false

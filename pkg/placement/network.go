@@ -74,8 +74,8 @@ type rack struct {
 	epoch    uint32  // changes when something is freed in it
 }
 
-// edge is an edge A→R. Instances of an app are all alike (the paper's isomorphism limiting): where one found no room the
-// next need not look, until something is freed.
+// edge is an edge A→R. Instances of an app are all alike (the paper's isomorphism limiting): where one found no room
+// the next need not look, until something is freed.
 type edge struct {
 	epoch uint32
 	next  int32 // machines of the rack before this one are known to refuse the app
@@ -161,8 +161,8 @@ func (n *Network) freeOf(m int32) []int64 {
 	return n.free[i : i+n.dims : i+n.dims]
 }
 
-// fits says whether one of an app can be put on a machine: its demand is within what is free (equation 6) and it is not on
-// the machine's blacklist (equations 7 and 8).
+// fits says whether one of an app can be put on a machine: its demand is within what is free (equation 6) and it is not
+// on the machine's blacklist (equations 7 and 8).
 func (n *Network) fits(m, app int32) bool {
 	return within(n.p.Apps[app].Demand, n.freeOf(m)) && n.allows(m, app)
 }
@@ -242,8 +242,8 @@ func (n *Network) undo(mark int) {
 	}
 }
 
-// sorted is the apps in the order in which they pack best: what is harder to place first, since it is larger or its rules
-// keep more instances away from it.
+// sorted is the apps in the order in which they pack best: what is harder to place first, since it is larger or its
+// rules keep more instances away from it.
 func (n *Network) sorted() []int32 {
 	if n.order != nil {
 		return n.order
@@ -256,8 +256,8 @@ func (n *Network) sorted() []int32 {
 	return n.order
 }
 
-// hardness is the largest part of a machine that an app needs, and the part of all instances that it has or its rules keep
-// away.
+// hardness is the largest part of a machine that an app needs, and the part of all instances that it has or its rules
+// keep away.
 func (n *Network) hardness() []float64 {
 	count := make([]int, len(n.p.Apps))
 	for _, in := range n.p.Instances {

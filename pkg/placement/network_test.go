@@ -54,8 +54,8 @@ func TestPathsAloneKeepEveryConstraint(t *testing.T) {
 	}
 }
 
-// TestRemovalsNeedNoNewStart takes instances away. After each Solve nothing is broken, nothing that has a place loses it
-// for its like, and where nothing changed nothing moves.
+// TestRemovalsNeedNoNewStart takes instances away. After each Solve nothing is broken, nothing that has a place loses
+// it for its like, and where nothing changed nothing moves.
 func TestRemovalsNeedNoNewStart(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		n, err := placement.New(small(t, 5, 3), placement.Options{})

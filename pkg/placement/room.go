@@ -181,7 +181,8 @@ func (l *leaving) some(app, count int32) bool {
 
 func (l *leaving) demand(i int32) []int64 { return l.n.p.Apps[l.n.p.Instances[i].App].Demand }
 
-// crowding chooses more while the machine is too full: of the lowest priority the one that gives most room where it lacks.
+// crowding chooses more while the machine is too full: of the lowest priority the one that gives most room where it
+// lacks.
 func (l *leaving) crowding(over []int64) bool {
 	for _, i := range l.gone {
 		for d, x := range l.demand(i) {

@@ -67,13 +67,13 @@ type Decision struct {
 type decisionKind int8
 
 const (
-	// leaveOut rules out the value.
+	// LeaveOut rules out the value.
 	LeaveOut decisionKind = iota
-	// take rules out all others.
+	// Take rules out all others.
 	Take
-	// atMost rules out the options slower than the value.
+	// AtMost rules out the options slower than the value.
 	AtMost
-	// above rules out the options as fast as the value, and the value.
+	// Above rules out the options as fast as the value, and the value.
 	Above
 )
 
