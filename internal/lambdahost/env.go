@@ -118,8 +118,5 @@ func list(v string) []string {
 	return out
 }
 
-// Queue is the name of a function's queue.
-func (e Env) Queue(fn string) string { return e.QueuePrefix + fn }
-
 // Function is the name of a Lambda function of the deployment.
 func (e Env) Function(fn string) string { return e.Deployment + "-" + fn }

@@ -28,7 +28,7 @@ func TestTheEnvironmentIsRead(t *testing.T) {
 		t.Fatal(err)
 	}
 	if env.API != "https://api.example.com" || len(env.Schedules) != 2 || env.Schedules[1] != "reconcile" || env.Clouds[0] != "aws" ||
-		env.LogLevel != "info" || env.Queue("bid") != "tw-bid" || env.Function("bid") != "tw-bid" {
+		env.LogLevel != "info" || env.QueuePrefix != "tw-" || env.Function("bid") != "tw-bid" {
 		t.Errorf("%+v", env)
 	}
 }

@@ -16,7 +16,7 @@ var start = time.Date(2026, 5, 20, 12, 0, 0, 0, time.UTC)
 
 func TestScaledClockAgreesWithTheWallAtItsStart(t *testing.T) {
 	now := time.Now()
-	c := clock.Scaled(now.Add(-time.Second), 0.001)
+	c := scaled(now.Add(-time.Second), 0.001)
 	if passed := c.Now().Sub(now); passed < 999*time.Second {
 		t.Errorf("after a second of wall time a clock 1000 times as fast had moved %v", passed)
 	}
@@ -24,7 +24,7 @@ func TestScaledClockAgreesWithTheWallAtItsStart(t *testing.T) {
 
 func TestAScaledClockMadeAgainGoesOn(t *testing.T) {
 	before := time.Now().Add(-time.Minute)
-	a, b := clock.Scaled(before, 0.01), clock.Scaled(before, 0.01)
+	a, b := scaled(before, 0.01), scaled(before, 0.01)
 	first := a.Now()
 	if b.Now().Before(first) {
 		t.Error("the clock went back when it was made again with the same start")
@@ -33,14 +33,14 @@ func TestAScaledClockMadeAgainGoesOn(t *testing.T) {
 
 func TestFactorsThatMeanRealTime(t *testing.T) {
 	for _, f := range []float64{0, 1, -2, math.NaN(), math.Inf(1)} {
-		if got := clock.Scaled(start, f).Wall(time.Hour); got != time.Hour {
+		if got := scaled(start, f).Wall(time.Hour); got != time.Hour {
 			t.Errorf("factor %v: an hour takes %v of wall time", f, got)
 		}
 	}
 }
 
 func TestScaledWaitsInWallTime(t *testing.T) {
-	c := clock.Scaled(time.Now(), 1e-6)
+	c := scaled(time.Now(), 1e-6)
 	until := c.Now().Add(10 * time.Hour) // 36 ms
 	if err := c.After(t.Context(), until); err != nil {
 		t.Fatal(err)
@@ -52,7 +52,7 @@ func TestScaledWaitsInWallTime(t *testing.T) {
 
 func TestAfterEndsWithItsContext(t *testing.T) {
 	for name, c := range map[string]clock.Clock{
-		"system": clock.System(), "scaled": clock.Scaled(time.Now(), 0.5), "manual": clock.NewManual(time.Now()),
+		"system": clock.System(), "scaled": scaled(time.Now(), 0.5), "manual": clock.NewManual(time.Now()),
 	} {
 		ctx, cancel := context.WithCancel(t.Context())
 		done := make(chan error, 1)
@@ -66,7 +66,7 @@ func TestAfterEndsWithItsContext(t *testing.T) {
 
 func TestWallNeverOverflowsAndGrowsWithItsArgument(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
-		c := clock.Scaled(start, rapid.Float64Range(1e-9, 1e9).Draw(t, "factor"))
+		c := scaled(start, rapid.Float64Range(1e-9, 1e9).Draw(t, "factor"))
 		a := time.Duration(rapid.Int64().Draw(t, "a"))
 		b := time.Duration(rapid.Int64().Draw(t, "b"))
 		if (a <= b) != (c.Wall(a) <= c.Wall(b)) && c.Wall(a) != c.Wall(b) {
@@ -117,3 +117,6 @@ func TestAClockGoesOnFromWhereItStood(t *testing.T) {
 		}
 	}
 }
+
+// scaled agrees with the wall at start.
+func scaled(start time.Time, factor float64) clock.Clock { return clock.From(start, start, factor) }

@@ -17,9 +17,6 @@ type Trace struct {
 	Available []int32
 }
 
-// Hours is the length of the trace.
-func (t *Trace) Hours() float64 { return float64(len(t.Available)) * t.Gap.Hours() }
-
 // Up says for each step whether at least nodes machines were to be had together.
 func (t *Trace) Up(nodes int) []bool {
 	up := make([]bool, len(t.Available))

@@ -6,6 +6,8 @@ import (
 	"fmt"
 	"math"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // cappedSearch minimises one sum over the plans that keep a bound on another, and
@@ -59,14 +61,14 @@ func (h *cappedHeap) Pop() any {
 // those of the model, its objective is not set; Infeasible is that no plan keeps
 // the bounds.
 func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
-	c.upper = inf
+	c.upper = search.Inf
 	for _, p := range known {
 		c.offer(p)
 	}
 	if err := c.enter(nil, math.Inf(-1)); err != nil {
 		return nil, err
 	}
-	for len(c.open) > 0 && !c.s.meter.stopped && c.open[0].lower < c.enough() && len(c.open) < mostOpen/100 {
+	for len(c.open) > 0 && !c.s.meter.Stopped && c.open[0].lower < c.enough() && len(c.open) < search.MostOpen/100 {
 		p := heap.Pop(&c.open).(*part)
 		for _, mask := range c.split(p) {
 			if err := c.enter(mask, p.lower); err != nil {
@@ -79,7 +81,7 @@ func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
 		lower = c.open[0].lower
 	}
 	if c.best == nil {
-		if lower < inf {
+		if lower < search.Inf {
 			return nil, fmt.Errorf("%w: no plan within the carbon cap yet", ErrUndecided)
 		}
 		return &Solution{Status: Infeasible}, nil
@@ -87,16 +89,16 @@ func (c *cappedSearch) run(known ...[]int) (*Solution, error) {
 	sol := &Solution{Status: Optimal, Bound: c.upper, Objective: c.upper, Picks: c.best}
 	if lower < c.upper {
 		sol.Status, sol.Bound = Feasible, max(0, lower*(1-1e-12))
-		sol.Message = fmt.Sprintf("stopped before the optimum was proven: it may be up to %.3g%% lower", 100*(c.upper-sol.Bound)/c.upper)
+		sol.Message = stoppedEarly(c.upper, sol.Bound)
 	}
 	return sol, nil
 }
 
-func (c *cappedSearch) cut() float64 { return cutBelow(c.upper) }
+func (c *cappedSearch) cut() float64 { return search.CutBelow(c.upper) }
 
 // enough is the bound from which on the best plan will do.
 func (c *cappedSearch) enough() float64 {
-	if gap := c.s.meter.gap; gap > 0 && c.upper < inf {
+	if gap := c.s.meter.Gap; gap > 0 && c.upper < search.Inf {
 		return min(c.cut(), c.upper-gap*c.upper)
 	}
 	return c.cut()
@@ -109,7 +111,7 @@ func (c *cappedSearch) offer(p []int) {
 		return
 	}
 	usd, kg := c.s.spent(p), c.s.emitted(p)
-	if c.bound.of(usd, kg) >= beyond(c.limit) || c.byTime && c.minimise.of(usd, kg) >= beyond(c.budget) {
+	if c.bound.of(usd, kg) >= search.Beyond(c.limit) || c.byTime && c.minimise.of(usd, kg) >= search.Beyond(c.budget) {
 		return
 	}
 	objective := c.minimise.of(usd, kg)
@@ -167,11 +169,11 @@ func (c *cappedSearch) price(p *part) (open bool, err error) {
 	}
 	p.lower = max(p.lower, heavy.Bound)
 	p.heavy = heavy.Picks
-	if c.sum(c.bound, p.heavy) < beyond(c.limit) {
+	if c.sum(c.bound, p.heavy) < search.Beyond(c.limit) {
 		return heavy.Status != Optimal, nil // it is the best of the part
 	}
 	light, err := c.solve(c.s.view(c.bound, p.mask), p.mask)
-	if err != nil || light == nil || light.Bound >= beyond(c.limit) {
+	if err != nil || light == nil || light.Bound >= search.Beyond(c.limit) {
 		return false, err
 	}
 	p.light = light.Picks
@@ -189,12 +191,12 @@ func (c *cappedSearch) price(p *part) (open bool, err error) {
 		if err != nil {
 			return true, err
 		}
-		p.lower = max(p.lower, sol.Bound-perUnit*beyond(c.limit))
+		p.lower = max(p.lower, sol.Bound-perUnit*search.Beyond(c.limit))
 		a, b := c.sum(c.minimise, sol.Picks), c.sum(c.bound, sol.Picks)
-		if a+perUnit*b >= (a0+perUnit*b0)*(1-1e-12) || c.s.meter.stopped {
+		if a+perUnit*b >= (a0+perUnit*b0)*(1-1e-12) || c.s.meter.Stopped {
 			break // on the line
 		}
-		if b < beyond(c.limit) {
+		if b < search.Beyond(c.limit) {
 			p.light = sol.Picks
 		} else {
 			p.heavy = sol.Picks
@@ -225,10 +227,10 @@ func (c *cappedSearch) weigh(p *part) (open bool, err error) {
 			return false, err
 		}
 		p.lower = max(p.lower, sol.Bound)
-		if p.lower >= c.cut() || c.s.meter.stopped {
+		if p.lower >= c.cut() || c.s.meter.Stopped {
 			break
 		}
-		over := c.sum(c.bound, sol.Picks) >= beyond(c.limit)
+		over := c.sum(c.bound, sol.Picks) >= search.Beyond(c.limit)
 		if over {
 			p.heavy, low = sol.Picks, max(low, w)
 		} else {
@@ -263,7 +265,7 @@ func (c *cappedSearch) sum(a measure, picks []int) float64 {
 // others.
 func (c *cappedSearch) split(p *part) [][][]bool {
 	task, most := -1, -1.0
-	for _, i := range c.s.inst.order {
+	for _, i := range c.s.inst.Order {
 		t := int(i)
 		if p.light == nil || p.heavy == nil || p.light[t] == p.heavy[t] {
 			continue
@@ -287,7 +289,7 @@ func (c *cappedSearch) split(p *part) [][][]bool {
 // with most left.
 func (c *cappedSearch) settle(p *part) [][][]bool {
 	task, most := -1, 1
-	for _, i := range c.s.inst.order {
+	for _, i := range c.s.inst.Order {
 		t, n := int(i), 0
 		for k := range c.s.m.Tasks[t].Candidates {
 			if p.mask == nil || p.mask[t][k] {

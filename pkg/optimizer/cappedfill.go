@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // fill improves a plan that keeps the bound by what the bound leaves over: the
@@ -15,12 +17,12 @@ func (c *cappedSearch) fill(light []int) {
 		return
 	}
 	p := slices.Clone(light)
-	room := beyond(c.limit) - c.sum(c.bound, p)
+	room := search.Beyond(c.limit) - c.sum(c.bound, p)
 	changed := false
 	for _, v := range c.trades(p) {
 		gain, takes := c.trade(p, v.task, v.cand)
 		if gain > 0 && takes < room {
-			p[c.s.inst.order[v.task]] = v.cand
+			p[c.s.inst.Order[v.task]] = v.cand
 			room -= takes
 			changed = true
 		}
@@ -41,10 +43,10 @@ type trade struct {
 // first. With a deadline only those at the same place that take no longer.
 func (c *cappedSearch) trades(p []int) []trade {
 	var list []trade
-	for t, i := range c.s.inst.order {
+	for t, i := range c.s.inst.Order {
 		cands := c.s.m.Tasks[i].Candidates
 		now := &cands[p[i]]
-		c.s.meter.spend(len(cands)) // even where the search is over: it is worth it, and soon done
+		c.s.meter.Spend(len(cands)) // even where the search is over: it is worth it, and soon done
 		for k := range cands {
 			if c.s.m.DeadlineHours != nil && (cands[k].Place != now.Place || cands[k].Hours > now.Hours) {
 				continue
@@ -65,27 +67,27 @@ func (c *cappedSearch) trades(p []int) []trade {
 }
 
 func (c *cappedSearch) id(v trade) string {
-	return c.s.m.Tasks[c.s.inst.order[v.task]].Candidates[v.cand].ID
+	return c.s.m.Tasks[c.s.inst.Order[v.task]].Candidates[v.cand].ID
 }
 
 // trade is what candidate k for canonical task t takes off what is minimised and
 // adds to what is bounded, with everything else in the plan as it is.
 func (c *cappedSearch) trade(p []int, t int32, k int) (gain, takes float64) {
 	inst, m := c.s.inst, c.s.m
-	i := inst.order[t]
+	i := inst.Order[t]
 	from, to := &m.Tasks[i].Candidates[p[i]], &m.Tasks[i].Candidates[k]
 	usd := to.USD - from.USD
 	if to.Place != from.Place {
-		at := func(t int32) int { i := inst.order[t]; return m.Tasks[i].Candidates[p[i]].Place }
-		for _, e := range inst.out.of(t) {
-			l := &inst.edges[e]
-			q := at(l.to)
-			usd += l.sumGiB * (m.USDPerGiB[to.Place][q] - m.USDPerGiB[from.Place][q])
+		at := func(t int32) int { i := inst.Order[t]; return m.Tasks[i].Candidates[p[i]].Place }
+		for _, e := range inst.Out.Of(t) {
+			l := &inst.Edges[e]
+			q := at(l.To)
+			usd += l.SumGiB * (m.USDPerGiB[to.Place][q] - m.USDPerGiB[from.Place][q])
 		}
-		for _, e := range inst.in.of(t) {
-			l := &inst.edges[e]
-			q := at(l.from)
-			usd += l.sumGiB * (m.USDPerGiB[q][to.Place] - m.USDPerGiB[q][from.Place])
+		for _, e := range inst.In.Of(t) {
+			l := &inst.Edges[e]
+			q := at(l.From)
+			usd += l.SumGiB * (m.USDPerGiB[q][to.Place] - m.USDPerGiB[q][from.Place])
 		}
 	}
 	kg := to.KgCO2 - from.KgCO2

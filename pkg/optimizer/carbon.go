@@ -4,6 +4,8 @@ import (
 	"fmt"
 	"math"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // A model with a carbon objective or cap is solved through the others. Emissions
@@ -32,26 +34,26 @@ var (
 // carbonSolver solves one model of carbon.
 type carbonSolver struct {
 	m          *Model
-	thresholds thresholds
-	meter      *meter
+	thresholds search.Thresholds
+	meter      *search.Meter
 	hint       []int
-	inst       *instance // of the whole model, to price plans
+	inst       *compiled // of the whole model, to price plans
 }
 
-func solveCarbon(m *Model, hint []int, th thresholds, meter *meter) (*Solution, error) {
+func solveCarbon(m *Model, hint []int, th search.Thresholds, meter *search.Meter) (*Solution, error) {
 	inst, err := compile(m, foldPareto)
 	if err != nil {
 		return nil, err
 	}
 	s := &carbonSolver{m: m, thresholds: th, meter: meter, hint: hint, inst: inst}
 	sol, err := s.solve()
-	if c := meter.cancelled(); c != nil {
+	if c := meter.Cancelled(); c != nil {
 		return nil, c
 	}
 	if err != nil {
 		return nil, err
 	}
-	sol.Millis = meter.millis()
+	sol.Millis = meter.Millis()
 	return sol, nil
 }
 
@@ -77,16 +79,16 @@ func (s *carbonSolver) solve() (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	if limit := s.m.CarbonCapKg; limit != nil && least.Bound >= beyond(*limit) {
+	if limit := s.m.CarbonCapKg; limit != nil && least.Bound >= search.Beyond(*limit) {
 		return s.overCap(least), nil
 	}
 	if s.m.Objective == Carbon {
-		if limit := s.m.CarbonCapKg; limit != nil && s.emitted(least.Picks) >= beyond(*limit) {
+		if limit := s.m.CarbonCapKg; limit != nil && s.emitted(least.Picks) >= search.Beyond(*limit) {
 			return nil, fmt.Errorf("%w: the least emissions are %.6g kg or more", ErrUndecided, least.Bound)
 		}
 		return s.whole(least), nil
 	}
-	if s.emitted(first.Picks) < beyond(*s.m.CarbonCapKg) {
+	if s.emitted(first.Picks) < search.Beyond(*s.m.CarbonCapKg) {
 		return s.whole(first), nil
 	}
 	if s.m.Objective == Makespan && s.m.BudgetUSD == nil {
@@ -118,11 +120,11 @@ func (s *carbonSolver) leastEmissions(hint []int) (*Solution, error) {
 			return nil, err
 		}
 		cheap = s.unmask(cheap, lean)
-		if s.m.BudgetUSD == nil || s.spent(cheap.Picks) < beyond(*s.m.BudgetUSD) {
+		if s.m.BudgetUSD == nil || s.spent(cheap.Picks) < search.Beyond(*s.m.BudgetUSD) {
 			cheap.Objective, cheap.Bound, cheap.Status = sol.Objective, sol.Bound, sol.Status
 			return cheap, nil
 		}
-	} else if s.m.BudgetUSD == nil || s.spent(sol.Picks) < beyond(*s.m.BudgetUSD) {
+	} else if s.m.BudgetUSD == nil || s.spent(sol.Picks) < search.Beyond(*s.m.BudgetUSD) {
 		return sol, nil
 	}
 	// as clean as it can be is too dear
@@ -157,10 +159,11 @@ func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
 	if err != nil {
 		return nil, err
 	}
-	if s.m.Objective == Cost && s.m.BudgetUSD != nil && sol.Bound >= beyond(*s.m.BudgetUSD) || sol.Status == Infeasible {
+	tooDear := s.m.Objective == Cost && s.m.BudgetUSD != nil && sol.Bound >= search.Beyond(*s.m.BudgetUSD)
+	if tooDear || sol.Status == Infeasible {
 		return s.overCap(least), nil
 	}
-	if s.m.BudgetUSD != nil && s.spent(sol.Picks) >= beyond(*s.m.BudgetUSD) {
+	if s.m.BudgetUSD != nil && s.spent(sol.Picks) >= search.Beyond(*s.m.BudgetUSD) {
 		return nil, fmt.Errorf("%w: the least cost within the cap is %.6g or more", ErrUndecided, sol.Bound)
 	}
 	return s.whole(sol), nil
@@ -225,7 +228,7 @@ func (s *carbonSolver) unmask(sol *Solution, mask [][]bool) *Solution {
 
 func (s *carbonSolver) emitted(picks []int) float64 {
 	kg := 0.0
-	for _, t := range s.inst.order {
+	for _, t := range s.inst.Order {
 		kg += s.m.Tasks[t].Candidates[picks[t]].KgCO2
 	}
 	return kg
@@ -235,14 +238,14 @@ func (s *carbonSolver) emitted(picks []int) float64 {
 func (s *carbonSolver) spent(picks []int) float64 {
 	usd := 0.0
 	at := make([]int, len(picks))
-	for i, t := range s.inst.order {
+	for i, t := range s.inst.Order {
 		c := &s.m.Tasks[t].Candidates[picks[t]]
 		usd += c.USD
 		at[i] = c.Place
 	}
-	for i := range s.inst.edges {
-		e := &s.inst.edges[i]
-		usd += e.sumGiB * s.m.USDPerGiB[at[e.from]][at[e.to]]
+	for i := range s.inst.Edges {
+		e := &s.inst.Edges[i]
+		usd += e.SumGiB * s.m.USDPerGiB[at[e.From]][at[e.To]]
 	}
 	return usd
 }
@@ -252,14 +255,14 @@ func (s *carbonSolver) took(picks []int) float64 {
 	finish := make([]float64, len(picks))
 	last := 0.0
 	at := func(t int32) *Candidate {
-		i := s.inst.order[t]
+		i := s.inst.Order[t]
 		return &s.m.Tasks[i].Candidates[picks[i]]
 	}
-	for _, t := range s.inst.topo {
+	for _, t := range s.inst.Topo {
 		start := 0.0
-		for _, i := range s.inst.in.of(t) {
-			e := &s.inst.edges[i]
-			start = max(start, finish[e.from]+e.maxGiB*s.m.HoursPerGiB[at(e.from).Place][at(t).Place])
+		for _, i := range s.inst.In.Of(t) {
+			e := &s.inst.Edges[i]
+			start = max(start, finish[e.From]+e.MaxGiB*s.m.HoursPerGiB[at(e.From).Place][at(t).Place])
 		}
 		finish[t] = start + at(t).Hours
 		last = max(last, finish[t])
@@ -272,7 +275,8 @@ func (s *carbonSolver) took(picks []int) float64 {
 func (s *carbonSolver) whole(sol *Solution) *Solution {
 	out := &Solution{
 		Status: sol.Status, Bound: sol.Bound, Message: sol.Message, Picks: sol.Picks,
-		USD: s.spent(sol.Picks), Hours: s.took(sol.Picks), KgCO2: s.emitted(sol.Picks), Choice: make(map[string]string, len(sol.Picks)),
+		USD: s.spent(sol.Picks), Hours: s.took(sol.Picks), KgCO2: s.emitted(sol.Picks),
+		Choice: make(map[string]string, len(sol.Picks)),
 	}
 	switch s.m.Objective {
 	case Cost:
@@ -310,8 +314,9 @@ func (s *carbonSolver) overCap(least *Solution) *Solution {
 	}
 	limit := *s.m.CarbonCapKg
 	return &Solution{
-		Status:  Infeasible,
-		Message: fmt.Sprintf("the carbon cap is %.6g kg but the cleanest plan%s emits %s%.6g kg: raise it by %.6g kg", limit, with, more, kg, kg-limit),
-		Reason:  &Reason{Constraint: CarbonCap, LeastKgCO2: kg, Exact: least.Status == Optimal},
+		Status: Infeasible,
+		Message: fmt.Sprintf("the carbon cap is %.6g kg but the cleanest plan%s emits %s%.6g kg: raise it by %.6g kg",
+			limit, with, more, kg, kg-limit),
+		Reason: &Reason{Constraint: CarbonCap, LeastKgCO2: kg, Exact: least.Status == Optimal},
 	}
 }

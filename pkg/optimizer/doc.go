@@ -7,7 +7,7 @@
 // plan can beat.
 //
 // [Solve] takes a [Model] and returns a [Solution]; [ReadModel] reads the
-// model's JSON form. [Runners] and [Replanned] explain a plan, and
+// model's JSON form. [NewExplainer] explains a plan, and
 // [Solution.Reason] says what to relax when there is none. The package does no
 // I/O, starts no goroutines and keeps no state; catalogue queries, expected spot
 // prices, surcharges and residency are the caller's, who expresses them as
@@ -16,26 +16,29 @@
 // # How it is solved
 //
 // Transfers depend on places alone, so candidates at one place compete by their
-// own cost and time only (instance.go), and what is left is a network of tasks
-// over places.
+// own cost and time only (compile.go), and what is left is a network of tasks
+// over places. Each method is a package below internal; they see that network
+// alone, never a Model.
 //
-// Cost: options that transfers can never justify are dropped (dominate.go), the
+// Cost (leastcost): options that transfers can never justify are dropped, the
 // network falls apart into components, chains, trees and series-parallel parts
-// are eliminated exactly (eliminate.go), message passing raises a lower bound
-// and rules out values against the best plan so far (dual.go), what is narrow is
-// finished by bucket elimination (bucket.go) and the rest by branch and bound
-// (costsearch.go).
+// are eliminated exactly (elimination), message passing raises a lower bound and
+// rules out values against the best plan so far (network), what is narrow is
+// finished by bucket elimination (elimination) and the rest by branch and bound.
 //
-// Makespan: windows (windows.go) bound the earliest start and the least rest for
-// each task and place; they are exact unless paths part and meet again, and
-// branching settles the tasks at which they do (makespan.go).
+// Makespan (makespan): bounds on the earliest start and the least rest for each
+// task and place (windows) are exact unless paths part and meet again, and
+// branching settles the tasks at which they do.
 //
-// Cost within a deadline and makespan within a budget: a price on time along
-// the paths turns both into one cost network (lagrange.go). Linear programming
-// over the plans and paths seen so far finds the price (master.go), or for many
-// tasks a multiplicative update (spreader.go). Series-parallel graphs are then
-// finished by label setting over Pareto fronts (labels.go), others by branch and
-// bound over options (bounded.go, boundedtree.go).
+// Cost within a deadline and makespan within a budget (bounded): a price on time
+// along the paths turns both into one cost network (pricing). Linear programming
+// (simplex) over the plans and paths seen so far finds the price, or for many
+// tasks a multiplicative update. Series-parallel graphs are then finished by
+// label setting over Pareto fronts (labels), others by branch and bound over
+// options.
+//
+// Carbon: emissions in the place of costs, and what has two sums to bound by a
+// price on one of them (carbon.go, capped.go).
 //
 // # Guarantees
 //

@@ -79,14 +79,19 @@ func ExampleReadModel() {
 	// 1 is not an index into the 1 places
 }
 
-func ExampleRunners() {
+func ExampleExplainer_Runners() {
 	m := trainInfer()
 	s, err := optimizer.Solve(context.Background(), m, optimizer.Options{})
 	if err != nil {
 		fmt.Println(err)
 		return
 	}
-	runners, err := optimizer.Runners(m, s, "infer", 1)
+	e, err := optimizer.NewExplainer(m, s)
+	if err != nil {
+		fmt.Println(err)
+		return
+	}
+	runners, err := e.Runners("infer", 1)
 	if err != nil {
 		fmt.Println(err)
 		return

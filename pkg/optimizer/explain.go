@@ -2,11 +2,13 @@ package optimizer
 
 import (
 	"cmp"
-	"context"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // Runner is an alternative to the candidate that a plan chose for one task.
@@ -29,26 +31,14 @@ type Runner struct {
 // ErrNoPlan is returned for a solution that holds no plan for the model.
 var ErrNoPlan = errors.New("optimizer: the solution holds no plan for this model")
 
-// Runners returns the k best alternatives for the task with the given id, with
-// everything else in the plan fixed, those that keep the model's bounds first,
-// then by what they add to the objective. To re-optimise the rest around an
-// alternative use [Replanned].
-func Runners(m *Model, s *Solution, task string, k int) ([]Runner, error) {
-	e, err := NewExplainer(m, s)
-	if err != nil {
-		return nil, err
-	}
-	return e.Runners(task, k)
-}
-
 // Explainer answers questions about one plan. It holds what they have in common.
 type Explainer struct {
 	model *Model
 	picks []int // by canonical task, as all below
-	links *links
+	links *problem.Links
 	rank  map[string]int32
-	in    adjacency
-	out   adjacency
+	in    problem.Adjacency
+	out   problem.Adjacency
 	start []float64
 	after []float64
 	usd   float64
@@ -71,35 +61,38 @@ func NewExplainer(m *Model, s *Solution) (*Explainer, error) {
 		return nil, ErrNoPlan
 	}
 	n := len(m.Tasks)
-	e := &Explainer{model: m, links: l, rank: make(map[string]int32, n), picks: make([]int, n), start: make([]float64, n), after: make([]float64, n)}
-	for t, i := range l.order {
+	e := &Explainer{
+		model: m, links: l, rank: make(map[string]int32, n), picks: make([]int, n),
+		start: make([]float64, n), after: make([]float64, n),
+	}
+	for t, i := range l.Order {
 		e.rank[m.Tasks[i].ID] = int32(t) // #nosec G115 -- at most MaxTasks
 		e.picks[t] = s.Picks[i]
 		if k := s.Picks[i]; k < 0 || k >= len(m.Tasks[i].Candidates) {
 			return nil, ErrNoPlan
 		}
 	}
-	e.in = adjacent(n, l.edges, func(e *link) int32 { return e.to })
-	e.out = adjacent(n, l.edges, func(e *link) int32 { return e.from })
+	e.in = problem.Adjacent(n, l.Edges, func(e *problem.Link) int32 { return e.To })
+	e.out = problem.Adjacent(n, l.Edges, func(e *problem.Link) int32 { return e.From })
 	e.measure()
 	return e, nil
 }
 
 func (e *Explainer) measure() {
-	for _, t := range e.links.topo {
+	for _, t := range e.links.Topo {
 		c := e.chosen(t)
 		e.start[t] = e.startAt(t, c.Place)
 		e.hours = max(e.hours, e.start[t]+c.Hours)
-		e.usd += c.USD + e.transfers(e.out.of(t), t, c.Place)
+		e.usd += c.USD + e.transfers(e.out.Of(t), t, c.Place)
 		e.kg += c.KgCO2
 	}
-	for _, t := range slices.Backward(e.links.topo) {
+	for _, t := range slices.Backward(e.links.Topo) {
 		e.after[t] = e.afterAt(t, e.chosen(t).Place)
 	}
 }
 
 func (e *Explainer) candidates(t int32) []Candidate {
-	return e.model.Tasks[e.links.order[t]].Candidates
+	return e.model.Tasks[e.links.Order[t]].Candidates
 }
 
 func (e *Explainer) chosen(t int32) *Candidate { return &e.candidates(t)[e.picks[t]] }
@@ -109,10 +102,10 @@ func (e *Explainer) chosen(t int32) *Candidate { return &e.candidates(t)[e.picks
 func (e *Explainer) transfers(links []int32, t int32, p int) float64 {
 	total := 0.0
 	for _, i := range links {
-		if l := &e.links.edges[i]; l.from == t {
-			total += l.sumGiB * e.model.USDPerGiB[p][e.chosen(l.to).Place]
+		if l := &e.links.Edges[i]; l.From == t {
+			total += l.SumGiB * e.model.USDPerGiB[p][e.chosen(l.To).Place]
 		} else {
-			total += l.sumGiB * e.model.USDPerGiB[e.chosen(l.from).Place][p]
+			total += l.SumGiB * e.model.USDPerGiB[e.chosen(l.From).Place][p]
 		}
 	}
 	return total
@@ -120,20 +113,20 @@ func (e *Explainer) transfers(links []int32, t int32, p int) float64 {
 
 func (e *Explainer) startAt(t int32, p int) float64 {
 	at := 0.0
-	for _, i := range e.in.of(t) {
-		l := &e.links.edges[i]
-		u := e.chosen(l.from)
-		at = max(at, e.start[l.from]+u.Hours+l.maxGiB*e.model.HoursPerGiB[u.Place][p])
+	for _, i := range e.in.Of(t) {
+		l := &e.links.Edges[i]
+		u := e.chosen(l.From)
+		at = max(at, e.start[l.From]+u.Hours+l.MaxGiB*e.model.HoursPerGiB[u.Place][p])
 	}
 	return at
 }
 
 func (e *Explainer) afterAt(t int32, p int) float64 {
 	at := 0.0
-	for _, i := range e.out.of(t) {
-		l := &e.links.edges[i]
-		w := e.chosen(l.to)
-		at = max(at, l.maxGiB*e.model.HoursPerGiB[p][w.Place]+w.Hours+e.after[l.to])
+	for _, i := range e.out.Of(t) {
+		l := &e.links.Edges[i]
+		w := e.chosen(l.To)
+		at = max(at, l.MaxGiB*e.model.HoursPerGiB[p][w.Place]+w.Hours+e.after[l.To])
 	}
 	return at
 }
@@ -148,7 +141,7 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 		return nil, nil
 	}
 	now := e.chosen(t)
-	local := now.USD + e.transfers(e.in.of(t), t, now.Place) + e.transfers(e.out.of(t), t, now.Place)
+	local := now.USD + e.transfers(e.in.Of(t), t, now.Place) + e.transfers(e.out.Of(t), t, now.Place)
 	around := e.longestAround(t)
 	cands := e.candidates(t)
 	runners := make([]Runner, 0, len(cands))
@@ -158,7 +151,7 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 			continue
 		}
 		r := Runner{Candidate: i, ID: c.ID}
-		r.AddUSD = c.USD + e.transfers(e.in.of(t), t, c.Place) + e.transfers(e.out.of(t), t, c.Place) - local
+		r.AddUSD = c.USD + e.transfers(e.in.Of(t), t, c.Place) + e.transfers(e.out.Of(t), t, c.Place) - local
 		r.USD = e.usd + r.AddUSD
 		r.Hours = max(around, e.startAt(t, c.Place)+c.Hours+e.afterAt(t, c.Place))
 		r.AddHours = r.Hours - e.hours
@@ -177,15 +170,15 @@ func (e *Explainer) longestAround(t int32) float64 {
 	}
 	finish := make([]float64, len(e.start))
 	longest := 0.0
-	for _, v := range e.links.topo {
+	for _, v := range e.links.Topo {
 		if v == t {
 			continue
 		}
 		c := e.chosen(v)
 		at := 0.0
-		for _, i := range e.in.of(v) {
-			if l := &e.links.edges[i]; l.from != t {
-				at = max(at, finish[l.from]+l.maxGiB*e.model.HoursPerGiB[e.chosen(l.from).Place][c.Place])
+		for _, i := range e.in.Of(v) {
+			if l := &e.links.Edges[i]; l.From != t {
+				at = max(at, finish[l.From]+l.MaxGiB*e.model.HoursPerGiB[e.chosen(l.From).Place][c.Place])
 			}
 		}
 		finish[v] = at + c.Hours
@@ -195,8 +188,8 @@ func (e *Explainer) longestAround(t int32) float64 {
 }
 
 func (e *Explainer) breaks(usd, hours, kg float64) Constraint {
-	late := e.model.DeadlineHours != nil && hours >= beyond(*e.model.DeadlineHours)
-	dear := e.model.BudgetUSD != nil && usd >= beyond(*e.model.BudgetUSD)
+	late := e.model.DeadlineHours != nil && hours >= search.Beyond(*e.model.DeadlineHours)
+	dear := e.model.BudgetUSD != nil && usd >= search.Beyond(*e.model.BudgetUSD)
 	switch {
 	case late && dear:
 		return DeadlineAndBudget
@@ -204,7 +197,7 @@ func (e *Explainer) breaks(usd, hours, kg float64) Constraint {
 		return Deadline
 	case dear:
 		return Budget
-	case e.model.CarbonCapKg != nil && kg >= beyond(*e.model.CarbonCapKg):
+	case e.model.CarbonCapKg != nil && kg >= search.Beyond(*e.model.CarbonCapKg):
 		return CarbonCap
 	}
 	return ""
@@ -228,31 +221,4 @@ func (e *Explainer) compare(a, b Runner) int {
 	case Cost:
 	}
 	return cmp.Or(byCarbon, byCost, byTime, strings.Compare(a.ID, b.ID))
-}
-
-// Replanned is the plan with the task with the given id pinned to one of its
-// candidates and everything else optimised anew, starting from plan s. It shows
-// what an alternative really costs once the rest has moved with it. Errors are
-// those of [Solve] and [NewExplainer].
-func Replanned(ctx context.Context, m *Model, s *Solution, task string, candidate int, o Options) (*Solution, error) {
-	i := slices.IndexFunc(m.Tasks, func(t Task) bool { return t.ID == task })
-	if i < 0 {
-		return nil, fmt.Errorf("optimizer: no task has the id %q", clip(task))
-	}
-	if s == nil || len(s.Picks) != len(m.Tasks) || candidate < 0 || candidate >= len(m.Tasks[i].Candidates) {
-		return nil, ErrNoPlan
-	}
-	pinned := *m
-	pinned.Tasks = slices.Clone(m.Tasks)
-	pinned.Tasks[i].Candidates = m.Tasks[i].Candidates[candidate : candidate+1]
-	o.Hint = slices.Clone(s.Picks)
-	o.Hint[i] = 0
-	sol, err := Solve(ctx, &pinned, o)
-	if err != nil {
-		return nil, err
-	}
-	if sol.Picks != nil {
-		sol.Picks[i] = candidate
-	}
-	return sol, nil
 }

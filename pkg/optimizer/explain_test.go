@@ -18,7 +18,7 @@ func TestRunnersAreWhatSwappingOneTaskGives(t *testing.T) {
 			return
 		}
 		i := rapid.IntRange(0, len(m.Tasks)-1).Draw(t, "task")
-		runners, err := optimizer.Runners(m, s, m.Tasks[i].ID, 100)
+		runners, err := explain(m, s, m.Tasks[i].ID, 100)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -54,7 +54,7 @@ func TestRunnersCountEmissions(t *testing.T) {
 			return
 		}
 		for i := range m.Tasks {
-			runners, err := optimizer.Runners(m, s, m.Tasks[i].ID, 100)
+			runners, err := explain(m, s, m.Tasks[i].ID, 100)
 			if err != nil {
 				t.Fatal(err)
 			}
@@ -105,54 +105,25 @@ func TestRunnersGivesTheBestFew(t *testing.T) {
 	}
 }
 
-// TestReplannedIsTheOptimumAroundAPin and so lies between the optimum and the
-// runner with everything else fixed.
-func TestReplannedIsTheOptimumAroundAPin(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		m := boundedModel(t)
-		s := solve(t, m, optimizer.Options{})
-		if s.Status == optimizer.Infeasible {
-			return
-		}
-		i := rapid.IntRange(0, len(m.Tasks)-1).Draw(t, "task")
-		k := rapid.IntRange(0, len(m.Tasks[i].Candidates)-1).Draw(t, "candidate")
-		r, err := optimizer.Replanned(t.Context(), m, s, m.Tasks[i].ID, k, optimizer.Options{})
-		if err != nil {
-			t.Fatal(err)
-		}
-		pinned := *m
-		pinned.Tasks = slices.Clone(m.Tasks)
-		pinned.Tasks[i].Candidates = m.Tasks[i].Candidates[k : k+1]
-		want, ok := bruteForce(&pinned)
-		if !ok {
-			if r.Status != optimizer.Infeasible {
-				t.Fatalf("got %+v, want infeasible", r)
-			}
-			return
-		}
-		if r.Status != optimizer.Optimal || !same(r.Objective, want) || r.Picks[i] != k {
-			t.Fatalf("got %s %v with pick %d, want %v with %d", r.Status, r.Objective, r.Picks[i], want, k)
-		}
-		checkPlan(t, m, r)
-	})
-}
-
 func TestExplainingNothingIsAnError(t *testing.T) {
 	m := generate(1, chain, 3, 3, 2)
 	s := solve(t, m, optimizer.Options{})
-	if _, err := optimizer.Runners(m, s, "nobody", 3); err == nil {
+	if _, err := explain(m, s, "nobody", 3); err == nil {
 		t.Error("explained a task that does not exist")
 	}
 	wrong := []*optimizer.Solution{nil, {}, {Picks: []int{0}}, {Picks: []int{0, 0, 99}}, {Picks: []int{0, 0, -1}}}
 	for _, s := range wrong {
-		if _, err := optimizer.Runners(m, s, "t00001", 3); !errors.Is(err, optimizer.ErrNoPlan) {
+		if _, err := explain(m, s, "t00001", 3); !errors.Is(err, optimizer.ErrNoPlan) {
 			t.Errorf("%+v: %v", s, err)
 		}
 	}
-	if _, err := optimizer.Replanned(t.Context(), m, s, "t00001", 99, optimizer.Options{}); !errors.Is(err, optimizer.ErrNoPlan) {
-		t.Errorf("got %v", err)
+}
+
+// explain gives the runners of one task of a plan.
+func explain(m *optimizer.Model, s *optimizer.Solution, task string, k int) ([]optimizer.Runner, error) {
+	e, err := optimizer.NewExplainer(m, s)
+	if err != nil {
+		return nil, err
 	}
-	if _, err := optimizer.Replanned(t.Context(), m, s, "nobody", 0, optimizer.Options{}); err == nil {
-		t.Error("replanned a task that does not exist")
-	}
+	return e.Runners(task, k)
 }

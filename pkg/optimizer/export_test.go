@@ -1,40 +1,45 @@
 package optimizer
 
-import "context"
+import (
+	"context"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/bounded"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+)
 
 // Variants forces each method to do what another usually does before it, so
 // that tests reach all of them with models small enough for brute force.
 func Variants() map[string]func(context.Context, *Model, Options) (*Solution, error) {
-	variants := map[string]func(*thresholds){
-		"no bucket elimination": func(th *thresholds) {
-			th.effort.root.buckets, th.effort.again.buckets, th.effort.plunge.buckets, th.effort.branch.buckets = 0, 0, 0, 0
+	variants := map[string]func(*search.Thresholds){
+		"no bucket elimination": func(th *search.Thresholds) {
+			th.Effort.Root.Buckets, th.Effort.Again.Buckets, th.Effort.Plunge.Buckets, th.Effort.Branch.Buckets = 0, 0, 0, 0
 		},
-		"nothing but branching": func(th *thresholds) {
-			th.effort = efforts{}
+		"nothing but branching": func(th *search.Thresholds) {
+			th.Effort = search.Efforts{}
 		},
-		"bucket elimination at once": func(th *thresholds) {
-			th.effort.root = effort{buckets: 1e9}
+		"bucket elimination at once": func(th *search.Thresholds) {
+			th.Effort.Root = search.Effort{Buckets: 1e9}
 		},
-		"no label setting": func(th *thresholds) { th.labels = 0 },
-		"spreader": func(th *thresholds) {
-			th.manyTasks, th.labels = 0, 0
+		"no label setting": func(th *search.Thresholds) { th.Labels = 0 },
+		"spreader": func(th *search.Thresholds) {
+			th.ManyTasks, th.Labels = 0, 0
 		},
-		"dense lagrangian": func(th *thresholds) {
-			th.tableEntries, th.labels = 0, 0
+		"dense lagrangian": func(th *search.Thresholds) {
+			th.TableEntries, th.Labels = 0, 0
 		},
-		"rounded times at once": func(th *thresholds) {
-			th.roundAfter, th.labels = 0, 0
+		"rounded times at once": func(th *search.Thresholds) {
+			th.RoundAfter, th.Labels = 0, 0
 		},
-		"rounded times, then some branches": func(th *thresholds) {
-			th.roundAfter, th.labels, th.manyTasks = 100, 0, 0
+		"rounded times, then some branches": func(th *search.Thresholds) {
+			th.RoundAfter, th.Labels, th.ManyTasks = 100, 0, 0
 		},
-		"dense spreader with labels": func(th *thresholds) {
-			th.tableEntries, th.manyTasks = 0, 0
+		"dense spreader with labels": func(th *search.Thresholds) {
+			th.TableEntries, th.ManyTasks = 0, 0
 		},
 	}
 	out := make(map[string]func(context.Context, *Model, Options) (*Solution, error))
 	for name, change := range variants {
-		th := defaultThresholds()
+		th := search.DefaultThresholds()
 		change(&th)
 		out[name] = func(ctx context.Context, m *Model, o Options) (*Solution, error) { return solve(ctx, m, o, th) }
 	}
@@ -43,8 +48,8 @@ func Variants() map[string]func(context.Context, *Model, Options) (*Solution, er
 
 // SolveCramped solves with no memory for networks or windows.
 func SolveCramped(ctx context.Context, m *Model, o Options) (*Solution, error) {
-	th := defaultThresholds()
-	th.networkEntries, th.windowEntries = 0, 0
+	th := search.DefaultThresholds()
+	th.NetworkEntries, th.WindowEntries = 0, 0
 	return solve(ctx, m, o, th)
 }
 
@@ -56,20 +61,20 @@ func RoundedBounds(ctx context.Context, m *Model) (bounds, costs []float64, err 
 	if err != nil {
 		return nil, nil, err
 	}
-	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: defaultThresholds()}
+	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: search.DefaultThresholds()}
 	fast := s.fastest(0)
 	if s.late(fast.lower) {
 		return nil, nil, nil
 	}
-	b := &boundedSearch{inst: inst, meter: s.meter, thresholds: s.thresholds, limit: *m.DeadlineHours}
-	for steps := 1; steps <= mostSteps; steps++ {
-		r := newRounding(b, b.timeCut(), steps, fast.plan)
+	b := &bounded.Search{Inst: &inst.Instance, Meter: s.meter, Thresholds: s.thresholds, Limit: *m.DeadlineHours}
+	for steps := 1; steps <= bounded.MostSteps; steps++ {
+		r := bounded.NewRounding(b, b.TimeCut(), steps, fast.plan)
 		if r == nil {
 			continue
 		}
-		bounds = append(bounds, r.lower)
-		r.run()
-		costs = append(costs, r.lower)
+		bounds = append(bounds, r.Lower)
+		r.Run()
+		costs = append(costs, r.Lower)
 	}
 	return bounds, costs, nil
 }
@@ -82,20 +87,20 @@ func Probe(ctx context.Context, m *Model, cut float64, work int64) (lower, hours
 	if err != nil {
 		return 0, 0, err
 	}
-	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: defaultThresholds()}
-	s.thresholds.labels, s.thresholds.roundAfter = 0, 0
+	s := &solver{inst: inst, meter: newMeter(ctx, Options{}), thresholds: search.DefaultThresholds()}
+	s.thresholds.Labels, s.thresholds.RoundAfter = 0, 0
 	cheap, fast := s.cheapest(s.meter), s.fastest(0)
 	if s.dear(cheap.lower) {
-		return inf, inf, nil
+		return search.Inf, search.Inf, nil
 	}
-	b := &boundedSearch{
-		inst: inst, meter: s.meter, thresholds: s.thresholds, byTime: true, limit: *m.BudgetUSD, floor: cheap.lower,
-		cheap: cheap.plan, fast: fast.plan, best: cheap.plan, upper: inst.makespan(cheap.plan),
-		probes: prober{effort: work, open: inf},
+	b := &bounded.Search{
+		Inst: &inst.Instance, Meter: s.meter, Thresholds: s.thresholds, ByTime: true, Limit: *m.BudgetUSD, Floor: cheap.lower,
+		Cheap: cheap.plan, Fast: fast.plan, Best: cheap.plan, Upper: inst.Makespan(cheap.plan),
+		Probes: bounded.Prober{Effort: work, Open: search.Inf},
 	}
-	if cut > b.upper {
-		return 0, b.upper, nil
+	if cut > b.Upper {
+		return 0, b.Upper, nil
 	}
-	b.probeAt(cut)
-	return b.lower, inst.makespan(b.best), nil
+	b.ProbeAt(cut)
+	return b.Lower, inst.Makespan(b.Best), nil
 }

@@ -7,6 +7,8 @@ import (
 	"math"
 	"slices"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // FrontierOptions tune [Frontier]. The zero value finds every point.
@@ -60,25 +62,27 @@ type Gap struct {
 // nothing is left out. An infeasible model has no points and a complete front.
 // Errors are those of [Solve].
 func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
-	s, err := NewSession(m)
+	f, err := frameFor(m, foldPareto)
 	if err != nil {
 		return nil, err
 	}
-	w := &frontSearch{ctx: ctx, s: s, o: o, m: newMeter(ctx, Options{TimeLimit: o.TimeLimit, Now: o.Now})}
+	w := &frontSearch{ctx: ctx, model: *m, frame: f, o: o, m: newMeter(ctx, Options{TimeLimit: o.TimeLimit, Now: o.Now})}
+	f.model = &w.model
 	front, err := w.run(m)
 	if err != nil {
 		return nil, err
 	}
-	front.Millis = w.m.millis()
+	front.Millis = w.m.Millis()
 	return front, nil
 }
 
 // frontSearch is one search for a front.
 type frontSearch struct {
 	ctx    context.Context
-	s      *Session
+	model  Model // whose objective and deadline change
+	frame  *compiled
 	o      FrontierOptions
-	m      *meter
+	m      *search.Meter
 	points []*Solution
 	boxes  []box2
 	// rough means that the search for some point was cut short.
@@ -131,7 +135,7 @@ func (w *frontSearch) run(m *Model) (*Front, error) {
 func (w *frontSearch) over() bool {
 	return w.o.MaxPoints > 0 && len(w.points) >= w.o.MaxPoints ||
 		w.o.WorkLimit > 0 && w.work >= w.o.WorkLimit ||
-		!w.m.deadline.IsZero() && !w.m.now().Before(w.m.deadline)
+		!w.m.Deadline.IsZero() && !w.m.Now().Before(w.m.Deadline)
 }
 
 // ends finds the fastest plan, the cheapest of those, and the cheapest, the
@@ -146,7 +150,7 @@ func (w *frontSearch) ends(m *Model) (fast, cheap *Solution, err error) {
 	if quick.Status == Infeasible {
 		return nil, nil, nil
 	}
-	w.s.model.Objective = Cost
+	w.model.Objective = Cost
 	if fast, err = w.within(quick.Hours, quick.Picks); err != nil || fast == nil {
 		return nil, nil, err
 	}
@@ -163,15 +167,17 @@ func (w *frontSearch) ends(m *Model) (fast, cheap *Solution, err error) {
 // within is the cheapest plan that takes at most the given hours, nil where there
 // is none.
 func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
-	deadline := &hours
+	w.model.DeadlineHours = &hours
 	if math.IsInf(hours, 1) {
-		deadline = nil
+		w.model.DeadlineHours = nil
 	}
-	if err := w.s.SetBounds(deadline, w.s.model.BudgetUSD); err != nil {
+	if err := w.model.checkBounds(); err != nil {
 		return nil, err
 	}
-	p, err := w.s.Solve(w.ctx, w.options(hint))
-	w.work += w.s.work
+	o := w.options(hint)
+	meter := newMeter(w.ctx, o)
+	p, err := (&Prepared{model: &w.model, frame: *w.frame}).solveOn(meter, o.Hint, search.DefaultThresholds())
+	w.work += meter.Work
 	if err != nil || p.Status == Infeasible {
 		return nil, err
 	}
@@ -181,15 +187,15 @@ func (w *frontSearch) within(hours float64, hint []int) (*Solution, error) {
 
 // options are those of one solve: what is left of the limits.
 func (w *frontSearch) options(hint []int) Options {
-	o := Options{WorkLimit: w.o.PointWork, Hint: hint, Now: w.m.now}
+	o := Options{WorkLimit: w.o.PointWork, Hint: hint, Now: w.m.Now}
 	if w.o.WorkLimit > 0 {
 		o.WorkLimit = max(1, w.o.WorkLimit-w.work)
 		if w.o.PointWork > 0 {
 			o.WorkLimit = min(o.WorkLimit, w.o.PointWork)
 		}
 	}
-	if !w.m.deadline.IsZero() {
-		o.TimeLimit = max(time.Nanosecond, w.m.deadline.Sub(w.m.now()))
+	if !w.m.Deadline.IsZero() {
+		o.TimeLimit = max(time.Nanosecond, w.m.Deadline.Sub(w.m.Now()))
 	}
 	return o
 }
@@ -271,7 +277,9 @@ func (w *frontSearch) front() *Front {
 		}
 	}
 	for _, b := range w.boxes {
-		f.Unexplored = append(f.Unexplored, Gap{FromHours: b.after, ToHours: b.slow.Hours, FromUSD: b.slow.USD, ToUSD: b.fast.USD})
+		f.Unexplored = append(f.Unexplored, Gap{
+			FromHours: b.after, ToHours: b.slow.Hours, FromUSD: b.slow.USD, ToUSD: b.fast.USD,
+		})
 	}
 	slices.SortFunc(f.Unexplored, func(a, b Gap) int { return cmp.Compare(a.FromHours, b.FromHours) })
 	return f

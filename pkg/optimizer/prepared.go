@@ -1,15 +1,20 @@
 package optimizer
 
-import "context"
+import (
+	"context"
 
-// Prepared is a model that was checked and laid out once, to be solved any number of times from scratch. It must not be
-// changed meanwhile. Any number of goroutines may solve it at once.
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+)
+
+// Prepared is a model that was checked and laid out once, to be solved any number of times. It must not be changed
+// meanwhile. Any number of goroutines may solve it at once.
 type Prepared struct {
 	model *Model
-	frame instance // what all methods need of the model, without its options
+	frame compiled // what all methods need of the model, without its options
 }
 
-// Prepare checks m and lays out its graph and its matrices. It returns a *[ModelError] for a model that is not well formed.
+// Prepare checks m and lays out its graph and its matrices. It returns a *[ModelError] for a model that is not well
+// formed.
 func Prepare(m *Model) (*Prepared, error) {
 	f, err := frameFor(m, foldingFor(m))
 	if err != nil {
@@ -20,14 +25,17 @@ func Prepare(m *Model) (*Prepared, error) {
 
 // Solve is [Solve] of the model.
 func (p *Prepared) Solve(ctx context.Context, o Options) (*Solution, error) {
-	meter, th := newMeter(ctx, o), defaultThresholds()
-	if p.model.Objective == Carbon || p.model.CarbonCapKg != nil {
-		return solveCarbon(p.model, o.Hint, th, meter)
-	}
-	return p.solve(meter, o.Hint, th)
+	return p.solveOn(newMeter(ctx, o), o.Hint, search.DefaultThresholds())
 }
 
-func (p *Prepared) solve(meter *meter, hint []int, th thresholds) (*Solution, error) {
+func (p *Prepared) solveOn(meter *search.Meter, hint []int, th search.Thresholds) (*Solution, error) {
+	if p.model.Objective == Carbon || p.model.CarbonCapKg != nil {
+		return solveCarbon(p.model, hint, th, meter)
+	}
+	return p.solve(meter, hint, th)
+}
+
+func (p *Prepared) solve(meter *search.Meter, hint []int, th search.Thresholds) (*Solution, error) {
 	inst := p.frame // its own options, the rest shared
 	inst.setOptions(foldingFor(p.model))
 	return (&solver{inst: &inst, meter: meter, thresholds: th}).run(hint)

@@ -44,12 +44,13 @@ func (s *solver) overBudget(cheap answer) *Solution {
 	budget := *s.inst.model.BudgetUSD
 	least := cheap.lower
 	if cheap.proven {
-		least = s.inst.cost(cheap.plan)
+		least = s.inst.Cost(cheap.plan)
 	}
 	return &Solution{
-		Status:  Infeasible,
-		Message: fmt.Sprintf("the budget is %.6g USD but the cheapest plan costs %s%.6g USD: raise it by %.6g USD", budget, orMore(cheap), least, least-budget),
-		Reason:  &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
+		Status: Infeasible,
+		Message: fmt.Sprintf("the budget is %.6g USD but the cheapest plan costs %s%.6g USD: raise it by %.6g USD",
+			budget, orMore(cheap), least, least-budget),
+		Reason: &Reason{Constraint: Budget, LeastUSD: least, Exact: cheap.proven},
 	}
 }
 
@@ -58,12 +59,13 @@ func (s *solver) pastDeadline(fast answer) *Solution {
 	deadline := *s.inst.model.DeadlineHours
 	least := fast.lower
 	if fast.proven {
-		least = s.inst.makespan(fast.plan)
+		least = s.inst.Makespan(fast.plan)
 	}
 	return &Solution{
-		Status:  Infeasible,
-		Message: fmt.Sprintf("the deadline is %.6g h but the fastest plan takes %s%.6g h: extend it by %.6g h", deadline, orMore(fast), least, least-deadline),
-		Reason:  &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
+		Status: Infeasible,
+		Message: fmt.Sprintf("the deadline is %.6g h but the fastest plan takes %s%.6g h: extend it by %.6g h",
+			deadline, orMore(fast), least, least-deadline),
+		Reason: &Reason{Constraint: Deadline, LeastHours: least, Exact: fast.proven},
 	}
 }
 
@@ -82,16 +84,19 @@ func (s *solver) overBoth(cheap, fast answer, inTime, inBudget *answer) *Solutio
 	}
 	usd, hours := inTime.lower, inBudget.lower
 	if inTime.proven {
-		usd = s.inst.cost(inTime.plan)
+		usd = s.inst.Cost(inTime.plan)
 	}
 	if inBudget.proven {
-		hours = s.inst.makespan(inBudget.plan)
+		hours = s.inst.Makespan(inBudget.plan)
 	}
 	return &Solution{
 		Status: Infeasible,
-		Message: fmt.Sprintf("the deadline is %.6g h and the budget %.6g USD: within the budget the fastest plan takes %s%.6g h, within the deadline the cheapest costs %s%.6g USD",
+		Message: fmt.Sprintf("the deadline is %.6g h and the budget %.6g USD: "+
+			"within the budget the fastest plan takes %s%.6g h, within the deadline the cheapest costs %s%.6g USD",
 			*m.DeadlineHours, *m.BudgetUSD, orMore(*inBudget), hours, orMore(*inTime), usd),
-		Reason: &Reason{Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: usd, Exact: inTime.proven && inBudget.proven},
+		Reason: &Reason{
+			Constraint: DeadlineAndBudget, LeastHours: hours, LeastUSD: usd, Exact: inTime.proven && inBudget.proven,
+		},
 	}
 }
 

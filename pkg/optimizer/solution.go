@@ -107,7 +107,9 @@ func (s *Solution) UnmarshalJSON(text []byte) error {
 	if err := json.Unmarshal(text, &w); err != nil {
 		return err
 	}
-	*s = Solution{Status: w.Status, Choice: w.Choice, Millis: w.Millis, Message: w.Message, Reason: w.Reason, KgCO2: w.KgCO2}
+	*s = Solution{
+		Status: w.Status, Choice: w.Choice, Millis: w.Millis, Message: w.Message, Reason: w.Reason, KgCO2: w.KgCO2,
+	}
 	for _, f := range []struct {
 		to   *float64
 		from *float64

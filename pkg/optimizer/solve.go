@@ -4,6 +4,13 @@ import (
 	"context"
 	"fmt"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/bounded"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/leastcost"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/makespan"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/schedule"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
 )
 
 // Solve finds the best plan for m.
@@ -12,15 +19,15 @@ import (
 // when ctx ends first, and [ErrUndecided] when a limit of o ends the search
 // before a plan was found or ruled out. An infeasible model is not an error.
 func Solve(ctx context.Context, m *Model, o Options) (*Solution, error) {
-	return solve(ctx, m, o, defaultThresholds())
+	return solve(ctx, m, o, search.DefaultThresholds())
 }
 
-func solve(ctx context.Context, m *Model, o Options, th thresholds) (*Solution, error) {
+func solve(ctx context.Context, m *Model, o Options, th search.Thresholds) (*Solution, error) {
 	return solveOn(newMeter(ctx, o), m, o.Hint, th)
 }
 
 // solveOn is solve on a meter.
-func solveOn(meter *meter, m *Model, hint []int, th thresholds) (*Solution, error) {
+func solveOn(meter *search.Meter, m *Model, hint []int, th search.Thresholds) (*Solution, error) {
 	if m.Objective == Carbon || m.CarbonCapKg != nil {
 		return solveCarbon(m, hint, th, meter)
 	}
@@ -37,13 +44,13 @@ func (s *solver) run(hint []int) (*Solution, error) {
 		s.known = append(s.known, p)
 	}
 	sol, err := s.solve()
-	if c := s.meter.cancelled(); c != nil {
+	if c := s.meter.Cancelled(); c != nil {
 		return nil, c
 	}
 	if err != nil {
 		return nil, err
 	}
-	sol.Millis = s.meter.millis()
+	sol.Millis = s.meter.Millis()
 	return sol, nil
 }
 
@@ -58,20 +65,16 @@ func foldingFor(m *Model) folding {
 
 // solver takes a model through the methods that its objective and bounds need.
 type solver struct {
-	inst       *instance
-	meter      *meter
-	thresholds thresholds
-	known      []plan // to start from: the caller's hint and what was found so far
-	// messages, where not nil, are what a session has learnt of the cost
-	// network.
-	messages *messages
-	dom      *domination // likewise of its prices of transfers
+	inst       *compiled
+	meter      *search.Meter
+	thresholds search.Thresholds
+	known      []problem.Plan // to start from: the caller's hint and what was found so far
 }
 
 // answer is a plan, nil where none was found, with what is proven about the
 // objective.
 type answer struct {
-	plan   plan
+	plan   problem.Plan
 	lower  float64
 	proven bool
 }
@@ -93,12 +96,12 @@ func (s *solver) solve() (*Solution, error) {
 // late and dear tell whether a makespan or a cost breaks the model's bound.
 func (s *solver) late(hours float64) bool {
 	d := s.inst.model.DeadlineHours
-	return d != nil && hours >= beyond(*d)
+	return d != nil && hours >= search.Beyond(*d)
 }
 
 func (s *solver) dear(usd float64) bool {
 	b := s.inst.model.BudgetUSD
-	return b != nil && usd >= beyond(*b)
+	return b != nil && usd >= search.Beyond(*b)
 }
 
 func (s *solver) solveCost() (*Solution, error) {
@@ -111,20 +114,20 @@ func (s *solver) solveCost() (*Solution, error) {
 		return s.finish(cheap)
 	}
 	cheap := s.roughlyCheapest()
-	if !cheap.proven && (s.dear(cheap.lower) || !s.late(s.inst.makespan(cheap.plan))) {
+	if !cheap.proven && (s.dear(cheap.lower) || !s.late(s.inst.Makespan(cheap.plan))) {
 		cheap = s.cheapest(s.meter)
 	}
 	if s.dear(cheap.lower) {
 		return s.overBudget(cheap), nil
 	}
-	if !s.late(s.inst.makespan(cheap.plan)) {
+	if !s.late(s.inst.Makespan(cheap.plan)) {
 		return s.finish(cheap)
 	}
-	fast := s.fastest(beyond(*deadline))
+	fast := s.fastest(search.Beyond(*deadline))
 	if s.late(fast.lower) {
 		return s.pastDeadline(fast), nil
 	}
-	if s.late(s.inst.makespan(fast.plan)) {
+	if s.late(s.inst.Makespan(fast.plan)) {
 		return nil, s.undecided(Makespan, fast.lower)
 	}
 	a := s.bounded(false, *deadline, cheap, fast)
@@ -144,23 +147,23 @@ func (s *solver) solveMakespan() (*Solution, error) {
 		return s.finish(fast)
 	}
 	cheap := s.roughlyCheapest()
-	if !cheap.proven && s.dear(s.inst.cost(cheap.plan)) {
+	if !cheap.proven && s.dear(s.inst.Cost(cheap.plan)) {
 		cheap = s.cheapest(s.meter)
 	}
 	if s.dear(cheap.lower) {
 		return s.overBudget(cheap), nil
 	}
-	if s.dear(s.inst.cost(cheap.plan)) {
+	if s.dear(s.inst.Cost(cheap.plan)) {
 		return nil, s.undecided(Cost, cheap.lower)
 	}
 	fast := s.roughlyFastest()
-	if !fast.proven && (s.late(fast.lower) || !s.dear(s.inst.cost(fast.plan))) {
+	if !fast.proven && (s.late(fast.lower) || !s.dear(s.inst.Cost(fast.plan))) {
 		fast = s.fastest(0)
 	}
 	if s.late(fast.lower) {
 		return s.pastDeadline(fast), nil
 	}
-	if !s.dear(s.inst.cost(fast.plan)) {
+	if !s.dear(s.inst.Cost(fast.plan)) {
 		return s.finish(fast)
 	}
 	a := s.bounded(true, *budget, cheap, fast)
@@ -171,11 +174,9 @@ func (s *solver) solveMakespan() (*Solution, error) {
 }
 
 // cheapest minimises the cost alone.
-func (s *solver) cheapest(m *meter) answer {
+func (s *solver) cheapest(m *search.Meter) answer {
 	var a answer
-	c := newCostSolver(s.inst, s.thresholds, m)
-	c.messages, c.dom = s.messages, s.dom
-	a.plan, a.lower, a.proven = c.solve(s.known)
+	a.plan, a.lower, a.proven = leastcost.NewSolver(&s.inst.Instance, s.thresholds, m).Solve(s.known)
 	s.known = append(s.known, a.plan)
 	return a
 }
@@ -183,10 +184,10 @@ func (s *solver) cheapest(m *meter) answer {
 // roughlyCheapest is cheapest as a stepping stone: to a part in a thousand will
 // do.
 func (s *solver) roughlyCheapest() answer {
-	m := s.meter.part(0.3)
-	m.gap = max(m.gap, 1e-3)
+	m := s.meter.Part(0.3)
+	m.Gap = max(m.Gap, 1e-3)
 	a := s.cheapest(m)
-	s.meter.join(m)
+	s.meter.Join(m)
 	return a
 }
 
@@ -194,10 +195,10 @@ func (s *solver) roughlyCheapest() answer {
 // what time tasks off the longest path have to spare to make the plan cheaper.
 func (s *solver) fastest(enough float64) answer {
 	var a answer
-	a.plan, a.lower, a.proven = solveMakespan(s.inst, s.known, enough, s.thresholds, s.meter)
-	sch := newSchedule(s.inst, a.plan)
-	sch.cheapen(sch.makespan(), s.meter)
-	a.plan = sch.plan
+	a.plan, a.lower, a.proven = makespan.Solve(&s.inst.Instance, s.known, enough, s.thresholds, s.meter)
+	sch := schedule.New(&s.inst.Instance, a.plan)
+	sch.Cheapen(sch.Makespan(), s.meter)
+	a.plan = sch.Plan
 	s.known = append(s.known, a.plan)
 	return a
 }
@@ -206,10 +207,10 @@ func (s *solver) fastest(enough float64) answer {
 func (s *solver) roughlyFastest() answer {
 	whole := s.meter
 	defer func() { s.meter = whole }()
-	s.meter = whole.part(0.5)
-	s.meter.gap = max(s.meter.gap, 1e-3)
+	s.meter = whole.Part(0.5)
+	s.meter.Gap = max(s.meter.Gap, 1e-3)
 	a := s.fastest(0)
-	whole.join(s.meter)
+	whole.Join(s.meter)
 	return a
 }
 
@@ -217,14 +218,16 @@ func (s *solver) roughlyFastest() answer {
 // a budget. cheap and fast are the answers for either alone, one of which keeps
 // the limit.
 func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer {
-	b := &boundedSearch{inst: s.inst, meter: s.meter, thresholds: s.thresholds, byTime: byTime, limit: limit, floor: cheap.lower}
+	b := &bounded.Search{
+		Inst: &s.inst.Instance, Meter: s.meter, Thresholds: s.thresholds, ByTime: byTime, Limit: limit, Floor: cheap.lower,
+	}
 	lower := cheap.lower
 	if byTime {
 		lower = fast.lower
 	}
-	b.start(cheap.plan, fast.plan, s.known, lower)
-	b.run()
-	return answer{plan: b.best, lower: b.lower, proven: b.finished()}
+	b.Start(cheap.plan, fast.plan, s.known, lower)
+	b.Run()
+	return answer{plan: b.Best, lower: b.Lower, proven: b.Finished()}
 }
 
 // finish reports a, whose plan may still break the bound on its own objective.
@@ -233,7 +236,9 @@ func (s *solver) finish(a answer) (*Solution, error) {
 	if a.plan == nil {
 		return nil, s.undecided(m.Objective, a.lower)
 	}
-	sol := &Solution{Status: Feasible, USD: s.inst.cost(a.plan), Hours: s.inst.makespan(a.plan), Picks: s.inst.picks(a.plan)}
+	sol := &Solution{
+		Status: Feasible, USD: s.inst.Cost(a.plan), Hours: s.inst.Makespan(a.plan), Picks: s.inst.Picks(a.plan),
+	}
 	sol.Objective = sol.USD
 	if m.Objective == Makespan {
 		sol.Objective = sol.Hours
@@ -245,13 +250,13 @@ func (s *solver) finish(a answer) (*Solution, error) {
 	if a.proven {
 		sol.Status, sol.Bound = Optimal, sol.Objective
 	} else {
-		sol.Message = fmt.Sprintf("stopped before the optimum was proven: it may be up to %.3g%% lower", 100*(sol.Objective-sol.Bound)/sol.Objective)
+		sol.Message = stoppedEarly(sol.Objective, sol.Bound)
 	}
 	sol.Choice = make(map[string]string, len(sol.Picks))
 	for t, k := range sol.Picks {
 		sol.Choice[m.Tasks[t].ID] = m.Tasks[t].Candidates[k].ID
 	}
-	for _, t := range s.inst.order { // not in the model's order: a sum's rounding depends on it
+	for _, t := range s.inst.Order { // not in the model's order: a sum's rounding depends on it
 		sol.KgCO2 += m.Tasks[t].Candidates[sol.Picks[t]].KgCO2
 	}
 	return sol, nil
@@ -259,4 +264,14 @@ func (s *solver) finish(a answer) (*Solution, error) {
 
 func (s *solver) undecided(what Objective, lower float64) error {
 	return fmt.Errorf("%w: the least %s is %.6g or more", ErrUndecided, what, lower)
+}
+
+func newMeter(ctx context.Context, o Options) *search.Meter {
+	return search.Start(ctx, search.Limits{Time: o.TimeLimit, Work: o.WorkLimit, Gap: o.Gap, Now: o.Now})
+}
+
+// stoppedEarly says how far an objective can be from the least.
+func stoppedEarly(objective, bound float64) string {
+	percent := 100 * (objective - bound) / objective
+	return fmt.Sprintf("stopped before the optimum was proven: it may be up to %.3g%% lower", percent)
 }

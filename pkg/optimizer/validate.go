@@ -31,6 +31,7 @@ type ModelError struct {
 	err    error
 }
 
+// Error names the field and what is wrong with it.
 func (e *ModelError) Error() string {
 	if e.Field == "" {
 		return "model: " + e.Reason

@@ -1,37 +1,6 @@
 package parsync
 
-import (
-	"math"
-	"time"
-)
-
-// Model is the setting in which conflicts are expected (ATC '21, §3).
-type Model struct {
-	Schedulers int     // N, each with a view of its own
-	FreeSlots  float64 // S: slots free when a view is refreshed
-	// Rate is how many tasks all schedulers together try to place in a second (N·K of a gap), tries after a
-	// conflict included.
-	Rate float64
-	Gap  time.Duration // G: from one refresh of a slot's state to the next, by one scheduler
-	// ScoreVariance is V, of the slots' scores about a mean of 1: every scheduler prefers better slots, so they meet at
-	// the best. 0 makes all slots equal.
-	ScoreVariance float64
-	// Candidates is how many slots are drawn for a task, the best of which is taken; 0 is all there are.
-	Candidates int
-}
-
-// Conflicts returns how many tasks are expected to be placed in vain in one gap. Each of N schedulers takes K slots, none
-// twice, without seeing the others; on each of S slots that is an expectation of N·K/S − 1 + (1 − K/S)^N (E[Yi],
-// ATC '21, §3), summed here over grades of slots, the better of which are preferred.
-func (m Model) Conflicts() float64 {
-	grades := Grades(m.ScoreVariance)
-	free := make([]float64, len(grades))
-	for i, g := range grades {
-		free[i] = g.Share * m.FreeSlots
-	}
-	k := m.Rate * m.Gap.Seconds() / float64(m.Schedulers)
-	return GradedConflicts(m.Schedulers, Taken(k, free, m.Candidates), free)
-}
+import "math"
 
 // Taken returns how many slots of each grade a scheduler takes that takes k of those free, the best first, each
 // the best of so many candidates drawn at random; with 0 candidates the best of all.
@@ -53,18 +22,6 @@ func Taken(k float64, free []float64, candidates int) []float64 {
 		out[i] = min(k*(before-math.Pow(rest/all, float64(candidates))), s)
 	}
 	return out
-}
-
-// GradedConflicts is the expectation where each scheduler takes so many of the free slots of each grade.
-func GradedConflicts(schedulers int, taken, free []float64) float64 {
-	n, sum := float64(schedulers), 0.0
-	for i, s := range free {
-		if s > 0 {
-			q := min(taken[i]/s, 1)
-			sum += s * (n*q - 1 + math.Pow(1-q, n))
-		}
-	}
-	return sum
 }
 
 // Grade is a range of scores that schedulers do not tell apart.

@@ -17,13 +17,14 @@ type Rotation struct{ Schedulers, Partitions int }
 // partitions than schedulers, or with one scheduler at least one.
 func NewRotation(schedulers, partitions int) (Rotation, error) {
 	if schedulers < 1 || partitions < 1 || schedulers > 1 && partitions <= schedulers {
-		return Rotation{}, fmt.Errorf("%w: %d schedulers over %d partitions; there must be more partitions than schedulers", ErrInvalid, schedulers, partitions)
+		return Rotation{}, fmt.Errorf("%w: %d schedulers over %d partitions; there must be more partitions than schedulers",
+			ErrInvalid, schedulers, partitions)
 	}
 	return Rotation{schedulers, partitions}, nil
 }
 
-// Partition returns the partition that a scheduler refreshes in a turn. Schedulers start spread evenly, so that a partition is
-// refreshed by one or another at even intervals.
+// Partition returns the partition that a scheduler refreshes in a turn. Schedulers start spread evenly, so that a
+// partition is refreshed by one or another at even intervals.
 func (r Rotation) Partition(scheduler int, turn uint64) int {
 	offset := uint64(scheduler) * uint64(r.Partitions) / uint64(r.Schedulers) //nolint:gosec // sizes are positive
 	return int((turn + offset) % uint64(r.Partitions))                        //nolint:gosec // below Partitions

@@ -2,15 +2,17 @@ package parsync
 
 import "math"
 
-// TurnoverConflicts refines GradedConflicts for schedulers that refresh at different moments, while slots are taken and
-// come free: it is the expectation over one gap of all schedulers together. gap and hold are in seconds, hold the mean
-// time a task holds its slot.
+// TurnoverConflicts is how many tasks are expected to be placed in vain. The paper counts schedulers that take slots
+// none twice, without seeing the others: on each of S slots N of them that take K each are expected to place N·K/S − 1
+// + (1 − K/S)^N in vain (E[Yi], ATC '21, §3). This refines it for schedulers that refresh at different moments, while
+// slots are taken and come free, by grades of slots, the better of which are preferred: it is the expectation over one
+// gap of all schedulers together. gap and hold are in seconds, hold the mean time a task holds its slot.
 //
-// A scheduler that takes a slot x seconds after it saw it free does so in vain when another has taken it meanwhile and still
-// holds it. Another takes it only when it is in its view, which a slot that came free after that view's refresh is
-// not: of a slot that has been free for h seconds the share that knows of it is min((x + h)/gap, 1). As slots
-// stay free for the time that they last on the average, S over the rate at which they are taken, h is
-// exponential with that mean.
+// A scheduler that takes a slot x seconds after it saw it free does so in vain when another has taken it meanwhile and
+// still holds it. Another takes it only when it is in its view, which a slot that came free after that view's refresh
+// is not: of a slot that has been free for h seconds the share that knows of it is min((x + h)/gap, 1). As slots stay
+// free for the time that they last on the average, S over the rate at which they are taken, h is exponential with that
+// mean.
 func TurnoverConflicts(schedulers int, taken, free []float64, gap, hold float64) float64 {
 	sum := 0.0
 	for i, s := range free {

@@ -39,12 +39,6 @@ func (v *View) Refresh(partition int, free [][]int32) {
 	}
 }
 
-// Len returns how many slots the view holds to be free.
-func (v *View) Len() int { return v.count }
-
-// Free returns how many slots of a grade the view holds to be free in a partition.
-func (v *View) Free(partition, grade int) int { return len(v.free[partition*v.grades+grade]) }
-
 // Take removes a slot from the view and returns it, chosen by prefer, LatencyFirst or QualityFirst. Among slots of the
 // same partition and grade choose(n) picks one, a number below n. ok is false when nothing is free.
 func (v *View) Take(prefer Policy, choose func(n int) int) (slot int32, ok bool) {
@@ -66,8 +60,8 @@ func (v *View) Take(prefer Policy, choose func(n int) int) (slot int32, ok bool)
 	return v.remove(partition, grade, choose(len(v.free[partition*v.grades+grade]))), true
 }
 
-// Sample removes the best of so many slots drawn at random from the whole view, however fresh, and returns it. It is how
-// schedulers that see the same avoid to prefer the same. It takes time in proportion to partitions times grades.
+// Sample removes the best of so many slots drawn at random from the whole view, however fresh, and returns it. It is
+// how schedulers that see the same avoid to prefer the same. It takes time in proportion to partitions times grades.
 func (v *View) Sample(candidates int, choose func(n int) int) (slot int32, ok bool) {
 	if v.count == 0 {
 		return 0, false

@@ -20,8 +20,8 @@ type Setting struct {
 	Seed         uint64
 }
 
-// PaperSetting is the setting of the paper's sections I and III.A: 100,000 containers of 13,056 apps on 10,000 machines, 70% of
-// apps with anti-affinity, 15% of containers with priority.
+// PaperSetting is the setting of the paper's sections I and III.A: 100,000 containers of 13,056 apps on 10,000
+// machines, 70% of apps with anti-affinity, 15% of containers with priority.
 func PaperSetting() Setting {
 	return Setting{Machines: 10_000, Containers: 100_000, Apps: 13_056, AntiAffinity: 0.7, Priority: 0.15, Seed: 1}
 }
@@ -67,7 +67,9 @@ func Generate(s Setting) (*Problem, error) {
 	}
 	for i := range s.Machines {
 		rack := i / generatedRack
-		g.p.Machines = append(g.p.Machines, Machine{Name: fmt.Sprintf("machine_%d", i+1), Rack: rack, Cluster: rack / generatedRacks})
+		g.p.Machines = append(g.p.Machines, Machine{
+			Name: fmt.Sprintf("machine_%d", i+1), Rack: rack, Cluster: rack / generatedRacks,
+		})
 	}
 	g.apps()
 	g.priorities()

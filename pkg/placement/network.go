@@ -2,6 +2,7 @@ package placement
 
 import (
 	"cmp"
+	"fmt"
 	"math"
 	"slices"
 
@@ -45,7 +46,6 @@ type Network struct {
 	dims   int
 
 	free    []int64 // of each machine, dims long
-	gone    []bool  // machines that were taken away
 	on      [][]int32
 	held    []tally.Counts
 	at      Assignment
@@ -57,8 +57,7 @@ type Network struct {
 	inRow  []int32          // position of each machine in its rack
 	rackNo map[[2]int]int32 // rack of cluster and number, where the problem has racks
 	edges  [][]edge         // of each app, by rack; made when first used
-	order  []int32          // apps, the hardest to place first
-	stale  bool             // order has to be made again
+	order  []int32          // apps, the hardest to place first; made when first used
 	epoch  uint32           // changes whenever anything is freed anywhere
 
 	journal []step
@@ -75,8 +74,8 @@ type rack struct {
 	epoch    uint32  // changes when something is freed in it
 }
 
-// edge is an edge A→R. Instances of an app are all alike (the paper's isomorphism limiting): where one found no room the
-// next need not look, until something is freed.
+// edge is an edge A→R. Instances of an app are all alike (the paper's isomorphism limiting): where one found no room
+// the next need not look, until something is freed.
 type edge struct {
 	epoch uint32
 	next  int32 // machines of the rack before this one are known to refuse the app
@@ -111,7 +110,6 @@ func New(p *Problem, o Options) (*Network, error) {
 		}
 		n.put(int32(i), in.Machine) //nolint:gosec // rows in memory
 	}
-	n.stale = true
 	return n, nil
 }
 
@@ -126,7 +124,7 @@ func orElse(x, otherwise int) int {
 func (n *Network) join(m int32, racked bool) {
 	machine := n.p.Machines[m]
 	n.free = append(n.free, n.p.Shapes[machine.Shape].Capacity...)
-	n.gone, n.on, n.held = append(n.gone, false), append(n.on, nil), append(n.held, tally.Counts{})
+	n.on, n.held = append(n.on, nil), append(n.held, tally.Counts{})
 	key := [2]int{machine.Cluster, machine.Rack}
 	if !racked {
 		key[1] = int(m) / rackSize
@@ -163,10 +161,10 @@ func (n *Network) freeOf(m int32) []int64 {
 	return n.free[i : i+n.dims : i+n.dims]
 }
 
-// fits says whether one of an app can be put on a machine: its demand is within what is free (equation 6) and it is not on
-// the machine's blacklist (equations 7 and 8).
+// fits says whether one of an app can be put on a machine: its demand is within what is free (equation 6) and it is not
+// on the machine's blacklist (equations 7 and 8).
 func (n *Network) fits(m, app int32) bool {
-	return !n.gone[m] && within(n.p.Apps[app].Demand, n.freeOf(m)) && n.allows(m, app)
+	return within(n.p.Apps[app].Demand, n.freeOf(m)) && n.allows(m, app)
 }
 
 func within(need, free []int64) bool {
@@ -244,15 +242,13 @@ func (n *Network) undo(mark int) {
 	}
 }
 
-// sorted is the apps in the order in which they pack best: what is harder to place first, since it is larger or its rules
-// keep more instances away from it.
+// sorted is the apps in the order in which they pack best: what is harder to place first, since it is larger or its
+// rules keep more instances away from it.
 func (n *Network) sorted() []int32 {
-	if !n.stale {
+	if n.order != nil {
 		return n.order
 	}
-	n.stale = false
 	hard := n.hardness()
-	n.order = n.order[:0]
 	for a := range n.p.Apps {
 		n.order = append(n.order, int32(a)) //nolint:gosec // apps in memory
 	}
@@ -260,8 +256,8 @@ func (n *Network) sorted() []int32 {
 	return n.order
 }
 
-// hardness is the largest part of a machine that an app needs, and the part of all instances that it has or its rules keep
-// away.
+// hardness is the largest part of a machine that an app needs, and the part of all instances that it has or its rules
+// keep away.
 func (n *Network) hardness() []float64 {
 	count := make([]int, len(n.p.Apps))
 	for _, in := range n.p.Instances {
@@ -306,13 +302,18 @@ func (n *Network) typical() []float64 {
 	return scale
 }
 
-// Assignment is where each instance is now. Instances that were removed are Unplaced.
-func (n *Network) Assignment() Assignment { return slices.Clone(n.at) }
-
-// Problem is the problem as it is now, with what was added. It must not be changed.
-func (n *Network) Problem() *Problem { return n.p }
-
-// Edges is how many edges the network has: |T| + |A||R| + |N|.
-func (n *Network) Edges() int {
-	return len(n.p.Instances) + len(n.p.Apps)*len(n.racks) + len(n.p.Machines)
+// RemoveInstance takes an instance away, from its machine or from those that wait.
+func (n *Network) RemoveInstance(i int32) error {
+	if i < 0 || int(i) >= len(n.at) || n.left[i] {
+		return fmt.Errorf("%w: there is no instance %d", ErrProblem, i)
+	}
+	if m := n.at[i]; m != Unplaced {
+		n.take(i)
+		n.freed(m)
+	} else {
+		app := n.p.Instances[i].App
+		n.waiting[app] = remove(n.waiting[app], i)
+	}
+	n.left[i] = true
+	return nil
 }

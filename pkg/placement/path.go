@@ -47,7 +47,7 @@ func (n *Network) inRack(rack *rack, e *edge, app, except int32) int32 {
 			roomy := false
 			for ; at < end; at++ {
 				m := rack.machines[at]
-				if !within(need, n.freeOf(m)) || n.gone[m] {
+				if !within(need, n.freeOf(m)) {
 					continue
 				}
 				roomy = true
@@ -78,9 +78,6 @@ func (n *Network) refresh(rack *rack, last int) {
 	copy(old, block)
 	clear(block)
 	for _, m := range rack.machines[b*blockSize : last+1] {
-		if n.gone[m] {
-			continue
-		}
 		for d, x := range n.freeOf(m) {
 			block[d] = max(block[d], x)
 		}

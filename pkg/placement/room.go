@@ -46,7 +46,7 @@ func (n *Network) nearest(app, except int32, width int) []int32 {
 	ranked := n.space.ranked[:0]
 	for m := range n.on {
 		l := lack{machine: int32(m)} //nolint:gosec // machines in memory
-		if n.gone[m] || l.machine == except || !within(need, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
+		if l.machine == except || !within(need, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
 			continue
 		}
 		free := n.freeOf(l.machine)
@@ -104,7 +104,7 @@ func (n *Network) clashes(m, app int32) int32 {
 // give most room; at last those that need not go after all stay. Only instances
 // that may says may go (nil: all). It is nil when that is not enough.
 func (n *Network) leave(m, app int32, may func(int32) bool) []int32 {
-	if n.gone[m] || n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
+	if n.limits.Self[app] < 1 || !within(n.p.Apps[app].Demand, n.p.Shapes[n.p.Machines[m].Shape].Capacity) {
 		return nil
 	}
 	l := leaving{n: n, m: m, app: app}
@@ -181,7 +181,8 @@ func (l *leaving) some(app, count int32) bool {
 
 func (l *leaving) demand(i int32) []int64 { return l.n.p.Apps[l.n.p.Instances[i].App].Demand }
 
-// crowding chooses more while the machine is too full: of the lowest priority the one that gives most room where it lacks.
+// crowding chooses more while the machine is too full: of the lowest priority the one that gives most room where it
+// lacks.
 func (l *leaving) crowding(over []int64) bool {
 	for _, i := range l.gone {
 		for d, x := range l.demand(i) {

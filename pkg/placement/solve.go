@@ -106,7 +106,8 @@ func (n *Network) reset(to Assignment) {
 	n.requeue()
 }
 
-// direct places the instances of an app for which there is room. Of those alike, the first that finds none speaks for all.
+// direct places the instances of an app for which there is room. Of those alike, the first that finds none speaks for
+// all.
 func (n *Network) direct(app int32) {
 	queue := n.waiting[app]
 	for len(queue) > 0 {
@@ -122,7 +123,8 @@ func (n *Network) direct(app int32) {
 	n.waiting[app] = queue
 }
 
-// mostLooks bounds the searches for migrations of one Solve: where very much has no place, most has none by migration either.
+// mostLooks bounds the searches for migrations of one Solve: where very much has no place, most has none by migration
+// either.
 const mostLooks = 20_000_000
 
 // augment places what needs others to move or to go, until nothing more can be gained.
@@ -154,7 +156,8 @@ func remove(queue []int32, i int32) []int32 {
 	return slices.Delete(slices.Clone(queue), at, at+1)
 }
 
-// migrate finds an instance a path on which others move on to other machines. Without push only a direct one is looked for.
+// migrate finds an instance a path on which others move on to other machines. Without push only a direct one is looked
+// for.
 func (n *Network) migrate(i int32, push bool) bool {
 	depth := 0
 	if push {
@@ -218,8 +221,8 @@ func (n *Network) push(i, m int32, depth int) bool {
 	return true
 }
 
-// preempt places an instance where what has to go for it weighs least: its highest priority is the lowest, and of that the
-// fewest go. What goes waits.
+// preempt places an instance where what has to go for it weighs least: its highest priority is the lowest, and of that
+// the fewest go. What goes waits.
 func (n *Network) preempt(i int32) bool {
 	app := n.p.Instances[i].App
 	rank := n.p.Apps[app].Priority
@@ -258,9 +261,6 @@ func (n *Network) preempt(i int32) bool {
 // yields says whether a machine would have room for one of an app if all lower priorities went: a quick look before
 // it is settled which ones would.
 func (n *Network) yields(m, app int32) bool {
-	if n.gone[m] {
-		return false
-	}
 	room := n.space.room
 	copy(room, n.freeOf(m))
 	for _, i := range n.on[m] {

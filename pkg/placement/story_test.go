@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 )
 
-// story is a network that a test file changes and looks at.
+// story is a network that a test file takes instances from and looks at.
 type story struct {
 	p *placement.Problem
 	n *placement.Network
@@ -26,8 +26,6 @@ type story struct {
 //	    app NAME cpu=N [priority=N]
 //	    apart A B [k]              a machine with A holds at most k (0) of B
 //	    instance NAME APP [on=MACHINE]
-//	add                            the same lines (apart after an app), for the network as it is
-//	remove-machine NAME
 //	remove-instance NAME
 //	solve                          prints what moved, where everything is, and what the verifier finds
 func TestStories(t *testing.T) {
@@ -41,10 +39,6 @@ func TestStories(t *testing.T) {
 				d.MaybeScanArgs(t, "depth", &s.o.Depth)
 				d.MaybeScanArgs(t, "exact", &s.o.Exact)
 				err = s.problem(d.Input)
-			case "add":
-				err = s.add(d.Input)
-			case "remove-machine":
-				err = s.n.RemoveMachine(index(s.n.Problem().Machines, func(m placement.Machine) string { return m.Name }, d.CmdArgs[0].Key))
 			case "remove-instance":
 				err = s.n.RemoveInstance(index(s.n.Problem().Instances, func(i placement.Instance) string { return i.Name }, d.CmdArgs[0].Key))
 			case "solve":
@@ -126,30 +120,6 @@ func (s *story) rule(w []string) placement.Rule {
 		r.Max = int32(k)
 	}
 	return r
-}
-
-func (s *story) add(input string) error {
-	s.p = s.n.Problem()
-	for line := range strings.Lines(input) {
-		w, value, _ := words(line)
-		var err error
-		switch w[0] {
-		case "machine":
-			_, err = s.n.AddMachines(placement.Machine{Name: w[1], Shape: s.shape(value("cpu", 0)), Rack: value("rack", 0)})
-		case "app":
-			_, err = s.n.AddApps([]placement.App{{
-				Name: w[1], Demand: []int64{int64(value("cpu", 0)) * placement.Unit}, Priority: value("priority", 0),
-			}})
-		case "apart":
-			_, err = s.n.AddApps(nil, s.rule(w))
-		case "instance":
-			_, err = s.n.AddInstances(s.app(w[2]), w[1])
-		}
-		if err != nil {
-			return err
-		}
-	}
-	return nil
 }
 
 func (s *story) solve() string {

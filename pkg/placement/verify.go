@@ -127,7 +127,8 @@ func amount(x int64) string {
 
 func (v *verifier) affinity(m int, apps []int32) {
 	for _, b := range v.broken(apps) {
-		v.add(Together, m, "%d of %s, at most %d beside %s", b.count, v.p.Apps[b.rule.B].Name, b.rule.Max, v.p.Apps[b.rule.A].Name)
+		v.add(Together, m, "%d of %s, at most %d beside %s",
+			b.count, v.p.Apps[b.rule.B].Name, b.rule.Max, v.p.Apps[b.rule.A].Name)
 	}
 }
 

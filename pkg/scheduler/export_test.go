@@ -52,3 +52,23 @@ func Raise(left float64, weights, low, high []float64) []float64 {
 	raise(left, weights, low, high, part)
 	return part
 }
+
+// ParseState returns the state of a name.
+func ParseState(name string) (State, bool) {
+	for i, n := range stateNames {
+		if n == name {
+			return State(i), true //nolint:gosec // few
+		}
+	}
+	return Pending, false
+}
+
+// ParsePhase returns the phase of a name.
+func ParsePhase(name string) (Phase, bool) {
+	for i, n := range phaseNames {
+		if n == name {
+			return Phase(i), true //nolint:gosec // few
+		}
+	}
+	return Waiting, false
+}

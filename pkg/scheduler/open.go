@@ -33,16 +33,12 @@ type Option func(*options)
 type options struct {
 	guards  bool
 	plugins map[string]func(Args) Plugin
-	actions map[string]Action
 }
 
 // WithPlugin adds a plugin that a policy may name, or replaces one.
 func WithPlugin(name string, make func(Args) Plugin) Option { //nolint:revive // make is what it does
 	return func(o *options) { o.plugins[name] = make }
 }
-
-// WithAction adds an action that a policy may name, or replaces one.
-func WithAction(name string, a Action) Option { return func(o *options) { o.actions[name] = a } }
 
 // WithGuards has quotas and guarantees of queues and the minimums of gangs hold whatever a policy says: what proportion and capacity limit, and what
 // gang calls ready, without their say in anything else. It is for policies that others write.
@@ -51,7 +47,7 @@ func WithGuards() Option { return func(o *options) { o.guards = true } }
 // Open opens a session over a snapshot, which must not change while it lasts. It fails with a Fault, which is ErrInvalid, when the snapshot
 // contradicts itself, and with ErrInvalid when the policy names what there is not.
 func Open(snapshot *Snapshot, policy *Policy, opts ...Option) (*Session, error) {
-	o := options{plugins: map[string]func(Args) Plugin{}, actions: builtinActions()}
+	o := options{plugins: map[string]func(Args) Plugin{}}
 	for _, b := range builtins() {
 		o.plugins[b.name] = b.make
 	}
@@ -92,8 +88,9 @@ func (s *Session) openPolicy(o *options) error {
 		s.opening = PluginConfig{Name: "gang"}
 		gang{}.guard(s)
 	}
+	actions := builtinActions()
 	for i, name := range s.policy.Actions {
-		a := o.actions[name]
+		a := actions[name]
 		if a == nil {
 			return fmt.Errorf("policy: actions[%d]: %w: there is no action %s", i, ErrInvalid, quote(name))
 		}

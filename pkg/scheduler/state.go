@@ -30,16 +30,6 @@ func (s State) String() string {
 	return "state?"
 }
 
-// ParseState returns the state of a name.
-func ParseState(name string) (State, bool) {
-	for i, n := range stateNames {
-		if n == name {
-			return State(i), true //nolint:gosec // few
-		}
-	}
-	return Pending, false
-}
-
 // Holds says whether a task in this state holds resources of its node. An unknown one does: it may run still.
 func (s State) Holds() bool {
 	switch s {
@@ -84,16 +74,6 @@ func (p Phase) String() string {
 		return phaseNames[p]
 	}
 	return "phase?"
-}
-
-// ParsePhase returns the phase of a name.
-func ParsePhase(name string) (Phase, bool) {
-	for i, n := range phaseNames {
-		if n == name {
-			return Phase(i), true //nolint:gosec // few
-		}
-	}
-	return Waiting, false
 }
 
 // Over says whether nothing of the job will be scheduled any more.

@@ -161,9 +161,6 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 	t.exit = Exit{Code: last.Code, Signal: syscall.Signal(last.Signal)}
 }
 
-// PID is the number of the tree's first process, and of its process group.
-func (t *Tree) PID() int { return t.pid }
-
 // Done is closed when nothing of the tree is left.
 func (t *Tree) Done() <-chan struct{} { return t.done }
 

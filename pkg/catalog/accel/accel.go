@@ -12,7 +12,6 @@ package accel
 
 import (
 	"fmt"
-	"slices"
 	"strconv"
 	"strings"
 )
@@ -90,16 +89,6 @@ func Parse(s string) (Spec, error) {
 
 // maxCount is far above what any machine carries.
 const maxCount = 1 << 16
-
-// Names lists the canonical names in order, without TPUs, whose slices are many.
-func Names() []string {
-	names := make([]string, len(models))
-	for i, m := range models {
-		names[i] = m.name
-	}
-	slices.Sort(names)
-	return names
-}
 
 // squeeze reduces a spelling to what distinguishes models: lower case, no
 // separators, no vendor or brand in front.

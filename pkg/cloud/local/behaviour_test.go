@@ -1,12 +1,9 @@
 package local_test
 
 import (
-	"bytes"
 	"encoding/json"
 	"errors"
 	"math"
-	"os"
-	"path/filepath"
 	"strings"
 	"testing"
 	"time"
@@ -80,150 +77,6 @@ func TestSeededIsTheSameForTheSameSeed(t *testing.T) {
 		first, second := behaviour().Launch(r), behaviour().Launch(r)
 		if p != q || (first.Err == nil) != (second.Err == nil) {
 			t.Fatal("two of the same seed differ")
-		}
-	})
-}
-
-func TestRecordedFollowsItsTrace(t *testing.T) {
-	rapid.Check(t, func(t *rapid.T) {
-		trace := &local.Trace{
-			Gap:       time.Duration(rapid.Int64Range(1, 500).Draw(t, "gap")) * time.Second,
-			Available: rapid.SliceOfN(rapid.Uint16Range(0, 4), 1, 30).Draw(t, "available"),
-		}
-		b := local.Recorded{Traces: []*local.Trace{trace}, Seed: rapid.Uint64().Draw(t, "seed")}
-		r := at(time.Duration(rapid.Int64Range(0, 20_000).Draw(t, "seconds"))*time.Second, spot, "c")
-		r.Nodes = rapid.IntRange(1, 4).Draw(t, "nodes")
-		// By launches of every size, available is how many there are at a moment.
-		available := func(since time.Duration) int {
-			n := 0
-			for b.Launch(local.Request{Offer: spot, Nodes: n + 1, Since: since}).Err == nil {
-				n++
-			}
-			return n
-		}
-		if failed := b.Launch(r).Err != nil; failed != (available(r.Since) < r.Nodes) {
-			t.Fatalf("%d available, launch of %d failed: %v", available(r.Since), r.Nodes, failed)
-		}
-		for rank := range r.Nodes {
-			// By brute force: the first step from now on at which there are too few.
-			var want time.Time
-			step := r.Since.Truncate(trace.Gap)
-			for range trace.Available {
-				if step += trace.Gap; available(step) <= rank {
-					want = t0.Add(step)
-					break
-				}
-			}
-			p, ok := b.Preemption(r, rank)
-			if ok != !want.IsZero() || ok && !p.At.Equal(want) {
-				t.Fatalf("rank %d is taken at %v (%v), want %v", rank, p.At, ok, want)
-			}
-		}
-		if available(r.Since) != available(r.Since+trace.Gap*time.Duration(len(trace.Available))) {
-			t.Fatal("the trace does not come round")
-		}
-	})
-}
-
-func TestRecordedLeavesOnDemandAlone(t *testing.T) {
-	b := local.Recorded{Traces: []*local.Trace{{Gap: time.Second, Available: []uint16{0}}}}
-	if v := b.Launch(at(0, onDemand, "c")); v.Err != nil {
-		t.Error(v.Err)
-	}
-	if _, ok := b.Preemption(at(0, onDemand, "c"), 0); ok {
-		t.Error("taken")
-	}
-	if v := b.Launch(at(0, spot, "c")); v.Err == nil || v.Err.Kind != cloud.Capacity {
-		t.Errorf("%+v", v)
-	}
-	if v := (local.Recorded{}).Launch(at(0, spot, "c")); v.Err != nil {
-		t.Error("without a trace there is nothing to follow")
-	}
-}
-
-const traceData = "../../../../shared/data/spot-availability"
-
-func TestThePublishedTracesAreRead(t *testing.T) {
-	if _, err := os.Stat(traceData); err != nil {
-		t.Skipf("no traces at %s", traceData)
-	}
-	traces, err := local.LoadTraces(traceData)
-	if err != nil {
-		t.Fatal(err)
-	}
-	byName := map[string]*local.Trace{}
-	for _, trace := range traces {
-		byName[trace.Name] = trace
-	}
-	v100 := byName["us-west-2a_v100_1.json.gz"]
-	if len(traces) != 15 || v100 == nil {
-		t.Fatalf("%d traces", len(traces))
-	}
-	total := 0
-	for _, trace := range traces {
-		total += len(trace.Available)
-	}
-	if total < 100_000 {
-		t.Errorf("%d steps in all", total)
-	}
-	// With real traces some places have capacity and others have not, and most machines are taken some day.
-	b := local.Recorded{Traces: traces, Seed: 1}
-	failed, taken := 0, 0
-	for i := range 100 {
-		o := spot
-		o.Zone = string(rune('a' + i))
-		if b.Launch(at(0, o, "c")).Err != nil {
-			failed++
-		} else if _, ok := b.Preemption(at(0, o, "c"), 0); ok {
-			taken++
-		}
-	}
-	if failed < 10 || failed > 90 || taken < 10 {
-		t.Errorf("of 100 places %d had no capacity, and of the others %d lost the machine", failed, taken)
-	}
-}
-
-func TestBadTracesAreRefused(t *testing.T) {
-	for name, s := range map[string]string{
-		"nothing":     ``,
-		"no data":     `{"metadata":{"gap_seconds":1},"data":[]}`,
-		"no gap":      `{"data":[1]}`,
-		"negative":    `{"metadata":{"gap_seconds":1},"data":[-1]}`,
-		"fraction":    `{"metadata":{"gap_seconds":1},"data":[0.5]}`,
-		"too many":    `{"metadata":{"gap_seconds":1},"data":[70000]}`,
-		"endless gap": `{"metadata":{"gap_seconds":1e300},"data":[1]}`,
-		"not JSON":    `gap,data`,
-	} {
-		if _, err := local.ReadTrace(strings.NewReader(s)); !errors.Is(err, local.ErrTrace) {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-	dir := t.TempDir()
-	if _, err := local.LoadTraces(dir); !errors.Is(err, local.ErrTrace) {
-		t.Errorf("an empty directory: %v", err)
-	}
-	if err := os.WriteFile(filepath.Join(dir, "x.json.gz"), []byte("not gzip"), 0o600); err != nil {
-		t.Fatal(err)
-	}
-	if _, err := local.LoadTraces(dir); !errors.Is(err, local.ErrTrace) || !strings.Contains(err.Error(), "x.json.gz") {
-		t.Errorf("%v", err)
-	}
-}
-
-func FuzzReadTrace(f *testing.F) {
-	f.Add([]byte(`{"metadata": {"gap_seconds": 195}, "data": [0, 1, 16]}`))
-	f.Fuzz(func(t *testing.T, b []byte) {
-		trace, err := local.ReadTrace(bytes.NewReader(b))
-		if err != nil {
-			if !errors.Is(err, local.ErrTrace) {
-				t.Fatal(err)
-			}
-			return
-		}
-		r := local.Recorded{Traces: []*local.Trace{trace}}
-		r.Launch(at(time.Hour, spot, "c"))
-		if p, ok := r.Preemption(at(time.Hour, spot, "c"), 1); ok && !p.At.After(t0.Add(time.Hour)) {
-			t.Fatalf("taken at %v", p.At)
 		}
 	})
 }

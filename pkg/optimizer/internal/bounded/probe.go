@@ -1,0 +1,115 @@
+package bounded
+
+import (
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+)
+
+// A makespan within a budget can be bounded through the other bounded form: if
+// no plan that keeps the deadline T keeps the budget as well, no plan within
+// the budget is faster than T. That is worth the detour, since cost within a
+// deadline has the better bounds: rounded times (rounding.go), and windows that
+// a tighter deadline narrows. So deadlines are probed by bisection, each for so
+// much work; what a probe leaves open is left to later ones that may take more.
+
+// Prober bisects on the deadline for a Search by time.
+type Prober struct {
+	work   int64   // done by all probes
+	Effort int64   // that a probe may take
+	Open   float64 // the least cut whose probe was not decided, +Inf for none
+	failed bool    // there is nothing to probe with
+}
+
+const (
+	// probePart is the part of all work that probes may take before a long search.
+	probePart = 0.4
+	// probeEffort is the work of a first probe, as a part of that after which
+	// times are rounded: enough for the roundings of a hundred tasks.
+	probeEffort = 1
+	// probeApart is how near to what is proven, relative to what is left, a cut
+	// that was not decided may be before probes take more work.
+	probeApart = 0.05
+)
+
+// probeFirst probes where the search itself is going to be long, with a part of
+// the work that it may take, until what is open is a small part.
+func (s *Search) probeFirst() {
+	p, whole := &s.Probes, s.Meter
+	p.begin(s.Thresholds)
+	s.Meter = whole.Part(probePart)
+	for begun := p.Effort; p.Effort == begun && !p.failed && s.Lower < s.cut() && s.Meter.Spend(0); {
+		s.probeNext()
+	}
+	whole.Join(s.Meter)
+	s.Meter = whole
+}
+
+// probe takes turns with the search itself, as much work for each.
+func (s *Search) probe() {
+	p := &s.Probes
+	if !s.ByTime || p.failed || p.work > s.Meter.Work-s.begun-p.work || s.Meter.Stopped {
+		return
+	}
+	p.begin(s.Thresholds)
+	s.probeNext()
+}
+
+func (p *Prober) begin(th search.Thresholds) {
+	if p.Effort == 0 {
+		p.Effort, p.Open = max(int64(probeEffort*float64(th.RoundAfter)), 1), search.Inf
+	}
+}
+
+// probeNext probes half way between what is proven and what is not decided.
+func (s *Search) probeNext() {
+	p, begun := &s.Probes, s.Meter.Work
+	lower := s.Lower
+	if len(s.Open) > 0 {
+		lower = min(s.Upper, max(lower, s.Open[0].Bound))
+	}
+	if p.Open > s.cut() {
+		p.Open = search.Inf
+	}
+	if p.Open-lower <= probeApart*(s.Upper-lower) {
+		p.Effort, p.Open = 4*p.Effort, search.Inf
+	}
+	cut := (lower + min(s.Upper, p.Open)) / 2
+	if p.Open == search.Inf && s.Upper-lower <= 1e-3*s.Upper {
+		cut = s.cut() // all that is left
+	}
+	s.ProbeAt(cut)
+	p.work += s.Meter.Work - begun
+	if s.Lower >= s.cut() {
+		s.Lower, s.Open = s.Upper, nil
+	}
+}
+
+// ProbeAt looks for a plan within the budget whose makespan is below cut, and
+// keeps it, or proves that there is none.
+func (s *Search) ProbeAt(cut float64) {
+	sub := &Search{
+		Inst: s.Inst, Meter: s.Meter.Part(1), Thresholds: s.Thresholds,
+		Limit: cut, within: cut, ceiling: search.Beyond(s.Limit),
+	}
+	if most := s.Meter.Work + s.Probes.Effort; sub.Meter.Limit == 0 || most < sub.Meter.Limit {
+		sub.Meter.Limit = most
+	}
+	sub.Meter.Gap, sub.Meter.LookAt = 0, 0
+	sub.Start(s.Cheap, s.Fast, []problem.Plan{s.Best}, s.Floor)
+	sub.begun = sub.Meter.Work
+	for sub.Upper == sub.ceiling && sub.step() {
+		sub.round()
+	}
+	s.Meter.Join(sub.Meter)
+	switch {
+	case sub.stuck:
+		s.Probes.failed = true
+	case sub.Upper < sub.ceiling:
+		s.keep(sub.Best)
+		s.offer(sub.Best)
+	case max(sub.Lower, sub.Least(sub.cut())) >= sub.cut():
+		s.Lower = max(s.Lower, cut)
+	default:
+		s.Probes.Open = min(s.Probes.Open, cut)
+	}
+}

@@ -1,0 +1,252 @@
+// Package windows bounds when each task can start at each place and how long the rest takes, and keeps the options that
+// are left to the tasks in one part of a search.
+package windows
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/network"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/problem"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer/internal/search"
+)
+
+// Windows bounds from below, for every task and place, when the task can start
+// there and how long it takes from its finish there to the end of the plan.
+// Each task upstream and downstream counts at whatever place suits that path
+// best, so the bounds hold for every plan; they are exact where no two paths
+// that part meet again. Slices are indexed task × NPlace + place.
+type Windows struct {
+	inst *problem.Instance
+	// Quick is the least time of the task's options left at the place, +Inf
+	// where none is left.
+	Quick []float64
+	// Start is the earliest start, After the least time from finish to end.
+	Start, After []float64
+	// lateStart and lateAfter mark the tasks whose bounds must be computed
+	// again since those of a neighbour changed.
+	lateStart, lateAfter []bool
+	pending              bool
+	// moved marks the tasks any of whose bounds changed since the last check
+	// against the cut.
+	moved []bool
+}
+
+// New has every bound still to be computed, by Propagate.
+func New(inst *problem.Instance) *Windows {
+	n := inst.NTask()
+	w := &Windows{
+		inst:  inst,
+		Quick: make([]float64, n*inst.NPlace), Start: make([]float64, n*inst.NPlace), After: make([]float64, n*inst.NPlace),
+		lateStart: make([]bool, n), lateAfter: make([]bool, n), moved: make([]bool, n), pending: true,
+	}
+	for i := range w.Quick {
+		w.Quick[i] = search.Inf
+	}
+	for t := range int32(n) { // #nosec G115 -- at most MaxTasks
+		quick := w.At(w.Quick, t)
+		for _, o := range inst.Options(t) {
+			quick[o.Place] = min(quick[o.Place], o.Hours)
+		}
+		w.lateStart[t], w.lateAfter[t], w.moved[t] = true, true, true
+	}
+	return w
+}
+
+// Clone copies all but the instance.
+func (w *Windows) Clone() *Windows {
+	c := *w
+	c.Quick, c.Start, c.After = slices.Clone(w.Quick), slices.Clone(w.Start), slices.Clone(w.After)
+	c.lateStart, c.lateAfter, c.moved = slices.Clone(w.lateStart), slices.Clone(w.lateAfter), slices.Clone(w.moved)
+	return &c
+}
+
+// At is the row of task t in one of the slices by task and place.
+func (w *Windows) At(of []float64, t int32) []float64 {
+	return of[int(t)*w.inst.NPlace:][:w.inst.NPlace]
+}
+
+// through is the least makespan of a plan with task t at place p, as far as the
+// windows tell.
+func (w *Windows) through(t int32, p int) float64 {
+	i := int(t)*w.inst.NPlace + p
+	return w.Start[i] + w.Quick[i] + w.After[i]
+}
+
+// Changed tells the windows that the options left to t have changed.
+func (w *Windows) Changed(t int32) {
+	for _, e := range w.inst.Out.Of(t) {
+		w.lateStart[w.inst.Edges[e].To] = true
+	}
+	for _, e := range w.inst.In.Of(t) {
+		w.lateAfter[w.inst.Edges[e].From] = true
+	}
+	w.moved[t], w.pending = true, true
+}
+
+// Recheck has every task checked against the cut again, when that has changed.
+func (w *Windows) Recheck() {
+	for t := range w.moved {
+		w.moved[t] = true
+	}
+	w.pending = true
+}
+
+// Propagate brings all bounds up to date and rules out the places where a task
+// cannot be in a plan with a makespan below cut, until nothing changes any
+// more. It reports false when a task has no place left.
+func (w *Windows) Propagate(cut float64, s *network.Scratch, m *search.Meter) bool {
+	for w.pending && !m.Stopped {
+		w.pending = false
+		for _, t := range w.inst.Topo {
+			if w.lateStart[t] {
+				w.lateStart[t] = false
+				w.updateStart(t, s, m)
+			}
+		}
+		for _, t := range slices.Backward(w.inst.Topo) {
+			if w.lateAfter[t] {
+				w.lateAfter[t] = false
+				w.updateAfter(t, s, m)
+			}
+		}
+		for t := range w.moved {
+			if w.moved[t] && !w.prune(int32(t), cut) { // #nosec G115 -- at most MaxTasks
+				return false
+			}
+		}
+	}
+	return true
+}
+
+func (w *Windows) updateStart(t int32, s *network.Scratch, m *search.Meter) {
+	n := w.inst.NPlace
+	s.Bound = search.Grow(s.Bound, n)
+	clear(s.Bound)
+	for _, i := range w.inst.In.Of(t) {
+		e := &w.inst.Edges[i]
+		s.H = sum(s.H, w.At(w.Start, e.From), w.At(w.Quick, e.From))
+		sd := network.Side{Matrices: network.Matrices{Table: w.inst.Hrs, Scale: e.MaxGiB}}
+		s.Offer = search.Grow(s.Offer, n)
+		m.Spend(sd.Push(s.Offer, s.H))
+		maxInto(s.Bound, s.Offer)
+	}
+	if !replace(w.At(w.Start, t), s.Bound) {
+		return
+	}
+	w.moved[t] = true
+	for _, i := range w.inst.Out.Of(t) {
+		w.lateStart[w.inst.Edges[i].To] = true
+	}
+}
+
+func (w *Windows) updateAfter(t int32, s *network.Scratch, m *search.Meter) {
+	n := w.inst.NPlace
+	s.Bound = search.Grow(s.Bound, n)
+	clear(s.Bound)
+	for _, i := range w.inst.Out.Of(t) {
+		e := &w.inst.Edges[i]
+		s.H = sum(s.H, w.At(w.After, e.To), w.At(w.Quick, e.To))
+		sd := network.Side{Matrices: network.Matrices{Table: w.inst.HrsT, Scale: e.MaxGiB}}
+		s.Offer = search.Grow(s.Offer, n)
+		m.Spend(sd.Push(s.Offer, s.H))
+		maxInto(s.Bound, s.Offer)
+	}
+	if !replace(w.At(w.After, t), s.Bound) {
+		return
+	}
+	w.moved[t] = true
+	for _, i := range w.inst.In.Of(t) {
+		w.lateAfter[w.inst.Edges[i].From] = true
+	}
+}
+
+// prune rules out the places of t that are too slow.
+func (w *Windows) prune(t int32, cut float64) bool {
+	w.moved[t] = false
+	quick := w.At(w.Quick, t)
+	pruned, left := false, false
+	for p := range quick {
+		if quick[p] == search.Inf {
+			continue
+		}
+		if w.through(t, p) >= cut {
+			quick[p] = search.Inf
+			pruned = true
+			continue
+		}
+		left = true
+	}
+	if pruned {
+		w.Changed(t)
+		w.moved[t] = false
+	}
+	return left
+}
+
+// Lower is the proven bound: every task is somewhere.
+func (w *Windows) Lower() float64 {
+	bound := 0.0
+	for t := range int32(w.inst.NTask()) { // #nosec G115 -- at most MaxTasks
+		bound = max(bound, w.lowerOf(t))
+	}
+	return bound
+}
+
+func (w *Windows) lowerOf(t int32) float64 {
+	least := search.Inf
+	for p := range w.inst.NPlace {
+		least = min(least, w.through(t, p))
+	}
+	return least
+}
+
+func sum(dst, a, b []float64) []float64 {
+	dst = search.Grow(dst, len(a))
+	for i := range a {
+		dst[i] = a[i] + b[i]
+	}
+	return dst
+}
+
+func maxInto(dst, src []float64) {
+	for i, x := range src {
+		if x > dst[i] {
+			dst[i] = x
+		}
+	}
+}
+
+// replace copies src to dst and reports whether that changed anything.
+func replace(dst, src []float64) bool {
+	if slices.Equal(dst, src) {
+		return false
+	}
+	copy(dst, src)
+	return true
+}
+
+// Take leaves task t only place p.
+func (w *Windows) Take(t int32, p int) {
+	quick := w.At(w.Quick, t)
+	for q := range quick {
+		if q != p {
+			quick[q] = search.Inf
+		}
+	}
+	w.Changed(t)
+}
+
+// TwoFastest returns the place of t with the least bound and the bound of the
+// second.
+func (w *Windows) TwoFastest(t int32) (p int, second float64) {
+	p, second = 0, search.Inf
+	for q := 1; q < w.inst.NPlace; q++ {
+		switch x := w.through(t, q); {
+		case x < w.through(t, p):
+			p, second = q, w.through(t, p)
+		case x < second:
+			second = x
+		}
+	}
+	return p, second
+}

@@ -1,0 +1,35 @@
+package optimizer_test
+
+import (
+	"slices"
+	"sync"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+	"pgregory.net/rapid"
+)
+
+// TestAPreparedModelIsSolvedAsAnew solves one prepared model from several goroutines, and compares with Solve.
+func TestAPreparedModelIsSolvedAsAnew(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		m := boundedModel(t)
+		want, err := optimizer.Solve(t.Context(), m, optimizer.Options{})
+		if err != nil {
+			t.Fatal(err)
+		}
+		p, err := optimizer.Prepare(m)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		for range 3 {
+			wg.Go(func() {
+				got, err := p.Solve(t.Context(), optimizer.Options{})
+				if err != nil || got.Status != want.Status || got.Objective != want.Objective || !slices.Equal(got.Picks, want.Picks) {
+					t.Errorf("%+v, %v; anew %+v", got, err, want)
+				}
+			})
+		}
+		wg.Wait()
+	})
+}
