@@ -78,6 +78,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{`tasks.a.inputs[0].path: "../x" leaves`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Path: "../x"}} })},
 		{`tasks.a.inputs[0].size: a size cannot be negative`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Size: GiB(nan)}} })},
 		{`tasks.a: 10001 inputs or outputs`, a(func(t *Task) { t.Inputs = make([]Input, MaxFiles+1) })},
+		{`tasks.a.inputs[1]: would lie where "s3://a/x" does`, a(func(t *Task) { t.Inputs = []Input{{URI: "s3://a/x"}, {URI: "gs://b/c/x/"}} })},
 		{`tasks.a.outputs[0].name: "" is not a name`, a(func(t *Task) { t.Outputs[0].Name = "" })},
 		{`tasks.a.outputs[0].path: "~/x" is not relative`, a(func(t *Task) { t.Outputs[0].Path = "~/x" })},
 		{`tasks.a.outputs[0].uri: data cannot be read from`, a(func(t *Task) { t.Outputs[0].URI = "x://y" })},

@@ -271,8 +271,9 @@ func (r *reader) readJob(e xml.StartElement) error {
 		switch e.Name.Local {
 		case "uses":
 			uses++
-			if err := r.readUses(i, e); err != nil {
-				return fault.At(r.pos, fault.Within(fmt.Sprintf("%s/uses[%d]", path, uses), err))
+			path := fmt.Sprintf("%s/uses[%d]", path, uses)
+			if err := r.readUses(i, e, path); err != nil {
+				return fault.At(r.pos, fault.Within(path, err))
 			}
 		case "stdin", "stdout", "stderr":
 			if err := r.importer.Flows.Use(i, daxFile(e), e.Name.Local != "stdin"); err != nil {
@@ -293,8 +294,8 @@ func (r *reader) setRuntime(task int, s string) error {
 	return r.importer.SetRecorded(task, seconds)
 }
 
-// readUses reads a file of a job.
-func (r *reader) readUses(task int, e xml.StartElement) error {
+// readUses reads a file of a job, of an element at path.
+func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 	if attribute(e, "type") == "executable" || attribute(e, "executable") == "true" {
 		return nil // the program, which a stand-in does not need
 	}
@@ -307,9 +308,12 @@ func (r *reader) readUses(task int, e xml.StartElement) error {
 		if err != nil {
 			return fault.Within("/@size", fault.New(fault.Quote(s)+" is not a number of bytes", ""))
 		}
-		size, err := recorded.Size(bytes)
+		size, err := recorded.Size(max(bytes, 0))
 		if err != nil {
 			return fault.Within("/@size", err)
+		}
+		if bytes < 0 { // generators of published workflows let sizes overflow
+			r.importer.Job.Warn(r.pos, path+"/@size", "a negative size, "+fault.Quote(s)+", is taken for unknown")
 		}
 		r.importer.Flows.SetSize(name, size)
 	}

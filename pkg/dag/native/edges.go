@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
-// link is where a native file asks for an edge.
+// link is where a native file asks for an edge, or for an input.
 type link struct {
 	pos      fault.Position
 	index    int32 // in after or inputs
@@ -152,6 +152,7 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
 	}
 	t.Inputs = append(t.Inputs, in.Input)
+	r.inputs = append(r.inputs, link{pos: yamlfile.PositionOf(n), index: int32(i)}) //nolint:gosec // a file has a limit
 	return nil
 }
 

@@ -65,6 +65,7 @@ type reader struct {
 	edgeOf  []int32                // by task: the last edge from it, valid if it leads to current
 	marks   []dag.Mark             // of the alternatives being read
 	gangs   map[int]fault.Position // by task: where its gang is named
+	inputs  []link                 // of current, parallel to its inputs
 	taken   map[taken]bool         // the outputs that inputs of current take
 }
 
@@ -192,10 +193,13 @@ func (r *reader) readTask(i int, e yamlfile.Entry) error {
 	t := &r.job.Tasks[i]
 	*t = copied(r.defaults)
 	t.Name = e.Key
-	r.current, r.marks = i, nil
+	r.current, r.marks, r.inputs = i, nil, nil
 	clear(r.taken)
 	if err := yamlfile.ReadFields(&r.Reader, e.Node, r.taskFields, t); err != nil {
 		return err
+	}
+	if k, err := t.CheckInputs(); err != nil { // of a stand-in none are staged, which the last of its fields may say
+		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
 	}
 	if len(t.Resources) == 0 {
 		t.Resources = []dag.Resources{{}}

@@ -333,7 +333,7 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"unknown accelerator", "is a family of machines", "unknown cloud", "there is no emr on", "data cannot be read from", "names no data", "is in both env and secrets",
 		"in two spellings", "the least, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
-		"does not wait for the same tasks", "of its own gang", "has 17 tasks",
+		"does not wait for the same tasks", "would lie where", "of its own gang", "has 17 tasks",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

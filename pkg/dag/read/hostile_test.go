@@ -73,7 +73,7 @@ func TestFilesBeyondTheLimitsAreRefused(t *testing.T) {
 		"uri.yaml":      {strings.NewReader(yamlHead + "  a: {run: x, inputs: [" + big + "]}\n"), "tasks.a.inputs[0]: has 262145 bytes, more than 4096"},
 		"name.yaml":     {strings.NewReader(yamlHead + "  " + big[:500] + ": {run: x}\n"), "is not a name"},
 		"choices.yaml":  {repeat(yamlHead+"  a:\n    run: x\n    resources:\n      anyOf:\n", "        - {cpus: 1}\n", 101), "tasks.a.resources.anyOf[100]: more than 100 alternatives"},
-		"inputs.yaml":   {repeat(yamlHead+"  a:\n    run: x\n    inputs:\n", "      - x\n", 10001), "tasks.a.inputs[10000]: more than 10000 inputs"},
+		"inputs.yaml":   {repeat(yamlHead+"  a:\n    recorded: 1s\n    inputs:\n", "      - x\n", 10001), "tasks.a.inputs[10000]: more than 10000 inputs"},
 		"tasks.json":    {repeat(`{"schemaVersion":"1.5","workflow":{"tasks":[{"id":"a"}`, `,{"id":"a"}`, 10), "there are two tasks"},
 		"depth.json":    {repeat(`{"x":`, "[", 1e5), "is nested more than 64 deep"},
 		"depth.xml":     {repeat("<adag>", "<a>", 1e5), "is nested more than 64 deep"},

@@ -77,7 +77,7 @@ func TestSkyPilotResources(t *testing.T) {
 			with(func(r *dag.Resources) { r.Region, r.Image = "us-east-1", "ami-1" }), with(func(r *dag.Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
 		"{cpus: 1+, region: us-west-2, image_id: {us-east-1: ami-1, us-west-2: ami-2}}": {resources: []dag.Resources{
 			with(func(r *dag.Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
-		"{cpus: 1+, image_id: 'docker:ubuntu'}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.Image = "docker:ubuntu" })}},
+		"{cpus: 1+, image_id: ami-1}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.Image = "ami-1" })}},
 	} {
 		j := readSky(t, "run: x\nresources: "+text+"\n")
 		if got := j.Tasks[0]; !reflect.DeepEqual(got.Resources, want.resources) || got.Ordered != want.ordered {
@@ -163,6 +163,41 @@ file_mounts:
 	}
 	if j.Tasks[0].Retries != 2 {
 		t.Errorf("%d retries", j.Tasks[0].Retries)
+	}
+}
+
+// What works otherwise than SkyPilot has it is told, until it works.
+func TestContainersAndMountsAreTold(t *testing.T) {
+	j := readSky(t, `run: x
+resources:
+  image_id: docker:ubuntu
+  any_of: [{cpus: 1}, {cpus: 2, image_id: ami-1}, {cpus: 3, image_id: {us-east-1: "docker:a"}}]
+inputs: {s3://bucket/other: 1, s3://bucket/seen: 2}
+file_mounts:
+  /ckpt: {source: s3://bucket/ckpt, mode: MOUNT}
+  /cached: {name: mine, store: gcs, mode: MOUNT_CACHED}
+  /seen: {source: s3://bucket/seen, mode: COPY}
+  /plain: s3://bucket/plain
+`)
+	const copied = "is copied before the task starts, not mounted: what the task writes there stays on the machine"
+	const container = "containers are not run: the script runs on the machine itself"
+	want := []string{
+		"sky.yaml:3:13: resources.image_id: " + container,
+		"sky.yaml:4:83: resources.image_id.us-east-1: " + container,
+		"sky.yaml:7:10: file_mounts./ckpt: " + copied,
+		"sky.yaml:8:19: file_mounts./cached: the bucket must exist: none is made",
+		"sky.yaml:8:12: file_mounts./cached: " + copied,
+		"sky.yaml:5:29: inputs.s3://bucket/other: is copied to $TRADEWIND_INPUTS before the task starts",
+	}
+	if !reflect.DeepEqual(j.Warnings, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))
+	}
+	var images []string
+	for _, r := range j.Tasks[0].Resources {
+		images = append(images, r.Region+"/"+r.Image)
+	}
+	if got, want := strings.Join(images, " "), "/ /ami-1 us-east-1/"; got != want {
+		t.Errorf("images %s, want %s", got, want)
 	}
 }
 

@@ -50,8 +50,7 @@ func (r *reader) readMount(t *skyTask, dst string, n *yaml.Node) error {
 			return err
 		}
 		src := r.expand(t, n, "file_mounts", s)
-		t.Inputs = append(t.Inputs, dag.Input{URI: src, Path: dst})
-		return dag.CheckURI(src)
+		return t.addInput(dag.Input{URI: src, Path: dst})
 	}
 	var s skyStorage
 	if err := yamlfile.ReadFields(&r.Reader, n, r.storage, &s); err != nil {
@@ -112,6 +111,18 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 	return known
 }
 
+// copied is the warning about a bucket that is to be mounted.
+const copied = "is copied before the task starts, not mounted: what the task writes there stays on the machine"
+
+// addInput adds data that lies somewhere, unless it would overwrite other data.
+func (t *skyTask) addInput(in dag.Input) error {
+	if err := dag.CheckURI(in.URI); err != nil {
+		return err
+	}
+	t.Inputs = append(t.Inputs, in)
+	return t.places.Take(&in)
+}
+
 // addStorage turns a bucket mount into inputs: its sources, or the bucket itself.
 func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node) error {
 	field := "file_mounts." + dst
@@ -129,8 +140,10 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 			return fault.At(yamlfile.PositionOf(s.at), err)
 		}
 		r.job.Warn(yamlfile.PositionOf(s.at), field, "the bucket must exist: none is made")
-		t.Inputs = append(t.Inputs, dag.Input{URI: scheme + "://" + s.name, Path: dst, Mount: mount})
-		return dag.CheckURI(scheme + "://" + s.name)
+		if mount {
+			r.job.Warn(yamlfile.PositionOf(n), field, copied)
+		}
+		return t.addInput(dag.Input{URI: scheme + "://" + s.name, Path: dst, Mount: mount})
 	}
 	local := false
 	for _, src := range s.sources {
@@ -143,10 +156,12 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 		if len(s.sources) > 1 { // several are laid side by side
 			in.Path = path.Join(dst, lastElement(src))
 		}
-		if err := dag.CheckURI(src); err != nil {
+		if err := t.addInput(in); err != nil {
 			return err
 		}
-		t.Inputs = append(t.Inputs, in)
+	}
+	if mount && strings.Contains(strings.Join(s.sources, " "), "://") {
+		r.job.Warn(yamlfile.PositionOf(n), field, copied)
 	}
 	if local {
 		r.job.Warn(yamlfile.PositionOf(n), field, "local sources are staged to the machine, not through a bucket")

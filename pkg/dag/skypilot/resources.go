@@ -231,17 +231,16 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 	c.images, c.Image = nil, ""
 	if n.Kind != yaml.MappingNode {
-		return yamlfile.TextField(&r.Reader, func(c *skyChoice) *string { return &c.Image }, yamlfile.Checked(dag.CheckText))(c, n)
+		image, err := r.readImage(n, "resources.image_id")
+		c.Image = image
+		return err
 	}
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
 	}
 	for _, e := range entries {
-		s, err := r.Text(e.Node)
-		if err == nil {
-			err = dag.CheckText(s)
-		}
+		image, err := r.readImage(e.Node, "resources.image_id."+e.Key)
 		if err == nil {
 			err = dag.CheckWord(e.Key)
 		}
@@ -251,9 +250,22 @@ func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 		if err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 		}
-		c.images = append(c.images, skyImage{e.Key, s})
+		c.images = append(c.images, skyImage{e.Key, image})
 	}
 	return nil
+}
+
+// readImage reads the image of a machine; none if it is that of a container.
+func (r *reader) readImage(n *yaml.Node, field string) (string, error) {
+	image, err := r.Text(n)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(image, "docker:") {
+		r.job.Warn(yamlfile.PositionOf(n), field, "containers are not run: the script runs on the machine itself")
+		return "", nil
+	}
+	return image, dag.CheckText(image)
 }
 
 // readRecovery takes the number of restarts from job_recovery. Where a task moves to when its machine

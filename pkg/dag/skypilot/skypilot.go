@@ -42,6 +42,7 @@ type skyTask struct {
 	outputs  *yaml.Node
 	priority int
 	marks    []dag.Mark
+	places   dag.InputPlaces
 	unset    map[string]bool // variables without a value
 }
 
@@ -194,7 +195,7 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 
 // readTask reads a document. A task alone may give the job its name.
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
-	t := &skyTask{Task: dag.Task{Nodes: 1}, at: doc, unset: map[string]bool{}}
+	t := &skyTask{Task: dag.Task{Nodes: 1}, at: doc, unset: map[string]bool{}, places: dag.InputPlaces{}}
 	if err := r.readKnown(doc, t); err != nil {
 		return err
 	}
@@ -311,7 +312,7 @@ func (r *reader) readData(t *skyTask) error {
 	}
 	if t.outputs != nil {
 		outputs := dag.NewNamer(0)
-		return fault.Within("outputs", r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB) error {
+		return fault.Within("outputs", r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
 			o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
 			var err error
 			if strings.Contains(what, "://") {
@@ -334,7 +335,7 @@ func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
 }
 
 // readEstimates reads what a task reads or writes, with sizes in GiB.
-func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, string, dag.GiB) error) error {
+func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, string, dag.GiB, *yaml.Node) error) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
@@ -346,7 +347,7 @@ func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, stri
 		}
 		size, err := dag.ParseSize(s)
 		if err == nil {
-			err = add(t, e.Key, size)
+			err = add(t, e.Key, size, e.Node)
 		}
 		if err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
@@ -355,17 +356,17 @@ func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, stri
 	return nil
 }
 
-// addEstimate notes the size of data that a task reads. SkyPilot does not stage it: where no mount
-// has it already it is only mounted, so that nothing is copied which the script reads by itself.
-func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB) error {
+// addEstimate notes the size of data that a task reads, of a field at n. SkyPilot does not stage it; the agent does where no
+// mount has it already.
+func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node) error {
 	for i := range t.Inputs {
 		if strings.TrimRight(t.Inputs[i].URI, "/") == strings.TrimRight(uri, "/") {
 			t.Inputs[i].Size = size
 			return nil
 		}
 	}
-	t.Inputs = append(t.Inputs, dag.Input{URI: uri, Size: size, Mount: true})
-	return dag.CheckURI(uri)
+	r.job.Warn(yamlfile.PositionOf(n), fault.Join("inputs", uri), "is copied to $TRADEWIND_INPUTS before the task starts")
+	return t.addInput(dag.Input{URI: uri, Size: size, Mount: true})
 }
 
 // chain makes each task wait for the one before, and read what it leaves.

@@ -122,8 +122,8 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 				task.Secrets = append(task.Secrets, variable)
 			}
 		}
-		for range rapid.IntRange(0, 3).Draw(t, "inputs") {
-			task.Inputs = append(task.Inputs, dag.Input{URI: genLine().Draw(t, "uri"), Path: maybe(t, "path", genLine()), Size: Size().Draw(t, "size"), Mount: rapid.Bool().Draw(t, "mount")})
+		for i := range rapid.IntRange(0, 3).Draw(t, "inputs") {
+			task.Inputs = append(task.Inputs, dag.Input{URI: genLine().Draw(t, "uri"), Path: fmt.Sprint("in", i, maybe(t, "path", genLine())), Size: Size().Draw(t, "size"), Mount: rapid.Bool().Draw(t, "mount")})
 		}
 		for i := range rapid.IntRange(0, 4).Draw(t, "outputs") {
 			task.Outputs = append(task.Outputs, dag.Output{Name: fmt.Sprintf("o%d", i), Path: maybe(t, "kept", genLine()), URI: maybe(t, "to", rapid.Just("s3://b/x")), Size: Size().Draw(t, "outSize")})
