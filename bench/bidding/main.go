@@ -17,7 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/bench/report"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
@@ -201,7 +201,7 @@ func workflows(ctx context.Context, data string) ([]report.Row, error) {
 	toAIB, least, most, missed := 0.0, math.Inf(1), 0.0, 0
 	files := []string{"CyberShake_30", "Epigenomics_24", "Inspiral_30", "Montage_25", "Sipht_30"}
 	for _, name := range files {
-		job, err := dag.ReadFile(filepath.Join(data, "workflows", "dax", name+".xml.gz"))
+		job, err := read.File(filepath.Join(data, "workflows", "dax", name+".xml.gz"))
 		if err != nil {
 			return nil, err
 		}

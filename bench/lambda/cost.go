@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // targetCost is what the control plane may take for a DAG of a hundred tasks.
@@ -25,7 +26,7 @@ func hundred(minutes int) (*dag.Job, error) {
 			fmt.Fprintf(&b, "    after: [t%03d]\n", i-10)
 		}
 	}
-	return dag.Read("hundred.yaml", strings.NewReader(b.String()))
+	return read.Job("hundred.yaml", strings.NewReader(b.String()))
 }
 
 // costs is what the control plane would cost on AWS, as `tradewind cost` says it.

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -84,7 +85,7 @@ func readWorkflow(file string) (*dag.Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	return dag.Read(strings.TrimSuffix(filepath.Base(file), ".gz"), z)
+	return read.Job(strings.TrimSuffix(filepath.Base(file), ".gz"), z)
 }
 
 // workflow poses the four problems on one workflow. The planner leaves out what cannot matter to a form, so each form has a model

@@ -13,7 +13,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // benchmark runs Go benchmarks and returns their lines.
@@ -64,7 +64,7 @@ func large(ctx context.Context, tasks int) ([]report.Row, error) {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	job := layered(tasks, 500)
-	body, err := dag.Marshal(job)
+	body, err := native.Marshal(job)
 	if err != nil {
 		return nil, err
 	}

@@ -13,6 +13,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // jobFile is a job as it was read from a file.
@@ -42,7 +44,7 @@ func (a *app) readJob(path string) (*jobFile, error) {
 	if err != nil {
 		return nil, err
 	}
-	f.spec, err = dag.Read(f.path, bytes.NewReader(f.body))
+	f.spec, err = read.Job(f.path, bytes.NewReader(f.body))
 	return f, err
 }
 
@@ -217,5 +219,5 @@ func (f *jobFile) upload() ([]byte, error) {
 	if !f.changed {
 		return f.body, nil
 	}
-	return dag.Marshal(f.spec)
+	return native.Marshal(f.spec)
 }

@@ -12,6 +12,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // started runs a command that does not end by itself, and returns its result to come.
@@ -236,7 +237,7 @@ func TestConvertAndSchema(t *testing.T) {
 	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != ExitDone || r.out != "" {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
-	spec, err := dag.ReadFile(out)
+	spec, err := read.File(out)
 	if err != nil || spec.Format != dag.Native || spec.Tasks[0].Resources[0].Market != dag.MarketSpot {
 		t.Errorf("%v: %+v", err, spec)
 	}

@@ -8,7 +8,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // VersionResult is what `version -o json` prints.
@@ -73,7 +73,7 @@ func (a *app) convertCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		body, err := dag.Marshal(f.spec)
+		body, err := native.Marshal(f.spec)
 		if err != nil {
 			return err
 		}
@@ -101,7 +101,7 @@ func (a *app) schemaCommand() *cobra.Command {
 		Example: "  tradewind schema > tradewind.schema.json",
 		Args:    args(0, 0),
 		RunE: func(*cobra.Command, []string) error {
-			_, err := a.Out.Write(dag.Schema())
+			_, err := a.Out.Write(native.Schema())
 			return err
 		},
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 func awsPlanner(t *testing.T) broker.Planner {
@@ -42,7 +43,7 @@ func layered(t *testing.T, n, width, minutes int) *dag.Job {
 			fmt.Fprintf(&b, "    after: [t%03d]\n", i-width)
 		}
 	}
-	spec, err := dag.Read("layered.yaml", strings.NewReader(b.String()))
+	spec, err := read.Job("layered.yaml", strings.NewReader(b.String()))
 	if err != nil {
 		t.Fatal(err)
 	}

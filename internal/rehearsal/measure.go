@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cost"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
@@ -113,7 +113,7 @@ func (s *Story) overUnseen(ctx context.Context, name string) error {
 }
 
 func predict(ctx context.Context) (*cost.Bill, error) {
-	spec, err := dag.Read("plain.yaml", strings.NewReader(string(plainDAG())))
+	spec, err := read.Job("plain.yaml", strings.NewReader(string(plainDAG())))
 	if err != nil {
 		return nil, err
 	}

@@ -17,6 +17,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 func (a *API) jobRoutes() {
@@ -118,7 +119,7 @@ func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *da
 		done()
 		return nil, nil, err
 	}
-	spec, err = dag.Read(cmp.Or(printable(name), in.fallback), in.body)
+	spec, err = read.Job(cmp.Or(printable(name), in.fallback), in.body)
 	// Planning may take longer than the upload was allowed to.
 	_ = in.deadline(time.Time{}) // it could be set just now
 	if err != nil {

@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -26,7 +26,7 @@ type porch struct {
 func newPorch(t *testing.T, tasks string, before func(p *porch, cluster string)) *porch {
 	t.Helper()
 	p := &porch{bench: newBench(t)}
-	spec, err := dag.Read("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: "+tasks+"\n"))
+	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: "+tasks+"\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -9,7 +9,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -77,7 +77,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 				}
 				text += fmt.Sprintf("  %s%d: {run: x%s, resources: {cpus: 4}}\n", name, k, in)
 			}
-			spec, err := dag.Read("j.yaml", strings.NewReader(text))
+			spec, err := read.Job("j.yaml", strings.NewReader(text))
 			if err != nil {
 				rt.Fatal(err)
 			}

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // TestParallelSessionsTakeEachMachineOnce has eight schedule functions place the tasks of many queues on few machines at once. Each knows the machines as they
@@ -73,7 +73,7 @@ func (w *bench) readyTasks(n int) []events.Event {
 	w.t.Helper()
 	ctx := context.Background()
 	for i := range n {
-		spec, err := dag.Read("job.yaml", strings.NewReader(fmt.Sprintf(
+		spec, err := read.Job("job.yaml", strings.NewReader(fmt.Sprintf(
 			"apiVersion: tradewind/v1\nname: job%d\nqueue: q%d\ntasks: {a: {run: a, resources: {cpus: 4+}, time: 1h}}\n", i, i)))
 		if err != nil {
 			w.t.Fatal(err)

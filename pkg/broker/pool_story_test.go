@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // TestPoolStories plays the files of testdata/pools, each a broker with pools whose machines ask what to run when they are told to. The commands:
@@ -138,7 +139,7 @@ func (s *yard) machine(d *datadriven.TestData) error {
 }
 
 func (s *yard) submit(d *datadriven.TestData) error {
-	spec, err := dag.Read("job.yaml", strings.NewReader("apiVersion: tradewind/v1\n"+d.Input))
+	spec, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\n"+d.Input))
 	if err != nil {
 		return err
 	}

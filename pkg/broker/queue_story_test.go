@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // TestQueueStories plays the files of testdata/queues, each a broker with queues whose clouds launch what is not refused. The commands:
@@ -127,7 +128,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (s *office) submit(name string, named map[string]string, tasks string) error {
-	spec, err := dag.Read(name+".yaml", strings.NewReader("apiVersion: tradewind/v1\nname: "+name+"\nqueue: "+named["queue"]+"\npriority: "+strconv.Itoa(int(number(named["priority"])))+"\n"+tasks))
+	spec, err := read.Job(name+".yaml", strings.NewReader("apiVersion: tradewind/v1\nname: "+name+"\nqueue: "+named["queue"]+"\npriority: "+strconv.Itoa(int(number(named["priority"])))+"\n"+tasks))
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -47,7 +47,7 @@ func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
 	w.settle()
 	ready := map[string]events.Event{}
 	for _, queue := range []string{"a", "b"} {
-		spec, err := dag.Read("j.yaml", strings.NewReader(fmt.Sprintf("apiVersion: tradewind/v1\nname: j%s\nqueue: %s\ntasks: {t: {run: x, resources: {cpus: 4}}}\n", queue, queue)))
+		spec, err := read.Job("j.yaml", strings.NewReader(fmt.Sprintf("apiVersion: tradewind/v1\nname: j%s\nqueue: %s\ntasks: {t: {run: x, resources: {cpus: 4}}}\n", queue, queue)))
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -13,7 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
@@ -190,7 +190,7 @@ tasks:
 
 func TestAJobRunsToItsEnd(t *testing.T) {
 	w := newBench(t)
-	spec, err := dag.Read("chain.yaml", strings.NewReader(chain))
+	spec, err := read.Job("chain.yaml", strings.NewReader(chain))
 	if err != nil {
 		t.Fatal(err)
 	}

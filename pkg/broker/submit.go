@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -110,7 +111,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	if err != nil {
 		return fmt.Errorf("broker: open %s: %w", data.Key, err)
 	}
-	spec, err := dag.Read(data.Key, r)
+	spec, err := read.Job(data.Key, r)
 	if cerr := r.Close(); err == nil && cerr != nil {
 		return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
 	}

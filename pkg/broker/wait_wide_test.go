@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -79,7 +79,7 @@ func (w *bench) wide(head string, tasks int) string {
 	for i := range tasks {
 		fmt.Fprintf(&b, "  t%05d: {run: x, time: 1h, checkpoint: {every: 10m, path: c}, resources: {cloud: aws, region: us-east-1, instanceType: g5.xlarge}}\n", i)
 	}
-	spec, err := dag.Read("j.yaml", strings.NewReader(b.String()))
+	spec, err := read.Job("j.yaml", strings.NewReader(b.String()))
 	if err != nil {
 		w.t.Fatal(err)
 	}

@@ -1,15 +1,18 @@
-// Package dag is the job model of Tradewind, and the readers that make a [Job] of a file.
+// Package dag is the job model of Tradewind: what a [Job] is, whether it is valid, and how it is walked.
 //
 // A job is a directed acyclic graph of batch tasks with an objective, a deadline and a budget
-// (intercloud-broker paper, sections "Application Model" and "Optimizer"). Four forms are read:
+// (intercloud-broker paper, sections "Application Model" and "Optimizer").
 //
-//   - the native form, YAML (or JSON) with apiVersion tradewind/v1, which [Schema] describes to editors;
-//   - SkyPilot task files, one YAML document a task, several documents a chain;
-//   - WfCommons WfFormat 1.3 to 1.5, the JSON of recorded workflow executions;
-//   - Pegasus DAX 2 and 3, XML.
+// Jobs are read from files by the packages below, one a form:
 //
-// [Read] and [ReadFile] tell them apart by content and take each of them gzipped. [Marshal] writes
-// any job in the native form, so that an imported file can be converted.
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/native]: Tradewind's own, YAML (or JSON) with apiVersion
+//     tradewind/v1; it is written there as well, from jobs of any form;
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/skypilot]: SkyPilot task files;
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/wfformat]: WfCommons WfFormat 1.3 to 1.5;
+//   - [github.com/tradewind-broker/tradewind/pkg/dag/dax]: Pegasus DAX 2 and 3.
+//
+// [github.com/tradewind-broker/tradewind/pkg/dag/read] tells them apart by content, and is what programs call. What readers
+// share is here: how quantities are written, the checks of single values, and names (see [NewJob] and [Checked]).
 //
 // # Errors
 //

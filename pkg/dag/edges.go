@@ -2,27 +2,32 @@ package dag
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
-// outputSizes answers how much an edge carries when it carries named outputs of its first task, in
+// OutputSizes answers how much an edge carries when it carries named outputs of its first task, in
 // time that does not depend on how many outputs that has.
-type outputSizes struct {
+type OutputSizes struct {
 	job    *Job
 	totals []GiB            // by task; -1 is not known yet
 	byName []map[string]GiB // by task; nil is not known yet
 }
 
-func newOutputSizes(j *Job) *outputSizes {
-	s := &outputSizes{job: j, totals: make([]GiB, len(j.Tasks)), byName: make([]map[string]GiB, len(j.Tasks))}
+// NewOutputSizes is for a job whose tasks and outputs do not change any more.
+func NewOutputSizes(j *Job) *OutputSizes {
+	s := &OutputSizes{job: j, totals: make([]GiB, len(j.Tasks)), byName: make([]map[string]GiB, len(j.Tasks))}
 	for i := range s.totals {
 		s.totals[i] = -1
 	}
 	return s
 }
 
-// of is the size of the named outputs of a task, nil for all of them.
-func (s *outputSizes) of(task int, names []string) (GiB, error) {
+// Of is the size of the named outputs of a task, nil for all of them.
+func (s *OutputSizes) Of(task int, names []string) (GiB, error) {
 	outputs := s.job.Tasks[task].Outputs
 	if names == nil {
 		if s.totals[task] < 0 {
@@ -32,7 +37,7 @@ func (s *outputSizes) of(task int, names []string) (GiB, error) {
 			}
 			s.totals[task] = sum
 		}
-		return s.totals[task], checkSize(s.totals[task])
+		return s.totals[task], s.totals[task].Check()
 	}
 	if s.byName[task] == nil {
 		s.byName[task] = make(map[string]GiB, len(outputs))
@@ -48,21 +53,21 @@ func (s *outputSizes) of(task int, names []string) (GiB, error) {
 		}
 		sum += size
 	}
-	return sum, checkSize(sum)
+	return sum, sum.Check()
 }
 
-func (s *outputSizes) missing(task int, name string) error {
-	known := sortedKeys(s.byName[task])
+func (s *OutputSizes) missing(task int, name string) error {
+	known := slices.Sorted(maps.Keys(s.byName[task]))
 	hint := "it has no outputs"
 	if len(known) > 0 {
-		if hint = didYouMean(name, known); hint == "" {
+		if hint = suggest.DidYouMean(name, known); hint == "" {
 			hint = "it has " + known[0]
 			if len(known) > 1 {
 				hint += fmt.Sprintf(" and %d more", len(known)-1)
 			}
 		}
 	}
-	return fault(fmt.Sprintf("task %s has no output %s", quote(s.job.Tasks[task].Name), quote(name)), hint)
+	return fault.New(fmt.Sprintf("task %s has no output %s", fault.Quote(s.job.Tasks[task].Name), fault.Quote(name)), hint)
 }
 
 // MergeEdges puts the edges in order, by To and then by From, and merges those between the same two

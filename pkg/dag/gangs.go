@@ -2,7 +2,10 @@ package dag
 
 import (
 	"fmt"
+	"maps"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang start together or not at all.
@@ -34,9 +37,9 @@ func (j *Job) Gang(task int) []int {
 	return out
 }
 
-// checkGangs says of which task its gang could not start together with it: all have to be ready at the same moment, and to be admitted in
+// CheckGangs says of which task its gang could not start together with it: all have to be ready at the same moment, and to be admitted in
 // one transaction of the store. The task is negative if of none.
-func (j *Job) checkGangs() (task int, err error) {
+func (j *Job) CheckGangs() (task int, err error) {
 	gangs := j.Gangs()
 	if gangs == nil {
 		return -1, nil
@@ -47,10 +50,10 @@ func (j *Job) checkGangs() (task int, err error) {
 		slices.Sort(p)
 		return p
 	}
-	for _, name := range sortedKeys(gangs) {
+	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		members := gangs[name]
 		if len(members) > MaxGang {
-			return members[MaxGang], overLimit(fmt.Sprintf("gang %s has %d tasks, more than %d", quote(name), len(members), MaxGang),
+			return members[MaxGang], fault.OverLimit(fmt.Sprintf("gang %s has %d tasks, more than %d", fault.Quote(name), len(members), MaxGang),
 				"a task of several nodes is a gang, too: nodes")
 		}
 		first := parents(members[0])
@@ -58,12 +61,12 @@ func (j *Job) checkGangs() (task int, err error) {
 			mine := parents(i)
 			for _, p := range mine {
 				if j.Tasks[p].Gang == name {
-					return i, fault(fmt.Sprintf("waits for task %s of its own gang %s", quote(j.Tasks[p].Name), quote(name)), "tasks of a gang start together")
+					return i, fault.New(fmt.Sprintf("waits for task %s of its own gang %s", fault.Quote(j.Tasks[p].Name), fault.Quote(name)), "tasks of a gang start together")
 				}
 			}
 			if !slices.Equal(mine, first) {
-				return i, fault(fmt.Sprintf("does not wait for the same tasks as %s of its gang %s, so they would not be ready together",
-					quote(j.Tasks[members[0]].Name), quote(name)), "give all of them the same after and inputs")
+				return i, fault.New(fmt.Sprintf("does not wait for the same tasks as %s of its gang %s, so they would not be ready together",
+					fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)), "give all of them the same after and inputs")
 			}
 		}
 	}

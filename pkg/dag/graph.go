@@ -6,6 +6,8 @@ import (
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // Graph is the adjacency of a job in compressed sparse row form: flat arrays, 16 bytes an edge, for
@@ -111,9 +113,9 @@ func (h *intHeap) Pop() any {
 	return last
 }
 
-// cycle returns the tasks of a cycle, each before one that waits for it, or nil if there is none. It
+// Cycle returns the tasks of a cycle, each before one that waits for it, or nil if there is none. It
 // is a shortest one through the first task found on any.
-func (j *Job) cycle() []int {
+func (j *Job) Cycle() []int {
 	g := j.Graph()
 	order := j.order(g)
 	if len(order) == len(j.Tasks) {
@@ -163,10 +165,10 @@ func (g *Graph) shortestCycle(start int) []int {
 	return []int{start}
 }
 
-// cycleError tells of a cycle, without its place.
-func (j *Job) cycleError(cycle []int) error {
+// CycleError tells of a cycle, without its place.
+func (j *Job) CycleError(cycle []int) error {
 	if len(cycle) == 1 {
-		return &Error{Reason: "task " + quote(j.Tasks[cycle[0]].Name) + " waits for itself", Hint: "remove the dependency", cause: ErrCycle}
+		return &Error{Reason: "task " + fault.Quote(j.Tasks[cycle[0]].Name) + " waits for itself", Hint: "remove the dependency", Cause: ErrCycle}
 	}
 	const most = 10
 	var names []string
@@ -180,7 +182,7 @@ func (j *Job) cycleError(cycle []int) error {
 		}
 	}
 	names = append(names, j.Tasks[cycle[0]].Name)
-	return &Error{Reason: "tasks wait for each other: " + strings.Join(names, " → "), Hint: "remove one of these dependencies", cause: ErrCycle}
+	return &Error{Reason: "tasks wait for each other: " + strings.Join(names, " → "), Hint: "remove one of these dependencies", Cause: ErrCycle}
 }
 
 // CriticalPath returns the length of the longest chain of tasks and the tasks on it, first to last,

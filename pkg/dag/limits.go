@@ -43,18 +43,4 @@ const (
 const (
 	maxNameBytes = 128
 	reservedEnv  = "TRADEWIND_"
-
-	// maxDepth is how deep JSON and XML may be nested; YAML is read to the depth of its fields only.
-	maxDepth = 64
-	// maxYAMLMarks bounds the punctuation that can begin a YAML node, and with it the memory of the
-	// parsed tree: some 200 bytes a node, about a node a mark. A job of MaxTasks tasks with a few
-	// dependencies each has that many.
-	maxYAMLMarks = 2_500_000
-	// maxYAMLVisits bounds the nodes that are read, each use of an alias counted again; of a smaller
-	// file it is visitsPerMark for each mark.
-	maxYAMLVisits = 2 * maxYAMLMarks
-	visitsPerMark = 50
-	// manyWriters is from how many writers of one file on the reader's parents are looked up among
-	// the writers instead of the other way round.
-	manyWriters = 256
 )

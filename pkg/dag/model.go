@@ -78,7 +78,7 @@ type Job struct {
 	// There are at most MaxWarnings.
 	Warnings []string `json:"warnings,omitempty"`
 
-	origin *origin // where the file said what; nil unless a reader made the job
+	origin *Origin // where the file said what; nil unless a reader made the job
 }
 
 // Edge is a dependency: To starts after From succeeded, and reads Data GiB of its outputs.

@@ -4,29 +4,27 @@ import (
 	"cmp"
 	"slices"
 	"strconv"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// position is a place in a file, from 1; 0 is unknown. It is small because there is one for every
-// task and edge.
-type position struct{ line, column int32 }
-
-// origin remembers where in its file a job said what, for errors found after reading: a cycle, or a
+// Origin remembers where in its file a job said what, for errors found after reading: a cycle, or a
 // wish that no cloud can fulfil.
-type origin struct {
-	file  string
-	tasks []position // of each task
-	// paths of the tasks in the file where they are not tasks.NAME; nil where they are.
-	paths []string
-	// marks of the fields of resources, by task and alternative.
-	marks []mark
+type Origin struct {
+	File  string
+	Tasks []fault.Position // of each task
+	// Paths of the tasks in the file where they are not tasks.NAME; nil where they are.
+	Paths []string
+	// Marks of the fields of resources, by task and alternative.
+	Marks []Mark
 }
 
-// mark is where an alternative of a task, or a field of it, stands.
-type mark struct {
-	task, alternative int32
-	pos               position
-	field             string // a field of the native form's resources, or empty for the alternative
-	path              string // below the task, as the file spells it
+// Mark is where an alternative of a task, or a field of it, stands.
+type Mark struct {
+	Task, Alternative int32
+	Pos               fault.Position
+	Field             string // a field of the native form's resources, or empty for the alternative
+	Path              string // below the task, as the file spells it
 }
 
 // ErrorAt returns an error about task (an index) of j that names the file, line and field which
@@ -43,65 +41,69 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 	if alternative >= 0 {
 		below = "resources"
 		if len(j.Tasks[task].Resources) > 1 {
-			below += index(alternative)
+			below += fault.Index(alternative)
 		}
-		below = joinField(below, field)
+		below = fault.Join(below, field)
 	}
-	e.Field = joinField(taskPath(j.Tasks[task].Name), below)
+	e.Field = fault.Join(TaskPath(j.Tasks[task].Name), below)
 	o := j.origin
-	if o == nil || task >= len(o.tasks) {
+	if o == nil || task >= len(o.Tasks) {
 		return e
 	}
-	e.File = o.file
-	pos := o.tasks[task]
-	path := taskPath(j.Tasks[task].Name)
-	if o.paths != nil {
-		path = o.paths[task]
+	e.File = o.File
+	pos := o.Tasks[task]
+	path := TaskPath(j.Tasks[task].Name)
+	if o.Paths != nil {
+		path = o.Paths[task]
 	}
 	if j.Format == WfFormat || j.Format == DAX {
 		below = "" // they have no fields by these names
 	}
 	if m, ok := o.find(task, alternative, field); ok {
-		pos, below = m.pos, m.path
-		if m.field == "" {
-			below = joinField(below, field)
+		pos, below = m.Pos, m.Path
+		if m.Field == "" {
+			below = fault.Join(below, field)
 		}
 	}
-	e.Line, e.Column = int(pos.line), int(pos.column)
-	e.Field = joinField(path, below)
+	e.Line, e.Column = int(pos.Line), int(pos.Column)
+	e.Field = fault.Join(path, below)
 	return e
 }
 
-// find returns the mark of a field, or else of its alternative.
-func (o *origin) find(task, alternative int, field string) (mark, bool) {
+// find returns the Mark of a field, or else of its alternative.
+func (o *Origin) find(task, alternative int, field string) (Mark, bool) {
 	if alternative < 0 {
-		return mark{}, false
+		return Mark{}, false
 	}
-	i, _ := slices.BinarySearchFunc(o.marks, mark{task: int32(task), alternative: int32(alternative)}, compareMarks) //nolint:gosec // both are indexes of lists that are limited
-	whole, ok := mark{}, false
-	for ; i < len(o.marks) && int(o.marks[i].task) == task && int(o.marks[i].alternative) == alternative; i++ {
-		switch o.marks[i].field {
+	i, _ := slices.BinarySearchFunc(o.Marks, Mark{Task: int32(task), Alternative: int32(alternative)}, compareMarks) //nolint:gosec // both are indexes of lists that are limited
+	whole, ok := Mark{}, false
+	for ; i < len(o.Marks) && int(o.Marks[i].Task) == task && int(o.Marks[i].Alternative) == alternative; i++ {
+		switch o.Marks[i].Field {
 		case field:
-			return o.marks[i], true
+			return o.Marks[i], true
 		case "":
-			whole, ok = o.marks[i], true
+			whole, ok = o.Marks[i], true
 		}
 	}
 	return whole, ok
 }
 
-func compareMarks(a, b mark) int {
-	return cmp.Or(cmp.Compare(a.task, b.task), cmp.Compare(a.alternative, b.alternative))
+func compareMarks(a, b Mark) int {
+	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Alternative, b.Alternative))
 }
 
-// taskPath is the path of a task in the native form.
-func taskPath(name string) string { return joinField("tasks", keyElement(name)) }
+// TaskPath is the path of a task in the native form.
+func TaskPath(name string) string { return fault.Join("tasks", fault.KeyElement(name)) }
 
-// warn adds a warning about a place in the file, unless there are too many already.
-func (j *Job) warn(file string, pos position, field, text string) {
+// Warn adds a warning about a place in the job's file, unless there are too many already.
+func (j *Job) Warn(pos fault.Position, field, text string) {
+	file := ""
+	if j.origin != nil {
+		file = j.origin.File
+	}
 	switch n := len(j.Warnings); {
 	case n < MaxWarnings-1:
-		e := Error{File: file, Line: int(pos.line), Column: int(pos.column), Field: field, Reason: text}
+		e := Error{File: file, Line: int(pos.Line), Column: int(pos.Column), Field: field, Reason: text}
 		j.Warnings = append(j.Warnings, e.Error())
 	case n == MaxWarnings-1:
 		j.Warnings = append(j.Warnings, file+": more warnings than "+strconv.Itoa(MaxWarnings)+" are not shown")

@@ -3,8 +3,12 @@ package dag
 import (
 	"fmt"
 	"maps"
+	"net/url"
+	"path"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
 // Validate says whether j is what a Job must be, and returns an *Error about the first thing that is
@@ -16,18 +20,18 @@ func (j *Job) Validate() error {
 	}
 	switch n := len(j.Tasks); {
 	case n == 0:
-		return within("tasks", fault("is empty", "a job has at least one task"))
+		return fault.Within("tasks", fault.New("is empty", "a job has at least one task"))
 	case n > MaxTasks:
-		return within("tasks", overLimit(fmt.Sprintf("%d tasks, more than %d", n, MaxTasks), ""))
+		return fault.Within("tasks", fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", n, MaxTasks), ""))
 	}
 	names := make(map[string]int, len(j.Tasks))
 	for i := range j.Tasks {
 		t := &j.Tasks[i]
 		if err := t.validate(); err != nil {
-			return j.atTask(i, err)
+			return j.AtTask(i, err)
 		}
 		if first, twice := names[t.Name]; twice {
-			return j.atTask(i, fault(fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)), "rename one"))
+			return j.AtTask(i, fault.New(fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)), "rename one"))
 		}
 		names[t.Name] = i
 	}
@@ -36,53 +40,54 @@ func (j *Job) Validate() error {
 
 func ordinal(i int) string { return fmt.Sprintf("%d.", i+1) }
 
-// atTask puts an error at a task of j.
-func (j *Job) atTask(i int, err error) error {
+// AtTask puts an error at a task of j.
+func (j *Job) AtTask(i int, err error) error {
 	where := j.ErrorAt(i, -1, "", "", "")
-	return inFile(where.File, at(position{int32(where.Line), int32(where.Column)}, within(where.Field, err))) //nolint:gosec // from an int32
+	pos := fault.Position{Line: int32(where.Line), Column: int32(where.Column)} //nolint:gosec // from an int32
+	return fault.InFile(where.File, fault.At(pos, fault.Within(where.Field, err)))
 }
 
 func (j *Job) validateHead() error {
-	if err := checkName(j.Name); err != nil {
-		return within("name", err)
+	if err := CheckName(j.Name); err != nil {
+		return fault.Within("name", err)
 	}
-	if err := checkDescription(j.Description); err != nil {
-		return within("description", err)
+	if err := CheckDescription(j.Description); err != nil {
+		return fault.Within("description", err)
 	}
-	if err := checkChoice("objective", j.Objective, objectives()); err != nil {
-		return within("objective", err)
+	if err := j.Objective.Check(); err != nil {
+		return fault.Within("objective", err)
 	}
 	if j.Infeasible != "" {
-		if err := checkChoice("choice", j.Infeasible, infeasibles()); err != nil {
-			return within("infeasible", err)
+		if err := j.Infeasible.Check(); err != nil {
+			return fault.Within("infeasible", err)
 		}
 	}
 	if j.Deadline != 0 {
 		if err := checkDuration(j.Deadline); err != nil {
-			return within("deadline", err)
+			return fault.Within("deadline", err)
 		}
 	}
 	if j.Budget != 0 {
 		if err := checkBudget(j.Budget); err != nil {
-			return within("budget", err)
+			return fault.Within("budget", err)
 		}
 	}
 	if j.Queue != "" {
-		if err := checkName(j.Queue); err != nil {
-			return within("queue", err)
+		if err := CheckName(j.Queue); err != nil {
+			return fault.Within("queue", err)
 		}
 	}
 	if err := checkCount(j.Priority, -MaxPriority, MaxPriority); err != nil {
-		return within("priority", err)
+		return fault.Within("priority", err)
 	}
-	return eachChecked("regions", j.Regions, func(s *string) error { return checkPlace(*s) })
+	return eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) })
 }
 
 // eachChecked checks the elements of a list that is field.
 func eachChecked[T any](field string, list []T, check func(*T) error) error {
 	for i := range list {
 		if err := check(&list[i]); err != nil {
-			return within(field+index(i), err)
+			return fault.Within(field+fault.Index(i), err)
 		}
 	}
 	return nil
@@ -90,31 +95,31 @@ func eachChecked[T any](field string, list []T, check func(*T) error) error {
 
 // validate checks all of a task but what concerns others. Fields are relative to the task.
 func (t *Task) validate() error {
-	if err := checkName(t.Name); err != nil {
+	if err := CheckName(t.Name); err != nil {
 		return err
 	}
 	for _, s := range []struct{ field, script string }{{"setup", t.Setup}, {"run", t.Run}} {
-		if err := checkScript(s.script); err != nil {
-			return within(s.field, err)
+		if err := CheckScript(s.script); err != nil {
+			return fault.Within(s.field, err)
 		}
 	}
 	if err := t.validateEnv(); err != nil {
 		return err
 	}
 	if t.Workdir != "" {
-		if err := checkURI(t.Workdir); err != nil {
-			return within("workdir", err)
+		if err := CheckURI(t.Workdir); err != nil {
+			return fault.Within("workdir", err)
 		}
 	}
 	if err := checkCount(t.Nodes, 1, MaxNodes); err != nil {
-		return within("nodes", err)
+		return fault.Within("nodes", err)
 	}
 	if err := checkCount(t.Retries, 0, MaxRetries); err != nil {
-		return within("retries", err)
+		return fault.Within("retries", err)
 	}
 	if t.Gang != "" {
-		if err := checkName(t.Gang); err != nil {
-			return within("gang", err)
+		if err := CheckName(t.Gang); err != nil {
+			return fault.Within("gang", err)
 		}
 	}
 	if err := t.validateResources(); err != nil {
@@ -132,44 +137,45 @@ func (t *Task) validate() error {
 // checkTask checks what concerns several fields of a task.
 func checkTask(t *Task) error {
 	if t.Run == "" && t.Setup == "" && t.Recorded == 0 {
-		return fault("has nothing to run", "give it a run script")
+		return fault.New("has nothing to run", "give it a run script")
 	}
 	if t.Run != "" && t.Recorded != 0 {
-		return within("recorded", fault("stands beside run", "a task runs its script, or stands in for a recorded run time"))
+		return fault.Within("recorded", fault.New("stands beside run", "a task runs its script, or stands in for a recorded run time"))
 	}
 	if n := len(t.Setup) + len(t.Run); n > MaxScriptBytes {
-		return overLimit(fmt.Sprintf("setup and run have %d bytes, more than %d", n, MaxScriptBytes), "put the script into the workdir")
+		return fault.OverLimit(fmt.Sprintf("setup and run have %d bytes, more than %d", n, MaxScriptBytes), "put the script into the workdir")
 	}
 	size := 0
 	for name, value := range t.Env {
 		size += len(name) + len(value)
 	}
 	if size > MaxEnvBytes {
-		return within("env", overLimit(fmt.Sprintf("has %d bytes, more than %d", size, MaxEnvBytes), "put large values into a file"))
+		return fault.Within("env", fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", size, MaxEnvBytes), "put large values into a file"))
 	}
 	return nil
 }
 
-func checkScript(s string) error {
+// CheckScript is for the setup and run scripts of tasks.
+func CheckScript(s string) error {
 	if len(s) > MaxScriptBytes {
-		return overLimit(fmt.Sprintf("the script has %d bytes, more than %d", len(s), MaxScriptBytes), "put it into the workdir")
+		return fault.OverLimit(fmt.Sprintf("the script has %d bytes, more than %d", len(s), MaxScriptBytes), "put it into the workdir")
 	}
-	return checkString(s)
+	return fault.CheckString(s)
 }
 
 func (t *Task) validateEnv() error {
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		err := checkEnvName(name)
+		err := CheckEnvName(name)
 		if err == nil {
-			err = checkString(t.Env[name])
+			err = fault.CheckString(t.Env[name])
 		}
 		if err != nil {
-			return within("env", withinKey(name, err))
+			return fault.Within("env", fault.WithinKey(name, err))
 		}
 	}
 	for i, name := range t.Secrets {
 		if _, ok := t.Env[name]; !ok || i > 0 && t.Secrets[i-1] >= name {
-			return within("secrets", fault(quote(name)+" is not a variable of env, or not in order", ""))
+			return fault.Within("secrets", fault.New(fault.Quote(name)+" is not a variable of env, or not in order", ""))
 		}
 	}
 	return nil
@@ -177,27 +183,27 @@ func (t *Task) validateEnv() error {
 
 func (t *Task) validateResources() error {
 	if n := len(t.Resources); n == 0 || n > MaxAlternatives {
-		return within("resources", fault(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", MaxAlternatives)))
+		return fault.Within("resources", fault.New(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", MaxAlternatives)))
 	}
 	if len(t.Resources) == 1 {
-		return within("resources", t.Resources[0].validate())
+		return fault.Within("resources", t.Resources[0].validate())
 	}
 	return eachChecked("resources", t.Resources, (*Resources).validate)
 }
 
 func (r *Resources) validate() error {
-	if err := checkRange(r.CPUs, MaxCPUs); err != nil {
-		return within("cpus", err)
+	if err := r.CPUs.Check(MaxCPUs); err != nil {
+		return fault.Within("cpus", err)
 	}
-	if err := checkRange(r.Memory, MaxMemoryGiB); err != nil {
-		return within("memory", err)
+	if err := r.Memory.Check(MaxMemoryGiB); err != nil {
+		return fault.Within("memory", err)
 	}
 	if err := checkAccelerator(r.Accelerator, r.AcceleratorCount); err != nil {
-		return within("accelerators", err)
+		return fault.Within("accelerators", err)
 	}
 	if r.Cloud != "" {
-		if err := checkCloud(r.Cloud); err != nil {
-			return within("cloud", err)
+		if err := CheckCloud(r.Cloud); err != nil {
+			return fault.Within("cloud", err)
 		}
 	}
 	words := []struct{ field, word string }{{"region", r.Region}, {"zone", r.Zone}, {"instanceType", r.InstanceType}}
@@ -205,8 +211,8 @@ func (r *Resources) validate() error {
 		if w.word == "" {
 			continue
 		}
-		if err := checkWord(w.word); err != nil {
-			return within(w.field, err)
+		if err := CheckWord(w.word); err != nil {
+			return fault.Within(w.field, err)
 		}
 	}
 	return r.validateChoices()
@@ -214,39 +220,42 @@ func (r *Resources) validate() error {
 
 func (r *Resources) validateChoices() error {
 	if r.Arch != "" {
-		if err := checkChoice("architecture", r.Arch, arches()); err != nil {
-			return within("arch", err)
+		if err := CheckArch(r.Arch); err != nil {
+			return fault.Within("arch", err)
 		}
 	}
 	if r.Market != "" {
-		if err := checkChoice("market", r.Market, markets()); err != nil {
-			return within("market", err)
+		if err := r.Market.Check(); err != nil {
+			return fault.Within("market", err)
 		}
 	}
 	if r.Service != "" {
-		if err := checkService(r.Service); err != nil {
-			return within("service", err)
+		if err := CheckService(r.Service); err != nil {
+			return fault.Within("service", err)
 		}
 	}
-	if err := checkSize(r.DiskGiB); err != nil {
-		return within("disk", err)
+	if err := r.DiskGiB.Check(); err != nil {
+		return fault.Within("disk", err)
 	}
 	if r.Image != "" {
-		if err := checkText(r.Image); err != nil {
-			return within("image", err)
+		if err := CheckText(r.Image); err != nil {
+			return fault.Within("image", err)
 		}
 	}
-	return checkResources(*r)
+	return r.Check()
 }
 
 func (t *Task) validateFiles() error {
 	for _, n := range []int{len(t.Inputs), len(t.Outputs)} {
 		if n > MaxFiles {
-			return overLimit(fmt.Sprintf("%d inputs or outputs, more than %d", n, MaxFiles), "")
+			return fault.OverLimit(fmt.Sprintf("%d inputs or outputs, more than %d", n, MaxFiles), "")
 		}
 	}
 	if err := eachChecked("inputs", t.Inputs, (*Input).validate); err != nil {
 		return err
+	}
+	if i, err := t.CheckInputs(); err != nil {
+		return fault.Within("inputs"+fault.Index(i), err)
 	}
 	if err := eachChecked("outputs", t.Outputs, (*Output).validate); err != nil {
 		return err
@@ -255,9 +264,51 @@ func (t *Task) validateFiles() error {
 		return err
 	}
 	if c := t.Checkpoint; c != nil {
-		return within("checkpoint", c.validate())
+		return fault.Within("checkpoint", c.validate())
 	}
 	return nil
+}
+
+// CheckInputs says of which input another lies in the same place already, where one would overwrite the other. Of a
+// stand-in nothing is staged.
+func (t *Task) CheckInputs() (input int, err error) {
+	if t.StandIn() || len(t.Inputs) < 2 {
+		return 0, nil
+	}
+	places := make(InputPlaces, len(t.Inputs))
+	for i := range t.Inputs {
+		if err := places.Take(&t.Inputs[i]); err != nil {
+			return i, err
+		}
+	}
+	return 0, nil
+}
+
+// InputPlaces are where a task sees its inputs, each with the URI of what lies there.
+type InputPlaces map[string]string
+
+// Take puts an input where it is to lie, and refuses it if another lies there.
+func (p InputPlaces) Take(in *Input) error {
+	place := in.place()
+	if first, taken := p[place]; taken {
+		return fault.New("would lie where "+fault.Quote(first)+" does, in "+place, "give each a path of its own")
+	}
+	p[place] = in.URI
+	return nil
+}
+
+// place is where a task sees an input: at its path, or else below $TRADEWIND_INPUTS by its own name, as the agent puts it.
+func (in *Input) place() string {
+	if in.Path != "" {
+		return path.Clean(in.Path)
+	}
+	name := in.URI
+	if u, err := url.Parse(in.URI); err == nil && u.Scheme != "" {
+		if name = u.Path; name == "" || name == "/" {
+			name = u.Host
+		}
+	}
+	return "$TRADEWIND_INPUTS/" + path.Base(name)
 }
 
 func (t *Task) validateOutputNames() error {
@@ -267,7 +318,7 @@ func (t *Task) validateOutputNames() error {
 	seen := make(map[string]bool, len(t.Outputs))
 	for i := range t.Outputs {
 		if name := t.Outputs[i].Name; seen[name] {
-			return within("outputs"+index(i), within("name", fault("there are two outputs "+quote(name), "rename one")))
+			return fault.Within("outputs"+fault.Index(i), fault.Within("name", fault.New("there are two outputs "+fault.Quote(name), "rename one")))
 		}
 		seen[t.Outputs[i].Name] = true
 	}
@@ -275,36 +326,36 @@ func (t *Task) validateOutputNames() error {
 }
 
 func (in *Input) validate() error {
-	if err := checkURI(in.URI); err != nil {
-		return within("uri", err)
+	if err := CheckURI(in.URI); err != nil {
+		return fault.Within("uri", err)
 	}
 	if in.Path != "" {
-		if err := checkMountPath(in.Path); err != nil {
-			return within("path", err)
+		if err := CheckMountPath(in.Path); err != nil {
+			return fault.Within("path", err)
 		}
 	}
-	if err := checkSize(in.Size); err != nil {
-		return within("size", err)
+	if err := in.Size.Check(); err != nil {
+		return fault.Within("size", err)
 	}
 	return nil
 }
 
 func (o *Output) validate() error {
-	if err := checkName(o.Name); err != nil {
-		return within("name", err)
+	if err := CheckName(o.Name); err != nil {
+		return fault.Within("name", err)
 	}
 	if o.Path != "" {
-		if err := checkInside(o.Path); err != nil {
-			return within("path", err)
+		if err := CheckInside(o.Path); err != nil {
+			return fault.Within("path", err)
 		}
 	}
 	if o.URI != "" {
-		if err := checkURI(o.URI); err != nil {
-			return within("uri", err)
+		if err := CheckURI(o.URI); err != nil {
+			return fault.Within("uri", err)
 		}
 	}
-	if err := checkSize(o.Size); err != nil {
-		return within("size", err)
+	if err := o.Size.Check(); err != nil {
+		return fault.Within("size", err)
 	}
 	return nil
 }
@@ -312,14 +363,14 @@ func (o *Output) validate() error {
 func (c *Checkpoint) validate() error {
 	if c.Every != 0 {
 		if err := checkDuration(c.Every); err != nil {
-			return within("every", err)
+			return fault.Within("every", err)
 		}
 	}
-	if err := checkInside(c.Path); err != nil {
-		return within("path", err)
+	if err := CheckInside(c.Path); err != nil {
+		return fault.Within("path", err)
 	}
-	if err := checkSize(c.Size); err != nil {
-		return within("size", err)
+	if err := c.Size.Check(); err != nil {
+		return fault.Within("size", err)
 	}
 	return nil
 }
@@ -327,23 +378,23 @@ func (c *Checkpoint) validate() error {
 func (t *Task) validateTimes() error {
 	if t.Recorded != 0 {
 		if err := checkDuration(t.Recorded); err != nil {
-			return within("recorded", err)
+			return fault.Within("recorded", err)
 		}
 	}
 	if t.Time.Default != 0 {
 		if err := checkDuration(t.Time.Default); err != nil {
-			return within("time", err)
+			return fault.Within("time", err)
 		}
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Time.On)) {
 		err := checkDuration(t.Time.On[key])
-		if canonical, keyErr := timeKey(key); keyErr != nil {
+		if canonical, keyErr := TimeKey(key); keyErr != nil {
 			err = keyErr
-		} else if canonical != key || strings.EqualFold(key, defaultTimeKey) {
-			err = fault(quote(key)+" is not the canonical name of an accelerator or instance type", "write "+quote(canonical))
+		} else if canonical != key || strings.EqualFold(key, DefaultTimeKey) {
+			err = fault.New(fault.Quote(key)+" is not the canonical name of an accelerator or instance type", "write "+fault.Quote(canonical))
 		}
 		if err != nil {
-			return within("time", withinKey(key, err))
+			return fault.Within("time", fault.WithinKey(key, err))
 		}
 	}
 	return nil
@@ -351,49 +402,49 @@ func (t *Task) validateTimes() error {
 
 func (j *Job) validateEdges() error {
 	if len(j.Edges) > MaxEdges {
-		return within("edges", overLimit(fmt.Sprintf("%d dependencies, more than %d", len(j.Edges), MaxEdges), ""))
+		return fault.Within("edges", fault.OverLimit(fmt.Sprintf("%d dependencies, more than %d", len(j.Edges), MaxEdges), ""))
 	}
 	for i, e := range j.Edges {
 		if e.From < 0 || e.From >= len(j.Tasks) || e.To < 0 || e.To >= len(j.Tasks) {
-			return within("edges"+index(i), fault(fmt.Sprintf("from task %d to task %d of %d", e.From, e.To, len(j.Tasks)), ""))
+			return fault.Within("edges"+fault.Index(i), fault.New(fmt.Sprintf("from task %d to task %d of %d", e.From, e.To, len(j.Tasks)), ""))
 		}
 	}
-	sizes := newOutputSizes(j)
+	sizes := NewOutputSizes(j)
 	g := j.Graph()
 	seen := make([]int32, len(j.Tasks)) // 1 + the last task found to wait for this one
 	for to := range j.Tasks {
 		for k, from := range g.Parents(to) {
 			e := &j.Edges[g.In(to)[k]]
-			err := checkSize(e.Data)
+			err := e.Data.Check()
 			if seen[from] == int32(to)+1 { //nolint:gosec // below MaxTasks
-				err = fault("waits twice for task "+quote(j.Tasks[from].Name), "merge the edges")
+				err = fault.New("waits twice for task "+fault.Quote(j.Tasks[from].Name), "merge the edges")
 			}
 			if err == nil && len(e.Outputs) > 0 {
 				err = sizes.check(e)
 			}
 			if err != nil {
-				return j.atTask(to, within("after", err))
+				return j.AtTask(to, fault.Within("after", err))
 			}
 			seen[from] = int32(to) + 1 //nolint:gosec // below MaxTasks
 		}
 	}
 	if len(j.order(g)) < len(j.Tasks) {
-		cycle := j.cycle()
-		return j.atTask(cycle[0], within("after", j.cycleError(cycle)))
+		cycle := j.Cycle()
+		return j.AtTask(cycle[0], fault.Within("after", j.CycleError(cycle)))
 	}
-	if i, err := j.checkGangs(); i >= 0 {
-		return j.atTask(i, within("gang", err))
+	if i, err := j.CheckGangs(); i >= 0 {
+		return j.AtTask(i, fault.Within("gang", err))
 	}
 	return nil
 }
 
 // check sees that an edge names outputs that there are, each once.
-func (s *outputSizes) check(e *Edge) error {
-	if _, err := s.of(e.From, e.Outputs); err != nil {
+func (s *OutputSizes) check(e *Edge) error {
+	if _, err := s.Of(e.From, e.Outputs); err != nil {
 		return err
 	}
 	if len(e.Outputs) > 1 && len(eitherOutputs(e.Outputs, []string{})) < len(e.Outputs) {
-		return fault("names an output of task "+quote(s.job.Tasks[e.From].Name)+" twice", "remove one")
+		return fault.New("names an output of task "+fault.Quote(s.job.Tasks[e.From].Name)+" twice", "remove one")
 	}
 	return nil
 }

@@ -78,6 +78,7 @@ func TestValidateNamesWhatIsWrong(t *testing.T) {
 		{`tasks.a.inputs[0].path: "../x" leaves`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Path: "../x"}} })},
 		{`tasks.a.inputs[0].size: a size cannot be negative`, a(func(t *Task) { t.Inputs = []Input{{URI: "x", Size: GiB(nan)}} })},
 		{`tasks.a: 10001 inputs or outputs`, a(func(t *Task) { t.Inputs = make([]Input, MaxFiles+1) })},
+		{`tasks.a.inputs[1]: would lie where "s3://a/x" does`, a(func(t *Task) { t.Inputs = []Input{{URI: "s3://a/x"}, {URI: "gs://b/c/x/"}} })},
 		{`tasks.a.outputs[0].name: "" is not a name`, a(func(t *Task) { t.Outputs[0].Name = "" })},
 		{`tasks.a.outputs[0].path: "~/x" is not relative`, a(func(t *Task) { t.Outputs[0].Path = "~/x" })},
 		{`tasks.a.outputs[0].uri: data cannot be read from`, a(func(t *Task) { t.Outputs[0].URI = "x://y" })},
@@ -115,73 +116,5 @@ func TestTooManyEdgesAreRefused(t *testing.T) {
 	j.Edges = make([]Edge, MaxEdges+1)
 	if err := j.Validate(); !errors.Is(err, ErrLimit) {
 		t.Error(err)
-	}
-}
-
-// What planning finds later is told at the line that asked for it.
-func TestErrorAtNamesTheLineThatAsked(t *testing.T) {
-	read := func(text string) *Job {
-		t.Helper()
-		j, err := Read("job.yaml", strings.NewReader(text))
-		if err != nil {
-			t.Fatal(err)
-		}
-		return j
-	}
-	native := read(`apiVersion: tradewind/v1
-tasks:
-  first: {run: x}
-  train:
-    run: x
-    resources:
-      cpus: 4+
-      anyOf:
-        - {accelerators: V100}
-        - accelerators: A100
-          cpus: 8+
-  last:
-    run: x
-    resources: {memory: 1}
-`)
-	sky := read(`name: chain
----
-run: x
-resources: {infra: gcp/us-central1, accelerators: {V100: 1, T4: 4}}
----
-run: x
-resources:
-  cpus: 4
-  any_of:
-    - {image_id: ami-1}
-`)
-	wf, err := ReadFile("testdata/workflows/wfformat-1.5.json")
-	if err != nil {
-		t.Fatal(err)
-	}
-	for _, c := range []struct {
-		j                 *Job
-		task, alternative int
-		field, want       string
-	}{
-		{native, 1, 0, "accelerators", "job.yaml:9:26: tasks.train.resources.anyOf[0].accelerators: no"},
-		{native, 1, 0, "cpus", "job.yaml:7:13: tasks.train.resources.cpus: no"},
-		{native, 1, 1, "cpus", "job.yaml:11:17: tasks.train.resources.anyOf[1].cpus: no"},
-		{native, 1, 1, "zone", "job.yaml:10:11: tasks.train.resources.anyOf[1].zone: no"},
-		{native, 1, 1, "", "job.yaml:10:11: tasks.train.resources.anyOf[1]: no"},
-		{native, 1, -1, "", "job.yaml:4:3: tasks.train: no"},
-		{native, 2, 0, "memory", "job.yaml:14:25: tasks.last.resources.memory: no"},
-		{native, 2, 0, "cpus", "job.yaml:14:16: tasks.last.resources.cpus: no"},
-		{native, 0, 0, "cpus", "job.yaml:3:3: tasks.first.resources.cpus: no"},
-		{native, 9, 0, "cpus", "no"},
-		{sky, 0, 1, "accelerators", "job.yaml:4:61: resources.accelerators: no"},
-		{sky, 0, 0, "region", "job.yaml:4:20: resources.infra: no"},
-		{sky, 1, 0, "cpus", "job.yaml:8:9: resources.cpus: no"},
-		{sky, 1, 0, "image", "job.yaml:10:18: resources.any_of[0].image_id: no"},
-		{wf, 0, 0, "cpus", "testdata/workflows/wfformat-1.5.json:20:29: workflow.specification.tasks[0]: no"},
-		{validJob(), 1, 0, "cpus", "tasks.b.resources.cpus: no"},
-	} {
-		if got := c.j.ErrorAt(c.task, c.alternative, c.field, "no", "").Error(); got != c.want {
-			t.Errorf("task %d, alternative %d, %s:\n%s\nwant\n%s", c.task, c.alternative, c.field, got, c.want)
-		}
 	}
 }

@@ -8,7 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -18,7 +18,7 @@ func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.0008, Scenario: filepath.Join("..", "..", "examples", "deadline-scenario.yaml"),
 	})
-	spec, err := dag.ReadFile(filepath.Join("..", "..", "examples", "deadline.yaml"))
+	spec, err := read.File(filepath.Join("..", "..", "examples", "deadline.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

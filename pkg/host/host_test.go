@@ -12,7 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -81,7 +81,7 @@ func TestTheDemonstrationMovesAndResumes(t *testing.T) {
 	h, _ := serve(t, host.Options{
 		State: t.TempDir(), TimeScale: 0.002, Scenario: filepath.Join("..", "..", "examples", "demo-scenario.yaml"),
 	})
-	spec, err := dag.ReadFile(filepath.Join("..", "..", "examples", "demo.yaml"))
+	spec, err := read.File(filepath.Join("..", "..", "examples", "demo.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -47,7 +47,7 @@ func waitFor(t *testing.T, prices string) (*broker.JobDetail, map[string]string)
 	}
 	h, _ := serve(t, host.Options{State: t.TempDir(), TimeScale: 0.0008, Scenario: scenario})
 	tides(t, h, "us-east-1", "g5.xlarge")
-	spec, err := dag.ReadFile(filepath.Join("..", "..", "examples", "deadline.yaml"))
+	spec, err := read.File(filepath.Join("..", "..", "examples", "deadline.yaml"))
 	if err != nil {
 		t.Fatal(err)
 	}

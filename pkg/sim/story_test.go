@@ -14,7 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
@@ -137,7 +137,7 @@ func numberArg(t *testing.T, d *datadriven.TestData, key, otherwise string) floa
 }
 
 func (s *story) submit(t *testing.T, d *datadriven.TestData) {
-	spec, err := dag.Read("story.yaml", strings.NewReader(d.Input))
+	spec, err := read.Job("story.yaml", strings.NewReader(d.Input))
 	if err != nil {
 		d.Fatalf(t, "%v", err)
 	}

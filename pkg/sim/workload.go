@@ -6,6 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
 // populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
@@ -24,7 +25,7 @@ func (u *users) populate() {
 		j := u.plan(u.drawJob(i))
 		u.w.after(r.between(0, 90*time.Minute), func() {
 			j.submitted = u.w.now
-			if body, err := dag.Marshal(j.spec); err == nil && r.chance(0.25) {
+			if body, err := native.Marshal(j.spec); err == nil && r.chance(0.25) {
 				u.put(j.spec.Name+".yaml", body, 1+r.IntN(2))
 				return
 			}

@@ -15,7 +15,7 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
@@ -119,7 +119,7 @@ func TestNoReplayOfAWorkflowMissesItsDeadline(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, file := range []string{"Montage_25.xml.gz", "Sipht_30.xml.gz"} {
-		job, err := dag.ReadFile(filepath.Join("..", "..", "..", "..", "shared", "data", "workflows", "dax", file))
+		job, err := read.File(filepath.Join("..", "..", "..", "..", "shared", "data", "workflows", "dax", file))
 		if err != nil {
 			t.Fatal(err)
 		}

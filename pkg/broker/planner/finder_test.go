@@ -26,7 +26,7 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
-	got := plan(t, p, broker.PlanInput{Spec: read(t, long)})
+	got := plan(t, p, broker.PlanInput{Spec: readJob(t, long)})
 	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot}
 	restart := planner.DefaultOptions().Restart.Hours()
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
@@ -47,7 +47,7 @@ func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 
 func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
 	p, c := newPlanner(t)
-	spec := read(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
+	spec := readJob(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
 	first := plan(t, p, broker.PlanInput{Spec: spec})
 	id := strings.TrimSuffix(first.Of(0).ID, "/spot")
 	dear := map[string]broker.MarketRecord{id: {Offer: id, USD: 50}}
@@ -67,7 +67,7 @@ func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
 func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
 	p, c := newPlanner(t)
 	const one = "regions: ['aws:us-east-1']\ntasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand}}\n"
-	spec := read(t, one)
+	spec := readJob(t, one)
 	first := plan(t, p, broker.PlanInput{Spec: spec})
 	q := catalog.Query{Regions: []string{"aws:us-east-1"}, VCPU: catalog.Exactly(8), MemoryGiB: catalog.Exactly(32), Market: catalog.OnDemand}
 	twin := ""
@@ -100,7 +100,7 @@ func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
 	opt := planner.DefaultOptions()
 	opt.LeastCarbon, opt.Now = true, nil
 	clean := planner.New(c, egress, opt)
-	spec := read(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
+	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
 	in := broker.PlanInput{Spec: spec, Now: time.Unix(0, 0)}
 	got := plan(t, clean, in)
 	q := catalog.Query{VCPU: catalog.AtLeast(6), MemoryGiB: catalog.AtLeast(10), Market: catalog.OnDemand}

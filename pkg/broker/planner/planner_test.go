@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
@@ -30,9 +31,9 @@ func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
 	return planner.New(c, egress, opt), c
 }
 
-func read(t testing.TB, text string) *dag.Job {
+func readJob(t testing.TB, text string) *dag.Job {
 	t.Helper()
-	j, err := dag.Read("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
+	j, err := read.Job("job.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\n"+text))
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -60,7 +61,7 @@ func with(more string) string { return strings.Replace(train, "%s", more, 1) }
 
 func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 	p, c := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: read(t, with(", market: on-demand"))})
+	got := plan(t, p, broker.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
 	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
 		best = math.Min(best, m.USDPerHour)
@@ -76,7 +77,7 @@ func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 
 func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: read(t, with(""))})
+	got := plan(t, p, broker.PlanInput{Spec: readJob(t, with(""))})
 	c := got.Of(0)
 	if !c.Offer.Spot || got.USD >= got.OnDemandUSD || got.TaskHours[0] <= 2 {
 		t.Errorf("%+v at %v USD, on demand %v", c, got.USD, got.OnDemandUSD)
@@ -89,7 +90,7 @@ func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
 func TestADeadlineThatAnInterruptionWouldBreakIsKeptOnDemand(t *testing.T) {
 	p, _ := newPlanner(t)
 	for hours, spot := range map[float64]bool{2.1: false, 3: true} {
-		got := plan(t, p, broker.PlanInput{Spec: read(t, with("")), DeadlineHours: &hours})
+		got := plan(t, p, broker.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &hours})
 		if got.Of(0).Offer.Spot != spot {
 			t.Errorf("deadline %v h: %s", hours, got.Of(0).ID)
 		}
@@ -101,7 +102,7 @@ func TestADeadlineThatAnInterruptionWouldBreakIsKeptOnDemand(t *testing.T) {
 
 func TestABlockedLocationIsNotPlanned(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, with(""))
+	spec := readJob(t, with(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	seen := map[string]bool{}
 	var blocks []broker.Block
@@ -126,7 +127,7 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 func TestResidencyIsKept(t *testing.T) {
 	p, _ := newPlanner(t)
 	for _, regions := range []string{"[gcp:europe-west4]", "[azure]", "['aws:eu-west-1', 'gcp:europe-west1']"} {
-		got := plan(t, p, broker.PlanInput{Spec: read(t, "regions: "+regions+"\n"+with(""))})
+		got := plan(t, p, broker.PlanInput{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
 		if got.Status == broker.PlanInfeasible {
 			t.Errorf("%s: %s", regions, got.Message)
 			continue
@@ -146,12 +147,12 @@ tasks:
 
 func TestWorkGoesWhereItsDataIs(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: read(t, pair)})
+	got := plan(t, p, broker.PlanInput{Spec: readJob(t, pair)})
 	if a, b := got.Of(0).Offer, got.Of(1).Offer; a.Cloud != b.Cloud || a.Region != b.Region {
 		t.Errorf("5,000 GiB are moved from %s to %s", got.Of(0).ID, got.Of(1).ID)
 	}
 	done := []*broker.TaskFacts{{Done: true, Place: "gcp:europe-west4"}, nil}
-	got = plan(t, p, broker.PlanInput{Spec: read(t, pair), Tasks: done, Previous: got})
+	got = plan(t, p, broker.PlanInput{Spec: readJob(t, pair), Tasks: done, Previous: got})
 	if b := got.Of(1).Offer; b.Cloud != "gcp" || b.Region != "europe-west4" {
 		t.Errorf("the data is in europe-west4 and the work in %s", got.Of(1).ID)
 	}
@@ -162,7 +163,7 @@ func TestWorkGoesWhereItsDataIs(t *testing.T) {
 
 func TestInputsInABucketPullTheWorkThere(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, `
+	spec := readJob(t, `
 tasks:
   a: {run: x, time: 10m, resources: {cpus: 4+}, inputs: [{uri: 's3://data?region=eu-central-1', size: 9000GiB}]}
 `)
@@ -174,7 +175,7 @@ tasks:
 
 func TestARunningTaskKeepsItsPlace(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, with(""))
+	spec := readJob(t, with(""))
 	first := plan(t, p, broker.PlanInput{Spec: spec})
 	o := first.Of(0).Offer
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -190,7 +191,7 @@ func TestARunningTaskKeepsItsPlace(t *testing.T) {
 
 func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, with(", market: on-demand"))
+	spec := readJob(t, with(", market: on-demand"))
 	whole := plan(t, p, broker.PlanInput{Spec: spec})
 	half := plan(t, p, broker.PlanInput{Spec: spec, Tasks: []*broker.TaskFacts{{Progress: 0.5}}})
 	if math.Abs(half.USD-whole.USD/2) > 1e-9 || math.Abs(half.Hours-1) > 1e-9 {
@@ -200,7 +201,7 @@ func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
 
 func TestOrderedAlternativesAreTakenInTurn(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: read(t, `
+	got := plan(t, p, broker.PlanInput{Spec: readJob(t, `
 tasks:
   a: {run: x, time: 1h, resources: {ordered: [{accelerators: V100:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
 `)})
@@ -212,7 +213,7 @@ tasks:
 func TestTimesOfTheirOwnDecideWhatIsCheapest(t *testing.T) {
 	p, _ := newPlanner(t)
 	for times, want := range map[string]string{"{V100: 1h, T4: 30h}": "V100", "{V100: 30h, T4: 1h}": "T4"} {
-		got := plan(t, p, broker.PlanInput{Spec: read(t, `
+		got := plan(t, p, broker.PlanInput{Spec: readJob(t, `
 tasks:
   a: {run: x, time: `+times+`, resources: {market: on-demand, anyOf: [{accelerators: V100:1}, {accelerators: T4:1}]}}
 `)})
@@ -230,9 +231,9 @@ func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
 		in   broker.PlanInput
 		want string
 	}{
-		"no such offer": {broker.PlanInput{Spec: read(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
-		"deadline":      {broker.PlanInput{Spec: read(t, with("")), DeadlineHours: &half}, "deadline"},
-		"budget":        {broker.PlanInput{Spec: read(t, with("")), BudgetUSD: &cents}, "budget"},
+		"no such offer": {broker.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
+		"deadline":      {broker.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"budget":        {broker.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
 		if got := plan(t, p, c.in); got.Status != broker.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
 			t.Errorf("%s: %s %q", name, got.Status, got.Message)
@@ -242,7 +243,7 @@ func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
 
 func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, with(""))
+	spec := readJob(t, with(""))
 	first := plan(t, p, broker.PlanInput{Spec: spec})
 	soon := 0.5
 	got := plan(t, p, broker.PlanInput{Spec: spec, DeadlineHours: &soon, Previous: first})
@@ -253,7 +254,7 @@ func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
 
 func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, with(""))
+	spec := readJob(t, with(""))
 	first := plan(t, p, broker.PlanInput{Spec: spec}).Of(0)
 	id := strings.TrimSuffix(first.ID, "/spot")
 	for name, m := range map[string]broker.MarketRecord{
@@ -269,7 +270,7 @@ func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
 
 func TestTheSameInputGivesTheSamePlan(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, pair)
+	spec := readJob(t, pair)
 	if a, b := plan(t, p, broker.PlanInput{Spec: spec}), plan(t, p, broker.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {
 		t.Errorf("%+v\n%+v", a, b)
 	}
@@ -293,7 +294,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 
 func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
 	p, _ := newPlanner(t)
-	spec := read(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
+	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
 	first := plan(t, p, broker.PlanInput{Spec: spec})
 	twin := ""
 	for _, r := range first.Runners[0] {

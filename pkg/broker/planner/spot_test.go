@@ -13,7 +13,7 @@ import (
 // the run is over.
 func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
 	p, _ := newPlanner(t)
-	first := plan(t, p, broker.PlanInput{Spec: read(t, with(""))})
+	first := plan(t, p, broker.PlanInput{Spec: readJob(t, with(""))})
 	offer := first.Of(0)
 	if !offer.Offer.Spot || offer.LossesPerHour <= 0 || first.TaskOnDemandUSD[0] < offer.Offer.USDPerHour {
 		t.Fatalf("the first plan has %+v, and on demand at %v", offer, first.TaskOnDemandUSD)
@@ -34,11 +34,11 @@ func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
 		m.Prices.Observe(now, m.USD)
 		return map[string]broker.MarketRecord{id: m}
 	}
-	calm := plan(t, p, broker.PlanInput{Spec: read(t, with("")), Now: now, Markets: record(true)})
+	calm := plan(t, p, broker.PlanInput{Spec: readJob(t, with("")), Now: now, Markets: record(true)})
 	if got := calm.Of(0); got.ID != offer.ID || math.Abs(calm.USD-first.USD) > 0.01*first.USD {
 		t.Errorf("with a steady price: %s for %v, not %s for %v", got.ID, calm.USD, offer.ID, first.USD)
 	}
-	wild := plan(t, p, broker.PlanInput{Spec: read(t, with("")), Now: now, Markets: record(false)})
+	wild := plan(t, p, broker.PlanInput{Spec: readJob(t, with("")), Now: now, Markets: record(false)})
 	if got := wild.Of(0); got.ID == offer.ID && wild.USD < 1.5*first.USD {
 		t.Errorf("with a price that rises soon: still %s, for %v", got.ID, wild.USD)
 	}
@@ -47,11 +47,11 @@ func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
 func TestATaskThatHasLeftSpotForGoodIsPlannedOnDemand(t *testing.T) {
 	p, _ := newPlanner(t)
 	facts := []*broker.TaskFacts{{Progress: 0.5, OnDemand: true}}
-	if got := plan(t, p, broker.PlanInput{Spec: read(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
+	if got := plan(t, p, broker.PlanInput{Spec: readJob(t, with("")), Tasks: facts}).Of(0); got.Offer.Spot {
 		t.Errorf("planned on %s", got.ID)
 	}
 	// Where the author allows nothing else, spot is better than not at all.
-	got := plan(t, p, broker.PlanInput{Spec: read(t, with(", market: spot")), Tasks: facts})
+	got := plan(t, p, broker.PlanInput{Spec: readJob(t, with(", market: spot")), Tasks: facts})
 	if c := got.Of(0); c == nil || !c.Offer.Spot {
 		t.Errorf("a task for spot alone: %+v", got)
 	}

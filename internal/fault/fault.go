@@ -1,0 +1,172 @@
+// Package fault is what is wrong with a file that a person wrote: at which line and field, why, and what to do about it.
+//
+// Whoever finds a fault may not know yet where it is. [New] makes an error without a place, [At], [Within] and [InFile] add
+// one on the way up, each only what is not known already.
+package fault
+
+import (
+	"bytes"
+	"errors"
+	"strconv"
+	"strings"
+	"unicode/utf8"
+)
+
+// ErrLimit is in the chain of an error about something beyond a limit.
+var ErrLimit = errors.New("beyond a limit")
+
+// Error is what is wrong, with its place as far as it is known.
+type Error struct {
+	File string // as it was named to the reader; empty if it was not read from a file
+	// Line and Column count from 1, the column in bytes; 0 is unknown.
+	Line, Column int
+	// Field is the path to the value as its form spells it: tasks.train.resources.cpus in YAML and
+	// JSON, adag/job[3]/@runtime in XML. Empty if the error is about the whole file.
+	Field  string
+	Reason string
+	Hint   string // what to do about it; may be empty
+
+	Cause error // for errors.Is and As; may be nil
+}
+
+// Error prints file:line:col: field: reason (hint), without the parts that are unknown.
+func (e *Error) Error() string {
+	var b strings.Builder
+	b.WriteString(e.File)
+	if e.Line > 0 {
+		if e.File == "" {
+			b.WriteString("line ")
+		} else {
+			b.WriteByte(':')
+		}
+		b.WriteString(strconv.Itoa(e.Line))
+		if e.Column > 0 {
+			b.WriteByte(':')
+			b.WriteString(strconv.Itoa(e.Column))
+		}
+	}
+	if b.Len() > 0 {
+		b.WriteString(": ")
+	}
+	if e.Field != "" {
+		b.WriteString(e.Field)
+		b.WriteString(": ")
+	}
+	b.WriteString(e.Reason)
+	if e.Hint != "" {
+		b.WriteString(" (")
+		b.WriteString(e.Hint)
+		b.WriteByte(')')
+	}
+	return b.String()
+}
+
+// Unwrap returns the cause.
+func (e *Error) Unwrap() error { return e.Cause }
+
+// New makes an error that does not know yet where it is. The hint may be empty.
+func New(reason, hint string) error { return &Error{Reason: reason, Hint: hint} }
+
+// OverLimit makes an error that is ErrLimit.
+func OverLimit(reason, hint string) error {
+	return &Error{Reason: reason, Hint: hint, Cause: ErrLimit}
+}
+
+// Position is a place in a file, from 1; 0 is unknown. It is small because readers keep one for every
+// task and edge of a job.
+type Position struct{ Line, Column int32 }
+
+// At puts err at a position, unless it has one already.
+func At(pos Position, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.Line == 0 {
+		e.Line, e.Column = int(pos.Line), int(pos.Column)
+	}
+	return err
+}
+
+// PositionIn turns an offset in a text into a position.
+func PositionIn(data []byte, offset int) Position {
+	before := data[:min(max(offset, 0), len(data))]
+	line, column := 1+bytes.Count(before, []byte{'\n'}), len(before)-bytes.LastIndexByte(before, '\n')
+	return Position{Line: int32(line), Column: int32(column)} //nolint:gosec // files have limits far below
+}
+
+// InFile puts err in a file, unless it is in one already.
+func InFile(file string, err error) error {
+	var e *Error
+	if errors.As(err, &e) && e.File == "" {
+		e.File = file
+	}
+	return err
+}
+
+// Within puts the path element elem before the field of err.
+func Within(elem string, err error) error {
+	var e *Error
+	if errors.As(err, &e) {
+		e.Field = Join(elem, e.Field)
+	}
+	return err
+}
+
+// WithinKey puts a key of the file before the field of err. Keys that would not look like a path
+// element stand in brackets: file_mounts["/data"].
+func WithinKey(key string, err error) error {
+	if err == nil {
+		return nil
+	}
+	return Within(KeyElement(key), err)
+}
+
+// KeyElement is the path element of a key of the file.
+func KeyElement(key string) string {
+	const longest = 128
+	ok := key != "" && len(key) <= longest && (IsAlnum(key[0]) || key[0] == '_')
+	for i := 1; ok && i < len(key); i++ {
+		ok = IsAlnum(key[i]) || key[i] == '_' || key[i] == '-' || key[i] == '.'
+	}
+	if ok {
+		return key
+	}
+	return "[" + Quote(key) + "]"
+}
+
+// IsAlnum says whether c is a letter or digit of ASCII.
+func IsAlnum(c byte) bool {
+	return c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9'
+}
+
+// Join joins two paths: a.b, but a[0] and, in XML, a/b.
+func Join(a, b string) string {
+	switch {
+	case a == "":
+		return b
+	case b == "" || b[0] == '[' || b[0] == '/':
+		return a + b
+	}
+	return a + "." + b
+}
+
+// Index is the path element of the i-th of a list.
+func Index(i int) string { return "[" + strconv.Itoa(i) + "]" }
+
+// Quote shows a piece of the file in a message: on one line, not too long.
+func Quote(s string) string {
+	const most = 64
+	if len(s) > most {
+		s = strings.ToValidUTF8(s[:most], "") + "…"
+	}
+	return strconv.Quote(s)
+}
+
+// CheckString refuses what no process can be given.
+func CheckString(s string) error {
+	if strings.IndexByte(s, 0) >= 0 {
+		return New("contains a NUL byte", "")
+	}
+	if !utf8.ValidString(s) {
+		return New("is not valid UTF-8", "")
+	}
+	return nil
+}

@@ -1,0 +1,394 @@
+// Package dax reads Pegasus DAX 2 and 3, the XML of abstract workflows.
+package dax
+
+import (
+	"bytes"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+)
+
+// reader reads Pegasus DAX as a stream of elements. Of the schemas dax-2.1 and dax-3.6 it takes
+// jobs with their files, profiles and dependencies; the runtime and size attributes are those of the
+// published synthetic workflows. Catalogues, metadata and notifications are passed over.
+type reader struct {
+	dec      *xml.Decoder
+	importer *recorded.Importer
+	pos      fault.Position // of the last token
+	children int32          // child elements so far
+	root     bool           // whether there was one
+}
+
+// daxMaxAttributes bounds the attributes of one element, which are compared with each other.
+const daxMaxAttributes = 100
+
+// Parse reads an abstract workflow in Pegasus DAX 2 or 3, of text that is unpacked already. Its jobs are stand-ins: what
+// the transformations they name are is in catalogues of the site.
+func Parse(name string, data []byte) (*dag.Job, error) {
+	r := &reader{dec: xml.NewDecoder(bytes.NewReader(data))}
+	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
+		return fmt.Sprintf("adag/child[%d]/parent/@ref", d.Index)
+	})
+	return dag.Checked(name, r.importer.Job, r.read())
+}
+
+func (r *reader) read() error {
+	for {
+		t, err := r.token()
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		if e, ok := t.(xml.StartElement); ok {
+			if err := r.readRoot(e); err != nil {
+				return err
+			}
+		}
+	}
+	if !r.root {
+		return fault.New("there is no adag element", "")
+	}
+	if len(r.importer.Job.Tasks) == 0 {
+		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("adag", fault.New("has no job", "")))
+	}
+	return r.importer.Finish()
+}
+
+// token reads a token and notes where it begins. DOCTYPE, and with it every way to define entities,
+// is refused.
+func (r *reader) token() (xml.Token, error) {
+	line, column := r.dec.InputPos()
+	r.pos = fault.Position{Line: int32(line), Column: int32(column)} //nolint:gosec // at most MaxFileBytes
+	t, err := r.dec.Token()
+	if errors.Is(err, io.EOF) {
+		return nil, io.EOF
+	}
+	if err != nil {
+		return nil, r.syntax(err)
+	}
+	if e, ok := t.(xml.StartElement); ok {
+		return e, r.checkAttributes(e)
+	}
+	if _, ok := t.(xml.Directive); ok {
+		return nil, r.fault("", "DOCTYPE and other directives are not read", "remove it: a DAX needs none")
+	}
+	return t, nil
+}
+
+func (r *reader) syntax(err error) error {
+	e := &dag.Error{Line: int(r.pos.Line), Column: int(r.pos.Column), Reason: "is not XML: " + strings.TrimPrefix(err.Error(), "xml: "), Cause: err}
+	var syntax *xml.SyntaxError
+	if errors.As(err, &syntax) {
+		e.Line, e.Column, e.Reason = syntax.Line, 0, "is not XML: "+syntax.Msg
+	}
+	if strings.HasSuffix(e.Reason, "unexpected EOF") {
+		e.Reason = "is not XML: it ends too early"
+	}
+	if strings.Contains(err.Error(), "CharsetReader") {
+		e.Reason, e.Hint = "is in an encoding that is not read", "save it as UTF-8"
+	}
+	return e
+}
+
+func (r *reader) checkAttributes(e xml.StartElement) error {
+	if len(e.Attr) > daxMaxAttributes {
+		return r.fault(e.Name.Local, fmt.Sprintf("has more than %d attributes", daxMaxAttributes), "")
+	}
+	for i, a := range e.Attr {
+		for _, b := range e.Attr[:i] {
+			if a.Name == b.Name {
+				return r.fault(e.Name.Local+"/@"+a.Name.Local, "is given twice", "remove one")
+			}
+		}
+	}
+	return nil
+}
+
+// fault makes an error at the last token.
+func (r *reader) fault(field, reason, hint string) error {
+	return fault.At(r.pos, fault.Within(field, fault.New(reason, hint)))
+}
+
+func attribute(e xml.StartElement, name string) string {
+	for _, a := range e.Attr {
+		if a.Name.Local == name {
+			return a.Value
+		}
+	}
+	return ""
+}
+
+// elements calls each for every element inside the current one, until its end.
+func (r *reader) elements(each func(xml.StartElement) error) error {
+	for {
+		t, err := r.token()
+		if errors.Is(err, io.EOF) {
+			return r.syntax(io.ErrUnexpectedEOF)
+		}
+		if err != nil {
+			return err
+		}
+		switch t := t.(type) {
+		case xml.StartElement:
+			if err := each(t); err != nil {
+				return err
+			}
+		case xml.EndElement:
+			return nil
+		}
+	}
+}
+
+// skip passes over the rest of the current element.
+func (r *reader) skip() error {
+	for depth := 1; depth > 0; {
+		t, err := r.token()
+		if err != nil {
+			return err
+		}
+		switch t.(type) {
+		case xml.StartElement:
+			if depth++; depth > recorded.MaxDepth {
+				return fault.At(r.pos, fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""))
+			}
+		case xml.EndElement:
+			depth--
+		}
+	}
+	return nil
+}
+
+// text reads the text of the current element, of at most MaxTextBytes.
+func (r *reader) text() (string, error) {
+	var b strings.Builder
+	for {
+		t, err := r.token()
+		if err != nil {
+			return "", err
+		}
+		switch t := t.(type) {
+		case xml.CharData:
+			if b.Len()+len(t) > dag.MaxTextBytes {
+				return "", fault.At(r.pos, fault.OverLimit(fmt.Sprintf("has more than %d bytes", dag.MaxTextBytes), ""))
+			}
+			b.Write(t)
+		case xml.StartElement: // a file named within the text
+			b.WriteString(daxFile(t))
+			if err := r.skip(); err != nil {
+				return "", err
+			}
+		case xml.EndElement:
+			return strings.TrimSpace(b.String()), nil
+		}
+	}
+}
+
+// daxFile is the file that an element names: file is DAX 2, name is DAX 3.
+func daxFile(e xml.StartElement) string {
+	if f := attribute(e, "file"); f != "" {
+		return f
+	}
+	return attribute(e, "name")
+}
+
+func (r *reader) readRoot(e xml.StartElement) error {
+	if e.Name.Local != "adag" {
+		return r.fault(e.Name.Local, "is not a DAX", "its first element is adag")
+	}
+	if r.root {
+		return r.fault("adag", "there are two of it", "a file holds one workflow")
+	}
+	r.root = true
+	if v := attribute(e, "version"); v != "" && !strings.HasPrefix(v, "2.") && !strings.HasPrefix(v, "3.") {
+		return r.fault("adag/@version", "DAX "+fault.Quote(v)+" is not read", "2 and 3 are")
+	}
+	job := r.importer.Job
+	// The published workflows are all called test: a file's name says more.
+	if name := attribute(e, "name"); name != "" && name != "test" {
+		job.Name = dag.ToName(name, job.Name)
+	}
+	return r.elements(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "job":
+			return r.readJob(e)
+		case "child":
+			return r.readChild(e)
+		case "file":
+			return r.readFile(e)
+		case "dax", "dag":
+			return r.fault("adag/"+e.Name.Local, "a workflow within a workflow is not read", "put its jobs in its place")
+		}
+		return r.skip() // executable, transformation, metadata, invoke
+	})
+}
+
+// readFile reads an entry of the replica catalogue in the file: where a file is.
+func (r *reader) readFile(e xml.StartElement) error {
+	name, pos := daxFile(e), r.pos
+	return r.elements(func(e xml.StartElement) error {
+		if e.Name.Local == "pfn" {
+			// Places that cannot be read from are no use to a plan.
+			if url := attribute(e, "url"); strings.Contains(url, "://") && dag.CheckURI(url) == nil {
+				if err := dag.CheckText(name); err != nil {
+					return fault.At(pos, fault.Within("adag/file/@name", err))
+				}
+				r.importer.Flows.File(name).URL = url
+			}
+		}
+		return r.skip()
+	})
+}
+
+func (r *reader) readJob(e xml.StartElement) error {
+	path := fmt.Sprintf("adag/job[%d]", len(r.importer.Job.Tasks)+1) // as XPath counts
+	id, pos := attribute(e, "id"), r.pos
+	if id == "" {
+		return r.fault(path+"/@id", "is missing", "")
+	}
+	i, err := r.importer.AddTask(id, attribute(e, "name"), pos, path)
+	if err != nil {
+		return fault.Within(path+"/@id", err)
+	}
+	if s := attribute(e, "runtime"); s != "" {
+		if err := r.setRuntime(i, s); err != nil {
+			return fault.At(pos, fault.Within(path+"/@runtime", err))
+		}
+	}
+	uses := 0
+	return r.elements(func(e xml.StartElement) error {
+		switch e.Name.Local {
+		case "uses":
+			uses++
+			path := fmt.Sprintf("%s/uses[%d]", path, uses)
+			if err := r.readUses(i, e, path); err != nil {
+				return fault.At(r.pos, fault.Within(path, err))
+			}
+		case "stdin", "stdout", "stderr":
+			if err := r.importer.Flows.Use(i, daxFile(e), e.Name.Local != "stdin"); err != nil {
+				return fault.At(r.pos, fault.Within(path+"/"+e.Name.Local, err))
+			}
+		case "profile":
+			return fault.Within(path, r.readProfile(i, e))
+		}
+		return r.skip() // argument, metadata, invoke
+	})
+}
+
+func (r *reader) setRuntime(task int, s string) error {
+	seconds, err := dag.ParseNumber(strings.TrimSpace(s))
+	if err != nil {
+		return fault.New(fault.Quote(s)+" is not a number of seconds", "")
+	}
+	return r.importer.SetRecorded(task, seconds)
+}
+
+// readUses reads a file of a job, of an element at path.
+func (r *reader) readUses(task int, e xml.StartElement, path string) error {
+	if attribute(e, "type") == "executable" || attribute(e, "executable") == "true" {
+		return nil // the program, which a stand-in does not need
+	}
+	name := daxFile(e)
+	if name == "" {
+		return fault.New("names no file", "DAX 3 has name, DAX 2 file")
+	}
+	if s := attribute(e, "size"); s != "" {
+		bytes, err := dag.ParseNumber(strings.TrimSpace(s))
+		if err != nil {
+			return fault.Within("/@size", fault.New(fault.Quote(s)+" is not a number of bytes", ""))
+		}
+		size, err := recorded.Size(max(bytes, 0))
+		if err != nil {
+			return fault.Within("/@size", err)
+		}
+		if bytes < 0 { // generators of published workflows let sizes overflow
+			r.importer.Job.Warn(r.pos, path+"/@size", "a negative size, "+fault.Quote(s)+", is taken for unknown")
+		}
+		r.importer.Flows.SetSize(name, size)
+	}
+	flows := r.importer.Flows
+	switch link := attribute(e, "link"); link {
+	case "input":
+		return flows.Use(task, name, false)
+	case "output":
+		return flows.Use(task, name, true)
+	case "inout":
+		if err := flows.Use(task, name, false); err != nil {
+			return err
+		}
+		return flows.Use(task, name, true)
+	case "", "none", "checkpoint":
+		return nil
+	default:
+		return fault.Within("/@link", fault.New("unknown link "+fault.Quote(link), suggest.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"})))
+	}
+}
+
+// readProfile takes what pegasus and env profiles say of a job's needs.
+func (r *reader) readProfile(task int, e xml.StartElement) error {
+	namespace, key, pos := attribute(e, "namespace"), attribute(e, "key"), r.pos
+	value, err := r.text()
+	if err != nil {
+		return err
+	}
+	t := &r.importer.Job.Tasks[task]
+	switch {
+	case namespace == "env":
+		err = dag.CheckEnvName(key)
+		if err == nil {
+			t.Env = dag.MergeEnv(t.Env, map[string]string{key: value})
+		}
+	case namespace == "pegasus" && key == "runtime":
+		err = r.setRuntime(task, value)
+	case namespace == "pegasus" && key == "cores":
+		t.Resources[0].CPUs, err = atLeast(value, 1, dag.MaxCPUs)
+	case namespace == "pegasus" && key == "memory": // in MB
+		t.Resources[0].Memory, err = atLeast(value, 1./1024, dag.MaxMemoryGiB)
+	case namespace == "pegasus" && key == "nodes":
+		t.Nodes, err = dag.ParseInt(value, 1, dag.MaxNodes)
+	}
+	return fault.At(pos, fault.Within(fmt.Sprintf("/profile[@namespace=%q][@key=%q]", namespace, key), err))
+}
+
+// atLeast reads a number, in units of unit, as a lower bound.
+func atLeast(s string, unit, most float64) (dag.Range, error) {
+	v, err := dag.ParseNumber(s)
+	if err != nil {
+		return dag.Range{}, fault.New(fault.Quote(s)+" is not a number", "")
+	}
+	r := dag.Range{Min: v * unit}
+	return r, r.Check(most)
+}
+
+func (r *reader) readChild(e xml.StartElement) error {
+	r.children++
+	path := fmt.Sprintf("adag/child[%d]", r.children)
+	ref := attribute(e, "ref")
+	child, ok := r.importer.ByID[ref]
+	if !ok {
+		return r.fault(path+"/@ref", "there is no job "+fault.Quote(ref)+" above", suggest.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))))
+	}
+	parents := 0
+	return r.elements(func(e xml.StartElement) error {
+		if e.Name.Local != "parent" {
+			return r.skip()
+		}
+		parents++
+		err := r.importer.Depend(recorded.Dependency{Task: int32(child), Index: r.children, Ref: attribute(e, "ref"), Pos: r.pos}) //nolint:gosec // below dag.MaxTasks
+		if err != nil {
+			return fault.Within(fmt.Sprintf("%s/parent[%d]", path, parents), err)
+		}
+		return r.skip()
+	})
+}

@@ -1,0 +1,135 @@
+// Package dagtest is what the tests of the readers share: the files in testdata that are read well or refused, what a fuzzer may
+// find, and generators of jobs.
+package dagtest
+
+import (
+	"encoding/json"
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+)
+
+// Parse reads a job of a file's text.
+type Parse = func(name string, data []byte) (*dag.Job, error)
+
+// Failer is what tests and property tests have in common.
+type Failer interface {
+	Helper()
+	Fatalf(format string, args ...any)
+}
+
+// Errors reads the bad files in testdata/errors: each gets one error, which names file, line and field.
+func Errors(t *testing.T, file string, parse Parse) {
+	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {
+		j, err := parse(file, []byte(d.Input))
+		var e *dag.Error
+		switch {
+		case err == nil:
+			d.Fatalf(t, "was read")
+		case j != nil:
+			d.Fatalf(t, "an error, and a job")
+		case !errors.As(err, &e) || e.File == "" || e.Reason == "":
+			d.Fatalf(t, "%#v is not a full *Error", err)
+		}
+		return err.Error() + "\n"
+	})
+}
+
+// Workflows reads the files in testdata/workflows and compares what it got of them, in the native form, with testdata/read.
+func Workflows(t *testing.T, parse Parse) {
+	datadriven.RunTest(t, filepath.Join("testdata", "read"), func(t *testing.T, d *datadriven.TestData) string {
+		file := filepath.Join("testdata", "workflows", d.CmdArgs[0].Key)
+		data, err := os.ReadFile(file) //nolint:gosec // of the tests
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		j, err := parse(file, data)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		if j.Format != dag.Format(d.Cmd) {
+			d.Fatalf(t, "%s was read as %s", file, j.Format)
+		}
+		ReadBack(t, j)
+		text, err := native.Marshal(j)
+		if err != nil {
+			d.Fatalf(t, "%v", err)
+		}
+		for _, w := range j.Warnings {
+			text = append(text, "# "+filepath.ToSlash(w)+"\n"...)
+		}
+		return string(text)
+	})
+}
+
+// ReadBack reads what Marshal wrote of j, and says whether it is the same job.
+func ReadBack(t Failer, j *dag.Job) {
+	t.Helper()
+	text, err := native.Marshal(j)
+	if err != nil {
+		t.Fatalf("%v", err)
+	}
+	got, err := native.Parse("job.yaml", text)
+	if err != nil {
+		t.Fatalf("%v in\n%s", err, text)
+	}
+	want := *j
+	want.Format, want.Warnings = dag.Native, nil
+	if want.Infeasible == "" {
+		want.Infeasible = dag.Fail
+	}
+	a, errA := json.Marshal(got)
+	b, errB := json.Marshal(&want)
+	if errA != nil || errB != nil || string(a) != string(b) {
+		t.Fatalf("read back\n%s %v\nwant\n%s %v\nfrom\n%s", a, errA, b, errB, text)
+	}
+}
+
+// Fuzz runs a reader on anything: it never panics, its errors are *Error with a line, its jobs are valid and
+// read back the same from the native form. It starts from the files of testdata.
+func Fuzz(f *testing.F, parse Parse) {
+	files, err := filepath.Glob(filepath.Join("testdata", "workflows", "*"))
+	if err != nil {
+		f.Fatal(err)
+	}
+	for _, file := range files {
+		data, err := os.ReadFile(file) //nolint:gosec // of the tests
+		if err != nil {
+			f.Fatal(err)
+		}
+		f.Add(data)
+	}
+	if bad, err := os.ReadFile(filepath.Join("testdata", "errors")); err == nil {
+		for _, part := range strings.Split(string(bad), "\n----\n") {
+			_, text, _ := strings.Cut(part, "\n\n") // from the error before to the command of this file
+			_, text, _ = strings.Cut(text, "\n")
+			f.Add([]byte(text))
+		}
+	}
+	f.Fuzz(func(t *testing.T, data []byte) {
+		j, err := parse("job.yaml", data)
+		if err == nil {
+			if len(j.Warnings) > dag.MaxWarnings {
+				t.Fatalf("%d warnings", len(j.Warnings))
+			}
+			ReadBack(t, j)
+			return
+		}
+		var e *dag.Error
+		if j != nil || !errors.As(err, &e) || e.File != "job.yaml" || e.Reason == "" {
+			t.Fatalf("%#v, %v", err, j)
+		}
+		whole := errors.Is(err, dag.ErrLimit) || strings.HasPrefix(e.Reason, "cannot be read") ||
+			e.Reason == "the file is empty" || e.Reason == "there is no adag element"
+		if e.Line == 0 && !whole {
+			t.Fatalf("no line: %v", err)
+		}
+	})
+}

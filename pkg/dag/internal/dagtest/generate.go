@@ -1,0 +1,195 @@
+package dagtest
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// The generators of valid jobs for property tests.
+
+// genName draws names, some of which YAML would take for something else.
+func genName() *rapid.Generator[string] {
+	return rapid.OneOf(
+		rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`),
+		rapid.SampledFrom([]string{"true", "null", "no", "0x10", "1e3", "1.5", "2001-01-01", "a.b", "default", "y", strings.Repeat("x", 128)}),
+	)
+}
+
+// genText draws texts that are hard to write down.
+func genText() *rapid.Generator[string] {
+	part := rapid.OneOf(
+		rapid.SampledFrom([]string{"\n", "\n\n", " ", "\t", "\r", "\r\n", ": ", " #", "- ", "'", "\"", "\\", "|", "%", "@", "`", "&a", "*a", "!t", "{", "}", "[", ",", "?", "~",
+			"---", "...", "null", "true", "1", "echo", "é", "☃", "\u0085", "\u2028", "\ufeff", "\u0001", "\x7f", "$X", "<<"}),
+		rapid.String(),
+	)
+	return rapid.Map(rapid.SliceOfN(part, 0, 12), func(parts []string) string {
+		return strings.ReplaceAll(strings.Join(parts, ""), "\x00", "0")
+	})
+}
+
+func genLine() *rapid.Generator[string] {
+	return rapid.Map(genText(), func(s string) string {
+		return "x" + strings.NewReplacer("\n", "", "\r", "", "://", "").Replace(s)
+	})
+}
+
+func genWord() *rapid.Generator[string] { return rapid.StringMatching(`[a-z][a-z0-9-]{0,9}`) }
+
+// Size draws sizes in every unit.
+func Size() *rapid.Generator[dag.GiB] {
+	return rapid.OneOf(
+		rapid.Just(dag.GiB(0)),
+		rapid.Map(rapid.IntRange(1, 1<<40), func(n int) dag.GiB { return dag.GiB(n) / (1 << 30) }),
+		rapid.Map(rapid.Float64Range(0, float64(dag.MaxSize)/1e6), func(v float64) dag.GiB { return dag.GiB(v) }),
+		rapid.Map(rapid.IntRange(1, 1000), func(n int) dag.GiB { return dag.GiB(n) }),
+	)
+}
+
+// Duration draws times up to the limit.
+func Duration() *rapid.Generator[time.Duration] {
+	return rapid.OneOf(
+		rapid.Map(rapid.Int64Range(1, int64(dag.MaxDuration)), func(n int64) time.Duration { return time.Duration(n) }),
+		rapid.Map(rapid.Int64Range(1, 10000), func(n int64) time.Duration { return time.Duration(n) * time.Minute }),
+	)
+}
+
+// Range draws amounts with all kinds of bounds.
+func Range(most float64) *rapid.Generator[dag.Range] {
+	amount := rapid.OneOf(rapid.Float64Range(1e-9, most), rapid.Map(rapid.IntRange(1, 512), func(n int) float64 { return float64(n) }))
+	return rapid.Custom(func(t *rapid.T) dag.Range {
+		a, b := amount.Draw(t, "a"), amount.Draw(t, "b")
+		return rapid.SampledFrom([]dag.Range{{}, {Min: a}, {Min: a, Max: a}, {Min: min(a, b), Max: max(a, b)}, {Max: a}}).Draw(t, "range")
+	})
+}
+
+func maybe[T any](t *rapid.T, what string, g *rapid.Generator[T]) T {
+	if rapid.Bool().Draw(t, what+"?") {
+		return g.Draw(t, what)
+	}
+	var zero T
+	return zero
+}
+
+func genResources() *rapid.Generator[dag.Resources] {
+	return rapid.Custom(func(t *rapid.T) dag.Resources {
+		r := dag.Resources{
+			CPUs: Range(dag.MaxCPUs).Draw(t, "cpus"), Memory: Range(dag.MaxMemoryGiB).Draw(t, "memory"),
+			Region: maybe(t, "region", genWord()), Zone: maybe(t, "zone", genWord()), InstanceType: maybe(t, "type", genWord()),
+			Arch: maybe(t, "arch", rapid.SampledFrom([]string{"amd64", "arm64"})), Market: maybe(t, "market", rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
+			DiskGiB: Size().Draw(t, "disk"), Image: maybe(t, "image", genLine()),
+		}
+		if rapid.Bool().Draw(t, "accelerated") {
+			r.Accelerator = rapid.SampledFrom([]string{"V100", "A100-80GB", "tpu-v3-8", "T4"}).Draw(t, "accelerator")
+			r.AcceleratorCount = rapid.SampledFrom([]float64{1, 8, 0.5, 0.25}).Draw(t, "count")
+		}
+		if rapid.Bool().Draw(t, "managed") {
+			r.Service = rapid.SampledFrom([]string{"emr", "dataproc"}).Draw(t, "service")
+			r.Cloud = maybe(t, "itsCloud", rapid.Just(map[string]string{"emr": "aws", "dataproc": "gcp"}[r.Service]))
+		} else {
+			r.Cloud = maybe(t, "cloud", rapid.SampledFrom([]string{"aws", "gcp", "azure", "local", "my-own"}))
+		}
+		return r
+	})
+}
+
+func genTask(name string) *rapid.Generator[dag.Task] {
+	return rapid.Custom(func(t *rapid.T) dag.Task {
+		task := dag.Task{
+			Name: name, Setup: genText().Draw(t, "setup"), Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"), Retries: rapid.IntRange(0, 3).Draw(t, "retries"),
+			Workdir:   maybe(t, "workdir", genLine()),
+			Resources: rapid.SliceOfN(genResources(), 1, 3).Draw(t, "resources"),
+			Ordered:   rapid.Bool().Draw(t, "ordered"),
+		}
+		if rapid.Bool().Draw(t, "standIn") {
+			task.Recorded = Duration().Draw(t, "recorded")
+		} else {
+			task.Run = "x" + genText().Draw(t, "run")
+		}
+		env := rapid.MapOfN(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,5}`), genText(), 0, 4).Draw(t, "env")
+		for _, variable := range slices.Sorted(maps.Keys(env)) {
+			if task.Env == nil {
+				task.Env = map[string]string{}
+			}
+			task.Env[variable] = env[variable]
+			if rapid.Bool().Draw(t, "secret") {
+				task.Secrets = append(task.Secrets, variable)
+			}
+		}
+		for i := range rapid.IntRange(0, 3).Draw(t, "inputs") {
+			task.Inputs = append(task.Inputs, dag.Input{URI: genLine().Draw(t, "uri"), Path: fmt.Sprint("in", i, maybe(t, "path", genLine())), Size: Size().Draw(t, "size"), Mount: rapid.Bool().Draw(t, "mount")})
+		}
+		for i := range rapid.IntRange(0, 4).Draw(t, "outputs") {
+			task.Outputs = append(task.Outputs, dag.Output{Name: fmt.Sprintf("o%d", i), Path: maybe(t, "kept", genLine()), URI: maybe(t, "to", rapid.Just("s3://b/x")), Size: Size().Draw(t, "outSize")})
+		}
+		if rapid.Bool().Draw(t, "checkpointed") {
+			task.Checkpoint = &dag.Checkpoint{Every: maybe(t, "every", Duration()), Path: genLine().Draw(t, "ckpt"), Size: Size().Draw(t, "ckptSize")}
+		}
+		task.Time.Default = maybe(t, "time", Duration())
+		for _, key := range []string{"V100", "V100:4", "n1-standard-8", "p3.2xlarge"} {
+			if rapid.Bool().Draw(t, key) {
+				if task.Time.On == nil {
+					task.Time.On = map[string]time.Duration{}
+				}
+				task.Time.On[key] = Duration().Draw(t, "on")
+			}
+		}
+		return task
+	})
+}
+
+// Job draws valid jobs with edges in order.
+func Job() *rapid.Generator[*dag.Job] {
+	return rapid.Custom(func(t *rapid.T) *dag.Job {
+		j := &dag.Job{
+			Name: genName().Draw(t, "job"), Description: genText().Draw(t, "description"),
+			Objective: rapid.SampledFrom([]dag.Objective{dag.MinimizeCost, dag.MinimizeMakespan}).Draw(t, "objective"), Infeasible: rapid.SampledFrom([]dag.Infeasible{dag.Fail, dag.Wait}).Draw(t, "infeasible"),
+			Deadline: maybe(t, "deadline", Duration()), Budget: maybe(t, "budget", rapid.Map(rapid.Float64Range(0.01, 1e6), func(v float64) dag.USD { return dag.USD(v) })),
+			Queue: maybe(t, "queue", genName()), Priority: rapid.IntRange(-10, 10).Draw(t, "priority"), Format: dag.Native,
+			Regions: rapid.SampledFrom([][]string{nil, {"aws"}, {"gcp:europe-west4", "azure"}}).Draw(t, "regions"),
+		}
+		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {
+			j.Tasks = append(j.Tasks, genTask(name).Draw(t, "task"))
+		}
+		rank := rapid.Permutation(indices(len(j.Tasks))).Draw(t, "rank")
+		sizes := dag.NewOutputSizes(j)
+		for to := range j.Tasks {
+			for from := range j.Tasks {
+				if rank[from] >= rank[to] || !rapid.Bool().Draw(t, "edge") {
+					continue
+				}
+				e := dag.Edge{From: from, To: to}
+				switch rapid.IntRange(0, 2).Draw(t, "reads") {
+				case 1:
+					e.Outputs = []string{}
+					for _, o := range j.Tasks[from].Outputs {
+						if rapid.Bool().Draw(t, "read") {
+							e.Outputs = append(e.Outputs, o.Name)
+						}
+					}
+				case 2:
+					e.Data = Size().Draw(t, "data")
+					j.Edges = append(j.Edges, e)
+					continue
+				}
+				e.Data, _ = sizes.Of(from, e.Outputs)
+				j.Edges = append(j.Edges, e)
+			}
+		}
+		return j
+	})
+}
+
+func indices(n int) []int {
+	list := make([]int, n)
+	for i := range list {
+		list[i] = i
+	}
+	return list
+}

@@ -1,0 +1,208 @@
+package native
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// link is where a native file asks for an edge, or for an input.
+type link struct {
+	pos      fault.Position
+	index    int32 // in after or inputs
+	isInput  bool
+	explicit bool // Data is as written, not the size of the outputs
+}
+
+// nativeAfter is an entry of after: which task to wait for, and what to read of it.
+type nativeAfter struct {
+	task    string
+	taskAt  *yaml.Node
+	data    dag.GiB
+	sized   bool // data was given
+	outputs []string
+}
+
+// nativeInput is an entry of inputs: data that exists, or an output of another task. The nodes are
+// where its fields stand; otherAt is any field of existing data but the URI.
+type nativeInput struct {
+	dag.Input
+	from, output                     string
+	uriAt, otherAt, fromAt, outputAt *yaml.Node
+}
+
+// taken is an output of a task, by index, that an input of the current task takes.
+type taken struct {
+	from   int
+	output string
+}
+
+func (r *reader) forAfter() yamlfile.Fields[*nativeAfter] {
+	y := &r.Reader
+	return yamlfile.Fields[*nativeAfter]{
+		"task": func(a *nativeAfter, n *yaml.Node) (err error) {
+			a.taskAt = n
+			a.task, err = r.Text(n)
+			return err
+		},
+		"data": func(a *nativeAfter, n *yaml.Node) error {
+			a.sized = true
+			return yamlfile.TextField(y, func(a *nativeAfter) *dag.GiB { return &a.data }, dag.ParseSize)(a, n)
+		},
+		"outputs": func(a *nativeAfter, n *yaml.Node) error {
+			a.outputs = []string{} // an empty list is none of them
+			seen := make(map[string]bool)
+			return r.List(n, func(i int, n *yaml.Node) error {
+				s, err := r.Text(n)
+				switch {
+				case err != nil:
+					return err
+				case seen[s]:
+					return r.Fault(n, "output "+fault.Quote(s)+" is named twice", "remove one")
+				case i == dag.MaxFiles:
+					return fault.OverLimit(fmt.Sprintf("more than %d outputs", dag.MaxFiles), "")
+				}
+				seen[s] = true
+				a.outputs = append(a.outputs, s)
+				return nil
+			})
+		},
+	}
+}
+
+func (r *reader) readAfter(i int, n *yaml.Node) error {
+	var a nativeAfter
+	if n.Kind == yaml.ScalarNode {
+		a.taskAt = n
+		s, err := r.Text(n)
+		if err != nil {
+			return err
+		}
+		a.task = s
+	} else if err := yamlfile.ReadFields(&r.Reader, n, r.afterFields, &a); err != nil {
+		return err
+	}
+	if a.taskAt == nil {
+		return fault.Within("task", r.Fault(n, "is missing", "say which task to wait for"))
+	}
+	return r.addEdge(a.task, a.taskAt, dag.Edge{Data: a.data, Outputs: a.outputs},
+		link{index: int32(i), explicit: a.sized}) //nolint:gosec // at most MaxFileBytes
+}
+
+func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
+	y := &r.Reader
+	type read = func(*nativeInput, *yaml.Node) error
+	// noting remembers where a field stands.
+	noting := func(where func(*nativeInput) **yaml.Node, then read) read {
+		return func(in *nativeInput, n *yaml.Node) error {
+			*where(in) = n
+			return then(in, n)
+		}
+	}
+	other := func(in *nativeInput) **yaml.Node { return &in.otherAt }
+	return yamlfile.Fields[*nativeInput]{
+		"uri": noting(func(in *nativeInput) **yaml.Node { return &in.uriAt },
+			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI }, yamlfile.Checked(dag.CheckURI))),
+		"path": noting(other, yamlfile.TextField(y, func(in *nativeInput) *string { return &in.Path }, yamlfile.Checked(dag.CheckMountPath))),
+		"size": noting(other, yamlfile.TextField(y, func(in *nativeInput) *dag.GiB { return &in.Size }, dag.ParseSize)),
+		"mount": noting(other, func(in *nativeInput, n *yaml.Node) (err error) {
+			in.Mount, err = r.Boolean(n)
+			return err
+		}),
+		"from": noting(func(in *nativeInput) **yaml.Node { return &in.fromAt },
+			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.from }, yamlfile.Checked(fault.CheckString))),
+		"output": noting(func(in *nativeInput) **yaml.Node { return &in.outputAt },
+			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.output }, yamlfile.Checked(fault.CheckString))),
+	}
+}
+
+func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
+	var in nativeInput
+	if n.Kind == yaml.ScalarNode {
+		in.uriAt = n
+		if err := r.inputFields["uri"](&in, n); err != nil {
+			return err
+		}
+	} else if err := yamlfile.ReadFields(&r.Reader, n, r.inputFields, &in); err != nil {
+		return err
+	}
+	exists, made := in.uriAt != nil || in.otherAt != nil, in.fromAt != nil || in.outputAt != nil
+	switch {
+	case exists && made:
+		return r.Fault(n, "mixes data that exists with the output of a task", "write {uri, path, size, mount} or {from, output}")
+	case made && in.fromAt == nil:
+		return fault.Within("from", r.Fault(n, "is missing", "say which task's output it is"))
+	case made:
+		e := dag.Edge{}
+		if in.outputAt != nil {
+			e.Outputs = []string{in.output}
+		}
+		return r.addEdge(in.from, in.fromAt, e, link{index: int32(i), isInput: true}) //nolint:gosec // at most MaxFileBytes
+	case in.uriAt == nil:
+		return fault.Within("uri", r.Fault(n, "is missing", "write uri for data that exists, or from for the output of a task"))
+	case len(t.Inputs) == dag.MaxFiles:
+		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
+	}
+	t.Inputs = append(t.Inputs, in.Input)
+	r.inputs = append(r.inputs, link{pos: yamlfile.PositionOf(n), index: int32(i)}) //nolint:gosec // a file has a limit
+	return nil
+}
+
+// addEdge adds an edge to the current task from the one named at node n.
+func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
+	parent, ok := r.index[from]
+	if !ok {
+		hint := suggest.DidYouMean(from, slices.Sorted(maps.Keys(r.index)))
+		if hint == "" {
+			hint = "tasks are named by their keys under tasks"
+		}
+		return r.Fault(n, "there is no task "+fault.Quote(from), hint)
+	}
+	e.From, e.To = parent, r.current
+	l.pos = yamlfile.PositionOf(n)
+	if l.isInput && e.Outputs != nil {
+		t := taken{parent, e.Outputs[0]}
+		if r.taken[t] {
+			return r.Fault(n, "output "+fault.Quote(t.output)+" is taken twice", "remove one")
+		}
+		r.taken[t] = true
+	}
+	if k := int(r.edgeOf[parent]); k < len(r.job.Edges) && r.job.Edges[k].From == parent && r.job.Edges[k].To == r.current {
+		return r.joinEdge(k, e, l, n)
+	}
+	if len(r.job.Edges) == dag.MaxEdges {
+		return fault.At(l.pos, fault.OverLimit(fmt.Sprintf("more than %d dependencies", dag.MaxEdges), ""))
+	}
+	r.edgeOf[parent] = int32(len(r.job.Edges)) //nolint:gosec // at most dag.MaxEdges
+	r.job.Edges = append(r.job.Edges, e)
+	r.links = append(r.links, l)
+	return nil
+}
+
+// joinEdge joins e, asked for by l at n, to edge k between the same two tasks: after says that one
+// waits for the other, inputs what it reads, and several inputs may take several outputs.
+func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
+	have, had := &r.job.Edges[k], &r.links[k]
+	switch {
+	case l.isInput && had.isInput && e.Outputs != nil && have.Outputs != nil:
+		have.Outputs = append(have.Outputs, e.Outputs...)
+		return nil
+	case had.isInput && bare(l, e):
+		return nil
+	case l.isInput && bare(*had, *have):
+		*have, *had = e, l
+		return nil
+	}
+	return r.Fault(n, "task "+fault.Quote(r.job.Tasks[e.From].Name)+" is waited for already", "say what is read of it in one place")
+}
+
+// bare says whether an edge was asked for in after with nothing but the name of a task.
+func bare(l link, e dag.Edge) bool { return !l.isInput && !l.explicit && e.Outputs == nil }

@@ -1,0 +1,10 @@
+package native
+
+// Fields are the fields that the reader takes in a part of a file.
+func Fields(part string) []string {
+	r := &reader{}
+	return map[string][]string{
+		"job": r.forJob().Names(), "task": r.forTask().Names(), "defaults": r.forDefaults().Names(),
+		"resources": append(r.forResources().Names(), anyOfField, orderedField),
+	}[part]
+}

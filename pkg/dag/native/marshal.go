@@ -1,0 +1,326 @@
+package native
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"unicode"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+)
+
+// Marshal writes a job in the native form, whatever form it was read from. Reading it again gives the
+// same job but for Format, Warnings, and the order of Edges, which is that of MergeEdges. Secrets are
+// written with their values. A job that is not valid is an error.
+func Marshal(j *dag.Job) ([]byte, error) {
+	if err := j.Validate(); err != nil {
+		return nil, err
+	}
+	w := writer{job: j, graph: j.Graph(), sizes: dag.NewOutputSizes(j)}
+	if err := w.encode(w.head(), ""); err != nil {
+		return nil, err
+	}
+	w.out.WriteString("tasks:\n")
+	// The emitter keeps every event of a document, so a large job is written in parts.
+	const part = 256
+	for from := 0; from < len(j.Tasks); from += part {
+		tasks := block()
+		for i := from; i < min(from+part, len(j.Tasks)); i++ {
+			t, err := w.task(i)
+			if err != nil {
+				return nil, err
+			}
+			tasks.add(j.Tasks[i].Name, t)
+		}
+		if err := w.encode(tasks.node, "  "); err != nil {
+			return nil, err
+		}
+	}
+	return w.out.Bytes(), nil
+}
+
+// writer writes a job as the node trees of its head and of its tasks.
+type writer struct {
+	job   *dag.Job
+	graph *dag.Graph
+	sizes *dag.OutputSizes
+	out   bytes.Buffer
+}
+
+// encode writes a tree with every line of it indented. No scalar is folded over several lines, and
+// the lines of literal ones stand below their key by as much as before.
+func (w *writer) encode(tree *yaml.Node, indent string) error {
+	var b bytes.Buffer
+	enc := yaml.NewEncoder(&b)
+	enc.SetIndent(2)
+	err := enc.Encode(tree)
+	if err == nil {
+		err = enc.Close()
+	}
+	if err != nil {
+		return fmt.Errorf("dag: writing job %s: %w", w.job.Name, err)
+	}
+	for line := range bytes.Lines(b.Bytes()) {
+		if len(line) > 1 {
+			w.out.WriteString(indent)
+		}
+		w.out.Write(line)
+	}
+	return nil
+}
+
+func (w *writer) head() *yaml.Node {
+	j := w.job
+	m := block()
+	m.add("apiVersion", plain(APIVersion))
+	m.add("name", text(j.Name))
+	m.text("description", j.Description)
+	m.text("objective", string(j.Objective))
+	if j.Deadline > 0 {
+		m.add("deadline", plain(dag.FormatDuration(j.Deadline)))
+	}
+	if j.Budget > 0 {
+		m.add("budget", plain(dag.FormatNumber(float64(j.Budget))))
+	}
+	m.text("queue", j.Queue)
+	m.count("priority", j.Priority)
+	if j.Infeasible != dag.Fail {
+		m.text("infeasible", string(j.Infeasible))
+	}
+	m.texts("regions", j.Regions)
+	return m.node
+}
+
+func (w *writer) task(i int) (*yaml.Node, error) {
+	t := &w.job.Tasks[i]
+	m := block()
+	m.text("setup", t.Setup)
+	m.text("run", t.Run)
+	if t.Recorded > 0 {
+		m.add("recorded", plain(dag.FormatDuration(t.Recorded)))
+	}
+	env, secrets := block(), block()
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		to := env
+		for _, secret := range t.Secrets {
+			if secret == name {
+				to = secrets
+			}
+		}
+		to.add(name, text(t.Env[name]))
+	}
+	m.part("env", env)
+	m.part("secrets", secrets)
+	m.text("workdir", t.Workdir)
+	if t.Nodes != 1 {
+		m.count("nodes", t.Nodes)
+	}
+	after, err := w.after(i)
+	if err != nil {
+		return nil, err
+	}
+	m.list("after", after)
+	m.text("gang", t.Gang)
+	m.list("inputs", writeInputs(t.Inputs))
+	m.list("outputs", writeOutputs(t.Outputs))
+	if c := t.Checkpoint; c != nil {
+		at := flow()
+		if c.Every > 0 {
+			at.add("every", plain(dag.FormatDuration(c.Every)))
+		}
+		at.text("path", c.Path)
+		at.size("size", c.Size)
+		m.part("checkpoint", at)
+	}
+	m.part("resources", writeAlternatives(t))
+	writeTime(m, t.Time)
+	m.count("retries", t.Retries)
+	return m.node, nil
+}
+
+// after lists what a task waits for: names alone where it reads all that there is.
+func (w *writer) after(i int) ([]*yaml.Node, error) {
+	var list []*yaml.Node
+	for _, k := range w.graph.In(i) {
+		e := &w.job.Edges[k]
+		data, err := w.sizes.Of(e.From, e.Outputs)
+		if err != nil {
+			return nil, w.job.AtTask(e.From, err)
+		}
+		name := text(w.job.Tasks[e.From].Name)
+		if e.Outputs == nil && e.Data == data {
+			list = append(list, name)
+			continue
+		}
+		entry := flow()
+		entry.add("task", name)
+		if e.Outputs != nil {
+			outputs := &yaml.Node{Kind: yaml.SequenceNode, Style: yaml.FlowStyle}
+			for _, o := range e.Outputs {
+				outputs.Content = append(outputs.Content, text(o))
+			}
+			entry.add("outputs", outputs)
+		}
+		if e.Data != data {
+			entry.add("data", plain(dag.FormatSize(e.Data)))
+		}
+		list = append(list, entry.node)
+	}
+	return list, nil
+}
+
+func writeInputs(inputs []dag.Input) []*yaml.Node {
+	var list []*yaml.Node
+	for _, in := range inputs {
+		m := flow()
+		m.text("uri", in.URI)
+		m.text("path", in.Path)
+		m.size("size", in.Size)
+		if in.Mount {
+			m.add("mount", plain("true"))
+		}
+		list = append(list, m.node)
+	}
+	return list
+}
+
+func writeOutputs(outputs []dag.Output) []*yaml.Node {
+	var list []*yaml.Node
+	for _, o := range outputs {
+		m := flow()
+		m.text("name", o.Name)
+		m.text("path", o.Path)
+		m.text("uri", o.URI)
+		m.size("size", o.Size)
+		list = append(list, m.node)
+	}
+	return list
+}
+
+func writeAlternatives(t *dag.Task) *mapping {
+	if len(t.Resources) == 1 && !t.Ordered {
+		return writeResources(&t.Resources[0])
+	}
+	list := make([]*yaml.Node, len(t.Resources))
+	for i := range t.Resources {
+		list[i] = writeResources(&t.Resources[i]).node
+	}
+	m := block()
+	if t.Ordered {
+		m.list(orderedField, list)
+	} else {
+		m.list(anyOfField, list)
+	}
+	return m
+}
+
+func writeResources(r *dag.Resources) *mapping {
+	m := flow()
+	if !r.CPUs.IsZero() {
+		m.add("cpus", plain(dag.FormatRange(r.CPUs, dag.FormatNumber)))
+	}
+	if !r.Memory.IsZero() {
+		m.add("memory", plain(dag.FormatRange(r.Memory, dag.FormatMemory)))
+	}
+	if r.Accelerator != "" {
+		m.text("accelerators", dag.AcceleratorKey(r.Accelerator, r.AcceleratorCount))
+	}
+	m.text("cloud", r.Cloud)
+	m.text("region", r.Region)
+	m.text("zone", r.Zone)
+	m.text("instanceType", r.InstanceType)
+	m.text("arch", r.Arch)
+	m.text("market", string(r.Market))
+	m.text("service", r.Service)
+	m.size("disk", r.DiskGiB)
+	m.text("image", r.Image)
+	return m
+}
+
+func writeTime(m *mapping, t dag.TimeEstimate) {
+	if len(t.On) == 0 {
+		if t.Default > 0 {
+			m.add("time", plain(dag.FormatDuration(t.Default)))
+		}
+		return
+	}
+	on := flow()
+	for _, key := range slices.Sorted(maps.Keys(t.On)) {
+		on.add(key, plain(dag.FormatDuration(t.On[key])))
+	}
+	if t.Default > 0 {
+		on.add(dag.DefaultTimeKey, plain(dag.FormatDuration(t.Default)))
+	}
+	m.part("time", on)
+}
+
+// mapping is a YAML mapping being built. Its methods leave out what is empty.
+type mapping struct{ node *yaml.Node }
+
+func block() *mapping { return &mapping{&yaml.Node{Kind: yaml.MappingNode}} }
+func flow() *mapping  { return &mapping{&yaml.Node{Kind: yaml.MappingNode, Style: yaml.FlowStyle}} }
+
+func (m *mapping) add(key string, value *yaml.Node) {
+	m.node.Content = append(m.node.Content, text(key), value)
+}
+
+func (m *mapping) text(key, value string) {
+	if value != "" {
+		m.add(key, text(value))
+	}
+}
+
+func (m *mapping) texts(key string, values []string) {
+	list := make([]*yaml.Node, len(values))
+	for i, v := range values {
+		list[i] = text(v)
+	}
+	m.list(key, list)
+}
+
+func (m *mapping) count(key string, n int) {
+	if n != 0 {
+		m.add(key, plain(strconv.Itoa(n)))
+	}
+}
+
+func (m *mapping) size(key string, g dag.GiB) {
+	if g != 0 {
+		m.add(key, plain(dag.FormatSize(g)))
+	}
+}
+
+func (m *mapping) list(key string, values []*yaml.Node) {
+	if len(values) > 0 {
+		m.add(key, &yaml.Node{Kind: yaml.SequenceNode, Content: values})
+	}
+}
+
+func (m *mapping) part(key string, part *mapping) {
+	if len(part.node.Content) > 0 {
+		m.add(key, part.node)
+	}
+}
+
+// plain is a scalar that needs no quotes.
+func plain(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value: s} }
+
+// text is a scalar that must read back as the same text: several lines as a literal block if they
+// are ordinary, and everything extraordinary in double quotes.
+func text(s string) *yaml.Node {
+	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
+	ordinary := !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && (!unicode.IsPrint(r) || r == '\ufeff') })
+	lines := strings.Contains(s, "\n")
+	switch {
+	case !ordinary, lines && (strings.Contains(s, " \n") || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n\n") || s[0] == ' ' || s[0] == '\n'):
+		n.Style = yaml.DoubleQuotedStyle
+	case lines:
+		n.Style = yaml.LiteralStyle
+	}
+	return n
+}

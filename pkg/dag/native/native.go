@@ -1,0 +1,289 @@
+// Package native reads and writes jobs in Tradewind's own form: YAML, or JSON, with apiVersion tradewind/v1. [Schema] describes
+// it to editors.
+package native
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// APIVersion is what apiVersion must say in the native form.
+const APIVersion = "tradewind/v1"
+
+// Looks says whether a document means to be in the native form: a misspelled apiVersion, or
+// tasks without one, get the native reader's errors.
+func Looks(doc *yaml.Node) bool {
+	for i := 0; i+1 < len(doc.Content); i += 2 {
+		key := doc.Content[i].Value
+		if key == "tasks" || suggest.Nearest(key, []string{"apiVersion"}) != "" {
+			return true
+		}
+	}
+	return false
+}
+
+// Parse reads a file in the native form, of text that is unpacked already. See [Schema] for its fields.
+func Parse(name string, data []byte) (*dag.Job, error) {
+	docs, from, err := yamlfile.Decode(data)
+	if err != nil {
+		return dag.Checked(name, nil, err)
+	}
+	return FromYAML(name, docs, from)
+}
+
+// reader reads the one document of a native file.
+type reader struct {
+	yamlfile.Reader
+	job    *dag.Job
+	origin *dag.Origin
+	index  map[string]int // of tasks by name
+
+	env      map[string]string // of the job, under that of each task
+	defaults dag.Task
+	tasks    *yaml.Node
+
+	jobFields      yamlfile.Fields[*dag.Job]
+	taskFields     yamlfile.Fields[*dag.Task]
+	defaultFields  yamlfile.Fields[*dag.Task]
+	resourceFields yamlfile.Fields[*dag.Resources]
+	outputFields   yamlfile.Fields[*dag.Output]
+	inputFields    yamlfile.Fields[*nativeInput]
+	afterFields    yamlfile.Fields[*nativeAfter]
+
+	current int                    // the task being read
+	links   []link                 // parallel to job.Edges
+	edgeOf  []int32                // by task: the last edge from it, valid if it leads to current
+	marks   []dag.Mark             // of the alternatives being read
+	gangs   map[int]fault.Position // by task: where its gang is named
+	inputs  []link                 // of current, parallel to its inputs
+	taken   map[taken]bool         // the outputs that inputs of current take
+}
+
+// FromYAML is Parse of a file that is decoded already.
+func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
+	r := &reader{Reader: from, defaults: dag.Task{Nodes: 1}, taken: make(map[taken]bool)}
+	r.job, r.origin = dag.NewJob(name, dag.Native)
+	r.jobFields, r.taskFields, r.defaultFields = r.forJob(), r.forTask(), r.forDefaults()
+	r.resourceFields, r.outputFields = r.forResources(), r.forOutput()
+	r.inputFields, r.afterFields = r.forInput(), r.forAfter()
+	err := r.read(docs[0])
+	if len(docs) > 1 {
+		err = r.Fault(docs[1], "there is a second document",
+			"a native file holds one job; SkyPilot chains have no apiVersion")
+	}
+	return dag.Checked(name, r.job, err)
+}
+
+func (r *reader) read(doc *yaml.Node) error {
+	entries, err := r.Mapping(doc)
+	if err != nil {
+		return err
+	}
+	// Of a file for something else, or for a version to come, apiVersion is what is wrong.
+	for _, e := range entries {
+		if e.Key == "apiVersion" {
+			if err := fault.WithinKey(e.Key, r.readVersion(e.Node)); err != nil {
+				return err
+			}
+		}
+	}
+	if err := yamlfile.ReadFields(&r.Reader, doc, r.jobFields, r.job); err != nil {
+		return err
+	}
+	if !slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == "apiVersion" }) {
+		return fault.Within("apiVersion", r.Fault(doc, "is missing", "add apiVersion: "+APIVersion))
+	}
+	if r.tasks == nil {
+		return fault.Within("tasks", r.Fault(doc, "is missing", "a job has at least one task"))
+	}
+	if err := fault.Within("tasks", r.readTasks(r.tasks)); err != nil {
+		return err
+	}
+	return r.finish()
+}
+
+func (r *reader) readVersion(n *yaml.Node) error {
+	s, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	if s != APIVersion {
+		return r.Fault(n, fault.Quote(s)+" is not a version that is read here", "write "+APIVersion)
+	}
+	return nil
+}
+
+func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
+	y := &r.Reader
+	return yamlfile.Fields[*dag.Job]{
+		"apiVersion":  func(*dag.Job, *yaml.Node) error { return nil }, // read before the others
+		"name":        yamlfile.TextField(y, func(j *dag.Job) *string { return &j.Name }, yamlfile.Checked(dag.CheckName)),
+		"description": yamlfile.TextField(y, func(j *dag.Job) *string { return &j.Description }, yamlfile.Checked(dag.CheckDescription)),
+		"objective":   yamlfile.TextField(y, func(j *dag.Job) *dag.Objective { return &j.Objective }, word[dag.Objective]),
+		"deadline":    yamlfile.TextField(y, func(j *dag.Job) *time.Duration { return &j.Deadline }, dag.ParseDuration),
+		"budget":      yamlfile.TextField(y, func(j *dag.Job) *dag.USD { return &j.Budget }, dag.ParseBudget),
+		"queue":       yamlfile.TextField(y, func(j *dag.Job) *string { return &j.Queue }, yamlfile.Checked(dag.CheckName)),
+		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
+			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
+		}),
+		"infeasible": yamlfile.TextField(y, func(j *dag.Job) *dag.Infeasible { return &j.Infeasible }, word[dag.Infeasible]),
+		"regions": func(j *dag.Job, n *yaml.Node) error {
+			return r.List(n, func(_ int, n *yaml.Node) error {
+				s, err := r.Text(n)
+				if err == nil {
+					err = dag.CheckPlace(s)
+				}
+				j.Regions = append(j.Regions, s)
+				return err
+			})
+		},
+		"env": func(_ *dag.Job, n *yaml.Node) (err error) {
+			r.env, err = r.readEnv(n)
+			return err
+		},
+		"defaults": func(_ *dag.Job, n *yaml.Node) error { return yamlfile.ReadFields(y, n, r.defaultFields, &r.defaults) },
+		"tasks": func(_ *dag.Job, n *yaml.Node) error {
+			r.tasks = n // read last, when env and defaults are known
+			return nil
+		},
+	}
+}
+
+func (r *reader) readTasks(n *yaml.Node) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	switch {
+	case len(entries) == 0:
+		return r.Fault(n, "is empty", "a job has at least one task")
+	case len(entries) > dag.MaxTasks:
+		return fault.At(yamlfile.PositionOf(n), fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), dag.MaxTasks), ""))
+	}
+	r.index = make(map[string]int, len(entries))
+	r.edgeOf = make([]int32, len(entries))
+	r.job.Tasks = make([]dag.Task, len(entries))
+	r.origin.Tasks = make([]fault.Position, len(entries))
+	for i, e := range entries {
+		if err := dag.CheckName(e.Key); err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		r.index[e.Key] = i
+		r.origin.Tasks[i] = yamlfile.PositionOf(e.Name)
+	}
+	for i, e := range entries {
+		if err := fault.WithinKey(e.Key, r.readTask(i, e)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (r *reader) readTask(i int, e yamlfile.Entry) error {
+	t := &r.job.Tasks[i]
+	*t = copied(r.defaults)
+	t.Name = e.Key
+	r.current, r.marks, r.inputs = i, nil, nil
+	clear(r.taken)
+	if err := yamlfile.ReadFields(&r.Reader, e.Node, r.taskFields, t); err != nil {
+		return err
+	}
+	if k, err := t.CheckInputs(); err != nil { // of a stand-in none are staged, which the last of its fields may say
+		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
+	}
+	if len(t.Resources) == 0 {
+		t.Resources = []dag.Resources{{}}
+	}
+	for _, m := range r.marks {
+		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
+		r.origin.Marks = append(r.origin.Marks, m)
+	}
+	t.Env = dag.MergeEnv(r.env, t.Env)
+	return nil
+}
+
+// copied is a copy that shares nothing which can be changed.
+func copied(t dag.Task) dag.Task {
+	t.Resources = slices.Clone(t.Resources)
+	t.Time.On = maps.Clone(t.Time.On)
+	if t.Checkpoint != nil {
+		c := *t.Checkpoint
+		t.Checkpoint = &c
+	}
+	return t
+}
+
+// readEnv reads variables. Their values are text however they look to YAML.
+func (r *reader) readEnv(n *yaml.Node) (map[string]string, error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	env := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if err := dag.CheckEnvName(e.Key); err != nil {
+			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		if env[e.Key], err = r.Text(e.Node); err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+	}
+	if len(env) == 0 {
+		return nil, nil
+	}
+	return env, nil
+}
+
+// finish fills in what edges carry, and checks the graph.
+func (r *reader) finish() error {
+	j := r.job
+	sizes := dag.NewOutputSizes(j)
+	for i := range j.Edges {
+		e := &j.Edges[i]
+		data, err := sizes.Of(e.From, e.Outputs)
+		if err != nil {
+			return r.linkError(i, err)
+		}
+		if !r.links[i].explicit {
+			e.Data = data
+		}
+	}
+	if cycle := j.Cycle(); cycle != nil {
+		i := slices.IndexFunc(j.Edges, func(e dag.Edge) bool { return e.From == cycle[len(cycle)-1] && e.To == cycle[0] })
+		return r.linkError(i, j.CycleError(cycle))
+	}
+	j.MergeEdges()
+	if i, err := j.CheckGangs(); i >= 0 {
+		return fault.At(r.gangs[i], fault.Within(dag.TaskPath(j.Tasks[i].Name), fault.Within("gang", err)))
+	}
+	return nil
+}
+
+// linkError puts an error at the place where the file asks for edge i.
+func (r *reader) linkError(i int, err error) error {
+	l := r.links[i]
+	field := "after"
+	if l.isInput {
+		field = "inputs"
+	}
+	err = fault.Within(dag.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name), fault.Within(field+fault.Index(int(l.index)), err))
+	return fault.At(l.pos, err)
+}
+
+// word reads one of the words that a type of the model has.
+func word[T interface {
+	~string
+	Check() error
+}](s string) (T, error) {
+	return T(s), T(s).Check()
+}

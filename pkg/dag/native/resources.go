@@ -1,0 +1,157 @@
+package native
+
+import (
+	"fmt"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// The fields of resources that hold alternatives, not wishes.
+const (
+	anyOfField   = "anyOf"
+	orderedField = "ordered"
+)
+
+func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
+	y := &r.Reader
+	name := yamlfile.Checked(dag.CheckWord)
+	return yamlfile.Fields[*dag.Resources]{
+		"cpus":   yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.CPUs }, dag.ParseCPUs),
+		"memory": yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.Memory }, dag.ParseMemory),
+		"accelerators": func(res *dag.Resources, n *yaml.Node) error {
+			if n.Kind != yaml.ScalarNode {
+				return r.Fault(n, "must be text, not "+yamlfile.Describe(n), "write NAME:COUNT, and alternatives as anyOf: [{accelerators: V100:1}, …]")
+			}
+			s, err := r.Text(n)
+			if err == nil {
+				res.Accelerator, res.AcceleratorCount, err = dag.ParseAccelerator(s)
+			}
+			return err
+		},
+		"cloud":        yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Cloud }, yamlfile.Checked(dag.CheckCloud)),
+		"region":       yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Region }, name),
+		"zone":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Zone }, name),
+		"instanceType": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.InstanceType }, name),
+		"arch":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Arch }, parseArch),
+		"market":       yamlfile.TextField(y, func(r *dag.Resources) *dag.Market { return &r.Market }, word[dag.Market]),
+		"service":      yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Service }, yamlfile.Checked(dag.CheckService)),
+		"disk":         yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
+		"image":        yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Image }, yamlfile.Checked(dag.CheckText)),
+	}
+}
+
+func parseArch(s string) (string, error) {
+	switch s {
+	case "x86_64", "x86-64":
+		s = "amd64"
+	case "aarch64":
+		s = "arm64"
+	}
+	return s, dag.CheckArch(s)
+}
+
+func parseDisk(s string) (dag.GiB, error) {
+	g, err := dag.ParseSize(s)
+	if err == nil && g == 0 {
+		err = fault.New("no machine has a disk of 0", "leave it out for the cloud's own choice")
+	}
+	return g, err
+}
+
+// readResources reads the alternatives of a task: the fields themselves are the only one, or stand
+// in each of those under anyOf or ordered that does not have them itself.
+func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	var base dag.Resources
+	var baseMarks []dag.Mark
+	var alternatives yamlfile.Entry
+	for _, e := range entries {
+		if e.Key == anyOfField || e.Key == orderedField {
+			if alternatives.Node != nil {
+				return fault.WithinKey(e.Key, r.Fault(e.Name, "stands beside "+alternatives.Key, "alternatives are in one order or in none: keep one of the two"))
+			}
+			alternatives = e
+			continue
+		}
+		m, err := r.readResource(&base, e, anyOfField, orderedField)
+		if err != nil {
+			return err
+		}
+		m.Path = "resources." + e.Key
+		baseMarks = append(baseMarks, m)
+	}
+	t.Resources, t.Ordered, r.marks = nil, false, nil
+	if alternatives.Node == nil {
+		t.Resources = []dag.Resources{base}
+		r.marks = append(baseMarks, dag.Mark{Pos: yamlfile.PositionOf(n), Path: "resources"})
+		return fault.At(positionIn(r.marks, "service"), base.Check())
+	}
+	t.Ordered = alternatives.Key == orderedField
+	err = r.List(alternatives.Node, func(i int, n *yaml.Node) error {
+		if i == dag.MaxAlternatives {
+			return fault.OverLimit(fmt.Sprintf("more than %d alternatives", dag.MaxAlternatives), "")
+		}
+		path := "resources." + alternatives.Key + fault.Index(i)
+		return r.readAlternative(t, n, base, baseMarks, path)
+	})
+	if err == nil && len(t.Resources) == 0 {
+		err = r.Fault(alternatives.Node, "is empty", "give at least one alternative")
+	}
+	return fault.WithinKey(alternatives.Key, err)
+}
+
+// readAlternative adds an alternative that begins as base to t.
+func (r *reader) readAlternative(t *dag.Task, n *yaml.Node, base dag.Resources, baseMarks []dag.Mark, path string) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	alternative := int32(len(t.Resources)) //nolint:gosec // at most dag.MaxAlternatives
+	marks := slices.Clone(baseMarks)
+	for _, e := range entries {
+		m, err := r.readResource(&base, e)
+		if err != nil {
+			return err
+		}
+		m.Path = path + "." + e.Key
+		marks = slices.DeleteFunc(marks, func(b dag.Mark) bool { return b.Field == m.Field })
+		marks = append(marks, m)
+	}
+	for i := range marks {
+		marks[i].Alternative = alternative
+	}
+	r.marks = append(append(r.marks, marks...), dag.Mark{Alternative: alternative, Pos: yamlfile.PositionOf(n), Path: path})
+	t.Resources = append(t.Resources, base)
+	return fault.At(positionIn(marks, "service"), base.Check())
+}
+
+// positionIn is where a field stands.
+func positionIn(marks []dag.Mark, field string) fault.Position {
+	for _, m := range marks {
+		if m.Field == field {
+			return m.Pos
+		}
+	}
+	return fault.Position{}
+}
+
+// readResource reads one field of an alternative. besides are fields that there may be as well.
+func (r *reader) readResource(into *dag.Resources, e yamlfile.Entry, besides ...string) (dag.Mark, error) {
+	read, ok := r.resourceFields[e.Key]
+	if !ok {
+		return dag.Mark{}, fault.WithinKey(e.Key, r.Unknown(e, append(r.resourceFields.Names(), besides...)))
+	}
+	if err := read(into, e.Node); err != nil {
+		return dag.Mark{}, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+	}
+	return dag.Mark{Field: e.Key, Pos: yamlfile.PositionOf(e.Node)}, nil
+}

@@ -1,0 +1,352 @@
+package native_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"flag"
+	"fmt"
+	"maps"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/cockroachdb/datadriven"
+	"github.com/santhosh-tekuri/jsonschema/v6"
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+var update = flag.Bool("update", false, "write schema.json anew")
+
+type object = map[string]any
+
+const (
+	number          = `([0-9]+(\.[0-9]*)?|\.[0-9]+)([eE][+-]?[0-9]+)?`
+	sizeUnitPattern = `(B|[KMGTPE]iB|[KMGTPE]i|[kKMGTPE]B)`
+	sizePattern     = `\s*` + number + `\s*` + sizeUnitPattern + `?\s*`
+)
+
+// buildSchema writes the schema down field by field. Limits and patterns are the package's own.
+func buildSchema() object {
+	ref := func(name string) object { return object{"$ref": "#/$defs/" + name} }
+	with := func(o object, description string) object {
+		o = maps.Clone(o)
+		o["description"] = description
+		return o
+	}
+	list := func(of object, most int) object {
+		return object{"type": "array", "items": of, "maxItems": most}
+	}
+	record := func(required []string, properties object) object {
+		o := object{"type": "object", "additionalProperties": false, "properties": properties}
+		if len(required) > 0 {
+			o["required"] = required
+		}
+		return o
+	}
+	oneOf := func(words ...any) object { return object{"enum": words} }
+	line := object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes, "pattern": `^[^\r\n]*$`}
+	script := object{"type": "string", "maxLength": dag.MaxScriptBytes}
+	word := object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes, "pattern": `^[^\s*]+$`}
+	amount := func(pattern string, most float64) object {
+		return object{"oneOf": []any{
+			object{"type": "number", "exclusiveMinimum": 0, "maximum": most},
+			object{"type": "string", "pattern": pattern},
+		}}
+	}
+	inside := object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes, "pattern": `^[^/~\r\n][^\r\n]*$`}
+
+	resources := object{
+		"cpus":         with(amount(`^\s*`+number+`(\+|-`+number+`)?\s*$`, dag.MaxCPUs), "vCPUs: 8, 8+ for at least 8, or 8-16"),
+		"memory":       with(amount(`^`+sizePattern+`(\+|-`+sizePattern+`)?\s*$`, dag.MaxMemoryGiB), "GiB: 32, 32+ for at least 32, 32-64, or 512MiB+"),
+		"accelerators": object{"type": "string", "pattern": `^[^:,{}\s*]+(:\s*` + number + `)?$`, "description": "NAME or NAME:COUNT, such as V100:4"},
+		"cloud":        object{"type": "string", "pattern": `^[^\s*:/]+$`, "description": "aws, gcp, azure, …"},
+		"region":       with(word, "a region of the cloud"),
+		"zone":         with(word, "a zone of the region"),
+		"instanceType": with(word, "a machine type as its cloud calls it"),
+		"arch":         with(oneOf("amd64", "arm64", "x86_64", "x86-64", "aarch64"), "the processors' architecture; either if it is left out"),
+		"market":       with(oneOf("auto", "spot", "on-demand"), "how capacity is bought; auto leaves it to the broker"),
+		"service":      with(oneOf("emr", "dataproc"), "a managed service instead of bare machines"),
+		"disk":         with(ref("size"), "the size of the machine's disk"),
+		"image":        with(line, "a machine image or container image"),
+	}
+	alternative := record(nil, resources)
+	all := maps.Clone(resources)
+	all["anyOf"] = object{"type": "array", "items": alternative, "minItems": 1, "maxItems": dag.MaxAlternatives, "description": "alternatives, the cheapest first; the fields beside it hold for each that does not have them"}
+	all["ordered"] = object{"type": "array", "items": alternative, "minItems": 1, "maxItems": dag.MaxAlternatives, "description": "alternatives in order of preference"}
+	resourcesSchema := record(nil, all)
+	resourcesSchema["not"] = object{"required": []string{"anyOf", "ordered"}}
+
+	env := func(description string) object {
+		return object{"type": "object", "propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+			"additionalProperties": object{"type": []string{"string", "number", "boolean"}}, "description": description}
+	}
+	defaults := object{
+		"setup":   with(script, "shell script, once on each machine before run"),
+		"workdir": with(line, "a directory or bucket URL, staged to each machine"),
+		"nodes":   object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes, "description": "machines that run the task together"},
+		"retries": object{"type": "integer", "minimum": 0, "maximum": dag.MaxRetries, "description": "how often the task's own failure is tried again"},
+		"checkpoint": with(record([]string{"path"}, object{
+			"every": with(ref("duration"), "how often it is saved; on notice only if it is left out"),
+			"path":  with(inside, "where the task writes it, below its directory"),
+			"size":  ref("size"),
+		}), "how the task saves its progress"),
+		"time": object{"description": "how long the task runs: one time, or times by accelerator and instance type, with default for all others",
+			"oneOf": []any{ref("duration"), object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration")}}},
+		"resources": with(ref("resources"), "what the task runs on"),
+	}
+	output := record([]string{"name"}, object{
+		"name": ref("name"),
+		"path": with(inside, "what to keep, below $TRADEWIND_OUTPUT; all of it if it is left out"),
+		"uri":  with(line, "where to copy it to as well"),
+		"size": ref("size"),
+	})
+	input := object{"oneOf": []any{
+		with(line, "the URI of data that exists"),
+		record([]string{"uri"}, object{
+			"uri":   with(line, "s3://, gs://, azblob://, file:// or a local path"),
+			"path":  with(line, "where the task sees it"),
+			"size":  ref("size"),
+			"mount": object{"type": "boolean", "description": "stream it instead of copying it first"},
+		}),
+		record([]string{"from"}, object{
+			"from":   with(ref("name"), "the task whose output is read; it is waited for"),
+			"output": with(ref("name"), "which of them; all if it is left out"),
+		}),
+	}}
+	after := object{"oneOf": []any{
+		ref("name"),
+		record([]string{"task"}, object{
+			"task":    ref("name"),
+			"outputs": with(list(ref("name"), dag.MaxFiles), "which outputs are read; none if it is empty, all if it is left out"),
+			"data":    with(ref("size"), "how much is read, if not the size of the outputs"),
+		}),
+	}}
+	task := maps.Clone(defaults)
+	maps.Copy(task, object{
+		"run":      with(script, "shell script, on each machine"),
+		"gang":     with(ref("name"), "tasks of the same gang start together or not at all; at most "+fmt.Sprint(dag.MaxGang)+", which all wait for the same tasks"),
+		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
+		"env":      env("environment variables, besides the job's"),
+		"secrets":  env("environment variables that are never printed"),
+		"after":    object{"type": "array", "items": after, "description": "the tasks to wait for"},
+		"inputs":   list(input, dag.MaxFiles),
+		"outputs":  with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
+	})
+
+	root := record([]string{"apiVersion", "tasks"}, object{
+		"apiVersion":  object{"const": native.APIVersion},
+		"name":        with(ref("name"), "the job's name; the file's if it is left out"),
+		"description": object{"type": "string", "maxLength": dag.MaxTextBytes},
+		"objective":   with(oneOf("cost", "makespan"), "what a plan minimises"),
+		"deadline":    with(ref("duration"), "from submission to the end of the last task"),
+		"budget": object{"description": "the most that may be spent, in USD", "oneOf": []any{
+			object{"type": "number", "exclusiveMinimum": 0, "maximum": float64(dag.MaxBudget)},
+			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
+		}},
+		"queue":      with(ref("name"), "the queue that the job is scheduled by"),
+		"priority":   object{"type": "integer", "minimum": -dag.MaxPriority, "maximum": dag.MaxPriority, "description": "higher first"},
+		"infeasible": with(oneOf("fail", "wait"), "what to do when no place is left"),
+		"regions":    object{"type": "array", "items": object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`}, "description": "the only places for every task: CLOUD or CLOUD:REGION"},
+		"env":        env("environment variables of every task"),
+		"defaults":   with(record(nil, defaults), "fields of every task that does not have them itself"),
+		"tasks": object{"type": "object", "minProperties": 1, "maxProperties": dag.MaxTasks, "propertyNames": ref("name"),
+			"additionalProperties": ref("task"), "description": "the tasks by name"},
+	})
+	taskSchema := record(nil, task)
+	taskSchema["anyOf"] = []any{object{"required": []string{"run"}}, object{"required": []string{"recorded"}}, object{"required": []string{"setup"}}}
+	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
+	maps.Copy(root, object{
+		"$schema":     "https://json-schema.org/draft/2020-12/schema",
+		"$id":         "https://github.com/tradewind-broker/tradewind/blob/main/pkg/dag/native/schema.json",
+		"$comment":    "Generated by go test ./pkg/dag/native -run TestSchemaIsCurrent -update. Do not edit.",
+		"title":       "Tradewind job",
+		"description": "A directed acyclic graph of batch tasks, " + native.APIVersion,
+		"$defs": object{
+			"name":      object{"type": "string", "pattern": dag.NamePattern},
+			"task":      taskSchema,
+			"resources": resourcesSchema,
+			"duration":  object{"type": "string", "pattern": `^\s*(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d)\s*)+$`},
+			"size": object{"oneOf": []any{
+				object{"type": "number", "minimum": 0, "maximum": float64(dag.MaxSize)},
+				object{"type": "string", "pattern": `^` + sizePattern + `$`},
+			}},
+		},
+	})
+	return root
+}
+
+func TestSchemaIsCurrent(t *testing.T) {
+	var b bytes.Buffer
+	enc := json.NewEncoder(&b)
+	enc.SetEscapeHTML(false)
+	enc.SetIndent("", "  ")
+	if err := enc.Encode(buildSchema()); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("schema.json", b.Bytes(), 0o600); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	if !bytes.Equal(b.Bytes(), native.Schema()) {
+		t.Error("schema.json is stale: run go test ./pkg/dag/native -run TestSchemaIsCurrent -update")
+	}
+}
+
+// The schema has exactly the fields that the reader has.
+func TestSchemaHasTheReadersFields(t *testing.T) {
+	var s struct {
+		Properties map[string]any
+		Defs       map[string]struct{ Properties map[string]any } `json:"$defs"`
+	}
+	if err := json.Unmarshal(native.Schema(), &s); err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		what   string
+		schema map[string]any
+		reader []string
+	}{
+		{"a job", s.Properties, native.Fields("job")},
+		{"a task", s.Defs["task"].Properties, native.Fields("task")},
+		{"resources", s.Defs["resources"].Properties, native.Fields("resources")},
+		{"defaults", s.Properties["defaults"].(object)["properties"].(object), native.Fields("defaults")},
+	} {
+		got, want := slices.Sorted(maps.Keys(c.schema)), slices.Sorted(slices.Values(c.reader))
+		if !slices.Equal(got, want) {
+			t.Errorf("%s has fields %v in the schema and %v in the reader", c.what, got, want)
+		}
+	}
+}
+
+// compiledSchema is a validator of documents in the native form.
+func compiledSchema(t testing.TB) func(document []byte) error {
+	t.Helper()
+	doc, err := jsonschema.UnmarshalJSON(bytes.NewReader(native.Schema()))
+	if err != nil {
+		t.Fatal(err)
+	}
+	c := jsonschema.NewCompiler()
+	if err := c.AddResource("schema.json", doc); err != nil {
+		t.Fatal(err)
+	}
+	s, err := c.Compile("schema.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func(document []byte) error {
+		var v any
+		if err := yaml.Unmarshal(document, &v); err != nil {
+			return err
+		}
+		j, err := json.Marshal(v)
+		if err != nil {
+			return fmt.Errorf("has no counterpart in JSON: %w", err)
+		}
+		if v, err = jsonschema.UnmarshalJSON(bytes.NewReader(j)); err != nil {
+			return err
+		}
+		return s.Validate(v)
+	}
+}
+
+func exampleFiles(t testing.TB) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", "*.yaml"))
+	if err != nil {
+		t.Fatal(err)
+	}
+	// Jobs say so; scenarios for the local cloud lie beside them.
+	files = slices.DeleteFunc(files, func(file string) bool {
+		data, err := os.ReadFile(file)
+		return err != nil || !bytes.Contains(data, []byte("\napiVersion:"))
+	})
+	if len(files) < 3 {
+		t.Fatalf("only %v are examples", files)
+	}
+	return files
+}
+
+func TestExamplesReadCleanlyAndFollowTheSchema(t *testing.T) {
+	valid := compiledSchema(t)
+	for _, file := range exampleFiles(t) {
+		data, err := os.ReadFile(file)
+		if err != nil {
+			t.Fatal(err)
+		}
+		j, err := read.File(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if len(j.Warnings) > 0 {
+			t.Errorf("%s: warnings %q", file, j.Warnings)
+		}
+		if err := valid(data); err != nil {
+			t.Errorf("%s does not follow the schema: %v", file, err)
+		}
+	}
+}
+
+// imports are files of the other forms.
+func imports(t *testing.T) []string {
+	t.Helper()
+	files, err := filepath.Glob(filepath.Join("..", "*", "testdata", "workflows", "*"))
+	if err != nil || len(files) < 7 {
+		t.Fatal(files, err)
+	}
+	return files
+}
+
+func TestMarshalledImportsFollowTheSchema(t *testing.T) {
+	valid := compiledSchema(t)
+	for _, file := range imports(t) {
+		j, err := read.File(file)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		data, err := native.Marshal(j)
+		if err != nil {
+			t.Error(err)
+			continue
+		}
+		if err := valid(data); err != nil {
+			t.Errorf("%s does not follow the schema: %v", file, err)
+		}
+	}
+}
+
+// What the reader refuses in a native file the schema refuses too, but for what no schema can say:
+// that words refer to each other, and which words a package knows.
+func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
+	valid := compiledSchema(t)
+	beyond := []string{
+		"there is no task", "wait for each other", "waits for itself", "is waited for already", "has no output", "is taken twice", "named twice", "there are two outputs",
+		"unknown accelerator", "is a family of machines", "unknown cloud", "there is no emr on", "data cannot be read from", "names no data", "is in both env and secrets",
+		"in two spellings", "the least, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
+		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
+		"does not wait for the same tasks", "would lie where", "of its own gang", "has 17 tasks",
+	}
+	refused := 0
+	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {
+		if valid([]byte(d.Input)) != nil {
+			refused++
+			return d.Expected
+		}
+		if !slices.ContainsFunc(beyond, func(s string) bool { return strings.Contains(d.Expected, s) }) {
+			t.Errorf("%s: the schema takes what the reader refuses: %s", d.Pos, d.Expected)
+		}
+		return d.Expected
+	})
+	if refused < 50 {
+		t.Errorf("the schema refuses only %d files", refused)
+	}
+}

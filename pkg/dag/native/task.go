@@ -1,0 +1,172 @@
+package native
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// forDefaults are the fields of defaults, each of which a task replaces as a whole.
+func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
+	y := &r.Reader
+	return yamlfile.Fields[*dag.Task]{
+		"setup":   yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Setup }, yamlfile.Checked(dag.CheckScript)),
+		"workdir": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Workdir }, yamlfile.Checked(dag.CheckURI)),
+		"nodes": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Nodes }, func(s string) (int, error) {
+			return dag.ParseInt(s, 1, dag.MaxNodes)
+		}),
+		"retries": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Retries }, func(s string) (int, error) {
+			return dag.ParseInt(s, 0, dag.MaxRetries)
+		}),
+		"checkpoint": func(t *dag.Task, n *yaml.Node) error {
+			t.Checkpoint = new(dag.Checkpoint)
+			return r.readCheckpoint(t.Checkpoint, n)
+		},
+		"time":      func(t *dag.Task, n *yaml.Node) error { return r.readTime(&t.Time, n) },
+		"resources": r.readResources,
+	}
+}
+
+func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
+	known := r.forDefaults()
+	y := &r.Reader
+	known["run"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Run }, yamlfile.Checked(dag.CheckScript))
+	known["recorded"] = yamlfile.TextField(y, func(t *dag.Task) *time.Duration { return &t.Recorded }, dag.ParseDuration)
+	known["env"] = func(t *dag.Task, n *yaml.Node) error {
+		env, err := r.readEnv(n)
+		return firstOf(err, func() error { return r.addEnv(t, env) })
+	}
+	known["secrets"] = func(t *dag.Task, n *yaml.Node) error {
+		env, err := r.readEnv(n)
+		t.Secrets = slices.Sorted(maps.Keys(env))
+		return firstOf(err, func() error { return r.addEnv(t, env) })
+	}
+	known["after"] = func(_ *dag.Task, n *yaml.Node) error {
+		return r.List(n, func(i int, n *yaml.Node) error { return r.readAfter(i, n) })
+	}
+	known["inputs"] = func(t *dag.Task, n *yaml.Node) error {
+		return r.List(n, func(i int, n *yaml.Node) error { return r.readInput(t, i, n) })
+	}
+	known["outputs"] = r.readOutputs
+	readGang := yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Gang }, yamlfile.Checked(dag.CheckName))
+	known["gang"] = func(t *dag.Task, n *yaml.Node) error {
+		if r.gangs == nil {
+			r.gangs = map[int]fault.Position{}
+		}
+		r.gangs[r.current] = yamlfile.PositionOf(n)
+		return readGang(t, n)
+	}
+	return known
+}
+
+// firstOf returns err, or else what next returns.
+func firstOf(err error, next func() error) error {
+	if err != nil {
+		return err
+	}
+	return next()
+}
+
+// addEnv adds variables of env or secrets, which must not both have one.
+func (r *reader) addEnv(t *dag.Task, env map[string]string) error {
+	for name := range t.Env {
+		if _, both := env[name]; both {
+			return fault.WithinKey(name, fault.New("is in both env and secrets", "remove one"))
+		}
+	}
+	t.Env = dag.MergeEnv(t.Env, env)
+	return nil
+}
+
+func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {
+	y := &r.Reader
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Checkpoint]{
+		"every": yamlfile.TextField(y, func(c *dag.Checkpoint) *time.Duration { return &c.Every }, dag.ParseDuration),
+		"path":  yamlfile.TextField(y, func(c *dag.Checkpoint) *string { return &c.Path }, yamlfile.Checked(dag.CheckInside)),
+		"size":  yamlfile.TextField(y, func(c *dag.Checkpoint) *dag.GiB { return &c.Size }, dag.ParseSize),
+	}, c)
+	if err == nil && c.Path == "" {
+		err = fault.Within("path", r.Fault(n, "is missing", "say where in the task's directory checkpoints are written"))
+	}
+	return err
+}
+
+// readTime reads an estimate: one time, or a mapping of accelerators and instance types to times.
+func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
+	*t = dag.TimeEstimate{}
+	if n.Kind == yaml.ScalarNode {
+		return yamlfile.TextField(&r.Reader, func(t *dag.TimeEstimate) *time.Duration { return &t.Default }, dag.ParseDuration)(t, n)
+	}
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		var d time.Duration
+		s, err := r.Text(e.Node)
+		if err == nil {
+			d, err = dag.ParseDuration(s)
+		}
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+		if e.Key == dag.DefaultTimeKey {
+			t.Default = d
+			continue
+		}
+		key, err := dag.TimeKey(e.Key)
+		if _, twice := t.On[key]; twice && err == nil {
+			err = fault.New("is given twice, in two spellings of "+fault.Quote(key), "remove one")
+		}
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		if t.On == nil {
+			t.On = make(map[string]time.Duration, len(entries))
+		}
+		t.On[key] = d
+	}
+	if t.Default == 0 && t.On == nil {
+		return r.Fault(n, "is empty", "say one time, or times by accelerator, instance type and default")
+	}
+	return nil
+}
+
+func (r *reader) forOutput() yamlfile.Fields[*dag.Output] {
+	y := &r.Reader
+	return yamlfile.Fields[*dag.Output]{
+		"name": yamlfile.TextField(y, func(o *dag.Output) *string { return &o.Name }, yamlfile.Checked(dag.CheckName)),
+		"path": yamlfile.TextField(y, func(o *dag.Output) *string { return &o.Path }, yamlfile.Checked(dag.CheckInside)),
+		"uri":  yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI }, yamlfile.Checked(dag.CheckURI)),
+		"size": yamlfile.TextField(y, func(o *dag.Output) *dag.GiB { return &o.Size }, dag.ParseSize),
+	}
+}
+
+func (r *reader) readOutputs(t *dag.Task, n *yaml.Node) error {
+	seen := make(map[string]bool, len(n.Content))
+	return r.List(n, func(i int, n *yaml.Node) error {
+		var o dag.Output
+		if err := yamlfile.ReadFields(&r.Reader, n, r.outputFields, &o); err != nil {
+			return err
+		}
+		switch {
+		case o.Name == "":
+			return fault.Within("name", r.Fault(n, "is missing", "say what the output is called"))
+		case seen[o.Name]:
+			return fault.Within("name", r.Fault(n, "there are two outputs "+fault.Quote(o.Name), "rename one"))
+		case i == dag.MaxFiles:
+			return fault.OverLimit(fmt.Sprintf("more than %d outputs", dag.MaxFiles), "")
+		}
+		seen[o.Name] = true
+		t.Outputs = append(t.Outputs, o)
+		return nil
+	})
+}

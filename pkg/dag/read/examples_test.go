@@ -1,0 +1,97 @@
+package read_test
+
+import (
+	"maps"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+// The scripts of the examples run in plain sh, with the directories and variables that the agent gives
+// them, and say what their comments promise.
+func TestExamplesRunInPlainShell(t *testing.T) {
+	sh, err := exec.LookPath("sh")
+	if err != nil {
+		t.Skip("no sh here")
+	}
+	bin := t.TempDir() // where nobody sleeps
+	if err := os.WriteFile(filepath.Join(bin, "sleep"), []byte("#!/bin/sh\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	for file, want := range map[string]string{
+		"train-infer.yaml": "inferring with weights after 5 steps",
+		"fan-out.yaml":     "22 words in all",
+		"multi-node.yaml":  "all machines together: 465",
+	} {
+		t.Run(file, func(t *testing.T) {
+			j, err := read.File(filepath.Join("..", "..", "..", "examples", file))
+			if err != nil {
+				t.Fatal(err)
+			}
+			r := exampleRun{sh: sh, path: bin + ":" + os.Getenv("PATH"), dir: t.TempDir(), job: j}
+			var log strings.Builder
+			for _, i := range j.Order() {
+				for rank := range j.Tasks[i].Nodes {
+					out, err := r.run(i, rank)
+					if err != nil {
+						t.Fatalf("task %s: %v\n%s", j.Tasks[i].Name, err, out)
+					}
+					log.Write(out)
+				}
+			}
+			if !strings.Contains(log.String(), want) {
+				t.Errorf("nowhere in what the tasks said is %q:\n%s", want, log.String())
+			}
+		})
+	}
+}
+
+// exampleRun runs the tasks of a job one after the other.
+type exampleRun struct {
+	sh, path, dir string
+	job           *dag.Job
+}
+
+// outputs is the directory of a task's outputs, and of one of its machines if it has several.
+func (r *exampleRun) outputs(task, rank int) string {
+	dir := filepath.Join(r.dir, "outputs", r.job.Tasks[task].Name)
+	if r.job.Tasks[task].Nodes > 1 {
+		dir = filepath.Join(dir, strconv.Itoa(rank))
+	}
+	return dir
+}
+
+func (r *exampleRun) run(task, rank int) ([]byte, error) {
+	t := &r.job.Tasks[task]
+	work := filepath.Join(r.dir, "work", t.Name, strconv.Itoa(rank))
+	inputs := filepath.Join(r.dir, "inputs", t.Name)
+	for _, dir := range []string{work, inputs, r.outputs(task, rank)} {
+		if err := os.MkdirAll(dir, 0o700); err != nil {
+			return nil, err
+		}
+	}
+	for _, parent := range r.job.Graph().Parents(task) {
+		name := r.job.Tasks[parent].Name
+		link := filepath.Join(inputs, name)
+		if err := os.Symlink(filepath.Join(r.dir, "outputs", name), link); err != nil && !os.IsExist(err) {
+			return nil, err
+		}
+	}
+	cmd := exec.Command(r.sh, "-c", t.Setup+"\n"+t.Run)
+	cmd.Dir = work
+	cmd.Env = []string{
+		"PATH=" + r.path, "TRADEWIND_INPUTS=" + inputs, "TRADEWIND_OUTPUT=" + r.outputs(task, rank),
+		"TRADEWIND_NODE_RANK=" + strconv.Itoa(rank), "TRADEWIND_NUM_NODES=" + strconv.Itoa(t.Nodes), "TRADEWIND_HEAD=localhost", "TRADEWIND_PORT=1",
+	}
+	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
+		cmd.Env = append(cmd.Env, name+"="+t.Env[name])
+	}
+	return cmd.CombinedOutput()
+}

@@ -1,0 +1,95 @@
+package read_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+// What planning finds later is told at the line that asked for it.
+func TestErrorAtNamesTheLineThatAsked(t *testing.T) {
+	readJob := func(text string) *dag.Job {
+		t.Helper()
+		j, err := read.Job("job.yaml", strings.NewReader(text))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return j
+	}
+	native := readJob(`apiVersion: tradewind/v1
+tasks:
+  first: {run: x}
+  train:
+    run: x
+    resources:
+      cpus: 4+
+      anyOf:
+        - {accelerators: V100}
+        - accelerators: A100
+          cpus: 8+
+  last:
+    run: x
+    resources: {memory: 1}
+`)
+	sky := readJob(`name: chain
+---
+run: x
+resources: {infra: gcp/us-central1, accelerators: {V100: 1, T4: 4}}
+---
+run: x
+resources:
+  cpus: 4
+  any_of:
+    - {image_id: ami-1}
+`)
+	wf, err := read.File("../wfformat/testdata/workflows/wfformat-1.5.json")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, c := range []struct {
+		j                 *dag.Job
+		task, alternative int
+		field, want       string
+	}{
+		{native, 1, 0, "accelerators", "job.yaml:9:26: tasks.train.resources.anyOf[0].accelerators: no"},
+		{native, 1, 0, "cpus", "job.yaml:7:13: tasks.train.resources.cpus: no"},
+		{native, 1, 1, "cpus", "job.yaml:11:17: tasks.train.resources.anyOf[1].cpus: no"},
+		{native, 1, 1, "zone", "job.yaml:10:11: tasks.train.resources.anyOf[1].zone: no"},
+		{native, 1, 1, "", "job.yaml:10:11: tasks.train.resources.anyOf[1]: no"},
+		{native, 1, -1, "", "job.yaml:4:3: tasks.train: no"},
+		{native, 2, 0, "memory", "job.yaml:14:25: tasks.last.resources.memory: no"},
+		{native, 2, 0, "cpus", "job.yaml:14:16: tasks.last.resources.cpus: no"},
+		{native, 0, 0, "cpus", "job.yaml:3:3: tasks.first.resources.cpus: no"},
+		{native, 9, 0, "cpus", "no"},
+		{sky, 0, 1, "accelerators", "job.yaml:4:61: resources.accelerators: no"},
+		{sky, 0, 0, "region", "job.yaml:4:20: resources.infra: no"},
+		{sky, 1, 0, "cpus", "job.yaml:8:9: resources.cpus: no"},
+		{sky, 1, 0, "image", "job.yaml:10:18: resources.any_of[0].image_id: no"},
+		{wf, 0, 0, "cpus", "../wfformat/testdata/workflows/wfformat-1.5.json:20:29: workflow.specification.tasks[0]: no"},
+	} {
+		if got := c.j.ErrorAt(c.task, c.alternative, c.field, "no", "").Error(); got != c.want {
+			t.Errorf("task %d, alternative %d, %s:\n%s\nwant\n%s", c.task, c.alternative, c.field, got, c.want)
+		}
+	}
+}
+
+// The values of secrets are in no message.
+func TestSecretsAreNotTold(t *testing.T) {
+	for _, text := range []string{
+		"run: x\nsecrets: {TOKEN: hunter2}\nnope: 1\n",
+		"run: x\nsecrets: {TOKEN: [hunter2]}\n",
+		"run: x\nsecrets: {TOKEN: \"hunter2\\0\"}\n",
+		"run: x\nsecrets: {TOKEN: !x hunter2}\n",
+		"run: x\nsecrets: {TOKEN: hunter2" + strings.Repeat("2", dag.MaxEnvBytes) + "}\n",
+		"run: x\nsecrets: hunter2\n",
+		"apiVersion: tradewind/v1\ntasks: {a: {run: x, secrets: {TOKEN: \"hunter2\\0\"}}}\n",
+		"apiVersion: tradewind/v1\ntasks: {a: {run: x, secrets: {TOKEN: hunter2}, env: {TOKEN: hunter2}}}\n",
+	} {
+		_, err := read.Job("x.yaml", strings.NewReader(text))
+		if err == nil || strings.Contains(err.Error(), "hunter2") {
+			t.Errorf("%q: %v", text, err)
+		}
+	}
+}

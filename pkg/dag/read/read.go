@@ -1,0 +1,195 @@
+// Package read reads a job from a file in whichever form it is: Tradewind's own, SkyPilot YAML, WfCommons WfFormat or
+// Pegasus DAX, told apart by content, gzipped or not.
+package read
+
+import (
+	"bytes"
+	"compress/gzip"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"unicode/utf8"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/dag/skypilot"
+	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// File reads the job in the file at path, in any of the forms. Its errors are [*dag.Error].
+func File(path string) (*dag.Job, error) {
+	f, err := os.Open(path) //nolint:gosec // reading the file that the caller names is the purpose
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	info, err := f.Stat()
+	if err != nil {
+		return nil, unreadable(path, err)
+	}
+	if info.IsDir() {
+		return nil, &dag.Error{File: path, Reason: "is a directory", Hint: "name one file"}
+	}
+	return Job(path, f)
+}
+
+// Job reads a job in any of the forms from r, gzipped or not. name is the file's name for messages;
+// its base is the job's name where the file gives none, and its extension settles the form where the
+// content does not. Errors are [*dag.Error].
+func Job(name string, r io.Reader) (*dag.Job, error) {
+	data, err := load(name, r)
+	if err != nil {
+		return nil, err
+	}
+	switch first := firstByte(data); {
+	case first == 0:
+		return dag.Checked(name, nil, fault.New("the file is empty", ""))
+	case first == '<':
+		return dax.Parse(name, data)
+	case first == '{' && isWfFormat(name, data):
+		return wfformat.Parse(name, data)
+	}
+	return parseYAML(name, data)
+}
+
+// parseYAML reads a YAML file as what it is.
+func parseYAML(name string, data []byte) (*dag.Job, error) {
+	docs, from, err := yamlfile.Decode(data)
+	if err != nil {
+		return dag.Checked(name, nil, err)
+	}
+	switch first := docs[0]; {
+	case first.Kind != yaml.MappingNode:
+		err = from.Fault(first, "is "+yamlfile.Describe(first)+", not a job", "a job is a mapping: apiVersion, name, tasks")
+	case native.Looks(first):
+		return native.FromYAML(name, docs, from)
+	case skypilot.Looks(first):
+		return skypilot.FromYAML(name, docs, from)
+	default:
+		err = from.Fault(first, "is in none of the forms that Tradewind reads",
+			"begin a job with apiVersion: "+native.APIVersion+"; SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too")
+	}
+	return dag.Checked(name, nil, err)
+}
+
+// load reads all of r, unpacks it if it is gzipped, and sees that it is text within the limits.
+func load(name string, r io.Reader) ([]byte, error) {
+	data, err := readAll(name, r, "the file")
+	if err != nil {
+		return nil, err
+	}
+	if bytes.HasPrefix(data, []byte{0x1f, 0x8b}) {
+		z, err := gzip.NewReader(bytes.NewReader(data))
+		if err != nil {
+			return nil, unreadable(name, fmt.Errorf("gzip: %w", err))
+		}
+		if data, err = readAll(name, z, "the unpacked file"); err != nil {
+			return nil, err
+		}
+	}
+	if bytes.HasPrefix(data, []byte{0xfe, 0xff}) || bytes.HasPrefix(data, []byte{0xff, 0xfe}) {
+		return nil, &dag.Error{File: name, Line: 1, Reason: "the text is UTF-16", Hint: "save it as UTF-8"}
+	}
+	data = bytes.TrimPrefix(data, []byte("\ufeff"))
+	if i := invalidUTF8(data); i >= 0 {
+		at := fault.PositionIn(data, i)
+		return nil, &dag.Error{File: name, Line: int(at.Line), Column: int(at.Column), Reason: "the text is not UTF-8", Hint: "save it as UTF-8"}
+	}
+	return data, nil
+}
+
+func readAll(name string, r io.Reader, what string) ([]byte, error) {
+	data, err := io.ReadAll(io.LimitReader(r, dag.MaxFileBytes+1))
+	if len(data) > dag.MaxFileBytes {
+		return nil, fault.InFile(name, fault.OverLimit(fmt.Sprintf("%s has more than %d MiB", what, dag.MaxFileBytes>>20), ""))
+	}
+	if err != nil {
+		return nil, unreadable(name, err)
+	}
+	return data, nil
+}
+
+func unreadable(name string, err error) error {
+	reason := err.Error()
+	var pathError *os.PathError // whose text would repeat the name
+	if errors.As(err, &pathError) {
+		reason = pathError.Err.Error()
+	}
+	return &dag.Error{File: name, Reason: "cannot be read: " + reason, Cause: err}
+}
+
+func invalidUTF8(data []byte) int {
+	if utf8.Valid(data) {
+		return -1
+	}
+	for i := 0; i < len(data); {
+		r, n := utf8.DecodeRune(data[i:])
+		if r == utf8.RuneError && n == 1 {
+			return i
+		}
+		i += n
+	}
+	return -1
+}
+
+// firstByte is the first that is not white space, or 0.
+func firstByte(data []byte) byte {
+	if data = bytes.TrimLeft(data, " \t\r\n"); len(data) > 0 {
+		return data[0]
+	}
+	return 0
+}
+
+// isWfFormat says whether an object in braces is WfFormat rather than YAML, in which such an object
+// could also be written.
+func isWfFormat(name string, data []byte) bool {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	if _, err := dec.Token(); err != nil {
+		return false
+	}
+	for depth := 0; ; {
+		token, err := dec.Token()
+		if err != nil {
+			return hasExtension(name, ".json")
+		}
+		switch t := token.(type) {
+		case json.Delim:
+			if t == '{' || t == '[' {
+				depth++
+			} else if depth--; depth < 0 {
+				return hasExtension(name, ".json")
+			}
+		case string:
+			if depth > 0 {
+				continue
+			}
+			switch t {
+			case "schemaVersion", "workflow":
+				return true
+			case "apiVersion", "tasks":
+				return false
+			}
+			// Over the value of this key, whose first token may be a string too.
+			value, err := dec.Token()
+			if d, ok := value.(json.Delim); ok && (d == '{' || d == '[') {
+				depth++
+			} else if err != nil {
+				return hasExtension(name, ".json")
+			}
+		}
+	}
+}
+
+func hasExtension(name, extension string) bool {
+	return strings.EqualFold(filepath.Ext(strings.TrimSuffix(name, ".gz")), extension)
+}

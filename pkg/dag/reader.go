@@ -1,0 +1,99 @@
+package dag
+
+import (
+	"bytes"
+	"maps"
+	"path/filepath"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+)
+
+// NewJob begins the job that a reader makes of a file, named after the file. The reader fills the origin in as it
+// goes, so that later errors name the place in the file.
+func NewJob(file string, format Format) (*Job, *Origin) {
+	o := &Origin{File: file}
+	return &Job{Name: NameFromFile(file), Objective: MinimizeCost, Infeasible: Fail, Format: format, origin: o}, o
+}
+
+// Checked is the last step of a reader: it returns the job if it is valid, or an error that names the file.
+func Checked(file string, j *Job, err error) (*Job, error) {
+	if err == nil {
+		err = j.Validate()
+	}
+	if err != nil {
+		return nil, fault.InFile(file, err)
+	}
+	return j, nil
+}
+
+// Namer gives imported tasks and outputs names that are valid and unlike each other, as near to
+// what the file calls them as can be.
+type Namer struct {
+	taken map[string]bool
+	next  map[string]int // by name: the number to try after it when it is taken
+}
+
+// NewNamer returns a namer of about so many names.
+func NewNamer(size int) *Namer {
+	return &Namer{taken: make(map[string]bool, size), next: map[string]int{}}
+}
+
+// Name returns a name like s, or like otherwise if s has nothing that a name can have.
+func (n *Namer) Name(s, otherwise string) string {
+	base := ToName(s, otherwise)
+	if !n.taken[base] {
+		n.taken[base] = true
+		return base
+	}
+	for k := max(2, n.next[base]); ; k++ {
+		suffix := "-" + strconv.Itoa(k)
+		name := base[:min(len(base), maxNameBytes-len(suffix))] + suffix
+		if !n.taken[name] {
+			n.taken[name] = true
+			n.next[base] = k + 1
+			return name
+		}
+	}
+}
+
+// NameFromFile makes a job's name of its file's.
+func NameFromFile(file string) string {
+	base := strings.TrimSuffix(filepath.Base(file), ".gz")
+	if ext := filepath.Ext(base); ext != base {
+		base = strings.TrimSuffix(base, ext)
+	}
+	return ToName(base, "job")
+}
+
+// ToName makes a name of any text: what no name has becomes '-'.
+func ToName(s, otherwise string) string {
+	b := []byte(strings.TrimSpace(s))
+	for i, c := range b {
+		if !fault.IsAlnum(c) && c != '.' && c != '_' && c != '-' {
+			b[i] = '-'
+		}
+	}
+	b = bytes.TrimLeft(b, "-._")
+	if len(b) > maxNameBytes {
+		b = b[:maxNameBytes]
+	}
+	if len(b) == 0 {
+		return otherwise
+	}
+	return string(b)
+}
+
+// MergeEnv is the environment under with that of over on top. The result may be one of the two: neither is to be changed.
+func MergeEnv(under, over map[string]string) map[string]string {
+	if len(over) == 0 {
+		return under
+	}
+	if len(under) == 0 {
+		return over
+	}
+	both := maps.Clone(under)
+	maps.Copy(both, over)
+	return both
+}

@@ -1,0 +1,209 @@
+package skypilot
+
+import (
+	"reflect"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+func readSky(t *testing.T, text string) *dag.Job {
+	t.Helper()
+	j, err := Parse("sky.yaml", []byte(text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return j
+}
+
+func TestSkyPilotResources(t *testing.T) {
+	const od = dag.MarketOnDemand
+	some := dag.Resources{CPUs: dag.Range{Min: 1}, Market: od}
+	with := func(change func(*dag.Resources)) dag.Resources {
+		r := some
+		change(&r)
+		return r
+	}
+	accelerated := func(name string, count float64) dag.Resources {
+		return dag.Resources{Accelerator: name, AcceleratorCount: count, Market: od}
+	}
+	for text, want := range map[string]struct {
+		ordered   bool
+		resources []dag.Resources
+	}{
+		// What is not said: SkyPilot's own defaults.
+		"{}":                                 {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Market: od}}},
+		"null":                               {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Market: od}}},
+		"{cpus: null, infra: aws}":           {resources: []dag.Resources{{CPUs: dag.Range{Min: 8}, Memory: dag.Range{Min: 32}, Cloud: "aws", Market: od}}},
+		"{instance_type: p3.2xlarge}":        {resources: []dag.Resources{{InstanceType: "p3.2xlarge", Market: od}}},
+		"{use_spot: True, cpus: 1+}":         {resources: []dag.Resources{with(func(r *dag.Resources) { r.Market = dag.MarketSpot })}},
+		"{use_spot: no, cpus: 1+}":           {resources: []dag.Resources{some}},
+		"{cpus: 4}":                          {resources: []dag.Resources{{CPUs: dag.Range{4, 4}, Market: od}}},
+		"{memory: 32+}":                      {resources: []dag.Resources{{Memory: dag.Range{Min: 32}, Market: od}}},
+		"{memory: 1024MB}":                   {resources: []dag.Resources{{Memory: dag.Range{1, 1}, Market: od}}},
+		"{memory: 2Ti+}":                     {resources: []dag.Resources{{Memory: dag.Range{Min: 2048}, Market: od}}},
+		"{cpus: 4+, memory: 4x}":             {resources: []dag.Resources{{CPUs: dag.Range{Min: 4}, Memory: dag.Range{Min: 16}, Market: od}}},
+		"{cpus: 1+, disk_size: 1500MB}":      {resources: []dag.Resources{with(func(r *dag.Resources) { r.DiskGiB = 1 })}},
+		"{cpus: 1+, disk_size: 256}":         {resources: []dag.Resources{with(func(r *dag.Resources) { r.DiskGiB = 256 })}},
+		"{cpus: 1+, ephemeral_storage: 1tb}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.DiskGiB = 1024 })}},
+		// Places.
+		"{cpus: 1+, infra: '*'}":                           {resources: []dag.Resources{some}},
+		"{cpus: 1+, infra: '*/us-east-1'}":                 {resources: []dag.Resources{with(func(r *dag.Resources) { r.Region = "us-east-1" })}},
+		"{cpus: 1+, infra: '*/*/us-east-1a'}":              {resources: []dag.Resources{with(func(r *dag.Resources) { r.Zone = "us-east-1a" })}},
+		"{cpus: 1+, infra: GCP/us-east4/us-east4-b}":       {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region, r.Zone = "gcp", "us-east4", "us-east4-b" })}},
+		"{cpus: 1+, infra: k8s}":                           {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud = "kubernetes" })}},
+		"{cpus: 1+, infra: 'kubernetes/a:b/c'}":            {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Region = "kubernetes", "a:b/c" })}},
+		"{cpus: 1+, cloud: Azure, zone: '1'}":              {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud, r.Zone = "azure", "1" })}},
+		"{cpus: 1+, infra: aws/x, any_of: [{infra: '*'}]}": {resources: []dag.Resources{some}},
+		"{cpus: 1+, infra: aws/x, any_of: [{cloud: gcp}]}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.Cloud = "gcp" })}},
+		// Accelerators in every spelling.
+		"{accelerators: V100}":                 {resources: []dag.Resources{accelerated("V100", 1)}},
+		"{accelerators: V100:4}":               {resources: []dag.Resources{accelerated("V100", 4)}},
+		"{accelerators: 'A10:0.5'}":            {resources: []dag.Resources{accelerated("A10", 0.5)}},
+		"{accelerators: {V100: 4}}":            {resources: []dag.Resources{accelerated("V100", 4)}},
+		"{accelerators: {V100: 4, T4: 8}}":     {resources: []dag.Resources{accelerated("V100", 4), accelerated("T4", 8)}},
+		"{accelerators: {'A100:1', 'K80:2'}}":  {resources: []dag.Resources{accelerated("A100", 1), accelerated("K80", 2)}},
+		"{accelerators: {A100:1, V100:1}}":     {resources: []dag.Resources{accelerated("A100", 1), accelerated("V100", 1)}},
+		"{accelerators: [L4:1, H100:8]}":       {ordered: true, resources: []dag.Resources{accelerated("L4", 1), accelerated("H100", 8)}},
+		"{accelerators: tpu-v3-8}":             {resources: []dag.Resources{accelerated("tpu-v3-8", 1)}},
+		"{accelerators: A10g}":                 {resources: []dag.Resources{accelerated("A10G", 1)}},
+		"{any_of: [{accelerators: {T4, L4}}]}": {resources: []dag.Resources{accelerated("T4", 1), accelerated("L4", 1)}},
+		"{accelerators: T4, ordered: [{infra: aws}, {accelerators: L4}]}": {ordered: true, resources: []dag.Resources{
+			{Accelerator: "T4", AcceleratorCount: 1, Cloud: "aws", Market: od}, accelerated("L4", 1)}},
+		// Images by region.
+		"{cpus: 1+, image_id: {us-east-1: ami-1, us-west-2: ami-2}}": {resources: []dag.Resources{
+			with(func(r *dag.Resources) { r.Region, r.Image = "us-east-1", "ami-1" }), with(func(r *dag.Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
+		"{cpus: 1+, region: us-west-2, image_id: {us-east-1: ami-1, us-west-2: ami-2}}": {resources: []dag.Resources{
+			with(func(r *dag.Resources) { r.Region, r.Image = "us-west-2", "ami-2" })}},
+		"{cpus: 1+, image_id: ami-1}": {resources: []dag.Resources{with(func(r *dag.Resources) { r.Image = "ami-1" })}},
+	} {
+		j := readSky(t, "run: x\nresources: "+text+"\n")
+		if got := j.Tasks[0]; !reflect.DeepEqual(got.Resources, want.resources) || got.Ordered != want.ordered {
+			t.Errorf("%s:\n%+v, ordered %v\nwant\n%+v, %v", text, got.Resources, got.Ordered, want.resources, want.ordered)
+		}
+	}
+}
+
+func TestSkyPilotVariablesInMounts(t *testing.T) {
+	for text, want := range map[string]string{
+		"$A": "1", "${A}": "1", "x$A/${B}y": "x1/2y", "$AB": "$AB", "${A": "${A", "$": "$", "a$": "a$", "$$A": "$1", "${}": "${}", "$1": "$1", "${C}": "${C}", "${A-x}": "${A-x}", "$A$B$A": "121",
+	} {
+		r := newReader("x", yamlfile.Reader{})
+		got := r.expand(&skyTask{Task: dag.Task{Env: map[string]string{"A": "1", "B": "2"}}, unset: map[string]bool{}}, nil, "", text)
+		if got != want {
+			t.Errorf("%q is %q, want %q", text, got, want)
+		}
+	}
+}
+
+func TestSkyPilotNames(t *testing.T) {
+	for text, want := range map[string][]string{
+		"run: x":                                {"sky", "sky"},
+		"name: a\nrun: x":                       {"a", "a"},
+		"name: j\n---\nrun: x":                  {"j", "j-0"},
+		"name: j\n---\nname: a\nrun: x":         {"j", "a"},
+		"run: x\n---\nrun: y":                   {"sky", "sky-0", "sky-1"},
+		"name: a\nrun: x\n---\nname: a\nrun: y": {"sky", "a", "a-2"},
+		"name: _odd name_\nrun: x":              {"odd-name_", "odd-name_"},
+		"name: j\n---\n\n---\nrun: x":           {"j", "j-0"},
+	} {
+		j := readSky(t, text)
+		got := []string{j.Name}
+		for _, task := range j.Tasks {
+			got = append(got, task.Name)
+		}
+		if !reflect.DeepEqual(got, want) {
+			t.Errorf("%q is named %v, want %v", text, got, want)
+		}
+	}
+}
+
+func TestSkyPilotGroupsRunInParallel(t *testing.T) {
+	for execution, edges := range map[string]int{"parallel": 0, "serial": 2} {
+		j := readSky(t, "name: group\nexecution: "+execution+"\nprimary_tasks: [a]\n---\nrun: a\n---\nrun: b\n---\nrun: c\n")
+		if len(j.Edges) != edges || len(j.Warnings) != 1 {
+			t.Errorf("%s: edges %v, warnings %q", execution, j.Edges, j.Warnings)
+		}
+	}
+}
+
+// What is read and not acted on is told, with its line; what SkyPilot keeps for itself is not.
+func TestSkyPilotWarnings(t *testing.T) {
+	j := readSky(t, `run: x
+service: {replicas: 2}
+config: {docker: {}}
+_metadata: {x: 1}
+workdir: {url: "https://example.com/x.git"}
+secrets: ["secrets:TOKEN"]
+volumes: null
+resources:
+  ports: 8080
+  labels: {a: b}
+  _cluster_config_overrides: {}
+  memory: 4x
+  job_recovery: {strategy: FAILOVER, max_restarts_on_errors: 2}
+file_mounts:
+  /v: {store: volume, name: v}
+`)
+	want := []string{
+		"sky.yaml:2:10: service: is not acted on: the task runs as a batch task, until its script ends",
+		"sky.yaml:3:9: config: is read but not acted on",
+		"sky.yaml:6:10: secrets: names secrets that SkyPilot keeps, which are not set here",
+		"sky.yaml:9:10: resources.ports: is read but not acted on",
+		"sky.yaml:10:11: resources.labels: is read but not acted on",
+		"sky.yaml:13:28: resources.job_recovery.strategy: is read but not acted on",
+		"sky.yaml:9:3: resources.memory: a ratio to cpus is not acted on without cpus",
+		"sky.yaml:5:10: workdir: a git repository is not staged: clone it in setup",
+		"sky.yaml:15:7: file_mounts./v: volumes are not mounted",
+	}
+	if !reflect.DeepEqual(j.Warnings, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))
+	}
+	if j.Tasks[0].Retries != 2 {
+		t.Errorf("%d retries", j.Tasks[0].Retries)
+	}
+}
+
+// What works otherwise than SkyPilot has it is told, until it works.
+func TestContainersAndMountsAreTold(t *testing.T) {
+	j := readSky(t, `run: x
+resources:
+  image_id: docker:ubuntu
+  any_of: [{cpus: 1}, {cpus: 2, image_id: ami-1}, {cpus: 3, image_id: {us-east-1: "docker:a"}}]
+inputs: {s3://bucket/other: 1, s3://bucket/seen: 2}
+file_mounts:
+  /ckpt: {source: s3://bucket/ckpt, mode: MOUNT}
+  /cached: {name: mine, store: gcs, mode: MOUNT_CACHED}
+  /seen: {source: s3://bucket/seen, mode: COPY}
+  /plain: s3://bucket/plain
+`)
+	const copied = "is copied before the task starts, not mounted: what the task writes there stays on the machine"
+	const container = "containers are not run: the script runs on the machine itself"
+	want := []string{
+		"sky.yaml:3:13: resources.image_id: " + container,
+		"sky.yaml:4:83: resources.image_id.us-east-1: " + container,
+		"sky.yaml:7:10: file_mounts./ckpt: " + copied,
+		"sky.yaml:8:19: file_mounts./cached: the bucket must exist: none is made",
+		"sky.yaml:8:12: file_mounts./cached: " + copied,
+		"sky.yaml:5:29: inputs.s3://bucket/other: is copied to $TRADEWIND_INPUTS before the task starts",
+	}
+	if !reflect.DeepEqual(j.Warnings, want) {
+		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))
+	}
+	var images []string
+	for _, r := range j.Tasks[0].Resources {
+		images = append(images, r.Region+"/"+r.Image)
+	}
+	if got, want := strings.Join(images, " "), "/ /ami-1 us-east-1/"; got != want {
+		t.Errorf("images %s, want %s", got, want)
+	}
+}
+
+func TestWarningsAreBounded(t *testing.T) {
+	j := readSky(t, strings.Repeat("run: x\nevent_callback: x\n---\n", 1000))
+	if len(j.Warnings) != dag.MaxWarnings || !strings.HasSuffix(j.Warnings[dag.MaxWarnings-1], "more warnings than 100 are not shown") {
+		t.Errorf("%d warnings, the last %q", len(j.Warnings), j.Warnings[len(j.Warnings)-1])
+	}
+}

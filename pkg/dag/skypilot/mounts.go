@@ -1,0 +1,244 @@
+package skypilot
+
+import (
+	"fmt"
+	"path"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// skyStorage is a file mount that is a bucket.
+type skyStorage struct {
+	name, store, mode string
+	sources           []string
+	isVolume          bool
+	at                *yaml.Node // of name or store
+}
+
+// readMounts reads file_mounts: where the task sees something, and what.
+func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		dst := r.expand(t, e.Name, "file_mounts", e.Key)
+		if err := dag.CheckMountPath(dst); err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		if err := r.readMount(t, dst, e.Node); err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+		if len(t.Inputs) > dag.MaxFiles {
+			return fault.At(yamlfile.PositionOf(e.Name), fault.OverLimit(fmt.Sprintf("more than %d mounts", dag.MaxFiles), ""))
+		}
+	}
+	return nil
+}
+
+func (r *reader) readMount(t *skyTask, dst string, n *yaml.Node) error {
+	if n.Kind == yaml.ScalarNode {
+		s, err := r.Text(n)
+		if err != nil {
+			return err
+		}
+		src := r.expand(t, n, "file_mounts", s)
+		return t.addInput(dag.Input{URI: src, Path: dst})
+	}
+	var s skyStorage
+	if err := yamlfile.ReadFields(&r.Reader, n, r.storage, &s); err != nil {
+		return err
+	}
+	for i := range s.sources {
+		s.sources[i] = r.expand(t, n, "file_mounts", s.sources[i])
+	}
+	s.name = r.expand(t, n, "file_mounts", s.name)
+	return r.addStorage(t, dst, &s, n)
+}
+
+func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
+	y := &r.Reader
+	ignored := func(*skyStorage, *yaml.Node) error { return nil }
+	known := yamlfile.Fields[*skyStorage]{
+		"name": func(s *skyStorage, n *yaml.Node) error {
+			s.at = n
+			return yamlfile.TextField(y, func(s *skyStorage) *string { return &s.name }, yamlfile.Checked(dag.CheckText))(s, n)
+		},
+		"source": func(s *skyStorage, n *yaml.Node) error {
+			if n.Kind != yaml.SequenceNode {
+				text, err := r.Text(n)
+				s.sources = []string{text}
+				return err
+			}
+			return r.List(n, func(_ int, n *yaml.Node) error {
+				text, err := r.Text(n)
+				s.sources = append(s.sources, text)
+				return err
+			})
+		},
+		"store": yamlfile.TextField(y, func(s *skyStorage) *string { return &s.store }, func(s string) (string, error) {
+			s = strings.ToLower(s)
+			return s, suggest.Check("store", s, "s3", "gcs", "azure", "r2", "ibm", "oci", "nebius", "coreweave", "volume")
+		}),
+		"mode": yamlfile.TextField(y, func(s *skyStorage) *string { return &s.mode }, func(s string) (string, error) {
+			s = strings.ToUpper(s)
+			return s, suggest.Check("mode", s, "MOUNT", "COPY", "MOUNT_CACHED")
+		}),
+		"type": func(s *skyStorage, n *yaml.Node) error {
+			text, err := r.Text(n)
+			s.isVolume = strings.EqualFold(text, "volume")
+			return err
+		},
+		// Who deletes the bucket and how it is mounted is left to the user and the agent.
+		"persistent": ignored, "config": ignored, "mount_options": ignored,
+		"_is_sky_managed": ignored, "_bucket_sub_path": ignored, "_force_delete": ignored,
+	}
+	for field, read := range known {
+		known[field] = func(s *skyStorage, n *yaml.Node) error {
+			if yamlfile.IsNull(n) {
+				return nil
+			}
+			return read(s, n)
+		}
+	}
+	return known
+}
+
+// copied is the warning about a bucket that is to be mounted.
+const copied = "is copied before the task starts, not mounted: what the task writes there stays on the machine"
+
+// addInput adds data that lies somewhere, unless it would overwrite other data.
+func (t *skyTask) addInput(in dag.Input) error {
+	if err := dag.CheckURI(in.URI); err != nil {
+		return err
+	}
+	t.Inputs = append(t.Inputs, in)
+	return t.places.Take(&in)
+}
+
+// addStorage turns a bucket mount into inputs: its sources, or the bucket itself.
+func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node) error {
+	field := "file_mounts." + dst
+	if s.isVolume || s.store == "volume" {
+		r.job.Warn(yamlfile.PositionOf(n), field, "volumes are not mounted")
+		return nil
+	}
+	mount := s.mode != "COPY"
+	if len(s.sources) == 0 {
+		if s.name == "" {
+			return fault.New("names neither a bucket nor a source", "give it a source or a name")
+		}
+		scheme, err := r.bucketScheme(t, s, field)
+		if err != nil {
+			return fault.At(yamlfile.PositionOf(s.at), err)
+		}
+		r.job.Warn(yamlfile.PositionOf(s.at), field, "the bucket must exist: none is made")
+		if mount {
+			r.job.Warn(yamlfile.PositionOf(n), field, copied)
+		}
+		return t.addInput(dag.Input{URI: scheme + "://" + s.name, Path: dst, Mount: mount})
+	}
+	local := false
+	for _, src := range s.sources {
+		in := dag.Input{URI: src, Path: dst}
+		if strings.Contains(src, "://") {
+			in.Mount = mount
+		} else {
+			local = true
+		}
+		if len(s.sources) > 1 { // several are laid side by side
+			in.Path = path.Join(dst, lastElement(src))
+		}
+		if err := t.addInput(in); err != nil {
+			return err
+		}
+	}
+	if mount && strings.Contains(strings.Join(s.sources, " "), "://") {
+		r.job.Warn(yamlfile.PositionOf(n), field, copied)
+	}
+	if local {
+		r.job.Warn(yamlfile.PositionOf(n), field, "local sources are staged to the machine, not through a bucket")
+	}
+	return nil
+}
+
+// bucketScheme is the scheme of a bucket that is named without one: by its store, else by the cloud
+// the task is on.
+func (r *reader) bucketScheme(t *skyTask, s *skyStorage, field string) (string, error) {
+	stores := map[string]string{"s3": "s3", "gcs": "gs", "azure": "azblob"}
+	if s.store != "" {
+		if scheme, ok := stores[s.store]; ok {
+			return scheme, nil
+		}
+		return "", fault.New("data cannot be read from a bucket of "+s.store, "s3, gcs and azure can be read")
+	}
+	byCloud := map[string]string{"aws": "s3", "gcp": "gs", "azure": "azblob"}
+	if scheme, ok := byCloud[t.Resources[0].Cloud]; ok {
+		return scheme, nil
+	}
+	r.job.Warn(yamlfile.PositionOf(s.at), field, "does not say in which store the bucket is: s3 is taken")
+	return "s3", nil
+}
+
+// lastElement is the last part of a path or URL.
+func lastElement(s string) string {
+	s = strings.TrimRight(s, "/")
+	return s[strings.LastIndexByte(s, '/')+1:]
+}
+
+// expand replaces $NAME and ${NAME} by the task's variables. Others stay, with a warning about those
+// the file names without a value.
+func (r *reader) expand(t *skyTask, n *yaml.Node, field, s string) string {
+	var b strings.Builder
+	for {
+		i := strings.IndexByte(s, '$')
+		if i < 0 || i+1 == len(s) {
+			return b.String() + s
+		}
+		b.WriteString(s[:i])
+		s = s[i:]
+		name, length := variable(s)
+		value, ok := t.Env[name]
+		if !ok {
+			value = s[:length]
+			if t.unset[name] {
+				r.job.Warn(yamlfile.PositionOf(n), field, "uses "+s[:length]+", which has no value")
+			}
+		}
+		b.WriteString(value)
+		s = s[length:]
+		if b.Len() > dag.MaxTextBytes { // which is refused; to go on could fill the memory
+			return b.String()
+		}
+	}
+}
+
+// variable reads $NAME or ${NAME} at the beginning of s, and says how long that is; 1 if it is not
+// there.
+func variable(s string) (name string, length int) {
+	begin := 1
+	if strings.HasPrefix(s, "${") {
+		begin = 2
+	}
+	end := begin
+	for end < len(s) && (fault.IsAlnum(s[end]) || s[end] == '_') {
+		end++
+	}
+	if end == begin || s[begin] >= '0' && s[begin] <= '9' {
+		return "", 1
+	}
+	if begin == 1 {
+		return s[1:end], end
+	}
+	if end < len(s) && s[end] == '}' {
+		return s[2:end], end + 1
+	}
+	return "", 1
+}

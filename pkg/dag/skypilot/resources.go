@@ -1,0 +1,441 @@
+package skypilot
+
+import (
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// skyChoice is one entry of resources, which may stand for several alternatives.
+type skyChoice struct {
+	dag.Resources
+	accelerators []skyAccelerator
+	inOrder      bool       // accelerators are to be tried as they are listed
+	images       []skyImage // by region; nil if there is one image
+	memoryRatio  float64    // GiB a vCPU
+	marks        []dag.Mark
+}
+
+type skyAccelerator struct {
+	name  string
+	count float64
+	pos   fault.Position
+}
+
+type skyImage struct{ region, image string }
+
+// skyInto is where a field of resources is read into: an alternative, and what it says of the task.
+type skyInto struct {
+	task   *skyTask
+	choice *skyChoice
+}
+
+type skyResourceFields = yamlfile.Fields[skyInto]
+
+// skyMarks gives the fields of the native form that a field of SkyPilot's sets, where it is not the
+// same word.
+func skyMarks(field string) []string {
+	switch field {
+	case "infra":
+		return []string{"cloud", "region", "zone"}
+	case "instance_type":
+		return []string{"instanceType"}
+	case "use_spot":
+		return []string{"market"}
+	case "disk_size", "ephemeral_storage":
+		return []string{"disk"}
+	case "image_id":
+		return []string{"image"}
+	}
+	return []string{field}
+}
+
+func (r *reader) forResources() skyResourceFields {
+	y := &r.Reader
+	word := yamlfile.Checked(dag.CheckWord)
+	known := skyResourceFields{
+		"infra":         func(to skyInto, n *yaml.Node) error { return r.readInfra(&to.choice.Resources, n) },
+		"cloud":         yamlfile.TextField(y, func(to skyInto) *string { return &to.choice.Cloud }, parseSkyCloud),
+		"region":        yamlfile.TextField(y, func(to skyInto) *string { return &to.choice.Region }, word),
+		"zone":          yamlfile.TextField(y, func(to skyInto) *string { return &to.choice.Zone }, word),
+		"cpus":          yamlfile.TextField(y, func(to skyInto) *dag.Range { return &to.choice.CPUs }, dag.ParseCPUs),
+		"memory":        func(to skyInto, n *yaml.Node) error { return r.readMemory(to.choice, n) },
+		"accelerators":  func(to skyInto, n *yaml.Node) error { return r.readAccelerators(to.choice, n) },
+		"instance_type": yamlfile.TextField(y, func(to skyInto) *string { return &to.choice.InstanceType }, word),
+		"use_spot": func(to skyInto, n *yaml.Node) error {
+			spot, err := r.Boolean(n)
+			to.choice.Market = dag.MarketOnDemand
+			if spot {
+				to.choice.Market = dag.MarketSpot
+			}
+			return err
+		},
+		"disk_size":         yamlfile.TextField(y, func(to skyInto) *dag.GiB { return &to.choice.DiskGiB }, parseSkyDisk),
+		"ephemeral_storage": yamlfile.TextField(y, func(to skyInto) *dag.GiB { return &to.choice.DiskGiB }, parseSkyDisk),
+		"image_id":          func(to skyInto, n *yaml.Node) error { return r.readImages(to.choice, n) },
+		"priority": func(to skyInto, n *yaml.Node) error {
+			return yamlfile.TextField(y, func(to skyInto) *int { return &to.task.priority }, func(s string) (int, error) {
+				return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
+			})(to, n)
+		},
+		"job_recovery":  func(to skyInto, n *yaml.Node) error { return r.readRecovery(to.task, n, "resources.job_recovery") },
+		"spot_recovery": func(to skyInto, n *yaml.Node) error { return r.readRecovery(to.task, n, "resources.spot_recovery") },
+	}
+	for _, field := range []string{"accelerator_args", "disk_tier", "network_tier", "local_disk", "max_hourly_cost", "ports", "labels",
+		"autostop", "priority_class", "volumes", "hooks"} {
+		ignored := r.ignored("resources."+field, notActedOn)
+		known[field] = func(to skyInto, n *yaml.Node) error { return ignored(to.task, n) }
+	}
+	return known
+}
+
+func parseSkyCloud(s string) (string, error) {
+	s = strings.ToLower(s)
+	if s == "k8s" {
+		s = "kubernetes"
+	}
+	return s, dag.CheckCloud(s)
+}
+
+// readInfra reads CLOUD/REGION/ZONE, each of which may be missing or *. What follows kubernetes is a
+// context, with slashes of its own.
+func (r *reader) readInfra(res *dag.Resources, n *yaml.Node) error {
+	s, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	res.Cloud, res.Region, res.Zone = "", "", ""
+	cloud, rest, _ := strings.Cut(s, "/")
+	if cloud != "*" {
+		if res.Cloud, err = parseSkyCloud(cloud); err != nil {
+			return fault.At(yamlfile.PositionOf(n), err)
+		}
+	}
+	parts := strings.Split(rest, "/")
+	if res.Cloud == "kubernetes" {
+		parts = []string{rest}
+	}
+	if len(parts) > 2 {
+		return r.Fault(n, fault.Quote(s)+" has too many parts", "write CLOUD/REGION/ZONE")
+	}
+	for i, to := range []*string{&res.Region, &res.Zone}[:len(parts)] {
+		if parts[i] == "*" || parts[i] == "" {
+			continue
+		}
+		if err := dag.CheckWord(parts[i]); err != nil {
+			return fault.At(yamlfile.PositionOf(n), err)
+		}
+		*to = parts[i]
+	}
+	return nil
+}
+
+// parseSkySize reads a size in SkyPilot's units, which are all binary.
+func parseSkySize(s string) (dag.GiB, error) {
+	return dag.ParseSizeIn(strings.ToUpper(s), map[string]float64{
+		"PB": 1 << 20, "TB": 1 << 10, "GB": 1, "MB": 1. / (1 << 10), "KB": 1. / (1 << 20),
+		"PI": 1 << 20, "TI": 1 << 10, "GI": 1, "MI": 1. / (1 << 10), "KI": 1. / (1 << 20),
+	}, "write 64 or 64GB")
+}
+
+func parseSkyDisk(s string) (dag.GiB, error) {
+	g, err := parseSkySize(s)
+	if err == nil && g < 1 {
+		err = fault.New("a disk of less than 1 GiB", "")
+	}
+	return dag.GiB(math.Floor(float64(g))), err // as SkyPilot does
+}
+
+func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
+	s, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	if ratio, ok := strings.CutSuffix(strings.ToLower(s), "x"); ok {
+		v, err := dag.ParseNumber(ratio)
+		if err != nil || !(v > 0) || v > dag.MaxMemoryGiB {
+			return r.Fault(n, fault.Quote(s)+" is not a ratio of memory to cpus", "write 4x for 4 GiB a vCPU")
+		}
+		c.memoryRatio, c.Memory = v, dag.Range{}
+		return nil
+	}
+	c.memoryRatio = 0
+	c.Memory, err = dag.ParseRange(s, "memory", "write 32, 32+ or 32GB", dag.MaxMemoryGiB, func(s string) (float64, error) {
+		g, err := parseSkySize(s)
+		return float64(g), err
+	})
+	return fault.At(yamlfile.PositionOf(n), err)
+}
+
+// readAccelerators reads every spelling: NAME, NAME:COUNT, {NAME: COUNT}, a list in order of
+// preference, or a set, which in YAML is a mapping without values.
+func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
+	c.accelerators, c.inOrder = nil, false
+	add := func(s string, n *yaml.Node) error {
+		name, count, err := dag.ParseAccelerator(s)
+		if err != nil {
+			return fault.At(yamlfile.PositionOf(n), err)
+		}
+		if len(c.accelerators) == dag.MaxAlternatives {
+			return fault.At(yamlfile.PositionOf(n), fault.OverLimit(fmt.Sprintf("more than %d accelerators", dag.MaxAlternatives), ""))
+		}
+		c.accelerators = append(c.accelerators, skyAccelerator{name, count, yamlfile.PositionOf(n)})
+		return nil
+	}
+	switch n.Kind {
+	case yaml.SequenceNode:
+		c.inOrder = true
+		return r.List(n, func(_ int, n *yaml.Node) error {
+			s, err := r.Text(n)
+			if err != nil {
+				return err
+			}
+			return add(s, n)
+		})
+	case yaml.MappingNode:
+		entries, err := r.Mapping(n)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			s := e.Key
+			if !yamlfile.IsNull(e.Node) {
+				count, err := r.Text(e.Node)
+				if err != nil {
+					return fault.WithinKey(e.Key, err)
+				}
+				s += ":" + count
+			}
+			if err := add(s, e.Name); err != nil {
+				return fault.WithinKey(e.Key, err)
+			}
+		}
+		return nil
+	}
+	s, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	return add(s, n)
+}
+
+// readImages reads an image, or one for each region, which limits the task to those regions.
+func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
+	c.images, c.Image = nil, ""
+	if n.Kind != yaml.MappingNode {
+		image, err := r.readImage(n, "resources.image_id")
+		c.Image = image
+		return err
+	}
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		image, err := r.readImage(e.Node, "resources.image_id."+e.Key)
+		if err == nil {
+			err = dag.CheckWord(e.Key)
+		}
+		if err == nil && len(c.images) == dag.MaxAlternatives {
+			err = fault.OverLimit(fmt.Sprintf("more than %d regions", dag.MaxAlternatives), "")
+		}
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+		c.images = append(c.images, skyImage{e.Key, image})
+	}
+	return nil
+}
+
+// readImage reads the image of a machine; none if it is that of a container.
+func (r *reader) readImage(n *yaml.Node, field string) (string, error) {
+	image, err := r.Text(n)
+	if err != nil {
+		return "", err
+	}
+	if strings.HasPrefix(image, "docker:") {
+		r.job.Warn(yamlfile.PositionOf(n), field, "containers are not run: the script runs on the machine itself")
+		return "", nil
+	}
+	return image, dag.CheckText(image)
+}
+
+// readRecovery takes the number of restarts from job_recovery. Where a task moves to when its machine
+// is taken is for Tradewind's plan to say.
+func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
+	if n.Kind != yaml.MappingNode {
+		return r.ignored(field, "is not acted on: where to move to is planned")(t, n)
+	}
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if e.Key != "max_restarts_on_errors" {
+			if err := r.ignored(field+"."+e.Key, notActedOn)(t, e.Node); err != nil {
+				return err
+			}
+			continue
+		}
+		err := yamlfile.TextField(&r.Reader, func(t *skyTask) *int { return &t.Retries }, func(s string) (int, error) {
+			return dag.ParseInt(s, 0, dag.MaxRetries)
+		})(t, e.Node)
+		if err != nil {
+			return fault.WithinKey(e.Key, err)
+		}
+	}
+	return nil
+}
+
+// readResources reads the alternatives of a task. The fields beside any_of or ordered are defaults
+// for each of theirs.
+func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
+	base := skyChoice{}
+	var alternatives yamlfile.Entry
+	if err := r.readChoice(t, n, &base, "resources", func(e yamlfile.Entry) error {
+		if alternatives.Node != nil {
+			return r.Fault(e.Name, "stands beside "+alternatives.Key, "alternatives are in one order or in none: keep one of the two")
+		}
+		alternatives = e
+		return nil
+	}); err != nil {
+		return err
+	}
+	if alternatives.Node == nil {
+		t.Ordered = base.inOrder
+		return fault.At(yamlfile.PositionOf(n), r.addChoice(t, &base, n, "resources"))
+	}
+	t.Ordered = alternatives.Key == "ordered"
+	err := r.List(alternatives.Node, func(i int, n *yaml.Node) error {
+		choice := base
+		choice.marks = slices.Clone(base.marks)
+		path := "resources." + alternatives.Key + fault.Index(i)
+		if err := r.readChoice(t, n, &choice, path, nil); err != nil {
+			return err
+		}
+		return r.addChoice(t, &choice, n, path)
+	})
+	if err == nil && len(t.Resources) == 0 {
+		err = r.Fault(alternatives.Node, "is empty", "give at least one alternative")
+	}
+	return fault.WithinKey(alternatives.Key, err)
+}
+
+// readChoice reads a mapping of resources. nested is called for any_of and ordered, where they may be.
+func (r *reader) readChoice(t *skyTask, n *yaml.Node, c *skyChoice, path string, nested func(yamlfile.Entry) error) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	has := func(key string) bool {
+		return slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == key && !yamlfile.IsNull(e.Node) })
+	}
+	if has("infra") && (has("cloud") || has("region") || has("zone")) {
+		return fault.Within("infra", r.Fault(n, "stands beside cloud, region or zone", "infra says all three: remove the others"))
+	}
+	if has("cloud") { // the region of another cloud is no default
+		c.Region, c.Zone = "", ""
+	}
+	known := r.resources.Names()
+	if nested != nil {
+		known = append(known, "any_of", "ordered")
+	}
+	for _, e := range entries {
+		if yamlfile.IsNull(e.Node) || strings.HasPrefix(e.Key, "_") {
+			continue
+		}
+		if nested != nil && (e.Key == "any_of" || e.Key == "ordered") {
+			if err := nested(e); err != nil {
+				return fault.WithinKey(e.Key, err)
+			}
+			continue
+		}
+		read, ok := r.resources[e.Key]
+		if !ok {
+			return fault.WithinKey(e.Key, r.Unknown(e, known))
+		}
+		if err := read(skyInto{t, c}, e.Node); err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+		c.mark(skyMarks(e.Key), yamlfile.PositionOf(e.Node), path+"."+e.Key)
+	}
+	return nil
+}
+
+// mark remembers where fields stand that may have had other values by default.
+func (c *skyChoice) mark(fields []string, pos fault.Position, path string) {
+	c.marks = slices.DeleteFunc(c.marks, func(m dag.Mark) bool { return slices.Contains(fields, m.Field) })
+	for _, f := range fields {
+		c.marks = append(c.marks, dag.Mark{Field: f, Pos: pos, Path: path})
+	}
+}
+
+// addChoice adds the alternatives that a choice stands for: each accelerator with each region's image.
+func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) error {
+	if c.memoryRatio > 0 && c.CPUs.Min == 0 {
+		r.job.Warn(yamlfile.PositionOf(n), path+".memory", "a ratio to cpus is not acted on without cpus")
+	}
+	accelerators, images := c.accelerators, c.images
+	if len(accelerators) == 0 {
+		accelerators = []skyAccelerator{{}}
+	}
+	if len(images) == 0 {
+		images = []skyImage{{c.Region, c.Image}}
+	}
+	for _, a := range accelerators {
+		for _, image := range images {
+			if len(t.Resources) == dag.MaxAlternatives {
+				return fault.OverLimit(fmt.Sprintf("more than %d alternatives", dag.MaxAlternatives), "")
+			}
+			if c.Region != "" && c.Region != image.region {
+				continue // the image of a region that was not asked for
+			}
+			one := *c
+			one.Accelerator, one.AcceleratorCount = a.name, a.count
+			one.Region, one.Image = image.region, image.image
+			r.markAlternative(t, c, a, yamlfile.PositionOf(n), path)
+			t.Resources = append(t.Resources, skyDefaults(one))
+		}
+	}
+	if len(t.Resources) == 0 {
+		return fault.Within("image_id", fault.New("has no image for region "+fault.Quote(c.Region), "add one, or remove the region"))
+	}
+	return nil
+}
+
+// markAlternative remembers where the next alternative of t stands.
+func (r *reader) markAlternative(t *skyTask, c *skyChoice, a skyAccelerator, pos fault.Position, path string) {
+	alternative := int32(len(t.Resources)) //nolint:gosec // at most dag.MaxAlternatives
+	for _, m := range c.marks {
+		m.Alternative = alternative
+		if m.Field == "accelerators" {
+			m.Pos = a.pos
+		}
+		t.marks = append(t.marks, m)
+	}
+	t.marks = append(t.marks, dag.Mark{Alternative: alternative, Pos: pos, Path: path})
+}
+
+// skyDefaults fills in what SkyPilot takes where nothing is said: on-demand machines, and 8 vCPUs
+// with 32 GiB if the choice says nothing of the machine at all.
+func skyDefaults(c skyChoice) dag.Resources {
+	res := c.Resources
+	if res.Market == "" {
+		res.Market = dag.MarketOnDemand
+	}
+	if c.memoryRatio > 0 {
+		res.Memory = dag.Range{Min: min(c.memoryRatio*res.CPUs.Min, dag.MaxMemoryGiB)}
+	}
+	if res.CPUs.IsZero() && res.Memory.IsZero() && res.Accelerator == "" && res.InstanceType == "" {
+		res.CPUs, res.Memory = dag.Range{Min: 8}, dag.Range{Min: 32}
+	}
+	return res
+}

@@ -1,0 +1,387 @@
+// Package skypilot reads SkyPilot task files: one YAML document a task, several documents a chain. What SkyPilot has and
+// Tradewind does not act on becomes a warning of the job.
+package skypilot
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+)
+
+// notActedOn is the warning about a field that SkyPilot has and Tradewind does not need or have.
+const notActedOn = "is read but not acted on"
+
+// reader reads the documents of a SkyPilot file.
+type reader struct {
+	yamlfile.Reader
+	job       *dag.Job
+	origin    *dag.Origin
+	names     *dag.Namer
+	parallel  bool // tasks are a group, not a chain
+	resources skyResourceFields
+	task      yamlfile.Fields[*skyTask]
+	storage   yamlfile.Fields[*skyStorage]
+}
+
+// skyTask is a document being read. What needs all of its fields is kept as nodes until they are.
+type skyTask struct {
+	dag.Task
+	at       *yaml.Node
+	workdir  *yaml.Node
+	mounts   *yaml.Node
+	inputs   *yaml.Node
+	outputs  *yaml.Node
+	priority int
+	marks    []dag.Mark
+	places   dag.InputPlaces
+	unset    map[string]bool // variables without a value
+}
+
+func newReader(name string, from yamlfile.Reader) *reader {
+	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	r.job, r.origin = dag.NewJob(name, dag.SkyPilot)
+	r.task, r.storage, r.resources = r.forTask(), r.forStorage(), r.forResources()
+	return r
+}
+
+// Looks says whether a document has a field of a SkyPilot task.
+func Looks(doc *yaml.Node) bool {
+	known := newReader("", yamlfile.Reader{}).task
+	for i := 0; i+1 < len(doc.Content); i += 2 {
+		if _, ok := known[doc.Content[i].Value]; ok {
+			return true
+		}
+	}
+	return false
+}
+
+// Parse reads SkyPilot tasks, of text that is unpacked already: one YAML document a task, several documents a chain.
+//
+// What is not set means what it means to SkyPilot: no use_spot is on-demand, and no resources at all
+// are 8 vCPUs with 32 GiB.
+func Parse(name string, data []byte) (*dag.Job, error) {
+	docs, from, err := yamlfile.Decode(data)
+	if err != nil {
+		return dag.Checked(name, nil, err)
+	}
+	return FromYAML(name, docs, from)
+}
+
+// FromYAML is Parse of a file that is decoded already.
+func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
+	r := newReader(name, from)
+	return dag.Checked(name, r.job, r.read(docs))
+}
+
+func (r *reader) read(docs []*yaml.Node) error {
+	named, err := r.readHeader(docs[0])
+	if err != nil {
+		return err
+	}
+	if named {
+		docs = docs[1:]
+	}
+	switch {
+	case len(docs) == 0:
+		return fault.At(fault.Position{Line: 1, Column: 1}, fault.New("has a name and no tasks", "write each task as a document of its own, after a line ---"))
+	case len(docs) > dag.MaxTasks:
+		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
+	}
+	for i, doc := range docs {
+		if err := r.readTask(i, doc, !named && len(docs) == 1); err != nil {
+			return err
+		}
+	}
+	return r.chain()
+}
+
+// readHeader reads a first document that holds a name and no task. Newer files may say there that
+// the tasks are a group that runs in parallel.
+func (r *reader) readHeader(doc *yaml.Node) (bool, error) {
+	header := yamlfile.Fields[*dag.Job]{
+		"name": func(j *dag.Job, n *yaml.Node) error {
+			s, err := r.Text(n)
+			j.Name = dag.ToName(s, j.Name)
+			return err
+		},
+		"execution": func(_ *dag.Job, n *yaml.Node) error {
+			s, err := r.Text(n)
+			if err != nil {
+				return err
+			}
+			r.parallel = s == "parallel"
+			return suggest.Check("execution", s, "serial", "parallel")
+		},
+		"primary_tasks":     r.ignoredOfJob("primary_tasks"),
+		"termination_delay": r.ignoredOfJob("termination_delay"),
+	}
+	entries, err := r.Mapping(doc)
+	if err != nil {
+		return false, err
+	}
+	for _, e := range entries {
+		if _, ok := header[e.Key]; !ok {
+			return false, nil
+		}
+	}
+	return len(entries) > 0, yamlfile.ReadFields(&r.Reader, doc, header, r.job)
+}
+
+func (r *reader) ignoredOfJob(field string) func(*dag.Job, *yaml.Node) error {
+	return func(j *dag.Job, n *yaml.Node) error {
+		j.Warn(yamlfile.PositionOf(n), field, notActedOn)
+		return nil
+	}
+}
+
+// ignored reads a field that has no counterpart.
+func (r *reader) ignored(field, why string) func(*skyTask, *yaml.Node) error {
+	return func(_ *skyTask, n *yaml.Node) error {
+		if !yamlfile.IsNull(n) {
+			r.job.Warn(yamlfile.PositionOf(n), field, why)
+		}
+		return nil
+	}
+}
+
+func (r *reader) forTask() yamlfile.Fields[*skyTask] {
+	y := &r.Reader
+	later := func(to func(*skyTask) **yaml.Node) func(*skyTask, *yaml.Node) error {
+		return func(t *skyTask, n *yaml.Node) error {
+			*to(t) = n
+			return nil
+		}
+	}
+	known := yamlfile.Fields[*skyTask]{
+		"name":  yamlfile.TextField(y, func(t *skyTask) *string { return &t.Name }, yamlfile.Checked(dag.CheckText)),
+		"setup": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Setup }, yamlfile.Checked(dag.CheckScript)),
+		"run":   yamlfile.TextField(y, func(t *skyTask) *string { return &t.Run }, yamlfile.Checked(dag.CheckScript)),
+		"num_nodes": yamlfile.TextField(y, func(t *skyTask) *int { return &t.Nodes }, func(s string) (int, error) {
+			return dag.ParseInt(s, 1, dag.MaxNodes)
+		}),
+		"envs":        func(t *skyTask, n *yaml.Node) error { return r.readEnvs(t, n, false) },
+		"secrets":     func(t *skyTask, n *yaml.Node) error { return r.readEnvs(t, n, true) },
+		"resources":   func(t *skyTask, n *yaml.Node) error { return r.readResources(t, n) },
+		"workdir":     later(func(t *skyTask) **yaml.Node { return &t.workdir }),
+		"file_mounts": later(func(t *skyTask) **yaml.Node { return &t.mounts }),
+		"inputs":      later(func(t *skyTask) **yaml.Node { return &t.inputs }),
+		"outputs":     later(func(t *skyTask) **yaml.Node { return &t.outputs }),
+		"service":     r.ignored("service", "is not acted on: the task runs as a batch task, until its script ends"),
+	}
+	for _, field := range []string{"event_callback", "pool", "managed_secrets", "file_mounts_mapping", "config", "volumes",
+		"volume_mounts", "api_server_access", "experimental", "user_data"} {
+		known[field] = r.ignored(field, notActedOn)
+	}
+	// Without a value, a field is as if it were not there.
+	for field, read := range known {
+		known[field] = func(t *skyTask, n *yaml.Node) error {
+			if yamlfile.IsNull(n) {
+				return nil
+			}
+			return read(t, n)
+		}
+	}
+	return known
+}
+
+// readTask reads a document. A task alone may give the job its name.
+func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
+	t := &skyTask{Task: dag.Task{Nodes: 1}, at: doc, unset: map[string]bool{}, places: dag.InputPlaces{}}
+	if err := r.readKnown(doc, t); err != nil {
+		return err
+	}
+	if t.Resources == nil {
+		t.Resources = []dag.Resources{skyDefaults(skyChoice{})}
+	}
+	if err := r.readData(t); err != nil {
+		return err
+	}
+	switch {
+	case alone && t.Name != "":
+		r.job.Name = dag.ToName(t.Name, r.job.Name)
+		t.Name = r.job.Name
+	case t.Name == "" && alone:
+		t.Name = r.job.Name
+	case t.Name == "":
+		t.Name = fmt.Sprintf("%s-%d", r.job.Name, i)
+	}
+	t.Name = r.names.Name(t.Name, "task")
+	o := r.origin
+	for _, m := range t.marks {
+		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
+		o.Marks = append(o.Marks, m)
+	}
+	o.Tasks = append(o.Tasks, yamlfile.PositionOf(doc))
+	o.Paths = append(o.Paths, "")
+	r.job.Tasks = append(r.job.Tasks, t.Task)
+	r.job.Priority = max(r.job.Priority, t.priority)
+	return nil
+}
+
+// readKnown is readFields that passes over the fields SkyPilot keeps for itself.
+func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
+	entries, err := r.Mapping(doc)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if strings.HasPrefix(e.Key, "_") {
+			continue
+		}
+		read, ok := r.task[e.Key]
+		if !ok {
+			return fault.WithinKey(e.Key, r.Unknown(e, r.task.Names()))
+		}
+		if err := read(t, e.Node); err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	return nil
+}
+
+// readEnvs reads envs or secrets. SkyPilot wants values that are missing on its command line.
+func (r *reader) readEnvs(t *skyTask, n *yaml.Node, secret bool) error {
+	field := "envs"
+	if secret {
+		field = "secrets"
+	}
+	if secret && n.Kind == yaml.SequenceNode {
+		r.job.Warn(yamlfile.PositionOf(n), field, "names secrets that SkyPilot keeps, which are not set here")
+		return nil
+	}
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	env := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if yamlfile.IsNull(e.Node) {
+			t.unset[e.Key] = true
+			r.job.Warn(yamlfile.PositionOf(e.Name), field+"."+e.Key, "has no value and is not set")
+			continue
+		}
+		if err := dag.CheckEnvName(e.Key); err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		if env[e.Key], err = r.Text(e.Node); err != nil {
+			return fault.WithinKey(e.Key, err)
+		}
+	}
+	if secret {
+		t.Secrets = slices.Sorted(maps.Keys(env))
+	} else { // a secret of the same name hides it, in whichever order they stand
+		maps.DeleteFunc(env, func(name, _ string) bool { return slices.Contains(t.Secrets, name) })
+	}
+	t.Env = dag.MergeEnv(t.Env, env)
+	if len(t.Env) == 0 {
+		t.Env = nil
+	}
+	if len(t.Secrets) == 0 {
+		t.Secrets = nil
+	}
+	return nil
+}
+
+// readData reads what names files and buckets, in which variables stand for their values.
+func (r *reader) readData(t *skyTask) error {
+	if n := t.workdir; n != nil {
+		if n.Kind == yaml.MappingNode {
+			r.job.Warn(yamlfile.PositionOf(n), "workdir", "a git repository is not staged: clone it in setup")
+		} else if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
+			return err
+		}
+	}
+	if t.mounts != nil {
+		if err := fault.Within("file_mounts", r.readMounts(t, t.mounts)); err != nil {
+			return err
+		}
+	}
+	if t.inputs != nil {
+		if err := fault.Within("inputs", r.readEstimates(t, t.inputs, r.addEstimate)); err != nil {
+			return err
+		}
+	}
+	if t.outputs != nil {
+		outputs := dag.NewNamer(0)
+		return fault.Within("outputs", r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
+			o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
+			var err error
+			if strings.Contains(what, "://") {
+				o.URI, err = what, dag.CheckURI(what)
+			}
+			t.Outputs = append(t.Outputs, o)
+			return err
+		}))
+	}
+	return nil
+}
+
+func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
+	s, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	t.Workdir = r.expand(t, n, "workdir", s)
+	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
+}
+
+// readEstimates reads what a task reads or writes, with sizes in GiB.
+func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, string, dag.GiB, *yaml.Node) error) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		s, err := r.Text(e.Node)
+		if err != nil {
+			return fault.WithinKey(e.Key, err)
+		}
+		size, err := dag.ParseSize(s)
+		if err == nil {
+			err = add(t, e.Key, size, e.Node)
+		}
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	return nil
+}
+
+// addEstimate notes the size of data that a task reads, of a field at n. SkyPilot does not stage it; the agent does where no
+// mount has it already.
+func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node) error {
+	for i := range t.Inputs {
+		if strings.TrimRight(t.Inputs[i].URI, "/") == strings.TrimRight(uri, "/") {
+			t.Inputs[i].Size = size
+			return nil
+		}
+	}
+	r.job.Warn(yamlfile.PositionOf(n), fault.Join("inputs", uri), "is copied to $TRADEWIND_INPUTS before the task starts")
+	return t.addInput(dag.Input{URI: uri, Size: size, Mount: true})
+}
+
+// chain makes each task wait for the one before, and read what it leaves.
+func (r *reader) chain() error {
+	j := r.job
+	if r.parallel {
+		return nil
+	}
+	sizes := dag.NewOutputSizes(j)
+	for i := 1; i < len(j.Tasks); i++ {
+		data, err := sizes.Of(i-1, nil)
+		if err != nil {
+			return j.AtTask(i-1, fault.Within("outputs", err))
+		}
+		j.Edges = append(j.Edges, dag.Edge{From: i - 1, To: i, Data: data})
+	}
+	return nil
+}

@@ -1,0 +1,249 @@
+package wfformat
+
+import (
+	"bytes"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+)
+
+// jsonReader pulls a JSON file apart token by token, and knows at each of them where in the file and
+// in the structure it is.
+type jsonReader struct {
+	data  []byte
+	dec   *json.Decoder
+	start int // offset of the last token
+	path  []pathElement
+	depth int
+
+	// The line that offset seenTo is in, so that positions are found without counting from the start.
+	seenTo, seenLine int
+}
+
+// pathElement is a key of an object or an index of an array.
+type pathElement struct {
+	key     string
+	index   int
+	isIndex bool
+}
+
+// members are the keys that an object may have, each with what reads its value. Other keys are passed
+// over: the files come from other programs, which may write more.
+type members map[string]func() error
+
+func newJSONReader(data []byte) *jsonReader {
+	dec := json.NewDecoder(bytes.NewReader(data))
+	dec.UseNumber()
+	return &jsonReader{data: data, dec: dec, seenLine: 1}
+}
+
+// token reads a token and notes where it begins.
+func (r *jsonReader) token() (json.Token, error) {
+	from := int(r.dec.InputOffset())
+	for from < len(r.data) && (r.data[from] <= ' ' || r.data[from] == ',' || r.data[from] == ':') {
+		from++
+	}
+	r.start = from
+	t, err := r.dec.Token()
+	if err != nil {
+		return nil, r.syntax(err)
+	}
+	if d, ok := t.(json.Delim); ok {
+		if d == '{' || d == '[' {
+			if r.depth++; r.depth > recorded.MaxDepth {
+				return nil, fault.At(r.position(), fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""))
+			}
+		} else {
+			r.depth--
+		}
+	}
+	return t, nil
+}
+
+func (r *jsonReader) syntax(err error) error {
+	e := &dag.Error{Reason: "is not JSON: " + err.Error(), Cause: err}
+	var syntax *json.SyntaxError
+	switch {
+	case errors.Is(err, io.EOF), errors.Is(err, io.ErrUnexpectedEOF):
+		e.Reason = "is not JSON: it ends too early"
+		r.start = len(r.data)
+	case errors.As(err, &syntax) && int(syntax.Offset) > r.start:
+		r.start = min(int(syntax.Offset), len(r.data)) - 1
+	}
+	at := fault.PositionIn(r.data, r.start)
+	e.Line, e.Column = int(at.Line), int(at.Column)
+	e.Field = r.field()
+	return e
+}
+
+// position is where the last token begins.
+func (r *jsonReader) position() fault.Position {
+	if r.start < r.seenTo {
+		r.seenTo, r.seenLine = 0, 1
+	}
+	r.seenLine += bytes.Count(r.data[r.seenTo:r.start], []byte{'\n'})
+	r.seenTo = r.start
+	column := r.start - bytes.LastIndexByte(r.data[:r.start], '\n')
+	return fault.Position{Line: int32(r.seenLine), Column: int32(column)} //nolint:gosec // at most MaxFileBytes
+}
+
+func (r *jsonReader) field() string {
+	path := ""
+	for _, p := range r.path {
+		if p.isIndex {
+			path += fault.Index(p.index)
+		} else {
+			path = fault.Join(path, fault.KeyElement(p.key))
+		}
+	}
+	return path
+}
+
+// locate puts an error at the last token.
+func (r *jsonReader) locate(err error) error {
+	var e *dag.Error
+	if errors.As(err, &e) && e.Line == 0 {
+		p := r.position()
+		e.Line, e.Column, e.Field = int(p.Line), int(p.Column), r.field()
+	}
+	return err
+}
+
+func (r *jsonReader) fault(reason, hint string) error { return r.locate(fault.New(reason, hint)) }
+
+// open reads the beginning of an object or array; false if there is null instead.
+func (r *jsonReader) open(delim json.Delim, what string) (bool, error) {
+	t, err := r.token()
+	if err != nil || t == nil {
+		return false, err
+	}
+	if t != delim {
+		return false, r.fault("must be "+what+", not "+describeToken(t), "")
+	}
+	return true, nil
+}
+
+// object reads an object of known members, or null.
+func (r *jsonReader) object(known members) error {
+	if ok, err := r.open('{', "an object"); !ok {
+		return err
+	}
+	seen := make(map[string]bool, len(known))
+	for r.dec.More() {
+		t, err := r.token()
+		if err != nil {
+			return err
+		}
+		key, _ := t.(string)
+		r.path = append(r.path, pathElement{key: key})
+		read, ok := known[key]
+		switch {
+		case !ok:
+			err = r.skip()
+		case seen[key]:
+			err = r.fault("is given twice", "remove one")
+		default:
+			seen[key] = true
+			err = r.locate(read())
+		}
+		if err != nil {
+			return err
+		}
+		r.path = r.path[:len(r.path)-1]
+	}
+	_, err := r.token()
+	return err
+}
+
+// array reads an array, or null, with each for every element.
+func (r *jsonReader) array(each func(i int) error) error {
+	if ok, err := r.open('[', "an array"); !ok {
+		return err
+	}
+	r.path = append(r.path, pathElement{isIndex: true})
+	for i := 0; r.dec.More(); i++ {
+		r.path[len(r.path)-1].index = i
+		if err := r.locate(each(i)); err != nil {
+			return err
+		}
+	}
+	r.path = r.path[:len(r.path)-1]
+	_, err := r.token()
+	return err
+}
+
+// skip passes over a value.
+func (r *jsonReader) skip() error {
+	for outer := r.depth; ; {
+		if _, err := r.token(); err != nil || r.depth == outer {
+			return err
+		}
+	}
+}
+
+// text reads a string; null is empty.
+func (r *jsonReader) text() (string, error) {
+	t, err := r.token()
+	if err != nil || t == nil {
+		return "", err
+	}
+	s, ok := t.(string)
+	if !ok {
+		return "", r.fault("must be a string, not "+describeToken(t), "")
+	}
+	return s, r.locate(fault.CheckString(s))
+}
+
+// number reads a number that is not negative; null is 0.
+func (r *jsonReader) number() (float64, error) {
+	t, err := r.token()
+	if err != nil || t == nil {
+		return 0, err
+	}
+	n, ok := t.(json.Number)
+	if !ok {
+		return 0, r.fault("must be a number, not "+describeToken(t), "")
+	}
+	v, err := n.Float64()
+	if err != nil {
+		return 0, r.fault(fault.Quote(n.String())+" is too large a number", "")
+	}
+	if v < 0 {
+		return 0, r.fault("cannot be negative", "")
+	}
+	return v, nil
+}
+
+// end sees that nothing follows the value.
+func (r *jsonReader) end() error {
+	r.path = nil
+	_, err := r.dec.Token()
+	if errors.Is(err, io.EOF) {
+		return nil
+	}
+	r.start = int(r.dec.InputOffset()) - 1
+	return r.fault("something follows the end of the object", "a file holds one workflow")
+}
+
+func describeToken(t json.Token) string {
+	switch t := t.(type) {
+	case json.Delim:
+		if t == '{' {
+			return "an object"
+		}
+		return "an array"
+	case string:
+		return "a string"
+	case json.Number:
+		return "a number"
+	case bool:
+		return "true or false"
+	}
+	return "null"
+}

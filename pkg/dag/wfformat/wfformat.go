@@ -1,0 +1,357 @@
+// Package wfformat reads WfCommons WfFormat 1.3 to 1.5, the JSON of recorded workflow executions (https://wfcommons.org/format).
+package wfformat
+
+import (
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/internal/recorded"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+)
+
+// reader reads WfFormat, whose versions lay the same things out differently: from 1.5 on, what is to
+// be done (specification) and what was measured (execution) stand apart, tasks name files that are
+// listed once, and references are ids; before that, a task says all of itself, and references are
+// names. Members of the other versions do not clash, so that one set of them reads all.
+type reader struct {
+	*jsonReader
+	importer *recorded.Importer
+	version  string
+	hasTasks bool
+
+	task   wfTask // being read
+	record wfRecord
+	size   wfSize
+
+	taskMembers, recordMembers, fileMembers, sizeMembers members
+
+	records map[string]wfRecord // by task's id
+}
+
+// wfTask is a task as the file has it.
+type wfTask struct {
+	id, name string
+	pos      fault.Position
+	refs     []recorded.Dependency
+	files    []wfUse
+	measured wfRecord // before 1.5
+}
+
+// wfUse is a file of a task.
+type wfUse struct {
+	name, link string
+	size       float64 // in bytes; of 1.3 and 1.4
+	pos        fault.Position
+}
+
+// wfSize is a file of the specification.
+type wfSize struct {
+	id    string
+	bytes float64
+}
+
+// wfRecord is what was measured of a task.
+type wfRecord struct {
+	id                     string
+	seconds, cores, memory float64 // memory in bytes
+	timed                  bool
+}
+
+// Parse reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5, of text that is unpacked already. Its tasks are
+// stand-ins: the command in the record is what ran there, and cannot run anywhere else.
+func Parse(name string, data []byte) (*dag.Job, error) {
+	r := &reader{jsonReader: newJSONReader(data), records: map[string]wfRecord{}}
+	r.importer = recorded.NewImporter(name, dag.WfFormat, func(task string, d recorded.Dependency) string {
+		if d.Child {
+			return task + ".children" + fault.Index(int(d.Index))
+		}
+		return task + ".parents" + fault.Index(int(d.Index))
+	})
+	return dag.Checked(name, r.importer.Job, r.read())
+}
+
+func (r *reader) read() error {
+	r.taskMembers, r.recordMembers = r.forTask(), r.forRecord(&r.record)
+	r.fileMembers, r.sizeMembers = r.forFile(), r.forSize()
+	job := r.importer.Job
+	err := r.object(members{
+		"name": func() error {
+			s, err := r.text()
+			job.Name = dag.ToName(s, job.Name)
+			return err
+		},
+		"description": func() (err error) {
+			job.Description, err = r.text()
+			if len(job.Description) > dag.MaxTextBytes {
+				job.Description = strings.ToValidUTF8(job.Description[:dag.MaxTextBytes], "")
+			}
+			return err
+		},
+		"schemaVersion": r.readVersion,
+		"workflow":      r.readWorkflow,
+	})
+	if err == nil {
+		err = r.end()
+	}
+	if err != nil {
+		return err
+	}
+	switch {
+	case r.version == "":
+		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("schemaVersion", fault.New("is missing", "a WfFormat file says 1.3, 1.4 or 1.5")))
+	case !r.hasTasks || len(job.Tasks) == 0:
+		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("workflow", fault.New("has no tasks", "")))
+	}
+	if err := r.join(); err != nil {
+		return err
+	}
+	return r.importer.Finish()
+}
+
+func (r *reader) readVersion() (err error) {
+	if r.version, err = r.text(); err != nil {
+		return err
+	}
+	switch r.version {
+	case "1.3", "1.4", "1.5":
+		return nil
+	}
+	return r.fault("WfFormat "+fault.Quote(r.version)+" is not read", "1.3, 1.4 and 1.5 are; wfcommons-migrate-instance turns older into newer")
+}
+
+func (r *reader) readWorkflow() error {
+	return r.object(members{
+		"tasks": r.readTasks,
+		"specification": func() error {
+			return r.object(members{
+				"tasks": r.readTasks,
+				"files": func() error { return r.array(func(int) error { return r.readSize() }) },
+			})
+		},
+		"execution": func() error {
+			return r.object(members{"tasks": func() error { return r.array(func(int) error { return r.readRecord() }) }})
+		},
+	})
+}
+
+func (r *reader) readTasks() error {
+	if r.hasTasks {
+		return r.fault("there are tasks in workflow and in workflow.specification", "one of them belongs to another version")
+	}
+	r.hasTasks = true
+	return r.array(func(int) error { return r.readTask() })
+}
+
+func (r *reader) readTask() error {
+	r.task = wfTask{refs: r.task.refs[:0], files: r.task.files[:0]}
+	path := r.field()
+	if err := r.object(r.taskMembers); err != nil {
+		return err
+	}
+	t := &r.task
+	if t.id == "" {
+		if t.id, t.name = t.name, ""; t.id == "" {
+			return r.fault("has neither id nor name", "")
+		}
+	}
+	i, err := r.importer.AddTask(t.id, t.name, t.pos, path)
+	if err != nil {
+		return fault.Within(path, err)
+	}
+	for _, d := range t.refs {
+		d.Task = int32(i) //nolint:gosec // below dag.MaxTasks
+		if err := r.importer.Depend(d); err != nil {
+			return fault.Within(path, err)
+		}
+	}
+	for _, f := range t.files {
+		if err := r.useFile(i, f); err != nil {
+			return fault.Within(path, fault.At(f.pos, err))
+		}
+	}
+	if t.measured.timed {
+		r.records[t.id] = t.measured
+	}
+	return nil
+}
+
+func (r *reader) useFile(task int, f wfUse) error {
+	written := false
+	switch strings.ToLower(f.link) {
+	case "output":
+		written = true
+	case "input":
+	default:
+		return fault.New("link "+fault.Quote(f.link)+" of file "+fault.Quote(f.name)+" is neither input nor output", "")
+	}
+	size, err := recorded.Size(f.size)
+	if err != nil {
+		return err
+	}
+	if err := r.importer.Flows.Use(task, f.name, written); err != nil {
+		return err
+	}
+	r.importer.Flows.SetSize(f.name, size)
+	return nil
+}
+
+func (r *reader) forTask() members {
+	t := &r.task
+	known := r.forRecord(&t.measured)
+	// From here on a task says where it is: any of its members stands in it.
+	text := func(to *string) func() error {
+		return func() (err error) {
+			*to, err = r.text()
+			t.pos = r.position()
+			return err
+		}
+	}
+	known["id"] = text(&t.id)
+	known["name"] = text(&t.name)
+	refs := func(child bool) func() error {
+		return func() error {
+			return r.array(func(i int) error {
+				s, err := r.text()
+				t.refs = append(t.refs, recorded.Dependency{Ref: s, Index: int32(i), Child: child, Pos: r.position()}) //nolint:gosec // at most MaxFileBytes
+				return err
+			})
+		}
+	}
+	known["parents"], known["children"] = refs(false), refs(true)
+	uses := func(link string) func() error {
+		return func() error {
+			return r.array(func(int) error {
+				s, err := r.text()
+				t.files = append(t.files, wfUse{name: s, link: link, pos: r.position()})
+				return err
+			})
+		}
+	}
+	known["inputFiles"], known["outputFiles"] = uses("input"), uses("output")
+	known["files"] = func() error {
+		return r.array(func(int) error {
+			t.files = append(t.files, wfUse{})
+			err := r.object(r.fileMembers)
+			t.files[len(t.files)-1].pos = r.position()
+			return err
+		})
+	}
+	return known
+}
+
+// forFile are the members of a file of a task before 1.5.
+func (r *reader) forFile() members {
+	last := func() *wfUse { return &r.task.files[len(r.task.files)-1] }
+	size := func() (err error) {
+		last().size, err = r.number()
+		return err
+	}
+	return members{
+		"name":        func() (err error) { last().name, err = r.text(); return err },
+		"link":        func() (err error) { last().link, err = r.text(); return err },
+		"size":        size, // in bytes too, whatever the schema of 1.3 says
+		"sizeInBytes": size,
+	}
+}
+
+// forSize are the members of a file of the specification.
+func (r *reader) forSize() members {
+	return members{
+		"id":          func() (err error) { r.size.id, err = r.text(); return err },
+		"sizeInBytes": func() (err error) { r.size.bytes, err = r.number(); return err },
+	}
+}
+
+func (r *reader) readSize() error {
+	r.size = wfSize{}
+	if err := r.object(r.sizeMembers); err != nil {
+		return err
+	}
+	if r.size.id == "" {
+		return r.fault("has no id", "")
+	}
+	size, err := recorded.Size(r.size.bytes)
+	if err == nil {
+		err = dag.CheckText(r.size.id)
+	}
+	if err != nil {
+		return err
+	}
+	r.importer.Flows.SetSize(r.size.id, size)
+	return nil
+}
+
+// forRecord are the members of what was measured.
+func (r *reader) forRecord(to *wfRecord) members {
+	number := func(v *float64, factor, most float64) func() error {
+		return func() error {
+			n, err := r.number()
+			if *v = n * factor; err == nil && *v > most {
+				err = r.fault("is more than any machine has", "")
+			}
+			return err
+		}
+	}
+	const maxBytes = dag.MaxMemoryGiB * (1 << 30)
+	seconds := func() (err error) {
+		to.seconds, err = r.number()
+		to.timed = true
+		if err == nil && to.seconds > dag.MaxDuration.Seconds() {
+			err = r.fault(dag.FormatNumber(to.seconds)+" seconds are more than "+dag.FormatDuration(dag.MaxDuration), "")
+		}
+		return err
+	}
+	return members{
+		"id":      func() (err error) { to.id, err = r.text(); return err },
+		"runtime": seconds, "runtimeInSeconds": seconds,
+		"cores": number(&to.cores, 1, dag.MaxCPUs), "coreCount": number(&to.cores, 1, dag.MaxCPUs),
+		"memory": number(&to.memory, 1000, maxBytes), "memoryInBytes": number(&to.memory, 1, maxBytes),
+	}
+}
+
+func (r *reader) readRecord() error {
+	r.record = wfRecord{}
+	if err := r.object(r.recordMembers); err != nil {
+		return err
+	}
+	if r.record.id == "" {
+		return r.fault("has no id", "")
+	}
+	r.records[r.record.id] = r.record // of a task that ran again, the last
+	return nil
+}
+
+// join gives each task what was measured of it.
+func (r *reader) join() error {
+	m := r.importer
+	for i, id := range m.IDs {
+		rec, ok := r.records[id]
+		if !ok {
+			continue
+		}
+		delete(r.records, id)
+		if err := r.apply(i, rec); err != nil {
+			return m.AtTask(i, err)
+		}
+	}
+	if n := len(r.records); n > 0 {
+		m.Job.Warn(fault.Position{}, "workflow.execution.tasks", strconv.Itoa(n)+" records are of tasks that there are not")
+	}
+	return nil
+}
+
+// apply turns what a task took into what it is given: its time, and at least the cores and memory
+// that it used.
+func (r *reader) apply(task int, rec wfRecord) error {
+	t := &r.importer.Job.Tasks[task]
+	if rec.timed {
+		if err := r.importer.SetRecorded(task, rec.seconds); err != nil {
+			return err
+		}
+	}
+	t.Resources[0].CPUs = dag.Range{Min: rec.cores}
+	t.Resources[0].Memory = dag.Range{Min: rec.memory / (1 << 30)}
+	return nil
+}
