@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"compress/gzip"
@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
@@ -23,15 +24,15 @@ import (
 type clusterOptions struct {
 	nodes, pods, policy string
 	weights             []string
-	every               spanFlag
+	every               command.Span
 	replay              replay.Options
-	output              choice
+	output              command.Choice
 }
 
-func (a *app) backtestClusterCommand() *cobra.Command {
-	o := &clusterOptions{every: spanFlag{time.Minute}, output: newChoice("table", "table", "json")}
+func (a app) backtestClusterCommand() *cobra.Command {
+	o := &clusterOptions{every: command.Span{Value: time.Minute}, output: command.NewChoice("table", "table", "json")}
 	c := &cobra.Command{
-		Use: "cluster", Short: "Replay a GPU cluster's pods under a scheduling policy", Args: args(0, 0),
+		Use: "cluster", Short: "Replay a GPU cluster's pods under a scheduling policy", Args: command.Args(0, 0),
 		Long: "Replays the pods of a GPU cluster, with shares of GPUs, on its nodes under a policy: how long they wait, how much of\n" +
 			"the cluster is allocated, how much of the idle GPUs nobody could use, and by how much queues miss the shares that\n" +
 			"their weights give them. A pod's class of service is its queue. Files are CSV in the form of Alibaba's\n" +
@@ -49,36 +50,36 @@ func (a *app) backtestClusterCommand() *cobra.Command {
 	f.Float64Var(&o.replay.Speed, "speed", 1, "how many times faster pods come than they did; they run as long")
 	f.BoolVar(&o.replay.Stay, "stay", false, "pods never end, so that the cluster fills")
 	f.VarP(&o.output, "output", "o", "form of the output")
-	completeChoice(c, "output", &o.output)
+	command.CompleteChoice(c, "output", &o.output)
 	for _, name := range []string{"nodes", "pods", "policy"} {
 		_ = c.MarkFlagFilename(name)
 	}
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		return a.backtestCluster(ctx, o)
 	}
 	return c
 }
 
-func (a *app) backtestCluster(ctx context.Context, o *clusterOptions) error {
+func (a app) backtestCluster(ctx context.Context, o *clusterOptions) error {
 	if o.nodes == "" || o.pods == "" {
-		return badInput("the form of the files is in docs/scheduling.md", "--nodes and --pods are needed: the cluster and what it is asked for")
+		return command.BadInput("the form of the files is in docs/scheduling.md", "--nodes and --pods are needed: the cluster and what it is asked for")
 	}
 	var err error
 	if o.replay.Weights, err = parseWeights(o.weights); err != nil {
 		return err
 	}
 	if !(o.replay.Speed > 0) || o.replay.Speed > 1e9 {
-		return badInput("", "--speed: %v is not above 0 and at most 1e9", o.replay.Speed)
+		return command.BadInput("", "--speed: %v is not above 0 and at most 1e9", o.replay.Speed)
 	}
 	if o.policy != "" {
-		body, err := readFile(o.policy)
+		body, err := command.ReadFile(o.policy)
 		if err != nil {
 			return err
 		}
 		if o.replay.Policy, err = scheduler.ReadPolicy(o.policy, body); err != nil {
-			return because(err, ExitBadInput, "docs/scheduling.md lists actions, plugins and their settings", "%v", err)
+			return command.Because(err, command.ExitBadInput, "docs/scheduling.md lists actions, plugins and their settings", "%v", err)
 		}
 	}
 	nodes, err := readTrace(o.nodes, replay.ReadNodes)
@@ -89,13 +90,13 @@ func (a *app) backtestCluster(ctx context.Context, o *clusterOptions) error {
 	if err != nil {
 		return err
 	}
-	o.replay.Every = o.every.value
+	o.replay.Every = o.every.Value
 	r, err := replay.Run(ctx, nodes, pods, o.replay)
 	if err != nil {
 		return traceFailure(o.pods, err)
 	}
-	if o.output.json() {
-		return a.printJSON(r)
+	if o.output.JSON() {
+		return a.PrintJSON(r)
 	}
 	return a.printReplay(r)
 }
@@ -107,7 +108,7 @@ func parseWeights(words []string) (map[string]int, error) {
 		name, value, _ := strings.Cut(w, "=")
 		n, err := strconv.Atoi(value)
 		if err != nil || name == "" || n < 1 {
-			return nil, badInput("write them as LS=3,BE=1", "--weights: %q is no queue and weight", w)
+			return nil, command.BadInput("write them as LS=3,BE=1", "--weights: %q is no queue and weight", w)
 		}
 		out[name] = n
 	}
@@ -118,14 +119,14 @@ func parseWeights(words []string) (map[string]int, error) {
 func readTrace[T any](path string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
 	f, err := os.Open(path) //nolint:gosec // reading the file that the user names is the purpose
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, command.Unreadable(path, err)
 	}
 	defer f.Close() //nolint:errcheck // only read from
 	var in io.Reader = f
 	if strings.HasSuffix(path, ".gz") {
 		z, err := gzip.NewReader(f)
 		if err != nil {
-			return nil, badInput("", "%s: is not gzipped: %v", path, err)
+			return nil, command.BadInput("", "%s: is not gzipped: %v", path, err)
 		}
 		in = z
 	}
@@ -144,14 +145,14 @@ func traceFailure(path string, err error) error {
 		if bad.File == "" {
 			bad.File = path
 		}
-		return because(err, ExitBadInput, "", "%v", bad)
+		return command.Because(err, command.ExitBadInput, "", "%v", bad)
 	case errors.Is(err, scheduler.ErrInvalid):
-		return because(err, ExitBadInput, "", "%v", err)
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
 	}
 	return err
 }
 
-func (a *app) printReplay(r *replay.Report) error {
+func (a app) printReplay(r *replay.Report) error {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE"}, {Name: "PODS", Right: true}, {Name: "PLACED", Right: true}, {Name: "GPUS", Right: true}, {Name: "WAIT MEAN", Right: true},
 		{Name: "P50", Right: true}, {Name: "P95", Right: true}, {Name: "MOST", Right: true},
@@ -169,10 +170,10 @@ func (a *app) printReplay(r *replay.Report) error {
 		add(text.Clean(name), q.Pods, q.Placed, q.GPU, q.Wait)
 	}
 	add("all", r.Pods, r.Placed, r.Allocation.GPU, r.Wait)
-	if err := a.printTable(t); err != nil {
+	if err := a.PrintTable(t); err != nil {
 		return err
 	}
-	return a.printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; GPUs idle where a pod could not use them %s (at most %s); shares missed by %s; %s evicted\n",
+	return a.Printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; GPUs idle where a pod could not use them %s (at most %s); shares missed by %s; %s evicted\n",
 		text.Count(r.Nodes, "node"), text.Count(r.GPUs, "GPU"), r.Hours, text.Count(r.Sessions, "session"), percent(r.Allocation.GPU), percent(r.Peak.GPU),
 		percent(r.Allocation.CPU), percent(r.Allocation.Memory), percent(r.Fragmentation), percent(r.PeakFragmentation), percent(r.ShareError),
 		text.Count(r.Evicted, "pod"))

@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"context"
@@ -7,6 +7,7 @@ import (
 	"path/filepath"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
@@ -30,8 +31,8 @@ func solvers() []string {
 	return []string{solverAuto, solverPack, solverFlow, solverFirstFit, solverBestFit, solverDot, solverFirmament, solverMedea}
 }
 
-func (a *app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
-	switch o.solver.value {
+func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
+	switch o.solver.Value {
 	case solverFirstFit:
 		return baseline.FirstFit(p), nil
 	case solverBestFit:
@@ -67,16 +68,16 @@ func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 // reserve is the part of the time limit that is kept for verifying and writing what was found.
 const reserve = 20
 
-func (a *app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
-	limit := o.limit.value
+func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
+	limit := o.limit.Value
 	limit -= min(limit/reserve, 500*time.Millisecond)
 	var told time.Time
 	r, err := pack.Pack(p, pack.Options{
 		Seed: o.seed, Steps: o.steps,
 		Stop: func() bool { return ctx.Err() != nil || limit > 0 && a.Now().Sub(began) >= limit },
 		Found: func(placed, machines int) {
-			if now := a.Now(); !o.output.json() && now.Sub(told) >= time.Second {
-				a.tell("%s: %s of %s on %s", text.Span(now.Sub(began)), text.Thousands(placed), text.Count(len(p.Instances), "instance"),
+			if now := a.Now(); !o.output.JSON() && now.Sub(told) >= time.Second {
+				a.Tell("%s: %s of %s on %s", text.Span(now.Sub(began)), text.Thousands(placed), text.Count(len(p.Instances), "instance"),
 					text.Count(machines, "machine"))
 				told = now
 			}
@@ -89,28 +90,28 @@ func (a *app) packPlacement(ctx context.Context, p *placement.Problem, o *placeO
 }
 
 // generatePlacement writes a data set of the setting that the flags describe.
-func (a *app) generatePlacement(o *placeOptions) error {
+func (a app) generatePlacement(o *placeOptions) error {
 	o.setting.Seed = o.seed
 	p, err := placement.Generate(o.setting)
 	if err != nil {
-		return because(err, ExitBadInput, "", "%v", err)
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
 	}
 	if err := os.MkdirAll(o.generate, 0o750); err != nil {
-		return unreadable(o.generate, err)
+		return command.Unreadable(o.generate, err)
 	}
 	create := func(name string) (io.WriteCloser, error) {
 		return os.Create(filepath.Join(o.generate, name)) //nolint:gosec // writing in the folder that the user names is the purpose
 	}
 	if err := tianchi.Write(create, p); err != nil {
-		return unreadable(o.generate, err)
+		return command.Unreadable(o.generate, err)
 	}
-	if o.output.json() {
-		return a.printJSON(GeneratedResult{
+	if o.output.JSON() {
+		return a.PrintJSON(GeneratedResult{
 			Dir: o.generate, Instances: len(p.Instances), Machines: len(p.Machines), Apps: len(p.Apps), Rules: len(p.Rules),
 			LowerBound: placement.LowerBound(p),
 		})
 	}
-	return a.printf("%s of %s on %s, %s, in %s\n", text.Count(len(p.Instances), "instance"), text.Count(len(p.Apps), "app"),
+	return a.Printf("%s of %s on %s, %s, in %s\n", text.Count(len(p.Instances), "instance"), text.Count(len(p.Apps), "app"),
 		text.Count(len(p.Machines), "machine"), text.Count(len(p.Rules), "rule"), o.generate)
 }
 

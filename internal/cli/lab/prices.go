@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"compress/gzip"
@@ -15,11 +15,14 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-func (a *app) pricesCommand() *cobra.Command {
+// Prices is the command prices.
+func Prices(in *command.App) *cobra.Command {
+	a := app{in}
 	c := &cobra.Command{
 		Use: "prices", Short: "Look at recorded spot prices, chart them, and import more",
 		Long: "Looks at recorded spot prices: those of --prices, a folder of CSV files, or those that were imported\n" +
@@ -27,7 +30,7 @@ func (a *app) pricesCommand() *cobra.Command {
 		Example: "  tradewind prices import data/gcp-2026\n  tradewind prices show 'n1-standard-4-*'\n" +
 			"  tradewind prices chart m4.10xlarge-us-east-1a --prices data/aws-2016",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.pricesShowCommand(), a.pricesChartCommand(), a.pricesImportCommand())
 	return c
 }
@@ -35,11 +38,11 @@ func (a *app) pricesCommand() *cobra.Command {
 // pricesFlags say which prices a command looks at.
 type pricesFlags struct{ dir, state string }
 
-func (a *app) pricesFlags(c *cobra.Command) *pricesFlags {
+func (a app) pricesFlags(c *cobra.Command) *pricesFlags {
 	var f pricesFlags
 	c.Flags().StringVar(&f.dir, "prices", "", "folder of recorded prices (default: what was imported)")
 	_ = c.MarkFlagDirname("prices")
-	a.stateFlag(c, &f.state)
+	a.StateFlag(c, &f.state)
 	return &f
 }
 
@@ -55,18 +58,18 @@ func (f *pricesFlags) read(pattern string) ([]*market.Market, error) {
 	} else {
 		markets, err = readImported(f.state)
 		if err == nil && len(markets) == 0 {
-			return nil, badInput("name a folder with --prices, or import one with `tradewind prices import`", "no prices were imported into %s", f.state)
+			return nil, command.BadInput("name a folder with --prices, or import one with `tradewind prices import`", "no prices were imported into %s", f.state)
 		}
 	}
 	if err != nil || pattern == "" {
 		return markets, err
 	}
 	if _, err := path.Match(pattern, ""); err != nil {
-		return nil, badInput("* stands for anything, ? for one character", "%q is no pattern", pattern)
+		return nil, command.BadInput("* stands for anything, ? for one character", "%q is no pattern", pattern)
 	}
 	matched := slices.DeleteFunc(slices.Clone(markets), func(m *market.Market) bool { ok, _ := path.Match(pattern, m.Name); return !ok })
 	if len(matched) == 0 {
-		return nil, badInput("`tradewind prices show` lists them", "no market matches %q; there are %s", pattern, text.Count(len(markets), "market"))
+		return nil, command.BadInput("`tradewind prices show` lists them", "no market matches %q; there are %s", pattern, text.Count(len(markets), "market"))
 	}
 	return matched, nil
 }
@@ -121,14 +124,14 @@ func summarise(m *market.Market) priceSummary {
 	return s
 }
 
-func (a *app) pricesShowCommand() *cobra.Command {
+func (a app) pricesShowCommand() *cobra.Command {
 	c := &cobra.Command{
-		Use: "show [MARKET]", Short: "Say what spot markets have cost", Args: args(0, 1),
+		Use: "show [MARKET]", Short: "Say what spot markets have cost", Args: command.Args(0, 1),
 		Long: "Says of each market that matches MARKET (a name, or a pattern with * and ?) how long it was watched and\n" +
 			"what an hour has cost. A market's name is its machine type and zone, as TYPE-ZONE.",
 		Example: "  tradewind prices show --prices data/aws-2016\n  tradewind prices show 'A100:8-*' -o json",
 	}
-	f, output := a.pricesFlags(c), outputFlag(c)
+	f, output := a.pricesFlags(c), command.OutputFlag(c)
 	c.RunE = func(_ *cobra.Command, given []string) error {
 		markets, err := f.read(strings.Join(given, ""))
 		if err != nil {
@@ -138,8 +141,8 @@ func (a *app) pricesShowCommand() *cobra.Command {
 		for i, m := range markets {
 			summaries[i] = summarise(m)
 		}
-		if output.json() {
-			return a.printJSON(summaries)
+		if output.JSON() {
+			return a.PrintJSON(summaries)
 		}
 		t := &text.Table{Columns: []text.Column{
 			{Name: "MARKET"}, {Name: "FROM"}, {Name: "TO"}, {Name: "PRICES", Right: true}, {Name: "LAST", Right: true}, {Name: "MEAN", Right: true},
@@ -153,18 +156,18 @@ func (a *app) pricesShowCommand() *cobra.Command {
 			t.Row(text.Clean(s.Market), s.From.Format(time.DateOnly), s.To.Format(time.DateOnly), text.Thousands(s.Prices),
 				usd4(s.LastUSD), usd4(s.MeanUSD), usd4(s.MinUSD), usd4(s.MaxUSD), onDemand, saved)
 		}
-		return a.printTable(t)
+		return a.PrintTable(t)
 	}
 	return c
 }
 
 func usd4(x float64) string { return fmt.Sprintf("%.4f", x) }
 
-func (a *app) pricesChartCommand() *cobra.Command {
+func (a app) pricesChartCommand() *cobra.Command {
 	var days float64
-	output := newChoice("text", "text", "svg")
+	output := command.NewChoice("text", "text", "svg")
 	c := &cobra.Command{
-		Use: "chart MARKET", Short: "Draw the price of a spot market over time", Args: args(1, 1),
+		Use: "chart MARKET", Short: "Draw the price of a spot market over time", Args: command.Args(1, 1),
 		Long: "Draws the price of one market over time beside what the machine costs on demand: in the terminal, or as\n" +
 			"an SVG.",
 		Example: "  tradewind prices chart m4.10xlarge-us-east-1a --prices data/aws-2016\n" +
@@ -173,40 +176,40 @@ func (a *app) pricesChartCommand() *cobra.Command {
 	f := a.pricesFlags(c)
 	c.Flags().Float64Var(&days, "days", 0, "only the last days (default: all)")
 	c.Flags().VarP(&output, "output", "o", "form of the output")
-	completeChoice(c, "output", &output)
+	command.CompleteChoice(c, "output", &output)
 	c.RunE = func(_ *cobra.Command, given []string) error {
 		if !(days >= 0) {
-			return badInput("", "--days: %v is below 0", days)
+			return command.BadInput("", "--days: %v is below 0", days)
 		}
 		markets, err := f.read(given[0])
 		if err != nil {
 			return err
 		}
 		if len(markets) > 1 {
-			return badInput("name one", "%s match %q: %s and others", text.Count(len(markets), "market"), given[0], markets[0].Name)
+			return command.BadInput("name one", "%s match %q: %s and others", text.Count(len(markets), "market"), given[0], markets[0].Name)
 		}
 		from, to := markets[0].Spot.Span()
 		if days > 0 && to.Sub(from).Hours() > 24*days {
 			from = to.Add(-time.Duration(days * 24 * float64(time.Hour)))
 		}
-		if output.value == "svg" {
+		if output.Value == "svg" {
 			return a.priceSVG(markets[0], from, to)
 		}
-		return a.printLines(priceLines(markets[0], from, to, width(a.Out)))
+		return a.PrintLines(priceLines(markets[0], from, to, command.Width(a.Out)))
 	}
 	return c
 }
 
-func (a *app) pricesImportCommand() *cobra.Command {
+func (a app) pricesImportCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
-		Use: "import DIR...", Short: "Add recorded prices to those of the state folder", Args: args(1, 1000),
+		Use: "import DIR...", Short: "Add recorded prices to those of the state folder", Args: command.Args(1, 1000),
 		Long: "Reads every price file below each DIR (CSV, gzipped or not) and keeps what is new of each market. Exits with\n" +
 			"2 for a bad series, with its row and column; nothing is imported then.",
 		Example: "  tradewind prices import data/gcp-2026 data/azure-2026",
 	}
-	a.stateFlag(c, &state)
-	output := outputFlag(c)
+	a.StateFlag(c, &state)
+	output := command.OutputFlag(c)
 	c.RunE = func(_ *cobra.Command, given []string) error {
 		known, err := readImported(state)
 		if err != nil {
@@ -223,12 +226,12 @@ func (a *app) pricesImportCommand() *cobra.Command {
 			}
 		}
 		if err := writeImported(state, known); err != nil {
-			return because(err, ExitFailed, "", "%v", err)
+			return command.Because(err, command.ExitFailed, "", "%v", err)
 		}
-		if output.json() {
-			return a.printJSON(report)
+		if output.JSON() {
+			return a.PrintJSON(report)
 		}
-		return a.printf("%s new in %s, %s of them new; %s in %s\n", text.Count(report.Prices, "price"), text.Count(report.Markets, "market"),
+		return a.Printf("%s new in %s, %s of them new; %s in %s\n", text.Count(report.Prices, "price"), text.Count(report.Markets, "market"),
 			text.Thousands(report.NewMarkets), text.Count(len(known), "market"), importedPrices(state))
 	}
 	return c

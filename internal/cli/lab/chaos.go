@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"cmp"
@@ -15,6 +15,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/sim"
 )
@@ -24,10 +25,12 @@ type chaosOptions struct {
 	seeds   seedsFlag
 	jobs    int
 	history int
-	output  *choice
+	output  *command.Choice
 }
 
-func (a *app) chaosCommand() *cobra.Command {
+// Chaos is the command chaos.
+func Chaos(in *command.App) *cobra.Command {
+	a := app{in}
 	o := &chaosOptions{seeds: seedsFlag{to: 100}}
 	c := &cobra.Command{
 		Use:   "chaos",
@@ -37,15 +40,15 @@ func (a *app) chaosCommand() *cobra.Command {
 			"away, and checks after every step that no job, event, machine or dollar is lost or doubled. A seed is\n" +
 			"a history: the same one fails in the same way again. Exits with 1 when an invariant does not hold.",
 		Example: "  tradewind chaos --seeds 0:500\n  tradewind chaos --seeds 17 --history 1000   # one seed, with its last 1000 lines",
-		Args:    args(0, 0),
+		Args:    command.Args(0, 0),
 	}
 	f := c.Flags()
 	f.Var(&o.seeds, "seeds", "seeds from A to before B, or one")
 	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: drawn from the seed)")
 	f.IntVar(&o.history, "history", 60, "lines of history to show of a seed that fails, or of the only one")
-	o.output = outputFlag(c)
+	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		return a.chaos(ctx, o)
 	}
@@ -98,9 +101,9 @@ type ChaosViolation struct {
 // violationsMost is after how many seeds that fail the others are not tried any more.
 const violationsMost = 5
 
-func (a *app) chaos(ctx context.Context, o *chaosOptions) error {
+func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	if o.history < 0 || o.jobs < 0 {
-		return badInput("", "--history and --jobs are at least 0")
+		return command.BadInput("", "--history and --jobs are at least 0")
 	}
 	began := a.Now()
 	r := &ChaosResult{From: o.seeds.from, To: o.seeds.to, Faults: map[string]int{}, Violations: []ChaosViolation{}}
@@ -110,8 +113,8 @@ func (a *app) chaos(ctx context.Context, o *chaosOptions) error {
 	if err := ctx.Err(); err != nil {
 		return err
 	}
-	if o.output.json() {
-		if err := a.printJSON(r); err != nil {
+	if o.output.JSON() {
+		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
 	} else if err := a.printChaos(r, only); err != nil {
@@ -119,13 +122,13 @@ func (a *app) chaos(ctx context.Context, o *chaosOptions) error {
 	}
 	if len(r.Violations) > 0 {
 		v := r.Violations[0]
-		return failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v", v.Violation)
+		return command.Failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v", v.Violation)
 	}
 	return nil
 }
 
 // simulate runs the worlds, as many at once as there are processors. The history of the only one is returned.
-func (a *app) simulate(ctx context.Context, o *chaosOptions, r *ChaosResult) (only []string) {
+func (a app) simulate(ctx context.Context, o *chaosOptions, r *ChaosResult) (only []string) {
 	var mu sync.Mutex
 	var next atomic.Uint64
 	next.Store(o.seeds.from)
@@ -146,9 +149,9 @@ func (a *app) simulate(ctx context.Context, o *chaosOptions, r *ChaosResult) (on
 			if len(r.Violations) >= violationsMost {
 				next.Store(o.seeds.to)
 			}
-			if now := a.Now(); now.Sub(told) >= 5*time.Second && !o.output.json() {
+			if now := a.Now(); now.Sub(told) >= 5*time.Second && !o.output.JSON() {
 				if !told.IsZero() {
-					a.tell("%s of %s", text.Thousands(r.Seeds), text.Count(int(total), "seed")) //nolint:gosec // far below
+					a.Tell("%s of %s", text.Thousands(r.Seeds), text.Count(int(total), "seed")) //nolint:gosec // far below
 				}
 				told = now
 			}
@@ -177,9 +180,9 @@ func (r *ChaosResult) add(one sim.Result) {
 	}
 }
 
-func (a *app) printChaos(r *ChaosResult, only []string) error {
+func (a app) printChaos(r *ChaosResult, only []string) error {
 	for _, line := range only {
-		if err := a.printf("%s\n", line); err != nil {
+		if err := a.Printf("%s\n", line); err != nil {
 			return err
 		}
 	}
@@ -188,15 +191,15 @@ func (a *app) printChaos(r *ChaosResult, only []string) error {
 			break
 		}
 		for _, line := range v.History {
-			if err := a.printf("%s\n", line); err != nil {
+			if err := a.Printf("%s\n", line); err != nil {
 				return err
 			}
 		}
-		if err := a.printf("%v\n\n", v.Violation); err != nil {
+		if err := a.Printf("%v\n\n", v.Violation); err != nil {
 			return err
 		}
 	}
-	style := a.style(a.Out)
+	style := a.Style(a.Out)
 	verdict := style.Paint(text.Good, "no violation")
 	if n := len(r.Violations); n > 0 {
 		verdict = style.Paint(text.Bad, text.Count(n, "violation"))
@@ -205,7 +208,7 @@ func (a *app) printChaos(r *ChaosResult, only []string) error {
 	for _, n := range r.Faults {
 		faults += n
 	}
-	if err := a.printf("%s in %s: %s steps, %s, %s faults, %s of virtual time in %s\n", verdict, text.Count(r.Seeds, "seed"),
+	if err := a.Printf("%s in %s: %s steps, %s, %s faults, %s of virtual time in %s\n", verdict, text.Count(r.Seeds, "seed"),
 		text.Thousands(r.Steps), text.Count(r.Jobs, "job"), text.Thousands(faults),
 		text.Span(text.Hours(r.Virtual)), text.Span(text.Hours(r.Seconds/3600))); err != nil {
 		return err
@@ -217,5 +220,5 @@ func (a *app) printChaos(r *ChaosResult, only []string) error {
 	if len(kinds) == 0 {
 		return nil
 	}
-	return a.printLines(text.Wrap("faults: "+strings.Join(kinds, ", "), width(a.Out)))
+	return a.PrintLines(text.Wrap("faults: "+strings.Join(kinds, ", "), command.Width(a.Out)))
 }

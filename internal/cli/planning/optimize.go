@@ -1,4 +1,4 @@
-package cli
+package planning
 
 import (
 	"context"
@@ -9,18 +9,21 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-func (a *app) optimizeCommand() *cobra.Command {
-	var limit spanFlag
+// Optimize is the command optimize.
+func Optimize(in *command.App) *cobra.Command {
+	a := app{in}
+	var limit command.Span
 	c := &cobra.Command{
 		Use:   "optimize MODEL.json",
 		Short: "Solve an optimizer's model, proven",
 		Long: "Reads a placement model as `tradewind plan --model-out` writes it and prints the best choice with its\n" +
 			"proof as JSON. - is standard input. Exits with 3 when no choice keeps the model's bounds.",
 		Example: "  tradewind optimize model.json\n  tradewind optimize model.json --time-limit 10s | jq .choice",
-		Args:    args(1, 1),
+		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
 			if len(given) > 0 {
 				return nil, cobra.ShellCompDirectiveNoFileComp
@@ -30,21 +33,21 @@ func (a *app) optimizeCommand() *cobra.Command {
 	}
 	c.Flags().Var(&limit, "time-limit", "stop after this time with the best plan so far and its bound")
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		return a.optimize(ctx, given[0], optimizer.Options{TimeLimit: limit.value})
+		return a.optimize(ctx, given[0], optimizer.Options{TimeLimit: limit.Value})
 	}
 	return c
 }
 
-func (a *app) optimize(ctx context.Context, path string, o optimizer.Options) error {
+func (a app) optimize(ctx context.Context, path string, o optimizer.Options) error {
 	model, err := a.readModel(path)
 	if err != nil {
 		return err
 	}
 	solution, err := optimizer.Solve(ctx, model, o)
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return because(err, ExitFailed, "give it more time with --time-limit", "the time was up before a plan was found or ruled out")
+		return command.Because(err, command.ExitFailed, "give it more time with --time-limit", "the time was up before a plan was found or ruled out")
 	}
 	if err != nil {
 		return err
@@ -55,18 +58,18 @@ func (a *app) optimize(ctx context.Context, path string, o optimizer.Options) er
 		return err
 	}
 	if solution.Status == optimizer.Infeasible {
-		return &failure{code: ExitInfeasible, text: solution.Message}
+		return &command.Failure{Code: command.ExitInfeasible, Text: solution.Message}
 	}
 	return nil
 }
 
 // readModel reads a model, whose mistakes are told with the file's name.
-func (a *app) readModel(path string) (*optimizer.Model, error) {
+func (a app) readModel(path string) (*optimizer.Model, error) {
 	in, name := a.In, "stdin"
-	if path != stdinName {
+	if path != command.Stdin {
 		f, err := os.Open(path) //nolint:gosec // reading the file that the user names is the purpose
 		if err != nil {
-			return nil, unreadable(path, err)
+			return nil, command.Unreadable(path, err)
 		}
 		defer f.Close() //nolint:errcheck // only read from
 		in, name = io.Reader(f), path
@@ -74,10 +77,10 @@ func (a *app) readModel(path string) (*optimizer.Model, error) {
 	model, err := optimizer.ReadModel(in)
 	var bad *optimizer.ModelError
 	if errors.As(err, &bad) {
-		return nil, because(err, ExitBadInput, "docs/cli.md shows the form; `tradewind plan --model-out` writes it", "%s: %v", name, err)
+		return nil, command.Because(err, command.ExitBadInput, "docs/cli.md shows the form; `tradewind plan --model-out` writes it", "%s: %v", name, err)
 	}
 	if err != nil {
-		return nil, because(err, ExitBadInput, "", "%s: %v", name, err)
+		return nil, command.Because(err, command.ExitBadInput, "", "%s: %v", name, err)
 	}
 	return model, nil
 }

@@ -1,4 +1,4 @@
-package cli
+package planning
 
 import (
 	"context"
@@ -6,12 +6,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cost"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 )
 
-func (a *app) costCommand() *cobra.Command {
+// Cost is the command cost.
+func Cost(in *command.App) *cobra.Command {
+	a := app{in}
 	var dir string
 	c := &cobra.Command{
 		Use:   "cost FILE",
@@ -19,20 +23,20 @@ func (a *app) costCommand() *cobra.Command {
 		Long: "Runs the DAG in FILE through the broker's functions in virtual time, counts what they ask of AWS, and prices\n" +
 			"it at list prices. The machines are not in it (`tradewind plan` says what they cost). - is standard input.",
 		Example: "  tradewind cost examples/train-infer.yaml\n  tradewind cost job.yaml -o json | jq .usd",
-		Args:    args(1, 1), ValidArgsFunction: completeFile,
+		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
-	catalogFlag(c, &dir)
-	output := outputFlag(c)
+	command.CatalogFlag(c, &dir)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		return a.cost(ctx, given[0], dir, output)
 	}
 	return c
 }
 
-func (a *app) cost(ctx context.Context, path, dir string, output *choice) error {
-	f, err := a.readJob(path)
+func (a app) cost(ctx context.Context, path, dir string, output *command.Choice) error {
+	f, err := jobfile.Read(a.App, path)
 	if err != nil {
 		return err
 	}
@@ -40,22 +44,22 @@ func (a *app) cost(ctx context.Context, path, dir string, output *choice) error 
 	if err != nil {
 		return err
 	}
-	b, err := cost.Of(ctx, f.spec, p, a.Now())
+	b, err := cost.Of(ctx, f.Spec, p, a.Now())
 	if err != nil {
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return because(err, ExitInfeasible, "`tradewind plan --cloud aws` says where its tasks could run", "%v", err)
+		return command.Because(err, command.ExitInfeasible, "`tradewind plan --cloud aws` says where its tasks could run", "%v", err)
 	}
-	if output.json() {
-		return a.printJSON(b)
+	if output.JSON() {
+		return a.PrintJSON(b)
 	}
-	a.warn(f.spec.Warnings)
+	a.Warn(f.Spec.Warnings)
 	return a.printBill(b)
 }
 
 // printBill shows a bill to a person.
-func (a *app) printBill(b *cost.Bill) error {
+func (a app) printBill(b *cost.Bill) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "SERVICE"}, {Name: "UNIT", Flexible: true}, {Name: "FOR EVENTS", Right: true}, {Name: "WHILE OPEN", Right: true},
 		{Name: "USD/MILLION", Right: true, Optional: 1}, {Name: "USD", Right: true},
@@ -63,30 +67,30 @@ func (a *app) printBill(b *cost.Bill) error {
 	for _, l := range b.Lines {
 		t.Row(l.Service, l.Unit, units(l.Events), units(l.Open), fmt.Sprintf("%.4g", l.USDPerUnit*1e6), micro(l.USD))
 	}
-	if err := a.printTable(&t); err != nil {
+	if err := a.PrintTable(&t); err != nil {
 		return err
 	}
-	style := a.style(a.Out)
-	err := a.printf("\n%s: %s USD for the events of %s, and %s USD for the %s that work is open: %s USD\n", style.Paint(text.Strong, "control plane"),
+	style := a.Style(a.Out)
+	err := a.Printf("\n%s: %s USD for the events of %s, and %s USD for the %s that work is open: %s USD\n", style.Paint(text.Strong, "control plane"),
 		micro(b.EventsUSD), text.Count(b.Tasks, "task"), micro(b.OpenUSD), text.Span(text.Hours(b.Hours)), micro(b.USD))
 	if err != nil {
 		return err
 	}
-	if err := a.printf("%s: %s USD a month, for storage alone\n\n", style.Paint(text.Strong, "idle"), micro(b.Idle.USD)); err != nil {
+	if err := a.Printf("%s: %s USD a month, for storage alone\n\n", style.Paint(text.Strong, "idle"), micro(b.Idle.USD)); err != nil {
 		return err
 	}
 	r := text.Table{Columns: []text.Column{{Name: "DEAREST RECORDS"}, {Name: "WRITES", Right: true}, {Name: "UNITS", Right: true}, {Name: "USD", Right: true}}}
 	for _, k := range b.Records[:min(len(b.Records), dearest)] {
 		r.Row(k.Kind, fmt.Sprint(k.Writes), units(k.Units), micro(k.USD))
 	}
-	if err := a.printTable(&r); err != nil {
+	if err := a.PrintTable(&r); err != nil {
 		return err
 	}
-	if err := a.printf("\nPrices: %s.\n", b.Prices); err != nil {
+	if err := a.Printf("\nPrices: %s.\n", b.Prices); err != nil {
 		return err
 	}
 	for _, s := range b.Assumptions {
-		if err := a.printf("%s\n", s); err != nil {
+		if err := a.Printf("%s\n", s); err != nil {
 			return err
 		}
 	}

@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"math"
@@ -9,7 +9,7 @@ import (
 )
 
 // backtestSVG draws the cost of each policy as a share of on demand: by deadline where there are several, else side by side.
-func (a *app) backtestSVG(title string, groups []backtest.Group) error {
+func (a app) backtestSVG(title string, groups []backtest.Group) error {
 	panel := chart.Panel{Title: title, Y: chart.Axis{Label: "share of on-demand cost"}}
 	names := ordered(groups[0].Policies)
 	if len(groups) == 1 {

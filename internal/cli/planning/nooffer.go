@@ -1,4 +1,4 @@
-package cli
+package planning
 
 import (
 	"encoding/json"
@@ -6,13 +6,14 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// noOffer finds the first task that asks for what nobody sells, and says where in the file it does: the planner knows the task but
+// NoOffer finds the first task that asks for what nobody sells, and says where in the file it does: the planner knows the task but
 // not the line. It returns nil when there is an offer for each.
-func noOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
+func NoOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
 	asked := map[string]bool{} // tasks that ask for the same are looked up once
 	for i := range spec.Tasks {
 		key, err := json.Marshal(spec.Tasks[i].Resources)
@@ -53,7 +54,7 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 		if len(none.Relaxations) == 1 && none.Relaxations[0].Filter == "keep" {
 			hint = "the regions that the job allows leave out all that suits"
 		}
-		first = because(none, ExitInfeasible, hint, "%v", spec.ErrorAt(task, alt, field, reason, ""))
+		first = command.Because(none, command.ExitInfeasible, hint, "%v", spec.ErrorAt(task, alt, field, reason, ""))
 	}
 	return first
 }
@@ -128,7 +129,7 @@ func fieldOf(filter string, r dag.Resources) string {
 func knownClouds(c *catalog.Catalog, clouds []string) error {
 	for _, name := range clouds {
 		if !slices.Contains(c.Clouds(), name) {
-			return badInput("the catalogue has "+strings.Join(c.Clouds(), ", "), "--cloud: no cloud is called %q", name)
+			return command.BadInput("the catalogue has "+strings.Join(c.Clouds(), ", "), "--cloud: no cloud is called %q", name)
 		}
 	}
 	return nil

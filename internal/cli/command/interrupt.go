@@ -1,4 +1,4 @@
-package cli
+package command
 
 import (
 	"context"
@@ -7,9 +7,9 @@ import (
 	"time"
 )
 
-// interrupts counts the requests to stop: at the first one a command ends what it does, at the second the process ends
+// Interrupts counts the requests to stop: at the first one a command ends what it does, at the second the process ends
 // at once.
-type interrupts struct {
+type Interrupts struct {
 	env   *Env
 	first chan struct{}
 
@@ -18,8 +18,9 @@ type interrupts struct {
 	atExit func()    // gives the terminal back
 }
 
-func newInterrupts(ctx context.Context, env *Env) *interrupts {
-	i := &interrupts{env: env, first: make(chan struct{})}
+// NewInterrupts counts the interrupts of env until ctx ends.
+func NewInterrupts(ctx context.Context, env *Env) *Interrupts {
+	i := &Interrupts{env: env, first: make(chan struct{})}
 	if env.Interrupts != nil {
 		go func() {
 			for {
@@ -43,7 +44,7 @@ func newInterrupts(ctx context.Context, env *Env) *interrupts {
 const sameRequest = 400 * time.Millisecond
 
 // interrupt asks to stop.
-func (i *interrupts) interrupt() {
+func (i *Interrupts) interrupt() {
 	now := i.env.Now()
 	i.mu.Lock()
 	first := i.since.IsZero()
@@ -68,15 +69,15 @@ func (i *interrupts) interrupt() {
 	}
 }
 
-// onLeave has f called before the process ends at once.
-func (i *interrupts) onLeave(f func()) {
+// OnLeave has f called before the process ends at once.
+func (i *Interrupts) OnLeave(f func()) {
 	i.mu.Lock()
 	defer i.mu.Unlock()
 	i.atExit = f
 }
 
-// context ends with the first interrupt, or its parent.
-func (i *interrupts) context(parent context.Context) (context.Context, context.CancelFunc) {
+// Context ends with the first interrupt, or its parent.
+func (i *Interrupts) Context(parent context.Context) (context.Context, context.CancelFunc) {
 	ctx, cancel := context.WithCancel(parent)
 	go func() {
 		select {
@@ -87,3 +88,6 @@ func (i *interrupts) context(parent context.Context) (context.Context, context.C
 	}()
 	return ctx, cancel
 }
+
+// First is closed by the first interrupt.
+func (i *Interrupts) First() <-chan struct{} { return i.first }

@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"fmt"
@@ -11,7 +11,7 @@ import (
 )
 
 // priceSVG draws a market's price and the on-demand price over time.
-func (a *app) priceSVG(m *market.Market, from, to time.Time) error {
+func (a app) priceSVG(m *market.Market, from, to time.Time) error {
 	days := func(t time.Time) float64 { return t.Sub(from).Hours() / 24 }
 	spot := chart.Series{Name: "spot", Style: chart.Steps}
 	if usd, ok := m.Spot.Query(from); ok {

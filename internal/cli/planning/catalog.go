@@ -1,4 +1,4 @@
-package cli
+package planning
 
 import (
 	"errors"
@@ -9,19 +9,22 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-func (a *app) catalogCommand() *cobra.Command {
+// Catalog is the command catalog.
+func Catalog(in *command.App) *cobra.Command {
+	a := app{in}
 	c := &cobra.Command{
 		Use: "catalog", Short: "Look up what the clouds sell",
 		Long:    "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans are made on.",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n  tradewind catalog accelerators",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.searchCommand(), a.acceleratorsCommand())
 	return c
 }
@@ -32,22 +35,22 @@ type searchFlags struct {
 	gpu, cpus, memory         string
 	clouds, regions, zones    []string
 	instanceType              string
-	arch, market, service     choice
+	arch, market, service     command.Choice
 	spot                      bool
-	maxInterruption, cheapest choice
+	maxInterruption, cheapest command.Choice
 	maxCarbon                 float64
 	limit                     int
-	output                    *choice
+	output                    *command.Choice
 }
 
-func (a *app) searchCommand() *cobra.Command {
+func (a app) searchCommand() *cobra.Command {
 	f := &searchFlags{
-		arch:    newChoice("", string(catalog.AMD64), string(catalog.ARM64)),
-		market:  newChoice("any", "any", "spot", "on-demand"),
-		service: newChoice("", string(catalog.EMR), string(catalog.Dataproc)),
+		arch:    command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64)),
+		market:  command.NewChoice("any", "any", "spot", "on-demand"),
+		service: command.NewChoice("", string(catalog.EMR), string(catalog.Dataproc)),
 		// As AWS Spot Advisor names its bands.
-		maxInterruption: newChoice("", "5%", "10%", "15%", "20%"),
-		cheapest:        newChoice("", "region", "zone", "cloud"),
+		maxInterruption: command.NewChoice("", "5%", "10%", "15%", "20%"),
+		cheapest:        command.NewChoice("", "region", "zone", "cloud"),
 	}
 	c := &cobra.Command{
 		Use:   "search",
@@ -59,7 +62,7 @@ func (a *app) searchCommand() *cobra.Command {
 			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
 			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
 			"  tradewind catalog search --gpu tpu-v3-8 -o json",
-		Args: args(0, 0),
+		Args: command.Args(0, 0),
 	}
 	p := c.Flags()
 	p.StringVar(&f.gpu, "gpu", "", "accelerator, with a number of them: V100, H100:8, tpu-v3-8; any")
@@ -77,16 +80,16 @@ func (a *app) searchCommand() *cobra.Command {
 	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "regions whose grid is known to emit at most this, gCO2eq/kWh")
 	p.IntVar(&f.limit, "limit", 20, "most machines to list; 0 is all")
 	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, on each market")
-	catalogFlag(c, &f.catalog)
-	f.output = outputFlag(c)
-	for name, flag := range map[string]*choice{
+	command.CatalogFlag(c, &f.catalog)
+	f.output = command.OutputFlag(c)
+	for name, flag := range map[string]*command.Choice{
 		"arch": &f.arch, "market": &f.market, "service": &f.service, "max-interruption": &f.maxInterruption, "cheapest-per": &f.cheapest,
 	} {
-		completeChoice(c, name, flag)
+		command.CompleteChoice(c, name, flag)
 	}
 	c.RunE = func(*cobra.Command, []string) error {
-		if f.spot && f.market.value == "on-demand" {
-			return badInput("--spot is --market spot", "--spot and --market on-demand exclude each other")
+		if f.spot && f.market.Value == "on-demand" {
+			return command.BadInput("--spot is --market spot", "--spot and --market on-demand exclude each other")
 		}
 		return a.search(f)
 	}
@@ -104,7 +107,7 @@ type FoundOffer struct {
 	catalog.Match
 }
 
-func (a *app) search(f *searchFlags) error {
+func (a app) search(f *searchFlags) error {
 	q, err := f.query()
 	if err != nil {
 		return err
@@ -121,27 +124,27 @@ func (a *app) search(f *searchFlags) error {
 	if err != nil && !errors.As(err, &none) {
 		return queryError(err)
 	}
-	if f.output.json() {
+	if f.output.JSON() {
 		r := SearchResult{Offers: make([]FoundOffer, len(found))}
 		for i, m := range found {
 			r.Offers[i] = FoundOffer{ID: m.ID(), Match: m}
 		}
-		if err := a.printJSON(r); err != nil {
+		if err := a.PrintJSON(r); err != nil {
 			return err
 		}
 	}
 	if none != nil {
 		what, hint, _ := strings.Cut(none.Error(), "; ")
-		return because(none, ExitInfeasible, hint, "%s", what)
+		return command.Because(none, command.ExitInfeasible, hint, "%s", what)
 	}
-	if f.output.json() {
+	if f.output.JSON() {
 		return nil
 	}
-	if err := a.printTable(offerTable(found, q.Service != catalog.NoService)); err != nil {
+	if err := a.PrintTable(offerTable(found, q.Service != catalog.NoService)); err != nil {
 		return err
 	}
 	if f.limit > 0 && len(found) == f.limit {
-		a.tell("the cheapest %d; --limit lists more", f.limit)
+		a.Tell("the cheapest %d; --limit lists more", f.limit)
 	}
 	return nil
 }
@@ -165,20 +168,20 @@ func queryError(err error) error {
 			name = "--" + flag
 		}
 	}
-	return because(err, ExitBadInput, "", "%s: %s", name, bad.Reason)
+	return command.Because(err, command.ExitBadInput, "", "%s: %s", name, bad.Reason)
 }
 
 // query makes a query of the flags.
 func (f *searchFlags) query() (q catalog.Query, err error) {
 	q = catalog.Query{
-		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType, Arch: catalog.Arch(f.arch.value),
-		Service: catalog.Service(f.service.value), MaxCarbonGPerKWh: f.maxCarbon, Limit: f.limit,
+		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType, Arch: catalog.Arch(f.arch.Value),
+		Service: catalog.Service(f.service.Value), MaxCarbonGPerKWh: f.maxCarbon, Limit: f.limit,
 	}
 	if f.limit < 0 {
-		return q, badInput("0 lists all", "--limit: %d is below 0", f.limit)
+		return q, command.BadInput("0 lists all", "--limit: %d is below 0", f.limit)
 	}
 	if f.maxCarbon < 0 || math.IsNaN(f.maxCarbon) {
-		return q, badInput("", "--max-carbon: %v is below 0", f.maxCarbon)
+		return q, command.BadInput("", "--max-carbon: %v is below 0", f.maxCarbon)
 	}
 	if err := f.accelerator(&q); err != nil {
 		return q, err
@@ -189,13 +192,13 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 	if q.MemoryGiB, err = parseRange("memory", f.memory); err != nil {
 		return q, err
 	}
-	if q.Market, err = catalog.ParseMarket(strings.TrimPrefix(f.market.value, "any")); err != nil {
+	if q.Market, err = catalog.ParseMarket(strings.TrimPrefix(f.market.Value, "any")); err != nil {
 		return q, err
 	}
 	if f.spot {
 		q.Market = catalog.Spot
 	}
-	switch f.maxInterruption.value {
+	switch f.maxInterruption.Value {
 	case "5%":
 		q.MaxInterruption = catalog.InterruptionBelow5
 	case "10%":
@@ -205,7 +208,7 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 	case "20%":
 		q.MaxInterruption = catalog.Interruption15To20
 	}
-	switch f.cheapest.value {
+	switch f.cheapest.Value {
 	case "zone":
 		q.CheapestPer = catalog.PerZone
 	case "region":
@@ -226,7 +229,7 @@ func (f *searchFlags) accelerator(q *catalog.Query) error {
 	}
 	spec, err := accel.Parse(f.gpu)
 	if err != nil {
-		return badInput("`tradewind catalog accelerators` lists them", "--gpu: %v", err)
+		return command.BadInput("`tradewind catalog accelerators` lists them", "--gpu: %v", err)
 	}
 	q.Accelerator = spec.Name
 	if strings.Contains(f.gpu, ":") {
@@ -238,7 +241,7 @@ func (f *searchFlags) accelerator(q *catalog.Query) error {
 // parseRange reads 8, 8+ or 8-16.
 func parseRange(flag, s string) (catalog.Range, error) {
 	bad := func() (catalog.Range, error) {
-		return catalog.Range{}, badInput("8 is exactly, 8+ at least, 8-16 between", "--%s: %q is not an amount", flag, s)
+		return catalog.Range{}, command.BadInput("8 is exactly, 8+ at least, 8-16 between", "--%s: %q is not an amount", flag, s)
 	}
 	if s == "" {
 		return catalog.Range{}, nil
@@ -292,24 +295,24 @@ func offerTable(found []catalog.Match, service bool) *text.Table {
 	return t
 }
 
-func (a *app) acceleratorsCommand() *cobra.Command {
+func (a app) acceleratorsCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "accelerators", Short: "List the accelerators on offer, and where",
 		Long:    "Lists the accelerators of the catalogue by their canonical names, how many of each a machine can have,\nand the clouds that sell them.",
 		Example: "  tradewind catalog accelerators\n  tradewind catalog accelerators -o json",
-		Args:    args(0, 0),
+		Args:    command.Args(0, 0),
 	}
-	catalogFlag(c, &dir)
-	output := outputFlag(c)
+	command.CatalogFlag(c, &dir)
+	output := command.OutputFlag(c)
 	c.RunE = func(*cobra.Command, []string) error {
 		cat, err := catalog.Open(dir)
 		if err != nil {
 			return err
 		}
 		list := cat.Accelerators()
-		if output.json() {
-			return a.printJSON(struct {
+		if output.JSON() {
+			return a.PrintJSON(struct {
 				Accelerators []catalog.AcceleratorInfo `json:"accelerators"`
 			}{list})
 		}
@@ -321,7 +324,7 @@ func (a *app) acceleratorsCommand() *cobra.Command {
 			}
 			t.Row(info.Name, strings.Join(counts, " "), strings.Join(info.Clouds, ", "))
 		}
-		return a.printTable(t)
+		return a.PrintTable(t)
 	}
 	return c
 }

@@ -1,4 +1,4 @@
-package cli
+package planning
 
 import (
 	"cmp"
@@ -7,11 +7,12 @@ import (
 	"errors"
 	"fmt"
 	"io"
-	"os"
 	"strconv"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -22,22 +23,24 @@ import (
 
 // planOptions are the flags of plan.
 type planOptions struct {
-	over     *overrides
+	over     *jobfile.Overrides
 	catalog  string
 	clouds   []string
 	modelOut string
 	explain  bool
-	output   choice
+	output   command.Choice
 
 	frontier  bool
 	points    int
-	timeLimit spanFlag
+	timeLimit command.Span
 
 	leastCarbon bool
 	carbonCap   *float64
 }
 
-func (a *app) planCommand() *cobra.Command {
+// Plan is the command plan.
+func Plan(in *command.App) *cobra.Command {
+	a := app{in}
 	o := &planOptions{}
 	c := &cobra.Command{
 		Use:   "plan FILE",
@@ -50,10 +53,10 @@ func (a *app) planCommand() *cobra.Command {
 			"  tradewind plan job.yaml --frontier                        # what each deadline would cost\n" +
 			"  tradewind plan job.yaml --frontier -o svg > frontier.svg  # the same, drawn\n" +
 			"  tradewind plan job.yaml --model-out model.json && tradewind optimize model.json",
-		Args: args(1, 1), ValidArgsFunction: completeFile,
+		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
-	o.over = overrideFlags(c, false)
-	catalogFlag(c, &o.catalog)
+	o.over = jobfile.OverrideFlags(c, false)
+	command.CatalogFlag(c, &o.catalog)
 	f := c.Flags()
 	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
 	f.StringVar(&o.modelOut, "model-out", "", "write the optimizer's model to this file as well")
@@ -63,9 +66,9 @@ func (a *app) planCommand() *cobra.Command {
 	f.Var(&o.timeLimit, "time-limit", "time that --frontier takes at most (default 10s)")
 	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions, instead of what the file says")
 	limit := f.Float64("carbon-cap", 0, "the most the machines may emit, kg CO2eq")
-	o.output = newChoice("table", "table", "json", frontierSVG)
+	o.output = command.NewChoice("table", "table", "json", frontierSVG)
 	f.VarP(&o.output, "output", "o", "form of the output; svg is a plot of the frontier")
-	completeChoice(c, "output", &o.output)
+	command.CompleteChoice(c, "output", &o.output)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if c.Flags().Changed("carbon-cap") {
 			o.carbonCap = limit
@@ -73,7 +76,7 @@ func (a *app) planCommand() *cobra.Command {
 		if err := o.check(); err != nil {
 			return err
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		return a.plan(ctx, given[0], o)
 	}
@@ -83,16 +86,16 @@ func (a *app) planCommand() *cobra.Command {
 // check refuses flags that do not go together.
 func (o *planOptions) check() error {
 	switch {
-	case o.output.value == frontierSVG && !o.frontier:
-		return badInput("add --frontier", "-o svg is a plot of the frontier")
+	case o.output.Value == frontierSVG && !o.frontier:
+		return command.BadInput("add --frontier", "-o svg is a plot of the frontier")
 	case o.frontier && (o.modelOut != "" || o.explain):
-		return badInput("", "--frontier shows many plans: --model-out and --explain are for one")
+		return command.BadInput("", "--frontier shows many plans: --model-out and --explain are for one")
 	case o.leastCarbon && o.frontier:
-		return badInput("--carbon-cap goes with it", "--frontier is of time and cost, not of --least-carbon")
+		return command.BadInput("--carbon-cap goes with it", "--frontier is of time and cost, not of --least-carbon")
 	case o.carbonCap != nil && !(*o.carbonCap >= 0 && *o.carbonCap <= optimizer.MaxValue):
-		return badInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
+		return command.BadInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
 	case o.points < 0:
-		return badInput("", "--points: %d is below 0", o.points)
+		return command.BadInput("", "--points: %d is below 0", o.points)
 	}
 	return nil
 }
@@ -134,25 +137,25 @@ type PlanTask struct {
 	Runners      []broker.Runner `json:"runners,omitempty"`
 }
 
-func (a *app) plan(ctx context.Context, path string, o *planOptions) error {
-	f, err := a.readJob(path)
+func (a app) plan(ctx context.Context, path string, o *planOptions) error {
+	f, err := jobfile.Read(a.App, path)
 	if err != nil {
 		return err
 	}
-	if err := o.over.apply(f); err != nil {
+	if err := o.over.Apply(f); err != nil {
 		return err
 	}
 	p, c, err := newPlanner(o.catalog, o.clouds, o.carbon)
 	if err != nil {
 		return err
 	}
-	in := broker.PlanInput{Spec: f.spec, Now: a.Now()}
-	if f.spec.Deadline > 0 {
-		h := f.spec.Deadline.Hours()
+	in := broker.PlanInput{Spec: f.Spec, Now: a.Now()}
+	if f.Spec.Deadline > 0 {
+		h := f.Spec.Deadline.Hours()
 		in.DeadlineHours = &h
 	}
-	if f.spec.Budget > 0 {
-		usd := float64(f.spec.Budget)
+	if f.Spec.Budget > 0 {
+		usd := float64(f.Spec.Budget)
 		in.BudgetUSD = &usd
 	}
 	if o.frontier {
@@ -160,7 +163,7 @@ func (a *app) plan(ctx context.Context, path string, o *planOptions) error {
 	}
 	if o.modelOut != "" {
 		if err := a.writeModel(p, in, o.modelOut); errors.Is(err, planner.ErrInfeasible) {
-			return cmp.Or(noOffer(c, f.spec, o.clouds), infeasible(err))
+			return cmp.Or(NoOffer(c, f.Spec, o.clouds), infeasible(err))
 		} else if err != nil {
 			return err
 		}
@@ -175,8 +178,8 @@ func (a *app) plan(ctx context.Context, path string, o *planOptions) error {
 	}
 	var verdict error
 	if plan.Status == broker.PlanInfeasible {
-		if verdict = noOffer(c, f.spec, o.clouds); verdict == nil {
-			verdict = &failure{code: ExitInfeasible, text: "infeasible: " + plan.Message, hint: o.relaxed(ctx, p, in, r)}
+		if verdict = NoOffer(c, f.Spec, o.clouds); verdict == nil {
+			verdict = &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message, Hint: o.relaxed(ctx, p, in, r)}
 		}
 	} else {
 		r.KgCO2 = p.Emissions(in, plan)
@@ -210,7 +213,7 @@ func newPlanner(dir string, clouds []string, tune ...func(*planner.Options)) (*p
 	return planner.New(c, egress, opt), c, nil
 }
 
-func (a *app) writeModel(p *planner.Planner, in broker.PlanInput, path string) error {
+func (a app) writeModel(p *planner.Planner, in broker.PlanInput, path string) error {
 	model, err := p.Model(in)
 	if err != nil {
 		return err
@@ -218,26 +221,14 @@ func (a *app) writeModel(p *planner.Planner, in broker.PlanInput, path string) e
 	if model.Edges == nil {
 		model.Edges = []optimizer.Edge{} // not null: the form has a list
 	}
-	if path == stdinName {
+	if path == command.Stdin {
 		return json.NewEncoder(a.Out).Encode(model)
 	}
-	return writeFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(model) })
+	return command.WriteFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(model) })
 }
 
 // writeFile writes a file that the user named.
-func writeFile(path string, write func(io.Writer) error) error {
-	out, err := os.Create(path) //nolint:gosec // writing the file that the user names is the purpose
-	if err != nil {
-		return unreadable(path, err)
-	}
-	err = write(out)
-	if cerr := out.Close(); err == nil {
-		err = cerr
-	}
-	return err
-}
-
-func infeasible(err error) error { return because(err, ExitInfeasible, "", "%v", err) }
+func infeasible(err error) error { return command.Because(err, command.ExitInfeasible, "", "%v", err) }
 
 // planResult puts a plan into the form that programs read.
 func planResult(in broker.PlanInput, p *broker.Plan) *PlanResult {
@@ -282,14 +273,14 @@ func (t *PlanTask) place(c *broker.Planned) {
 }
 
 // printPlan shows a plan, as far as there is one.
-func (a *app) printPlan(r *PlanResult, o *planOptions) error {
+func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	switch {
-	case o.modelOut == stdinName:
+	case o.modelOut == command.Stdin:
 		return nil // standard output is taken
-	case o.output.value == "json":
-		return a.printJSON(r)
+	case o.output.Value == "json":
+		return a.PrintJSON(r)
 	}
-	a.warn(r.Warnings)
+	a.Warn(r.Warnings)
 	if r.Status == broker.PlanInfeasible {
 		return nil
 	}
@@ -313,7 +304,7 @@ func (o *planOptions) relax(r *PlanResult) string {
 }
 
 // planTable shows a plan to a person.
-func (a *app) planTable(r *PlanResult, explain bool) error {
+func (a app) planTable(r *PlanResult, explain bool) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
 		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2}, {Name: "HOURS", Right: true, Optional: 1}, {Name: "USD", Right: true},
@@ -341,7 +332,7 @@ func (a *app) planTable(r *PlanResult, explain bool) error {
 			t.Rows = append(t.Rows, runnerRows(task, r.Objective)...)
 		}
 	}
-	if err := a.printTable(&t); err != nil {
+	if err := a.PrintTable(&t); err != nil {
 		return err
 	}
 	return a.planTotals(r)
@@ -362,15 +353,15 @@ func runnerRows(t *PlanTask, objective string) [][]text.Cell {
 	for _, r := range t.Runners {
 		rows = append(rows, []text.Cell{
 			{}, {Text: "or " + text.Clean(r.ID), Tone: text.Faint}, {}, {}, {},
-			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {Text: text.USD(r.USD), Tone: text.Faint}, {Text: adds(r, objective), Tone: text.Faint},
+			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {Text: text.USD(r.USD), Tone: text.Faint}, {Text: Adds(r, objective), Tone: text.Faint},
 		})
 	}
 	return rows
 }
 
 // planTotals is what holds of the plan as a whole.
-func (a *app) planTotals(r *PlanResult) error {
-	style := a.style(a.Out)
+func (a app) planTotals(r *PlanResult) error {
+	style := a.Style(a.Out)
 	proof := "proven optimal"
 	if r.Status != "optimal" {
 		unit := map[string]string{string(dag.MinimizeMakespan): " h", string(optimizer.Carbon): " kg"}[r.Objective]
@@ -380,16 +371,16 @@ func (a *app) planTotals(r *PlanResult) error {
 		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
 	}
 	line := fmt.Sprintf("%s USD in %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof, text.Span(text.Hours(r.Millis/3.6e6)))
-	if err := a.printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
+	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
 		return err
 	}
 	if r.TransferUSD > 0 {
-		if err := a.printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
+		if err := a.Printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
 			return err
 		}
 	}
 	if r.KgCO2 > 0 {
-		if err := a.printf("      the machines emit about %s kg CO2eq\n", strconv.FormatFloat(r.KgCO2, 'g', 3, 64)); err != nil {
+		if err := a.Printf("      the machines emit about %s kg CO2eq\n", strconv.FormatFloat(r.KgCO2, 'g', 3, 64)); err != nil {
 			return err
 		}
 	}
@@ -397,9 +388,20 @@ func (a *app) planTotals(r *PlanResult) error {
 	case r.OnDemandUSD <= 0:
 		return nil
 	case r.USD > r.OnDemandUSD && r.TransferUSD > 0:
-		return a.printf("on demand, each task alone where that is cheapest, it would cost %s USD, data not moved\n", text.USD(r.OnDemandUSD))
+		return a.Printf("on demand, each task alone where that is cheapest, it would cost %s USD, data not moved\n", text.USD(r.OnDemandUSD))
 	default:
-		return a.printf("on demand, each task where that is cheapest, it would cost %s USD: the plan costs %s\n",
+		return a.Printf("on demand, each task where that is cheapest, it would cost %s USD: the plan costs %s\n",
 			text.USD(r.OnDemandUSD), style.Paint(text.Good, text.Saved(r.USD, r.OnDemandUSD)))
 	}
+}
+
+// Adds is what a runner-up would have added to the plan, in the unit of its objective.
+func Adds(r broker.Runner, objective string) string {
+	switch objective {
+	case string(dag.MinimizeMakespan):
+		return text.Span(text.Hours(r.Adds))
+	case string(optimizer.Carbon):
+		return strconv.FormatFloat(r.Adds, 'g', 3, 64) + " kg"
+	}
+	return text.USD(r.Adds) + " USD"
 }

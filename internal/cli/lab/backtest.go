@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"context"
@@ -12,12 +12,16 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-func (a *app) backtestCommand() *cobra.Command {
+// Backtest is the command backtest.
+func Backtest(in *command.App) *cobra.Command {
+	a := app{in}
 	c := &cobra.Command{
 		Use: "backtest", Short: "Replay policies on what was recorded: prices, availability, a cluster",
 		Long: "Replays policies on what was recorded: those for running on spot capacity by a deadline, beside the\n" +
@@ -28,7 +32,7 @@ func (a *app) backtestCommand() *cobra.Command {
 			"  tradewind backtest workflow --dag montage.xml --prices data/aws-2016\n" +
 			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(), a.backtestClusterCommand())
 	return c
 }
@@ -37,26 +41,26 @@ func (a *app) backtestCommand() *cobra.Command {
 type backtestFlags struct {
 	policies []string
 	seed     uint64
-	output   choice
+	output   command.Choice
 }
 
 func (f *backtestFlags) add(c *cobra.Command) {
-	f.output = newChoice("table", "table", "json", "svg")
+	f.output = command.NewChoice("table", "table", "json", "svg")
 	c.Flags().StringSliceVar(&f.policies, "policy", []string{"all"}, "policies: all, or some of "+strings.Join(backtest.Policies(), ","))
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of what is drawn at random")
 	c.Flags().VarP(&f.output, "output", "o", "form of the output")
-	completeChoice(c, "output", &f.output)
+	command.CompleteChoice(c, "output", &f.output)
 	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append([]string{"all"}, backtest.Policies()...), cobra.ShellCompDirectiveNoFileComp))
 }
 
-func (a *app) backtestBidCommand() *cobra.Command {
+func (a app) backtestBidCommand() *cobra.Command {
 	var f backtestFlags
 	var prices string
-	work, deadline, every := spanFlag{24 * time.Hour}, spanFlag{36 * time.Hour}, spanFlag{6 * time.Hour}
+	work, deadline, every := command.Span{Value: 24 * time.Hour}, command.Span{Value: 36 * time.Hour}, command.Span{Value: 6 * time.Hour}
 	var train float64
 	var restart time.Duration
 	c := &cobra.Command{
-		Use: "bid", Short: "Replay a task on recorded spot prices", Args: args(0, 0),
+		Use: "bid", Short: "Replay a task on recorded spot prices", Args: command.Args(0, 0),
 		Long: "Replays one task on every market below a folder, from every start after the part for training. Hours\n" +
 			"are billed whole, at the price with which they begin; a bid is made before that price is known.\n" +
 			"The folder's CSV files, gzipped or not, are one market each (time,usd_per_hour, with on-demand.csv\n" +
@@ -78,28 +82,28 @@ func (a *app) backtestBidCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		r, err := backtest.Bid(ctx, markets, backtest.BidOptions{
-			Work: work.value.Hours(), Deadline: int(deadline.value.Hours()), Every: int(every.value.Hours()), Train: train,
+			Work: work.Value.Hours(), Deadline: int(deadline.Value.Hours()), Every: int(every.Value.Hours()), Train: train,
 			Restart: restart.Hours(), Policies: f.policies,
 		})
-		return a.reportBacktest(&f, r, err, "market", "cost of "+text.Span(work.value)+" of work by a deadline of "+text.Span(deadline.value))
+		return a.reportBacktest(&f, r, err, "market", "cost of "+text.Span(work.Value)+" of work by a deadline of "+text.Span(deadline.Value))
 	}
 	return c
 }
 
-func (a *app) backtestAvailabilityCommand() *cobra.Command {
+func (a app) backtestAvailabilityCommand() *cobra.Command {
 	var f backtestFlags
 	var traces string
-	work, deadline := spanFlag{48 * time.Hour}, spanFlag{60 * time.Hour}
-	every := spanFlag{24 * time.Hour}
+	work, deadline := command.Span{Value: 48 * time.Hour}, command.Span{Value: 60 * time.Hour}
+	every := command.Span{Value: 24 * time.Hour}
 	var changeover time.Duration
 	var ratio float64
 	var nodes int
-	zones := newChoice("each", "each", "together")
+	zones := command.NewChoice("each", "each", "together")
 	c := &cobra.Command{
-		Use: "availability", Short: "Replay a task on traces of whether machines were to be had", Args: args(0, 0),
+		Use: "availability", Short: "Replay a task on traces of whether machines were to be had", Args: command.Args(0, 0),
 		Long: "Replays one task on every availability trace below a folder (JSON, gzipped or not), or with --zones\n" +
 			"together on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
 			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
@@ -116,12 +120,12 @@ func (a *app) backtestAvailabilityCommand() *cobra.Command {
 	p.Var(&every, "every", "time between starts")
 	p.IntVar(&nodes, "nodes", 1, "machines that are needed at once")
 	p.Var(&zones, "zones", "each trace on its own, or those of a folder together")
-	completeChoice(c, "zones", &zones)
+	command.CompleteChoice(c, "zones", &zones)
 	_ = c.MarkFlagDirname("traces")
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if traces == "" {
-			return badInput("the form of the files is in docs/bidding.md", "--traces is needed: a folder of availability traces")
+			return command.BadInput("the form of the files is in docs/bidding.md", "--traces is needed: a folder of availability traces")
 		}
 		if err := isFolder(traces); err != nil {
 			return err
@@ -130,26 +134,26 @@ func (a *app) backtestAvailabilityCommand() *cobra.Command {
 		if err != nil {
 			return badData(traces, err)
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		r, err := backtest.Availability(ctx, read, backtest.AvailabilityOptions{
-			Work: work.value.Hours(), Deadline: deadline.value.Hours(), Changeover: changeover.Hours(), SpotRatio: ratio,
-			Every: every.value.Hours(), Together: zones.value == "together", Nodes: nodes, Policies: f.policies,
+			Work: work.Value.Hours(), Deadline: deadline.Value.Hours(), Changeover: changeover.Hours(), SpotRatio: ratio,
+			Every: every.Value.Hours(), Together: zones.Value == "together", Nodes: nodes, Policies: f.policies,
 		})
-		return a.reportBacktest(&f, r, err, "trace", "cost of "+text.Span(work.value)+" of work by a deadline of "+text.Span(deadline.value))
+		return a.reportBacktest(&f, r, err, "trace", "cost of "+text.Span(work.Value)+" of work by a deadline of "+text.Span(deadline.Value))
 	}
 	return c
 }
 
-func (a *app) backtestWorkflowCommand() *cobra.Command {
+func (a app) backtestWorkflowCommand() *cobra.Command {
 	var f backtestFlags
 	var file, prices string
 	var deadlines []string
 	var repeats int
 	var train float64
-	span := spanFlag{24 * time.Hour}
+	span := command.Span{Value: 24 * time.Hour}
 	c := &cobra.Command{
-		Use: "workflow", Short: "Replay a DAG on recorded spot prices", Args: args(0, 0),
+		Use: "workflow", Short: "Replay a DAG on recorded spot prices", Args: command.Args(0, 0),
 		Long: "Makes the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random starts, by\n" +
 			"deadlines that are multiples of its time on the most powerful machine type. Machines work as fast as\n" +
 			"they cost on demand; the recorded run times are scaled so that this time is --time.",
@@ -172,9 +176,9 @@ func (a *app) backtestWorkflowCommand() *cobra.Command {
 			return err
 		}
 		if file == "" {
-			return badInput("any form that `tradewind plan` reads will do", "--dag is needed: a file with a workflow")
+			return command.BadInput("any form that `tradewind plan` reads will do", "--dag is needed: a file with a workflow")
 		}
-		job, err := a.readJob(file)
+		job, err := jobfile.Read(a.App, file)
 		if err != nil {
 			return err
 		}
@@ -182,15 +186,15 @@ func (a *app) backtestWorkflowCommand() *cobra.Command {
 		if err != nil {
 			return err
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		r, err := backtest.Workflow(ctx, job.spec, markets, backtest.WorkflowOptions{
-			Deadlines: multiples, Repeats: repeats, Seed: f.seed, Train: train, Hours: span.value.Hours(), Policies: f.policies,
+		r, err := backtest.Workflow(ctx, job.Spec, markets, backtest.WorkflowOptions{
+			Deadlines: multiples, Repeats: repeats, Seed: f.seed, Train: train, Hours: span.Value.Hours(), Policies: f.policies,
 		})
 		if err != nil {
 			return backtestFailure(err)
 		}
-		return a.printWorkflow(&f, r, job.spec.Name)
+		return a.printWorkflow(&f, r, job.Spec.Name)
 	}
 	return c
 }
@@ -200,7 +204,7 @@ func parseMultiples(words []string) ([]float64, error) {
 	for _, w := range words {
 		x, err := strconv.ParseFloat(strings.TrimSpace(w), 64)
 		if err != nil {
-			return nil, badInput("write them as 1.1,1.5,2", "--deadlines: %q is no number", w)
+			return nil, command.BadInput("write them as 1.1,1.5,2", "--deadlines: %q is no number", w)
 		}
 		out = append(out, x)
 	}
@@ -210,7 +214,7 @@ func parseMultiples(words []string) ([]float64, error) {
 // readMarkets reads the folder that --prices names.
 func readMarkets(dir string) ([]*market.Market, error) {
 	if dir == "" {
-		return nil, badInput("the form of the files is in docs/bidding.md", "--prices is needed: a folder of recorded prices")
+		return nil, command.BadInput("the form of the files is in docs/bidding.md", "--prices is needed: a folder of recorded prices")
 	}
 	if err := isFolder(dir); err != nil {
 		return nil, err
@@ -224,7 +228,7 @@ func readMarkets(dir string) ([]*market.Market, error) {
 
 func isFolder(dir string) error {
 	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
-		return badInput("", "%s: there is no such folder", dir)
+		return command.BadInput("", "%s: there is no such folder", dir)
 	}
 	return nil
 }
@@ -235,9 +239,9 @@ func badData(dir string, err error) error {
 	if errors.As(err, &bad) {
 		told := *bad
 		told.File = strings.TrimSuffix(dir, "/") + "/" + bad.File
-		return because(err, ExitBadInput, "the series has to be whole: repair or remove the file", "%v", &told)
+		return command.Because(err, command.ExitBadInput, "the series has to be whole: repair or remove the file", "%v", &told)
 	}
-	return because(err, ExitBadInput, "", "%s: %v", dir, err)
+	return command.Because(err, command.ExitBadInput, "", "%s: %v", dir, err)
 }
 
 func backtestFailure(err error) error {
@@ -245,30 +249,30 @@ func backtestFailure(err error) error {
 	case errors.Is(err, context.Canceled):
 		return err
 	case errors.Is(err, backtest.ErrBadRequest):
-		return because(err, ExitBadInput, "", "%v", err)
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
 	default:
-		return because(err, ExitFailed, "", "%v", err)
+		return command.Because(err, command.ExitFailed, "", "%v", err)
 	}
 }
 
 // reportBacktest prints a report as asked for.
-func (a *app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, noun, title string) error {
+func (a app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, noun, title string) error {
 	if err != nil {
 		return backtestFailure(err)
 	}
-	if len(r.Skipped) > 0 && f.output.value == "table" {
-		a.warn([]string{fmt.Sprintf("%s skipped: too short for a run, or without an on-demand price", text.Count(len(r.Skipped), noun))})
+	if len(r.Skipped) > 0 && f.output.Value == "table" {
+		a.Warn([]string{fmt.Sprintf("%s skipped: too short for a run, or without an on-demand price", text.Count(len(r.Skipped), noun))})
 	}
-	switch f.output.value {
+	switch f.output.Value {
 	case "json":
-		return a.printJSON(r)
+		return a.PrintJSON(r)
 	case "svg":
 		return a.backtestSVG(title, []backtest.Group{{Name: "", Policies: r.Policies}})
 	}
-	if err := a.printTable(policyTable(r.Policies, false)); err != nil {
+	if err := a.PrintTable(policyTable(r.Policies, false)); err != nil {
 		return err
 	}
-	return a.printf("%s on %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), noun))
+	return a.Printf("%s on %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), noun))
 }
 
 // policyTable has a row for each policy, cheapest last but one, the bound last.
@@ -309,15 +313,15 @@ func ordered(policies map[string]backtest.Result) (names []string) {
 	return slices.Clip(names)
 }
 
-func (a *app) printWorkflow(f *backtestFlags, r *backtest.WorkflowReport, name string) error {
-	switch f.output.value {
+func (a app) printWorkflow(f *backtestFlags, r *backtest.WorkflowReport, name string) error {
+	switch f.output.Value {
 	case "json":
-		return a.printJSON(r)
+		return a.PrintJSON(r)
 	case "svg":
 		return a.backtestSVG("cost of "+name+" as a share of on demand, by deadline", r.Deadlines)
 	}
-	if err := a.printTable(policyTable(r.Policies, true)); err != nil {
+	if err := a.PrintTable(policyTable(r.Policies, true)); err != nil {
 		return err
 	}
-	return a.printf("%s in %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), "zone"))
+	return a.Printf("%s in %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), "zone"))
 }

@@ -1,4 +1,4 @@
-package cli
+package planning
 
 import (
 	"cmp"
@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -43,15 +44,15 @@ type FrontierPoint struct {
 }
 
 // frontier prints what a job costs by when it is to be done.
-func (a *app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in broker.PlanInput, o *planOptions) error {
+func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in broker.PlanInput, o *planOptions) error {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
-		TimeLimit: cmp.Or(o.timeLimit.value, 10*time.Second), MaxPoints: o.points, PointWork: 100_000_000,
+		TimeLimit: cmp.Or(o.timeLimit.Value, 10*time.Second), MaxPoints: o.points, PointWork: 100_000_000,
 	})
 	if errors.Is(err, planner.ErrInfeasible) {
-		return cmp.Or(noOffer(c, in.Spec, o.clouds), infeasible(err))
+		return cmp.Or(NoOffer(c, in.Spec, o.clouds), infeasible(err))
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return because(err, ExitFailed, "give it more time with --time-limit", "the time was up before the first plan was found")
+		return command.Because(err, command.ExitFailed, "give it more time with --time-limit", "the time was up before the first plan was found")
 	}
 	if err != nil {
 		return err
@@ -61,18 +62,18 @@ func (a *app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catal
 		if err != nil {
 			return err
 		}
-		return &failure{code: ExitInfeasible, text: "infeasible: " + plan.Message, hint: o.relaxed(ctx, p, in, &PlanResult{DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD})}
+		return &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message, Hint: o.relaxed(ctx, p, in, &PlanResult{DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD})}
 	}
 	r := frontierResult(in.Spec, front)
-	switch o.output.value {
+	switch o.output.Value {
 	case "json":
-		return a.printJSON(r)
+		return a.PrintJSON(r)
 	case frontierSVG:
-		a.warn(r.Warnings)
+		a.Warn(r.Warnings)
 		_, err := fmt.Fprint(a.Out, frontierPlot(r))
 		return err
 	}
-	a.warn(r.Warnings)
+	a.Warn(r.Warnings)
 	return a.frontierTable(r)
 }
 
@@ -89,7 +90,7 @@ func frontierResult(spec *dag.Job, front *optimizer.Front) *FrontierResult {
 }
 
 // frontierTable shows a front to a person: each point is a deadline to choose.
-func (a *app) frontierTable(r *FrontierResult) error {
+func (a app) frontierTable(r *FrontierResult) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "DEADLINE", Right: true}, {Name: "HOURS", Right: true, Optional: 2}, {Name: "USD", Right: true},
 		{Name: "SLOWER", Right: true, Optional: 3}, {Name: "CHEAPER", Right: true}, {Name: "SPOT", Right: true, Optional: 1}, {Name: "", Flexible: true},
@@ -120,14 +121,14 @@ func (a *app) frontierTable(r *FrontierResult) error {
 		}
 		t.Rows = append(t.Rows, row)
 	}
-	if err := a.printTable(&t); err != nil {
+	if err := a.PrintTable(&t); err != nil {
 		return err
 	}
 	proof := "all there are, proven"
 	if !r.Complete {
 		proof = fmt.Sprintf("there may be others between them: --points and --time-limit find more; %s", text.Count(len(r.Unexplored), "gap"))
 	}
-	return a.printf("\n%s: %s (%s, in %s)\n", a.style(a.Out).Paint(text.Strong, "frontier"),
+	return a.Printf("\n%s: %s (%s, in %s)\n", a.Style(a.Out).Paint(text.Strong, "frontier"),
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
 }
 

@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/chart"
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 	"github.com/tradewind-broker/tradewind/pkg/parsync/windtunnel"
@@ -20,17 +21,19 @@ import (
 type windtunnelOptions struct {
 	config   windtunnel.Config
 	load     string
-	phase    spanFlag
-	gap      spanFlag
-	limit    spanFlag
+	phase    command.Span
+	gap      command.Span
+	limit    command.Span
 	policies []string
-	output   choice
+	output   command.Choice
 }
 
-func (a *app) windtunnelCommand() *cobra.Command {
+// Windtunnel is the command windtunnel.
+func Windtunnel(in *command.App) *cobra.Command {
+	a := app{in}
 	o := &windtunnelOptions{
-		phase: spanFlag{time.Minute}, gap: spanFlag{windtunnel.DefaultGap}, limit: spanFlag{parsync.DefaultSwitch},
-		output: newChoice("table", "table", "json", "svg"),
+		phase: command.Span{Value: time.Minute}, gap: command.Span{Value: windtunnel.DefaultGap}, limit: command.Span{Value: parsync.DefaultSwitch},
+		output: command.NewChoice("table", "table", "json", "svg"),
 	}
 	c := &cobra.Command{
 		Use:   "windtunnel",
@@ -45,7 +48,7 @@ func (a *app) windtunnelCommand() *cobra.Command {
 		Example: "  tradewind windtunnel                                          # the paper's five phases\n" +
 			"  tradewind windtunnel --policy all -o svg > windtunnel.svg     # all policies, as a chart\n" +
 			"  tradewind windtunnel --load 66,100,100/66,66,100 --policy parsync   # two classes of schedulers",
-		Args: args(0, 0),
+		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
 	f.IntVar(&o.config.Schedulers, "schedulers", 20, "schedulers at work at once")
@@ -61,10 +64,10 @@ func (a *app) windtunnelCommand() *cobra.Command {
 	f.IntVar(&o.config.Candidates, "candidates", windtunnel.DefaultCandidates, "slots that statesync draws for a task; 0 is all")
 	f.Uint64Var(&o.config.Seed, "seed", 1, "seed of arrivals, times and draws")
 	f.VarP(&o.output, "output", "o", "form of the output")
-	completeChoice(c, "output", &o.output)
+	command.CompleteChoice(c, "output", &o.output)
 	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append(policyNames(), "all"), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		return a.windtunnel(ctx, o)
 	}
@@ -86,9 +89,9 @@ type WindtunnelResult struct {
 	Speed   float64 `json:"speed"`   // virtual seconds a second
 }
 
-func (a *app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
+func (a app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 	c := o.config
-	c.Phase, c.Gap, c.Switch = o.phase.value, o.gap.value, o.limit.value
+	c.Phase, c.Gap, c.Switch = o.phase.Value, o.gap.Value, o.limit.Value
 	var err error
 	if c.Load, err = parseLoad(o.load); err != nil {
 		return err
@@ -100,15 +103,15 @@ func (a *app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 	var runs []WindtunnelResult
 	for _, policy := range policies {
 		c.Policy = policy
-		if len(policies) > 1 || o.output.json() {
+		if len(policies) > 1 || o.output.JSON() {
 			c.Progress = nil
 		} else {
-			c.Progress = func(phase, of int) { a.tell("phase %d of %d", phase, of) }
+			c.Progress = func(phase, of int) { a.Tell("phase %d of %d", phase, of) }
 		}
 		began := a.Now()
 		r, err := windtunnel.Run(ctx, c)
 		if errors.Is(err, parsync.ErrInvalid) {
-			return because(err, ExitBadInput, "", "--%s", strings.TrimPrefix(err.Error(), parsync.ErrInvalid.Error()+": "))
+			return command.Because(err, command.ExitBadInput, "", "--%s", strings.TrimPrefix(err.Error(), parsync.ErrInvalid.Error()+": "))
 		}
 		if err != nil {
 			return err
@@ -117,14 +120,14 @@ func (a *app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 		runs = append(runs, WindtunnelResult{Result: r, Seconds: seconds, Speed: r.Virtual / max(seconds, 1e-9)})
 	}
 	switch {
-	case o.output.value == "svg":
+	case o.output.Value == "svg":
 		return chart.SVG(a.Out, windtunnelPanels(runs)...)
-	case !o.output.json():
+	case !o.output.JSON():
 		return a.printWindtunnel(runs)
 	case len(runs) == 1:
-		return a.printJSON(runs[0])
+		return a.PrintJSON(runs[0])
 	default:
-		return a.printJSON(struct {
+		return a.PrintJSON(struct {
 			Runs []WindtunnelResult `json:"runs"`
 		}{runs})
 	}
@@ -138,7 +141,7 @@ func parseLoad(s string) ([][]float64, error) {
 		for word := range strings.SplitSeq(class, ",") {
 			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(word), "%"), 64)
 			if err != nil {
-				return nil, badInput("it is a list of percentages, such as 50,80,95", "--load: %q is not a number", word)
+				return nil, command.BadInput("it is a list of percentages, such as 50,80,95", "--load: %q is not a number", word)
 			}
 			phases = append(phases, v/100)
 		}
@@ -155,17 +158,17 @@ func parsePolicies(names []string) ([]parsync.Policy, error) {
 		}
 		p, err := parsync.ParsePolicy(name)
 		if err != nil {
-			return nil, badInput("there are "+text.List(append(policyNames(), "all"), "and"), "--policy: there is no policy %q", name)
+			return nil, command.BadInput("there are "+text.List(append(policyNames(), "all"), "and"), "--policy: there is no policy %q", name)
 		}
 		out = append(out, p)
 	}
 	if len(out) == 0 {
-		return nil, badInput("", "--policy names none")
+		return nil, command.BadInput("", "--policy names none")
 	}
 	return out, nil
 }
 
-func (a *app) printWindtunnel(runs []WindtunnelResult) error {
+func (a app) printWindtunnel(runs []WindtunnelResult) error {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "POLICY"}, {Name: "CLASS"}, {Name: "LOAD", Right: true}, {Name: "TASKS/S", Right: true}, {Name: "DELAY", Right: true},
 		{Name: "P99", Right: true}, {Name: "QUALITY", Right: true}, {Name: "CONFLICTS", Right: true}, {Name: "EXPECTED", Right: true, Optional: 1},
@@ -179,11 +182,11 @@ func (a *app) printWindtunnel(runs []WindtunnelResult) error {
 			}
 		}
 	}
-	if err := a.printTable(t); err != nil {
+	if err := a.PrintTable(t); err != nil {
 		return err
 	}
 	for _, r := range runs {
-		a.tell("%s: %s of virtual time in %s, %.0f times as fast", r.Policy, text.Span(text.Hours(r.Virtual/3600)),
+		a.Tell("%s: %s of virtual time in %s, %.0f times as fast", r.Policy, text.Span(text.Hours(r.Virtual/3600)),
 			text.Span(text.Hours(r.Seconds/3600)), r.Speed)
 	}
 	return nil

@@ -1,4 +1,4 @@
-package cli
+package lab
 
 import (
 	"context"
@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/placement"
 	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
@@ -19,19 +20,21 @@ import (
 // placeOptions are the flags of place.
 type placeOptions struct {
 	data     string
-	limit    spanFlag
+	limit    command.Span
 	steps    int
 	seed     uint64
-	solver   choice
+	solver   command.Choice
 	out      string
 	verify   string
 	generate string
 	setting  placement.Setting
-	output   *choice
+	output   *command.Choice
 }
 
-func (a *app) placeCommand() *cobra.Command {
-	o := &placeOptions{limit: spanFlag{10 * time.Second}, setting: placement.PaperSetting(), solver: newChoice(solverAuto, solvers()...)}
+// Place is the command place.
+func Place(in *command.App) *cobra.Command {
+	a := app{in}
+	o := &placeOptions{limit: command.Span{Value: 10 * time.Second}, setting: placement.PaperSetting(), solver: command.NewChoice(solverAuto, solvers()...)}
 	c := &cobra.Command{
 		Use:   "place",
 		Short: "Place containers on machines, or check where they were placed",
@@ -44,7 +47,7 @@ func (a *app) placeCommand() *cobra.Command {
 		Example: "  tradewind place --data tianchi/ --time-limit 60s --out assignment.csv\n" +
 			"  tradewind place --data tianchi/ --verify assignment.csv -o json\n" +
 			"  tradewind place --generate paper/ && tradewind place --data paper/ --solver flow",
-		Args: args(0, 0),
+		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
 	f.StringVar(&o.data, "data", "", "folder with the app_resources, machine_resources, instance_deploy and app_interference files")
@@ -52,7 +55,7 @@ func (a *app) placeCommand() *cobra.Command {
 	f.IntVar(&o.steps, "steps", 0, "stop after this many steps instead, so that the same run gives the same assignment")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the search and of --generate")
 	f.Var(&o.solver, "solver", "what places; auto is flow where apps have priorities, else pack")
-	completeChoice(c, "solver", &o.solver)
+	command.CompleteChoice(c, "solver", &o.solver)
 	f.StringVar(&o.out, "out", "", "write instance,machine lines to this file")
 	f.StringVar(&o.verify, "verify", "", "check the instance,machine lines of this file instead of placing")
 	f.StringVar(&o.generate, "generate", "", "make a data set of the paper's setting in this folder instead")
@@ -64,12 +67,12 @@ func (a *app) placeCommand() *cobra.Command {
 	for _, name := range []string{"data", "generate"} {
 		_ = c.MarkFlagDirname(name)
 	}
-	o.output = outputFlag(c)
+	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		if o.steps > 0 && !c.Flags().Changed("time-limit") {
-			o.limit.value = 0
+			o.limit.Value = 0
 		}
 		return a.place(ctx, o)
 	}
@@ -86,17 +89,17 @@ type PlaceResult struct {
 	Seconds    float64 `json:"seconds"`    // from the start to the assignment, on the clock
 }
 
-func (a *app) place(ctx context.Context, o *placeOptions) error {
+func (a app) place(ctx context.Context, o *placeOptions) error {
 	began := a.Now()
 	switch {
 	case o.data == "" && o.generate == "":
-		return badInput("usage: tradewind place --data DIR", "--data has to name the folder of a data set")
+		return command.BadInput("usage: tradewind place --data DIR", "--data has to name the folder of a data set")
 	case o.generate != "" && (o.data != "" || o.verify != "" || o.out != ""):
-		return badInput("", "--generate only makes a data set; place it with --data in another run")
+		return command.BadInput("", "--generate only makes a data set; place it with --data in another run")
 	case o.verify != "" && o.out != "":
-		return badInput("", "--verify writes nothing; leave out --out")
+		return command.BadInput("", "--verify writes nothing; leave out --out")
 	case o.steps < 0:
-		return badInput("", "--steps is at least 0")
+		return command.BadInput("", "--steps is at least 0")
 	case o.generate != "":
 		return a.generatePlacement(o)
 	}
@@ -119,7 +122,7 @@ func (a *app) place(ctx context.Context, o *placeOptions) error {
 		return err
 	}
 	if o.out != "" {
-		if err := writeFile(o.out, func(w io.Writer) error { return tianchi.WriteAssignment(w, p, assignment) }); err != nil {
+		if err := command.WriteFile(o.out, func(w io.Writer) error { return tianchi.WriteAssignment(w, p, assignment) }); err != nil {
 			return err
 		}
 	}
@@ -134,16 +137,16 @@ func (a *app) place(ctx context.Context, o *placeOptions) error {
 }
 
 // readPlacement reads the data set of a folder.
-func (a *app) readPlacement(dir string) (*placement.Problem, error) {
+func (a app) readPlacement(dir string) (*placement.Problem, error) {
 	p, err := tianchi.Read(os.DirFS(dir))
 	var bad *tianchi.Error
 	if errors.As(err, &bad) {
 		in := *bad
 		in.File = filepath.Join(dir, bad.File)
-		return nil, because(err, ExitBadInput, "docs/placement.md describes the files", "%v", &in)
+		return nil, command.Because(err, command.ExitBadInput, "docs/placement.md describes the files", "%v", &in)
 	}
 	if err != nil {
-		return nil, unreadable(dir, err)
+		return nil, command.Unreadable(dir, err)
 	}
 	return p, nil
 }
@@ -151,18 +154,18 @@ func (a *app) readPlacement(dir string) (*placement.Problem, error) {
 func readAssignment(path string, p *placement.Problem) (placement.Assignment, error) {
 	f, err := os.Open(path) //nolint:gosec // reading the file that the user names is the purpose
 	if err != nil {
-		return nil, unreadable(path, err)
+		return nil, command.Unreadable(path, err)
 	}
 	defer f.Close() //nolint:errcheck // only read from
 	assignment, err := tianchi.ReadAssignment(path, f, p)
 	if err != nil {
-		return nil, because(err, ExitBadInput, "each line is an instance and its machine, with a comma between them", "%v", err)
+		return nil, command.Because(err, command.ExitBadInput, "each line is an instance and its machine, with a comma between them", "%v", err)
 	}
 	return assignment, nil
 }
 
 // judgePlacement tells what is wrong with an assignment, and how the command ends for it.
-func (a *app) judgePlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment, r *placement.Report) error {
+func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment, r *placement.Report) error {
 	const shown = 5
 	if n := len(r.Violations); n > 0 {
 		var lines []string
@@ -172,7 +175,7 @@ func (a *app) judgePlacement(o *placeOptions, p *placement.Problem, assignment p
 		if n > shown {
 			lines = append(lines, "and "+text.Thousands(n-shown)+" more")
 		}
-		return failed("", "%s:\n  %s", text.Count(n, "violation"), strings.Join(lines, "\n  "))
+		return command.Failed("", "%s:\n  %s", text.Count(n, "violation"), strings.Join(lines, "\n  "))
 	}
 	missing := r.Instances - r.Placed
 	if missing == 0 {
@@ -186,15 +189,15 @@ func (a *app) judgePlacement(o *placeOptions, p *placement.Problem, assignment p
 		}
 	}
 	if o.verify != "" {
-		return failed("", "%s: %s on no machine, the first is %s", o.verify, text.Count(missing, "instance"), first)
+		return command.Failed("", "%s: %s on no machine, the first is %s", o.verify, text.Count(missing, "instance"), first)
 	}
-	return &failure{code: ExitInfeasible, text: "no place was found for " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),
-		hint: "more machines or fewer rules; more time with --time-limit may find a place too"}
+	return &command.Failure{Code: command.ExitInfeasible, Text: "no place was found for " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),
+		Hint: "more machines or fewer rules; more time with --time-limit may find a place too"}
 }
 
-func (a *app) printPlacement(o *placeOptions, r PlaceResult) error {
-	if o.output.json() {
-		return a.printJSON(r)
+func (a app) printPlacement(o *placeOptions, r PlaceResult) error {
+	if o.output.JSON() {
+		return a.PrintJSON(r)
 	}
 	t := &text.Table{Columns: []text.Column{
 		{Name: "INSTANCES", Right: true}, {Name: "PLACED", Right: true}, {Name: "VIOLATIONS", Right: true}, {Name: "MACHINES", Right: true},
@@ -202,5 +205,5 @@ func (a *app) printPlacement(o *placeOptions, r PlaceResult) error {
 	}}
 	t.Row(text.Thousands(r.Instances), text.Thousands(r.Placed), text.Thousands(r.Violations), text.Thousands(r.Machines),
 		text.Thousands(r.LowerBound), text.Span(time.Duration(r.Seconds*float64(time.Second))))
-	return a.printTable(t)
+	return a.PrintTable(t)
 }
