@@ -6,6 +6,7 @@ import (
 	"math"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/chart"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
@@ -23,28 +24,16 @@ type plot struct {
 	b          strings.Builder
 }
 
-// axis is a range with round numbers for its ends, and the step between its marks.
-type axis struct {
-	from, to, step float64
-}
+// axis is a range of values.
+type axis struct{ from, to float64 }
 
-// newAxis covers the values with a little room around and about so many marks.
-func newAxis(low, high float64, marks int) axis {
+// newAxis covers the values with a little room around.
+func newAxis(low, high float64) axis {
 	room := 0.09 * (high - low)
 	if high-low <= 1e-9*math.Abs(high) {
 		room = max(0.1*math.Abs(high), 0.1)
 	}
-	low, high = max(0, low-room), high+room
-	raw := (high - low) / float64(marks)
-	power := math.Pow(10, math.Floor(math.Log10(raw)))
-	step := 10 * power
-	for _, m := range []float64{1, 2, 2.5, 5} {
-		if m*power >= raw {
-			step = m * power
-			break
-		}
-	}
-	return axis{from: low, to: high, step: step}
+	return axis{from: max(0, low-room), to: high + room}
 }
 
 func (p *plot) x(hours float64) float64 {
@@ -74,7 +63,7 @@ const plotStyle = `<style>
 // frontierPlot draws a front: cost over time as a stair, for between two points the faster plan is the best there is.
 func frontierPlot(r *FrontierResult) string {
 	first, last := &r.Points[0], &r.Points[len(r.Points)-1]
-	p := &plot{hours: newAxis(first.Hours, last.Hours, 8), usd: newAxis(last.USD, first.USD, 6)}
+	p := &plot{hours: newAxis(first.Hours, last.Hours), usd: newAxis(last.USD, first.USD)}
 	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s: cost over time to finish">`,
 		plotWidth, plotHeight, plotWidth, plotHeight, html.EscapeString(text.Clean(r.Name)))
 	p.add("%s", plotStyle)
@@ -98,34 +87,17 @@ func (r *FrontierResult) subtitle() string {
 // axes draws the grid with its numbers.
 func (p *plot) axes() {
 	bottom, right := plotHeight-plotBottom, plotWidth-plotRight
-	for _, v := range p.usd.marks() {
+	for _, t := range chart.Ticks(p.usd.from, p.usd.to, 6) {
 		p.add(`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`,
-			plotLeft, right, p.y(v), p.y(v), plotLeft-10, p.y(v)+4.5, mark(v, p.usd.step))
+			plotLeft, right, p.y(t.At), p.y(t.At), plotLeft-10, p.y(t.At)+4.5, t.Label)
 	}
-	for _, v := range p.hours.marks() {
+	for _, t := range chart.Ticks(p.hours.from, p.hours.to, 8) {
 		p.add(`<line class="grid" y1="%d" y2="%d" x1="%.1f" x2="%.1f"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`,
-			plotTop, bottom, p.x(v), p.x(v), p.x(v), bottom+20, mark(v, p.hours.step))
+			plotTop, bottom, p.x(t.At), p.x(t.At), p.x(t.At), bottom+20, t.Label)
 	}
 	p.add(`<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, plotLeft, right, bottom, bottom)
 	p.add(`<text x="%d" y="%d" text-anchor="middle">hours to finish</text>`, (plotLeft+right)/2, plotHeight-16)
 	p.add(`<text transform="translate(22 %d) rotate(-90)" text-anchor="middle">USD</text>`, (plotTop+bottom)/2)
-}
-
-func (a *axis) marks() []float64 {
-	var list []float64
-	for k := math.Ceil(a.from / a.step); k*a.step <= a.to*(1+1e-12); k++ {
-		list = append(list, k*a.step)
-	}
-	return list
-}
-
-// mark is a number with as many digits as the step between marks needs.
-func mark(v, step float64) string {
-	digits := max(0, int(math.Ceil(-math.Log10(step)-1e-9)))
-	if s := step * math.Pow(10, float64(digits)); math.Abs(s-math.Round(s)) > 1e-6 {
-		digits++ // 2.5
-	}
-	return fmt.Sprintf("%.*f", digits, v)
 }
 
 // stair draws the front, what lies above it, and the gaps that were not searched.
