@@ -1,4 +1,4 @@
-package rehearsal
+package story
 
 import (
 	"bytes"
@@ -23,6 +23,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
@@ -38,8 +39,8 @@ func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, 
 	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "agent", w.Arch, "tradewind"), args...) //nolint:gosec // built beside this
 	c.Dir, c.Stdin = w.Dir, strings.NewReader(stdin)
 	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API, "TRADEWIND_SIGN_REGION=" + region,
-		"AWS_ACCESS_KEY_ID=" + w.user.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + w.user.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API, "TRADEWIND_SIGN_REGION=" + account.Region,
+		"AWS_ACCESS_KEY_ID=" + w.User.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + w.User.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
 	}
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
@@ -74,7 +75,7 @@ tasks:
 func (s *Story) operated(ctx context.Context) (string, error) {
 	// The daily schedule is due as well; what it sends waits for work to come in.
 	if !s.World.Chaos {
-		if err := s.World.clockwork.fire(ctx, events.FnRefresh); err != nil {
+		if err := s.World.Fire(ctx, events.FnRefresh); err != nil {
 			return "", err
 		}
 	}
@@ -137,7 +138,7 @@ func (s *Story) renewed(ctx context.Context) (string, error) {
 
 // rejected drops a file that is no DAG.
 func (s *Story) rejected(ctx context.Context) (string, error) {
-	bucket := s.World.bucket("dags")
+	bucket := s.World.Bucket("dags")
 	if err := s.put(ctx, bucket, "team/broken.yaml", []byte("apiVersion: tradewind/v1\nname: broken\ntasks:\n  a:\n    rum: echo\n")); err != nil {
 		return "", err
 	}
@@ -228,8 +229,8 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 
 // garble tells of a new object in the DAG bucket without saying which.
 func (s *Story) garble(ctx context.Context) error {
-	out, err := s.World.hypervisor.events.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
-		Source: aws.String("aws.s3"), DetailType: aws.String("Object Created"), Detail: aws.String(fmt.Sprintf(`{"bucket":{"name":%q}}`, s.World.bucket("dags"))),
+	out, err := eventbridge.NewFromConfig(s.World.Config).PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
+		Source: aws.String("aws.s3"), DetailType: aws.String("Object Created"), Detail: aws.String(fmt.Sprintf(`{"bucket":{"name":%q}}`, s.World.Bucket("dags"))),
 	}}})
 	if err == nil && out.FailedEntryCount > 0 {
 		err = errors.New("the event was not taken")
@@ -239,7 +240,7 @@ func (s *Story) garble(ctx context.Context) error {
 
 // bury puts the event of a job among the dead letters, as if it had been given up, and looks at it there.
 func (s *Story) bury(ctx context.Context) error {
-	bucket, key := s.World.bucket("dags"), "kept/later.yaml"
+	bucket, key := s.World.Bucket("dags"), "kept/later.yaml"
 	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 5m\n"
 	if err := s.put(ctx, bucket, key, []byte(small)); err != nil {
 		return err
@@ -266,8 +267,8 @@ func (s *Story) bury(ctx context.Context) error {
 
 // send puts a message on one of the deployment's queues.
 func (s *Story) send(ctx context.Context, queue, body string) error {
-	url := s.World.queueURL(s.World.Stack.Name + "-" + queue)
-	_, err := sqs.NewFromConfig(s.World.cfg).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
+	url := s.World.QueueURL(s.World.Stack.Name + "-" + queue)
+	_, err := sqs.NewFromConfig(s.World.Config).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
 	return err
 }
 
@@ -275,16 +276,16 @@ func (s *Story) send(ctx context.Context, queue, body string) error {
 func (s *Story) asleep(ctx context.Context) (string, error) {
 	s.World.Calm() // what has to be quiet is not disturbed
 	err := until(ctx, func() error { return s.sleeping(ctx) })
-	return fmt.Sprintf("%d machines were started, none runs; schedules are off, no queue is polled", s.World.hypervisor.count()), err
+	return fmt.Sprintf("%d machines were started, none runs; schedules are off, no queue is polled", s.World.Hypervisor.Count()), err
 }
 
 // sleeping says what is still awake.
 func (s *Story) sleeping(ctx context.Context) error {
 	w := s.World
-	if left := w.hypervisor.running(); len(left) > 0 {
+	if left := w.Hypervisor.Running(); len(left) > 0 {
 		return fmt.Errorf("machines %v run", left)
 	}
-	out, err := w.hypervisor.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+	out, err := ec2.NewFromConfig(w.Config).DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
 	if err != nil {
 		return err
 	}
@@ -296,7 +297,7 @@ func (s *Story) sleeping(ctx context.Context) error {
 		}
 	}
 	for _, name := range []string{events.FnTick, events.FnReconcile} {
-		s, err := w.clockwork.scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &w.Stack.Name, Name: &name})
+		s, err := scheduler.NewFromConfig(w.Config).GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &w.Stack.Name, Name: &name})
 		if err != nil {
 			return err
 		}
@@ -305,8 +306,8 @@ func (s *Story) sleeping(ctx context.Context) error {
 		}
 	}
 	var polled []string
-	for _, m := range w.mappings {
-		if on, _ := m.Enabled(); on && m.Source != w.Template.stream {
+	for _, m := range w.Mappings {
+		if on, _ := m.Enabled(); on && !w.Streams(m) {
 			polled = append(polled, m.Function)
 		}
 	}
@@ -317,8 +318,9 @@ func (s *Story) sleeping(ctx context.Context) error {
 }
 
 // machineOf finds the machine of a cluster by its tag.
-func (w *World) machineOf(ctx context.Context, cluster string) (string, error) {
-	out, err := w.hypervisor.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
+func (s *Story) machineOf(ctx context.Context, cluster string) (string, error) {
+	w := s.World
+	out, err := ec2.NewFromConfig(w.Config).DescribeInstances(ctx, &ec2.DescribeInstancesInput{Filters: []types.Filter{
 		{Name: aws.String("tag:tradewind:cluster"), Values: []string{cluster}},
 	}})
 	if err != nil {

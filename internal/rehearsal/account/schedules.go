@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"context"
@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/scheduler"
 	"github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // clockwork sends what the deployed schedules say. Their state the emulator keeps, since the functions switch it.
@@ -27,12 +29,12 @@ func (c *clockwork) install(ctx context.Context, t *Template) error {
 	if _, err := c.scheduler.CreateScheduleGroup(ctx, &scheduler.CreateScheduleGroupInput{Name: &c.group}); err != nil {
 		return err
 	}
-	for _, s := range t.of("AWS::Scheduler::Schedule") {
+	for _, s := range t.Of("AWS::Scheduler::Schedule") {
 		_, err := c.scheduler.CreateSchedule(ctx, &scheduler.CreateScheduleInput{
-			Name: aws.String(s.text("Name")), GroupName: &c.group, ScheduleExpression: aws.String(s.text("ScheduleExpression")),
-			State: types.ScheduleState(s.text("State")), FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
-			Description: aws.String(s.text("Description")),
-			Target:      &types.Target{Arn: aws.String(s.text("Target", "Arn")), RoleArn: aws.String(s.text("Target", "RoleArn")), Input: aws.String(s.text("Target", "Input"))},
+			Name: aws.String(s.Text("Name")), GroupName: &c.group, ScheduleExpression: aws.String(s.Text("ScheduleExpression")),
+			State: types.ScheduleState(s.Text("State")), FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+			Description: aws.String(s.Text("Description")),
+			Target:      &types.Target{Arn: aws.String(s.Text("Target", "Arn")), RoleArn: aws.String(s.Text("Target", "RoleArn")), Input: aws.String(s.Text("Target", "Input"))},
 		})
 		if err != nil {
 			return err
@@ -62,7 +64,7 @@ func every(expression string) time.Duration {
 func (c *clockwork) run(ctx context.Context, name, expression string) {
 	due := time.Duration(float64(every(expression)) / c.speed)
 	for ctx.Err() == nil {
-		sleep(ctx, due)
+		_ = clock.Pause(ctx, due)
 		if err := c.fire(ctx, name); err != nil && ctx.Err() == nil {
 			c.log.Warn("schedule", "name", name, "err", err)
 		}
@@ -77,7 +79,10 @@ func (c *clockwork) fire(ctx context.Context, name string) error {
 	}
 	body := strings.NewReplacer("<aws.scheduler.execution-id>", name+"-"+time.Now().UTC().Format("150405.000000"),
 		"<aws.scheduler.scheduled-time>", time.Now().UTC().Format(time.RFC3339)).Replace(aws.ToString(s.Target.Input))
-	url := "https://sqs." + region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
+	url := "https://sqs." + Region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
 	_, err = c.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
 	return err
 }
+
+// Fire has a schedule be due.
+func (w *World) Fire(ctx context.Context, name string) error { return w.clockwork.fire(ctx, name) }

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"bytes"
@@ -45,8 +45,8 @@ type route struct {
 // routes reads those of the template.
 func (t *Template) routes() ([]route, error) {
 	var out []route
-	for id, r := range t.of("AWS::ApiGatewayV2::Route") {
-		key, auth := r.text("RouteKey"), r.text("AuthorizationType")
+	for id, r := range t.Of("AWS::ApiGatewayV2::Route") {
+		key, auth := r.Text("RouteKey"), r.Text("AuthorizationType")
 		one := route{key: key, iam: auth == "AWS_IAM"}
 		if auth != "AWS_IAM" && auth != "NONE" {
 			return nil, fmt.Errorf("rehearsal: route %s is authorised by %q", id, auth)
@@ -190,7 +190,7 @@ func (g *gateway) authorise(r *http.Request, body []byte) error {
 	if err != nil || time.Since(at).Abs() > 5*time.Minute {
 		return fmt.Errorf("%w: at %q", errForbidden, r.Header.Get("X-Amz-Date"))
 	}
-	if m[1] != g.keys.AccessKeyID || m[3] != region || m[4] != "execute-api" {
+	if m[1] != g.keys.AccessKeyID || m[3] != Region || m[4] != "execute-api" {
 		return fmt.Errorf("%w: key %s, scope %s/%s", errForbidden, m[1], m[3], m[4])
 	}
 	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), bytes.NewReader(nil)) //nolint:gosec // it is signed, not sent
@@ -208,7 +208,7 @@ func (g *gateway) authorise(r *http.Request, body []byte) error {
 		}
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(r.Context(), g.keys, again, hex.EncodeToString(sum[:]), "execute-api", region, at); err != nil {
+	if err := v4.NewSigner().SignHTTP(r.Context(), g.keys, again, hex.EncodeToString(sum[:]), "execute-api", Region, at); err != nil {
 		return err
 	}
 	want := authorization.FindStringSubmatch(again.Header.Get("Authorization"))

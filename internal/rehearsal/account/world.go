@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"bytes"
@@ -29,6 +29,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Options of a rehearsal.
@@ -56,21 +57,21 @@ type World struct {
 	Rights   *Rights
 	API      string // its base URL
 
-	emulator   *emulator.Process
-	cfg        aws.Config // of the user, who talks to the emulator
-	proxied    aws.Config // the same, through the proxy
-	functions  map[string]*sandbox.Function
-	mappings   []*Mapping
-	hypervisor *hypervisor
-	clockwork  *clockwork
-	user       aws.Credentials
-	servers    []*http.Server
-	logs       []*os.File
-	stop       context.CancelFunc
-	wg         sync.WaitGroup
-	compared   []Compared
-	kills      int
-	killsMu    sync.Mutex
+	Config     aws.Config // of the user, who talks to the emulator
+	Proxied    aws.Config // the same, through the proxy
+	User       aws.Credentials
+	Functions  map[string]*sandbox.Function
+	Mappings   []*Mapping
+	Hypervisor *Hypervisor
+
+	emulator  *emulator.Process
+	clockwork *clockwork
+	servers   []*http.Server
+	logs      []*os.File
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
+	kills     int
+	killsMu   sync.Mutex
 }
 
 // mostSandboxes bounds the processes of one function: this is one computer.
@@ -78,7 +79,7 @@ const mostSandboxes = 4
 
 // Open starts an emulator, deploys to it, and connects all that is deployed. Close ends it.
 func Open(ctx context.Context, o Options) (_ *World, err error) {
-	w := &World{Options: o, Count: &Counter{}, functions: map[string]*sandbox.Function{}}
+	w := &World{Options: o, Count: &Counter{}, Functions: map[string]*sandbox.Function{}}
 	ctx, w.stop = context.WithCancel(ctx)
 	defer func() {
 		if err != nil {
@@ -91,8 +92,8 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if w.emulator, err = emulator.Start(emulator.MotoServer("MOTO_ACCOUNT_ID=" + account)); err != nil {
 		return nil, err
 	}
-	w.cfg = emulator.Config(w.emulator.Endpoint)
-	w.user = aws.Credentials{AccessKeyID: "AKIAUSER", SecretAccessKey: "the-users-secret-key"}
+	w.Config = emulator.Config(w.emulator.Endpoint)
+	w.User = aws.Credentials{AccessKeyID: "AKIAUSER", SecretAccessKey: "the-users-secret-key"}
 	a, err := deploy.ReadAssembly(o.Assembly)
 	if err != nil {
 		return nil, err
@@ -108,21 +109,21 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if w.Proxy, err = newProxy(w.emulator.Endpoint, w.Count, w.Rights, o.Seed, o.Log); err != nil {
 		return nil, err
 	}
-	if w.mappings, err = w.Template.mappings(); err != nil {
+	if w.Mappings, err = w.Template.mappings(); err != nil {
 		return nil, err
 	}
-	w.Proxy.mappings = w.mappings
+	w.Proxy.mappings = w.Mappings
 	endpoint, err := w.serve(ctx, w.Proxy)
 	if err != nil {
 		return nil, err
 	}
-	w.proxied = emulator.Config(endpoint)
+	w.Proxied = emulator.Config(endpoint)
 	return w, w.connect(ctx, endpoint)
 }
 
 // deploy puts the template through the emulator's CloudFormation, by the code of `tradewind deploy`.
 func (w *World) deploy(ctx context.Context) error {
-	target, err := deploy.Open(ctx, w.cfg)
+	target, err := deploy.Open(ctx, w.Config)
 	if err != nil {
 		return err
 	}
@@ -137,17 +138,17 @@ func (w *World) deploy(ctx context.Context) error {
 	// Before anything is put in a bucket.
 	w.Template.resolve("")
 	for _, name := range w.Template.doors() {
-		if _, err := sqs.NewFromConfig(w.cfg).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
+		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
 			return err
 		}
 	}
-	table, err := dynamodb.NewFromConfig(w.cfg).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
+	table, err := dynamodb.NewFromConfig(w.Config).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
 	if err != nil {
 		return err
 	}
 	w.Template.resolve(aws.ToString(table.Table.LatestStreamArn))
 	w.clockwork = &clockwork{
-		scheduler: scheduler.NewFromConfig(w.cfg), sqs: sqs.NewFromConfig(w.cfg), group: w.Stack.Name, speed: w.Speed, log: w.Log,
+		scheduler: scheduler.NewFromConfig(w.Config), sqs: sqs.NewFromConfig(w.Config), group: w.Stack.Name, speed: w.Speed, log: w.Log,
 	}
 	if err := w.clockwork.install(ctx, w.Template); err != nil {
 		return err
@@ -160,13 +161,13 @@ func (w *World) deploy(ctx context.Context) error {
 
 // notify has buckets tell EventBridge of new objects where the template says so: moto's CloudFormation leaves it out.
 func (w *World) notify(ctx context.Context) error {
-	client := s3.NewFromConfig(w.cfg, func(o *s3.Options) { o.UsePathStyle = true })
-	for _, b := range w.Template.of("AWS::S3::Bucket") {
+	client := s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	for _, b := range w.Template.Of("AWS::S3::Bucket") {
 		if b.at("NotificationConfiguration", "EventBridgeConfiguration", "EventBridgeEnabled") != true {
 			continue
 		}
 		_, err := client.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
-			Bucket: aws.String(b.text("BucketName")), NotificationConfiguration: &s3types.NotificationConfiguration{
+			Bucket: aws.String(b.Text("BucketName")), NotificationConfiguration: &s3types.NotificationConfiguration{
 				EventBridgeConfiguration: &s3types.EventBridgeConfiguration{},
 			},
 		})
@@ -177,8 +178,9 @@ func (w *World) notify(ctx context.Context) error {
 	return nil
 }
 
-func (w *World) bucket(part string) string {
-	return w.Stack.Name + "-" + part + "-" + account + "-" + region
+// Bucket is the name of a bucket of the deployment: dags or work.
+func (w *World) Bucket(part string) string {
+	return w.Stack.Name + "-" + part + "-" + account + "-" + Region
 }
 
 // shortest is how long a message is invisible at least, seconds: a batch takes a few here, whatever it may take.
@@ -186,12 +188,12 @@ const shortest = 8
 
 // hasten makes messages visible again sooner than deployed.
 func (w *World) hasten(ctx context.Context) error {
-	for _, q := range w.Template.of("AWS::SQS::Queue") {
+	for _, q := range w.Template.Of("AWS::SQS::Queue") {
 		v := q.number("VisibilityTimeout")
 		if v == 0 {
 			continue
 		}
-		url := w.queueURL(q.text("QueueName"))
+		url := w.QueueURL(q.Text("QueueName"))
 		short := strconv.Itoa(max(int(float64(v)/w.Speed/2), shortest))
 		_, err := w.clockwork.sqs.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{
 			QueueUrl: &url, Attributes: map[string]string{string(types.QueueAttributeNameVisibilityTimeout): short},
@@ -203,7 +205,8 @@ func (w *World) hasten(ctx context.Context) error {
 	return nil
 }
 
-func (w *World) queueURL(name string) string { return w.emulator.Endpoint + "/" + account + "/" + name }
+// QueueURL is where the emulator serves a queue.
+func (w *World) QueueURL(name string) string { return w.emulator.Endpoint + "/" + account + "/" + name }
 
 // serve listens on loopback.
 func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
@@ -220,7 +223,7 @@ func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
 
 // connect makes the functions and feeds them.
 func (w *World) connect(ctx context.Context, endpoint string) error {
-	g := &gateway{keys: w.user, count: w.Count, log: w.Log}
+	g := &gateway{keys: w.User, count: w.Count, log: w.Log}
 	var err error
 	if g.routes, err = w.Template.routes(); err != nil {
 		return err
@@ -228,13 +231,13 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 	if w.API, err = w.serve(ctx, g); err != nil {
 		return err
 	}
-	for _, f := range w.Template.of("AWS::Lambda::Function") {
+	for _, f := range w.Template.Of("AWS::Lambda::Function") {
 		if err := w.function(f, endpoint); err != nil {
 			return err
 		}
 	}
-	g.function = w.functions[w.Stack.Name+"-api"]
-	for _, m := range w.mappings {
+	g.function = w.Functions[w.Stack.Name+"-api"]
+	for _, m := range w.Mappings {
 		if err := w.feed(ctx, m); err != nil {
 			return err
 		}
@@ -246,14 +249,14 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		}
 		w.wg.Go(func() { d.run(ctx) })
 	}
-	for _, s := range w.Template.of("AWS::Scheduler::Schedule") {
-		w.wg.Go(func() { w.clockwork.run(ctx, s.text("Name"), s.text("ScheduleExpression")) })
+	for _, s := range w.Template.Of("AWS::Scheduler::Schedule") {
+		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
 	}
-	w.hypervisor = &hypervisor{
-		ec2: ec2.NewFromConfig(w.cfg), events: eventbridge.NewFromConfig(w.cfg), ended: w.Proxy.Ended, dir: filepath.Join(w.Dir, "machines"), log: w.Log,
+	w.Hypervisor = &Hypervisor{
+		ec2: ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended, dir: filepath.Join(w.Dir, "machines"), log: w.Log,
 		machines: map[string]*machine{},
 	}
-	w.wg.Go(func() { w.hypervisor.run(ctx) })
+	w.wg.Go(func() { w.Hypervisor.run(ctx) })
 	if w.Chaos {
 		w.Proxy.FailCalls(0.1)
 		w.wg.Go(func() { w.killAtRandom(ctx) })
@@ -263,7 +266,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 
 // function makes the host of a deployed function.
 func (w *World) function(f Resource, endpoint string) error {
-	name := f.text("FunctionName")
+	name := f.Text("FunctionName")
 	short := name[len(w.Stack.Name)+1:]
 	path := filepath.Join(w.Dir, "logs", short+".log")
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
@@ -283,8 +286,8 @@ func (w *World) function(f Resource, endpoint string) error {
 	}
 	env["TRADEWIND_API"] = w.API // the emulator has no such host
 	timeout := f.number("Timeout")
-	w.functions[name] = &sandbox.Function{
-		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: region,
+	w.Functions[name] = &sandbox.Function{
+		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,
 		Binary: filepath.Join(w.Assets, "lambda", short, "bootstrap"), Memory: f.number("MemorySize"),
 		Timeout: time.Duration(timeout) * time.Second, Limit: mostSandboxes, Env: env, Log: &locked{w: log},
 	}
@@ -304,13 +307,13 @@ func (l *locked) Write(b []byte) (int, error) {
 }
 
 func (w *World) feed(ctx context.Context, m *Mapping) error {
-	f := w.functions[m.Function]
+	f := w.Functions[m.Function]
 	if f == nil {
 		return fmt.Errorf("rehearsal: mapping %s is of %s, which is not deployed", m.ID, m.Function)
 	}
 	if m.Source == w.Template.stream {
-		s := &streamFeed{mapping: m, function: f, cfg: w.cfg, table: &w.Proxy.table, log: w.Log, dead: func(ctx context.Context, arn string, body []byte) {
-			url, text := w.queueURL(queueName(arn)), string(body)
+		s := &streamFeed{mapping: m, function: f, cfg: w.Config, table: &w.Proxy.table, log: w.Log, dead: func(ctx context.Context, arn string, body []byte) {
+			url, text := w.QueueURL(queueName(arn)), string(body)
 			if _, err := w.clockwork.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &text}); err != nil {
 				w.Log.Warn("on-failure destination", "err", err)
 			}
@@ -319,7 +322,7 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 		return nil
 	}
 	m.Parallel = min(max(m.Parallel, 1), mostSandboxes)
-	q := &queueFeed{mapping: m, function: f, sqs: sqs.NewFromConfig(w.cfg), url: w.queueURL(queueName(m.Source)), count: w.Count, log: w.Log}
+	q := &queueFeed{mapping: m, function: f, sqs: sqs.NewFromConfig(w.Config), url: w.QueueURL(queueName(m.Source)), count: w.Count, log: w.Log}
 	w.wg.Go(func() { q.run(ctx) })
 	return nil
 }
@@ -329,14 +332,14 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 func (w *World) killAtRandom(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.Seed, 2)) //nolint:gosec // no secret
 	var names []string
-	for name := range w.functions {
+	for name := range w.Functions {
 		names = append(names, name)
 	}
 	slices.Sort(names)
 	for ctx.Err() == nil {
-		sleep(ctx, time.Duration(100+r.IntN(300))*time.Millisecond)
+		_ = clock.Pause(ctx, time.Duration(100+r.IntN(300))*time.Millisecond)
 		name := names[r.IntN(len(names))]
-		if !w.functions[name].KillOne(r.IntN) {
+		if !w.Functions[name].KillOne(r.IntN) {
 			continue
 		}
 		w.killsMu.Lock()
@@ -362,14 +365,14 @@ func (w *World) Emulator() string { return w.emulator.Endpoint }
 // Usage is what each function has used.
 func (w *World) Usage() map[string]sandbox.Usage {
 	out := map[string]sandbox.Usage{}
-	for name, f := range w.functions {
+	for name, f := range w.Functions {
 		out[name] = f.Usage()
 	}
 	return out
 }
 
-// logged is all that the functions and machines have printed.
-func (w *World) logged() []byte {
+// Logged is all that the functions and machines have printed.
+func (w *World) Logged() []byte {
 	var all bytes.Buffer
 	paths, _ := filepath.Glob(filepath.Join(w.Dir, "logs", "*.log"))
 	more, _ := filepath.Glob(filepath.Join(w.Dir, "machines", "*", "console.log"))
@@ -389,7 +392,7 @@ func (w *World) Close() {
 	for _, s := range w.servers {
 		_ = s.Close()
 	}
-	for _, f := range w.functions {
+	for _, f := range w.Functions {
 		f.Close()
 	}
 	if w.emulator != nil {

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"encoding/json"
@@ -28,11 +28,11 @@ type grant struct {
 // rights reads the roles of a template's functions.
 func (t *Template) rights() *Rights {
 	r := &Rights{functions: map[string]string{}, allowed: map[string][]grant{}, used: map[string]map[string]bool{}, denied: map[string]int{}}
-	for _, f := range t.of("AWS::Lambda::Function") {
-		name := f.text("FunctionName")
+	for _, f := range t.Of("AWS::Lambda::Function") {
+		name := f.Text("FunctionName")
 		r.functions[functionKey(name)] = name
-		role := path.Base(f.text("Role"))
-		for _, p := range t.of("AWS::IAM::Policy") {
+		role := path.Base(f.Text("Role"))
+		for _, p := range t.Of("AWS::IAM::Policy") {
 			if roles, _ := p.at("Roles").([]any); !slices.Contains(roles, any(role)) {
 				continue
 			}
@@ -152,7 +152,7 @@ func resourceOf(service string, r *http.Request, body []byte) string {
 		_ = json.Unmarshal(body, &in)
 	}
 	arn := func(service, rest string) string {
-		return "arn:aws:" + service + ":" + region + ":" + account + ":" + rest
+		return "arn:aws:" + service + ":" + Region + ":" + account + ":" + rest
 	}
 	switch {
 	case service == "dynamodb" && in.TableName != "":

@@ -1,4 +1,4 @@
-package rehearsal
+package story
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/cost"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -58,8 +59,8 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 	if err := until(ctx, func() error { return s.sleeping(ctx) }); err != nil {
 		return "", err
 	}
-	before := w.bill()
-	if err := s.put(ctx, w.bucket("dags"), "plain.yaml", plainDAG()); err != nil {
+	before := s.bill()
+	if err := s.put(ctx, w.Bucket("dags"), "plain.yaml", plainDAG()); err != nil {
 		return "", err
 	}
 	if err := s.overUnseen(ctx, "plain"); err != nil {
@@ -68,24 +69,24 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 	if err := until(ctx, func() error { return s.sleeping(ctx) }); err != nil {
 		return "", err
 	}
-	after := w.bill()
+	after := s.bill()
 	predicted, err := predict(ctx)
 	if err != nil {
 		return "", err
 	}
 	usd, want := 0.0, 0.0
-	w.compared = nil
+	s.compared = nil
 	for _, l := range predicted.Lines {
 		key := l.Service + " " + l.Unit
 		if _, counted := after[key]; !counted {
 			continue
 		}
 		n := after[key] - before[key]
-		w.compared = append(w.compared, Compared{Service: l.Service, Unit: l.Unit, Counted: n, Predicted: l.Events})
+		s.compared = append(s.compared, Compared{Service: l.Service, Unit: l.Unit, Counted: n, Predicted: l.Events})
 		usd, want = usd+n*l.USDPerUnit, want+l.Events*l.USDPerUnit
 	}
 	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted; %.0f writes met others and were made again\n%s",
-		plainTasks, usd, want, after[conflicts]-before[conflicts], table(w.compared))
+		plainTasks, usd, want, after[conflicts]-before[conflicts], table(s.compared))
 	if math.Abs(usd/want-1) > tolerance {
 		return "", fmt.Errorf("what was counted is not what is predicted: %s", said)
 	}
@@ -94,7 +95,7 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 
 // overUnseen waits for the end of the one job of a name, reading past the proxy: what is looked at is not to be counted.
 func (s *Story) overUnseen(ctx context.Context, name string) error {
-	st, err := dynamo.New(s.World.cfg, s.World.Stack.Name, dynamo.Options{})
+	st, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
 	if err != nil {
 		return err
 	}
@@ -135,7 +136,8 @@ func byClock() []string { return []string{events.FnReconcile, events.FnTick, eve
 
 // bill is what was counted so far of the lines of a bill, by service and unit, in the words of package cost. How long the emulator took is no
 // measure of AWS, so GB-seconds are not in it.
-func (w *World) bill() map[string]float64 {
+func (s *Story) bill() map[string]float64 {
+	w := s.World
 	b := map[string]float64{}
 	prefix := w.Stack.Name + "-"
 	for name, u := range w.Usage() {
@@ -153,9 +155,9 @@ func (w *World) bill() map[string]float64 {
 		}
 		switch c.Service {
 		case "dynamodb":
-			if strings.HasSuffix(c.Action, refused) { // one that is slow and lets in one at a time has more of them than AWS's
+			if strings.HasSuffix(c.Action, account.Refused) { // one that is slow and lets in one at a time has more of them than AWS's
 				b[conflicts] += float64(c.Count)
-			} else if writes(c.Action) {
+			} else if account.Writes(c.Action) {
 				b["DynamoDB write request units"] += c.Units
 			} else {
 				b["DynamoDB read request units"] += c.Units
@@ -177,10 +179,6 @@ func (w *World) bill() map[string]float64 {
 
 // conflicts counts what the table refused; it is no line of a bill.
 const conflicts = "refused"
-
-func writes(action string) bool {
-	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}, action)
-}
 
 func table(lines []Compared) string {
 	var b strings.Builder

@@ -1,4 +1,4 @@
-package rehearsal
+package story
 
 import (
 	"bytes"
@@ -16,7 +16,9 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
@@ -26,13 +28,15 @@ var dagFile []byte
 
 // Story is what a user does with a deployment, step by step.
 type Story struct {
-	World  *World
+	World  *account.World
 	Out    io.Writer
 	client *client.Client
 	s3     *s3.Client
 	store  store.Store
 	job    string
 	began  time.Time
+	// Requests for the DAG to which nothing happened, beside those foretold.
+	compared []Compared
 }
 
 // step is one of the story, with what it found.
@@ -46,9 +50,9 @@ type step struct {
 func (s *Story) Tell(ctx context.Context) error {
 	w := s.World
 	s.began = time.Now()
-	s.client = client.NewSigned(w.API, region, credentials.StaticCredentialsProvider{Value: w.user})
-	s.s3 = s3.NewFromConfig(w.cfg, func(o *s3.Options) { o.UsePathStyle = true })
-	st, err := dynamo.New(w.proxied, w.Stack.Name, dynamo.Options{})
+	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
+	s.s3 = s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	st, err := dynamo.New(w.Proxied, w.Stack.Name, dynamo.Options{})
 	if err != nil {
 		return err
 	}
@@ -115,7 +119,7 @@ func until(ctx context.Context, ask func() error) error {
 		if final := (*finalError)(nil); errors.As(err, &final) {
 			return err
 		}
-		sleep(ctx, 250*time.Millisecond)
+		_ = clock.Pause(ctx, 250*time.Millisecond)
 		if ctx.Err() != nil {
 			return fmt.Errorf("not in time: %w", err)
 		}
@@ -128,7 +132,7 @@ type finalError struct{ error }
 // drop uploads the DAG file. The first launch that it leads to will find no capacity.
 func (s *Story) drop(ctx context.Context) (string, error) {
 	s.World.Proxy.RefuseLaunches(1)
-	bucket, key := s.World.bucket("dags"), "team/rehearsal.yaml"
+	bucket, key := s.World.Bucket("dags"), "team/rehearsal.yaml"
 	if err := s.put(ctx, bucket, key, dagFile); err != nil {
 		return "", err
 	}
@@ -274,7 +278,7 @@ func lastAttempt(d *broker.JobDetail, task int) *broker.Attempt {
 }
 
 func (s *Story) keys(ctx context.Context, prefix string) ([]string, error) {
-	bucket := s.World.bucket("work")
+	bucket := s.World.Bucket("work")
 	out, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
 	if err != nil {
 		return nil, err
@@ -292,11 +296,11 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	first := lastAttempt(d, trainTask)
-	machine, err := s.World.machineOf(ctx, broker.ClusterID(s.job, trainTask, first.Number))
+	machine, err := s.machineOf(ctx, broker.ClusterID(s.job, trainTask, first.Number))
 	if err != nil {
 		return "", err
 	}
-	if err := s.World.hypervisor.interrupt(ctx, machine, 8*time.Second); err != nil {
+	if err := s.World.Hypervisor.Interrupt(ctx, machine, 8*time.Second); err != nil {
 		return "", err
 	}
 	var said string
@@ -350,7 +354,7 @@ func (s *Story) results(ctx context.Context) (string, error) {
 	if i < 0 {
 		return "", fmt.Errorf("no report among %v", keys)
 	}
-	bucket := s.World.bucket("work")
+	bucket := s.World.Bucket("work")
 	out, err := s.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &keys[i]})
 	if err != nil {
 		return "", err

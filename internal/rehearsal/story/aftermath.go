@@ -1,4 +1,4 @@
-package rehearsal
+package story
 
 import (
 	"context"
@@ -27,8 +27,8 @@ func (s *Story) Aftermath(ctx context.Context, out io.Writer) {
 			_, _ = fmt.Fprintf(out, "--- %s\n%s\n", filepath.Base(p), raw[max(0, len(raw)-1500):])
 		}
 	}
-	_, _ = io.WriteString(out, w.hypervisor.consoles())
-	w.queues(ctx, out)
+	_, _ = io.WriteString(out, w.Hypervisor.Consoles())
+	s.queues(ctx, out)
 	if s.store == nil || s.job == "" {
 		return
 	}
@@ -45,12 +45,14 @@ func (s *Story) Aftermath(ctx context.Context, out io.Writer) {
 }
 
 // queues prints what waits in each queue.
-func (w *World) queues(ctx context.Context, out io.Writer) {
+func (s *Story) queues(ctx context.Context, out io.Writer) {
+	w := s.World
 	_, _ = fmt.Fprintln(out, "--- queues: visible, in flight")
-	for _, q := range w.Template.of("AWS::SQS::Queue") {
-		name := q.text("QueueName")
-		url := w.queueURL(name)
-		got, err := w.clockwork.sqs.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
+	client := sqs.NewFromConfig(w.Config)
+	for _, q := range w.Template.Of("AWS::SQS::Queue") {
+		name := q.Text("QueueName")
+		url := w.QueueURL(name)
+		got, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 			QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
 				types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 			},

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"context"
@@ -24,14 +24,15 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // agentKey begins the access keys of machines.
 const agentKey = "AKIAMACHINE"
 
-// hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own and a directory for a
+// Hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own and a directory for a
 // disk. When EC2 says that it is terminated the process is killed; when the process ends, so does the machine.
-type hypervisor struct {
+type Hypervisor struct {
 	ec2    *ec2.Client
 	events *eventbridge.Client
 	ended  func(id, code string) // tells why, where nobody asked for the end
@@ -53,12 +54,12 @@ type machine struct {
 	taken  bool // by EC2, and not terminated by whoever launched it
 }
 
-func (h *hypervisor) run(ctx context.Context) {
+func (h *Hypervisor) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		if err := h.look(ctx); err != nil && ctx.Err() == nil {
 			h.log.Warn("hypervisor", "err", err)
 		}
-		sleep(ctx, 300*time.Millisecond)
+		_ = clock.Pause(ctx, 300*time.Millisecond)
 	}
 	h.mu.Lock()
 	defer h.mu.Unlock()
@@ -68,7 +69,7 @@ func (h *hypervisor) run(ctx context.Context) {
 }
 
 // look starts what is new and kills what is over.
-func (h *hypervisor) look(ctx context.Context) error {
+func (h *Hypervisor) look(ctx context.Context) error {
 	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
 	if err != nil {
 		return err
@@ -102,7 +103,7 @@ func (m *machine) kill() {
 }
 
 // start boots a machine.
-func (h *hypervisor) start(ctx context.Context, i types.Instance) error {
+func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	id := aws.ToString(i.InstanceId)
 	data, err := h.ec2.DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: types.InstanceAttributeNameUserData})
 	if err != nil {
@@ -121,7 +122,7 @@ func (h *hypervisor) start(ctx context.Context, i types.Instance) error {
 	n := h.started
 	h.mu.Unlock()
 	m := &machine{id: id, exited: make(chan struct{}), imds: &imdstest.Machine{
-		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1), Region: region,
+		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1), Region: Region,
 		Zone: aws.ToString(i.Placement.AvailabilityZone), Role: "agent", AccessKeyID: agentKey + fmt.Sprint(n), SecretAccessKey: "machine",
 		SessionToken: "session", UserData: raw,
 	}}
@@ -146,7 +147,7 @@ func (h *hypervisor) start(ctx context.Context, i types.Instance) error {
 	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // what EC2 would run; it is killed as a machine is
 	m.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "LANG=C.UTF-8", bootstrap.EnvRoot + "=" + root,
-		bootstrap.EnvMetadata + "=http://" + l.Addr().String(), "AWS_REGION=" + region,
+		bootstrap.EnvMetadata + "=http://" + l.Addr().String(), "AWS_REGION=" + Region,
 	}
 	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = root, console, console
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -162,7 +163,7 @@ func (h *hypervisor) start(ctx context.Context, i types.Instance) error {
 }
 
 // wait ends a machine whose process has ended, and tells of it as EC2 does.
-func (h *hypervisor) wait(ctx context.Context, m *machine) {
+func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 	err := m.cmd.Wait()
 	close(m.exited)
 	_ = m.server.Close()
@@ -184,7 +185,7 @@ func (h *hypervisor) wait(ctx context.Context, m *machine) {
 }
 
 // tell puts an event of EC2 on the account's bus.
-func (h *hypervisor) tell(ctx context.Context, typ, id string, detail map[string]any) {
+func (h *Hypervisor) tell(ctx context.Context, typ, id string, detail map[string]any) {
 	detail["instance-id"] = id
 	body, err := json.Marshal(detail)
 	if err != nil {
@@ -192,15 +193,15 @@ func (h *hypervisor) tell(ctx context.Context, typ, id string, detail map[string
 	}
 	_, err = h.events.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
 		Source: aws.String("aws.ec2"), DetailType: &typ, Detail: aws.String(string(body)),
-		Resources: []string{"arn:aws:ec2:" + region + ":" + account + ":instance/" + id},
+		Resources: []string{"arn:aws:ec2:" + Region + ":" + account + ":instance/" + id},
 	}}})
 	if err != nil {
 		h.log.Warn("notice", "id", id, "err", err)
 	}
 }
 
-// interrupt takes a spot machine as EC2 does, in less time: the notice, then the end.
-func (h *hypervisor) interrupt(ctx context.Context, id string, after time.Duration) error {
+// Interrupt takes a spot machine as EC2 does, in less time: the notice, then the end.
+func (h *Hypervisor) Interrupt(ctx context.Context, id string, after time.Duration) error {
 	h.mu.Lock()
 	m := h.machines[id]
 	h.mu.Unlock()
@@ -209,7 +210,7 @@ func (h *hypervisor) interrupt(ctx context.Context, id string, after time.Durati
 	}
 	m.imds.Take(time.Now().Add(2 * time.Minute))
 	h.tell(ctx, "EC2 Spot Instance Interruption Warning", id, map[string]any{"instance-action": "terminate"})
-	sleep(ctx, after)
+	_ = clock.Pause(ctx, after)
 	h.mu.Lock()
 	m.taken = !m.killed // or it was terminated meanwhile
 	m.kill()
@@ -217,15 +218,15 @@ func (h *hypervisor) interrupt(ctx context.Context, id string, after time.Durati
 	return nil
 }
 
-// count is how many machines were started.
-func (h *hypervisor) count() int {
+// Count is how many machines were started.
+func (h *Hypervisor) Count() int {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	return h.started
 }
 
-// running lists the machines whose process runs.
-func (h *hypervisor) running() []string {
+// Running lists the machines whose process runs.
+func (h *Hypervisor) Running() []string {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	var out []string
@@ -239,8 +240,8 @@ func (h *hypervisor) running() []string {
 	return out
 }
 
-// consoles is the end of each machine's console, for when something went wrong.
-func (h *hypervisor) consoles() string {
+// Consoles is the end of each machine's console, for when something went wrong.
+func (h *Hypervisor) Consoles() string {
 	var b strings.Builder
 	paths, _ := filepath.Glob(filepath.Join(h.dir, "*", "console.log"))
 	for _, p := range paths {

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"encoding/json"
@@ -46,11 +46,11 @@ func (m *Mapping) set(on bool) {
 // mappings reads those of a template.
 func (t *Template) mappings() ([]*Mapping, error) {
 	var out []*Mapping
-	for id, r := range t.of("AWS::Lambda::EventSourceMapping") {
+	for id, r := range t.Of("AWS::Lambda::EventSourceMapping") {
 		m := &Mapping{
-			ID: id, Function: r.text("FunctionName"), Source: r.text("EventSourceArn"), Batch: max(r.number("BatchSize"), 1),
+			ID: id, Function: r.Text("FunctionName"), Source: r.Text("EventSourceArn"), Batch: max(r.number("BatchSize"), 1),
 			Parallel: r.number("ScalingConfig", "MaximumConcurrency"), Bisect: r.at("BisectBatchOnFunctionError") == true,
-			Retries: r.number("MaximumRetryAttempts"), OnFailure: r.text("DestinationConfig", "OnFailure", "Destination"),
+			Retries: r.number("MaximumRetryAttempts"), OnFailure: r.Text("DestinationConfig", "OnFailure", "Destination"),
 			enabled: r.at("Enabled") != false, changed: make(chan struct{}),
 		}
 		if types, ok := r.at("FunctionResponseTypes").([]any); ok {
@@ -130,3 +130,6 @@ func (m *Mapping) describe() map[string]any {
 		"State": state, "BatchSize": m.Batch,
 	}
 }
+
+// Streams says that a mapping reads the table's stream.
+func (w *World) Streams(m *Mapping) bool { return m.Source == w.Template.stream }

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"bytes"
@@ -15,7 +15,7 @@ import (
 // Account and region of the emulator.
 const (
 	account = "123456789012"
-	region  = "us-east-1"
+	Region  = "us-east-1"
 )
 
 // Template is a synthesised template, its references resolved as the emulator's account would.
@@ -149,8 +149,8 @@ func (t *Template) resolve(stream string) {
 	}
 }
 
-// of lists the resources of a type, by logical ID.
-func (t *Template) of(typ string) map[string]Resource {
+// Of lists the resources of a type, by logical ID.
+func (t *Template) Of(typ string) map[string]Resource {
 	out := map[string]Resource{}
 	for id, r := range t.Resources {
 		if r.Type == typ {
@@ -173,7 +173,7 @@ func (r Resource) at(path ...string) any {
 	return v
 }
 
-func (r Resource) text(path ...string) string {
+func (r Resource) Text(path ...string) string {
 	s, _ := r.at(path...).(string)
 	return s
 }
@@ -219,7 +219,7 @@ func (t *Template) function(name string, arg any) (any, bool) {
 		return t.attribute(list[0].(string), list[1].(string)), true
 	case "Fn::Sub":
 		s, _ := arg.(string)
-		return strings.NewReplacer("${AWS::AccountId}", account, "${AWS::Region}", region, "${AWS::Partition}", "aws").Replace(s), true
+		return strings.NewReplacer("${AWS::AccountId}", account, "${AWS::Region}", Region, "${AWS::Partition}", "aws").Replace(s), true
 	case "Fn::Join":
 		list := arg.([]any)
 		var parts []string
@@ -243,7 +243,7 @@ func (t *Template) ref(id string) any {
 	case "AWS::AccountId":
 		return account
 	case "AWS::Region":
-		return region
+		return Region
 	case "AWS::Partition":
 		return "aws"
 	case "AWS::URLSuffix":
@@ -255,7 +255,7 @@ func (t *Template) ref(id string) any {
 	case "AWS::SNS::Topic":
 		return t.attribute(id, "Arn")
 	case "AWS::SQS::Queue":
-		return "https://sqs." + region + ".amazonaws.com/" + account + "/" + t.name(id)
+		return "https://sqs." + Region + ".amazonaws.com/" + account + "/" + t.name(id)
 	}
 	return t.name(id)
 }
@@ -273,14 +273,14 @@ func (t *Template) name(id string) string {
 
 // arnForms are ARNs by type of resource, around its name.
 var arnForms = map[string]string{
-	"AWS::Lambda::Function": "arn:aws:lambda:" + region + ":" + account + ":function:%s",
-	"AWS::SQS::Queue":       "arn:aws:sqs:" + region + ":" + account + ":%s",
-	"AWS::DynamoDB::Table":  "arn:aws:dynamodb:" + region + ":" + account + ":table/%s",
+	"AWS::Lambda::Function": "arn:aws:lambda:" + Region + ":" + account + ":function:%s",
+	"AWS::SQS::Queue":       "arn:aws:sqs:" + Region + ":" + account + ":%s",
+	"AWS::DynamoDB::Table":  "arn:aws:dynamodb:" + Region + ":" + account + ":table/%s",
 	"AWS::S3::Bucket":       "arn:aws:s3:::%s",
 	"AWS::IAM::Role":        "arn:aws:iam::" + account + ":role/%s",
-	"AWS::SNS::Topic":       "arn:aws:sns:" + region + ":" + account + ":%s",
-	"AWS::Events::EventBus": "arn:aws:events:" + region + ":" + account + ":event-bus/%s",
-	"AWS::Logs::LogGroup":   "arn:aws:logs:" + region + ":" + account + ":log-group:%s:*",
+	"AWS::SNS::Topic":       "arn:aws:sns:" + Region + ":" + account + ":%s",
+	"AWS::Events::EventBus": "arn:aws:events:" + Region + ":" + account + ":event-bus/%s",
+	"AWS::Logs::LogGroup":   "arn:aws:logs:" + Region + ":" + account + ":log-group:%s:*",
 }
 
 func (t *Template) attribute(id, name string) any {
@@ -293,7 +293,7 @@ func (t *Template) attribute(id, name string) any {
 			return fmt.Sprintf(form, t.name(id))
 		}
 	case typ == "AWS::ApiGatewayV2::Api":
-		return "https://" + id + ".execute-api." + region + ".amazonaws.com"
+		return "https://" + id + ".execute-api." + Region + ".amazonaws.com"
 	}
 	return t.name(id)
 }

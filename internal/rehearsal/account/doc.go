@@ -1,4 +1,4 @@
-// Package rehearsal is the part of AWS that the emulator lacks, so that a
+// Package account is the part of AWS that the emulator lacks, so that a
 // deployment can be rehearsed with its real template and its real binaries. moto
 // keeps the table, the queues, the buckets, the rules and the machines on paper;
 // this package
@@ -11,4 +11,4 @@
 //
 // What it takes from the template, it reads there and nowhere else: a wrong batch size, a missing right or a filter that matches nothing
 // is found. localstack/README.md says what moto does otherwise than AWS.
-package rehearsal
+package account

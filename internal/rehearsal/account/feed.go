@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"context"
@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // queueFeed polls a queue for a function, as Lambda does (AWS Lambda developer guide, "Using Lambda with Amazon SQS"): a batch is one
@@ -73,7 +74,7 @@ func (f *queueFeed) receive(ctx context.Context) []types.Message {
 		if err != nil {
 			if ctx.Err() == nil {
 				f.log.Warn("poll", "queue", f.url, "err", err)
-				sleep(ctx, time.Second)
+				_ = clock.Pause(ctx, time.Second)
 			}
 			break
 		}
@@ -116,7 +117,7 @@ func (f *queueFeed) deliver(ctx context.Context, messages []types.Message) {
 	for i, m := range messages {
 		records[i] = sqsRecord{
 			MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body), MD5: aws.ToString(m.MD5OfBody),
-			Attributes: m.Attributes, MessageAttributes: map[string]attribute{}, EventSource: "aws:sqs", EventSourceARN: f.mapping.Source, Region: region,
+			Attributes: m.Attributes, MessageAttributes: map[string]attribute{}, EventSource: "aws:sqs", EventSourceARN: f.mapping.Source, Region: Region,
 		}
 		for k, v := range m.MessageAttributes {
 			records[i].MessageAttributes[k] = attribute{StringValue: v.StringValue, BinaryValue: v.BinaryValue, DataType: aws.ToString(v.DataType)}
@@ -185,13 +186,3 @@ func (f *queueFeed) remove(ctx context.Context, messages []types.Message, failed
 
 // queueName is the last part of a queue's ARN.
 func queueName(arn string) string { return arn[strings.LastIndex(arn, ":")+1:] }
-
-// sleep waits, or less when ctx ends.
-func sleep(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
-	}
-}

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"bytes"
@@ -121,7 +121,7 @@ var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4
 
 // caller is who made a request, of what: what its signature says.
 type caller struct {
-	key, region, service string
+	key, Region, service string
 }
 
 func callerOf(r *http.Request) caller {
@@ -129,7 +129,7 @@ func callerOf(r *http.Request) caller {
 	if m == nil {
 		return caller{key: "anonymous", service: "s3"}
 	}
-	return caller{key: m[1], region: m[2], service: m[3]}
+	return caller{key: m[1], Region: m[2], service: m[3]}
 }
 
 // functionKey is the access key of a function's sandboxes: who calls is in every signature.
@@ -181,7 +181,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	p.forward(who.service, answer, r)
 	units := unitsOf(who.service, action, body, answer.size)
 	if who.service == "dynamodb" && answer.status >= http.StatusBadRequest {
-		action += refused
+		action += Refused
 	}
 	p.count.addUnits(who.service, action, function, units)
 	if lost {
@@ -222,8 +222,8 @@ func (p *Proxy) fault(function string) (lost, broken bool) {
 	return false, true
 }
 
-// refused marks a request to the table that came to nothing, mostly a transaction that met another.
-const refused = ", refused"
+// Refused marks a request to the table that came to nothing, mostly a transaction that met another.
+const Refused = ", refused"
 
 // measured notes what was answered.
 type measured struct {

@@ -1,4 +1,4 @@
-package rehearsal
+package story
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -28,9 +29,9 @@ func (s *Story) strangers(ctx context.Context) (string, error) {
 	if _, err := plain.Jobs(ctx, 1); err == nil || !strings.Contains(err.Error(), "403") {
 		return "", fmt.Errorf("without a signature: %w", err)
 	}
-	wrong := s.World.user
+	wrong := s.World.User
 	wrong.SecretAccessKey += "-not"
-	if _, err := client.NewSigned(s.World.API, region, credentials.StaticCredentialsProvider{Value: wrong}).Jobs(ctx, 1); err == nil || !strings.Contains(err.Error(), "403") {
+	if _, err := client.NewSigned(s.World.API, account.Region, credentials.StaticCredentialsProvider{Value: wrong}).Jobs(ctx, 1); err == nil || !strings.Contains(err.Error(), "403") {
 		return "", fmt.Errorf("with a wrong key: %w", err)
 	}
 	if code, err := s.agent(ctx, ""); err != nil || code != http.StatusUnauthorized {
@@ -71,7 +72,7 @@ func (s *Story) agent(ctx context.Context, bearer string) (int, error) {
 // tokens mints what an attacker might hold: the deployment's own key is read as its operator could.
 func (s *Story) tokens(ctx context.Context) (string, error) {
 	name := "/" + s.World.Stack.Name + "/token-key"
-	out, err := ssm.NewFromConfig(s.World.cfg).GetParameter(ctx, &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
+	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(ctx, &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
 	if err != nil {
 		return "", err
 	}
@@ -163,19 +164,19 @@ func (s *Story) rights(context.Context) (string, error) {
 	if len(lines) > 0 {
 		return "", fmt.Errorf("denied:\n%s", strings.Join(lines, "\n"))
 	}
-	return fmt.Sprintf("%d calls of %d functions", s.World.Count.total(), len(s.World.functions)), nil
+	return fmt.Sprintf("%d calls of %d functions", s.World.Count.Total(), len(s.World.Functions)), nil
 }
 
 // secretShapes are what no log may hold: agents' tokens and the machines' keys.
 var secretShapes = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|Bearer [A-Za-z0-9._-]{20,}`)
 
 func (s *Story) secrets(ctx context.Context) (string, error) {
-	logs := s.World.logged()
+	logs := s.World.Logged()
 	if found := secretShapes.Find(logs); found != nil {
 		return "", fmt.Errorf("a log holds %.12q…", found)
 	}
 	name := "/" + s.World.Stack.Name + "/token-key"
-	out, err := ssm.NewFromConfig(s.World.cfg).GetParameter(context.WithoutCancel(ctx), &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
+	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(context.WithoutCancel(ctx), &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
 	if err != nil {
 		return "", err
 	}

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"encoding/json"

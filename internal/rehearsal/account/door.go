@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"context"
@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // door invokes a function that is the target of a rule, as Lambda does with what it is invoked with asynchronously (AWS Lambda developer guide, "Invoking a
@@ -34,7 +35,7 @@ func shadowQueue(function string) string { return "rehearsal-" + function }
 // doors finds the functions that are targets of rules.
 func (t *Template) doors() []string {
 	var out []string
-	for _, r := range t.of("AWS::Events::Rule") {
+	for _, r := range t.Of("AWS::Events::Rule") {
 		targets, _ := r.Properties["Targets"].([]any)
 		for _, target := range targets {
 			m, _ := target.(map[string]any)
@@ -63,20 +64,20 @@ func (t *Template) shadow(rule any) {
 
 // open makes the doors of a deployment.
 func (w *World) open(name string) (*door, error) {
-	f := w.functions[name]
+	f := w.Functions[name]
 	if f == nil {
 		return nil, fmt.Errorf("rehearsal: a rule invokes %s, which is not deployed", name)
 	}
-	d := &door{function: f, retries: 2, shadow: w.queueURL(shadowQueue(name)), speed: w.Speed, sqs: sqs.NewFromConfig(w.cfg), log: w.Log}
-	for _, r := range w.Template.of("AWS::Lambda::Function") {
-		if r.text("FunctionName") == name {
-			if arn := r.text("DeadLetterConfig", "TargetArn"); arn != "" {
-				d.dead = w.queueURL(queueName(arn))
+	d := &door{function: f, retries: 2, shadow: w.QueueURL(shadowQueue(name)), speed: w.Speed, sqs: sqs.NewFromConfig(w.Config), log: w.Log}
+	for _, r := range w.Template.Of("AWS::Lambda::Function") {
+		if r.Text("FunctionName") == name {
+			if arn := r.Text("DeadLetterConfig", "TargetArn"); arn != "" {
+				d.dead = w.QueueURL(queueName(arn))
 			}
 		}
 	}
-	for _, r := range w.Template.of("AWS::Lambda::EventInvokeConfig") {
-		if r.text("FunctionName") == name {
+	for _, r := range w.Template.Of("AWS::Lambda::EventInvokeConfig") {
+		if r.Text("FunctionName") == name {
 			d.retries = r.number("MaximumRetryAttempts")
 		}
 	}
@@ -89,7 +90,7 @@ func (d *door) run(ctx context.Context) {
 	for ctx.Err() == nil {
 		out, err := d.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &d.shadow, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(pollWait.Seconds())})
 		if err != nil {
-			sleep(ctx, time.Second)
+			_ = clock.Pause(ctx, time.Second)
 			continue
 		}
 		for _, m := range out.Messages { // Lambda has it from here on
@@ -113,7 +114,7 @@ func (d *door) invoke(ctx context.Context, event string) {
 			d.bury(context.WithoutCancel(ctx), event, err)
 			return
 		}
-		sleep(ctx, time.Duration(float64(try+1)*float64(time.Minute)/d.speed))
+		_ = clock.Pause(ctx, time.Duration(float64(try+1)*float64(time.Minute)/d.speed))
 	}
 }
 

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"bytes"
@@ -245,29 +245,29 @@ func TestTheGatewayChecksSignatures(t *testing.T) {
 	}
 	quiet := slog.New(slog.NewTextHandler(io.Discard, nil))
 	g := &gateway{routes: routes, keys: aws.Credentials{AccessKeyID: "AKIAUSER", SecretAccessKey: "secret"}, count: &Counter{}, log: quiet}
-	var refused []string
+	var Refused []string
 	s := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
 		body, _ := io.ReadAll(r.Body)
 		if err := g.authorise(r, body); err != nil {
-			refused = append(refused, err.Error())
+			Refused = append(Refused, err.Error())
 		}
 		w.WriteHeader(http.StatusTeapot)
 	}))
 	defer s.Close()
-	with := func(base, region, key, secret string) {
-		c := client.NewSigned(base, region, credentials.NewStaticCredentialsProvider(key, secret, ""))
+	with := func(base, Region, key, secret string) {
+		c := client.NewSigned(base, Region, credentials.NewStaticCredentialsProvider(key, secret, ""))
 		_, _ = c.Jobs(t.Context(), 10)
 		_, _ = c.Submit(t.Context(), "a b.yaml", "key", []byte("tasks: {}"))
 	}
-	with(s.URL, region, "AKIAUSER", "secret")
-	if len(refused) > 0 {
-		t.Errorf("the user: %v", refused)
+	with(s.URL, Region, "AKIAUSER", "secret")
+	if len(Refused) > 0 {
+		t.Errorf("the user: %v", Refused)
 	}
-	with(s.URL, region, "AKIAUSER", "wrong")
+	with(s.URL, Region, "AKIAUSER", "wrong")
 	with(s.URL, "eu-west-1", "AKIAUSER", "secret")
-	with(s.URL, region, "AKIAOTHER", "secret")
-	if len(refused) != 6 {
-		t.Errorf("refused: %v", refused)
+	with(s.URL, Region, "AKIAOTHER", "secret")
+	if len(Refused) != 6 {
+		t.Errorf("refused: %v", Refused)
 	}
 	// What is signed is not to be changed.
 	r := httptest.NewRequest(http.MethodPost, "http://api.test/v1/jobs", bytes.NewReader([]byte("other")))
@@ -329,18 +329,6 @@ func TestSchedulesAreDue(t *testing.T) {
 	for expression, want := range map[string]string{"rate(1 minute)": "1m0s", "rate(10 minutes)": "10m0s", "rate(2 hours)": "2h0m0s", "rate(1 day)": "24h0m0s"} {
 		if got := every(expression).String(); got != want {
 			t.Errorf("%s: %s", expression, got)
-		}
-	}
-}
-
-func TestSecretsAreSeen(t *testing.T) {
-	for text, want := range map[string]bool{
-		"Authorization: Bearer abcdefghijklmnopqrstuvwxyz":             true,
-		"eyJqb2IiOiJhIiwiY2x1c3RlciI6ImEifQ.c2lnbmF0dXJl.b3RoZXJwYXJ0": true,
-		`{"level":"INFO","message":"attempt begins"}`:                  false,
-	} {
-		if secretShapes.MatchString(text) != want {
-			t.Errorf("%s", text)
 		}
 	}
 }

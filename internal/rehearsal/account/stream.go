@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"bytes"
@@ -17,6 +17,7 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // streamFeed reads the shards of a table's stream for a function, in order (AWS Lambda developer guide, "Process DynamoDB records with Lambda"): a
@@ -42,12 +43,12 @@ func (f *streamFeed) run(ctx context.Context) {
 		if err != nil {
 			if ctx.Err() == nil {
 				f.log.Warn("stream", "err", err)
-				sleep(ctx, time.Second)
+				_ = clock.Pause(ctx, time.Second)
 			}
 			continue
 		}
 		if len(records) == 0 {
-			sleep(ctx, look)
+			_ = clock.Pause(ctx, look)
 			continue
 		}
 		if d, ok := records[len(records)-1]["dynamodb"].(map[string]any); ok {
@@ -103,7 +104,7 @@ func (f *streamFeed) filter(records []record) []record {
 			f.log.Error("filter", "err", err)
 		}
 		if ok {
-			r["eventSource"], r["eventSourceARN"], r["awsRegion"] = "aws:dynamodb", f.mapping.Source, region
+			r["eventSource"], r["eventSourceARN"], r["awsRegion"] = "aws:dynamodb", f.mapping.Source, Region
 			out = append(out, r)
 		}
 	}
@@ -133,7 +134,7 @@ func (f *streamFeed) deliver(ctx context.Context, records []record) {
 			records, tries, size = records[1:], 0, f.mapping.Batch
 			continue
 		}
-		sleep(ctx, min(time.Duration(tries)*200*time.Millisecond, 2*time.Second))
+		_ = clock.Pause(ctx, min(time.Duration(tries)*200*time.Millisecond, 2*time.Second))
 	}
 }
 
@@ -194,7 +195,7 @@ func (f *streamFeed) call(ctx context.Context, action string, in, out any) error
 		return err
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), "dynamodb", region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), "dynamodb", Region, time.Now()); err != nil {
 		return err
 	}
 	f.table.Lock()

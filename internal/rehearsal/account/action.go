@@ -1,10 +1,11 @@
-package rehearsal
+package account
 
 import (
 	"encoding/json"
 	"math"
 	"net/http"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -73,7 +74,7 @@ func unitsOf(service, action string, body []byte, answer int) float64 {
 	if json.Unmarshal(body, &in) != nil {
 		return 0
 	}
-	if writes(action) {
+	if Writes(action) {
 		return in.written(action)
 	}
 	return in.read(action, answer)
@@ -141,3 +142,8 @@ func (in *tableRequest) read(action string, answer int) float64 {
 func plainSize(item json.RawMessage) int { return plainBytes(len(item)) }
 
 func plainBytes(n int) int { return n * 3 / 4 }
+
+// Writes says that an action of DynamoDB changes the table.
+func Writes(action string) bool {
+	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}, action)
+}

@@ -1,4 +1,4 @@
-package rehearsal
+package account
 
 import (
 	"cmp"
@@ -55,8 +55,8 @@ func (c *Counter) Calls() []Call {
 	return out
 }
 
-// total is how many calls of a service there were.
-func (c *Counter) total() int {
+// Total is how many calls of a service there were.
+func (c *Counter) Total() int {
 	n := 0
 	for _, k := range c.Calls() {
 		n += k.Count
