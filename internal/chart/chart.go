@@ -1,20 +1,12 @@
-// Package chart draws the project's charts as SVG, all in one manner, on
-// gonum.org/v1/plot. It knows nothing of what it shows.
+// Package chart draws the project's charts as SVG, all in one manner, for light and dark pages. It knows nothing of what it shows.
 package chart
 
 import (
 	"errors"
 	"fmt"
-	"image/color"
+	"html"
 	"io"
-	"math"
-	"strconv"
-
-	"gonum.org/v1/plot"
-	"gonum.org/v1/plot/plotter"
-	"gonum.org/v1/plot/vg"
-	"gonum.org/v1/plot/vg/draw"
-	"gonum.org/v1/plot/vg/vgsvg"
+	"strings"
 )
 
 // ErrEmpty says that there is nothing to draw.
@@ -51,12 +43,6 @@ type Axis struct {
 	Ticks []Tick
 }
 
-// Tick is a named value.
-type Tick struct {
-	At    float64
-	Label string
-}
-
 // Panel is one chart.
 type Panel struct {
 	Title  string
@@ -64,154 +50,134 @@ type Panel struct {
 	Series []Series
 }
 
-// Size of a panel.
+// The measures of a panel, in pixels. The legend stands right of the values, so that it hides none.
 const (
-	Width  = 21 * vg.Centimeter
-	Height = 9 * vg.Centimeter
-
-	legendWidth = 34 * vg.Millimeter
+	width, height            = 794, 340
+	left, right, top, bottom = 76, 166, 36, 52
+	inWidth, inHeight        = width - left - right, height - top - bottom
+	legendStep, swatch       = 18, 18
 )
 
-// palette are colours that people with any kind of colour vision tell apart (Okabe and Ito 2008).
-func palette() []color.RGBA {
-	return []color.RGBA{
-		{0x00, 0x72, 0xb2, 0xff}, {0xd5, 0x5e, 0x00, 0xff}, {0x00, 0x9e, 0x73, 0xff}, {0xcc, 0x79, 0xa7, 0xff},
-		{0xe6, 0x9f, 0x00, 0xff}, {0x56, 0xb4, 0xe9, 0xff}, {0x00, 0x00, 0x00, 0xff}, {0x99, 0x99, 0x99, 0xff},
-	}
+// The colours are those that people with any kind of colour vision tell apart (Okabe and Ito 2008); black is the page's own ink.
+const style = `<style>
+  svg { font-family: system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; font-size: 12px; --ink: #121926; --page: #ffffff; }
+  .page { fill: var(--page); } text { fill: #4a5563; } .title { fill: var(--ink); font-size: 15px; font-weight: 600; }
+  .grid { stroke: #8a94a3; stroke-opacity: 0.25; } .frame { stroke: #8a94a3; fill: none; }
+  .line { fill: none; stroke-width: 1.8; stroke-linejoin: round; } .dashed { stroke-dasharray: 6 4; }
+  @media (prefers-color-scheme: dark) { svg { --ink: #eef2f7; --page: #10151d; } text { fill: #a3adbb; } }
+</style>
+`
+
+func palette() []string {
+	return []string{"#0072b2", "#d55e00", "#009e73", "#cc79a7", "#e69f00", "#56b4e9", "var(--ink)", "#999999"}
 }
 
 // SVG writes panels below one another. It fails with ErrEmpty when no panel has a point.
 func SVG(w io.Writer, panels ...Panel) error {
-	canvas := vgsvg.New(Width, Height*vg.Length(max(len(panels), 1)))
-	whole := draw.New(canvas)
+	var b strings.Builder
+	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img">`+"\n%[3]s",
+		width, height*len(panels), style)
+	fmt.Fprintf(&b, `<rect class="page" width="100%%" height="100%%"/>`+"\n")
 	drawn := false
 	for i := range panels {
-		p, legend, err := panels[i].plot()
-		if err != nil {
-			return err
-		}
-		drawn = drawn || legend != nil
-		top := vg.Length(len(panels)-i) * Height
-		area := draw.Canvas{Canvas: whole.Canvas, Rectangle: vg.Rectangle{Min: vg.Point{X: 0, Y: top - Height}, Max: vg.Point{X: Width, Y: top}}}
-		p.Draw(draw.Crop(area, 4*vg.Millimeter, -legendWidth, 3*vg.Millimeter, -3*vg.Millimeter))
-		if legend != nil { // beside the values, so that it hides none
-			legend.Draw(draw.Crop(area, Width-legendWidth, -3*vg.Millimeter, 0, -12*vg.Millimeter))
-		}
+		fmt.Fprintf(&b, `<g transform="translate(0 %d)">`+"\n", i*height)
+		drawn = panels[i].draw(&b) || drawn
+		b.WriteString("</g>\n")
 	}
 	if !drawn {
 		return ErrEmpty
 	}
-	_, err := canvas.WriteTo(w)
+	_, err := io.WriteString(w, b.String()+"</svg>\n")
 	return err
 }
 
-// plot returns a panel and its legend, which is nil where there is nothing to draw.
-func (p Panel) plot() (*plot.Plot, *plot.Legend, error) {
-	out := plot.New()
-	out.Title.Text = p.Title
-	out.Title.Padding = 2 * vg.Millimeter
-	out.BackgroundColor = color.White
-	grid := plotter.NewGrid()
-	grid.Vertical.Color, grid.Horizontal.Color = color.Gray{0xe4}, color.Gray{0xe4}
-	out.Add(grid)
-	legend := plot.NewLegend()
-	legend.Top, legend.Left, legend.Padding = true, true, vg.Millimeter
-	drawn := false
+// draw draws a panel, and says whether it has a point.
+func (p Panel) draw(b *strings.Builder) (drawn bool) {
+	x, y := p.X.scale(left, inWidth), p.Y.scale(height-bottom, -inHeight)
+	shown := make([][]Point, len(p.Series))
 	for i, s := range p.Series {
-		xys := s.points(p.X.Log, p.Y.Log)
-		if len(xys) == 0 {
+		for _, q := range s.Points {
+			if x.takes(q.X) && y.takes(q.Y) {
+				shown[i] = append(shown[i], q)
+				x.cover(q.X)
+				y.cover(q.Y)
+			}
+		}
+		drawn = drawn || len(shown[i]) > 0
+	}
+	x.settle()
+	y.settle()
+	middle := left + inWidth/2
+	fmt.Fprintf(b, `<text class="title" x="%d" y="22" text-anchor="middle">%s</text>`, middle, html.EscapeString(p.Title))
+	for _, t := range x.ticks(8) {
+		fmt.Fprintf(b, `<path class="grid" d="M%.1f %dV%d"/>`, x.at(t.At), top, height-bottom)
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x.at(t.At), height-bottom+18, html.EscapeString(t.Label))
+	}
+	for _, t := range y.ticks(6) {
+		fmt.Fprintf(b, `<path class="grid" d="M%d %.1fH%d"/>`, left, y.at(t.At), width-right)
+		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-8, y.at(t.At)+4, html.EscapeString(t.Label))
+	}
+	fmt.Fprintf(b, `<rect class="frame" x="%d" y="%d" width="%d" height="%d"/>`, left, top, inWidth, inHeight)
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, middle, height-12, html.EscapeString(p.X.Label))
+	fmt.Fprintf(b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", top+inHeight/2, html.EscapeString(p.Y.Label))
+	// An inner drawing cuts off what is outside the range, with room for dots on its edge.
+	const room = 4
+	fmt.Fprintf(b, `<svg x="%d" y="%d" width="%d" height="%d" viewBox="%[1]d %[2]d %[3]d %[4]d">`+"\n",
+		left-room, top-room, inWidth+2*room, inHeight+2*room)
+	for i, s := range p.Series {
+		s.draw(b, shown[i], &x, &y, palette()[i%len(palette())])
+	}
+	b.WriteString("</svg>\n")
+	p.legend(b, shown)
+	return drawn
+}
+
+// legend names the series that have a point.
+func (p Panel) legend(b *strings.Builder, shown [][]Point) {
+	y := float64(top + 8)
+	for i, s := range p.Series {
+		if s.Name == "" || len(shown[i]) == 0 {
 			continue
 		}
-		drawn = true
-		if err := s.add(out, &legend, xys, palette()[i%len(palette())]); err != nil {
-			return nil, nil, fmt.Errorf("chart: %s: %w", s.Name, err)
+		x, colour := float64(width-right+12), palette()[i%len(palette())]
+		if s.Style == Points {
+			dot(b, x+swatch/2, y, colour)
+		} else {
+			stroke(b, s.Style, fmt.Sprintf("M%.1f %.1fh%d", x, y, swatch), colour)
 		}
-	}
-	p.X.apply(&out.X, drawn)
-	p.Y.apply(&out.Y, drawn)
-	if !drawn {
-		return out, nil, nil
-	}
-	return out, &legend, nil
-}
-
-func (s Series) points(logX, logY bool) plotter.XYs {
-	var xys plotter.XYs
-	for _, p := range s.Points {
-		bad := math.IsNaN(p.X+p.Y) || math.IsInf(p.X+p.Y, 0) || logX && p.X <= 0 || logY && p.Y <= 0
-		if !bad {
-			xys = append(xys, plotter.XY{X: p.X, Y: p.Y})
-		}
-	}
-	return xys
-}
-
-func (s Series) add(out *plot.Plot, legend *plot.Legend, xys plotter.XYs, c color.RGBA) error {
-	if s.Style == Points {
-		dots, err := plotter.NewScatter(xys)
-		if err != nil {
-			return err
-		}
-		dots.GlyphStyle = draw.GlyphStyle{Color: c, Radius: vg.Points(2.5), Shape: draw.CircleGlyph{}}
-		out.Add(dots)
-		if s.Name != "" {
-			legend.Add(s.Name, dots)
-		}
-		return nil
-	}
-	line, err := plotter.NewLine(xys)
-	if err != nil {
-		return err
-	}
-	line.LineStyle = draw.LineStyle{Color: c, Width: vg.Points(1.4)}
-	switch s.Style {
-	case Steps:
-		line.StepStyle = plotter.PostStep
-	case Dashed:
-		line.Dashes = []vg.Length{vg.Points(4), vg.Points(3)}
-	case Line, Points:
-	}
-	out.Add(line)
-	if s.Name != "" {
-		legend.Add(s.Name, line)
-	}
-	return nil
-}
-
-func (a Axis) apply(axis *plot.Axis, drawn bool) {
-	axis.Label.Text = a.Label
-	axis.Padding = vg.Millimeter
-	if a.From != 0 || a.To != 0 {
-		axis.Min, axis.Max = a.From, a.To
-	} else if drawn && axis.Min > 0 && !a.Log && axis.Min < axis.Max/2 {
-		axis.Min = 0
-	}
-	if axis.Max <= axis.Min {
-		axis.Max = axis.Min + 1
-	}
-	axis.Tick.Marker = ticker{plot.DefaultTicks{}}
-	if a.Log && drawn {
-		axis.Scale, axis.Tick.Marker = plot.LogScale{}, ticker{plot.LogTicks{Prec: -1}}
-	}
-	if len(a.Ticks) > 0 {
-		ticks := make(plot.ConstantTicks, len(a.Ticks))
-		for i, t := range a.Ticks {
-			ticks[i] = plot.Tick{Value: t.At, Label: t.Label}
-		}
-		axis.Tick.Marker = ticks
+		fmt.Fprintf(b, `<text x="%.1f" y="%.1f">%s</text>`+"\n", x+swatch+6, y+4, html.EscapeString(s.Name))
+		y += legendStep
 	}
 }
 
-// ticker labels the ticks of another with as many digits as tell them apart.
-type ticker struct{ plot.Ticker }
-
-// Ticks implements plot.Ticker.
-func (t ticker) Ticks(from, to float64) []plot.Tick {
-	ticks := t.Ticker.Ticks(from, to)
-	for i := range ticks {
-		if ticks[i].Label != "" {
-			ticks[i].Label = strconv.FormatFloat(ticks[i].Value, 'g', 6, 64)
+func (s Series) draw(b *strings.Builder, points []Point, x, y *scale, colour string) {
+	var path strings.Builder
+	for i, q := range points {
+		at := fmt.Sprintf("%.1f %.1f", x.at(q.X), y.at(q.Y))
+		switch {
+		case s.Style == Points:
+			dot(b, x.at(q.X), y.at(q.Y), colour)
+		case i == 0:
+			path.WriteString("M" + at)
+		case s.Style == Steps:
+			fmt.Fprintf(&path, "H%.1fV%.1f", x.at(q.X), y.at(q.Y))
+		default:
+			path.WriteString("L" + at)
 		}
 	}
-	return ticks
+	if path.Len() > 0 {
+		stroke(b, s.Style, path.String(), colour)
+	}
+}
+
+func stroke(b *strings.Builder, s Style, path, colour string) {
+	class := "line"
+	if s == Dashed {
+		class = "line dashed"
+	}
+	fmt.Fprintf(b, `<path class="%s" stroke="%s" d="%s"/>`+"\n", class, colour, path)
+}
+
+func dot(b *strings.Builder, x, y float64, colour string) {
+	fmt.Fprintf(b, `<circle cx="%.1f" cy="%.1f" r="3.5" fill="%s"/>`+"\n", x, y, colour)
 }

@@ -4,7 +4,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"os"
 	"path/filepath"
@@ -13,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -62,7 +62,7 @@ func (s *session) wait(ctx context.Context) error {
 	case <-ctx.Done():
 		return nil
 	case <-s.ended:
-		return failed("`tradewind up -v` logs more", "the broker ended by itself")
+		return command.Failed("`tradewind up -v` logs more", "the broker ended by itself")
 	}
 }
 
@@ -84,7 +84,7 @@ const takeover = 5 * time.Second
 
 // reading does something with a session that read opens, until the command is interrupted, and closes it.
 func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Context, s *session) error) error {
-	ctx, cancel := a.interrupts.context(c.Context())
+	ctx, cancel := a.Stop.Context(c.Context())
 	defer cancel()
 	s, err := a.read(ctx, state)
 	if err != nil {
@@ -99,15 +99,15 @@ func (a *app) read(ctx context.Context, state string) (*session, error) {
 		return s, err
 	}
 	state = absolute(state)
-	r, running, err := a.Brokers.Find(state)
+	r, running, err := a.brokers.Find(state)
 	if err != nil {
 		return nil, err
 	}
 	if running {
 		return found(state, r), nil
 	}
-	if !exists(state) {
-		return nil, badInput("`tradewind run FILE` runs one; --state names another folder", "there are no jobs: %s does not exist", state)
+	if !command.Exists(state) {
+		return nil, command.BadInput("`tradewind run FILE` runs one; --state names another folder", "there are no jobs: %s does not exist", state)
 	}
 	return a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
 }
@@ -118,12 +118,12 @@ func (a *app) running(ctx context.Context, state, what string) (*session, error)
 		return s, err
 	}
 	state = absolute(state)
-	r, running, err := a.Brokers.Find(state)
+	r, running, err := a.brokers.Find(state)
 	if err != nil {
 		return nil, err
 	}
 	if !running {
-		return nil, failed("start one with `tradewind up`, or use `tradewind run FILE`, which brings its own",
+		return nil, command.Failed("start one with `tradewind up`, or use `tradewind run FILE`, which brings its own",
 			"no broker works on %s, so nothing would %s", state, what)
 	}
 	return found(state, r), nil
@@ -138,14 +138,14 @@ func (a *app) start(ctx context.Context, o host.Options) (*session, error) {
 	}
 	until := a.Now().Add(takeover)
 	for {
-		server, err := a.Brokers.Open(ctx, o)
+		server, err := a.brokers.Open(ctx, o)
 		switch {
 		case err == nil:
 			return serve(server, o), nil
 		case !errors.Is(err, host.ErrLocked) || !a.Now().Before(until):
 			return nil, fmt.Errorf("the broker cannot start: %w", err)
 		}
-		if r, running, err := a.Brokers.Find(o.State); err == nil && running {
+		if r, running, err := a.brokers.Find(o.State); err == nil && running {
 			return found(o.State, r), nil
 		}
 		select {
@@ -183,11 +183,6 @@ func absolute(dir string) string {
 	return dir
 }
 
-func exists(path string) bool {
-	_, err := os.Stat(path)
-	return !errors.Is(err, fs.ErrNotExist)
-}
-
 // listedJobs is how many jobs an ID is looked for in; the API lists no more.
 const listedJobs = 1000
 
@@ -199,7 +194,7 @@ func (a *app) job(ctx context.Context, s *session, arg string) (string, error) {
 	}
 	if arg == "last" {
 		if len(list.Jobs) == 0 {
-			return "", badInput("`tradewind run FILE` runs one", "there are no jobs yet in %s", s.state)
+			return "", command.BadInput("`tradewind run FILE` runs one", "there are no jobs yet in %s", s.state)
 		}
 		return list.Jobs[0].ID, nil
 	}
@@ -219,7 +214,7 @@ func (a *app) job(ctx context.Context, s *session, arg string) (string, error) {
 		if len(list.Jobs) == listedJobs {
 			return arg, nil // it may be older than those listed
 		}
-		return "", badInput("`tradewind status` lists the jobs", "there is no job %q in %s", arg, s.state)
+		return "", command.BadInput("`tradewind status` lists the jobs", "there is no job %q in %s", arg, s.state)
 	default:
 		const most = 5
 		shown := matches[:min(most, len(matches))]
@@ -227,6 +222,6 @@ func (a *app) job(ctx context.Context, s *session, arg string) (string, error) {
 		if len(matches) > most {
 			hint += fmt.Sprintf(", or one of %d more", len(matches)-most)
 		}
-		return "", badInput(hint, "%q is the beginning of %d jobs", arg, len(matches))
+		return "", command.BadInput(hint, "%q is the beginning of %d jobs", arg, len(matches))
 	}
 }

@@ -7,6 +7,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/client"
 )
 
@@ -18,13 +19,13 @@ func (a *app) cancelCommand() *cobra.Command {
 		Long: "Cancels jobs: nothing new of them starts and their machines are freed. JOB is an ID, the beginning of\n" +
 			"one, or \"last\". Where no broker runs, the job ends when the next one starts.",
 		Example: "  tradewind cancel last\n  tradewind cancel train-infer --reason \"wrong data\"",
-		Args:    args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
+		Args:    command.Args(1, listedJobs), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&reason, "reason", "", "why, for the job's story")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		s, err := a.read(ctx, state)
 		if err != nil {
@@ -38,23 +39,23 @@ func (a *app) cancelCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) cancel(ctx context.Context, s *session, arg, reason string, output *choice) error {
+func (a *app) cancel(ctx context.Context, s *session, arg, reason string, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err
 	}
 	view, err := s.Cancel(ctx, id, reason)
 	if client.Status(err) == http.StatusConflict {
-		return because(err, ExitFailed, "", "%s is over already", id)
+		return command.Because(err, command.ExitFailed, "", "%s is over already", id)
 	}
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(view)
+	if output.JSON() {
+		return a.PrintJSON(view)
 	}
 	if s.passive {
-		return a.printf("%s ends when the next broker starts on %s\n", id, s.state)
+		return a.Printf("%s ends when the next broker starts on %s\n", id, s.state)
 	}
-	return a.printf("%s is being cancelled\n", id)
+	return a.Printf("%s is being cancelled\n", id)
 }

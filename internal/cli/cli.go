@@ -11,6 +11,10 @@ import (
 
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/lab"
+	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -20,20 +24,17 @@ func Main(version string) int {
 	// Whoever reads the output may go away; that ends a write, not a broker with machines to free. Unlike an ignored
 	// signal, one that is listened to is not inherited by tasks.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGPIPE)
-	return Run(context.Background(), &Env{
+	return Run(context.Background(), &Env{Env: command.Env{
 		In: os.Stdin, Out: os.Stdout, Err: os.Stderr, Environ: os.Environ(), Version: version,
 		Now: time.Now, Interrupts: signals, Exit: os.Exit,
-	}, os.Args[1:])
+	}}, os.Args[1:])
 }
 
 // Run runs one command and returns its exit code. It has told env.Err of any error.
 func Run(ctx context.Context, env *Env, args []string) int {
-	if env.Brokers == nil {
-		env.Brokers = localBrokers{}
-	}
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	a := &app{Env: env, args: args, interrupts: newInterrupts(ctx, env)}
+	a := newApp(ctx, env, args)
 	root := a.root()
 	root.SetArgs(args)
 	root.SetIn(env.In)
@@ -41,25 +42,40 @@ func Run(ctx context.Context, env *Env, args []string) int {
 	root.SetErr(env.Err)
 	err := root.ExecuteContext(ctx)
 	if errors.Is(err, syscall.EPIPE) {
-		return ExitFailed // whoever read the output has seen enough; there is nobody to tell
+		return command.ExitFailed // whoever read the output has seen enough; there is nobody to tell
 	}
 	if err != nil {
-		report(env.Err, env.style(env.Err), err)
+		report(env.Err, env.Style(env.Err), err)
 	}
 	return exitCode(err)
 }
 
+// Env is the process that a command runs in, and where it finds brokers.
+type Env struct {
+	command.Env
+	// Brokers finds and opens brokers; nil is the real ones.
+	Brokers Brokers
+}
+
 // app is what the commands of one run share.
 type app struct {
-	*Env
-	args       []string
-	interrupts *interrupts
+	*command.App
+	brokers Brokers
 
 	verbose   bool
-	logFormat choice
+	logFormat command.Choice
 	// The broker elsewhere that is meant, and the flags of the commands that take one.
 	endpoint string
 	chosen   []*pflag.FlagSet
+}
+
+// newApp makes what the commands of a run share; interrupts are counted until ctx ends.
+func newApp(ctx context.Context, env *Env, args []string) *app {
+	a := &app{App: command.New(ctx, &env.Env, args), brokers: env.Brokers}
+	if a.brokers == nil {
+		a.brokers = localBrokers{}
+	}
+	return a
 }
 
 // The groups of commands in the help.
@@ -71,7 +87,7 @@ const (
 
 // root makes the tree of commands.
 func (a *app) root() *cobra.Command {
-	a.logFormat = newChoice("text", "text", "json")
+	a.logFormat = command.NewChoice("text", "text", "json")
 	root := &cobra.Command{
 		Use:   "tradewind",
 		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
@@ -84,20 +100,20 @@ func (a *app) root() *cobra.Command {
 		Version:       a.Version,
 		SilenceErrors: true, SilenceUsage: true,
 	}
-	group(root)
+	command.Group(root)
 	root.SetVersionTemplate("tradewind {{.Version}}\n")
 	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what the broker does to standard error")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
-	completeChoice(root, "log-format", &a.logFormat)
-	root.SetFlagErrorFunc(a.flagError)
+	command.CompleteChoice(root, "log-format", &a.logFormat)
+	root.SetFlagErrorFunc(a.FlagError)
 	root.AddGroup(
 		&cobra.Group{ID: groupWork, Title: "Run jobs:"},
 		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
 	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(), a.explainCommand())
-	a.add(root, groupPlan, a.planCommand(), a.optimizeCommand(), a.costCommand(), a.placeCommand(), a.backtestCommand(), a.pricesCommand(), a.catalogCommand(), a.convertCommand(), a.schemaCommand())
-	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.poolCommand(), a.dlqCommand(), a.doctorCommand(), a.chaosCommand(), a.windtunnelCommand(), a.versionCommand())
+	a.add(root, groupPlan, planning.Plan(a.App), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App), lab.Backtest(a.App), lab.Prices(a.App), planning.Catalog(a.App), planning.Convert(a.App), planning.Schema(a.App))
+	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.poolCommand(), a.dlqCommand(), a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
 	root.AddCommand(agentCommand())
 	return root
 }
@@ -115,7 +131,7 @@ func (a *app) logger(level slog.Level) *slog.Logger {
 		level = slog.LevelDebug
 	}
 	opt := &slog.HandlerOptions{Level: level}
-	if a.logFormat.value == "json" {
+	if a.logFormat.Value == "json" {
 		return slog.New(slog.NewJSONHandler(a.Err, opt))
 	}
 	return slog.New(slog.NewTextHandler(a.Err, opt))
@@ -127,7 +143,7 @@ func agentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", Short: "Be the agent on a machine (the broker starts it)", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return badInput("the broker starts agents on its machines; there is no use for it by hand", "agent has to be the first word of the command line")
+			return command.BadInput("the broker starts agents on its machines; there is no use for it by hand", "agent has to be the first word of the command line")
 		},
 	}
 }

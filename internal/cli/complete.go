@@ -8,17 +8,6 @@ import (
 	"github.com/spf13/cobra"
 )
 
-// Extensions of files that jobs are read from.
-var jobExtensions = []string{"yaml", "yml", "json", "xml", "dax", "gz"}
-
-// completeFile completes the name of a job file as the only argument.
-func completeFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.ShellCompDirective) {
-	if len(given) > 0 {
-		return nil, cobra.ShellCompDirectiveNoFileComp
-	}
-	return jobExtensions, cobra.ShellCompDirectiveFilterFileExt
-}
-
 // completeWithin is how long a shell is kept waiting.
 const completeWithin = 2 * time.Second
 

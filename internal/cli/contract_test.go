@@ -11,6 +11,9 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/lab"
+	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -21,8 +24,7 @@ import (
 // tree is every command of the program.
 func tree(t *testing.T) []*cobra.Command {
 	t.Helper()
-	env := &Env{Brokers: localBrokers{}}
-	a := &app{Env: env, interrupts: newInterrupts(context.Background(), env)}
+	a := newApp(context.Background(), &Env{}, nil)
 	var all []*cobra.Command
 	var walk func(c *cobra.Command)
 	walk = func(c *cobra.Command) {
@@ -35,7 +37,7 @@ func tree(t *testing.T) []*cobra.Command {
 	return all
 }
 
-// TestTheCommandsAreTheContract names what DESIGN §8 promises to users and programs.
+// TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
 tradewind run: objective deadline budget queue policy scenario seed state catalog max-machines time-scale detach output
@@ -145,10 +147,10 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []any{
-		PlanResult{}, PlanTask{}, FrontierResult{}, FrontierPoint{}, optimizer.Gap{}, broker.Runner{}, RunResult{}, broker.JobDetail{}, broker.JobView{}, broker.TaskView{}, broker.PlanHead{}, broker.Attempt{},
-		api.JobList{}, broker.Story{}, broker.Entry{}, broker.TaskWhy{}, api.QueueList{}, broker.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, SearchResult{}, FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, ChaosResult{}, ChaosViolation{},
-		PlaceResult{}, GeneratedResult{},
+		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, broker.Runner{}, RunResult{}, broker.JobDetail{}, broker.JobView{}, broker.TaskView{}, broker.PlanHead{}, broker.Attempt{},
+		api.JobList{}, broker.Story{}, broker.Entry{}, broker.TaskWhy{}, api.QueueList{}, broker.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, lab.ChaosViolation{},
+		lab.PlaceResult{}, lab.GeneratedResult{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
 			if !strings.Contains(string(body), "`"+field+"`") {
@@ -205,7 +207,7 @@ func TestCompletion(t *testing.T) {
 		t.Errorf("%d brokers are left", p.hosts.open)
 	}
 	for _, shell := range []string{"bash", "zsh", "fish", "powershell"} {
-		if r := p.run("completion", shell); r.code != ExitDone || !strings.Contains(r.out, "tradewind") {
+		if r := p.run("completion", shell); r.code != command.ExitDone || !strings.Contains(r.out, "tradewind") {
 			t.Errorf("%s: exit %d", shell, r.code)
 		}
 	}
@@ -231,8 +233,8 @@ func TestSignsOfTheLocale(t *testing.T) {
 	for environ, ascii := range map[string]bool{
 		"": false, "LANG=C": true, "LANG=en_US.UTF-8": false, "LC_ALL=POSIX LANG=en_US.UTF-8": true, "LC_CTYPE=C.utf8 LANG=C": false, "TERM=linux": true,
 	} {
-		env := &Env{Environ: strings.Fields(environ)}
-		if got := reflect.DeepEqual(env.glyphs(), progress.ASCII()); got != ascii {
+		a := newApp(context.Background(), &Env{Env: command.Env{Environ: strings.Fields(environ)}}, nil)
+		if got := reflect.DeepEqual(a.glyphs(), progress.ASCII()); got != ascii {
 			t.Errorf("%q: ASCII is %v", environ, got)
 		}
 	}

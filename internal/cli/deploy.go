@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 )
@@ -25,8 +26,8 @@ type deployOptions struct {
 	assets, policy      string
 	profile, endpoint   string
 	keepData, alarms    bool
-	output              *choice
-	architectures       choice
+	output              *command.Choice
+	architectures       command.Choice
 	dataBuckets, others []string
 }
 
@@ -36,13 +37,13 @@ func (a *app) deployCommand() *cobra.Command {
 		Long:    "Puts the broker into an account of a cloud, as functions that run when something happens and cost nothing while\nnothing does.",
 		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.deployAWSCommand())
 	return c
 }
 
 func (a *app) deployAWSCommand() *cobra.Command {
-	o := &deployOptions{architectures: newChoice("arm64", "arm64", "x86_64")}
+	o := &deployOptions{architectures: command.NewChoice("arm64", "arm64", "x86_64")}
 	c := &cobra.Command{
 		Use: "aws", Short: "Deploy to the AWS account of the current credentials, or bring what is there up to date",
 		Long: "Builds the functions and agents, synthesises the template, and brings the CloudFormation stack of that name to it:\n" +
@@ -54,7 +55,7 @@ func (a *app) deployAWSCommand() *cobra.Command {
 			"  tradewind deploy aws --region eu-west-1 --regions us-east-1,us-west-2 --data-buckets imagenet-mini\n" +
 			"  export TRADEWIND_ENDPOINT=$(tradewind deploy aws -o json | jq -r .outputs.Api)\n" +
 			"  tradewind deploy aws --destroy                     # records and files stay",
-		Args: args(0, 0),
+		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
 	f.BoolVar(&o.diff, "diff", false, "say what would change, and change nothing")
@@ -65,7 +66,7 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.others, "regions", nil, "further regions to buy machines in")
 	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "further buckets that tasks may read and write")
 	f.Var(&o.architectures, "architecture", "of the functions")
-	completeChoice(c, "architecture", &o.architectures)
+	command.CompleteChoice(c, "architecture", &o.architectures)
 	f.IntVar(&o.settings.LogDays, "log-days", 30, "days that logs are kept")
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true, "alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
@@ -80,11 +81,11 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	for _, name := range []string{"source", "assembly", "assets"} {
 		_ = c.MarkFlagDirname(name)
 	}
-	o.output = outputFlag(c)
+	o.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.value, !o.keepData, !o.alarms
+		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value, !o.keepData, !o.alarms
 		o.settings.DataBuckets, o.settings.Regions = o.dataBuckets, o.others
 		return a.deployAWS(ctx, o)
 	}
@@ -94,9 +95,9 @@ func (a *app) deployAWSCommand() *cobra.Command {
 func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
 	switch {
 	case o.diff && o.destroy:
-		return badInput("leave out one of them", "--diff changes nothing, and --destroy deletes all")
+		return command.BadInput("leave out one of them", "--diff changes nothing, and --destroy deletes all")
 	case (o.assembly == "") != (o.assets == ""):
-		return badInput("`make synth` fills infra/cdk.out and dist", "--assembly and --assets go together")
+		return command.BadInput("`make synth` fills infra/cdk.out and dist", "--assembly and --assets go together")
 	}
 	policy, err := a.deployedPolicy(o)
 	if err != nil {
@@ -161,7 +162,7 @@ func (a *app) target(ctx context.Context, o *deployOptions) (*deploy.Target, err
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, because(err, ExitBadInput, "--profile names another profile", "the configuration of AWS cannot be read: %v", err)
+		return nil, command.Because(err, command.ExitBadInput, "--profile names another profile", "the configuration of AWS cannot be read: %v", err)
 	}
 	if o.endpoint != "" {
 		cfg.BaseEndpoint = aws.String(o.endpoint)
@@ -171,7 +172,7 @@ func (a *app) target(ctx context.Context, o *deployOptions) (*deploy.Target, err
 		return nil, explainDeploy(err)
 	}
 	t.Progress = a.tellStep
-	a.tell("account %s, region %s", t.Account, t.Region)
+	a.Tell("account %s, region %s", t.Account, t.Region)
 	return t, nil
 }
 
@@ -189,7 +190,7 @@ func (a *app) tellStep(s deploy.Step) {
 			line += "  " + more
 		}
 	}
-	a.tell("%s", text.Clean(line))
+	a.Tell("%s", text.Clean(line))
 }
 
 // assemble reads what was synthesised, or builds it.
@@ -247,10 +248,10 @@ func (a *app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions
 	if err := t.Destroy(ctx, name, name); err != nil {
 		return explainDeploy(err)
 	}
-	if o.output.json() {
-		return a.printJSON(d)
+	if o.output.JSON() {
+		return a.PrintJSON(d)
 	}
-	return a.printf("%s is deleted; its table and its buckets are left where it was made to keep them\n", name)
+	return a.Printf("%s is deleted; its table and its buckets are left where it was made to keep them\n", name)
 }
 
 // confirm asks whoever sits at a terminal.
@@ -258,20 +259,20 @@ func (a *app) confirm(o *deployOptions, name string, t *deploy.Target) error {
 	if o.yes {
 		return nil
 	}
-	if terminal(a.In) == nil || terminal(a.Err) == nil {
-		return badInput("--yes says that it is meant", "%s in %s of account %s would be deleted, and there is nobody to ask", name, t.Region, t.Account)
+	if command.Terminal(a.In) == nil || command.Terminal(a.Err) == nil {
+		return command.BadInput("--yes says that it is meant", "%s in %s of account %s would be deleted, and there is nobody to ask", name, t.Region, t.Account)
 	}
 	_, _ = fmt.Fprintf(a.Err, "delete %s in %s of account %s? Its name deletes it: ", name, t.Region, t.Account)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
 	if err != nil || strings.TrimSpace(answer) != name {
-		return failed("", "nothing was deleted")
+		return command.Failed("", "nothing was deleted")
 	}
 	return nil
 }
 
-func (a *app) printDiff(d *Deployment, output *choice) error {
-	if output.json() {
-		return a.printJSON(d)
+func (a *app) printDiff(d *Deployment, output *command.Choice) error {
+	if output.JSON() {
+		return a.PrintJSON(d)
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "STACK", Optional: 1}, {Name: "CHANGE"}, {Name: "TYPE"}, {Name: "RESOURCE", Flexible: true}, {Name: "OF IT", Flexible: true}}}
 	n := 0
@@ -286,57 +287,57 @@ func (a *app) printDiff(d *Deployment, output *choice) error {
 		}
 	}
 	if n == 0 {
-		return a.printf("nothing would change\n")
+		return a.Printf("nothing would change\n")
 	}
-	if err := a.printTable(t); err != nil {
+	if err := a.PrintTable(t); err != nil {
 		return err
 	}
-	return a.printf("\n%s would change\n", text.Count(n, "resource"))
+	return a.Printf("\n%s would change\n", text.Count(n, "resource"))
 }
 
-func (a *app) printDeployment(d *Deployment, output *choice) error {
-	if output.json() {
-		return a.printJSON(d)
+func (a *app) printDeployment(d *Deployment, output *command.Choice) error {
+	if output.JSON() {
+		return a.PrintJSON(d)
 	}
 	changed := 0
 	for _, s := range d.Stacks {
 		changed += len(s.Changes)
 	}
 	if changed == 0 {
-		a.tell("nothing had changed")
+		a.Tell("nothing had changed")
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "OUTPUT"}, {Name: "VALUE", Flexible: true}}}
 	for _, k := range slices.Sorted(maps.Keys(d.Outputs)) {
 		t.Row(text.Clean(k), text.Clean(d.Outputs[k]))
 	}
-	if err := a.printTable(t); err != nil {
+	if err := a.PrintTable(t); err != nil {
 		return err
 	}
 	if api := d.Outputs["Api"]; api != "" {
-		a.tell("\nexport %s=%s   # then `tradewind submit` and the like talk to it", envEndpoint, api)
+		a.Tell("\nexport %s=%s   # then `tradewind submit` and the like talk to it", envEndpoint, api)
 	}
 	if dags := d.Outputs["DagBucket"]; dags != "" {
-		a.tell("aws s3 cp job.yaml s3://%s/   # or drop a file there", dags)
+		a.Tell("aws s3 cp job.yaml s3://%s/   # or drop a file there", dags)
 	}
 	return nil
 }
 
 // explainDeploy says what to do about an error of package deploy.
 func explainDeploy(err error) error {
-	code, hint := ExitFailed, ""
+	code, hint := command.ExitFailed, ""
 	switch {
 	case errors.Is(err, deploy.ErrNoCredentials):
 		hint = "`aws configure`, --profile, or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some"
 	case errors.Is(err, deploy.ErrNoRegion):
-		code, hint = ExitBadInput, "--region names one"
+		code, hint = command.ExitBadInput, "--region names one"
 	case errors.Is(err, deploy.ErrNoSource):
-		code, hint = ExitBadInput, "clone the repository and run it there, or name the clone with --source"
+		code, hint = command.ExitBadInput, "clone the repository and run it there, or name the clone with --source"
 	case errors.Is(err, deploy.ErrNoTool):
 		hint = "building needs go (https://go.dev/dl) and node 20 or later (https://nodejs.org); --assembly deploys what was built elsewhere"
 	case errors.Is(err, deploy.ErrAssembly):
-		code, hint = ExitBadInput, "`make synth` fills infra/cdk.out"
+		code, hint = command.ExitBadInput, "`make synth` fills infra/cdk.out"
 	case errors.Is(err, deploy.ErrNoStack):
-		code, hint = ExitBadInput, "--name and --region say which deployment is meant"
+		code, hint = command.ExitBadInput, "--name and --region say which deployment is meant"
 	case errors.Is(err, deploy.ErrMachines):
 		hint = "`tradewind cancel` ends the jobs they work for"
 	case errors.Is(err, deploy.ErrData):
@@ -344,9 +345,9 @@ func explainDeploy(err error) error {
 	case errors.Is(err, deploy.ErrBusy):
 		hint = "wait for it to end"
 	}
-	var known *failure
+	var known *command.Failure
 	if errors.As(err, &known) || errors.Is(err, context.Canceled) {
 		return err
 	}
-	return because(err, code, hint, "%s", strings.TrimPrefix(err.Error(), "deploy: "))
+	return command.Because(err, code, hint, "%s", strings.TrimPrefix(err.Error(), "deploy: "))
 }

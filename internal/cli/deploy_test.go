@@ -7,6 +7,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/deploy/deploytest"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
@@ -34,28 +35,28 @@ func TestDeployAWS(t *testing.T) {
 	p := newProgram(t)
 	with := []string{"deploy", "aws", "--endpoint-url", endpoint, "--assembly", a.Dir, "--assets", a.Assets}
 	run := func(more ...string) result { return p.run(append(with[:len(with):len(with)], more...)...) }
-	if r := run("--diff"); r.code != ExitDone || !strings.Contains(r.out, "AWS::SQS::Queue") || !strings.Contains(r.out, "2 resources would change") {
+	if r := run("--diff"); r.code != command.ExitDone || !strings.Contains(r.out, "AWS::SQS::Queue") || !strings.Contains(r.out, "2 resources would change") {
 		t.Fatalf("diff: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
 	var d Deployment
 	r := run("-o", "json")
-	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.code != ExitDone || len(d.Stacks) != 1 || len(d.Stacks[0].Changes) != 2 || !d.Stacks[0].New {
+	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.code != command.ExitDone || len(d.Stacks) != 1 || len(d.Stacks[0].Changes) != 2 || !d.Stacks[0].New {
 		t.Fatalf("exit %d, %v\n%s\n%s", r.code, err, r.out, r.err)
 	}
 	if !strings.Contains(r.err, "agent for amd64") || strings.Contains(r.err, "IN_PROGRESS") {
 		t.Errorf("progress\n%s", r.err)
 	}
-	if r = run("--diff"); r.code != ExitDone || r.out != "nothing would change\n" {
+	if r = run("--diff"); r.code != command.ExitDone || r.out != "nothing would change\n" {
 		t.Errorf("diff of nothing: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
 	destroy := []string{"deploy", "aws", "--endpoint-url", endpoint, "--name", "cli", "--destroy"}
-	if r = p.run(destroy...); r.code != ExitBadInput || !strings.Contains(r.err, "--yes") {
+	if r = p.run(destroy...); r.code != command.ExitBadInput || !strings.Contains(r.err, "--yes") {
 		t.Errorf("destroy unasked: exit %d\n%s", r.code, r.err)
 	}
-	if r = p.run(append(destroy, "--yes")...); r.code != ExitDone || !strings.Contains(r.out, "cli is deleted") {
+	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitDone || !strings.Contains(r.out, "cli is deleted") {
 		t.Errorf("destroy: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
-	if r = p.run(append(destroy, "--yes")...); r.code != ExitBadInput || !strings.Contains(r.err, "no such stack: cli") {
+	if r = p.run(append(destroy, "--yes")...); r.code != command.ExitBadInput || !strings.Contains(r.err, "no such stack: cli") {
 		t.Errorf("destroy again: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
 }
@@ -70,14 +71,14 @@ func TestDeployAWSSaysWhatIsWrong(t *testing.T) {
 		"--profile nobody-has-it --region eu": "cannot be read",
 	} {
 		p := newProgram(t)
-		if r := p.run(append([]string{"deploy", "aws"}, strings.Fields(line)...)...); r.code != ExitBadInput || !strings.Contains(r.err, want) {
+		if r := p.run(append([]string{"deploy", "aws"}, strings.Fields(line)...)...); r.code != command.ExitBadInput || !strings.Contains(r.err, want) {
 			t.Errorf("%s: exit %d\n%s", line, r.code, r.err)
 		}
 	}
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	p := newProgram(t)
-	if r := p.run("deploy", "aws"); r.code != ExitFailed || !strings.Contains(r.err, "no AWS credentials") || !strings.Contains(r.err, "aws configure") {
+	if r := p.run("deploy", "aws"); r.code != command.ExitFailed || !strings.Contains(r.err, "no AWS credentials") || !strings.Contains(r.err, "aws configure") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
 }
@@ -86,7 +87,7 @@ func TestDeployAWSNeedsAClone(t *testing.T) {
 	endpoint := emulator.Moto(t)
 	withAWS(t, endpoint)
 	p := newProgram(t)
-	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", t.TempDir()); r.code != ExitBadInput || !strings.Contains(r.err, "clone the repository") {
+	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", t.TempDir()); r.code != command.ExitBadInput || !strings.Contains(r.err, "clone the repository") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
 	// A clone is known from any folder in it; what is built there is the real thing, so this one is made to fail at once.
@@ -101,7 +102,7 @@ func TestDeployAWSNeedsAClone(t *testing.T) {
 		}
 	}
 	t.Setenv("PATH", t.TempDir())
-	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", filepath.Join(root, "docs")); r.code != ExitFailed || !strings.Contains(r.err, "a tool is missing: go") {
+	if r := p.run("deploy", "aws", "--endpoint-url", endpoint, "--source", filepath.Join(root, "docs")); r.code != command.ExitFailed || !strings.Contains(r.err, "a tool is missing: go") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
 }

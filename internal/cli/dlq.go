@@ -12,6 +12,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 )
@@ -26,7 +27,7 @@ func (a *app) dlqCommand() *cobra.Command {
 			"until it is redriven: delivered again, as if for the first time.",
 		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n  tradewind dlq redrive --all --queue provision",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRedriveCommand())
 	return c
 }
@@ -45,38 +46,38 @@ func (a *app) dlqListCommand() *cobra.Command {
 		Use: "list", Short: "List events that were given up, the oldest first",
 		Long:    "Lists dead letters, the oldest first, with the function that could not handle each and why.",
 		Example: "  tradewind dlq list\n  tradewind dlq list --queue provision\n  tradewind dlq list -o json | jq -r '.deadLetters[].id'",
-		Args:    args(0, 0),
+		Args:    command.Args(0, 0),
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
 	c.Flags().IntVar(&limit, "limit", limit, fmt.Sprintf("how many to list, at most %d", mostLetters))
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if limit < 1 || limit > mostLetters {
-			return badInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
+			return command.BadInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
 		}
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listLetters(ctx, s, queue, limit, output) })
 	}
 	return c
 }
 
-func (a *app) listLetters(ctx context.Context, s *session, queue string, limit int, output *choice) error {
+func (a *app) listLetters(ctx context.Context, s *session, queue string, limit int, output *command.Choice) error {
 	list, err := s.DeadLetters(ctx, queue, limit)
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(list)
+	if output.JSON() {
+		return a.PrintJSON(list)
 	}
 	if len(list.DeadLetters) == 0 {
-		a.tell("no event was given up")
+		a.Tell("no event was given up")
 		return nil
 	}
-	if err := a.printTable(letterTable(list.DeadLetters)); err != nil {
+	if err := a.PrintTable(letterTable(list.DeadLetters)); err != nil {
 		return err
 	}
 	if len(list.DeadLetters) == limit && limit < mostLetters {
-		a.tell("there may be more: --limit %d shows them", mostLetters)
+		a.Tell("there may be more: --limit %d shows them", mostLetters)
 	}
 	return nil
 }
@@ -119,11 +120,11 @@ func (a *app) dlqShowCommand() *cobra.Command {
 		Long: "Shows a dead letter: why it was given up, and the event itself. An event that several functions could not handle\n" +
 			"is shown once for each; --queue picks one.",
 		Example: "  tradewind dlq show 01J8\n  tradewind dlq show 01J8 -o json | jq '.deadLetters[0].event.data'",
-		Args:    args(1, 1),
+		Args:    command.Args(1, 1),
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.ValidArgsFunction = a.completeLetter(&state, &queue, 1)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.showLetter(ctx, s, queue, given[0], output) })
@@ -131,7 +132,7 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) showLetter(ctx context.Context, s *session, queue, id string, output *choice) error {
+func (a *app) showLetter(ctx context.Context, s *session, queue, id string, output *command.Choice) error {
 	list, err := s.DeadLetters(ctx, queue, mostLetters)
 	if err != nil {
 		return err
@@ -141,20 +142,20 @@ func (a *app) showLetter(ctx context.Context, s *session, queue, id string, outp
 	switch {
 	case len(list.DeadLetters) > 0:
 	case read == mostLetters:
-		return badInput("--queue looks at one function's alone", "none of the %d oldest events that were given up has ID %q", read, id)
+		return command.BadInput("--queue looks at one function's alone", "none of the %d oldest events that were given up has ID %q", read, id)
 	default:
 		return noLetter(id)
 	}
-	if output.json() {
-		return a.printJSON(list)
+	if output.JSON() {
+		return a.PrintJSON(list)
 	}
 	for i, l := range list.DeadLetters {
 		if i > 0 {
-			if err := a.printf("\n"); err != nil {
+			if err := a.Printf("\n"); err != nil {
 				return err
 			}
 		}
-		if err := a.printf("%s", describeLetter(l)); err != nil {
+		if err := a.Printf("%s", describeLetter(l)); err != nil {
 			return err
 		}
 	}
@@ -162,7 +163,7 @@ func (a *app) showLetter(ctx context.Context, s *session, queue, id string, outp
 }
 
 func noLetter(id string) error {
-	return badInput("`tradewind dlq list` lists them", "no event that was given up has ID %q", id)
+	return command.BadInput("`tradewind dlq list` lists them", "no event that was given up has ID %q", id)
 }
 
 // describeLetter writes a letter for a person, and its event as it would be delivered again.
@@ -195,16 +196,16 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
 	c.Flags().BoolVar(&all, "all", false, "all there are, of the function if --queue names one")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.ValidArgsFunction = a.completeLetter(&state, &queue, mostLetters)
 	c.Args = func(_ *cobra.Command, given []string) error {
 		switch {
 		case all && len(given) > 0:
-			return badInput("leave out one of them", "--all is every event, and %q names one", given[0])
+			return command.BadInput("leave out one of them", "--all is every event, and %q names one", given[0])
 		case !all && len(given) == 0:
-			return badInput("`tradewind dlq list` lists them; --all delivers every one again", "no ID of an event to deliver again")
+			return command.BadInput("`tradewind dlq list` lists them; --all delivers every one again", "no ID of an event to deliver again")
 		case len(given) > mostLetters:
-			return badInput("--all --queue NAME delivers all of a function again", "%d IDs are more than %d", len(given), mostLetters)
+			return command.BadInput("--all --queue NAME delivers all of a function again", "%d IDs are more than %d", len(given), mostLetters)
 		}
 		return nil
 	}
@@ -214,15 +215,15 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) redrive(ctx context.Context, s *session, queue string, ids []string, output *choice) error {
+func (a *app) redrive(ctx context.Context, s *session, queue string, ids []string, output *command.Choice) error {
 	done, err := s.Redrive(ctx, api.Redrive{Queue: queue, IDs: ids})
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		err = a.printJSON(done)
+	if output.JSON() {
+		err = a.PrintJSON(done)
 	} else {
-		err = a.printf("%s again\n", text.Count(done.Redriven, "event")+" to be delivered")
+		err = a.Printf("%s again\n", text.Count(done.Redriven, "event")+" to be delivered")
 	}
 	switch {
 	case err != nil:
@@ -230,7 +231,7 @@ func (a *app) redrive(ctx context.Context, s *session, queue string, ids []strin
 	case done.Redriven == 0 && len(ids) == 1:
 		return noLetter(ids[0])
 	case done.Redriven < len(ids):
-		return badInput("`tradewind dlq list` lists them", "%d of the %d IDs are of no event that was given up, or of one that no function wants",
+		return command.BadInput("`tradewind dlq list` lists them", "%d of the %d IDs are of no event that was given up, or of one that no function wants",
 			len(ids)-done.Redriven, len(ids))
 	}
 	return nil

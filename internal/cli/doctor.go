@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -47,20 +48,20 @@ func (a *app) doctorCommand() *cobra.Command {
 		Long: "Checks the state folder, the broker on it, the network, the catalogue, the shell that tasks need, and\n" +
 			"whether there are credentials for clouds. Nothing is changed. Exits with 1 when something is missing\nthat is needed.",
 		Example: "  tradewind doctor\n  tradewind doctor -o json",
-		Args:    args(0, 0),
+		Args:    command.Args(0, 0),
 	}
-	a.stateFlag(c, &state)
-	catalogFlag(c, &dir)
-	output := outputFlag(c)
+	a.StateFlag(c, &state)
+	command.CatalogFlag(c, &dir)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		return a.doctor(ctx, absolute(state), dir, output)
 	}
 	return c
 }
 
-func (a *app) doctor(ctx context.Context, state, dir string, output *choice) error {
+func (a *app) doctor(ctx context.Context, state, dir string, output *command.Choice) error {
 	v := a.version()
 	checks := []Check{
 		{Name: "version", Verdict: checkOK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
@@ -77,25 +78,25 @@ func (a *app) doctor(ctx context.Context, state, dir string, output *choice) err
 		return err
 	}
 	if !r.OK {
-		return silent(ExitFailed)
+		return command.Silent(command.ExitFailed)
 	}
 	return nil
 }
 
-func (a *app) printChecks(r DoctorResult, output *choice) error {
-	if output.json() {
-		return a.printJSON(r)
+func (a *app) printChecks(r DoctorResult, output *command.Choice) error {
+	if output.JSON() {
+		return a.PrintJSON(r)
 	}
-	style := a.style(a.Out)
+	style := a.Style(a.Out)
 	tones := map[string]text.Tone{checkOK: text.Good, checkNote: text.Faint, checkFail: text.Bad}
 	for _, c := range r.Checks {
-		if err := a.printf("%s  %-11s %s\n", style.Paint(tones[c.Verdict], text.Pad(c.Verdict, 4, false)), c.Name, text.Clean(c.Detail)); err != nil {
+		if err := a.Printf("%s  %-11s %s\n", style.Paint(tones[c.Verdict], text.Pad(c.Verdict, 4, false)), c.Name, text.Clean(c.Detail)); err != nil {
 			return err
 		}
 		if c.Hint == "" {
 			continue
 		}
-		if err := a.printf("%18s%s\n", "", style.Paint(text.Faint, c.Hint)); err != nil {
+		if err := a.Printf("%18s%s\n", "", style.Paint(text.Faint, c.Hint)); err != nil {
 			return err
 		}
 	}
@@ -106,7 +107,7 @@ func (a *app) printChecks(r DoctorResult, output *choice) error {
 func checkState(state string) Check {
 	c := Check{Name: "state", Verdict: checkOK, Detail: state}
 	dir := state
-	for !exists(dir) && dir != filepath.Dir(dir) {
+	for !command.Exists(dir) && dir != filepath.Dir(dir) {
 		dir = filepath.Dir(dir)
 	}
 	if dir != state {
@@ -130,7 +131,7 @@ func checkState(state string) Check {
 
 func (a *app) checkBroker(ctx context.Context, state string) Check {
 	c := Check{Name: "broker", Verdict: checkOK}
-	r, running, err := a.Brokers.Find(state)
+	r, running, err := a.brokers.Find(state)
 	switch {
 	case err != nil:
 		c.Verdict, c.Detail = checkFail, err.Error()
@@ -203,7 +204,7 @@ func (a *app) checkBrowser() Check {
 
 // checkCredentials looks whether there are credentials for a cloud, where its own tools keep them. It reads none.
 func (a *app) checkCredentials(cloud string) Check {
-	home := a.lookup("HOME")
+	home := a.Lookup("HOME")
 	places := map[string]struct {
 		variables, files []string
 		hint             string
@@ -223,7 +224,7 @@ func (a *app) checkCredentials(cloud string) Check {
 	}
 	where := places[cloud]
 	for _, name := range where.variables {
-		if a.lookup(name) != "" {
+		if a.Lookup(name) != "" {
 			return Check{Name: cloud, Verdict: checkOK, Detail: "credentials by " + name}
 		}
 	}

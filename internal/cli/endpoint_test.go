@@ -9,6 +9,7 @@ import (
 	"sync"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
@@ -76,7 +77,7 @@ func TestABrokerElsewhere(t *testing.T) {
 	endpoint, seen := elsewhere(t, p)
 	p.environ = []string{envToken + "=" + testToken}
 	for _, line := range []string{"status", "status train", "explain train", "queue list", "dlq list", "cancel train"} {
-		if r := p.run(append(strings.Fields(line), "--endpoint", endpoint)...); r.code != ExitDone {
+		if r := p.run(append(strings.Fields(line), "--endpoint", endpoint)...); r.code != command.ExitDone {
 			t.Errorf("%s: exit %d\n%s", line, r.code, r.err)
 		}
 	}
@@ -87,14 +88,14 @@ func TestABrokerElsewhere(t *testing.T) {
 	}
 	p.in = "apiVersion: tradewind/v1\nname: far\ntasks:\n  a: {run: \"true\", resources: {cpus: 1+}, time: 1m}\n"
 	r := p.run("submit", "-", "--endpoint", endpoint)
-	if r.code != ExitDone || !strings.Contains(r.err, "-w "+strings.TrimSpace(r.out)+" --endpoint "+endpoint) {
+	if r.code != command.ExitDone || !strings.Contains(r.err, "-w "+strings.TrimSpace(r.out)+" --endpoint "+endpoint) {
 		t.Errorf("submit: exit %d, %q\n%s", r.code, r.out, r.err)
 	}
 	p.environ = append(p.environ, envEndpoint+"="+endpoint)
-	if r = p.run("submit", "-"); r.code != ExitDone || strings.Contains(r.err, "--endpoint") {
+	if r = p.run("submit", "-"); r.code != command.ExitDone || strings.Contains(r.err, "--endpoint") {
 		t.Errorf("submit: exit %d, %q\n%s", r.code, r.out, r.err)
 	}
-	if r = p.run("status", "--state", p.state, "--endpoint", endpoint); r.code != ExitBadInput || !strings.Contains(r.err, "leave out one") {
+	if r = p.run("status", "--state", p.state, "--endpoint", endpoint); r.code != command.ExitBadInput || !strings.Contains(r.err, "leave out one") {
 		t.Errorf("both: exit %d\n%s", r.code, r.err)
 	}
 	n := len(seen())
@@ -114,7 +115,7 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	p := newProgram(t)
 	endpoint, seen := elsewhere(t, p)
 	p.environ = []string{envEndpoint + "=" + endpoint, envSign + "=eu-west-1", envToken + "=not-sent"}
-	if r := p.run("queue", "list"); r.code != ExitDone {
+	if r := p.run("queue", "list"); r.code != command.ExitDone {
 		t.Fatalf("exit %d\n%s", r.code, r.err)
 	}
 	for _, a := range seen() {
@@ -128,7 +129,7 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	t.Setenv("AWS_ACCESS_KEY_ID", "")
 	t.Setenv("AWS_SECRET_ACCESS_KEY", "")
 	t.Setenv("AWS_EC2_METADATA_DISABLED", "true")
-	if r := p.run("queue", "list"); r.code != ExitFailed || !strings.Contains(r.err, "no AWS credentials") {
+	if r := p.run("queue", "list"); r.code != command.ExitFailed || !strings.Contains(r.err, "no AWS credentials") {
 		t.Errorf("exit %d\n%s", r.code, r.err)
 	}
 }

@@ -3,15 +3,14 @@ package cli
 import (
 	"context"
 	"fmt"
-	"strconv"
 	"time"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -23,17 +22,17 @@ func (a *app) explainCommand() *cobra.Command {
 			"it ended, every place that was refused and why), then for each task why it runs where it does. JOB is\n" +
 			"an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind == \"preempted\")'",
-		Args:    args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Args:    command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.explain(ctx, s, given[0], output) })
 	}
 	return c
 }
 
-func (a *app) explain(ctx context.Context, s *session, arg string, output *choice) error {
+func (a *app) explain(ctx context.Context, s *session, arg string, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err
@@ -42,8 +41,8 @@ func (a *app) explain(ctx context.Context, s *session, arg string, output *choic
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(story)
+	if output.JSON() {
+		return a.PrintJSON(story)
 	}
 	return a.tellStory(story)
 }
@@ -55,8 +54,8 @@ var kindTones = map[string]text.Tone{
 }
 
 func (a *app) tellStory(s *broker.Story) error {
-	style := a.style(a.Out)
-	if err := a.printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
+	style := a.Style(a.Out)
+	if err := a.Printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
 		return err
 	}
 	for _, e := range s.Entries {
@@ -67,7 +66,7 @@ func (a *app) tellStory(s *broker.Story) error {
 	if len(s.Choices) == 0 {
 		return nil
 	}
-	if err := a.printf("\n%s\n", style.Paint(text.Strong, "Why there")); err != nil {
+	if err := a.Printf("\n%s\n", style.Paint(text.Strong, "Why there")); err != nil {
 		return err
 	}
 	t := text.Table{Columns: []text.Column{
@@ -77,7 +76,7 @@ func (a *app) tellStory(s *broker.Story) error {
 	for _, w := range s.Choices {
 		t.Rows = append(t.Rows, choiceRows(w, s.Job.Objective)...)
 	}
-	return a.printTable(&t)
+	return a.PrintTable(&t)
 }
 
 // entry tells one thing, indented below its time and task so that long reasons can be read.
@@ -89,12 +88,12 @@ func (a *app) entry(e broker.Entry, since time.Time, style text.Style) error {
 		what = text.Clean(e.Task) + ": " + what
 	}
 	indent := text.Width(at) + 2 + text.Width(kind) + 2
-	for i, line := range text.Wrap(what, width(a.Out)-indent) {
+	for i, line := range text.Wrap(what, command.Width(a.Out)-indent) {
 		head := fmt.Sprintf("%*s", indent, "")
 		if i == 0 {
 			head = style.Paint(text.Faint, at) + "  " + style.Paint(kindTones[e.Kind], kind) + "  "
 		}
-		if err := a.printf("%s%s\n", head, line); err != nil {
+		if err := a.Printf("%s%s\n", head, line); err != nil {
 			return err
 		}
 	}
@@ -107,19 +106,8 @@ func choiceRows(w broker.TaskWhy, objective string) [][]text.Cell {
 	}}
 	for _, r := range w.Runners {
 		rows = append(rows, []text.Cell{
-			{}, {Text: text.Clean(r.ID), Tone: text.Faint}, {Text: text.USD(r.USD)}, {Text: text.Span(text.Hours(r.Hours))}, {Text: adds(r, objective)},
+			{}, {Text: text.Clean(r.ID), Tone: text.Faint}, {Text: text.USD(r.USD)}, {Text: text.Span(text.Hours(r.Hours))}, {Text: planning.Adds(r, objective)},
 		})
 	}
 	return rows
-}
-
-// adds is what a runner-up would have added to the plan, in the unit of its objective.
-func adds(r broker.Runner, objective string) string {
-	switch objective {
-	case string(dag.MinimizeMakespan):
-		return text.Span(text.Hours(r.Adds))
-	case string(optimizer.Carbon):
-		return strconv.FormatFloat(r.Adds, 'g', 3, 64) + " kg"
-	}
-	return text.USD(r.Adds) + " USD"
 }

@@ -8,6 +8,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -18,77 +19,33 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// Exit codes (DESIGN §8). Interrupted is what shells expect of a program that was stopped from the keyboard.
-const (
-	ExitDone        = 0
-	ExitFailed      = 1
-	ExitBadInput    = 2
-	ExitInfeasible  = 3
-	ExitInterrupted = 130
-)
-
-// failure is an error with its exit code and what to do about it.
-type failure struct {
-	code int
-	text string // empty: everything has been said already
-	hint string
-	err  error // cause; may be nil
-}
-
-func (f *failure) Error() string {
-	if f.text == "" && f.err != nil {
-		return f.err.Error()
-	}
-	return f.text
-}
-
-func (f *failure) Unwrap() error { return f.err }
-
-// badInput is a failure for which the caller is to blame.
-func badInput(hint, format string, args ...any) error {
-	return &failure{code: ExitBadInput, text: fmt.Sprintf(format, args...), hint: hint}
-}
-
-// failed is a failure of the work itself.
-func failed(hint, format string, args ...any) error {
-	return &failure{code: ExitFailed, text: fmt.Sprintf(format, args...), hint: hint}
-}
-
-// silent ends with a code of which the output tells already.
-func silent(code int) error { return &failure{code: code} }
-
-// because keeps a failure's code and hint and says what caused it.
-func because(cause error, code int, hint, format string, args ...any) error {
-	return &failure{code: code, text: fmt.Sprintf(format, args...), hint: hint, err: cause}
-}
-
 // exitCode is the exit code for an error.
 func exitCode(err error) int {
-	var known *failure
+	var known *command.Failure
 	var file *dag.Error
 	var model *optimizer.ModelError
 	var problem *api.Problem
 	var policy *scheduler.PolicyError
 	switch {
 	case err == nil:
-		return ExitDone
+		return command.ExitDone
 	case errors.As(err, &known):
-		return known.code
+		return known.Code
 	case errors.Is(err, catalog.ErrNoOffer):
-		return ExitInfeasible
+		return command.ExitInfeasible
 	case errors.As(err, &file), errors.As(err, &model), errors.As(err, &policy), errors.Is(err, catalog.ErrBadQuery), errors.Is(err, catalog.ErrBadData),
 		errors.Is(err, catalog.ErrBadOfferID), errors.Is(err, catalog.ErrUnknownOffer),
 		errors.Is(err, fs.ErrNotExist): // a file or folder that a flag named
-		return ExitBadInput
+		return command.ExitBadInput
 	case errors.As(err, &problem):
 		if problem.File != "" || problem.Status == 404 || problem.Status == 422 {
-			return ExitBadInput
+			return command.ExitBadInput
 		}
-		return ExitFailed
+		return command.ExitFailed
 	case errors.Is(err, context.Canceled):
-		return ExitInterrupted
+		return command.ExitInterrupted
 	default:
-		return ExitFailed
+		return command.ExitFailed
 	}
 }
 
@@ -115,13 +72,13 @@ func lines(s string) string {
 
 // describe takes an error apart into what was wrong, with its place in front, and what to do.
 func describe(err error) (what, hint string) {
-	var known *failure
+	var known *command.Failure
 	var file *dag.Error
 	var problem *api.Problem
 	var policy *scheduler.PolicyError
 	switch {
 	case errors.As(err, &known):
-		return known.text, known.hint
+		return known.Text, known.Hint
 	case errors.As(err, &file):
 		plain := *file
 		plain.Hint = ""

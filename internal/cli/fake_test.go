@@ -13,6 +13,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
@@ -319,10 +320,10 @@ type result struct {
 func (p *program) run(args ...string) result {
 	var out bytes.Buffer
 	errs := &lockedBuffer{}
-	env := &Env{
+	env := &Env{Brokers: p.hosts, Env: command.Env{
 		In: strings.NewReader(p.in), Out: &out, Err: errs, Environ: append([]string{"TRADEWIND_STATE=" + p.state, "HOME=/nowhere"}, p.environ...),
-		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code }, Brokers: p.hosts,
-	}
+		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code },
+	}}
 	code := Run(context.Background(), env, args)
 	return result{code: code, out: out.String(), err: errs.String()}
 }

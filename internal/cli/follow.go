@@ -2,8 +2,11 @@ package cli
 
 import (
 	"context"
+	"os"
+	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 )
@@ -20,14 +23,14 @@ type follower interface {
 // view, so --verbose gives lines as well.
 func (a *app) newFollower(scale float64, hint string) follower {
 	out := a.paintable()
-	style := a.style(a.Err)
+	style := a.Style(a.Err)
 	if out == nil || a.verbose {
 		return progress.NewLines(a.Err, scale, style)
 	}
 	live := progress.NewLive(progress.LiveOptions{
 		Out: out, Scale: scale, Hint: hint, Color: style.Paints(), Glyphs: a.glyphs(), Now: a.Now,
 	})
-	a.interrupts.onLeave(live.Close)
+	a.Stop.OnLeave(live.Close)
 	return live
 }
 
@@ -40,4 +43,31 @@ func (a *app) follow(ctx context.Context, s *session, id string, f follower) err
 		f.Update(u, a.Now())
 	}
 	return nil
+}
+
+// paintable returns the terminal that a live view can be painted on, or nil.
+func (a *app) paintable() *os.File {
+	out := command.Terminal(a.Err)
+	if kind := a.Lookup("TERM"); out == nil || kind == "dumb" || kind == "" {
+		return nil
+	}
+	return out
+}
+
+// glyphs are the signs that the locale admits. Where none is set, which is common in containers, terminals show Unicode all the same.
+func (a *app) glyphs() progress.Glyphs {
+	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
+		locale := strings.ToUpper(a.Lookup(name))
+		if locale == "" {
+			continue
+		}
+		if strings.Contains(locale, "UTF-8") || strings.Contains(locale, "UTF8") {
+			break
+		}
+		return progress.ASCII()
+	}
+	if a.Lookup("TERM") == "linux" {
+		return progress.ASCII() // the console's font lacks most of them
+	}
+	return progress.Unicode()
 }

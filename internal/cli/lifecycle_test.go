@@ -8,8 +8,9 @@ import (
 	"strings"
 	"syscall"
 	"testing"
-	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -29,7 +30,7 @@ func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 	<-p.hosts.broker.arrived
 	p.signals <- syscall.SIGINT
 	r := <-done
-	if r.code != ExitFailed || !strings.Contains(r.out, "cancelled: 0 of 2 tasks") || !strings.Contains(r.err, "cancelling train-infer-000001") {
+	if r.code != command.ExitFailed || !strings.Contains(r.out, "cancelled: 0 of 2 tasks") || !strings.Contains(r.err, "cancelling train-infer-000001") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if p.hosts.open != 0 {
@@ -47,28 +48,11 @@ func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
 	<-p.hosts.broker.arrived
 	p.signals <- syscall.SIGINT // the clock of these tests goes on by a second each time it is read
 	p.signals <- syscall.SIGINT
-	if code := <-p.exited; code != ExitInterrupted {
+	if code := <-p.exited; code != command.ExitInterrupted {
 		t.Errorf("left with %d", code)
 	}
 	if r := <-done; !strings.Contains(r.err, "left at once") {
 		t.Errorf("said %q", r.err)
-	}
-}
-
-func TestAnInterruptThatIsPassedOnTwiceCountsOnce(t *testing.T) {
-	now, left := begin, false
-	i := newInterrupts(t.Context(), &Env{Now: func() time.Time { return now }, Err: &lockedBuffer{}, Exit: func(int) { left = true }})
-	i.interrupt()
-	now = now.Add(sameRequest / 2)
-	i.interrupt()
-	if left {
-		t.Error("left although somebody only passed on what the terminal had sent")
-	}
-	<-i.first
-	now = now.Add(sameRequest)
-	i.interrupt()
-	if !left {
-		t.Error("not left")
 	}
 }
 
@@ -78,7 +62,7 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	done := p.started("up", "--dags", "dags", "--addr", "127.0.0.1:7000", "--time-scale", "0.5", "--max-machines", "3", "-o", "json")
 	p.signals <- syscall.SIGTERM
 	r := <-done
-	if r.code != ExitDone {
+	if r.code != command.ExitDone {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	var got UpResult
@@ -100,12 +84,12 @@ func TestUpServesUntilItIsInterrupted(t *testing.T) {
 func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.locked = 2
-	if r := p.run("run", "testdata/jobs/two.yaml"); r.code != ExitDone {
+	if r := p.run("run", "testdata/jobs/two.yaml"); r.code != command.ExitDone {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	p.hosts.locked = 1000
 	r := p.run("run", "testdata/jobs/two.yaml")
-	if r.code != ExitFailed || !strings.Contains(r.err, "hint: another tradewind starts or ends there") {
+	if r.code != command.ExitFailed || !strings.Contains(r.err, "hint: another tradewind starts or ends there") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }
@@ -114,7 +98,7 @@ func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", broker.JobRunning, 1))
 	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list", "status -w"} {
-		if r := p.run(strings.Fields(line)...); r.code != ExitDone {
+		if r := p.run(strings.Fields(line)...); r.code != command.ExitDone {
 			t.Errorf("%s: exit %d: %s", line, r.code, r.err)
 		}
 	}
@@ -128,7 +112,7 @@ func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	}
 	opened := len(p.hosts.opened)
 	r := p.run("status", "--state", filepath.Join(p.state, "not-there"))
-	if r.code != ExitBadInput || len(p.hosts.opened) != opened || exists(filepath.Join(p.state, "not-there")) {
+	if r.code != command.ExitBadInput || len(p.hosts.opened) != opened || command.Exists(filepath.Join(p.state, "not-there")) {
 		t.Errorf("a folder that is not there: exit %d, %s", r.code, r.err)
 	}
 }
@@ -152,7 +136,7 @@ tasks:
 	}
 	write(t, filepath.Join(dir, "data.csv"), "1")
 	r := p.run("run", file, "--deadline", "2h", "--budget", "3.5", "--queue", "research", "--objective", "makespan")
-	if r.code != ExitDone {
+	if r.code != command.ExitDone {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
 	s := p.hosts.broker.submitted[0]
@@ -178,7 +162,7 @@ tasks:
 
 func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
 	p := newProgram(t)
-	if r := p.run("run", "testdata/jobs/sky.yaml"); r.code != ExitDone {
+	if r := p.run("run", "testdata/jobs/sky.yaml"); r.code != command.ExitDone {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
 	if got := p.hosts.broker.submitted[0].Spec; got.Format != dag.SkyPilot {
@@ -188,7 +172,7 @@ func TestAFileThatNeedsNoChangeIsHandedInAsItIs(t *testing.T) {
 
 func TestAnOverrideThatMakesNoSenseNamesItsFlag(t *testing.T) {
 	r := newProgram(t).run("run", "testdata/jobs/two.yaml", "--queue", "no/such queue")
-	if r.code != ExitBadInput || !strings.Contains(r.err, "error: --queue: ") {
+	if r.code != command.ExitBadInput || !strings.Contains(r.err, "error: --queue: ") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 }
@@ -226,7 +210,7 @@ func TestDoctor(t *testing.T) {
 		t.Fatal(err)
 	}
 	r = p.run("doctor", "--catalog", "testdata/catalog")
-	if r.code != ExitFailed || !strings.Contains(r.out, "does not take the token") || !strings.Contains(r.out, "chmod 600") {
+	if r.code != command.ExitFailed || !strings.Contains(r.out, "does not take the token") || !strings.Contains(r.out, "chmod 600") {
 		t.Errorf("exit %d:\n%s", r.code, r.out)
 	}
 }
@@ -234,7 +218,7 @@ func TestDoctor(t *testing.T) {
 func TestConvertAndSchema(t *testing.T) {
 	p := newProgram(t)
 	out := filepath.Join(t.TempDir(), "sky.tradewind.yaml")
-	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != ExitDone || r.out != "" {
+	if r := p.run("convert", "testdata/jobs/sky.yaml", "--out", out); r.code != command.ExitDone || r.out != "" {
 		t.Fatalf("exit %d: %s", r.code, r.err)
 	}
 	spec, err := read.File(out)
@@ -248,20 +232,9 @@ func TestConvertAndSchema(t *testing.T) {
 	}
 }
 
-func TestChaos(t *testing.T) {
-	r := newProgram(t).run("chaos", "--seeds", "1:3", "--jobs", "1", "-o", "json")
-	var got ChaosResult
-	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
-		t.Fatalf("exit %d: %v: %s", r.code, err, r.err)
-	}
-	if got.Seeds != 2 || got.Steps == 0 || got.Jobs != 2 || (len(got.Violations) > 0) != (r.code == ExitFailed) {
-		t.Errorf("exit %d: %+v", r.code, got)
-	}
-}
-
 func TestAPlanAddsUp(t *testing.T) {
 	r := newProgram(t).run("plan", "testdata/jobs/two.yaml", "--catalog", "testdata/catalog", "--objective", "makespan", "-o", "json")
-	var got PlanResult
+	var got planning.PlanResult
 	if err := json.Unmarshal([]byte(r.out), &got); err != nil {
 		t.Fatalf("exit %d: %v: %s", r.code, err, r.err)
 	}

@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -27,7 +28,7 @@ func (a *app) logsCommand() *cobra.Command {
 			"--follow it goes on with what is printed from now on, through every attempt. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
 		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs train-infer train --attempt 1 --rank 3",
-		Args:    args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
+		Args:    command.Args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
@@ -38,7 +39,7 @@ func (a *app) logsCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, given []string) error {
 		for _, n := range []int64{int64(o.Attempt), int64(o.Rank), o.Tail} {
 			if n < 0 {
-				return badInput("", "--attempt, --rank and --tail are at least 0")
+				return command.BadInput("", "--attempt, --rank and --tail are at least 0")
 			}
 		}
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.logs(ctx, s, given, o) })
@@ -85,13 +86,13 @@ const followedAtOnce = 64
 // printed.
 func (a *app) allLogs(ctx context.Context, s *session, d *broker.JobDetail, o client.LogOptions) error {
 	if o.Follow && len(d.TaskList) > followedAtOnce {
-		return badInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID, len(d.TaskList), followedAtOnce)
+		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID, len(d.TaskList), followedAtOnce)
 	}
 	longest := 0
 	for i := range d.TaskList {
 		longest = max(longest, text.Width(d.TaskList[i].Name))
 	}
-	p := &prefixer{out: a.Out, style: a.style(a.Out), width: min(longest, 24)}
+	p := &prefixer{out: a.Out, style: a.Style(a.Out), width: min(longest, 24)}
 	if !o.Follow {
 		for i := range d.TaskList {
 			if err := a.prefixedLog(ctx, s, d.ID, &d.TaskList[i], o, p); err != nil {

@@ -1,14 +1,13 @@
 package cli
 
 import (
-	"io"
 	"strings"
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -26,7 +25,7 @@ func (a *app) queuePolicyCommand() *cobra.Command {
 			"back for whom. `tradewind up --policy FILE` follows one. docs/scheduling.md lists what it may name.",
 		Example: "  tradewind queue policy check policy.yaml",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.queuePolicyCheckCommand())
 	return c
 }
@@ -37,9 +36,9 @@ func (a *app) queuePolicyCheckCommand() *cobra.Command {
 		Long: "Reads a policy as the broker would, and tells what of it does nothing in a broker. Exits with 2, and says in which line\n" +
 			"and field, where it can not be followed. - is standard input.",
 		Example: "  tradewind queue policy check policy.yaml\n  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
-		Args:    args(1, 1), ValidArgsFunction: completeFile,
+		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(_ *cobra.Command, given []string) error { return a.checkPolicy(given[0], output) }
 	return c
 }
@@ -52,14 +51,10 @@ type PolicyResult struct {
 	Idle    []broker.PolicyNote `json:"idle"`  // what of it does nothing in a broker
 }
 
-func (a *app) checkPolicy(path string, output *choice) error {
-	body, err := a.readInput(path)
+func (a *app) checkPolicy(path string, output *command.Choice) error {
+	name, body, err := a.ReadInput(path)
 	if err != nil {
 		return err
-	}
-	name := path
-	if path == stdinName {
-		name = "stdin"
 	}
 	p, err := loadPolicy(name, body)
 	if err != nil {
@@ -75,17 +70,17 @@ func (a *app) checkPolicy(path string, output *choice) error {
 			r.Tiers[i] = append(r.Tiers[i], conf.Name)
 		}
 	}
-	if output.json() {
-		return a.printJSON(r)
+	if output.JSON() {
+		return a.PrintJSON(r)
 	}
-	if err := a.printf("%s: actions %s; %s of plugins\n", name, strings.Join(r.Actions, ", "), text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
+	if err := a.Printf("%s: actions %s; %s of plugins\n", name, strings.Join(r.Actions, ", "), text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
 		return err
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "DOES NOTHING"}, {Name: "BECAUSE", Flexible: true}}}
 	for _, n := range r.Idle {
 		t.Row(n.Name, n.Reason)
 	}
-	return a.printTable(t)
+	return a.PrintTable(t)
 }
 
 // deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the broker's own.
@@ -94,11 +89,11 @@ func (a *app) deployedPolicy(o *deployOptions) ([]byte, error) {
 		return nil, nil
 	}
 	o.settings.Policy = true
-	body, err := a.readInput(o.policy)
+	name, body, err := a.ReadInput(o.policy)
 	if err != nil {
 		return nil, err
 	}
-	_, err = loadPolicy(o.policy, body)
+	_, err = loadPolicy(name, body)
 	return body, err
 }
 
@@ -109,14 +104,6 @@ func loadPolicy(path string, body []byte) (*scheduler.Policy, error) {
 		return nil, err
 	}
 	return p, scheduler.InFile(path, broker.CheckPolicy(p))
-}
-
-// readInput reads a file, or standard input for "-".
-func (a *app) readInput(path string) ([]byte, error) {
-	if path == stdinName {
-		return io.ReadAll(io.LimitReader(a.In, dag.MaxFileBytes+1))
-	}
-	return readFile(path)
 }
 
 // describePolicy takes an error about a policy apart.

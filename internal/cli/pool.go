@@ -12,6 +12,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -26,7 +27,7 @@ func (a *app) poolCommand() *cobra.Command {
 		Example: "  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n  tradewind pool join lab      # on each machine, until Ctrl-C\n" +
 			"  tradewind pool list\n  tradewind pool drain lab m1 --now\n  tradewind pool remove lab",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.poolAddCommand(), a.poolJoinCommand(), a.poolListCommand(), a.poolDrainCommand(), a.poolRemoveCommand())
 	return c
 }
@@ -38,17 +39,17 @@ func (a *app) poolListCommand() *cobra.Command {
 		Long: "Lists pools with their machines: what these have and how much of it is in use, what runs there, and how long\n" +
 			"ago each was heard of.",
 		Example: "  tradewind pool list\n  tradewind pool list lab -o json | jq -r '.pools[].machines[].tasks[].job'",
-		Args:    args(0, 1), ValidArgsFunction: a.completePool(&state, false),
+		Args:    command.Args(0, 1), ValidArgsFunction: a.completePool(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listPools(ctx, s, given, output) })
 	}
 	return c
 }
 
-func (a *app) listPools(ctx context.Context, s *session, given []string, output *choice) error {
+func (a *app) listPools(ctx context.Context, s *session, given []string, output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -60,14 +61,14 @@ func (a *app) listPools(ctx context.Context, s *session, given []string, output 
 		}
 		list.Pools = []broker.PoolView{*one}
 	}
-	if output.json() {
-		return a.printJSON(list)
+	if output.JSON() {
+		return a.PrintJSON(list)
 	}
 	if len(list.Pools) == 0 {
-		a.tell("there is no pool yet in %s; `tradewind pool add NAME` makes one", s.state)
+		a.Tell("there is no pool yet in %s; `tradewind pool add NAME` makes one", s.state)
 		return nil
 	}
-	return a.printTable(poolTable(list.Now, list.Pools...))
+	return a.PrintTable(poolTable(list.Now, list.Pools...))
 }
 
 func findPool(list *api.PoolList, name string) (*broker.PoolView, error) {
@@ -76,7 +77,7 @@ func findPool(list *api.PoolList, name string) (*broker.PoolView, error) {
 			return &list.Pools[i], nil
 		}
 	}
-	return nil, badInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` makes it", "there is no pool %s", name)
+	return nil, command.BadInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` makes it", "there is no pool %s", name)
 }
 
 // poolTable has a line for each machine, and for each pool without one.
@@ -154,7 +155,7 @@ func (a *app) poolAddCommand() *cobra.Command {
 			"machine joins with is printed. The token is good for a day; machines that have joined need it no more.",
 		Example: "  tradewind pool add lab                                     # machines that cost nothing\n" +
 			"  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n  tradewind pool add lab -o json | jq -r .join.command",
-		Args: args(1, 1), ValidArgsFunction: a.completePool(&state, false),
+		Args: command.Args(1, 1), ValidArgsFunction: a.completePool(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
@@ -163,7 +164,7 @@ func (a *app) poolAddCommand() *cobra.Command {
 	f.IntVar(&p.Partitions, "partitions", 0, "into how many records its machines are divided, for more sessions at once; 0 is 8")
 	f.StringVar(&p.Description, "description", "", "for people")
 	f.StringVar(&tokenFile, "token-file", "", "`FILE` for the token (default: in the state folder)")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error {
 			return a.addPool(ctx, s, given[0], p, f.Changed, a.tokenFile(state, tokenFile, given[0]), output)
@@ -193,7 +194,7 @@ func (a *app) tokenFile(state, file, pool string) string {
 	return filepath.Join(absolute(state), "pools", pool, "join-token")
 }
 
-func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSettings, set func(string) bool, file string, output *choice) error {
+func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSettings, set func(string) bool, file string, output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -215,10 +216,10 @@ func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSe
 		return err
 	}
 	join := PoolJoin{Command: a.joinCommandLine(s, name, file), TokenFile: file, Expires: token.Expires}
-	if output.json() {
-		return a.printJSON(PoolAdded{Pool: pool, Join: join})
+	if output.JSON() {
+		return a.PrintJSON(PoolAdded{Pool: pool, Join: join})
 	}
-	if err := a.printTable(poolTable(list.Now, *pool)); err != nil {
+	if err := a.PrintTable(poolTable(list.Now, *pool)); err != nil {
 		return err
 	}
 	a.tellJoin(s, name, join)
@@ -234,11 +235,11 @@ func (a *app) joinCommandLine(s *session, pool, file string) string {
 }
 
 func (a *app) tellJoin(s *session, pool string, j PoolJoin) {
-	a.tell("on each machine, until Ctrl-C:\n  %s", j.Command)
+	a.Tell("on each machine, until Ctrl-C:\n  %s", j.Command)
 	if !s.elsewhere && !s.passive {
-		a.tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", pool, s.running.URL, j.TokenFile)
+		a.Tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", pool, s.running.URL, j.TokenFile)
 	}
-	a.tell("the token in %s is a secret, and good until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
+	a.Tell("the token in %s is a secret, and good until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
 }
 
 // writeSecret replaces a file that its owner alone can read.

@@ -10,6 +10,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -28,7 +29,7 @@ func poolProgram(t *testing.T) (*program, *apitest.World) {
 func (p *program) ok(t *testing.T, args ...string) result {
 	t.Helper()
 	r := p.run(args...)
-	if r.code != ExitDone {
+	if r.code != command.ExitDone {
 		t.Fatalf("%q: exit %d\n%s%s", args, r.code, r.out, r.err)
 	}
 	return r
@@ -71,7 +72,7 @@ func TestAPoolIsAddedAndSaysHowMachinesJoin(t *testing.T) {
 		t.Errorf("%+v", added)
 	}
 	for _, bad := range [][]string{{"pool", "add", "Lab"}, {"pool", "add", "lab", "--place", "mars"}, {"pool", "add", "lab", "--usd-per-hour", "-1"}, {"pool", "add"}} {
-		if r := p.run(bad...); r.code != ExitBadInput {
+		if r := p.run(bad...); r.code != command.ExitBadInput {
 			t.Errorf("%q: exit %d: %s", bad, r.code, r.err)
 		}
 	}
@@ -105,10 +106,10 @@ func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
 	if r := p.ok(t, "pool", "list", "spare"); strings.Contains(r.out, "lab") {
 		t.Errorf("%s", r.out)
 	}
-	if r := p.run("pool", "list", "lap"); r.code != ExitBadInput || !strings.Contains(r.err, "no pool lap") {
+	if r := p.run("pool", "list", "lap"); r.code != command.ExitBadInput || !strings.Contains(r.err, "no pool lap") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	if r := p.run("pool", "remove", "lab"); r.code != ExitFailed || !strings.Contains(r.err, "drain lab --now") || !strings.Contains(r.err, "m1, m2") {
+	if r := p.run("pool", "remove", "lab"); r.code != command.ExitFailed || !strings.Contains(r.err, "drain lab --now") || !strings.Contains(r.err, "m1, m2") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	if r := p.ok(t, "pool", "drain", "lab", "m1"); !strings.Contains(r.out, "draining") {
@@ -117,10 +118,10 @@ func TestPoolsAreListedDrainedAndRemoved(t *testing.T) {
 	if r := p.ok(t, "pool", "drain", "lab", "m1", "--undo"); strings.Contains(r.out, "drain") {
 		t.Errorf("%s", r.out)
 	}
-	if r := p.run("pool", "drain", "lab", "--now", "--undo"); r.code != ExitBadInput {
+	if r := p.run("pool", "drain", "lab", "--now", "--undo"); r.code != command.ExitBadInput {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
-	if r := p.run("pool", "drain", "lab", "m9"); r.code != ExitBadInput || !strings.Contains(r.err, "m9") {
+	if r := p.run("pool", "drain", "lab", "m9"); r.code != command.ExitBadInput || !strings.Contains(r.err, "m9") {
 		t.Errorf("exit %d: %s", r.code, r.err)
 	}
 	removed := answer[PoolRemoved](t, p.ok(t, "pool", "remove", "spare", "-o", "json"))
@@ -159,7 +160,7 @@ func TestAMachineJoinsAndLeavesAtAnInterrupt(t *testing.T) {
 	}
 	p.signals <- syscall.SIGINT
 	r := <-done
-	if r.code != ExitDone || !strings.Contains(r.out, "lab/m1") || !strings.Contains(r.out, "3 vCPU, 7 GiB, 2 T4") || !strings.Contains(r.err, "leaving pool lab") {
+	if r.code != command.ExitDone || !strings.Contains(r.out, "lab/m1") || !strings.Contains(r.out, "3 vCPU, 7 GiB, 2 T4") || !strings.Contains(r.err, "leaving pool lab") {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if m := machines(); len(m) != 0 {
@@ -183,22 +184,22 @@ func TestWhyAMachineCannotJoin(t *testing.T) {
 		code int
 		says string
 	}{
-		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, ExitBadInput, "no pool lap"},
-		"a name that is taken":     {join("--name", "taken"), ExitBadInput, "has a machine taken already"},
-		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), ExitBadInput, "is of pool other"},
-		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), ExitBadInput, "no token to join with"},
-		"no file":                  {join("--token-file", filepath.Join(p.state, "none")), ExitBadInput, "no such file"},
-		"no processors":            {join("--cpus", "0"), ExitBadInput, "--cpus 0 is not above 0"},
-		"no GPU of that name":      {join("--gpu", "V1000"), ExitBadInput, "V1000"},
-		"a name that cannot be":    {join("--name", "a b"), ExitBadInput, "machine"},
-		"http in the clear":        {join("--endpoint", "http://192.0.2.1"), ExitBadInput, "in the clear"},
+		"a pool that is not there": {[]string{"pool", "join", "lap", "--gpu", "none"}, command.ExitBadInput, "no pool lap"},
+		"a name that is taken":     {join("--name", "taken"), command.ExitBadInput, "has a machine taken already"},
+		"another pool's token":     {join("--token-file", filepath.Join(p.state, "other")), command.ExitBadInput, "is of pool other"},
+		"no token":                 {join("--token-file", filepath.Join(p.state, "empty")), command.ExitBadInput, "no token to join with"},
+		"no file":                  {join("--token-file", filepath.Join(p.state, "none")), command.ExitBadInput, "no such file"},
+		"no processors":            {join("--cpus", "0"), command.ExitBadInput, "--cpus 0 is not above 0"},
+		"no GPU of that name":      {join("--gpu", "V1000"), command.ExitBadInput, "V1000"},
+		"a name that cannot be":    {join("--name", "a b"), command.ExitBadInput, "machine"},
+		"http in the clear":        {join("--endpoint", "http://192.0.2.1"), command.ExitBadInput, "in the clear"},
 	} {
 		if r := p.run(tc.args...); r.code != tc.code || !strings.Contains(r.err, tc.says) {
 			t.Errorf("%s: exit %d, want %d\n%s", name, r.code, tc.code, r.err)
 		}
 	}
 	p.hosts.running = nil
-	if r := p.run(join()...); r.code != ExitFailed || !strings.Contains(r.err, "no broker works on") {
+	if r := p.run(join()...); r.code != command.ExitFailed || !strings.Contains(r.err, "no broker works on") {
 		t.Errorf("without a broker: exit %d\n%s", r.code, r.err)
 	}
 }

@@ -6,6 +6,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
@@ -17,17 +18,17 @@ func (a *app) poolDrainCommand() *cobra.Command {
 		Long: "Gives a pool, or one machine of it, nothing new; what runs there runs to its end. With --now it saves its\n" +
 			"work, as before an interruption, stops, and goes on elsewhere. --undo puts pool or machine back to work.",
 		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n  tradewind pool drain lab m1 --undo",
-		Args:    args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+		Args:    command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVar(&now, "now", false, "have what runs there save its work and go on elsewhere")
 	c.Flags().BoolVar(&undo, "undo", false, "put it back to work")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		how := broker.DrainSoon
 		switch {
 		case now && undo:
-			return badInput("leave out one of them", "--now drains and --undo takes that back")
+			return command.BadInput("leave out one of them", "--now drains and --undo takes that back")
 		case now:
 			how = broker.DrainNow
 		case undo:
@@ -46,19 +47,19 @@ func machineArg(given []string) string {
 	return given[1]
 }
 
-func (a *app) drainPool(ctx context.Context, s *session, given []string, how broker.Drain, output *choice) error {
+func (a *app) drainPool(ctx context.Context, s *session, given []string, how broker.Drain, output *command.Choice) error {
 	pool, err := s.Drain(ctx, given[0], machineArg(given), how)
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(pool)
+	if output.JSON() {
+		return a.PrintJSON(pool)
 	}
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
 	}
-	return a.printTable(poolTable(list.Now, *pool))
+	return a.PrintTable(poolTable(list.Now, *pool))
 }
 
 // PoolRemoved is what `pool remove -o json` prints.
@@ -76,17 +77,17 @@ func (a *app) poolRemoveCommand() *cobra.Command {
 			"with is worth nothing from then on; to come back it joins anew. A machine on which something runs is not\n" +
 			"removed: drain it first.",
 		Example: "  tradewind pool remove lab m1\n  tradewind pool drain lab --now && tradewind pool remove lab",
-		Args:    args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+		Args:    command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.removePool(ctx, s, given, output) })
 	}
 	return c
 }
 
-func (a *app) removePool(ctx context.Context, s *session, given []string, output *choice) error {
+func (a *app) removePool(ctx context.Context, s *session, given []string, output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -117,14 +118,14 @@ func (a *app) removePool(ctx context.Context, s *session, given []string, output
 			return err
 		}
 	}
-	if output.json() {
-		return a.printJSON(done)
+	if output.JSON() {
+		return a.PrintJSON(done)
 	}
 	for _, m := range done.Machines {
-		a.tell("removed %s from pool %s", m, pool.Name)
+		a.Tell("removed %s from pool %s", m, pool.Name)
 	}
 	if done.Removed {
-		a.tell("removed pool %s", pool.Name)
+		a.Tell("removed pool %s", pool.Name)
 	}
 	return nil
 }
@@ -140,7 +141,7 @@ func busyMachines(p *broker.PoolView) error {
 	if len(busy) == 0 {
 		return nil
 	}
-	return failed("`tradewind pool drain "+p.Name+" --now` empties it", "something runs on %s", strings.Join(busy, ", "))
+	return command.Failed("`tradewind pool drain "+p.Name+" --now` empties it", "something runs on %s", strings.Join(busy, ", "))
 }
 
 // completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine as the second.

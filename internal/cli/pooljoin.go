@@ -17,6 +17,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/agent/pool"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
@@ -30,7 +31,7 @@ type joinFlags struct {
 	cpus, memory           float64
 	labels                 map[string]string
 	tokenFile, dir         string
-	output                 *choice
+	output                 *command.Choice
 }
 
 func (a *app) poolJoinCommand() *cobra.Command {
@@ -46,7 +47,7 @@ func (a *app) poolJoinCommand() *cobra.Command {
 			"the token that `tradewind pool add` wrote; it is needed once.",
 		Example: "  tradewind pool join lab\n  tradewind pool join lab --name m1 --cpus 8 --memory 30 --label arch=arm64\n" +
 			"  tradewind pool join lab --gpu V100:2 --type dgx\n  tradewind pool join lab --endpoint https://abc.execute-api.us-east-1.amazonaws.com --token-file lab.token",
-		Args: args(1, 1), ValidArgsFunction: a.completePool(&f.state, false),
+		Args: command.Args(1, 1), ValidArgsFunction: a.completePool(&f.state, false),
 	}
 	a.brokerFlags(c, &f.state)
 	fs := c.Flags()
@@ -60,7 +61,7 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	_ = c.MarkFlagFilename("token-file")
 	fs.StringVar(&f.dir, "dir", "", "folder of what runs here (default: in the state folder)")
 	_ = c.MarkFlagDirname("dir")
-	f.output = outputFlag(c)
+	f.output = command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error { return a.joinPool(c, given[0], &f) }
 	return c
 }
@@ -78,7 +79,7 @@ type PoolJoined struct {
 }
 
 func (a *app) joinPool(c *cobra.Command, name string, f *joinFlags) error {
-	ctx, cancel := a.interrupts.context(c.Context())
+	ctx, cancel := a.Stop.Context(c.Context())
 	defer cancel()
 	cfg, err := a.machineConfig(ctx, c, name, f)
 	if err != nil {
@@ -89,7 +90,7 @@ func (a *app) joinPool(c *cobra.Command, name string, f *joinFlags) error {
 	if err != nil {
 		return explainJoin(&cfg, err)
 	}
-	a.interrupts.onLeave(func() {
+	a.Stop.OnLeave(func() {
 		ctx, cancel := context.WithTimeout(context.Background(), killWithin)
 		defer cancel()
 		_ = m.Kill(ctx) // what it cannot end the next one on the folder does
@@ -113,7 +114,7 @@ func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string, 
 		}
 	}
 	if !machineName.MatchString(cfg.Name) {
-		return cfg, badInput("it has up to 63 letters, digits, and after the first also . _ and -", "--name: %q is no name of a machine", cfg.Name)
+		return cfg, command.BadInput("it has up to 63 letters, digits, and after the first also . _ and -", "--name: %q is no name of a machine", cfg.Name)
 	}
 	if cfg.Capacity, err = a.capacity(ctx, c, f); err != nil {
 		return cfg, err
@@ -140,7 +141,7 @@ func hostName() (string, error) {
 		return -1
 	}, short)
 	if short = strings.TrimLeft(short, "-_"); err != nil || short == "" {
-		return "", badInput("--name names it", "this computer has no name that a machine can have")
+		return "", command.BadInput("--name names it", "this computer has no name that a machine can have")
 	}
 	return short[:min(len(short), 63)], nil
 }
@@ -154,9 +155,9 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	}
 	found, err := computer.Take(ctx)
 	if err != nil {
-		return wire.PoolCapacity{}, because(err, ExitFailed, "--gpu says what there is without asking, as in --gpu V100:2 or --gpu none", "%v", err)
+		return wire.PoolCapacity{}, command.Because(err, command.ExitFailed, "--gpu says what there is without asking, as in --gpu V100:2 or --gpu none", "%v", err)
 	}
-	a.warn(found.Notes)
+	a.Warn(found.Notes)
 	has := wire.PoolCapacity{CPUs: found.CPUs, MemoryGiB: found.MemoryGiB, Accelerator: found.Accelerator, Accelerators: float64(found.Accelerators)}
 	if set("cpus") {
 		has.CPUs = f.cpus
@@ -167,15 +168,15 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	if set("gpu") && f.gpu != "none" && f.gpu != "" {
 		spec, err := accel.Parse(f.gpu)
 		if err != nil {
-			return has, badInput("as in --gpu V100:2", "--gpu: %v", err)
+			return has, command.BadInput("as in --gpu V100:2", "--gpu: %v", err)
 		}
 		has.Accelerator, has.Accelerators = spec.Name, spec.Count
 	}
 	switch {
 	case !(has.CPUs > 0):
-		return has, badInput("", "--cpus %s is not above 0", text.Number(has.CPUs))
+		return has, command.BadInput("", "--cpus %s is not above 0", text.Number(has.CPUs))
 	case !(has.MemoryGiB > 0):
-		return has, badInput("--memory says how much", "it has no memory for tasks, or how much cannot be found out")
+		return has, command.BadInput("--memory says how much", "it has no memory for tasks, or how much cannot be found out")
 	}
 	return has, nil
 }
@@ -187,8 +188,8 @@ func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (st
 	}
 	s, err := a.remote(ctx)
 	if err != nil {
-		var known *failure
-		if f.tokenFile == "" || a.endpoint == "" || errors.As(err, &known) && known.code == ExitBadInput {
+		var known *command.Failure
+		if f.tokenFile == "" || a.endpoint == "" || errors.As(err, &known) && known.Code == command.ExitBadInput {
 			return "", err
 		}
 		s = nil // no credentials of a user are needed where there is a token
@@ -233,7 +234,7 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // whatever the user names
 		if err != nil {
-			return "", because(err, ExitBadInput, "`tradewind pool add` writes it, where the broker is", "the token to join with: %v", err)
+			return "", command.Because(err, command.ExitBadInput, "`tradewind pool add` writes it, where the broker is", "the token to join with: %v", err)
 		}
 		defer f.Close() //nolint:errcheck // only read
 		from = f
@@ -246,57 +247,57 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	claims, err := token.ReadPool(secret)
 	switch {
 	case err != nil || claims.Machine != "":
-		return "", badInput("`tradewind pool add "+pool+"` writes one", "%s holds no token to join with", file)
+		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "%s holds no token to join with", file)
 	case claims.Pool != pool:
-		return "", badInput("`tradewind pool add "+pool+"` writes one", "the token in %s is of pool %s", file, text.Clean(claims.Pool))
+		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "the token in %s is of pool %s", file, text.Clean(claims.Pool))
 	}
 	return secret, nil
 }
 
 // tellMachine tells a person what happens, and whoever reads the output that the machine is in its pool.
-func (a *app) tellMachine(cfg *pool.Config, output *choice, e pool.Event) {
+func (a *app) tellMachine(cfg *pool.Config, output *command.Choice, e pool.Event) {
 	what := func(e pool.Event) string { return cmp.Or(e.Cluster, "an agent") }
 	switch e.Kind {
 	case pool.Joined:
 		a.announceMachine(cfg, output)
 	case pool.Began:
-		a.tell("runs %s: %s", what(e), amounts(e.Hold))
+		a.Tell("runs %s: %s", what(e), amounts(e.Hold))
 	case pool.Ended:
-		a.tell("ended %s", what(e))
+		a.Tell("ended %s", what(e))
 	case pool.Failed:
-		a.tell("%s: %v", what(e), e.Err)
+		a.Tell("%s: %v", what(e), e.Err)
 	case pool.Draining:
-		a.tell("draining: nothing new comes")
+		a.Tell("draining: nothing new comes")
 	case pool.Undrained:
-		a.tell("back to work")
+		a.Tell("back to work")
 	case pool.Unreachable:
-		a.tell("the broker does not answer, what runs goes on meanwhile: %v", text.Clean(e.Err.Error()))
+		a.Tell("the broker does not answer, what runs goes on meanwhile: %v", text.Clean(e.Err.Error()))
 	case pool.Reached:
-		a.tell("the broker answers again")
+		a.Tell("the broker answers again")
 	case pool.Leaving:
 		wait := ""
 		if e.Running > 0 {
 			wait = ": " + text.Count(e.Running, "task") + " to save first; interrupt again to leave at once"
 		}
-		a.tell("leaving pool %s%s", cfg.Pool, wait)
+		a.Tell("leaving pool %s%s", cfg.Pool, wait)
 	}
 }
 
-func (a *app) announceMachine(cfg *pool.Config, output *choice) {
-	if output.json() {
-		_ = a.printJSON(PoolJoined{
+func (a *app) announceMachine(cfg *pool.Config, output *command.Choice) {
+	if output.JSON() {
+		_ = a.PrintJSON(PoolJoined{
 			Pool: cfg.Pool, Machine: cfg.Name, Type: cfg.Type, Endpoint: cfg.Endpoint, Dir: absolute(cfg.Dir), PID: os.Getpid(), Capacity: cfg.Capacity, Labels: cfg.Labels,
 		}) // a machine works on when nobody listens
 		return
 	}
-	style := a.style(a.Out)
+	style := a.Style(a.Out)
 	t := text.Table{Bare: true, Columns: []text.Column{{}, {}}}
 	for _, row := range [][2]string{
 		{"machine", cfg.Pool + "/" + cfg.Name}, {"has", amounts(cfg.Capacity)}, {"folder", absolute(cfg.Dir)}, {"leave", "Ctrl-C"},
 	} {
 		t.Rows = append(t.Rows, []text.Cell{{Text: row[0], Tone: text.Faint}, {Text: row[1]}})
 	}
-	_ = a.printLines(t.Lines(0, style))
+	_ = a.PrintLines(t.Lines(0, style))
 }
 
 // amounts writes what a machine has, or a task holds of it.
@@ -315,15 +316,15 @@ func explainJoin(cfg *pool.Config, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pool.ErrInUse):
-		return because(err, ExitFailed, "--name joins this computer as another machine", "%s/%s is this computer already, by another process", cfg.Pool, cfg.Name)
+		return command.Because(err, command.ExitFailed, "--name joins this computer as another machine", "%s/%s is this computer already, by another process", cfg.Pool, cfg.Name)
 	case errors.Is(err, pool.ErrRefused):
-		return because(err, ExitFailed, add, "%v", err)
+		return command.Because(err, command.ExitFailed, add, "%v", err)
 	case errors.Is(err, pool.ErrTaken):
-		return because(err, ExitBadInput, "--name joins it as another machine", "%v", err)
+		return command.Because(err, command.ExitBadInput, "--name joins it as another machine", "%v", err)
 	case errors.Is(err, pool.ErrRemoved):
-		return because(err, ExitFailed, "`tradewind pool join "+cfg.Pool+"` joins anew", "%v", err)
+		return command.Because(err, command.ExitFailed, "`tradewind pool join "+cfg.Pool+"` joins anew", "%v", err)
 	case errors.Is(err, pool.ErrReport):
-		return because(err, ExitBadInput, "", "%v", err)
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
 	}
 	return err
 }

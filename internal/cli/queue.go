@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -21,7 +22,7 @@ func (a *app) queueCommand() *cobra.Command {
 		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256\n" +
 			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
-	group(c)
+	command.Group(c)
 	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand(), a.queuePolicyCommand())
 	return c
 }
@@ -32,29 +33,29 @@ func (a *app) queueListCommand() *cobra.Command {
 		Use: "list", Short: "List queues with their quotas and what is in use",
 		Long:    "Lists the queues that were configured or used, with their quotas and what is in use.",
 		Example: "  tradewind queue list\n  tradewind queue list -o json",
-		Args:    args(0, 0),
+		Args:    command.Args(0, 0),
 	}
 	a.brokerFlags(c, &state)
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listQueues(ctx, s, output) })
 	}
 	return c
 }
 
-func (a *app) listQueues(ctx context.Context, s *session, output *choice) error {
+func (a *app) listQueues(ctx context.Context, s *session, output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(list)
+	if output.JSON() {
+		return a.PrintJSON(list)
 	}
 	if len(list.Queues) == 0 {
-		a.tell("no queue was used yet in %s", s.state)
+		a.Tell("no queue was used yet in %s", s.state)
 		return nil
 	}
-	return a.printTable(queueTable(list.Queues...))
+	return a.PrintTable(queueTable(list.Queues...))
 }
 
 func queueTable(queues ...broker.Queue) *text.Table {
@@ -115,7 +116,7 @@ func (a *app) queueCreateCommand() *cobra.Command {
 func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command {
 	var state string
 	var q api.QueueQuota
-	c.Args = args(1, 1)
+	c.Args = command.Args(1, 1)
 	a.brokerFlags(c, &state)
 	f := c.Flags()
 	f.IntVar(&q.MaxRunning, "max-running", 0, "tasks that may hold machines at once; 0 is no limit")
@@ -127,7 +128,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.BoolVar(&q.Preempt, "preempt", false, "jobs of higher priority take the machines of those of lower, whose work is saved first")
 	f.BoolVar(&q.Closed, "closed", false, "admit nothing")
 	f.StringVar(&q.Description, "description", "", "for people")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error {
 			return a.setQueue(ctx, s, given[0], q, f.Changed, create, output)
@@ -136,7 +137,7 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	return c
 }
 
-func (a *app) setQueue(ctx context.Context, s *session, name string, q api.QueueQuota, set func(string) bool, create bool, output *choice) error {
+func (a *app) setQueue(ctx context.Context, s *session, name string, q api.QueueQuota, set func(string) bool, create bool, output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
@@ -146,7 +147,7 @@ func (a *app) setQueue(ctx context.Context, s *session, name string, q api.Queue
 			continue
 		}
 		if create {
-			return badInput("`tradewind queue set "+name+"` changes it", "there is a queue %s", name)
+			return command.BadInput("`tradewind queue set "+name+"` changes it", "there is a queue %s", name)
 		}
 		keepQueue(&q, old, set)
 	}
@@ -154,10 +155,10 @@ func (a *app) setQueue(ctx context.Context, s *session, name string, q api.Queue
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(queue)
+	if output.JSON() {
+		return a.PrintJSON(queue)
 	}
-	return a.printTable(queueTable(*queue))
+	return a.PrintTable(queueTable(*queue))
 }
 
 // keepQueue leaves what no flag is about as it was.
@@ -186,17 +187,17 @@ func (a *app) queueExplainCommand() *cobra.Command {
 			"budget, a place that is not tried now, a plan that is being made. It asks as the scheduler would, and changes\n" +
 			"nothing. JOB is an ID, the beginning of one, or \"last\".",
 		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r '.tasks[].reasons[]'",
-		Args:    args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Args:    command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.explainWaiting(ctx, s, given[0], output) })
 	}
 	return c
 }
 
-func (a *app) explainWaiting(ctx context.Context, s *session, arg string, output *choice) error {
+func (a *app) explainWaiting(ctx context.Context, s *session, arg string, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err
@@ -205,10 +206,10 @@ func (a *app) explainWaiting(ctx context.Context, s *session, arg string, output
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(why)
+	if output.JSON() {
+		return a.PrintJSON(why)
 	}
-	if err := a.printf("%s in queue %s is %s, %s waiting: %s\n", why.Job, why.Queue, why.State, text.Count(why.Waiting, "task"), text.Clean(why.Reason)); err != nil {
+	if err := a.Printf("%s in queue %s is %s, %s waiting: %s\n", why.Job, why.Queue, why.State, text.Count(why.Waiting, "task"), text.Clean(why.Reason)); err != nil {
 		return err
 	}
 	if len(why.Tasks) == 0 {
@@ -220,5 +221,5 @@ func (a *app) explainWaiting(ctx context.Context, s *session, arg string, output
 	for _, w := range why.Tasks {
 		t.Row(text.Clean(w.Task), w.Since.Format(time.DateTime), fmt.Sprint(w.Ahead), text.Clean(strings.Join(w.Reasons, "; ")))
 	}
-	return a.printTable(t)
+	return a.PrintTable(t)
 }

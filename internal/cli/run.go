@@ -13,6 +13,9 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
+	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -23,9 +26,9 @@ import (
 // runOptions are the flags of run.
 type runOptions struct {
 	host   host.Options
-	over   *overrides
+	over   *jobfile.Overrides
 	detach bool
-	output *choice
+	output *command.Choice
 	set    func(flag string) bool
 }
 
@@ -42,12 +45,12 @@ func (a *app) runCommand() *cobra.Command {
 			"  tradewind run job.yaml --deadline 6h --budget 20\n" +
 			"  tradewind run Montage_1000.xml.gz --time-scale 0.0001 --seed 7   # in compressed time, in a rough world\n" +
 			"  tradewind run job.yaml -o json 2>progress.log",
-		Args: args(1, 1), ValidArgsFunction: completeFile,
+		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
-	o.over = overrideFlags(c, true)
+	o.over = jobfile.OverrideFlags(c, true)
 	a.worldFlags(c, &o.host)
 	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
-	o.output = outputFlag(c)
+	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
 	c.RunE = func(c *cobra.Command, given []string) error { return a.run(c.Context(), given[0], o) }
 	return c
@@ -70,7 +73,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if o.detach {
 		return a.submitTo(ctx, f, o.host.State, rand.Text(), o.output)
 	}
-	s, err := a.brokerFor(ctx, f.spec, o)
+	s, err := a.brokerFor(ctx, f.Spec, o)
 	if err != nil {
 		return err
 	}
@@ -82,20 +85,20 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 }
 
 // loadJob reads a job file as run and submit hand it in.
-func (a *app) loadJob(path string, over *overrides) (*jobFile, error) {
-	f, err := a.readJob(path)
+func (a *app) loadJob(path string, over *jobfile.Overrides) (*jobfile.File, error) {
+	f, err := jobfile.Read(a.App, path)
 	if err != nil {
 		return nil, err
 	}
-	if err := over.apply(f); err != nil {
+	if err := over.Apply(f); err != nil {
 		return nil, err
 	}
-	return f, f.settle(a.lookup("HOME"))
+	return f, f.Settle(a.Lookup("HOME"))
 }
 
 // brokerFor finds the broker that will run the job, or starts one.
 func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*session, error) {
-	r, running, err := a.Brokers.Find(absolute(o.host.State))
+	r, running, err := a.brokers.Find(absolute(o.host.State))
 	if err != nil {
 		return nil, err
 	}
@@ -122,29 +125,29 @@ func (a *app) onOffer(spec *dag.Job, dir string) error {
 	if err != nil {
 		return err
 	}
-	return noOffer(c, spec, nil)
+	return planning.NoOffer(c, spec, nil)
 }
 
 // suits refuses flags that a broker that runs already was not started with.
 func (a *app) suits(r host.Running, o *runOptions) error {
 	hint := "leave the flag out, stop that broker, or use another folder with --state"
 	if o.set("time-scale") && o.host.TimeScale != r.TimeScale {
-		return badInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v", absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
+		return command.BadInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v", absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
 	}
 	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines", "policy"} {
 		if o.set(flag) {
-			return badInput(hint, "--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag, absolute(o.host.State), r.PID)
+			return command.BadInput(hint, "--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag, absolute(o.host.State), r.PID)
 		}
 	}
 	return nil
 }
 
-func (a *app) runOn(ctx context.Context, s *session, f *jobFile, o *runOptions) error {
+func (a *app) runOn(ctx context.Context, s *session, f *jobfile.File, o *runOptions) error {
 	if s.embedded {
 		a.tellUnfinished(ctx, s)
 	}
 	select {
-	case <-a.interrupts.first:
+	case <-a.Stop.First():
 		return context.Canceled
 	default:
 	}
@@ -161,8 +164,8 @@ func (a *app) runOn(ctx context.Context, s *session, f *jobFile, o *runOptions) 
 		return err
 	}
 	outputs := filepath.Join(s.state, "objects", id)
-	if o.output.json() {
-		err = a.printJSON(RunResult{JobDetail: detail, Outputs: outputs})
+	if o.output.JSON() {
+		err = a.PrintJSON(RunResult{JobDetail: detail, Outputs: outputs})
 	} else {
 		err = a.summarise(s, detail, outputs, a.Now().Sub(began))
 	}
@@ -182,21 +185,21 @@ func (a *app) tellUnfinished(ctx context.Context, s *session) {
 		}
 	}
 	if n > 0 {
-		a.tell("%s in %s, left by an earlier broker, goes on as well", text.Count(n, "unfinished job"), s.state)
+		a.Tell("%s in %s, left by an earlier broker, goes on as well", text.Count(n, "unfinished job"), s.state)
 	}
 }
 
 // handIn submits a job under a key of its own and tells of warnings.
-func (a *app) handIn(ctx context.Context, s *session, f *jobFile, key string) (string, error) {
-	body, err := f.upload()
+func (a *app) handIn(ctx context.Context, s *session, f *jobfile.File, key string) (string, error) {
+	body, err := f.Upload()
 	if err != nil {
 		return "", err
 	}
-	job, err := s.Submit(ctx, f.path, key, body)
+	job, err := s.Submit(ctx, f.Path, key, body)
 	if err != nil {
 		return "", err
 	}
-	a.warn(job.Warnings)
+	a.Warn(job.Warnings)
 	return job.ID, nil
 }
 
@@ -212,7 +215,7 @@ func (a *app) attend(ctx context.Context, s *session, id string) error {
 	go func() {
 		select {
 		case <-over.Done():
-		case <-a.interrupts.first:
+		case <-a.Stop.First():
 			show.Note("cancelling " + id + " and freeing its machines; interrupt again to leave at once")
 			if _, err := s.Cancel(over, id, "interrupted"); err != nil && over.Err() == nil {
 				show.Note("cannot cancel " + id + ": " + err.Error())
@@ -222,7 +225,7 @@ func (a *app) attend(ctx context.Context, s *session, id string) error {
 	}()
 	err := a.follow(over, s, id, show)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		return failed("`tradewind status "+id+"` shows what is left", "%s was cancelled but has not ended within %s", id, cancelWithin)
+		return command.Failed("`tradewind status "+id+"` shows what is left", "%s was cancelled but has not ended within %s", id, cancelWithin)
 	}
 	return err
 }
@@ -233,9 +236,9 @@ func verdict(d *broker.JobDetail) error {
 	case d.State == broker.JobSucceeded:
 		return nil
 	case infeasibleJob(d):
-		return silent(ExitInfeasible)
+		return command.Silent(command.ExitInfeasible)
 	default:
-		return silent(ExitFailed)
+		return command.Silent(command.ExitFailed)
 	}
 }
 
@@ -244,7 +247,7 @@ func infeasibleJob(d *broker.JobDetail) bool { return d.State == broker.JobFaile
 
 // summarise tells how a job ended.
 func (a *app) summarise(s *session, d *broker.JobDetail, outputs string, wall time.Duration) error {
-	style := a.style(a.Out)
+	style := a.Style(a.Out)
 	took := text.Span(d.Finished.Sub(d.Submitted))
 	if scale := s.running.TimeScale; scale != 1 && scale != 0 {
 		took += " (virtual; " + text.Span(wall) + " on the clock)"
@@ -259,36 +262,36 @@ func (a *app) summarise(s *session, d *broker.JobDetail, outputs string, wall ti
 		} else if less != "" {
 			saved = "; on demand it would have cost " + text.USD(d.OnDemandUSD) + " USD (" + less + ")"
 		}
-		if err := a.printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"), text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
+		if err := a.Printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"), text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
 			return err
 		}
 	case infeasibleJob(d):
-		return a.printf("%s %s\n", style.Paint(text.Bad, "infeasible:"), strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
+		return a.Printf("%s %s\n", style.Paint(text.Bad, "infeasible:"), strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
 	default:
 		tone := text.Bad
 		if d.State == broker.JobCancelled {
 			tone = text.Warn
 		}
-		if err := a.printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"), d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
+		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"), d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
 			return err
 		}
 		if d.Reason != "" && d.State != broker.JobCancelled {
-			if err := a.printf("reason:    %s\n", text.Clean(d.Reason)); err != nil {
+			if err := a.Printf("reason:    %s\n", text.Clean(d.Reason)); err != nil {
 				return err
 			}
 		}
 	}
-	if d.Succeeded > 0 && exists(outputs) {
-		if err := a.printf("outputs:   %s\n", outputs); err != nil {
+	if d.Succeeded > 0 && command.Exists(outputs) {
+		if err := a.Printf("outputs:   %s\n", outputs); err != nil {
 			return err
 		}
 	}
-	return a.printf("story:     tradewind explain %s%s\n", d.ID, a.stateHint(s.state))
+	return a.Printf("story:     tradewind explain %s%s\n", d.ID, a.stateHint(s.state))
 }
 
 // stateHint is the flag that a suggested command needs to find the same folder.
 func (a *app) stateHint(state string) string {
-	if state == absolute(a.defaultState()) {
+	if state == absolute(a.DefaultState()) {
 		return ""
 	}
 	if wd, err := os.Getwd(); err == nil {

@@ -9,6 +9,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -25,17 +26,17 @@ func (a *app) statusCommand() *cobra.Command {
 		Long: "Lists the jobs, the newest first, or shows one: its tasks, where each runs, its attempts, what was\n" +
 			"spent. JOB is an ID, the beginning of one, or \"last\". With --watch it is followed until it is done.",
 		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n  tradewind status last -o json | jq .spentUSD",
-		Args:    args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Args:    command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job, the newest one when none is named")
 	c.Flags().IntVar(&limit, "limit", 20, "most jobs to list")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		if limit < 1 || limit > listedJobs {
-			return badInput("", "--limit: %d is not between 1 and %d", limit, listedJobs)
+			return command.BadInput("", "--limit: %d is not between 1 and %d", limit, listedJobs)
 		}
-		ctx, cancel := a.interrupts.context(c.Context())
+		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		s, err := a.read(ctx, state)
 		if err != nil {
@@ -52,7 +53,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) status(ctx context.Context, s *session, arg string, watch bool, limit int, output *choice) error {
+func (a *app) status(ctx context.Context, s *session, arg string, watch bool, limit int, output *command.Choice) error {
 	if arg == "" {
 		return a.listJobs(ctx, s, limit, output)
 	}
@@ -61,7 +62,7 @@ func (a *app) status(ctx context.Context, s *session, arg string, watch bool, li
 		return err
 	}
 	if watch && s.passive {
-		a.tell("no broker works on %s, so nothing will change", s.state)
+		a.Tell("no broker works on %s, so nothing will change", s.state)
 	} else if watch {
 		return a.watch(ctx, s, id, output)
 	}
@@ -69,8 +70,8 @@ func (a *app) status(ctx context.Context, s *session, arg string, watch bool, li
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(detail)
+	if output.JSON() {
+		return a.PrintJSON(detail)
 	}
 	// Where no broker works, time has stood since the last thing that happened.
 	now := latest(detail)
@@ -85,7 +86,7 @@ func (a *app) status(ctx context.Context, s *session, arg string, watch bool, li
 }
 
 // watch follows a job to its end, without a hand in it.
-func (a *app) watch(ctx context.Context, s *session, id string, output *choice) error {
+func (a *app) watch(ctx context.Context, s *session, id string, output *command.Choice) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C stops watching; the job goes on")
 	err := a.follow(ctx, s, id, show)
 	show.Close()
@@ -96,8 +97,8 @@ func (a *app) watch(ctx context.Context, s *session, id string, output *choice) 
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		err = a.printJSON(detail)
+	if output.JSON() {
+		err = a.PrintJSON(detail)
 	}
 	return errors.Join(err, verdict(detail))
 }
@@ -107,18 +108,18 @@ func (a *app) showJob(d *broker.JobDetail, s *session, now time.Time) error {
 	wall := a.Now()
 	job := progress.NewJob(s.running.TimeScale)
 	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans, Attempts: d.Attempts}, wall)
-	view := progress.View{Job: job, Style: a.style(a.Out), Glyphs: a.glyphs()}
+	view := progress.View{Job: job, Style: a.Style(a.Out), Glyphs: a.glyphs()}
 	for _, t := range d.TaskList {
 		if t.Waits != "" {
 			view.Note = text.Clean(t.Name) + " " + text.Clean(t.Waits)
 			break
 		}
 	}
-	cells := width(a.Out)
+	cells := command.Width(a.Out)
 	if cells == 0 {
 		cells = wide
 	}
-	return a.printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
+	return a.Printf("%s\n", strings.TrimRight(view.Render(wall, cells, 0), "\n"))
 }
 
 // wide is the width of a line where it has no end.
@@ -145,16 +146,16 @@ func latest(d *broker.JobDetail) time.Time {
 }
 
 // listJobs lists the jobs.
-func (a *app) listJobs(ctx context.Context, s *session, limit int, output *choice) error {
+func (a *app) listJobs(ctx context.Context, s *session, limit int, output *command.Choice) error {
 	list, err := s.Jobs(ctx, limit)
 	if err != nil {
 		return err
 	}
-	if output.json() {
-		return a.printJSON(list)
+	if output.JSON() {
+		return a.PrintJSON(list)
 	}
 	if len(list.Jobs) == 0 {
-		a.tell("there are no jobs yet in %s; `tradewind run FILE` runs one", s.state)
+		a.Tell("there are no jobs yet in %s; `tradewind run FILE` runs one", s.state)
 		return nil
 	}
 	t := text.Table{Columns: []text.Column{
@@ -165,7 +166,7 @@ func (a *app) listJobs(ctx context.Context, s *session, limit int, output *choic
 	for _, j := range list.Jobs {
 		t.Rows = append(t.Rows, jobRow(j, list.Now))
 	}
-	return a.printTable(&t)
+	return a.PrintTable(&t)
 }
 
 func jobRow(j broker.JobView, now time.Time) []text.Cell {

@@ -6,6 +6,8 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
@@ -18,12 +20,12 @@ func (a *app) submitCommand() *cobra.Command {
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)",
-		Args: args(1, 1), ValidArgsFunction: completeFile,
+		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
-	over := overrideFlags(c, true)
+	over := jobfile.OverrideFlags(c, true)
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "", "the same key and job name are the same job, however often they are submitted (default: a new one)")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		f, err := a.loadJob(given[0], over)
 		if err != nil {
@@ -38,7 +40,7 @@ func (a *app) submitCommand() *cobra.Command {
 }
 
 // submitTo hands a job to a broker that runs. Standard output gets the ID alone, for other programs.
-func (a *app) submitTo(ctx context.Context, f *jobFile, state, key string, output *choice) error {
+func (a *app) submitTo(ctx context.Context, f *jobfile.File, state, key string, output *command.Choice) error {
 	s, err := a.running(ctx, state, "run the job")
 	if err != nil {
 		return err
@@ -47,13 +49,13 @@ func (a *app) submitTo(ctx context.Context, f *jobFile, state, key string, outpu
 	if err != nil {
 		return err
 	}
-	if output.json() {
+	if output.JSON() {
 		list, err := s.Job(ctx, id)
 		if err != nil {
 			return err
 		}
-		return a.printJSON(list.JobView)
+		return a.PrintJSON(list.JobView)
 	}
-	a.tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.spec.Tasks), "task"), id, a.brokerHint(s))
-	return a.printf("%s\n", id)
+	a.Tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.Spec.Tasks), "task"), id, a.brokerHint(s))
+	return a.Printf("%s\n", id)
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -21,13 +22,13 @@ func (a *app) upCommand() *cobra.Command {
 			"into the DAG folder, and goes on with what an earlier one left. Ctrl-C stops its machines and ends it;\n" +
 			"unfinished jobs go on at the next start.",
 		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n  tradewind up --time-scale 0.001 --seed 7",
-		Args:    args(0, 0),
+		Args:    command.Args(0, 0),
 	}
 	a.worldFlags(c, &o)
 	c.Flags().StringVar(&o.DAGs, "dags", "", "folder that is watched for job files")
 	_ = c.MarkFlagDirname("dags")
 	c.Flags().StringVar(&o.Addr, "addr", "", "where the API listens (default: a loopback port, the same one at each start)")
-	output := outputFlag(c)
+	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return a.up(c.Context(), o, output) }
 	return c
 }
@@ -42,11 +43,11 @@ type UpResult struct {
 	TimeScale float64 `json:"timeScale"`
 }
 
-func (a *app) up(ctx context.Context, o host.Options, output *choice) error {
+func (a *app) up(ctx context.Context, o host.Options, output *command.Choice) error {
 	if err := checkWorld(&o); err != nil {
 		return err
 	}
-	r, running, err := a.Brokers.Find(absolute(o.State))
+	r, running, err := a.brokers.Find(absolute(o.State))
 	if err != nil {
 		return err
 	}
@@ -54,7 +55,7 @@ func (a *app) up(ctx context.Context, o host.Options, output *choice) error {
 		return alreadyUp(absolute(o.State), r)
 	}
 	o.Log = a.logger(slog.LevelInfo)
-	serving, cancel := a.interrupts.context(ctx)
+	serving, cancel := a.Stop.Context(ctx)
 	defer cancel()
 	s, err := a.start(serving, o)
 	if err != nil {
@@ -69,13 +70,13 @@ func (a *app) up(ctx context.Context, o host.Options, output *choice) error {
 		err = s.wait(serving)
 	}
 	if err == nil {
-		a.tell("stopping the machines; interrupt again to leave at once")
+		a.Tell("stopping the machines; interrupt again to leave at once")
 	}
 	return errors.Join(err, s.Close())
 }
 
 func alreadyUp(state string, r host.Running) error {
-	return failed("its dashboard is "+dashboard(r)+"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
+	return command.Failed("its dashboard is "+dashboard(r)+"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
 		"a broker works on %s already (pid %d, %s)", state, r.PID, r.URL)
 }
 
@@ -83,17 +84,17 @@ func alreadyUp(state string, r host.Running) error {
 func dashboard(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
 
 // announce tells where the broker is.
-func (a *app) announce(s *session, o host.Options, output *choice) error {
+func (a *app) announce(s *session, o host.Options, output *command.Choice) error {
 	result := UpResult{
 		URL: s.running.URL, Dashboard: dashboard(s.running), State: s.state, PID: s.running.PID, TimeScale: o.TimeScale,
 	}
 	if o.DAGs != "" {
 		result.DAGs = absolute(o.DAGs)
 	}
-	if output.json() {
-		return a.printJSON(result)
+	if output.JSON() {
+		return a.PrintJSON(result)
 	}
-	style := a.style(a.Out)
+	style := a.Style(a.Out)
 	t := text.Table{Bare: true, Columns: []text.Column{{}, {}}}
 	t.Rows = append(t.Rows, []text.Cell{{Text: "dashboard", Tone: text.Faint}, {Text: result.Dashboard, Tone: text.Strong}})
 	add := func(name, value string) {
@@ -107,5 +108,5 @@ func (a *app) announce(s *session, o host.Options, output *choice) error {
 		add("time scale", text.Number(o.TimeScale))
 	}
 	add("stop", "Ctrl-C")
-	return a.printLines(t.Lines(0, style))
+	return a.PrintLines(t.Lines(0, style))
 }

@@ -20,7 +20,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
-	"github.com/tradewind-broker/tradewind/internal/rehearsal"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/story"
 )
 
 func main() {
@@ -51,7 +52,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	if *verbose {
 		level = slog.LevelInfo
 	}
-	o := rehearsal.Options{
+	o := account.Options{
 		Assembly: *assembly, Assets: *assets, Arch: runtime.GOARCH, Dir: *dir, Seed: *seed, Speed: *speed, Chaos: *chaos,
 		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
@@ -78,9 +79,9 @@ type told struct {
 	hold         bool
 }
 
-func rehearse(ctx context.Context, o rehearsal.Options, t told, out io.Writer) error {
+func rehearse(ctx context.Context, o account.Options, t told, out io.Writer) error {
 	began := time.Now()
-	w, err := rehearsal.Open(ctx, o)
+	w, err := account.Open(ctx, o)
 	if err != nil {
 		return err
 	}
@@ -90,11 +91,11 @@ func rehearse(ctx context.Context, o rehearsal.Options, t told, out io.Writer) e
 		what = fmt.Sprintf("with functions killed and every tenth call failing, seed %d", o.Seed)
 	}
 	_, _ = fmt.Fprintf(out, "rehearsal, %s: deployed in %.1f s\n", what, time.Since(began).Seconds())
-	story := &rehearsal.Story{World: w, Out: out}
-	err = story.Tell(ctx)
-	w.Summary(out)
+	tale := &story.Story{World: w, Out: out}
+	err = tale.Tell(ctx)
+	tale.Summary(out)
 	if err != nil {
-		story.Aftermath(context.WithoutCancel(ctx), os.Stderr)
+		tale.Aftermath(context.WithoutCancel(ctx), os.Stderr)
 		if t.hold {
 			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nemulator at %s, API at %s; Ctrl-C ends them\n", err, w.Emulator(), w.API)
 			<-ctx.Done()
@@ -104,14 +105,14 @@ func rehearse(ctx context.Context, o rehearsal.Options, t told, out io.Writer) e
 	took := time.Since(began)
 	_, _ = fmt.Fprintf(out, "all held, in %.0f s\n", took.Seconds())
 	if t.page != "" {
-		if err := report.Write(t.page, "AWS, rehearsed", w.Page(took), time.Now()); err != nil {
+		if err := report.Write(t.page, "AWS, rehearsed", tale.Page(took), time.Now()); err != nil {
 			return err
 		}
 	}
 	if t.report == "" {
 		return nil
 	}
-	raw, err := json.MarshalIndent(w.Report(), "", "  ")
+	raw, err := json.MarshalIndent(tale.Report(), "", "  ")
 	if err != nil {
 		return err
 	}

@@ -30,7 +30,7 @@ type system struct{}
 func (system) Now() time.Time                     { return time.Now() }
 func (system) Wall(d time.Duration) time.Duration { return d }
 func (system) After(ctx context.Context, until time.Time) error {
-	return wait(ctx, time.Until(until))
+	return Pause(ctx, time.Until(until))
 }
 
 // From returns a clock that shows virtual when the wall shows wall, and on which a span d takes factor·d of wall time from
@@ -68,7 +68,7 @@ func (c scaled) After(ctx context.Context, until time.Time) error {
 		if left <= 0 {
 			return ctx.Err()
 		}
-		if err := wait(ctx, c.Wall(left)); err != nil {
+		if err := Pause(ctx, c.Wall(left)); err != nil {
 			return err
 		}
 	}
@@ -85,8 +85,8 @@ func saturate(ns float64) time.Duration {
 	return time.Duration(ns)
 }
 
-// wait sleeps d of wall time.
-func wait(ctx context.Context, d time.Duration) error {
+// Pause waits d of wall time, or until ctx ends, and returns its error then.
+func Pause(ctx context.Context, d time.Duration) error {
 	if err := ctx.Err(); err != nil || d <= 0 {
 		return err
 	}

@@ -1,0 +1,327 @@
+package lab
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// Backtest is the command backtest.
+func Backtest(in *command.App) *cobra.Command {
+	a := app{in}
+	c := &cobra.Command{
+		Use: "backtest", Short: "Replay policies on what was recorded: prices, availability, a cluster",
+		Long: "Replays policies on what was recorded: those for running on spot capacity by a deadline, beside the\n" +
+			"clairvoyant optimum, and those for scheduling a cluster. The same input and --seed give the same output.\n" +
+			"docs/bidding.md and docs/scheduling.md say how they count.",
+		Example: "  tradewind backtest bid --prices data/aws-2016 --work 24h --deadline 36h\n" +
+			"  tradewind backtest availability --traces data/availability --work 48h --deadline 60h\n" +
+			"  tradewind backtest workflow --dag montage.xml --prices data/aws-2016\n" +
+			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv",
+	}
+	command.Group(c)
+	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(), a.backtestClusterCommand())
+	return c
+}
+
+// backtestFlags are what all back-tests share.
+type backtestFlags struct {
+	policies []string
+	seed     uint64
+	output   command.Choice
+}
+
+func (f *backtestFlags) add(c *cobra.Command) {
+	f.output = command.NewChoice("table", "table", "json", "svg")
+	c.Flags().StringSliceVar(&f.policies, "policy", []string{"all"}, "policies: all, or some of "+strings.Join(backtest.Policies(), ","))
+	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of what is drawn at random")
+	c.Flags().VarP(&f.output, "output", "o", "form of the output")
+	command.CompleteChoice(c, "output", &f.output)
+	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append([]string{"all"}, backtest.Policies()...), cobra.ShellCompDirectiveNoFileComp))
+}
+
+func (a app) backtestBidCommand() *cobra.Command {
+	var f backtestFlags
+	var prices string
+	work, deadline, every := command.Span{Value: 24 * time.Hour}, command.Span{Value: 36 * time.Hour}, command.Span{Value: 6 * time.Hour}
+	var train float64
+	var restart time.Duration
+	c := &cobra.Command{
+		Use: "bid", Short: "Replay a task on recorded spot prices", Args: command.Args(0, 0),
+		Long: "Replays one task on every market below a folder, from every start after the part for training. Hours\n" +
+			"are billed whole, at the price with which they begin; a bid is made before that price is known.\n" +
+			"The folder's CSV files, gzipped or not, are one market each (time,usd_per_hour, with on-demand.csv\n" +
+			"beside them) or many. Exits with 2 for a bad series, with its row and column.",
+		Example: "  tradewind backtest bid --prices data/aws-2016 --work 24h --deadline 36h --every 6h --train 0.5\n" +
+			"  tradewind backtest bid --prices data/aws-2016 --deadline 48h --policy markov,greedy -o json",
+	}
+	p := c.Flags()
+	p.StringVar(&prices, "prices", "", "folder of recorded prices (required)")
+	p.Var(&work, "work", "work of the task, without interruptions")
+	p.Var(&deadline, "deadline", "time from start to deadline, in whole hours")
+	p.Var(&every, "every", "time between starts")
+	p.DurationVar(&restart, "restart", 0, "what every start of a machine costs before work goes on, at most 1h")
+	p.Float64Var(&train, "train", 0.5, "share of each market that is history before the first start")
+	_ = c.MarkFlagDirname("prices")
+	f.add(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		markets, err := readMarkets(prices)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		r, err := backtest.Bid(ctx, markets, backtest.BidOptions{
+			Work: work.Value.Hours(), Deadline: int(deadline.Value.Hours()), Every: int(every.Value.Hours()), Train: train,
+			Restart: restart.Hours(), Policies: f.policies,
+		})
+		return a.reportBacktest(&f, r, err, "market", "cost of "+text.Span(work.Value)+" of work by a deadline of "+text.Span(deadline.Value))
+	}
+	return c
+}
+
+func (a app) backtestAvailabilityCommand() *cobra.Command {
+	var f backtestFlags
+	var traces string
+	work, deadline := command.Span{Value: 48 * time.Hour}, command.Span{Value: 60 * time.Hour}
+	every := command.Span{Value: 24 * time.Hour}
+	var changeover time.Duration
+	var ratio float64
+	var nodes int
+	zones := command.NewChoice("each", "each", "together")
+	c := &cobra.Command{
+		Use: "availability", Short: "Replay a task on traces of whether machines were to be had", Args: command.Args(0, 0),
+		Long: "Replays one task on every availability trace below a folder (JSON, gzipped or not), or with --zones\n" +
+			"together on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
+			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
+			"the zones, and uniform-progress-zones is its extension that takes any zone with machines.",
+		Example: "  tradewind backtest availability --traces data/availability --work 48h --deadline 60h\n" +
+			"  tradewind backtest availability --traces data/availability --zones together -o json",
+	}
+	p := c.Flags()
+	p.StringVar(&traces, "traces", "", "folder of availability traces (required)")
+	p.Var(&work, "work", "work of the task, without interruptions")
+	p.Var(&deadline, "deadline", "time from start to deadline")
+	p.DurationVar(&changeover, "changeover", 12*time.Minute, "what every start of a machine takes, paid and without progress")
+	p.Float64Var(&ratio, "spot-ratio", 0.333, "price of spot as a share of on demand")
+	p.Var(&every, "every", "time between starts")
+	p.IntVar(&nodes, "nodes", 1, "machines that are needed at once")
+	p.Var(&zones, "zones", "each trace on its own, or those of a folder together")
+	command.CompleteChoice(c, "zones", &zones)
+	_ = c.MarkFlagDirname("traces")
+	f.add(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if traces == "" {
+			return command.BadInput("the form of the files is in docs/bidding.md", "--traces is needed: a folder of availability traces")
+		}
+		if err := isFolder(traces); err != nil {
+			return err
+		}
+		read, err := market.ReadTraces(os.DirFS(traces))
+		if err != nil {
+			return badData(traces, err)
+		}
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		r, err := backtest.Availability(ctx, read, backtest.AvailabilityOptions{
+			Work: work.Value.Hours(), Deadline: deadline.Value.Hours(), Changeover: changeover.Hours(), SpotRatio: ratio,
+			Every: every.Value.Hours(), Together: zones.Value == "together", Nodes: nodes, Policies: f.policies,
+		})
+		return a.reportBacktest(&f, r, err, "trace", "cost of "+text.Span(work.Value)+" of work by a deadline of "+text.Span(deadline.Value))
+	}
+	return c
+}
+
+func (a app) backtestWorkflowCommand() *cobra.Command {
+	var f backtestFlags
+	var file, prices string
+	var deadlines []string
+	var repeats int
+	var train float64
+	span := command.Span{Value: 24 * time.Hour}
+	c := &cobra.Command{
+		Use: "workflow", Short: "Replay a DAG on recorded spot prices", Args: command.Args(0, 0),
+		Long: "Makes the experiment of the WCSSI paper: a DAG on the spot markets of each zone, from random starts, by\n" +
+			"deadlines that are multiples of its time on the most powerful machine type. Machines work as fast as\n" +
+			"they cost on demand; the recorded run times are scaled so that this time is --time.",
+		Example: "  tradewind backtest workflow --dag montage.xml --prices data/aws-2016 --deadlines 1.1,1.5,2,3 --repeats 30\n" +
+			"  tradewind backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy aib,bfrc,markov -o json",
+	}
+	p := c.Flags()
+	p.StringVar(&file, "dag", "", "the workflow: Pegasus DAX, WfCommons JSON or Tradewind YAML with run times (required)")
+	p.StringVar(&prices, "prices", "", "folder of recorded prices (required)")
+	p.StringSliceVar(&deadlines, "deadlines", []string{"1.1", "1.5", "2", "3"}, "deadlines as multiples of the workflow's own time")
+	p.IntVar(&repeats, "repeats", 30, "runs for each deadline and zone")
+	p.Float64Var(&train, "train", 0.5, "share of the prices that is history before the first start")
+	p.Var(&span, "time", "time of the workflow on the most powerful type, to which it is scaled")
+	_ = c.MarkFlagFilename("dag")
+	_ = c.MarkFlagDirname("prices")
+	f.add(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		multiples, err := parseMultiples(deadlines)
+		if err != nil {
+			return err
+		}
+		if file == "" {
+			return command.BadInput("any form that `tradewind plan` reads will do", "--dag is needed: a file with a workflow")
+		}
+		job, err := jobfile.Read(a.App, file)
+		if err != nil {
+			return err
+		}
+		markets, err := readMarkets(prices)
+		if err != nil {
+			return err
+		}
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		r, err := backtest.Workflow(ctx, job.Spec, markets, backtest.WorkflowOptions{
+			Deadlines: multiples, Repeats: repeats, Seed: f.seed, Train: train, Hours: span.Value.Hours(), Policies: f.policies,
+		})
+		if err != nil {
+			return backtestFailure(err)
+		}
+		return a.printWorkflow(&f, r, job.Spec.Name)
+	}
+	return c
+}
+
+func parseMultiples(words []string) ([]float64, error) {
+	var out []float64
+	for _, w := range words {
+		x, err := strconv.ParseFloat(strings.TrimSpace(w), 64)
+		if err != nil {
+			return nil, command.BadInput("write them as 1.1,1.5,2", "--deadlines: %q is no number", w)
+		}
+		out = append(out, x)
+	}
+	return out, nil
+}
+
+// readMarkets reads the folder that --prices names.
+func readMarkets(dir string) ([]*market.Market, error) {
+	if dir == "" {
+		return nil, command.BadInput("the form of the files is in docs/bidding.md", "--prices is needed: a folder of recorded prices")
+	}
+	if err := isFolder(dir); err != nil {
+		return nil, err
+	}
+	markets, err := market.ReadMarkets(os.DirFS(dir))
+	if err != nil {
+		return nil, badData(dir, err)
+	}
+	return markets, nil
+}
+
+func isFolder(dir string) error {
+	if info, err := os.Stat(dir); err != nil || !info.IsDir() {
+		return command.BadInput("", "%s: there is no such folder", dir)
+	}
+	return nil
+}
+
+// badData tells what is wrong with the files below a folder, with their names as the user can open them.
+func badData(dir string, err error) error {
+	var bad *market.BadData
+	if errors.As(err, &bad) {
+		told := *bad
+		told.File = strings.TrimSuffix(dir, "/") + "/" + bad.File
+		return command.Because(err, command.ExitBadInput, "the series has to be whole: repair or remove the file", "%v", &told)
+	}
+	return command.Because(err, command.ExitBadInput, "", "%s: %v", dir, err)
+}
+
+func backtestFailure(err error) error {
+	switch {
+	case errors.Is(err, context.Canceled):
+		return err
+	case errors.Is(err, backtest.ErrBadRequest):
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
+	default:
+		return command.Because(err, command.ExitFailed, "", "%v", err)
+	}
+}
+
+// reportBacktest prints a report as asked for.
+func (a app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, noun, title string) error {
+	if err != nil {
+		return backtestFailure(err)
+	}
+	if len(r.Skipped) > 0 && f.output.Value == "table" {
+		a.Warn([]string{fmt.Sprintf("%s skipped: too short for a run, or without an on-demand price", text.Count(len(r.Skipped), noun))})
+	}
+	switch f.output.Value {
+	case "json":
+		return a.PrintJSON(r)
+	case "svg":
+		return a.backtestSVG(title, []backtest.Group{{Name: "", Policies: r.Policies}})
+	}
+	if err := a.PrintTable(policyTable(r.Policies, false)); err != nil {
+		return err
+	}
+	return a.Printf("%s on %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), noun))
+}
+
+// policyTable has a row for each policy, cheapest last but one, the bound last.
+func policyTable(policies map[string]backtest.Result, workflows bool) *text.Table {
+	t := &text.Table{Columns: []text.Column{
+		{Name: "POLICY"}, {Name: "USD", Right: true}, {Name: "ON-DEMAND", Right: true}, {Name: "CLAIRVOYANT", Right: true},
+		{Name: "MISSES", Right: true}, {Name: "INTERRUPTIONS", Right: true},
+	}}
+	if workflows {
+		t.Columns = append(t.Columns, text.Column{Name: "AIB", Right: true})
+	}
+	for _, name := range ordered(policies) {
+		p := policies[name]
+		row := []string{
+			name, fmt.Sprintf("%.4f", p.USD), fmt.Sprintf("%.1f%%", 100*p.ToOnDemand), fmt.Sprintf("×%.4f", p.ToClairvoyant),
+			strconv.Itoa(p.Misses), strconv.Itoa(p.Interruptions),
+		}
+		if workflows {
+			row = append(row, fmt.Sprintf("×%.4f", p.ToAIB))
+		}
+		t.Row(row...)
+	}
+	return t
+}
+
+// ordered are the names of policies, in the order in which they are known.
+func ordered(policies map[string]backtest.Result) (names []string) {
+	for _, name := range backtest.Policies() {
+		if name == backtest.BFRC {
+			if _, ok := policies[backtest.UniformProgressZones]; ok {
+				names = append(names, backtest.UniformProgressZones)
+			}
+		}
+		if _, ok := policies[name]; ok {
+			names = append(names, name)
+		}
+	}
+	return slices.Clip(names)
+}
+
+func (a app) printWorkflow(f *backtestFlags, r *backtest.WorkflowReport, name string) error {
+	switch f.output.Value {
+	case "json":
+		return a.PrintJSON(r)
+	case "svg":
+		return a.backtestSVG("cost of "+name+" as a share of on demand, by deadline", r.Deadlines)
+	}
+	if err := a.PrintTable(policyTable(r.Policies, true)); err != nil {
+		return err
+	}
+	return a.Printf("%s in %s\n", text.Count(r.Runs, "run"), text.Count(len(r.Markets), "zone"))
+}

@@ -1,0 +1,224 @@
+package lab
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"maps"
+	"runtime"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/sim"
+)
+
+// chaosOptions are the flags of chaos.
+type chaosOptions struct {
+	seeds   seedsFlag
+	jobs    int
+	history int
+	output  *command.Choice
+}
+
+// Chaos is the command chaos.
+func Chaos(in *command.App) *cobra.Command {
+	a := app{in}
+	o := &chaosOptions{seeds: seedsFlag{to: 100}}
+	c := &cobra.Command{
+		Use:   "chaos",
+		Short: "Run the broker in simulated worlds full of faults and check that nothing is lost",
+		Long: "Runs the broker's own functions under virtual time, one world for each seed, with messages lost,\n" +
+			"repeated and reordered, crashes between any two steps, and clouds that fail, hang and take machines\n" +
+			"away, and checks after every step that no job, event, machine or dollar is lost or doubled. A seed is\n" +
+			"a history: the same one fails in the same way again. Exits with 1 when an invariant does not hold.",
+		Example: "  tradewind chaos --seeds 0:500\n  tradewind chaos --seeds 17 --history 1000   # one seed, with its last 1000 lines",
+		Args:    command.Args(0, 0),
+	}
+	f := c.Flags()
+	f.Var(&o.seeds, "seeds", "seeds from A to before B, or one")
+	f.IntVar(&o.jobs, "jobs", 0, "jobs in each world (default: drawn from the seed)")
+	f.IntVar(&o.history, "history", 60, "lines of history to show of a seed that fails, or of the only one")
+	o.output = command.OutputFlag(c)
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		return a.chaos(ctx, o)
+	}
+	return c
+}
+
+// seedsFlag is a range of seeds, A:B or N.
+type seedsFlag struct{ from, to uint64 }
+
+func (f *seedsFlag) String() string { return fmt.Sprintf("%d:%d", f.from, f.to) }
+
+// Type is what the help shows for the value.
+func (f *seedsFlag) Type() string { return "A:B" }
+
+// Set takes A:B or N.
+func (f *seedsFlag) Set(s string) error {
+	first, last, many := strings.Cut(s, ":")
+	from, err := strconv.ParseUint(first, 10, 63)
+	to := from + 1
+	if err == nil && many {
+		to, err = strconv.ParseUint(last, 10, 63)
+	}
+	if err != nil || to <= from {
+		return fmt.Errorf("it has to be A:B, seeds from A to before B, or one seed")
+	}
+	f.from, f.to = from, to
+	return nil
+}
+
+// ChaosResult is what `chaos -o json` prints.
+type ChaosResult struct {
+	From       uint64           `json:"from"`
+	To         uint64           `json:"to"`    // not included
+	Seeds      int              `json:"seeds"` // that were run
+	Steps      int              `json:"steps"`
+	Jobs       int              `json:"jobs"`
+	Succeeded  int              `json:"succeeded"`
+	Virtual    float64          `json:"virtualHours"`
+	Seconds    float64          `json:"seconds"` // on the clock
+	Faults     map[string]int   `json:"faults"`
+	Violations []ChaosViolation `json:"violations"`
+}
+
+// ChaosViolation is an invariant that did not hold.
+type ChaosViolation struct {
+	*sim.Violation
+	History []string `json:"history"`
+}
+
+// violationsMost is after how many seeds that fail the others are not tried any more.
+const violationsMost = 5
+
+func (a app) chaos(ctx context.Context, o *chaosOptions) error {
+	if o.history < 0 || o.jobs < 0 {
+		return command.BadInput("", "--history and --jobs are at least 0")
+	}
+	began := a.Now()
+	r := &ChaosResult{From: o.seeds.from, To: o.seeds.to, Faults: map[string]int{}, Violations: []ChaosViolation{}}
+	only := a.simulate(ctx, o, r)
+	r.Seconds = a.Now().Sub(began).Seconds()
+	slices.SortFunc(r.Violations, func(x, y ChaosViolation) int { return cmp.Compare(x.Seed, y.Seed) })
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	if o.output.JSON() {
+		if err := a.PrintJSON(r); err != nil {
+			return err
+		}
+	} else if err := a.printChaos(r, only); err != nil {
+		return err
+	}
+	if len(r.Violations) > 0 {
+		v := r.Violations[0]
+		return command.Failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v", v.Violation)
+	}
+	return nil
+}
+
+// simulate runs the worlds, as many at once as there are processors. The history of the only one is returned.
+func (a app) simulate(ctx context.Context, o *chaosOptions, r *ChaosResult) (only []string) {
+	var mu sync.Mutex
+	var next atomic.Uint64
+	next.Store(o.seeds.from)
+	var told time.Time
+	total := o.seeds.to - o.seeds.from
+	work := func() {
+		for ctx.Err() == nil {
+			seed := next.Add(1) - 1
+			if seed >= o.seeds.to {
+				return
+			}
+			result := sim.Run(seed, sim.Options{Jobs: o.jobs, Keep: o.history})
+			mu.Lock()
+			r.add(result)
+			if total == 1 {
+				only = result.History
+			}
+			if len(r.Violations) >= violationsMost {
+				next.Store(o.seeds.to)
+			}
+			if now := a.Now(); now.Sub(told) >= 5*time.Second && !o.output.JSON() {
+				if !told.IsZero() {
+					a.Tell("%s of %s", text.Thousands(r.Seeds), text.Count(int(total), "seed")) //nolint:gosec // far below
+				}
+				told = now
+			}
+			mu.Unlock()
+		}
+	}
+	var wg sync.WaitGroup
+	for range runtime.GOMAXPROCS(0) {
+		wg.Go(work)
+	}
+	wg.Wait()
+	return only
+}
+
+func (r *ChaosResult) add(one sim.Result) {
+	r.Seeds++
+	r.Steps += one.Steps
+	r.Jobs += one.Jobs
+	r.Succeeded += one.Succeeded
+	r.Virtual += one.Virtual.Hours()
+	for kind, n := range one.Faults {
+		r.Faults[kind] += n
+	}
+	if one.Violation != nil {
+		r.Violations = append(r.Violations, ChaosViolation{Violation: one.Violation, History: one.History})
+	}
+}
+
+func (a app) printChaos(r *ChaosResult, only []string) error {
+	for _, line := range only {
+		if err := a.Printf("%s\n", line); err != nil {
+			return err
+		}
+	}
+	for _, v := range r.Violations {
+		if only != nil {
+			break
+		}
+		for _, line := range v.History {
+			if err := a.Printf("%s\n", line); err != nil {
+				return err
+			}
+		}
+		if err := a.Printf("%v\n\n", v.Violation); err != nil {
+			return err
+		}
+	}
+	style := a.Style(a.Out)
+	verdict := style.Paint(text.Good, "no violation")
+	if n := len(r.Violations); n > 0 {
+		verdict = style.Paint(text.Bad, text.Count(n, "violation"))
+	}
+	faults := 0
+	for _, n := range r.Faults {
+		faults += n
+	}
+	if err := a.Printf("%s in %s: %s steps, %s, %s faults, %s of virtual time in %s\n", verdict, text.Count(r.Seeds, "seed"),
+		text.Thousands(r.Steps), text.Count(r.Jobs, "job"), text.Thousands(faults),
+		text.Span(text.Hours(r.Virtual)), text.Span(text.Hours(r.Seconds/3600))); err != nil {
+		return err
+	}
+	var kinds []string
+	for _, kind := range slices.Sorted(maps.Keys(r.Faults)) {
+		kinds = append(kinds, kind+" "+text.Thousands(r.Faults[kind]))
+	}
+	if len(kinds) == 0 {
+		return nil
+	}
+	return a.PrintLines(text.Wrap("faults: "+strings.Join(kinds, ", "), command.Width(a.Out)))
+}

@@ -1,0 +1,186 @@
+package lab
+
+import (
+	"compress/gzip"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
+)
+
+// clusterOptions are the flags of backtest cluster.
+type clusterOptions struct {
+	nodes, pods, policy string
+	weights             []string
+	every               command.Span
+	replay              replay.Options
+	output              command.Choice
+}
+
+func (a app) backtestClusterCommand() *cobra.Command {
+	o := &clusterOptions{every: command.Span{Value: time.Minute}, output: command.NewChoice("table", "table", "json")}
+	c := &cobra.Command{
+		Use: "cluster", Short: "Replay a GPU cluster's pods under a scheduling policy", Args: command.Args(0, 0),
+		Long: "Replays the pods of a GPU cluster, with shares of GPUs, on its nodes under a policy: how long they wait, how much of\n" +
+			"the cluster is allocated, how much of the idle GPUs nobody could use, and by how much queues miss the shares that\n" +
+			"their weights give them. A pod's class of service is its queue. Files are CSV in the form of Alibaba's\n" +
+			"cluster-trace-gpu-v2023, gzipped or not; without --policy it is the scheduler's own. Exits with 2 for a bad row, a pod\n" +
+			"that fits no node, or a bad policy, with the field. docs/scheduling.md says how it counts.",
+		Example: "  tradewind backtest cluster --nodes nodes.csv.gz --pods pods.csv.gz --policy policy.yaml\n" +
+			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv --speed 100 --weights LS=3,BE=1 -o json",
+	}
+	f := c.Flags()
+	f.StringVar(&o.nodes, "nodes", "", "the nodes: sn,cpu_milli,memory_mib,gpu,model (required)")
+	f.StringVar(&o.pods, "pods", "", "the pods: name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time (required)")
+	f.StringVar(&o.policy, "policy", "", "the policy, YAML")
+	f.StringSliceVar(&o.weights, "weights", nil, "weights of queues, QUEUE=WEIGHT; 1 where nothing is said")
+	f.Var(&o.every, "every", "virtual time between sessions")
+	f.Float64Var(&o.replay.Speed, "speed", 1, "how many times faster pods come than they did; they run as long")
+	f.BoolVar(&o.replay.Stay, "stay", false, "pods never end, so that the cluster fills")
+	f.VarP(&o.output, "output", "o", "form of the output")
+	command.CompleteChoice(c, "output", &o.output)
+	for _, name := range []string{"nodes", "pods", "policy"} {
+		_ = c.MarkFlagFilename(name)
+	}
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		return a.backtestCluster(ctx, o)
+	}
+	return c
+}
+
+func (a app) backtestCluster(ctx context.Context, o *clusterOptions) error {
+	if o.nodes == "" || o.pods == "" {
+		return command.BadInput("the form of the files is in docs/scheduling.md", "--nodes and --pods are needed: the cluster and what it is asked for")
+	}
+	var err error
+	if o.replay.Weights, err = parseWeights(o.weights); err != nil {
+		return err
+	}
+	if !(o.replay.Speed > 0) || o.replay.Speed > 1e9 {
+		return command.BadInput("", "--speed: %v is not above 0 and at most 1e9", o.replay.Speed)
+	}
+	if o.policy != "" {
+		body, err := command.ReadFile(o.policy)
+		if err != nil {
+			return err
+		}
+		if o.replay.Policy, err = scheduler.ReadPolicy(o.policy, body); err != nil {
+			return command.Because(err, command.ExitBadInput, "docs/scheduling.md lists actions, plugins and their settings", "%v", err)
+		}
+	}
+	nodes, err := readTrace(o.nodes, replay.ReadNodes)
+	if err != nil {
+		return err
+	}
+	pods, err := readTrace(o.pods, replay.ReadPods)
+	if err != nil {
+		return err
+	}
+	o.replay.Every = o.every.Value
+	r, err := replay.Run(ctx, nodes, pods, o.replay)
+	if err != nil {
+		return traceFailure(o.pods, err)
+	}
+	if o.output.JSON() {
+		return a.PrintJSON(r)
+	}
+	return a.printReplay(r)
+}
+
+// parseWeights reads QUEUE=WEIGHT.
+func parseWeights(words []string) (map[string]int, error) {
+	out := map[string]int{}
+	for _, w := range words {
+		name, value, _ := strings.Cut(w, "=")
+		n, err := strconv.Atoi(value)
+		if err != nil || name == "" || n < 1 {
+			return nil, command.BadInput("write them as LS=3,BE=1", "--weights: %q is no queue and weight", w)
+		}
+		out[name] = n
+	}
+	return out, nil
+}
+
+// readTrace reads a file that may be gzipped.
+func readTrace[T any](path string, read func(string, io.Reader) ([]T, error)) ([]T, error) {
+	f, err := os.Open(path) //nolint:gosec // reading the file that the user names is the purpose
+	if err != nil {
+		return nil, command.Unreadable(path, err)
+	}
+	defer f.Close() //nolint:errcheck // only read from
+	var in io.Reader = f
+	if strings.HasSuffix(path, ".gz") {
+		z, err := gzip.NewReader(f)
+		if err != nil {
+			return nil, command.BadInput("", "%s: is not gzipped: %v", path, err)
+		}
+		in = z
+	}
+	out, err := read(path, in)
+	if err != nil {
+		return nil, traceFailure(path, err)
+	}
+	return out, nil
+}
+
+// traceFailure is bad input where a trace is to blame.
+func traceFailure(path string, err error) error {
+	var bad *replay.BadTrace
+	switch {
+	case errors.As(err, &bad):
+		if bad.File == "" {
+			bad.File = path
+		}
+		return command.Because(err, command.ExitBadInput, "", "%v", bad)
+	case errors.Is(err, scheduler.ErrInvalid):
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
+	}
+	return err
+}
+
+func (a app) printReplay(r *replay.Report) error {
+	t := &text.Table{Columns: []text.Column{
+		{Name: "QUEUE"}, {Name: "PODS", Right: true}, {Name: "PLACED", Right: true}, {Name: "GPUS", Right: true}, {Name: "WAIT MEAN", Right: true},
+		{Name: "P50", Right: true}, {Name: "P95", Right: true}, {Name: "MOST", Right: true},
+	}}
+	add := func(name string, pods, placed int, gpu float64, w replay.Quantiles) {
+		t.Row(name, strconv.Itoa(pods), strconv.Itoa(placed), percent(gpu), waited(w.Mean), waited(w.P50), waited(w.P95), waited(w.Max))
+	}
+	names := make([]string, 0, len(r.Queues))
+	for name := range r.Queues {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for _, name := range names {
+		q := r.Queues[name]
+		add(text.Clean(name), q.Pods, q.Placed, q.GPU, q.Wait)
+	}
+	add("all", r.Pods, r.Placed, r.Allocation.GPU, r.Wait)
+	if err := a.PrintTable(t); err != nil {
+		return err
+	}
+	return a.Printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; GPUs idle where a pod could not use them %s (at most %s); shares missed by %s; %s evicted\n",
+		text.Count(r.Nodes, "node"), text.Count(r.GPUs, "GPU"), r.Hours, text.Count(r.Sessions, "session"), percent(r.Allocation.GPU), percent(r.Peak.GPU),
+		percent(r.Allocation.CPU), percent(r.Allocation.Memory), percent(r.Fragmentation), percent(r.PeakFragmentation), percent(r.ShareError),
+		text.Count(r.Evicted, "pod"))
+}
+
+func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }
+
+func waited(seconds float64) string {
+	return time.Duration(seconds * float64(time.Second)).Round(time.Second).String()
+}

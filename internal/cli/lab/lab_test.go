@@ -1,0 +1,26 @@
+package lab_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli"
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+)
+
+// result is what a command did.
+type result struct {
+	code     int
+	out, err string
+}
+
+// run runs a command of the whole command line.
+func run(args ...string) result {
+	var out, errs bytes.Buffer
+	code := cli.Run(context.Background(), &cli.Env{Env: command.Env{
+		In: strings.NewReader(""), Out: &out, Err: &errs, Now: func() time.Time { return time.Time{} },
+	}}, args)
+	return result{code: code, out: out.String(), err: errs.String()}
+}

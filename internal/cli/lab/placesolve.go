@@ -1,0 +1,126 @@
+package lab
+
+import (
+	"context"
+	"io"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/placement"
+	"github.com/tradewind-broker/tradewind/pkg/placement/baseline"
+	"github.com/tradewind-broker/tradewind/pkg/placement/pack"
+	"github.com/tradewind-broker/tradewind/pkg/placement/tianchi"
+)
+
+// What can place.
+const (
+	solverAuto      = "auto"
+	solverPack      = "pack"
+	solverFlow      = "flow"
+	solverFirstFit  = "ffd"
+	solverBestFit   = "bfd"
+	solverDot       = "dot"
+	solverFirmament = "firmament"
+	solverMedea     = "medea"
+)
+
+func solvers() []string {
+	return []string{solverAuto, solverPack, solverFlow, solverFirstFit, solverBestFit, solverDot, solverFirmament, solverMedea}
+}
+
+func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
+	switch o.solver.Value {
+	case solverFirstFit:
+		return baseline.FirstFit(p), nil
+	case solverBestFit:
+		return baseline.BestFit(p), nil
+	case solverDot:
+		return baseline.DotProduct(p), nil
+	case solverFirmament:
+		return baseline.Firmament(p), nil
+	case solverMedea:
+		return baseline.Medea(p, baseline.MedeaRule, baseline.MedeaMachine), nil
+	case solverFlow:
+		return flowPlacement(p)
+	case solverPack:
+		return a.packPlacement(ctx, p, o, began)
+	}
+	for i := range p.Apps {
+		if p.Apps[i].Priority > 0 {
+			return flowPlacement(p)
+		}
+	}
+	return a.packPlacement(ctx, p, o, began)
+}
+
+// flowPlacement fills the flow network, from where the instances are already.
+func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
+	n, err := placement.New(p, placement.Options{})
+	if err != nil {
+		return nil, err
+	}
+	return n.Solve().Assignment, nil
+}
+
+// reserve is the part of the time limit that is kept for verifying and writing what was found.
+const reserve = 20
+
+func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
+	limit := o.limit.Value
+	limit -= min(limit/reserve, 500*time.Millisecond)
+	var told time.Time
+	r, err := pack.Pack(p, pack.Options{
+		Seed: o.seed, Steps: o.steps,
+		Stop: func() bool { return ctx.Err() != nil || limit > 0 && a.Now().Sub(began) >= limit },
+		Found: func(placed, machines int) {
+			if now := a.Now(); !o.output.JSON() && now.Sub(told) >= time.Second {
+				a.Tell("%s: %s of %s on %s", text.Span(now.Sub(began)), text.Thousands(placed), text.Count(len(p.Instances), "instance"),
+					text.Count(machines, "machine"))
+				told = now
+			}
+		},
+	})
+	if err != nil {
+		return nil, err
+	}
+	return r.Assignment, nil
+}
+
+// generatePlacement writes a data set of the setting that the flags describe.
+func (a app) generatePlacement(o *placeOptions) error {
+	o.setting.Seed = o.seed
+	p, err := placement.Generate(o.setting)
+	if err != nil {
+		return command.Because(err, command.ExitBadInput, "", "%v", err)
+	}
+	if err := os.MkdirAll(o.generate, 0o750); err != nil {
+		return command.Unreadable(o.generate, err)
+	}
+	create := func(name string) (io.WriteCloser, error) {
+		return os.Create(filepath.Join(o.generate, name)) //nolint:gosec // writing in the folder that the user names is the purpose
+	}
+	if err := tianchi.Write(create, p); err != nil {
+		return command.Unreadable(o.generate, err)
+	}
+	if o.output.JSON() {
+		return a.PrintJSON(GeneratedResult{
+			Dir: o.generate, Instances: len(p.Instances), Machines: len(p.Machines), Apps: len(p.Apps), Rules: len(p.Rules),
+			LowerBound: placement.LowerBound(p),
+		})
+	}
+	return a.Printf("%s of %s on %s, %s, in %s\n", text.Count(len(p.Instances), "instance"), text.Count(len(p.Apps), "app"),
+		text.Count(len(p.Machines), "machine"), text.Count(len(p.Rules), "rule"), o.generate)
+}
+
+// GeneratedResult is what `place --generate DIR -o json` prints.
+type GeneratedResult struct {
+	Dir        string `json:"dir"`
+	Instances  int    `json:"instances"`
+	Machines   int    `json:"machines"`
+	Apps       int    `json:"apps"`
+	Rules      int    `json:"rules"`
+	LowerBound int    `json:"lowerBound"`
+}

@@ -1,0 +1,330 @@
+package planning
+
+import (
+	"errors"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Catalog is the command catalog.
+func Catalog(in *command.App) *cobra.Command {
+	a := app{in}
+	c := &cobra.Command{
+		Use: "catalog", Short: "Look up what the clouds sell",
+		Long:    "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans are made on.",
+		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n  tradewind catalog accelerators",
+	}
+	command.Group(c)
+	c.AddCommand(a.searchCommand(), a.acceleratorsCommand())
+	return c
+}
+
+// searchFlags are the filters of catalog search.
+type searchFlags struct {
+	catalog                   string
+	gpu, cpus, memory         string
+	clouds, regions, zones    []string
+	instanceType              string
+	arch, market, service     command.Choice
+	spot                      bool
+	maxInterruption, cheapest command.Choice
+	maxCarbon                 float64
+	limit                     int
+	output                    *command.Choice
+}
+
+func (a app) searchCommand() *cobra.Command {
+	f := &searchFlags{
+		arch:    command.NewChoice("", string(catalog.AMD64), string(catalog.ARM64)),
+		market:  command.NewChoice("any", "any", "spot", "on-demand"),
+		service: command.NewChoice("", string(catalog.EMR), string(catalog.Dataproc)),
+		// As AWS Spot Advisor names its bands.
+		maxInterruption: command.NewChoice("", "5%", "10%", "15%", "20%"),
+		cheapest:        command.NewChoice("", "region", "zone", "cloud"),
+	}
+	c := &cobra.Command{
+		Use:   "search",
+		Short: "List machines that suit, cheapest first",
+		Long: "Lists the machines that have what the flags ask for, cheapest first. Without --gpu only machines\n" +
+			"without accelerators are listed; --gpu any lists both. Exits with 3 when there are none, and says\n" +
+			"what would be on offer instead.",
+		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n" +
+			"  tradewind catalog search --cpus 8+ --memory 32-64 --spot --cheapest-per cloud\n" +
+			"  tradewind catalog search --instance-type p3.2xlarge --max-interruption 10%\n" +
+			"  tradewind catalog search --gpu tpu-v3-8 -o json",
+		Args: command.Args(0, 0),
+	}
+	p := c.Flags()
+	p.StringVar(&f.gpu, "gpu", "", "accelerator, with a number of them: V100, H100:8, tpu-v3-8; any")
+	p.StringVar(&f.cpus, "cpus", "", "vCPUs: 8 exactly, 8+ at least, 8-16")
+	p.StringVar(&f.memory, "memory", "", "GiB of memory: 32, 32+, 32-64")
+	p.StringSliceVar(&f.clouds, "cloud", nil, "clouds: aws,gcp")
+	p.StringSliceVar(&f.regions, "region", nil, "regions: us-east-1, gcp:us-central1")
+	p.StringSliceVar(&f.zones, "zone", nil, "zones: use1-az1")
+	p.StringVar(&f.instanceType, "instance-type", "", "machine type: p3.2xlarge")
+	p.Var(&f.arch, "arch", "processor architecture")
+	p.BoolVar(&f.spot, "spot", false, "the spot market only, as --market spot")
+	p.Var(&f.market, "market", "market to buy on")
+	p.Var(&f.service, "service", "machines of a managed service, with its surcharge")
+	p.Var(&f.maxInterruption, "max-interruption", "spot machines that are known to be interrupted at most this often a month")
+	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "regions whose grid is known to emit at most this, gCO2eq/kWh")
+	p.IntVar(&f.limit, "limit", 20, "most machines to list; 0 is all")
+	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, on each market")
+	command.CatalogFlag(c, &f.catalog)
+	f.output = command.OutputFlag(c)
+	for name, flag := range map[string]*command.Choice{
+		"arch": &f.arch, "market": &f.market, "service": &f.service, "max-interruption": &f.maxInterruption, "cheapest-per": &f.cheapest,
+	} {
+		command.CompleteChoice(c, name, flag)
+	}
+	c.RunE = func(*cobra.Command, []string) error {
+		if f.spot && f.market.Value == "on-demand" {
+			return command.BadInput("--spot is --market spot", "--spot and --market on-demand exclude each other")
+		}
+		return a.search(f)
+	}
+	return c
+}
+
+// SearchResult is what `catalog search -o json` prints.
+type SearchResult struct {
+	Offers []FoundOffer `json:"offers"`
+}
+
+// FoundOffer is an offer on one market.
+type FoundOffer struct {
+	ID string `json:"id"` // with the market
+	catalog.Match
+}
+
+func (a app) search(f *searchFlags) error {
+	q, err := f.query()
+	if err != nil {
+		return err
+	}
+	c, err := catalog.Open(f.catalog)
+	if err != nil {
+		return err
+	}
+	if err := knownClouds(c, f.clouds); err != nil {
+		return err
+	}
+	found, err := c.Find(q)
+	var none *catalog.NoOfferError
+	if err != nil && !errors.As(err, &none) {
+		return queryError(err)
+	}
+	if f.output.JSON() {
+		r := SearchResult{Offers: make([]FoundOffer, len(found))}
+		for i, m := range found {
+			r.Offers[i] = FoundOffer{ID: m.ID(), Match: m}
+		}
+		if err := a.PrintJSON(r); err != nil {
+			return err
+		}
+	}
+	if none != nil {
+		what, hint, _ := strings.Cut(none.Error(), "; ")
+		return command.Because(none, command.ExitInfeasible, hint, "%s", what)
+	}
+	if f.output.JSON() {
+		return nil
+	}
+	if err := a.PrintTable(offerTable(found, q.Service != catalog.NoService)); err != nil {
+		return err
+	}
+	if f.limit > 0 && len(found) == f.limit {
+		a.Tell("the cheapest %d; --limit lists more", f.limit)
+	}
+	return nil
+}
+
+// flagOf is the flag that a field of a query comes from.
+var flagOf = map[string]string{
+	"accelerator": "gpu", "acceleratorCount": "gpu", "vcpu": "cpus", "memoryGiB": "memory", "clouds": "cloud", "regions": "region", "zones": "zone",
+	"instanceType": "instance-type", "arch": "arch", "market": "market", "service": "service", "maxInterruption": "max-interruption",
+	"maxCarbonGPerKWh": "max-carbon", "limit": "limit", "cheapestPer": "cheapest-per",
+}
+
+// queryError tells of a bad query by the flag that is to blame.
+func queryError(err error) error {
+	var bad *catalog.QueryError
+	if !errors.As(err, &bad) {
+		return err
+	}
+	name := bad.Field
+	for field, flag := range flagOf {
+		if strings.EqualFold(field, bad.Field) {
+			name = "--" + flag
+		}
+	}
+	return command.Because(err, command.ExitBadInput, "", "%s: %s", name, bad.Reason)
+}
+
+// query makes a query of the flags.
+func (f *searchFlags) query() (q catalog.Query, err error) {
+	q = catalog.Query{
+		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType, Arch: catalog.Arch(f.arch.Value),
+		Service: catalog.Service(f.service.Value), MaxCarbonGPerKWh: f.maxCarbon, Limit: f.limit,
+	}
+	if f.limit < 0 {
+		return q, command.BadInput("0 lists all", "--limit: %d is below 0", f.limit)
+	}
+	if f.maxCarbon < 0 || math.IsNaN(f.maxCarbon) {
+		return q, command.BadInput("", "--max-carbon: %v is below 0", f.maxCarbon)
+	}
+	if err := f.accelerator(&q); err != nil {
+		return q, err
+	}
+	if q.VCPU, err = parseRange("cpus", f.cpus); err != nil {
+		return q, err
+	}
+	if q.MemoryGiB, err = parseRange("memory", f.memory); err != nil {
+		return q, err
+	}
+	if q.Market, err = catalog.ParseMarket(strings.TrimPrefix(f.market.Value, "any")); err != nil {
+		return q, err
+	}
+	if f.spot {
+		q.Market = catalog.Spot
+	}
+	switch f.maxInterruption.Value {
+	case "5%":
+		q.MaxInterruption = catalog.InterruptionBelow5
+	case "10%":
+		q.MaxInterruption = catalog.Interruption5To10
+	case "15%":
+		q.MaxInterruption = catalog.Interruption10To15
+	case "20%":
+		q.MaxInterruption = catalog.Interruption15To20
+	}
+	switch f.cheapest.Value {
+	case "zone":
+		q.CheapestPer = catalog.PerZone
+	case "region":
+		q.CheapestPer = catalog.PerRegion
+	case "cloud":
+		q.CheapestPer = catalog.PerCloud
+	}
+	return q, nil
+}
+
+func (f *searchFlags) accelerator(q *catalog.Query) error {
+	switch {
+	case f.gpu == "":
+		return nil
+	case strings.EqualFold(f.gpu, "any") || f.gpu == catalog.AnyAccelerator:
+		q.Accelerator = catalog.AnyAccelerator
+		return nil
+	}
+	spec, err := accel.Parse(f.gpu)
+	if err != nil {
+		return command.BadInput("`tradewind catalog accelerators` lists them", "--gpu: %v", err)
+	}
+	q.Accelerator = spec.Name
+	if strings.Contains(f.gpu, ":") {
+		q.AcceleratorCount = spec.Count
+	}
+	return nil
+}
+
+// parseRange reads 8, 8+ or 8-16.
+func parseRange(flag, s string) (catalog.Range, error) {
+	bad := func() (catalog.Range, error) {
+		return catalog.Range{}, command.BadInput("8 is exactly, 8+ at least, 8-16 between", "--%s: %q is not an amount", flag, s)
+	}
+	if s == "" {
+		return catalog.Range{}, nil
+	}
+	low, high, between := strings.Cut(s, "-")
+	low, open := strings.CutSuffix(low, "+")
+	if between && open {
+		return bad()
+	}
+	least, err := strconv.ParseFloat(low, 64)
+	if err != nil || !(least > 0) || math.IsInf(least, 0) {
+		return bad()
+	}
+	switch {
+	case open:
+		return catalog.AtLeast(least), nil
+	case !between:
+		return catalog.Exactly(least), nil
+	}
+	most, err := strconv.ParseFloat(high, 64)
+	if err != nil || !(most >= least) || math.IsInf(most, 0) {
+		return bad()
+	}
+	return catalog.Range{Min: least, Max: most}, nil
+}
+
+// offerTable lists offers.
+func offerTable(found []catalog.Match, service bool) *text.Table {
+	t := &text.Table{Columns: []text.Column{
+		{Name: "CLOUD"}, {Name: "REGION", Flexible: true}, {Name: "ZONE", Flexible: true, Optional: 3}, {Name: "TYPE", Flexible: true}, {Name: "ACCELERATOR"},
+		{Name: "VCPUS", Right: true}, {Name: "GIB", Right: true}, {Name: "ARCH", Optional: 5}, {Name: "MARKET"}, {Name: "USD/H", Right: true},
+		{Name: "SURCHARGE", Right: true, Optional: 2}, {Name: "INTERRUPTED", Optional: 4}, {Name: "GCO2/KWH", Right: true, Optional: 6},
+	}}
+	for _, m := range found {
+		gpu, surcharge, interrupted, carbon := "", "", "", ""
+		if m.Accelerator != "" {
+			gpu = dag.AcceleratorKey(m.Accelerator, m.AcceleratorCount)
+		}
+		if service {
+			surcharge = text.USD(m.SurchargeUSD)
+		}
+		if m.Market == catalog.Spot {
+			interrupted = m.Interruption.String()
+		}
+		if m.CarbonGPerKWh > 0 {
+			carbon = fmt.Sprintf("%.0f", m.CarbonGPerKWh)
+		}
+		t.Row(m.Cloud, m.Region, m.Zone, m.InstanceType, gpu, text.Number(m.VCPU), text.Number(math.Round(m.MemoryGiB*100)/100), string(m.Arch),
+			m.Market.String(), text.USD(m.USDPerHour), surcharge, interrupted, carbon)
+	}
+	return t
+}
+
+func (a app) acceleratorsCommand() *cobra.Command {
+	var dir string
+	c := &cobra.Command{
+		Use: "accelerators", Short: "List the accelerators on offer, and where",
+		Long:    "Lists the accelerators of the catalogue by their canonical names, how many of each a machine can have,\nand the clouds that sell them.",
+		Example: "  tradewind catalog accelerators\n  tradewind catalog accelerators -o json",
+		Args:    command.Args(0, 0),
+	}
+	command.CatalogFlag(c, &dir)
+	output := command.OutputFlag(c)
+	c.RunE = func(*cobra.Command, []string) error {
+		cat, err := catalog.Open(dir)
+		if err != nil {
+			return err
+		}
+		list := cat.Accelerators()
+		if output.JSON() {
+			return a.PrintJSON(struct {
+				Accelerators []catalog.AcceleratorInfo `json:"accelerators"`
+			}{list})
+		}
+		t := &text.Table{Columns: []text.Column{{Name: "ACCELERATOR"}, {Name: "COUNTS", Flexible: true}, {Name: "CLOUDS", Flexible: true}}}
+		for _, info := range list {
+			counts := make([]string, len(info.Counts))
+			for i, n := range info.Counts {
+				counts[i] = text.Number(n)
+			}
+			t.Row(info.Name, strings.Join(counts, " "), strings.Join(info.Clouds, ", "))
+		}
+		return a.PrintTable(t)
+	}
+	return c
+}

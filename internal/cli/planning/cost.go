@@ -1,0 +1,116 @@
+package planning
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/cost"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+)
+
+// Cost is the command cost.
+func Cost(in *command.App) *cobra.Command {
+	a := app{in}
+	var dir string
+	c := &cobra.Command{
+		Use:   "cost FILE",
+		Short: "Say what the control plane on AWS would cost for a DAG",
+		Long: "Runs the DAG in FILE through the broker's functions in virtual time, counts what they ask of AWS, and prices\n" +
+			"it at list prices. The machines are not in it (`tradewind plan` says what they cost). - is standard input.",
+		Example: "  tradewind cost examples/train-infer.yaml\n  tradewind cost job.yaml -o json | jq .usd",
+		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+	}
+	command.CatalogFlag(c, &dir)
+	output := command.OutputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		return a.cost(ctx, given[0], dir, output)
+	}
+	return c
+}
+
+func (a app) cost(ctx context.Context, path, dir string, output *command.Choice) error {
+	f, err := jobfile.Read(a.App, path)
+	if err != nil {
+		return err
+	}
+	p, _, err := newPlanner(dir, []string{"aws"}, func(o *planner.Options) { o.Now = nil }) // the same file, the same bill
+	if err != nil {
+		return err
+	}
+	b, err := cost.Of(ctx, f.Spec, p, a.Now())
+	if err != nil {
+		if ctx.Err() != nil {
+			return ctx.Err()
+		}
+		return command.Because(err, command.ExitInfeasible, "`tradewind plan --cloud aws` says where its tasks could run", "%v", err)
+	}
+	if output.JSON() {
+		return a.PrintJSON(b)
+	}
+	a.Warn(f.Spec.Warnings)
+	return a.printBill(b)
+}
+
+// printBill shows a bill to a person.
+func (a app) printBill(b *cost.Bill) error {
+	t := text.Table{Columns: []text.Column{
+		{Name: "SERVICE"}, {Name: "UNIT", Flexible: true}, {Name: "FOR EVENTS", Right: true}, {Name: "WHILE OPEN", Right: true},
+		{Name: "USD/MILLION", Right: true, Optional: 1}, {Name: "USD", Right: true},
+	}}
+	for _, l := range b.Lines {
+		t.Row(l.Service, l.Unit, units(l.Events), units(l.Open), fmt.Sprintf("%.4g", l.USDPerUnit*1e6), micro(l.USD))
+	}
+	if err := a.PrintTable(&t); err != nil {
+		return err
+	}
+	style := a.Style(a.Out)
+	err := a.Printf("\n%s: %s USD for the events of %s, and %s USD for the %s that work is open: %s USD\n", style.Paint(text.Strong, "control plane"),
+		micro(b.EventsUSD), text.Count(b.Tasks, "task"), micro(b.OpenUSD), text.Span(text.Hours(b.Hours)), micro(b.USD))
+	if err != nil {
+		return err
+	}
+	if err := a.Printf("%s: %s USD a month, for storage alone\n\n", style.Paint(text.Strong, "idle"), micro(b.Idle.USD)); err != nil {
+		return err
+	}
+	r := text.Table{Columns: []text.Column{{Name: "DEAREST RECORDS"}, {Name: "WRITES", Right: true}, {Name: "UNITS", Right: true}, {Name: "USD", Right: true}}}
+	for _, k := range b.Records[:min(len(b.Records), dearest)] {
+		r.Row(k.Kind, fmt.Sprint(k.Writes), units(k.Units), micro(k.USD))
+	}
+	if err := a.PrintTable(&r); err != nil {
+		return err
+	}
+	if err := a.Printf("\nPrices: %s.\n", b.Prices); err != nil {
+		return err
+	}
+	for _, s := range b.Assumptions {
+		if err := a.Printf("%s\n", s); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// dearest is how many kinds of records are shown.
+const dearest = 8
+
+// units is a count that may be a fraction.
+func units(n float64) string {
+	switch {
+	case n == 0:
+		return ""
+	case n < 10:
+		return fmt.Sprintf("%.3g", n)
+	default:
+		return fmt.Sprintf("%.0f", n)
+	}
+}
+
+// micro is an amount of money of which a thousandth of a cent still matters.
+func micro(usd float64) string { return fmt.Sprintf("%.6f", usd) }

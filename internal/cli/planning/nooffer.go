@@ -1,0 +1,136 @@
+package planning
+
+import (
+	"encoding/json"
+	"errors"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// NoOffer finds the first task that asks for what nobody sells, and says where in the file it does: the planner knows the task but
+// not the line. It returns nil when there is an offer for each.
+func NoOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
+	asked := map[string]bool{} // tasks that ask for the same are looked up once
+	for i := range spec.Tasks {
+		key, err := json.Marshal(spec.Tasks[i].Resources)
+		if err != nil {
+			return err
+		}
+		if asked[string(key)] {
+			continue
+		}
+		asked[string(key)] = true
+		if err := taskOffer(c, spec, i, clouds); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// taskOffer returns an error about the first alternative of a task when there is no offer for any.
+func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) error {
+	var first error
+	for alt, r := range spec.Tasks[task].Resources {
+		err := c.Explain(queryOf(r, spec.Regions, clouds))
+		if err == nil {
+			return nil
+		}
+		var none *catalog.NoOfferError
+		if first != nil || !errors.As(err, &none) {
+			first = errors.Join(first, err)
+			continue
+		}
+		reason, hint, _ := strings.Cut(none.Error(), "; ")
+		field := ""
+		for _, relax := range none.Relaxations {
+			if field = fieldOf(relax.Filter, r); field != "" {
+				break
+			}
+		}
+		if len(none.Relaxations) == 1 && none.Relaxations[0].Filter == "keep" {
+			hint = "the regions that the job allows leave out all that suits"
+		}
+		first = command.Because(none, command.ExitInfeasible, hint, "%v", spec.ErrorAt(task, alt, field, reason, ""))
+	}
+	return first
+}
+
+// queryOf asks the catalogue for an alternative of a task's resources.
+func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
+	q := catalog.Query{
+		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator, AcceleratorCount: r.AcceleratorCount,
+		InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch), Service: catalog.Service(r.Service), Clouds: clouds,
+	}
+	if r.Cloud != "" {
+		q.Clouds = []string{r.Cloud}
+	}
+	if r.Region != "" {
+		q.Regions = []string{r.Region}
+	}
+	if r.Zone != "" {
+		q.Zones = []string{r.Zone}
+	}
+	switch r.Market {
+	case dag.MarketSpot:
+		q.Market = catalog.Spot
+	case dag.MarketOnDemand:
+		q.Market = catalog.OnDemand
+	case dag.MarketAuto:
+	}
+	if len(regions) > 0 {
+		q.Keep = func(m *catalog.Match) bool {
+			return slices.ContainsFunc(regions, func(r string) bool {
+				return r == m.Cloud || r == m.Cloud+":"+m.Region || r == m.Region
+			})
+		}
+	}
+	return q
+}
+
+// fieldOf is the field of a job file that a filter of the catalogue comes from, empty when the alternative does not set it.
+func fieldOf(filter string, r dag.Resources) string {
+	set := func(is bool, field string) string {
+		if is {
+			return field
+		}
+		return ""
+	}
+	switch filter {
+	case "accelerator", "acceleratorCount":
+		return set(r.Accelerator != "", "accelerators")
+	case "vcpu":
+		return set(!r.CPUs.IsZero(), "cpus")
+	case "memoryGiB":
+		return set(!r.Memory.IsZero(), "memory")
+	case "instanceType":
+		return set(r.InstanceType != "", "instanceType")
+	case "arch":
+		return set(r.Arch != "", "arch")
+	case "market":
+		return set(r.Market != "" && r.Market != dag.MarketAuto, "market")
+	case "clouds":
+		return set(r.Cloud != "", "cloud")
+	case "regions":
+		return set(r.Region != "", "region")
+	case "zones":
+		return set(r.Zone != "", "zone")
+	case "service":
+		return set(r.Service != "", "service")
+	default:
+		return ""
+	}
+}
+
+// knownClouds refuses a --cloud that the catalogue does not have.
+func knownClouds(c *catalog.Catalog, clouds []string) error {
+	for _, name := range clouds {
+		if !slices.Contains(c.Clouds(), name) {
+			return command.BadInput("the catalogue has "+strings.Join(c.Clouds(), ", "), "--cloud: no cloud is called %q", name)
+		}
+	}
+	return nil
+}

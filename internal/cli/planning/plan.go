@@ -1,0 +1,407 @@
+package planning
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"strconv"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/optimizer"
+)
+
+// planOptions are the flags of plan.
+type planOptions struct {
+	over     *jobfile.Overrides
+	catalog  string
+	clouds   []string
+	modelOut string
+	explain  bool
+	output   command.Choice
+
+	frontier  bool
+	points    int
+	timeLimit command.Span
+
+	leastCarbon bool
+	carbonCap   *float64
+}
+
+// Plan is the command plan.
+func Plan(in *command.App) *cobra.Command {
+	a := app{in}
+	o := &planOptions{}
+	c := &cobra.Command{
+		Use:   "plan FILE",
+		Short: "Say where a DAG would run, what it would cost and how long it would take",
+		Long: "Plans the DAG in FILE on the catalogue's list prices and runs nothing; no broker is needed. - is\n" +
+			"standard input. Exits with 3 when no plan keeps the deadline and the budget, or nothing on offer\nsuits a task.",
+		Example: "  tradewind plan examples/train-infer.yaml --explain\n" +
+			"  tradewind plan job.yaml --objective makespan --budget 20 --cloud aws,gcp\n" +
+			"  tradewind plan job.yaml -o json | jq .usd\n" +
+			"  tradewind plan job.yaml --frontier                        # what each deadline would cost\n" +
+			"  tradewind plan job.yaml --frontier -o svg > frontier.svg  # the same, drawn\n" +
+			"  tradewind plan job.yaml --model-out model.json && tradewind optimize model.json",
+		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+	}
+	o.over = jobfile.OverrideFlags(c, false)
+	command.CatalogFlag(c, &o.catalog)
+	f := c.Flags()
+	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
+	f.StringVar(&o.modelOut, "model-out", "", "write the optimizer's model to this file as well")
+	f.BoolVar(&o.explain, "explain", false, "show the runners-up of each task as well")
+	f.BoolVar(&o.frontier, "frontier", false, "show what each deadline would cost, instead of one plan")
+	f.IntVar(&o.points, "points", 40, "the most plans that --frontier looks for, 0 is all")
+	f.Var(&o.timeLimit, "time-limit", "time that --frontier takes at most (default 10s)")
+	f.BoolVar(&o.leastCarbon, "least-carbon", false, "minimise the machines' emissions, instead of what the file says")
+	limit := f.Float64("carbon-cap", 0, "the most the machines may emit, kg CO2eq")
+	o.output = command.NewChoice("table", "table", "json", frontierSVG)
+	f.VarP(&o.output, "output", "o", "form of the output; svg is a plot of the frontier")
+	command.CompleteChoice(c, "output", &o.output)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		if c.Flags().Changed("carbon-cap") {
+			o.carbonCap = limit
+		}
+		if err := o.check(); err != nil {
+			return err
+		}
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		return a.plan(ctx, given[0], o)
+	}
+	return c
+}
+
+// check refuses flags that do not go together.
+func (o *planOptions) check() error {
+	switch {
+	case o.output.Value == frontierSVG && !o.frontier:
+		return command.BadInput("add --frontier", "-o svg is a plot of the frontier")
+	case o.frontier && (o.modelOut != "" || o.explain):
+		return command.BadInput("", "--frontier shows many plans: --model-out and --explain are for one")
+	case o.leastCarbon && o.frontier:
+		return command.BadInput("--carbon-cap goes with it", "--frontier is of time and cost, not of --least-carbon")
+	case o.carbonCap != nil && !(*o.carbonCap >= 0 && *o.carbonCap <= optimizer.MaxValue):
+		return command.BadInput("", "--carbon-cap: %v is not an amount of at least 0", *o.carbonCap)
+	case o.points < 0:
+		return command.BadInput("", "--points: %d is below 0", o.points)
+	}
+	return nil
+}
+
+// PlanResult is what `plan -o json` prints.
+type PlanResult struct {
+	Name          string     `json:"name"`
+	Objective     string     `json:"objective"` // cost, makespan or carbon
+	DeadlineHours *float64   `json:"deadlineHours"`
+	BudgetUSD     *float64   `json:"budgetUSD"`
+	Status        string     `json:"status"` // optimal, feasible or infeasible
+	Message       string     `json:"message,omitempty"`
+	USD           float64    `json:"usd"`
+	Hours         float64    `json:"hours"`
+	Bound         float64    `json:"bound"`       // in the objective's unit
+	TransferUSD   float64    `json:"transferUSD"` // of USD, what moving data costs
+	OnDemandUSD   float64    `json:"onDemandUSD"`
+	KgCO2         float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
+	Millis        float64    `json:"millis"`          // of solving
+	Tasks         []PlanTask `json:"tasks"`
+	Warnings      []string   `json:"warnings,omitempty"`
+}
+
+// PlanTask is where a plan runs a task.
+type PlanTask struct {
+	Name         string          `json:"name"`
+	After        []string        `json:"after,omitempty"`
+	Offer        string          `json:"offer"`
+	Cloud        string          `json:"cloud"`
+	Region       string          `json:"region"`
+	Zone         string          `json:"zone,omitempty"`
+	InstanceType string          `json:"instanceType"`
+	Accelerator  string          `json:"accelerator,omitempty"` // V100:8
+	Market       string          `json:"market"`                // spot or on-demand
+	Nodes        int             `json:"nodes"`
+	USDPerHour   float64         `json:"usdPerHour"` // of one machine
+	Hours        float64         `json:"hours"`      // expected
+	USD          float64         `json:"usd"`        // expected
+	Runners      []broker.Runner `json:"runners,omitempty"`
+}
+
+func (a app) plan(ctx context.Context, path string, o *planOptions) error {
+	f, err := jobfile.Read(a.App, path)
+	if err != nil {
+		return err
+	}
+	if err := o.over.Apply(f); err != nil {
+		return err
+	}
+	p, c, err := newPlanner(o.catalog, o.clouds, o.carbon)
+	if err != nil {
+		return err
+	}
+	in := broker.PlanInput{Spec: f.Spec, Now: a.Now()}
+	if f.Spec.Deadline > 0 {
+		h := f.Spec.Deadline.Hours()
+		in.DeadlineHours = &h
+	}
+	if f.Spec.Budget > 0 {
+		usd := float64(f.Spec.Budget)
+		in.BudgetUSD = &usd
+	}
+	if o.frontier {
+		return a.frontier(ctx, p, c, in, o)
+	}
+	if o.modelOut != "" {
+		if err := a.writeModel(p, in, o.modelOut); errors.Is(err, planner.ErrInfeasible) {
+			return cmp.Or(NoOffer(c, f.Spec, o.clouds), infeasible(err))
+		} else if err != nil {
+			return err
+		}
+	}
+	plan, err := p.Plan(ctx, in)
+	if err != nil {
+		return err
+	}
+	r := planResult(in, plan)
+	if o.leastCarbon {
+		r.Objective = string(optimizer.Carbon)
+	}
+	var verdict error
+	if plan.Status == broker.PlanInfeasible {
+		if verdict = NoOffer(c, f.Spec, o.clouds); verdict == nil {
+			verdict = &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message, Hint: o.relaxed(ctx, p, in, r)}
+		}
+	} else {
+		r.KgCO2 = p.Emissions(in, plan)
+	}
+	return errors.Join(a.printPlan(r, o), verdict)
+}
+
+// carbon sets what the flags say of emissions.
+func (o *planOptions) carbon(opt *planner.Options) {
+	opt.LeastCarbon, opt.CarbonCapKg = o.leastCarbon, o.carbonCap
+}
+
+// newPlanner makes a planner on a catalogue, of some clouds only where they are named.
+func newPlanner(dir string, clouds []string, tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
+	c, err := catalog.Open(dir)
+	if err != nil {
+		return nil, nil, err
+	}
+	if err := knownClouds(c, clouds); err != nil {
+		return nil, nil, err
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		return nil, nil, err
+	}
+	opt := planner.DefaultOptions()
+	opt.Clouds = clouds
+	for _, t := range tune {
+		t(&opt)
+	}
+	return planner.New(c, egress, opt), c, nil
+}
+
+func (a app) writeModel(p *planner.Planner, in broker.PlanInput, path string) error {
+	model, err := p.Model(in)
+	if err != nil {
+		return err
+	}
+	if model.Edges == nil {
+		model.Edges = []optimizer.Edge{} // not null: the form has a list
+	}
+	if path == command.Stdin {
+		return json.NewEncoder(a.Out).Encode(model)
+	}
+	return command.WriteFile(path, func(w io.Writer) error { return json.NewEncoder(w).Encode(model) })
+}
+
+// writeFile writes a file that the user named.
+func infeasible(err error) error { return command.Because(err, command.ExitInfeasible, "", "%v", err) }
+
+// planResult puts a plan into the form that programs read.
+func planResult(in broker.PlanInput, p *broker.Plan) *PlanResult {
+	spec := in.Spec
+	r := &PlanResult{
+		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
+		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Millis: p.Millis,
+		Tasks: []PlanTask{}, Warnings: spec.Warnings,
+	}
+	if p.Status == broker.PlanInfeasible {
+		return r
+	}
+	g := spec.Graph()
+	for i := range spec.Tasks {
+		t := PlanTask{Name: spec.Tasks[i].Name, Nodes: max(spec.Tasks[i].Nodes, 1)}
+		for _, parent := range g.Parents(i) {
+			t.After = append(t.After, spec.Tasks[parent].Name)
+		}
+		if c := p.Of(i); c != nil {
+			t.place(c)
+			t.Hours, t.USD, t.Runners = p.TaskHours[i], p.TaskUSD[i], p.Runners[i]
+		}
+		r.Tasks = append(r.Tasks, t)
+		r.TransferUSD -= t.USD
+	}
+	// The sum of many numbers is off by some bits; less than a millionth of it is not there.
+	if r.TransferUSD += p.USD; r.TransferUSD < 1e-6*p.USD {
+		r.TransferUSD = 0
+	}
+	return r
+}
+
+func (t *PlanTask) place(c *broker.Planned) {
+	t.Offer, t.Cloud, t.Region, t.Zone = c.ID, c.Offer.Cloud, c.Offer.Region, c.Offer.Zone
+	t.InstanceType, t.USDPerHour, t.Market = c.Offer.InstanceType, c.Offer.USDPerHour, catalog.OnDemand.String()
+	if c.Offer.Spot {
+		t.Market = catalog.Spot.String()
+	}
+	if c.Offer.Accelerator != "" {
+		t.Accelerator = dag.AcceleratorKey(c.Offer.Accelerator, c.Offer.AccelCount)
+	}
+}
+
+// printPlan shows a plan, as far as there is one.
+func (a app) printPlan(r *PlanResult, o *planOptions) error {
+	switch {
+	case o.modelOut == command.Stdin:
+		return nil // standard output is taken
+	case o.output.Value == "json":
+		return a.PrintJSON(r)
+	}
+	a.Warn(r.Warnings)
+	if r.Status == broker.PlanInfeasible {
+		return nil
+	}
+	return a.planTable(r, o.explain)
+}
+
+// relax says which bounds there are to give up.
+func (o *planOptions) relax(r *PlanResult) string {
+	switch {
+	case o.carbonCap != nil:
+		return "allow more emissions (--carbon-cap)"
+	case r.DeadlineHours != nil && r.BudgetUSD != nil:
+		return "allow more time (--deadline) or money (--budget)"
+	case r.DeadlineHours != nil:
+		return "allow more time (--deadline)"
+	case r.BudgetUSD != nil:
+		return "allow more money (--budget)"
+	default:
+		return ""
+	}
+}
+
+// planTable shows a plan to a person.
+func (a app) planTable(r *PlanResult, explain bool) error {
+	t := text.Table{Columns: []text.Column{
+		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
+		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2}, {Name: "HOURS", Right: true, Optional: 1}, {Name: "USD", Right: true},
+		{Name: "WOULD ADD", Right: true},
+	}}
+	nodes := false
+	for i := range r.Tasks {
+		nodes = nodes || r.Tasks[i].Nodes > 1
+	}
+	for i := range r.Tasks {
+		task := &r.Tasks[i]
+		count := ""
+		if nodes {
+			count = fmt.Sprint(task.Nodes)
+		}
+		tone := text.Plain
+		if task.Market == catalog.Spot.String() {
+			tone = text.Good
+		}
+		t.Rows = append(t.Rows, []text.Cell{
+			{Text: task.Name}, {Text: withoutMarket(task)}, {Text: task.Market, Tone: tone}, {Text: count},
+			{Text: text.USD(task.USDPerHour)}, {Text: fmt.Sprintf("%.2f", task.Hours)}, {Text: text.USD(task.USD)}, {},
+		})
+		if explain {
+			t.Rows = append(t.Rows, runnerRows(task, r.Objective)...)
+		}
+	}
+	if err := a.PrintTable(&t); err != nil {
+		return err
+	}
+	return a.planTotals(r)
+}
+
+// withoutMarket is an offer's ID without the market, which has a column of its own.
+func withoutMarket(t *PlanTask) string {
+	id := text.Clean(t.Offer)
+	if n := len(id) - len(t.Market) - 1; n > 0 && id[n:] == "/"+t.Market {
+		return id[:n]
+	}
+	return id
+}
+
+// runnerRows are the runners-up of a task, with what each would add to the plan.
+func runnerRows(t *PlanTask, objective string) [][]text.Cell {
+	var rows [][]text.Cell
+	for _, r := range t.Runners {
+		rows = append(rows, []text.Cell{
+			{}, {Text: "or " + text.Clean(r.ID), Tone: text.Faint}, {}, {}, {},
+			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {Text: text.USD(r.USD), Tone: text.Faint}, {Text: Adds(r, objective), Tone: text.Faint},
+		})
+	}
+	return rows
+}
+
+// planTotals is what holds of the plan as a whole.
+func (a app) planTotals(r *PlanResult) error {
+	style := a.Style(a.Out)
+	proof := "proven optimal"
+	if r.Status != "optimal" {
+		unit := map[string]string{string(dag.MinimizeMakespan): " h", string(optimizer.Carbon): " kg"}[r.Objective]
+		if unit == "" {
+			unit = " USD"
+		}
+		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
+	}
+	line := fmt.Sprintf("%s USD in %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof, text.Span(text.Hours(r.Millis/3.6e6)))
+	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
+		return err
+	}
+	if r.TransferUSD > 0 {
+		if err := a.Printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
+			return err
+		}
+	}
+	if r.KgCO2 > 0 {
+		if err := a.Printf("      the machines emit about %s kg CO2eq\n", strconv.FormatFloat(r.KgCO2, 'g', 3, 64)); err != nil {
+			return err
+		}
+	}
+	switch {
+	case r.OnDemandUSD <= 0:
+		return nil
+	case r.USD > r.OnDemandUSD && r.TransferUSD > 0:
+		return a.Printf("on demand, each task alone where that is cheapest, it would cost %s USD, data not moved\n", text.USD(r.OnDemandUSD))
+	default:
+		return a.Printf("on demand, each task where that is cheapest, it would cost %s USD: the plan costs %s\n",
+			text.USD(r.OnDemandUSD), style.Paint(text.Good, text.Saved(r.USD, r.OnDemandUSD)))
+	}
+}
+
+// Adds is what a runner-up would have added to the plan, in the unit of its objective.
+func Adds(r broker.Runner, objective string) string {
+	switch objective {
+	case string(dag.MinimizeMakespan):
+		return text.Span(text.Hours(r.Adds))
+	case string(optimizer.Carbon):
+		return strconv.FormatFloat(r.Adds, 'g', 3, 64) + " kg"
+	}
+	return text.USD(r.Adds) + " USD"
+}

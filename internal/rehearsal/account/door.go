@@ -1,0 +1,135 @@
+package account
+
+import (
+	"context"
+	"fmt"
+	"log/slog"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// door invokes a function that is the target of a rule, as Lambda does with what it is invoked with asynchronously (AWS Lambda developer guide, "Invoking a
+// Lambda function asynchronously"): an event whose invocation fails is tried again after a minute and then after two, as often as the template
+// says, and then kept as a dead letter. moto cannot deliver to functions: the rule of the template that it gets has a queue in the function's place.
+type door struct {
+	function *sandbox.Function
+	retries  int
+	dead     string // URL of the dead letters
+	shadow   string // URL of the queue in the function's place
+	speed    float64
+	sqs      *sqs.Client
+	log      *slog.Logger
+}
+
+// shadowQueue is the queue in a function's place.
+func shadowQueue(function string) string { return "rehearsal-" + function }
+
+// doors finds the functions that are targets of rules.
+func (t *Template) doors() []string {
+	var out []string
+	for _, r := range t.Of("AWS::Events::Rule") {
+		targets, _ := r.Properties["Targets"].([]any)
+		for _, target := range targets {
+			m, _ := target.(map[string]any)
+			if _, name, ok := strings.Cut(fmt.Sprint(m["Arn"]), ":function:"); ok {
+				out = append(out, name)
+			}
+		}
+	}
+	return out
+}
+
+// shadow puts queues in the place of functions among a rule's targets.
+func (t *Template) shadow(rule any) {
+	r, _ := rule.(map[string]any)
+	props, _ := r["Properties"].(map[string]any)
+	targets, _ := props["Targets"].([]any)
+	for _, target := range targets {
+		m, _ := target.(map[string]any)
+		arn, _ := m["Arn"].(map[string]any)
+		id := referred(arn)
+		if typ, _ := t.rawResources()[id]["Type"].(string); typ == "AWS::Lambda::Function" {
+			m["Arn"] = fmt.Sprintf(arnForms["AWS::SQS::Queue"], shadowQueue(t.name(id)))
+		}
+	}
+}
+
+// open makes the doors of a deployment.
+func (w *World) open(name string) (*door, error) {
+	f := w.Functions[name]
+	if f == nil {
+		return nil, fmt.Errorf("rehearsal: a rule invokes %s, which is not deployed", name)
+	}
+	d := &door{function: f, retries: 2, shadow: w.QueueURL(shadowQueue(name)), speed: w.Speed, sqs: sqs.NewFromConfig(w.Config), log: w.Log}
+	for _, r := range w.Template.Of("AWS::Lambda::Function") {
+		if r.Text("FunctionName") == name {
+			if arn := r.Text("DeadLetterConfig", "TargetArn"); arn != "" {
+				d.dead = w.QueueURL(queueName(arn))
+			}
+		}
+	}
+	for _, r := range w.Template.Of("AWS::Lambda::EventInvokeConfig") {
+		if r.Text("FunctionName") == name {
+			d.retries = r.number("MaximumRetryAttempts")
+		}
+	}
+	return d, nil
+}
+
+func (d *door) run(ctx context.Context) {
+	var wg sync.WaitGroup
+	defer wg.Wait()
+	for ctx.Err() == nil {
+		out, err := d.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &d.shadow, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(pollWait.Seconds())})
+		if err != nil {
+			_ = clock.Pause(ctx, time.Second)
+			continue
+		}
+		for _, m := range out.Messages { // Lambda has it from here on
+			if _, err := d.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &d.shadow, ReceiptHandle: m.ReceiptHandle}); err != nil {
+				d.log.Warn("door", "err", err)
+			}
+			wg.Go(func() { d.invoke(ctx, aws.ToString(m.Body)) })
+		}
+	}
+}
+
+// invoke hands an event to the function, until it takes it or its tries are over.
+func (d *door) invoke(ctx context.Context, event string) {
+	for try := 0; ; try++ {
+		_, err := d.function.Invoke(context.WithoutCancel(ctx), []byte(event))
+		if err == nil || ctx.Err() != nil {
+			return
+		}
+		d.log.Info("invocation failed", "function", d.function.Name, "try", try+1, "err", err)
+		if try == d.retries {
+			d.bury(context.WithoutCancel(ctx), event, err)
+			return
+		}
+		_ = clock.Pause(ctx, time.Duration(float64(try+1)*float64(time.Minute)/d.speed))
+	}
+}
+
+// bury keeps an event as a dead letter, with what Lambda says of it.
+func (d *door) bury(ctx context.Context, event string, cause error) {
+	if d.dead == "" {
+		return
+	}
+	text := func(s string) types.MessageAttributeValue {
+		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
+	}
+	_, err := d.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &d.dead, MessageBody: &event, MessageAttributes: map[string]types.MessageAttributeValue{
+		"RequestID": text("rehearsal"), "ErrorCode": text("200"), "ErrorMessage": text(cause.Error()),
+	}})
+	if err != nil {
+		d.log.Warn("door", "err", err)
+	}
+}

@@ -1,0 +1,219 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"crypto/subtle"
+	"encoding/base64"
+	"encoding/hex"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net"
+	"net/http"
+	"regexp"
+	"strings"
+	"time"
+	"unicode/utf8"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+	"github.com/aws/aws-sdk-go-v2/aws"
+	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+)
+
+// gateway serves the deployed routes of the HTTP API: it authorises as each says, and invokes the function with payload format 2.0 (API
+// Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs").
+type gateway struct {
+	routes   []route
+	function *sandbox.Function
+	keys     aws.Credentials // the one user that there is
+	count    *Counter
+	log      *slog.Logger
+}
+
+type route struct {
+	method, prefix string // $default has neither
+	key            string
+	iam            bool
+}
+
+// routes reads those of the template.
+func (t *Template) routes() ([]route, error) {
+	var out []route
+	for id, r := range t.Of("AWS::ApiGatewayV2::Route") {
+		key, auth := r.Text("RouteKey"), r.Text("AuthorizationType")
+		one := route{key: key, iam: auth == "AWS_IAM"}
+		if auth != "AWS_IAM" && auth != "NONE" {
+			return nil, fmt.Errorf("rehearsal: route %s is authorised by %q", id, auth)
+		}
+		if key != "$default" {
+			method, path, _ := strings.Cut(key, " ")
+			prefix, ok := strings.CutSuffix(path, "{proxy+}")
+			if !ok {
+				return nil, fmt.Errorf("rehearsal: route %q has no proxy path", key)
+			}
+			one.method, one.prefix = method, prefix
+		}
+		out = append(out, one)
+	}
+	return out, nil
+}
+
+// match finds the most specific route.
+func (g *gateway) match(r *http.Request) *route {
+	var found *route
+	for i := range g.routes {
+		x := &g.routes[i]
+		fits := x.key == "$default" || strings.HasPrefix(r.URL.Path, x.prefix) && len(r.URL.Path) > len(x.prefix) && (x.method == "ANY" || x.method == r.Method)
+		if fits && (found == nil || len(x.prefix) > len(found.prefix)) {
+			found = x
+		}
+	}
+	return found
+}
+
+// gatewayWithin is how long API Gateway waits for a function.
+const gatewayWithin = 30 * time.Second
+
+// ServeHTTP implements http.Handler.
+func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	body, err := io.ReadAll(io.LimitReader(r.Body, 10<<20))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	at := g.match(r)
+	if at == nil {
+		refuse(w, http.StatusNotFound, "Not Found")
+		return
+	}
+	g.count.add("apigateway", at.key, "")
+	in := request(r, body, at.key)
+	if at.iam {
+		if err := g.authorise(r, body); err != nil {
+			g.log.Debug("refused", "path", r.URL.Path, "err", err)
+			refuse(w, http.StatusForbidden, "Forbidden")
+			return
+		}
+		in.RequestContext.Authorizer = &awsevents.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+			IAM: &awsevents.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{
+				AccessKey: g.keys.AccessKeyID, AccountID: account, CallerID: "AIDAUSER", UserARN: "arn:aws:iam::" + account + ":user/rehearsal", UserID: "AIDAUSER",
+			},
+		}
+	}
+	payload, err := json.Marshal(in)
+	if err != nil {
+		refuse(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	ctx, cancel := context.WithTimeout(r.Context(), gatewayWithin)
+	defer cancel()
+	answer, err := g.function.Invoke(context.WithoutCancel(ctx), payload)
+	if err != nil {
+		g.log.Info("invocation failed", "function", g.function.Name, "path", r.URL.Path, "err", err)
+		refuse(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	write(w, answer)
+}
+
+func refuse(w http.ResponseWriter, status int, message string) {
+	w.Header().Set("Content-Type", "application/json")
+	w.WriteHeader(status)
+	_, _ = fmt.Fprintf(w, `{"message":%q}`, message) // to whoever listens
+}
+
+// request is what the function gets.
+func request(r *http.Request, body []byte, key string) awsevents.APIGatewayV2HTTPRequest {
+	in := awsevents.APIGatewayV2HTTPRequest{
+		Version: "2.0", RouteKey: key, RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery,
+		Headers: map[string]string{"host": r.Host}, QueryStringParameters: map[string]string{},
+	}
+	for k, v := range r.Header {
+		in.Headers[strings.ToLower(k)] = strings.Join(v, ",")
+	}
+	for k, v := range r.URL.Query() {
+		in.QueryStringParameters[k] = strings.Join(v, ",")
+	}
+	if utf8.Valid(body) {
+		in.Body = string(body)
+	} else {
+		in.Body, in.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
+	}
+	ip, _, _ := net.SplitHostPort(r.RemoteAddr)
+	now := time.Now()
+	in.RequestContext = awsevents.APIGatewayV2HTTPRequestContext{
+		RouteKey: key, AccountID: account, Stage: "$default", RequestID: fmt.Sprint(now.UnixNano()), APIID: "rehearsal", DomainName: r.Host,
+		Time: now.UTC().Format("02/Jan/2006:15:04:05 +0000"), TimeEpoch: now.UnixMilli(),
+		HTTP: awsevents.APIGatewayV2HTTPRequestContextHTTPDescription{
+			Method: r.Method, Path: r.URL.Path, Protocol: r.Proto, SourceIP: ip, UserAgent: r.UserAgent(),
+		},
+	}
+	return in
+}
+
+// write answers with what the function returned.
+func write(w http.ResponseWriter, answer []byte) {
+	var out awsevents.APIGatewayV2HTTPResponse
+	if err := json.Unmarshal(answer, &out); err != nil || out.StatusCode == 0 {
+		refuse(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	for k, v := range out.Headers {
+		w.Header().Set(k, v)
+	}
+	body := []byte(out.Body)
+	if out.IsBase64Encoded {
+		body, _ = base64.StdEncoding.DecodeString(out.Body)
+	}
+	w.WriteHeader(out.StatusCode)
+	_, _ = w.Write(body)
+}
+
+// errForbidden says that a signature is missing or wrong.
+var errForbidden = errors.New("rehearsal: forbidden")
+
+var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/([^/]+)/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]+)$`)
+
+// authorise checks the signature of a request (AWS Signature Version 4) by making it anew with the user's key.
+func (g *gateway) authorise(r *http.Request, body []byte) error {
+	m := authorization.FindStringSubmatch(r.Header.Get("Authorization"))
+	if m == nil {
+		return fmt.Errorf("%w: no signature", errForbidden)
+	}
+	at, err := time.Parse("20060102T150405Z", r.Header.Get("X-Amz-Date"))
+	if err != nil || time.Since(at).Abs() > 5*time.Minute {
+		return fmt.Errorf("%w: at %q", errForbidden, r.Header.Get("X-Amz-Date"))
+	}
+	if m[1] != g.keys.AccessKeyID || m[3] != Region || m[4] != "execute-api" {
+		return fmt.Errorf("%w: key %s, scope %s/%s", errForbidden, m[1], m[3], m[4])
+	}
+	again, err := http.NewRequestWithContext(r.Context(), r.Method, "http://"+r.Host+r.URL.RequestURI(), bytes.NewReader(nil)) //nolint:gosec // it is signed, not sent
+	if err != nil {
+		return err
+	}
+	again.ContentLength = 0
+	for h := range strings.SplitSeq(m[5], ";") {
+		switch h {
+		case "host":
+		case "content-length":
+			again.ContentLength = r.ContentLength
+		default:
+			again.Header[http.CanonicalHeaderKey(h)] = r.Header.Values(h)
+		}
+	}
+	sum := sha256.Sum256(body)
+	if err := v4.NewSigner().SignHTTP(r.Context(), g.keys, again, hex.EncodeToString(sum[:]), "execute-api", Region, at); err != nil {
+		return err
+	}
+	want := authorization.FindStringSubmatch(again.Header.Get("Authorization"))
+	if want == nil || subtle.ConstantTimeCompare([]byte(want[6]), []byte(m[6])) != 1 {
+		return fmt.Errorf("%w: the signature is wrong", errForbidden)
+	}
+	return nil
+}

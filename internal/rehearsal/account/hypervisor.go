@@ -1,0 +1,255 @@
+package account
+
+import (
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"log/slog"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// agentKey begins the access keys of machines.
+const agentKey = "AKIAMACHINE"
+
+// Hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own and a directory for a
+// disk. When EC2 says that it is terminated the process is killed; when the process ends, so does the machine.
+type Hypervisor struct {
+	ec2    *ec2.Client
+	events *eventbridge.Client
+	ended  func(id, code string) // tells why, where nobody asked for the end
+	dir    string
+	log    *slog.Logger
+
+	mu       sync.Mutex
+	machines map[string]*machine
+	started  int
+}
+
+type machine struct {
+	id     string
+	cmd    *exec.Cmd
+	imds   *imdstest.Machine
+	server *http.Server
+	exited chan struct{}
+	killed bool
+	taken  bool // by EC2, and not terminated by whoever launched it
+}
+
+func (h *Hypervisor) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := h.look(ctx); err != nil && ctx.Err() == nil {
+			h.log.Warn("hypervisor", "err", err)
+		}
+		_ = clock.Pause(ctx, 300*time.Millisecond)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.machines {
+		m.kill()
+	}
+}
+
+// look starts what is new and kills what is over.
+func (h *Hypervisor) look(ctx context.Context) error {
+	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+	if err != nil {
+		return err
+	}
+	for _, r := range out.Reservations {
+		for _, i := range r.Instances {
+			id := aws.ToString(i.InstanceId)
+			h.mu.Lock()
+			m := h.machines[id]
+			h.mu.Unlock()
+			switch state := i.State.Name; {
+			case m == nil && (state == types.InstanceStateNameRunning || state == types.InstanceStateNamePending):
+				if err := h.start(ctx, i); err != nil {
+					h.log.Warn("machine", "id", id, "err", err)
+				}
+			case m != nil && (state == types.InstanceStateNameTerminated || state == types.InstanceStateNameShuttingDown):
+				h.mu.Lock()
+				m.kill()
+				h.mu.Unlock()
+			}
+		}
+	}
+	return nil
+}
+
+func (m *machine) kill() {
+	if m.cmd != nil && !m.killed {
+		m.killed = true
+		_ = syscall.Kill(-m.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// start boots a machine.
+func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
+	id := aws.ToString(i.InstanceId)
+	data, err := h.ec2.DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: types.InstanceAttributeNameUserData})
+	if err != nil {
+		return err
+	}
+	raw, err := base64.StdEncoding.DecodeString(aws.ToString(data.UserData.Value))
+	if err != nil {
+		return fmt.Errorf("user data: %w", err)
+	}
+	script, err := bootstrap.Plain(raw)
+	if err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.started++
+	n := h.started
+	h.mu.Unlock()
+	m := &machine{id: id, exited: make(chan struct{}), imds: &imdstest.Machine{
+		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1), Region: Region,
+		Zone: aws.ToString(i.Placement.AvailabilityZone), Role: "agent", AccessKeyID: agentKey + fmt.Sprint(n), SecretAccessKey: "machine",
+		SessionToken: "session", UserData: raw,
+	}}
+	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
+	if err != nil {
+		return err
+	}
+	m.server = &http.Server{Handler: m.imds, ReadHeaderTimeout: 10 * time.Second}
+	go func() { _ = m.server.Serve(l) }() // ends with the machine
+	root := filepath.Join(h.dir, id)
+	if err := os.MkdirAll(root, 0o700); err != nil {
+		return err
+	}
+	file := filepath.Join(root, "user-data")
+	if err := os.WriteFile(file, script, 0o600); err != nil {
+		return err
+	}
+	console, err := os.Create(filepath.Join(root, "console.log")) //nolint:gosec // in the rehearsal's own folder
+	if err != nil {
+		return err
+	}
+	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // what EC2 would run; it is killed as a machine is
+	m.cmd.Env = []string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "LANG=C.UTF-8", bootstrap.EnvRoot + "=" + root,
+		bootstrap.EnvMetadata + "=http://" + l.Addr().String(), "AWS_REGION=" + Region,
+	}
+	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = root, console, console
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := m.cmd.Start(); err != nil {
+		return err
+	}
+	h.mu.Lock()
+	h.machines[id] = m
+	h.mu.Unlock()
+	h.log.Info("machine starts", "id", id, "type", i.InstanceType, "zone", aws.ToString(i.Placement.AvailabilityZone))
+	go h.wait(context.WithoutCancel(ctx), m)
+	return nil
+}
+
+// wait ends a machine whose process has ended, and tells of it as EC2 does.
+func (h *Hypervisor) wait(ctx context.Context, m *machine) {
+	err := m.cmd.Wait()
+	close(m.exited)
+	_ = m.server.Close()
+	h.log.Info("machine ends", "id", m.id, "err", err)
+	h.mu.Lock()
+	switch {
+	case m.taken:
+		h.ended(m.id, "Server.SpotInstanceTermination")
+	case !m.killed: // it shut itself down
+		h.ended(m.id, "Client.InstanceInitiatedShutdown")
+	}
+	h.mu.Unlock()
+	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
+	defer cancel()
+	if _, err := h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
+		h.log.Warn("machine", "id", m.id, "err", err) // its end is told all the same
+	}
+	h.tell(ctx, "EC2 Instance State-change Notification", m.id, map[string]any{"state": "shutting-down"})
+}
+
+// tell puts an event of EC2 on the account's bus.
+func (h *Hypervisor) tell(ctx context.Context, typ, id string, detail map[string]any) {
+	detail["instance-id"] = id
+	body, err := json.Marshal(detail)
+	if err != nil {
+		return
+	}
+	_, err = h.events.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
+		Source: aws.String("aws.ec2"), DetailType: &typ, Detail: aws.String(string(body)),
+		Resources: []string{"arn:aws:ec2:" + Region + ":" + account + ":instance/" + id},
+	}}})
+	if err != nil {
+		h.log.Warn("notice", "id", id, "err", err)
+	}
+}
+
+// Interrupt takes a spot machine as EC2 does, in less time: the notice, then the end.
+func (h *Hypervisor) Interrupt(ctx context.Context, id string, after time.Duration) error {
+	h.mu.Lock()
+	m := h.machines[id]
+	h.mu.Unlock()
+	if m == nil {
+		return fmt.Errorf("rehearsal: no machine %s", id)
+	}
+	m.imds.Take(time.Now().Add(2 * time.Minute))
+	h.tell(ctx, "EC2 Spot Instance Interruption Warning", id, map[string]any{"instance-action": "terminate"})
+	_ = clock.Pause(ctx, after)
+	h.mu.Lock()
+	m.taken = !m.killed // or it was terminated meanwhile
+	m.kill()
+	h.mu.Unlock()
+	return nil
+}
+
+// Count is how many machines were started.
+func (h *Hypervisor) Count() int {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	return h.started
+}
+
+// Running lists the machines whose process runs.
+func (h *Hypervisor) Running() []string {
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	var out []string
+	for id, m := range h.machines {
+		select {
+		case <-m.exited:
+		default:
+			out = append(out, id)
+		}
+	}
+	return out
+}
+
+// Consoles is the end of each machine's console, for when something went wrong.
+func (h *Hypervisor) Consoles() string {
+	var b strings.Builder
+	paths, _ := filepath.Glob(filepath.Join(h.dir, "*", "console.log"))
+	for _, p := range paths {
+		raw, err := os.ReadFile(p) //nolint:gosec // in the rehearsal's own folder
+		if err == nil {
+			raw = raw[max(0, len(raw)-600):]
+			fmt.Fprintf(&b, "--- %s\n%s\n", filepath.Base(filepath.Dir(p)), raw)
+		}
+	}
+	return b.String()
+}

@@ -1,0 +1,283 @@
+package account
+
+import (
+	"bytes"
+	"hash/crc32"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httputil"
+	"net/url"
+	"regexp"
+	"strconv"
+	"strings"
+	"sync"
+)
+
+// Proxy stands between the functions and the emulator.
+type Proxy struct {
+	count    *Counter
+	rights   *Rights
+	mappings []*Mapping
+	log      *slog.Logger
+	next     *httputil.ReverseProxy
+	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is cancelled, and what others
+	// wrote meanwhile is gone.
+	table sync.Mutex
+
+	mu       sync.Mutex
+	rand     *rand.Rand
+	failure  float64 // share of the functions' calls that fail
+	capacity int     // launches to refuse for want of capacity
+	refused  int
+	injected int
+	ended    map[string]string // why machines ended that nobody terminated: a code of EC2's, by ID
+}
+
+// newProxy makes a proxy of an emulator. A seed makes the same calls fail, as far as they come in the same order.
+func newProxy(emulator string, count *Counter, rights *Rights, seed uint64, log *slog.Logger) (*Proxy, error) {
+	to, err := url.Parse(emulator)
+	if err != nil {
+		return nil, err
+	}
+	p := &Proxy{count: count, rights: rights, log: log, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // no secret
+	p.next = &httputil.ReverseProxy{
+		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
+		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
+			log.Debug("proxy", "err", err)
+			w.WriteHeader(http.StatusBadGateway)
+		},
+		ModifyResponse: p.explain,
+	}
+	return p, nil
+}
+
+// Ended notes why a machine ended that nobody terminated. moto knows one reason only, that somebody did.
+func (p *Proxy) Ended(id, code string) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.ended == nil {
+		p.ended = map[string]string{}
+	}
+	p.ended[id] = code
+}
+
+// explain puts right in EC2's answers why machines ended.
+func (p *Proxy) explain(r *http.Response) error {
+	if callerOf(r.Request).service != "ec2" {
+		return nil
+	}
+	raw, err := io.ReadAll(r.Body)
+	_ = r.Body.Close() // it was read
+	if err != nil {
+		return err
+	}
+	raw = p.explained(raw)
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(raw)), int64(len(raw))
+	r.Header.Set("Content-Length", strconv.Itoa(len(raw)))
+	return nil
+}
+
+func (p *Proxy) explained(raw []byte) []byte {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	const begin, asked = "<instanceId>", "Client.UserInitiatedShutdown"
+	parts := strings.Split(string(raw), begin)
+	for i, part := range parts[1:] {
+		id, _, _ := strings.Cut(part, "<")
+		if code, ok := p.ended[id]; ok {
+			part = strings.ReplaceAll(part, asked, code)
+			parts[i+1] = userInitiated.ReplaceAllString(part, "<reason></reason>")
+		}
+	}
+	return []byte(strings.Join(parts, begin))
+}
+
+var userInitiated = regexp.MustCompile(`<reason>User initiated[^<]*</reason>`)
+
+// FailCalls makes a share of the functions' calls fail from now on.
+func (p *Proxy) FailCalls(share float64) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.failure = share
+}
+
+// RefuseLaunches makes the next n launches fail for want of capacity.
+func (p *Proxy) RefuseLaunches(n int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	p.capacity = n
+}
+
+// Refused is how many launches were refused, Injected how many calls were made to fail.
+func (p *Proxy) Refused() (launches, injected int) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	return p.refused, p.injected
+}
+
+var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request`)
+
+// caller is who made a request, of what: what its signature says.
+type caller struct {
+	key, Region, service string
+}
+
+func callerOf(r *http.Request) caller {
+	m := credential.FindStringSubmatch(r.Header.Get("Authorization"))
+	if m == nil {
+		return caller{key: "anonymous", service: "s3"}
+	}
+	return caller{key: m[1], Region: m[2], service: m[3]}
+}
+
+// functionKey is the access key of a function's sandboxes: who calls is in every signature.
+func functionKey(name string) string {
+	return "AKIA" + strings.ToUpper(strings.ReplaceAll(name, "-", ""))
+}
+
+const maxBody = 64 << 20
+
+// ServeHTTP implements http.Handler.
+func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	who := callerOf(r)
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		w.WriteHeader(http.StatusBadRequest)
+		return
+	}
+	r.Body, r.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
+	action := actionOf(who.service, r, body)
+	function := p.rights.Function(who.key)
+	if function != "" {
+		if lacks := p.rights.Lacks(function, who.service, action, r, body); lacks != "" {
+			p.log.Warn("denied", "function", function, "action", lacks)
+			fail(w, who.service, http.StatusForbidden, deniedCode(who.service), "User is not authorized to perform: "+lacks)
+			return
+		}
+	} else if function = "user"; strings.HasPrefix(who.key, agentKey) {
+		function = "agent"
+	}
+	if strings.HasPrefix(r.URL.Path, mappingPath) {
+		p.count.add("lambda", action, function)
+		serveMappings(p.mappings, w, r)
+		return
+	}
+	if who.service == "ec2" && action == "RunInstances" && p.refuse() {
+		p.count.add("ec2", action, function)
+		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity", "We currently do not have sufficient capacity in the Availability Zone you requested.")
+		return
+	}
+	lost, broken := p.fault(function)
+	if broken {
+		fail(w, who.service, http.StatusServiceUnavailable, "ServiceUnavailable", "made to fail by the rehearsal")
+		return
+	}
+	answer := &measured{ResponseWriter: w}
+	if lost { // it is done, and nobody learns of it
+		answer.ResponseWriter = discard{header: http.Header{}}
+	}
+	p.forward(who.service, answer, r)
+	units := unitsOf(who.service, action, body, answer.size)
+	if who.service == "dynamodb" && answer.status >= http.StatusBadRequest {
+		action += Refused
+	}
+	p.count.addUnits(who.service, action, function, units)
+	if lost {
+		panic(http.ErrAbortHandler) // the connection is cut
+	}
+}
+
+func (p *Proxy) forward(service string, w http.ResponseWriter, r *http.Request) {
+	if service == "dynamodb" {
+		p.table.Lock()
+		defer p.table.Unlock()
+	}
+	p.next.ServeHTTP(w, r)
+}
+
+func (p *Proxy) refuse() bool {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.capacity == 0 {
+		return false
+	}
+	p.capacity--
+	p.refused++
+	return true
+}
+
+// fault decides whether a function's call is made to fail: refused, or, one time in three, carried out without an answer.
+func (p *Proxy) fault(function string) (lost, broken bool) {
+	p.mu.Lock()
+	defer p.mu.Unlock()
+	if p.failure == 0 || function == "user" || function == "agent" || p.rand.Float64() >= p.failure {
+		return false, false
+	}
+	p.injected++
+	if p.rand.IntN(3) == 0 {
+		return true, false
+	}
+	return false, true
+}
+
+// Refused marks a request to the table that came to nothing, mostly a transaction that met another.
+const Refused = ", refused"
+
+// measured notes what was answered.
+type measured struct {
+	http.ResponseWriter
+	size, status int
+}
+
+// WriteHeader implements http.ResponseWriter.
+func (m *measured) WriteHeader(status int) {
+	m.status = status
+	m.ResponseWriter.WriteHeader(status)
+}
+
+func (m *measured) Write(b []byte) (int, error) {
+	m.size += len(b)
+	return m.ResponseWriter.Write(b)
+}
+
+type discard struct{ header http.Header }
+
+func (d discard) Header() http.Header       { return d.header }
+func (discard) Write(b []byte) (int, error) { return len(b), nil }
+func (discard) WriteHeader(int)             {}
+
+// fail answers with an error in the form of the service.
+func fail(w http.ResponseWriter, service string, status int, code, message string) {
+	var body string
+	switch service {
+	case "ec2":
+		w.Header().Set("Content-Type", "text/xml")
+		body = `<Response><Errors><Error><Code>` + code + `</Code><Message>` + message + `</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`
+	case "s3":
+		w.Header().Set("Content-Type", "application/xml")
+		body = `<Error><Code>` + code + `</Code><Message>` + message + `</Message></Error>`
+	case "sns", "iam", "sts":
+		w.Header().Set("Content-Type", "text/xml")
+		body = `<ErrorResponse><Error><Type>Sender</Type><Code>` + code + `</Code><Message>` + message + `</Message></Error></ErrorResponse>`
+	default:
+		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
+		w.Header().Set("X-Amzn-Errortype", code)
+		body = `{"__type":"` + code + `","message":"` + message + `"}`
+		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10)) // DynamoDB's clients check it
+	}
+	w.WriteHeader(status)
+	_, _ = io.WriteString(w, body) //nolint:gosec // to a function, which may have died; nobody browses here
+}
+
+func deniedCode(service string) string {
+	switch service {
+	case "ec2":
+		return "UnauthorizedOperation"
+	case "s3":
+		return "AccessDenied"
+	default:
+		return "AccessDeniedException"
+	}
+}

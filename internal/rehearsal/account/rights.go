@@ -1,0 +1,181 @@
+package account
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"path"
+	"slices"
+	"strings"
+	"sync"
+)
+
+// Rights are the deployed roles of the functions, as IAM would look at them: is an action allowed, of the resource that the request names?
+// Conditions are not evaluated, and resources only where the request names one plainly (tables, buckets, queues, parameters, topics, buses).
+type Rights struct {
+	functions map[string]string // by access key
+	allowed   map[string][]grant
+
+	mu     sync.Mutex
+	used   map[string]map[string]bool // by function
+	denied map[string]int
+}
+
+type grant struct {
+	actions, resources []string
+}
+
+// rights reads the roles of a template's functions.
+func (t *Template) rights() *Rights {
+	r := &Rights{functions: map[string]string{}, allowed: map[string][]grant{}, used: map[string]map[string]bool{}, denied: map[string]int{}}
+	for _, f := range t.Of("AWS::Lambda::Function") {
+		name := f.Text("FunctionName")
+		r.functions[functionKey(name)] = name
+		role := path.Base(f.Text("Role"))
+		for _, p := range t.Of("AWS::IAM::Policy") {
+			if roles, _ := p.at("Roles").([]any); !slices.Contains(roles, any(role)) {
+				continue
+			}
+			statements, _ := p.at("PolicyDocument", "Statement").([]any)
+			for _, s := range statements {
+				m := s.(map[string]any)
+				if m["Effect"] == "Allow" {
+					r.allowed[name] = append(r.allowed[name], grant{actions: words(m["Action"]), resources: words(m["Resource"])})
+				}
+			}
+		}
+	}
+	return r
+}
+
+func words(v any) []string {
+	switch v := v.(type) {
+	case string:
+		return []string{v}
+	case []any:
+		out := make([]string, len(v))
+		for i, w := range v {
+			out[i] = fmt.Sprint(w)
+		}
+		return out
+	}
+	return nil
+}
+
+// Function is the function that an access key belongs to, "" when it is no function's.
+func (r *Rights) Function(key string) string { return r.functions[key] }
+
+// Lacks returns what of a request the function's role does not allow, "" when all is allowed.
+func (r *Rights) Lacks(function, service, action string, req *http.Request, body []byte) string {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	for _, a := range needed(service, action, body) {
+		if r.used[function] == nil {
+			r.used[function] = map[string]bool{}
+		}
+		r.used[function][a] = true
+		resource := resourceOf(service, req, body)
+		if !slices.ContainsFunc(r.allowed[function], func(g grant) bool { return g.allows(a, resource) }) {
+			lacks := a + " of " + resource
+			r.denied[function+": "+lacks]++
+			return lacks
+		}
+	}
+	return ""
+}
+
+func (g grant) allows(action, resource string) bool {
+	if !slices.Contains(g.actions, action) {
+		return false
+	}
+	return resource == "" || slices.ContainsFunc(g.resources, func(pattern string) bool { return like(pattern, resource) })
+}
+
+// like compares with a pattern in which * stands for anything.
+func like(pattern, s string) bool {
+	parts := strings.Split(pattern, "*")
+	if len(parts) == 1 {
+		return pattern == s
+	}
+	if !strings.HasPrefix(s, parts[0]) {
+		return false
+	}
+	s = s[len(parts[0]):]
+	for _, p := range parts[1 : len(parts)-1] {
+		i := strings.Index(s, p)
+		if i < 0 {
+			return false
+		}
+		s = s[i+len(p):]
+	}
+	return strings.HasSuffix(s, parts[len(parts)-1])
+}
+
+// iamPrefix is what IAM calls a service, where that is not what signatures call it.
+var iamPrefix = map[string]string{"events": "events", "monitoring": "cloudwatch"}
+
+// needed are the rights that a request takes: batches and transactions are looked at by what is in them.
+func needed(service, action string, body []byte) []string {
+	prefix := service
+	if p, ok := iamPrefix[service]; ok {
+		prefix = p
+	}
+	switch action {
+	case "SendMessageBatch", "DeleteMessageBatch", "ChangeMessageVisibilityBatch":
+		return []string{prefix + ":" + strings.TrimSuffix(action, "Batch")}
+	case "TransactWriteItems", "TransactGetItems":
+		var in struct{ TransactItems []map[string]any }
+		_ = json.Unmarshal(body, &in) // what cannot be read needs nothing and is refused by the table
+		var out []string
+		for _, item := range in.TransactItems {
+			for op := range item {
+				a := map[string]string{
+					"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem",
+				}[op]
+				if a = prefix + ":" + a; !slices.Contains(out, a) {
+					out = append(out, a)
+				}
+			}
+		}
+		return out
+	}
+	return []string{prefix + ":" + action}
+}
+
+// resourceOf is the ARN that a request names, "" where it names none plainly.
+func resourceOf(service string, r *http.Request, body []byte) string {
+	var in struct {
+		TableName, QueueURL, QueueName, Name, TopicArn string
+		QueueUrl                                       string //nolint:revive // as SQS spells it
+	}
+	if service != "s3" && service != "ec2" {
+		_ = json.Unmarshal(body, &in)
+	}
+	arn := func(service, rest string) string {
+		return "arn:aws:" + service + ":" + Region + ":" + account + ":" + rest
+	}
+	switch {
+	case service == "dynamodb" && in.TableName != "":
+		return arn("dynamodb", "table/"+in.TableName)
+	case service == "sqs" && in.QueueName != "":
+		return arn("sqs", in.QueueName)
+	case service == "sqs" && in.QueueUrl != "":
+		return arn("sqs", path.Base(in.QueueUrl))
+	case service == "ssm" && in.Name != "" && !strings.HasPrefix(in.Name, "/aws/"):
+		return arn("ssm", "parameter"+in.Name)
+	case service == "s3":
+		return "arn:aws:s3:::" + strings.Trim(r.URL.Path, "/")
+	}
+	return ""
+}
+
+// Denied lists what functions were refused, with how often.
+func (r *Rights) Denied() map[string]int {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	out := map[string]int{}
+	for k, n := range r.denied {
+		out[k] = n
+	}
+	return out
+}

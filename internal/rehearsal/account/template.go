@@ -1,0 +1,299 @@
+package account
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/deploy"
+)
+
+// Account and region of the emulator.
+const (
+	account = "123456789012"
+	Region  = "us-east-1"
+)
+
+// Template is a synthesised template, its references resolved as the emulator's account would.
+type Template struct {
+	Name      string
+	Resources map[string]Resource
+	raw       map[string]any
+	stream    string // of the table, once it is deployed
+}
+
+// Resource is one of a template.
+type Resource struct {
+	Type       string
+	Properties map[string]any
+}
+
+// setAside says which types of resource the rehearsal is itself: moto's CloudFormation does not know them, or would carry them out in its
+// own way, with Docker.
+func setAside(typ string) bool {
+	return typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" || strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
+}
+
+// readTemplate reads the first stack of an assembly.
+func readTemplate(s deploy.Stack) (*Template, error) {
+	t := &Template{Name: s.Name, Resources: map[string]Resource{}}
+	raw, err := os.ReadFile(s.Template.Path)
+	if err != nil {
+		return nil, err
+	}
+	if err := json.Unmarshal(raw, &t.raw); err != nil {
+		return nil, fmt.Errorf("rehearsal: %s: %w", s.Template.Path, err)
+	}
+	return t, nil
+}
+
+// writeFor writes the template for the emulator, without what the rehearsal is itself, into dir, and returns the stack with it.
+func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
+	var first, rest []string
+	for id, r := range t.rawResources() {
+		switch typ := r["Type"].(string); {
+		case setAside(typ):
+		case byName(typ):
+			first = append(first, id)
+		default:
+			rest = append(rest, id)
+		}
+	}
+	slices.Sort(rest)
+	var out bytes.Buffer
+	out.WriteString(`{"Resources":{`)
+	for i, id := range append(first, rest...) {
+		resource := t.without(any(t.rawResources()[id]))
+		if t.rawResources()[id]["Type"] == "AWS::Events::Rule" {
+			t.shadow(resource)
+		}
+		body, err := json.Marshal(resource)
+		if err != nil {
+			return s, err
+		}
+		if i > 0 {
+			out.WriteByte(',')
+		}
+		fmt.Fprintf(&out, "%q:%s", id, body)
+	}
+	out.WriteString("}}")
+	s.Template.Path = filepath.Join(dir, "template.json")
+	return s, os.WriteFile(s.Template.Path, out.Bytes(), 0o600)
+}
+
+// byName says of which types references are filled in for the emulator: moto's are objects in a change set, not names. So what they refer
+// to comes first.
+func byName(typ string) bool { return typ == "AWS::Events::EventBus" }
+
+// without fills in the references to what is set aside, and leaves all others to the emulator.
+func (t *Template) without(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = t.without(v[i])
+		}
+		return out
+	case map[string]any: // a resource, or what is in one
+		if id := referred(v); id != "" {
+			if typ, _ := t.rawResources()[id]["Type"].(string); setAside(typ) || byName(typ) && v["Ref"] != nil {
+				return t.value(v)
+			}
+		}
+		out := make(map[string]any, len(v))
+		for k := range v {
+			out[k] = t.without(v[k])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+// referred is the resource that a reference is to, "" when it is none.
+func referred(v map[string]any) string {
+	if len(v) != 1 {
+		return ""
+	}
+	if id, ok := v["Ref"].(string); ok {
+		return id
+	}
+	if list, ok := v["Fn::GetAtt"].([]any); ok && len(list) == 2 {
+		id, _ := list[0].(string)
+		return id
+	}
+	return ""
+}
+
+func (t *Template) rawResources() map[string]map[string]any {
+	out := map[string]map[string]any{}
+	all, _ := t.raw["Resources"].(map[string]any)
+	for id, r := range all {
+		if m, ok := r.(map[string]any); ok {
+			out[id] = m
+		}
+	}
+	return out
+}
+
+// resolve fills in the references. The stream's ARN is the emulator's to tell.
+func (t *Template) resolve(stream string) {
+	t.stream = stream
+	for id, r := range t.rawResources() {
+		props, _ := t.value(r["Properties"]).(map[string]any)
+		t.Resources[id] = Resource{Type: r["Type"].(string), Properties: props}
+	}
+}
+
+// Of lists the resources of a type, by logical ID.
+func (t *Template) Of(typ string) map[string]Resource {
+	out := map[string]Resource{}
+	for id, r := range t.Resources {
+		if r.Type == typ {
+			out[id] = r
+		}
+	}
+	return out
+}
+
+// at follows a path of keys.
+func (r Resource) at(path ...string) any {
+	var v any = r.Properties
+	for _, p := range path {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[p]
+	}
+	return v
+}
+
+func (r Resource) Text(path ...string) string {
+	s, _ := r.at(path...).(string)
+	return s
+}
+
+func (r Resource) number(path ...string) int {
+	f, _ := r.at(path...).(float64)
+	return int(f)
+}
+
+// value evaluates CloudFormation's functions, as far as the template uses them.
+func (t *Template) value(v any) any {
+	switch v := v.(type) {
+	case []any:
+		out := make([]any, len(v))
+		for i := range v {
+			out[i] = t.value(v[i])
+		}
+		return out
+	case map[string]any:
+		if len(v) == 1 {
+			for name, arg := range v {
+				if got, ok := t.function(name, arg); ok {
+					return got
+				}
+			}
+		}
+		out := make(map[string]any, len(v))
+		for k := range v {
+			out[k] = t.value(v[k])
+		}
+		return out
+	default:
+		return v
+	}
+}
+
+func (t *Template) function(name string, arg any) (any, bool) {
+	switch name {
+	case "Ref":
+		return t.ref(arg.(string)), true
+	case "Fn::GetAtt":
+		list := arg.([]any)
+		return t.attribute(list[0].(string), list[1].(string)), true
+	case "Fn::Sub":
+		s, _ := arg.(string)
+		return strings.NewReplacer("${AWS::AccountId}", account, "${AWS::Region}", Region, "${AWS::Partition}", "aws").Replace(s), true
+	case "Fn::Join":
+		list := arg.([]any)
+		var parts []string
+		for _, p := range list[1].([]any) {
+			parts = append(parts, fmt.Sprint(t.value(p)))
+		}
+		return strings.Join(parts, list[0].(string)), true
+	}
+	return nil, false
+}
+
+// nameOf is the property that names a resource of a type.
+var nameOf = map[string]string{
+	"AWS::Lambda::Function": "FunctionName", "AWS::SQS::Queue": "QueueName", "AWS::DynamoDB::Table": "TableName", "AWS::S3::Bucket": "BucketName",
+	"AWS::IAM::Role": "RoleName", "AWS::SNS::Topic": "TopicName", "AWS::Events::EventBus": "Name", "AWS::Logs::LogGroup": "LogGroupName",
+	"AWS::Scheduler::ScheduleGroup": "Name", "AWS::IAM::InstanceProfile": "InstanceProfileName",
+}
+
+func (t *Template) ref(id string) any {
+	switch id {
+	case "AWS::AccountId":
+		return account
+	case "AWS::Region":
+		return Region
+	case "AWS::Partition":
+		return "aws"
+	case "AWS::URLSuffix":
+		return "amazonaws.com"
+	}
+	r := t.rawResources()[id]
+	typ, _ := r["Type"].(string)
+	switch typ {
+	case "AWS::SNS::Topic":
+		return t.attribute(id, "Arn")
+	case "AWS::SQS::Queue":
+		return "https://sqs." + Region + ".amazonaws.com/" + account + "/" + t.name(id)
+	}
+	return t.name(id)
+}
+
+// name is what a resource is called in the account: what the template says, or else its logical ID.
+func (t *Template) name(id string) string {
+	r := t.rawResources()[id]
+	typ, _ := r["Type"].(string)
+	props, _ := r["Properties"].(map[string]any)
+	if s, ok := t.value(props[nameOf[typ]]).(string); ok {
+		return s
+	}
+	return id
+}
+
+// arnForms are ARNs by type of resource, around its name.
+var arnForms = map[string]string{
+	"AWS::Lambda::Function": "arn:aws:lambda:" + Region + ":" + account + ":function:%s",
+	"AWS::SQS::Queue":       "arn:aws:sqs:" + Region + ":" + account + ":%s",
+	"AWS::DynamoDB::Table":  "arn:aws:dynamodb:" + Region + ":" + account + ":table/%s",
+	"AWS::S3::Bucket":       "arn:aws:s3:::%s",
+	"AWS::IAM::Role":        "arn:aws:iam::" + account + ":role/%s",
+	"AWS::SNS::Topic":       "arn:aws:sns:" + Region + ":" + account + ":%s",
+	"AWS::Events::EventBus": "arn:aws:events:" + Region + ":" + account + ":event-bus/%s",
+	"AWS::Logs::LogGroup":   "arn:aws:logs:" + Region + ":" + account + ":log-group:%s:*",
+}
+
+func (t *Template) attribute(id, name string) any {
+	typ, _ := t.rawResources()[id]["Type"].(string)
+	switch {
+	case name == "StreamArn":
+		return t.stream
+	case name == "Arn" || strings.HasSuffix(name, "Arn"):
+		if form := arnForms[typ]; form != "" {
+			return fmt.Sprintf(form, t.name(id))
+		}
+	case typ == "AWS::ApiGatewayV2::Api":
+		return "https://" + id + ".execute-api." + Region + ".amazonaws.com"
+	}
+	return t.name(id)
+}

@@ -1,0 +1,404 @@
+package account
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"log/slog"
+	"math/rand/v2"
+	"net"
+	"net/http"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/dynamodb"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	s3types "github.com/aws/aws-sdk-go-v2/service/s3/types"
+	"github.com/aws/aws-sdk-go-v2/service/scheduler"
+	"github.com/aws/aws-sdk-go-v2/service/sqs"
+	"github.com/aws/aws-sdk-go-v2/service/sqs/types"
+
+	"github.com/tradewind-broker/tradewind/internal/deploy"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// Options of a rehearsal.
+type Options struct {
+	Assembly string // folder that infra/ synthesised into
+	Assets   string // dist/
+	Arch     string // of this machine, as Go calls it
+	Dir      string // for machines' disks and logs
+	Seed     uint64
+	// Speed is how many times faster schedules and the visibility of messages go than deployed: a message that a killed function held
+	// comes again after minutes, which nobody wants to wait for.
+	Speed float64
+	// Chaos kills a function at random moments and makes every tenth call fail, from when the deployment stands.
+	Chaos bool
+	Log   *slog.Logger
+}
+
+// World is an emulated account with a deployment in it.
+type World struct {
+	Options
+	Template *Template
+	Stack    deploy.Stack
+	Count    *Counter
+	Proxy    *Proxy
+	Rights   *Rights
+	API      string // its base URL
+
+	Config     aws.Config // of the user, who talks to the emulator
+	Proxied    aws.Config // the same, through the proxy
+	User       aws.Credentials
+	Functions  map[string]*sandbox.Function
+	Mappings   []*Mapping
+	Hypervisor *Hypervisor
+
+	emulator  *emulator.Process
+	clockwork *clockwork
+	servers   []*http.Server
+	logs      []*os.File
+	stop      context.CancelFunc
+	wg        sync.WaitGroup
+	kills     int
+	killsMu   sync.Mutex
+}
+
+// mostSandboxes bounds the processes of one function: this is one computer.
+const mostSandboxes = 4
+
+// Open starts an emulator, deploys to it, and connects all that is deployed. Close ends it.
+func Open(ctx context.Context, o Options) (_ *World, err error) {
+	w := &World{Options: o, Count: &Counter{}, Functions: map[string]*sandbox.Function{}}
+	ctx, w.stop = context.WithCancel(ctx)
+	defer func() {
+		if err != nil {
+			w.Close()
+		}
+	}()
+	if err := os.MkdirAll(o.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	if w.emulator, err = emulator.Start(emulator.MotoServer("MOTO_ACCOUNT_ID=" + account)); err != nil {
+		return nil, err
+	}
+	w.Config = emulator.Config(w.emulator.Endpoint)
+	w.User = aws.Credentials{AccessKeyID: "AKIAUSER", SecretAccessKey: "the-users-secret-key"}
+	a, err := deploy.ReadAssembly(o.Assembly)
+	if err != nil {
+		return nil, err
+	}
+	w.Stack = a.Stacks[0]
+	if w.Template, err = readTemplate(w.Stack); err != nil {
+		return nil, err
+	}
+	if err := w.deploy(ctx); err != nil {
+		return nil, err
+	}
+	w.Rights = w.Template.rights()
+	if w.Proxy, err = newProxy(w.emulator.Endpoint, w.Count, w.Rights, o.Seed, o.Log); err != nil {
+		return nil, err
+	}
+	if w.Mappings, err = w.Template.mappings(); err != nil {
+		return nil, err
+	}
+	w.Proxy.mappings = w.Mappings
+	endpoint, err := w.serve(ctx, w.Proxy)
+	if err != nil {
+		return nil, err
+	}
+	w.Proxied = emulator.Config(endpoint)
+	return w, w.connect(ctx, endpoint)
+}
+
+// deploy puts the template through the emulator's CloudFormation, by the code of `tradewind deploy`.
+func (w *World) deploy(ctx context.Context) error {
+	target, err := deploy.Open(ctx, w.Config)
+	if err != nil {
+		return err
+	}
+	target.Look = 50 * time.Millisecond
+	stack, err := w.Template.writeFor(w.Stack, w.Dir)
+	if err != nil {
+		return err
+	}
+	if _, err := target.Deploy(ctx, stack, w.Assets); err != nil {
+		return err
+	}
+	// Before anything is put in a bucket.
+	w.Template.resolve("")
+	for _, name := range w.Template.doors() {
+		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
+			return err
+		}
+	}
+	table, err := dynamodb.NewFromConfig(w.Config).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
+	if err != nil {
+		return err
+	}
+	w.Template.resolve(aws.ToString(table.Table.LatestStreamArn))
+	w.clockwork = &clockwork{
+		scheduler: scheduler.NewFromConfig(w.Config), sqs: sqs.NewFromConfig(w.Config), group: w.Stack.Name, speed: w.Speed, log: w.Log,
+	}
+	if err := w.clockwork.install(ctx, w.Template); err != nil {
+		return err
+	}
+	if err := w.notify(ctx); err != nil {
+		return err
+	}
+	return w.hasten(ctx)
+}
+
+// notify has buckets tell EventBridge of new objects where the template says so: moto's CloudFormation leaves it out.
+func (w *World) notify(ctx context.Context) error {
+	client := s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	for _, b := range w.Template.Of("AWS::S3::Bucket") {
+		if b.at("NotificationConfiguration", "EventBridgeConfiguration", "EventBridgeEnabled") != true {
+			continue
+		}
+		_, err := client.PutBucketNotificationConfiguration(ctx, &s3.PutBucketNotificationConfigurationInput{
+			Bucket: aws.String(b.Text("BucketName")), NotificationConfiguration: &s3types.NotificationConfiguration{
+				EventBridgeConfiguration: &s3types.EventBridgeConfiguration{},
+			},
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// Bucket is the name of a bucket of the deployment: dags or work.
+func (w *World) Bucket(part string) string {
+	return w.Stack.Name + "-" + part + "-" + account + "-" + Region
+}
+
+// shortest is how long a message is invisible at least, seconds: a batch takes a few here, whatever it may take.
+const shortest = 8
+
+// hasten makes messages visible again sooner than deployed.
+func (w *World) hasten(ctx context.Context) error {
+	for _, q := range w.Template.Of("AWS::SQS::Queue") {
+		v := q.number("VisibilityTimeout")
+		if v == 0 {
+			continue
+		}
+		url := w.QueueURL(q.Text("QueueName"))
+		short := strconv.Itoa(max(int(float64(v)/w.Speed/2), shortest))
+		_, err := w.clockwork.sqs.SetQueueAttributes(ctx, &sqs.SetQueueAttributesInput{
+			QueueUrl: &url, Attributes: map[string]string{string(types.QueueAttributeNameVisibilityTimeout): short},
+		})
+		if err != nil {
+			return fmt.Errorf("rehearsal: queue %s: %w", url, err)
+		}
+	}
+	return nil
+}
+
+// QueueURL is where the emulator serves a queue.
+func (w *World) QueueURL(name string) string { return w.emulator.Endpoint + "/" + account + "/" + name }
+
+// serve listens on loopback.
+func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
+	var config net.ListenConfig
+	l, err := config.Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return "", err
+	}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug)}
+	w.servers = append(w.servers, s)
+	go func() { _ = s.Serve(l) }() // ends with Close
+	return "http://" + l.Addr().String(), nil
+}
+
+// connect makes the functions and feeds them.
+func (w *World) connect(ctx context.Context, endpoint string) error {
+	g := &gateway{keys: w.User, count: w.Count, log: w.Log}
+	var err error
+	if g.routes, err = w.Template.routes(); err != nil {
+		return err
+	}
+	if w.API, err = w.serve(ctx, g); err != nil {
+		return err
+	}
+	for _, f := range w.Template.Of("AWS::Lambda::Function") {
+		if err := w.function(f, endpoint); err != nil {
+			return err
+		}
+	}
+	g.function = w.Functions[w.Stack.Name+"-api"]
+	for _, m := range w.Mappings {
+		if err := w.feed(ctx, m); err != nil {
+			return err
+		}
+	}
+	for _, name := range w.Template.doors() {
+		d, err := w.open(name)
+		if err != nil {
+			return err
+		}
+		w.wg.Go(func() { d.run(ctx) })
+	}
+	for _, s := range w.Template.Of("AWS::Scheduler::Schedule") {
+		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
+	}
+	w.Hypervisor = &Hypervisor{
+		ec2: ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended, dir: filepath.Join(w.Dir, "machines"), log: w.Log,
+		machines: map[string]*machine{},
+	}
+	w.wg.Go(func() { w.Hypervisor.run(ctx) })
+	if w.Chaos {
+		w.Proxy.FailCalls(0.1)
+		w.wg.Go(func() { w.killAtRandom(ctx) })
+	}
+	return nil
+}
+
+// function makes the host of a deployed function.
+func (w *World) function(f Resource, endpoint string) error {
+	name := f.Text("FunctionName")
+	short := name[len(w.Stack.Name)+1:]
+	path := filepath.Join(w.Dir, "logs", short+".log")
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	log, err := os.Create(path) //nolint:gosec // in the rehearsal's own folder
+	if err != nil {
+		return err
+	}
+	w.logs = append(w.logs, log)
+	env := map[string]string{
+		"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": functionKey(name), "AWS_SECRET_ACCESS_KEY": "rehearsal", "AWS_EC2_METADATA_DISABLED": "true",
+	}
+	vars, _ := f.at("Environment", "Variables").(map[string]any)
+	for k, v := range vars {
+		env[k] = fmt.Sprint(v)
+	}
+	env["TRADEWIND_API"] = w.API // the emulator has no such host
+	timeout := f.number("Timeout")
+	w.Functions[name] = &sandbox.Function{
+		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,
+		Binary: filepath.Join(w.Assets, "lambda", short, "bootstrap"), Memory: f.number("MemorySize"),
+		Timeout: time.Duration(timeout) * time.Second, Limit: mostSandboxes, Env: env, Log: &locked{w: log},
+	}
+	return nil
+}
+
+// locked is a log that several processes' output is copied to.
+type locked struct {
+	mu sync.Mutex
+	w  io.Writer
+}
+
+func (l *locked) Write(b []byte) (int, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	return l.w.Write(b)
+}
+
+func (w *World) feed(ctx context.Context, m *Mapping) error {
+	f := w.Functions[m.Function]
+	if f == nil {
+		return fmt.Errorf("rehearsal: mapping %s is of %s, which is not deployed", m.ID, m.Function)
+	}
+	if m.Source == w.Template.stream {
+		s := &streamFeed{mapping: m, function: f, cfg: w.Config, table: &w.Proxy.table, log: w.Log, dead: func(ctx context.Context, arn string, body []byte) {
+			url, text := w.QueueURL(queueName(arn)), string(body)
+			if _, err := w.clockwork.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &text}); err != nil {
+				w.Log.Warn("on-failure destination", "err", err)
+			}
+		}}
+		w.wg.Go(func() { s.run(ctx) })
+		return nil
+	}
+	m.Parallel = min(max(m.Parallel, 1), mostSandboxes)
+	q := &queueFeed{mapping: m, function: f, sqs: sqs.NewFromConfig(w.Config), url: w.QueueURL(queueName(m.Source)), count: w.Count, log: w.Log}
+	w.wg.Go(func() { q.run(ctx) })
+	return nil
+}
+
+// killAtRandom kills functions at random moments: four times a second it points at one of all, and kills it if it is at work. So a function is
+// killed the more often the longer it takes, and those that wait for a cloud still come to an end.
+func (w *World) killAtRandom(ctx context.Context) {
+	r := rand.New(rand.NewPCG(w.Seed, 2)) //nolint:gosec // no secret
+	var names []string
+	for name := range w.Functions {
+		names = append(names, name)
+	}
+	slices.Sort(names)
+	for ctx.Err() == nil {
+		_ = clock.Pause(ctx, time.Duration(100+r.IntN(300))*time.Millisecond)
+		name := names[r.IntN(len(names))]
+		if !w.Functions[name].KillOne(r.IntN) {
+			continue
+		}
+		w.killsMu.Lock()
+		w.kills++
+		w.killsMu.Unlock()
+		w.Log.Info("killed", "function", name)
+	}
+}
+
+// Kills is how many functions were killed at work.
+func (w *World) Kills() int {
+	w.killsMu.Lock()
+	defer w.killsMu.Unlock()
+	return w.kills
+}
+
+// Calm ends the chaos' failing calls.
+func (w *World) Calm() { w.Proxy.FailCalls(0) }
+
+// Emulator is the emulator's endpoint, past the proxy.
+func (w *World) Emulator() string { return w.emulator.Endpoint }
+
+// Usage is what each function has used.
+func (w *World) Usage() map[string]sandbox.Usage {
+	out := map[string]sandbox.Usage{}
+	for name, f := range w.Functions {
+		out[name] = f.Usage()
+	}
+	return out
+}
+
+// Logged is all that the functions and machines have printed.
+func (w *World) Logged() []byte {
+	var all bytes.Buffer
+	paths, _ := filepath.Glob(filepath.Join(w.Dir, "logs", "*.log"))
+	more, _ := filepath.Glob(filepath.Join(w.Dir, "machines", "*", "console.log"))
+	for _, p := range append(paths, more...) {
+		raw, err := os.ReadFile(p) //nolint:gosec // in the rehearsal's own folder
+		if err == nil {
+			all.Write(raw)
+		}
+	}
+	return all.Bytes()
+}
+
+// Close ends every process that was started.
+func (w *World) Close() {
+	w.stop()
+	w.wg.Wait()
+	for _, s := range w.servers {
+		_ = s.Close()
+	}
+	for _, f := range w.Functions {
+		f.Close()
+	}
+	if w.emulator != nil {
+		w.emulator.Stop()
+	}
+	for _, l := range w.logs {
+		_ = l.Close()
+	}
+}

@@ -1,0 +1,192 @@
+package story
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"math"
+	"slices"
+	"strings"
+	"text/tabwriter"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/cost"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+// plainTasks is how many tasks the DAG has whose requests are counted, in two layers.
+const plainTasks = 8
+
+// plainDAG is a DAG to which nothing happens.
+func plainDAG() []byte {
+	var b strings.Builder
+	b.WriteString("apiVersion: tradewind/v1\nname: plain\ntasks:\n")
+	for i := range plainTasks {
+		fmt.Fprintf(&b, "  t%d:\n    run: echo %d\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 1m\n", i, i)
+		if i >= plainTasks/2 {
+			fmt.Fprintf(&b, "    after: [t%d]\n", i-plainTasks/2)
+		}
+	}
+	return []byte(b.String())
+}
+
+// Compared is one line of the bill: what the rehearsal counted for a job, and what `tradewind cost` says for its file.
+type Compared struct {
+	Service   string  `json:"service"`
+	Unit      string  `json:"unit"`
+	Counted   float64 `json:"counted"`
+	Predicted float64 `json:"predicted"`
+}
+
+// tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come, and what met
+// another is read again.
+const tolerance = 0.4
+
+// measured runs a DAG to which nothing happens and holds what its events asked of AWS against what `tradewind cost` says of the same file.
+// What is asked by the hour, schedules and polling, goes at another speed here and is left out.
+func (s *Story) measured(ctx context.Context) (string, error) {
+	w := s.World
+	if w.Chaos {
+		return "left out: what fails is asked again", nil
+	}
+	if err := until(ctx, func() error { return s.sleeping(ctx) }); err != nil {
+		return "", err
+	}
+	before := s.bill()
+	if err := s.put(ctx, w.Bucket("dags"), "plain.yaml", plainDAG()); err != nil {
+		return "", err
+	}
+	if err := s.overUnseen(ctx, "plain"); err != nil {
+		return "", err
+	}
+	if err := until(ctx, func() error { return s.sleeping(ctx) }); err != nil {
+		return "", err
+	}
+	after := s.bill()
+	predicted, err := predict(ctx)
+	if err != nil {
+		return "", err
+	}
+	usd, want := 0.0, 0.0
+	s.compared = nil
+	for _, l := range predicted.Lines {
+		key := l.Service + " " + l.Unit
+		if _, counted := after[key]; !counted {
+			continue
+		}
+		n := after[key] - before[key]
+		s.compared = append(s.compared, Compared{Service: l.Service, Unit: l.Unit, Counted: n, Predicted: l.Events})
+		usd, want = usd+n*l.USDPerUnit, want+l.Events*l.USDPerUnit
+	}
+	said := fmt.Sprintf("%d tasks: %.6f USD counted, %.6f predicted; %.0f writes met others and were made again\n%s",
+		plainTasks, usd, want, after[conflicts]-before[conflicts], table(s.compared))
+	if math.Abs(usd/want-1) > tolerance {
+		return "", fmt.Errorf("what was counted is not what is predicted: %s", said)
+	}
+	return said, nil
+}
+
+// overUnseen waits for the end of the one job of a name, reading past the proxy: what is looked at is not to be counted.
+func (s *Story) overUnseen(ctx context.Context, name string) error {
+	st, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
+	if err != nil {
+		return err
+	}
+	seen := false
+	return until(ctx, func() error {
+		open, _, err := st.Query(ctx, "active", name+"-", store.Page{})
+		if err != nil {
+			return err
+		}
+		seen = seen || len(open) > 0
+		if !seen || len(open) > 0 {
+			return errors.New("the job is not over")
+		}
+		return nil
+	})
+}
+
+func predict(ctx context.Context) (*cost.Bill, error) {
+	spec, err := read.Job("plain.yaml", strings.NewReader(string(plainDAG())))
+	if err != nil {
+		return nil, err
+	}
+	c, err := catalog.Default()
+	if err != nil {
+		return nil, err
+	}
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		return nil, err
+	}
+	opt := planner.DefaultOptions()
+	opt.Clouds, opt.Now = []string{"aws"}, nil
+	return cost.Of(ctx, spec, planner.New(c, egress, opt), time.Now())
+}
+
+// byClock are the functions that schedules start, whose share is not a job's.
+func byClock() []string { return []string{events.FnReconcile, events.FnTick, events.FnRefresh} }
+
+// bill is what was counted so far of the lines of a bill, by service and unit, in the words of package cost. How long the emulator took is no
+// measure of AWS, so GB-seconds are not in it.
+func (s *Story) bill() map[string]float64 {
+	w := s.World
+	b := map[string]float64{}
+	prefix := w.Stack.Name + "-"
+	for name, u := range w.Usage() {
+		if !slices.Contains(byClock(), strings.TrimPrefix(name, prefix)) {
+			b["Lambda requests"] += float64(u.Invocations)
+		}
+	}
+	for _, c := range w.Count.Calls() {
+		fn, ours := strings.CutPrefix(c.Function, prefix)
+		if c.Service == "apigateway" && c.Action != "$default" { // users' requests are theirs
+			b["HTTP API requests"] += float64(c.Count)
+		}
+		if !ours || slices.Contains(byClock(), fn) {
+			continue
+		}
+		switch c.Service {
+		case "dynamodb":
+			if strings.HasSuffix(c.Action, account.Refused) { // one that is slow and lets in one at a time has more of them than AWS's
+				b[conflicts] += float64(c.Count)
+			} else if account.Writes(c.Action) {
+				b["DynamoDB write request units"] += c.Units
+			} else {
+				b["DynamoDB read request units"] += c.Units
+			}
+		case "events":
+			b["EventBridge events (64 KB)"] += c.Units
+		case "sqs":
+			b["SQS requests (64 KB)"] += float64(c.Count)
+		case "s3":
+			if c.Action == "GetObject" {
+				b["S3 GET requests"] += float64(c.Count)
+			} else if c.Action != "DeleteObject" { // which is free
+				b["S3 PUT and LIST requests"] += float64(c.Count)
+			}
+		}
+	}
+	return b
+}
+
+// conflicts counts what the table refused; it is no line of a bill.
+const conflicts = "refused"
+
+func table(lines []Compared) string {
+	var b strings.Builder
+	t := tabwriter.NewWriter(&b, 0, 0, 2, ' ', tabwriter.AlignRight)
+	_, _ = io.WriteString(t, "counted\tpredicted\t\n") // to memory
+	for _, l := range lines {
+		_, _ = fmt.Fprintf(t, "%.0f\t%.0f\t %s, %s\n", l.Counted, l.Predicted, l.Service, l.Unit)
+	}
+	_ = t.Flush()
+	return b.String()
+}

@@ -1,0 +1,384 @@
+package story
+
+import (
+	"bytes"
+	"context"
+	_ "embed"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+//go:embed dag.yaml
+var dagFile []byte
+
+// Story is what a user does with a deployment, step by step.
+type Story struct {
+	World  *account.World
+	Out    io.Writer
+	client *client.Client
+	s3     *s3.Client
+	store  store.Store
+	job    string
+	began  time.Time
+	// Requests for the DAG to which nothing happened, beside those foretold.
+	compared []Compared
+}
+
+// step is one of the story, with what it found.
+type step struct {
+	name   string
+	within time.Duration
+	do     func(ctx context.Context) (string, error)
+}
+
+// Tell carries the story out and prints each step. It stops at the first that does not hold.
+func (s *Story) Tell(ctx context.Context) error {
+	w := s.World
+	s.began = time.Now()
+	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
+	s.s3 = s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	st, err := dynamo.New(w.Proxied, w.Stack.Name, dynamo.Options{})
+	if err != nil {
+		return err
+	}
+	s.store = st
+	for i, x := range s.steps() {
+		if err := s.tell(ctx, i+1, x); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (s *Story) steps() []step {
+	return []step{
+		{"only who may call the API does", 30 * time.Second, s.strangers},
+		{"a DAG file is dropped into the bucket, and a job appears", 60 * time.Second, s.drop},
+		{"the table holds a plan and its bids", 60 * time.Second, s.planned},
+		{"a zone without capacity is passed over", 90 * time.Second, s.failover},
+		{"training runs on a spot machine and saves a checkpoint", 120 * time.Second, s.training},
+		{"the machine is taken, and training goes on elsewhere", 120 * time.Second, s.taken},
+		{"the job succeeds", 180 * time.Second, s.succeeded},
+		{"its outputs and logs are there", 30 * time.Second, s.results},
+		{"a token opens its own job's doors only, and not for ever", 30 * time.Second, s.tokens},
+		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
+		{"the catalogue is renewed", 180 * time.Second, s.renewed},
+		{"a file that is no DAG is answered beside it", 90 * time.Second, s.rejected},
+		{"a dead letter is shown and sent again", 180 * time.Second, s.redrive},
+		{"no machine is left, and the deployment sleeps", 150 * time.Second, s.asleep},
+		{"a job's events cost what `tradewind cost` says", 240 * time.Second, s.measured},
+		{"every call was within the rights of its function's role", time.Second, s.rights},
+		{"no log holds a secret", time.Second, s.secrets},
+	}
+}
+
+func (s *Story) tell(ctx context.Context, n int, x step) error {
+	began := time.Now()
+	ctx, cancel := context.WithTimeout(ctx, x.within)
+	defer cancel()
+	said, err := x.do(ctx)
+	mark := "ok  "
+	if err != nil {
+		mark = "FAIL"
+		said = err.Error()
+	}
+	_, _ = fmt.Fprintf(s.Out, "%s %2d. %s (%.1f s)\n", mark, n, x.name, time.Since(began).Seconds())
+	for line := range strings.SplitSeq(strings.TrimSpace(said), "\n") {
+		if line != "" {
+			_, _ = fmt.Fprintf(s.Out, "        %s\n", line)
+		}
+	}
+	if err != nil {
+		return fmt.Errorf("%s: %w", x.name, err)
+	}
+	return nil
+}
+
+// until asks again and again whether something holds, until it does or ctx ends; then the error is what it last lacked.
+func until(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		if final := (*finalError)(nil); errors.As(err, &final) {
+			return err
+		}
+		_ = clock.Pause(ctx, 250*time.Millisecond)
+		if ctx.Err() != nil {
+			return fmt.Errorf("not in time: %w", err)
+		}
+	}
+}
+
+// finalError is what waiting does not mend.
+type finalError struct{ error }
+
+// drop uploads the DAG file. The first launch that it leads to will find no capacity.
+func (s *Story) drop(ctx context.Context) (string, error) {
+	s.World.Proxy.RefuseLaunches(1)
+	bucket, key := s.World.Bucket("dags"), "team/rehearsal.yaml"
+	if err := s.put(ctx, bucket, key, dagFile); err != nil {
+		return "", err
+	}
+	err := until(ctx, func() error {
+		list, err := s.client.Jobs(ctx, 10)
+		if err != nil {
+			return err
+		}
+		if len(list.Jobs) != 1 {
+			return fmt.Errorf("%d jobs", len(list.Jobs))
+		}
+		s.job = list.Jobs[0].ID
+		return nil
+	})
+	return "s3://" + bucket + "/" + key + " is job " + s.job, err
+}
+
+func (s *Story) put(ctx context.Context, bucket, key string, body []byte) error {
+	_, err := s.s3.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body)})
+	return err
+}
+
+// planned looks for the records themselves.
+func (s *Story) planned(ctx context.Context) (string, error) {
+	var said string
+	err := until(ctx, func() error {
+		for _, kind := range []string{"plan", "planned", "bids"} {
+			records, _, err := s.store.Query(ctx, "job#"+s.job, kind+"#", store.Page{})
+			if err != nil {
+				return err
+			}
+			if len(records) == 0 {
+				return fmt.Errorf("no %s in the table", kind)
+			}
+		}
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if len(d.Plans) == 0 || d.PlannedUSD <= 0 {
+			return errors.New("no plan in force")
+		}
+		for _, t := range d.TaskList {
+			if t.Offer == "" {
+				return fmt.Errorf("task %s has no offer yet", t.Name)
+			}
+		}
+		p := d.Plans[0]
+		said = fmt.Sprintf("plan %d is %s: %.4f USD, on demand %.4f", p.Version, p.Status, p.USD, p.OnDemandUSD)
+		for _, t := range d.TaskList {
+			said += fmt.Sprintf("\n%s on %s", t.Name, t.Offer)
+		}
+		return nil
+	})
+	return said, err
+}
+
+func (s *Story) failover(ctx context.Context) (string, error) {
+	var said string
+	err := until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if err := alive(d); err != nil {
+			return err
+		}
+		var refused, next *broker.Attempt
+		for i := range d.Attempts {
+			a := &d.Attempts[i]
+			if a.Outcome == broker.OutcomeRefused && refused == nil {
+				refused = a
+			}
+		}
+		if refused == nil {
+			return errors.New("no launch was refused")
+		}
+		for i := range d.Attempts {
+			if a := &d.Attempts[i]; a.Task == refused.Task && a.Number > refused.Number && !a.Up.IsZero() {
+				next = a
+			}
+		}
+		if next == nil {
+			return fmt.Errorf("nothing came up after %s: %s", refused.OfferID, refused.Reason)
+		}
+		if next.OfferID == refused.OfferID {
+			return &finalError{fmt.Errorf("launched again on %s", next.OfferID)}
+		}
+		said = fmt.Sprintf("%s: %s\nthen %s", refused.OfferID, refused.Reason, next.OfferID)
+		return nil
+	})
+	return said, err
+}
+
+// alive fails for good when a job has ended without success.
+func alive(d *broker.JobDetail) error {
+	if d.State == "failed" || d.State == "cancelled" {
+		return &finalError{fmt.Errorf("the job is %s: %s", d.State, d.Reason)}
+	}
+	return nil
+}
+
+const trainTask = 1 // its index in dag.yaml
+
+func (s *Story) training(ctx context.Context) (string, error) {
+	var said string
+	err := until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if err := alive(d); err != nil {
+			return err
+		}
+		last := lastAttempt(d, trainTask)
+		if last == nil || last.Started.IsZero() {
+			return fmt.Errorf("training is %s", d.TaskList[trainTask].State)
+		}
+		if !last.Offer.Spot {
+			return &finalError{fmt.Errorf("training runs on %s", last.OfferID)}
+		}
+		keys, err := s.keys(ctx, s.job+"/train/ckpt/")
+		if err != nil {
+			return err
+		}
+		if len(keys) == 0 {
+			return errors.New("no checkpoint in the bucket")
+		}
+		said = fmt.Sprintf("%s, %d objects of checkpoints", last.OfferID, len(keys))
+		return nil
+	})
+	return said, err
+}
+
+func lastAttempt(d *broker.JobDetail, task int) *broker.Attempt {
+	var last *broker.Attempt
+	for i := range d.Attempts {
+		if a := &d.Attempts[i]; a.Task == task && (last == nil || a.Number > last.Number) {
+			last = a
+		}
+	}
+	return last
+}
+
+func (s *Story) keys(ctx context.Context, prefix string) ([]string, error) {
+	bucket := s.World.Bucket("work")
+	out, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
+	if err != nil {
+		return nil, err
+	}
+	var keys []string
+	for _, o := range out.Contents {
+		keys = append(keys, aws.ToString(o.Key))
+	}
+	return keys, nil
+}
+
+func (s *Story) taken(ctx context.Context) (string, error) {
+	d, err := s.client.Job(ctx, s.job)
+	if err != nil {
+		return "", err
+	}
+	first := lastAttempt(d, trainTask)
+	machine, err := s.machineOf(ctx, broker.ClusterID(s.job, trainTask, first.Number))
+	if err != nil {
+		return "", err
+	}
+	if err := s.World.Hypervisor.Interrupt(ctx, machine, 8*time.Second); err != nil {
+		return "", err
+	}
+	var said string
+	err = until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if err := alive(d); err != nil {
+			return err
+		}
+		next := lastAttempt(d, trainTask)
+		if next.Number == first.Number || next.Started.IsZero() {
+			return fmt.Errorf("attempt %d is the last, %s %s", next.Number, next.Outcome, next.Reason)
+		}
+		if next.ResumedFrom == "" {
+			return &finalError{fmt.Errorf("attempt %d began anew", next.Number)}
+		}
+		i := slices.IndexFunc(d.Attempts, func(a broker.Attempt) bool { return a.Task == trainTask && a.Number == first.Number })
+		said = fmt.Sprintf("%s of %s: %s %s\nthen %s, from %s", machine, first.OfferID, d.Attempts[i].Outcome, d.Attempts[i].Reason, next.OfferID, next.ResumedFrom)
+		return nil
+	})
+	return said, err
+}
+
+func (s *Story) succeeded(ctx context.Context) (string, error) {
+	var said string
+	err := until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if err := alive(d); err != nil {
+			return err
+		}
+		if d.State != "succeeded" {
+			return fmt.Errorf("the job is %s", d.State)
+		}
+		said = fmt.Sprintf("%d attempts, %.5f USD, budget kept: %v", len(d.Attempts), d.SpentUSD, d.BudgetUSD == 0 || d.SpentUSD <= d.BudgetUSD)
+		return nil
+	})
+	return said, err
+}
+
+func (s *Story) results(ctx context.Context) (string, error) {
+	keys, err := s.keys(ctx, s.job+"/report/")
+	if err != nil {
+		return "", err
+	}
+	i := slices.IndexFunc(keys, func(k string) bool { return strings.HasSuffix(k, "/report.txt") })
+	if i < 0 {
+		return "", fmt.Errorf("no report among %v", keys)
+	}
+	bucket := s.World.Bucket("work")
+	out, err := s.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: &keys[i]})
+	if err != nil {
+		return "", err
+	}
+	defer out.Body.Close() //nolint:errcheck // only read from
+	raw, err := io.ReadAll(out.Body)
+	if err != nil {
+		return "", err
+	}
+	if got := strings.TrimSpace(string(raw)); got != "40 steps of 40" {
+		return "", fmt.Errorf("the report says %q", got)
+	}
+	var log string
+	err = until(ctx, func() error {
+		body, err := s.client.Log(ctx, s.job, "train", client.LogOptions{})
+		if err != nil {
+			return err
+		}
+		defer body.Close() //nolint:errcheck // only read from
+		raw, err := io.ReadAll(body)
+		if log = strings.TrimSpace(string(raw)); err == nil && !strings.Contains(log, "going on from step") {
+			err = fmt.Errorf("the log of training is %q", log)
+		}
+		return err
+	})
+	return "report.txt: 40 steps of 40\ntrain: " + log, err
+}
