@@ -118,13 +118,3 @@ func (a *app) readInput(path string) ([]byte, error) {
 	}
 	return readFile(path)
 }
-
-// describePolicy takes an error about a policy apart.
-func describePolicy(bad *scheduler.PolicyError) (what, hint string) {
-	plain := *bad
-	plain.Hint = ""
-	if hint = bad.Hint; hint == "" {
-		hint = "docs/scheduling.md lists actions, plugins and their settings"
-	}
-	return plain.Error(), hint
-}
