@@ -25,7 +25,6 @@ func exitCode(err error) int {
 	var file *dag.Error
 	var model *optimizer.ModelError
 	var problem *api.Problem
-	var policy *scheduler.PolicyError
 	switch {
 	case err == nil:
 		return command.ExitDone
@@ -33,7 +32,7 @@ func exitCode(err error) int {
 		return known.Code
 	case errors.Is(err, catalog.ErrNoOffer):
 		return command.ExitInfeasible
-	case errors.As(err, &file), errors.As(err, &model), errors.As(err, &policy), errors.Is(err, catalog.ErrBadQuery), errors.Is(err, catalog.ErrBadData),
+	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, catalog.ErrBadQuery), errors.Is(err, catalog.ErrBadData),
 		errors.Is(err, catalog.ErrBadOfferID), errors.Is(err, catalog.ErrUnknownOffer),
 		errors.Is(err, fs.ErrNotExist): // a file or folder that a flag named
 		return command.ExitBadInput
@@ -75,18 +74,19 @@ func describe(err error) (what, hint string) {
 	var known *command.Failure
 	var file *dag.Error
 	var problem *api.Problem
-	var policy *scheduler.PolicyError
 	switch {
 	case errors.As(err, &known):
 		return known.Text, known.Hint
 	case errors.As(err, &file):
 		plain := *file
 		plain.Hint = ""
-		return plain.Error(), file.Hint
+		hint = file.Hint
+		if hint == "" && errors.Is(err, scheduler.ErrInvalid) {
+			hint = "docs/scheduling.md lists actions, plugins and their settings"
+		}
+		return plain.Error(), hint
 	case errors.As(err, &problem):
 		return describeProblem(problem)
-	case errors.As(err, &policy):
-		return describePolicy(policy)
 	case errors.Is(err, client.ErrUnreachable):
 		return err.Error(), "`tradewind doctor` looks at the broker and its state folder"
 	case errors.Is(err, host.ErrLocked):

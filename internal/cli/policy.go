@@ -105,13 +105,3 @@ func loadPolicy(path string, body []byte) (*scheduler.Policy, error) {
 	}
 	return p, scheduler.InFile(path, broker.CheckPolicy(p))
 }
-
-// describePolicy takes an error about a policy apart.
-func describePolicy(bad *scheduler.PolicyError) (what, hint string) {
-	plain := *bad
-	plain.Hint = ""
-	if hint = bad.Hint; hint == "" {
-		hint = "docs/scheduling.md lists actions, plugins and their settings"
-	}
-	return plain.Error(), hint
-}

@@ -1,7 +1,8 @@
-// Package fault is what is wrong with a file that a person wrote: at which line and field, why, and what to do about it.
+// Package fault is what is wrong with a file that a person wrote: at which line and field, why, and what to do about
+// it.
 //
-// Whoever finds a fault may not know yet where it is. [New] makes an error without a place, [At], [Within] and [InFile] add
-// one on the way up, each only what is not known already.
+// Whoever finds a fault may not know yet where it is. [New] makes an error without a place, [At], [Within] and
+// [InFile] add one on the way up, each only what is not known already.
 package fault
 
 import (

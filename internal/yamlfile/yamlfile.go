@@ -1,6 +1,7 @@
-// Package yamlfile reads YAML files that people write: strictly, and so that every error can say in which line and field the
-// fault is. A reader walks the tree of nodes by the fields it knows; what it does not know is refused with the name that was
-// probably meant. Files may come from strangers: neither aliases nor nesting can make reading one expensive.
+// Package yamlfile reads YAML files that people write: strictly, and so that every error can say in which line and
+// field the fault is. A reader walks the tree of nodes by the fields it knows; what it does not know is refused with
+// the name that was probably meant. Files may come from strangers: neither aliases nor nesting can make reading one
+// expensive.
 package yamlfile
 
 import (
@@ -120,7 +121,8 @@ func syntax(data []byte, err error) error {
 	if n, err := strconv.Atoi(parts[1]); err == nil {
 		e.Line = n
 	}
-	if strings.HasPrefix(reason, "did not find expected") && !strings.Contains(reason, "character") && !strings.Contains(reason, "comment") {
+	if strings.HasPrefix(reason, "did not find expected") && !strings.Contains(reason, "character") &&
+		!strings.Contains(reason, "comment") {
 		e.Line++ // the parser, unlike the scanner below it, counts lines from 0
 	}
 	if anchor := regexp.MustCompile(`^unknown anchor '([^']*)'`).FindStringSubmatch(reason); anchor != nil {
@@ -135,7 +137,8 @@ func syntax(data []byte, err error) error {
 		e.Hint = "indent with spaces, not tabs, and put text that begins with a sign in quotes"
 	case strings.Contains(reason, "mapping values are not allowed"):
 		e.Hint = "check the indentation, and put text that contains ': ' in quotes"
-	case strings.HasPrefix(reason, "did not find expected key"), strings.HasPrefix(reason, "could not find expected ':'"):
+	case strings.HasPrefix(reason, "did not find expected key"),
+		strings.HasPrefix(reason, "could not find expected ':'"):
 		e.Hint = "check the indentation here and below"
 	}
 	return e
@@ -144,7 +147,10 @@ func syntax(data []byte, err error) error {
 // visit follows an alias and counts the node.
 func (r *Reader) visit(n *yaml.Node) (*yaml.Node, error) {
 	if r.visits--; r.visits < 0 {
-		return nil, fault.At(PositionOf(n), fault.OverLimit("aliases expand to too many values", "write fewer of them"))
+		return nil, fault.At(
+			PositionOf(n),
+			fault.OverLimit("aliases expand to too many values", "write fewer of them"),
+		)
 	}
 	if n.Kind == yaml.AliasNode {
 		return n.Alias, nil // which is never an alias itself
@@ -186,7 +192,10 @@ func (r *Reader) Mapping(n *yaml.Node) ([]Entry, error) {
 			continue
 		}
 		if first, ok := seen[name.Value]; ok {
-			return nil, fault.WithinKey(name.Value, r.Fault(name, fmt.Sprintf("is given twice, first in line %d", first), "remove one"))
+			return nil, fault.WithinKey(
+				name.Value,
+				r.Fault(name, fmt.Sprintf("is given twice, first in line %d", first), "remove one"),
+			)
 		}
 		seen[name.Value] = name.Line
 		entries = append(entries, Entry{Key: name.Value, Name: name, Node: node})

@@ -1,12 +1,11 @@
 package catalog
 
 import (
-	"cmp"
 	"fmt"
 	"slices"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // describe says what a query asks for, in the words of a job file.
@@ -136,29 +135,10 @@ func appendSlip(found []slip, filter, what, name string, known []string) []slip 
 		return found
 	}
 	hint := fmt.Sprintf("no %s is called %s", what, clip(name))
-	if near := nearest(name, known); near != "" {
+	if near := suggest.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"
 	}
 	return append(found, slip{filter, hint})
-}
-
-// nearest is the known name with the fewest edits to name, "" if none is near.
-func nearest(name string, known []string) string {
-	if len(name) > maxNameLen {
-		return ""
-	}
-	name = strings.ToLower(name)
-	best, least := "", accel.Tolerance(name)+1
-	for _, k := range known {
-		if k == "" {
-			continue
-		}
-		d := accel.Distance(name, strings.ToLower(k))
-		if c := cmp.Compare(d, least); c < 0 || c == 0 && best != "" && k < best {
-			best, least = k, d
-		}
-	}
-	return best
 }
 
 func afterCloud(name string) string {

@@ -20,7 +20,13 @@ func normalizeAccelerator(name string) (string, error) {
 	case !errors.As(err, &unknown) || len(unknown.Suggestions) == 0:
 		return strings.ReplaceAll(strings.TrimSpace(name), " ", "-"), nil
 	case unknown.Family:
-		return "", fault.New(fault.Quote(name)+" is a family of machines, not an accelerator", "it carries "+unknown.Suggestions[0])
+		return "", fault.New(
+			fault.Quote(name)+" is a family of machines, not an accelerator",
+			"it carries "+unknown.Suggestions[0],
+		)
 	}
-	return "", fault.New("unknown accelerator "+fault.Quote(name), "did you mean "+strings.Join(unknown.Suggestions, " or ")+"?")
+	return "", fault.New(
+		"unknown accelerator "+fault.Quote(name),
+		"did you mean "+strings.Join(unknown.Suggestions, " or ")+"?",
+	)
 }

@@ -34,7 +34,10 @@ func CheckEnvName(s string) error {
 		ok = fault.IsAlnum(s[i]) || s[i] == '_'
 	}
 	if !ok {
-		return fault.New(fault.Quote(s)+" is not the name of an environment variable", "letters, digits and '_', not beginning with a digit")
+		return fault.New(
+			fault.Quote(s)+" is not the name of an environment variable",
+			"letters, digits and '_', not beginning with a digit",
+		)
 	}
 	if strings.HasPrefix(s, reservedEnv) {
 		return fault.New("variables that begin with "+reservedEnv+" are set by Tradewind", "choose another name")
@@ -88,7 +91,10 @@ func (r Range) Check(most float64) error {
 	case r.Min > most || r.Max > most:
 		return fault.New("is more than any machine has", limits)
 	case r.Max != 0 && r.Min > r.Max:
-		return fault.New(fmt.Sprintf("the least, %s, is more than the most, %s", FormatNumber(r.Min), FormatNumber(r.Max)), "write the smaller number first")
+		return fault.New(
+			fmt.Sprintf("the least, %s, is more than the most, %s", FormatNumber(r.Min), FormatNumber(r.Max)),
+			"write the smaller number first",
+		)
 	}
 	return nil
 }
@@ -141,7 +147,10 @@ func checkAccelerator(name string, count float64) error {
 		return fault.New(fault.Quote(name)+" is not the name of an accelerator", "write NAME or NAME:COUNT")
 	}
 	if !(count > 0) || count > MaxAccelerators { // also of NaN
-		return fault.New(fmt.Sprintf("%s accelerators cannot be had", FormatNumber(count)), "a count is more than 0; leave the field out for none")
+		return fault.New(
+			fmt.Sprintf("%s accelerators cannot be had", FormatNumber(count)),
+			"a count is more than 0; leave the field out for none",
+		)
 	}
 	return nil
 }
@@ -203,7 +212,10 @@ func CheckPlace(s string) error {
 	}
 	if some {
 		if err := CheckWord(region); err != nil {
-			return fault.New(fault.Quote(s)+" is not a place", "write CLOUD or CLOUD:REGION, such as gcp:europe-west4")
+			return fault.New(
+				fault.Quote(s)+" is not a place",
+				"write CLOUD or CLOUD:REGION, such as gcp:europe-west4",
+			)
 		}
 	}
 	return CheckCloud(cloud)
@@ -263,7 +275,10 @@ func checkClimb(s string) error {
 // Check sees whether the fields of an alternative can hold together; each alone is checked where it is read.
 func (r *Resources) Check() error {
 	if cloud, ok := services()[r.Service]; ok && r.Cloud != "" && r.Cloud != cloud {
-		return fault.Within("service", fault.New("there is no "+r.Service+" on "+r.Cloud, "it is a service of "+cloud))
+		return fault.Within(
+			"service",
+			fault.New("there is no "+r.Service+" on "+r.Cloud, "it is a service of "+cloud),
+		)
 	}
 	return nil
 }

@@ -11,8 +11,9 @@
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/wfformat]: WfCommons WfFormat 1.3 to 1.5;
 //   - [github.com/tradewind-broker/tradewind/pkg/dag/dax]: Pegasus DAX 2 and 3.
 //
-// [github.com/tradewind-broker/tradewind/pkg/dag/read] tells them apart by content, and is what programs call. What readers
-// share is here: how quantities are written, the checks of single values, and names (see [NewJob] and [Checked]).
+// [github.com/tradewind-broker/tradewind/pkg/dag/read] tells them apart by content, and is what programs call. What
+// readers share is here: how quantities are written, the checks of single values, and names (see [NewJob] and
+// [Checked]).
 //
 // # Errors
 //

@@ -67,7 +67,10 @@ func (s *OutputSizes) missing(task int, name string) error {
 			}
 		}
 	}
-	return fault.New(fmt.Sprintf("task %s has no output %s", fault.Quote(s.job.Tasks[task].Name), fault.Quote(name)), hint)
+	return fault.New(
+		fmt.Sprintf("task %s has no output %s", fault.Quote(s.job.Tasks[task].Name), fault.Quote(name)),
+		hint,
+	)
 }
 
 // MergeEdges puts the edges in order, by To and then by From, and merges those between the same two

@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang start together or not at all.
+// Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang
+// start together or not at all.
 func (j *Job) Gangs() map[string][]int {
 	var gangs map[string][]int
 	for i := range j.Tasks {
@@ -37,8 +38,8 @@ func (j *Job) Gang(task int) []int {
 	return out
 }
 
-// CheckGangs says of which task its gang could not start together with it: all have to be ready at the same moment, and to be admitted in
-// one transaction of the store. The task is negative if of none.
+// CheckGangs says of which task its gang could not start together with it: all have to be ready at the same moment,
+// and to be admitted in one transaction of the store. The task is negative if of none.
 func (j *Job) CheckGangs() (task int, err error) {
 	gangs := j.Gangs()
 	if gangs == nil {
@@ -53,20 +54,37 @@ func (j *Job) CheckGangs() (task int, err error) {
 	for _, name := range slices.Sorted(maps.Keys(gangs)) {
 		members := gangs[name]
 		if len(members) > MaxGang {
-			return members[MaxGang], fault.OverLimit(fmt.Sprintf("gang %s has %d tasks, more than %d", fault.Quote(name), len(members), MaxGang),
-				"a task of several nodes is a gang, too: nodes")
+			return members[MaxGang], fault.OverLimit(
+				fmt.Sprintf("gang %s has %d tasks, more than %d", fault.Quote(name), len(members), MaxGang),
+				"a task of several nodes is a gang, too: nodes",
+			)
 		}
 		first := parents(members[0])
 		for _, i := range members {
 			mine := parents(i)
 			for _, p := range mine {
 				if j.Tasks[p].Gang == name {
-					return i, fault.New(fmt.Sprintf("waits for task %s of its own gang %s", fault.Quote(j.Tasks[p].Name), fault.Quote(name)), "tasks of a gang start together")
+					return i, fault.New(
+						fmt.Sprintf(
+							"waits for task %s of its own gang %s",
+							fault.Quote(j.Tasks[p].Name),
+							fault.Quote(name),
+						),
+						"tasks of a gang start together",
+					)
 				}
 			}
 			if !slices.Equal(mine, first) {
-				return i, fault.New(fmt.Sprintf("does not wait for the same tasks as %s of its gang %s, so they would not be ready together",
-					fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)), "give all of them the same after and inputs")
+				return i, fault.New(
+					fmt.Sprintf(
+						"does not wait for the same tasks as %s of its gang %s, so they would not be ready together",
+						fault.Quote(
+							j.Tasks[members[0]].Name,
+						),
+						fault.Quote(name),
+					),
+					"give all of them the same after and inputs",
+				)
 			}
 		}
 	}

@@ -32,7 +32,11 @@ func (j *Job) Graph() *Graph {
 }
 
 func makeRows(j *Job, ends func(*Edge) (row, other int)) rows {
-	r := rows{starts: make([]int32, len(j.Tasks)+1), tasks: make([]int32, len(j.Edges)), edges: make([]int32, len(j.Edges))}
+	r := rows{
+		starts: make([]int32, len(j.Tasks)+1),
+		tasks:  make([]int32, len(j.Edges)),
+		edges:  make([]int32, len(j.Edges)),
+	}
 	for i := range j.Edges {
 		row, _ := ends(&j.Edges[i])
 		r.starts[row+1]++
@@ -168,7 +172,11 @@ func (g *Graph) shortestCycle(start int) []int {
 // CycleError tells of a cycle, without its place.
 func (j *Job) CycleError(cycle []int) error {
 	if len(cycle) == 1 {
-		return &Error{Reason: "task " + fault.Quote(j.Tasks[cycle[0]].Name) + " waits for itself", Hint: "remove the dependency", Cause: ErrCycle}
+		return &Error{
+			Reason: "task " + fault.Quote(j.Tasks[cycle[0]].Name) + " waits for itself",
+			Hint:   "remove the dependency",
+			Cause:  ErrCycle,
+		}
 	}
 	const most = 10
 	var names []string
@@ -182,7 +190,11 @@ func (j *Job) CycleError(cycle []int) error {
 		}
 	}
 	names = append(names, j.Tasks[cycle[0]].Name)
-	return &Error{Reason: "tasks wait for each other: " + strings.Join(names, " → "), Hint: "remove one of these dependencies", Cause: ErrCycle}
+	return &Error{
+		Reason: "tasks wait for each other: " + strings.Join(names, " → "),
+		Hint:   "remove one of these dependencies",
+		Cause:  ErrCycle,
+	}
 }
 
 // CriticalPath returns the length of the longest chain of tasks and the tasks on it, first to last,

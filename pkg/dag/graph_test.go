@@ -34,7 +34,14 @@ func genGraph() *rapid.Generator[*Job] {
 		j := numbered(rapid.IntRange(1, 7).Draw(t, "tasks"))
 		task := rapid.IntRange(0, len(j.Tasks)-1)
 		for range rapid.IntRange(0, 10).Draw(t, "edges") {
-			j.Edges = append(j.Edges, Edge{From: task.Draw(t, "from"), To: task.Draw(t, "to"), Data: GiB(rapid.IntRange(0, 9).Draw(t, "data"))})
+			j.Edges = append(
+				j.Edges,
+				Edge{
+					From: task.Draw(t, "from"),
+					To:   task.Draw(t, "to"),
+					Data: GiB(rapid.IntRange(0, 9).Draw(t, "data")),
+				},
+			)
 		}
 		return j
 	})

@@ -90,7 +90,11 @@ func FormatDuration(d time.Duration) string {
 // ParseNumber reads a decimal number: digits, a point, an exponent. ParseFloat alone would also take
 // infinities, hexadecimal and underscores.
 func ParseNumber(s string) (float64, error) {
-	if strings.ContainsFunc(s, func(r rune) bool { return (r < '0' || r > '9') && !strings.ContainsRune(".eE+-", r) }) || len(s) > 64 {
+	if strings.ContainsFunc(
+		s,
+		func(r rune) bool { return (r < '0' || r > '9') && !strings.ContainsRune(".eE+-", r) },
+	) ||
+		len(s) > 64 {
 		return 0, strconv.ErrSyntax
 	}
 	v, err := strconv.ParseFloat(s, 64)
@@ -126,7 +130,8 @@ func binaryUnits() [7]binaryUnit {
 func sizeUnits() map[string]float64 {
 	const gib = 1 << 30
 	units := map[string]float64{
-		"EB": 1e18 / gib, "PB": 1e15 / gib, "TB": 1e12 / gib, "GB": 1e9 / gib, "MB": 1e6 / gib, "kB": 1e3 / gib, "KB": 1e3 / gib,
+		"EB": 1e18 / gib, "PB": 1e15 / gib, "TB": 1e12 / gib, "GB": 1e9 / gib, "MB": 1e6 / gib,
+		"kB": 1e3 / gib, "KB": 1e3 / gib,
 	}
 	for _, u := range binaryUnits() {
 		units[u.name] = u.gib
@@ -268,7 +273,10 @@ func ParseAccelerator(s string) (name string, count float64, err error) {
 	count = 1
 	if some {
 		if count, err = ParseNumber(strings.TrimSpace(number)); err != nil {
-			return "", 0, fault.New(fault.Quote(s)+" has no count after the colon", "write NAME or NAME:COUNT, such as V100:4")
+			return "", 0, fault.New(
+				fault.Quote(s)+" has no count after the colon",
+				"write NAME or NAME:COUNT, such as V100:4",
+			)
 		}
 	}
 	if name, err = normalizeAccelerator(strings.TrimSpace(name)); err != nil {

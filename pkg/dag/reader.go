@@ -85,7 +85,8 @@ func ToName(s, otherwise string) string {
 	return string(b)
 }
 
-// MergeEnv is the environment under with that of over on top. The result may be one of the two: neither is to be changed.
+// MergeEnv is the environment under with that of over on top. The result may be one of the two: neither is to be
+// changed.
 func MergeEnv(under, over map[string]string) map[string]string {
 	if len(over) == 0 {
 		return under

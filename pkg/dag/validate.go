@@ -31,7 +31,13 @@ func (j *Job) Validate() error {
 			return j.AtTask(i, err)
 		}
 		if first, twice := names[t.Name]; twice {
-			return j.AtTask(i, fault.New(fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)), "rename one"))
+			return j.AtTask(
+				i,
+				fault.New(
+					fmt.Sprintf("is the name of two tasks, the %s and the %s", ordinal(first), ordinal(i)),
+					"rename one",
+				),
+			)
 		}
 		names[t.Name] = i
 	}
@@ -140,17 +146,29 @@ func checkTask(t *Task) error {
 		return fault.New("has nothing to run", "give it a run script")
 	}
 	if t.Run != "" && t.Recorded != 0 {
-		return fault.Within("recorded", fault.New("stands beside run", "a task runs its script, or stands in for a recorded run time"))
+		return fault.Within(
+			"recorded",
+			fault.New("stands beside run", "a task runs its script, or stands in for a recorded run time"),
+		)
 	}
 	if n := len(t.Setup) + len(t.Run); n > MaxScriptBytes {
-		return fault.OverLimit(fmt.Sprintf("setup and run have %d bytes, more than %d", n, MaxScriptBytes), "put the script into the workdir")
+		return fault.OverLimit(
+			fmt.Sprintf("setup and run have %d bytes, more than %d", n, MaxScriptBytes),
+			"put the script into the workdir",
+		)
 	}
 	size := 0
 	for name, value := range t.Env {
 		size += len(name) + len(value)
 	}
 	if size > MaxEnvBytes {
-		return fault.Within("env", fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", size, MaxEnvBytes), "put large values into a file"))
+		return fault.Within(
+			"env",
+			fault.OverLimit(
+				fmt.Sprintf("has %d bytes, more than %d", size, MaxEnvBytes),
+				"put large values into a file",
+			),
+		)
 	}
 	return nil
 }
@@ -158,7 +176,10 @@ func checkTask(t *Task) error {
 // CheckScript is for the setup and run scripts of tasks.
 func CheckScript(s string) error {
 	if len(s) > MaxScriptBytes {
-		return fault.OverLimit(fmt.Sprintf("the script has %d bytes, more than %d", len(s), MaxScriptBytes), "put it into the workdir")
+		return fault.OverLimit(
+			fmt.Sprintf("the script has %d bytes, more than %d", len(s), MaxScriptBytes),
+			"put it into the workdir",
+		)
 	}
 	return fault.CheckString(s)
 }
@@ -175,7 +196,10 @@ func (t *Task) validateEnv() error {
 	}
 	for i, name := range t.Secrets {
 		if _, ok := t.Env[name]; !ok || i > 0 && t.Secrets[i-1] >= name {
-			return fault.Within("secrets", fault.New(fault.Quote(name)+" is not a variable of env, or not in order", ""))
+			return fault.Within(
+				"secrets",
+				fault.New(fault.Quote(name)+" is not a variable of env, or not in order", ""),
+			)
 		}
 	}
 	return nil
@@ -183,7 +207,10 @@ func (t *Task) validateEnv() error {
 
 func (t *Task) validateResources() error {
 	if n := len(t.Resources); n == 0 || n > MaxAlternatives {
-		return fault.Within("resources", fault.New(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", MaxAlternatives)))
+		return fault.Within(
+			"resources",
+			fault.New(fmt.Sprintf("%d alternatives", n), fmt.Sprintf("from 1 to %d", MaxAlternatives)),
+		)
 	}
 	if len(t.Resources) == 1 {
 		return fault.Within("resources", t.Resources[0].validate())
@@ -297,7 +324,8 @@ func (p InputPlaces) Take(in *Input) error {
 	return nil
 }
 
-// place is where a task sees an input: at its path, or else below $TRADEWIND_INPUTS by its own name, as the agent puts it.
+// place is where a task sees an input: at its path, or else below $TRADEWIND_INPUTS by its own name, as the agent
+// puts it.
 func (in *Input) place() string {
 	if in.Path != "" {
 		return path.Clean(in.Path)
@@ -318,7 +346,10 @@ func (t *Task) validateOutputNames() error {
 	seen := make(map[string]bool, len(t.Outputs))
 	for i := range t.Outputs {
 		if name := t.Outputs[i].Name; seen[name] {
-			return fault.Within("outputs"+fault.Index(i), fault.Within("name", fault.New("there are two outputs "+fault.Quote(name), "rename one")))
+			return fault.Within(
+				"outputs"+fault.Index(i),
+				fault.Within("name", fault.New("there are two outputs "+fault.Quote(name), "rename one")),
+			)
 		}
 		seen[t.Outputs[i].Name] = true
 	}
@@ -402,11 +433,17 @@ func (t *Task) validateTimes() error {
 
 func (j *Job) validateEdges() error {
 	if len(j.Edges) > MaxEdges {
-		return fault.Within("edges", fault.OverLimit(fmt.Sprintf("%d dependencies, more than %d", len(j.Edges), MaxEdges), ""))
+		return fault.Within(
+			"edges",
+			fault.OverLimit(fmt.Sprintf("%d dependencies, more than %d", len(j.Edges), MaxEdges), ""),
+		)
 	}
 	for i, e := range j.Edges {
 		if e.From < 0 || e.From >= len(j.Tasks) || e.To < 0 || e.To >= len(j.Tasks) {
-			return fault.Within("edges"+fault.Index(i), fault.New(fmt.Sprintf("from task %d to task %d of %d", e.From, e.To, len(j.Tasks)), ""))
+			return fault.Within(
+				"edges"+fault.Index(i),
+				fault.New(fmt.Sprintf("from task %d to task %d of %d", e.From, e.To, len(j.Tasks)), ""),
+			)
 		}
 	}
 	sizes := NewOutputSizes(j)

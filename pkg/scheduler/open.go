@@ -23,7 +23,7 @@ func (f *Fault) Error() string { return f.Field + ": " + f.Reason }
 // Unwrap returns ErrInvalid.
 func (f *Fault) Unwrap() error { return ErrInvalid }
 
-func fault(reason, field string, args ...any) error {
+func invalid(reason, field string, args ...any) error {
 	return &Fault{Field: fmt.Sprintf(field, args...), Reason: reason}
 }
 
@@ -105,7 +105,7 @@ func (s *Session) openPolicy(o *options) error {
 func (s *Session) openNodes() error {
 	snap := s.Snapshot
 	if len(snap.Resources) > MaxResources || snap.GPU >= len(snap.Resources) {
-		return fault(fmt.Sprintf("%d resources, of which GPUs are number %d: at most %d can be counted", len(snap.Resources), snap.GPU, MaxResources), "resources")
+		return invalid(fmt.Sprintf("%d resources, of which GPUs are number %d: at most %d can be counted", len(snap.Resources), snap.GPU, MaxResources), "resources")
 	}
 	slab := make([]NodeInfo, len(snap.Nodes))
 	s.Nodes, s.latest = make([]*NodeInfo, len(snap.Nodes)), make([]int32, len(snap.Nodes))
@@ -120,15 +120,15 @@ func (s *Session) openNodes() error {
 		*n = NodeInfo{Index: i, Node: node, Idle: node.Capacity, reserved: -1}
 		switch {
 		case s.nodes[node.Name] != nil:
-			return fault("the name "+quote(node.Name)+" is another node's", "nodes[%d].name", k)
+			return invalid("the name "+quote(node.Name)+" is another node's", "nodes[%d].name", k)
 		case node.Devices < 0 || node.Devices > maxDevices:
-			return fault(fmt.Sprintf("%d GPUs: a node has at most %d", node.Devices, maxDevices), "nodes[%d].devices", k)
+			return invalid(fmt.Sprintf("%d GPUs: a node has at most %d", node.Devices, maxDevices), "nodes[%d].devices", k)
 		case node.Devices > 0 && snap.GPU < 0:
-			return fault("GPUs are not among the resources", "nodes[%d].devices", k)
+			return invalid("GPUs are not among the resources", "nodes[%d].devices", k)
 		}
 		for r, v := range node.Capacity {
 			if v < 0 {
-				return fault("a capacity is below nothing", "nodes[%d].capacity[%d]", k, r)
+				return invalid("a capacity is below nothing", "nodes[%d].capacity[%d]", k, r)
 			}
 		}
 		if node.Devices > 0 {
@@ -159,7 +159,7 @@ func (s *Session) openQueues() error {
 		q.Index, q.Queue = i+1, &snap.Queues[i]
 		name := q.Queue.Name
 		if name == "" || s.queues[name] != nil {
-			return fault("the name "+quote(name)+" is empty, or another queue's", "queues[%d].name", i)
+			return invalid("the name "+quote(name)+" is empty, or another queue's", "queues[%d].name", i)
 		}
 		s.queues[name] = q
 		s.Queues = append(s.Queues, q)
@@ -168,7 +168,7 @@ func (s *Session) openQueues() error {
 		q.Parent = root
 		if p := q.Queue.Parent; p != "" {
 			if q.Parent = s.queues[p]; q.Parent == nil {
-				return fault("there is no queue "+quote(p), "queues[%d].parent", i)
+				return invalid("there is no queue "+quote(p), "queues[%d].parent", i)
 			}
 		}
 		q.Parent.Children = append(q.Parent.Children, q)
@@ -176,7 +176,7 @@ func (s *Session) openQueues() error {
 	for i, q := range s.Queues[1:] {
 		for p := q.Parent; p != root; p = p.Parent {
 			if q.Depth++; q.Depth > len(s.Queues) {
-				return fault("it is below itself", "queues[%d].parent", i)
+				return invalid("it is below itself", "queues[%d].parent", i)
 			}
 		}
 		q.Depth++
@@ -193,7 +193,7 @@ func (s *Session) openNamespaces() error {
 	for i := range s.Snapshot.Namespaces {
 		n := &s.Snapshot.Namespaces[i]
 		if s.namespaces[n.Name] != nil {
-			return fault("the name "+quote(n.Name)+" is another namespace's", "namespaces[%d].name", i)
+			return invalid("the name "+quote(n.Name)+" is another namespace's", "namespaces[%d].name", i)
 		}
 		add(n)
 	}
@@ -248,15 +248,15 @@ func (s *Session) openJobs() error {
 		*j = JobInfo{Index: i, Job: job, Queue: s.queues[job.Queue], Namespace: s.namespaces[job.Namespace], Phase: job.Phase, priority: job.Priority, least: max(1, job.Min)}
 		switch {
 		case s.jobs[job.ID] != nil:
-			return fault("the ID "+quote(job.ID)+" is another job's", "jobs[%d].id", i)
+			return invalid("the ID "+quote(job.ID)+" is another job's", "jobs[%d].id", i)
 		case j.Queue == nil:
-			return fault("there is no queue "+quote(job.Queue), "jobs[%d].queue", i)
+			return invalid("there is no queue "+quote(job.Queue), "jobs[%d].queue", i)
 		case len(j.Queue.Children) > 0:
-			return fault("queue "+quote(job.Queue)+" has queues below it: jobs wait in those", "jobs[%d].queue", i)
+			return invalid("queue "+quote(job.Queue)+" has queues below it: jobs wait in those", "jobs[%d].queue", i)
 		case len(job.Roles) > math.MaxInt16:
-			return fault(fmt.Sprintf("%d roles: it has at most %d", len(job.Roles), math.MaxInt16), "jobs[%d].roles", i)
+			return invalid(fmt.Sprintf("%d roles: it has at most %d", len(job.Roles), math.MaxInt16), "jobs[%d].roles", i)
 		case job.Min < 0 || job.Max < 0 || job.Max > 0 && job.Max < job.Min:
-			return fault(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
+			return invalid(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
 		}
 		j.Queue.Jobs = append(j.Queue.Jobs, j)
 		if len(job.Roles) > 0 {
@@ -310,7 +310,7 @@ func (s *Session) checkSpecs() error {
 		for i := range j.Job.Tasks {
 			spec := j.Job.Tasks[i].Spec
 			if spec == nil {
-				return fault("it has no spec", "jobs[%d].tasks[%d].spec", j.Index, i)
+				return invalid("it has no spec", "jobs[%d].tasks[%d].spec", j.Index, i)
 			}
 			if spec == last {
 				continue
@@ -327,14 +327,14 @@ func (s *Session) checkSpecs() error {
 func (s *Session) checkSpec(spec *Spec, job, task int) error {
 	for r, v := range spec.Request {
 		if v < 0 {
-			return fault("a request is below nothing", "jobs[%d].tasks[%d].request[%d]", job, task, r)
+			return invalid("a request is below nothing", "jobs[%d].tasks[%d].request[%d]", job, task, r)
 		}
 	}
 	switch {
 	case spec.Devices < 0 || spec.Devices > maxDevices || spec.Share < 0 || spec.Share > Whole:
-		return fault(fmt.Sprintf("%d of each of %d GPUs: it is at most %d of %d", spec.Share, spec.Devices, Whole, maxDevices), "jobs[%d].tasks[%d].devices", job, task)
+		return invalid(fmt.Sprintf("%d of each of %d GPUs: it is at most %d of %d", spec.Share, spec.Devices, Whole, maxDevices), "jobs[%d].tasks[%d].devices", job, task)
 	case spec.Devices > 0 && s.Snapshot.GPU < 0:
-		return fault("GPUs are not among the resources", "jobs[%d].tasks[%d].devices", job, task)
+		return invalid("GPUs are not among the resources", "jobs[%d].tasks[%d].devices", job, task)
 	}
 	if len(spec.Near)+len(spec.Apart) > 0 {
 		for _, n := range s.Nodes {
@@ -373,7 +373,7 @@ func (s *Session) openTask(t *TaskInfo) error {
 	}
 	for _, d := range t.Task.OnDevices {
 		if d < 0 || d >= len(node.devices) {
-			return fault(fmt.Sprintf("node %s has no GPU %d", quote(node.Node.Name), d), "onDevices")
+			return invalid(fmt.Sprintf("node %s has no GPU %d", quote(node.Node.Name), d), "onDevices")
 		}
 		t.on |= 1 << d
 	}

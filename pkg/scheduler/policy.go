@@ -2,27 +2,33 @@ package scheduler
 
 import (
 	"errors"
-	"fmt"
 	"sync/atomic"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
 )
 
-// Policy says which actions a session runs, in their order, and which plugins tell them how. In a question of order the first tier and plugin that
-// sees a difference decides; in one of victims all of a tier have to agree, and the first tier with an opinion decides.
+// Policy says which actions a session runs, in their order, and which plugins tell them how. In a question of order
+// the first tier and plugin that sees a difference decides; in one of victims all of a tier have to agree, and the
+// first tier with an opinion decides.
 type Policy struct {
 	Actions []string
 	Tiers   [][]PluginConfig
-	where   map[string]place // of fields, in the file it was read from
+	where   map[string]fault.Position // of fields, in the file it was read from
 }
 
-// place is a line and column of a file.
-type place struct{ line, column int }
-
-// Wrong is the PolicyError for what is wrong with a field of a policy for whoever is to follow it, though it can be read: actions, tiers[0][2]. It
-// knows the line if the policy was read from a file.
+// Wrong is the PolicyError for what is wrong with a field of a policy for whoever is to follow it, though it can be
+// read: actions, tiers[0][2]. It knows the line if the policy was read from a file.
 func (p *Policy) Wrong(field, reason, hint string) *PolicyError {
 	at := p.where[field]
-	return &PolicyError{Line: at.line, Column: at.column, Field: field, Reason: reason, Hint: hint}
+	return &PolicyError{
+		Line:   int(at.Line),
+		Column: int(at.Column),
+		Field:  field,
+		Reason: reason,
+		Hint:   hint,
+		Cause:  ErrInvalid,
+	}
 }
 
 // PluginConfig is a plugin in a tier.
@@ -46,7 +52,8 @@ func DefaultPolicy() *Policy {
 	return p
 }
 
-// Holder holds the policy in force for any number of goroutines, and exchanges it while they work. The zero value holds the default.
+// Holder holds the policy in force for any number of goroutines, and exchanges it while they work. The zero value
+// holds the default.
 type Holder struct {
 	// Check says what is wrong with a policy for those who are to follow it, with Policy.Wrong; nil is nothing.
 	Check   func(*Policy) error
@@ -61,7 +68,8 @@ func (h *Holder) Policy() *Policy {
 	return DefaultPolicy()
 }
 
-// Reload puts another policy in force for sessions opened from now on. If it can not be read, with a PolicyError, the one in force stays.
+// Reload puts another policy in force for sessions opened from now on. If it can not be read, with a PolicyError, the
+// one in force stays.
 func (h *Holder) Reload(file string, data []byte) error {
 	p, err := ReadPolicy(file, data)
 	if err == nil && h.Check != nil {
@@ -78,7 +86,7 @@ func (h *Holder) Reload(file string, data []byte) error {
 func InFile(file string, err error) error {
 	var e *PolicyError
 	if errors.As(err, &e) {
-		e.File = file
+		e.File, e.Cause = file, ErrInvalid
 	}
 	return err
 }
@@ -117,32 +125,6 @@ func arg[T any](a Args, name string, otherwise T) T {
 	return otherwise
 }
 
-// PolicyError says what is wrong with a policy file, and where. It is ErrInvalid.
-type PolicyError struct {
-	File         string // may be empty
-	Line, Column int    // from 1; 0 is unknown
-	Field        string // tiers[0][2].args.weight
-	Reason, Hint string
-}
-
-// Error prints file:line:column: field: reason (hint).
-func (e *PolicyError) Error() string {
-	out := e.File
-	if e.Line > 0 {
-		out += fmt.Sprintf(":%d:%d", e.Line, e.Column)
-	}
-	if out != "" {
-		out += ": "
-	}
-	if e.Field != "" {
-		out += e.Field + ": "
-	}
-	out += e.Reason
-	if e.Hint != "" {
-		out += " (" + e.Hint + ")"
-	}
-	return out
-}
-
-// Unwrap returns ErrInvalid.
-func (e *PolicyError) Unwrap() error { return ErrInvalid }
+// PolicyError says what is wrong with a policy, and where: File, Line, Column, Field (tiers[0][2].args.weight),
+// Reason and Hint, as far as they are known. It is ErrInvalid.
+type PolicyError = fault.Error

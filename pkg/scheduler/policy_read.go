@@ -1,19 +1,18 @@
 package scheduler
 
 import (
-	"bytes"
-	"errors"
 	"fmt"
-	"io"
 	"math"
-	"regexp"
 	"slices"
-	"sort"
 	"strconv"
 	"strings"
 	"time"
 
 	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 )
 
 // Limits of a policy file.
@@ -42,253 +41,218 @@ func ReadPolicy(file string, data []byte) (*Policy, error) {
 
 func readPolicy(data []byte) (*Policy, error) {
 	if len(data) > maxPolicyBytes {
-		return nil, &PolicyError{Reason: fmt.Sprintf("it is larger than %d bytes", maxPolicyBytes)}
+		return nil, fault.New(fmt.Sprintf("it is larger than %d bytes", maxPolicyBytes), "")
 	}
-	dec := yaml.NewDecoder(bytes.NewReader(data))
-	var doc yaml.Node
-	if err := dec.Decode(&doc); errors.Is(err, io.EOF) || err == nil && len(doc.Content) == 0 {
-		return nil, &PolicyError{Reason: "the file is empty", Hint: "it needs actions and tiers"}
-	} else if err != nil {
-		return nil, badYAML(err)
+	docs, from, err := yamlfile.Decode(data)
+	if err != nil {
+		return nil, err
 	}
-	var more yaml.Node
-	if err := dec.Decode(&more); !errors.Is(err, io.EOF) {
-		return nil, &PolicyError{Line: max(1, more.Line), Column: max(1, more.Column), Reason: "there is a second document", Hint: "a policy is one"}
+	if len(docs) > 1 {
+		return nil, from.Fault(docs[1], "there is a second document", "a policy is one")
 	}
-	p := &Policy{where: map[string]place{}}
-	err := fieldsOf(doc.Content[0], "", map[string]func(*yaml.Node, string) error{
-		"actions": func(n *yaml.Node, at string) error {
-			names, err := words(n, at, "action", ActionNames())
-			p.Actions, p.where[at] = names, place{n.Line, n.Column}
+	r := &policyReader{Reader: from, policy: &Policy{where: map[string]fault.Position{}}, lines: map[string]int{}}
+	err = yamlfile.ReadFields(&r.Reader, docs[0], yamlfile.Fields[*Policy]{
+		"actions": func(p *Policy, n *yaml.Node) (err error) {
+			p.where["actions"] = yamlfile.PositionOf(n)
+			p.Actions, err = r.words(n, "action", ActionNames())
 			return err
 		},
-		"tiers": func(n *yaml.Node, at string) (err error) {
-			p.Tiers, err = readTiers(n, at, p.where)
-			return err
-		},
-	})
+		"tiers": func(_ *Policy, n *yaml.Node) error { return r.bounded(n, maxTiers, r.readTier) },
+	}, r.policy)
 	switch {
 	case err != nil:
 		return nil, err
-	case len(p.Actions) == 0:
-		return nil, wrong(doc.Content[0], "actions", "is missing", "one or more of "+strings.Join(ActionNames(), ", "))
-	case len(p.Tiers) == 0:
-		return nil, wrong(doc.Content[0], "tiers", "is missing", "lists of plugins: "+strings.Join(PluginNames(), ", "))
+	case len(r.policy.Actions) == 0:
+		return nil, fault.Within(
+			"actions",
+			r.Fault(docs[0], "is missing", "one or more of "+strings.Join(ActionNames(), ", ")),
+		)
+	case len(r.policy.Tiers) == 0:
+		return nil, fault.Within(
+			"tiers",
+			r.Fault(docs[0], "is missing", "lists of plugins: "+strings.Join(PluginNames(), ", ")),
+		)
 	}
-	return p, nil
+	return r.policy, nil
 }
 
-func badYAML(err error) error {
-	e := &PolicyError{Line: 1, Column: 1, Reason: "is not YAML: " + err.Error()}
-	if m := regexp.MustCompile(`(?s)^yaml: (?:line (\d+): )?(.*)$`).FindStringSubmatch(err.Error()); m != nil {
-		if line, err := strconv.Atoi(m[1]); err == nil {
-			e.Line = line
+// policyReader reads the one document of a policy file.
+type policyReader struct {
+	yamlfile.Reader
+	policy *Policy
+	lines  map[string]int // in which plugins stand
+}
+
+func (r *policyReader) readTier(i int, n *yaml.Node) error {
+	r.policy.Tiers = append(r.policy.Tiers, nil)
+	return r.bounded(n, maxPlugins, func(k int, n *yaml.Node) error {
+		conf, err := r.readPlugin(n)
+		if err != nil {
+			return err
 		}
-		e.Reason = "is not YAML: " + m[2]
-	}
-	return e
-}
-
-func wrong(n *yaml.Node, field, reason, hint string) error {
-	return &PolicyError{Line: n.Line, Column: n.Column, Field: field, Reason: reason, Hint: hint}
-}
-
-func readTiers(n *yaml.Node, at string, where map[string]place) (tiers [][]PluginConfig, err error) {
-	known := map[string]builtin{}
-	for _, b := range builtins() {
-		known[b.name] = b
-	}
-	seen := map[string]int{}
-	err = listOf(n, at, maxTiers, func(n *yaml.Node, at string) error {
-		var tier []PluginConfig
-		err := listOf(n, at, maxPlugins, func(n *yaml.Node, at string) error {
-			conf, err := readPlugin(n, at, known)
-			if err != nil {
-				return err
-			}
-			if line := seen[conf.Name]; line > 0 {
-				return wrong(n, at, fmt.Sprintf("plugin %s is there already, in line %d", conf.Name, line), "remove one")
-			}
-			seen[conf.Name], where[at] = n.Line, place{n.Line, n.Column}
-			tier = append(tier, conf)
-			return nil
-		})
-		tiers = append(tiers, tier)
-		return err
+		if line := r.lines[conf.Name]; line > 0 {
+			return r.Fault(n, fmt.Sprintf("plugin %s is there already, in line %d", conf.Name, line), "remove one")
+		}
+		r.lines[conf.Name] = n.Line
+		r.policy.where[fmt.Sprintf("tiers[%d][%d]", i, k)] = yamlfile.PositionOf(n)
+		r.policy.Tiers[i] = append(r.policy.Tiers[i], conf)
+		return nil
 	})
-	return tiers, err
 }
 
 // readPlugin reads a plugin: its name, or a mapping.
-func readPlugin(n *yaml.Node, at string, known map[string]builtin) (conf PluginConfig, err error) {
+func (r *policyReader) readPlugin(n *yaml.Node) (conf PluginConfig, err error) {
 	if n.Kind == yaml.ScalarNode {
-		conf.Name, err = word(n, at, "plugin", PluginNames())
+		conf.Name, err = r.word(n, "plugin", PluginNames())
 		return conf, err
 	}
 	var args *yaml.Node
-	err = fieldsOf(n, at, map[string]func(*yaml.Node, string) error{
-		"name": func(n *yaml.Node, at string) (err error) {
-			conf.Name, err = word(n, at, "plugin", PluginNames())
+	err = yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*PluginConfig]{
+		"name": func(c *PluginConfig, n *yaml.Node) (err error) {
+			c.Name, err = r.word(n, "plugin", PluginNames())
 			return err
 		},
-		"disable": func(n *yaml.Node, at string) (err error) {
-			conf.Disable, err = words(n, at, "function", functionNames())
+		"disable": func(c *PluginConfig, n *yaml.Node) (err error) {
+			c.Disable, err = r.words(n, "function", functionNames())
 			return err
 		},
-		"args": func(n *yaml.Node, _ string) error {
+		"args": func(_ *PluginConfig, n *yaml.Node) error {
 			args = n
 			return nil
 		},
-	})
+	}, &conf)
 	switch {
 	case err != nil:
 		return conf, err
 	case conf.Name == "":
-		return conf, wrong(n, at+".name", "is missing", "one of "+strings.Join(PluginNames(), ", "))
+		return conf, fault.Within("name", r.Fault(n, "is missing", "one of "+strings.Join(PluginNames(), ", ")))
 	case args == nil:
 		return conf, nil
 	}
-	conf.Args, err = readArgs(args, at+".args", known[conf.Name])
-	return conf, err
+	conf.Args, err = r.readArgs(args, conf.Name)
+	return conf, fault.Within("args", err)
 }
 
-func readArgs(n *yaml.Node, at string, b builtin) (Args, error) {
-	out := Args{}
-	fields := map[string]func(*yaml.Node, string) error{}
+func (r *policyReader) readArgs(n *yaml.Node, plugin string) (Args, error) {
+	all := builtins()
+	b := all[slices.IndexFunc(all, func(b builtin) bool { return b.name == plugin })]
+	known := yamlfile.Fields[Args]{}
 	for name, kind := range b.args {
-		fields[name] = func(n *yaml.Node, at string) (err error) {
+		known[name] = func(out Args, n *yaml.Node) (err error) {
 			switch kind {
 			case argNumber:
-				out[name], err = number(n, at)
+				out[name], err = r.number(n)
 			case argDuration:
-				out[name], err = duration(n, at)
+				out[name], err = r.duration(n)
 			case argNumbers:
-				out[name], err = mapOf(n, at, number)
+				out[name], err = mapOf(r, n, r.number)
 			case argWindows:
-				out[name], err = mapOf(n, at, window)
+				out[name], err = mapOf(r, n, r.window)
 			}
 			return err
 		}
 	}
-	if len(fields) == 0 && n.Kind == yaml.MappingNode && len(n.Content) > 0 {
-		return nil, wrong(n, at, "plugin "+b.name+" has no settings", "remove them")
+	if len(known) == 0 && n.Kind == yaml.MappingNode && len(n.Content) > 0 {
+		return nil, r.Fault(n, "plugin "+b.name+" has no settings", "remove them")
 	}
-	return out, fieldsOf(n, at, fields)
+	out := Args{}
+	return out, yamlfile.ReadFields(&r.Reader, n, known, out)
 }
 
 // window reads {from: "22:00", to: "06:00", zone: Europe/Berlin}.
-func window(n *yaml.Node, at string) (w Window, err error) {
+func (r *policyReader) window(n *yaml.Node) (w Window, err error) {
 	w.Zone = time.UTC
-	from, to := false, false
-	clock := func(to *time.Duration, given *bool) func(n *yaml.Node, at string) error {
-		return func(n *yaml.Node, at string) error {
-			t, err := time.Parse("15:04", n.Value)
-			if err != nil || n.Kind != yaml.ScalarNode {
-				return wrong(n, at, quote(n.Value)+" is no time of day", `write it as "22:00"`)
+	given := map[string]bool{}
+	clock := func(field string, to func(*Window) *time.Duration) func(*Window, *yaml.Node) error {
+		return yamlfile.TextField(&r.Reader, to, func(s string) (time.Duration, error) {
+			given[field] = true
+			t, err := time.Parse("15:04", s)
+			if err != nil {
+				return 0, fault.New(fault.Quote(s)+" is no time of day", `write it as "22:00"`)
 			}
-			*to, *given = time.Duration(t.Hour())*time.Hour+time.Duration(t.Minute())*time.Minute, true
-			return nil
-		}
+			return time.Duration(t.Hour())*time.Hour + time.Duration(t.Minute())*time.Minute, nil
+		})
 	}
-	err = fieldsOf(n, at, map[string]func(*yaml.Node, string) error{
-		"from": clock(&w.From, &from), "to": clock(&w.To, &to),
-		"zone": func(n *yaml.Node, at string) error {
-			zone, err := time.LoadLocation(n.Value)
-			if err != nil || n.Kind != yaml.ScalarNode || n.Value == "Local" {
-				return wrong(n, at, quote(n.Value)+" is no time zone", "write it as UTC or Europe/Berlin")
-			}
-			w.Zone = zone
-			return nil
-		},
-	})
+	err = yamlfile.ReadFields(&r.Reader, n, yamlfile.Fields[*Window]{
+		"from": clock("from", func(w *Window) *time.Duration { return &w.From }),
+		"to":   clock("to", func(w *Window) *time.Duration { return &w.To }),
+		"zone": yamlfile.TextField(
+			&r.Reader,
+			func(w *Window) **time.Location { return &w.Zone },
+			func(s string) (*time.Location, error) {
+				zone, err := time.LoadLocation(s)
+				if err != nil || s == "Local" {
+					return nil, fault.New(fault.Quote(s)+" is no time zone", "write it as UTC or Europe/Berlin")
+				}
+				return zone, nil
+			},
+		),
+	}, &w)
 	switch {
 	case err != nil:
 		return w, err
-	case !from:
-		return w, wrong(n, at+".from", "is missing", `a time of day: "22:00"`)
-	case !to:
-		return w, wrong(n, at+".to", "is missing", `a time of day: "06:00"`)
+	case !given["from"]:
+		return w, fault.Within("from", r.Fault(n, "is missing", `a time of day: "22:00"`))
+	case !given["to"]:
+		return w, fault.Within("to", r.Fault(n, "is missing", `a time of day: "06:00"`))
 	}
 	return w, nil
 }
 
-func number(n *yaml.Node, at string) (float64, error) {
-	x, err := strconv.ParseFloat(n.Value, 64)
-	if err != nil || n.Kind != yaml.ScalarNode || math.IsInf(x, 0) || !(math.Abs(x) <= 1e6) {
-		return 0, wrong(n, at, quote(n.Value)+" is no number", "at most a million")
+func (r *policyReader) number(n *yaml.Node) (float64, error) {
+	s, err := r.Text(n)
+	if err != nil {
+		return 0, err
+	}
+	x, err := strconv.ParseFloat(s, 64)
+	if err != nil || !(math.Abs(x) <= 1e6) { // also of NaN
+		return 0, r.Fault(n, fault.Quote(s)+" is no number", "at most a million")
 	}
 	return x, nil
 }
 
-func duration(n *yaml.Node, at string) (time.Duration, error) {
-	d, err := time.ParseDuration(n.Value)
-	if err != nil || n.Kind != yaml.ScalarNode || d < 0 {
-		return 0, wrong(n, at, quote(n.Value)+" is no duration", "write it as 30m or 24h")
+func (r *policyReader) duration(n *yaml.Node) (time.Duration, error) {
+	s, err := r.Text(n)
+	if err != nil {
+		return 0, err
+	}
+	d, err := time.ParseDuration(s)
+	if err != nil || d < 0 {
+		return 0, r.Fault(n, fault.Quote(s)+" is no duration", "write it as 30m or 24h")
 	}
 	return d, nil
 }
 
-func mapOf[T any](n *yaml.Node, at string, read func(*yaml.Node, string) (T, error)) (map[string]T, error) {
-	if n.Kind != yaml.MappingNode || len(n.Content) > 2*maxArgs {
-		return nil, wrong(n, at, "must be a mapping of at most "+strconv.Itoa(maxArgs)+" names", "")
+func mapOf[T any](r *policyReader, n *yaml.Node, read func(*yaml.Node) (T, error)) (map[string]T, error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
 	}
-	out := map[string]T{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		v, err := read(n.Content[i+1], at+"."+n.Content[i].Value)
-		if err != nil {
-			return nil, err
+	if len(entries) > maxArgs {
+		return nil, r.Fault(n, "must be a mapping of at most "+strconv.Itoa(maxArgs)+" names", "")
+	}
+	out := make(map[string]T, len(entries))
+	for _, e := range entries {
+		if out[e.Key], err = read(e.Node); err != nil {
+			return nil, fault.WithinKey(e.Key, err)
 		}
-		out[n.Content[i].Value] = v
 	}
 	return out, nil
 }
 
-// fieldsOf reads a mapping of known fields.
-func fieldsOf(n *yaml.Node, at string, known map[string]func(*yaml.Node, string) error) error {
-	if n.Kind != yaml.MappingNode {
-		return wrong(n, at, "must be a mapping", "")
+// bounded reads a list of at most so many.
+func (r *policyReader) bounded(n *yaml.Node, most int, each func(i int, n *yaml.Node) error) error {
+	if n.Kind == yaml.SequenceNode && len(n.Content) > most {
+		return r.Fault(n, fmt.Sprintf("must be a list of at most %d", most), "")
 	}
-	names := make([]string, 0, len(known))
-	for name := range known {
-		names = append(names, name)
-	}
-	sort.Strings(names)
-	given := map[string]bool{}
-	for i := 0; i+1 < len(n.Content); i += 2 {
-		key := n.Content[i]
-		field := strings.TrimPrefix(at+"."+key.Value, ".")
-		read := known[key.Value]
-		switch {
-		case read == nil:
-			return wrong(key, field, "unknown field", suggest(key.Value, names))
-		case given[key.Value]:
-			return wrong(key, field, "is given twice", "remove one")
-		}
-		given[key.Value] = true
-		if err := read(n.Content[i+1], field); err != nil {
-			return err
-		}
-	}
-	return nil
+	return r.List(n, each)
 }
 
-func listOf(n *yaml.Node, at string, most int, each func(n *yaml.Node, at string) error) error {
-	if n.Kind != yaml.SequenceNode || len(n.Content) > most {
-		return wrong(n, at, fmt.Sprintf("must be a list of at most %d", most), "")
-	}
-	for i, c := range n.Content {
-		if err := each(c, at+"["+strconv.Itoa(i)+"]"); err != nil {
-			return err
-		}
-	}
-	return nil
-}
-
-func words(n *yaml.Node, at, what string, known []string) (out []string, err error) {
-	err = listOf(n, at, maxPlugins, func(n *yaml.Node, at string) error {
-		w, err := word(n, at, what, known)
+func (r *policyReader) words(n *yaml.Node, what string, known []string) (out []string, err error) {
+	err = r.bounded(n, maxPlugins, func(_ int, n *yaml.Node) error {
+		w, err := r.word(n, what, known)
 		if err == nil && slices.Contains(out, w) {
-			err = wrong(n, at, what+" "+w+" is there already", "remove one")
+			err = r.Fault(n, what+" "+w+" is there already", "remove one")
 		}
 		out = append(out, w)
 		return err
@@ -296,46 +260,10 @@ func words(n *yaml.Node, at, what string, known []string) (out []string, err err
 	return out, err
 }
 
-func word(n *yaml.Node, at, what string, known []string) (string, error) {
-	if n.Kind != yaml.ScalarNode || !slices.Contains(known, n.Value) {
-		return "", wrong(n, at, "there is no "+what+" "+quote(n.Value), suggest(n.Value, known))
+func (r *policyReader) word(n *yaml.Node, what string, known []string) (string, error) {
+	s, err := r.Text(n)
+	if err == nil && !slices.Contains(known, s) {
+		err = r.Fault(n, "there is no "+what+" "+fault.Quote(s), suggest.OneOf(s, known))
 	}
-	return n.Value, nil
-}
-
-// suggest is the known word nearest to one, if it is near, else all of them.
-func suggest(given string, known []string) string {
-	best, least := "", max(1, min(3, len(given)/3))+1
-	for _, k := range known {
-		if d := distance(strings.ToLower(given), strings.ToLower(k)); d < least {
-			best, least = k, d
-		}
-	}
-	if best != "" {
-		return "did you mean " + quote(best) + "?"
-	}
-	return "one of " + strings.Join(known, ", ")
-}
-
-// distance counts insertions, deletions and replacements.
-func distance(a, b string) int {
-	if len(a) > 64 {
-		return len(a)
-	}
-	row := make([]int, len(b)+1)
-	for j := range row {
-		row[j] = j
-	}
-	for i := range len(a) {
-		diagonal := row[0]
-		row[0] = i + 1
-		for j := range len(b) {
-			cost := 1
-			if a[i] == b[j] {
-				cost = 0
-			}
-			diagonal, row[j+1] = row[j+1], min(row[j+1]+1, row[j]+1, diagonal+cost)
-		}
-	}
-	return row[len(b)]
+	return s, err
 }

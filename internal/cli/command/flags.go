@@ -1,6 +1,7 @@
 package command
 
 import (
+	"cmp"
 	"errors"
 	"fmt"
 	"slices"
@@ -12,7 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -199,17 +200,21 @@ func plainCause(err error) error {
 	return err
 }
 
-// suggestFlag finds the flag that a misspelt one was meant as.
+// suggestFlag finds the flag that a misspelt one was meant as, or begins.
 func suggestFlag(c *cobra.Command, name string) string {
-	best, distance := "", accel.Tolerance(name)+1
+	var known []string
+	begun := ""
 	c.Flags().VisitAll(func(f *pflag.Flag) {
-		d := accel.Distance(name, f.Name)
-		if strings.HasPrefix(f.Name, name) && len(name) >= 2 {
-			d = min(d, 1)
+		if f.Hidden {
+			return
 		}
-		if !f.Hidden && d < distance {
-			best, distance = "--"+f.Name, d
+		known = append(known, f.Name)
+		if begun == "" && len(name) >= 2 && strings.HasPrefix(f.Name, name) {
+			begun = f.Name
 		}
 	})
-	return best
+	if meant := cmp.Or(suggest.Nearest(name, known), begun); meant != "" {
+		return "--" + meant
+	}
+	return ""
 }

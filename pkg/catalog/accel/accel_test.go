@@ -4,8 +4,6 @@ import (
 	"errors"
 	"strings"
 	"testing"
-
-	"pgregory.net/rapid"
 )
 
 func TestNormalizeMapsEverySpellingToOneName(t *testing.T) {
@@ -118,25 +116,6 @@ func TestParseReadsCounts(t *testing.T) {
 			t.Errorf("Parse(%q) = %v, want an error", in, got)
 		}
 	}
-}
-
-func TestDistanceIsAMetricOfEdits(t *testing.T) {
-	for _, c := range []struct {
-		a, b string
-		want int
-	}{{"", "", 0}, {"v100", "v100", 0}, {"v10", "v100", 1}, {"v010", "v100", 1}, {"l4", "t4", 1}, {"h100", "a10g", 2}, {"", "abc", 3}} {
-		if got := Distance(c.a, c.b); got != c.want {
-			t.Errorf("Distance(%q, %q) = %d, want %d", c.a, c.b, got, c.want)
-		}
-	}
-	rapid.Check(t, func(t *rapid.T) {
-		word := rapid.StringMatching(`[abc]{0,6}`)
-		a, b := word.Draw(t, "a"), word.Draw(t, "b")
-		d := Distance(a, b)
-		if d != Distance(b, a) || (d == 0) != (a == b) || d > max(len(a), len(b)) || d < max(len(a), len(b))-min(len(a), len(b)) {
-			t.Fatalf("Distance(%q, %q) = %d", a, b, d)
-		}
-	})
 }
 
 func FuzzNormalize(f *testing.F) {

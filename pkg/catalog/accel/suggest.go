@@ -4,6 +4,8 @@ import (
 	"cmp"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 const maxSuggestions = 3
@@ -25,9 +27,10 @@ func suggestions(squeezed string) []string {
 	if strings.Contains(squeezed, "tpu") {
 		return []string{"tpu-v3-8", "tpu-v5litepod-4", "tpu-v6e-4"}
 	}
+	tolerance := max(1, len(squeezed)/3) // one edit of short names, about a third of longer ones
 	best := make(map[string]int)
 	for spelling, name := range spellings() {
-		d := Distance(squeezed, spelling)
+		d := suggest.Distance(squeezed, spelling, tolerance)
 		if strings.HasPrefix(squeezed, spelling) && len(spelling) >= 3 {
 			// h100-sxm5-foo: the model is there, with a suffix nobody knows.
 			d = min(d, 1)
@@ -42,7 +45,7 @@ func suggestions(squeezed string) []string {
 	}
 	var near []scored
 	for name, d := range best {
-		if d <= Tolerance(squeezed) {
+		if d <= tolerance {
 			near = append(near, scored{name, d})
 		}
 	}
@@ -54,35 +57,4 @@ func suggestions(squeezed string) []string {
 		names = append(names, s.name)
 	}
 	return names
-}
-
-// Tolerance is the edit distance up to which another name is worth suggesting
-// for name: one edit for short names, about a third of longer ones.
-func Tolerance(name string) int { return max(1, len(name)/3) }
-
-// Distance is the optimal string alignment distance of a and b in bytes: the
-// fewest insertions, deletions, replacements and swaps of neighbours that turn
-// one into the other.
-func Distance(a, b string) int {
-	previous2 := make([]int, len(b)+1)
-	previous := make([]int, len(b)+1)
-	current := make([]int, len(b)+1)
-	for j := range previous {
-		previous[j] = j
-	}
-	for i := 1; i <= len(a); i++ {
-		current[0] = i
-		for j := 1; j <= len(b); j++ {
-			replace := previous[j-1]
-			if a[i-1] != b[j-1] {
-				replace++
-			}
-			current[j] = min(previous[j]+1, current[j-1]+1, replace)
-			if i > 1 && j > 1 && a[i-1] == b[j-2] && a[i-2] == b[j-1] {
-				current[j] = min(current[j], previous2[j-2]+1)
-			}
-		}
-		previous2, previous, current = previous, current, previous2
-	}
-	return previous[len(b)]
 }

@@ -32,8 +32,8 @@ type reader struct {
 // daxMaxAttributes bounds the attributes of one element, which are compared with each other.
 const daxMaxAttributes = 100
 
-// Parse reads an abstract workflow in Pegasus DAX 2 or 3, of text that is unpacked already. Its jobs are stand-ins: what
-// the transformations they name are is in catalogues of the site.
+// Parse reads an abstract workflow in Pegasus DAX 2 or 3, of text that is unpacked already. Its jobs are stand-ins:
+// what the transformations they name are is in catalogues of the site.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	r := &reader{dec: xml.NewDecoder(bytes.NewReader(data))}
 	r.importer = recorded.NewImporter(name, dag.DAX, func(_ string, d recorded.Dependency) string {
@@ -88,7 +88,12 @@ func (r *reader) token() (xml.Token, error) {
 }
 
 func (r *reader) syntax(err error) error {
-	e := &dag.Error{Line: int(r.pos.Line), Column: int(r.pos.Column), Reason: "is not XML: " + strings.TrimPrefix(err.Error(), "xml: "), Cause: err}
+	e := &dag.Error{
+		Line:   int(r.pos.Line),
+		Column: int(r.pos.Column),
+		Reason: "is not XML: " + strings.TrimPrefix(err.Error(), "xml: "),
+		Cause:  err,
+	}
 	var syntax *xml.SyntaxError
 	if errors.As(err, &syntax) {
 		e.Line, e.Column, e.Reason = syntax.Line, 0, "is not XML: "+syntax.Msg
@@ -161,7 +166,8 @@ func (r *reader) skip() error {
 		switch t.(type) {
 		case xml.StartElement:
 			if depth++; depth > recorded.MaxDepth {
-				return fault.At(r.pos, fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""))
+				reason := fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth)
+				return fault.At(r.pos, fault.OverLimit(reason, ""))
 			}
 		case xml.EndElement:
 			depth--
@@ -228,7 +234,11 @@ func (r *reader) readRoot(e xml.StartElement) error {
 		case "file":
 			return r.readFile(e)
 		case "dax", "dag":
-			return r.fault("adag/"+e.Name.Local, "a workflow within a workflow is not read", "put its jobs in its place")
+			return r.fault(
+				"adag/"+e.Name.Local,
+				"a workflow within a workflow is not read",
+				"put its jobs in its place",
+			)
 		}
 		return r.skip() // executable, transformation, metadata, invoke
 	})
@@ -331,7 +341,13 @@ func (r *reader) readUses(task int, e xml.StartElement, path string) error {
 	case "", "none", "checkpoint":
 		return nil
 	default:
-		return fault.Within("/@link", fault.New("unknown link "+fault.Quote(link), suggest.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"})))
+		return fault.Within(
+			"/@link",
+			fault.New(
+				"unknown link "+fault.Quote(link),
+				suggest.OneOf(link, []string{"input", "output", "inout", "none", "checkpoint"}),
+			),
+		)
 	}
 }
 
@@ -377,7 +393,11 @@ func (r *reader) readChild(e xml.StartElement) error {
 	ref := attribute(e, "ref")
 	child, ok := r.importer.ByID[ref]
 	if !ok {
-		return r.fault(path+"/@ref", "there is no job "+fault.Quote(ref)+" above", suggest.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))))
+		return r.fault(
+			path+"/@ref",
+			"there is no job "+fault.Quote(ref)+" above",
+			suggest.DidYouMean(ref, slices.Sorted(maps.Keys(r.importer.ByID))),
+		)
 	}
 	parents := 0
 	return r.elements(func(e xml.StartElement) error {
@@ -385,7 +405,9 @@ func (r *reader) readChild(e xml.StartElement) error {
 			return r.skip()
 		}
 		parents++
-		err := r.importer.Depend(recorded.Dependency{Task: int32(child), Index: r.children, Ref: attribute(e, "ref"), Pos: r.pos}) //nolint:gosec // below dag.MaxTasks
+		err := r.importer.Depend(
+			recorded.Dependency{Task: int32(child), Index: r.children, Ref: attribute(e, "ref"), Pos: r.pos},
+		) //nolint:gosec // below dag.MaxTasks
 		if err != nil {
 			return fault.Within(fmt.Sprintf("%s/parent[%d]", path, parents), err)
 		}

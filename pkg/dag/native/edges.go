@@ -111,16 +111,38 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 	return yamlfile.Fields[*nativeInput]{
 		"uri": noting(func(in *nativeInput) **yaml.Node { return &in.uriAt },
 			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.URI }, yamlfile.Checked(dag.CheckURI))),
-		"path": noting(other, yamlfile.TextField(y, func(in *nativeInput) *string { return &in.Path }, yamlfile.Checked(dag.CheckMountPath))),
-		"size": noting(other, yamlfile.TextField(y, func(in *nativeInput) *dag.GiB { return &in.Size }, dag.ParseSize)),
+		"path": noting(
+			other,
+			yamlfile.TextField(
+				y,
+				func(in *nativeInput) *string { return &in.Path },
+				yamlfile.Checked(dag.CheckMountPath),
+			),
+		),
+		"size": noting(
+			other,
+			yamlfile.TextField(y, func(in *nativeInput) *dag.GiB { return &in.Size }, dag.ParseSize),
+		),
 		"mount": noting(other, func(in *nativeInput, n *yaml.Node) (err error) {
 			in.Mount, err = r.Boolean(n)
 			return err
 		}),
-		"from": noting(func(in *nativeInput) **yaml.Node { return &in.fromAt },
-			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.from }, yamlfile.Checked(fault.CheckString))),
-		"output": noting(func(in *nativeInput) **yaml.Node { return &in.outputAt },
-			yamlfile.TextField(y, func(in *nativeInput) *string { return &in.output }, yamlfile.Checked(fault.CheckString))),
+		"from": noting(
+			func(in *nativeInput) **yaml.Node { return &in.fromAt },
+			yamlfile.TextField(
+				y,
+				func(in *nativeInput) *string { return &in.from },
+				yamlfile.Checked(fault.CheckString),
+			),
+		),
+		"output": noting(
+			func(in *nativeInput) **yaml.Node { return &in.outputAt },
+			yamlfile.TextField(
+				y,
+				func(in *nativeInput) *string { return &in.output },
+				yamlfile.Checked(fault.CheckString),
+			),
+		),
 	}
 }
 
@@ -137,7 +159,11 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 	exists, made := in.uriAt != nil || in.otherAt != nil, in.fromAt != nil || in.outputAt != nil
 	switch {
 	case exists && made:
-		return r.Fault(n, "mixes data that exists with the output of a task", "write {uri, path, size, mount} or {from, output}")
+		return r.Fault(
+			n,
+			"mixes data that exists with the output of a task",
+			"write {uri, path, size, mount} or {from, output}",
+		)
 	case made && in.fromAt == nil:
 		return fault.Within("from", r.Fault(n, "is missing", "say which task's output it is"))
 	case made:
@@ -145,14 +171,25 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 		if in.outputAt != nil {
 			e.Outputs = []string{in.output}
 		}
-		return r.addEdge(in.from, in.fromAt, e, link{index: int32(i), isInput: true}) //nolint:gosec // at most MaxFileBytes
+		return r.addEdge(
+			in.from,
+			in.fromAt,
+			e,
+			link{index: int32(i), isInput: true},
+		) //nolint:gosec // at most MaxFileBytes
 	case in.uriAt == nil:
-		return fault.Within("uri", r.Fault(n, "is missing", "write uri for data that exists, or from for the output of a task"))
+		return fault.Within(
+			"uri",
+			r.Fault(n, "is missing", "write uri for data that exists, or from for the output of a task"),
+		)
 	case len(t.Inputs) == dag.MaxFiles:
 		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
 	}
 	t.Inputs = append(t.Inputs, in.Input)
-	r.inputs = append(r.inputs, link{pos: yamlfile.PositionOf(n), index: int32(i)}) //nolint:gosec // a file has a limit
+	r.inputs = append(
+		r.inputs,
+		link{pos: yamlfile.PositionOf(n), index: int32(i)},
+	) //nolint:gosec // a file has a limit
 	return nil
 }
 
@@ -175,7 +212,8 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 		}
 		r.taken[t] = true
 	}
-	if k := int(r.edgeOf[parent]); k < len(r.job.Edges) && r.job.Edges[k].From == parent && r.job.Edges[k].To == r.current {
+	if k := int(r.edgeOf[parent]); k < len(r.job.Edges) && r.job.Edges[k].From == parent &&
+		r.job.Edges[k].To == r.current {
 		return r.joinEdge(k, e, l, n)
 	}
 	if len(r.job.Edges) == dag.MaxEdges {
@@ -201,7 +239,11 @@ func (r *reader) joinEdge(k int, e dag.Edge, l link, n *yaml.Node) error {
 		*have, *had = e, l
 		return nil
 	}
-	return r.Fault(n, "task "+fault.Quote(r.job.Tasks[e.From].Name)+" is waited for already", "say what is read of it in one place")
+	return r.Fault(
+		n,
+		"task "+fault.Quote(r.job.Tasks[e.From].Name)+" is waited for already",
+		"say what is read of it in one place",
+	)
 }
 
 // bare says whether an edge was asked for in after with nothing but the name of a task.

@@ -314,10 +314,15 @@ func plain(s string) *yaml.Node { return &yaml.Node{Kind: yaml.ScalarNode, Value
 // are ordinary, and everything extraordinary in double quotes.
 func text(s string) *yaml.Node {
 	n := &yaml.Node{Kind: yaml.ScalarNode, Tag: "!!str", Value: s}
-	ordinary := !strings.ContainsFunc(s, func(r rune) bool { return r != '\n' && (!unicode.IsPrint(r) || r == '\ufeff') })
+	ordinary := !strings.ContainsFunc(
+		s,
+		func(r rune) bool { return r != '\n' && (!unicode.IsPrint(r) || r == '\ufeff') },
+	)
 	lines := strings.Contains(s, "\n")
 	switch {
-	case !ordinary, lines && (strings.Contains(s, " \n") || strings.HasSuffix(s, " ") || strings.HasSuffix(s, "\n\n") || s[0] == ' ' || s[0] == '\n'):
+	case !ordinary,
+		lines && (strings.Contains(s, " \n") || strings.HasSuffix(s, " ") ||
+			strings.HasSuffix(s, "\n\n") || s[0] == ' ' || s[0] == '\n'):
 		n.Style = yaml.DoubleQuotedStyle
 	case lines:
 		n.Style = yaml.LiteralStyle

@@ -1,5 +1,5 @@
-// Package native reads and writes jobs in Tradewind's own form: YAML, or JSON, with apiVersion tradewind/v1. [Schema] describes
-// it to editors.
+// Package native reads and writes jobs in Tradewind's own form: YAML, or JSON, with apiVersion tradewind/v1. [Schema]
+// describes it to editors.
 package native
 
 import (
@@ -126,17 +126,41 @@ func (r *reader) readVersion(n *yaml.Node) error {
 func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 	y := &r.Reader
 	return yamlfile.Fields[*dag.Job]{
-		"apiVersion":  func(*dag.Job, *yaml.Node) error { return nil }, // read before the others
-		"name":        yamlfile.TextField(y, func(j *dag.Job) *string { return &j.Name }, yamlfile.Checked(dag.CheckName)),
-		"description": yamlfile.TextField(y, func(j *dag.Job) *string { return &j.Description }, yamlfile.Checked(dag.CheckDescription)),
-		"objective":   yamlfile.TextField(y, func(j *dag.Job) *dag.Objective { return &j.Objective }, word[dag.Objective]),
-		"deadline":    yamlfile.TextField(y, func(j *dag.Job) *time.Duration { return &j.Deadline }, dag.ParseDuration),
-		"budget":      yamlfile.TextField(y, func(j *dag.Job) *dag.USD { return &j.Budget }, dag.ParseBudget),
-		"queue":       yamlfile.TextField(y, func(j *dag.Job) *string { return &j.Queue }, yamlfile.Checked(dag.CheckName)),
+		"apiVersion": func(*dag.Job, *yaml.Node) error { return nil }, // read before the others
+		"name": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *string { return &j.Name },
+			yamlfile.Checked(dag.CheckName),
+		),
+		"description": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *string { return &j.Description },
+			yamlfile.Checked(dag.CheckDescription),
+		),
+		"objective": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *dag.Objective { return &j.Objective },
+			word[dag.Objective],
+		),
+		"deadline": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *time.Duration { return &j.Deadline },
+			dag.ParseDuration,
+		),
+		"budget": yamlfile.TextField(y, func(j *dag.Job) *dag.USD { return &j.Budget }, dag.ParseBudget),
+		"queue": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *string { return &j.Queue },
+			yamlfile.Checked(dag.CheckName),
+		),
 		"priority": yamlfile.TextField(y, func(j *dag.Job) *int { return &j.Priority }, func(s string) (int, error) {
 			return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
 		}),
-		"infeasible": yamlfile.TextField(y, func(j *dag.Job) *dag.Infeasible { return &j.Infeasible }, word[dag.Infeasible]),
+		"infeasible": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *dag.Infeasible { return &j.Infeasible },
+			word[dag.Infeasible],
+		),
 		"regions": func(j *dag.Job, n *yaml.Node) error {
 			return r.List(n, func(_ int, n *yaml.Node) error {
 				s, err := r.Text(n)
@@ -168,7 +192,10 @@ func (r *reader) readTasks(n *yaml.Node) error {
 	case len(entries) == 0:
 		return r.Fault(n, "is empty", "a job has at least one task")
 	case len(entries) > dag.MaxTasks:
-		return fault.At(yamlfile.PositionOf(n), fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), dag.MaxTasks), ""))
+		return fault.At(
+			yamlfile.PositionOf(n),
+			fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), dag.MaxTasks), ""),
+		)
 	}
 	r.index = make(map[string]int, len(entries))
 	r.edgeOf = make([]int32, len(entries))
@@ -259,7 +286,10 @@ func (r *reader) finish() error {
 		}
 	}
 	if cycle := j.Cycle(); cycle != nil {
-		i := slices.IndexFunc(j.Edges, func(e dag.Edge) bool { return e.From == cycle[len(cycle)-1] && e.To == cycle[0] })
+		i := slices.IndexFunc(
+			j.Edges,
+			func(e dag.Edge) bool { return e.From == cycle[len(cycle)-1] && e.To == cycle[0] },
+		)
 		return r.linkError(i, j.CycleError(cycle))
 	}
 	j.MergeEdges()
@@ -276,7 +306,10 @@ func (r *reader) linkError(i int, err error) error {
 	if l.isInput {
 		field = "inputs"
 	}
-	err = fault.Within(dag.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name), fault.Within(field+fault.Index(int(l.index)), err))
+	err = fault.Within(
+		dag.TaskPath(r.job.Tasks[r.job.Edges[i].To].Name),
+		fault.Within(field+fault.Index(int(l.index)), err),
+	)
 	return fault.At(l.pos, err)
 }
 

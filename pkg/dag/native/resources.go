@@ -26,7 +26,11 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 		"memory": yamlfile.TextField(y, func(r *dag.Resources) *dag.Range { return &r.Memory }, dag.ParseMemory),
 		"accelerators": func(res *dag.Resources, n *yaml.Node) error {
 			if n.Kind != yaml.ScalarNode {
-				return r.Fault(n, "must be text, not "+yamlfile.Describe(n), "write NAME:COUNT, and alternatives as anyOf: [{accelerators: V100:1}, …]")
+				return r.Fault(
+					n,
+					"must be text, not "+yamlfile.Describe(n),
+					"write NAME:COUNT, and alternatives as anyOf: [{accelerators: V100:1}, …]",
+				)
 			}
 			s, err := r.Text(n)
 			if err == nil {
@@ -34,15 +38,31 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 			}
 			return err
 		},
-		"cloud":        yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Cloud }, yamlfile.Checked(dag.CheckCloud)),
+		"cloud": yamlfile.TextField(
+			y,
+			func(r *dag.Resources) *string { return &r.Cloud },
+			yamlfile.Checked(dag.CheckCloud),
+		),
 		"region":       yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Region }, name),
 		"zone":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Zone }, name),
 		"instanceType": yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.InstanceType }, name),
 		"arch":         yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Arch }, parseArch),
-		"market":       yamlfile.TextField(y, func(r *dag.Resources) *dag.Market { return &r.Market }, word[dag.Market]),
-		"service":      yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Service }, yamlfile.Checked(dag.CheckService)),
-		"disk":         yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
-		"image":        yamlfile.TextField(y, func(r *dag.Resources) *string { return &r.Image }, yamlfile.Checked(dag.CheckText)),
+		"market": yamlfile.TextField(
+			y,
+			func(r *dag.Resources) *dag.Market { return &r.Market },
+			word[dag.Market],
+		),
+		"service": yamlfile.TextField(
+			y,
+			func(r *dag.Resources) *string { return &r.Service },
+			yamlfile.Checked(dag.CheckService),
+		),
+		"disk": yamlfile.TextField(y, func(r *dag.Resources) *dag.GiB { return &r.DiskGiB }, parseDisk),
+		"image": yamlfile.TextField(
+			y,
+			func(r *dag.Resources) *string { return &r.Image },
+			yamlfile.Checked(dag.CheckText),
+		),
 	}
 }
 
@@ -77,7 +97,14 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 	for _, e := range entries {
 		if e.Key == anyOfField || e.Key == orderedField {
 			if alternatives.Node != nil {
-				return fault.WithinKey(e.Key, r.Fault(e.Name, "stands beside "+alternatives.Key, "alternatives are in one order or in none: keep one of the two"))
+				return fault.WithinKey(
+					e.Key,
+					r.Fault(
+						e.Name,
+						"stands beside "+alternatives.Key,
+						"alternatives are in one order or in none: keep one of the two",
+					),
+				)
 			}
 			alternatives = e
 			continue
@@ -110,7 +137,13 @@ func (r *reader) readResources(t *dag.Task, n *yaml.Node) error {
 }
 
 // readAlternative adds an alternative that begins as base to t.
-func (r *reader) readAlternative(t *dag.Task, n *yaml.Node, base dag.Resources, baseMarks []dag.Mark, path string) error {
+func (r *reader) readAlternative(
+	t *dag.Task,
+	n *yaml.Node,
+	base dag.Resources,
+	baseMarks []dag.Mark,
+	path string,
+) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
@@ -129,7 +162,10 @@ func (r *reader) readAlternative(t *dag.Task, n *yaml.Node, base dag.Resources, 
 	for i := range marks {
 		marks[i].Alternative = alternative
 	}
-	r.marks = append(append(r.marks, marks...), dag.Mark{Alternative: alternative, Pos: yamlfile.PositionOf(n), Path: path})
+	r.marks = append(
+		append(r.marks, marks...),
+		dag.Mark{Alternative: alternative, Pos: yamlfile.PositionOf(n), Path: path},
+	)
 	t.Resources = append(t.Resources, base)
 	return fault.At(positionIn(marks, "service"), base.Check())
 }

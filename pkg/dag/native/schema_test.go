@@ -59,45 +59,99 @@ func buildSchema() object {
 			object{"type": "string", "pattern": pattern},
 		}}
 	}
-	inside := object{"type": "string", "minLength": 1, "maxLength": dag.MaxTextBytes, "pattern": `^[^/~\r\n][^\r\n]*$`}
+	inside := object{
+		"type":      "string",
+		"minLength": 1,
+		"maxLength": dag.MaxTextBytes,
+		"pattern":   `^[^/~\r\n][^\r\n]*$`,
+	}
 
 	resources := object{
-		"cpus":         with(amount(`^\s*`+number+`(\+|-`+number+`)?\s*$`, dag.MaxCPUs), "vCPUs: 8, 8+ for at least 8, or 8-16"),
-		"memory":       with(amount(`^`+sizePattern+`(\+|-`+sizePattern+`)?\s*$`, dag.MaxMemoryGiB), "GiB: 32, 32+ for at least 32, 32-64, or 512MiB+"),
-		"accelerators": object{"type": "string", "pattern": `^[^:,{}\s*]+(:\s*` + number + `)?$`, "description": "NAME or NAME:COUNT, such as V100:4"},
+		"cpus": with(
+			amount(`^\s*`+number+`(\+|-`+number+`)?\s*$`, dag.MaxCPUs),
+			"vCPUs: 8, 8+ for at least 8, or 8-16",
+		),
+		"memory": with(
+			amount(`^`+sizePattern+`(\+|-`+sizePattern+`)?\s*$`, dag.MaxMemoryGiB),
+			"GiB: 32, 32+ for at least 32, 32-64, or 512MiB+",
+		),
+		"accelerators": object{
+			"type":        "string",
+			"pattern":     `^[^:,{}\s*]+(:\s*` + number + `)?$`,
+			"description": "NAME or NAME:COUNT, such as V100:4",
+		},
 		"cloud":        object{"type": "string", "pattern": `^[^\s*:/]+$`, "description": "aws, gcp, azure, …"},
 		"region":       with(word, "a region of the cloud"),
 		"zone":         with(word, "a zone of the region"),
 		"instanceType": with(word, "a machine type as its cloud calls it"),
-		"arch":         with(oneOf("amd64", "arm64", "x86_64", "x86-64", "aarch64"), "the processors' architecture; either if it is left out"),
-		"market":       with(oneOf("auto", "spot", "on-demand"), "how capacity is bought; auto leaves it to the broker"),
-		"service":      with(oneOf("emr", "dataproc"), "a managed service instead of bare machines"),
-		"disk":         with(ref("size"), "the size of the machine's disk"),
-		"image":        with(line, "a machine image or container image"),
+		"arch": with(
+			oneOf("amd64", "arm64", "x86_64", "x86-64", "aarch64"),
+			"the processors' architecture; either if it is left out",
+		),
+		"market": with(
+			oneOf("auto", "spot", "on-demand"),
+			"how capacity is bought; auto leaves it to the broker",
+		),
+		"service": with(oneOf("emr", "dataproc"), "a managed service instead of bare machines"),
+		"disk":    with(ref("size"), "the size of the machine's disk"),
+		"image":   with(line, "a machine image or container image"),
 	}
 	alternative := record(nil, resources)
 	all := maps.Clone(resources)
-	all["anyOf"] = object{"type": "array", "items": alternative, "minItems": 1, "maxItems": dag.MaxAlternatives, "description": "alternatives, the cheapest first; the fields beside it hold for each that does not have them"}
-	all["ordered"] = object{"type": "array", "items": alternative, "minItems": 1, "maxItems": dag.MaxAlternatives, "description": "alternatives in order of preference"}
+	all["anyOf"] = object{
+		"type":        "array",
+		"items":       alternative,
+		"minItems":    1,
+		"maxItems":    dag.MaxAlternatives,
+		"description": "alternatives, the cheapest first; the fields beside it hold for each that does not have them",
+	}
+	all["ordered"] = object{
+		"type":        "array",
+		"items":       alternative,
+		"minItems":    1,
+		"maxItems":    dag.MaxAlternatives,
+		"description": "alternatives in order of preference",
+	}
 	resourcesSchema := record(nil, all)
 	resourcesSchema["not"] = object{"required": []string{"anyOf", "ordered"}}
 
 	env := func(description string) object {
-		return object{"type": "object", "propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
-			"additionalProperties": object{"type": []string{"string", "number", "boolean"}}, "description": description}
+		return object{
+			"type":          "object",
+			"propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+			"additionalProperties": object{
+				"type": []string{"string", "number", "boolean"},
+			},
+			"description": description,
+		}
 	}
 	defaults := object{
 		"setup":   with(script, "shell script, once on each machine before run"),
 		"workdir": with(line, "a directory or bucket URL, staged to each machine"),
-		"nodes":   object{"type": "integer", "minimum": 1, "maximum": dag.MaxNodes, "description": "machines that run the task together"},
-		"retries": object{"type": "integer", "minimum": 0, "maximum": dag.MaxRetries, "description": "how often the task's own failure is tried again"},
+		"nodes": object{
+			"type":        "integer",
+			"minimum":     1,
+			"maximum":     dag.MaxNodes,
+			"description": "machines that run the task together",
+		},
+		"retries": object{
+			"type":        "integer",
+			"minimum":     0,
+			"maximum":     dag.MaxRetries,
+			"description": "how often the task's own failure is tried again",
+		},
 		"checkpoint": with(record([]string{"path"}, object{
 			"every": with(ref("duration"), "how often it is saved; on notice only if it is left out"),
 			"path":  with(inside, "where the task writes it, below its directory"),
 			"size":  ref("size"),
 		}), "how the task saves its progress"),
-		"time": object{"description": "how long the task runs: one time, or times by accelerator and instance type, with default for all others",
-			"oneOf": []any{ref("duration"), object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration")}}},
+		"time": object{
+			"description": "how long the task runs: one time, or times by accelerator and instance type, with default for all others",
+			"oneOf": []any{
+				ref("duration"),
+				object{"type": "object", "minProperties": 1, "additionalProperties": ref("duration")},
+			},
+		},
 		"resources": with(ref("resources"), "what the task runs on"),
 	}
 	output := record([]string{"name"}, object{
@@ -122,15 +176,23 @@ func buildSchema() object {
 	after := object{"oneOf": []any{
 		ref("name"),
 		record([]string{"task"}, object{
-			"task":    ref("name"),
-			"outputs": with(list(ref("name"), dag.MaxFiles), "which outputs are read; none if it is empty, all if it is left out"),
-			"data":    with(ref("size"), "how much is read, if not the size of the outputs"),
+			"task": ref("name"),
+			"outputs": with(
+				list(ref("name"), dag.MaxFiles),
+				"which outputs are read; none if it is empty, all if it is left out",
+			),
+			"data": with(ref("size"), "how much is read, if not the size of the outputs"),
 		}),
 	}}
 	task := maps.Clone(defaults)
 	maps.Copy(task, object{
-		"run":      with(script, "shell script, on each machine"),
-		"gang":     with(ref("name"), "tasks of the same gang start together or not at all; at most "+fmt.Sprint(dag.MaxGang)+", which all wait for the same tasks"),
+		"run": with(script, "shell script, on each machine"),
+		"gang": with(
+			ref("name"),
+			"tasks of the same gang start together or not at all; at most "+fmt.Sprint(
+				dag.MaxGang,
+			)+", which all wait for the same tasks",
+		),
 		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
 		"env":      env("environment variables, besides the job's"),
 		"secrets":  env("environment variables that are never printed"),
@@ -149,17 +211,36 @@ func buildSchema() object {
 			object{"type": "number", "exclusiveMinimum": 0, "maximum": float64(dag.MaxBudget)},
 			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
 		}},
-		"queue":      with(ref("name"), "the queue that the job is scheduled by"),
-		"priority":   object{"type": "integer", "minimum": -dag.MaxPriority, "maximum": dag.MaxPriority, "description": "higher first"},
+		"queue": with(ref("name"), "the queue that the job is scheduled by"),
+		"priority": object{
+			"type":        "integer",
+			"minimum":     -dag.MaxPriority,
+			"maximum":     dag.MaxPriority,
+			"description": "higher first",
+		},
 		"infeasible": with(oneOf("fail", "wait"), "what to do when no place is left"),
-		"regions":    object{"type": "array", "items": object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`}, "description": "the only places for every task: CLOUD or CLOUD:REGION"},
-		"env":        env("environment variables of every task"),
-		"defaults":   with(record(nil, defaults), "fields of every task that does not have them itself"),
-		"tasks": object{"type": "object", "minProperties": 1, "maxProperties": dag.MaxTasks, "propertyNames": ref("name"),
-			"additionalProperties": ref("task"), "description": "the tasks by name"},
+		"regions": object{
+			"type":        "array",
+			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
+			"description": "the only places for every task: CLOUD or CLOUD:REGION",
+		},
+		"env":      env("environment variables of every task"),
+		"defaults": with(record(nil, defaults), "fields of every task that does not have them itself"),
+		"tasks": object{
+			"type":                 "object",
+			"minProperties":        1,
+			"maxProperties":        dag.MaxTasks,
+			"propertyNames":        ref("name"),
+			"additionalProperties": ref("task"),
+			"description":          "the tasks by name",
+		},
 	})
 	taskSchema := record(nil, task)
-	taskSchema["anyOf"] = []any{object{"required": []string{"run"}}, object{"required": []string{"recorded"}}, object{"required": []string{"setup"}}}
+	taskSchema["anyOf"] = []any{
+		object{"required": []string{"run"}},
+		object{"required": []string{"recorded"}},
+		object{"required": []string{"setup"}},
+	}
 	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
 	maps.Copy(root, object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
@@ -171,7 +252,10 @@ func buildSchema() object {
 			"name":      object{"type": "string", "pattern": dag.NamePattern},
 			"task":      taskSchema,
 			"resources": resourcesSchema,
-			"duration":  object{"type": "string", "pattern": `^\s*(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d)\s*)+$`},
+			"duration": object{
+				"type":    "string",
+				"pattern": `^\s*(([0-9]+(\.[0-9]*)?|\.[0-9]+)(ns|us|µs|ms|s|m|h|d)\s*)+$`,
+			},
 			"size": object{"oneOf": []any{
 				object{"type": "number", "minimum": 0, "maximum": float64(dag.MaxSize)},
 				object{"type": "string", "pattern": `^` + sizePattern + `$`},

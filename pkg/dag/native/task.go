@@ -18,8 +18,16 @@ import (
 func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 	y := &r.Reader
 	return yamlfile.Fields[*dag.Task]{
-		"setup":   yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Setup }, yamlfile.Checked(dag.CheckScript)),
-		"workdir": yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Workdir }, yamlfile.Checked(dag.CheckURI)),
+		"setup": yamlfile.TextField(
+			y,
+			func(t *dag.Task) *string { return &t.Setup },
+			yamlfile.Checked(dag.CheckScript),
+		),
+		"workdir": yamlfile.TextField(
+			y,
+			func(t *dag.Task) *string { return &t.Workdir },
+			yamlfile.Checked(dag.CheckURI),
+		),
 		"nodes": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Nodes }, func(s string) (int, error) {
 			return dag.ParseInt(s, 1, dag.MaxNodes)
 		}),
@@ -38,8 +46,16 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	known := r.forDefaults()
 	y := &r.Reader
-	known["run"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Run }, yamlfile.Checked(dag.CheckScript))
-	known["recorded"] = yamlfile.TextField(y, func(t *dag.Task) *time.Duration { return &t.Recorded }, dag.ParseDuration)
+	known["run"] = yamlfile.TextField(
+		y,
+		func(t *dag.Task) *string { return &t.Run },
+		yamlfile.Checked(dag.CheckScript),
+	)
+	known["recorded"] = yamlfile.TextField(
+		y,
+		func(t *dag.Task) *time.Duration { return &t.Recorded },
+		dag.ParseDuration,
+	)
 	known["env"] = func(t *dag.Task, n *yaml.Node) error {
 		env, err := r.readEnv(n)
 		return firstOf(err, func() error { return r.addEnv(t, env) })
@@ -90,11 +106,18 @@ func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {
 	y := &r.Reader
 	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Checkpoint]{
 		"every": yamlfile.TextField(y, func(c *dag.Checkpoint) *time.Duration { return &c.Every }, dag.ParseDuration),
-		"path":  yamlfile.TextField(y, func(c *dag.Checkpoint) *string { return &c.Path }, yamlfile.Checked(dag.CheckInside)),
-		"size":  yamlfile.TextField(y, func(c *dag.Checkpoint) *dag.GiB { return &c.Size }, dag.ParseSize),
+		"path": yamlfile.TextField(
+			y,
+			func(c *dag.Checkpoint) *string { return &c.Path },
+			yamlfile.Checked(dag.CheckInside),
+		),
+		"size": yamlfile.TextField(y, func(c *dag.Checkpoint) *dag.GiB { return &c.Size }, dag.ParseSize),
 	}, c)
 	if err == nil && c.Path == "" {
-		err = fault.Within("path", r.Fault(n, "is missing", "say where in the task's directory checkpoints are written"))
+		err = fault.Within(
+			"path",
+			r.Fault(n, "is missing", "say where in the task's directory checkpoints are written"),
+		)
 	}
 	return err
 }
@@ -103,7 +126,14 @@ func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {
 func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 	*t = dag.TimeEstimate{}
 	if n.Kind == yaml.ScalarNode {
-		return yamlfile.TextField(&r.Reader, func(t *dag.TimeEstimate) *time.Duration { return &t.Default }, dag.ParseDuration)(t, n)
+		return yamlfile.TextField(
+			&r.Reader,
+			func(t *dag.TimeEstimate) *time.Duration { return &t.Default },
+			dag.ParseDuration,
+		)(
+			t,
+			n,
+		)
 	}
 	entries, err := r.Mapping(n)
 	if err != nil {
@@ -143,8 +173,16 @@ func (r *reader) readTime(t *dag.TimeEstimate, n *yaml.Node) error {
 func (r *reader) forOutput() yamlfile.Fields[*dag.Output] {
 	y := &r.Reader
 	return yamlfile.Fields[*dag.Output]{
-		"name": yamlfile.TextField(y, func(o *dag.Output) *string { return &o.Name }, yamlfile.Checked(dag.CheckName)),
-		"path": yamlfile.TextField(y, func(o *dag.Output) *string { return &o.Path }, yamlfile.Checked(dag.CheckInside)),
+		"name": yamlfile.TextField(
+			y,
+			func(o *dag.Output) *string { return &o.Name },
+			yamlfile.Checked(dag.CheckName),
+		),
+		"path": yamlfile.TextField(
+			y,
+			func(o *dag.Output) *string { return &o.Path },
+			yamlfile.Checked(dag.CheckInside),
+		),
 		"uri":  yamlfile.TextField(y, func(o *dag.Output) *string { return &o.URI }, yamlfile.Checked(dag.CheckURI)),
 		"size": yamlfile.TextField(y, func(o *dag.Output) *dag.GiB { return &o.Size }, dag.ParseSize),
 	}

@@ -88,7 +88,9 @@ func (r *exampleRun) run(task, rank int) ([]byte, error) {
 	cmd.Dir = work
 	cmd.Env = []string{
 		"PATH=" + r.path, "TRADEWIND_INPUTS=" + inputs, "TRADEWIND_OUTPUT=" + r.outputs(task, rank),
-		"TRADEWIND_NODE_RANK=" + strconv.Itoa(rank), "TRADEWIND_NUM_NODES=" + strconv.Itoa(t.Nodes), "TRADEWIND_HEAD=localhost", "TRADEWIND_PORT=1",
+		"TRADEWIND_NODE_RANK=" + strconv.Itoa(
+			rank,
+		), "TRADEWIND_NUM_NODES=" + strconv.Itoa(t.Nodes), "TRADEWIND_HEAD=localhost", "TRADEWIND_PORT=1",
 	}
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		cmd.Env = append(cmd.Env, name+"="+t.Env[name])

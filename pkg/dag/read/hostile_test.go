@@ -150,7 +150,8 @@ func TestXMLEntitiesAreRefused(t *testing.T) {
 		"xxe":       `<!DOCTYPE l [<!ENTITY x SYSTEM "file:///etc/passwd">]><adag name="&x;"><job id="a"/></adag>`,
 		"undefined": `<adag name="&x;"><job id="a"/></adag>`,
 	} {
-		if err := refuse(t, name, strings.NewReader(text)); !strings.Contains(err.Error(), "DOCTYPE") && !strings.Contains(err.Error(), "entity") {
+		if err := refuse(t, name, strings.NewReader(text)); !strings.Contains(err.Error(), "DOCTYPE") &&
+			!strings.Contains(err.Error(), "entity") {
 			t.Errorf("%s: %v", name, err)
 		}
 	}
@@ -167,7 +168,8 @@ func TestFilesOfManyWritersAreBounded(t *testing.T) {
 		fmt.Fprintf(&b, `<job id="r%d"><uses name="x" link="input"/></job>`, i)
 	}
 	b.WriteString("</adag>")
-	if err := refuse(t, "x.xml", strings.NewReader(b.String())); !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "more than 1000000 dependencies") {
+	if err := refuse(t, "x.xml", strings.NewReader(b.String())); !errors.Is(err, dag.ErrLimit) ||
+		!strings.Contains(err.Error(), "more than 1000000 dependencies") {
 		t.Error(err)
 	}
 }
@@ -181,7 +183,8 @@ func TestJobsOfTooManyTasksAreRefused(t *testing.T) {
 		}
 		return strings.NewReader(b.String() + "</adag>")
 	}
-	if err := refuse(t, "more.xml", job(dag.MaxTasks+1)); !errors.Is(err, dag.ErrLimit) || !strings.Contains(err.Error(), "more than 100000 tasks") {
+	if err := refuse(t, "more.xml", job(dag.MaxTasks+1)); !errors.Is(err, dag.ErrLimit) ||
+		!strings.Contains(err.Error(), "more than 100000 tasks") {
 		t.Error(err)
 	}
 }

@@ -70,14 +70,21 @@ func parseYAML(name string, data []byte) (*dag.Job, error) {
 	}
 	switch first := docs[0]; {
 	case first.Kind != yaml.MappingNode:
-		err = from.Fault(first, "is "+yamlfile.Describe(first)+", not a job", "a job is a mapping: apiVersion, name, tasks")
+		err = from.Fault(
+			first,
+			"is "+yamlfile.Describe(first)+", not a job",
+			"a job is a mapping: apiVersion, name, tasks",
+		)
 	case native.Looks(first):
 		return native.FromYAML(name, docs, from)
 	case skypilot.Looks(first):
 		return skypilot.FromYAML(name, docs, from)
 	default:
-		err = from.Fault(first, "is in none of the forms that Tradewind reads",
-			"begin a job with apiVersion: "+native.APIVersion+"; SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too")
+		err = from.Fault(
+			first,
+			"is in none of the forms that Tradewind reads",
+			"begin a job with apiVersion: "+native.APIVersion+"; SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too",
+		)
 	}
 	return dag.Checked(name, nil, err)
 }
@@ -103,7 +110,13 @@ func load(name string, r io.Reader) ([]byte, error) {
 	data = bytes.TrimPrefix(data, []byte("\ufeff"))
 	if i := invalidUTF8(data); i >= 0 {
 		at := fault.PositionIn(data, i)
-		return nil, &dag.Error{File: name, Line: int(at.Line), Column: int(at.Column), Reason: "the text is not UTF-8", Hint: "save it as UTF-8"}
+		return nil, &dag.Error{
+			File:   name,
+			Line:   int(at.Line),
+			Column: int(at.Column),
+			Reason: "the text is not UTF-8",
+			Hint:   "save it as UTF-8",
+		}
 	}
 	return data, nil
 }
@@ -111,7 +124,10 @@ func load(name string, r io.Reader) ([]byte, error) {
 func readAll(name string, r io.Reader, what string) ([]byte, error) {
 	data, err := io.ReadAll(io.LimitReader(r, dag.MaxFileBytes+1))
 	if len(data) > dag.MaxFileBytes {
-		return nil, fault.InFile(name, fault.OverLimit(fmt.Sprintf("%s has more than %d MiB", what, dag.MaxFileBytes>>20), ""))
+		return nil, fault.InFile(
+			name,
+			fault.OverLimit(fmt.Sprintf("%s has more than %d MiB", what, dag.MaxFileBytes>>20), ""),
+		)
 	}
 	if err != nil {
 		return nil, unreadable(name, err)

@@ -202,13 +202,21 @@ func TestUnreadableFiles(t *testing.T) {
 
 func TestTimesOfAPublicWorkflow(t *testing.T) {
 	publicFiles(t)
-	j, err := read.File(filepath.Join(publicWorkflows, "wfformat", "helloworld__helloworld-chain-5-chameleon.json.gz"))
+	j, err := read.File(
+		filepath.Join(publicWorkflows, "wfformat", "helloworld__helloworld-chain-5-chameleon.json.gz"),
+	)
 	if err != nil {
 		t.Fatal(err)
 	}
 	length, path, err := j.CriticalPath(func(i int) time.Duration { return j.Tasks[i].Recorded })
 	if err != nil || length != j.TotalRecorded() || len(path) != 5 || length.Round(time.Second) != 501*time.Second {
-		t.Errorf("a chain of 5 takes %v, its critical path %v with %d tasks, %v", j.TotalRecorded(), length, len(path), err)
+		t.Errorf(
+			"a chain of 5 takes %v, its critical path %v with %d tasks, %v",
+			j.TotalRecorded(),
+			length,
+			len(path),
+			err,
+		)
 	}
 }
 

@@ -81,7 +81,14 @@ func TestSkyPilotResources(t *testing.T) {
 	} {
 		j := readSky(t, "run: x\nresources: "+text+"\n")
 		if got := j.Tasks[0]; !reflect.DeepEqual(got.Resources, want.resources) || got.Ordered != want.ordered {
-			t.Errorf("%s:\n%+v, ordered %v\nwant\n%+v, %v", text, got.Resources, got.Ordered, want.resources, want.ordered)
+			t.Errorf(
+				"%s:\n%+v, ordered %v\nwant\n%+v, %v",
+				text,
+				got.Resources,
+				got.Ordered,
+				want.resources,
+				want.ordered,
+			)
 		}
 	}
 }
@@ -91,7 +98,12 @@ func TestSkyPilotVariablesInMounts(t *testing.T) {
 		"$A": "1", "${A}": "1", "x$A/${B}y": "x1/2y", "$AB": "$AB", "${A": "${A", "$": "$", "a$": "a$", "$$A": "$1", "${}": "${}", "$1": "$1", "${C}": "${C}", "${A-x}": "${A-x}", "$A$B$A": "121",
 	} {
 		r := newReader("x", yamlfile.Reader{})
-		got := r.expand(&skyTask{Task: dag.Task{Env: map[string]string{"A": "1", "B": "2"}}, unset: map[string]bool{}}, nil, "", text)
+		got := r.expand(
+			&skyTask{Task: dag.Task{Env: map[string]string{"A": "1", "B": "2"}}, unset: map[string]bool{}},
+			nil,
+			"",
+			text,
+		)
 		if got != want {
 			t.Errorf("%q is %q, want %q", text, got, want)
 		}
@@ -122,7 +134,10 @@ func TestSkyPilotNames(t *testing.T) {
 
 func TestSkyPilotGroupsRunInParallel(t *testing.T) {
 	for execution, edges := range map[string]int{"parallel": 0, "serial": 2} {
-		j := readSky(t, "name: group\nexecution: "+execution+"\nprimary_tasks: [a]\n---\nrun: a\n---\nrun: b\n---\nrun: c\n")
+		j := readSky(
+			t,
+			"name: group\nexecution: "+execution+"\nprimary_tasks: [a]\n---\nrun: a\n---\nrun: b\n---\nrun: c\n",
+		)
 		if len(j.Edges) != edges || len(j.Warnings) != 1 {
 			t.Errorf("%s: edges %v, warnings %q", execution, j.Edges, j.Warnings)
 		}
@@ -203,7 +218,8 @@ file_mounts:
 
 func TestWarningsAreBounded(t *testing.T) {
 	j := readSky(t, strings.Repeat("run: x\nevent_callback: x\n---\n", 1000))
-	if len(j.Warnings) != dag.MaxWarnings || !strings.HasSuffix(j.Warnings[dag.MaxWarnings-1], "more warnings than 100 are not shown") {
+	if len(j.Warnings) != dag.MaxWarnings ||
+		!strings.HasSuffix(j.Warnings[dag.MaxWarnings-1], "more warnings than 100 are not shown") {
 		t.Errorf("%d warnings, the last %q", len(j.Warnings), j.Warnings[len(j.Warnings)-1])
 	}
 }

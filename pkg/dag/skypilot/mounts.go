@@ -37,7 +37,10 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
 		}
 		if len(t.Inputs) > dag.MaxFiles {
-			return fault.At(yamlfile.PositionOf(e.Name), fault.OverLimit(fmt.Sprintf("more than %d mounts", dag.MaxFiles), ""))
+			return fault.At(
+				yamlfile.PositionOf(e.Name),
+				fault.OverLimit(fmt.Sprintf("more than %d mounts", dag.MaxFiles), ""),
+			)
 		}
 	}
 	return nil
@@ -69,7 +72,14 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 	known := yamlfile.Fields[*skyStorage]{
 		"name": func(s *skyStorage, n *yaml.Node) error {
 			s.at = n
-			return yamlfile.TextField(y, func(s *skyStorage) *string { return &s.name }, yamlfile.Checked(dag.CheckText))(s, n)
+			return yamlfile.TextField(
+				y,
+				func(s *skyStorage) *string { return &s.name },
+				yamlfile.Checked(dag.CheckText),
+			)(
+				s,
+				n,
+			)
 		},
 		"source": func(s *skyStorage, n *yaml.Node) error {
 			if n.Kind != yaml.SequenceNode {
@@ -83,10 +93,26 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 				return err
 			})
 		},
-		"store": yamlfile.TextField(y, func(s *skyStorage) *string { return &s.store }, func(s string) (string, error) {
-			s = strings.ToLower(s)
-			return s, suggest.Check("store", s, "s3", "gcs", "azure", "r2", "ibm", "oci", "nebius", "coreweave", "volume")
-		}),
+		"store": yamlfile.TextField(
+			y,
+			func(s *skyStorage) *string { return &s.store },
+			func(s string) (string, error) {
+				s = strings.ToLower(s)
+				return s, suggest.Check(
+					"store",
+					s,
+					"s3",
+					"gcs",
+					"azure",
+					"r2",
+					"ibm",
+					"oci",
+					"nebius",
+					"coreweave",
+					"volume",
+				)
+			},
+		),
 		"mode": yamlfile.TextField(y, func(s *skyStorage) *string { return &s.mode }, func(s string) (string, error) {
 			s = strings.ToUpper(s)
 			return s, suggest.Check("mode", s, "MOUNT", "COPY", "MOUNT_CACHED")

@@ -78,18 +78,34 @@ func (r *reader) forResources() skyResourceFields {
 			}
 			return err
 		},
-		"disk_size":         yamlfile.TextField(y, func(to skyInto) *dag.GiB { return &to.choice.DiskGiB }, parseSkyDisk),
-		"ephemeral_storage": yamlfile.TextField(y, func(to skyInto) *dag.GiB { return &to.choice.DiskGiB }, parseSkyDisk),
-		"image_id":          func(to skyInto, n *yaml.Node) error { return r.readImages(to.choice, n) },
+		"disk_size": yamlfile.TextField(
+			y,
+			func(to skyInto) *dag.GiB { return &to.choice.DiskGiB },
+			parseSkyDisk,
+		),
+		"ephemeral_storage": yamlfile.TextField(
+			y,
+			func(to skyInto) *dag.GiB { return &to.choice.DiskGiB },
+			parseSkyDisk,
+		),
+		"image_id": func(to skyInto, n *yaml.Node) error { return r.readImages(to.choice, n) },
 		"priority": func(to skyInto, n *yaml.Node) error {
-			return yamlfile.TextField(y, func(to skyInto) *int { return &to.task.priority }, func(s string) (int, error) {
-				return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
-			})(to, n)
+			return yamlfile.TextField(
+				y,
+				func(to skyInto) *int { return &to.task.priority },
+				func(s string) (int, error) {
+					return dag.ParseInt(s, -dag.MaxPriority, dag.MaxPriority)
+				},
+			)(
+				to,
+				n,
+			)
 		},
 		"job_recovery":  func(to skyInto, n *yaml.Node) error { return r.readRecovery(to.task, n, "resources.job_recovery") },
 		"spot_recovery": func(to skyInto, n *yaml.Node) error { return r.readRecovery(to.task, n, "resources.spot_recovery") },
 	}
-	for _, field := range []string{"accelerator_args", "disk_tier", "network_tier", "local_disk", "max_hourly_cost", "ports", "labels",
+	for _, field := range []string{"accelerator_args", "disk_tier", "network_tier", "local_disk", "max_hourly_cost",
+		"ports", "labels",
 		"autostop", "priority_class", "volumes", "hooks"} {
 		ignored := r.ignored("resources."+field, notActedOn)
 		known[field] = func(to skyInto, n *yaml.Node) error { return ignored(to.task, n) }
@@ -168,10 +184,16 @@ func (r *reader) readMemory(c *skyChoice, n *yaml.Node) error {
 		return nil
 	}
 	c.memoryRatio = 0
-	c.Memory, err = dag.ParseRange(s, "memory", "write 32, 32+ or 32GB", dag.MaxMemoryGiB, func(s string) (float64, error) {
-		g, err := parseSkySize(s)
-		return float64(g), err
-	})
+	c.Memory, err = dag.ParseRange(
+		s,
+		"memory",
+		"write 32, 32+ or 32GB",
+		dag.MaxMemoryGiB,
+		func(s string) (float64, error) {
+			g, err := parseSkySize(s)
+			return float64(g), err
+		},
+	)
 	return fault.At(yamlfile.PositionOf(n), err)
 }
 
@@ -185,7 +207,10 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 			return fault.At(yamlfile.PositionOf(n), err)
 		}
 		if len(c.accelerators) == dag.MaxAlternatives {
-			return fault.At(yamlfile.PositionOf(n), fault.OverLimit(fmt.Sprintf("more than %d accelerators", dag.MaxAlternatives), ""))
+			return fault.At(
+				yamlfile.PositionOf(n),
+				fault.OverLimit(fmt.Sprintf("more than %d accelerators", dag.MaxAlternatives), ""),
+			)
 		}
 		c.accelerators = append(c.accelerators, skyAccelerator{name, count, yamlfile.PositionOf(n)})
 		return nil
@@ -285,9 +310,16 @@ func (r *reader) readRecovery(t *skyTask, n *yaml.Node, field string) error {
 			}
 			continue
 		}
-		err := yamlfile.TextField(&r.Reader, func(t *skyTask) *int { return &t.Retries }, func(s string) (int, error) {
-			return dag.ParseInt(s, 0, dag.MaxRetries)
-		})(t, e.Node)
+		err := yamlfile.TextField(
+			&r.Reader,
+			func(t *skyTask) *int { return &t.Retries },
+			func(s string) (int, error) {
+				return dag.ParseInt(s, 0, dag.MaxRetries)
+			},
+		)(
+			t,
+			e.Node,
+		)
 		if err != nil {
 			return fault.WithinKey(e.Key, err)
 		}
@@ -330,16 +362,28 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 }
 
 // readChoice reads a mapping of resources. nested is called for any_of and ordered, where they may be.
-func (r *reader) readChoice(t *skyTask, n *yaml.Node, c *skyChoice, path string, nested func(yamlfile.Entry) error) error {
+func (r *reader) readChoice(
+	t *skyTask,
+	n *yaml.Node,
+	c *skyChoice,
+	path string,
+	nested func(yamlfile.Entry) error,
+) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
 	}
 	has := func(key string) bool {
-		return slices.ContainsFunc(entries, func(e yamlfile.Entry) bool { return e.Key == key && !yamlfile.IsNull(e.Node) })
+		return slices.ContainsFunc(
+			entries,
+			func(e yamlfile.Entry) bool { return e.Key == key && !yamlfile.IsNull(e.Node) },
+		)
 	}
 	if has("infra") && (has("cloud") || has("region") || has("zone")) {
-		return fault.Within("infra", r.Fault(n, "stands beside cloud, region or zone", "infra says all three: remove the others"))
+		return fault.Within(
+			"infra",
+			r.Fault(n, "stands beside cloud, region or zone", "infra says all three: remove the others"),
+		)
 	}
 	if has("cloud") { // the region of another cloud is no default
 		c.Region, c.Zone = "", ""
@@ -406,7 +450,10 @@ func (r *reader) addChoice(t *skyTask, c *skyChoice, n *yaml.Node, path string) 
 		}
 	}
 	if len(t.Resources) == 0 {
-		return fault.Within("image_id", fault.New("has no image for region "+fault.Quote(c.Region), "add one, or remove the region"))
+		return fault.Within(
+			"image_id",
+			fault.New("has no image for region "+fault.Quote(c.Region), "add one, or remove the region"),
+		)
 	}
 	return nil
 }

@@ -1,5 +1,5 @@
-// Package skypilot reads SkyPilot task files: one YAML document a task, several documents a chain. What SkyPilot has and
-// Tradewind does not act on becomes a warning of the job.
+// Package skypilot reads SkyPilot task files: one YAML document a task, several documents a chain. What SkyPilot has
+// and Tradewind does not act on becomes a warning of the job.
 package skypilot
 
 import (
@@ -92,7 +92,10 @@ func (r *reader) read(docs []*yaml.Node) error {
 	}
 	switch {
 	case len(docs) == 0:
-		return fault.At(fault.Position{Line: 1, Column: 1}, fault.New("has a name and no tasks", "write each task as a document of its own, after a line ---"))
+		return fault.At(
+			fault.Position{Line: 1, Column: 1},
+			fault.New("has a name and no tasks", "write each task as a document of its own, after a line ---"),
+		)
 	case len(docs) > dag.MaxTasks:
 		return fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(docs), dag.MaxTasks), "")
 	}
@@ -162,9 +165,13 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		}
 	}
 	known := yamlfile.Fields[*skyTask]{
-		"name":  yamlfile.TextField(y, func(t *skyTask) *string { return &t.Name }, yamlfile.Checked(dag.CheckText)),
-		"setup": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Setup }, yamlfile.Checked(dag.CheckScript)),
-		"run":   yamlfile.TextField(y, func(t *skyTask) *string { return &t.Run }, yamlfile.Checked(dag.CheckScript)),
+		"name": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Name }, yamlfile.Checked(dag.CheckText)),
+		"setup": yamlfile.TextField(
+			y,
+			func(t *skyTask) *string { return &t.Setup },
+			yamlfile.Checked(dag.CheckScript),
+		),
+		"run": yamlfile.TextField(y, func(t *skyTask) *string { return &t.Run }, yamlfile.Checked(dag.CheckScript)),
 		"num_nodes": yamlfile.TextField(y, func(t *skyTask) *int { return &t.Nodes }, func(s string) (int, error) {
 			return dag.ParseInt(s, 1, dag.MaxNodes)
 		}),
@@ -177,7 +184,8 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		"outputs":     later(func(t *skyTask) **yaml.Node { return &t.outputs }),
 		"service":     r.ignored("service", "is not acted on: the task runs as a batch task, until its script ends"),
 	}
-	for _, field := range []string{"event_callback", "pool", "managed_secrets", "file_mounts_mapping", "config", "volumes",
+	for _, field := range []string{"event_callback", "pool", "managed_secrets", "file_mounts_mapping", "config",
+		"volumes",
 		"volume_mounts", "api_server_access", "experimental", "user_data"} {
 		known[field] = r.ignored(field, notActedOn)
 	}
@@ -312,15 +320,18 @@ func (r *reader) readData(t *skyTask) error {
 	}
 	if t.outputs != nil {
 		outputs := dag.NewNamer(0)
-		return fault.Within("outputs", r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
-			o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
-			var err error
-			if strings.Contains(what, "://") {
-				o.URI, err = what, dag.CheckURI(what)
-			}
-			t.Outputs = append(t.Outputs, o)
-			return err
-		}))
+		return fault.Within(
+			"outputs",
+			r.readEstimates(t, t.outputs, func(t *skyTask, what string, size dag.GiB, _ *yaml.Node) error {
+				o := dag.Output{Name: outputs.Name(lastElement(what), "output"), Size: size}
+				var err error
+				if strings.Contains(what, "://") {
+					o.URI, err = what, dag.CheckURI(what)
+				}
+				t.Outputs = append(t.Outputs, o)
+				return err
+			}),
+		)
 	}
 	return nil
 }
@@ -335,7 +346,11 @@ func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
 }
 
 // readEstimates reads what a task reads or writes, with sizes in GiB.
-func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, string, dag.GiB, *yaml.Node) error) error {
+func (r *reader) readEstimates(
+	t *skyTask,
+	n *yaml.Node,
+	add func(*skyTask, string, dag.GiB, *yaml.Node) error,
+) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
@@ -356,8 +371,8 @@ func (r *reader) readEstimates(t *skyTask, n *yaml.Node, add func(*skyTask, stri
 	return nil
 }
 
-// addEstimate notes the size of data that a task reads, of a field at n. SkyPilot does not stage it; the agent does where no
-// mount has it already.
+// addEstimate notes the size of data that a task reads, of a field at n. SkyPilot does not stage it; the agent does
+// where no mount has it already.
 func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node) error {
 	for i := range t.Inputs {
 		if strings.TrimRight(t.Inputs[i].URI, "/") == strings.TrimRight(uri, "/") {
@@ -365,7 +380,11 @@ func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node)
 			return nil
 		}
 	}
-	r.job.Warn(yamlfile.PositionOf(n), fault.Join("inputs", uri), "is copied to $TRADEWIND_INPUTS before the task starts")
+	r.job.Warn(
+		yamlfile.PositionOf(n),
+		fault.Join("inputs", uri),
+		"is copied to $TRADEWIND_INPUTS before the task starts",
+	)
 	return t.addInput(dag.Input{URI: uri, Size: size, Mount: true})
 }
 

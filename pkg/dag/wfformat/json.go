@@ -57,7 +57,10 @@ func (r *jsonReader) token() (json.Token, error) {
 	if d, ok := t.(json.Delim); ok {
 		if d == '{' || d == '[' {
 			if r.depth++; r.depth > recorded.MaxDepth {
-				return nil, fault.At(r.position(), fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""))
+				return nil, fault.At(
+					r.position(),
+					fault.OverLimit(fmt.Sprintf("is nested more than %d deep", recorded.MaxDepth), ""),
+				)
 			}
 		} else {
 			r.depth--

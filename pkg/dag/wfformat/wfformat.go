@@ -1,4 +1,5 @@
-// Package wfformat reads WfCommons WfFormat 1.3 to 1.5, the JSON of recorded workflow executions (https://wfcommons.org/format).
+// Package wfformat reads WfCommons WfFormat 1.3 to 1.5, the JSON of recorded workflow executions
+// (https://wfcommons.org/format).
 package wfformat
 
 import (
@@ -59,8 +60,8 @@ type wfRecord struct {
 	timed                  bool
 }
 
-// Parse reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5, of text that is unpacked already. Its tasks are
-// stand-ins: the command in the record is what ran there, and cannot run anywhere else.
+// Parse reads a recorded execution in WfCommons WfFormat 1.3, 1.4 or 1.5, of text that is unpacked already. Its tasks
+// are stand-ins: the command in the record is what ran there, and cannot run anywhere else.
 func Parse(name string, data []byte) (*dag.Job, error) {
 	r := &reader{jsonReader: newJSONReader(data), records: map[string]wfRecord{}}
 	r.importer = recorded.NewImporter(name, dag.WfFormat, func(task string, d recorded.Dependency) string {
@@ -100,7 +101,10 @@ func (r *reader) read() error {
 	}
 	switch {
 	case r.version == "":
-		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("schemaVersion", fault.New("is missing", "a WfFormat file says 1.3, 1.4 or 1.5")))
+		return fault.At(
+			fault.Position{Line: 1, Column: 1},
+			fault.Within("schemaVersion", fault.New("is missing", "a WfFormat file says 1.3, 1.4 or 1.5")),
+		)
 	case !r.hasTasks || len(job.Tasks) == 0:
 		return fault.At(fault.Position{Line: 1, Column: 1}, fault.Within("workflow", fault.New("has no tasks", "")))
 	}
@@ -118,7 +122,10 @@ func (r *reader) readVersion() (err error) {
 	case "1.3", "1.4", "1.5":
 		return nil
 	}
-	return r.fault("WfFormat "+fault.Quote(r.version)+" is not read", "1.3, 1.4 and 1.5 are; wfcommons-migrate-instance turns older into newer")
+	return r.fault(
+		"WfFormat "+fault.Quote(r.version)+" is not read",
+		"1.3, 1.4 and 1.5 are; wfcommons-migrate-instance turns older into newer",
+	)
 }
 
 func (r *reader) readWorkflow() error {
@@ -131,14 +138,19 @@ func (r *reader) readWorkflow() error {
 			})
 		},
 		"execution": func() error {
-			return r.object(members{"tasks": func() error { return r.array(func(int) error { return r.readRecord() }) }})
+			return r.object(
+				members{"tasks": func() error { return r.array(func(int) error { return r.readRecord() }) }},
+			)
 		},
 	})
 }
 
 func (r *reader) readTasks() error {
 	if r.hasTasks {
-		return r.fault("there are tasks in workflow and in workflow.specification", "one of them belongs to another version")
+		return r.fault(
+			"there are tasks in workflow and in workflow.specification",
+			"one of them belongs to another version",
+		)
 	}
 	r.hasTasks = true
 	return r.array(func(int) error { return r.readTask() })
@@ -184,7 +196,10 @@ func (r *reader) useFile(task int, f wfUse) error {
 		written = true
 	case "input":
 	default:
-		return fault.New("link "+fault.Quote(f.link)+" of file "+fault.Quote(f.name)+" is neither input nor output", "")
+		return fault.New(
+			"link "+fault.Quote(f.link)+" of file "+fault.Quote(f.name)+" is neither input nor output",
+			"",
+		)
 	}
 	size, err := recorded.Size(f.size)
 	if err != nil {
@@ -214,7 +229,10 @@ func (r *reader) forTask() members {
 		return func() error {
 			return r.array(func(i int) error {
 				s, err := r.text()
-				t.refs = append(t.refs, recorded.Dependency{Ref: s, Index: int32(i), Child: child, Pos: r.position()}) //nolint:gosec // at most MaxFileBytes
+				t.refs = append(
+					t.refs,
+					recorded.Dependency{Ref: s, Index: int32(i), Child: child, Pos: r.position()},
+				) //nolint:gosec // at most MaxFileBytes
 				return err
 			})
 		}
@@ -299,7 +317,10 @@ func (r *reader) forRecord(to *wfRecord) members {
 		to.seconds, err = r.number()
 		to.timed = true
 		if err == nil && to.seconds > dag.MaxDuration.Seconds() {
-			err = r.fault(dag.FormatNumber(to.seconds)+" seconds are more than "+dag.FormatDuration(dag.MaxDuration), "")
+			err = r.fault(
+				dag.FormatNumber(to.seconds)+" seconds are more than "+dag.FormatDuration(dag.MaxDuration),
+				"",
+			)
 		}
 		return err
 	}
@@ -337,7 +358,11 @@ func (r *reader) join() error {
 		}
 	}
 	if n := len(r.records); n > 0 {
-		m.Job.Warn(fault.Position{}, "workflow.execution.tasks", strconv.Itoa(n)+" records are of tasks that there are not")
+		m.Job.Warn(
+			fault.Position{},
+			"workflow.execution.tasks",
+			strconv.Itoa(n)+" records are of tasks that there are not",
+		)
 	}
 	return nil
 }

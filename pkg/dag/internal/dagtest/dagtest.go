@@ -1,5 +1,5 @@
-// Package dagtest is what the tests of the readers share: the files in testdata that are read well or refused, what a fuzzer may
-// find, and generators of jobs.
+// Package dagtest is what the tests of the readers share: the files in testdata that are read well or refused, what a
+// fuzzer may find, and generators of jobs.
 package dagtest
 
 import (
@@ -42,7 +42,8 @@ func Errors(t *testing.T, file string, parse Parse) {
 	})
 }
 
-// Workflows reads the files in testdata/workflows and compares what it got of them, in the native form, with testdata/read.
+// Workflows reads the files in testdata/workflows and compares what it got of them, in the native form, with
+// testdata/read.
 func Workflows(t *testing.T, parse Parse) {
 	datadriven.RunTest(t, filepath.Join("testdata", "read"), func(t *testing.T, d *datadriven.TestData) string {
 		file := filepath.Join("testdata", "workflows", d.CmdArgs[0].Key)

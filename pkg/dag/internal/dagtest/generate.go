@@ -18,15 +18,71 @@ import (
 func genName() *rapid.Generator[string] {
 	return rapid.OneOf(
 		rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._-]{0,8}`),
-		rapid.SampledFrom([]string{"true", "null", "no", "0x10", "1e3", "1.5", "2001-01-01", "a.b", "default", "y", strings.Repeat("x", 128)}),
+		rapid.SampledFrom(
+			[]string{
+				"true",
+				"null",
+				"no",
+				"0x10",
+				"1e3",
+				"1.5",
+				"2001-01-01",
+				"a.b",
+				"default",
+				"y",
+				strings.Repeat("x", 128),
+			},
+		),
 	)
 }
 
 // genText draws texts that are hard to write down.
 func genText() *rapid.Generator[string] {
 	part := rapid.OneOf(
-		rapid.SampledFrom([]string{"\n", "\n\n", " ", "\t", "\r", "\r\n", ": ", " #", "- ", "'", "\"", "\\", "|", "%", "@", "`", "&a", "*a", "!t", "{", "}", "[", ",", "?", "~",
-			"---", "...", "null", "true", "1", "echo", "é", "☃", "\u0085", "\u2028", "\ufeff", "\u0001", "\x7f", "$X", "<<"}),
+		rapid.SampledFrom(
+			[]string{
+				"\n",
+				"\n\n",
+				" ",
+				"\t",
+				"\r",
+				"\r\n",
+				": ",
+				" #",
+				"- ",
+				"'",
+				"\"",
+				"\\",
+				"|",
+				"%",
+				"@",
+				"`",
+				"&a",
+				"*a",
+				"!t",
+				"{",
+				"}",
+				"[",
+				",",
+				"?",
+				"~",
+				"---",
+				"...",
+				"null",
+				"true",
+				"1",
+				"echo",
+				"é",
+				"☃",
+				"\u0085",
+				"\u2028",
+				"\ufeff",
+				"\u0001",
+				"\x7f",
+				"$X",
+				"<<",
+			},
+		),
 		rapid.String(),
 	)
 	return rapid.Map(rapid.SliceOfN(part, 0, 12), func(parts []string) string {
@@ -55,17 +111,24 @@ func Size() *rapid.Generator[dag.GiB] {
 // Duration draws times up to the limit.
 func Duration() *rapid.Generator[time.Duration] {
 	return rapid.OneOf(
-		rapid.Map(rapid.Int64Range(1, int64(dag.MaxDuration)), func(n int64) time.Duration { return time.Duration(n) }),
+		rapid.Map(
+			rapid.Int64Range(1, int64(dag.MaxDuration)),
+			func(n int64) time.Duration { return time.Duration(n) },
+		),
 		rapid.Map(rapid.Int64Range(1, 10000), func(n int64) time.Duration { return time.Duration(n) * time.Minute }),
 	)
 }
 
 // Range draws amounts with all kinds of bounds.
 func Range(most float64) *rapid.Generator[dag.Range] {
-	amount := rapid.OneOf(rapid.Float64Range(1e-9, most), rapid.Map(rapid.IntRange(1, 512), func(n int) float64 { return float64(n) }))
+	amount := rapid.OneOf(
+		rapid.Float64Range(1e-9, most),
+		rapid.Map(rapid.IntRange(1, 512), func(n int) float64 { return float64(n) }),
+	)
 	return rapid.Custom(func(t *rapid.T) dag.Range {
 		a, b := amount.Draw(t, "a"), amount.Draw(t, "b")
-		return rapid.SampledFrom([]dag.Range{{}, {Min: a}, {Min: a, Max: a}, {Min: min(a, b), Max: max(a, b)}, {Max: a}}).Draw(t, "range")
+		return rapid.SampledFrom([]dag.Range{{}, {Min: a}, {Min: a, Max: a}, {Min: min(a, b), Max: max(a, b)}, {Max: a}}).
+			Draw(t, "range")
 	})
 }
 
@@ -81,8 +144,16 @@ func genResources() *rapid.Generator[dag.Resources] {
 	return rapid.Custom(func(t *rapid.T) dag.Resources {
 		r := dag.Resources{
 			CPUs: Range(dag.MaxCPUs).Draw(t, "cpus"), Memory: Range(dag.MaxMemoryGiB).Draw(t, "memory"),
-			Region: maybe(t, "region", genWord()), Zone: maybe(t, "zone", genWord()), InstanceType: maybe(t, "type", genWord()),
-			Arch: maybe(t, "arch", rapid.SampledFrom([]string{"amd64", "arm64"})), Market: maybe(t, "market", rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
+			Region: maybe(
+				t,
+				"region",
+				genWord(),
+			), Zone: maybe(t, "zone", genWord()), InstanceType: maybe(t, "type", genWord()),
+			Arch: maybe(
+				t,
+				"arch",
+				rapid.SampledFrom([]string{"amd64", "arm64"}),
+			), Market: maybe(t, "market", rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
 			DiskGiB: Size().Draw(t, "disk"), Image: maybe(t, "image", genLine()),
 		}
 		if rapid.Bool().Draw(t, "accelerated") {
@@ -123,13 +194,33 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 			}
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "inputs") {
-			task.Inputs = append(task.Inputs, dag.Input{URI: genLine().Draw(t, "uri"), Path: fmt.Sprint("in", i, maybe(t, "path", genLine())), Size: Size().Draw(t, "size"), Mount: rapid.Bool().Draw(t, "mount")})
+			task.Inputs = append(
+				task.Inputs,
+				dag.Input{
+					URI:   genLine().Draw(t, "uri"),
+					Path:  fmt.Sprint("in", i, maybe(t, "path", genLine())),
+					Size:  Size().Draw(t, "size"),
+					Mount: rapid.Bool().Draw(t, "mount"),
+				},
+			)
 		}
 		for i := range rapid.IntRange(0, 4).Draw(t, "outputs") {
-			task.Outputs = append(task.Outputs, dag.Output{Name: fmt.Sprintf("o%d", i), Path: maybe(t, "kept", genLine()), URI: maybe(t, "to", rapid.Just("s3://b/x")), Size: Size().Draw(t, "outSize")})
+			task.Outputs = append(
+				task.Outputs,
+				dag.Output{
+					Name: fmt.Sprintf("o%d", i),
+					Path: maybe(t, "kept", genLine()),
+					URI:  maybe(t, "to", rapid.Just("s3://b/x")),
+					Size: Size().Draw(t, "outSize"),
+				},
+			)
 		}
 		if rapid.Bool().Draw(t, "checkpointed") {
-			task.Checkpoint = &dag.Checkpoint{Every: maybe(t, "every", Duration()), Path: genLine().Draw(t, "ckpt"), Size: Size().Draw(t, "ckptSize")}
+			task.Checkpoint = &dag.Checkpoint{
+				Every: maybe(t, "every", Duration()),
+				Path:  genLine().Draw(t, "ckpt"),
+				Size:  Size().Draw(t, "ckptSize"),
+			}
 		}
 		task.Time.Default = maybe(t, "time", Duration())
 		for _, key := range []string{"V100", "V100:4", "n1-standard-8", "p3.2xlarge"} {
@@ -149,9 +240,19 @@ func Job() *rapid.Generator[*dag.Job] {
 	return rapid.Custom(func(t *rapid.T) *dag.Job {
 		j := &dag.Job{
 			Name: genName().Draw(t, "job"), Description: genText().Draw(t, "description"),
-			Objective: rapid.SampledFrom([]dag.Objective{dag.MinimizeCost, dag.MinimizeMakespan}).Draw(t, "objective"), Infeasible: rapid.SampledFrom([]dag.Infeasible{dag.Fail, dag.Wait}).Draw(t, "infeasible"),
-			Deadline: maybe(t, "deadline", Duration()), Budget: maybe(t, "budget", rapid.Map(rapid.Float64Range(0.01, 1e6), func(v float64) dag.USD { return dag.USD(v) })),
-			Queue: maybe(t, "queue", genName()), Priority: rapid.IntRange(-10, 10).Draw(t, "priority"), Format: dag.Native,
+			Objective: rapid.SampledFrom([]dag.Objective{dag.MinimizeCost, dag.MinimizeMakespan}).
+				Draw(t, "objective"),
+			Infeasible: rapid.SampledFrom([]dag.Infeasible{dag.Fail, dag.Wait}).Draw(t, "infeasible"),
+			Deadline: maybe(
+				t,
+				"deadline",
+				Duration(),
+			), Budget: maybe(t, "budget", rapid.Map(rapid.Float64Range(0.01, 1e6), func(v float64) dag.USD { return dag.USD(v) })),
+			Queue: maybe(
+				t,
+				"queue",
+				genName(),
+			), Priority: rapid.IntRange(-10, 10).Draw(t, "priority"), Format: dag.Native,
 			Regions: rapid.SampledFrom([][]string{nil, {"aws"}, {"gcp:europe-west4", "azure"}}).Draw(t, "regions"),
 		}
 		for _, name := range rapid.SliceOfNDistinct(genName(), 1, 6, rapid.ID[string]).Draw(t, "names") {

@@ -158,7 +158,16 @@ func TestFilesOfManyWriters(t *testing.T) {
 func TestChangingAFileInTurnIsNoCycle(t *testing.T) {
 	w := &flowing{}
 	for range 5 {
-		w.reads, w.writes, w.parents = append(w.reads, []string{"x"}), append(w.writes, []string{"x"}), append(w.parents, nil)
+		w.reads, w.writes, w.parents = append(
+			w.reads,
+			[]string{"x"},
+		), append(
+			w.writes,
+			[]string{"x"},
+		), append(
+			w.parents,
+			nil,
+		)
 	}
 	j, err := dax.Parse("x.xml", []byte(w.xml()))
 	if err != nil {

@@ -1,5 +1,5 @@
-// Package recorded makes jobs of workflows that were recorded or generated elsewhere: tasks without commands, which stand in
-// for their run times, and which depend on each other by name and by the files they write and read.
+// Package recorded makes jobs of workflows that were recorded or generated elsewhere: tasks without commands, which
+// stand in for their run times, and which depend on each other by name and by the files they write and read.
 package recorded
 
 import (
@@ -64,7 +64,13 @@ func (m *Importer) AddTask(id, alias string, pos fault.Position, path string) (i
 		return 0, fault.At(pos, fault.OverLimit(fmt.Sprintf("more than %d tasks", dag.MaxTasks), ""))
 	}
 	if first, ok := m.ByID[id]; ok {
-		return 0, fault.At(pos, fault.New("there are two tasks "+fault.Quote(id), fmt.Sprintf("the first is in line %d", m.origin.Tasks[first].Line)))
+		return 0, fault.At(
+			pos,
+			fault.New(
+				"there are two tasks "+fault.Quote(id),
+				fmt.Sprintf("the first is in line %d", m.origin.Tasks[first].Line),
+			),
+		)
 	}
 	m.IDs = append(m.IDs, id)
 	m.ByID[id] = i
@@ -142,8 +148,12 @@ func (m *Importer) Finish() error {
 		}
 	}
 	if unknown > 0 {
-		j.Warn(fault.Position{}, "", fmt.Sprintf("%d of %d tasks have no run time: they stand in for %s, which planning takes for unknown",
-			unknown, len(j.Tasks), dag.FormatDuration(dag.DefaultTime)))
+		j.Warn(
+			fault.Position{},
+			"",
+			fmt.Sprintf("%d of %d tasks have no run time: they stand in for %s, which planning takes for unknown",
+				unknown, len(j.Tasks), dag.FormatDuration(dag.DefaultTime)),
+		)
 	}
 	return nil
 }
@@ -158,11 +168,23 @@ func (m *Importer) resolve() ([]dag.Edge, error) {
 			continue
 		}
 		if ok {
-			return nil, m.atDependency(d, fault.New("there are several tasks "+fault.Quote(d.Ref), "refer to them by their ids"))
+			return nil, m.atDependency(
+				d,
+				fault.New("there are several tasks "+fault.Quote(d.Ref), "refer to them by their ids"),
+			)
 		}
-		return nil, m.atDependency(d, fault.New("there is no task "+fault.Quote(d.Ref), suggest.DidYouMean(d.Ref, slices.Sorted(maps.Keys(m.ByID)))))
+		return nil, m.atDependency(
+			d,
+			fault.New(
+				"there is no task "+fault.Quote(d.Ref),
+				suggest.DidYouMean(d.Ref, slices.Sorted(maps.Keys(m.ByID))),
+			),
+		)
 	}
-	slices.SortFunc(m.Job.Edges, func(a, b dag.Edge) int { return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From)) })
+	slices.SortFunc(
+		m.Job.Edges,
+		func(a, b dag.Edge) int { return cmp.Or(cmp.Compare(a.To, b.To), cmp.Compare(a.From, b.From)) },
+	)
 	return m.Job.Edges, nil
 }
 
