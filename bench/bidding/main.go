@@ -226,7 +226,7 @@ func workflows(ctx context.Context, data string) ([]report.Row, error) {
 	}), nil
 }
 
-// table builds the table of DESIGN §9 a few times; the median is what counts.
+// table builds the largest table a few times; the median is what counts.
 func table(ctx context.Context, _ string) ([]report.Row, error) {
 	const levels, hours, times = 64, 168, 21
 	m := bidding.Model{OnDemandUSD: 1, USD: make([]float32, levels), P: make([]float32, levels*levels)}

@@ -10,7 +10,7 @@ import (
 	"time"
 )
 
-// maxBytes is the largest binary that is accepted (DESIGN §9). Lambda loads it when a sandbox starts.
+// maxBytes is the largest binary that is accepted. Lambda loads it when a sandbox starts.
 const maxBytes = 20 << 20
 
 // functions lists the folders of functions/.

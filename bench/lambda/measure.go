@@ -19,7 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/bench/report"
 )
 
-// Targets of DESIGN §9 and issue 8.
+// Targets.
 const (
 	targetCold   = "100 ms"
 	targetSize   = "20 MB"

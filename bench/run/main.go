@@ -1,4 +1,4 @@
-// Command run measures what DESIGN's table of measures asks of the packages that are here, and
+// Command run measures what is promised of the packages that are here, and
 // writes their sections of bench/RESULTS.md. `make bench` calls it.
 package main
 

@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// rights gives each function what its adapters call, and nothing else. What a function needs follows from what it does
-// (DESIGN §1): all keep records; the ones that act reach outside.
+// rights gives each function what its adapters call, and nothing else. What a function needs follows from what it does:
+// all keep records; the ones that act reach outside.
 func (d *deployment) rights() {
 	for _, fn := range events.Functions() {
 		d.records(fn)

@@ -60,7 +60,7 @@ func bill(t *testing.T, spec *dag.Job) *cost.Bill {
 	return b
 }
 
-// TestAHundredTasks holds what the control plane takes for a DAG of a hundred tasks, all in, to what the design allows (DESIGN issue: 0.005 USD), also of
+// TestAHundredTasks holds what the control plane takes for a DAG of a hundred tasks, all in, to what the design allows (0.005 USD), also of
 // tasks of twelve minutes, ten side by side, for which work is open two hours and twenty minutes; and what of it are the job's own events to
 // what they have come down to.
 func TestAHundredTasks(t *testing.T) {

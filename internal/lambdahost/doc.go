@@ -1,6 +1,6 @@
 // Package lambdahost runs the broker's functions on AWS Lambda: it is the third
 // host beside one process (pkg/host) and the simulator (pkg/sim), and knows as
-// little of decisions as they do (DESIGN §1, §7).
+// little of decisions as they do.
 //
 // A main of functions/ names its function and the parts it needs, nothing
 // else. What a part brings in, its package imports: the catalogue is in

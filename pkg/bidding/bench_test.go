@@ -7,7 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 )
 
-// BenchmarkBuild builds the table of DESIGN §9: 64 levels × 168 hours of work × 168 hours of time.
+// BenchmarkBuild builds the largest table that is asked for: 64 levels × 168 hours of work × 168 hours of time.
 func BenchmarkBuild(b *testing.B) {
 	m := denseModel(64)
 	b.ReportAllocs()

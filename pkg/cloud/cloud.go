@@ -13,7 +13,7 @@ import (
 	"time"
 )
 
-// Kind is the type of a failure; it decides what failover does (DESIGN §3).
+// Kind is the type of a failure; it decides what failover does.
 type Kind string
 
 // The kinds of failure, with what the broker does about each.

@@ -1,6 +1,6 @@
 // Package market knows what spot capacity has cost and whether it was to be
 // had: price series of a market, traces of availability, and the two Markov
-// chains that are learned from them (DESIGN §5). It follows "Workflow cost saver
+// chains that are learned from them. It follows "Workflow cost saver
 // based on spot instances" (WCSSI), equations 4 and 5, for prices: hourly steps,
 // levels, a matrix of transitions counted from history.
 //

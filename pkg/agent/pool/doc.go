@@ -1,5 +1,5 @@
 // Package pool is the resident process of a machine that its owner lends to a
-// broker: a machine of a pool (DESIGN §6). It takes an inventory of the
+// broker: a machine of a pool. It takes an inventory of the
 // machine, joins, and from then on syncs: it says what the machine has and is
 // told which agents should run there. It starts those that do not run, each an
 // ordinary agent (pkg/agent) with a work folder of its own, and ends those that should no longer.

@@ -1,4 +1,4 @@
-// Package aws is the bus of a deployment on AWS (DESIGN §7): one EventBridge bus, an SQS queue
+// Package aws is the bus of a deployment on AWS: one EventBridge bus, an SQS queue
 // with a dead-letter queue for each function, and the work bucket for payloads too large for either.
 //
 // Publish puts an event on the EventBridge bus; the deployment's rules, one for each queue, route it by its type

@@ -1,5 +1,5 @@
 // Package dynamo keeps records in one DynamoDB table: the store of the AWS
-// deployment (DESIGN §3 and §7). It keeps no state between calls that another process would need,
+// deployment. It keeps no state between calls that another process would need,
 // so any number of functions work on one table.
 //
 // # Table
