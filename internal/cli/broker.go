@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -148,10 +149,8 @@ func (a *app) start(ctx context.Context, o host.Options) (*session, error) {
 		if r, running, err := a.brokers.Find(o.State); err == nil && running {
 			return found(o.State, r), nil
 		}
-		select {
-		case <-ctx.Done():
-			return nil, ctx.Err()
-		case <-time.After(100 * time.Millisecond):
+		if err := clock.Pause(ctx, 100*time.Millisecond); err != nil {
+			return nil, err
 		}
 	}
 }

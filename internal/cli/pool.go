@@ -3,7 +3,6 @@ package cli
 import (
 	"cmp"
 	"context"
-	"errors"
 	"fmt"
 	"os"
 	"path/filepath"
@@ -12,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -247,16 +247,7 @@ func writeSecret(file, secret string) error {
 	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	part := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".part")
-	_ = os.Remove(part) // whose mode may be another
-	err := os.WriteFile(part, []byte(secret+"\n"), 0o600)
-	if err == nil {
-		err = os.Rename(part, file)
-	}
-	if err != nil {
-		return errors.Join(err, os.Remove(part))
-	}
-	return nil
+	return atomicfile.Write(file, 0o600, []byte(secret+"\n"))
 }
 
 // keepPool leaves what no flag is about as it was.

@@ -15,6 +15,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the broker was started
@@ -38,7 +39,7 @@ func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate,
 				broken = time.Now()
 			}
 			lasting := !errors.Is(err, ErrUnreachable) && Status(err) != http.StatusServiceUnavailable
-			if lasting || ctx.Err() != nil || time.Since(broken) > reconnectFor || !pause(ctx, c.retry) {
+			if lasting || ctx.Err() != nil || time.Since(broken) > reconnectFor || clock.Pause(ctx, c.retry) != nil {
 				yield(api.JobUpdate{}, errors.Join(ctx.Err(), err))
 				return
 			}
@@ -186,16 +187,4 @@ func (b *logBody) Read(p []byte) (int, error) {
 		err = b.c.unreachable(b.ctx, err)
 	}
 	return n, err
-}
-
-// pause waits, and says whether it waited to the end.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
-	}
 }

@@ -11,6 +11,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation"
 	"github.com/aws/aws-sdk-go-v2/service/cloudformation/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Change is what a change set would do to one resource.
@@ -138,7 +140,7 @@ func (t *Target) await(ctx context.Context, set *ChangeSet) error {
 			}
 			return errors.Join(fmt.Errorf("%w: %s: %s", ErrFailed, set.Stack, reason), t.Discard(ctx, set))
 		}
-		if err := pause(ctx, t.look()); err != nil {
+		if err := clock.Pause(ctx, t.look()); err != nil {
 			return err
 		}
 	}
@@ -260,7 +262,7 @@ func (t *Target) follow(ctx context.Context, stack string, since time.Time, seen
 			}
 			return fmt.Errorf("%w: %s is in %s: %s", ErrFailed, stack, status, first)
 		}
-		if err := pause(ctx, t.look()); err != nil {
+		if err := clock.Pause(ctx, t.look()); err != nil {
 			return err
 		}
 	}

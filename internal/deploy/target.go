@@ -99,15 +99,3 @@ func (t *Target) look() time.Duration {
 	}
 	return 2 * time.Second
 }
-
-// pause waits, or fails with ctx's error.
-func pause(ctx context.Context, d time.Duration) error {
-	timer := time.NewTimer(d)
-	defer timer.Stop()
-	select {
-	case <-ctx.Done():
-		return ctx.Err()
-	case <-timer.C:
-		return nil
-	}
-}

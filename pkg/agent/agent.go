@@ -33,6 +33,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Errors that end Run, wrapped with detail.
@@ -264,7 +265,7 @@ func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) e
 			pause = max(pause, pollFloor-time.Since(began))
 		}
 		seen = max(seen, w.Seq)
-		if err := sleep(ctx, pause); err != nil {
+		if err := clock.Pause(ctx, pause); err != nil {
 			return err
 		}
 		began = time.Now()
@@ -272,20 +273,5 @@ func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) e
 		if w, err = a.client.work(ctx, seen, a.cfg.PollWait); err != nil {
 			return err
 		}
-	}
-}
-
-// sleep waits d, if it is positive.
-func sleep(ctx context.Context, d time.Duration) error {
-	if d <= 0 {
-		return ctx.Err()
-	}
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
 	}
 }

@@ -12,6 +12,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // order is what an attempt was told; a greater one overrides a smaller.
@@ -175,7 +176,7 @@ func (t *attempt) beat(ctx context.Context) {
 	if t.work.Pace.Polls {
 		return
 	}
-	for sleep(ctx, cmp.Or(t.work.Pace.Alive, t.cfg.Heartbeat)) == nil {
+	for clock.Pause(ctx, cmp.Or(t.work.Pace.Alive, t.cfg.Heartbeat)) == nil {
 		t.reports.add(wire.Report{Event: wire.Alive, Progress: t.progress()}, nil)
 	}
 }

@@ -9,6 +9,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // keepCheckpoints is how many checkpoints are kept: the last, and the one before it in case somebody is reading that.
@@ -42,7 +43,7 @@ func (s *saver) schedule(ctx context.Context) {
 	if !s.saves() || s.work.Checkpoint.Every <= 0 {
 		return
 	}
-	for sleep(ctx, s.work.Checkpoint.Every) == nil {
+	for clock.Pause(ctx, s.work.Checkpoint.Every) == nil {
 		if err := s.saveRunning(ctx); err != nil && ctx.Err() == nil {
 			s.out.note("no checkpoint was saved: " + err.Error())
 			s.log.Warn("no checkpoint was saved", "err", err)

@@ -9,12 +9,12 @@ import (
 	"log/slog"
 	"os"
 	"os/signal"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
@@ -164,9 +164,5 @@ func writeIdentity(file string) error {
 	if err != nil {
 		return err
 	}
-	part := filepath.Join(filepath.Dir(file), "."+filepath.Base(file)+".part")
-	if err := os.WriteFile(part, b, 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, file)
+	return atomicfile.Write(file, 0o600, b)
 }

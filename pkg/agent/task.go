@@ -15,6 +15,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
@@ -257,10 +258,6 @@ func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 
 // writeNotice makes the notice appear at once with all that is in it.
 func writeNotice(path string, left time.Duration) error {
-	part := path + ".part"
 	seconds := strconv.Itoa(int(max(left.Seconds(), 0))) // whole ones, which shells can count with
-	if err := os.WriteFile(part, []byte(seconds+"\n"), 0o600); err != nil {
-		return err
-	}
-	return os.Rename(part, path)
+	return atomicfile.Write(path, 0o600, []byte(seconds+"\n"))
 }

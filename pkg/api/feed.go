@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // loader is the part of Broker that feeds need.
@@ -132,7 +133,7 @@ func (s *feeds) watch(ctx context.Context, job string, f *feed) {
 		if err == nil && detail.State.Over() {
 			return
 		}
-		if !pause(ctx, max(s.every, 10*time.Since(began))) {
+		if clock.Pause(ctx, max(s.every, 10*time.Since(began))) != nil {
 			f.tell(nil, ctx.Err())
 			return
 		}
@@ -145,18 +146,6 @@ func (s *feeds) forget(job string, f *feed) {
 	defer s.mu.Unlock()
 	if s.open[job] == f {
 		delete(s.open, job)
-	}
-}
-
-// pause waits, and says whether it waited to the end.
-func pause(ctx context.Context, d time.Duration) bool {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false
-	case <-t.C:
-		return true
 	}
 }
 

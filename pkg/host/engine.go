@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // Engine delivers events to functions until it is stopped.
@@ -128,7 +129,7 @@ func (w *worker) run(ctx context.Context) {
 		if err != nil {
 			if ctx.Err() == nil && !errors.Is(err, bus.ErrClosed) {
 				w.e.Log.Warn("receive", "function", w.fn, "err", err)
-				pause(ctx, time.Second)
+				_ = clock.Pause(ctx, time.Second)
 			}
 			continue
 		}
@@ -137,15 +138,6 @@ func (w *worker) run(ctx context.Context) {
 			w.take(ctx, d)
 		}
 		w.mu.Unlock()
-	}
-}
-
-func pause(ctx context.Context, d time.Duration) {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-	case <-t.C:
 	}
 }
 

@@ -11,6 +11,8 @@ import (
 	"path/filepath"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 )
 
 // DefaultState is the state folder of the user: $TRADEWIND_STATE, or tradewind below the user's
@@ -81,17 +83,7 @@ func (s state) secret(name string) ([]byte, error) {
 
 // write replaces a file in one step, so that a reader sees the old one or the new one.
 func (s state) write(name string, body []byte) error {
-	f, err := os.CreateTemp(string(s), "."+name+"-*")
-	if err != nil {
-		return fmt.Errorf("state folder: %w", err)
-	}
-	defer os.Remove(f.Name()) //nolint:errcheck // gone when it was renamed
-	_, err = f.Write(body)
-	err = errors.Join(err, f.Chmod(0o600), f.Sync(), f.Close())
-	if err == nil {
-		err = os.Rename(f.Name(), s.path(name))
-	}
-	if err != nil {
+	if err := atomicfile.Write(s.path(name), 0o600, body); err != nil {
 		return fmt.Errorf("state folder: %w", err)
 	}
 	return nil

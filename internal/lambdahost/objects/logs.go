@@ -41,6 +41,8 @@ type Logs struct {
 const (
 	endsMost = 4096    // of what is remembered
 	inTable  = 7 << 10 // bytes of a record up to which it costs no more than an object
+	// pageOfPieces is how many are read of the table at a time: one read of a log does not see all of it.
+	pageOfPieces = 64
 )
 
 // prefix is where a log lies: the partition of its records, and the beginning of its objects' names.
@@ -68,7 +70,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	}
 	end, known := l.end(at)
 	if offset != end || !known && offset > 0 { // that a log has not begun shows when its first piece is written
-		if end, err = l.size(ctx, at); err != nil {
+		if end, err = l.size(ctx, at, 0); err != nil {
 			return err
 		}
 	}
@@ -87,7 +89,7 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	}}})
 	if errors.Is(err, store.ErrConflict) { // written before, by a try whose answer was lost or by another
 		l.forget(at)
-		if end, err = l.size(ctx, at); err == nil {
+		if end, err = l.size(ctx, at, 0); err == nil {
 			err = &api.OffsetError{Want: end}
 		}
 		return err
@@ -139,34 +141,43 @@ func (l *Logs) forget(at string) {
 	delete(l.ends, at)
 }
 
-// parts lists the pieces of a log that begin after a sort key, to the end.
-func (l *Logs) parts(ctx context.Context, at, after string) (out []part, err error) {
+// each calls do for the pieces of a log in order, beginning with the one that an offset lies in at the latest, until it has seen enough,
+// so many of a page. A piece holds at most what an agent may send at once, so that one begins shortly before the offset.
+func (l *Logs) each(ctx context.Context, at string, offset int64, page int, do func(part) (enough bool, err error)) error {
+	after := ""
+	if from := offset - wire.MaxLogChunk; from > 0 {
+		after = piece(from)
+	}
 	for more := true; more; {
 		var records []store.Record
-		if records, more, err = l.Store.Query(ctx, at, "", store.Page{After: after}); err != nil {
-			return nil, fmt.Errorf("objects: %s: %w", at, err)
+		var err error
+		if records, more, err = l.Store.Query(ctx, at, "", store.Page{After: after, Limit: page}); err != nil {
+			return fmt.Errorf("objects: %s: %w", at, err)
 		}
 		for i := range records {
 			after = records[i].Key.Sort
 			p, err := partOf(at, &records[i])
 			if err != nil {
-				return nil, err
+				return err
 			}
-			out = append(out, p)
+			if enough, err := do(p); err != nil || enough {
+				return err
+			}
 		}
 	}
-	return out, nil
+	return nil
 }
 
-// size is where a log ends, 0 when there is none yet.
-func (l *Logs) size(ctx context.Context, at string) (int64, error) {
-	all, err := l.parts(ctx, at, "")
-	if err != nil || len(all) == 0 {
-		return 0, err
+// size is where a log ends, 0 when there is none; it ends at an offset or after it.
+func (l *Logs) size(ctx context.Context, at string, offset int64) (end int64, err error) {
+	err = l.each(ctx, at, offset, 0, func(p part) (bool, error) {
+		end = p.offset + p.size
+		return false, nil
+	})
+	if err == nil && end > 0 {
+		l.note(at, end)
 	}
-	last := all[len(all)-1]
-	l.note(at, last.offset+last.size)
-	return last.offset + last.size, nil
+	return end, err
 }
 
 // Size implements api.Logs.
@@ -175,7 +186,7 @@ func (l *Logs) Size(ctx context.Context, log api.Log) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := l.size(ctx, at)
+	n, err := l.size(ctx, at, 0)
 	if err == nil && n == 0 {
 		return 0, fmt.Errorf("objects: %w", api.ErrNoLog)
 	}
@@ -188,22 +199,25 @@ func (l *Logs) Read(ctx context.Context, log api.Log, offset int64, p []byte) (i
 	if err != nil {
 		return 0, err
 	}
-	// A piece holds at most what an agent may send at once, so the one that offset lies in begins shortly before it.
-	after := ""
-	if from := offset - wire.MaxLogChunk; from > 0 {
-		after = piece(from)
-	}
-	all, err := l.parts(ctx, at, after)
-	if err != nil {
-		return 0, err
-	}
-	if len(all) == 0 && offset == 0 {
-		return 0, fmt.Errorf("objects: %w", api.ErrNoLog)
-	}
-	for _, o := range all {
-		if offset >= o.offset && offset < o.offset+o.size {
-			return l.read(ctx, o, offset-o.offset, p)
+	n, any := 0, false
+	err = l.each(ctx, at, offset, pageOfPieces, func(o part) (enough bool, err error) {
+		any = true
+		begin := offset + int64(n)
+		if begin < o.offset || n == len(p) || n > 0 && o.key != "" { // an object is read by itself
+			return true, nil
 		}
+		if begin < o.offset+o.size {
+			var more int
+			more, err = l.read(ctx, o, begin-o.offset, p[n:])
+			n += more
+		}
+		return err != nil || n > 0 && o.key != "", err
+	})
+	switch {
+	case err != nil || n > 0:
+		return n, err
+	case !any && offset == 0:
+		return 0, fmt.Errorf("objects: %w", api.ErrNoLog)
 	}
 	return 0, io.EOF
 }
@@ -244,7 +258,7 @@ func (l *Logs) Wait(ctx context.Context, log api.Log, offset int64) error {
 	ticker := time.NewTicker(look)
 	defer ticker.Stop()
 	for {
-		if n, err := l.size(ctx, at); err != nil || n > offset {
+		if n, err := l.size(ctx, at, offset); err != nil || n > offset {
 			return err
 		}
 		select {

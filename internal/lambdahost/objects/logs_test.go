@@ -82,13 +82,16 @@ func sandbox(table store.Store, b *bucket) *objects.Logs {
 // counting counts what is asked of the table.
 type counting struct {
 	store.Store
+	records          int // that queries returned
 	queries, commits int
 }
 
 func (c *counting) Query(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
 	c.queries++
 	page.Limit = 2
-	return c.Store.Query(ctx, partition, prefix, page)
+	records, more, err := c.Store.Query(ctx, partition, prefix, page)
+	c.records += len(records)
+	return records, more, err
 }
 
 func (c *counting) Commit(ctx context.Context, tx store.Tx) error {
@@ -205,5 +208,39 @@ func TestADAGFileThatIsGoneIsNoError(t *testing.T) {
 	}
 	if body, err := io.ReadAll(r); err != nil || string(body) != "name: a" {
 		t.Errorf("%q %v", body, err)
+	}
+}
+
+// TestALongLogIsReadOnce reads a log of a thousand pieces from its beginning: each is looked at about once, not again by every read before it.
+func TestALongLogIsReadOnce(t *testing.T) {
+	table := &counting{Store: mem.New()}
+	l := &objects.Logs{Store: table, Client: &bucket{objects: map[string][]byte{}}, Bucket: "work"}
+	const pieces = 1000
+	var want []byte
+	for range pieces {
+		text := bytes.Repeat([]byte("a line of a task\n"), 60)
+		if err := l.Append(ctx, log, int64(len(want)), text); err != nil {
+			t.Fatal(err)
+		}
+		want = append(want, text...)
+	}
+	table.records = 0
+	var got []byte
+	buf := make([]byte, 64<<10)
+	for {
+		n, err := l.Read(ctx, log, int64(len(got)), buf)
+		got = append(got, buf[:n]...)
+		if errors.Is(err, io.EOF) {
+			break
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	if !bytes.Equal(got, want) {
+		t.Errorf("%d bytes, not %d, or others", len(got), len(want))
+	}
+	if most := 10 * pieces; table.records > most {
+		t.Errorf("%d records were read for %d pieces", table.records, pieces)
 	}
 }

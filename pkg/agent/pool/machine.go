@@ -14,6 +14,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
@@ -269,12 +270,7 @@ func (m *Machine) join(ctx context.Context) error {
 			return err
 		}
 		m.unreachable(err)
-		timer := time.NewTimer(m.retry.NextBackOff())
-		select {
-		case <-timer.C:
-		case <-ctx.Done():
-		}
-		timer.Stop()
+		_ = clock.Pause(ctx, m.retry.NextBackOff()) // when it ends, so does the next try
 	}
 }
 

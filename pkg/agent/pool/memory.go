@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
@@ -45,12 +46,7 @@ func (m memory) keep(dir string) error {
 	if err != nil {
 		return fmt.Errorf("pool: %w", err)
 	}
-	part := filepath.Join(dir, "."+memoryName)
-	err = os.WriteFile(part, append(b, '\n'), 0o600)
-	if err == nil {
-		err = os.Rename(part, filepath.Join(dir, memoryName))
-	}
-	if err != nil {
+	if err := atomicfile.Write(filepath.Join(dir, memoryName), 0o600, append(b, '\n')); err != nil {
 		return fmt.Errorf("pool: %w", err)
 	}
 	return nil

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -289,22 +290,11 @@ func (r *region) terminateIDs(ctx context.Context, ids []string) error {
 		if err == nil || n == terminateTries || !isCode(err, "InvalidInstanceID.NotFound") {
 			return err
 		}
-		if err := pause(ctx, terminatePause<<n); err != nil {
+		if err := clock.Pause(ctx, terminatePause<<n); err != nil {
 			return err
 		}
 	}
 	return nil
-}
-
-func pause(ctx context.Context, d time.Duration) error {
-	t := time.NewTimer(d)
-	defer t.Stop()
-	select {
-	case <-t.C:
-		return nil
-	case <-ctx.Done():
-		return ctx.Err()
-	}
 }
 
 func idsOf(machines []cloud.Machine) []string {

@@ -19,6 +19,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -240,11 +241,7 @@ func (m *machine) identity(ctx context.Context) (id proc.Identity, err error) {
 // every looks, at growing intervals, until ok or ctx ends, whose cause it returns.
 func every(ctx context.Context, ok func() bool) error {
 	for pause := time.Millisecond; !ok(); pause = min(2*pause, 20*time.Millisecond) {
-		t := time.NewTimer(pause)
-		select {
-		case <-t.C:
-		case <-ctx.Done():
-			t.Stop()
+		if clock.Pause(ctx, pause) != nil {
 			return context.Cause(ctx)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -189,22 +190,7 @@ func writeJSON(path string, v any) error {
 
 // replaceFile makes path hold b: all of it or what it held before, whatever happens, and on disk when it returns.
 func replaceFile(path string, b []byte) error {
-	part := path + ".part"
-	f, err := os.OpenFile(part, os.O_WRONLY|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // our own directory
-	if err != nil {
-		return fmt.Errorf("local: %w", err)
-	}
-	_, err = f.Write(b)
-	if err == nil {
-		err = f.Sync()
-	}
-	if e := f.Close(); err == nil {
-		err = e
-	}
-	if err == nil {
-		err = os.Rename(part, path)
-	}
-	if err != nil {
+	if err := atomicfile.Write(path, 0o600, b); err != nil {
 		return fmt.Errorf("local: %w", err)
 	}
 	return nil

@@ -16,6 +16,7 @@ import (
 	"github.com/aws/smithy-go/middleware"
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -58,14 +59,8 @@ func (s *Store) pause(ctx context.Context, attempt int) (bool, error) {
 	if attempt >= s.retryer.MaxAttempts() {
 		return false, nil
 	}
-	t := time.NewTimer(backoff(attempt))
-	defer t.Stop()
-	select {
-	case <-ctx.Done():
-		return false, ctx.Err()
-	case <-t.C:
-		return true, nil
-	}
+	err := clock.Pause(ctx, backoff(attempt))
+	return err == nil, err
 }
 
 // attempts watches what becomes of each attempt of one request.

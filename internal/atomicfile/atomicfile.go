@@ -1,0 +1,50 @@
+// Package atomicfile replaces files in one step: a reader, and whoever starts after a crash or a power cut, finds all of the new
+// content or all of the old.
+package atomicfile
+
+import (
+	"errors"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+)
+
+// disk is what a test watches.
+type disk struct {
+	sync   func(*os.File) error
+	rename func(from, to string) error
+}
+
+// Write makes path hold body, with a mode, on disk when it returns.
+func Write(path string, mode fs.FileMode, body []byte) error {
+	return Fill(path, mode, func(w io.Writer) error { _, err := w.Write(body); return err })
+}
+
+// Fill makes path hold what fill writes, with a mode, on disk when it returns. Where fill fails, path stays as it was.
+func Fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	return disk{(*os.File).Sync, os.Rename}.fill(path, mode, fill)
+}
+
+func (d disk) fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
+	folder, err := os.Open(filepath.Dir(path))
+	if err != nil {
+		return err
+	}
+	defer folder.Close() //nolint:errcheck // only synced
+	part, err := os.CreateTemp(filepath.Dir(path), "."+filepath.Base(path)+"-*")
+	if err != nil {
+		return err
+	}
+	err = fill(part)
+	if err == nil {
+		err = errors.Join(part.Chmod(mode), d.sync(part))
+	}
+	if err = errors.Join(err, part.Close()); err == nil {
+		err = d.rename(part.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(part.Name()))
+	}
+	return d.sync(folder) // in which the name is
+}
