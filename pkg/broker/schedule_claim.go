@@ -5,8 +5,8 @@ import (
 	"time"
 )
 
-// Claim says that others were stopped to make room for a task, or a gang: what comes free is kept for it, and for nobody
-// else, until it is admitted or the claim lapses.
+// Claim says that others were stopped to make room for a task, or a gang: what comes free is kept for it, and for
+// nobody else, until it is admitted or the claim lapses.
 type Claim struct {
 	For   string    `json:"for"` // see claimOf
 	Until time.Time `json:"until"`
@@ -40,9 +40,9 @@ func (q *Queue) claimed(name string, now time.Time) bool {
 // maxDoublings keeps the time that a task keeps its machines from overflowing.
 const maxDoublings = 16
 
-// keeps is how long a task keeps its machines from when it runs on them before they may be another's: as long as a start
-// elsewhere takes, so that it has done more than it loses, and twice as long each time that it was stopped. So a task is
-// stopped no more often than its work can be halved down to a start.
+// keeps is how long a task keeps its machines from when it runs on them before they may be another's: as long as a
+// start elsewhere takes, so that it has done more than it loses, and twice as long each time that it was stopped.
+// So a task is stopped no more often than its work can be halved down to a start.
 func (t Task) keeps(restart time.Duration) time.Duration {
 	return restart << min(len(t.YieldedTo), maxDoublings)
 }

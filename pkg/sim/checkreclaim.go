@@ -9,12 +9,13 @@ import (
 
 // Of what is stopped for others, at every transaction; and how long a job may take in all:
 const (
-	// InvThrown: a task is stopped for others no more often than its work can be halved down to a start, so that what that throws
-	// away is bounded by the job's own work.
+	// InvThrown: a task is stopped for others no more often than its work can be halved down to a start, so that what
+	// that throws away is bounded by the job's own work.
 	InvThrown = "what reclaiming throws away is bounded"
 	// InvTurn: what is stopped for another never has that one stopped for it.
 	InvTurn = "nothing is taken in turn"
-	// InvBound: once nothing fails any more, a job ends within the time that its own work takes and that of its tree of queues.
+	// InvBound: once nothing fails any more, a job ends within the time that its own work takes and that of its tree
+	// of queues.
 	InvBound = "a job ends within its bound"
 )
 
@@ -44,7 +45,8 @@ func (c *checker) checkStopped(s *jobState, old, cl broker.Cluster) {
 		claim = s.id + "/gang/" + t.Gang
 	}
 	if c.reclaim.stops[task]++; c.reclaim.stops[task] > s.mostStops(cl.Task, c.w.cfg.Restart) {
-		c.w.violatef(InvThrown, "%s is stopped for the %d. time, and its work is %v", task, c.reclaim.stops[task], s.longest(cl.Task))
+		c.w.violatef(InvThrown, "%s is stopped for the %d. time, and its work is %v", task, c.reclaim.stops[task],
+			s.longest(cl.Task))
 	}
 	if c.reclaim.gave[cl.For][claim] {
 		c.w.violatef(InvTurn, "%s is stopped for %s, which had been stopped for it", claim, cl.For)
@@ -74,8 +76,9 @@ func (s *jobState) mostStops(task int, restart time.Duration) int {
 	return (1 + s.user.spec.Tasks[task].Retries) * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
 }
 
-// bound notes by when the jobs that go on have to end, now that nothing fails any more: within the time that all work of their tree
-// takes, task after task with as many starts as it may have, and what they may wait for: money, places and better prices.
+// bound notes by when the jobs that go on have to end, now that nothing fails any more: within the time that all
+// work of their tree takes, task after task with as many starts as it may have, and what they may wait for: money,
+// places and better prices.
 func (c *checker) bound() {
 	trees := map[string]time.Duration{}
 	for _, u := range c.w.users.jobs {
