@@ -103,6 +103,9 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 		return d
 	}
 	l.task.OnDemand = l.task.OnDemand || l.cl.Leaving == LeaveForDeadline
+	if l.cl.Leaving == LeaveForOthers {
+		l.task.YieldedTo = append(slices.Clone(l.task.YieldedTo), l.cl.For)
+	}
 	l.cl.Outcome, l.cl.Reason = outcome, reason
 	l.attempt.Outcome, l.attempt.Reason, l.attempt.Ended = outcome, reason, now
 	d.put(clusterKey(l.cl.ID), l.cl)

@@ -260,6 +260,10 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 		if !st.exists || st.cluster.State != ClusterLaunching || launchErr != nil && st.cluster.Outcome != "" {
 			return errSkip // released or finished by another
 		}
+		if launchErr == nil && st.cluster.Tries >= b.cfg.LaunchTries {
+			refusal = errors.New(st.cluster.Reason) // given up by another, who takes back what was bought
+			return errSkip
+		}
 		if launchErr == nil {
 			market, err := marketOf(u, st.attempt)
 			if err != nil {

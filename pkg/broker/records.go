@@ -117,6 +117,8 @@ type Task struct {
 	WaitUSD   float64   `json:"waitUSD,omitempty"`
 	// Gang is the one that it is in; empty is none.
 	Gang string `json:"gang,omitempty"`
+	// YieldedTo are the claims that it was stopped for, each time one.
+	YieldedTo []string `json:"yieldedTo,omitempty"`
 	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.
 	Hours float64 `json:"hours,omitempty"`
 }
@@ -227,6 +229,8 @@ type Cluster struct {
 	Reason  string    `json:"reason,omitempty"` // of doom or release
 	// Leaving says that it is doomed because the broker leaves it, and why.
 	Leaving Leaving `json:"leaving,omitempty"`
+	// For is the claim that it is left for, where that is for others.
+	For string `json:"for,omitempty"`
 	// Outcome of the attempt, decided before the release.
 	Outcome Outcome `json:"outcome,omitempty"`
 	Started bool    `json:"started,omitempty"`
@@ -308,9 +312,8 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
-	// YieldUntil is until when it admits nothing, as it had to give machines back: what comes free is for those that it was taken back for. It ends
-	// before, when one of them is admitted.
-	YieldUntil time.Time `json:"yieldUntil,omitzero"`
+	// Claims are those of its tasks and gangs that others were stopped for and that have not been admitted yet.
+	Claims []Claim `json:"claims,omitempty"`
 }
 
 // Waiting is a task in its queue.

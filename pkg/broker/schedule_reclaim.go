@@ -24,8 +24,13 @@ func (s *scheduling) takeBack() error {
 	if !reclaims && !preempts || !slices.ContainsFunc(s.tree, s.bounded) {
 		return nil
 	}
-	if err := s.dropAdmitted(); err != nil || len(s.candidates) == 0 {
+	var err error
+	if s.candidates, err = s.waitStill(s.candidates); err != nil {
 		return err
+	}
+	claimed, others := parted(s.candidates, s.u.now)
+	if len(others) == 0 {
+		return nil
 	}
 	clusters, err := s.clusters()
 	if err != nil {
@@ -33,6 +38,7 @@ func (s *scheduling) takeBack() error {
 	}
 	var evictions []scheduler.Eviction
 	if preempts {
+<<<<<<< HEAD
 		if evictions, err = s.evictions(clusters, "preempt", func(q *Queue) bool { return q.Preempt }); err != nil {
 			return err
 		}
@@ -41,8 +47,14 @@ func (s *scheduling) takeBack() error {
 		if evictions, err = s.evictions(clusters, "reclaim", func(*Queue) bool { return true }); err != nil {
 			return err
 		}
+=======
+		evictions = s.evictions(clusters, others, claimed, "preempt", func(q *Queue) bool { return q.Preempt })
 	}
-	for _, e := range evictions[:min(len(evictions), reclaimMost)] {
+	if reclaims && len(evictions) == 0 {
+		evictions = s.evictions(clusters, others, claimed, "reclaim", func(*Queue) bool { return true })
+>>>>>>> w-contention
+	}
+	for _, e := range wholeClaims(evictions, reclaimMost) {
 		if err := s.evict(clusters, e); err != nil {
 			return err
 		}
@@ -50,26 +62,35 @@ func (s *scheduling) takeBack() error {
 	return nil
 }
 
-// dropAdmitted keeps the candidates that wait still.
-func (s *scheduling) dropAdmitted() error {
-	left := s.candidates[:0]
-	for _, a := range s.candidates {
+// wholeClaims are the first evictions, about so many as said: all of those for one, or none.
+func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction {
+	for i := range evictions {
+		if i >= most && evictions[i].For != evictions[i-1].For {
+			return evictions[:i]
+		}
+	}
+	return evictions
+}
+
+// waitStill keeps of some candidates those that have not been admitted.
+func (s *scheduling) waitStill(candidates []admission) (left []admission, err error) {
+	for _, a := range candidates {
 		t, _, err := get[Task](s.u, taskKey(a.job.ID, a.waiting.Task))
 		if err != nil {
-			return err
+			return nil, err
 		}
 		if t.State == TaskQueued {
 			left = append(left, a)
 		}
 	}
-	s.candidates = left
-	return nil
+	return left, nil
 }
 
 // holding is a cluster in the tree.
 type holding struct {
 	losing
 	queue *Queue
+	claim string // what it would be stopped, and be made room for, as
 }
 
 // clusters loads what runs in the tree.
@@ -98,6 +119,10 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 		if err != nil {
 			return nil, err
 		}
+		spec, err := s.b.spec(s.u.ctx, job)
+		if err != nil {
+			return nil, err
+		}
 		for _, cl := range clusters {
 			l, found, err := loadLosing(s.u, cl.ID)
 			if errors.Is(err, errLacking) {
@@ -107,7 +132,8 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 				return nil, err
 			}
 			if found {
-				out[cl.ID] = holding{losing: l, queue: q}
+				t := spec.Tasks[cl.Task]
+				out[cl.ID] = holding{losing: l, queue: q, claim: claimOf(i.ID, t.Name, t.Gang)}
 			}
 		}
 	}
@@ -117,6 +143,7 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 	return out, nil
 }
 
+<<<<<<< HEAD
 // canGo says whether a cluster can be told to save its work and stop.
 func (h holding) canGo() bool {
 	return h.cl.State == ClusterUp && h.cl.Outcome == "" && h.task.State == TaskRunning && h.task.Attempt == h.cl.Attempt
@@ -125,10 +152,19 @@ func (h holding) canGo() bool {
 // evictions asks the scheduler whom to evict for the candidates by an action, in the queues that take part. A gang goes as a whole, and room is made
 // for all of one or not at all.
 func (s *scheduling) evictions(clusters map[string]holding, action string, takesPart func(*Queue) bool) ([]scheduler.Eviction, error) {
+=======
+// evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part. A gang goes as a
+// whole, and room is made for all of one or not at all. Nobody is evicted whom the candidate was stopped for.
+func (s *scheduling) evictions(
+	clusters map[string]holding, candidates, kept []admission, action string, takesPart func(*Queue) bool,
+) []scheduler.Eviction {
+>>>>>>> w-contention
 	snap := snapshot(s.tree, s.u.now)
+	addKept(snap, kept)
 	s.addHeld(snap, clusters, takesPart)
 	index := map[string]int{}
-	for _, a := range s.candidates {
+	running := snap.Jobs
+	for _, a := range candidates {
 		if !takesPart(a.queue) {
 			continue
 		}
@@ -138,9 +174,11 @@ func (s *scheduling) evictions(clusters map[string]holding, action string, takes
 			index[a.claim()] = i
 			snap.Jobs = append(snap.Jobs, scheduler.Job{
 				ID: a.claim(), Queue: a.queue.leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started,
+				Spares: spares(running, clusters, a.yielded()),
 			})
 		}
 		j := &snap.Jobs[i]
+		j.Created = earlier(j.Created, a.waiting.Since)
 		j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(len(j.Tasks)), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
 		j.Min = len(j.Tasks)
 	}
@@ -167,7 +205,7 @@ func (s *scheduling) addHeld(snap *scheduler.Snapshot, clusters map[string]holdi
 		}
 		rest[h.queue] = rest[h.queue].Minus(use)
 		j := held(id, h.queue.leaf(), use)
-		j.Priority, j.Created, j.Kept = h.job.Priority, h.job.Submitted, !h.canGo() || !takesPart(h.queue)
+		j.Priority, j.Created, j.Kept = h.job.Priority, h.job.Submitted, !h.canGo(s.b.cfg.Restart, s.u.now) || !takesPart(h.queue)
 		t := &j.Tasks[0]
 		t.ID, t.Since = id, h.cl.Launched
 		if h.cl.State == ClusterDoomed || h.cl.State == ClusterReleasing || h.cl.Outcome != "" {
@@ -194,23 +232,49 @@ func (s *scheduling) addHeld(snap *scheduler.Snapshot, clusters map[string]holdi
 // evict has a cluster save its work and stop.
 func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) error {
 	h, ok := clusters[e.Task]
-	if !ok || !h.canGo() {
+	if !ok || !h.canGo(s.b.cfg.Restart, s.u.now) {
 		return nil
 	}
+<<<<<<< HEAD
 	if h.queue != s.owner(e.For) {
 		h.queue.YieldUntil = s.u.now.Add(2 * s.cfg.Overhead)
 		s.changed[h.queue] = true
 	}
 	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.cfg.Overhead, s.u.now))
+=======
+	if q := s.owner(e.For); q != nil {
+		q.claim(e.For, s.u.now, s.u.now.Add(2*s.b.cfg.Overhead))
+		s.changed[q] = true
+	}
+	h.cl.For = e.For
+	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.b.cfg.Overhead, s.u.now))
+>>>>>>> w-contention
+}
+
+// spares are those of the jobs that stand for clusters which hold for one of some claims.
+func spares(jobs []scheduler.Job, clusters map[string]holding, claims []string) (out []string) {
+	for _, j := range jobs {
+		if h, ok := clusters[j.Tasks[0].ID]; ok && slices.Contains(claims, h.claim) {
+			out = append(out, j.ID)
+		}
+	}
+	return out
+}
+
+// madeFor is what of the tree room is being made for besides a task; empty if nothing.
+func (s *scheduling) madeFor(a admission) string {
+	for _, q := range s.tree {
+		for _, c := range q.Claims {
+			if c.For != a.claim() && s.u.now.Before(c.Until) {
+				return c.For
+			}
+		}
+	}
+	return ""
 }
 
 // claim names what room is made for: a task, or a gang.
-func (a admission) claim() string {
-	if a.gang != nil {
-		return a.unit()
-	}
-	return a.job.ID + "/" + a.name
-}
+func (a admission) claim() string { return claimOf(a.job.ID, a.name, a.task.Gang) }
 
 // owner is the queue of the candidate that room is made for.
 func (s *scheduling) owner(job string) *Queue {

@@ -216,9 +216,6 @@ func (s *scheduling) collect(scale int) error {
 }
 
 func (s *scheduling) collectFrom(q *Queue, scale int) error {
-	if s.u.now.Before(q.YieldUntil) {
-		return nil
-	}
 	scan, most := sessionScan*scale, sessionAdmits
 	if s.bounded(q) {
 		scan, most = sessionScanOf*scale, sessionScan
@@ -295,12 +292,27 @@ func takeTurns(waiting []Waiting) []Waiting {
 	return out
 }
 
-// admit has the scheduler decide on the candidates, and admits those that it binds, in its order. It returns how many.
+// admit admits candidates, first those that room has been made for: what those can not have yet is kept for them. It
+// returns how many.
 func (s *scheduling) admit() (admitted int, err error) {
-	if len(s.candidates) == 0 {
+	claimed, others := parted(s.candidates, s.u.now)
+	admitted, err = s.admitOf(claimed, nil)
+	if err != nil || s.stop() || len(others) == 0 {
+		return admitted, err
+	}
+	if claimed, err = s.waitStill(claimed); err != nil {
+		return admitted, err
+	}
+	n, err := s.admitOf(others, claimed)
+	return admitted + n, err
+}
+
+// admitOf has the scheduler decide on some candidates, and admits those that it binds, in its order.
+func (s *scheduling) admitOf(candidates, kept []admission) (admitted int, err error) {
+	if len(candidates) == 0 {
 		return 0, nil
 	}
-	snap, byTask := s.snapshot()
+	snap, byTask := s.snapshot(candidates, kept)
 	session, err := s.open(snap, "allocate")
 	if err != nil {
 		return 0, final(err)
@@ -341,16 +353,18 @@ func (s *scheduling) admit() (admitted int, err error) {
 	return admitted, nil
 }
 
-// snapshot is the tree with the candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
-func (s *scheduling) snapshot() (*scheduler.Snapshot, map[string]admission) {
+// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go. What
+// others need that room has been made for is kept for them.
+func (s *scheduling) snapshot(candidates, kept []admission) (*scheduler.Snapshot, map[string]admission) {
 	snap := snapshot(s.tree, s.u.now)
-	byTask := make(map[string]admission, len(s.candidates))
+	addKept(snap, kept)
+	byTask := make(map[string]admission, len(candidates))
 	index, given := map[string]int{}, map[string]bool{}
 	rest := map[*Queue]scheduler.Vector{}
 	for _, q := range s.tree {
 		rest[q] = amount(float64(q.Running), q.VCPU)
 	}
-	for _, a := range s.candidates {
+	for _, a := range candidates {
 		i, ok := index[a.unit()]
 		if !ok {
 			i = len(snap.Jobs)
@@ -379,6 +393,13 @@ func (s *scheduling) snapshot() (*scheduler.Snapshot, map[string]admission) {
 		}
 	}
 	return snap, byTask
+}
+
+// addKept adds what is kept for tasks that room has been made for.
+func addKept(snap *scheduler.Snapshot, kept []admission) {
+	for _, a := range kept {
+		snap.Jobs = append(snap.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.leaf(), amount(1, a.vcpu())))
+	}
 }
 
 // taskOf is the key of the task that a session has bound: that of its job, whatever unit it was a member of.
@@ -530,12 +551,7 @@ func (s *scheduling) admitted(a admission) (d Decision, err error) {
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
 	s.changed[a.queue] = true
-	for _, q := range s.tree {
-		if q != a.queue && !q.YieldUntil.IsZero() {
-			q.YieldUntil = time.Time{}
-			s.changed[q] = true
-		}
-	}
+	a.queue.unclaim(a.claim())
 	bidUSD, err := s.bidFor(a)
 	if err != nil {
 		return d, err

@@ -187,7 +187,9 @@ func (s *scheduling) ask(mine []admission) ([]string, error) {
 			}
 		}
 	}
-	snap, _ := s.snapshot()
+	claimed, _ := parted(s.candidates, s.u.now)
+	claimed = slices.DeleteFunc(claimed, func(c admission) bool { return c.job.ID == mine[0].job.ID })
+	snap, _ := s.snapshot(s.candidates, claimed)
 	session, err := s.open(snap, "allocate")
 	if err != nil {
 		return nil, err
@@ -241,8 +243,8 @@ func (s *scheduling) tell(a admission, said []string) []string {
 		return []string{"it " + a.price.tell(s.u.now)}
 	case verdictAdmit:
 	}
-	if s.u.now.Before(a.queue.YieldUntil) {
-		return append([]string{"queue " + a.queue.Name + " had to give machines back and waits until those have them who deserve them"}, said...)
+	if other := s.madeFor(a); other != "" && len(said) > 0 {
+		return []string{"room is being made for " + other + ", which comes first"}
 	}
 	if a.queue.Closed && !slices.Contains(said, "queue "+a.queue.Name+" is closed") {
 		return append([]string{"queue " + a.queue.Name + " is closed"}, said...)

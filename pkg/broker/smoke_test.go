@@ -76,7 +76,9 @@ type bench struct {
 	told  map[string]bool
 }
 
-func newBench(t *testing.T) *bench {
+func newBench(t *testing.T) *bench { return newBenchOf(t, broker.DefaultConfig()) }
+
+func newBenchOf(t *testing.T, cfg broker.Config) *bench {
 	t.Helper()
 	c, err := catalog.Default()
 	if err != nil {
@@ -94,7 +96,7 @@ func newBench(t *testing.T) *bench {
 	}
 	opt := planner.DefaultOptions()
 	opt.Now = nil
-	w.b = broker.New(broker.DefaultConfig(), broker.Ports{
+	w.b = broker.New(cfg, broker.Ports{
 		Store: w.store, Clouds: clouds, Planner: planner.New(c, egress, opt),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil },
 		Now:    func() time.Time { return w.now },
@@ -103,7 +105,10 @@ func newBench(t *testing.T) *bench {
 }
 
 // settle delivers events until there are none.
-func (w *bench) settle() {
+func (w *bench) settle() { w.until("") }
+
+// until delivers events until there are none, or one of a type, which it returns undelivered.
+func (w *bench) until(typ string) events.Event {
 	w.t.Helper()
 	ctx := context.Background()
 	for {
@@ -112,12 +117,15 @@ func (w *bench) settle() {
 			w.t.Fatal(err)
 		}
 		if len(pending) == 0 {
-			return
+			return events.Event{}
 		}
 		for _, p := range pending {
 			e, err := events.Parse(p.Body)
 			if err != nil {
 				w.t.Fatal(err)
+			}
+			if e.Type() == typ {
+				return e
 			}
 			for _, fn := range events.Routes()[e.Type()] {
 				if errs := w.b.Handle(ctx, fn, []events.Event{e}); errs[0] != nil {

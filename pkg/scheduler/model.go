@@ -84,6 +84,8 @@ type Job struct {
 	After []Dependency
 	// Kept jobs are never evicted.
 	Kept bool
+	// Spares are the IDs of jobs that nothing is evicted of for this one.
+	Spares []string
 	// Duration is how long a member is expected to run; 0 is unknown.
 	Duration time.Duration
 	// Close asks for the members of the gang to stand close together; Depth of it is how many levels of Node.Topology they

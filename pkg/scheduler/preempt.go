@@ -45,8 +45,9 @@ type room struct {
 	tiers [][]VictimsFn
 	whom  func(j, victim *JobInfo) bool
 	why   string
-	// hopeless are the jobs' kinds that found no room since the last commit: others like them will find none either.
-	hopeless map[hopelessKey]bool
+	// hopeless are the jobs' kinds that found no room since the last commit, with the queue whose part was not enough: others
+	// like them will find none either.
+	hopeless map[hopelessKey]*QueueInfo
 	commits  int
 }
 
@@ -74,7 +75,12 @@ func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, who
 		return ok
 	})
 	for j := l.next(); j != nil; j = l.next() {
-		l.done(r.turn(j) && wants(j))
+		made := r.turn(j)
+		if !made && j.limit != nil && s.overdue(j) {
+			l.drop(j.limit) // as in allocate: what came free would not be for those behind it
+			continue
+		}
+		l.done(made && wants(j))
 	}
 }
 
@@ -82,15 +88,18 @@ func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, who
 func (r *room) turn(j *JobInfo) bool {
 	key := r.key(j)
 	if r.commits != r.s.commits || r.hopeless == nil {
-		r.hopeless, r.commits = map[hopelessKey]bool{}, r.s.commits
+		r.hopeless, r.commits = map[hopelessKey]*QueueInfo{}, r.s.commits
 	}
-	if r.hopeless[key] {
+	if limit, ok := r.hopeless[key]; ok {
+		j.limit = limit
 		return false
 	}
 	st := r.s.Statement()
 	if !r.fill(st, j) {
 		st.Discard()
-		r.hopeless[key] = true
+		if len(j.Job.Spares) == 0 {
+			r.hopeless[key] = j.limit
+		}
 		return false
 	}
 	st.Commit()
@@ -195,7 +204,8 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	most := n.Future
 	var candidates []*TaskInfo
 	for _, v := range n.running {
-		if v.canGo() && v.Class.Evictable && v.Job != t.Job && r.whom(t.Job, v.Job) {
+		if v.canGo() && v.Class.Evictable && v.Job != t.Job && r.whom(t.Job, v.Job) &&
+			!slices.Contains(t.Job.Job.Spares, v.Job.Job.ID) {
 			candidates = append(candidates, v)
 			most.add(&v.Class.request)
 		}

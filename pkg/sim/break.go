@@ -44,11 +44,13 @@ const (
 	OldPrice Break = "old-price"
 	// Overtaking: what has waited for too long is overtaken in its queue.
 	Overtaking Break = "overtaking"
+	// Swinging: nobody remembers for whom others were stopped, so that who was stopped stops the other in turn.
+	Swinging Break = "swinging"
 )
 
 // Breaks returns all of them.
 func Breaks() []Break {
-	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice}
+	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -60,6 +62,8 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return without(tx, "seen#")
 	case NoBlock:
 		return without(tx, "blocks")
+	case Swinging:
+		return withoutList(withoutList(tx, "task#", `,"yieldedTo":[`), "", `,"claims":[`)
 	case NoBudget:
 		return withoutField(tx, `"budgetUSD":`)
 	case NoGang:
@@ -110,6 +114,21 @@ func withoutField(tx store.Tx, field string) store.Tx {
 			continue
 		}
 		_, after, _ := bytes.Cut(rest, []byte(","))
+		w.Body = slices.Concat(before, after)
+	}
+	return tx
+}
+
+// withoutList removes a list from the records whose sort key begins so.
+func withoutList(tx store.Tx, sort, field string) store.Tx {
+	tx.Writes = slices.Clone(tx.Writes)
+	for i := range tx.Writes {
+		w := &tx.Writes[i]
+		before, rest, found := bytes.Cut(w.Body, []byte(field))
+		if !strings.HasPrefix(w.Key.Sort, sort) || !found {
+			continue
+		}
+		_, after, _ := bytes.Cut(rest, []byte("]"))
 		w.Body = slices.Concat(before, after)
 	}
 	return tx

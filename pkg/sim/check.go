@@ -100,6 +100,7 @@ type checker struct {
 	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
 	pool     poolChecker
+	reclaim  reclaimChecker
 	heardOf  map[string][]heardOf // prices that the broker has in its records, by listing
 }
 
@@ -151,14 +152,15 @@ type jobState struct {
 	freed    map[attemptKey]string
 	settled  map[attemptKey]bool
 	machines []*machine
-	promised bool // its deadline is one that must be kept
+	promised bool      // its deadline is one that must be kept
+	endBy    time.Time // see InvBound; zero before the calm
 }
 
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]broker.Queue{},
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{}, handled: map[string]bool{},
-		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(), heardOf: map[string][]heardOf{},
+		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
 	}
 }
 

@@ -267,6 +267,7 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 	s.clusters[id] = cl
 	c.derive(s, cl)
 	c.checkGang(s, old, cl)
+	c.checkStopped(s, old, cl)
 	if cl.Outcome != "" || cl.State == broker.ClusterReleasing {
 		c.close(s, id)
 	}

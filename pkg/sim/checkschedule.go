@@ -100,12 +100,15 @@ func (c *checker) checkGang(s *jobState, old, cl broker.Cluster) {
 	}
 }
 
-// checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than OverdueAfter, is at least as urgent, and could
-// have gone as far as it itself goes.
+// checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
+// OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as the
+// first of it.
 func (c *checker) checkOvertaken(s *jobState, a broker.Attempt) {
 	limit := c.w.cfg.OverdueAfter
-	if a.Admitted.Sub(s.tasks[a.Task].ReadyAt) >= limit {
-		return
+	for _, i := range s.gang(a.Task) {
+		if a.Admitted.Sub(s.tasks[i].ReadyAt) >= limit {
+			return
+		}
 	}
 	for _, o := range c.order {
 		if o.job.Queue != s.job.Queue || o.job.State != broker.JobRunning || o.job.BudgetUSD > 0 || o.job.Priority < s.job.Priority ||
@@ -127,7 +130,11 @@ func (c *checker) checkOvertaken(s *jobState, a broker.Attempt) {
 }
 
 // couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
+// One with a deadline can not go before the bids of its plan say whether it waits for a better price.
 func (s *jobState) couldGo(task int, at time.Time) bool {
+	if !s.job.Deadline.IsZero() && s.job.Bids.Version < s.job.Plan.Version {
+		return false
+	}
 	for _, i := range s.gang(task) {
 		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.tasks[i].MinPlan > s.job.Plan.Version || !s.tasks[i].WaitSince.IsZero() {
 			return false

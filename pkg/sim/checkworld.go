@@ -174,6 +174,7 @@ func (c *checker) look() {
 			}
 		}
 		c.checkBudget(s)
+		c.checkBound(s)
 	}
 	c.lookAtPools()
 	c.w.after(lookEvery, c.look)

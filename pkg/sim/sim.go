@@ -109,6 +109,7 @@ func (w *world) settle() {
 	w.yard.settle()
 	w.engine.redrive()
 	w.engine.relayWithin(0)
+	w.check.bound()
 	w.after(giveUp, w.users.giveUp)
 }
 

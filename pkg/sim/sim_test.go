@@ -81,7 +81,7 @@ func TestTwoSeedsAreTwoHistories(t *testing.T) {
 func TestABrokenSystemIsNoticed(t *testing.T) {
 	within := map[Break]uint64{
 		NoOutbox: 1, NoSeen: 4, NoConditions: 3, NoToken: 8, NoBlock: 3, NoTerminate: 2,
-		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30,
+		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 8,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {
@@ -89,6 +89,9 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 			opt := Options{Break: b}
 			if b == NoPartitions {
 				opt.Jobs = 12 // so that sessions meet on the same machines
+			}
+			if b == Swinging {
+				opt.Jobs = 10
 			}
 			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: opt, Workers: 1, StopAfter: 1}, nil)
 			if err != nil {

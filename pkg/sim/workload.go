@@ -9,12 +9,22 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
+// One in so many worlds has a crowd of jobs.
+const (
+	crowds = 0.04
+	crowd  = 14
+)
+
 // populate draws what the people of a world want: queues, jobs, when they submit them, which ones they cancel.
 func (u *users) populate() {
 	r := u.w.rand.user
-	u.crowded = r.chance(0.12) || u.w.opt.Break == NoHold // what it breaks matters where many want the same quota
+	// What some breaks break matters where many want the same quota.
+	u.crowded = r.chance(0.12) || u.w.opt.Break == NoHold || u.w.opt.Break == Swinging
 	u.drawQueues()
 	n := u.w.opt.Jobs
+	if n == 0 && newRandom(u.w.seed, "crowds").chance(crowds) {
+		n = crowd // as if they had been asked for
+	}
 	if n == 0 {
 		n = 1 + min(r.IntN(4), r.IntN(4))
 		if u.crowded {

@@ -1,0 +1,124 @@
+package sim
+
+import (
+	"math"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+)
+
+// Of what is stopped for others, at every transaction; and how long a job may take in all:
+const (
+	// InvThrown: a task is stopped for others no more often than its work can be halved down to a start, so that what
+	// that throws away is bounded by the job's own work.
+	InvThrown = "what reclaiming throws away is bounded"
+	// InvTurn: what is stopped for another never has that one stopped for it.
+	InvTurn = "nothing is taken in turn"
+	// InvBound: once nothing fails any more, a job ends within the time that its own work takes and that of its tree
+	// of queues.
+	InvBound = "a job ends within its bound"
+)
+
+// lag is how much longer than its work an attempt may seem to run: its report comes late, or others of its gang do.
+const lag = time.Hour
+
+// reclaimChecker knows what was stopped for whom.
+type reclaimChecker struct {
+	stops map[string]int             // of a task, by job/name
+	gave  map[string]map[string]bool // the claims that one was stopped for, by the claim that it is itself
+}
+
+func newReclaimChecker() reclaimChecker {
+	return reclaimChecker{stops: map[string]int{}, gave: map[string]map[string]bool{}}
+}
+
+// checkStopped checks a cluster that is told to stop for others.
+func (c *checker) checkStopped(s *jobState, old, cl broker.Cluster) {
+	if cl.Leaving != broker.LeaveForOthers || old.Leaving == cl.Leaving || s.user == nil {
+		return
+	}
+	c.w.count("stopped for others")
+	t := &s.user.spec.Tasks[cl.Task]
+	task := s.id + "/" + t.Name
+	claim := task
+	if t.Gang != "" {
+		claim = s.id + "/gang/" + t.Gang
+	}
+	if c.reclaim.stops[task]++; c.reclaim.stops[task] > s.mostStops(cl.Task, c.w.cfg.Restart) {
+		c.w.violatef(InvThrown, "%s is stopped for the %d. time, and its work is %v", task, c.reclaim.stops[task],
+			s.longest(cl.Task))
+	}
+	if c.reclaim.gave[cl.For][claim] {
+		c.w.violatef(InvTurn, "%s is stopped for %s, which had been stopped for it", claim, cl.For)
+	}
+	if c.reclaim.gave[claim] == nil {
+		c.reclaim.gave[claim] = map[string]bool{}
+	}
+	c.reclaim.gave[claim][cl.For] = true
+}
+
+// longest is how long a task takes at most, all of it.
+func (s *jobState) longest(task int) time.Duration {
+	t := &s.user.spec.Tasks[task]
+	if t.StandIn() {
+		return t.Recorded
+	}
+	slowest := t.Time.Default
+	for _, d := range t.Time.On {
+		slowest = max(slowest, d)
+	}
+	return time.Duration(float64(slowest) * s.user.factor[task])
+}
+
+// mostStops is how often a task may be stopped for others: each time it has run for twice as long as the time before.
+func (s *jobState) mostStops(task int, restart time.Duration) int {
+	runs := s.longest(task) + lag
+	return (1 + s.user.spec.Tasks[task].Retries) * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
+}
+
+// bound notes by when the jobs that go on have to end, now that nothing fails any more: within the time that all
+// work of their tree takes, task after task with as many starts as it may have, and what they may wait for: money,
+// places and better prices.
+func (c *checker) bound() {
+	trees := map[string]time.Duration{}
+	for _, u := range c.w.users.jobs {
+		s := c.byName[u.spec.Name]
+		if s == nil || s.job.State.Over() {
+			continue
+		}
+		for i := range u.spec.Tasks {
+			if s.tasks[i].State == broker.TaskSucceeded {
+				continue
+			}
+			runs := u.spec.Tasks[i].Retries + 1 + s.mostStops(i, c.w.cfg.Restart)
+			trees[c.root(s.job.Queue)] += time.Duration(runs) * (s.longest(i) + PlannedOverhead + c.w.cfg.Overhead)
+		}
+	}
+	for _, u := range c.w.users.jobs {
+		if s := c.byName[u.spec.Name]; s != nil && !s.job.State.Over() {
+			s.endBy = c.w.now.Add(2*giveUp + PlannedDetect + trees[c.root(s.job.Queue)])
+			if s.job.Deadline.After(c.w.now) { // until when it may wait for a better price
+				s.endBy = s.endBy.Add(s.job.Deadline.Sub(c.w.now))
+			}
+		}
+	}
+}
+
+// root is the queue at the top of one's tree.
+func (c *checker) root(queue string) string {
+	for range len(c.queues) {
+		parent := c.queues[queue].Parent
+		if parent == "" {
+			break
+		}
+		queue = parent
+	}
+	return queue
+}
+
+// checkBound checks that a job has not gone on for longer than it may.
+func (c *checker) checkBound(s *jobState) {
+	if !s.endBy.IsZero() && c.w.now.After(s.endBy) && !s.job.State.Over() {
+		c.w.violatef(InvBound, "it had to end by %v: %s", s.endBy.Sub(beginning()).Round(time.Second), s.describe())
+	}
+}
