@@ -14,7 +14,7 @@ func (b *Broker) schedule(u *unit, data events.Data) error {
 		return b.enqueue(u, e)
 	case events.CapacityFreed:
 		return b.settle(u, e)
-	case events.DAGBid:
+	case events.DAGPlanned:
 		job, found, err := get[Job](u, jobKey(e.Job))
 		if err != nil || !found {
 			return orSkip(err)
