@@ -196,6 +196,7 @@ type CapacityFreed struct {
 	Job         string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Task        int     `json:"task" example:"1" doc:"Index of the task in the job"`
 	Attempt     int     `json:"attempt" example:"1" doc:"Number of the attempt, from 1"`
+	Cluster     string  `json:"cluster,omitempty" example:"train-infer-4k7q2a.1.1" doc:"Cluster that is gone, where there was one"`
 	VCPU        float64 `json:"vcpu" example:"8" doc:"vCPUs freed"`
 	USD         float64 `json:"usd" example:"1.93" doc:"What the attempt cost, USD"`
 	ReservedUSD float64 `json:"reservedUSD" example:"2.10" doc:"What was set aside of the budget for it, USD"`

@@ -48,7 +48,7 @@ func (b *Broker) ownCluster(u *unit, c wire.Claims) (Cluster, error) {
 	if err != nil {
 		return cl, err
 	}
-	if !found || cl.Job != c.Job || c.Rank < 0 || c.Rank >= len(cl.Nodes) || cl.State == ClusterReleasing {
+	if !found || cl.Job != c.Job || c.Rank < 0 || c.Rank >= len(cl.Nodes) || cl.released() {
 		return cl, ErrGone
 	}
 	return cl, nil

@@ -64,7 +64,9 @@ func (b *Broker) acting(fn string) func(context.Context, events.Event) error {
 // succeeded, was announced under that number, a cluster that was told to run. These are the frequent ones, and a marker is a
 // write.
 func repeatable(fn string, data events.Data) bool {
-	switch data.(type) {
+	switch data := data.(type) {
+	case events.CapacityFreed: // its cluster's record goes with it; or it is only an invitation to look
+		return data.Cluster != "" || data.Job == ""
 	case events.TaskReady:
 		return fn == events.FnSchedule
 	case events.TaskSucceeded:

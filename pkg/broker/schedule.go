@@ -88,6 +88,16 @@ func (b *Broker) settle(u *unit, e events.CapacityFreed) error {
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
 	}
+	if e.Cluster != "" {
+		cl, attempt, found, err := b.loadReleased(u, e.Cluster)
+		if err != nil || !found {
+			return err // settled before
+		}
+		e.ReservedUSD = cl.ReservedUSD
+		if err := u.apply(decideGone(cl, attempt, e.USD, u.now)); err != nil {
+			return err
+		}
+	}
 	queue, err := b.queue(u, e.Queue)
 	if err != nil {
 		return err
