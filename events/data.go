@@ -51,15 +51,6 @@ func (e DAGPlanned) Subject() string { return e.Job }
 func (e DAGPlanned) Group() string { return e.Job }
 
 // Type implements Data.
-func (DAGBid) Type() string { return TypeDAGBid }
-
-// Subject implements Data.
-func (e DAGBid) Subject() string { return e.Job }
-
-// Group implements Data.
-func (e DAGBid) Group() string { return e.Job }
-
-// Type implements Data.
 func (DAGAdvance) Type() string { return TypeDAGAdvance }
 
 // Subject implements Data.
@@ -222,6 +213,15 @@ func (e GangBroken) Subject() string { return task(e.Job, e.Task) }
 func (e GangBroken) Group() string { return e.Job }
 
 // Type implements Data.
+func (PriceMoved) Type() string { return TypePriceMoved }
+
+// Subject implements Data.
+func (e PriceMoved) Subject() string { return e.Job }
+
+// Group implements Data.
+func (e PriceMoved) Group() string { return e.Job }
+
+// Type implements Data.
 func (MarketTicked) Type() string { return TypeMarketTicked }
 
 // Subject implements Data.
@@ -262,7 +262,6 @@ func All() []Data {
 		DAGRejected{},
 		DAGReplan{},
 		DAGPlanned{},
-		DAGBid{},
 		DAGAdvance{},
 		DAGCancel{},
 		DAGEnding{},
@@ -281,6 +280,7 @@ func All() []Data {
 		LocationBlocked{},
 		SpotInterrupted{},
 		GangBroken{},
+		PriceMoved{},
 		MarketTicked{},
 		CatalogRefresh{},
 		BrokerReconcile{},

@@ -85,18 +85,18 @@ func compact(t *testing.T, body []byte) string {
 }
 
 func TestWhatANewerVersionWroteSurvivesAnOlderOne(t *testing.T) {
-	body := `{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.bid.v1","traceparent":"00-ab-cd-01",
+	body := `{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.planned.v1","traceparent":"00-ab-cd-01",
 		"data":{"job":"j","plan":2,"mood":"hopeful","bids":[1,2]}}`
 	e, err := events.Parse([]byte(body))
 	if err != nil {
 		t.Fatal(err)
 	}
-	bid, ok := e.Data.(events.DAGBid)
-	if !ok || bid.Job != "j" || bid.Plan != 2 {
+	plan, ok := e.Data.(events.DAGPlanned)
+	if !ok || plan.Job != "j" || plan.Plan != 2 {
 		t.Fatalf("parsed %#v", e.Data)
 	}
-	bid.Plan = 3
-	e.Data = bid
+	plan.Plan = 3
+	e.Data = plan
 	out, err := e.MarshalJSON()
 	if err != nil {
 		t.Fatal(err)
@@ -116,10 +116,10 @@ func TestParseTellsAnUnknownTypeFromAMalformedMessage(t *testing.T) {
 		"unknown type":   {`{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.sung.v9","data":{}}`, events.ErrUnknownType},
 		"not json":       {`hello`, events.ErrMalformed},
 		"empty":          {``, events.ErrMalformed},
-		"no id":          {`{"specversion":"1.0","source":"s","type":"tradewind.dag.bid.v1","data":{}}`, events.ErrMalformed},
-		"wrong version":  {`{"specversion":"0.3","id":"1","source":"s","type":"tradewind.dag.bid.v1"}`, events.ErrMalformed},
-		"data of a kind": {`{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.bid.v1","data":{"plan":"two"}}`, events.ErrMalformed},
-		"data not json":  {`{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.bid.v1","data":"x"}`, events.ErrMalformed},
+		"no id":          {`{"specversion":"1.0","source":"s","type":"tradewind.dag.planned.v1","data":{}}`, events.ErrMalformed},
+		"wrong version":  {`{"specversion":"0.3","id":"1","source":"s","type":"tradewind.dag.planned.v1"}`, events.ErrMalformed},
+		"data of a kind": {`{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.planned.v1","data":{"plan":"two"}}`, events.ErrMalformed},
+		"data not json":  {`{"specversion":"1.0","id":"1","source":"s","type":"tradewind.dag.planned.v1","data":"x"}`, events.ErrMalformed},
 	}
 	for name, c := range cases {
 		t.Run(name, func(t *testing.T) {

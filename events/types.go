@@ -19,7 +19,6 @@ const (
 	TypeDAGRejected      = "tradewind.dag.rejected.v1"
 	TypeDAGReplan        = "tradewind.dag.replan.v1"
 	TypeDAGPlanned       = "tradewind.dag.planned.v1"
-	TypeDAGBid           = "tradewind.dag.bid.v1"
 	TypeDAGAdvance       = "tradewind.dag.advance.v1"
 	TypeDAGCancel        = "tradewind.dag.cancel.v1"
 	TypeDAGEnding        = "tradewind.dag.ending.v1"
@@ -38,6 +37,7 @@ const (
 	TypeLocationBlocked  = "tradewind.location.blocked.v1"
 	TypeSpotInterrupted  = "tradewind.spot.interrupted.v1"
 	TypeGangBroken       = "tradewind.gang.broken.v1"
+	TypePriceMoved       = "tradewind.price.moved.v1"
 	TypeMarketTicked     = "tradewind.market.ticked.v1"
 	TypeCatalogRefresh   = "tradewind.catalog.refresh.v1"
 	TypeBrokerReconcile  = "tradewind.broker.reconcile.v1"
@@ -74,19 +74,13 @@ type DAGReplan struct {
 	Plan int `json:"plan" example:"1" doc:"Version of the plan that failed; ignored when a newer one is in force"`
 }
 
-// DAGPlanned says that a plan was made.
+// DAGPlanned says that a plan is in force, with its bids.
 type DAGPlanned struct {
 	Job    string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Plan   int     `json:"plan" example:"2" doc:"Version of the plan"`
 	Status string  `json:"status" example:"optimal" doc:"optimal or feasible"`
 	USD    float64 `json:"usd" example:"4.18" doc:"Expected cost of what is left, USD"`
 	Hours  float64 `json:"hours" example:"2.7" doc:"Expected time of what is left, hours"`
-}
-
-// DAGBid says that each task of a plan has its market and its bid.
-type DAGBid struct {
-	Job  string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
-	Plan int    `json:"plan" example:"2" doc:"Version of the plan"`
 }
 
 // DAGAdvance asks to go on finding ready tasks where one transaction could not announce all.
@@ -202,6 +196,7 @@ type CapacityFreed struct {
 	Job         string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Task        int     `json:"task" example:"1" doc:"Index of the task in the job"`
 	Attempt     int     `json:"attempt" example:"1" doc:"Number of the attempt, from 1"`
+	Cluster     string  `json:"cluster,omitempty" example:"train-infer-4k7q2a.1.1" doc:"Cluster that is gone, where there was one"`
 	VCPU        float64 `json:"vcpu" example:"8" doc:"vCPUs freed"`
 	USD         float64 `json:"usd" example:"1.93" doc:"What the attempt cost, USD"`
 	ReservedUSD float64 `json:"reservedUSD" example:"2.10" doc:"What was set aside of the budget for it, USD"`
@@ -237,6 +232,15 @@ type GangBroken struct {
 	Gang    string `json:"gang" example:"workers" doc:"Name of the gang"`
 	Task    int    `json:"task" example:"0" doc:"Index of the task that does not go on"`
 	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
+}
+
+// PriceMoved says that a spot price is no more what the bids of the plan in force were made on.
+type PriceMoved struct {
+	Job     string  `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
+	Plan    int     `json:"plan" example:"2" doc:"Version of its plan in force"`
+	Offer   string  `json:"offer" example:"aws/us-east-1/use1-az1/p3.2xlarge" doc:"Offer whose price moved the most, without its market"`
+	USD     float64 `json:"usd" example:"1.12" doc:"What it costs now, USD per hour"`
+	FromUSD float64 `json:"fromUSD" example:"0.93" doc:"What the bids were made on, USD per hour"`
 }
 
 // PriceTick is a new spot price of an offer.

@@ -28,7 +28,7 @@ func (b *Broker) advance(u *unit, data events.Data) error {
 	}
 	st := advancing{job: job, spec: spec, progress: progress}
 	switch e := data.(type) {
-	case events.DAGBid:
+	case events.DAGPlanned:
 		return u.apply(decideBegin(st))
 	case events.DAGAdvance:
 		return u.apply(decideAnnounce(st, e.From))

@@ -48,7 +48,7 @@ func (b *Broker) ownCluster(u *unit, c wire.Claims) (Cluster, error) {
 	if err != nil {
 		return cl, err
 	}
-	if !found || cl.Job != c.Job || c.Rank < 0 || c.Rank >= len(cl.Nodes) || cl.State == ClusterReleasing {
+	if !found || cl.Job != c.Job || c.Rank < 0 || c.Rank >= len(cl.Nodes) || cl.released() {
 		return cl, ErrGone
 	}
 	return cl, nil
@@ -193,7 +193,11 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 		if r.Event == wire.Checkpointed && st.task.Attempt != cl.Attempt {
 			return ErrGone // to accept it would have the agent remove what its successor resumes from
 		}
-		return u.apply(st.decide(r, b.cfg))
+		d := st.decide(r, b.cfg)
+		if r.Event == wire.NoticeSeen {
+			return b.noticed(u, cl, d)
+		}
+		return u.apply(d)
 	})
 }
 
@@ -286,13 +290,8 @@ func (st *reporting) decide(r wire.Report, cfg Config) Decision {
 	case wire.Stopped:
 		return st.stopped()
 	case wire.NoticeSeen:
-		var d Decision
-		d.put(clusterKey(st.cl.ID), st.cl)
-		d.emit(events.SpotInterrupted{
-			Cluster: st.cl.ID, Job: st.cl.Job, Machine: st.node().Machine, Kind: "interruption",
-			At: st.now.Add(unscale(r.Notice, cfg.Scale)),
-		})
-		return d
+		l := losing{job: st.job, task: st.task, attempt: st.attempt, cl: st.cl}
+		return decideDoomed(l, st.now.Add(unscale(r.Notice, cfg.Scale)), st.now)
 	case wire.Alive:
 	}
 	var d Decision
@@ -379,6 +378,7 @@ func (st *reporting) succeeded() (d Decision) {
 	st.task.State, st.task.EndedAt, st.task.Progress = TaskSucceeded, st.now, 1
 	st.task.Output = wire.OutputPrefix(taskPrefix(st.cl.Job, st.spec.Name), st.cl.ID)
 	st.save(&d)
+	d.unplanned(st.job, st.cl)
 	d.emit(events.TaskSucceeded{Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID})
 	return d
 }
@@ -393,6 +393,7 @@ func (st *reporting) failed(r wire.Report) (d Decision) {
 	st.attempt.Outcome, st.attempt.Reason, st.attempt.Ended = OutcomeFailed, message, st.now
 	st.task.State, st.task.Reason, st.task.EndedAt = TaskFailed, message, st.now
 	st.end(&d)
+	d.unplanned(st.job, st.cl)
 	d.emit(events.TaskFailed{
 		Job: st.cl.Job, Task: st.cl.Task, Attempt: st.cl.Attempt, Cluster: st.cl.ID,
 		ExitCode: r.ExitCode, Message: message,

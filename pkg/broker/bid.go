@@ -3,21 +3,20 @@ package broker
 import (
 	"context"
 	"fmt"
-	"slices"
-	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // worthTable is what an hour on spot is worth to a task.
 type worthTable = bidding.Worth
 
-// bid decides for each task of a plan the most to pay and when to stop relying on spot.
+// bid reacts to prices that have moved: it makes new bids for the plan in force, and says anew what each task is worth.
 func (b *Broker) bid(u *unit, data events.Data) error {
-	e, ok := data.(events.DAGPlanned)
+	e, ok := data.(events.PriceMoved)
 	if !ok {
 		return unexpected(events.FnBid, data)
 	}
@@ -25,53 +24,42 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 	if err != nil || !found {
 		return orSkip(err)
 	}
-	if job.Plan.Version != e.Plan || job.Bids.Version >= e.Plan {
-		return nil // a newer plan is in force
+	if job.State != JobRunning || job.Plan.Version != e.Plan {
+		return nil // over, or a newer plan is in force, with bids of its own
 	}
-	spec, err := u.spec(job)
-	if err != nil {
+	in := bidInput{job: job, restart: b.cfg.Restart, tick: b.cfg.TickEvery, now: u.now}
+	if in.spec, err = u.spec(job); err != nil {
 		return err
 	}
-	plan, err := u.plan(job)
-	if err != nil {
+	if in.plan, err = u.plan(job); err != nil {
 		return err
 	}
-	markets := make([]MarketRecord, len(plan.Offers))
-	for i := range plan.Offers {
-		if !plan.Offers[i].Offer.Spot && job.Deadline.IsZero() {
-			continue // nothing waits for what spot costs there
-		}
-		if markets[i], _, err = get[MarketRecord](u, marketKey(marketID(plan.Offers[i].ID))); err != nil {
+	keys := make([]store.Key, len(in.plan.Offers))
+	for i := range keys {
+		keys[i] = marketKey(marketID(in.plan.Offers[i].ID))
+	}
+	if err := u.preload(keys...); err != nil {
+		return err
+	}
+	in.markets = make([]MarketRecord, len(keys))
+	for i, key := range keys {
+		if in.markets[i], _, err = get[MarketRecord](u, key); err != nil {
 			return err
 		}
 	}
-	in := bidInput{job: job, spec: spec, plan: plan, markets: markets, restart: b.cfg.Restart, tick: b.cfg.TickEvery, now: u.now}
+	if in.tasks, _, err = b.tasksNow(u, job.ID); err != nil {
+		return err
+	}
 	bids, err := decideBids(u.ctx, in)
 	if err != nil {
 		return err
 	}
-	tasks := sync.OnceValues(func() ([]Task, error) { return list[Task](u, jobPart(job.ID), "task#", 0) })
-	bids.Begin, bids.Begins, err = in.waits(u.ctx, func(i int) (t Task, err error) {
-		all, err := tasks()
-		if at, ok := slices.BinarySearchFunc(all, i, func(t Task, i int) int { return t.Index - i }); ok {
-			t = all[at]
-		}
-		return t, err
-	})
-	if err != nil {
+	if job.Bids, err = b.keep(u, job.ID, "bids", e.Plan, bids); err != nil {
 		return err
 	}
-	p, err := b.pack(job.ID, "bids", e.Plan, shortHash(u.cause), bids)
-	if err != nil {
-		return err
-	}
-	if err := p.save(u.ctx, b.store, u); err != nil {
-		return err
-	}
-	job.Bids, job.Waits = p.Blob, len(bids.Begin) > 0
+	job.Waits = len(bids.Begin) > 0
 	var d Decision
 	d.put(jobKey(job.ID), job)
-	d.emit(events.DAGBid{Job: job.ID, Plan: e.Plan})
 	return u.apply(d)
 }
 
@@ -81,6 +69,7 @@ type bidInput struct {
 	spec    *dag.Job
 	plan    *Plan
 	markets []MarketRecord // by index of the plan's offers
+	tasks   []Task         // that were ready, by index
 	restart time.Duration
 	tick    time.Duration
 	now     time.Time
@@ -96,9 +85,12 @@ const undatedStretch = 3.0
 // needs it, and a lower bid would be taken without the notice that leaving gives. When spot is no longer worth its price says the table of the task,
 // which goes by the work and the time that are left (WCSSI, equation 8, with on-demand as the other way); when it has to be left for the
 // deadline follows from FinishBy.
-func decideBids(ctx context.Context, in bidInput) (Bids, error) {
+func decideBids(ctx context.Context, in bidInput) (bids Bids, err error) {
 	n := len(in.plan.Choice)
-	bids := Bids{Plan: in.plan.Version, MaxUSD: make([]float64, n), Table: make([]int32, n)}
+	bids = Bids{Plan: in.plan.Version, Table: make([]int32, n), USD: make([]float64, len(in.markets))}
+	for i := range in.markets {
+		bids.USD[i] = in.markets[i].USD
+	}
 	if !in.job.Deadline.IsZero() {
 		bids.FinishBy = finishBy(in.job, in.spec, in.plan)
 	}
@@ -109,7 +101,6 @@ func decideBids(ctx context.Context, in bidInput) (Bids, error) {
 		if c == nil || !c.Offer.Spot {
 			continue
 		}
-		bids.MaxUSD[i] = c.OnDemandUSD
 		live, ok := in.live(i, bids.FinishBy)
 		if !ok {
 			continue
@@ -130,7 +121,8 @@ func decideBids(ctx context.Context, in bidInput) (Bids, error) {
 		}
 		bids.Table[i] = at
 	}
-	return bids, nil
+	bids.Begin, bids.Begins, err = in.waits(ctx)
+	return bids, err
 }
 
 // live is what the table of a spot task is made of; ok is false for one that has no other way, or nothing to choose by.

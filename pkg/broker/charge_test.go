@@ -7,6 +7,7 @@ import (
 
 	"pgregory.net/rapid"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -42,10 +43,8 @@ func TestAClusterIsChargedByWhatItsMarketCost(t *testing.T) {
 		}
 	}
 	d := decideReleased(cl, Attempt{Outcome: OutcomeSucceeded, OfferID: "x/spot"}, time.Minute, at(6))
-	for _, w := range d.Writes {
-		if a, ok := w.Value.(Attempt); ok && !near(a.USD, 2*(1.1+0.2)) {
-			t.Errorf("%v USD are booked", a.USD)
-		}
+	if told, ok := d.Emits[0].(events.CapacityFreed); !ok || !near(told.USD, 2*(1.1+0.2)) {
+		t.Errorf("%+v is booked", d.Emits)
 	}
 }
 

@@ -9,7 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // twofold is a cloud whose first launch goes well, but is answered only when another delivery of the same event has had its
@@ -44,7 +44,7 @@ func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
 	cfg := broker.DefaultConfig()
 	cfg.LaunchTries = 1
 	w := newBenchOf(t, cfg)
-	spec, err := dag.Read("one.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: one\ntasks: {t: {run: x, resources: {cpus: 4}, time: 1h}}\n"))
+	spec, err := read.Job("one.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: one\ntasks: {t: {run: x, resources: {cpus: 4}, time: 1h}}\n"))
 	if err != nil {
 		t.Fatal(err)
 	}

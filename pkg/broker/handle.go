@@ -36,8 +36,11 @@ type function struct {
 // functions are the broker's functions by name.
 func functions() map[string]function {
 	return map[string]function{
-		events.FnAdvance:   {decide: (*Broker).advance, repeatable: is[events.TaskSucceeded]},
-		events.FnSchedule:  {decide: (*Broker).schedule, repeatable: is[events.TaskReady]},
+		events.FnAdvance: {decide: (*Broker).advance, repeatable: is[events.TaskSucceeded]},
+		events.FnSchedule: {decide: (*Broker).schedule, repeatable: func(data events.Data) bool {
+			e, freed := data.(events.CapacityFreed) // its cluster's record goes with it; or it is only an invitation to look
+			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data)
+		}},
 		events.FnExecute:   {decide: (*Broker).execute, repeatable: is[events.ClusterUp]},
 		events.FnInterrupt: {decide: (*Broker).interrupt},
 		events.FnBid:       {decide: (*Broker).bid},

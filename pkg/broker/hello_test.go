@@ -26,10 +26,6 @@ type porch struct {
 func newPorch(t *testing.T, tasks string, before func(p *porch, cluster string)) *porch {
 	t.Helper()
 	p := &porch{bench: newBench(t)}
-	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: "+tasks+"\n"))
-	if err != nil {
-		t.Fatal(err)
-	}
 	for _, c := range p.cloud {
 		c.refuse = func(s cloud.LaunchSpec) error {
 			if before != nil {
@@ -38,13 +34,23 @@ func newPorch(t *testing.T, tasks string, before func(p *porch, cluster string))
 			return nil
 		}
 	}
-	job, err := p.b.Submit(t.Context(), broker.Submission{Spec: spec, Token: "1"})
-	if err != nil {
-		t.Fatal(err)
-	}
-	p.job = job.ID
+	p.submit(tasks, "1")
 	p.settle()
 	return p
+}
+
+// submit submits a job of the tasks.
+func (p *porch) submit(tasks, token string) {
+	p.t.Helper()
+	spec, err := read.Job("j.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: j\ntasks: "+tasks+"\n"))
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	job, err := p.b.Submit(context.Background(), broker.Submission{Spec: spec, Token: token})
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	p.job = job.ID
 }
 
 func (p *porch) claims(task, rank int) wire.Claims {

@@ -10,8 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// interrupt reacts to a cloud's notice: save the work now, and when that is done or the machine is
-// gone, plan what is left anew.
+// interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the machine is gone.
 func (b *Broker) interrupt(u *unit, data events.Data) error {
 	if e, ok := data.(events.GangBroken); ok {
 		return b.gangBroken(u, e)
@@ -32,7 +31,7 @@ func (b *Broker) interrupt(u *unit, data events.Data) error {
 			d = decideLost(l, OutcomePreempted, "spot interruption", u.now)
 			break
 		}
-		d = decideDoomed(l.cl, e.At, u.now)
+		d = decideDoomed(l, e.At, u.now)
 	case cloud.Taken:
 		d = decideLost(l, OutcomePreempted, "spot interruption", u.now)
 	case cloud.Rebalance:
@@ -40,14 +39,24 @@ func (b *Broker) interrupt(u *unit, data events.Data) error {
 	default:
 		return unexpected(events.FnInterrupt, data)
 	}
-	if len(d.Writes) > 0 && l.cl.State != ClusterDoomed {
+	return b.noticed(u, l.cl, d)
+}
+
+// noticed applies what a notice leads to, and has the market that takes the cluster left alone for a while.
+func (b *Broker) noticed(u *unit, cl Cluster, d Decision) error {
+	if len(d.Writes) > 0 && cl.State != ClusterDoomed {
 		known, err := list[Block](u, partBlocks, "", 0)
 		if err != nil {
 			return err
 		}
-		d.block(takenBlock(l.cl.Offer, b.cfg, known, u.now))
+		d.block(takenBlock(cl.Offer, b.cfg, known, u.now))
 	}
 	return u.apply(d)
+}
+
+// saving says that the cluster will be taken, saves its work, and that it is planned where that goes on.
+func (cl *Cluster) saving() bool {
+	return cl.State == ClusterDoomed && cl.MinPlan > 0 && cl.Outcome == ""
 }
 
 // stopped says that every node has saved its work and stopped.
@@ -80,8 +89,10 @@ func loadLosing(u reader, cluster string) (l losing, found bool, err error) {
 	return l, found, err
 }
 
-// decideDoomed tells the agents of a cluster to save what they have before it is taken.
-func decideDoomed(cl Cluster, at, now time.Time) (d Decision) {
+// decideDoomed tells the agents of a cluster to save what they have before it is taken, and asks for a plan of where the task goes on. Until they have saved, or
+// are gone, it stays theirs.
+func decideDoomed(l losing, at, now time.Time) (d Decision) {
+	cl := l.cl
 	if cl.Outcome != "" || cl.State == ClusterDoomed || cl.State == ClusterReleasing {
 		return d
 	}
@@ -92,6 +103,11 @@ func decideDoomed(cl Cluster, at, now time.Time) (d Decision) {
 	cl.Until, cl.Reason = at, "spot interruption"
 	cl.Seq++
 	cl.Command = string(wire.SaveNow)
+	if l.job.State == JobRunning && l.task.Attempt == cl.Attempt {
+		cl.MinPlan = l.job.Plan.Version + 1
+		d.hold(jobKey(l.job.ID)) // it is newer than what is in force
+		d.replan(l.job, cl.Reason+" in "+where(cl.Offer))
+	}
 	d.put(clusterKey(cl.ID), cl)
 	return d
 }
@@ -118,6 +134,11 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 		d.wait(l.job, l.task, l.job.Plan.Version)
 		return d
 	}
+	if minPlan := l.cl.MinPlan; minPlan > 0 && minPlan <= l.job.Plan.Version { // planned while it saved its work
+		d.requeue(l.job, l.task, minPlan)
+		d.emit(events.CapacityFreed{Queue: l.job.Queue})
+		return d
+	}
 	d.requeue(l.job, l.task, l.job.Plan.Version+1)
 	if l.cl.Leaving == LeaveForOthers || l.cl.Leaving == LeaveMachine {
 		d.replan(l.job, reason)
@@ -129,6 +150,13 @@ func decideLost(l losing, outcome Outcome, reason string, now time.Time) (d Deci
 	}
 	d.replan(l.job, reason+" in "+where(l.cl.Offer))
 	return d
+}
+
+// unplanned asks again for what could not be planned until a doomed cluster's attempt was over: others may wait for it.
+func (d *Decision) unplanned(job Job, cl Cluster) {
+	if cl.MinPlan > job.Plan.Version {
+		d.replan(job, cl.Reason)
+	}
 }
 
 // where names a location as people write it.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"reflect"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -13,8 +14,11 @@ import (
 // PlanInfeasible is the status of a Plan that says why there is none.
 const PlanInfeasible = "infeasible"
 
-// optimize plans a job, or what is left of it. Planning takes long compared with a commit, so it is done
-// between loading and committing; a plan made on records that changed meanwhile is made again.
+// planFor is how long a plan is good for the records that it was made on, should its commit meet another: the time left is one of them.
+const planFor = 5 * time.Second
+
+// optimize plans a job, or what is left of it, and bids for it. Planning takes long compared with a commit: one that meets another keeps the plan, unless
+// what it depends on has changed.
 func (b *Broker) optimize(ctx context.Context, e events.Event) error {
 	id, reason, failed := e.Data.Group(), "", 0
 	switch data := e.Data.(type) {
@@ -24,6 +28,8 @@ func (b *Broker) optimize(ctx context.Context, e events.Event) error {
 	default:
 		return unexpected(events.FnOptimize, e.Data)
 	}
+	var on planning
+	var made *solution
 	return b.transact(ctx, events.FnOptimize, e.ID, true, func(u *unit) error {
 		job, found, err := get[Job](u, jobKey(id))
 		if err != nil || !found {
@@ -32,17 +38,50 @@ func (b *Broker) optimize(ctx context.Context, e events.Event) error {
 		if job.State == JobEnding || job.State.Over() || job.Plan.Version > failed {
 			return nil // over, or a newer plan is in force
 		}
-		in, err := b.planInput(u, job)
+		at := on.in.Now
+		if u.now.Sub(at) > planFor {
+			at = u.now
+		}
+		now, err := b.loadPlanning(u, job, at)
 		if err != nil {
 			return err
 		}
-		plan, err := b.Planner.Plan(ctx, in)
-		if err != nil {
-			return fmt.Errorf("broker: plan %s: %w", id, err)
+		if made == nil || !reflect.DeepEqual(on, now) {
+			if made, err = b.solve(ctx, job, now, reason); err != nil {
+				return fmt.Errorf("broker: plan %s: %w", id, err)
+			}
+			on = now
 		}
-		plan.Version, plan.At, plan.Reason = job.Plan.Version+1, u.now, reason
-		return b.planned(u, job, plan, in)
+		return b.planned(u, job, made, now)
 	})
+}
+
+// planning is all that a plan and its bids depend on.
+type planning struct {
+	in     PlanInput
+	tasks  []Task
+	saving []Cluster // that will be taken, and save their work
+}
+
+// solution is a plan with its bids; a plan that is infeasible has none.
+type solution struct {
+	plan *Plan
+	bids Bids
+}
+
+// solve plans a job and bids for it.
+func (b *Broker) solve(ctx context.Context, job Job, on planning, reason string) (*solution, error) {
+	plan, err := b.Planner.Plan(ctx, on.in)
+	if err != nil || plan.Status == PlanInfeasible {
+		return &solution{plan: plan}, err
+	}
+	plan.Version, plan.At, plan.Reason = job.Plan.Version+1, on.in.Now, reason
+	in := bidInput{job: job, spec: on.in.Spec, plan: plan, tasks: on.tasks, restart: b.cfg.Restart, tick: b.cfg.TickEvery, now: on.in.Now}
+	for i := range plan.Offers {
+		in.markets = append(in.markets, on.in.Markets[marketID(plan.Offers[i].ID)])
+	}
+	bids, err := decideBids(ctx, in)
+	return &solution{plan, bids}, err
 }
 
 // DryRun plans a job that is not submitted, with the blocks and prices of now.
@@ -67,19 +106,38 @@ func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*Plan, error) {
 	return plan, err
 }
 
-// planned commits a plan, or what follows from there being none.
-func (b *Broker) planned(u *unit, job Job, plan *Plan, in PlanInput) error {
-	if plan.Status == PlanInfeasible {
-		return u.apply(decideInfeasible(job, plan.Message, in.Blocks, b.cfg.RetryEvery, u.now))
+// planned commits a plan with its bids, or what follows from there being none.
+func (b *Broker) planned(u *unit, job Job, made *solution, on planning) error {
+	if bad := made.plan.Status == PlanInfeasible; len(on.saving) > 0 && (bad || made.plan.Late && !on.in.Previous.Late) {
+		return u.apply(decideUnsaved(job, on.saving[0]))
+	} else if bad {
+		return u.apply(decideInfeasible(job, made.plan.Message, on.in.Blocks, b.cfg.RetryEvery, u.now))
 	}
-	p, err := b.pack(job.ID, "plan", plan.Version, shortHash(u.cause), plan)
+	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)
 	if err != nil {
 		return err
 	}
-	if err := p.save(u.ctx, b.store, u); err != nil {
+	if job.Bids, err = b.keep(u, job.ID, "bids", made.plan.Version, made.bids); err != nil {
 		return err
 	}
-	return u.apply(decidePlanned(job, p.Blob, plan))
+	job.Waits = len(made.bids.Begin) > 0
+	return u.apply(decidePlanned(job, plan, made.plan))
+}
+
+// keep writes a value of a job that is too large for a record.
+func (b *Broker) keep(u *unit, job, name string, version int, value any) (Blob, error) {
+	p, err := b.pack(job, name, version, shortHash(u.cause), value)
+	if err == nil {
+		err = p.save(u.ctx, b.store, u)
+	}
+	return p.Blob, err
+}
+
+// decideUnsaved puts off a plan that would fail the job, or be late, until it is known what a machine has saved that will be taken: then it is asked for again.
+func decideUnsaved(job Job, saving Cluster) (d Decision) {
+	saving.MinPlan = job.Plan.Version + 1
+	d.put(clusterKey(saving.ID), saving)
+	return d
 }
 
 func decidePlanned(job Job, ref Blob, plan *Plan) (d Decision) {
@@ -117,38 +175,61 @@ func decideInfeasible(job Job, reason string, blocks []Block, retry time.Duratio
 	return d
 }
 
-// planInput gathers all that a plan depends on.
-func (b *Broker) planInput(u *unit, job Job) (in PlanInput, err error) {
-	in.Now = u.now
+// loadPlanning gathers all that a plan depends on, as of a moment.
+func (b *Broker) loadPlanning(u *unit, job Job, at time.Time) (p planning, err error) {
+	in := &p.in
+	in.Now, in.Tasks = at, make([]*TaskFacts, job.Tasks)
 	if in.Spec, err = u.spec(job); err != nil {
-		return in, err
+		return p, err
 	}
-	if err := b.left(u, job, &in); err != nil {
-		return in, err
+	if err := b.world(u, in); err != nil {
+		return p, err
 	}
-	if err := b.world(u, &in); err != nil {
-		return in, err
+	var clusters []Cluster
+	if !job.Plan.IsZero() {
+		if in.Previous, err = u.plan(job); err != nil {
+			return p, err
+		}
+		if p.tasks, clusters, err = b.tasksNow(u, job.ID); err != nil {
+			return p, err
+		}
 	}
-	in.Tasks = make([]*TaskFacts, job.Tasks)
-	if job.Plan.IsZero() {
-		return in, nil
+	for _, t := range p.tasks {
+		in.Tasks[t.Index] = factsOf(t, in.Previous, at)
 	}
-	if in.Previous, err = u.plan(job); err != nil {
-		return in, err
+	for _, cl := range clusters {
+		if cl.saving() {
+			p.saving = append(p.saving, cl)
+		}
 	}
-	tasks, err := list[Task](u, jobPart(job.ID), "task#", 0)
+	var ledger Ledger
+	if job.BudgetUSD > 0 {
+		if ledger, _, err = get[Ledger](u, ledgerKey(job.ID)); err != nil {
+			return p, err
+		}
+	}
+	in.left(job, ledger, clusters, b.cfg.Overhead)
+	return p, nil
+}
+
+// tasksNow loads the tasks of a job that were ready, with what their clusters have seen of them, and those clusters. Of a task whose machines are being taken it says that
+// it waits: that is what it has to be planned as.
+func (b *Broker) tasksNow(u *unit, job string) ([]Task, []Cluster, error) {
+	tasks, err := list[Task](u, jobPart(job), "task#", 0)
 	if err != nil {
-		return in, err
+		return nil, nil, err
 	}
-	clusters, err := list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
+	clusters, err := list[Cluster](u, jobPart(job), clusterPrefix, 0)
 	if err != nil {
-		return in, err
+		return nil, nil, err
 	}
 	tellTasks(clusters, tasks)
-	for _, t := range tasks {
-		in.Tasks[t.Index] = factsOf(t, in.Previous, u.now)
+	for _, cl := range clusters {
+		if i, ok := taskAt(tasks, cl.Task); ok && cl.saving() && tasks[i].Attempt == cl.Attempt {
+			tasks[i].State = TaskQueued
+		}
 	}
-	return in, nil
+	return tasks, clusters, nil
 }
 
 // world gathers what is known of locations and markets.
@@ -158,7 +239,7 @@ func (b *Broker) world(u *unit, in *PlanInput) error {
 		return err
 	}
 	for _, k := range known {
-		if k.Until.After(u.now) {
+		if k.Until.After(in.Now) {
 			in.Blocks = append(in.Blocks, k)
 		}
 	}
@@ -174,28 +255,19 @@ func (b *Broker) world(u *unit, in *PlanInput) error {
 }
 
 // left computes what remains of the deadline and the budget.
-func (b *Broker) left(u *unit, job Job, in *PlanInput) error {
+func (in *PlanInput) left(job Job, ledger Ledger, clusters []Cluster, overhead time.Duration) {
 	if !job.Deadline.IsZero() {
-		h := math.Max(hours(job.Deadline.Sub(u.now)), 0)
+		h := math.Max(hours(job.Deadline.Sub(in.Now)), 0)
 		in.DeadlineHours = &h
 	}
 	if job.BudgetUSD > 0 {
-		ledger, _, err := get[Ledger](u, ledgerKey(job.ID))
-		if err != nil {
-			return err
-		}
-		clusters, err := list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
-		if err != nil {
-			return err
-		}
 		usd := job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
 		for i := range clusters {
-			usd += clusters[i].ReservedUSD - clusters[i].expected(b.cfg.Overhead, u.now)
+			usd += clusters[i].ReservedUSD - clusters[i].expected(overhead, in.Now)
 		}
 		usd = math.Max(usd, 0)
 		in.BudgetUSD = &usd
 	}
-	return nil
 }
 
 // factsOf says what the past fixes of a task: a finished one has its outputs somewhere, a running one holds

@@ -96,11 +96,11 @@ func (p *Plan) Of(task int) *Planned {
 	return &p.Offers[p.Choice[task]]
 }
 
-// Bids are what bid decided for each task of a plan.
+// Bids are what each task of a plan is worth on spot, and by when it is to be done.
 type Bids struct {
 	Plan int `json:"plan"`
-	// MaxUSD is the most to pay for an hour of one spot machine; 0 on demand.
-	MaxUSD []float64 `json:"maxUSD"`
+	// USD is what the spot markets of the plan's offers cost when they were made, by offer, per hour; 0 where nobody knew.
+	USD []float64 `json:"usd,omitempty"`
 	// FinishBy is the moment by which each task has to be done for what follows it to keep the deadline; empty without one.
 	FinishBy []time.Time `json:"finishBy,omitempty"`
 	// Tables say what an hour of a spot machine is worth by the work and time left, and Table which of them a task goes by, −1 for

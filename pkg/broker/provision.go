@@ -46,7 +46,6 @@ type buying struct {
 	exists  bool // the cluster: intended before
 	spec    *dag.Task
 	blocks  []Block
-	maxUSD  float64
 }
 
 // buy commits the intent, asks the cloud, and commits the outcome. A crash between is made good by the event's
@@ -121,13 +120,6 @@ func (b *Broker) loadBuying(u *unit, job string, task, attempt int) (st buying, 
 	if st.blocks, err = list[Block](u, partBlocks, "", 0); err != nil {
 		return st, err
 	}
-	if st.attempt.Offer.Spot && st.job.Bids.Version == st.attempt.Plan && st.job.Bids.Version > 0 {
-		bids, err := u.bids(st.job)
-		if err != nil {
-			return st, err
-		}
-		st.maxUSD = bids.MaxUSD[task]
-	}
 	return st, nil
 }
 
@@ -157,11 +149,8 @@ func decideIntent(st *buying, now time.Time) (d Decision, proceed bool) {
 	st.cluster = Cluster{
 		ID: ClusterID(st.job.ID, st.task.Index, st.attempt.Number), Job: st.job.ID, Task: st.task.Index,
 		Attempt: st.attempt.Number, Queue: st.job.Queue, State: ClusterLaunching, Offer: st.attempt.Offer,
-		MaxUSD: st.maxUSD, VCPU: st.attempt.VCPU, Hosts: st.attempt.Hosts, ReservedUSD: st.attempt.ReservedUSD,
+		MaxUSD: st.attempt.MaxUSD, VCPU: st.attempt.VCPU, Hosts: st.attempt.Hosts, ReservedUSD: st.attempt.ReservedUSD,
 		Nodes: make([]Node, st.attempt.Nodes), Intended: now, Since: now,
-	}
-	if st.attempt.MaxUSD > 0 { // a budget may allow less than was bid
-		st.cluster.MaxUSD = st.attempt.MaxUSD
 	}
 	if most := st.cluster.ceiling() * float64(st.attempt.Nodes); st.job.BudgetUSD > 0 && most > 0 {
 		st.cluster.LeaseUntil = now.Add(duration(st.attempt.ReservedUSD / most))

@@ -165,9 +165,6 @@ func decideNudge(job Job, ledger Ledger, cfg Config, now time.Time) (d Decision)
 			}
 		}
 	case JobRunning:
-		if job.Bids.Version < job.Plan.Version {
-			d.emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
-		}
 		if ledger.Outstanding == 0 {
 			// Nothing runs: whatever waits may go, and whatever is ready is announced.
 			d.emit(events.CapacityFreed{Queue: job.Queue}, events.DAGAdvance{Job: job.ID})

@@ -48,7 +48,7 @@ type Job struct {
 	Tasks     int       `json:"tasks"`
 	Spec      Blob      `json:"spec"`
 	Plan      Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
-	Bids      Blob      `json:"bids,omitzero"`     // of the same version, or an older one while bid is under way
+	Bids      Blob      `json:"bids,omitzero"`     // for it
 	Waits     bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
 	Started   bool      `json:"started,omitempty"` // tasks have been announced
 	RetryAt   time.Time `json:"retryAt,omitzero"`
@@ -227,6 +227,8 @@ type Cluster struct {
 	Command string    `json:"command,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 	Reason  string    `json:"reason,omitempty"` // of doom or release
+	// MinPlan is the oldest plan that its task may go on under: asked for while it saves its work, as it will be taken. 0 is none.
+	MinPlan int `json:"minPlan,omitempty"`
 	// Leaving says that it is doomed because the broker leaves it, and why.
 	Leaving Leaving `json:"leaving,omitempty"`
 	// For is the claim that it is left for, where that is for others.

@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"cmp"
 	"context"
 	"fmt"
 	"strings"
@@ -10,7 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// release terminates a cluster and books it: intent, act, outcome. It may be asked any number of times.
+// release terminates a cluster and tells what it cost: intent, act, outcome. It may be asked any number of times. The record of the cluster goes when schedule
+// has booked that.
 func (b *Broker) release(ctx context.Context, cause, id string) error {
 	var cl Cluster
 	err := b.transact(ctx, events.FnProvision, cause+"/release", false, func(u *unit) error {
@@ -20,7 +22,7 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 			cl = Cluster{}
 			return orSkip(err)
 		}
-		if cl.State == ClusterReleasing {
+		if cl.released() {
 			return errSkip
 		}
 		return u.apply(decideReleasing(&cl, u.now))
@@ -34,20 +36,37 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 		}
 	}
 	return b.transact(ctx, events.FnProvision, cause+"/released", false, func(u *unit) error {
-		cl, found, err := get[Cluster](u, clusterKey(id))
+		cl, attempt, found, err := b.loadReleased(u, id)
 		if err != nil || !found {
 			return orSkip(err)
 		}
-		attempt, _, err := get[Attempt](u, attemptKey(cl.Job, cl.Task, cl.Attempt))
-		if err != nil {
-			return err
-		}
-		if err := b.reprice(u, &cl, attempt); err != nil {
-			return err
-		}
-		cl.tell(&attempt)
 		return u.apply(decideReleased(cl, attempt, b.cfg.MinBilled, u.now))
 	})
+}
+
+// released says that nothing goes on with the cluster, so that it may be terminated: it is decided, or its work is done.
+func (cl *Cluster) released() bool {
+	return cl.State == ClusterReleasing || cl.Outcome == OutcomeSucceeded
+}
+
+// loadReleased loads a cluster that is terminated, charged by the price of now, with its attempt.
+func (b *Broker) loadReleased(u *unit, id string) (cl Cluster, attempt Attempt, found bool, err error) {
+	task, number, _ := clusterAttempt(id)
+	key := attemptKey(ClusterJob(id), task, number)
+	if err := u.preload(clusterKey(id), key); err != nil {
+		return cl, attempt, false, err
+	}
+	if cl, found, err = get[Cluster](u, clusterKey(id)); err != nil || !found {
+		return cl, attempt, found, err
+	}
+	if attempt, _, err = get[Attempt](u, key); err != nil {
+		return cl, attempt, true, err
+	}
+	if err := b.reprice(u, &cl, attempt); err != nil {
+		return cl, attempt, true, err
+	}
+	cl.tell(&attempt)
+	return cl, attempt, true, nil
 }
 
 func decideReleasing(cl *Cluster, now time.Time) (d Decision) {
@@ -58,31 +77,39 @@ func decideReleasing(cl *Cluster, now time.Time) (d Decision) {
 	return d
 }
 
-// decideReleased books what the attempt cost and gives back what it held.
+// decideReleased tells what an attempt cost whose machines are gone.
 func decideReleased(cl Cluster, attempt Attempt, minBilled time.Duration, now time.Time) (d Decision) {
-	if cl.State != ClusterReleasing {
+	if !cl.released() {
 		return d
 	}
+	held, usd := booked(cl, minBilled, now)
+	attempt.USD, attempt.ReservedUSD = usd, cl.ReservedUSD
+	told := freed(cl.Queue, attempt)
+	told.Cluster = cl.ID
+	if cl.Offer.Spot && held > 0 {
+		told.Spot, told.Hours = marketID(attempt.OfferID), hours(held)*float64(len(cl.Nodes))
+		told.Outcome = string(cl.over(attempt))
+	}
+	d.emit(told)
+	return d
+}
+
+// over is how the attempt of a cluster that is gone has ended.
+func (cl *Cluster) over(attempt Attempt) Outcome {
+	return cmp.Or(attempt.Outcome, cl.Outcome, OutcomeCancelled)
+}
+
+// decideGone ends the records of an attempt whose machines are gone, at what they cost.
+func decideGone(cl Cluster, attempt Attempt, usd float64, now time.Time) (d Decision) {
 	if attempt.Outcome == "" {
-		attempt.Outcome, attempt.Reason = OutcomeCancelled, cl.Reason
-		if cl.Outcome != "" {
-			attempt.Outcome = cl.Outcome
-		}
+		attempt.Outcome, attempt.Reason = cl.over(attempt), cl.Reason
 	}
 	if attempt.Ended.IsZero() {
 		attempt.Ended = now
 	}
-	attempt.ReservedUSD = cl.ReservedUSD
-	held, usd := booked(cl, minBilled, now)
-	attempt.USD = usd
+	attempt.USD, attempt.ReservedUSD = usd, cl.ReservedUSD
 	d.put(attemptKey(cl.Job, cl.Task, cl.Attempt), attempt)
 	d.del(clusterKey(cl.ID))
-	told := freed(cl.Queue, attempt)
-	if cl.Offer.Spot && held > 0 {
-		told.Spot, told.Hours = marketID(attempt.OfferID), hours(held)*float64(len(cl.Nodes))
-		told.Outcome = string(attempt.Outcome)
-	}
-	d.emit(told)
 	return d
 }
 

@@ -14,7 +14,7 @@ func (b *Broker) schedule(u *unit, data events.Data) error {
 		return b.enqueue(u, e)
 	case events.CapacityFreed:
 		return b.settle(u, e)
-	case events.DAGBid:
+	case events.DAGPlanned:
 		job, found, err := get[Job](u, jobKey(e.Job))
 		if err != nil || !found {
 			return orSkip(err)
@@ -87,6 +87,16 @@ func (b *Broker) settle(u *unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
+	}
+	if e.Cluster != "" {
+		cl, attempt, found, err := b.loadReleased(u, e.Cluster)
+		if err != nil || !found {
+			return err // settled before
+		}
+		e.ReservedUSD = cl.ReservedUSD
+		if err := u.apply(decideGone(cl, attempt, e.USD, u.now)); err != nil {
+			return err
+		}
 	}
 	queue, err := queueOf(u, b.cfg, e.Queue)
 	if err != nil {

@@ -40,8 +40,6 @@ func (s *scheduling) judge(a admission) verdict {
 		return verdictDrop
 	case a.job.State != JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
 		return verdictSkip
-	case !a.job.Deadline.IsZero() && a.job.Bids.Version < a.job.Plan.Version:
-		return verdictSkip // whether it waits for a better price is being found out
 	}
 	if a.plan.Of(a.waiting.Task) == nil || a.blocked {
 		return verdictReplan

@@ -38,21 +38,16 @@ func (s *scheduling) takeBack() error {
 	}
 	var evictions []scheduler.Eviction
 	if preempts {
-<<<<<<< HEAD
-		if evictions, err = s.evictions(clusters, "preempt", func(q *Queue) bool { return q.Preempt }); err != nil {
+		evictions, err = s.evictions(clusters, others, claimed, "preempt", func(q *Queue) bool { return q.Preempt })
+		if err != nil {
 			return err
 		}
 	}
 	if reclaims && len(evictions) == 0 {
-		if evictions, err = s.evictions(clusters, "reclaim", func(*Queue) bool { return true }); err != nil {
+		evictions, err = s.evictions(clusters, others, claimed, "reclaim", func(*Queue) bool { return true })
+		if err != nil {
 			return err
 		}
-=======
-		evictions = s.evictions(clusters, others, claimed, "preempt", func(q *Queue) bool { return q.Preempt })
-	}
-	if reclaims && len(evictions) == 0 {
-		evictions = s.evictions(clusters, others, claimed, "reclaim", func(*Queue) bool { return true })
->>>>>>> w-contention
 	}
 	for _, e := range wholeClaims(evictions, reclaimMost) {
 		if err := s.evict(clusters, e); err != nil {
@@ -119,7 +114,10 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 		if err != nil {
 			return nil, err
 		}
-		spec, err := s.b.spec(s.u.ctx, job)
+		spec, err := s.u.spec(job)
+		if errors.Is(err, errLacking) {
+			continue
+		}
 		if err != nil {
 			return nil, err
 		}
@@ -143,22 +141,11 @@ func (s *scheduling) clusters() (map[string]holding, error) {
 	return out, nil
 }
 
-<<<<<<< HEAD
-// canGo says whether a cluster can be told to save its work and stop.
-func (h holding) canGo() bool {
-	return h.cl.State == ClusterUp && h.cl.Outcome == "" && h.task.State == TaskRunning && h.task.Attempt == h.cl.Attempt
-}
-
-// evictions asks the scheduler whom to evict for the candidates by an action, in the queues that take part. A gang goes as a whole, and room is made
-// for all of one or not at all.
-func (s *scheduling) evictions(clusters map[string]holding, action string, takesPart func(*Queue) bool) ([]scheduler.Eviction, error) {
-=======
 // evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part. A gang goes as a
 // whole, and room is made for all of one or not at all. Nobody is evicted whom the candidate was stopped for.
 func (s *scheduling) evictions(
 	clusters map[string]holding, candidates, kept []admission, action string, takesPart func(*Queue) bool,
-) []scheduler.Eviction {
->>>>>>> w-contention
+) ([]scheduler.Eviction, error) {
 	snap := snapshot(s.tree, s.u.now)
 	addKept(snap, kept)
 	s.addHeld(snap, clusters, takesPart)
@@ -205,7 +192,7 @@ func (s *scheduling) addHeld(snap *scheduler.Snapshot, clusters map[string]holdi
 		}
 		rest[h.queue] = rest[h.queue].Minus(use)
 		j := held(id, h.queue.leaf(), use)
-		j.Priority, j.Created, j.Kept = h.job.Priority, h.job.Submitted, !h.canGo(s.b.cfg.Restart, s.u.now) || !takesPart(h.queue)
+		j.Priority, j.Created, j.Kept = h.job.Priority, h.job.Submitted, !h.canGo(s.cfg.Restart, s.u.now) || !takesPart(h.queue)
 		t := &j.Tasks[0]
 		t.ID, t.Since = id, h.cl.Launched
 		if h.cl.State == ClusterDoomed || h.cl.State == ClusterReleasing || h.cl.Outcome != "" {
@@ -232,23 +219,15 @@ func (s *scheduling) addHeld(snap *scheduler.Snapshot, clusters map[string]holdi
 // evict has a cluster save its work and stop.
 func (s *scheduling) evict(clusters map[string]holding, e scheduler.Eviction) error {
 	h, ok := clusters[e.Task]
-	if !ok || !h.canGo(s.b.cfg.Restart, s.u.now) {
+	if !ok || !h.canGo(s.cfg.Restart, s.u.now) {
 		return nil
 	}
-<<<<<<< HEAD
-	if h.queue != s.owner(e.For) {
-		h.queue.YieldUntil = s.u.now.Add(2 * s.cfg.Overhead)
-		s.changed[h.queue] = true
-	}
-	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.cfg.Overhead, s.u.now))
-=======
 	if q := s.owner(e.For); q != nil {
-		q.claim(e.For, s.u.now, s.u.now.Add(2*s.b.cfg.Overhead))
+		q.claim(e.For, s.u.now, s.u.now.Add(2*s.cfg.Overhead))
 		s.changed[q] = true
 	}
 	h.cl.For = e.For
-	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.b.cfg.Overhead, s.u.now))
->>>>>>> w-contention
+	return s.u.apply(decideLeave(h.cl, LeaveForOthers, e.Reason, s.cfg.Overhead, s.u.now))
 }
 
 // spares are those of the jobs that stand for clusters which hold for one of some claims.

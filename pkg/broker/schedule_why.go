@@ -235,7 +235,7 @@ func (s *scheduling) tell(a admission, said []string) []string {
 		switch {
 		case a.job.State != JobRunning || a.plan == nil:
 			return []string{"its job has no plan yet"}
-		case a.job.Plan.Version < a.waiting.MinPlan || a.job.Bids.Version < a.job.Plan.Version:
+		case a.job.Plan.Version < a.waiting.MinPlan:
 			return []string{"it is being planned anew"}
 		}
 		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f", a.left(), a.plan.TaskUSD[a.waiting.Task])}

@@ -4,12 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"math"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
 )
 
 // tick takes in new spot prices, asks for a new plan where the one in force is now worse by more than
-// the threshold, and leaves the spot machines that are no longer worth it or that the deadline no longer allows.
+// the threshold, tells of prices that its bids do not go by any more, and leaves the spot machines that are no longer worth it or that the deadline no longer allows.
 func (b *Broker) tick(ctx context.Context, e events.Event) error {
 	data, ok := e.Data.(events.MarketTicked)
 	if !ok {
@@ -22,7 +24,7 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 			return fmt.Errorf("%w: spot prices: %w", errAgain, err)
 		}
 	}
-	changed := map[string]float64{} // offer -> share the price rose by
+	changed := map[string]rise{} // by offer
 	for n, rest := 0, prices; len(rest) > 0; n++ {
 		part := rest[:min(len(rest), unitFull)]
 		rest = rest[len(part):]
@@ -34,14 +36,17 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 		}
 	}
 	if len(changed) > 0 {
-		if err := b.replanWorse(ctx, e.ID, changed); err != nil {
+		if err := b.lookAtPlans(ctx, e.ID, changed); err != nil {
 			return err
 		}
 	}
 	return b.watchSpot(ctx, e.ID)
 }
 
-func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[string]float64) error {
+// rise is that of a price: the share that it rose by, and what it is now, USD per hour.
+type rise struct{ rise, usd float64 }
+
+func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[string]rise) error {
 	for _, p := range prices {
 		if !(p.USD > 0) {
 			continue
@@ -57,11 +62,11 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[stri
 		if m.USD == p.USD || at.Before(m.At) { // nothing new, or older than what is known
 			continue
 		}
+		c := rise{usd: p.USD}
 		if m.USD > 0 {
-			changed[p.Offer] = p.USD/m.USD - 1
-		} else {
-			changed[p.Offer] = 0
+			c.rise = p.USD/m.USD - 1
 		}
+		changed[p.Offer] = c
 		m.Offer, m.USD, m.At = p.Offer, p.USD, at
 		m.Prices.Observe(at, p.USD)
 		var d Decision
@@ -73,8 +78,8 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[stri
 	return nil
 }
 
-// replanWorse looks at the active jobs whose unstarted tasks are planned on a market that became dearer.
-func (b *Broker) replanWorse(ctx context.Context, cause string, changed map[string]float64) error {
+// lookAtPlans looks at the active jobs with plans on markets whose prices have changed.
+func (b *Broker) lookAtPlans(ctx context.Context, cause string, changed map[string]rise) error {
 	ids, err := b.activeJobs(ctx)
 	if err != nil {
 		return err
@@ -89,13 +94,25 @@ func (b *Broker) replanWorse(ctx context.Context, cause string, changed map[stri
 			if err != nil {
 				return err
 			}
+			if !slices.ContainsFunc(plan.Offers, func(p Planned) bool { return changed[marketID(p.ID)].usd > 0 }) {
+				return errSkip
+			}
 			progress, _, err := get[Progress](u, progressKey(id))
 			if err != nil {
 				return err
 			}
+			var d Decision
 			if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
-				var d Decision
 				d.replan(job, fmt.Sprintf("%s is %.0f%% dearer", offer, 100*share))
+				return u.apply(d)
+			}
+			bids, err := u.bids(job)
+			if err != nil {
+				return err
+			}
+			if moved, share := bids.moved(progress, plan, changed); share >= b.cfg.Worse && (len(bids.Tables) > 0 || !job.Deadline.IsZero()) {
+				moved.Job, moved.Plan = id, job.Plan.Version
+				d.emit(moved)
 				return u.apply(d)
 			}
 			return errSkip
@@ -109,7 +126,7 @@ func (b *Broker) replanWorse(ctx context.Context, cause string, changed map[stri
 
 // worse returns the offer by which the unstarted part of a plan became dearer the most, and by what share
 // of the plan's cost.
-func worse(progress Progress, plan *Plan, changed map[string]float64) (offer string, share float64) {
+func worse(progress Progress, plan *Plan, changed map[string]rise) (offer string, share float64) {
 	byOffer := map[int32]float64{}
 	for i, c := range plan.Choice {
 		if c >= 0 && progress.Phases[i] == PhaseWaiting && plan.Offers[c].Offer.Spot {
@@ -118,15 +135,28 @@ func worse(progress Progress, plan *Plan, changed map[string]float64) (offer str
 	}
 	for c := range plan.Offers {
 		id := marketID(plan.Offers[c].ID)
-		rise, ok := changed[id]
-		if !ok || plan.USD <= 0 {
+		if plan.USD <= 0 {
 			continue
 		}
-		if s := byOffer[int32(c)] * rise / plan.USD; s > share { //nolint:gosec // an index of a slice whose indexes are int32
+		if s := byOffer[int32(c)] * changed[id].rise / plan.USD; s > share { //nolint:gosec // an index of a slice whose indexes are int32
 			offer, share = id, s
 		}
 	}
 	return offer, share
+}
+
+// moved returns the price that differs the most from what the bids were made on, of the markets of tasks that are not done, and by what share.
+func (bids *Bids) moved(progress Progress, plan *Plan, changed map[string]rise) (most events.PriceMoved, share float64) {
+	for i, c := range plan.Choice {
+		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] == PhaseSucceeded || progress.Phases[i] == PhaseFailed {
+			continue
+		}
+		id, from := marketID(plan.Offers[c].ID), bids.USD[c]
+		if usd := changed[id].usd; usd > 0 && math.Abs(usd-from) > share*from {
+			most, share = events.PriceMoved{Offer: id, USD: usd, FromUSD: from}, math.Abs(usd-from)/max(from, centsEps)
+		}
+	}
+	return most, share
 }
 
 // refresh loads the catalogue anew, where the host can.

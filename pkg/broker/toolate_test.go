@@ -28,7 +28,7 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 			Edges: []dag.Edge{{From: 0, To: 1}},
 		}
 		plan := &Plan{Version: 1, Choice: []int32{0, 0}, Offers: []Planned{{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
-		bids := Bids{Plan: 1, MaxUSD: []float64{1, 1}, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
+		bids := Bids{Plan: 1, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
 		job := Job{ID: "j", State: JobRunning, Tasks: 2, Deadline: deadline, Started: true}
 		err := b.transact(ctx, "test", "begin", false, func(u *unit) error {
 			for name, to := range map[string]struct {

@@ -186,11 +186,15 @@ func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 // tellTasks completes tasks, in the order of their keys, by what clusters have seen of them.
 func tellTasks(clusters []Cluster, tasks []Task) {
 	for i := range clusters {
-		of := func(t Task, index int) int { return cmp.Compare(t.Index, index) }
-		if j, ok := slices.BinarySearchFunc(tasks, clusters[i].Task, of); ok {
+		if j, ok := taskAt(tasks, clusters[i].Task); ok {
 			clusters[i].tellTask(&tasks[j])
 		}
 	}
+}
+
+// taskAt finds a task by its index in the job.
+func taskAt(tasks []Task, index int) (at int, ok bool) {
+	return slices.BinarySearchFunc(tasks, index, func(t Task, index int) int { return cmp.Compare(t.Index, index) })
 }
 
 func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Attempt) []TaskView {

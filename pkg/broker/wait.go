@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A task waits for a better price where its spot market is dear just now and its deadline leaves the time. bid finds the tasks that may, and writes what an hour is
+// A task waits for a better price where its spot market is dear just now and its deadline leaves the time. Its bids say which tasks may, and what an hour is
 // to cost for them to begin; a session leaves them in their queue as long as it costs more; and tick has a session look when that changes, or time runs out.
 
 // Begin is when a task begins that may wait for a better price.
@@ -46,7 +46,7 @@ const waitLooks = 2
 const waitMost = 128
 
 // waits finds the tasks that may wait, with their tables.
-func (in *bidInput) waits(ctx context.Context, tasks func(int) (Task, error)) (begins []Begin, tables []*bidding.Begin, err error) {
+func (in *bidInput) waits(ctx context.Context) (begins []Begin, tables []*bidding.Begin, err error) {
 	if in.job.Deadline.IsZero() || in.job.Objective != dag.MinimizeCost || in.plan.Late {
 		return nil, nil, nil
 	}
@@ -65,9 +65,9 @@ func (in *bidInput) waits(ctx context.Context, tasks func(int) (Task, error)) (b
 		if !in.now.Add(waitLooks * in.tick).Before(by[i]) {
 			continue
 		}
-		task, err := tasks(i)
-		if err != nil {
-			return nil, nil, err
+		var task Task
+		if at, ok := taskAt(in.tasks, i); ok {
+			task = in.tasks[at]
 		}
 		if task.OnDemand || task.State != "" && task.State != TaskQueued {
 			continue
@@ -77,8 +77,9 @@ func (in *bidInput) waits(ctx context.Context, tasks func(int) (Task, error)) (b
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.spec.Tasks[i].Name, err)
 		}
-		// Of one that could begin now it is known whether it waits. What begins later is asked then.
-		now := task.State == TaskQueued || len(in.spec.Graph().Parents(i)) == 0
+		// Of one that could begin now it is known whether it waits. What begins later is asked then, and what has waited when it begins: on what is
+		// cheaper by then.
+		now := (task.State == TaskQueued || len(in.spec.Graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at >= 0 && (!now || made.waits(at, l, task.Progress)) {
 			begins = append(begins, Begin{Task: i, Market: marketID(c.ID), Spot: c.Offer.Spot, By: by[i], FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
 		}
@@ -222,7 +223,7 @@ func (w *waitingFor) tell(now time.Time) string {
 
 // loadWaitingFor loads what a task waits for, nil where it does not.
 func loadWaitingFor(u reader, cfg Config, job Job, task Task) (*waitingFor, error) {
-	if !job.Waits || job.Bids.Version != job.Plan.Version || task.OnDemand || task.State != TaskQueued {
+	if !job.Waits || task.OnDemand || task.State != TaskQueued {
 		return nil, nil
 	}
 	bids, err := u.bids(job)
@@ -304,7 +305,7 @@ func (s *scheduling) priceOf(a admission) (*waitingFor, error) {
 
 // awake says whether a task of a job that waited for a better price is not to wait any more.
 func (b *Broker) awake(u *unit, job Job) (bool, error) {
-	if !job.Waits || job.Bids.Version != job.Plan.Version {
+	if !job.Waits {
 		return false, nil
 	}
 	bids, err := u.bids(job)
@@ -346,7 +347,7 @@ func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
 		if err != nil {
 			return nil, err
 		}
-		if !job.Waits || job.Bids.Version != job.Plan.Version {
+		if !job.Waits {
 			continue
 		}
 		bids, err := u.bids(job)

@@ -62,7 +62,10 @@ func TestWhatMayWait(t *testing.T) {
 		for _, spot := range []bool{true, false} {
 			in, tasks := dearNow(spot)
 			c.change(&in, tasks)
-			begins, tables, err := in.waits(context.Background(), func(i int) (Task, error) { return tasks[i], nil })
+			for _, task := range tasks {
+				in.tasks = append(in.tasks, task)
+			}
+			begins, tables, err := in.waits(context.Background())
 			if err != nil || len(begins) != c.want || (len(tables) > 0) != (c.want > 0) {
 				t.Errorf("%s, spot %v: %+v, %d tables, %v", name, spot, begins, len(tables), err)
 			}
@@ -111,7 +114,7 @@ func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
 		{"dear, and there was never time", true, 0.7, false, 6*time.Hour + 50*time.Minute, verdictAdmit, ""},
 	} {
 		in, _ := dearNow(c.spot)
-		begins, tables, err := in.waits(context.Background(), func(int) (Task, error) { return Task{}, nil })
+		begins, tables, err := in.waits(context.Background())
 		if err != nil || len(begins) != 1 {
 			t.Fatal(begins, err)
 		}

@@ -94,6 +94,7 @@ type checker struct {
 	routes   map[string][]string // of what was published: who is to handle it
 	handled  map[string]bool     // queue and ID
 	freed    map[string]attemptKey
+	gone     []attemptKey         // whose clusters' records the transaction at hand removes
 	refusals map[string][]refusal // by cluster
 	avoid    []avoided
 	touched  []*jobState
@@ -205,12 +206,20 @@ func (c *checker) committed(tx store.Tx) {
 			c.queueRecord(w)
 			queue = w.Key.Sort
 		case strings.HasPrefix(part, "seen#"+events.FnSchedule+"#"):
-			c.settle(part[len("seen#"+events.FnSchedule+"#"):])
+			if k, ok := c.freed[part[len("seen#"+events.FnSchedule+"#"):]]; ok {
+				c.settle(k)
+			}
 		}
 	}
 	for i := range tx.Events {
 		c.emitted(&tx.Events[i])
 	}
+	for _, k := range c.gone { // with its cluster's record, unless it is this transaction that gives it back
+		if id := c.state(k.job).freed[k]; !slices.ContainsFunc(tx.Events, func(e store.Event) bool { return e.ID == id }) {
+			c.settle(k)
+		}
+	}
+	c.gone = c.gone[:0]
 	for _, s := range c.touched {
 		c.checkDone(s)
 		c.checkTasks(s)
@@ -312,19 +321,15 @@ func (c *checker) emitted(e *store.Event) {
 	}
 	s := c.state(data.Job)
 	k := attemptKey{data.Job, data.Task, data.Attempt}
-	if first, again := s.freed[k]; again && first != e.ID {
+	if first, again := s.freed[k]; again && first != e.ID && data.Cluster == "" {
 		c.w.violatef(InvLedger, "attempt %v is given back twice, by events %s and %s", k, first, e.ID)
 	}
 	s.freed[k] = e.ID
 	c.freed[e.ID] = k
 }
 
-// settle notes that schedule has taken in an event.
-func (c *checker) settle(event string) {
-	k, ok := c.freed[event]
-	if !ok {
-		return
-	}
+// settle notes that schedule has taken back what an attempt held.
+func (c *checker) settle(k attemptKey) {
 	s := c.state(k.job)
 	if s.settled[k] {
 		c.w.violatef(InvLedger, "attempt %v is settled twice", k)

@@ -244,6 +244,9 @@ func (c *checker) derive(s *jobState, cl broker.Cluster) {
 // clusterRecord checks a cluster against what it was.
 func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 	if w.Op == store.Delete {
+		if cl, ok := s.clusters[id]; ok {
+			c.gone = append(c.gone, attemptKey{cl.Job, cl.Task, cl.Attempt})
+		}
 		delete(s.clusters, id)
 		s.released[id] = c.w.now
 		c.close(s, id)

@@ -1,0 +1,181 @@
+package broker_test
+
+import (
+	"context"
+	"encoding/json"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// atWork is a planner that is watched: what it answers may be another's.
+type atWork struct {
+	broker.Planner
+	calls  int
+	answer func(broker.PlanInput, *broker.Plan)
+	last   broker.PlanInput
+}
+
+func (p *atWork) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+	p.calls++
+	p.last = in
+	plan, err := p.Planner.Plan(ctx, in)
+	if err == nil && p.answer != nil {
+		p.answer(in, plan)
+	}
+	return plan, err
+}
+
+// watched is a porch whose planner is watched, and whose commits may be met by others.
+func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting) {
+	t.Helper()
+	p = &porch{bench: newBench(t)}
+	plans, meet = &atWork{Planner: p.b.Planner}, &meeting{Store: p.store}
+	ports := p.b.Ports
+	ports.Planner, ports.Store = plans, meet
+	p.b = broker.New(broker.DefaultConfig(), ports)
+	p.submit(tasks, "1")
+	return p, plans, meet
+}
+
+// TestAPlanThatMeetsAnotherCommitIsMadeOnce, unless what it depends on has changed.
+func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
+	for name, c := range map[string]struct {
+		other func(p *porch)
+		later time.Duration
+		want  int
+	}{
+		"something else": {func(*porch) {}, time.Second, 1},
+		"a location is blocked": {func(p *porch) {
+			p.write("blocks", "aws/////", broker.Block{Cloud: "aws", Kind: cloud.Auth, Until: p.now.Add(time.Hour)})
+		}, time.Second, 2},
+		"a while after": {func(*porch) {}, time.Minute, 2},
+	} {
+		p, plans, meet := watched(t, "{t: {run: x, time: 2h}}")
+		meet.other = func() {
+			job := record[broker.Job](p, "job")
+			p.write("job#"+p.job, "job", job)
+			c.other(p)
+			p.now = p.now.Add(c.later)
+		}
+		p.settle()
+		if job := record[broker.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != broker.JobRunning {
+			t.Errorf("where its commit meets that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
+		}
+	}
+}
+
+// write puts a record as it is.
+func (p *porch) write(partition, sort string, value any) {
+	p.t.Helper()
+	body, err := json.Marshal(value)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	w := store.Write{Op: store.Put, Key: store.Key{Partition: partition, Sort: sort}, Expect: store.Any, Body: body}
+	if err := p.store.Commit(context.Background(), store.Tx{Writes: []store.Write{w}}); err != nil {
+		p.t.Fatal(err)
+	}
+}
+
+// saving is a job of two tasks whose first is being taken: it is planned anew while it saves its work.
+func saving(t *testing.T, answer func(broker.PlanInput, *broker.Plan)) (*porch, *atWork) {
+	t.Helper()
+	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
+	p.settle()
+	for task := range 2 {
+		hello(t, p.b, p.claims(task, 0))
+		p.report(task, "1", wire.Started)
+	}
+	p.now = p.now.Add(time.Hour)
+	plans.answer = answer
+	p.report(0, "2", wire.NoticeSeen)
+	return p, plans
+}
+
+func infeasible(_ broker.PlanInput, plan *broker.Plan) {
+	*plan = broker.Plan{Status: broker.PlanInfeasible, Message: "the budget is used up"}
+}
+
+// TestANoticeIsPlannedForWhileTheWorkIsSaved: the report of it tells the agents to save, has the market left alone and asks for a plan; and in that plan the task that is being
+// saved may go elsewhere, while the other stays.
+func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
+	p, plans := saving(t, nil)
+	if got, want := strings.Join(p.pending(), " "), strings.Join([]string{events.TypeDAGReplan, events.TypeLocationBlocked}, " "); !strings.Contains(got, want) {
+		t.Errorf("a notice emits %s, want %s", got, want)
+	}
+	if w, err := p.b.Work(t.Context(), p.claims(0, 0), 1); err != nil || w.Command != wire.SaveNow {
+		t.Errorf("the agents are told %+v, %v", w, err)
+	}
+	p.settle()
+	if plans.calls != 2 || plans.last.Tasks[0].Fixed || !plans.last.Tasks[1].Fixed {
+		t.Errorf("%d plans, the last of %+v and %+v", plans.calls, plans.last.Tasks[0], plans.last.Tasks[1])
+	}
+	if task := record[broker.Task](p, "task#000000"); task.Attempt != 1 || task.State != broker.TaskLaunching {
+		t.Errorf("while it saves, the task is %+v", task)
+	}
+	p.report(0, "3", wire.Stopped)
+	p.settle()
+	if task := record[broker.Task](p, "task#000000"); task.Attempt != 2 || task.Plan != 2 || plans.calls != 2 {
+		t.Errorf("after %d plans, the task is %+v", plans.calls, task)
+	}
+}
+
+// TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved: the job is planned again when its machine has saved its work, or has even done it.
+func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
+	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
+		p, plans := saving(t, infeasible)
+		p.settle()
+		if job := record[broker.Job](p, "job"); job.State != broker.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
+			t.Fatalf("while it saves, after %d plans, the job is %+v", plans.calls, job)
+		}
+		plans.answer = nil
+		p.report(0, "3", end)
+		p.settle()
+		if job := record[broker.Job](p, "job"); job.State != broker.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
+			t.Errorf("when it has %s, after %d plans, the job is %+v", end, plans.calls, job)
+		}
+	}
+	p, _ := saving(t, infeasible)
+	p.report(0, "3", wire.Stopped)
+	p.settle()
+	if job := record[broker.Job](p, "job"); job.State == broker.JobRunning {
+		t.Errorf("without a plan when it has saved, the job is %+v", job)
+	}
+}
+
+// TestBidsFollowPrices: where a price differs by a tenth from what the bids of the plan in force were made on, they are made anew; a plan that is over is left alone.
+func TestBidsFollowPrices(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
+	offer := strings.TrimSuffix(record[broker.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
+	usd := record[broker.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
+	tokens := map[string]bool{record[broker.Job](p, "job").Bids.Token: true}
+	for i, c := range []struct {
+		times float64
+		anew  bool
+	}{{1, true}, {1.05, false}, {1.09, false}, {1.11, true}, {1.2, false}, {0.9, true}} { // nobody knew the price before the first
+		p.now = p.now.Add(10 * time.Minute)
+		p.tick(string(rune('a'+i)), events.PriceTick{Offer: offer, USD: c.times * usd})
+		p.settle()
+		job := record[broker.Job](p, "job")
+		if anew := !tokens[job.Bids.Token]; anew != c.anew || job.Bids.Version != 1 || job.Plan.Version != 1 {
+			t.Errorf("at %v times the price: bids anew %v, want %v; plan %d, bids %d", c.times, anew, c.anew, job.Plan.Version, job.Bids.Version)
+		}
+		tokens[job.Bids.Token] = true
+	}
+	if err := p.b.Cancel(t.Context(), p.job, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	p.settle()
+	before := record[broker.Job](p, "job")
+	p.tell(events.FnBid, events.New("late", "test", p.now, events.PriceMoved{Job: p.job, Plan: 1, Offer: offer, USD: 2 * usd, FromUSD: usd}))
+	if after := record[broker.Job](p, "job"); after.Bids != before.Bids {
+		t.Error("bids are made for a job that is over")
+	}
+}
