@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -102,23 +103,27 @@ func newBench(t *testing.T) *bench {
 	return w
 }
 
-// settle delivers events until there are none.
-func (w *bench) settle() {
+// settle delivers events until there are none but those of the types held back, and returns how many by type.
+func (w *bench) settle(held ...string) map[string]int {
 	w.t.Helper()
 	ctx := context.Background()
-	for {
+	count := map[string]int{}
+	for more := true; more; {
 		pending, err := w.store.Outbox(ctx, 1000)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if len(pending) == 0 {
-			return
-		}
+		more = false
 		for _, p := range pending {
 			e, err := events.Parse(p.Body)
 			if err != nil {
 				w.t.Fatal(err)
 			}
+			if slices.Contains(held, e.Type()) {
+				continue
+			}
+			more = true
+			count[e.Type()]++
 			for _, fn := range events.Routes()[e.Type()] {
 				if errs := w.b.Handle(ctx, fn, []events.Event{e}); errs[0] != nil {
 					w.t.Logf("%s on %s: %v", fn, e.Type(), errs[0])
@@ -129,6 +134,16 @@ func (w *bench) settle() {
 			}
 		}
 	}
+	return count
+}
+
+// reconcile has the broker look after everything, and returns what followed from it.
+func (w *bench) reconcile() map[string]int {
+	w.t.Helper()
+	if err := w.b.Emit(context.Background(), "test", "reconcile "+w.now.String(), events.BrokerReconcile{}); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.settle()
 }
 
 // work has every launched machine do its task.
