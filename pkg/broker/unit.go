@@ -84,7 +84,7 @@ func (u *unit) begin(cause string) { u.cause, u.count = cause, 0 }
 func (u *unit) preload(keys ...store.Key) error {
 	missing := keys[:0:0]
 	for _, k := range keys {
-		if _, ok := u.slots[k]; !ok && !slices.Contains(missing, k) {
+		if _, ok := u.slots[k]; !ok {
 			missing = append(missing, k)
 		}
 	}
@@ -96,7 +96,9 @@ func (u *unit) preload(keys ...store.Key) error {
 		return err
 	}
 	for _, k := range missing {
-		u.add(&slot{key: k})
+		if _, twice := u.slots[k]; !twice {
+			u.add(&slot{key: k})
+		}
 	}
 	for _, r := range records {
 		s := u.slots[r.Key]
