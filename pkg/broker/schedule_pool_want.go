@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -112,9 +113,12 @@ type moving struct{ usd, hours float64 }
 // moves says what it costs and takes to move a task's data if it runs in a pool, and where it is planned: what it reads there, and what it leaves to those
 // after it, who are where they are planned.
 func (s *scheduling) moves(p *poolSeen, spec *dag.Job, a admission, choice *Planned) (here, planned moving, err error) {
-	mover, ok := s.b.Planner.(Mover)
-	if !ok || p.Place == "" {
+	mover := s.b.Moves
+	switch {
+	case p.Place == "":
 		return here, planned, nil
+	case mover == nil:
+		return here, planned, final(errors.New("broker: nobody says what it costs to move data (Ports.Moves)"))
 	}
 	add := func(from, to string, gib float64, m *moving) {
 		if usd, hours, ok := mover.Move(from, to); ok {

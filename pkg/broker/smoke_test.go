@@ -96,7 +96,7 @@ func newBench(t *testing.T) *bench {
 	opt := planner.DefaultOptions()
 	opt.Now = nil
 	w.b = broker.New(broker.DefaultConfig(), broker.Ports{
-		Store: w.store, Clouds: clouds, Planner: planner.New(c, egress, opt),
+		Store: w.store, Clouds: clouds, Planner: planner.New(c, egress, opt), Moves: egress,
 		Tokens: func(wire.Claims) (string, error) { return "token", nil },
 		Now:    func() time.Time { return w.now },
 	})
