@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
 )
@@ -15,30 +17,51 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 	if !ok {
 		return unexpected(events.FnTick, e.Data)
 	}
-	prices := data.Prices
-	if len(prices) == 0 && b.Prices != nil {
-		var err error
-		if prices, err = b.Prices.SpotPrices(ctx); err != nil {
-			return fmt.Errorf("%w: spot prices: %w", errAgain, err)
-		}
-	}
-	changed := map[string]float64{} // offer -> share the price rose by
-	for n, rest := 0, prices; len(rest) > 0; n++ {
-		part := rest[:min(len(rest), unitFull)]
-		rest = rest[len(part):]
-		err := b.transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", e.ID, n), false, func(u *unit) error {
-			return b.takePrices(u, part, changed)
-		})
+	dearer := data.Dearer
+	if data.After == "" {
+		changed, err := b.takeAll(ctx, e.ID, data.Prices)
 		if err != nil {
 			return err
 		}
-	}
-	if len(changed) > 0 {
-		if err := b.replanWorse(ctx, e.ID, changed); err != nil {
-			return err
+		for _, offer := range slices.Sorted(maps.Keys(changed)) {
+			// No more of a plan than all of it can be planned there.
+			if share := changed[offer]; share >= b.cfg.Worse {
+				dearer = append(dearer, events.MarketRise{Offer: offer, Share: share})
+			}
 		}
 	}
-	return b.watchSpot(ctx, e.ID)
+	wake := map[string]bool{} // queues
+	last, err := b.walk(ctx, events.FnTick, data.After, func(u *unit, w *walked) (int, error) {
+		return b.watchJob(u, e.ID, w, dearer, wake)
+	})
+	var next []events.Data
+	if last != "" {
+		next = append(next, events.MarketTicked{After: last, Dearer: dearer})
+	}
+	return errors.Join(err, b.tellLater(ctx, events.FnTick, e.ID, wake, next...))
+}
+
+// takeAll takes in prices, asking for them where none were brought, and returns by what share each rose.
+func (b *Broker) takeAll(
+	ctx context.Context, cause string, prices []events.PriceTick,
+) (changed map[string]float64, err error) {
+	if len(prices) == 0 && b.Prices != nil {
+		if prices, err = b.Prices.SpotPrices(ctx); err != nil {
+			return nil, fmt.Errorf("%w: spot prices: %w", errAgain, err)
+		}
+	}
+	changed = map[string]float64{}
+	n := 0
+	for part := range slices.Chunk(prices, unitFull) {
+		err := b.transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit) error {
+			return b.takePrices(u, part, changed)
+		})
+		if err != nil {
+			return nil, err
+		}
+		n++
+	}
+	return changed, nil
 }
 
 func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[string]float64) error {
@@ -73,38 +96,32 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick, changed map[stri
 	return nil
 }
 
-// replanWorse looks at the active jobs whose unstarted tasks are planned on a market that became dearer.
-func (b *Broker) replanWorse(ctx context.Context, cause string, changed map[string]float64) error {
-	ids, err := b.activeJobs(ctx)
-	if err != nil {
-		return err
+// replanWorse asks for a plan of a job whose unstarted tasks are planned on a market that became dearer.
+func (b *Broker) replanWorse(ctx context.Context, cause, id string, dearer []events.MarketRise) error {
+	changed := make(map[string]float64, len(dearer))
+	for _, r := range dearer {
+		changed[r.Offer] = r.Share
 	}
-	for _, id := range ids {
-		err := b.transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit) error {
-			job, found, err := get[Job](u, jobKey(id))
-			if err != nil || !found || job.State != JobRunning || job.Plan.IsZero() {
-				return orSkip(err)
-			}
-			plan, err := b.plan(ctx, job)
-			if err != nil {
-				return err
-			}
-			progress, _, err := get[Progress](u, progressKey(id))
-			if err != nil {
-				return err
-			}
-			if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
-				var d Decision
-				d.replan(job, fmt.Sprintf("%s is %.0f%% dearer", offer, 100*share))
-				return u.apply(d)
-			}
-			return errSkip
-		})
-		if err != nil && !errors.Is(err, errSkip) {
+	return b.transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit) error {
+		job, found, err := get[Job](u, jobKey(id))
+		if err != nil || !found || job.State != JobRunning || job.Plan.IsZero() {
+			return orSkip(err)
+		}
+		plan, err := b.plan(ctx, job)
+		if err != nil {
 			return err
 		}
-	}
-	return nil
+		progress, _, err := get[Progress](u, progressKey(id))
+		if err != nil {
+			return err
+		}
+		if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
+			var d Decision
+			d.replan(job, fmt.Sprintf("%s is %.0f%% dearer", offer, 100*share))
+			return u.apply(d)
+		}
+		return errSkip
+	})
 }
 
 // worse returns the offer by which the unstarted part of a plan became dearer the most, and by what share
