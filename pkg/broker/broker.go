@@ -38,7 +38,8 @@ type Config struct {
 	BootWithin, SilentFor, StuckFor time.Duration
 	// RetryEvery is how often a waiting job is planned again when no block expires before.
 	RetryEvery time.Duration
-	// TokenFor is how long an agent's token is good beyond what its task is expected to take.
+	// TokenFor is how long an agent's token is good beyond what its task is expected to take. It is renewed when less
+	// than half of that is left, as long as the attempt lives.
 	TokenFor time.Duration
 	// Overhead is what the broker sets aside of a budget for each attempt beyond its run time: boot, notice, release.
 	Overhead time.Duration
@@ -165,7 +166,7 @@ func (p Ports) Check(functions ...string) error {
 		{"Store", p.Store == nil}, {"Now", p.Now == nil},
 		{"Planner", p.Planner == nil && needs(events.FnOptimize)},
 		{"Moves", p.Moves == nil && needs(events.FnSchedule, FnAPI)},
-		{"Tokens", p.Tokens == nil && needs(events.FnProvision)},
+		{"Tokens", p.Tokens == nil && needs(events.FnProvision, FnAPI)},
 	} {
 		if port.absent {
 			missing = append(missing, port.name)

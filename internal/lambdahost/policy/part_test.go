@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
@@ -19,6 +20,7 @@ import (
 func TestWhoRunsSessionsKnowsWhatMovingDataCosts(t *testing.T) {
 	records := func(h *lambdahost.Host) error {
 		h.Ports.Store, h.Ports.Now = mem.New(), time.Now
+		h.Ports.Tokens = func(wire.Claims) (string, error) { return "token", nil }
 		return nil
 	}
 	for _, fn := range []string{events.FnSchedule, broker.FnAPI} {
