@@ -254,10 +254,23 @@ type PriceTick struct {
 // MarketTicked brings new spot prices, or on the schedule asks for them when it brings none.
 type MarketTicked struct {
 	Prices []PriceTick `json:"prices,omitempty" doc:"New prices"`
+	// After and Changed go on with a tick where one invocation could not look at all jobs.
+	After   string         `json:"after,omitempty" example:"" doc:"Job after which to go on"`
+	Changed []MarketChange `json:"changed,omitempty" doc:"The prices that have changed"`
+}
+
+// MarketChange says how the price of an offer has changed.
+type MarketChange struct {
+	Offer string  `json:"offer" example:"aws/us-east-1/use1-az1/p3.2xlarge" doc:"Offer ID without its market"`
+	USD   float64 `json:"usd" example:"1.02" doc:"Spot price now, USD per hour"`
+	Share float64 `json:"share" example:"0.25" doc:"Share of its price before by which it rose"`
 }
 
 // CatalogRefresh asks to load the catalogue anew; the schedule sends it.
 type CatalogRefresh struct{}
 
-// BrokerReconcile asks to compare what is recorded with what runs; the schedule sends it.
-type BrokerReconcile struct{}
+// BrokerReconcile asks to compare what is recorded with what runs. The schedule sends it, and reconcile itself where one
+// invocation could not look at all.
+type BrokerReconcile struct {
+	After string `json:"after,omitempty" example:"" doc:"Job after which to go on"`
+}

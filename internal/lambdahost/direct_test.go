@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // bucket holds one DAG file, or fails.
@@ -24,6 +25,8 @@ type bucket struct {
 func (b *bucket) Open(context.Context, string, string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(b.body)), b.err
 }
+
+func (*bucket) Settle(string, string, *dag.Job) {}
 
 // TestWorkComesInByTheDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
 func TestWorkComesInByTheDoor(t *testing.T) {

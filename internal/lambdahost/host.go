@@ -64,6 +64,9 @@ func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Hos
 	for name, c := range h.Ports.Clouds {
 		h.Ports.Clouds[name] = countingCloud{c, &h.count}
 	}
+	if err := h.Ports.Check(fn); err != nil {
+		return nil, err
+	}
 	h.Broker = broker.New(h.Config, h.Ports)
 	return h, nil
 }

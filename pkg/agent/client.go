@@ -11,6 +11,7 @@ import (
 	"net/url"
 	"strconv"
 	"strings"
+	"sync/atomic"
 	"time"
 
 	"github.com/cenkalti/backoff/v5"
@@ -28,7 +29,7 @@ const callTimeout = 30 * time.Second
 type client struct {
 	http     *http.Client
 	endpoint string
-	token    string
+	token    atomic.Pointer[string]
 	patience time.Duration
 }
 
@@ -40,7 +41,9 @@ func newClient(cfg Config) *client {
 	follow := *c
 	// The API does not redirect; the token goes to nobody else.
 	follow.CheckRedirect = func(*http.Request, []*http.Request) error { return http.ErrUseLastResponse }
-	return &client{http: &follow, endpoint: strings.TrimSuffix(cfg.Endpoint, "/"), token: cfg.Token, patience: cfg.Patience}
+	out := &client{http: &follow, endpoint: strings.TrimSuffix(cfg.Endpoint, "/"), patience: cfg.Patience}
+	out.token.Store(&cfg.Token)
+	return out
 }
 
 // request is one call of the API.
@@ -67,6 +70,7 @@ func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err erro
 	err = c.retry(ctx, request{
 		method: http.MethodPost, path: wire.PathHello, body: body, contentType: "application/json", timeout: callTimeout, answer: &w, pause: &pause,
 	})
+	c.renew(w)
 	if w.Seq == 0 {
 		w = wire.Work{Command: wire.None, Pause: pause}
 	}
@@ -90,7 +94,15 @@ func (c *client) work(ctx context.Context, seen int, wait time.Duration) (wire.W
 	q := url.Values{"seen": {strconv.Itoa(seen)}, "wait": {wait.String()}}
 	var w wire.Work
 	err := c.retry(ctx, request{method: http.MethodGet, path: wire.PathWork, query: q, timeout: wait + callTimeout, answer: &w})
+	c.renew(w)
 	return w, err
+}
+
+// renew takes the token that an answer brought, if it did, for all calls to come.
+func (c *client) renew(w wire.Work) {
+	if w.Token != "" {
+		c.token.Store(&w.Token)
+	}
 }
 
 // logs sends a piece of an attempt's log. When the broker wants it from elsewhere, it returns a *resumeError.
@@ -144,7 +156,7 @@ func (c *client) call(ctx context.Context, r request) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
 	}
-	req.Header.Set("Authorization", "Bearer "+c.token)
+	req.Header.Set("Authorization", "Bearer "+*c.token.Load())
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
 	}

@@ -79,9 +79,10 @@ func decideBegin(st advancing) Decision {
 	return d
 }
 
-// decideAnnounce announces waiting tasks from an index on whose parents are all done.
+// decideAnnounce announces waiting tasks from an index on whose parents are all done. Those of a job that waits for
+// a plan are announced all the same, as decideSucceeded does: nobody asks again for those behind the index.
 func decideAnnounce(st advancing, from int) Decision {
-	if st.job.State != JobRunning {
+	if st.job.State != JobRunning && (st.job.State != JobWaiting || !st.job.Started) {
 		return Decision{}
 	}
 	return announce(st, func(yield func(int) bool) {

@@ -39,7 +39,20 @@ func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 		}
 		return err
 	})
+	if err == nil {
+		w.Token, err = b.renewed(c)
+	}
 	return w, err
+}
+
+// renewed is a new token for who speaks for an attempt that lives, where less than half of what one is good for is left
+// of the old one. Who verified that one has refused it if it has expired, and only a rank of its own cluster is named.
+func (b *Broker) renewed(c wire.Claims) (token string, err error) {
+	if now := b.now(); !c.Expires.IsZero() && c.Expires.Sub(now) < b.cfg.TokenFor/2 {
+		c.Issued, c.Expires = time.Time{}, now.Add(b.cfg.TokenFor).Truncate(time.Second)
+		return b.Tokens(c)
+	}
+	return "", nil
 }
 
 // ownCluster loads the cluster that claims speak for, while its attempt lasts.
@@ -104,10 +117,16 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	if err != nil {
 		return wire.Work{}, err
 	}
+	w := wire.Work{Seq: seen, Command: wire.None}
 	if cl.Seq <= seen {
-		return wire.Work{Seq: seen, Command: wire.None}, b.polled(u, c, cl)
+		err = b.polled(u, c, cl)
+	} else {
+		w, err = b.work(u, cl, c.Rank, seen)
 	}
-	return b.work(u, cl, c.Rank, seen)
+	if err == nil {
+		w.Token, err = b.renewed(c)
+	}
+	return w, err
 }
 
 // work is the newest command for a node, which it has not seen.

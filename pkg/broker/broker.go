@@ -2,9 +2,12 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"log/slog"
 	"maps"
+	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -34,7 +37,8 @@ type Config struct {
 	BootWithin, SilentFor, StuckFor time.Duration
 	// RetryEvery is how often a waiting job is planned again when no block expires before.
 	RetryEvery time.Duration
-	// TokenFor is how long an agent's token is good beyond what its task is expected to take.
+	// TokenFor is how long an agent's token is good beyond what its task is expected to take. It is renewed when less
+	// than half of that is left, as long as the attempt lives.
 	TokenFor time.Duration
 	// Overhead is what the broker sets aside of a budget for each attempt beyond its run time: boot, notice, release.
 	Overhead time.Duration
@@ -95,9 +99,9 @@ type Planner interface {
 	Plan(ctx context.Context, in PlanInput) (*Plan, error)
 }
 
-// Mover is a Planner that knows what it costs and takes to move data between places, CLOUD:REGION.
+// Mover knows what it costs and takes to move data between places, CLOUD:REGION. A *catalog.Egress is one.
 type Mover interface {
-	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is not known.
+	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is no place.
 	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
 	// PlaceOf is where a bucket lies, by its URL; empty is nowhere in particular.
 	PlaceOf(uri string) string
@@ -107,11 +111,7 @@ type Mover interface {
 type Objects interface {
 	// Open reads an object. It fails with fs.ErrNotExist when it is gone.
 	Open(ctx context.Context, bucket, key string) (io.ReadCloser, error)
-}
-
-// Settler is an Objects that knows what a job says in relation to where its file lies, such as relative paths, and makes it
-// good anywhere.
-type Settler interface {
+	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths.
 	Settle(bucket, key string, spec *dag.Job)
 }
 
@@ -131,6 +131,7 @@ type Ports struct {
 	Bus     bus.Bus                // for the relay
 	Clouds  map[string]cloud.Cloud // by catalogue name
 	Planner Planner
+	Moves   Mover // of those who run sessions, or tell what they would decide
 	Tokens  func(wire.Claims) (string, error)
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
@@ -145,6 +146,35 @@ type Ports struct {
 	Changed func(cluster string)
 	// Committed is told after each commit that put events in the outbox. May be nil.
 	Committed func()
+}
+
+// FnAPI stands for what users and agents ask, which is no function that reacts to events.
+const FnAPI = "api"
+
+// Check names the ports that functions cannot do without and that are not there. Hosts ask before they make a broker: what is
+// missing would else be found out by the first event that needs it.
+func (p Ports) Check(functions ...string) error {
+	needs := func(any ...string) bool {
+		return slices.ContainsFunc(any, func(fn string) bool { return slices.Contains(functions, fn) })
+	}
+	var missing []string
+	for _, port := range []struct {
+		name   string
+		absent bool
+	}{
+		{"Store", p.Store == nil}, {"Now", p.Now == nil},
+		{"Planner", p.Planner == nil && needs(events.FnOptimize)},
+		{"Moves", p.Moves == nil && needs(events.FnSchedule, FnAPI)},
+		{"Tokens", p.Tokens == nil && needs(events.FnProvision, FnAPI)},
+	} {
+		if port.absent {
+			missing = append(missing, port.name)
+		}
+	}
+	if len(missing) > 0 {
+		return fmt.Errorf("broker: %s cannot work without %s", strings.Join(functions, ", "), strings.Join(missing, ", "))
+	}
+	return nil
 }
 
 // Broker handles events. It keeps no state but a cache of what never changes, so any number of

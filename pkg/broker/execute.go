@@ -3,11 +3,13 @@ package broker
 import (
 	"maps"
 	"math"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // bringUp notes that every node of a cluster has dialled home, and hands its work to the agents in the same commit: nothing else has to be looked at
@@ -92,20 +94,50 @@ func taskPrefix(job, task string) string { return job + "/" + task }
 
 // parentOutputs finds where the outputs of a task's parents lie.
 func (b *Broker) parentOutputs(u *unit, job Job, spec *dag.Job, task int) (map[string]string, error) {
-	out := map[string]string{}
-	for _, p := range spec.Graph().Parents(task) {
-		if spec.Tasks[p].StandIn() {
-			continue // its files are only sizes
+	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(task)), func(p int32) bool {
+		return spec.Tasks[p].StandIn() // its files are only sizes
+	})
+	found, err := loadTasks(u, job, parents)
+	out := make(map[string]string, len(found))
+	for _, parent := range found {
+		if parent.Output != "" {
+			out[spec.Tasks[parent.Index].Name] = parent.Output
 		}
-		parent, found, err := get[Task](u, taskKey(job.ID, int(p)))
+	}
+	return out, err
+}
+
+// manyTasks is from how many on the tasks of a job may be read as pages of its partition: a request for so many keys
+// brings less than a page, and a store that is paid by the record bills each key as much as several records of a page.
+const manyTasks = 100
+
+// loadTasks loads those of a job's tasks that have a record, all together: pages of them where most are wanted.
+func loadTasks(u reader, job Job, tasks []int32) (found []Task, err error) {
+	if len(tasks) > manyTasks && len(tasks) > job.Tasks/8 {
+		wanted := make([]bool, job.Tasks)
+		for _, i := range tasks {
+			wanted[i] = true
+		}
+		found, err = list[Task](u, jobPart(job.ID), "task#", 0)
+		return slices.DeleteFunc(found, func(t Task) bool { return !wanted[t.Index] }), err
+	}
+	keys := make([]store.Key, len(tasks))
+	for i, t := range tasks {
+		keys[i] = taskKey(job.ID, int(t))
+	}
+	if err := u.preload(keys...); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		t, ok, err := get[Task](u, key)
 		if err != nil {
 			return nil, err
 		}
-		if found && parent.Output != "" {
-			out[spec.Tasks[p].Name] = parent.Output
+		if ok {
+			found = append(found, t)
 		}
 	}
-	return out, nil
+	return found, nil
 }
 
 // progressOf is what of a task's work need not be done again: known of stand-ins, estimated by time for

@@ -1,9 +1,7 @@
 package broker
 
 import (
-	"context"
 	"fmt"
-	"maps"
 	"slices"
 	"time"
 
@@ -34,55 +32,45 @@ func (cl *Cluster) taken() Outcome {
 // leaveMost bounds the machines that one transaction leaves.
 const leaveMost = 15
 
-// watchSpot looks at every spot machine in use: it takes note of what it costs now, and leaves those that are to be left.
-func (b *Broker) watchSpot(ctx context.Context, cause string) error {
-	ids, err := b.activeJobs(ctx)
-	if err != nil {
-		return err
+// watchJob looks at a job with the prices of now: it asks for a plan where the one in force is worse, and reprices and
+// leaves its spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has
+// waited for a better price and does not any more.
+func (b *Broker) watchJob(
+	u *unit, cause string, w *walked, changed map[string]events.MarketChange, wake map[string]bool,
+) (done int, err error) {
+	if w.job.State.Over() {
+		return 0, nil
 	}
-	wake := map[string]bool{} // queues
-	for _, id := range ids {
-		if err := b.watchJob(ctx, cause+"/spot/"+id, id, wake); err != nil {
-			return err
+	id := w.job.ID
+	if len(changed) > 0 && w.job.State == JobRunning {
+		done++
+		if err := b.lookAtPlan(u.ctx, cause, id, changed); err != nil {
+			return done, err
 		}
 	}
-	if len(wake) == 0 {
-		return nil
-	}
-	return b.transact(ctx, events.FnTick, cause+"/wake", false, func(u *unit) error {
-		var d Decision
-		for _, queue := range slices.Sorted(maps.Keys(wake)) {
-			d.emit(events.CapacityFreed{Queue: queue})
-		}
-		return u.apply(d)
-	})
-}
-
-// watchJob reprices and leaves a job's spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has waited
-// for a better price and does not any more.
-func (b *Broker) watchJob(ctx context.Context, cause, id string, wake map[string]bool) error {
-	u := b.newUnit(ctx, events.FnTick)
-	job, found, err := get[Job](u, jobKey(id))
-	if err != nil || !found || job.State.Over() {
-		return err
-	}
-	if awake, err := b.awake(u, job); err != nil {
-		return err
+	if awake, err := b.awake(u, w.job); err != nil {
+		return done, err
 	} else if awake {
-		wake[job.Queue] = true
+		wake[w.job.Queue] = true
+	}
+	if w.ledger.Outstanding == 0 {
+		return done, nil // it holds no machine
 	}
 	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
 	if err != nil {
-		return err
+		return done, err
 	}
 	clusters = slices.DeleteFunc(clusters, func(cl Cluster) bool { return !cl.Offer.Spot })
 	for part := range slices.Chunk(clusters, leaveMost) {
-		err := b.transact(ctx, events.FnTick, cause, false, func(u *unit) error { return b.watch(u, part) })
+		done++
+		err := b.transact(u.ctx, events.FnTick, cause+"/spot/"+id, false, func(u *unit) error {
+			return b.watch(u, part)
+		})
 		if err != nil {
-			return err
+			return done, err
 		}
 	}
-	return nil
+	return done + 1, nil
 }
 
 // watch reprices and leaves some of a job's spot machines.

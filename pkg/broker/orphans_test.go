@@ -23,8 +23,8 @@ func (s *asked) Get(ctx context.Context, keys ...store.Key) ([]store.Record, err
 	return s.Store.Get(ctx, keys...)
 }
 
-// TestReconcileAsksAgainOnlyForMachinesThatNoOpenJobHas: the others' records it has seen with their jobs.
-func TestReconcileAsksAgainOnlyForMachinesThatNoOpenJobHas(t *testing.T) {
+// TestReconcileEndsMachinesThatNoRecordSpeaksFor, asking for the records of all machines of a cloud at once.
+func TestReconcileEndsMachinesThatNoRecordSpeaksFor(t *testing.T) {
 	p := newPorch(t, "{a: {run: x}, b: {run: x}}", nil)
 	var at *shelf
 	for _, c := range p.cloud {
@@ -49,7 +49,7 @@ func TestReconcileAsksAgainOnlyForMachinesThatNoOpenJobHas(t *testing.T) {
 		t.Errorf("%d clusters live; the one without a record does: %v", live, there)
 	}
 	clusters := slices.DeleteFunc(look.keys, func(k store.Key) bool { return !strings.HasPrefix(k.Sort, "cluster#") })
-	if len(clusters) != 1 {
+	if len(clusters) != 3 {
 		t.Errorf("it asks for %v", clusters)
 	}
 }

@@ -42,6 +42,9 @@ import (
 func TestPoolStories(t *testing.T) {
 	datadriven.Walk(t, filepath.Join("testdata", "pools"), func(t *testing.T, path string) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
+		ports := s.b.Ports
+		ports.Planner = struct{ broker.Planner }{ports.Planner} // which can do nothing but plan
+		s.b = broker.New(broker.DefaultConfig(), ports)
 		datadriven.RunTest(t, path, s.command)
 	})
 }

@@ -11,24 +11,31 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // reconcile compares what is recorded with what runs, and sets going again whatever a crash, a lost message or a
 // cloud left half done. Every remedy is an event or an idempotent call, so that doing it needlessly does no harm.
 func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
-	if _, ok := e.Data.(events.BrokerReconcile); !ok {
+	data, ok := e.Data.(events.BrokerReconcile)
+	if !ok {
 		return unexpected(events.FnReconcile, e.Data)
 	}
 	// Machines first: whatever is listed was intended before, so one without a record now has been given up.
 	machines, listErr := b.machines(ctx)
 	errs := []error{listErr}
-	ids, err := b.activeJobs(ctx)
-	errs = append(errs, err)
-	known := map[string]bool{}
-	for _, id := range ids {
-		errs = append(errs, b.reconcileJob(ctx, e.ID, id, machines, known))
+	if data.After == "" { // what belongs to no job does not wait for all of them
+		errs = append(errs, b.orphans(ctx, machines), b.expireBlocks(ctx, e.ID), b.store.Sweep(ctx, b.now()))
 	}
-	errs = append(errs, b.orphans(ctx, machines, known), b.expireBlocks(ctx, e.ID), b.store.Sweep(ctx, b.now()))
+	wake := map[string]bool{}
+	last, err := b.walk(ctx, events.FnReconcile, data.After, func(u *unit, w *walked) (int, error) {
+		return b.reconcileJob(u, e.ID, w, machines, wake)
+	})
+	var next []events.Data
+	if last != "" {
+		next = append(next, events.BrokerReconcile{After: last})
+	}
+	errs = append(errs, err, b.tellLater(ctx, events.FnReconcile, e.ID, wake, next...))
 	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
 		return fmt.Errorf("%w: %w", errAgain, err)
 	}
@@ -79,15 +86,22 @@ func (b *Loader) activeJobs(ctx context.Context) ([]string, error) {
 	return ids, err
 }
 
-// orphans terminates machines that no record speaks for. The records of known ones have been seen since the machines were listed.
-func (b *Broker) orphans(ctx context.Context, machines inventory, known map[string]bool) error {
+// orphans terminates machines that no record speaks for.
+func (b *Broker) orphans(ctx context.Context, machines inventory) error {
 	var errs []error
+	u := b.newUnit(ctx, events.FnReconcile)
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		for _, id := range slices.Sorted(maps.Keys(machines[name])) {
-			if known[id] {
-				continue
-			}
-			_, found, err := get[Cluster](b.newUnit(ctx, events.FnReconcile), clusterKey(id))
+		ids := slices.Sorted(maps.Keys(machines[name]))
+		keys := make([]store.Key, len(ids))
+		for i, id := range ids {
+			keys[i] = clusterKey(id)
+		}
+		if err := u.preload(keys...); err != nil {
+			errs = append(errs, err)
+			continue
+		}
+		for i, id := range ids {
+			_, found, err := get[Cluster](u, keys[i])
 			if err == nil && !found {
 				b.log.Warn("terminating machines that no record speaks for", "cloud", name, "cluster", id)
 				err = b.Clouds[name].Terminate(ctx, id)
@@ -115,42 +129,42 @@ func (b *Broker) expireBlocks(ctx context.Context, cause string) error {
 	})
 }
 
-// reconcileJob looks after one job and its clusters, and adds them to those known.
-func (b *Broker) reconcileJob(ctx context.Context, cause, id string, machines inventory, known map[string]bool) error {
-	err := b.transact(ctx, events.FnReconcile, cause+"/"+id, false, func(u *unit) error {
-		if err := u.preload(jobKey(id), ledgerKey(id)); err != nil {
-			return err
-		}
-		job, found, err := get[Job](u, jobKey(id))
-		if err != nil || !found {
-			return orSkip(err)
-		}
-		ledger, _, err := get[Ledger](u, ledgerKey(id))
-		if err != nil {
-			return err
-		}
-		return u.apply(decideNudge(job, ledger, b.cfg, u.now))
-	})
-	if err != nil {
-		return err
-	}
-	u := b.newUnit(ctx, events.FnReconcile)
-	clusters, err := list[Cluster](u, jobPart(id), clusterPrefix, 0)
-	if err != nil {
-		return err
-	}
+// reconcileJob looks after one job and its clusters. Of one that merely waits nothing more is read, and nothing told:
+// its queue is noted.
+func (b *Broker) reconcileJob(
+	u *unit, cause string, w *walked, machines inventory, wake map[string]bool,
+) (done int, err error) {
 	var errs []error
+	if d := decideNudge(w, b.cfg, u.now); len(d.Writes)+len(d.Emits) > 0 {
+		done++
+		errs = append(errs, b.transact(u.ctx, events.FnReconcile, cause+"/"+w.job.ID, false, func(u *unit) error {
+			jobs, err := loadWalked(u, w.job.ID)
+			if err != nil || len(jobs) == 0 {
+				return orSkip(err)
+			}
+			return u.apply(decideNudge(&jobs[0], b.cfg, u.now))
+		}))
+	}
+	if w.waits() {
+		wake[w.job.Queue] = true
+	}
+	if w.ledger.Outstanding == 0 {
+		return done, errors.Join(errs...) // a cluster is outstanding from before it is intended until after it is gone
+	}
+	clusters, err := list[Cluster](u, jobPart(w.job.ID), clusterPrefix, 0)
+	errs = append(errs, err)
 	for _, cl := range clusters {
-		known[cl.ID] = true
 		if b.diagnose(cl, machines, u.now) != remedyNone {
-			errs = append(errs, b.treat(ctx, cause, cl.ID, machines))
+			done++
+			errs = append(errs, b.treat(u.ctx, cause, cl.ID, machines))
 		}
 	}
-	return errors.Join(errs...)
+	return done + 1, errors.Join(errs...)
 }
 
 // decideNudge sets a job going again that waits for a time, or for an event that must have been given up.
-func decideNudge(job Job, ledger Ledger, cfg Config, now time.Time) (d Decision) {
+func decideNudge(w *walked, cfg Config, now time.Time) (d Decision) {
+	job := w.job
 	switch job.State {
 	case JobWaiting:
 		if !now.Before(job.RetryAt) {
@@ -165,9 +179,8 @@ func decideNudge(job Job, ledger Ledger, cfg Config, now time.Time) (d Decision)
 			}
 		}
 	case JobRunning:
-		if ledger.Outstanding == 0 {
-			// Nothing runs: whatever waits may go, and whatever is ready is announced.
-			d.emit(events.CapacityFreed{Queue: job.Queue}, events.DAGAdvance{Job: job.ID})
+		if w.idle() && !w.waits() { // nothing is announced, nor is anything under way that would have it announced
+			d.emit(events.DAGAdvance{Job: job.ID})
 		}
 	case JobEnding:
 		d.emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(job.Outcome)})

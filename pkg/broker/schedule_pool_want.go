@@ -1,6 +1,7 @@
 package broker
 
 import (
+	"errors"
 	"strconv"
 	"time"
 
@@ -113,8 +114,11 @@ type moving struct{ usd, hours float64 }
 // after it, who are where they are planned.
 func (s *scheduling) moves(p *poolSeen, spec *dag.Job, a admission, choice *Planned) (here, planned moving, err error) {
 	mover := s.mover
-	if mover == nil || p.Place == "" {
+	switch {
+	case p.Place == "":
 		return here, planned, nil
+	case mover == nil:
+		return here, planned, final(errors.New("broker: nobody says what it costs to move data (Ports.Moves)"))
 	}
 	add := func(from, to string, gib float64, m *moving) {
 		if usd, hours, ok := mover.Move(from, to); ok {
@@ -136,16 +140,16 @@ func (s *scheduling) moves(p *poolSeen, spec *dag.Job, a admission, choice *Plan
 			both(at, float64(in.Size), true)
 		}
 	}
+	places, err := s.comesFrom(a.job, spec, a.waiting.Task)
+	if err != nil {
+		return here, planned, err
+	}
 	for _, e := range spec.Edges {
 		switch {
 		case e.Data <= 0:
 		case e.To == a.waiting.Task:
-			parent, found, err := get[Task](s.u, taskKey(a.job.ID, e.From))
-			if err != nil {
-				return here, planned, err
-			}
-			if found && parent.Place != "" {
-				both(parent.Place, float64(e.Data), true)
+			if at := places[e.From]; at != "" {
+				both(at, float64(e.Data), true)
 			}
 		case e.From == a.waiting.Task:
 			if c := a.plan.Of(e.To); c != nil {
@@ -154,6 +158,22 @@ func (s *scheduling) moves(p *poolSeen, spec *dag.Job, a admission, choice *Plan
 		}
 	}
 	return here, planned, nil
+}
+
+// comesFrom says where the data is that a task's parents leave to it, by parent.
+func (s *scheduling) comesFrom(job Job, spec *dag.Job, task int) (map[int]string, error) {
+	var parents []int32
+	for _, e := range spec.Graph().In(task) {
+		if spec.Edges[e].Data > 0 {
+			parents = append(parents, int32(spec.Edges[e].From)) //nolint:gosec // a task of the job
+		}
+	}
+	found, err := loadTasks(s.u, job, parents)
+	at := make(map[int]string, len(found))
+	for _, t := range found {
+		at[t.Index] = t.Place
+	}
+	return at, err
 }
 
 // dueTime is until when a task has to be done.

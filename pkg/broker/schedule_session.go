@@ -38,8 +38,7 @@ func (b *Broker) session(u *unit, name string) error {
 
 // inSession loads what a session over a queue looks at, as far as what is decided in it looks.
 func (b *Broker) inSession(u *unit, name string, decide func(*scheduling) error) error {
-	in := sessionInput{cfg: b.cfg, policy: b.policy(u.ctx)}
-	in.mover, _ = b.Planner.(Mover)
+	in := sessionInput{cfg: b.cfg, policy: b.policy(u.ctx), mover: b.Moves}
 	return u.draft(func(d *draft) error {
 		s, err := newScheduling(in, d, name)
 		if err != nil {
@@ -120,7 +119,7 @@ func (q *Queue) full() bool {
 type scheduling struct {
 	cfg        Config
 	u          *draft
-	mover      Mover       // nil: moving data is free
+	mover      Mover
 	pools      *[]poolSeen // nil: not looked at yet
 	tree       []*Queue
 	queues     map[string]*Queue // of the tree, by name

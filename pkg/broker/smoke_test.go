@@ -2,6 +2,7 @@ package broker_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -97,36 +98,48 @@ func newBenchOf(t *testing.T, cfg broker.Config) *bench {
 	opt := planner.DefaultOptions()
 	opt.Now = nil
 	w.b = broker.New(cfg, broker.Ports{
-		Store: w.store, Clouds: clouds, Planner: planner.New(c, egress, opt),
+		Store: w.store, Clouds: clouds, Planner: planner.New(c, egress, opt), Moves: egress,
 		Tokens: func(wire.Claims) (string, error) { return "token", nil },
 		Now:    func() time.Time { return w.now },
 	})
 	return w
 }
 
-// settle delivers events until there are none.
-func (w *bench) settle() { w.until("") }
+// settle delivers events until there are none but those of the types held back, and returns how many by type.
+func (w *bench) settle(held ...string) map[string]int {
+	count, _ := w.deliver("", held)
+	return count
+}
 
 // until delivers events until there are none, or one of a type, which it returns undelivered.
 func (w *bench) until(typ string) events.Event {
+	_, e := w.deliver(typ, nil)
+	return e
+}
+
+func (w *bench) deliver(until string, held []string) (map[string]int, events.Event) {
 	w.t.Helper()
 	ctx := context.Background()
-	for {
+	count := map[string]int{}
+	for more := true; more; {
 		pending, err := w.store.Outbox(ctx, 1000)
 		if err != nil {
 			w.t.Fatal(err)
 		}
-		if len(pending) == 0 {
-			return events.Event{}
-		}
+		more = false
 		for _, p := range pending {
 			e, err := events.Parse(p.Body)
 			if err != nil {
 				w.t.Fatal(err)
 			}
-			if e.Type() == typ {
-				return e
+			if e.Type() == until {
+				return count, e
 			}
+			if slices.Contains(held, e.Type()) {
+				continue
+			}
+			more = true
+			count[e.Type()]++
 			for _, fn := range events.Routes()[e.Type()] {
 				if errs := w.b.Handle(ctx, fn, []events.Event{e}); errs[0] != nil {
 					w.t.Logf("%s on %s: %v", fn, e.Type(), errs[0])
@@ -137,6 +150,16 @@ func (w *bench) until(typ string) events.Event {
 			}
 		}
 	}
+	return count, events.Event{}
+}
+
+// reconcile has the broker look after everything, and returns what followed from it.
+func (w *bench) reconcile() map[string]int {
+	w.t.Helper()
+	if err := w.b.Emit(context.Background(), "test", "reconcile "+w.now.String(), events.BrokerReconcile{}); err != nil {
+		w.t.Fatal(err)
+	}
+	return w.settle()
 }
 
 // work has every launched machine do its task.

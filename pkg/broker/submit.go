@@ -124,9 +124,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	if err != nil {
 		return err
 	}
-	if s, ok := b.Objects.(Settler); ok {
-		s.Settle(data.Bucket, data.Key, spec)
-	}
+	b.Objects.Settle(data.Bucket, data.Key, spec)
 	_, err = b.Submit(ctx, Submission{
 		Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + data.ETag, Source: data.Bucket + "/" + data.Key,
 	})

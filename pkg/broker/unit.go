@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 	"time"
 
@@ -98,7 +97,7 @@ func (u *unit) bids(j Job) (*Bids, error) { return cached[Bids](u, j.ID, j.Bids)
 func (u *unit) preload(keys ...store.Key) error {
 	missing := keys[:0:0]
 	for _, k := range keys {
-		if _, ok := u.slots[k]; !ok && !slices.Contains(missing, k) {
+		if _, ok := u.slots[k]; !ok {
 			missing = append(missing, k)
 		}
 	}
@@ -110,7 +109,9 @@ func (u *unit) preload(keys ...store.Key) error {
 		return err
 	}
 	for _, k := range missing {
-		u.add(&slot{key: k})
+		if _, twice := u.slots[k]; !twice {
+			u.add(&slot{key: k})
+		}
 	}
 	for _, r := range records {
 		s := u.slots[r.Key]

@@ -5,6 +5,7 @@ import (
 	"encoding/csv"
 	"fmt"
 	"math"
+	"net/url"
 	"strconv"
 	"strings"
 	"sync"
@@ -111,6 +112,34 @@ func (e *Egress) HoursPerGiB(from, to string) (float64, error) {
 		return 0, err
 	}
 	return hoursPerGiB(a, b), nil
+}
+
+// Move is both; ok is false where one is not CLOUD:REGION.
+func (e *Egress) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool) {
+	usd, err := e.USDPerGiB(from, to)
+	hours, _ := e.HoursPerGiB(from, to)
+	return usd, hours, err == nil
+}
+
+// PlaceOf is where a bucket lies: by its URL's region parameter, else where its cloud's buckets are made by default. Local
+// files are nowhere in particular: "".
+func (*Egress) PlaceOf(uri string) string {
+	u, err := url.Parse(uri)
+	if err != nil {
+		return ""
+	}
+	region := u.Query().Get("region")
+	clouds := map[string][2]string{
+		"s3": {"aws", "us-east-1"}, "gs": {"gcp", "us-central1"}, "azblob": {"azure", "eastus"}, "az": {"azure", "eastus"},
+	}
+	c, ok := clouds[u.Scheme]
+	if !ok {
+		return ""
+	}
+	if region == "" {
+		region = c[1]
+	}
+	return c[0] + ":" + region
 }
 
 // Matrix is both for every pair of places: [i][j] is from places[i] to

@@ -62,17 +62,17 @@ type Host struct {
 // LoadCatalog loads the catalogue of a folder, or the one in the binary.
 func LoadCatalog(dir string) (*catalog.Catalog, error) { return catalog.Open(dir) }
 
-// NewPlanner makes a planner on a catalogue.
-func NewPlanner(dir string) (*planner.Planner, *catalog.Catalog, error) {
+// newPlanner makes a planner on a catalogue, and on what moving data costs.
+func newPlanner(dir string) (*planner.Planner, *catalog.Catalog, *catalog.Egress, error) {
 	c, err := LoadCatalog(dir)
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
 	egress, err := catalog.DefaultEgress()
 	if err != nil {
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return planner.New(c, egress, planner.DefaultOptions()), c, nil
+	return planner.New(c, egress, planner.DefaultOptions()), c, egress, nil
 }
 
 // Open prepares a host. It holds the state folder until Close, and fails with ErrLocked when another process does.
@@ -144,7 +144,7 @@ func (h *Host) wire() error {
 	if h.bus, err = local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()}); err != nil {
 		return err
 	}
-	p, c, err := NewPlanner(h.opt.Catalog)
+	p, c, egress, err := newPlanner(h.opt.Catalog)
 	if err != nil {
 		return err
 	}
@@ -154,7 +154,7 @@ func (h *Host) wire() error {
 	}
 	hub := api.NewHub()
 	ports := broker.Ports{
-		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Now: h.clock.Now, Log: h.log,
+		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: egress, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
 		Committed: func() { h.engine.Wake() },
@@ -175,6 +175,9 @@ func (h *Host) wire() error {
 	}
 	if h.script != nil {
 		ports.Prices = newFeed(h.script, c, h.clock.Now, h.machines.Age)
+	}
+	if err := ports.Check(append(events.Functions(), broker.FnAPI)...); err != nil {
+		return err
 	}
 	h.broker = broker.New(h.config(), ports)
 	h.engine = NewEngine(h.broker, h.bus, h.log)

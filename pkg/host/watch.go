@@ -45,7 +45,7 @@ func (f *folder) Open(_ context.Context, bucket, key string) (io.ReadCloser, err
 	return root.Open(key)
 }
 
-// Settle implements broker.Settler: paths begin at the folder, since a machine has another directory.
+// Settle implements broker.Objects: paths begin at the folder, since a machine has another directory.
 func (f *folder) Settle(_, _ string, spec *dag.Job) {
 	for i := range spec.Tasks {
 		t := &spec.Tasks[i]

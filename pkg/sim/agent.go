@@ -130,6 +130,9 @@ func (a *agent) poll() {
 	seen := a.seen
 	a.call("work", func(ctx context.Context, b *broker.Broker) error {
 		began := a.w.steps
+		if a.m.w.now.After(a.claims.Expires) {
+			return broker.ErrGone // as the API refuses who comes too late
+		}
 		got, err := b.Work(ctx, a.claims, seen)
 		if err == nil {
 			work = got
@@ -138,6 +141,9 @@ func (a *agent) poll() {
 		return err
 	}, func() {
 		a.polling = false
+		if c, err := unseal(work.Token); err == nil {
+			a.claims = c
+		}
 		if work.Seq > a.seen {
 			a.seen = work.Seq
 			a.obey(work)

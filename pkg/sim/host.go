@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -36,12 +37,21 @@ func (h *host) fresh() {
 	}
 	cfg.Scheduler = h.number
 	h.broker = broker.New(cfg, broker.Ports{
-		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Tokens: seal,
+		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: egress(), Tokens: seal,
 		Now:     func() time.Time { return w.now },
 		Objects: w.users, Prices: w.sky,
 		Changed:   w.network.changed,
 		Committed: func() { w.engine.relayWithin(w.rand.engine.between(0, 50*time.Millisecond)) },
 	})
+}
+
+// egress has the list prices of moving data, which are in the binary.
+func egress() *catalog.Egress {
+	e, err := catalog.DefaultEgress()
+	if err != nil {
+		panic(err)
+	}
+	return e
 }
 
 // crash ends all of a host's processes but the one that is in control, which unwinds by itself.

@@ -99,6 +99,9 @@ func (u *users) tell(key string, n int) {
 	})
 }
 
+// Settle implements broker.Objects: users name no files that lie beside a job's.
+func (*users) Settle(string, string, *dag.Job) {}
+
 // Open implements broker.Objects.
 func (u *users) Open(_ context.Context, _, key string) (io.ReadCloser, error) {
 	u.w.before("open")

@@ -19,10 +19,11 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
 // Name of the function.
-const Name = "api"
+const Name = broker.FnAPI
 
 // Serve runs the function. It does not return.
 func Serve() {

@@ -42,6 +42,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
@@ -60,7 +61,7 @@ func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
 		events.FnSubmit: {objects.Part, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part},
 		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
-		apihost.Name: {keys.Part},
+		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part},
 	}
 }
 

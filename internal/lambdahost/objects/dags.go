@@ -15,6 +15,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // Client is what this package needs of *s3.Client.
@@ -55,6 +56,9 @@ func (d *DAGs) Open(ctx context.Context, bucket, key string) (io.ReadCloser, err
 	}
 	return out.Body, nil
 }
+
+// Settle implements broker.Objects. What lies beside a file in the bucket no machine may read: paths stay as they are.
+func (*DAGs) Settle(_, _ string, _ *dag.Job) {}
 
 // Missing says that an object does not exist. Not every endpoint has a code for it.
 func Missing(err error) bool {

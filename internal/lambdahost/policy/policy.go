@@ -18,6 +18,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -49,8 +50,13 @@ type Object struct {
 	tag    string // of what was read last, good or bad
 }
 
-// Part has the broker follow the deployment's policy, where it has one.
+// Part brings what only those need that run sessions: what moving data costs, and the deployment's policy, where it has one.
 func Part(h *lambdahost.Host) error {
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		return err
+	}
+	h.Ports.Moves = egress
 	if h.Env.Policy == "" {
 		return nil
 	}

@@ -75,6 +75,8 @@ type Work struct {
 	Notice time.Duration `json:"notice,omitempty"`
 	// Pause is how long to wait before asking again, of a broker that does not hold calls; also after a command.
 	Pause time.Duration `json:"pause,omitempty"`
+	// Token is to be used from now on; empty leaves the one that was sent.
+	Token string `json:"token,omitempty"`
 }
 
 // Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent. Wall time.

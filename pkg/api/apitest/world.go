@@ -27,6 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -71,9 +72,13 @@ func New(t testing.TB, options ...Option) *World {
 	}
 	w.Logs = logs
 	hub := api.NewHub()
+	egress, err := catalog.DefaultEgress()
+	if err != nil {
+		t.Fatal(err)
+	}
 	planner := Planner{}
 	w.Broker = broker.New(broker.DefaultConfig(), broker.Ports{
-		Store: w.Store, Planner: planner, Now: w.Clock.Now, Changed: hub.Changed, Clouds: w.Cloud.Everywhere(),
+		Store: w.Store, Planner: planner, Moves: egress, Now: w.Clock.Now, Changed: hub.Changed, Clouds: w.Cloud.Everywhere(),
 		Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
 	})
 	cfg := api.Config{

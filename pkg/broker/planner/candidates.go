@@ -4,7 +4,6 @@ import (
 	"cmp"
 	"errors"
 	"math"
-	"net/url"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -113,25 +112,4 @@ func (b *builder) prune(task optimizer.Task, options []option, gib float64) (opt
 	}
 	task.Candidates = kept
 	return task, keptOptions
-}
-
-// PlaceOf is where a bucket lies: by its URL's region parameter, else where its cloud's buckets are made by default. Local
-// files are nowhere in particular.
-func PlaceOf(uri string) string {
-	u, err := url.Parse(uri)
-	if err != nil {
-		return ""
-	}
-	region := u.Query().Get("region")
-	clouds := map[string][2]string{
-		"s3": {"aws", "us-east-1"}, "gs": {"gcp", "us-central1"}, "azblob": {"azure", "eastus"}, "az": {"azure", "eastus"},
-	}
-	c, ok := clouds[u.Scheme]
-	if !ok {
-		return ""
-	}
-	if region == "" {
-		region = c[1]
-	}
-	return c[0] + ":" + region
 }

@@ -295,7 +295,7 @@ func (b *builder) addInputs() {
 			continue
 		}
 		for n, in := range b.in.Spec.Tasks[i].Inputs {
-			place, ok := b.number[PlaceOf(in.URI)]
+			place, ok := b.number[b.p.egress.PlaceOf(in.URI)]
 			if !ok || in.Size <= 0 {
 				continue
 			}

@@ -1,0 +1,52 @@
+package broker_test
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// TestAJobThatWaitsForAPlanLosesNoTask: the cloud refuses everything while a wide job is still being announced, so
+// that it waits for a plan; once there are machines again all of it runs.
+func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
+	w := newBench(t)
+	refusing := true
+	w.cloud["aws"].refuse = func(s cloud.LaunchSpec) error {
+		if refusing {
+			return cloud.Errorf(s.Offer.Cloud, cloud.Auth, "Expired", "credentials have expired")
+		}
+		return nil
+	}
+	id := w.wide("infeasible: wait\n", 70) // more than two transactions announce
+	w.settle(events.TypeDAGAdvance)
+	detail := func() *broker.JobDetail {
+		t.Helper()
+		d, err := w.b.JobDetail(t.Context(), id)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return d
+	}
+	if d := detail(); d.State != broker.JobWaiting {
+		t.Fatalf("it is %s", d.State)
+	}
+	w.settle() // what goes on with the announcements comes late
+	for i, task := range detail().TaskList {
+		if task.State != string(broker.TaskQueued) {
+			t.Fatalf("task %d is %s", i, task.State)
+		}
+	}
+	refusing = false
+	for range 3 {
+		w.now = w.now.Add(24 * time.Hour)
+		w.reconcile()
+		for w.work() > 0 {
+		}
+	}
+	if d := detail(); d.State != broker.JobSucceeded {
+		t.Errorf("it is %s", d.State)
+	}
+}

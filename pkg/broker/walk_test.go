@@ -1,0 +1,119 @@
+package broker_test
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// many writes so many running jobs of one task, which are like the porch's job but for what they hold.
+func (p *porch) many(jobs int, ledger broker.Ledger) {
+	p.t.Helper()
+	job := record[broker.Job](p, "job")
+	for i := range jobs {
+		job.ID = fmt.Sprintf("many-%05d", i)
+		q := &porch{bench: p.bench, job: job.ID}
+		q.put("job", job)
+		q.put("ledger", ledger)
+		q.put("progress", broker.Progress{Phases: []byte{broker.PhaseReady}})
+		body, err := json.Marshal(broker.JobIndex{ID: job.ID})
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		w := store.Write{Key: store.Key{Partition: "active", Sort: job.ID}, Expect: store.Any, Body: body}
+		if err := p.store.Commit(p.t.Context(), store.Tx{Writes: []store.Write{w}}); err != nil {
+			p.t.Fatal(err)
+		}
+	}
+}
+
+// pass has a function look at everything, and returns what followed by type, and the most requests of one invocation.
+func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invocations, most int) {
+	p.t.Helper()
+	ports := p.b.Ports
+	look := &metered{Store: p.store}
+	ports.Store = look
+	b := broker.New(broker.DefaultConfig(), ports)
+	followed = map[string]int{}
+	for todo := []events.Event{events.New(fn, "test", p.now, data)}; len(todo) > 0; todo = todo[1:] {
+		invocations++
+		before := look.requests
+		if errs := b.Handle(p.t.Context(), fn, todo[:1]); errs[0] != nil {
+			p.t.Fatal(errs[0])
+		}
+		most = max(most, look.requests-before)
+		list, err := p.store.Outbox(p.t.Context(), 100_000)
+		if err != nil {
+			p.t.Fatal(err)
+		}
+		for _, pending := range list {
+			e, err := events.Parse(pending.Body)
+			if err != nil {
+				p.t.Fatal(err)
+			}
+			if e.Type() == data.Type() {
+				todo = append(todo, e)
+			} else {
+				followed[e.Type()]++
+			}
+			if err := p.store.Published(p.t.Context(), pending.ID); err != nil {
+				p.t.Fatal(err)
+			}
+		}
+	}
+	return followed, invocations, most
+}
+
+// TestTenThousandJobsThatWaitAddNothing: reconcile reads them together, and tells their queue once.
+func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(10_000, broker.Ledger{})
+	followed, invocations, most := p.pass(events.FnReconcile, events.BrokerReconcile{})
+	if len(followed) != 1 || followed[events.TypeCapacityFreed] != 1 || invocations != 1 || most > 1000 {
+		t.Errorf("%v follow from %d invocations, of at most %d requests", followed, invocations, most)
+	}
+	if followed, invocations, most = p.pass(events.FnTick, events.MarketTicked{}); len(followed) != 0 || invocations != 1 || most > 1000 {
+		t.Errorf("of a tick %v follow from %d invocations, of at most %d requests", followed, invocations, most)
+	}
+}
+
+// TestReconcileAndTickGoOnWhereTheyStopped: five thousand jobs that hold machines take several invocations, none of which
+// reads more than a function has time for; machines that nobody knows are ended by the first, and the last job is looked at.
+func TestReconcileAndTickGoOnWhereTheyStopped(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(5_000, broker.Ledger{Outstanding: 1})
+	last := &porch{bench: p.bench, job: "many-04999"}
+	last.put("ledger", broker.Ledger{})
+	last.put("progress", broker.Progress{Phases: bytes.Repeat([]byte{broker.PhaseWaiting}, 1)})
+	ghost := broker.ClusterID("ghost-abcdef", 0, 1)
+	ended := 0
+	for _, c := range p.cloud {
+		c.clusters[ghost] = cloud.LaunchSpec{Cluster: ghost, Nodes: 1}
+	}
+	for _, c := range []struct {
+		fn   string
+		data events.Data
+		want int // dag.advance
+	}{{events.FnReconcile, events.BrokerReconcile{}, 1}, {events.FnTick, events.MarketTicked{}, 0}} {
+		followed, invocations, most := p.pass(c.fn, c.data)
+		if invocations < 5 || most > 800 || followed[events.TypeDAGAdvance] != c.want {
+			t.Errorf("%s: %v follow from %d invocations, of at most %d requests", c.fn, followed, invocations, most)
+		}
+		p.now = p.now.Add(time.Minute)
+	}
+	for _, c := range p.cloud {
+		if _, lives := c.clusters[ghost]; !lives {
+			ended++
+		}
+	}
+	if ended != len(p.cloud) {
+		t.Errorf("%d of %d machines without an owner are ended", ended, len(p.cloud))
+	}
+}
