@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -44,17 +45,18 @@ type packed struct {
 	chunks [][]byte
 }
 
+// zips are writers to be used again, by all brokers of a process: a new one costs more than compressing a small plan
+// with it.
+var zips = sync.Pool{New: func() any {
+	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only where there is no such level
+	return zw
+}}
+
 // pack compresses a value. The token makes the chunks of two rivals for the same version distinct.
 func (b *Broker) pack(job, name string, version int, token string, value any) (packed, error) {
 	var raw bytes.Buffer
-	zw, ok := b.zips.Get().(*gzip.Writer)
-	if !ok {
-		var err error
-		if zw, err = gzip.NewWriterLevel(nil, gzip.BestSpeed); err != nil {
-			return packed{}, err
-		}
-	}
-	defer b.zips.Put(zw)
+	zw := zips.Get().(*gzip.Writer) //nolint:forcetypeassert // it has no others
+	defer zips.Put(zw)
 	zw.Reset(&raw)
 	counter := &countingWriter{w: zw}
 	if err := json.NewEncoder(counter).Encode(value); err != nil {
@@ -131,72 +133,17 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b Blob) (*T
 	return value, nil
 }
 
-// blobCache keeps the blobs read last. They never change, so it is never wrong.
-type blobCache struct {
-	mu      sync.Mutex
-	entries map[blobKey]*blobEntry
-	clock   uint64
-	bytes   int
-	limit   int
-}
-
+// blobKey names a blob among those read last. They never change, so what is kept of them is never wrong.
 type blobKey struct {
 	job, name, token string
 	version          int
 }
 
-type blobEntry struct {
-	value any
-	bytes int
-	used  uint64
-}
-
-func newBlobCache(limit int) *blobCache {
-	return &blobCache{entries: map[blobKey]*blobEntry{}, limit: limit}
-}
-
-func (c *blobCache) get(k blobKey) (any, bool) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	e, ok := c.entries[k]
-	if !ok {
-		return nil, false
-	}
-	c.clock++
-	e.used = c.clock
-	return e.value, true
-}
-
-// put keeps a value and drops those used least recently while there are too many bytes.
-func (c *blobCache) put(k blobKey, value any, size int) {
-	c.mu.Lock()
-	defer c.mu.Unlock()
-	c.clock++
-	if old, ok := c.entries[k]; ok {
-		c.bytes -= old.bytes
-	}
-	c.entries[k] = &blobEntry{value: value, bytes: size, used: c.clock}
-	c.bytes += size
-	for c.bytes > c.limit && len(c.entries) > 1 {
-		var oldest blobKey
-		best := c.clock + 1
-		for key, e := range c.entries {
-			if e.used < best {
-				oldest, best = key, e.used
-			}
-		}
-		c.bytes -= c.entries[oldest].bytes
-		delete(c.entries, oldest)
-	}
-}
-
 // cached loads a blob through the broker's cache. What it returns is shared: it must not be changed.
 func cached[T any](ctx context.Context, b *Broker, job string, ref Blob) (*T, error) {
 	k := blobKey{job: job, name: ref.Name, token: ref.Token, version: ref.Version}
-	if v, ok := b.blobs.get(k); ok {
-		if t, ok := v.(*T); ok {
-			return t, nil
-		}
+	if t, ok := b.blobs.get(k).(*T); ok {
+		return t, nil
 	}
 	v, err := loadBlob[T](ctx, b.store, job, ref)
 	if err != nil {

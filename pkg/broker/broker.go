@@ -5,7 +5,6 @@ import (
 	"io"
 	"log/slog"
 	"maps"
-	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -152,12 +151,12 @@ type Ports struct {
 // them may work on the same store.
 type Broker struct {
 	Ports
-	store store.Store
-	cfg   Config
-	log   *slog.Logger
-	blobs *blobCache
-	pools poolsKnown
-	zips  sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
+	store   store.Store
+	cfg     Config
+	log     *slog.Logger
+	blobs   *recent[blobKey]
+	decoded decodedRecords
+	pools   poolsKnown
 }
 
 // blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
@@ -169,7 +168,7 @@ func New(cfg Config, p Ports) *Broker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	b := &Broker{Ports: p, store: p.Store, cfg: cfg, log: log, blobs: newBlobCache(blobCacheBytes)}
+	b := &Broker{Ports: p, store: p.Store, cfg: cfg, log: log, blobs: newRecent[blobKey](blobCacheBytes), decoded: decodedRecords{recent: newRecent[store.Key](decodedBytes)}}
 	b.Clouds = maps.Clone(p.Clouds)
 	if b.Clouds == nil {
 		b.Clouds = map[string]cloud.Cloud{}

@@ -3,8 +3,8 @@ package broker
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
+	json "github.com/go-json-experiment/json/v1"
 	"slices"
 	"strconv"
 	"strings"

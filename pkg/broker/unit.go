@@ -3,9 +3,9 @@ package broker
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
+	json "github.com/go-json-experiment/json/v1"
 	"slices"
 	"strconv"
 	"strings"
@@ -71,10 +71,11 @@ type unit struct {
 	// crowded says that it handles several events.
 	crowded bool
 	known   map[string]bool // names of late
+	decoded *decodedRecords
 }
 
 func (b *Broker) newUnit(ctx context.Context, fn string) *unit {
-	return &unit{ctx: ctx, store: b.store, fn: fn, now: b.now(), slots: map[store.Key]*slot{}, known: map[string]bool{}}
+	return &unit{ctx: ctx, store: b.store, fn: fn, now: b.now(), slots: map[store.Key]*slot{}, known: map[string]bool{}, decoded: &b.decoded}
 }
 
 // begin names the event that what follows is decided for.
@@ -110,7 +111,7 @@ func (u *unit) add(s *slot) {
 	u.order = append(u.order, s)
 }
 
-// get loads a record. Each call decodes anew, so what it returns is the caller's own.
+// get loads a record. What it returns is the caller's own.
 func get[T any](u *unit, key store.Key) (value T, found bool, err error) {
 	if err := u.preload(key); err != nil {
 		return value, false, err
@@ -119,10 +120,8 @@ func get[T any](u *unit, key store.Key) (value T, found bool, err error) {
 	if s.body == nil {
 		return value, false, nil
 	}
-	if err := json.Unmarshal(s.body, &value); err != nil {
-		return value, false, fmt.Errorf("broker: record %s: %w", key, err)
-	}
-	return value, true, nil
+	value, err = decode[T](u, s)
+	return value, err == nil, err
 }
 
 // list loads the records of a partition by prefix, at most limit (0 is all), with the unit's own writes.
@@ -163,8 +162,9 @@ func overlay[T any](u *unit, partition, prefix string, limit int) ([]T, error) {
 	}
 	out := make([]T, len(found))
 	for i, s := range found {
-		if err := json.Unmarshal(s.body, &out[i]); err != nil {
-			return nil, fmt.Errorf("broker: record %s: %w", s.key, err)
+		var err error
+		if out[i], err = decode[T](u, s); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
