@@ -2,14 +2,17 @@ package events
 
 import (
 	"bytes"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"maps"
 	"reflect"
+	"strings"
 	"time"
 
 	"github.com/cloudevents/sdk-go/v2/event"
+	jsonv2 "github.com/go-json-experiment/json"
+	"github.com/go-json-experiment/json/jsontext"
+	json "github.com/go-json-experiment/json/v1"
 )
 
 // Errors of Parse. Both are final: a message that has one goes to the dead letters.
@@ -78,6 +81,14 @@ func (e Event) marshalData() ([]byte, error) {
 // Parse reads an envelope. It fails with ErrMalformed or ErrUnknownType, both wrapped with what
 // is wrong.
 func Parse(body []byte) (Event, error) {
+	if e, ok := parsePlain(body); ok {
+		return e, nil
+	}
+	return parseAny(body)
+}
+
+// parseAny reads any CloudEvent.
+func parseAny(body []byte) (Event, error) {
 	var ce event.Event
 	if err := ce.UnmarshalJSON(body); err != nil {
 		return Event{}, fmt.Errorf("%w: %w", ErrMalformed, err)
@@ -108,6 +119,42 @@ func Parse(body []byte) (Event, error) {
 	out.keepUnknown(&ce, raw, known.fields)
 	return out, nil
 }
+
+// plain is an envelope as MarshalJSON writes it, without extension attributes.
+type plain struct {
+	SpecVersion string         `json:"specversion"`
+	ID          string         `json:"id"`
+	Source      string         `json:"source"`
+	Type        string         `json:"type"`
+	Subject     string         `json:"subject"`
+	Time        time.Time      `json:"time"`
+	ContentType string         `json:"datacontenttype"`
+	Data        jsontext.Value `json:"data"`
+}
+
+// parsePlain reads what Tradewind itself has written, in a small part of the time that it takes to read all that a CloudEvent may be.
+// What is not plain it leaves to parseAny: to keep what is unknown, and to say what is wrong.
+func parsePlain(body []byte) (Event, bool) {
+	var p plain
+	strict := jsonv2.RejectUnknownMembers(true)
+	err := jsonv2.Unmarshal(body, &p, strict)
+	known, ok := registry()[p.Type]
+	if err != nil || !ok || p.SpecVersion != event.CloudEventsVersionV1 || p.ContentType != event.ApplicationJSON ||
+		p.Data.Kind() != '{' || p.Time.IsZero() || strings.TrimSpace(p.ID) == "" || strings.TrimSpace(p.Subject) == "" ||
+		p.Source == "" || strings.Trim(p.Source, sourceLetters) != "" {
+		return Event{}, false
+	}
+	target := reflect.New(reflect.TypeOf(known.zero))
+	exact := jsonv2.JoinOptions(json.DefaultOptionsV1(), jsonv2.MatchCaseInsensitiveNames(false), strict)
+	if jsonv2.Unmarshal(p.Data, target.Interface(), exact) != nil {
+		return Event{}, false
+	}
+	data, ok := target.Elem().Interface().(Data)
+	return Event{ID: p.ID, Source: p.Source, Time: p.Time, Data: data}, ok
+}
+
+// sourceLetters are what the sources are made of that Tradewind gives its events: such a one is a URI reference.
+const sourceLetters = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-/"
 
 // keepUnknown remembers the received envelope only where it holds more than the type does.
 func (e *Event) keepUnknown(ce *event.Event, raw []byte, known map[string]struct{}) {

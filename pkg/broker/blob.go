@@ -4,12 +4,13 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"io"
 	"sync"
 	"time"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -44,22 +45,18 @@ type packed struct {
 	chunks [][]byte
 }
 
-// packer packs blobs.
-type packer struct {
-	zips sync.Pool // of *gzip.Writer: a new one costs more than compressing a small plan with it
-}
+// zips are writers to be used again, by all brokers of a process: a new one costs more than compressing a small plan
+// with it.
+var zips = sync.Pool{New: func() any {
+	zw, _ := gzip.NewWriterLevel(nil, gzip.BestSpeed) // fails only where there is no such level
+	return zw
+}}
 
 // pack compresses a value. The token makes the chunks of two rivals for the same version distinct.
-func (b *packer) pack(job, name string, version int, token string, value any) (packed, error) {
+func pack(job, name string, version int, token string, value any) (packed, error) {
 	var raw bytes.Buffer
-	zw, ok := b.zips.Get().(*gzip.Writer)
-	if !ok {
-		var err error
-		if zw, err = gzip.NewWriterLevel(nil, gzip.BestSpeed); err != nil {
-			return packed{}, err
-		}
-	}
-	defer b.zips.Put(zw)
+	zw := zips.Get().(*gzip.Writer) //nolint:forcetypeassert // it has no others
+	defer zips.Put(zw)
 	zw.Reset(&raw)
 	counter := &countingWriter{w: zw}
 	if err := json.NewEncoder(counter).Encode(value); err != nil {
@@ -139,15 +136,13 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b Blob) (*T
 // cached loads a blob through the cache. What it returns is shared: it must not be changed.
 func cached[T any](u *unit, job string, ref Blob) (*T, error) {
 	k := ref.in(job)
-	if v, ok := u.blobs.get(k); ok {
-		if t, ok := v.(*T); ok {
-			return t, nil
-		}
+	if t, ok := u.kept.blobs.get(k).(*T); ok {
+		return t, nil
 	}
 	v, err := loadBlob[T](u.ctx, u.store, job, ref)
 	if err != nil {
 		return nil, err
 	}
-	u.blobs.put(k, v, ref.Bytes)
+	u.kept.blobs.put(k, v, ref.Bytes)
 	return v, nil
 }

@@ -2,12 +2,13 @@ package broker
 
 import (
 	"cmp"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
 	"strings"
 	"time"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -18,10 +19,12 @@ import (
 type reader interface {
 	// preload has several records read at once.
 	preload(keys ...store.Key) error
-	// find returns the body of a record, nil where there is none.
-	find(key store.Key) ([]byte, error)
+	// find returns a record, one without a body where there is none.
+	find(key store.Key) (*slot, error)
 	// findAll returns the records of a span that are there, by key.
 	findAll(r span) ([]*slot, error)
+	// cache is what is kept of what was read.
+	cache() *kept
 	// spec, plan and bids return what never changes of a job. It is shared: it must not be changed.
 	spec(j Job) (*dag.Job, error)
 	plan(j Job) (*Plan, error)
@@ -44,11 +47,11 @@ type book struct {
 	slots map[store.Key]*slot
 	order []*slot
 	spans map[span]bool
-	blobs *blobs
+	kept  *kept
 }
 
-func newBook(b *blobs) *book {
-	return &book{slots: map[store.Key]*slot{}, spans: map[span]bool{}, blobs: b}
+func newBook(k *kept) *book {
+	return &book{slots: map[store.Key]*slot{}, spans: map[span]bool{}, kept: k}
 }
 
 func (k *book) add(s *slot) {
@@ -108,16 +111,17 @@ type span struct {
 	limit             int
 }
 
-// get reads a record. Each call decodes anew, so what it returns is the caller's own.
+// cache implements reader.
+func (k *book) cache() *kept { return k.kept }
+
+// get reads a record. What it returns is the caller's own.
 func get[T any](r reader, key store.Key) (value T, found bool, err error) {
-	body, err := r.find(key)
-	if err != nil || body == nil {
+	s, err := r.find(key)
+	if err != nil || s.body == nil {
 		return value, false, err
 	}
-	if err := json.Unmarshal(body, &value); err != nil {
-		return value, false, fmt.Errorf("broker: record %s: %w", key, err)
-	}
-	return value, true, nil
+	value, err = decode[T](r.cache().records, s)
+	return value, err == nil, err
 }
 
 // list reads the records of a partition by prefix, at most limit (0 is all).
@@ -128,8 +132,8 @@ func list[T any](r reader, partition, prefix string, limit int) ([]T, error) {
 	}
 	out := make([]T, len(found))
 	for i, s := range found {
-		if err := json.Unmarshal(s.body, &out[i]); err != nil {
-			return nil, fmt.Errorf("broker: record %s: %w", s.key, err)
+		if out[i], err = decode[T](r.cache().records, s); err != nil {
+			return nil, err
 		}
 	}
 	return out, nil
@@ -198,9 +202,9 @@ func (d *draft) slot(key store.Key) *slot {
 }
 
 // find implements reader.
-func (d *draft) find(key store.Key) ([]byte, error) {
+func (d *draft) find(key store.Key) (*slot, error) {
 	if s := d.slot(key); s != nil {
-		return s.body, nil
+		return s, nil
 	}
 	if !slices.Contains(d.lack.keys, key) {
 		d.lack.keys = append(d.lack.keys, key)
@@ -252,10 +256,8 @@ func (d *draft) bids(j Job) (*Bids, error) {
 
 // known returns a blob that was read before.
 func known[T any](d *draft, job Job, ref Blob) (*T, error) {
-	if v, ok := d.blobs.get(ref.in(job.ID)); ok {
-		if t, ok := v.(*T); ok {
-			return t, nil
-		}
+	if t, ok := d.kept.blobs.get(ref.in(job.ID)).(*T); ok {
+		return t, nil
 	}
 	if !slices.ContainsFunc(d.lack.blobs, func(l lackingBlob) bool { return l.ref == ref }) {
 		d.lack.blobs = append(d.lack.blobs, lackingBlob{ref, job})

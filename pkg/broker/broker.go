@@ -197,7 +197,7 @@ func New(cfg Config, p Ports) *Broker {
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{Ports: p, log: log, functions: functions()}
-	work := &Transactor{store: p.Store, blobs: newBlobs(blobCacheBytes), clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}
+	work := &Transactor{store: p.Store, kept: newKept(blobCacheBytes), clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}
 	b.Loader = &Loader{Transactor: work, cfg: cfg}
 	b.Keeper = &Keeper{Loader: b.Loader, tokens: p.Tokens}
 	b.conflicted = b.Keeper.known.conflicted

@@ -126,7 +126,7 @@ func (b *Broker) planned(u *unit, job Job, made *solution, on planning) error {
 
 // keep writes a value of a job that is too large for a record.
 func (b *Broker) keep(u *unit, job, name string, version int, value any) (Blob, error) {
-	p, err := b.pack(job, name, version, shortHash(u.cause), value)
+	p, err := pack(job, name, version, shortHash(u.cause), value)
 	if err == nil {
 		err = p.save(u.ctx, b.store, u)
 	}

@@ -3,13 +3,14 @@ package broker
 import (
 	"cmp"
 	"context"
-	"encoding/json"
 	"fmt"
 	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 	"github.com/tradewind-broker/tradewind/pkg/store"

@@ -173,7 +173,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	b := poolBroker(func() time.Time { return now })
 	rapid.Check(t, func(t *rapid.T) {
-		k := newBook(newBlobs(0))
+		k := newBook(newKept(0))
 		s := &scheduling{cfg: b.cfg, u: newDraft(k, now, 0)}
 		p := drawPool(t, now)
 		for _, part := range p.parts {

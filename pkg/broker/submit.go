@@ -56,7 +56,7 @@ func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) 
 		if job, found, err = get[Job](u, jobKey(id)); err != nil || found {
 			return orSkip(err)
 		}
-		spec, err := b.pack(id, "spec", 1, digest, s.Spec)
+		spec, err := pack(id, "spec", 1, digest, s.Spec)
 		if err != nil {
 			return err
 		}

@@ -35,7 +35,7 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 				ref   *Blob
 				value any
 			}{"spec": {&job.Spec, spec}, "plan": {&job.Plan, plan}, "bids": {&job.Bids, bids}} {
-				p, err := b.pack("j", name, 1, "t", to.value)
+				p, err := pack("j", name, 1, "t", to.value)
 				if err != nil {
 					return err
 				}

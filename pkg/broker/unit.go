@@ -2,11 +2,12 @@ package broker
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
 	"time"
+
+	json "github.com/go-json-experiment/json/v1"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -62,8 +63,7 @@ type unit struct {
 // Transactor makes units and commits them. It is safe for concurrent use.
 type Transactor struct {
 	store store.Store
-	blobs *blobs
-	packer
+	kept  *kept
 	clock func() time.Time
 	// seenFor is how long a handled event is remembered: longer than any queue redelivers.
 	seenFor time.Duration
@@ -77,7 +77,7 @@ func (b *Transactor) now() time.Time { return b.clock().UTC() }
 // newUnit begins a unit of a function.
 func (b *Transactor) newUnit(ctx context.Context, fn string) *unit {
 	return &unit{
-		ctx: ctx, store: b.store, fn: fn, now: b.now(), book: newBook(b.blobs), known: map[string]bool{},
+		ctx: ctx, store: b.store, fn: fn, now: b.now(), book: newBook(b.kept), known: map[string]bool{},
 	}
 }
 
@@ -121,11 +121,11 @@ func (u *unit) preload(keys ...store.Key) error {
 }
 
 // find implements reader.
-func (u *unit) find(key store.Key) ([]byte, error) {
+func (u *unit) find(key store.Key) (*slot, error) {
 	if err := u.preload(key); err != nil {
 		return nil, err
 	}
-	return u.slots[key].body, nil
+	return u.slots[key], nil
 }
 
 // findAll implements reader: with the unit's own writes.

@@ -2,7 +2,7 @@ package sim
 
 import (
 	"bytes"
-	"encoding/json"
+	json "github.com/go-json-experiment/json/v1"
 	"slices"
 	"strconv"
 	"strings"

@@ -119,7 +119,7 @@ type timer struct {
 	f      func()
 }
 
-type timers []timer
+type timers []*timer
 
 func (t timers) Len() int { return len(t) }
 func (t timers) Less(i, k int) bool {
@@ -131,12 +131,12 @@ func (t timers) Less(i, k int) bool {
 func (t timers) Swap(i, k int) { t[i], t[k] = t[k], t[i] }
 
 // Push and Pop are for container/heap.
-func (t *timers) Push(x any) { *t = append(*t, x.(timer)) }
+func (t *timers) Push(x any) { *t = append(*t, x.(*timer)) }
 
 // Pop removes the last element.
 func (t *timers) Pop() any {
 	last := (*t)[len(*t)-1]
-	(*t)[len(*t)-1] = timer{}
+	(*t)[len(*t)-1] = nil
 	*t = (*t)[:len(*t)-1]
 	return last
 }
@@ -147,7 +147,7 @@ func (w *world) at(t time.Time, f func()) {
 		t = w.now
 	}
 	w.serial++
-	heap.Push(&w.timers, timer{at: t, serial: w.serial, f: f})
+	heap.Push(&w.timers, &timer{at: t, serial: w.serial, f: f})
 }
 
 func (w *world) after(d time.Duration, f func()) { w.at(w.now.Add(d), f) }
@@ -157,7 +157,7 @@ func (w *world) step() bool {
 	if w.violation != nil || len(w.timers) == 0 {
 		return false
 	}
-	t, ok := heap.Pop(&w.timers).(timer)
+	t, ok := heap.Pop(&w.timers).(*timer)
 	if !ok {
 		return false
 	}

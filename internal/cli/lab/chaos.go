@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"maps"
 	"runtime"
+	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
@@ -129,6 +130,7 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 
 // simulate runs the worlds, as many at once as there are processors. The history of the only one is returned.
 func (a app) simulate(ctx context.Context, o *chaosOptions, r *ChaosResult) (only []string) {
+	defer debug.SetGCPercent(debug.SetGCPercent(sim.GCPercent))
 	var mu sync.Mutex
 	var next atomic.Uint64
 	next.Store(o.seeds.from)

@@ -1,0 +1,111 @@
+package broker
+
+import (
+	"context"
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// stored is a record of every kind of field that records have.
+type stored struct {
+	Name   string            `json:"name"`
+	At     time.Time         `json:"at"`
+	Bytes  []byte            `json:"bytes,omitempty"`
+	Nodes  []storedNode      `json:"nodes,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+type storedNode struct {
+	Devices []int `json:"devices,omitempty"`
+}
+
+func putStored(t *testing.T, b *Broker, key store.Key, body string) {
+	t.Helper()
+	w := store.Write{Key: key, Expect: store.Any, Body: []byte(body)}
+	if err := b.store.Commit(t.Context(), store.Tx{Writes: []store.Write{w}}); err != nil {
+		t.Fatal(err)
+	}
+}
+
+func storedNow(t *testing.T, b *Broker, key store.Key) stored {
+	t.Helper()
+	v, _, err := get[stored](b.newUnit(context.Background(), "test"), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func newStoring() *Broker {
+	return New(DefaultConfig(), Ports{Store: mem.New(), Now: time.Now})
+}
+
+func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
+	b, key := newStoring(), store.Key{Partition: "p", Sort: "s"}
+	putStored(t, b, key,
+		`{"name":"n","at":"2026-05-20T00:00:00Z","bytes":"AAEC","nodes":[{"devices":[1,2]}],"labels":{"a":"b"}}`)
+	for range 3 { // decoded, then twice from what was decoded
+		v := storedNow(t, b, key)
+		if got, want := fmt.Sprint(v), "{n 2026-05-20 00:00:00 +0000 UTC [0 1 2] [{[1 2]}] map[a:b]}"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		v.Bytes[0], v.Nodes[0].Devices[0], v.Labels["a"] = 9, 9, "9"
+		v.Nodes[0].Devices = append(v.Nodes[0].Devices[:1], 9)
+	}
+	if d, ok := b.kept.records.get(key).(*decodedRecord); !ok || d.value.(*stored).Name != "n" {
+		t.Error("it was not kept decoded")
+	}
+}
+
+func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
+	b, key := newStoring(), store.Key{Partition: "p", Sort: "s"}
+	for _, name := range []string{"a", "b"} { // both are version 1
+		putStored(t, b, key, `{"name":"`+name+`"}`)
+		if v := storedNow(t, b, key); v.Name != name || v.Nodes != nil || v.Labels != nil {
+			t.Errorf("got %+v, want %s", v, name)
+		}
+		gone := store.Write{Op: store.Delete, Key: key, Expect: store.Any}
+		if err := b.store.Commit(t.Context(), store.Tx{Writes: []store.Write{gone}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
+	for _, v := range []any{
+		Job{}, Progress{}, Task{}, Attempt{}, Cluster{}, Ledger{}, Queue{}, Waiting{}, Block{}, MarketRecord{}, JobIndex{}, Pool{},
+		Partition{}, Beat{},
+	} {
+		if _, known := owner(reflect.TypeOf(v)); !known {
+			t.Errorf("%T is decoded anew at each get", v)
+		}
+	}
+	if _, known := owner(reflect.TypeFor[struct{ p *int }]()); known {
+		t.Error("what a pointer refers to would be shared")
+	}
+}
+
+func TestWhatWasUsedLastIsKept(t *testing.T) {
+	r := newRecent[int](100)
+	for i := range 1000 {
+		r.put(i, i, 10)
+		if r.get(0) != 0 {
+			t.Fatalf("what was asked for after each was dropped at %d", i)
+		}
+		if n := len(r.young) + len(r.old); n > 12 {
+			t.Fatalf("%d of 10 bytes each are kept in 100", n)
+		}
+	}
+	if r.get(999) != 999 || r.get(500) != nil {
+		t.Errorf("kept %v and %v", r.get(999), r.get(500))
+	}
+	r.put(7, 7, 1000)
+	if r.get(7) != 7 {
+		t.Error("what is larger than all is not kept, though it was used last")
+	}
+}
