@@ -167,23 +167,25 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 }
 
 type listInput struct {
-	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs to list"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs to list"`
+	After string `query:"after" pattern:"^(-?[0-9a-f]{16}#[a-z0-9-]+)?$" doc:"The next of the list that this one continues"`
 }
 
 // JobList is a list of jobs.
 type JobList struct {
 	Now  time.Time        `json:"now" doc:"The broker's clock"`
 	Jobs []broker.JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
+	Next string           `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
 }
 
 type jobListOutput struct{ Body JobList }
 
 func (a *API) listJobs(ctx context.Context, in *listInput) (*jobListOutput, error) {
-	jobs, err := a.cfg.Broker.Jobs(ctx, in.Limit)
+	jobs, next, err := a.cfg.Broker.Jobs(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &jobListOutput{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs)}}, nil
+	return &jobListOutput{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
 }
 
 // orEmpty makes a list that JSON does not write as null.

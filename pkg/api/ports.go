@@ -16,7 +16,7 @@ import (
 type Broker interface {
 	Submit(ctx context.Context, s broker.Submission) (broker.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
-	Jobs(ctx context.Context, limit int) ([]broker.JobView, error)
+	Jobs(ctx context.Context, after string, limit int) (views []broker.JobView, next string, err error)
 	JobView(ctx context.Context, id string) (broker.JobView, error)
 	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
 	Explain(ctx context.Context, id string) (*broker.Story, error)

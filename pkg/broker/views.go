@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // JobView is a job as users see it: the API's and the command line's JSON.
@@ -59,26 +61,46 @@ type JobDetail struct {
 	Attempts []Attempt  `json:"attempts" doc:"Every attempt with what was bought and how it ended"`
 }
 
-// Jobs lists up to limit jobs, the newest first.
-func (b *Broker) Jobs(ctx context.Context, limit int) ([]JobView, error) {
-	u := b.newUnit(ctx, "api")
-	index, err := list[JobIndex](u, partJobs, "", 0)
+// jobsAtOnce is how many jobs are read together: their three records fit one request of a store.
+const jobsAtOnce = 33
+
+// Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next is the place where this one
+// ends, "" when there are no more.
+func (b *Broker) Jobs(ctx context.Context, after string, limit int) (views []JobView, next string, err error) {
+	lines, more, err := b.store.Query(ctx, partJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	slices.Reverse(index)
-	if limit > 0 && len(index) > limit {
-		index = index[:limit]
+	if more {
+		next = lines[len(lines)-1].Key.Sort
 	}
-	views := make([]JobView, 0, len(index))
-	for _, i := range index {
-		v, err := b.JobView(ctx, i.ID)
-		if err != nil {
-			return nil, err
+	views = make([]JobView, 0, len(lines))
+	for some := range slices.Chunk(lines, jobsAtOnce) {
+		u := b.newUnit(ctx, "api")
+		var keys []store.Key
+		for _, line := range some {
+			_, id, _ := strings.Cut(line.Key.Sort, "#")
+			keys = append(keys, jobKey(id), progressKey(id), ledgerKey(id))
 		}
-		views = append(views, v)
+		if err := u.preload(keys...); err != nil {
+			return nil, "", err
+		}
+		for i := 0; i < len(keys); i += 3 {
+			job, found, err := get[Job](u, keys[i])
+			if err != nil {
+				return nil, "", err
+			}
+			if !found {
+				continue
+			}
+			v, _, err := b.viewOf(u, job)
+			if err != nil {
+				return nil, "", err
+			}
+			views = append(views, v)
+		}
 	}
-	return views, nil
+	return views, next, nil
 }
 
 // JobView loads what users see of a job. It fails with ErrNotFound.
@@ -116,6 +138,9 @@ func (b *Broker) viewOf(u *unit, job Job) (v JobView, clusters []Cluster, err er
 		return v, nil, err
 	}
 	v.SpentUSD = ledger.SpentUSD
+	if ledger.Outstanding == 0 { // no attempt holds machines
+		return v, nil, nil
+	}
 	clusters, err = list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
 	if err != nil {
 		return v, nil, err
