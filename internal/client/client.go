@@ -74,13 +74,37 @@ func (c *Client) Jobs(ctx context.Context, limit int) (*api.JobList, error) {
 // Job returns a job with its tasks, plans and attempts.
 func (c *Client) Job(ctx context.Context, id string) (*broker.JobDetail, error) {
 	var out broker.JobDetail
-	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id)}, &out)
+	return &out, parts(ctx, c, jobPath(id), func(p *broker.JobDetail) (next int) {
+		out.JobView = p.JobView
+		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
+		out.Attempts = append(out.Attempts, p.Attempts...)
+		return p.Next
+	})
 }
 
 // Explain returns what happened to a job, and why its tasks run where they do.
 func (c *Client) Explain(ctx context.Context, id string) (*broker.Story, error) {
 	var out broker.Story
-	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/explain"}, &out)
+	defer out.Sort()
+	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *broker.Story) (next int) {
+		out.Job = p.Job
+		out.Entries, out.Choices = append(out.Entries, p.Entries...), append(out.Choices, p.Choices...)
+		return p.Next
+	})
+}
+
+// parts asks for one part of a job after the other and hands them to add, which says where the next begins, until that is 0.
+func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
+	for after := 0; ; {
+		var part T
+		q := url.Values{"limit": {strconv.Itoa(api.PartTasks)}, "after": {strconv.Itoa(after)}}
+		if err := c.call(ctx, request{method: http.MethodGet, path: path, query: q}, &part); err != nil {
+			return err
+		}
+		if after = add(&part); after == 0 {
+			return nil
+		}
+	}
 }
 
 // Cancel asks for the end of a job. It returns before the job has ended.

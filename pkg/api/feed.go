@@ -13,7 +13,7 @@ import (
 
 // loader is the part of Broker that feeds need.
 type loader interface {
-	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *broker.JobDetail) (*broker.JobDetail, error)
 }
 
 // feeds look at the jobs that are followed, each once however many follow it.
@@ -113,8 +113,8 @@ func (s *feeds) watch(ctx context.Context, job string, f *feed) {
 	var told time.Time
 	for {
 		began := time.Now()
-		detail, err := s.load.JobDetail(ctx, job)
 		last := f.latest()
+		detail, err := s.load.JobSince(ctx, job, last.detail)
 		switch {
 		case ctx.Err() != nil:
 			f.tell(nil, ctx.Err()) // for those who wait on a context of their own

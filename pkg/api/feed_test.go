@@ -21,7 +21,7 @@ type looks struct {
 	count int
 }
 
-func (l *looks) JobDetail(context.Context, string) (*broker.JobDetail, error) {
+func (l *looks) JobSince(context.Context, string, *broker.JobDetail) (*broker.JobDetail, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count++

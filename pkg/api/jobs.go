@@ -196,10 +196,18 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
+type partInput struct {
+	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
+	Limit int    `query:"limit" minimum:"0" maximum:"1000000" doc:"The most tasks to tell of: there may be fewer, and next says where the job goes on; 0 is all"`
+	After int    `query:"after" minimum:"0" maximum:"1000000" doc:"The next of the answer that this one continues"`
+}
+
+func (in *partInput) part() broker.Part { return broker.Part{From: in.After, Limit: in.Limit} }
+
 type jobDetailOutput struct{ Body broker.JobDetail }
 
-func (a *API) getJob(ctx context.Context, in *jobInput) (*jobDetailOutput, error) {
-	d, err := a.cfg.Broker.JobDetail(ctx, in.ID)
+func (a *API) getJob(ctx context.Context, in *partInput) (*jobDetailOutput, error) {
+	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
@@ -210,8 +218,8 @@ func (a *API) getJob(ctx context.Context, in *jobInput) (*jobDetailOutput, error
 
 type storyOutput struct{ Body broker.Story }
 
-func (a *API) explainJob(ctx context.Context, in *jobInput) (*storyOutput, error) {
-	s, err := a.cfg.Broker.Explain(ctx, in.ID)
+func (a *API) explainJob(ctx context.Context, in *partInput) (*storyOutput, error) {
+	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}

@@ -18,8 +18,9 @@ type Broker interface {
 	Cancel(ctx context.Context, id, reason string) error
 	Jobs(ctx context.Context, after string, limit int) (views []broker.JobView, next string, err error)
 	JobView(ctx context.Context, id string) (broker.JobView, error)
-	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
-	Explain(ctx context.Context, id string) (*broker.Story, error)
+	JobPart(ctx context.Context, id string, p broker.Part) (*broker.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *broker.JobDetail) (*broker.JobDetail, error)
+	ExplainPart(ctx context.Context, id string, p broker.Part) (*broker.Story, error)
 	Queues(ctx context.Context) ([]broker.Queue, error)
 	SetQueue(ctx context.Context, name string, s broker.QueueSettings) error
 	WhyWaiting(ctx context.Context, id string) (*broker.Why, error)
@@ -86,6 +87,9 @@ type Logs interface {
 	// Wait returns nil when the log may have more than offset bytes, or ctx's error. The log need not exist yet.
 	Wait(ctx context.Context, log Log, offset int64) error
 }
+
+// PartTasks is a good number of tasks of a large job to ask for at once.
+const PartTasks = 2000
 
 // Times and sizes of the API's own. They are wall time.
 const (

@@ -13,6 +13,9 @@ const keysAtOnce = 100
 // Counted is a store whose reads are counted as DynamoDB would have them.
 type Counted struct {
 	store.Store
+	// Committed is called after each transaction, when it is not nil.
+	Committed func()
+
 	requests, records, bytes atomic.Int64
 }
 
@@ -44,4 +47,13 @@ func (c *Counted) count(requests int, records []store.Record) {
 	for _, r := range records {
 		c.bytes.Add(int64(len(r.Body)))
 	}
+}
+
+// Commit implements store.Store.
+func (c *Counted) Commit(ctx context.Context, tx store.Tx) error {
+	err := c.Store.Commit(ctx, tx)
+	if c.Committed != nil && err == nil {
+		c.Committed()
+	}
+	return err
 }
