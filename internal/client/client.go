@@ -97,7 +97,10 @@ func (c *Client) Explain(ctx context.Context, id string) (*broker.Story, error) 
 func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
 	for after := 0; ; {
 		var part T
-		q := url.Values{"limit": {strconv.Itoa(api.PartTasks)}, "after": {strconv.Itoa(after)}}
+		q := url.Values{"limit": {strconv.Itoa(api.PartTasks)}}
+		if after > 0 {
+			q.Set("after", strconv.Itoa(after))
+		}
 		if err := c.call(ctx, request{method: http.MethodGet, path: path, query: q}, &part); err != nil {
 			return err
 		}
@@ -156,6 +159,7 @@ type request struct {
 	body         []byte
 	contentType  string
 	key          string // idempotency key
+	last         string // ID of the last event of a stream that is opened again
 }
 
 // call makes a call and reads its answer into out; nil takes none. It is made again where its failure may pass.
@@ -198,6 +202,9 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
+	}
+	if r.last != "" {
+		req.Header.Set("Last-Event-ID", r.last)
 	}
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)

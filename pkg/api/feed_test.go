@@ -66,6 +66,7 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 		if l.count > 15 {
 			t.Errorf("looked %d times in %d intervals", l.count, 10)
 		}
+		time.Sleep(2 * keepFeed)
 		if len(s.open) != 0 {
 			t.Errorf("%d feeds are left open", len(s.open))
 		}

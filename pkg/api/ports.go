@@ -95,6 +95,7 @@ const PartTasks = 2000
 const (
 	pollEvery    = 200 * time.Millisecond // how often a job that is followed is looked at
 	moneyEvery   = time.Second            // how often a change of nothing but its cost is told
+	keepFeed     = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
 	heartbeat    = 15 * time.Second       // silence on a stream after which it says that it is alive
 	writeWithin  = 15 * time.Second       // for a follower to take in what it is sent
 	uploadWithin = 2 * time.Minute        // for a job file to arrive

@@ -7,9 +7,11 @@ import (
 	"net/http/httptest"
 	"strings"
 	"testing"
+	"time"
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
@@ -84,4 +86,33 @@ func TestAJobOf20000TasksIsLookedAt(t *testing.T) {
 		t.Errorf("%d entries of %d, %d choices", len(story.Entries), n, len(story.Choices))
 	}
 	t.Logf("explain: %d calls, %d bytes, the largest %d; %+v", l.calls, l.bytes, l.largest, w.Store.Take())
+	*l = lambda{Client: l.Client}
+	follow(t, l, w, job, tasks)
+}
+
+// follow follows a job until a task of it has ended that ran when the stream began.
+func follow(t *testing.T, l *lambda, w *apitest.World, job string, tasks int) {
+	view, full, changed := progress.NewJob(1), 0, 0
+	for u, err := range l.Follow(t.Context(), job) {
+		if err != nil {
+			t.Fatal(err)
+		}
+		if u.Full {
+			full++
+		}
+		changed += len(u.Tasks)
+		view.Apply(u, time.Time{})
+		if view.Tasks[tasks-2].State == "succeeded" {
+			break
+		}
+		if changed == tasks && len(u.Tasks) > 0 {
+			t.Logf("followed: %d calls, %d bytes, the largest %d; %+v", l.calls, l.bytes, l.largest, w.Store.Take())
+			*l = lambda{Client: l.Client}
+			w.Finish(job, tasks-2)
+		}
+	}
+	if full != 1 || changed != tasks+1 || l.bytes > 64<<10 {
+		t.Errorf("everything was sent %d times, %d tasks in all, the last ones in %d bytes", full, changed, l.bytes)
+	}
+	t.Logf("a change: %d calls, %d bytes; %+v", l.calls, l.bytes, w.Store.Take())
 }

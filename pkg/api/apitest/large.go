@@ -43,6 +43,14 @@ func (w *World) Large(n, running int) (job string) {
 	return job
 }
 
+// Finish writes that a task of a Large job is done, though its machines are still there.
+func (w *World) Finish(job string, index int) {
+	at := w.Clock.Now()
+	w.put(job, fmt.Sprintf("task#%06d", index), broker.Task{
+		Job: job, Index: index, State: broker.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at,
+	})
+}
+
 // put writes a record of a job.
 func (w *World) put(job, sort string, value any) {
 	w.t.Helper()
