@@ -76,6 +76,9 @@ func TestAJobOf20000TasksIsLookedAt(t *testing.T) {
 	if len(d.TaskList) != tasks || len(d.Attempts) != tasks-1 || d.TaskList[tasks-1].Name != "merge" || len(d.TaskList[tasks-1].After) != tasks-2 {
 		t.Errorf("%d tasks, %d attempts", len(d.TaskList), len(d.Attempts))
 	}
+	if l.bytes > 4<<20 {
+		t.Errorf("%d bytes were answered", l.bytes)
+	}
 	t.Logf("status: %d calls, %d bytes, the largest %d; %+v", l.calls, l.bytes, l.largest, w.Store.Take())
 	*l = lambda{Client: l.Client}
 	story, err := l.Explain(t.Context(), job)
