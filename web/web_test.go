@@ -134,6 +134,38 @@ func TestAJobOfManyTasksIsFoldedIntoLevelsAndCanBeUnfolded(t *testing.T) {
 	b.as(1280, 900, "light").shoot("unfolded-task")
 }
 
+func TestNamesStayWithinTheirBoxes(t *testing.T) {
+	w := deployed(t)
+	spec := apitest.Training()
+	for i := range spec.Tasks {
+		spec.Tasks[i].Name = strings.Repeat("WMMWmap", 1+i) + "_MONTAGE_of_wide_letters_" + spec.Tasks[i].Name
+	}
+	job := w.Submit(spec)
+	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
+	if out := eval[[]string](b, `[...document.querySelectorAll('[data-task]')].flatMap((n) => { const box = n.querySelector('.body').getBoundingClientRect();
+		return [...n.querySelectorAll('text')].filter((t) => t.getBoundingClientRect().right > box.right - 2).map((t) => t.textContent); })`); len(out) > 0 {
+		t.Errorf("beyond their boxes are %q", out)
+	}
+	if cut := eval[int](b, `(() => { const all = document.querySelector('.graph').getBoundingClientRect();
+		return [...document.querySelectorAll('.node .body')].map((n) => n.getBoundingClientRect()).filter((n) => n.left < all.right && n.right > all.right || n.left < all.left && n.right > all.left).length; })()`); cut > 0 {
+		t.Errorf("%d boxes are cut at first sight", cut)
+	}
+	b.shoot("long-names")
+}
+
+func TestCapacityIsOneRequestHoweverManyQueuesThereAre(t *testing.T) {
+	w := deployed(t)
+	for i := range 1000 {
+		if err := w.Broker.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), broker.QueueSettings{MaxRunning: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := open(t, w).visit("#/capacity").until(`document.querySelectorAll('tbody tr').length === 1000`)
+	if n := eval[int](b, `performance.getEntriesByType('resource').filter((r) => r.name.includes('/v1/queues')).length`); n > 2 {
+		t.Errorf("the page made %d requests for queues", n)
+	}
+}
+
 func TestTheDrawingIsMovedZoomedAndWalkedThrough(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
