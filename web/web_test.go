@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/web"
 )
 
@@ -146,11 +147,26 @@ func TestNamesStayWithinTheirBoxes(t *testing.T) {
 		return [...n.querySelectorAll('text')].filter((t) => t.getBoundingClientRect().right > box.right - 2).map((t) => t.textContent); })`); len(out) > 0 {
 		t.Errorf("beyond their boxes are %q", out)
 	}
-	if cut := eval[int](b, `(() => { const all = document.querySelector('.graph').getBoundingClientRect();
-		return [...document.querySelectorAll('.node .body')].map((n) => n.getBoundingClientRect()).filter((n) => n.left < all.right && n.right > all.right || n.left < all.left && n.right > all.left).length; })()`); cut > 0 {
-		t.Errorf("%d boxes are cut at first sight", cut)
-	}
 	b.shoot("long-names")
+}
+
+func TestNoColumnIsCutAtFirstSight(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w)
+	for _, n := range []int{5, 9, 14} {
+		spec := apitest.Wide(fmt.Sprint("chain-", n), n)
+		spec.Edges = nil
+		for i := 1; i < len(spec.Tasks); i++ {
+			spec.Edges = append(spec.Edges, dag.Edge{From: i - 1, To: i})
+		}
+		job := w.Submit(spec)
+		b.visit("#/jobs/" + job).until(fmt.Sprintf(`document.querySelectorAll('[data-task]').length === %d`, n+2))
+		if cut := eval[int](b, `(() => { const all = document.querySelector('.graph').getBoundingClientRect();
+			return [...document.querySelectorAll('.node .body')].map((n) => n.getBoundingClientRect()).filter((n) => [all.left, all.right].some((x) => n.left < x && n.right > x)).length; })()`); cut > 0 {
+			t.Errorf("of a chain of %d, %d boxes are cut", n+2, cut)
+		}
+		b.shoot(fmt.Sprint("chain-", n))
+	}
 }
 
 func TestCapacityIsOneRequestHoweverManyQueuesThereAre(t *testing.T) {

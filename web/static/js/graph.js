@@ -239,14 +239,21 @@ export class Graph {
     if (!width || !this.placed) return;
     const whole = Math.min((width - 2 * PAD) / this.placed.width, (height - 2 * PAD) / this.placed.height, 1);
     const least = everything || this.size === SMALL ? ZOOM_MIN : LEGIBLE;
-    const k = Math.max(whole, least);
+    let k = Math.max(whole, least);
+    const step = this.size.w + this.size.gapX;
+    // Where columns are left out, those in sight are whole.
+    const columns = Math.max(Math.floor((width - 2 * PAD + this.size.gapX * k) / (step * k)), 1);
+    const cut = k > whole && this.placed.width * k > width - 2 * PAD && this.size !== SMALL;
+    if (cut) k = Math.min(Math.max((width - 2 * PAD) / (columns * step - this.size.gapX), least), 1);
     const focus = this.placed.nodes[this.focusOn()];
     const along = (room, size, from, extent) => {
       const spare = room - size * k;
       if (spare >= 2 * PAD) return spare / 2;
       return Math.max(Math.min(room / 2 - (from + extent / 2) * k, PAD), spare - PAD);
     };
-    this.view = { k, x: along(width, this.placed.width, focus.x, focus.w), y: along(height, this.placed.height, focus.y, focus.h) };
+    const first = Math.max(Math.min(focus.level - Math.floor(columns / 2), Math.round((this.placed.width + this.size.gapX) / step) - columns), 0);
+    const x = cut ? PAD - first * step * k : along(width, this.placed.width, focus.x, focus.w);
+    this.view = { k, x, y: along(height, this.placed.height, focus.y, focus.h) };
     this.untouched = true;
     this.whole = everything;
     this.apply();
