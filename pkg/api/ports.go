@@ -28,6 +28,7 @@ type Broker interface {
 	Blocks(ctx context.Context) ([]broker.Block, error)
 
 	Pools(ctx context.Context) ([]broker.PoolView, error)
+	PoolView(ctx context.Context, name string) (broker.PoolView, error)
 	SetPool(ctx context.Context, name string, s broker.PoolSettings) error
 	RemovePool(ctx context.Context, name string) error
 	DrainMachine(ctx context.Context, pool, machine string, how broker.Drain) error
