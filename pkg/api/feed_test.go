@@ -67,6 +67,8 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 			t.Errorf("looked %d times in %d intervals", l.count, 10)
 		}
 		time.Sleep(2 * keepFeed)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if len(s.open) != 0 {
 			t.Errorf("%d feeds are left open", len(s.open))
 		}
