@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/web"
 )
 
@@ -132,6 +133,53 @@ func TestAJobOfManyTasksIsFoldedIntoLevelsAndCanBeUnfolded(t *testing.T) {
 	b.everywhere("unfolded")
 	b.click(`[data-row="5"] .link`).until(`document.querySelectorAll('.edge.lit').length === 2`)
 	b.as(1280, 900, "light").shoot("unfolded-task")
+}
+
+func TestNamesStayWithinTheirBoxes(t *testing.T) {
+	w := deployed(t)
+	spec := apitest.Training()
+	for i := range spec.Tasks {
+		spec.Tasks[i].Name = strings.Repeat("WMMWmap", 1+i) + "_MONTAGE_of_wide_letters_" + spec.Tasks[i].Name
+	}
+	job := w.Submit(spec)
+	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelectorAll('[data-task]').length === 6`)
+	if out := eval[[]string](b, `[...document.querySelectorAll('[data-task]')].flatMap((n) => { const box = n.querySelector('.body').getBoundingClientRect();
+		return [...n.querySelectorAll('text')].filter((t) => t.getBoundingClientRect().right > box.right - 2).map((t) => t.textContent); })`); len(out) > 0 {
+		t.Errorf("beyond their boxes are %q", out)
+	}
+	b.shoot("long-names")
+}
+
+func TestNoColumnIsCutAtFirstSight(t *testing.T) {
+	w := deployed(t)
+	b := open(t, w)
+	for _, n := range []int{5, 9, 14} {
+		spec := apitest.Wide(fmt.Sprint("chain-", n), n)
+		spec.Edges = nil
+		for i := 1; i < len(spec.Tasks); i++ {
+			spec.Edges = append(spec.Edges, dag.Edge{From: i - 1, To: i})
+		}
+		job := w.Submit(spec)
+		b.visit("#/jobs/" + job).until(fmt.Sprintf(`document.querySelectorAll('[data-task]').length === %d`, n+2))
+		if cut := eval[int](b, `(() => { const all = document.querySelector('.graph').getBoundingClientRect();
+			return [...document.querySelectorAll('.node .body')].map((n) => n.getBoundingClientRect()).filter((n) => [all.left, all.right].some((x) => n.left < x && n.right > x)).length; })()`); cut > 0 {
+			t.Errorf("of a chain of %d, %d boxes are cut", n+2, cut)
+		}
+		b.shoot(fmt.Sprint("chain-", n))
+	}
+}
+
+func TestCapacityIsOneRequestHoweverManyQueuesThereAre(t *testing.T) {
+	w := deployed(t)
+	for i := range 1000 {
+		if err := w.Broker.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), broker.QueueSettings{MaxRunning: 1}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	b := open(t, w).visit("#/capacity").until(`document.querySelectorAll('tbody tr').length === 1000`)
+	if n := eval[int](b, `performance.getEntriesByType('resource').filter((r) => r.name.includes('/v1/queues')).length`); n > 2 {
+		t.Errorf("the page made %d requests for queues", n)
+	}
 }
 
 func TestTheDrawingIsMovedZoomedAndWalkedThrough(t *testing.T) {

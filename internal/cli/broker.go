@@ -187,7 +187,11 @@ const listedJobs = 1000
 
 // job finds the job that an argument means: its ID, the beginning of it that no other job shares, or "last".
 func (a *app) job(ctx context.Context, s *session, arg string) (string, error) {
-	list, err := s.Jobs(ctx, listedJobs)
+	limit := listedJobs
+	if arg == "last" {
+		limit = 1
+	}
+	list, err := s.Jobs(ctx, limit)
 	if err != nil {
 		return "", err
 	}

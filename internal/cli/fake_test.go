@@ -119,14 +119,14 @@ func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
 	return nil
 }
 
-func (b *fakeBroker) Jobs(_ context.Context, limit int) ([]broker.JobView, error) {
+func (b *fakeBroker) Jobs(_ context.Context, _ string, limit int) ([]broker.JobView, string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	var list []broker.JobView
 	for _, d := range slices.Backward(b.jobs) {
 		list = append(list, d.JobView)
 	}
-	return list[:min(limit, len(list))], nil
+	return list[:min(limit, len(list))], "", nil
 }
 
 func (b *fakeBroker) JobView(ctx context.Context, id string) (broker.JobView, error) {
@@ -149,7 +149,15 @@ func (b *fakeBroker) JobDetail(_ context.Context, id string) (*broker.JobDetail,
 	return &clone, nil
 }
 
-func (b *fakeBroker) Explain(ctx context.Context, id string) (*broker.Story, error) {
+func (b *fakeBroker) JobPart(ctx context.Context, id string, _ broker.Part) (*broker.JobDetail, error) {
+	return b.JobDetail(ctx, id)
+}
+
+func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *broker.JobDetail) (*broker.JobDetail, error) {
+	return b.JobDetail(ctx, id)
+}
+
+func (b *fakeBroker) ExplainPart(ctx context.Context, id string, _ broker.Part) (*broker.Story, error) {
 	d, err := b.JobDetail(ctx, id)
 	if err != nil {
 		return nil, err

@@ -74,13 +74,40 @@ func (c *Client) Jobs(ctx context.Context, limit int) (*api.JobList, error) {
 // Job returns a job with its tasks, plans and attempts.
 func (c *Client) Job(ctx context.Context, id string) (*broker.JobDetail, error) {
 	var out broker.JobDetail
-	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id)}, &out)
+	return &out, parts(ctx, c, jobPath(id), func(p *broker.JobDetail) (next int) {
+		out.JobView = p.JobView
+		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
+		out.Attempts = append(out.Attempts, p.Attempts...)
+		return p.Next
+	})
 }
 
 // Explain returns what happened to a job, and why its tasks run where they do.
 func (c *Client) Explain(ctx context.Context, id string) (*broker.Story, error) {
 	var out broker.Story
-	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/explain"}, &out)
+	defer out.Sort()
+	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *broker.Story) (next int) {
+		out.Job = p.Job
+		out.Entries, out.Choices = append(out.Entries, p.Entries...), append(out.Choices, p.Choices...)
+		return p.Next
+	})
+}
+
+// parts asks for one part of a job after the other and hands them to add, which says where the next begins, until that is 0.
+func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
+	for after := 0; ; {
+		var part T
+		q := url.Values{"limit": {strconv.Itoa(api.PartTasks)}}
+		if after > 0 {
+			q.Set("after", strconv.Itoa(after))
+		}
+		if err := c.call(ctx, request{method: http.MethodGet, path: path, query: q}, &part); err != nil {
+			return err
+		}
+		if after = add(&part); after == 0 {
+			return nil
+		}
+	}
 }
 
 // Cancel asks for the end of a job. It returns before the job has ended.
@@ -132,6 +159,7 @@ type request struct {
 	body         []byte
 	contentType  string
 	key          string // idempotency key
+	last         string // ID of the last event of a stream that is opened again
 }
 
 // call makes a call and reads its answer into out; nil takes none. It is made again where its failure may pass.
@@ -174,6 +202,9 @@ func (c *Client) open(ctx context.Context, r request) (*http.Response, error) {
 	req.Header.Set("Authorization", "Bearer "+c.token)
 	if r.contentType != "" {
 		req.Header.Set("Content-Type", r.contentType)
+	}
+	if r.last != "" {
+		req.Header.Set("Last-Event-ID", r.last)
 	}
 	if r.key != "" {
 		req.Header.Set("Idempotency-Key", r.key)

@@ -19,13 +19,14 @@ import (
 )
 
 // Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the broker was started
-// anew, is opened again; the first update after that is full. The last pair has an error when the job could not be
+// anew, is opened again where it ended, if the broker still knows that place; else the first update after that is full. The last pair has an error when the job could not be
 // followed to its end.
 func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate, error] {
 	return func(yield func(api.JobUpdate, error) bool) {
 		var broken time.Time // since when nothing came
+		var last string      // ID of the last event
 		for {
-			told, over, err := c.follow(ctx, id, yield)
+			told, over, err := c.follow(ctx, id, &last, yield)
 			if over {
 				return
 			}
@@ -49,10 +50,10 @@ func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate,
 
 // follow reads one stream. told says that it brought something, over that there is nothing more to tell, or that nobody
 // wants to know.
-func (c *Client) follow(ctx context.Context, id string, yield func(api.JobUpdate, error) bool) (told, over bool, err error) {
+func (c *Client) follow(ctx context.Context, id string, last *string, yield func(api.JobUpdate, error) bool) (told, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
-	res, err := c.open(ctx, request{method: http.MethodGet, path: jobPath(id) + "/events"})
+	res, err := c.open(ctx, request{method: http.MethodGet, path: jobPath(id) + "/events", last: *last})
 	if err != nil {
 		return false, false, err
 	}
@@ -70,7 +71,7 @@ func (c *Client) follow(ctx context.Context, id string, yield func(api.JobUpdate
 		if err := json.Unmarshal(ev.data, &u); err != nil {
 			return told, false, fmt.Errorf("job %s: an event is not the API's: %w", id, err)
 		}
-		told = true
+		told, *last = true, ev.id
 		if !yield(u, nil) {
 			return true, true, nil
 		}
@@ -80,8 +81,8 @@ func (c *Client) follow(ctx context.Context, id string, yield func(api.JobUpdate
 
 // event is a server-sent event.
 type event struct {
-	name string
-	data []byte
+	name, id string
+	data     []byte
 }
 
 // errEventSize says that an event is longer than any broker's.
@@ -113,6 +114,8 @@ func readEvents(r io.Reader) iter.Seq2[event, error] {
 			switch string(field) {
 			case "event":
 				ev.name = string(value)
+			case "id":
+				ev.id = string(value)
 			case "data":
 				if ev.data != nil {
 					ev.data = append(ev.data, '\n')

@@ -1,6 +1,7 @@
 package api
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"net/http"
@@ -20,12 +21,19 @@ type jobInput struct {
 	ID string `path:"id" doc:"Job ID" maxLength:"256"`
 }
 
+type followInput struct {
+	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
+	Last  string `header:"Last-Event-ID" maxLength:"128" doc:"ID of the last event that arrived"`
+	After string `query:"after" maxLength:"128" doc:"The same, of programs that cannot set headers"`
+}
+
 func (a *API) eventRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "follow-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/events", Tags: []string{"jobs"},
 		Summary: "Follow a job",
-		Description: "Server-sent events: `job` with everything when the stream begins and with what changed whenever something did, then `end`. " +
-			"A stream that breaks off can be opened again at any time: each begins with everything. Comments keep a silent one alive.",
+		Description: "Server-sent events: `job` with everything when the stream begins, of a large job in several, and with what changed whenever something did, " +
+			"then `end`. A stream that breaks off can be opened again at any time: where it is told the ID of the last event that arrived, it begins " +
+			"with what changed since if it can, else with everything. Comments keep a silent one alive.",
 		Responses: answers("The events, one schema for each name", "text/event-stream", a.eventSchema()),
 	}, a.followJob)
 }
@@ -47,7 +55,7 @@ func (a *API) eventSchema() *huma.Schema {
 	}
 }
 
-func (a *API) followJob(ctx context.Context, in *jobInput) (*huma.StreamResponse, error) {
+func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamResponse, error) {
 	feed, done := a.feeds.follow(in.ID)
 	first, err := feed.next(ctx, 0)
 	if err != nil {
@@ -58,22 +66,25 @@ func (a *API) followJob(ctx context.Context, in *jobInput) (*huma.StreamResponse
 		defer done()
 		s := openStream(hc, "text/event-stream")
 		defer s.close()
-		a.sendEvents(hc.Context(), s, feed, first)
+		a.sendEvents(hc.Context(), s, feed, first, cmp.Or(in.Last, in.After))
 	}}, nil
 }
 
-// sendEvents tells a follower of each moment until the job is over, the follower has gone or the host stops.
-func (a *API) sendEvents(ctx context.Context, s *stream, f *feed, now moment) {
-	var was *broker.JobDetail
+// sendEvents tells a follower, who knows the job as of a place in its stream, of each moment until the job is over, the follower has gone or the host
+// stops.
+func (a *API) sendEvents(ctx context.Context, s *stream, f *feed, now moment, place string) {
 	for {
-		if err := s.event(EventJob, updateOf(was, now.detail, a.cfg.Now().UTC())); err != nil {
-			return
+		updates, places := f.since(now, place, a.cfg.Now().UTC())
+		for i := range updates {
+			place = places[i]
+			if err := s.event(EventJob, place, updates[i]); err != nil {
+				return
+			}
 		}
 		if now.detail.State.Over() {
-			_ = s.event(EventEnd, now.detail.JobView) // or the follower has gone
+			_ = s.event(EventEnd, "", now.detail.JobView) // or the follower has gone
 			return
 		}
-		was = now.detail
 		var err error
 		if now, err = a.nextOrAlive(ctx, s, f, now); err != nil {
 			return

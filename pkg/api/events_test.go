@@ -20,11 +20,17 @@ type follower struct {
 	lines *bufio.Scanner
 	tasks map[int]broker.TaskView
 	full  int // updates that were everything
+	id    string
 }
 
 func follow(t *testing.T, w *apitest.World, job string) *follower {
 	t.Helper()
-	res := w.Request("GET", "/v1/jobs/"+job+"/events", "")
+	return followFrom(t, w, job, "")
+}
+
+func followFrom(t *testing.T, w *apitest.World, job, last string) *follower {
+	t.Helper()
+	res := w.Do("GET", "/v1/jobs/"+job+"/events", "", http.Header{"Authorization": {"Bearer " + apitest.Token}, "Last-Event-Id": {last}})
 	if ct := res.Header.Get("Content-Type"); res.StatusCode != http.StatusOK || ct != "text/event-stream" {
 		t.Fatalf("%d %s", res.StatusCode, ct)
 	}
@@ -41,6 +47,8 @@ func (f *follower) next() (name, data string) {
 		switch {
 		case strings.HasPrefix(line, "event: "):
 			name = strings.TrimPrefix(line, "event: ")
+		case strings.HasPrefix(line, "id: "):
+			f.id = strings.TrimPrefix(line, "id: ")
 		case strings.HasPrefix(line, "data: "):
 			data = strings.TrimPrefix(line, "data: ")
 		case line == "" && name != "":
@@ -123,6 +131,23 @@ func TestAStreamThatBrokeOffIsOpenedAgain(t *testing.T) {
 	again.until(again.state(0, "running"))
 	if again.full != 1 || len(again.tasks) != 4 {
 		t.Errorf("a stream that is opened again begins with %d tasks", len(again.tasks))
+	}
+}
+
+func TestAStreamGoesOnWhereItBrokeOff(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("small", 2))
+	f := follow(t, w, job)
+	f.until(func(api.JobUpdate) bool { return true })
+	w.Node(job, "split", 0).Start()
+	again := followFrom(t, w, job, f.id)
+	if u := again.until(again.state(0, "running")); again.full != 0 || len(again.tasks) != 1 || len(u.Plans) != 0 || len(u.Attempts) != 1 {
+		t.Errorf("a stream that goes on begins with %+v", u)
+	}
+	for _, unknown := range []string{"x.1.4", f.id[:strings.Index(f.id, ".")] + ".99.4", "nonsense"} {
+		if fresh := followFrom(t, w, job, unknown); !fresh.until(fresh.state(0, "running")).Full {
+			t.Errorf("a stream after %q, which nobody knows, does not begin with everything", unknown)
+		}
 	}
 }
 

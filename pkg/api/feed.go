@@ -2,9 +2,12 @@ package api
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
+	"fmt"
 	"log/slog"
 	"slices"
+	"strings"
 	"sync"
 	"time"
 
@@ -14,7 +17,7 @@ import (
 
 // loader is the part of Broker that feeds need.
 type loader interface {
-	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *broker.JobDetail) (*broker.JobDetail, error)
 }
 
 // feeds look at the jobs that are followed, each once however many follow it.
@@ -33,14 +36,19 @@ type feed struct {
 	mu      sync.Mutex
 	now     moment
 	changed chan struct{} // closed and replaced at each change
+	looked  chan struct{} // closed by the first look since someone follows
+	name    string        // of this feed among all that ever were, in every process
 	users   int           // guarded by feeds.mu
 	stop    context.CancelFunc
+	forget  *time.Timer // ends a feed that nobody follows
 }
 
 // moment is a job as it was when it last changed. The detail is shared and not to be changed.
 type moment struct {
 	n      int // counts changes, from 1; 0 is before the first look
 	detail *broker.JobDetail
+	told   []int // by task: the moment at which it, or an attempt of it, last changed
+	plans  int   // the moment at which a plan came
 	err    error // the job cannot be followed (any more)
 }
 
@@ -54,10 +62,20 @@ func (s *feeds) follow(job string) (f *feed, done func()) {
 	defer s.mu.Unlock()
 	f, ok := s.open[job]
 	if !ok {
-		ctx, stop := context.WithCancel(s.ctx)
-		f = &feed{changed: make(chan struct{}), stop: stop}
+		f = &feed{changed: make(chan struct{}), name: rand.Text()[:8]}
 		s.open[job] = f
-		go s.watch(ctx, job, f)
+	}
+	if f.users == 0 {
+		if f.forget != nil {
+			f.forget.Stop()
+		}
+		var ctx context.Context
+		ctx, f.stop = context.WithCancel(s.ctx)
+		looked := make(chan struct{})
+		f.mu.Lock()
+		f.looked = looked
+		f.mu.Unlock()
+		go s.watch(ctx, job, f, sync.OnceFunc(func() { close(looked) }))
 	}
 	f.users++
 	return f, func() {
@@ -67,14 +85,26 @@ func (s *feeds) follow(job string) (f *feed, done func()) {
 			return
 		}
 		f.stop()
-		if s.open[job] == f {
-			delete(s.open, job)
-		}
+		f.forget = time.AfterFunc(keepFeed, func() {
+			s.mu.Lock()
+			defer s.mu.Unlock()
+			if f.users == 0 && s.open[job] == f {
+				delete(s.open, job)
+			}
+		})
 	}
 }
 
 // next returns the job as soon as it is no longer the moment n. It fails when ctx ends, or the job cannot be followed.
 func (f *feed) next(ctx context.Context, n int) (moment, error) {
+	f.mu.Lock()
+	looked := f.looked
+	f.mu.Unlock()
+	select {
+	case <-ctx.Done():
+		return f.latest(), ctx.Err()
+	case <-looked: // what an earlier follower was told may be long ago
+	}
 	for {
 		f.mu.Lock()
 		now, changed := f.now, f.changed
@@ -103,22 +133,38 @@ func (f *feed) latest() moment {
 func (f *feed) tell(detail *broker.JobDetail, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
-	f.now = moment{n: f.now.n + 1, detail: detail, err: err}
+	is := moment{n: f.now.n + 1, detail: detail, err: err}
+	if err == nil {
+		u := updateOf(f.now.detail, detail, time.Time{})
+		if is.plans = f.now.plans; u.Plans != nil {
+			is.plans = is.n
+		}
+		is.told = make([]int, len(detail.TaskList))
+		copy(is.told, f.now.told)
+		for _, t := range u.Tasks {
+			is.told[t.Index] = is.n
+		}
+		for i := range u.Attempts {
+			is.told[u.Attempts[i].Task] = is.n
+		}
+	}
+	f.now = is
 	close(f.changed)
 	f.changed = make(chan struct{})
 }
 
 // watch looks at a job until it is over or nobody follows it. A look at a large job takes longer, and looks then come
 // rarer, so that following costs a tenth of a core at most.
-func (s *feeds) watch(ctx context.Context, job string, f *feed) {
+func (s *feeds) watch(ctx context.Context, job string, f *feed, looked func()) {
+	defer looked()
 	var told time.Time
 	for {
 		began := time.Now()
-		detail, err := s.load.JobDetail(ctx, job)
 		last := f.latest()
+		detail, err := s.load.JobSince(ctx, job, last.detail)
 		switch {
 		case ctx.Err() != nil:
-			f.tell(nil, ctx.Err()) // for those who wait on a context of their own
+			s.ended(ctx, f)
 			return
 		case err != nil && (last.n == 0 || errors.Is(err, broker.ErrNotFound)):
 			s.forget(job, f)
@@ -130,13 +176,21 @@ func (s *feeds) watch(ctx context.Context, job string, f *feed) {
 			told = time.Now()
 			f.tell(detail, nil)
 		}
+		looked()
 		if err == nil && detail.State.Over() {
 			return
 		}
 		if clock.Pause(ctx, max(s.every, 10*time.Since(began))) != nil {
-			f.tell(nil, ctx.Err())
+			s.ended(ctx, f)
 			return
 		}
+	}
+}
+
+// ended tells whoever waits that the host stops; a feed that only lost its followers may have others.
+func (s *feeds) ended(ctx context.Context, f *feed) {
+	if s.ctx.Err() != nil {
+		f.tell(nil, ctx.Err())
 	}
 }
 
@@ -216,3 +270,41 @@ func newAttempts(was, is []broker.Attempt) []broker.Attempt {
 	}
 	return out
 }
+
+// eventTasks is how many tasks one update tells of at most: a stream may be cut behind each, where a host's answers have a largest size.
+const eventTasks = 500
+
+// since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An update without a task
+// tells that there is none.
+func (f *feed) since(is moment, place string, now time.Time) (updates []JobUpdate, places []string) {
+	var n, known int
+	name, rest, _ := strings.Cut(place, ".")
+	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.n || known > len(is.told) {
+		n, known = 0, 0
+	}
+	attempts, size := is.detail.Attempts, 0
+	u := JobUpdate{Now: now, Full: known == 0, Job: is.detail.JobView}
+	if known == 0 || is.plans > n {
+		u.Plans = is.detail.Plans
+	}
+	for i, at := range is.told {
+		if i > 0 && i >= known && size >= eventTasks {
+			updates, places = append(updates, u), append(places, f.place(is.n, i))
+			u, size = JobUpdate{Now: now, Job: u.Job}, 0
+		}
+		first := attempts
+		for len(attempts) > 0 && attempts[0].Task == i {
+			attempts = attempts[1:]
+		}
+		if i < known && at <= n {
+			continue
+		}
+		tried := first[:len(first)-len(attempts)]
+		u.Tasks, u.Attempts = append(u.Tasks, is.detail.TaskList[i]), append(u.Attempts, tried...)
+		size += 1 + len(tried)
+	}
+	return append(updates, u), append(places, f.place(is.n, len(is.told)))
+}
+
+// place names what someone knows who was told of a moment's first tasks.
+func (f *feed) place(n, tasks int) string { return fmt.Sprintf("%s.%d.%d", f.name, n, tasks) }

@@ -21,7 +21,7 @@ type looks struct {
 	count int
 }
 
-func (l *looks) JobDetail(context.Context, string) (*broker.JobDetail, error) {
+func (l *looks) JobSince(context.Context, string, *broker.JobDetail) (*broker.JobDetail, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count++
@@ -66,6 +66,9 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 		if l.count > 15 {
 			t.Errorf("looked %d times in %d intervals", l.count, 10)
 		}
+		time.Sleep(2 * keepFeed)
+		s.mu.Lock()
+		defer s.mu.Unlock()
 		if len(s.open) != 0 {
 			t.Errorf("%d feeds are left open", len(s.open))
 		}

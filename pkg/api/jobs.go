@@ -168,23 +168,25 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 }
 
 type listInput struct {
-	Limit int `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs to list"`
+	Limit int    `query:"limit" minimum:"1" maximum:"1000" default:"100" doc:"The most jobs to list"`
+	After string `query:"after" pattern:"^(-?[0-9a-f]{16}#[a-z0-9-]+)?$" doc:"The next of the list that this one continues"`
 }
 
 // JobList is a list of jobs.
 type JobList struct {
 	Now  time.Time        `json:"now" doc:"The broker's clock"`
 	Jobs []broker.JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
+	Next string           `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
 }
 
 type jobListOutput struct{ Body JobList }
 
 func (a *API) listJobs(ctx context.Context, in *listInput) (*jobListOutput, error) {
-	jobs, err := a.cfg.Broker.Jobs(ctx, in.Limit)
+	jobs, next, err := a.cfg.Broker.Jobs(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &jobListOutput{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs)}}, nil
+	return &jobListOutput{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
 }
 
 // orEmpty makes a list that JSON does not write as null.
@@ -195,10 +197,18 @@ func orEmpty[T any](list []T) []T {
 	return list
 }
 
+type partInput struct {
+	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
+	Limit int    `query:"limit" minimum:"0" maximum:"1000000" doc:"The most tasks to tell of: there may be fewer, and next says where the job goes on; 0 is all"`
+	After int    `query:"after" minimum:"0" maximum:"1000000" doc:"The next of the answer that this one continues"`
+}
+
+func (in *partInput) part() broker.Part { return broker.Part{From: in.After, Limit: in.Limit} }
+
 type jobDetailOutput struct{ Body broker.JobDetail }
 
-func (a *API) getJob(ctx context.Context, in *jobInput) (*jobDetailOutput, error) {
-	d, err := a.cfg.Broker.JobDetail(ctx, in.ID)
+func (a *API) getJob(ctx context.Context, in *partInput) (*jobDetailOutput, error) {
+	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
@@ -209,8 +219,8 @@ func (a *API) getJob(ctx context.Context, in *jobInput) (*jobDetailOutput, error
 
 type storyOutput struct{ Body broker.Story }
 
-func (a *API) explainJob(ctx context.Context, in *jobInput) (*storyOutput, error) {
-	s, err := a.cfg.Broker.Explain(ctx, in.ID)
+func (a *API) explainJob(ctx context.Context, in *partInput) (*storyOutput, error) {
+	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}

@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"errors"
 	"net/http"
 	"time"
 
@@ -123,16 +124,11 @@ func (a *API) setPool(ctx context.Context, in *setPoolInput) (*poolOutput, error
 
 // pool finds a pool.
 func (a *API) pool(ctx context.Context, name string) (*broker.PoolView, error) {
-	pools, err := a.cfg.Broker.Pools(ctx)
-	if err != nil {
-		return nil, err
+	p, err := a.cfg.Broker.PoolView(ctx, name)
+	if errors.Is(err, broker.ErrNotFound) {
+		return nil, problem(http.StatusNotFound, "there is no pool "+name)
 	}
-	for i := range pools {
-		if pools[i].Name == name {
-			return &pools[i], nil
-		}
-	}
-	return nil, problem(http.StatusNotFound, "there is no pool "+name)
+	return &p, err
 }
 
 func (a *API) onePool(ctx context.Context, name string) (*poolOutput, error) {

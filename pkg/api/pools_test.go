@@ -2,6 +2,7 @@ package api_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"strings"
 	"testing"
@@ -208,4 +209,23 @@ func TestWhereNoMachinesJoinTheAPISaysSo(t *testing.T) {
 	answer[broker.PoolView](t, w.Request("PUT", "/v1/pools/lab", `{}`), http.StatusOK)
 	trouble(t, w.Request("POST", "/v1/pools/lab/token", ""), http.StatusNotImplemented)
 	trouble(t, w.Do("POST", wire.PathPoolSync("lab", "m1"), "{}", bearer("x")), http.StatusNotImplemented)
+}
+
+func TestAskingForOnePoolReadsNoOther(t *testing.T) {
+	w := apitest.New(t)
+	reads := func(pools int) apitest.Reads {
+		for i := range pools {
+			if err := w.Broker.SetPool(t.Context(), fmt.Sprint("pool-", i), broker.PoolSettings{}); err != nil {
+				t.Fatal(err)
+			}
+		}
+		w.Store.Take()
+		if res := w.Request("POST", "/v1/pools/pool-0/token", ""); res.StatusCode != http.StatusOK {
+			t.Fatal(res.Status)
+		}
+		return w.Store.Take()
+	}
+	if one, many := reads(1), reads(20); one != many {
+		t.Errorf("of one pool %+v was read, of one among 20 %+v", one, many)
+	}
 }

@@ -16,10 +16,11 @@ import (
 type Broker interface {
 	Submit(ctx context.Context, s broker.Submission) (broker.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
-	Jobs(ctx context.Context, limit int) ([]broker.JobView, error)
+	Jobs(ctx context.Context, after string, limit int) (views []broker.JobView, next string, err error)
 	JobView(ctx context.Context, id string) (broker.JobView, error)
-	JobDetail(ctx context.Context, id string) (*broker.JobDetail, error)
-	Explain(ctx context.Context, id string) (*broker.Story, error)
+	JobPart(ctx context.Context, id string, p broker.Part) (*broker.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *broker.JobDetail) (*broker.JobDetail, error)
+	ExplainPart(ctx context.Context, id string, p broker.Part) (*broker.Story, error)
 	Queues(ctx context.Context) ([]broker.Queue, error)
 	SetQueue(ctx context.Context, name string, s broker.QueueSettings) error
 	WhyWaiting(ctx context.Context, id string) (*broker.Why, error)
@@ -27,6 +28,7 @@ type Broker interface {
 	Blocks(ctx context.Context) ([]broker.Block, error)
 
 	Pools(ctx context.Context) ([]broker.PoolView, error)
+	PoolView(ctx context.Context, name string) (broker.PoolView, error)
 	SetPool(ctx context.Context, name string, s broker.PoolSettings) error
 	RemovePool(ctx context.Context, name string) error
 	DrainMachine(ctx context.Context, pool, machine string, how broker.Drain) error
@@ -87,10 +89,14 @@ type Logs interface {
 	Wait(ctx context.Context, log Log, offset int64) error
 }
 
+// PartTasks is a good number of tasks of a large job to ask for at once.
+const PartTasks = 2000
+
 // Times and sizes of the API's own. They are wall time.
 const (
 	pollEvery    = 200 * time.Millisecond // how often a job that is followed is looked at
 	moneyEvery   = time.Second            // how often a change of nothing but its cost is told
+	keepFeed     = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
 	heartbeat    = 15 * time.Second       // silence on a stream after which it says that it is alive
 	writeWithin  = 15 * time.Second       // for a follower to take in what it is sent
 	uploadWithin = 2 * time.Minute        // for a job file to arrive

@@ -3,9 +3,11 @@ package api
 import (
 	"context"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
+	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
@@ -35,17 +37,40 @@ func (a *API) queueRoutes() {
 
 // QueueList is a list of queues.
 type QueueList struct {
-	Queues []broker.Queue `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
+	Queues  []broker.Queue `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
+	Waiting map[string]int `json:"waiting,omitempty" doc:"Where it was asked for: how many tasks wait in each queue, counted to 1000; queues without any are left out"`
+}
+
+type queueListInput struct {
+	Waiting bool `query:"waiting" doc:"Count the tasks that wait, too"`
 }
 
 type queueListOutput struct{ Body QueueList }
 
-func (a *API) listQueues(ctx context.Context, _ *struct{}) (*queueListOutput, error) {
+// counted is as far as waiting tasks are counted, countsAtOnce how many queues are asked together.
+const counted, countsAtOnce = 1000, 16
+
+func (a *API) listQueues(ctx context.Context, in *queueListInput) (*queueListOutput, error) {
 	queues, err := a.cfg.Broker.Queues(ctx)
-	if err != nil {
-		return nil, err
+	if err != nil || !in.Waiting {
+		return &queueListOutput{Body: QueueList{Queues: orEmpty(queues)}}, err
 	}
-	return &queueListOutput{Body: QueueList{Queues: orEmpty(queues)}}, nil
+	out := QueueList{Queues: orEmpty(queues), Waiting: map[string]int{}}
+	var mu sync.Mutex
+	g, ctx := errgroup.WithContext(ctx)
+	g.SetLimit(countsAtOnce)
+	for i := range queues {
+		g.Go(func() error {
+			waiting, err := a.cfg.Broker.Waiting(ctx, queues[i].Name, counted)
+			if len(waiting) > 0 {
+				mu.Lock()
+				defer mu.Unlock()
+				out.Waiting[queues[i].Name] = len(waiting)
+			}
+			return err
+		})
+	}
+	return &queueListOutput{Body: out}, g.Wait()
 }
 
 // QueueQuota is what can be set of a queue.

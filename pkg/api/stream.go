@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"errors"
 	"net/http"
+	"slices"
 	"time"
 
 	"github.com/danielgtaylor/huma/v2"
@@ -51,19 +52,16 @@ func (s *stream) send(b []byte) error {
 	return nil
 }
 
-// event sends a server-sent event. JSON has no line breaks of its own, so one data line is enough.
-func (s *stream) event(name string, data any) error {
+// event sends a server-sent event, with an ID if it has one. JSON has no line breaks of its own, so one data line is enough.
+func (s *stream) event(name, id string, data any) error {
 	body, err := json.Marshal(data)
 	if err != nil {
 		return err
 	}
-	b := make([]byte, 0, len(name)+len(body)+len("event: \ndata: \n\n"))
-	b = append(b, "event: "...)
-	b = append(b, name...)
-	b = append(b, "\ndata: "...)
-	b = append(b, body...)
-	b = append(b, "\n\n"...)
-	return s.send(b)
+	if id != "" {
+		id = "id: " + id + "\n"
+	}
+	return s.send(slices.Concat([]byte("event: "+name+"\n"+id+"data: "), body, []byte("\n\n")))
 }
 
 // alive tells that nothing happened, in a comment that clients ignore.

@@ -13,6 +13,7 @@ type Story struct {
 	Job     JobView   `json:"job" doc:"The job"`
 	Entries []Entry   `json:"entries" doc:"What happened, in the order of time"`
 	Choices []TaskWhy `json:"choices,omitempty" doc:"For each task the choice in force and the runners-up"`
+	Next    int       `json:"next,omitempty" doc:"Index of the first task that this does not tell of, where there is one: after of the call that continues it"`
 }
 
 // Entry is one thing that happened.
@@ -35,12 +36,20 @@ type TaskWhy struct {
 
 // Explain tells the story of a job. It fails with ErrNotFound.
 func (b *Broker) Explain(ctx context.Context, id string) (*Story, error) {
-	detail, err := b.JobDetail(ctx, id)
+	return b.ExplainPart(ctx, id, Part{})
+}
+
+// ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but its end with the last. It
+// fails with ErrNotFound.
+func (b *Broker) ExplainPart(ctx context.Context, id string, p Part) (*Story, error) {
+	detail, err := b.look(ctx, id, p, nil)
 	if err != nil {
 		return nil, err
 	}
-	s := &Story{Job: detail.JobView}
-	s.add(detail.Submitted, "submitted", "", fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
+	s := &Story{Job: detail.JobView, Next: detail.Next}
+	if p.From == 0 {
+		s.add(detail.Submitted, "submitted", "", fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
+	}
 	for _, p := range detail.Plans {
 		s.plan(p)
 	}
@@ -50,19 +59,26 @@ func (b *Broker) Explain(ctx context.Context, id string) (*Story, error) {
 		}
 	}
 	for _, a := range detail.Attempts {
-		s.attempt(a, detail.TaskList[a.Task].Name)
+		s.attempt(a, detail.TaskList[a.Task-p.From].Name)
 	}
-	if detail.State.Over() {
+	switch {
+	case s.Next > 0:
+	case detail.State.Over():
 		text := fmt.Sprintf("%s after %s for %.2f USD", detail.State, rounded(detail.Finished.Sub(detail.Submitted)), detail.SpentUSD)
 		if detail.Reason != "" {
 			text += ": " + detail.Reason
 		}
 		s.add(detail.Finished, "finished", "", text)
-	} else if detail.State == JobWaiting {
+	case detail.State == JobWaiting:
 		s.add(b.now(), "waiting", "", detail.Reason)
 	}
-	slices.SortStableFunc(s.Entries, func(x, y Entry) int { return x.At.Compare(y.At) })
+	s.Sort()
 	return s, b.choices(ctx, id, s, detail)
+}
+
+// Sort puts what happened into the order of time.
+func (s *Story) Sort() {
+	slices.SortStableFunc(s.Entries, func(x, y Entry) int { return x.At.Compare(y.At) })
 }
 
 func (s *Story) add(at time.Time, kind, task, text string) {
@@ -155,7 +171,8 @@ func (b *Broker) choices(ctx context.Context, id string, s *Story, detail *JobDe
 	if err != nil {
 		return err
 	}
-	for i, t := range detail.TaskList {
+	for _, t := range detail.TaskList {
+		i := t.Index
 		if c := plan.Of(i); c != nil && len(plan.Runners[i]) > 0 {
 			s.Choices = append(s.Choices, TaskWhy{
 				Task: t.Name, Chosen: c.ID, USD: plan.TaskUSD[i], Hours: plan.TaskHours[i], Runners: plan.Runners[i],

@@ -15,7 +15,7 @@ import (
 
 // Partitions that are not a job's own.
 const (
-	partJobs   = "jobs"   // JobIndex by time
+	partJobs   = "jobs"   // JobIndex, the newest first
 	partActive = "active" // JobIndex of jobs that are not over, by ID
 	partBlocks = "blocks"
 	partMarket = "market"
@@ -59,8 +59,9 @@ func waitKey(queue string, w Waiting) store.Key {
 	}
 }
 
+// indexKey orders all jobs by age, the newest first. The sign sets them before the lines of version 1, which begin with a digit.
 func indexKey(j Job) store.Key {
-	return store.Key{Partition: partJobs, Sort: fmt.Sprintf("%016x#%s", uint64(max(j.Submitted.UnixNano(), 0)), j.ID)} //nolint:gosec // not negative
+	return store.Key{Partition: partJobs, Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
 }
 
 func activeKey(job string) store.Key { return store.Key{Partition: partActive, Sort: job} }

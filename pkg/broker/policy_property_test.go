@@ -117,7 +117,7 @@ func checkQuotas(t *rapid.T, w *bench) {
 }
 
 func checkGangs(t *rapid.T, w *bench) {
-	jobs, err := w.b.Jobs(context.Background(), 0)
+	jobs, _, err := w.b.Jobs(context.Background(), "", 0)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -63,6 +64,19 @@ func (b *Broker) Pools(ctx context.Context) ([]PoolView, error) {
 		views = append(views, v)
 	}
 	return views, nil
+}
+
+// PoolView loads a pool with its machines. It fails with ErrNotFound.
+func (b *Broker) PoolView(ctx context.Context, name string) (PoolView, error) {
+	u := b.newUnit(ctx, "api")
+	p, found, err := get[Pool](u, poolKey(name))
+	if err == nil && !found {
+		err = fmt.Errorf("%w: pool %s", ErrNotFound, name)
+	}
+	if err != nil {
+		return PoolView{}, err
+	}
+	return b.poolView(u, p)
 }
 
 func (b *Broker) poolView(u *unit, p Pool) (PoolView, error) {

@@ -5,9 +5,11 @@ import (
 	"context"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // JobView is a job as users see it: the API's and the command line's JSON.
@@ -57,28 +59,51 @@ type JobDetail struct {
 	TaskList []TaskView `json:"taskList" doc:"The tasks in the order of the file"`
 	Plans    []PlanHead `json:"plans" doc:"The plans, the last one in force"`
 	Attempts []Attempt  `json:"attempts" doc:"Every attempt with what was bought and how it ended"`
+	Next     int        `json:"next,omitempty" doc:"Index of the first task that is not among these, where there is one: after of the call that continues it"`
+
+	seen sight
 }
 
-// Jobs lists up to limit jobs, the newest first.
-func (b *Broker) Jobs(ctx context.Context, limit int) ([]JobView, error) {
-	u := b.newUnit(ctx, "api")
-	index, err := list[JobIndex](u, partJobs, "", 0)
+// jobsAtOnce is how many jobs are read together: their three records fit one request of a store.
+const jobsAtOnce = 33
+
+// Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next is the place where this one
+// ends, "" when there are no more.
+func (b *Broker) Jobs(ctx context.Context, after string, limit int) (views []JobView, next string, err error) {
+	lines, more, err := b.store.Query(ctx, partJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
-		return nil, err
+		return nil, "", err
 	}
-	slices.Reverse(index)
-	if limit > 0 && len(index) > limit {
-		index = index[:limit]
+	if more {
+		next = lines[len(lines)-1].Key.Sort
 	}
-	views := make([]JobView, 0, len(index))
-	for _, i := range index {
-		v, err := b.JobView(ctx, i.ID)
-		if err != nil {
-			return nil, err
+	views = make([]JobView, 0, len(lines))
+	for some := range slices.Chunk(lines, jobsAtOnce) {
+		u := b.newUnit(ctx, "api")
+		var keys []store.Key
+		for _, line := range some {
+			_, id, _ := strings.Cut(line.Key.Sort, "#")
+			keys = append(keys, jobKey(id), progressKey(id), ledgerKey(id))
 		}
-		views = append(views, v)
+		if err := u.preload(keys...); err != nil {
+			return nil, "", err
+		}
+		for i := 0; i < len(keys); i += 3 {
+			job, found, err := get[Job](u, keys[i])
+			if err != nil {
+				return nil, "", err
+			}
+			if !found {
+				continue
+			}
+			v, _, err := b.viewOf(u, job)
+			if err != nil {
+				return nil, "", err
+			}
+			views = append(views, v)
+		}
 	}
-	return views, nil
+	return views, next, nil
 }
 
 // JobView loads what users see of a job. It fails with ErrNotFound.
@@ -116,6 +141,9 @@ func (b *Broker) viewOf(u *unit, job Job) (v JobView, clusters []Cluster, err er
 		return v, nil, err
 	}
 	v.SpentUSD = ledger.SpentUSD
+	if ledger.Outstanding == 0 { // no attempt holds machines
+		return v, nil, nil
+	}
 	clusters, err = list[Cluster](u, jobPart(job.ID), clusterPrefix, 0)
 	if err != nil {
 		return v, nil, err
@@ -134,55 +162,6 @@ func (c Cluster) accrued(now time.Time) float64 {
 	return c.charged(now)
 }
 
-// JobDetail loads all that users see of a job. It fails with ErrNotFound.
-func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
-	u := b.newUnit(ctx, "api")
-	job, found, err := get[Job](u, jobKey(id))
-	if err != nil {
-		return nil, err
-	}
-	if !found {
-		return nil, fmt.Errorf("job %s: %w", id, ErrNotFound)
-	}
-	d := &JobDetail{}
-	var clusters []Cluster
-	if d.JobView, clusters, err = b.viewOf(u, job); err != nil {
-		return nil, err
-	}
-	if d.Plans, err = list[PlanHead](u, jobPart(id), planHeadPrefix, 0); err != nil {
-		return nil, err
-	}
-	if d.Attempts, err = list[Attempt](u, jobPart(id), "attempt#", 0); err != nil {
-		return nil, err
-	}
-	for i := range clusters {
-		cl := &clusters[i]
-		of := func(a Attempt, _ struct{}) int {
-			return cmp.Or(cmp.Compare(a.Task, cl.Task), cmp.Compare(a.Number, cl.Attempt))
-		}
-		if j, ok := slices.BinarySearchFunc(d.Attempts, struct{}{}, of); ok { // as their keys are ordered
-			cl.tell(&d.Attempts[j])
-		}
-	}
-	tasks, err := list[Task](u, jobPart(id), "task#", 0)
-	if err != nil {
-		return nil, err
-	}
-	tellTasks(clusters, tasks)
-	spec, err := b.spec(ctx, job)
-	if err != nil {
-		return nil, err
-	}
-	var plan *Plan
-	if !job.Plan.IsZero() {
-		if plan, err = b.plan(ctx, job); err != nil {
-			return nil, err
-		}
-	}
-	d.TaskList = taskViews(job, spec, plan, tasks, d.Attempts)
-	return d, b.tellWaits(u, job, tasks, d.TaskList)
-}
-
 // tellTasks completes tasks, in the order of their keys, by what clusters have seen of them.
 func tellTasks(clusters []Cluster, tasks []Task) {
 	for i := range clusters {
@@ -197,10 +176,11 @@ func taskAt(tasks []Task, index int) (at int, ok bool) {
 	return slices.BinarySearchFunc(tasks, index, func(t Task, index int) int { return cmp.Compare(t.Index, index) })
 }
 
-func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Attempt) []TaskView {
-	views := make([]TaskView, len(spec.Tasks))
+// taskViews makes the views of the tasks from one index to below another, of which the records are given.
+func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Attempt, from, to int) []TaskView {
+	views := make([]TaskView, to-from)
 	g := spec.Graph()
-	for i := range spec.Tasks {
+	for i := from; i < to; i++ {
 		v := TaskView{Index: i, Name: spec.Tasks[i].Name, State: "waiting", Nodes: spec.Tasks[i].Nodes}
 		for _, p := range g.Parents(i) {
 			v.After = append(v.After, int(p))
@@ -210,15 +190,15 @@ func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Atte
 				v.Offer, v.USDPerHour, v.Hours = c.ID, c.Offer.USDPerHour, plan.TaskHours[i]
 			}
 		}
-		views[i] = v
+		views[i-from] = v
 	}
 	for _, t := range tasks {
-		v := &views[t.Index]
+		v := &views[t.Index-from]
 		v.State, v.Attempts, v.Progress = string(t.State), t.Attempt, t.Progress
 		v.Started, v.Ended, v.Reason = t.StartedAt, t.EndedAt, t.Reason
 	}
 	for _, a := range attempts {
-		v := &views[a.Task]
+		v := &views[a.Task-from]
 		v.USD += a.USD
 		if a.Started.After(v.Started) { // of a task that was cancelled only its attempt says it
 			v.Started = a.Started

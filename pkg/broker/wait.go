@@ -378,7 +378,7 @@ func (b *Broker) tellWaits(u *unit, job Job, tasks []Task, views []TaskView) err
 			continue
 		}
 		if _, wait := w.wait(u.now); wait {
-			views[t.Index].Waits = w.tell(u.now)
+			views[t.Index-views[0].Index].Waits = w.tell(u.now)
 		}
 	}
 	return nil

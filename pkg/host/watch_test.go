@@ -45,7 +45,7 @@ func TestAFileDroppedIntoTheFolderRunsOnceAndABadOneIsExplainedBesideIt(t *testi
 	h, stop := serve(t, host.Options{State: state, DAGs: dags, TimeScale: 0.01})
 	put("bad.yaml", strings.Replace(dropped, "run:", "rum:", 1))
 	jobs := func(b *broker.Broker) []broker.JobView {
-		list, err := b.Jobs(context.Background(), 0)
+		list, _, err := b.Jobs(context.Background(), "", 0)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -89,7 +89,7 @@ func (j *Job) Apply(u api.JobUpdate, wall time.Time) []Happening {
 func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 	old := j.Tasks
 	if u.Full {
-		j.Tasks = slices.Clone(u.Tasks)
+		j.Tasks = make([]broker.TaskView, max(u.Job.Tasks, len(u.Tasks))) // of a large job the others follow
 		grown := make([]float64, len(j.Tasks))
 		copy(grown, j.weight)
 		moves := make([]int, len(j.Tasks))

@@ -79,6 +79,7 @@ func (g *Gateway) Serve(ctx context.Context, in awsevents.APIGatewayV2HTTPReques
 	}
 	w := newRecorder(cancel, quiet)
 	defer w.close()
+	w.zip = strings.Contains(req.Header.Get("Accept-Encoding"), "gzip")
 	g.Handler.ServeHTTP(w, req)
 	return w.answer(), nil
 }

@@ -2,6 +2,7 @@ package gateway
 
 import (
 	"bytes"
+	"compress/gzip"
 	"context"
 	"encoding/base64"
 	"net/http"
@@ -21,6 +22,7 @@ type recorder struct {
 	header http.Header
 	end    context.CancelFunc
 	quiet  time.Duration
+	zip    bool // the reader takes gzip
 
 	mu     sync.Mutex
 	status int
@@ -28,6 +30,17 @@ type recorder struct {
 	body   bytes.Buffer
 	timer  *time.Timer
 	full   bool
+}
+
+// zipFrom is the length in bytes from which an answer is compressed.
+const zipFrom = 4 << 10
+
+func zipped(body []byte) []byte {
+	var out bytes.Buffer
+	w := gzip.NewWriter(&out)
+	_, _ = w.Write(body) // into memory
+	_ = w.Close()
+	return out.Bytes()
 }
 
 func newRecorder(end context.CancelFunc, quiet time.Duration) *recorder {
@@ -104,6 +117,12 @@ func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 	body := r.body.Bytes()
 	if _, set := out.Headers["Content-Type"]; !set && len(body) > 0 {
 		out.Headers["Content-Type"] = http.DetectContentType(body)
+	}
+	if r.zip && len(body) >= zipFrom && r.sent.Get("Content-Encoding") == "" {
+		body = zipped(body)
+		out.Headers["Content-Encoding"] = "gzip"
+		out.Body, out.IsBase64Encoded = base64.StdEncoding.EncodeToString(body), true
+		return out
 	}
 	if utf8.Valid(body) && r.sent.Get("Content-Encoding") == "" {
 		out.Body = string(body)

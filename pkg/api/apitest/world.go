@@ -42,7 +42,7 @@ func Start() time.Time { return time.Date(2026, 5, 20, 9, 0, 0, 0, time.UTC) }
 
 // World is a deployment in memory.
 type World struct {
-	Store  *mem.Store
+	Store  *Counted
 	Broker *broker.Broker
 	API    *api.API
 	Server *httptest.Server
@@ -63,7 +63,7 @@ type Option func(*api.Config)
 func New(t testing.TB, options ...Option) *World {
 	t.Helper()
 	w := &World{
-		t: t, Store: mem.New(), Clock: clock.NewManual(Start()), Cloud: &Cloud{}, Dead: &Dead{},
+		t: t, Store: &Counted{Store: mem.New()}, Clock: clock.NewManual(Start()), Cloud: &Cloud{}, Dead: &Dead{},
 		key: bytes.Repeat([]byte("k"), token.MinKeyBytes),
 	}
 	logs, err := logstore.New(t.TempDir(), 0)

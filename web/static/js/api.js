@@ -21,6 +21,17 @@ export async function get(path, signal) {
   throw new Problem(res.status, body);
 }
 
+// parts reads a job's story, or the job, in parts and joins their lists.
+export async function parts(path, lists) {
+  const whole = await get(`${path}?limit=2000`);
+  for (let next = whole.next; next;) {
+    const part = await get(`${path}?limit=2000&after=${next}`);
+    for (const l of lists) (whole[l] ??= []).push(...(part[l] ?? []));
+    next = part.next;
+  }
+  return whole;
+}
+
 // path makes a path of parts that may hold anything.
 export function path(...parts) {
   return `/v1/${parts.map(encodeURIComponent).join('/')}`;
@@ -85,10 +96,14 @@ export function follow(id, { update, state, fail }) {
   let source;
   let timer;
   let over = false;
+  let last = '';
   const open = () => {
-    source = new EventSource(`${path('jobs', id)}/events`);
+    source = new EventSource(`${path('jobs', id)}/events?after=${encodeURIComponent(last)}`);
     source.addEventListener('open', () => state('live'));
-    source.addEventListener('job', (e) => update(JSON.parse(e.data)));
+    source.addEventListener('job', (e) => {
+      last = e.lastEventId;
+      update(JSON.parse(e.data));
+    });
     source.addEventListener('end', () => {
       over = true;
       source.close();
@@ -99,7 +114,7 @@ export function follow(id, { update, state, fail }) {
       state('lost');
       if (source.readyState !== EventSource.CLOSED) return; // the browser tries again by itself
       try {
-        await get(path('jobs', id)); // says what an EventSource keeps to itself
+        await get(`${path('jobs', id)}?limit=1`); // says what an EventSource keeps to itself
         fail(new Error('The stream was cut off. Load the page again.'));
       } catch (err) {
         fail(err);

@@ -1,10 +1,11 @@
 // Queues, the places that are not tried now, and events that were given up.
 
 import { h, icon, set } from './dom.js';
-import { get, path } from './api.js';
+import { get } from './api.js';
 import { ago, at, count, span } from './format.js';
 
-const EVERY = 3000; // ms
+const EVERY = 3000; // ms between two looks
+const SELDOM = 30000; // where nothing has changed for a while
 
 function table(label, heads, rows) {
   return h('div', { class: 'scroll' }, h('table', { class: 'grid cards' }, h('caption', { class: 'sr' }, label),
@@ -39,40 +40,47 @@ export class CapacityPage {
     root.replaceChildren(h('div', { class: 'title' }, h('h1', {}, 'Capacity')),
       h('section', { class: 'card', 'aria-label': 'Queues' }, h('h2', {}, 'Queues'), this.queues),
       h('section', { class: 'card', 'aria-label': 'Places not tried now' }, h('h2', {}, 'Places not tried now'), this.blocks), this.dead);
+    this.wait = EVERY;
+    this.seen = () => document.hidden || this.load();
+    document.addEventListener('visibilitychange', this.seen);
     this.load();
   }
 
   close() {
     clearTimeout(this.timer);
+    document.removeEventListener('visibilitychange', this.seen);
     this.closed = true;
   }
 
+  // load looks, the rarer the longer nothing has changed; a page that nobody sees does not look at all.
   async load() {
+    clearTimeout(this.timer);
+    if (document.hidden && this.last) return;
     try {
-      const [q, b, d] = await Promise.all([get('/v1/queues'), get('/v1/blocks'), get('/v1/deadletters').catch((err) => {
+      const [q, b, d] = await Promise.all([get('/v1/queues?waiting=true'), get('/v1/blocks'), get('/v1/deadletters').catch((err) => {
         if (err.status !== 501) throw err;
         return { deadLetters: [] };
       })]);
-      const waiting = await Promise.all(q.queues.map((x) => get(`${path('queues', x.name, 'waiting')}?limit=1000`)));
       if (this.closed) return;
       this.live('live');
       // Drawn anew only when something differs, so that a selection is not lost.
-      const news = JSON.stringify([q, b.blocks, d, waiting]);
-      if (news !== this.last) this.show(q.queues, b, d.deadLetters, waiting.map((w) => w.waiting.length));
+      const news = JSON.stringify([q, b.blocks, d]);
+      this.wait = news === this.last ? Math.min(1.5 * this.wait, SELDOM) : EVERY;
+      if (news !== this.last) this.show(q.queues, b, d.deadLetters, q.waiting ?? {});
       this.last = news;
     } catch (err) {
       if (this.closed) return;
       if (err.status || !this.last) return this.fail(err);
       this.live('lost');
     }
-    this.timer = setTimeout(() => this.load(), EVERY);
+    this.timer = setTimeout(() => this.load(), this.wait);
   }
 
   show(queues, { blocks, now }, letters, waiting) {
     this.queues.replaceChildren(queues.length
-      ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'Waiting'], queues.map((q, k) => [
+      ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'Waiting'], queues.map((q) => [
         h('span', {}, h('b', {}, q.name), q.description ? h('span', { class: 'muted' }, ` ${q.description}`) : ''),
-        share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), waiting[k] >= 1000 ? '1,000 or more' : count(waiting[k], 'task'),
+        share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'),
       ]))
       : h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”.'));
     this.blocks.replaceChildren(blocks.length

@@ -16,8 +16,19 @@ const ZOOM_MIN = 0.02;
 const ZOOM_MAX = 2.5;
 const LEGIBLE = 0.62; // the smallest zoom at which names can be read
 
-function clip(text, most) {
-  return text.length > most ? `${text.slice(0, most - 1)}…` : text;
+const ink = document.createElement('canvas').getContext('2d');
+
+// clip shortens a text to a width in pixels, as it is drawn in a weight and size.
+function clip(text, most, font) {
+  ink.font = `${font} ${getComputedStyle(document.body).fontFamily}`;
+  if (ink.measureText(text).width <= most) return text;
+  let [fits, over] = [0, text.length];
+  while (over - fits > 1) {
+    const mid = (fits + over) >> 1;
+    if (ink.measureText(`${text.slice(0, mid)}…`).width <= most) fits = mid;
+    else over = mid;
+  }
+  return `${text.slice(0, fits)}…`;
 }
 
 // glyph is a state's icon inside the drawing.
@@ -111,7 +122,7 @@ export class Graph {
     const task = this.tasks[i];
     const bar = s('rect', { class: 'stripe', width: 4, height: node.h - 12, x: 5, y: 6, rx: 2 });
     const mark = small ? glyph(13, 4, 15) : glyph(17, 8, 16);
-    const name = s('text', { class: 'name', x: small ? 33 : 39, y: small ? 16 : 21 }, clip(task.name, small ? 15 : 21));
+    const name = s('text', { class: 'name', x: small ? 33 : 39, y: small ? 16 : 21 }, clip(task.name, node.w - (small ? 39 : 47), small ? '500 11.5px' : '600 13px'));
     el.append(bar, mark, name);
     const box = { el, mark };
     if (!small) {
@@ -142,14 +153,14 @@ export class Graph {
     }
     if (!box.where) return;
     const market = offer(task.offer)?.market;
-    set(box.where, clip(where ? `${where}${market ? ` · ${market === 'spot' ? 'spot' : 'od'}` : ''}${task.nodes > 1 ? ` ×${task.nodes}` : ''}` : state, 28));
+    set(box.where, clip(where ? `${where}${market ? ` · ${market === 'spot' ? 'spot' : 'od'}` : ''}${task.nodes > 1 ? ` ×${task.nodes}` : ''}` : state, this.size.w - 25, '400 11.5px'));
     box.done.setAttribute('width', state === 'succeeded' ? 0 : Math.round((this.size.w - 10) * (task.progress ?? 0)));
   }
 
   levelBox(node, i) {
     const members = this.fold.members[i];
     const el = this.box(node, i, { level: i }, () => this.selectLevel(i, members));
-    const title = s('text', { class: 'name', x: 14, y: 24 }, clip(commonName(members.map((m) => this.tasks[m].name)), 30));
+    const title = s('text', { class: 'name', x: 14, y: 24 }, clip(commonName(members.map((m) => this.tasks[m].name)), node.w - 28, '600 13px'));
     const sub = s('text', { class: 'where', x: 14, y: 42 }, `level ${i + 1} · ${count(members.length, 'task')}`);
     const bars = STATES.map((state) => s('rect', { class: 'share', y: 54, height: 8, data: { state } }));
     const legend = s('text', { class: 'where', x: 14, y: 80 });
@@ -170,7 +181,7 @@ export class Graph {
         x += w;
       });
       const told = STATES.filter((st) => counts[st]).map((st) => `${counts[st].toLocaleString('en-US')} ${st}`);
-      set(box.legend, clip(told.join(' · ').replace('succeeded', 'done'), 40));
+      set(box.legend, clip(told.join(' · ').replace('succeeded', 'done'), box.width, '400 11.5px'));
       box.el.dataset.state = counts.failed ? 'failed' : counts.running ? 'running' : counts.succeeded === members.length ? 'succeeded' : 'waiting';
       const label = `Level ${i + 1}, ${box.name}, ${count(members.length, 'task')}: ${told.join(', ')}`;
       box.el.setAttribute('aria-label', label);
@@ -228,14 +239,21 @@ export class Graph {
     if (!width || !this.placed) return;
     const whole = Math.min((width - 2 * PAD) / this.placed.width, (height - 2 * PAD) / this.placed.height, 1);
     const least = everything || this.size === SMALL ? ZOOM_MIN : LEGIBLE;
-    const k = Math.max(whole, least);
+    let k = Math.max(whole, least);
+    const step = this.size.w + this.size.gapX;
+    // Where columns are left out, those in sight are whole.
+    const columns = Math.max(Math.floor((width - 2 * PAD + this.size.gapX * k) / (step * k)), 1);
+    const cut = k > whole && this.placed.width * k > width - 2 * PAD && this.size !== SMALL;
+    if (cut) k = Math.min(Math.max((width - 2 * PAD) / (columns * step - this.size.gapX), least), 1);
     const focus = this.placed.nodes[this.focusOn()];
     const along = (room, size, from, extent) => {
       const spare = room - size * k;
       if (spare >= 2 * PAD) return spare / 2;
       return Math.max(Math.min(room / 2 - (from + extent / 2) * k, PAD), spare - PAD);
     };
-    this.view = { k, x: along(width, this.placed.width, focus.x, focus.w), y: along(height, this.placed.height, focus.y, focus.h) };
+    const first = Math.max(Math.min(focus.level - Math.floor(columns / 2), Math.round((this.placed.width + this.size.gapX) / step) - columns), 0);
+    const x = cut ? PAD - first * step * k : along(width, this.placed.width, focus.x, focus.w);
+    this.view = { k, x, y: along(height, this.placed.height, focus.y, focus.h) };
     this.untouched = true;
     this.whole = everything;
     this.apply();

@@ -1,7 +1,7 @@
 // The page of one job.
 
 import { badge, h, notice, say, set } from './dom.js';
-import { Job, follow, get, path } from './api.js';
+import { Job, follow, parts, path } from './api.js';
 import { ago, at, count, isOver } from './format.js';
 import { Graph } from './graph.js';
 import { Logs } from './logs.js';
@@ -70,9 +70,10 @@ export class JobPage {
   }
 
   update(u) {
-    const first = !this.job.view;
+    const first = !this.page.isConnected;
     const before = this.job.view;
     const changed = this.job.merge(u);
+    if (this.job.tasks.length < u.job.tasks) return; // of a large job the others follow
     if (first) {
       this.root.replaceChildren(this.page);
       document.title = `${u.job.name} – Tradewind`;
@@ -168,7 +169,8 @@ export class JobPage {
     this.later = setTimeout(async () => {
       this.pending = false;
       try {
-        this.data = await get(`${path('jobs', this.id)}/explain`);
+        this.data = await parts(`${path('jobs', this.id)}/explain`, ['entries', 'choices']);
+        this.data.entries.sort((a, b) => at(a.at) - at(b.at));
         const open = [...this.pane.plans.querySelectorAll('details[open] b')].map((b) => b.textContent);
         this.pane.story.replaceChildren(story(this.data, this.job.now()));
         this.pane.plans.replaceChildren(plans(this.job.plans, this.data.choices, this.job.view.objective, this.job.now()));
