@@ -160,11 +160,11 @@ func (b *Broker) work(u *unit, cl Cluster, rank, seen int) (wire.Work, error) {
 			return w, err
 		}
 	}
-	parents, err := b.parentOutputs(u, job, spec, cl.Task)
+	parents, err := parentOutputs(u, job, spec, cl.Task)
 	if err != nil {
 		return w, err
 	}
-	w.Assignment = b.assignment(job, spec, cl, task, attempt, parents)
+	w.Assignment = assignment(b.cfg, job, spec, cl, task, attempt, parents)
 	return w, nil
 }
 

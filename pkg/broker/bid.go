@@ -47,7 +47,7 @@ func (b *Broker) bid(u *unit, data events.Data) error {
 			return err
 		}
 	}
-	if in.tasks, _, err = b.tasksNow(u, job.ID); err != nil {
+	if in.tasks, _, err = tasksNow(u, job.ID); err != nil {
 		return err
 	}
 	bids, err := decideBids(u.ctx, in)

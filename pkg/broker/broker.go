@@ -183,6 +183,7 @@ type Broker struct {
 	Ports
 	*Loader
 	*Keeper
+	*Views
 	log       *slog.Logger
 	functions map[string]function
 }
@@ -201,6 +202,7 @@ func New(cfg Config, p Ports) *Broker {
 	b.Loader = &Loader{Transactor: work, cfg: cfg}
 	b.Keeper = &Keeper{Loader: b.Loader, tokens: p.Tokens}
 	b.conflicted = b.Keeper.known.conflicted
+	b.Views = &Views{b.Keeper}
 	b.Clouds = maps.Clone(p.Clouds)
 	if b.Clouds == nil {
 		b.Clouds = map[string]cloud.Cloud{}

@@ -58,25 +58,25 @@ func (cl *Cluster) run() {
 
 // assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
-func (b *Broker) assignment(job Job, spec *dag.Job, cl Cluster, task Task, attempt Attempt, parents map[string]string) *wire.Assignment {
+func assignment(cfg Config, job Job, spec *dag.Job, cl Cluster, task Task, attempt Attempt, parents map[string]string) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
-		Workdir: t.Workdir, Store: b.cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Pace: b.cfg.Pace,
+		Workdir: t.Workdir, Store: cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Pace: cfg.Pace,
 	}
 	for _, n := range cl.Nodes {
 		a.Nodes = append(a.Nodes, n.Address)
 	}
 	if t.Checkpoint != nil {
 		a.Checkpoint = &wire.Checkpoint{
-			Every: b.cfg.wall(t.Checkpoint.Every), Path: t.Checkpoint.Path,
+			Every: cfg.wall(t.Checkpoint.Every), Path: t.Checkpoint.Path,
 			Restore: attempt.ResumedFrom, Next: task.Checkpoint.Seq + 1,
 		}
 	}
 	if t.StandIn() {
 		// Its files are only sizes: there is nothing to stage.
-		a.StandIn = max(time.Duration(float64(t.Recorded)*b.cfg.StandInScale), 1) // no time at all, but a stand-in
+		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // no time at all, but a stand-in
 		a.Progress, a.Workdir, a.Parents = attempt.Resumed, "", nil
 		return a
 	}
@@ -93,7 +93,7 @@ func (b *Broker) assignment(job Job, spec *dag.Job, cl Cluster, task Task, attem
 func taskPrefix(job, task string) string { return job + "/" + task }
 
 // parentOutputs finds where the outputs of a task's parents lie.
-func (b *Broker) parentOutputs(u *unit, job Job, spec *dag.Job, task int) (map[string]string, error) {
+func parentOutputs(u reader, job Job, spec *dag.Job, task int) (map[string]string, error) {
 	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(task)), func(p int32) bool {
 		return spec.Tasks[p].StandIn() // its files are only sizes
 	})

@@ -35,13 +35,13 @@ type TaskWhy struct {
 }
 
 // Explain tells the story of a job. It fails with ErrNotFound.
-func (b *Broker) Explain(ctx context.Context, id string) (*Story, error) {
+func (b *Views) Explain(ctx context.Context, id string) (*Story, error) {
 	return b.ExplainPart(ctx, id, Part{})
 }
 
 // ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but its end with the last. It
 // fails with ErrNotFound.
-func (b *Broker) ExplainPart(ctx context.Context, id string, p Part) (*Story, error) {
+func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, error) {
 	detail, err := b.look(ctx, id, p, nil)
 	if err != nil {
 		return nil, err
@@ -161,7 +161,7 @@ func (s *Story) attempt(a Attempt, task string) {
 }
 
 // choices adds why each task runs where it does, from the plan in force.
-func (b *Broker) choices(ctx context.Context, id string, s *Story, detail *JobDetail) error {
+func (b *Views) choices(ctx context.Context, id string, s *Story, detail *JobDetail) error {
 	u := b.newUnit(ctx, "api")
 	job, found, err := get[Job](u, jobKey(id))
 	if err != nil || !found || job.Plan.IsZero() {

@@ -25,23 +25,23 @@ type sight struct {
 }
 
 // JobDetail loads all that users see of a job. It fails with ErrNotFound.
-func (b *Broker) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
+func (b *Views) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 	return b.look(ctx, id, Part{}, nil)
 }
 
 // JobPart loads what users see of a job and of some of its tasks; the plans come with the first. It fails with ErrNotFound.
-func (b *Broker) JobPart(ctx context.Context, id string, p Part) (*JobDetail, error) {
+func (b *Views) JobPart(ctx context.Context, id string, p Part) (*JobDetail, error) {
 	return b.look(ctx, id, p, nil)
 }
 
 // JobSince is JobDetail for whoever has looked at the job before: it reads only what may have changed. Nil is no look.
-func (b *Broker) JobSince(ctx context.Context, id string, was *JobDetail) (*JobDetail, error) {
+func (b *Views) JobSince(ctx context.Context, id string, was *JobDetail) (*JobDetail, error) {
 	return b.look(ctx, id, Part{}, was)
 }
 
 // look reads in the order in which a task ends, its phase before its machines and these before its history: what is over and without machines by
 // the first two does not change after the third.
-func (b *Broker) look(ctx context.Context, id string, p Part, was *JobDetail) (*JobDetail, error) {
+func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*JobDetail, error) {
 	u := b.newUnit(ctx, "api")
 	if err := u.preload(jobKey(id), progressKey(id), ledgerKey(id)); err != nil {
 		return nil, err
@@ -205,7 +205,7 @@ func merged[T any](old, fresh []T, order func(a, b T) int) []T {
 }
 
 // tell makes the views of the tasks from one index to below another.
-func (b *Broker) tell(u *unit, job Job, d *JobDetail, from, to int) error {
+func (b *Views) tell(u *unit, job Job, d *JobDetail, from, to int) error {
 	d.Attempts = slices.Clone(d.seen.attempts)
 	tasks := slices.Clone(d.seen.tasks)
 	for i := range d.seen.clusters {

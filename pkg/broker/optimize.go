@@ -190,7 +190,7 @@ func (b *Broker) loadPlanning(u *unit, job Job, at time.Time) (p planning, err e
 		if in.Previous, err = u.plan(job); err != nil {
 			return p, err
 		}
-		if p.tasks, clusters, err = b.tasksNow(u, job.ID); err != nil {
+		if p.tasks, clusters, err = tasksNow(u, job.ID); err != nil {
 			return p, err
 		}
 	}
@@ -214,7 +214,7 @@ func (b *Broker) loadPlanning(u *unit, job Job, at time.Time) (p planning, err e
 
 // tasksNow loads the tasks of a job that were ready, with what their clusters have seen of them, and those clusters. Of a task whose machines are being taken it says that
 // it waits: that is what it has to be planned as.
-func (b *Broker) tasksNow(u *unit, job string) ([]Task, []Cluster, error) {
+func tasksNow(u reader, job string) ([]Task, []Cluster, error) {
 	tasks, err := list[Task](u, jobPart(job), "task#", 0)
 	if err != nil {
 		return nil, nil, err

@@ -49,7 +49,7 @@ type MachineTask struct {
 }
 
 // Pools lists the pools with their machines and what runs on them.
-func (b *Broker) Pools(ctx context.Context) ([]PoolView, error) {
+func (b *Views) Pools(ctx context.Context) ([]PoolView, error) {
 	u := b.newUnit(ctx, "api")
 	pools, err := list[Pool](u, partPools, "", 0)
 	if err != nil {
@@ -67,7 +67,7 @@ func (b *Broker) Pools(ctx context.Context) ([]PoolView, error) {
 }
 
 // PoolView loads a pool with its machines. It fails with ErrNotFound.
-func (b *Broker) PoolView(ctx context.Context, name string) (PoolView, error) {
+func (b *Views) PoolView(ctx context.Context, name string) (PoolView, error) {
 	u := b.newUnit(ctx, "api")
 	p, found, err := get[Pool](u, poolKey(name))
 	if err == nil && !found {
@@ -79,7 +79,7 @@ func (b *Broker) PoolView(ctx context.Context, name string) (PoolView, error) {
 	return b.poolView(u, p)
 }
 
-func (b *Broker) poolView(u *unit, p Pool) (PoolView, error) {
+func (b *Views) poolView(u *unit, p Pool) (PoolView, error) {
 	v := PoolView{
 		Name: p.Name, Place: p.Place, USDPerHour: p.USDPerHour, Partitions: p.Partitions, Description: p.Description,
 		Draining: p.Draining, Created: p.Created, Machines: []MachineView{},
@@ -103,7 +103,7 @@ func (b *Broker) poolView(u *unit, p Pool) (PoolView, error) {
 	return v, nil
 }
 
-func (b *Broker) machineView(u *unit, m PoolMachine, seen time.Time) (MachineView, error) {
+func (b *Views) machineView(u *unit, m PoolMachine, seen time.Time) (MachineView, error) {
 	v := MachineView{
 		ID: m.ID, Type: m.Type, State: m.state(seen, b.cfg.Pool, u.now), Labels: m.Labels, Capacity: m.Capacity, Used: m.used(),
 		Joined: m.Joined, Seen: seen, Tasks: []MachineTask{},

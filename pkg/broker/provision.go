@@ -55,7 +55,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 	go1 := false
 	err := b.transact(ctx, events.FnProvision, cause+"/intent", false, func(u *unit) error {
 		var err error
-		if st, err = b.loadBuying(u, e.Job, e.Task, e.Attempt); err != nil {
+		if st, err = loadBuying(u, e.Job, e.Task, e.Attempt); err != nil {
 			return err
 		}
 		var d Decision
@@ -91,7 +91,7 @@ func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 	return c.Launch(ctx, spec)
 }
 
-func (b *Broker) loadBuying(u *unit, job string, task, attempt int) (st buying, err error) {
+func loadBuying(u reader, job string, task, attempt int) (st buying, err error) {
 	id := ClusterID(job, task, attempt)
 	if err := u.preload(jobKey(job), taskKey(job, task), attemptKey(job, task, attempt), clusterKey(id)); err != nil {
 		return st, err
@@ -241,7 +241,7 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 	var refusal error
 	again := false
 	err := b.transact(ctx, events.FnProvision, cause, false, func(u *unit) error {
-		st, err := b.loadBuying(u, e.Job, e.Task, e.Attempt)
+		st, err := loadBuying(u, e.Job, e.Task, e.Attempt)
 		if err != nil {
 			return err
 		}
@@ -321,7 +321,7 @@ func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitte
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
 	}
 	return b.transact(ctx, events.FnProvision, cause+"/refused", false, func(u *unit) error {
-		st, err := b.loadBuying(u, e.Job, e.Task, e.Attempt)
+		st, err := loadBuying(u, e.Job, e.Task, e.Attempt)
 		if err != nil {
 			return err
 		}

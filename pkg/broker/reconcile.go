@@ -154,7 +154,7 @@ func (b *Broker) reconcileJob(
 	clusters, err := list[Cluster](u, jobPart(w.job.ID), clusterPrefix, 0)
 	errs = append(errs, err)
 	for _, cl := range clusters {
-		if b.diagnose(cl, machines, u.now) != remedyNone {
+		if diagnose(cl, b.cfg, machines, u.now) != remedyNone {
 			done++
 			errs = append(errs, b.treat(u.ctx, cause, cl.ID, machines))
 		}
@@ -204,26 +204,26 @@ const (
 )
 
 // diagnose finds what is wrong with a cluster.
-func (b *Broker) diagnose(cl Cluster, machines inventory, now time.Time) remedy {
+func diagnose(cl Cluster, cfg Config, machines inventory, now time.Time) remedy {
 	age := now.Sub(cl.Since)
 	switch {
 	case cl.State == ClusterReleasing:
-		return pick(age > b.cfg.StuckFor || b.due(cl, now) && age > b.cfg.Overhead/4, remedyRelease)
+		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
 	case cl.Outcome != "":
-		return pick(age > b.cfg.StuckFor || b.due(cl, now) && age > b.cfg.Overhead/4, remedyRelease)
-	case b.due(cl, now): // whatever state it is in, it costs
+		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case due(cl, cfg, now): // whatever state it is in, it costs
 		return remedyLease
 	case cl.State == ClusterLaunching:
-		return pick(age > b.cfg.StuckFor, remedyLaunch)
-	case b.gone(cl, machines, now):
+		return pick(age > cfg.StuckFor, remedyLaunch)
+	case gone(cl, cfg, machines, now):
 		return remedyLost
 	case cl.State == ClusterDoomed:
-		return pick(now.After(cl.Until.Add(b.cfg.StuckFor)), remedyTaken)
+		return pick(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
 	case cl.State == ClusterBooting:
-		return pick(age > b.cfg.BootWithin, remedyLost)
+		return pick(age > cfg.BootWithin, remedyLost)
 	case cl.Command == "":
-		return pick(age > b.cfg.StuckFor, remedyRun)
-	case silent(cl, b.cfg.SilentFor, now):
+		return pick(age > cfg.StuckFor, remedyRun)
+	case silent(cl, cfg.SilentFor, now):
 		return remedyLost
 	default:
 		return remedyNone
@@ -232,8 +232,8 @@ func (b *Broker) diagnose(cl Cluster, machines inventory, now time.Time) remedy 
 
 // due says that what was set aside for a cluster is nearly used up: what is left is for the next look at it, a quarter of
 // the overhead later at most, and for its release.
-func (b *Broker) due(cl Cluster, now time.Time) bool {
-	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-b.cfg.Overhead/2))
+func due(cl Cluster, cfg Config, now time.Time) bool {
+	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
 
 func pick(is bool, r remedy) remedy {
@@ -245,12 +245,12 @@ func pick(is bool, r remedy) remedy {
 
 // gone says that the cloud no longer runs all machines of a cluster. A cloud that did not answer says nothing, and
 // one may take a while to list what it has just launched.
-func (b *Broker) gone(cl Cluster, machines inventory, now time.Time) bool {
+func gone(cl Cluster, cfg Config, machines inventory, now time.Time) bool {
 	known, ok := machines[cl.Offer.Cloud]
-	lag := b.cfg.StuckFor
+	lag := cfg.StuckFor
 	if cl.Offer.Cloud == PoolCloud { // which lists what is in the records, and what is lost as lost
-		lag = min(lag, b.cfg.Pool.LostAfter)
-		if !silent(cl, b.cfg.Pool.LostAfter, now) {
+		lag = min(lag, cfg.Pool.LostAfter)
+		if !silent(cl, cfg.Pool.LostAfter, now) {
 			return false // its agents have been heard of, since the list was made perhaps
 		}
 	}
@@ -280,7 +280,7 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines inventory
 		if err != nil || !found {
 			return orSkip(err)
 		}
-		r := b.diagnose(l.cl, machines, u.now)
+		r := diagnose(l.cl, b.cfg, machines, u.now)
 		b.log.Info("reconcile", "cluster", id, "state", l.cl.State, "remedy", int(r))
 		if r != remedyLease {
 			if r == remedyLost && l.cl.State == ClusterBooting && l.cl.Offer.Cloud == PoolCloud {

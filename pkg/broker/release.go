@@ -36,7 +36,7 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 		}
 	}
 	return b.transact(ctx, events.FnProvision, cause+"/released", false, func(u *unit) error {
-		cl, attempt, found, err := b.loadReleased(u, id)
+		cl, attempt, found, err := loadReleased(u, id, u.now)
 		if err != nil || !found {
 			return orSkip(err)
 		}
@@ -50,7 +50,7 @@ func (cl *Cluster) released() bool {
 }
 
 // loadReleased loads a cluster that is terminated, charged by the price of now, with its attempt.
-func (b *Broker) loadReleased(u *unit, id string) (cl Cluster, attempt Attempt, found bool, err error) {
+func loadReleased(u reader, id string, now time.Time) (cl Cluster, attempt Attempt, found bool, err error) {
 	task, number, _ := clusterAttempt(id)
 	key := attemptKey(ClusterJob(id), task, number)
 	if err := u.preload(clusterKey(id), key); err != nil {
@@ -62,7 +62,7 @@ func (b *Broker) loadReleased(u *unit, id string) (cl Cluster, attempt Attempt, 
 	if attempt, _, err = get[Attempt](u, key); err != nil {
 		return cl, attempt, true, err
 	}
-	if err := b.reprice(u, &cl, attempt); err != nil {
+	if err := reprice(u, &cl, attempt, now); err != nil {
 		return cl, attempt, true, err
 	}
 	cl.tell(&attempt)
@@ -124,10 +124,10 @@ func booked(cl Cluster, minBilled time.Duration, now time.Time) (held time.Durat
 }
 
 // reprice takes in what the market of a cluster's offer says now.
-func (b *Broker) reprice(u *unit, cl *Cluster, attempt Attempt) error {
+func reprice(u reader, cl *Cluster, attempt Attempt, now time.Time) error {
 	m, err := marketOf(u, attempt)
 	if err == nil {
-		cl.reprice(m, attempt.SurchargeUSD, u.now)
+		cl.reprice(m, attempt.SurchargeUSD, now)
 	}
 	return err
 }

@@ -89,7 +89,7 @@ func (b *Broker) settle(u *unit, e events.CapacityFreed) error {
 		return nil // only an invitation to look at the queue again
 	}
 	if e.Cluster != "" {
-		cl, attempt, found, err := b.loadReleased(u, e.Cluster)
+		cl, attempt, found, err := loadReleased(u, e.Cluster, u.now)
 		if err != nil || !found {
 			return err // settled before
 		}

@@ -12,6 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
+// Views shows what is recorded to people and programs.
+type Views struct{ *Keeper }
+
 // JobView is a job as users see it: the API's and the command line's JSON.
 type JobView struct {
 	ID          string    `json:"id" doc:"Job ID"`
@@ -69,7 +72,7 @@ const jobsAtOnce = 33
 
 // Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next is the place where this one
 // ends, "" when there are no more.
-func (b *Broker) Jobs(ctx context.Context, after string, limit int) (views []JobView, next string, err error) {
+func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []JobView, next string, err error) {
 	lines, more, err := b.store.Query(ctx, partJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
 		return nil, "", err
@@ -107,7 +110,7 @@ func (b *Broker) Jobs(ctx context.Context, after string, limit int) (views []Job
 }
 
 // JobView loads what users see of a job. It fails with ErrNotFound.
-func (b *Broker) JobView(ctx context.Context, id string) (JobView, error) {
+func (b *Views) JobView(ctx context.Context, id string) (JobView, error) {
 	u := b.newUnit(ctx, "api")
 	job, found, err := get[Job](u, jobKey(id))
 	if err != nil {
@@ -121,7 +124,7 @@ func (b *Broker) JobView(ctx context.Context, id string) (JobView, error) {
 }
 
 // viewOf makes the view of a job, and returns its clusters while it is open.
-func (b *Broker) viewOf(u *unit, job Job) (v JobView, clusters []Cluster, err error) {
+func (b *Views) viewOf(u *unit, job Job) (v JobView, clusters []Cluster, err error) {
 	v = JobView{
 		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason, Objective: string(job.Objective),
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
@@ -221,12 +224,12 @@ func taskViews(job Job, spec *dag.Job, plan *Plan, tasks []Task, attempts []Atte
 }
 
 // Queues lists the queues that were configured or used.
-func (b *Broker) Queues(ctx context.Context) ([]Queue, error) {
+func (b *Views) Queues(ctx context.Context) ([]Queue, error) {
 	return list[Queue](b.newUnit(ctx, "api"), partQueues, "", 0)
 }
 
 // SetQueue creates a queue or changes its settings; what is in use stays as it is. It fails with ErrQueue.
-func (b *Broker) SetQueue(ctx context.Context, name string, s QueueSettings) error {
+func (b *Views) SetQueue(ctx context.Context, name string, s QueueSettings) error {
 	return b.transact(ctx, "api", "queue/"+name+"/"+b.now().Format(time.RFC3339Nano), false, func(u *unit) error {
 		d, err := decideSetQueue(u, b.cfg, name, s)
 		if err != nil {
@@ -237,12 +240,12 @@ func (b *Broker) SetQueue(ctx context.Context, name string, s QueueSettings) err
 }
 
 // Waiting lists up to limit tasks of a queue that wait, in the order in which they will be admitted.
-func (b *Broker) Waiting(ctx context.Context, queue string, limit int) ([]Waiting, error) {
+func (b *Views) Waiting(ctx context.Context, queue string, limit int) ([]Waiting, error) {
 	return list[Waiting](b.newUnit(ctx, "api"), waitPart(queue), "wait#", limit)
 }
 
 // Blocks lists the locations that are not tried now.
-func (b *Broker) Blocks(ctx context.Context) ([]Block, error) {
+func (b *Views) Blocks(ctx context.Context) ([]Block, error) {
 	u := b.newUnit(ctx, "api")
 	all, err := list[Block](u, partBlocks, "", 0)
 	return slices.DeleteFunc(all, func(k Block) bool { return !k.Until.After(u.now) }), err

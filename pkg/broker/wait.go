@@ -362,7 +362,7 @@ func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
 }
 
 // tellWaits adds what the tasks of a job wait for.
-func (b *Broker) tellWaits(u *unit, job Job, tasks []Task, views []TaskView) error {
+func (b *Views) tellWaits(u *unit, job Job, tasks []Task, views []TaskView) error {
 	if !job.Waits || job.State != JobRunning {
 		return nil
 	}
