@@ -188,9 +188,6 @@ type Broker struct {
 	functions map[string]function
 }
 
-// blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
-const blobCacheBytes = 64 << 20
-
 // New makes a broker.
 func New(cfg Config, p Ports) *Broker {
 	log := p.Log
@@ -198,22 +195,21 @@ func New(cfg Config, p Ports) *Broker {
 		log = slog.New(slog.DiscardHandler)
 	}
 	b := &Broker{Ports: p, log: log, functions: functions()}
-	work := &Transactor{store: p.Store, kept: newKept(blobCacheBytes), clock: p.Now, seenFor: cfg.SeenFor, committed: b.told}
-	b.Loader = &Loader{Transactor: work, cfg: cfg}
-	b.Keeper = &Keeper{Loader: b.Loader, tokens: p.Tokens}
-	b.conflicted = b.Keeper.known.conflicted
+	b.Loader = newLoader(p.Store, p.Now, cfg)
+	b.committed = b.told
+	b.Keeper = newKeeper(b.Loader, p.Tokens)
 	b.Views = &Views{b.Keeper}
 	b.Clouds = maps.Clone(p.Clouds)
 	if b.Clouds == nil {
 		b.Clouds = map[string]cloud.Cloud{}
 	}
-	b.Clouds[PoolCloud] = poolCloud{b.Keeper}
+	b.Clouds[PoolCloud] = b.Keeper.Driver()
 	return b
 }
 
 // told tells the host what a unit changed.
 func (b *Broker) told(u *unit) {
-	b.Keeper.known.committed(u)
+	b.noted(u)
 	if b.Changed != nil {
 		for c := range u.changes {
 			if id, ok := clusterOf(c.Key); ok && c.written {

@@ -1,14 +1,12 @@
 package broker
 
 import (
-	"context"
 	"fmt"
 	"reflect"
 	"testing"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/store"
-	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
 // stored is a record of every kind of field that records have.
@@ -24,54 +22,39 @@ type storedNode struct {
 	Devices []int `json:"devices,omitempty"`
 }
 
-func putStored(t *testing.T, b *Broker, key store.Key, body string) {
+// readStored reads a record as one finds it in a store.
+func readStored(t *testing.T, k *kept, key store.Key, body string) stored {
 	t.Helper()
-	w := store.Write{Key: key, Expect: store.Any, Body: []byte(body)}
-	if err := b.store.Commit(t.Context(), store.Tx{Writes: []store.Write{w}}); err != nil {
-		t.Fatal(err)
-	}
-}
-
-func storedNow(t *testing.T, b *Broker, key store.Key) stored {
-	t.Helper()
-	v, _, err := get[stored](b.newUnit(context.Background(), "test"), key)
+	of := newBook(k)
+	of.seed(store.Record{Key: key, Version: 1, Body: []byte(body)})
+	v, _, err := get[stored](newDraft(of, time.Time{}, 0), key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	return v
 }
 
-func newStoring() *Broker {
-	return New(DefaultConfig(), Ports{Store: mem.New(), Now: time.Now})
-}
-
 func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
-	b, key := newStoring(), store.Key{Partition: "p", Sort: "s"}
-	putStored(t, b, key,
-		`{"name":"n","at":"2026-05-20T00:00:00Z","bytes":"AAEC","nodes":[{"devices":[1,2]}],"labels":{"a":"b"}}`)
+	k, key := newKept(0), store.Key{Partition: "p", Sort: "s"}
+	const body = `{"name":"n","at":"2026-05-20T00:00:00Z","bytes":"AAEC","nodes":[{"devices":[1,2]}],"labels":{"a":"b"}}`
 	for range 3 { // decoded, then twice from what was decoded
-		v := storedNow(t, b, key)
+		v := readStored(t, k, key, body)
 		if got, want := fmt.Sprint(v), "{n 2026-05-20 00:00:00 +0000 UTC [0 1 2] [{[1 2]}] map[a:b]}"; got != want {
 			t.Fatalf("got %s, want %s", got, want)
 		}
 		v.Bytes[0], v.Nodes[0].Devices[0], v.Labels["a"] = 9, 9, "9"
 		v.Nodes[0].Devices = append(v.Nodes[0].Devices[:1], 9)
 	}
-	if d, ok := b.kept.records.get(key).(*decodedRecord); !ok || d.value.(*stored).Name != "n" {
+	if d, ok := k.records.get(key).(*decodedRecord); !ok || d.value.(*stored).Name != "n" {
 		t.Error("it was not kept decoded")
 	}
 }
 
 func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
-	b, key := newStoring(), store.Key{Partition: "p", Sort: "s"}
+	k, key := newKept(0), store.Key{Partition: "p", Sort: "s"}
 	for _, name := range []string{"a", "b"} { // both are version 1
-		putStored(t, b, key, `{"name":"`+name+`"}`)
-		if v := storedNow(t, b, key); v.Name != name || v.Nodes != nil || v.Labels != nil {
+		if v := readStored(t, k, key, `{"name":"`+name+`"}`); v.Name != name || v.Nodes != nil || v.Labels != nil {
 			t.Errorf("got %+v, want %s", v, name)
-		}
-		gone := store.Write{Op: store.Delete, Key: key, Expect: store.Any}
-		if err := b.store.Commit(t.Context(), store.Tx{Writes: []store.Write{gone}}); err != nil {
-			t.Fatal(err)
 		}
 	}
 }

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -29,6 +30,19 @@ type Keeper struct {
 	tokens func(wire.Claims) (string, error)
 	known  poolsKnown
 }
+
+// newKeeper makes a keeper of the pools in a store. Whoever commits units tells it by noted.
+func newKeeper(l *Loader, tokens func(wire.Claims) (string, error)) *Keeper {
+	b := &Keeper{Loader: l, tokens: tokens}
+	l.conflicted = b.known.conflicted
+	return b
+}
+
+// noted takes over what a unit that was committed has written of pools.
+func (b *Keeper) noted(u *unit) { b.known.committed(u) }
+
+// Driver is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for.
+func (b *Keeper) Driver() cloud.Cloud { return poolCloud{b} }
 
 // PoolSettings are what its owner sets of a pool.
 type PoolSettings struct {

@@ -27,19 +27,19 @@ func TestPoolCloudConforms(t *testing.T) {
 			}
 		}
 		h := &poolHarness{b: b, known: map[string]bool{}}
-		h.Driver = assigning{Cloud: b.Clouds[PoolCloud], h: h}
+		h.Driver = assigning{Cloud: b.Driver(), h: h}
 		return h, nil
 	})
 }
 
-func poolBroker(now func() time.Time) *Broker {
-	return New(DefaultConfig(), Ports{
-		Store: mem.New(), Now: now, Tokens: func(wire.Claims) (string, error) { return "token", nil },
-	})
+func poolBroker(now func() time.Time) *Keeper {
+	b := newKeeper(newLoader(mem.New(), now, DefaultConfig()), func(wire.Claims) (string, error) { return "token", nil })
+	b.committed = b.noted
+	return b
 }
 
 type poolHarness struct {
-	b      *Broker
+	b      *Keeper
 	Driver cloud.Cloud
 	mu     sync.Mutex
 	known  map[string]bool // clusters that were assigned, or terminated

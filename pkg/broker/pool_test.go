@@ -68,7 +68,7 @@ func TestSchedulersLookAtThePartitionsInTurns(t *testing.T) {
 	if err := first.SetPool(ctx, "lab", PoolSettings{Partitions: 8}); err != nil {
 		t.Fatal(err)
 	}
-	var all []*Broker
+	var all []*Keeper
 	for i := range 4 {
 		b := poolBroker(func() time.Time { return now })
 		b.store, b.cfg.Scheduler, b.cfg.Schedulers = first.store, i, 4
