@@ -32,7 +32,7 @@ func TestWhatTradewindWritesIsPlain(t *testing.T) {
 }
 
 func TestWhatIsNotPlainIsReadInFull(t *testing.T) {
-	body := string(written(t, DAGBid{Job: "j", Plan: 2}))
+	body := string(written(t, DAGReplan{Job: "j", Plan: 2}))
 	if _, ok := parsePlain([]byte(body)); !ok {
 		t.Fatalf("%s is not plain", body)
 	}
@@ -46,8 +46,8 @@ func TestWhatIsNotPlainIsReadInFull(t *testing.T) {
 		`"specversion"`:              `"traceparent":"00-ab-cd-01","specversion"`,
 		`application/json`:           `text/json`,
 		`"2026-05-20T01:02:03.`:      `"yesterday 2026-05-20T01:02:03.`,
-		`"tradewind.dag.bid.v1"`:     `"tradewind.dag.sung.v1"`,
-		`{"job":"j","plan":2}`:       `null`,
+		`"tradewind.dag.replan.v1"`:     `"tradewind.dag.sung.v1"`,
+		`{"job":"j","reason":"","plan":2}`:       `null`,
 		`"data":{"job":"j","plan":2`: `"data":{"job":"j","plan":"two"`,
 	} {
 		other := strings.Replace(body, old, replacement, 1)

@@ -16,7 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/web"
@@ -172,7 +172,7 @@ func TestNoColumnIsCutAtFirstSight(t *testing.T) {
 func TestCapacityIsOneRequestHoweverManyQueuesThereAre(t *testing.T) {
 	w := deployed(t)
 	for i := range 1000 {
-		if err := w.Broker.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), broker.QueueSettings{MaxRunning: 1}); err != nil {
+		if err := w.Broker.SetQueue(t.Context(), fmt.Sprintf("queue-%04d", i), record.QueueSettings{MaxRunning: 1}); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -238,7 +238,7 @@ func TestJobsAreListedAndAppearByThemselves(t *testing.T) {
 func TestCapacityIsShown(t *testing.T) {
 	w := deployed(t)
 	b := open(t, w).visit("#/capacity").until(`document.querySelector('.ok') !== null`)
-	if err := w.Broker.SetQueue(t.Context(), "research", broker.QueueSettings{MaxRunning: 2, MaxVCPU: 48, Description: "Ada's experiments"}); err != nil {
+	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 2, MaxVCPU: 48, Description: "Ada's experiments"}); err != nil {
 		t.Fatal(err)
 	}
 	w.Drain()

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -123,7 +124,7 @@ func (a *Agents) Run(ctx context.Context, n int) error {
 }
 
 func claims(cluster string) wire.Claims {
-	return wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster}
+	return wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster}
 }
 
 func (a *Agents) work(ctx context.Context, id string) error {

@@ -14,7 +14,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -164,9 +164,9 @@ func ourPlan(ctx context.Context, d *skyDAG) (*skyRow, error) {
 	if err != nil {
 		return nil, err
 	}
-	input := broker.PlanInput{Spec: d.job(), Now: time.Unix(0, 0)}
+	input := record.PlanInput{Spec: d.job(), Now: time.Unix(0, 0)}
 	row := &skyRow{name: d.name, tasks: len(d.tasks)}
-	var plan *broker.Plan
+	var plan *record.Plan
 	row.planned, err = measure(100*time.Millisecond, func() error {
 		plan, err = p.Plan(ctx, input)
 		return err

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -74,7 +75,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	}
 	r := &rig{done: make(told, 16)}
 	var engine *host.Engine
-	r.b = broker.New(broker.DefaultConfig(), broker.Ports{
+	r.b = broker.New(record.DefaultConfig(), broker.Ports{
 		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
 		Changed: agents.Changed, Committed: func() { engine.Wake() },

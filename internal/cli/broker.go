@@ -44,8 +44,8 @@ func (localBrokers) Open(ctx context.Context, o host.Options) (Server, error) {
 	return host.Open(ctx, o)
 }
 
-// session is a broker to talk to.
-type session struct {
+// conn is a broker to talk to.
+type conn struct {
 	*client.Client
 	running host.Running
 	state   string // absolute
@@ -58,7 +58,7 @@ type session struct {
 }
 
 // wait returns nil when ctx ends, or an error when the broker ended by itself before.
-func (s *session) wait(ctx context.Context) error {
+func (s *conn) wait(ctx context.Context) error {
 	select {
 	case <-ctx.Done():
 		return nil
@@ -68,7 +68,7 @@ func (s *session) wait(ctx context.Context) error {
 }
 
 // Close ends an embedded or passive broker. What went wrong meanwhile is told then.
-func (s *session) Close() error {
+func (s *conn) Close() error {
 	if s.close == nil {
 		return nil
 	}
@@ -76,15 +76,15 @@ func (s *session) Close() error {
 }
 
 // found is the session with a broker that runs already.
-func found(state string, r host.Running) *session {
-	return &session{Client: client.New(r.URL, r.Token), running: r, state: state}
+func found(state string, r host.Running) *conn {
+	return &conn{Client: client.New(r.URL, r.Token), running: r, state: state}
 }
 
 // takeover is how long a broker that starts or ends on the same state folder is waited for.
 const takeover = 5 * time.Second
 
 // reading does something with a session that read opens, until the command is interrupted, and closes it.
-func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Context, s *session) error) error {
+func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Context, s *conn) error) error {
 	ctx, cancel := a.Stop.Context(c.Context())
 	defer cancel()
 	s, err := a.read(ctx, state)
@@ -95,7 +95,7 @@ func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Contex
 }
 
 // read connects to the broker elsewhere that the command line names, or to that of a state folder, or, when none runs, opens the folder for reading.
-func (a *app) read(ctx context.Context, state string) (*session, error) {
+func (a *app) read(ctx context.Context, state string) (*conn, error) {
 	if s, err := a.remote(ctx); s != nil || err != nil {
 		return s, err
 	}
@@ -114,7 +114,7 @@ func (a *app) read(ctx context.Context, state string) (*session, error) {
 }
 
 // running connects to a broker that runs, which is needed to get anything done.
-func (a *app) running(ctx context.Context, state, what string) (*session, error) {
+func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 	if s, err := a.remote(ctx); s != nil || err != nil {
 		return s, err
 	}
@@ -132,7 +132,7 @@ func (a *app) running(ctx context.Context, state, what string) (*session, error)
 
 // start opens a broker in this process. When another process holds the folder for a moment, it is waited for; a broker
 // that turns up meanwhile is as good.
-func (a *app) start(ctx context.Context, o host.Options) (*session, error) {
+func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
 	o.State, o.Version = absolute(o.State), a.Version
 	if o.Log == nil {
 		o.Log = a.logger(slog.LevelError)
@@ -156,7 +156,7 @@ func (a *app) start(ctx context.Context, o host.Options) (*session, error) {
 }
 
 // serve has a broker work until the session is closed.
-func serve(server Server, o host.Options) *session {
+func serve(server Server, o host.Options) *conn {
 	// Not the command's context: a broker is stopped when the command says so, after it cleaned up.
 	ctx, stop := context.WithCancel(context.Background())
 	var err error
@@ -186,7 +186,7 @@ func absolute(dir string) string {
 const listedJobs = 1000
 
 // job finds the job that an argument means: its ID, the beginning of it that no other job shares, or "last".
-func (a *app) job(ctx context.Context, s *session, arg string) (string, error) {
+func (a *app) job(ctx context.Context, s *conn, arg string) (string, error) {
 	limit := listedJobs
 	if arg == "last" {
 		limit = 1

@@ -39,7 +39,7 @@ func (a *app) cancelCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) cancel(ctx context.Context, s *session, arg, reason string, output *command.Choice) error {
+func (a *app) cancel(ctx context.Context, s *conn, arg, reason string, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err

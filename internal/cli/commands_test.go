@@ -10,7 +10,7 @@ import (
 	"github.com/cockroachdb/datadriven"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // TestCommands runs the command lines of testdata/commands and compares what they print and how they exit.
@@ -30,13 +30,13 @@ func TestCommands(t *testing.T) {
 				d.MaybeScanArgs(t, "scale", &scale)
 				p.hosts.up(scale)
 			case "outcome":
-				p.hosts.broker.outcome, p.hosts.broker.plan = broker.JobState(d.CmdArgs[0].Key), 1
+				p.hosts.broker.outcome, p.hosts.broker.plan = record.JobState(d.CmdArgs[0].Key), 1
 				d.MaybeScanArgs(t, "plan", &p.hosts.broker.plan)
 			case "job":
 				b := p.hosts.broker
-				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, broker.JobState(d.CmdArgs[1].Key), 1))
+				b.jobs = append(b.jobs, detail(d.CmdArgs[0].Key, record.JobState(d.CmdArgs[1].Key), 1))
 			case "log":
-				log := api.Log{Job: d.CmdArgs[0].Key, Attempt: broker.ClusterID(d.CmdArgs[0].Key, 0, 1)}
+				log := api.Log{Job: d.CmdArgs[0].Key, Attempt: record.ClusterID(d.CmdArgs[0].Key, 0, 1)}
 				if err := p.hosts.logs.Append(context.Background(), log, 0, []byte(d.Input+"\n")); err != nil {
 					t.Fatal(err)
 				}

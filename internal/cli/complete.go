@@ -13,7 +13,7 @@ const completeWithin = 2 * time.Second
 
 // completing completes the first most arguments by words that the broker knows; where it does not answer in time, by none.
 func (a *app) completing(
-	state *string, words func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective), most int,
+	state *string, words func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective), most int,
 ) cobra.CompletionFunc {
 	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(given) >= most {
@@ -41,7 +41,7 @@ func bit(more bool) int {
 // completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as the
 // second.
 func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
-	return a.completing(state, func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completing(state, func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
 		if len(given) == 1 {
 			return a.completeTask(ctx, s, given[0], typed), none
@@ -63,7 +63,7 @@ func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
 	}, 1+bit(tasks))
 }
 
-func (a *app) completeTask(ctx context.Context, s *session, job, typed string) []string {
+func (a *app) completeTask(ctx context.Context, s *conn, job, typed string) []string {
 	id, err := a.job(ctx, s, job)
 	if err != nil {
 		return nil

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -147,8 +148,8 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, v := range []any{
-		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, broker.Runner{}, RunResult{}, broker.JobDetail{}, broker.JobView{}, broker.TaskView{}, broker.PlanHead{}, broker.Attempt{},
-		api.JobList{}, broker.Story{}, broker.Entry{}, broker.TaskWhy{}, api.QueueList{}, broker.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
+		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
+		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, lab.ChaosViolation{},
 		lab.PlaceResult{}, lab.GeneratedResult{},
 	} {
@@ -186,7 +187,7 @@ func jsonFields(t reflect.Type) []string {
 
 func TestCompletion(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", broker.JobSucceeded, 1), detail("train-infer-bbbbbb", broker.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("demo-aaaaaa", record.JobSucceeded, 1), detail("train-infer-bbbbbb", record.JobRunning, 1))
 	for line, want := range map[string]string{
 		"status ":                "train-infer-bbbbbb\trunning\ndemo-aaaaaa\tsucceeded\nlast\tthe newest job\n:36\n",
 		"cancel tr":              "train-infer-bbbbbb\trunning\n:36\n",

@@ -56,12 +56,12 @@ func (a *app) dlqListCommand() *cobra.Command {
 		if limit < 1 || limit > mostLetters {
 			return command.BadInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
 		}
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listLetters(ctx, s, queue, limit, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.listLetters(ctx, s, queue, limit, output) })
 	}
 	return c
 }
 
-func (a *app) listLetters(ctx context.Context, s *session, queue string, limit int, output *command.Choice) error {
+func (a *app) listLetters(ctx context.Context, s *conn, queue string, limit int, output *command.Choice) error {
 	list, err := s.DeadLetters(ctx, queue, limit)
 	if err != nil {
 		return err
@@ -127,12 +127,12 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	output := command.OutputFlag(c)
 	c.ValidArgsFunction = a.completeLetter(&state, &queue, 1)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.showLetter(ctx, s, queue, given[0], output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.showLetter(ctx, s, queue, given[0], output) })
 	}
 	return c
 }
 
-func (a *app) showLetter(ctx context.Context, s *session, queue, id string, output *command.Choice) error {
+func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output *command.Choice) error {
 	list, err := s.DeadLetters(ctx, queue, mostLetters)
 	if err != nil {
 		return err
@@ -210,12 +210,12 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 		return nil
 	}
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.redrive(ctx, s, queue, given, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.redrive(ctx, s, queue, given, output) })
 	}
 	return c
 }
 
-func (a *app) redrive(ctx context.Context, s *session, queue string, ids []string, output *command.Choice) error {
+func (a *app) redrive(ctx context.Context, s *conn, queue string, ids []string, output *command.Choice) error {
 	done, err := s.Redrive(ctx, api.Redrive{Queue: queue, IDs: ids})
 	if err != nil {
 		return err
@@ -239,7 +239,7 @@ func (a *app) redrive(ctx context.Context, s *session, queue string, ids []strin
 
 // completeLetter completes IDs of dead letters, most of them.
 func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFunc {
-	return a.completing(state, func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completing(state, func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
 		list, err := s.DeadLetters(ctx, *queue, mostLetters)
 		if err != nil {

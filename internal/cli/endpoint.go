@@ -31,7 +31,7 @@ func (a *app) brokerFlags(c *cobra.Command, state *string) {
 }
 
 // remote returns the session with the broker elsewhere that flags or environment name, nil when they name none.
-func (a *app) remote(ctx context.Context) (*session, error) {
+func (a *app) remote(ctx context.Context) (*conn, error) {
 	state, endpoint := false, false
 	for _, f := range a.chosen { // of the one command that runs
 		state, endpoint = state || f.Changed("state"), endpoint || f.Changed("endpoint")
@@ -46,7 +46,7 @@ func (a *app) remote(ctx context.Context) (*session, error) {
 	if err != nil {
 		return nil, err
 	}
-	s := &session{running: host.Running{URL: base, TimeScale: 1}, state: base, elsewhere: true}
+	s := &conn{running: host.Running{URL: base, TimeScale: 1}, state: base, elsewhere: true}
 	if endpoint {
 		s.hint = " --endpoint " + base
 	}
@@ -66,7 +66,7 @@ func (a *app) remote(ctx context.Context) (*session, error) {
 }
 
 // brokerHint is the flag that a suggested command needs to find the same broker.
-func (a *app) brokerHint(s *session) string {
+func (a *app) brokerHint(s *conn) string {
 	if s.elsewhere {
 		return s.hint
 	}

@@ -10,7 +10,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 func TestEndpointsAreRead(t *testing.T) {
@@ -73,7 +73,7 @@ func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string)
 
 func TestABrokerElsewhere(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", broker.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", record.JobRunning, 1))
 	endpoint, seen := elsewhere(t, p)
 	p.environ = []string{envToken + "=" + testToken}
 	for _, line := range []string{"status", "status train", "explain train", "queue list", "dlq list", "cancel train"} {

@@ -10,7 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a *app) explainCommand() *cobra.Command {
@@ -27,12 +27,12 @@ func (a *app) explainCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.explain(ctx, s, given[0], output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.explain(ctx, s, given[0], output) })
 	}
 	return c
 }
 
-func (a *app) explain(ctx context.Context, s *session, arg string, output *command.Choice) error {
+func (a *app) explain(ctx context.Context, s *conn, arg string, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err
@@ -53,7 +53,7 @@ var kindTones = map[string]text.Tone{
 	"failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
 }
 
-func (a *app) tellStory(s *broker.Story) error {
+func (a *app) tellStory(s *view.Story) error {
 	style := a.Style(a.Out)
 	if err := a.Printf("%s  %s\n\n", style.Paint(text.Strong, s.Job.ID), string(s.Job.State)); err != nil {
 		return err
@@ -80,7 +80,7 @@ func (a *app) tellStory(s *broker.Story) error {
 }
 
 // entry tells one thing, indented below its time and task so that long reasons can be read.
-func (a *app) entry(e broker.Entry, since time.Time, style text.Style) error {
+func (a *app) entry(e view.Entry, since time.Time, style text.Style) error {
 	at := text.Clock(e.At.Sub(since))
 	kind := fmt.Sprintf("%-9s", e.Kind)
 	what := text.Clean(e.Text)
@@ -100,7 +100,7 @@ func (a *app) entry(e broker.Entry, since time.Time, style text.Style) error {
 	return nil
 }
 
-func choiceRows(w broker.TaskWhy, objective string) [][]text.Cell {
+func choiceRows(w view.TaskWhy, objective string) [][]text.Cell {
 	rows := [][]text.Cell{{
 		{Text: text.Clean(w.Task)}, {Text: text.Clean(w.Chosen), Tone: text.Good}, {Text: text.USD(w.USD)}, {Text: text.Span(text.Hours(w.Hours))}, {},
 	}}

@@ -19,6 +19,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -33,15 +36,15 @@ type fakeBroker struct {
 	api.Broker // what is not below is not called
 
 	mu        sync.Mutex
-	outcome   broker.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
+	outcome   record.JobState // of jobs that are submitted; JobRunning runs until it is cancelled
 	plan      int             // version of the plan of those
 	submitted []broker.Submission
-	arrived   chan struct{}       // one for each submission, as far as there is room
-	jobs      []*broker.JobDetail // oldest first
-	queues    []broker.Queue
+	arrived   chan struct{}     // one for each submission, as far as there is room
+	jobs      []*view.JobDetail // oldest first
+	queues    []record.Queue
 }
 
-func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (broker.Job, error) {
+func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (record.Job, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	b.submitted = append(b.submitted, s)
@@ -52,23 +55,23 @@ func (b *fakeBroker) Submit(_ context.Context, s broker.Submission) (broker.Job,
 	d := detail(fmt.Sprintf("%s-%06d", s.Spec.Name, len(b.jobs)+1), b.outcome, b.plan)
 	d.Queue = s.Spec.Queue
 	b.jobs = append(b.jobs, d)
-	return broker.Job{ID: d.ID}, nil
+	return record.Job{ID: d.ID}, nil
 }
 
 // detail is a job of two tasks in a state.
-func detail(id string, state broker.JobState, plan int) *broker.JobDetail {
-	d := &broker.JobDetail{JobView: broker.JobView{
+func detail(id string, state record.JobState, plan int) *view.JobDetail {
+	d := &view.JobDetail{JobView: view.JobView{
 		ID: id, Name: "train-infer", Queue: "default", State: state, Objective: "cost", Submitted: begin, Tasks: 2, Plan: plan,
 		SpentUSD: 1.25, PlannedUSD: 1.5, OnDemandUSD: 6.25,
 	}}
 	const offer = "aws/us-east-1/use1-az1/p3.2xlarge/spot"
-	d.TaskList = []broker.TaskView{
+	d.TaskList = []view.TaskView{
 		{Index: 0, Name: "train", State: "running", Nodes: 1, Offer: offer, Hours: 2, Attempts: 1, Started: at(1), USD: 1.25},
 		{Index: 1, Name: "infer", State: "waiting", Nodes: 1, After: []int{0}, Hours: 0.5},
 	}
-	d.Attempts = []broker.Attempt{{Job: id, Task: 0, Number: 1, OfferID: offer, Offer: cloud.Offer{USDPerHour: 0.918}, Nodes: 1, Launched: at(1)}}
+	d.Attempts = []record.Attempt{{Job: id, Task: 0, Number: 1, OfferID: offer, Offer: cloud.Offer{USDPerHour: 0.918}, Nodes: 1, Launched: at(1)}}
 	if plan > 0 {
-		d.Plans = []broker.PlanHead{{Version: 1, At: at(0), Status: "optimal", USD: 1.5, Hours: 2.5, OnDemandUSD: 6.25}}
+		d.Plans = []record.PlanHead{{Version: 1, At: at(0), Status: "optimal", USD: 1.5, Hours: 2.5, OnDemandUSD: 6.25}}
 	}
 	if state.Over() {
 		end(d, state)
@@ -77,31 +80,31 @@ func detail(id string, state broker.JobState, plan int) *broker.JobDetail {
 }
 
 // end brings a job to its end.
-func end(d *broker.JobDetail, state broker.JobState) {
+func end(d *view.JobDetail, state record.JobState) {
 	d.State, d.Finished = state, at(150)
 	switch {
-	case state == broker.JobSucceeded:
+	case state == record.JobSucceeded:
 		d.Succeeded = 2
 		for i := range d.TaskList {
 			d.TaskList[i].State, d.TaskList[i].Started, d.TaskList[i].Ended = "succeeded", at(1), at(120)
 		}
-		d.Attempts[0].Ended, d.Attempts[0].Outcome, d.Attempts[0].USD = at(120), broker.OutcomeSucceeded, 1.25
-	case state == broker.JobFailed && d.Plan == 0:
+		d.Attempts[0].Ended, d.Attempts[0].Outcome, d.Attempts[0].USD = at(120), record.OutcomeSucceeded, 1.25
+	case state == record.JobFailed && d.Plan == 0:
 		d.Reason = "no feasible plan: the deadline is 0.1 h but the fastest plan takes at least 3 h"
-	case state == broker.JobFailed:
+	case state == record.JobFailed:
 		d.Reason = "task infer: exit code 1"
-	case state == broker.JobCancelled:
+	case state == record.JobCancelled:
 		d.Reason = "interrupted"
 	}
 }
 
-func (b *fakeBroker) find(id string) (*broker.JobDetail, error) {
+func (b *fakeBroker) find(id string) (*view.JobDetail, error) {
 	for _, d := range b.jobs {
 		if d.ID == id {
 			return d, nil
 		}
 	}
-	return nil, fmt.Errorf("job %s: %w", id, broker.ErrNotFound)
+	return nil, fmt.Errorf("job %s: %w", id, record.ErrNotFound)
 }
 
 func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
@@ -112,32 +115,32 @@ func (b *fakeBroker) Cancel(_ context.Context, id, reason string) error {
 	case err != nil:
 		return err
 	case d.State.Over():
-		return broker.ErrOver
+		return record.ErrOver
 	}
-	end(d, broker.JobCancelled)
+	end(d, record.JobCancelled)
 	d.Reason = reason
 	return nil
 }
 
-func (b *fakeBroker) Jobs(_ context.Context, _ string, limit int) ([]broker.JobView, string, error) {
+func (b *fakeBroker) Jobs(_ context.Context, _ string, limit int) ([]view.JobView, string, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	var list []broker.JobView
+	var list []view.JobView
 	for _, d := range slices.Backward(b.jobs) {
 		list = append(list, d.JobView)
 	}
 	return list[:min(limit, len(list))], "", nil
 }
 
-func (b *fakeBroker) JobView(ctx context.Context, id string) (broker.JobView, error) {
+func (b *fakeBroker) JobView(ctx context.Context, id string) (view.JobView, error) {
 	d, err := b.JobDetail(ctx, id)
 	if err != nil {
-		return broker.JobView{}, err
+		return view.JobView{}, err
 	}
 	return d.JobView, nil
 }
 
-func (b *fakeBroker) JobDetail(_ context.Context, id string) (*broker.JobDetail, error) {
+func (b *fakeBroker) JobDetail(_ context.Context, id string) (*view.JobDetail, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	d, err := b.find(id)
@@ -149,62 +152,62 @@ func (b *fakeBroker) JobDetail(_ context.Context, id string) (*broker.JobDetail,
 	return &clone, nil
 }
 
-func (b *fakeBroker) JobPart(ctx context.Context, id string, _ broker.Part) (*broker.JobDetail, error) {
+func (b *fakeBroker) JobPart(ctx context.Context, id string, _ view.Part) (*view.JobDetail, error) {
 	return b.JobDetail(ctx, id)
 }
 
-func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *broker.JobDetail) (*broker.JobDetail, error) {
+func (b *fakeBroker) JobSince(ctx context.Context, id string, _ *view.JobDetail) (*view.JobDetail, error) {
 	return b.JobDetail(ctx, id)
 }
 
-func (b *fakeBroker) ExplainPart(ctx context.Context, id string, _ broker.Part) (*broker.Story, error) {
+func (b *fakeBroker) ExplainPart(ctx context.Context, id string, _ view.Part) (*view.Story, error) {
 	d, err := b.JobDetail(ctx, id)
 	if err != nil {
 		return nil, err
 	}
-	return &broker.Story{
+	return &view.Story{
 		Job: d.JobView,
-		Entries: []broker.Entry{
+		Entries: []view.Entry{
 			{At: at(0), Kind: "submitted", Text: "2 tasks, to minimise cost"},
 			{At: at(1), Kind: "refused", Task: "train", Text: "attempt 1 was refused: aws: capacity: \x1b[31mno capacity\x1b[0m"},
 			{At: at(120), Kind: "succeeded", Task: "train", Text: "attempt 2 succeeded", USD: 1.25},
 		},
-		Choices: []broker.TaskWhy{{
+		Choices: []view.TaskWhy{{
 			Task: "train", Chosen: "aws/us-east-1/use1-az1/p3.2xlarge/spot", USD: 1.25, Hours: 2.1,
-			Runners: []broker.Runner{{ID: "gcp/us-central1/us-central1-a/n1-standard-8+V100:1/spot", USD: 1.4, Hours: 2.2, Adds: 0.15}},
+			Runners: []record.Runner{{ID: "gcp/us-central1/us-central1-a/n1-standard-8+V100:1/spot", USD: 1.4, Hours: 2.2, Adds: 0.15}},
 		}},
 	}, nil
 }
 
-func (b *fakeBroker) Queues(context.Context) ([]broker.Queue, error) {
+func (b *fakeBroker) Queues(context.Context) ([]record.Queue, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	return slices.Clone(b.queues), nil
 }
 
-func (b *fakeBroker) SetQueue(_ context.Context, name string, s broker.QueueSettings) error {
+func (b *fakeBroker) SetQueue(_ context.Context, name string, s record.QueueSettings) error {
 	b.mu.Lock()
 	defer b.mu.Unlock()
-	b.queues = slices.DeleteFunc(b.queues, func(q broker.Queue) bool { return q.Name == name })
-	b.queues = append(b.queues, broker.Queue{
+	b.queues = slices.DeleteFunc(b.queues, func(q record.Queue) bool { return q.Name == name })
+	b.queues = append(b.queues, record.Queue{
 		Name: name, MaxRunning: s.MaxRunning, MaxVCPU: s.MaxVCPU, Description: s.Description, Parent: s.Parent, Weight: s.Weight,
 		DeservedVCPU: s.DeservedVCPU, GuaranteedVCPU: s.GuaranteedVCPU, Preempt: s.Preempt, Closed: s.Closed,
 	})
 	return nil
 }
 
-func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*broker.Why, error) {
+func (b *fakeBroker) WhyWaiting(_ context.Context, id string) (*session.Why, error) {
 	b.mu.Lock()
 	defer b.mu.Unlock()
 	for _, j := range b.jobs {
 		if j.ID == id {
-			return &broker.Why{
+			return &session.Why{
 				Job: id, Queue: j.Queue, State: j.State, Waiting: 1, Reason: "queue default has 4 of the 4 vCPU that it may have, and this needs 2",
-				Tasks: []broker.WhyTask{{Task: "train", Since: j.Submitted, Ahead: 3, Reasons: []string{"queue default has 4 of the 4 vCPU that it may have, and this needs 2"}}},
+				Tasks: []session.WhyTask{{Task: "train", Since: j.Submitted, Ahead: 3, Reasons: []string{"queue default has 4 of the 4 vCPU that it may have, and this needs 2"}}},
 			}, nil
 		}
 	}
-	return nil, broker.ErrNotFound
+	return nil, record.ErrNotFound
 }
 
 const testToken = "0123456789abcdef0123456789abcdef"
@@ -230,7 +233,7 @@ func newHosts(t *testing.T) *fakeHosts {
 		t.Fatal(err)
 	}
 	t.Cleanup(func() { _ = logs.Close() })
-	return &fakeHosts{t: t, broker: &fakeBroker{outcome: broker.JobSucceeded, plan: 1, arrived: make(chan struct{}, 1)}, logs: logs}
+	return &fakeHosts{t: t, broker: &fakeBroker{outcome: record.JobSucceeded, plan: 1, arrived: make(chan struct{}, 1)}, logs: logs}
 }
 
 // up has a broker work on the folder.

@@ -35,7 +35,7 @@ func (a *app) newFollower(scale float64, hint string) follower {
 }
 
 // follow shows a job until it is over or ctx ends.
-func (a *app) follow(ctx context.Context, s *session, id string, f follower) error {
+func (a *app) follow(ctx context.Context, s *conn, id string, f follower) error {
 	for u, err := range s.Follow(ctx, id) {
 		if err != nil {
 			return err

@@ -11,7 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -25,7 +25,7 @@ func (p *program) started(args ...string) <-chan result {
 
 func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.outcome = broker.JobRunning
+	p.hosts.broker.outcome = record.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
 	<-p.hosts.broker.arrived
 	p.signals <- syscall.SIGINT
@@ -43,7 +43,7 @@ func TestTheFirstInterruptCancelsTheJobAndEndsTheBroker(t *testing.T) {
 
 func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.outcome = broker.JobRunning
+	p.hosts.broker.outcome = record.JobRunning
 	done := p.started("run", "testdata/jobs/two.yaml")
 	<-p.hosts.broker.arrived
 	p.signals <- syscall.SIGINT // the clock of these tests goes on by a second each time it is read
@@ -58,7 +58,7 @@ func TestTheSecondInterruptLeavesAtOnce(t *testing.T) {
 
 func TestUpServesUntilItIsInterrupted(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", broker.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", record.JobRunning, 1))
 	done := p.started("up", "--dags", "dags", "--addr", "127.0.0.1:7000", "--time-scale", "0.5", "--max-machines", "3", "-o", "json")
 	p.signals <- syscall.SIGTERM
 	r := <-done
@@ -96,7 +96,7 @@ func TestABrokerThatIsJustEndingIsWaitedFor(t *testing.T) {
 
 func TestCommandsThatOnlyReadStartNothing(t *testing.T) {
 	p := newProgram(t)
-	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", broker.JobRunning, 1))
+	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-aaaaaa", record.JobRunning, 1))
 	for _, line := range []string{"status", "status last", "explain last", "logs last", "queue list", "status -w"} {
 		if r := p.run(strings.Fields(line)...); r.code != command.ExitDone {
 			t.Errorf("%s: exit %d: %s", line, r.code, r.err)

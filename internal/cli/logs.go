@@ -15,7 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a *app) logsCommand() *cobra.Command {
@@ -42,12 +42,12 @@ func (a *app) logsCommand() *cobra.Command {
 				return command.BadInput("", "--attempt, --rank and --tail are at least 0")
 			}
 		}
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.logs(ctx, s, given, o) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.logs(ctx, s, given, o) })
 	}
 	return c
 }
 
-func (a *app) logs(ctx context.Context, s *session, given []string, o client.LogOptions) error {
+func (a *app) logs(ctx context.Context, s *conn, given []string, o client.LogOptions) error {
 	id, err := a.job(ctx, s, given[0])
 	if err != nil {
 		return err
@@ -69,7 +69,7 @@ func (a *app) logs(ctx context.Context, s *session, given []string, o client.Log
 }
 
 // copyLog shows the log of one task as it is.
-func (a *app) copyLog(ctx context.Context, s *session, id, task string, o client.LogOptions) error {
+func (a *app) copyLog(ctx context.Context, s *conn, id, task string, o client.LogOptions) error {
 	r, err := s.Log(ctx, id, task, o)
 	if err != nil {
 		return err
@@ -84,7 +84,7 @@ const followedAtOnce = 64
 
 // allLogs shows the logs of all tasks, each line after its task's name: one after the other, or, when they are followed, as they are
 // printed.
-func (a *app) allLogs(ctx context.Context, s *session, d *broker.JobDetail, o client.LogOptions) error {
+func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.LogOptions) error {
 	if o.Follow && len(d.TaskList) > followedAtOnce {
 		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID, len(d.TaskList), followedAtOnce)
 	}
@@ -110,7 +110,7 @@ func (a *app) allLogs(ctx context.Context, s *session, d *broker.JobDetail, o cl
 	return cmp.Or(errs...) // what broke one of them broke all
 }
 
-func (a *app) prefixedLog(ctx context.Context, s *session, id string, t *broker.TaskView, o client.LogOptions, p *prefixer) error {
+func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskView, o client.LogOptions, p *prefixer) error {
 	if !o.Follow && o.Attempt > t.Attempts || o.Rank >= max(t.Nodes, 1) {
 		return nil // another task has that many
 	}

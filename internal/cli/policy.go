@@ -7,7 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -45,10 +45,10 @@ func (a *app) queuePolicyCheckCommand() *cobra.Command {
 
 // PolicyResult is what `queue policy check -o json` prints.
 type PolicyResult struct {
-	File    string              `json:"file"`
-	Actions []string            `json:"actions"`
-	Tiers   [][]string          `json:"tiers"` // names of plugins
-	Idle    []broker.PolicyNote `json:"idle"`  // what of it does nothing in a broker
+	File    string               `json:"file"`
+	Actions []string             `json:"actions"`
+	Tiers   [][]string           `json:"tiers"` // names of plugins
+	Idle    []session.PolicyNote `json:"idle"`  // what of it does nothing in a broker
 }
 
 func (a *app) checkPolicy(path string, output *command.Choice) error {
@@ -60,9 +60,9 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 	if err != nil {
 		return err
 	}
-	r := PolicyResult{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)), Idle: broker.PolicyNotes(p)}
+	r := PolicyResult{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)), Idle: session.PolicyNotes(p)}
 	if r.Idle == nil {
-		r.Idle = []broker.PolicyNote{}
+		r.Idle = []session.PolicyNote{}
 	}
 	for i, tier := range p.Tiers {
 		r.Tiers[i] = []string{}
@@ -103,5 +103,5 @@ func loadPolicy(path string, body []byte) (*scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, scheduler.InFile(path, broker.CheckPolicy(p))
+	return p, scheduler.InFile(path, session.CheckPolicy(p))
 }

@@ -15,7 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a *app) poolCommand() *cobra.Command {
@@ -44,12 +45,12 @@ func (a *app) poolListCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listPools(ctx, s, given, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.listPools(ctx, s, given, output) })
 	}
 	return c
 }
 
-func (a *app) listPools(ctx context.Context, s *session, given []string, output *command.Choice) error {
+func (a *app) listPools(ctx context.Context, s *conn, given []string, output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -59,7 +60,7 @@ func (a *app) listPools(ctx context.Context, s *session, given []string, output 
 		if err != nil {
 			return err
 		}
-		list.Pools = []broker.PoolView{*one}
+		list.Pools = []view.PoolView{*one}
 	}
 	if output.JSON() {
 		return a.PrintJSON(list)
@@ -71,7 +72,7 @@ func (a *app) listPools(ctx context.Context, s *session, given []string, output 
 	return a.PrintTable(poolTable(list.Now, list.Pools...))
 }
 
-func findPool(list *api.PoolList, name string) (*broker.PoolView, error) {
+func findPool(list *api.PoolList, name string) (*view.PoolView, error) {
 	for i := range list.Pools {
 		if list.Pools[i].Name == name {
 			return &list.Pools[i], nil
@@ -81,7 +82,7 @@ func findPool(list *api.PoolList, name string) (*broker.PoolView, error) {
 }
 
 // poolTable has a line for each machine, and for each pool without one.
-func poolTable(now time.Time, pools ...broker.PoolView) *text.Table {
+func poolTable(now time.Time, pools ...view.PoolView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "POOL"}, {Name: "PLACE", Optional: 2}, {Name: "USD/H", Right: true, Optional: 1}, {Name: "MACHINE", Flexible: true}, {Name: "STATE"},
 		{Name: "TYPE", Optional: 2}, {Name: "VCPUS", Right: true}, {Name: "GIB", Right: true}, {Name: "GPUS", Right: true}, {Name: "TASKS", Flexible: true},
@@ -102,7 +103,7 @@ func poolTable(now time.Time, pools ...broker.PoolView) *text.Table {
 	return t
 }
 
-func poolState(p *broker.PoolView) string {
+func poolState(p *view.PoolView) string {
 	if p.Draining {
 		return "draining"
 	}
@@ -115,7 +116,7 @@ func share(used, has float64) string { return round(used) + "/" + round(has) }
 // round writes an amount to a tenth.
 func round(v float64) string { return strings.TrimSuffix(fmt.Sprintf("%.1f", v), ".0") }
 
-func gpus(used, has broker.Capacity) string {
+func gpus(used, has record.Capacity) string {
 	if has.Accelerators == 0 {
 		return "-"
 	}
@@ -123,7 +124,7 @@ func gpus(used, has broker.Capacity) string {
 }
 
 // tasksOf names what runs on a machine, or says why nothing does.
-func tasksOf(m *broker.MachineView) string {
+func tasksOf(m *view.MachineView) string {
 	words := make([]string, 0, len(m.Tasks))
 	for i := range m.Tasks {
 		words = append(words, m.Tasks[i].Job+" "+m.Tasks[i].Task)
@@ -166,7 +167,7 @@ func (a *app) poolAddCommand() *cobra.Command {
 	f.StringVar(&tokenFile, "token-file", "", "`FILE` for the token (default: in the state folder)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error {
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
 			return a.addPool(ctx, s, given[0], p, f.Changed, a.tokenFile(state, tokenFile, given[0]), output)
 		})
 	}
@@ -182,8 +183,8 @@ type PoolJoin struct {
 
 // PoolAdded is what `pool add -o json` prints.
 type PoolAdded struct {
-	Pool *broker.PoolView `json:"pool"`
-	Join PoolJoin         `json:"join"`
+	Pool *view.PoolView `json:"pool"`
+	Join PoolJoin       `json:"join"`
 }
 
 // tokenFile is where the token to join a pool with is kept.
@@ -194,7 +195,7 @@ func (a *app) tokenFile(state, file, pool string) string {
 	return filepath.Join(absolute(state), "pools", pool, "join-token")
 }
 
-func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSettings, set func(string) bool, file string, output *command.Choice) error {
+func (a *app) addPool(ctx context.Context, s *conn, name string, p api.PoolSettings, set func(string) bool, file string, output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -227,14 +228,14 @@ func (a *app) addPool(ctx context.Context, s *session, name string, p api.PoolSe
 }
 
 // joinCommandLine is what a machine joins with. On the broker's own computer it needs no token from a file.
-func (a *app) joinCommandLine(s *session, pool, file string) string {
+func (a *app) joinCommandLine(s *conn, pool, file string) string {
 	if !s.elsewhere {
 		return "tradewind pool join " + pool + a.stateHint(s.state)
 	}
 	return "tradewind pool join " + pool + " --endpoint " + s.running.URL + " --token-file " + file
 }
 
-func (a *app) tellJoin(s *session, pool string, j PoolJoin) {
+func (a *app) tellJoin(s *conn, pool string, j PoolJoin) {
 	a.Tell("on each machine, until Ctrl-C:\n  %s", j.Command)
 	if !s.elsewhere && !s.passive {
 		a.Tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", pool, s.running.URL, j.TokenFile)
@@ -251,7 +252,7 @@ func writeSecret(file, secret string) error {
 }
 
 // keepPool leaves what no flag is about as it was.
-func keepPool(p *api.PoolSettings, old *broker.PoolView, set func(string) bool) {
+func keepPool(p *api.PoolSettings, old *view.PoolView, set func(string) bool) {
 	if !set("usd-per-hour") {
 		p.USDPerHour = old.USDPerHour
 	}

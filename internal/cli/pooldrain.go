@@ -7,7 +7,8 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a *app) poolDrainCommand() *cobra.Command {
@@ -25,16 +26,16 @@ func (a *app) poolDrainCommand() *cobra.Command {
 	c.Flags().BoolVar(&undo, "undo", false, "put it back to work")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		how := broker.DrainSoon
+		how := pool.DrainSoon
 		switch {
 		case now && undo:
 			return command.BadInput("leave out one of them", "--now drains and --undo takes that back")
 		case now:
-			how = broker.DrainNow
+			how = pool.DrainNow
 		case undo:
-			how = broker.DrainUndo
+			how = pool.DrainUndo
 		}
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.drainPool(ctx, s, given, how, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.drainPool(ctx, s, given, how, output) })
 	}
 	return c
 }
@@ -47,7 +48,7 @@ func machineArg(given []string) string {
 	return given[1]
 }
 
-func (a *app) drainPool(ctx context.Context, s *session, given []string, how broker.Drain, output *command.Choice) error {
+func (a *app) drainPool(ctx context.Context, s *conn, given []string, how pool.Drain, output *command.Choice) error {
 	pool, err := s.Drain(ctx, given[0], machineArg(given), how)
 	if err != nil {
 		return err
@@ -82,12 +83,12 @@ func (a *app) poolRemoveCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.removePool(ctx, s, given, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.removePool(ctx, s, given, output) })
 	}
 	return c
 }
 
-func (a *app) removePool(ctx context.Context, s *session, given []string, output *command.Choice) error {
+func (a *app) removePool(ctx context.Context, s *conn, given []string, output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -131,7 +132,7 @@ func (a *app) removePool(ctx context.Context, s *session, given []string, output
 }
 
 // busyMachines refuses to remove half of a pool.
-func busyMachines(p *broker.PoolView) error {
+func busyMachines(p *view.PoolView) error {
 	var busy []string
 	for i := range p.Machines {
 		if len(p.Machines[i].Tasks) > 0 {
@@ -146,7 +147,7 @@ func busyMachines(p *broker.PoolView) error {
 
 // completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine as the second.
 func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
-	return a.completing(state, func(ctx context.Context, s *session, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+	return a.completing(state, func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		const none = cobra.ShellCompDirectiveNoFileComp
 		list, err := s.Pools(ctx)
 		if err != nil {

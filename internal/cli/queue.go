@@ -11,7 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 func (a *app) queueCommand() *cobra.Command {
@@ -38,12 +38,12 @@ func (a *app) queueListCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.listQueues(ctx, s, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.listQueues(ctx, s, output) })
 	}
 	return c
 }
 
-func (a *app) listQueues(ctx context.Context, s *session, output *command.Choice) error {
+func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
@@ -58,7 +58,7 @@ func (a *app) listQueues(ctx context.Context, s *session, output *command.Choice
 	return a.PrintTable(queueTable(list.Queues...))
 }
 
-func queueTable(queues ...broker.Queue) *text.Table {
+func queueTable(queues ...record.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
 		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true}, {Name: "VCPUS", Right: true}, {Name: "MOST", Right: true},
 		{Name: "BELOW", Flexible: true, Optional: 2}, {Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
@@ -72,7 +72,7 @@ func queueTable(queues ...broker.Queue) *text.Table {
 }
 
 // describeQueue is what is said of a queue, with what is unusual about it.
-func describeQueue(q broker.Queue) string {
+func describeQueue(q record.Queue) string {
 	var words []string
 	if q.Description != "" {
 		words = append(words, q.Description)
@@ -130,14 +130,14 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.StringVar(&q.Description, "description", "", "for people")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error {
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
 			return a.setQueue(ctx, s, given[0], q, f.Changed, create, output)
 		})
 	}
 	return c
 }
 
-func (a *app) setQueue(ctx context.Context, s *session, name string, q api.QueueQuota, set func(string) bool, create bool, output *command.Choice) error {
+func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuota, set func(string) bool, create bool, output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
@@ -162,7 +162,7 @@ func (a *app) setQueue(ctx context.Context, s *session, name string, q api.Queue
 }
 
 // keepQueue leaves what no flag is about as it was.
-func keepQueue(q *api.QueueQuota, old broker.Queue, set func(string) bool) {
+func keepQueue(q *api.QueueQuota, old record.Queue, set func(string) bool) {
 	keep := func(flag string, leave func()) {
 		if !set(flag) {
 			leave()
@@ -192,12 +192,12 @@ func (a *app) queueExplainCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *session) error { return a.explainWaiting(ctx, s, given[0], output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.explainWaiting(ctx, s, given[0], output) })
 	}
 	return c
 }
 
-func (a *app) explainWaiting(ctx context.Context, s *session, arg string, output *command.Choice) error {
+func (a *app) explainWaiting(ctx context.Context, s *conn, arg string, output *command.Choice) error {
 	id, err := a.job(ctx, s, arg)
 	if err != nil {
 		return err

@@ -17,7 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -58,7 +59,7 @@ func (a *app) runCommand() *cobra.Command {
 
 // RunResult is what `run -o json` prints: the job as `status JOB -o json` does, and where its outputs are.
 type RunResult struct {
-	*broker.JobDetail
+	*view.JobDetail
 	Outputs string `json:"outputs"`
 }
 
@@ -97,7 +98,7 @@ func (a *app) loadJob(path string, over *jobfile.Overrides) (*jobfile.File, erro
 }
 
 // brokerFor finds the broker that will run the job, or starts one.
-func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*session, error) {
+func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*conn, error) {
 	r, running, err := a.brokers.Find(absolute(o.host.State))
 	if err != nil {
 		return nil, err
@@ -142,7 +143,7 @@ func (a *app) suits(r host.Running, o *runOptions) error {
 	return nil
 }
 
-func (a *app) runOn(ctx context.Context, s *session, f *jobfile.File, o *runOptions) error {
+func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions) error {
 	if s.embedded {
 		a.tellUnfinished(ctx, s)
 	}
@@ -173,7 +174,7 @@ func (a *app) runOn(ctx context.Context, s *session, f *jobfile.File, o *runOpti
 }
 
 // tellUnfinished says that a broker of this command goes on with what an earlier one left.
-func (a *app) tellUnfinished(ctx context.Context, s *session) {
+func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 	list, err := s.Jobs(ctx, listedJobs)
 	if err != nil {
 		return // the job itself will meet the same
@@ -190,7 +191,7 @@ func (a *app) tellUnfinished(ctx context.Context, s *session) {
 }
 
 // handIn submits a job under a key of its own and tells of warnings.
-func (a *app) handIn(ctx context.Context, s *session, f *jobfile.File, key string) (string, error) {
+func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, key string) (string, error) {
 	body, err := f.Upload()
 	if err != nil {
 		return "", err
@@ -207,7 +208,7 @@ func (a *app) handIn(ctx context.Context, s *session, f *jobfile.File, key strin
 const cancelWithin = 90 * time.Second
 
 // attend shows a job until it is over. The first interrupt cancels it.
-func (a *app) attend(ctx context.Context, s *session, id string) error {
+func (a *app) attend(ctx context.Context, s *conn, id string) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C cancels the job")
 	defer show.Close()
 	over, cancel := context.WithCancel(ctx)
@@ -231,9 +232,9 @@ func (a *app) attend(ctx context.Context, s *session, id string) error {
 }
 
 // verdict is the exit code for how a job ended.
-func verdict(d *broker.JobDetail) error {
+func verdict(d *view.JobDetail) error {
 	switch {
-	case d.State == broker.JobSucceeded:
+	case d.State == record.JobSucceeded:
 		return nil
 	case infeasibleJob(d):
 		return command.Silent(command.ExitInfeasible)
@@ -243,17 +244,17 @@ func verdict(d *broker.JobDetail) error {
 }
 
 // infeasibleJob says whether there never was a plan for a job. One for which nothing was left in the middle has failed.
-func infeasibleJob(d *broker.JobDetail) bool { return d.State == broker.JobFailed && d.Plan == 0 }
+func infeasibleJob(d *view.JobDetail) bool { return d.State == record.JobFailed && d.Plan == 0 }
 
 // summarise tells how a job ended.
-func (a *app) summarise(s *session, d *broker.JobDetail, outputs string, wall time.Duration) error {
+func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Duration) error {
 	style := a.Style(a.Out)
 	took := text.Span(d.Finished.Sub(d.Submitted))
 	if scale := s.running.TimeScale; scale != 1 && scale != 0 {
 		took += " (virtual; " + text.Span(wall) + " on the clock)"
 	}
 	switch {
-	case d.State == broker.JobSucceeded:
+	case d.State == record.JobSucceeded:
 		saved := ""
 		scale := s.running.TimeScale
 		if less := text.Saved(d.SpentUSD, d.OnDemandUSD); scale > 0 && scale < 1 && d.SpentUSD > d.OnDemandUSD {
@@ -269,13 +270,13 @@ func (a *app) summarise(s *session, d *broker.JobDetail, outputs string, wall ti
 		return a.Printf("%s %s\n", style.Paint(text.Bad, "infeasible:"), strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
 	default:
 		tone := text.Bad
-		if d.State == broker.JobCancelled {
+		if d.State == record.JobCancelled {
 			tone = text.Warn
 		}
 		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"), d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
 			return err
 		}
-		if d.Reason != "" && d.State != broker.JobCancelled {
+		if d.Reason != "" && d.State != record.JobCancelled {
 			if err := a.Printf("reason:    %s\n", text.Clean(d.Reason)); err != nil {
 				return err
 			}

@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func (a *app) statusCommand() *cobra.Command {
@@ -53,7 +54,7 @@ func (a *app) statusCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) status(ctx context.Context, s *session, arg string, watch bool, limit int, output *command.Choice) error {
+func (a *app) status(ctx context.Context, s *conn, arg string, watch bool, limit int, output *command.Choice) error {
 	if arg == "" {
 		return a.listJobs(ctx, s, limit, output)
 	}
@@ -86,7 +87,7 @@ func (a *app) status(ctx context.Context, s *session, arg string, watch bool, li
 }
 
 // watch follows a job to its end, without a hand in it.
-func (a *app) watch(ctx context.Context, s *session, id string, output *command.Choice) error {
+func (a *app) watch(ctx context.Context, s *conn, id string, output *command.Choice) error {
 	show := a.newFollower(s.running.TimeScale, "Ctrl-C stops watching; the job goes on")
 	err := a.follow(ctx, s, id, show)
 	show.Close()
@@ -104,7 +105,7 @@ func (a *app) watch(ctx context.Context, s *session, id string, output *command.
 }
 
 // showJob shows a job as it is at a moment of the broker's clock.
-func (a *app) showJob(d *broker.JobDetail, s *session, now time.Time) error {
+func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 	wall := a.Now()
 	job := progress.NewJob(s.running.TimeScale)
 	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans, Attempts: d.Attempts}, wall)
@@ -126,7 +127,7 @@ func (a *app) showJob(d *broker.JobDetail, s *session, now time.Time) error {
 const wide = 1 << 12
 
 // latest is when something last happened to a job, by the broker's clock.
-func latest(d *broker.JobDetail) time.Time {
+func latest(d *view.JobDetail) time.Time {
 	at := d.Submitted
 	note := func(t time.Time) {
 		if t.After(at) {
@@ -146,7 +147,7 @@ func latest(d *broker.JobDetail) time.Time {
 }
 
 // listJobs lists the jobs.
-func (a *app) listJobs(ctx context.Context, s *session, limit int, output *command.Choice) error {
+func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.Choice) error {
 	list, err := s.Jobs(ctx, limit)
 	if err != nil {
 		return err
@@ -169,14 +170,14 @@ func (a *app) listJobs(ctx context.Context, s *session, limit int, output *comma
 	return a.PrintTable(&t)
 }
 
-func jobRow(j broker.JobView, now time.Time) []text.Cell {
+func jobRow(j view.JobView, now time.Time) []text.Cell {
 	until, tone := j.Finished, text.Active
 	switch j.State {
-	case broker.JobSucceeded:
+	case record.JobSucceeded:
 		tone = text.Good
-	case broker.JobFailed:
+	case record.JobFailed:
 		tone = text.Bad
-	case broker.JobCancelled, broker.JobWaiting, broker.JobEnding:
+	case record.JobCancelled, record.JobWaiting, record.JobEnding:
 		tone = text.Warn
 	}
 	if until.IsZero() {

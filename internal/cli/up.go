@@ -84,7 +84,7 @@ func alreadyUp(state string, r host.Running) error {
 func dashboard(r host.Running) string { return r.URL + "/?token=" + url.QueryEscape(r.Token) }
 
 // announce tells where the broker is.
-func (a *app) announce(s *session, o host.Options, output *command.Choice) error {
+func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	result := UpResult{
 		URL: s.running.URL, Dashboard: dashboard(s.running), State: s.state, PID: s.running.PID, TimeScale: o.TimeScale,
 	}

@@ -14,7 +14,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // ErrUnreachable says that nobody answers at the broker's URL. It wraps the cause.
@@ -72,9 +74,9 @@ func (c *Client) Jobs(ctx context.Context, limit int) (*api.JobList, error) {
 }
 
 // Job returns a job with its tasks, plans and attempts.
-func (c *Client) Job(ctx context.Context, id string) (*broker.JobDetail, error) {
-	var out broker.JobDetail
-	return &out, parts(ctx, c, jobPath(id), func(p *broker.JobDetail) (next int) {
+func (c *Client) Job(ctx context.Context, id string) (*view.JobDetail, error) {
+	var out view.JobDetail
+	return &out, parts(ctx, c, jobPath(id), func(p *view.JobDetail) (next int) {
 		out.JobView = p.JobView
 		out.TaskList, out.Plans = append(out.TaskList, p.TaskList...), append(out.Plans, p.Plans...)
 		out.Attempts = append(out.Attempts, p.Attempts...)
@@ -83,10 +85,10 @@ func (c *Client) Job(ctx context.Context, id string) (*broker.JobDetail, error) 
 }
 
 // Explain returns what happened to a job, and why its tasks run where they do.
-func (c *Client) Explain(ctx context.Context, id string) (*broker.Story, error) {
-	var out broker.Story
+func (c *Client) Explain(ctx context.Context, id string) (*view.Story, error) {
+	var out view.Story
 	defer out.Sort()
-	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *broker.Story) (next int) {
+	return &out, parts(ctx, c, jobPath(id)+"/explain", func(p *view.Story) (next int) {
 		out.Job = p.Job
 		out.Entries, out.Choices = append(out.Entries, p.Entries...), append(out.Choices, p.Choices...)
 		return p.Next
@@ -111,8 +113,8 @@ func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (nex
 }
 
 // Cancel asks for the end of a job. It returns before the job has ended.
-func (c *Client) Cancel(ctx context.Context, id, reason string) (*broker.JobView, error) {
-	var out broker.JobView
+func (c *Client) Cancel(ctx context.Context, id, reason string) (*view.JobView, error) {
+	var out view.JobView
 	q := url.Values{}
 	if reason != "" {
 		q.Set("reason", reason)
@@ -127,20 +129,20 @@ func (c *Client) Queues(ctx context.Context) (*api.QueueList, error) {
 }
 
 // SetQueue creates a queue or changes its quota.
-func (c *Client) SetQueue(ctx context.Context, name string, quota api.QueueQuota) (*broker.Queue, error) {
+func (c *Client) SetQueue(ctx context.Context, name string, quota api.QueueQuota) (*record.Queue, error) {
 	body, err := json.Marshal(quota)
 	if err != nil {
 		return nil, err
 	}
-	var out broker.Queue
+	var out record.Queue
 	return &out, c.call(ctx, request{
 		method: http.MethodPut, path: "/v1/queues/" + url.PathEscape(name), body: body, contentType: "application/json",
 	}, &out)
 }
 
 // WhyWaiting tells why a job's tasks wait in their queue.
-func (c *Client) WhyWaiting(ctx context.Context, id string) (*broker.Why, error) {
-	var out broker.Why
+func (c *Client) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
+	var out session.Why
 	return &out, c.call(ctx, request{method: http.MethodGet, path: jobPath(id) + "/waiting"}, &out)
 }
 

@@ -8,7 +8,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // Pools lists pools with their machines.
@@ -18,8 +19,8 @@ func (c *Client) Pools(ctx context.Context) (*api.PoolList, error) {
 }
 
 // SetPool creates a pool or changes its settings.
-func (c *Client) SetPool(ctx context.Context, name string, s api.PoolSettings) (*broker.PoolView, error) {
-	var out broker.PoolView
+func (c *Client) SetPool(ctx context.Context, name string, s api.PoolSettings) (*view.PoolView, error) {
+	var out view.PoolView
 	return &out, c.send(ctx, http.MethodPut, poolPath(name, ""), s, &out)
 }
 
@@ -35,8 +36,8 @@ func (c *Client) Invite(ctx context.Context, pool string) (*wire.PoolToken, erro
 }
 
 // Drain empties a machine of a pool, or all of them when machine is empty, or puts them back. It returns the pool.
-func (c *Client) Drain(ctx context.Context, pool, machine string, how broker.Drain) (*broker.PoolView, error) {
-	var out broker.PoolView
+func (c *Client) Drain(ctx context.Context, pool, machine string, how pool.Drain) (*view.PoolView, error) {
+	var out view.PoolView
 	return &out, c.send(ctx, http.MethodPost, poolPath(pool, machine)+"/drain", api.Draining{How: how}, &out)
 }
 

@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -62,8 +63,8 @@ type Idle struct {
 }
 
 // Config is the broker's configuration on AWS as far as it changes what is counted.
-func Config() broker.Config {
-	cfg := broker.DefaultConfig()
+func Config() record.Config {
+	cfg := record.DefaultConfig()
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: laterPolls, Polls: true, Tail: wire.MaxReportLog}, 16*time.Minute
 	return cfg
 }

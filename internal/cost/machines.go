@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -98,7 +99,7 @@ func (w *world) call(do func(b *broker.Broker) error) (gone bool) {
 	w.meter.add(APIRequests, 1)
 	w.invoke(fnAPI, func() {
 		err := do(w.brokers[fnAPI])
-		gone = errors.Is(err, broker.ErrGone)
+		gone = errors.Is(err, record.ErrGone)
 		if !gone {
 			w.fail(err)
 		}
@@ -118,7 +119,7 @@ type node struct {
 
 // boot starts the agent of a machine.
 func (w *world) boot(cluster string, rank int) {
-	n := &node{w: w, claims: wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
+	n := &node{w: w, claims: wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Rank: rank}}
 	w.meter.add(ObjectReads, 1) // its own program
 	var first wire.Work
 	gone := w.call(func(b *broker.Broker) (err error) {
@@ -241,7 +242,7 @@ func (w *world) duration(cluster string) time.Duration {
 		}
 	}
 	var index, attempt int
-	if _, err := fmt.Sscanf(cluster[len(broker.ClusterJob(cluster)):], ".%d.%d", &index, &attempt); err != nil || index >= len(w.hours) {
+	if _, err := fmt.Sscanf(cluster[len(record.ClusterJob(cluster)):], ".%d.%d", &index, &attempt); err != nil || index >= len(w.hours) {
 		w.fail(fmt.Errorf("cost: cluster %s: %w", cluster, err))
 		return 0
 	}

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/quiet"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -76,7 +77,7 @@ func (w *world) after(d time.Duration, do func()) {
 }
 
 // newWorld deploys the broker's functions, planning with p.
-func newWorld(ctx context.Context, p broker.Planner, cfg broker.Config, start time.Time) *world {
+func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start time.Time) *world {
 	w := &world{
 		ctx: ctx, now: start, meter: newMeter(), brokers: map[string]*broker.Broker{}, queues: map[string]*queue{}, ends: map[time.Time]int{},
 	}
@@ -102,7 +103,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg broker.Config, start ti
 func (w *world) Notify(_ context.Context, e events.Event) error {
 	if d, ok := e.Data.(events.DAGFinished); ok {
 		w.over = true
-		if d.Outcome != string(broker.JobSucceeded) {
+		if d.Outcome != string(record.JobSucceeded) {
 			w.failure = fmt.Errorf("cost: the job %s: %s", d.Outcome, d.Reason)
 		}
 	}
@@ -239,7 +240,7 @@ func (w *world) handle(fn string, batch []events.Event) {
 	}
 	for i, err := range errs {
 		switch {
-		case errors.Is(err, broker.ErrFinal):
+		case errors.Is(err, record.ErrFinal):
 			w.fail(err)
 		case err != nil:
 			w.meter.add(QueueRequests, 1) // its visibility

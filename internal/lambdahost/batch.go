@@ -14,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 )
@@ -83,7 +84,7 @@ func (h *Host) decode(ctx context.Context, items []item) []*item {
 			defer func() { <-slots }()
 			it := &items[i]
 			if it.event, it.ready, it.err = h.adopt(ctx, it); it.err != nil && final(it.err) {
-				it.err = fmt.Errorf("%w: %w", broker.ErrFinal, it.err)
+				it.err = fmt.Errorf("%w: %w", record.ErrFinal, it.err)
 			}
 		})
 	}
@@ -185,7 +186,7 @@ func (h *Host) settle(ctx context.Context, it *item) (given bool) {
 	if it.event.Data != nil {
 		attrs = append(attrs, "type", it.event.Type(), "id", it.event.ID)
 	}
-	if errors.Is(it.err, broker.ErrFinal) {
+	if errors.Is(it.err, record.ErrFinal) {
 		h.log.ErrorContext(ctx, "given up", attrs...)
 		if err := h.Queue.Reject(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
 			h.log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message", it.message.MessageId, "err", err)

@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -131,7 +132,7 @@ func (r *rig) handle(ctx context.Context, messages ...awsevents.SQSMessage) []st
 }
 
 // submitted stores a job of some tasks that are all ready at once.
-func (r *rig) submitted(tasks int) broker.Job {
+func (r *rig) submitted(tasks int) record.Job {
 	r.Helper()
 	spec := &dag.Job{Name: "wide", Objective: dag.MinimizeCost, Format: dag.Native}
 	for i := range tasks {

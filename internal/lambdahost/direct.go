@@ -9,7 +9,7 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // ServeDoor runs a function by which work comes in while nothing is open. EventBridge invokes it directly, because a queue that
@@ -40,7 +40,7 @@ func (h *Host) handleDirect(ctx context.Context, raw []byte) error {
 		return nil
 	}
 	if err := h.Broker.Handle(ctx, h.fn, []events.Event{e})[0]; err != nil {
-		final := errors.Is(err, broker.ErrFinal)
+		final := errors.Is(err, record.ErrFinal)
 		h.log.ErrorContext(ctx, "failed", "type", e.Type(), "id", e.ID, "final", final, "err", err)
 		return fmt.Errorf("lambdahost: %s: %s %s: %w", h.fn, e.Type(), e.ID, err)
 	}

@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/quiet"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -26,7 +27,7 @@ const Namespace = "Tradewind"
 type Host struct {
 	Env    Env
 	AWS    aws.Config
-	Config broker.Config
+	Config record.Config
 	// Ports are what parts bring in; Broker is made of them when all have.
 	Ports   broker.Ports
 	Broker  *broker.Broker
@@ -81,8 +82,8 @@ const (
 )
 
 // brokerConfig fits the broker's times to requests that cost.
-func brokerConfig(env Env) broker.Config {
-	cfg := broker.DefaultConfig()
+func brokerConfig(env Env) record.Config {
+	cfg := record.DefaultConfig()
 	cfg.Endpoint = env.API
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}, silentFor
 	cfg.StoreURL = "s3://" + env.WorkBucket

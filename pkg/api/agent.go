@@ -11,7 +11,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 func (a *API) agentRoutes() {
@@ -178,8 +178,8 @@ func ownAttempt(c wire.Claims, attempt string) error {
 	if attempt == "" || attempt == c.Cluster {
 		return nil
 	}
-	if broker.ClusterJob(attempt) == c.Job {
-		return broker.ErrGone // of its job, but not the one it was launched for
+	if record.ClusterJob(attempt) == c.Job {
+		return record.ErrGone // of its job, but not the one it was launched for
 	}
 	return problem(http.StatusForbidden, "the token does not speak for that attempt")
 }

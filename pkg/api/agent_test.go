@@ -14,7 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // toJSON is the body of a request.
@@ -87,12 +87,12 @@ func TestANodeSpeaksForItsOwnAttemptOnly(t *testing.T) {
 	w := apitest.New(t)
 	job, other := w.Submit(apitest.Wide("one", 1)), w.Submit(apitest.Wide("two", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)
-	foreign := broker.ClusterID(other, 0, 1)
+	foreign := record.ClusterID(other, 0, 1)
 	trouble(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: foreign, Event: wire.Succeeded}), as), http.StatusForbidden)
 	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+foreign, "x", as), http.StatusForbidden)
-	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+broker.ClusterID(job, 1, 1), "x", as), http.StatusForbidden)
-	trouble(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: broker.ClusterID(job, 0, 9), Event: wire.Succeeded}), as), http.StatusGone)
-	high := w.Mint(wire.Claims{Job: job, Cluster: broker.ClusterID(job, 0, 1), Rank: 7, Expires: apitest.Start().AddDate(1, 0, 0)})
+	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+record.ClusterID(job, 1, 1), "x", as), http.StatusForbidden)
+	trouble(t, w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "1", Attempt: record.ClusterID(job, 0, 9), Event: wire.Succeeded}), as), http.StatusGone)
+	high := w.Mint(wire.Claims{Job: job, Cluster: record.ClusterID(job, 0, 1), Rank: 7, Expires: apitest.Start().AddDate(1, 0, 0)})
 	trouble(t, w.Do("GET", wire.PathWork, "", bearer(high)), http.StatusGone)
 }
 
@@ -107,7 +107,7 @@ func TestBadAgentRequestsAreRefused(t *testing.T) {
 	} {
 		trouble(t, w.Do(c[0], c[1], c[2], as), http.StatusUnprocessableEntity)
 	}
-	attempt := broker.ClusterID(job, 0, 1)
+	attempt := record.ClusterID(job, 0, 1)
 	trouble(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk+1), as), http.StatusRequestEntityTooLarge)
 	empty(t, w.Do("POST", wire.PathLogs+"?attempt="+attempt, strings.Repeat("x", wire.MaxLogChunk), as))
 	// A newer agent may say more.
@@ -119,7 +119,7 @@ func TestALogGoesOnWhereItEnds(t *testing.T) {
 	job := w.Submit(apitest.Wide("one", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)
 	send := func(offset int, text string) *http.Response {
-		return w.Do("POST", fmt.Sprintf("%s?attempt=%s&offset=%d", wire.PathLogs, broker.ClusterID(job, 0, 1), offset), text, as)
+		return w.Do("POST", fmt.Sprintf("%s?attempt=%s&offset=%d", wire.PathLogs, record.ClusterID(job, 0, 1), offset), text, as)
 	}
 	empty(t, send(0, "abc"))
 	for _, offset := range []int{0, 1, 4, 100} { // sent again, or with a gap
@@ -198,7 +198,7 @@ func TestAReportMayCarryTheEndOfTheLog(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Wide("one", 1))
 	as := bearer(w.Node(job, "split", 0).Start().Token)
-	attempt := broker.ClusterID(job, 0, 1)
+	attempt := record.ClusterID(job, 0, 1)
 	send := func(from int, text string, event wire.Event) *http.Response {
 		return w.Do("POST", wire.PathReport, toJSON(t, wire.Report{ID: "end", Attempt: attempt, Event: event, Log: []byte(text), LogFrom: int64(from)}), as)
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // body reads an answer to its end.
@@ -103,7 +103,7 @@ func TestEveryUserPathNeedsTheUserToken(t *testing.T) {
 func TestEveryAgentPathNeedsAnAgentsToken(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
-	cluster := broker.ClusterID(job, 0, 1)
+	cluster := record.ClusterID(job, 0, 1)
 	expired := w.Mint(wire.Claims{Job: job, Cluster: cluster, Expires: w.Clock.Now().Add(-time.Hour)})
 	for name, header := range map[string]http.Header{
 		"none": {}, "the user's": bearer(apitest.Token), "expired": bearer(expired), "garbage": bearer("x.y.z"),
@@ -303,7 +303,7 @@ type failing struct {
 	err error
 }
 
-func (f failing) Queues(context.Context) ([]broker.Queue, error) {
+func (f failing) Queues(context.Context) ([]record.Queue, error) {
 	if f.err == nil {
 		panic("a bug")
 	}

@@ -8,7 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // Names of the events of a job's stream.
@@ -51,7 +51,7 @@ func (a *API) eventSchema() *huma.Schema {
 	}
 	return &huma.Schema{
 		Type:  huma.TypeArray,
-		Items: &huma.Schema{OneOf: []*huma.Schema{one(EventJob, JobUpdate{}), one(EventEnd, broker.JobView{})}},
+		Items: &huma.Schema{OneOf: []*huma.Schema{one(EventJob, JobUpdate{}), one(EventEnd, view.JobView{})}},
 	}
 }
 

@@ -11,14 +11,15 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // follower reads a job's stream and keeps what it was told, as a client would.
 type follower struct {
 	t     *testing.T
 	lines *bufio.Scanner
-	tasks map[int]broker.TaskView
+	tasks map[int]view.TaskView
 	full  int // updates that were everything
 	id    string
 }
@@ -36,7 +37,7 @@ func followFrom(t *testing.T, w *apitest.World, job, last string) *follower {
 	}
 	s := bufio.NewScanner(res.Body)
 	s.Buffer(nil, 1<<20)
-	return &follower{t: t, lines: s, tasks: map[int]broker.TaskView{}}
+	return &follower{t: t, lines: s, tasks: map[int]view.TaskView{}}
 }
 
 // next returns the next event, empty at the end of the stream.
@@ -105,13 +106,13 @@ func TestAJobIsFollowedToItsEnd(t *testing.T) {
 	for _, name := range []string{"project-0000", "project-0001", "merge"} {
 		w.Node(job, name, 0).Start().Succeed()
 	}
-	f.until(func(u api.JobUpdate) bool { return u.Job.State == broker.JobSucceeded })
+	f.until(func(u api.JobUpdate) bool { return u.Job.State == record.JobSucceeded })
 	name, data := f.next()
-	var end broker.JobView
+	var end view.JobView
 	if err := json.Unmarshal([]byte(data), &end); err != nil || name != api.EventEnd {
 		t.Fatalf("the last event is %q, %v", name, err)
 	}
-	if end.State != broker.JobSucceeded || end.Succeeded != 4 {
+	if end.State != record.JobSucceeded || end.Succeeded != 4 {
 		t.Errorf("end = %+v", end)
 	}
 	if name, _ := f.next(); name != "" {
@@ -157,7 +158,7 @@ func TestFollowingAJobThatIsOverTellsItsEndAtOnce(t *testing.T) {
 	w.Request("DELETE", "/v1/jobs/"+job, "")
 	w.Drain()
 	f := follow(t, w, job)
-	f.until(func(u api.JobUpdate) bool { return u.Job.State == broker.JobCancelled })
+	f.until(func(u api.JobUpdate) bool { return u.Job.State == record.JobCancelled })
 	if name, _ := f.next(); name != api.EventEnd {
 		t.Errorf("then came %q", name)
 	}

@@ -11,13 +11,14 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
 // loader is the part of Broker that feeds need.
 type loader interface {
-	JobSince(ctx context.Context, id string, was *broker.JobDetail) (*broker.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
 }
 
 // feeds look at the jobs that are followed, each once however many follow it.
@@ -46,7 +47,7 @@ type feed struct {
 // moment is a job as it was when it last changed. The detail is shared and not to be changed.
 type moment struct {
 	n      int // counts changes, from 1; 0 is before the first look
-	detail *broker.JobDetail
+	detail *view.JobDetail
 	told   []int // by task: the moment at which it, or an attempt of it, last changed
 	plans  int   // the moment at which a plan came
 	err    error // the job cannot be followed (any more)
@@ -130,7 +131,7 @@ func (f *feed) latest() moment {
 	return f.now
 }
 
-func (f *feed) tell(detail *broker.JobDetail, err error) {
+func (f *feed) tell(detail *view.JobDetail, err error) {
 	f.mu.Lock()
 	defer f.mu.Unlock()
 	is := moment{n: f.now.n + 1, detail: detail, err: err}
@@ -166,7 +167,7 @@ func (s *feeds) watch(ctx context.Context, job string, f *feed, looked func()) {
 		case ctx.Err() != nil:
 			s.ended(ctx, f)
 			return
-		case err != nil && (last.n == 0 || errors.Is(err, broker.ErrNotFound)):
+		case err != nil && (last.n == 0 || errors.Is(err, record.ErrNotFound)):
 			s.forget(job, f)
 			f.tell(nil, err)
 			return
@@ -205,7 +206,7 @@ func (s *feeds) forget(job string, f *feed) {
 
 // worthTelling says whether a job has changed. Its cost grows all the time while machines run; that alone is told once a
 // second.
-func worthTelling(was, is *broker.JobDetail, since time.Duration) bool {
+func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD
@@ -215,14 +216,14 @@ func worthTelling(was, is *broker.JobDetail, since time.Duration) bool {
 }
 
 // sameTask says whether a task is as it was. What it waits for never changes.
-func sameTask(a, b broker.TaskView) bool {
+func sameTask(a, b view.TaskView) bool {
 	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD && a.Offer == b.Offer &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
 		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
 }
 
 // sameAttempt says whether an attempt is as it was. What it was admitted to never changes.
-func sameAttempt(a, b broker.Attempt) bool {
+func sameAttempt(a, b record.Attempt) bool {
 	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason && a.USD == b.USD &&
 		a.ReservedUSD == b.ReservedUSD && a.RateUSD == b.RateUSD && a.Resumed == b.Resumed && a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
 		a.Up.Equal(b.Up) && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
@@ -233,14 +234,14 @@ type JobUpdate struct {
 	Now time.Time `json:"now" doc:"The broker's clock"`
 	// Full updates replace what came before; others add to it, tasks by index and attempts by task and number.
 	Full     bool              `json:"full" doc:"Everything, rather than what changed"`
-	Job      broker.JobView    `json:"job" doc:"The job"`
-	Tasks    []broker.TaskView `json:"tasks,omitempty" doc:"The tasks, or those that changed, by index"`
-	Plans    []broker.PlanHead `json:"plans,omitempty" doc:"All plans, where there is a new one"`
-	Attempts []broker.Attempt  `json:"attempts,omitempty" doc:"The attempts, or those that changed, by task and number"`
+	Job      view.JobView      `json:"job" doc:"The job"`
+	Tasks    []view.TaskView   `json:"tasks,omitempty" doc:"The tasks, or those that changed, by index"`
+	Plans    []record.PlanHead `json:"plans,omitempty" doc:"All plans, where there is a new one"`
+	Attempts []record.Attempt  `json:"attempts,omitempty" doc:"The attempts, or those that changed, by task and number"`
 }
 
 // updateOf is what someone has to be sent who knows was, nil for nothing.
-func updateOf(was, is *broker.JobDetail, now time.Time) JobUpdate {
+func updateOf(was, is *view.JobDetail, now time.Time) JobUpdate {
 	if was == nil || len(was.TaskList) != len(is.TaskList) {
 		return JobUpdate{Now: now, Full: true, Job: is.JobView, Tasks: is.TaskList, Plans: is.Plans, Attempts: is.Attempts}
 	}
@@ -258,8 +259,8 @@ func updateOf(was, is *broker.JobDetail, now time.Time) JobUpdate {
 }
 
 // newAttempts returns the attempts that were added or changed. Both lists are in the order of task and number, and none ever goes.
-func newAttempts(was, is []broker.Attempt) []broker.Attempt {
-	var out []broker.Attempt
+func newAttempts(was, is []record.Attempt) []record.Attempt {
+	var out []record.Attempt
 	for _, a := range is {
 		for len(was) > 0 && (was[0].Task < a.Task || was[0].Task == a.Task && was[0].Number < a.Number) {
 			was = was[1:]

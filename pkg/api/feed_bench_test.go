@@ -6,17 +6,18 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // large is a job of 10,000 tasks in the middle of its life.
-func large() *broker.JobDetail {
-	d := &broker.JobDetail{JobView: broker.JobView{ID: "large-abcdef", State: broker.JobRunning, Tasks: 10_000}}
+func large() *view.JobDetail {
+	d := &view.JobDetail{JobView: view.JobView{ID: "large-abcdef", State: record.JobRunning, Tasks: 10_000}}
 	for i := range 10_000 {
-		d.TaskList = append(d.TaskList, broker.TaskView{
+		d.TaskList = append(d.TaskList, view.TaskView{
 			Index: i, Name: fmt.Sprint("task-", i), State: "running", After: []int{i / 2}, Offer: "aws/us-east-2/use2-az3/c7i.2xlarge/spot", Nodes: 1,
 		})
-		d.Attempts = append(d.Attempts, broker.Attempt{Job: d.ID, Task: i, Number: 1, OfferID: "aws/us-east-2/use2-az3/c7i.2xlarge/spot", Nodes: 1})
+		d.Attempts = append(d.Attempts, record.Attempt{Job: d.ID, Task: i, Number: 1, OfferID: "aws/us-east-2/use2-az3/c7i.2xlarge/spot", Nodes: 1})
 	}
 	return d
 }

@@ -10,18 +10,19 @@ import (
 	"testing/synctest"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // looks is a job that changes when a test says so, and how often it was looked at.
 type looks struct {
 	mu    sync.Mutex
-	job   broker.JobDetail
+	job   view.JobDetail
 	err   error
 	count int
 }
 
-func (l *looks) JobSince(context.Context, string, *broker.JobDetail) (*broker.JobDetail, error) {
+func (l *looks) JobSince(context.Context, string, *view.JobDetail) (*view.JobDetail, error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	l.count++
@@ -32,7 +33,7 @@ func (l *looks) JobSince(context.Context, string, *broker.JobDetail) (*broker.Jo
 	return &d, nil
 }
 
-func (l *looks) set(change func(*broker.JobDetail)) {
+func (l *looks) set(change func(*view.JobDetail)) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
 	change(&l.job)
@@ -40,7 +41,7 @@ func (l *looks) set(change func(*broker.JobDetail)) {
 
 func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{job: broker.JobDetail{JobView: broker.JobView{State: broker.JobRunning}}}
+		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
 		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
 		var all sync.WaitGroup
 		for range 50 {
@@ -61,7 +62,7 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 			})
 		}
 		time.Sleep(10 * pollEvery)
-		l.set(func(d *broker.JobDetail) { d.State = broker.JobSucceeded })
+		l.set(func(d *view.JobDetail) { d.State = record.JobSucceeded })
 		all.Wait()
 		if l.count > 15 {
 			t.Errorf("looked %d times in %d intervals", l.count, 10)
@@ -77,17 +78,17 @@ func TestManyFollowersOfAJobCostOneLook(t *testing.T) {
 
 func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{job: broker.JobDetail{JobView: broker.JobView{State: broker.JobRunning}}}
+		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
 		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
 		f, done := s.follow("j")
 		defer done()
 		stop := time.Now().Add(10 * time.Second)
 		go func() {
 			for time.Now().Before(stop) {
-				l.set(func(d *broker.JobDetail) { d.SpentUSD += 0.01 })
+				l.set(func(d *view.JobDetail) { d.SpentUSD += 0.01 })
 				time.Sleep(pollEvery)
 			}
-			l.set(func(d *broker.JobDetail) { d.Succeeded = 1 })
+			l.set(func(d *view.JobDetail) { d.Succeeded = 1 })
 		}()
 		told := 0
 		for m := (moment{}); ; told++ {
@@ -107,15 +108,15 @@ func TestMoneyAloneIsToldOnceASecond(t *testing.T) {
 
 func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{err: broker.ErrNotFound}
+		l := &looks{err: record.ErrNotFound}
 		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
 		f, done := s.follow("j")
 		defer done()
-		if _, err := f.next(t.Context(), 0); !errors.Is(err, broker.ErrNotFound) {
+		if _, err := f.next(t.Context(), 0); !errors.Is(err, record.ErrNotFound) {
 			t.Errorf("next = %v", err)
 		}
 		// It may be submitted a moment later: whoever comes then is not told of the past.
-		l.set(func(d *broker.JobDetail) { d.State = broker.JobSucceeded })
+		l.set(func(d *view.JobDetail) { d.State = record.JobSucceeded })
 		l.err = nil
 		f, done = s.follow("j")
 		defer done()
@@ -127,7 +128,7 @@ func TestAJobThatDoesNotExistCannotBeFollowed(t *testing.T) {
 
 func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 	synctest.Test(t, func(t *testing.T) {
-		l := &looks{job: broker.JobDetail{JobView: broker.JobView{State: broker.JobRunning}}}
+		l := &looks{job: view.JobDetail{JobView: view.JobView{State: record.JobRunning}}}
 		s := newFeeds(t.Context(), l, slog.New(slog.DiscardHandler))
 		f, done := s.follow("j")
 		defer done()
@@ -135,9 +136,9 @@ func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		l.set(func(*broker.JobDetail) { l.err = errors.New("throttled") })
+		l.set(func(*view.JobDetail) { l.err = errors.New("throttled") })
 		time.Sleep(time.Second)
-		l.set(func(d *broker.JobDetail) { l.err, d.Succeeded = nil, 1 })
+		l.set(func(d *view.JobDetail) { l.err, d.Succeeded = nil, 1 })
 		if m, err = f.next(t.Context(), m.n); err != nil || m.detail.Succeeded != 1 {
 			t.Errorf("next = %+v, %v", m, err)
 		}
@@ -145,18 +146,18 @@ func TestAPassingErrorDoesNotEndAFeed(t *testing.T) {
 }
 
 func TestUpdatesCarryWhatChanged(t *testing.T) {
-	was := &broker.JobDetail{
-		TaskList: []broker.TaskView{{Index: 0, State: "running"}, {Index: 1, State: "waiting", After: []int{0}}},
-		Plans:    []broker.PlanHead{{Version: 1}},
-		Attempts: []broker.Attempt{{Task: 0, Number: 1}},
+	was := &view.JobDetail{
+		TaskList: []view.TaskView{{Index: 0, State: "running"}, {Index: 1, State: "waiting", After: []int{0}}},
+		Plans:    []record.PlanHead{{Version: 1}},
+		Attempts: []record.Attempt{{Task: 0, Number: 1}},
 	}
 	if u := updateOf(nil, was, time.Time{}); !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
 	}
-	is := &broker.JobDetail{
-		TaskList: []broker.TaskView{{Index: 0, State: "queued"}, {Index: 1, State: "waiting", After: []int{0}}},
-		Plans:    []broker.PlanHead{{Version: 1}, {Version: 2}},
-		Attempts: []broker.Attempt{{Task: 0, Number: 1, Outcome: broker.OutcomePreempted}, {Task: 0, Number: 2}},
+	is := &view.JobDetail{
+		TaskList: []view.TaskView{{Index: 0, State: "queued"}, {Index: 1, State: "waiting", After: []int{0}}},
+		Plans:    []record.PlanHead{{Version: 1}, {Version: 2}},
+		Attempts: []record.Attempt{{Task: 0, Number: 1, Outcome: record.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
 	u := updateOf(was, is, time.Time{})
 	if u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
@@ -168,9 +169,9 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 }
 
 func TestEveryChangeOfATaskIsSeen(t *testing.T) {
-	fields := reflect.TypeFor[broker.TaskView]()
+	fields := reflect.TypeFor[view.TaskView]()
 	for i := range fields.NumField() {
-		var task broker.TaskView
+		var task view.TaskView
 		switch v := reflect.ValueOf(&task).Elem().Field(i); v.Interface().(type) {
 		case string:
 			v.SetString("x")
@@ -185,7 +186,7 @@ func TestEveryChangeOfATaskIsSeen(t *testing.T) {
 		default:
 			t.Fatalf("%s is of a type that this test does not know", fields.Field(i).Name)
 		}
-		if sameTask(broker.TaskView{}, task) {
+		if sameTask(view.TaskView{}, task) {
 			t.Errorf("a change of %s is not seen", fields.Field(i).Name)
 		}
 	}

@@ -14,7 +14,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // ServeHTTP answers a request: it is logged, kept within limits, and refused for a host name that is not ours, before anything looks
@@ -158,7 +158,7 @@ func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 		unauthorized(w, "the agent's token is not, or no longer, good")
 		return
 	}
-	if claims.Job == "" || broker.ClusterJob(claims.Cluster) != claims.Job {
+	if claims.Job == "" || record.ClusterJob(claims.Cluster) != claims.Job {
 		writeProblem(w, problem(http.StatusForbidden, "the token's cluster is not of its job"))
 		return
 	}

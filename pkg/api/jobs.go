@@ -16,6 +16,7 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -137,7 +138,7 @@ type submitInput struct {
 
 // Submitted is the answer to a job file.
 type Submitted struct {
-	broker.JobView
+	view.JobView
 	Warnings []string `json:"warnings,omitempty" doc:"What the file asks for that is read but not acted on"`
 }
 
@@ -174,9 +175,9 @@ type listInput struct {
 
 // JobList is a list of jobs.
 type JobList struct {
-	Now  time.Time        `json:"now" doc:"The broker's clock"`
-	Jobs []broker.JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
-	Next string           `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
+	Now  time.Time      `json:"now" doc:"The broker's clock"`
+	Jobs []view.JobView `json:"jobs" nullable:"false" doc:"The jobs, the newest first"`
+	Next string         `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
 }
 
 type jobListOutput struct{ Body JobList }
@@ -203,9 +204,9 @@ type partInput struct {
 	After int    `query:"after" minimum:"0" maximum:"1000000" doc:"The next of the answer that this one continues"`
 }
 
-func (in *partInput) part() broker.Part { return broker.Part{From: in.After, Limit: in.Limit} }
+func (in *partInput) part() view.Part { return view.Part{From: in.After, Limit: in.Limit} }
 
-type jobDetailOutput struct{ Body broker.JobDetail }
+type jobDetailOutput struct{ Body view.JobDetail }
 
 func (a *API) getJob(ctx context.Context, in *partInput) (*jobDetailOutput, error) {
 	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
@@ -217,7 +218,7 @@ func (a *API) getJob(ctx context.Context, in *partInput) (*jobDetailOutput, erro
 	return out, nil
 }
 
-type storyOutput struct{ Body broker.Story }
+type storyOutput struct{ Body view.Story }
 
 func (a *API) explainJob(ctx context.Context, in *partInput) (*storyOutput, error) {
 	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
@@ -234,7 +235,7 @@ type cancelInput struct {
 	Reason string `query:"reason" maxLength:"1024" default:"cancelled by user" doc:"Why, for the job's story"`
 }
 
-type jobOutput struct{ Body broker.JobView }
+type jobOutput struct{ Body view.JobView }
 
 func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*jobOutput, error) {
 	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {

@@ -12,7 +12,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 const trainFile = `apiVersion: tradewind/v1
@@ -75,14 +76,14 @@ func TestAFileOfAnyFormIsSubmitted(t *testing.T) {
 		h.Set("Idempotency-Key", c.name+c.contentType)
 		res := w.Do("POST", "/v1/dags?name="+c.name, c.file, h)
 		v := answer[api.Submitted](t, res, http.StatusCreated)
-		if v.Name != c.wantName || v.Tasks != c.tasks || v.State != broker.JobPlanning {
+		if v.Name != c.wantName || v.Tasks != c.tasks || v.State != record.JobPlanning {
 			t.Errorf("%q %q: %+v", c.name, c.contentType, v.JobView)
 		}
 		if got := res.Header.Get("Location"); got != "/v1/jobs/"+v.ID {
 			t.Errorf("Location %q of job %s", got, v.ID)
 		}
 		w.Drain()
-		answer[broker.JobDetail](t, w.Request("GET", res.Header.Get("Location"), ""), http.StatusOK)
+		answer[view.JobDetail](t, w.Request("GET", res.Header.Get("Location"), ""), http.StatusOK)
 	}
 }
 
@@ -200,7 +201,7 @@ func TestAJobIsShownWithItsTasksPlansAndAttempts(t *testing.T) {
 	w := apitest.New(t)
 	job := w.Submit(apitest.Training())
 	w.Clock.Advance(time.Hour)
-	d := answer[broker.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
+	d := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
 	if d.ID != job || len(d.TaskList) != 6 || len(d.Plans) != 1 || len(d.Attempts) != 2 || d.SpentUSD <= 0 {
 		t.Errorf("detail = %+v", d)
 	}
@@ -216,7 +217,7 @@ func TestAJobIsExplained(t *testing.T) {
 	w := apitest.New(t)
 	w.Cloud.Refuse("use2-az3")
 	job := w.Submit(apitest.Training())
-	s := answer[broker.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK)
+	s := answer[view.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK)
 	var kinds []string
 	for _, e := range s.Entries {
 		kinds = append(kinds, e.Kind)
@@ -236,10 +237,10 @@ func TestAJobIsCancelledOnceAndEitherWay(t *testing.T) {
 	w := apitest.New(t)
 	for _, how := range [][2]string{{"POST", "/cancel?reason=wrong+data"}, {"DELETE", ""}} {
 		job := w.Submit(apitest.Wide("cancel-"+strings.ToLower(how[0]), 2))
-		answer[broker.JobView](t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusAccepted)
+		answer[view.JobView](t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusAccepted)
 		w.Drain()
-		v := answer[broker.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
-		if v.State != broker.JobCancelled || v.Reason == "" {
+		v := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK)
+		if v.State != record.JobCancelled || v.Reason == "" {
 			t.Errorf("%v left the job %s, %q", how, v.State, v.Reason)
 		}
 		trouble(t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusConflict)
@@ -258,7 +259,7 @@ func TestAFileIsPlannedWithoutBeingSubmitted(t *testing.T) {
 		t.Errorf("tasks = %+v", v.Tasks)
 	}
 	v = answer[api.PlanView](t, w.Request("POST", "/v1/plans?budget=0.001", trainFile), http.StatusOK)
-	if v.Status != broker.PlanInfeasible || v.Message == "" || v.Tasks[0].Offer != "" {
+	if v.Status != record.PlanInfeasible || v.Message == "" || v.Tasks[0].Offer != "" {
 		t.Errorf("a plan that cannot be = %+v", v)
 	}
 	if n := len(answer[api.JobList](t, w.Request("GET", "/v1/jobs", ""), http.StatusOK).Jobs); n != 0 {

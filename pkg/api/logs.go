@@ -12,7 +12,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // logPiece is how much of a log is read and sent at once.
@@ -72,8 +73,8 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 }
 
 // find looks up the task and the attempt.
-func (rd *reading) find(d *broker.JobDetail) error {
-	rd.task = slices.IndexFunc(d.TaskList, func(t broker.TaskView) bool { return t.Name == rd.in.Task })
+func (rd *reading) find(d *view.JobDetail) error {
+	rd.task = slices.IndexFunc(d.TaskList, func(t view.TaskView) bool { return t.Name == rd.in.Task })
 	if rd.task < 0 {
 		i, err := strconv.Atoi(rd.in.Task)
 		if err != nil || i < 0 || i >= len(d.TaskList) {
@@ -99,7 +100,7 @@ func (rd *reading) find(d *broker.JobDetail) error {
 
 // log names what is being read.
 func (rd *reading) log() Log {
-	return Log{Job: rd.in.ID, Attempt: broker.ClusterID(rd.in.ID, rd.task, rd.attempt), Rank: rd.in.Rank}
+	return Log{Job: rd.in.ID, Attempt: record.ClusterID(rd.in.ID, rd.task, rd.attempt), Rank: rd.in.Rank}
 }
 
 // run sends the log until it is over, its reader has gone or the host stops.
@@ -129,11 +130,11 @@ func (rd *reading) run(ctx context.Context, s *stream, now moment) {
 }
 
 // over says whether nothing more will be printed by the attempt being read.
-func (rd *reading) over(d *broker.JobDetail) bool {
+func (rd *reading) over(d *view.JobDetail) bool {
 	if d.State.Over() {
 		return true
 	}
-	return slices.ContainsFunc(d.Attempts, func(a broker.Attempt) bool {
+	return slices.ContainsFunc(d.Attempts, func(a record.Attempt) bool {
 		return a.Task == rd.task && a.Number == rd.attempt && a.Outcome != ""
 	})
 }
@@ -206,7 +207,7 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream, now moment) (mome
 		case t.Attempts > rd.attempt:
 			rd.attempt, rd.offset = t.Attempts, 0
 			return now, s.send(fmt.Appendf(nil, "\n== attempt %d on %s\n", t.Attempts, t.Offer))
-		case now.detail.State.Over(), t.State == string(broker.TaskSucceeded):
+		case now.detail.State.Over(), t.State == string(record.TaskSucceeded):
 			return now, io.EOF
 		}
 		var err error

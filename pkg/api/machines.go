@@ -9,7 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // machineScheme is the name of the security scheme of pools' machines in the document.
@@ -103,7 +104,7 @@ func (a *API) syncMachine(ctx context.Context, in *syncInput) (*syncOutput, erro
 		return nil, problem(http.StatusForbidden, "a token to join with is not a machine's own")
 	}
 	o, err := a.cfg.Broker.SyncMachine(ctx, in.Pool, in.Machine, reported(&in.Body, claims))
-	if errors.Is(err, broker.ErrGone) || errors.Is(err, broker.ErrNotFound) {
+	if errors.Is(err, record.ErrGone) || errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusGone, "pool "+in.Pool+" is gone, or machine "+in.Machine+" was removed from it")
 	}
 	if err != nil {
@@ -121,19 +122,19 @@ func (a *API) syncMachine(ctx context.Context, in *syncInput) (*syncOutput, erro
 }
 
 // reported is what a machine says in the broker's terms.
-func reported(r *wire.PoolReport, claims wire.PoolClaims) broker.MachineReport {
-	out := broker.MachineReport{Joined: claims.Joined, Type: r.Type, Labels: r.Labels, Capacity: broker.Capacity(r.Capacity), Leaving: r.Leaving}
+func reported(r *wire.PoolReport, claims wire.PoolClaims) pool.MachineReport {
+	out := pool.MachineReport{Joined: claims.Joined, Type: r.Type, Labels: r.Labels, Capacity: record.Capacity(r.Capacity), Leaving: r.Leaving}
 	for _, x := range r.Running {
-		out.Running = append(out.Running, broker.AgentRef(x))
+		out.Running = append(out.Running, record.AgentRef(x))
 	}
 	for _, x := range r.Ended {
-		out.Ended = append(out.Ended, broker.AgentEnd{AgentRef: broker.AgentRef(x.PoolAgent), Reason: x.Reason})
+		out.Ended = append(out.Ended, pool.AgentEnd{AgentRef: record.AgentRef(x.PoolAgent), Reason: x.Reason})
 	}
 	return out
 }
 
 // ordered is what the broker orders in a machine's terms.
-func ordered(o broker.Orders) wire.PoolOrders {
+func ordered(o pool.Orders) wire.PoolOrders {
 	out := wire.PoolOrders{Agents: make([]wire.PoolOrder, 0, len(o.Clusters)), After: o.After, Draining: o.Draining}
 	for i := range o.Clusters {
 		x := &o.Clusters[i]

@@ -9,7 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -55,7 +55,7 @@ type PlanTask struct {
 	USDPerHour float64         `json:"usdPerHour,omitempty" doc:"Price of one machine, USD per hour"`
 	USD        float64         `json:"usd,omitempty" doc:"Expected cost, USD"`
 	Hours      float64         `json:"hours,omitempty" doc:"Expected time, hours"`
-	Runners    []broker.Runner `json:"runners,omitempty" doc:"The next best places, and what each would add to the plan"`
+	Runners    []record.Runner `json:"runners,omitempty" doc:"The next best places, and what each would add to the plan"`
 }
 
 type planOutput struct{ Body PlanView }
@@ -103,7 +103,7 @@ func (in *planInput) override(spec *dag.Job) error {
 	return nil
 }
 
-func viewPlan(spec *dag.Job, plan *broker.Plan) PlanView {
+func viewPlan(spec *dag.Job, plan *record.Plan) PlanView {
 	v := PlanView{
 		Name: spec.Name, Objective: string(spec.Objective), Status: plan.Status, Message: plan.Message,
 		USD: plan.USD, Hours: plan.Hours, Bound: plan.Bound, OnDemandUSD: plan.OnDemandUSD, Late: plan.Late, Millis: plan.Millis,

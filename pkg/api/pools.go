@@ -9,7 +9,9 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // MachineTokens makes and checks the tokens of pools' machines: pkg/agent/token with the deployment's key and clock.
@@ -84,8 +86,8 @@ func (a *API) poolRoutes() {
 
 // PoolList is a list of pools.
 type PoolList struct {
-	Now   time.Time         `json:"now" doc:"The broker's clock"`
-	Pools []broker.PoolView `json:"pools" nullable:"false" doc:"Pools by name, with their machines"`
+	Now   time.Time       `json:"now" doc:"The broker's clock"`
+	Pools []view.PoolView `json:"pools" nullable:"false" doc:"Pools by name, with their machines"`
 }
 
 type poolListOutput struct{ Body PoolList }
@@ -112,10 +114,10 @@ type setPoolInput struct {
 	Body PoolSettings
 }
 
-type poolOutput struct{ Body broker.PoolView }
+type poolOutput struct{ Body view.PoolView }
 
 func (a *API) setPool(ctx context.Context, in *setPoolInput) (*poolOutput, error) {
-	s := broker.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions, Description: in.Body.Description}
+	s := record.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions, Description: in.Body.Description}
 	if err := a.cfg.Broker.SetPool(ctx, in.Pool, s); err != nil {
 		return nil, err
 	}
@@ -123,9 +125,9 @@ func (a *API) setPool(ctx context.Context, in *setPoolInput) (*poolOutput, error
 }
 
 // pool finds a pool.
-func (a *API) pool(ctx context.Context, name string) (*broker.PoolView, error) {
+func (a *API) pool(ctx context.Context, name string) (*view.PoolView, error) {
 	p, err := a.cfg.Broker.PoolView(ctx, name)
-	if errors.Is(err, broker.ErrNotFound) {
+	if errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusNotFound, "there is no pool "+name)
 	}
 	return &p, err
@@ -174,8 +176,8 @@ func errNoMachines() error {
 
 // Draining is how to drain.
 type Draining struct {
-	_   struct{}     `additionalProperties:"false"`
-	How broker.Drain `json:"how,omitempty" enum:"drain,now,undo" default:"drain" doc:"drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work"`
+	_   struct{}   `additionalProperties:"false"`
+	How pool.Drain `json:"how,omitempty" enum:"drain,now,undo" default:"drain" doc:"drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work"`
 }
 
 type drainPoolInput struct {

@@ -8,32 +8,36 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // Broker is what the API needs of [broker.Broker].
 type Broker interface {
-	Submit(ctx context.Context, s broker.Submission) (broker.Job, error)
+	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
-	Jobs(ctx context.Context, after string, limit int) (views []broker.JobView, next string, err error)
-	JobView(ctx context.Context, id string) (broker.JobView, error)
-	JobPart(ctx context.Context, id string, p broker.Part) (*broker.JobDetail, error)
-	JobSince(ctx context.Context, id string, was *broker.JobDetail) (*broker.JobDetail, error)
-	ExplainPart(ctx context.Context, id string, p broker.Part) (*broker.Story, error)
-	Queues(ctx context.Context) ([]broker.Queue, error)
-	SetQueue(ctx context.Context, name string, s broker.QueueSettings) error
-	WhyWaiting(ctx context.Context, id string) (*broker.Why, error)
-	Waiting(ctx context.Context, queue string, limit int) ([]broker.Waiting, error)
-	Blocks(ctx context.Context) ([]broker.Block, error)
+	Jobs(ctx context.Context, after string, limit int) (views []view.JobView, next string, err error)
+	JobView(ctx context.Context, id string) (view.JobView, error)
+	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
+	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
+	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
+	Queues(ctx context.Context) ([]record.Queue, error)
+	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
+	WhyWaiting(ctx context.Context, id string) (*session.Why, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
+	Blocks(ctx context.Context) ([]record.Block, error)
 
-	Pools(ctx context.Context) ([]broker.PoolView, error)
-	PoolView(ctx context.Context, name string) (broker.PoolView, error)
-	SetPool(ctx context.Context, name string, s broker.PoolSettings) error
+	Pools(ctx context.Context) ([]view.PoolView, error)
+	PoolView(ctx context.Context, name string) (view.PoolView, error)
+	SetPool(ctx context.Context, name string, s record.PoolSettings) error
 	RemovePool(ctx context.Context, name string) error
-	DrainMachine(ctx context.Context, pool, machine string, how broker.Drain) error
+	DrainMachine(ctx context.Context, pool, machine string, how pool.Drain) error
 	RemoveMachine(ctx context.Context, pool, machine string) error
-	SyncMachine(ctx context.Context, pool, machine string, r broker.MachineReport) (broker.Orders, error)
+	SyncMachine(ctx context.Context, pool, machine string, r pool.MachineReport) (pool.Orders, error)
 
 	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
 	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
@@ -48,7 +52,7 @@ type DeadLetters interface {
 
 // PlanFunc plans a job that is not submitted, with the prices and blocks of now. A job for which there is
 // no plan is not an error but a plan whose status is [broker.PlanInfeasible].
-type PlanFunc func(ctx context.Context, spec *dag.Job) (*broker.Plan, error)
+type PlanFunc func(ctx context.Context, spec *dag.Job) (*record.Plan, error)
 
 // Log names the output of one node of one attempt.
 type Log struct {

@@ -10,7 +10,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -82,13 +82,13 @@ func (a *API) fail(ctx context.Context, err error) error {
 		return tooLarge(big.Limit)
 	case errors.As(err, &file):
 		return badFile(file)
-	case errors.Is(err, broker.ErrNotFound), errors.Is(err, ErrNoLog), errors.Is(err, bus.ErrUnknownQueue):
+	case errors.Is(err, record.ErrNotFound), errors.Is(err, ErrNoLog), errors.Is(err, bus.ErrUnknownQueue):
 		return problem(http.StatusNotFound, err.Error())
-	case errors.Is(err, broker.ErrQueue), errors.Is(err, broker.ErrPool):
+	case errors.Is(err, record.ErrQueue), errors.Is(err, record.ErrPool):
 		return problem(http.StatusUnprocessableEntity, err.Error())
-	case errors.Is(err, broker.ErrOver), errors.Is(err, broker.ErrPoolBusy):
+	case errors.Is(err, record.ErrOver), errors.Is(err, record.ErrPoolBusy):
 		return problem(http.StatusConflict, err.Error())
-	case errors.Is(err, broker.ErrGone):
+	case errors.Is(err, record.ErrGone):
 		return problem(http.StatusGone, "the attempt is over")
 	case errors.Is(err, store.ErrThrottled), errors.Is(err, store.ErrConflict),
 		errors.Is(err, store.ErrClosed), errors.Is(err, bus.ErrClosed):

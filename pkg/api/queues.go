@@ -9,7 +9,8 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"golang.org/x/sync/errgroup"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
 func (a *API) queueRoutes() {
@@ -37,7 +38,7 @@ func (a *API) queueRoutes() {
 
 // QueueList is a list of queues.
 type QueueList struct {
-	Queues  []broker.Queue `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
+	Queues  []record.Queue `json:"queues" nullable:"false" doc:"Queues that were configured or used"`
 	Waiting map[string]int `json:"waiting,omitempty" doc:"Where it was asked for: how many tasks wait in each queue, counted to 1000; queues without any are left out"`
 }
 
@@ -88,8 +89,8 @@ type QueueQuota struct {
 	Closed         bool    `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 
-func (q *QueueQuota) settings() broker.QueueSettings {
-	return broker.QueueSettings{
+func (q *QueueQuota) settings() record.QueueSettings {
+	return record.QueueSettings{
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
 	}
@@ -100,7 +101,7 @@ type setQueueInput struct {
 	Body QueueQuota
 }
 
-type queueOutput struct{ Body broker.Queue }
+type queueOutput struct{ Body record.Queue }
 
 func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, error) {
 	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
@@ -125,7 +126,7 @@ type waitingInput struct {
 
 // WaitingList is a list of waiting tasks.
 type WaitingList struct {
-	Waiting []broker.Waiting `json:"waiting" nullable:"false" doc:"The tasks, the next one first"`
+	Waiting []record.Waiting `json:"waiting" nullable:"false" doc:"The tasks, the next one first"`
 }
 
 type waitingOutput struct{ Body WaitingList }
@@ -142,7 +143,7 @@ type whyInput struct {
 	ID string `path:"id" doc:"Job ID" maxLength:"256"`
 }
 
-type whyOutput struct{ Body broker.Why }
+type whyOutput struct{ Body session.Why }
 
 func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*whyOutput, error) {
 	why, err := a.cfg.Broker.WhyWaiting(ctx, in.ID)
@@ -155,7 +156,7 @@ func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*whyOutput, error) 
 // BlockList is a list of blocked places.
 type BlockList struct {
 	Now    time.Time      `json:"now" doc:"The broker's clock"`
-	Blocks []broker.Block `json:"blocks" nullable:"false" doc:"What is not tried; an empty field is every value"`
+	Blocks []record.Block `json:"blocks" nullable:"false" doc:"What is not tried; an empty field is every value"`
 }
 
 type blockListOutput struct{ Body BlockList }

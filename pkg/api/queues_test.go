@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -16,7 +16,7 @@ import (
 
 func TestAQueueIsSetAndItsWaitingTasksListed(t *testing.T) {
 	w := apitest.New(t)
-	q := answer[broker.Queue](t, w.Request("PUT", "/v1/queues/research", `{"maxRunning":1,"description":"Ada's"}`), http.StatusOK)
+	q := answer[record.Queue](t, w.Request("PUT", "/v1/queues/research", `{"maxRunning":1,"description":"Ada's"}`), http.StatusOK)
 	if q.Name != "research" || q.MaxRunning != 1 || q.Description != "Ada's" {
 		t.Errorf("queue = %+v", q)
 	}

@@ -7,7 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // TestATokenIsRenewedAsLongAsTheAttemptLives: a task that runs for four days is spoken for to its end, by a token that is
@@ -40,6 +40,6 @@ func TestATokenIsRenewedAsLongAsTheAttemptLives(t *testing.T) {
 	}
 	w.Drain()
 	if got, err := w.Broker.Work(t.Context(), claims, 9); err == nil || got.Token != "" {
-		t.Errorf("after its end it is told %+v, %v, want %v", got, err, broker.ErrGone)
+		t.Errorf("after its end it is told %+v, %v, want %v", got, err, record.ErrGone)
 	}
 }

@@ -5,6 +5,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -13,77 +17,69 @@ const announceMost = 30
 
 // advance finds the tasks whose parents have all succeeded, and ends jobs. It alone writes
 // Progress.
-func (b *Broker) advance(u *unit, data events.Data) error {
-	job, found, err := get[Job](u, jobKey(data.Group()))
+func (b *Broker) advance(u *unit.Unit, data events.Data) error {
+	job, found, err := book.Get[record.Job](u, record.JobKey(data.Group()))
 	if err != nil || !found {
-		return orSkip(err)
+		return record.OrSkip(err)
 	}
-	spec, err := u.spec(job)
+	spec, err := u.Spec(job)
 	if err != nil {
 		return err
 	}
-	progress, _, err := get[Progress](u, progressKey(job.ID))
+	progress, _, err := book.Get[record.Progress](u, record.ProgressKey(job.ID))
 	if err != nil {
 		return err
 	}
 	st := advancing{job: job, spec: spec, progress: progress}
 	switch e := data.(type) {
 	case events.DAGPlanned:
-		return u.apply(decideBegin(st))
+		return u.Apply(decideBegin(st))
 	case events.DAGAdvance:
-		return u.apply(decideAnnounce(st, e.From))
+		return u.Apply(decideAnnounce(st, e.From))
 	case events.TaskSucceeded:
 		d := decideSucceeded(st, e.Task)
-		if err := decideTooLate(u, b.cfg, st.job, spec, &d, u.now); err != nil {
+		if err := attempt.DecideTooLate(u, b.Config, st.job, spec, &d, u.Now); err != nil {
 			return err
 		}
-		return u.apply(d)
+		return u.Apply(d)
 	case events.TaskFailed:
-		task, _, err := get[Task](u, taskKey(e.Job, e.Task))
+		task, _, err := book.Get[record.Task](u, record.TaskKey(e.Job, e.Task))
 		if err != nil {
 			return err
 		}
-		return u.apply(decideFailed(st, task, e))
+		return u.Apply(decideFailed(st, task, e))
 	case events.DAGCancel:
-		return u.apply(decideEnding(job, JobCancelled, e.Reason))
+		return u.Apply(decideEnding(job, record.JobCancelled, e.Reason))
 	case events.DAGSettled:
-		return u.apply(decideFinished(job, e, u.now))
+		return u.Apply(decideFinished(job, e, u.Now))
 	default:
 		return unexpected(events.FnAdvance, data)
 	}
 }
 
-// orSkip is err, or errSkip when there is none: the record that an event concerns is gone.
-func orSkip(err error) error {
-	if err != nil {
-		return err
-	}
-	return errSkip
-}
-
 // advancing is what advance decides on.
 type advancing struct {
-	job      Job
+	job      record.Job
 	spec     *dag.Job
-	progress Progress // its own copy
+	progress record.Progress // its own copy
 }
 
 // decideBegin sets a planned job running and announces the tasks that wait for nothing.
-func decideBegin(st advancing) Decision {
-	if st.job.State != JobPlanning {
-		return Decision{} // a replan: what was ready stays so
+func decideBegin(st advancing) record.Decision {
+	if st.job.State != record.JobPlanning {
+		return record.Decision{} // a replan: what was ready stays so
 	}
-	st.job.State, st.job.Started, st.job.Reason = JobRunning, true, ""
+	st.job.State, st.job.Started, st.job.Reason = record.JobRunning, true, ""
 	d := decideAnnounce(st, 0)
-	d.put(jobKey(st.job.ID), st.job)
+	d.Put(record.JobKey(st.job.ID), st.job)
 	return d
 }
 
 // decideAnnounce announces waiting tasks from an index on whose parents are all done. Those of a job that waits for
 // a plan are announced all the same, as decideSucceeded does: nobody asks again for those behind the index.
-func decideAnnounce(st advancing, from int) Decision {
-	if st.job.State != JobRunning && (st.job.State != JobWaiting || !st.job.Started) {
-		return Decision{}
+func decideAnnounce(st advancing, from int) record.Decision {
+	if st.job.State != record.JobRunning && (st.job.State != record.JobWaiting || !st.job.Started) {
+		return record.Decision{}
 	}
 	return announce(st, func(yield func(int) bool) {
 		for i := from; i < st.job.Tasks; i++ {
@@ -95,12 +91,12 @@ func decideAnnounce(st advancing, from int) Decision {
 }
 
 // announce marks and emits the ready ones of tasks, in order, as far as one transaction holds.
-func announce(st advancing, tasks func(yield func(int) bool)) Decision {
-	var d Decision
+func announce(st advancing, tasks func(yield func(int) bool)) record.Decision {
+	var d record.Decision
 	count, next := 0, -1
 	g := st.spec.Graph()
 	for i := range tasks {
-		if st.progress.Phases[i] != PhaseWaiting || !allSucceeded(st.progress.Phases, g.Parents(i)) {
+		if st.progress.Phases[i] != record.PhaseWaiting || !allSucceeded(st.progress.Phases, g.Parents(i)) {
 			continue
 		}
 		if count == announceMost {
@@ -108,19 +104,19 @@ func announce(st advancing, tasks func(yield func(int) bool)) Decision {
 			break
 		}
 		count++
-		st.progress.Phases[i] = PhaseReady
-		d.emit(events.TaskReady{Job: st.job.ID, Task: i, Queue: st.job.Queue, Try: 1})
+		st.progress.Phases[i] = record.PhaseReady
+		d.Emit(events.TaskReady{Job: st.job.ID, Task: i, Queue: st.job.Queue, Try: 1})
 	}
 	if next >= 0 {
-		d.emit(events.DAGAdvance{Job: st.job.ID, From: next})
+		d.Emit(events.DAGAdvance{Job: st.job.ID, From: next})
 	}
-	d.put(progressKey(st.job.ID), st.progress)
+	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
 }
 
 func allSucceeded(progress []byte, tasks []int32) bool {
 	for _, t := range tasks {
-		if progress[t] != PhaseSucceeded {
+		if progress[t] != record.PhaseSucceeded {
 			return false
 		}
 	}
@@ -129,16 +125,16 @@ func allSucceeded(progress []byte, tasks []int32) bool {
 
 // decideSucceeded marks a task done, announces the children that waited for it alone, and ends the job
 // with its last task.
-func decideSucceeded(st advancing, task int) Decision {
-	if task < 0 || task >= st.job.Tasks || st.progress.Phases[task] == PhaseSucceeded {
-		return Decision{}
+func decideSucceeded(st advancing, task int) record.Decision {
+	if task < 0 || task >= st.job.Tasks || st.progress.Phases[task] == record.PhaseSucceeded {
+		return record.Decision{}
 	}
-	st.progress.Phases[task] = PhaseSucceeded
+	st.progress.Phases[task] = record.PhaseSucceeded
 	st.progress.Succeeded++
-	if st.job.State == JobRunning || st.job.State == JobWaiting {
+	if st.job.State == record.JobRunning || st.job.State == record.JobWaiting {
 		if st.progress.Succeeded == st.job.Tasks {
-			d := decideEnding(st.job, JobSucceeded, "")
-			d.put(progressKey(st.job.ID), st.progress)
+			d := decideEnding(st.job, record.JobSucceeded, "")
+			d.Put(record.ProgressKey(st.job.ID), st.progress)
 			return d
 		}
 		children := st.spec.Graph().Children(task)
@@ -150,23 +146,23 @@ func decideSucceeded(st advancing, task int) Decision {
 			}
 		})
 	}
-	var d Decision
-	d.put(progressKey(st.job.ID), st.progress)
+	var d record.Decision
+	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
 }
 
 // decideFailed announces a task again while it has retries left, and otherwise fails the job.
-func decideFailed(st advancing, task Task, e events.TaskFailed) Decision {
-	if st.job.State != JobRunning && st.job.State != JobWaiting || e.Task < 0 || e.Task >= st.job.Tasks || st.progress.Phases[e.Task] != PhaseReady {
-		return Decision{}
+func decideFailed(st advancing, task record.Task, e events.TaskFailed) record.Decision {
+	if st.job.State != record.JobRunning && st.job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.job.Tasks || st.progress.Phases[e.Task] != record.PhaseReady {
+		return record.Decision{}
 	}
 	name := st.spec.Tasks[e.Task].Name
 	if !e.Final && task.Try <= st.spec.Tasks[e.Task].Retries {
-		var d Decision
-		d.emit(events.TaskReady{Job: st.job.ID, Task: e.Task, Queue: st.job.Queue, Try: task.Try + 1})
+		var d record.Decision
+		d.Emit(events.TaskReady{Job: st.job.ID, Task: e.Task, Queue: st.job.Queue, Try: task.Try + 1})
 		return d
 	}
-	st.progress.Phases[e.Task] = PhaseFailed
+	st.progress.Phases[e.Task] = record.PhaseFailed
 	reason := fmt.Sprintf("task %s failed with exit code %d", name, e.ExitCode)
 	if e.Final {
 		reason = "task " + name + " cannot run"
@@ -174,38 +170,38 @@ func decideFailed(st advancing, task Task, e events.TaskFailed) Decision {
 	if e.Message != "" {
 		reason += ": " + e.Message
 	}
-	d := decideEnding(st.job, JobFailed, reason)
-	d.put(progressKey(st.job.ID), st.progress)
+	d := decideEnding(st.job, record.JobFailed, reason)
+	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
 }
 
 // decideEnding starts the end of a job: nothing new starts, its machines are freed, then it is settled.
-func decideEnding(job Job, outcome JobState, reason string) Decision {
-	if job.State == JobEnding || job.State.Over() {
-		return Decision{}
+func decideEnding(job record.Job, outcome record.JobState, reason string) record.Decision {
+	if job.State == record.JobEnding || job.State.Over() {
+		return record.Decision{}
 	}
-	job.State, job.Outcome, job.Reason = JobEnding, outcome, reason
-	var d Decision
-	d.put(jobKey(job.ID), job)
-	d.emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(outcome)})
+	job.State, job.Outcome, job.Reason = record.JobEnding, outcome, reason
+	var d record.Decision
+	d.Put(record.JobKey(job.ID), job)
+	d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(outcome)})
 	return d
 }
 
 // decideFinished closes a job whose machines are all gone and paid for.
-func decideFinished(job Job, e events.DAGSettled, now time.Time) Decision {
-	if job.State != JobEnding {
-		return Decision{}
+func decideFinished(job record.Job, e events.DAGSettled, now time.Time) record.Decision {
+	if job.State != record.JobEnding {
+		return record.Decision{}
 	}
 	job.State, job.Finished, job.USD = job.Outcome, now, e.USD
 	if !job.Deadline.IsZero() && job.Finished.After(job.Deadline) {
 		job.Late = true
 	}
-	var d Decision
-	d.put(jobKey(job.ID), job)
-	d.del(activeKey(job.ID))
-	d.emit(events.DAGFinished{
+	var d record.Decision
+	d.Put(record.JobKey(job.ID), job)
+	d.Del(record.ActiveKey(job.ID))
+	d.Emit(events.DAGFinished{
 		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,
-		USD: e.USD, Hours: hours(job.Finished.Sub(job.Submitted)),
+		USD: e.USD, Hours: record.Hours(job.Finished.Sub(job.Submitted)),
 	})
 	return d
 }

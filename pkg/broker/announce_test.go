@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -22,7 +23,7 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 	}
 	id := w.wide("infeasible: wait\n", 70) // more than two transactions announce
 	w.settle(events.TypeDAGAdvance)
-	detail := func() *broker.JobDetail {
+	detail := func() *view.JobDetail {
 		t.Helper()
 		d, err := w.b.JobDetail(t.Context(), id)
 		if err != nil {
@@ -30,12 +31,12 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 		}
 		return d
 	}
-	if d := detail(); d.State != broker.JobWaiting {
+	if d := detail(); d.State != record.JobWaiting {
 		t.Fatalf("it is %s", d.State)
 	}
 	w.settle() // what goes on with the announcements comes late
 	for i, task := range detail().TaskList {
-		if task.State != string(broker.TaskQueued) {
+		if task.State != string(record.TaskQueued) {
 			t.Fatalf("task %d is %s", i, task.State)
 		}
 	}
@@ -46,7 +47,7 @@ func TestAJobThatWaitsForAPlanLosesNoTask(t *testing.T) {
 		for w.work() > 0 {
 		}
 	}
-	if d := detail(); d.State != broker.JobSucceeded {
+	if d := detail(); d.State != record.JobSucceeded {
 		t.Errorf("it is %s", d.State)
 	}
 }

@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -41,7 +42,7 @@ func (c *twofold) Terminate(ctx context.Context, cluster string) error {
 }
 
 func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
-	cfg := broker.DefaultConfig()
+	cfg := record.DefaultConfig()
 	cfg.LaunchTries = 1
 	w := newBenchOf(t, cfg)
 	spec, err := read.Job("one.yaml", strings.NewReader("apiVersion: tradewind/v1\nname: one\ntasks: {t: {run: x, resources: {cpus: 4}, time: 1h}}\n"))
@@ -75,7 +76,7 @@ func TestALaunchThatWasGivenUpMeanwhileIsTakenBack(t *testing.T) {
 			close(c.answered)
 		}
 	}
-	if got := d.Attempts[0].Outcome; got != broker.OutcomeRefused {
+	if got := d.Attempts[0].Outcome; got != record.OutcomeRefused {
 		t.Errorf("the attempt is %q, though its machines are being terminated", got)
 	}
 }

@@ -6,23 +6,15 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
-
-// ErrFinal marks an error that trying again cannot mend: the event goes to the dead letters.
-var ErrFinal = errors.New("final")
-
-// final wraps err so that its event is not tried again.
-func final(err error) error { return fmt.Errorf("%w: %w", ErrFinal, err) }
-
-// unitFull is how many items a shared transaction may hold before it is committed: what one more
-// event adds still fits below store.MaxItems.
-const unitFull = 55
 
 // function is how the broker handles the events of one of its functions.
 type function struct {
 	// decide only reads and writes records: the events of a batch share transactions.
-	decide func(*Broker, *unit, events.Data) error
+	decide func(*Broker, *unit.Unit, events.Data) error
 	// act reaches outside, or takes long, and commits by itself.
 	act func(*Broker, context.Context, events.Event) error
 	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker: a task
@@ -91,7 +83,7 @@ func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []
 	}
 	if f.decide == nil {
 		for i := range errs {
-			errs[i] = final(fmt.Errorf("broker: no function %q", fn))
+			errs[i] = record.Final(fmt.Errorf("broker: no function %q", fn))
 		}
 		return errs
 	}
@@ -108,48 +100,48 @@ func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []
 
 // together handles as many events from the front of a batch as fit one transaction, and returns how many.
 func (b *Broker) together(ctx context.Context, fn string, batch []events.Event, f function) (int, error) {
-	u := b.newUnit(ctx, fn)
+	u := b.NewUnit(ctx, fn)
 	keys := make([]store.Key, 0, len(batch))
 	for _, e := range batch {
 		if !f.needsNoMarker(e.Data) {
-			keys = append(keys, seenKey(fn, e.ID))
+			keys = append(keys, record.SeenKey(fn, e.ID))
 		}
 	}
-	if err := u.preload(keys[:min(len(keys), unitFull)]...); err != nil {
+	if err := u.Preload(keys[:min(len(keys), unit.Full)]...); err != nil {
 		return 0, err
 	}
 	n := 0
 	for _, e := range batch {
-		if n > 0 && u.items() >= unitFull {
+		if n > 0 && u.Items() >= unit.Full {
 			break
 		}
 		n++
 		if !f.needsNoMarker(e.Data) {
-			if again, err := u.markSeen(e.ID, b.cfg.SeenFor); err != nil {
+			if again, err := u.MarkSeen(e.ID, b.Config.SeenFor); err != nil {
 				return 0, err
 			} else if again {
 				continue
 			}
 		}
-		u.begin(e.ID)
-		if err := f.decide(b, u, e.Data); err != nil && !errors.Is(err, errSkip) {
+		u.Begin(e.ID)
+		if err := f.decide(b, u, e.Data); err != nil && !errors.Is(err, record.ErrSkip) {
 			return 0, err
 		}
 	}
-	u.crowded = n > 1
-	if err := u.finish(); err != nil {
-		b.conflicted(u)
+	u.Crowded = n > 1
+	if err := u.Finish(); err != nil {
+		b.Conflicted(u)
 		return 0, err
 	}
-	b.committed(u)
+	b.Done(u)
 	return n, nil
 }
 
 // single handles one event in a transaction of its own, again while it conflicts.
 func (b *Broker) single(ctx context.Context, fn string, e events.Event, f function) error {
-	return b.transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit) error {
+	return b.Transact(ctx, fn, e.ID, !f.needsNoMarker(e.Data), func(u *unit.Unit) error {
 		err := f.decide(b, u, e.Data)
-		if errors.Is(err, errSkip) {
+		if errors.Is(err, record.ErrSkip) {
 			return nil // the marker is still worth keeping
 		}
 		return err
@@ -158,5 +150,5 @@ func (b *Broker) single(ctx context.Context, fn string, e events.Event, f functi
 
 // unexpected is the error for an event that a function has no reaction to.
 func unexpected(fn string, data events.Data) error {
-	return final(fmt.Errorf("broker: %s does not react to %s", fn, data.Type()))
+	return record.Final(fmt.Errorf("broker: %s does not react to %s", fn, data.Type()))
 }

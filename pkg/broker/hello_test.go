@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -54,7 +55,7 @@ func (p *porch) submit(tasks, token string) {
 }
 
 func (p *porch) claims(task, rank int) wire.Claims {
-	return wire.Claims{Job: p.job, Cluster: broker.ClusterID(p.job, task, 1), Rank: rank}
+	return wire.Claims{Job: p.job, Cluster: record.ClusterID(p.job, task, 1), Rank: rank}
 }
 
 func hello(t *testing.T, b *broker.Broker, c wire.Claims) wire.Work {
@@ -112,7 +113,7 @@ func TestTheLastHelloIsAnsweredWithTheWork(t *testing.T) {
 func TestAHelloBeforeTheCloudHasAnsweredWaitsForIt(t *testing.T) {
 	early := wire.Work{Command: "not asked"}
 	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
-		early = hello(t, p.b, wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster})
+		early = hello(t, p.b, wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster})
 	})
 	told(t, "an early node", early, wire.None, 0)
 	w, err := p.b.Work(t.Context(), p.claims(0, 0), 0)
@@ -127,7 +128,7 @@ func TestTwoHellosAtOnceHandOutTheWorkOnce(t *testing.T) {
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports
 	ports.Store = meet
-	slow := broker.New(broker.DefaultConfig(), ports)
+	slow := broker.New(record.DefaultConfig(), ports)
 	fast := wire.Work{Command: "not asked"}
 	meet.other = func() { fast = hello(t, p.b, p.claims(0, 1)) }
 	last := hello(t, slow, p.claims(0, 0))
@@ -162,7 +163,7 @@ func TestADoomedMachineIsNotHandedWork(t *testing.T) {
 		told(t, "a machine that is being taken", hello(t, p.b, p.claims(0, 0)), wire.SaveNow, 0)
 	}
 	p.settle()
-	if _, err := p.b.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, broker.ErrGone) {
+	if _, err := p.b.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
 		t.Errorf("when it has been freed: %v", err)
 	}
 }
@@ -180,7 +181,7 @@ func TestAMachineOfAnEndingJobIsNotHandedWork(t *testing.T) {
 		}
 	}
 	p.settle()
-	if _, err := p.b.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, broker.ErrGone) {
+	if _, err := p.b.Hello(t.Context(), p.claims(0, 0), wire.Hello{}); !errors.Is(err, record.ErrGone) {
 		t.Errorf("when it has been freed: %v", err)
 	}
 }
@@ -203,7 +204,7 @@ func TestAGangRunsWhenAllOfItIsUp(t *testing.T) {
 // TestAPollIsASignOfLifeAndTakesNothingBack: where polls are signs of life, one that meets a notice leaves it as it is.
 func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
-	cfg := broker.DefaultConfig()
+	cfg := record.DefaultConfig()
 	cfg.Pace = wire.Pace{Alive: 5 * time.Minute, Polls: true}
 	meet := &meeting{Store: p.store}
 	ports := p.b.Ports
@@ -211,7 +212,7 @@ func TestAPollIsASignOfLifeAndTakesNothingBack(t *testing.T) {
 	b := broker.New(cfg, ports)
 	c := p.claims(0, 0)
 	told(t, "the node", hello(t, b, c), wire.Run, 1)
-	seen := func() time.Time { return record[broker.Cluster](p, "cluster#"+c.Cluster).Nodes[0].Seen }
+	seen := func() time.Time { return stored[record.Cluster](p, "cluster#"+c.Cluster).Nodes[0].Seen }
 	for _, minutes := range []int{1, 5, 5} {
 		p.now = p.now.Add(time.Duration(minutes) * time.Minute)
 		if w, err := b.Work(t.Context(), c, 1); err != nil || w.Command != wire.None {

@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -50,7 +51,7 @@ func newRoad(t *testing.T, tasks string) *road {
 	r.counted.Store = r.store
 	ports := r.b.Ports
 	ports.Store = &r.counted
-	r.b = broker.New(broker.DefaultConfig(), ports)
+	r.b = broker.New(record.DefaultConfig(), ports)
 	r.submit(tasks, "1")
 	return r
 }
@@ -109,7 +110,7 @@ func (r *road) launches() (n int) {
 func (r *road) tell(attempt int, id string, e wire.Event) {
 	r.t.Helper()
 	r.Invocations++
-	c := wire.Claims{Job: r.job, Cluster: broker.ClusterID(r.job, 0, attempt)}
+	c := wire.Claims{Job: r.job, Cluster: record.ClusterID(r.job, 0, attempt)}
 	if err := r.b.Report(context.Background(), c, wire.Report{ID: id, Attempt: c.Cluster, Event: e, Notice: 2 * time.Minute}); err != nil {
 		r.t.Fatal(err)
 	}
@@ -158,7 +159,7 @@ func TestHopsToAMachine(t *testing.T) {
 	if n := r.launches(); n != 2 {
 		t.Fatalf("%d launches", n)
 	}
-	if got := fmt.Sprint(record[broker.Task](r.porch, "task#000000").Attempt, record[broker.Job](r.porch, "job").Plan.Version); got != "2 2" {
+	if got := fmt.Sprint(stored[record.Task](r.porch, "task#000000").Attempt, stored[record.Job](r.porch, "job").Plan.Version); got != "2 2" {
 		t.Errorf("attempt and plan are %s", got)
 	}
 }

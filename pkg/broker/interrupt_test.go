@@ -6,7 +6,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd: agents that heard of the notice on their machine may have saved their work before
@@ -26,7 +26,7 @@ func TestANoticeForAgentsThatHaveStoppedDoesNotWaitForTheEnd(t *testing.T) {
 	if errs := p.b.Handle(t.Context(), events.FnInterrupt, []events.Event{notice}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}
-	if d := p.detail(); d.Attempts[0].Outcome != broker.OutcomePreempted || d.TaskList[0].State == string(broker.TaskRunning) {
+	if d := p.detail(); d.Attempts[0].Outcome != record.OutcomePreempted || d.TaskList[0].State == string(record.TaskRunning) {
 		t.Errorf("after the notice the attempt is %+v, the task %s", d.Attempts[0], d.TaskList[0].State)
 	}
 	blocks, err := p.b.Blocks(t.Context())

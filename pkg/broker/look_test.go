@@ -11,10 +11,10 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-func shown(t *testing.T, d *broker.JobDetail) string {
+func shown(t *testing.T, d *view.JobDetail) string {
 	t.Helper()
 	body, err := json.Marshal(d)
 	if err != nil {
@@ -30,7 +30,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 		w, r := apitest.New(t), rand.New(rand.NewPCG(seed, 1)) //nolint:gosec // the same each time
 		ctx := context.Background()
 		job := w.Submit(apitest.Wide("mosaic", tasks-2))
-		var was *broker.JobDetail
+		var was *view.JobDetail
 		again := 0
 		look := func() {
 			w.Store.Take()
@@ -70,7 +70,7 @@ func TestALookThatGoesOnSeesWhatAFreshOneSees(t *testing.T) {
 }
 
 // live has something happen to some of the tasks that have machines.
-func live(w *apitest.World, r *rand.Rand, job string, was *broker.JobDetail) {
+func live(w *apitest.World, r *rand.Rand, job string, was *view.JobDetail) {
 	for _, task := range was.TaskList {
 		if task = w.Task(job, task.Name); task.State != "launching" && task.State != "running" || r.IntN(3) == 0 {
 			continue
@@ -112,14 +112,14 @@ func TestThePartsOfAJobAreTheWhole(t *testing.T) {
 		t.Fatal(err)
 	}
 	for _, limit := range []int{1, 7, 61, 62, 100} {
-		var parts broker.JobDetail
-		var told broker.Story
+		var parts view.JobDetail
+		var told view.Story
 		for next, first := 0, true; first || next > 0; first = false {
-			d, err := w.Broker.JobPart(ctx, job, broker.Part{From: next, Limit: limit})
+			d, err := w.Broker.JobPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil {
 				t.Fatal(err)
 			}
-			s, err := w.Broker.ExplainPart(ctx, job, broker.Part{From: next, Limit: limit})
+			s, err := w.Broker.ExplainPart(ctx, job, view.Part{From: next, Limit: limit})
 			if err != nil || s.Next != d.Next {
 				t.Fatalf("the story goes on at %d, the job at %d: %v", s.Next, d.Next, err)
 			}

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -18,11 +19,11 @@ import (
 type atWork struct {
 	broker.Planner
 	calls  int
-	answer func(broker.PlanInput, *broker.Plan)
-	last   broker.PlanInput
+	answer func(record.PlanInput, *record.Plan)
+	last   record.PlanInput
 }
 
-func (p *atWork) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (p *atWork) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
 	p.calls++
 	p.last = in
 	plan, err := p.Planner.Plan(ctx, in)
@@ -39,7 +40,7 @@ func watched(t *testing.T, tasks string) (p *porch, plans *atWork, meet *meeting
 	plans, meet = &atWork{Planner: p.b.Planner}, &meeting{Store: p.store}
 	ports := p.b.Ports
 	ports.Planner, ports.Store = plans, meet
-	p.b = broker.New(broker.DefaultConfig(), ports)
+	p.b = broker.New(record.DefaultConfig(), ports)
 	p.submit(tasks, "1")
 	return p, plans, meet
 }
@@ -53,19 +54,19 @@ func TestAPlanThatMeetsAnotherCommitIsMadeOnce(t *testing.T) {
 	}{
 		"something else": {func(*porch) {}, time.Second, 1},
 		"a location is blocked": {func(p *porch) {
-			p.write("blocks", "aws/////", broker.Block{Cloud: "aws", Kind: cloud.Auth, Until: p.now.Add(time.Hour)})
+			p.write("blocks", "aws/////", record.Block{Cloud: "aws", Kind: cloud.Auth, Until: p.now.Add(time.Hour)})
 		}, time.Second, 2},
 		"a while after": {func(*porch) {}, time.Minute, 2},
 	} {
 		p, plans, meet := watched(t, "{t: {run: x, time: 2h}}")
 		meet.other = func() {
-			job := record[broker.Job](p, "job")
+			job := stored[record.Job](p, "job")
 			p.write("job#"+p.job, "job", job)
 			c.other(p)
 			p.now = p.now.Add(c.later)
 		}
 		p.settle()
-		if job := record[broker.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != broker.JobRunning {
+		if job := stored[record.Job](p, "job"); plans.calls != c.want || job.Plan.Version != 1 || job.Bids.Version != 1 || job.State != record.JobRunning {
 			t.Errorf("where its commit meets that of %s, the plan is made %d times and the job is %+v", name, plans.calls, job)
 		}
 	}
@@ -85,7 +86,7 @@ func (p *porch) write(partition, sort string, value any) {
 }
 
 // saving is a job of two tasks whose first is being taken: it is planned anew while it saves its work.
-func saving(t *testing.T, answer func(broker.PlanInput, *broker.Plan)) (*porch, *atWork) {
+func saving(t *testing.T, answer func(record.PlanInput, *record.Plan)) (*porch, *atWork) {
 	t.Helper()
 	p, plans, _ := watched(t, "{t: {run: x, time: 2h, checkpoint: {every: 15m, path: ckpt/}}, u: {run: x, time: 2h}}")
 	p.settle()
@@ -99,8 +100,8 @@ func saving(t *testing.T, answer func(broker.PlanInput, *broker.Plan)) (*porch, 
 	return p, plans
 }
 
-func infeasible(_ broker.PlanInput, plan *broker.Plan) {
-	*plan = broker.Plan{Status: broker.PlanInfeasible, Message: "the budget is used up"}
+func infeasible(_ record.PlanInput, plan *record.Plan) {
+	*plan = record.Plan{Status: record.PlanInfeasible, Message: "the budget is used up"}
 }
 
 // TestANoticeIsPlannedForWhileTheWorkIsSaved: the report of it tells the agents to save, has the market left alone and asks for a plan; and in that plan the task that is being
@@ -117,12 +118,12 @@ func TestANoticeIsPlannedForWhileTheWorkIsSaved(t *testing.T) {
 	if plans.calls != 2 || plans.last.Tasks[0].Fixed || !plans.last.Tasks[1].Fixed {
 		t.Errorf("%d plans, the last of %+v and %+v", plans.calls, plans.last.Tasks[0], plans.last.Tasks[1])
 	}
-	if task := record[broker.Task](p, "task#000000"); task.Attempt != 1 || task.State != broker.TaskLaunching {
+	if task := stored[record.Task](p, "task#000000"); task.Attempt != 1 || task.State != record.TaskLaunching {
 		t.Errorf("while it saves, the task is %+v", task)
 	}
 	p.report(0, "3", wire.Stopped)
 	p.settle()
-	if task := record[broker.Task](p, "task#000000"); task.Attempt != 2 || task.Plan != 2 || plans.calls != 2 {
+	if task := stored[record.Task](p, "task#000000"); task.Attempt != 2 || task.Plan != 2 || plans.calls != 2 {
 		t.Errorf("after %d plans, the task is %+v", plans.calls, task)
 	}
 }
@@ -132,20 +133,20 @@ func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
 	for _, end := range []wire.Event{wire.Stopped, wire.Succeeded} {
 		p, plans := saving(t, infeasible)
 		p.settle()
-		if job := record[broker.Job](p, "job"); job.State != broker.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
+		if job := stored[record.Job](p, "job"); job.State != record.JobRunning || job.Plan.Version != 1 || plans.calls != 2 {
 			t.Fatalf("while it saves, after %d plans, the job is %+v", plans.calls, job)
 		}
 		plans.answer = nil
 		p.report(0, "3", end)
 		p.settle()
-		if job := record[broker.Job](p, "job"); job.State != broker.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
+		if job := stored[record.Job](p, "job"); job.State != record.JobRunning || job.Plan.Version != 2 || plans.calls != 3 {
 			t.Errorf("when it has %s, after %d plans, the job is %+v", end, plans.calls, job)
 		}
 	}
 	p, _ := saving(t, infeasible)
 	p.report(0, "3", wire.Stopped)
 	p.settle()
-	if job := record[broker.Job](p, "job"); job.State == broker.JobRunning {
+	if job := stored[record.Job](p, "job"); job.State == record.JobRunning {
 		t.Errorf("without a plan when it has saved, the job is %+v", job)
 	}
 }
@@ -153,9 +154,9 @@ func TestNoPlanFailsAJobUntilItIsKnownWhatWasSaved(t *testing.T) {
 // TestBidsFollowPrices: where a price differs by a tenth from what the bids of the plan in force were made on, they are made anew; a plan that is over is left alone.
 func TestBidsFollowPrices(t *testing.T) {
 	p := newPorch(t, "{t: {run: x, time: 20h, checkpoint: {every: 15m, path: ckpt/}}}", nil)
-	offer := strings.TrimSuffix(record[broker.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
-	usd := record[broker.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
-	tokens := map[string]bool{record[broker.Job](p, "job").Bids.Token: true}
+	offer := strings.TrimSuffix(stored[record.Attempt](p, "attempt#000000#0001").OfferID, "/spot")
+	usd := stored[record.Attempt](p, "attempt#000000#0001").Offer.USDPerHour
+	tokens := map[string]bool{stored[record.Job](p, "job").Bids.Token: true}
 	for i, c := range []struct {
 		times float64
 		anew  bool
@@ -163,7 +164,7 @@ func TestBidsFollowPrices(t *testing.T) {
 		p.now = p.now.Add(10 * time.Minute)
 		p.tick(string(rune('a'+i)), events.PriceTick{Offer: offer, USD: c.times * usd})
 		p.settle()
-		job := record[broker.Job](p, "job")
+		job := stored[record.Job](p, "job")
 		if anew := !tokens[job.Bids.Token]; anew != c.anew || job.Bids.Version != 1 || job.Plan.Version != 1 {
 			t.Errorf("at %v times the price: bids anew %v, want %v; plan %d, bids %d", c.times, anew, c.anew, job.Plan.Version, job.Bids.Version)
 		}
@@ -173,9 +174,9 @@ func TestBidsFollowPrices(t *testing.T) {
 		t.Fatal(err)
 	}
 	p.settle()
-	before := record[broker.Job](p, "job")
+	before := stored[record.Job](p, "job")
 	p.tell(events.FnBid, events.New("late", "test", p.now, events.PriceMoved{Job: p.job, Plan: 1, Offer: offer, USD: 2 * usd, FromUSD: usd}))
-	if after := record[broker.Job](p, "job"); after.Bids != before.Bids {
+	if after := stored[record.Job](p, "job"); after.Bids != before.Bids {
 		t.Error("bids are made for a job that is over")
 	}
 }

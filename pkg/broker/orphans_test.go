@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -32,12 +33,12 @@ func TestReconcileEndsMachinesThatNoRecordSpeaksFor(t *testing.T) {
 			at = c
 		}
 	}
-	ghost := broker.ClusterID("ghost-abcdef", 0, 1)
+	ghost := record.ClusterID("ghost-abcdef", 0, 1)
 	at.clusters[ghost] = cloud.LaunchSpec{Cluster: ghost, Nodes: 1}
 	ports := p.b.Ports
 	look := &asked{Store: p.store}
 	ports.Store = look
-	b := broker.New(broker.DefaultConfig(), ports)
+	b := broker.New(record.DefaultConfig(), ports)
 	if errs := b.Handle(t.Context(), events.FnReconcile, []events.Event{events.New("1", "test", p.now, events.BrokerReconcile{})}); errs[0] != nil {
 		t.Fatal(errs[0])
 	}

@@ -9,6 +9,8 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -40,7 +42,7 @@ func drawPolicy(t *rapid.T) *scheduler.Policy {
 	}
 	p, err := scheduler.ReadPolicy("policy.yaml", []byte(b.String()))
 	if err == nil {
-		err = broker.CheckPolicy(p)
+		err = session.CheckPolicy(p)
 	}
 	if err != nil {
 		t.Fatalf("%v\n%s", err, b.String())
@@ -57,7 +59,7 @@ func TestNoPolicyBreaksAQuotaOrAGang(t *testing.T) {
 		vcpus := rapid.SampledFrom([]float64{0, 4, 8, 12, 20})
 		running := rapid.SampledFrom([]int{0, 0, 2, 5})
 		for _, q := range []string{"lab", "a", "b"} {
-			s := broker.QueueSettings{MaxVCPU: vcpus.Draw(rt, q), MaxRunning: running.Draw(rt, q+" runs"), Preempt: rapid.Bool().Draw(rt, q+" preempts")}
+			s := record.QueueSettings{MaxVCPU: vcpus.Draw(rt, q), MaxRunning: running.Draw(rt, q+" runs"), Preempt: rapid.Bool().Draw(rt, q+" preempts")}
 			if q != "lab" {
 				s.Parent, s.Weight = "lab", rapid.IntRange(0, 3).Draw(rt, q+" weighs")
 				s.GuaranteedVCPU = min(s.MaxVCPU, rapid.SampledFrom([]float64{0, 0, 4}).Draw(rt, q+" is guaranteed"))
@@ -126,7 +128,7 @@ func checkGangs(t *rapid.T, w *bench) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		if d.State != broker.JobRunning {
+		if d.State != record.JobRunning {
 			continue
 		}
 		states := map[string]int{}
@@ -135,7 +137,7 @@ func checkGangs(t *rapid.T, w *bench) {
 				states[string(task.State)]++
 			}
 		}
-		if states[string(broker.TaskQueued)] > 0 && len(states) > 1 {
+		if states[string(record.TaskQueued)] > 0 && len(states) > 1 {
 			t.Errorf("job %s has a partial gang: %v", j.Name, states)
 		}
 	}

@@ -11,6 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
@@ -19,12 +21,12 @@ import (
 func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	w := newBench(t)
 	ctx := context.Background()
-	if err := w.b.SetPool(ctx, "lab", broker.PoolSettings{Partitions: 9}); err != nil {
+	if err := w.b.SetPool(ctx, "lab", record.PoolSettings{Partitions: 9}); err != nil {
 		t.Fatal(err)
 	}
 	const machines, cpus = 6, 8.0
 	for i := range machines {
-		r := broker.MachineReport{Joined: w.now, Capacity: broker.Capacity{CPUs: cpus, MemoryGiB: 64}}
+		r := pool.MachineReport{Joined: w.now, Capacity: record.Capacity{CPUs: cpus, MemoryGiB: 64}}
 		if _, err := w.b.SyncMachine(ctx, "lab", fmt.Sprint("m", i), r); err != nil {
 			t.Fatal(err)
 		}
@@ -32,7 +34,7 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	ready := w.readyTasks(24)
 	brokers := make([]*broker.Broker, 8)
 	for i := range brokers {
-		cfg := broker.DefaultConfig()
+		cfg := record.DefaultConfig()
 		cfg.Scheduler, cfg.Schedulers = i, len(brokers)
 		ports := w.b.Ports
 		ports.Store, ports.Now = w.store, func() time.Time { return w.now }

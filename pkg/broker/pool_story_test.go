@@ -17,6 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -44,7 +46,7 @@ func TestPoolStories(t *testing.T) {
 		s := &yard{bench: newBench(t), machines: map[string]*yardMachine{}}
 		ports := s.b.Ports
 		ports.Planner = struct{ broker.Planner }{ports.Planner} // which can do nothing but plan
-		s.b = broker.New(broker.DefaultConfig(), ports)
+		s.b = broker.New(record.DefaultConfig(), ports)
 		datadriven.RunTest(t, path, s.command)
 	})
 }
@@ -62,8 +64,8 @@ type yard struct {
 // yardMachine is a machine with the agents that run on it.
 type yardMachine struct {
 	pool, id string
-	report   broker.MachineReport
-	agents   map[broker.AgentRef]*yardAgent
+	report   pool.MachineReport
+	agents   map[record.AgentRef]*yardAgent
 	vanished bool
 	broken   bool
 }
@@ -120,19 +122,19 @@ func number(s string) float64 {
 
 func (s *yard) pool(d *datadriven.TestData) error {
 	plain, named := words(d)
-	return s.b.SetPool(context.Background(), plain[0], broker.PoolSettings{
+	return s.b.SetPool(context.Background(), plain[0], record.PoolSettings{
 		Place: named["place"], USDPerHour: number(named["usd"]), Partitions: int(number(named["partitions"])),
 	})
 }
 
 func (s *yard) machine(d *datadriven.TestData) error {
 	plain, named := words(d)
-	pool, id, _ := strings.Cut(plain[0], "/")
-	m := &yardMachine{pool: pool, id: id, agents: map[broker.AgentRef]*yardAgent{}}
+	of, id, _ := strings.Cut(plain[0], "/")
+	m := &yardMachine{pool: of, id: id, agents: map[record.AgentRef]*yardAgent{}}
 	acc, count, _ := strings.Cut(named["accelerators"], ":")
-	m.report = broker.MachineReport{
+	m.report = pool.MachineReport{
 		Joined: s.now, Type: named["type"],
-		Capacity: broker.Capacity{CPUs: number(named["cpus"]), MemoryGiB: number(named["mem"]), Accelerator: acc, Accelerators: number(count)},
+		Capacity: record.Capacity{CPUs: number(named["cpus"]), MemoryGiB: number(named["mem"]), Accelerator: acc, Accelerators: number(count)},
 	}
 	if named["arch"] != "" {
 		m.report.Labels = map[string]string{"arch": named["arch"]}
@@ -183,17 +185,17 @@ func (s *yard) syncOne(m *yardMachine) error {
 	if err != nil {
 		return err
 	}
-	ordered := map[broker.AgentRef]bool{}
+	ordered := map[record.AgentRef]bool{}
 	for _, c := range o.Clusters {
 		ordered[c.AgentRef] = true
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(m.agents), func(x, y broker.AgentRef) int { return strings.Compare(x.Cluster, y.Cluster) }) {
+	for _, ref := range slices.SortedFunc(maps.Keys(m.agents), func(x, y record.AgentRef) int { return strings.Compare(x.Cluster, y.Cluster) }) {
 		if !ordered[ref] {
 			s.printf("%s/%s ends %s", m.pool, m.id, ref.Cluster)
 			delete(m.agents, ref)
 		}
 	}
-	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e broker.AgentEnd) bool { return !ordered[e.AgentRef] })
+	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e pool.AgentEnd) bool { return !ordered[e.AgentRef] })
 	for _, c := range o.Clusters {
 		s.obey(m, c)
 	}
@@ -205,7 +207,7 @@ func (s *yard) syncOne(m *yardMachine) error {
 }
 
 // obey starts an agent that is not there yet, and has one that is ask for its work.
-func (s *yard) obey(m *yardMachine, c broker.AgentOrder) {
+func (s *yard) obey(m *yardMachine, c pool.AgentOrder) {
 	a := m.agents[c.AgentRef]
 	if a == nil {
 		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(c.Hold, c.Devices))
@@ -213,7 +215,7 @@ func (s *yard) obey(m *yardMachine, c broker.AgentOrder) {
 			s.printf("  without a token")
 		}
 		if m.broken {
-			m.report.Ended = append(m.report.Ended, broker.AgentEnd{AgentRef: c.AgentRef, Reason: "exec: no such file"})
+			m.report.Ended = append(m.report.Ended, pool.AgentEnd{AgentRef: c.AgentRef, Reason: "exec: no such file"})
 			return
 		}
 		a = &yardAgent{claims: wire.Claims{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}}
@@ -227,7 +229,7 @@ func (s *yard) obey(m *yardMachine, c broker.AgentOrder) {
 	}
 }
 
-func held(c broker.Capacity, devices []int) string {
+func held(c record.Capacity, devices []int) string {
 	text := fmt.Sprintf("%g vCPUs, %g GiB", c.CPUs, c.MemoryGiB)
 	if c.Accelerators > 0 {
 		text += fmt.Sprintf(", %g %s %v", c.Accelerators, c.Accelerator, devices)
@@ -243,7 +245,7 @@ func (s *yard) tell(what string, err error) {
 
 func (s *yard) work(m *yardMachine, a *yardAgent) {
 	w, err := s.b.Work(context.Background(), a.claims, a.seen)
-	if errors.Is(err, broker.ErrGone) {
+	if errors.Is(err, record.ErrGone) {
 		a.over = true
 		return
 	}
@@ -297,7 +299,7 @@ func (s *yard) crash(d *datadriven.TestData) error {
 	m := s.machines[d.CmdArgs[0].Key]
 	for ref, a := range m.agents {
 		a.over = true
-		m.report.Ended = append(m.report.Ended, broker.AgentEnd{AgentRef: ref, Reason: "signal: killed"})
+		m.report.Ended = append(m.report.Ended, pool.AgentEnd{AgentRef: ref, Reason: "signal: killed"})
 	}
 	return nil
 }
@@ -325,12 +327,12 @@ func (s *yard) taskOf(cluster string) string {
 
 func (s *yard) drain(d *datadriven.TestData) error {
 	plain, _ := words(d)
-	pool, id, _ := strings.Cut(plain[0], "/")
-	how := broker.DrainSoon
+	of, id, _ := strings.Cut(plain[0], "/")
+	how := pool.DrainSoon
 	if len(plain) > 1 {
-		how = broker.Drain(plain[1])
+		how = pool.Drain(plain[1])
 	}
-	err := s.b.DrainMachine(context.Background(), pool, id, how)
+	err := s.b.DrainMachine(context.Background(), of, id, how)
 	s.settle()
 	return err
 }
@@ -377,7 +379,7 @@ func (s *yard) status(*datadriven.TestData) error {
 	s.printf("%s %s", d.State, d.Reason)
 	for _, t := range d.TaskList {
 		offer, _, _ := strings.Cut(t.Offer, "/")
-		if offer == broker.PoolCloud {
+		if offer == record.PoolCloud {
 			offer = t.Offer
 		}
 		s.printf("%s %s on %s, attempt %d", t.Name, t.State, offer, t.Attempts)

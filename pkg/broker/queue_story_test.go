@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -83,7 +84,7 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 	switch d.Cmd {
 	case "queue":
 		s.now = s.now.Add(time.Second) // a change of its own
-		err = s.b.SetQueue(context.Background(), plain[0], broker.QueueSettings{
+		err = s.b.SetQueue(context.Background(), plain[0], record.QueueSettings{
 			Parent: named["parent"], Weight: int(number(named["weight"])), MaxVCPU: number(named["vcpu"]), MaxRunning: int(number(named["running"])),
 			GuaranteedVCPU: number(named["guaranteed"]), DeservedVCPU: number(named["deserved"]),
 			Preempt: slices.Contains(plain, "preempt"), Closed: slices.Contains(plain, "closed"),
@@ -166,7 +167,7 @@ func (s *office) taskOf(cluster string) string {
 }
 
 func (s *office) claims(cluster string) wire.Claims {
-	return wire.Claims{Job: broker.ClusterJob(cluster), Cluster: cluster}
+	return wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster}
 }
 
 func (s *office) up(only []string) {

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -56,13 +57,13 @@ func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
 	}
 	p.job = job.ID
 	p.settle(events.TypeTaskReady, events.TypeDAGAdvance)
-	done := broker.Progress{Phases: bytes.Repeat([]byte{broker.PhaseSucceeded}, parents+1), Succeeded: parents - 1}
-	done.Phases[0], done.Phases[parents] = broker.PhaseReady, broker.PhaseWaiting
+	done := record.Progress{Phases: bytes.Repeat([]byte{record.PhaseSucceeded}, parents+1), Succeeded: parents - 1}
+	done.Phases[0], done.Phases[parents] = record.PhaseReady, record.PhaseWaiting
 	p.put("progress", done)
 	for i := range parents {
-		p.put(fmt.Sprintf("task#%06d", i), broker.Task{
-			Job: job.ID, Index: i, State: broker.TaskSucceeded, Try: 1, Attempt: 1, Progress: 1, Place: "aws:us-east-1",
-			Output: wire.OutputPrefix(job.ID+"/"+name(i), broker.ClusterID(job.ID, i, 1)),
+		p.put(fmt.Sprintf("task#%06d", i), record.Task{
+			Job: job.ID, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: 1, Progress: 1, Place: "aws:us-east-1",
+			Output: wire.OutputPrefix(job.ID+"/"+name(i), record.ClusterID(job.ID, i, 1)),
 		})
 	}
 	if err := p.b.Emit(t.Context(), "test", "last", events.TaskSucceeded{Job: job.ID, Task: 0}); err != nil {
@@ -72,7 +73,7 @@ func TestAReduceOverTenThousandTasksIsAnsweredAtOnce(t *testing.T) {
 	ports := p.b.Ports
 	look := &metered{Store: p.store}
 	ports.Store = look
-	b := broker.New(broker.DefaultConfig(), ports)
+	b := broker.New(record.DefaultConfig(), ports)
 	w := hello(t, b, p.claims(parents, 0))
 	if w.Command != wire.Run || len(w.Assignment.Parents) != parents {
 		t.Fatalf("it is told %q and of %d parents", w.Command, len(w.Assignment.Parents))

@@ -15,7 +15,7 @@ const relayBatch = 500
 // Relay publishes what lies in the outbox and returns how many events it published. An event is removed from the
 // outbox after it was published, so a crash between publishes it twice, never not at all.
 func (b *Broker) Relay(ctx context.Context) (int, error) {
-	pending, err := b.store.Outbox(ctx, relayBatch)
+	pending, err := b.Store.Outbox(ctx, relayBatch)
 	if err != nil || len(pending) == 0 {
 		return 0, err
 	}
@@ -34,7 +34,7 @@ func (b *Broker) Relay(ctx context.Context) (int, error) {
 	if err := b.Bus.Publish(ctx, messages...); err != nil {
 		return 0, fmt.Errorf("broker: publish: %w", err)
 	}
-	if err := b.store.Published(ctx, ids...); err != nil {
+	if err := b.Store.Published(ctx, ids...); err != nil {
 		return 0, fmt.Errorf("broker: mark published: %w", err)
 	}
 	return len(ids), nil

@@ -1,143 +1,140 @@
 package broker
 
 import (
+	"context"
+	"fmt"
+
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, as far as quotas and the job's
 // budget go. Any number of it run at once: what they share are the records of queues, and two that admit to the same quota conflict at
 // the commit. It alone writes queues, with reconcile the ledgers, and with tick the markets: all that many attempts
 // share is written by what handles their events in batches.
-func (b *Broker) schedule(u *unit, data events.Data) error {
+func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
 	switch e := data.(type) {
 	case events.TaskReady:
 		return b.enqueue(u, e)
 	case events.CapacityFreed:
 		return b.settle(u, e)
 	case events.DAGPlanned:
-		job, found, err := get[Job](u, jobKey(e.Job))
+		job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 		if err != nil || !found {
-			return orSkip(err)
+			return record.OrSkip(err)
 		}
 		b.sessionLater(u, job.Queue)
 		return nil
 	case events.DAGEnding:
-		job, found, err := get[Job](u, jobKey(e.Job))
+		job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 		if err != nil || !found {
-			return orSkip(err)
+			return record.OrSkip(err)
 		}
-		ledger, _, err := get[Ledger](u, ledgerKey(e.Job))
+		ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
 		if err != nil {
 			return err
 		}
 		b.sessionLater(u, job.Queue) // drops what still waits
-		return u.apply(decideSettled(job, ledger))
+		return u.Apply(decideSettled(job, ledger))
 	default:
 		return unexpected(events.FnSchedule, data)
 	}
 }
 
 // enqueue puts a ready task in its queue.
-func (b *Broker) enqueue(u *unit, e events.TaskReady) error {
-	job, found, err := get[Job](u, jobKey(e.Job))
+func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
+	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
-		return orSkip(err)
+		return record.OrSkip(err)
 	}
-	task, _, err := get[Task](u, taskKey(e.Job, e.Task))
+	task, _, err := book.Get[record.Task](u, record.TaskKey(e.Job, e.Task))
 	if err != nil {
 		return err
 	}
-	if task.Try >= e.Try || job.State != JobRunning && job.State != JobWaiting {
+	if task.Try >= e.Try || job.State != record.JobRunning && job.State != record.JobWaiting {
 		return nil
 	}
-	spec, err := u.spec(job)
+	spec, err := u.Spec(job)
 	if err != nil {
 		return err
 	}
-	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, TaskQueued, e.Try
+	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
 	task.Gang = spec.Tasks[e.Task].Gang
 	if task.ReadyAt.IsZero() {
-		task.ReadyAt = u.now
+		task.ReadyAt = u.Now
 	}
 	// Known to be absent, the entry need neither be written nor removed where this session admits the task.
-	if err := u.preload(waitKey(job.Queue, waitingOf(job, task))); err != nil {
+	if err := u.Preload(record.WaitKey(job.Queue, record.WaitingOf(job, task))); err != nil {
 		return err
 	}
-	var d Decision
-	d.put(taskKey(e.Job, e.Task), task)
-	d.enqueue(job, task)
+	var d record.Decision
+	d.Put(record.TaskKey(e.Job, e.Task), task)
+	d.Enqueue(job, task)
 	b.sessionLater(u, job.Queue)
-	return u.apply(d)
-}
-
-// enqueue adds the waiting entry of a task. Its key follows from the job and the task, so that it can be found again.
-func (d *Decision) enqueue(job Job, task Task) {
-	d.hold(jobKey(job.ID)) // nothing drops an entry that comes after the job's end
-	w := waitingOf(job, task)
-	d.put(waitKey(job.Queue, w), w)
-}
-
-// waitingOf is the waiting entry of a task.
-func waitingOf(job Job, task Task) Waiting {
-	return Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
+	return u.Apply(d)
 }
 
 // settle takes back what an attempt held and books what it cost.
-func (b *Broker) settle(u *unit, e events.CapacityFreed) error {
+func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	b.sessionLater(u, e.Queue)
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
 	}
 	if e.Cluster != "" {
-		cl, attempt, found, err := loadReleased(u, e.Cluster, u.now)
+		cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
 		if err != nil || !found {
 			return err // settled before
 		}
 		e.ReservedUSD = cl.ReservedUSD
-		if err := u.apply(decideGone(cl, attempt, e.USD, u.now)); err != nil {
+		if err := u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now)); err != nil {
 			return err
 		}
 	}
-	queue, err := queueOf(u, b.cfg, e.Queue)
+	queue, err := session.QueueOf(u, b.Config, e.Queue)
 	if err != nil {
 		return err
 	}
-	job, found, err := get[Job](u, jobKey(e.Job))
+	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found {
-		return orSkip(err)
+		return record.OrSkip(err)
 	}
-	ledger, _, err := get[Ledger](u, ledgerKey(e.Job))
+	ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
 	if err != nil {
 		return err
 	}
-	if err := u.apply(decideSettle(queue, job, ledger, e)); err != nil || e.Spot == "" {
+	if err := u.Apply(decideSettle(queue, job, ledger, e)); err != nil || e.Spot == "" {
 		return err
 	}
-	market, _, err := get[MarketRecord](u, marketKey(e.Spot))
+	market, _, err := book.Get[record.MarketRecord](u, record.MarketKey(e.Spot))
 	if err != nil {
 		return err
 	}
-	return u.apply(decideObserved(market, e))
+	return u.Apply(decideObserved(market, e))
 }
 
 // decideObserved learns from what became of an attempt on a spot market.
-func decideObserved(m MarketRecord, e events.CapacityFreed) (d Decision) {
+func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Decision) {
 	m.Offer = e.Spot
 	m.Hours += e.Hours
-	switch Outcome(e.Outcome) {
-	case OutcomeRefused:
+	switch record.Outcome(e.Outcome) {
+	case record.OutcomeRefused:
 		m.Refusals++
-	case OutcomePreempted:
+	case record.OutcomePreempted:
 		m.Preemptions++
 		m.Launches++
 	default:
 		m.Launches++
 	}
-	d.put(marketKey(e.Spot), m)
+	d.Put(record.MarketKey(e.Spot), m)
 	return d
 }
 
-func decideSettle(queue Queue, job Job, ledger Ledger, e events.CapacityFreed) Decision {
+func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, e events.CapacityFreed) record.Decision {
 	queue.Running = max(queue.Running-1, 0)
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
 	ledger.SpentUSD += e.USD
@@ -148,27 +145,97 @@ func decideSettle(queue Queue, job Job, ledger Ledger, e events.CapacityFreed) D
 		ledger.ReservedUSD, ledger.VCPU = 0, 0 // what rounding left
 	}
 	d := decideSettled(job, ledger)
-	d.hold(jobKey(job.ID)) // either this sees that the job is ending, or its end sees this
-	d.put(queueKey(queue.Name), queue)
-	d.put(ledgerKey(job.ID), ledger)
+	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or its end sees this
+	d.Put(record.QueueKey(queue.Name), queue)
+	d.Put(record.LedgerKey(job.ID), ledger)
 	return d
 }
 
 // decideSettled tells that an ending job has no attempt left that holds anything.
-func decideSettled(job Job, ledger Ledger) Decision {
-	var d Decision
-	if job.State == JobEnding && ledger.Outstanding == 0 {
-		d.emit(events.DAGSettled{Job: job.ID, USD: ledger.SpentUSD})
+func decideSettled(job record.Job, ledger record.Ledger) record.Decision {
+	var d record.Decision
+	if job.State == record.JobEnding && ledger.Outstanding == 0 {
+		d.Emit(events.DAGSettled{Job: job.ID, USD: ledger.SpentUSD})
 	}
 	return d
 }
 
-// queueOf loads a queue, or what one starts as that nobody configured.
-func queueOf(u reader, cfg Config, name string) (Queue, error) {
-	q, found, err := get[Queue](u, queueKey(name))
-	if !found {
-		q = cfg.DefaultQueue
-		q.Name = name
+// policy is how a session decides.
+func (b *Broker) policy(ctx context.Context) *scheduler.Policy {
+	if b.Policy != nil {
+		if p := b.Policy(ctx); p != nil {
+			return p
+		}
 	}
-	return q, err
+	return session.OwnPolicy()
+}
+
+// sessionLater runs one session over a queue, and those that share a quota with it, before the unit commits.
+func (b *Broker) sessionLater(u *unit.Unit, queue string) {
+	cause := u.Cause
+	u.Finally("session "+queue, func() error {
+		u.Cause, u.Count = cause+"/session", 0
+		return b.session(u, queue)
+	})
+}
+
+// session is one pass over a queue and those that share a quota with it.
+func (b *Broker) session(u *unit.Unit, name string) error {
+	return b.inSession(u, name, func(s *session.Session) error { return s.Decide() })
+}
+
+// inSession loads what a session over a queue looks at, as far as what is decided in it looks.
+func (b *Broker) inSession(u *unit.Unit, name string, decide func(*session.Session) error) error {
+	in := session.Input{Config: b.Config, Policy: b.policy(u.Ctx), Mover: b.Moves}
+	return u.Draft(func(d *book.Draft) error {
+		s, err := session.New(in, d, name)
+		if err != nil {
+			return err
+		}
+		return decide(s)
+	}, func() error {
+		pools, records, err := b.PoolsNow(u.Ctx, u.Now)
+		in.Pools = &pools
+		for _, r := range records {
+			u.Seed(r)
+		}
+		return err
+	})
+}
+
+// WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It fails with ErrNotFound.
+func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
+	u := b.NewUnit(ctx, "api")
+	job, found, err := book.Get[record.Job](u, record.JobKey(id))
+	if err != nil {
+		return nil, err
+	}
+	if !found {
+		return nil, fmt.Errorf("%w: job %s", record.ErrNotFound, id)
+	}
+	w := &session.Why{Job: id, Queue: job.Queue, State: job.State, Tasks: []session.WhyTask{}}
+	err = b.inSession(u, job.Queue, func(s *session.Session) error {
+		w.Tasks, w.Waiting = []session.WhyTask{}, 0
+		return s.TellTasks(w, job)
+	})
+	if err != nil {
+		return nil, err
+	}
+	switch {
+	case job.State.Over():
+		w.Reason = "it is over"
+	case job.State == record.JobEnding:
+		w.Reason = "it is ending: " + job.Reason
+	case job.State == record.JobPlanning:
+		w.Reason = "it is being planned"
+	case job.State == record.JobWaiting:
+		w.Reason = "no plan is feasible now: " + job.Reason
+	case w.Waiting == 0:
+		w.Reason = "nothing of it waits for the queue: its tasks run, are being started, or wait for others of the job"
+	case len(w.Tasks) > 0 && len(w.Tasks[0].Reasons) > 0:
+		w.Reason = w.Tasks[0].Reasons[0]
+	default:
+		w.Reason = "its turn comes with the next session"
+	}
+	return w, nil
 }

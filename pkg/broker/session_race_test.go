@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -35,11 +36,11 @@ func TestTwoSessionsThatTakeFromOneQuotaConflict(t *testing.T) {
 	meet := &between{Store: w.store}
 	ports := w.b.Ports
 	ports.Store = meet
-	slow := broker.New(broker.DefaultConfig(), ports)
+	slow := broker.New(record.DefaultConfig(), ports)
 	for _, q := range []struct {
 		name string
-		s    broker.QueueSettings
-	}{{"lab", broker.QueueSettings{MaxVCPU: 4}}, {"a", broker.QueueSettings{Parent: "lab"}}, {"b", broker.QueueSettings{Parent: "lab"}}} {
+		s    record.QueueSettings
+	}{{"lab", record.QueueSettings{MaxVCPU: 4}}, {"a", record.QueueSettings{Parent: "lab"}}, {"b", record.QueueSettings{Parent: "lab"}}} {
 		if err := w.b.SetQueue(t.Context(), q.name, q.s); err != nil {
 			t.Fatal(err)
 		}

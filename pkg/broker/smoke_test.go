@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -77,9 +78,9 @@ type bench struct {
 	told  map[string]bool
 }
 
-func newBench(t *testing.T) *bench { return newBenchOf(t, broker.DefaultConfig()) }
+func newBench(t *testing.T) *bench { return newBenchOf(t, record.DefaultConfig()) }
 
-func newBenchOf(t *testing.T, cfg broker.Config) *bench {
+func newBenchOf(t *testing.T, cfg record.Config) *bench {
 	t.Helper()
 	c, err := catalog.Default()
 	if err != nil {
@@ -175,14 +176,14 @@ func (w *bench) work() int {
 			w.told[id] = true
 			n++
 			for rank := range spec.Nodes {
-				c := wire.Claims{Job: broker.ClusterJob(id), Cluster: id, Rank: rank}
+				c := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
 				if _, err := w.b.Hello(ctx, c, wire.Hello{Address: "10.0.0.1"}); err != nil {
 					w.t.Fatal(err)
 				}
 			}
 			w.settle()
 			for rank := range spec.Nodes {
-				c := wire.Claims{Job: broker.ClusterJob(id), Cluster: id, Rank: rank}
+				c := wire.Claims{Job: record.ClusterJob(id), Cluster: id, Rank: rank}
 				got, err := w.b.Work(ctx, c, 0)
 				if err != nil || got.Command != wire.Run {
 					w.t.Fatalf("work %+v %v", got, err)
@@ -238,7 +239,7 @@ func TestAJobRunsToItsEnd(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if d.State != broker.JobSucceeded {
+	if d.State != record.JobSucceeded {
 		t.Errorf("%+v", d)
 	}
 	story, err := w.b.Explain(context.Background(), job.ID)

@@ -9,13 +9,13 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
-
-// DefaultQueueName is the queue of jobs that name none.
-const DefaultQueueName = "default"
 
 // Submission is a job on its way in.
 type Submission struct {
@@ -27,19 +27,19 @@ type Submission struct {
 }
 
 // Submit stores a job and tells that it is there. Submitting the same token again returns the first job.
-func (b *Broker) Submit(ctx context.Context, s Submission) (Job, error) {
+func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
-		return Job{}, errors.New("broker: a job without tasks")
+		return record.Job{}, errors.New("broker: a job without tasks")
 	}
 	token := s.Token
 	if token == "" {
-		token = b.now().Format(time.RFC3339Nano)
+		token = b.Now().Format(time.RFC3339Nano)
 	}
-	digest := shortHash(s.Spec.Name, token)
-	job, err := b.submitAs(ctx, slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
+	digest := record.ShortHash(s.Spec.Name, token)
+	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {
 		// Another job of that name has the short ID already.
-		job, err = b.submitAs(ctx, slug(s.Spec.Name)+"-"+digest, digest, s)
+		job, err = b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest, digest, s)
 	}
 	return job, err
 }
@@ -48,36 +48,36 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (Job, error) {
 const idDigits = 6
 
 // submitAs stores a job under an ID, or returns the one that has it.
-func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) (Job, error) {
-	var job Job
-	err := b.transact(ctx, events.FnSubmit, "submit/"+id+"/"+digest, false, func(u *unit) error {
+func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) (record.Job, error) {
+	var job record.Job
+	err := b.Transact(ctx, events.FnSubmit, "submit/"+id+"/"+digest, false, func(u *unit.Unit) error {
 		var found bool
 		var err error
-		if job, found, err = get[Job](u, jobKey(id)); err != nil || found {
-			return orSkip(err)
+		if job, found, err = book.Get[record.Job](u, record.JobKey(id)); err != nil || found {
+			return record.OrSkip(err)
 		}
-		spec, err := pack(id, "spec", 1, digest, s.Spec)
+		spec, err := unit.Pack(id, "spec", 1, digest, s.Spec)
 		if err != nil {
 			return err
 		}
-		if err := spec.save(ctx, b.store, u); err != nil {
+		if err := spec.Save(ctx, b.Store, u); err != nil {
 			return err
 		}
-		job = newJob(id, digest, s, spec.Blob, u.now)
-		return u.apply(decideSubmitted(job))
+		job = newJob(id, digest, s, spec.Blob, u.Now)
+		return u.Apply(decideSubmitted(job))
 	})
 	return job, err
 }
 
-func newJob(id, digest string, s Submission, spec Blob, now time.Time) Job {
-	job := Job{
+func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) record.Job {
+	job := record.Job{
 		ID: id, Digest: digest, Name: s.Spec.Name, Queue: s.Spec.Queue, Priority: s.Spec.Priority,
-		Objective: s.Spec.Objective, Infeasible: s.Spec.Infeasible, State: JobPlanning,
+		Objective: s.Spec.Objective, Infeasible: s.Spec.Infeasible, State: record.JobPlanning,
 		Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks), Spec: spec,
 		Source: s.Source,
 	}
 	if job.Queue == "" {
-		job.Queue = DefaultQueueName
+		job.Queue = record.DefaultQueueName
 	}
 	if s.Spec.Deadline > 0 {
 		job.Deadline = now.Add(s.Spec.Deadline)
@@ -85,12 +85,12 @@ func newJob(id, digest string, s Submission, spec Blob, now time.Time) Job {
 	return job
 }
 
-func decideSubmitted(job Job) (d Decision) {
-	d.put(jobKey(job.ID), job)
-	d.put(progressKey(job.ID), Progress{Phases: bytes.Repeat([]byte{PhaseWaiting}, job.Tasks)})
-	d.put(indexKey(job), JobIndex{ID: job.ID, Submitted: job.Submitted})
-	d.put(activeKey(job.ID), JobIndex{ID: job.ID, Submitted: job.Submitted})
-	d.emit(events.DAGSubmitted{Job: job.ID, Name: job.Name, Queue: job.Queue, Tasks: job.Tasks})
+func decideSubmitted(job record.Job) (d record.Decision) {
+	d.Put(record.JobKey(job.ID), job)
+	d.Put(record.ProgressKey(job.ID), record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, job.Tasks)})
+	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
+	d.Put(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
+	d.Emit(events.DAGSubmitted{Job: job.ID, Name: job.Name, Queue: job.Queue, Tasks: job.Tasks})
 	return d
 }
 
@@ -102,7 +102,7 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 		return unexpected(events.FnSubmit, e.Data)
 	}
 	if b.Objects == nil {
-		return final(errors.New("broker: no DAG bucket is configured"))
+		return record.Final(errors.New("broker: no DAG bucket is configured"))
 	}
 	r, err := b.Objects.Open(ctx, data.Bucket, data.Key)
 	if errors.Is(err, fs.ErrNotExist) {
@@ -117,8 +117,8 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	}
 	var bad *dag.Error
 	if errors.As(err, &bad) {
-		return b.transact(ctx, events.FnSubmit, e.ID, true, func(u *unit) error {
-			return u.emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: bad.Error()})
+		return b.Transact(ctx, events.FnSubmit, e.ID, true, func(u *unit.Unit) error {
+			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: bad.Error()})
 		})
 	}
 	if err != nil {
@@ -131,36 +131,30 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	return err
 }
 
-// ErrNotFound says that a record does not exist.
-var ErrNotFound = errors.New("not found")
-
-// ErrOver says that a job is over already.
-var ErrOver = errors.New("the job is over")
-
 // Cancel asks for the end of a job.
 func (b *Broker) Cancel(ctx context.Context, id, reason string) error {
-	return b.transact(ctx, "api", "cancel/"+id, false, func(u *unit) error {
-		job, found, err := get[Job](u, jobKey(id))
+	return b.Transact(ctx, "api", "cancel/"+id, false, func(u *unit.Unit) error {
+		job, found, err := book.Get[record.Job](u, record.JobKey(id))
 		if err != nil {
 			return err
 		}
 		if !found {
-			return fmt.Errorf("job %s: %w", id, ErrNotFound)
+			return fmt.Errorf("job %s: %w", id, record.ErrNotFound)
 		}
 		if job.State.Over() {
-			return fmt.Errorf("job %s: %w", id, ErrOver)
+			return fmt.Errorf("job %s: %w", id, record.ErrOver)
 		}
-		return u.emit(events.DAGCancel{Job: id, Reason: reason})
+		return u.Emit(events.DAGCancel{Job: id, Reason: reason})
 	})
 }
 
 // Emit tells an event from outside: a cloud's notice, a schedule's tick. The ID makes it idempotent.
 func (b *Broker) Emit(ctx context.Context, source, id string, data events.Data) error {
-	body, err := events.New(id, source, b.now(), data).MarshalJSON()
+	body, err := events.New(id, source, b.Now(), data).MarshalJSON()
 	if err != nil {
 		return err
 	}
-	if err := b.store.Commit(ctx, store.Tx{Events: []store.Event{{ID: id, Body: body}}}); err != nil {
+	if err := b.Store.Commit(ctx, store.Tx{Events: []store.Event{{ID: id, Body: body}}}); err != nil {
 		return err
 	}
 	if b.Committed != nil {

@@ -4,10 +4,14 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
 // tick takes in new spot prices, asks for a new plan where the one in force is now worse by more than
@@ -29,7 +33,7 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 		prices[c.Offer] = c
 	}
 	wake := map[string]bool{} // queues
-	last, err := b.walk(ctx, events.FnTick, data.After, func(u *unit, w *walked) (int, error) {
+	last, err := b.walk(ctx, events.FnTick, data.After, func(u *unit.Unit, w *walked) (int, error) {
 		return b.watchJob(u, e.ID, w, prices, wake)
 	})
 	var next []events.Data
@@ -49,9 +53,9 @@ func (b *Broker) takeAll(
 		}
 	}
 	n := 0
-	for part := range slices.Chunk(prices, unitFull) {
+	for part := range slices.Chunk(prices, unit.Full) {
 		var of []events.MarketChange
-		err := b.transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit) (err error) {
+		err := b.Transact(ctx, events.FnTick, fmt.Sprintf("%s/%d", cause, n), false, func(u *unit.Unit) (err error) {
 			of, err = b.takePrices(u, part)
 			return err
 		})
@@ -65,16 +69,16 @@ func (b *Broker) takeAll(
 }
 
 // takePrices takes in some prices and returns those that changed.
-func (b *Broker) takePrices(u *unit, prices []events.PriceTick) (changed []events.MarketChange, err error) {
+func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []events.MarketChange, err error) {
 	for _, p := range prices {
 		if !(p.USD > 0) {
 			continue
 		}
-		m, _, err := get[MarketRecord](u, marketKey(p.Offer))
+		m, _, err := book.Get[record.MarketRecord](u, record.MarketKey(p.Offer))
 		if err != nil {
 			return nil, err
 		}
-		at := u.now
+		at := u.Now
 		if !p.Since.IsZero() && p.Since.Before(at) {
 			at = p.Since
 		}
@@ -88,9 +92,9 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick) (changed []event
 		changed = append(changed, c)
 		m.Offer, m.USD, m.At = p.Offer, p.USD, at
 		m.Prices.Observe(at, p.USD)
-		var d Decision
-		d.put(marketKey(p.Offer), m)
-		if err := u.apply(d); err != nil {
+		var d record.Decision
+		d.Put(record.MarketKey(p.Offer), m)
+		if err := u.Apply(d); err != nil {
 			return nil, err
 		}
 	}
@@ -100,52 +104,52 @@ func (b *Broker) takePrices(u *unit, prices []events.PriceTick) (changed []event
 // lookAtPlan asks for a plan of a job whose unstarted tasks are planned on a market that became dearer, and for bids where
 // a price is no more what they were made on.
 func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
-	return b.transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit) error {
-		job, found, err := get[Job](u, jobKey(id))
-		if err != nil || !found || job.State != JobRunning || job.Plan.IsZero() {
-			return orSkip(err)
+	return b.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit.Unit) error {
+		job, found, err := book.Get[record.Job](u, record.JobKey(id))
+		if err != nil || !found || job.State != record.JobRunning || job.Plan.IsZero() {
+			return record.OrSkip(err)
 		}
-		plan, err := u.plan(job)
+		plan, err := u.Plan(job)
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(plan.Offers, func(p Planned) bool { return changed[marketID(p.ID)].USD > 0 }) {
-			return errSkip
+		if !slices.ContainsFunc(plan.Offers, func(p record.Planned) bool { return changed[record.MarketID(p.ID)].USD > 0 }) {
+			return record.ErrSkip
 		}
-		progress, _, err := get[Progress](u, progressKey(id))
+		progress, _, err := book.Get[record.Progress](u, record.ProgressKey(id))
 		if err != nil {
 			return err
 		}
-		var d Decision
-		if offer, share := worse(progress, plan, changed); share >= b.cfg.Worse {
-			d.replan(job, fmt.Sprintf("%s is %.0f%% dearer", offer, 100*share))
-			return u.apply(d)
+		var d record.Decision
+		if offer, share := worse(progress, plan, changed); share >= b.Config.Worse {
+			d.Replan(job, fmt.Sprintf("%s is %.0f%% dearer", offer, 100*share))
+			return u.Apply(d)
 		}
-		bids, err := u.bids(job)
+		bids, err := u.Bids(job)
 		if err != nil {
 			return err
 		}
-		moved, share := bids.moved(progress, plan, changed)
-		if share >= b.cfg.Worse && (len(bids.Tables) > 0 || !job.Deadline.IsZero()) {
+		moved, share := bids.Moved(progress, plan, changed)
+		if share >= b.Config.Worse && (len(bids.Tables) > 0 || !job.Deadline.IsZero()) {
 			moved.Job, moved.Plan = id, job.Plan.Version
-			d.emit(moved)
-			return u.apply(d)
+			d.Emit(moved)
+			return u.Apply(d)
 		}
-		return errSkip
+		return record.ErrSkip
 	})
 }
 
 // worse returns the offer by which the unstarted part of a plan became dearer the most, and by what share
 // of the plan's cost.
-func worse(progress Progress, plan *Plan, changed map[string]events.MarketChange) (offer string, share float64) {
+func worse(progress record.Progress, plan *record.Plan, changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}
 	for i, c := range plan.Choice {
-		if c >= 0 && progress.Phases[i] == PhaseWaiting && plan.Offers[c].Offer.Spot {
+		if c >= 0 && progress.Phases[i] == record.PhaseWaiting && plan.Offers[c].Offer.Spot {
 			byOffer[c] += plan.TaskUSD[i]
 		}
 	}
 	for c := range plan.Offers {
-		id := marketID(plan.Offers[c].ID)
+		id := record.MarketID(plan.Offers[c].ID)
 		if plan.USD <= 0 {
 			continue
 		}
@@ -154,20 +158,6 @@ func worse(progress Progress, plan *Plan, changed map[string]events.MarketChange
 		}
 	}
 	return offer, share
-}
-
-// moved returns the price that differs the most from what the bids were made on, of the markets of tasks that are not done, and by what share.
-func (bids *Bids) moved(progress Progress, plan *Plan, changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
-	for i, c := range plan.Choice {
-		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] == PhaseSucceeded || progress.Phases[i] == PhaseFailed {
-			continue
-		}
-		id, from := marketID(plan.Offers[c].ID), bids.USD[c]
-		if usd := changed[id].USD; usd > 0 && math.Abs(usd-from) > share*from {
-			most, share = events.PriceMoved{Offer: id, USD: usd, FromUSD: from}, math.Abs(usd-from)/max(from, centsEps)
-		}
-	}
-	return most, share
 }
 
 // refresh loads the catalogue anew, where the host can.
@@ -193,4 +183,62 @@ func (b *Broker) hook(ctx context.Context, e events.Event) error {
 		return fmt.Errorf("%w: notify: %w", errAgain, err)
 	}
 	return nil
+}
+
+// awake says whether a task of a job that waited for a better price is not to wait any more.
+func (b *Broker) awake(u *unit.Unit, job record.Job) (bool, error) {
+	if !job.Waits {
+		return false, nil
+	}
+	bids, err := u.Bids(job)
+	if err != nil {
+		return false, err
+	}
+	for _, x := range bids.Begin {
+		task, found, err := book.Get[record.Task](u, record.TaskKey(job.ID, x.Task))
+		if err != nil {
+			return false, err
+		}
+		if !found || task.WaitSince.IsZero() {
+			continue
+		}
+		w, err := bid.LoadWaiting(u, b.Config, job, task)
+		if err != nil {
+			return false, err
+		}
+		if w == nil {
+			continue
+		}
+		if _, wait := w.Wait(u.Now); !wait {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// WaitedFor lists the spot markets that tasks wait for, by their offers without the market: those whose prices have to be known.
+func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
+	ids, err := b.ActiveJobs(ctx)
+	if err != nil {
+		return nil, err
+	}
+	u := b.NewUnit(ctx, events.FnTick)
+	known := map[string]bool{}
+	for _, id := range ids {
+		job, _, err := book.Get[record.Job](u, record.JobKey(id))
+		if err != nil {
+			return nil, err
+		}
+		if !job.Waits {
+			continue
+		}
+		bids, err := u.Bids(job)
+		if err != nil {
+			return nil, err
+		}
+		for _, x := range bids.Begin {
+			known[x.Market] = true
+		}
+	}
+	return slices.Sorted(maps.Keys(known)), nil
 }

@@ -10,10 +10,12 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // record reads a record of the porch's job as it is stored.
-func record[T any](p *porch, sort string) (v T) {
+func stored[T any](p *porch, sort string) (v T) {
 	p.t.Helper()
 	for r := range p.store.All() {
 		if r.Key.Partition == "job#"+p.job && r.Key.Sort == sort {
@@ -35,7 +37,7 @@ func (p *porch) report(task int, id string, e wire.Event) {
 	}
 }
 
-func (p *porch) detail() *broker.JobDetail {
+func (p *porch) detail() *view.JobDetail {
 	p.t.Helper()
 	d, err := p.b.JobDetail(context.Background(), p.job)
 	if err != nil {
@@ -53,25 +55,25 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	begun := p.now.Add(time.Minute)
 	p.now = begun
 	p.report(0, "1", wire.Started)
-	if r := record[broker.Task](p, task); r.State != broker.TaskLaunching {
+	if r := stored[record.Task](p, task); r.State != record.TaskLaunching {
 		t.Errorf("the record of a task that runs is %+v", r)
 	}
 	d := p.detail()
-	if v := d.TaskList[0]; v.State != string(broker.TaskRunning) || !v.Started.Equal(begun) {
+	if v := d.TaskList[0]; v.State != string(record.TaskRunning) || !v.Started.Equal(begun) {
 		t.Errorf("a task that runs is seen as %+v", v)
 	}
 	ended := p.now.Add(time.Hour)
 	p.now = ended
 	p.report(0, "2", wire.Succeeded)
-	if r := record[broker.Attempt](p, attempt); r.Outcome != "" {
+	if r := stored[record.Attempt](p, attempt); r.Outcome != "" {
 		t.Errorf("the record of an attempt whose machine is there is %+v", r)
 	}
-	if r := record[broker.Task](p, task); r.State != broker.TaskSucceeded || !r.StartedAt.Equal(begun) || !r.EndedAt.Equal(ended) {
+	if r := stored[record.Task](p, task); r.State != record.TaskSucceeded || !r.StartedAt.Equal(begun) || !r.EndedAt.Equal(ended) {
 		t.Errorf("the record of a task that has succeeded is %+v", r)
 	}
-	check := func(when string, a broker.Attempt) {
+	check := func(when string, a record.Attempt) {
 		t.Helper()
-		if a.Outcome != broker.OutcomeSucceeded || !a.Started.Equal(begun) || !a.Ended.Equal(ended) || a.Reason != "" {
+		if a.Outcome != record.OutcomeSucceeded || !a.Started.Equal(begun) || !a.Ended.Equal(ended) || a.Reason != "" {
 			t.Errorf("%s the attempt is %+v", when, a)
 		}
 	}
@@ -79,7 +81,7 @@ func TestWhatAClusterKnowsIsNotWrittenToItsTaskAndAttempt(t *testing.T) {
 	p.now = p.now.Add(time.Minute)
 	p.settle()
 	check("after", p.detail().Attempts[0])
-	check("in its record", record[broker.Attempt](p, attempt))
+	check("in its record", stored[record.Attempt](p, attempt))
 }
 
 func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
@@ -89,7 +91,7 @@ func TestATaskOfAGangSaysItselfThatItRuns(t *testing.T) {
 	}
 	p.settle()
 	p.report(0, "1", wire.Started)
-	if r := record[broker.Task](p, "task#000000"); r.State != broker.TaskRunning {
+	if r := stored[record.Task](p, "task#000000"); r.State != record.TaskRunning {
 		t.Errorf("it is %+v", r)
 	}
 }
@@ -112,10 +114,10 @@ func TestACancelledTaskIsSeenToHaveBegun(t *testing.T) {
 // asking is a planner that notes what it was asked last.
 type asking struct {
 	broker.Planner
-	in broker.PlanInput
+	in record.PlanInput
 }
 
-func (a *asking) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (a *asking) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
 	a.in = in
 	return a.Planner.Plan(ctx, in)
 }
@@ -127,7 +129,7 @@ func TestAPlanCountsWhatARunningTaskHasDone(t *testing.T) {
 	ports := p.b.Ports
 	planner := &asking{Planner: ports.Planner}
 	ports.Planner = planner
-	b := broker.New(broker.DefaultConfig(), ports)
+	b := broker.New(record.DefaultConfig(), ports)
 	p.now = p.now.Add(30 * time.Minute)
 	replan := events.New("1", "test", p.now, events.DAGReplan{Job: p.job, Plan: 1, Reason: "a test"})
 	if errs := b.Handle(t.Context(), events.FnOptimize, []events.Event{replan}); errs[0] != nil {

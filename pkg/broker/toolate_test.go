@@ -7,6 +7,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -18,7 +21,7 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 	ctx := context.Background()
 	now := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
 	for left, late := range map[time.Duration]bool{5 * time.Hour: false, 75 * time.Minute: true} {
-		b := New(DefaultConfig(), Ports{Store: mem.New(), Now: func() time.Time { return now }})
+		b := New(record.DefaultConfig(), Ports{Store: mem.New(), Now: func() time.Time { return now }})
 		deadline := now.Add(left)
 		spec := &dag.Job{
 			Tasks: []dag.Task{
@@ -27,27 +30,27 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 			},
 			Edges: []dag.Edge{{From: 0, To: 1}},
 		}
-		plan := &Plan{Version: 1, Choice: []int32{0, 0}, Offers: []Planned{{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
-		bids := Bids{Plan: 1, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
-		job := Job{ID: "j", State: JobRunning, Tasks: 2, Deadline: deadline, Started: true}
-		err := b.transact(ctx, "test", "begin", false, func(u *unit) error {
+		plan := &record.Plan{Version: 1, Choice: []int32{0, 0}, Offers: []record.Planned{{ID: "aws/r/z/m/spot", Offer: cloud.Offer{Spot: true, USDPerHour: 0.2}}}}
+		bids := record.Bids{Plan: 1, FinishBy: []time.Time{deadline, deadline}, Table: []int32{-1, -1}}
+		job := record.Job{ID: "j", State: record.JobRunning, Tasks: 2, Deadline: deadline, Started: true}
+		err := b.Transact(ctx, "test", "begin", false, func(u *unit.Unit) error {
 			for name, to := range map[string]struct {
-				ref   *Blob
+				ref   *record.Blob
 				value any
 			}{"spec": {&job.Spec, spec}, "plan": {&job.Plan, plan}, "bids": {&job.Bids, bids}} {
-				p, err := pack("j", name, 1, "t", to.value)
+				p, err := unit.Pack("j", name, 1, "t", to.value)
 				if err != nil {
 					return err
 				}
-				if err := p.save(ctx, b.store, u); err != nil {
+				if err := p.Save(ctx, b.Store, u); err != nil {
 					return err
 				}
 				*to.ref = p.Blob
 			}
-			var d Decision
-			d.put(jobKey("j"), job)
-			d.put(progressKey("j"), Progress{Phases: []byte{PhaseReady, PhaseWaiting}})
-			return u.apply(d)
+			var d record.Decision
+			d.Put(record.JobKey("j"), job)
+			d.Put(record.ProgressKey("j"), record.Progress{Phases: []byte{record.PhaseReady, record.PhaseWaiting}})
+			return u.Apply(d)
 		})
 		if err != nil {
 			t.Fatal(err)
@@ -56,11 +59,11 @@ func TestAdvancePlansOnDemandWhatItsParentsLeftTooLittleTimeFor(t *testing.T) {
 		if errs := b.Handle(ctx, events.FnAdvance, []events.Event{done}); errs[0] != nil {
 			t.Fatal(errs[0])
 		}
-		task, found, err := get[Task](b.newUnit(ctx, "test"), taskKey("j", 1))
-		if err != nil || found != late || late && (!task.OnDemand || task.MinPlan != 2 || task.State != TaskQueued) {
+		task, found, err := book.Get[record.Task](b.NewUnit(ctx, "test"), record.TaskKey("j", 1))
+		if err != nil || found != late || late && (!task.OnDemand || task.MinPlan != 2 || task.State != record.TaskQueued) {
 			t.Errorf("with %v left: %+v %v %v", left, task, found, err)
 		}
-		out, err := b.store.Outbox(ctx, 10)
+		out, err := b.Store.Outbox(ctx, 10)
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -101,7 +102,7 @@ func (w *bench) report(c wire.Claims, id string, e wire.Event) {
 // one after another from then on, and the last be late.
 func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 	w := newBench(t)
-	if err := w.b.SetQueue(t.Context(), "default", broker.QueueSettings{MaxRunning: 1}); err != nil {
+	if err := w.b.SetQueue(t.Context(), "default", record.QueueSettings{MaxRunning: 1}); err != nil {
 		t.Fatal(err)
 	}
 	w.tides()
@@ -131,7 +132,7 @@ func TestTasksOfAQueueWithAQuotaDoNotWaitTogether(t *testing.T) {
 		w.now = w.now.Add(5 * time.Minute)
 	}
 	d, err := w.b.JobDetail(t.Context(), id)
-	if err != nil || d.State != broker.JobSucceeded {
+	if err != nil || d.State != record.JobSucceeded {
 		t.Errorf("at its deadline the job is %s, %d tasks begun: %v", d.State, len(started), err)
 	}
 }
@@ -143,7 +144,7 @@ func TestALookAtPricesReadsMachinesTogether(t *testing.T) {
 	id := w.wide("", machines)
 	w.settle()
 	for i := range machines {
-		c := wire.Claims{Job: id, Cluster: broker.ClusterID(id, i, 1)}
+		c := wire.Claims{Job: id, Cluster: record.ClusterID(id, i, 1)}
 		hello(t, w.b, c)
 		w.report(c, "1", wire.Started)
 	}
@@ -152,7 +153,7 @@ func TestALookAtPricesReadsMachinesTogether(t *testing.T) {
 	count := &counting{Store: w.store}
 	ports := w.b.Ports
 	ports.Store = count
-	w.b = broker.New(broker.DefaultConfig(), ports)
+	w.b = broker.New(record.DefaultConfig(), ports)
 	w.tick("dearer", w.rivers(1.05)...)
 	if n := count.gets.Load(); n > machines/2 {
 		t.Errorf("%d reads for %d machines", n, machines)

@@ -7,6 +7,9 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -19,25 +22,27 @@ const (
 
 // walked is one job as reconcile and tick meet it.
 type walked struct {
-	job      Job
-	ledger   Ledger
-	progress Progress // of one that runs and holds nothing
+	job      record.Job
+	ledger   record.Ledger
+	progress record.Progress // of one that runs and holds nothing
 }
 
 // idle says that a job runs of which nothing is under way.
-func (w *walked) idle() bool { return w.job.State == JobRunning && w.ledger.Outstanding == 0 }
+func (w *walked) idle() bool { return w.job.State == record.JobRunning && w.ledger.Outstanding == 0 }
 
 // waits says that a task of it waits in its queue.
-func (w *walked) waits() bool { return w.idle() && slices.Contains(w.progress.Phases, PhaseReady) }
+func (w *walked) waits() bool {
+	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
+}
 
 // walk looks at the jobs that are not over, from behind one on, and returns the last one looked at; "" when there are no
 // more. look says how much it had to do; its errors do not keep it from the next.
 func (b *Broker) walk(
-	ctx context.Context, fn, after string, look func(*unit, *walked) (done int, err error),
+	ctx context.Context, fn, after string, look func(*unit.Unit, *walked) (done int, err error),
 ) (last string, err error) {
 	var errs []error
 	for done := 0; done < walkMost; done += 2 {
-		index, more, err := b.store.Query(ctx, partActive, "", store.Page{After: after, Limit: walkTogether})
+		index, more, err := b.Store.Query(ctx, record.PartActive, "", store.Page{After: after, Limit: walkTogether})
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
 		}
@@ -45,7 +50,7 @@ func (b *Broker) walk(
 		for i, r := range index {
 			ids[i] = r.Key.Sort
 		}
-		u := b.newUnit(ctx, fn)
+		u := b.NewUnit(ctx, fn)
 		jobs, err := loadWalked(u, ids...)
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
@@ -64,37 +69,37 @@ func (b *Broker) walk(
 }
 
 // loadWalked reads the records of some jobs together.
-func loadWalked(u *unit, ids ...string) (jobs []walked, err error) {
+func loadWalked(u *unit.Unit, ids ...string) (jobs []walked, err error) {
 	var keys []store.Key
 	for _, id := range ids {
-		keys = append(keys, jobKey(id), ledgerKey(id))
+		keys = append(keys, record.JobKey(id), record.LedgerKey(id))
 	}
-	if err := u.preload(keys...); err != nil {
+	if err := u.Preload(keys...); err != nil {
 		return nil, err
 	}
 	keys = keys[:0]
 	for _, id := range ids {
 		var w walked
 		var found bool
-		if w.job, found, err = get[Job](u, jobKey(id)); err != nil {
+		if w.job, found, err = book.Get[record.Job](u, record.JobKey(id)); err != nil {
 			return nil, err
 		}
-		if w.ledger, _, err = get[Ledger](u, ledgerKey(id)); err != nil {
+		if w.ledger, _, err = book.Get[record.Ledger](u, record.LedgerKey(id)); err != nil {
 			return nil, err
 		}
 		if found {
 			jobs = append(jobs, w)
 		}
 		if found && w.idle() {
-			keys = append(keys, progressKey(w.job.ID))
+			keys = append(keys, record.ProgressKey(w.job.ID))
 		}
 	}
-	if err := u.preload(keys...); err != nil {
+	if err := u.Preload(keys...); err != nil {
 		return nil, err
 	}
 	for i := range jobs {
 		if w := &jobs[i]; w.idle() {
-			if w.progress, _, err = get[Progress](u, progressKey(w.job.ID)); err != nil {
+			if w.progress, _, err = book.Get[record.Progress](u, record.ProgressKey(w.job.ID)); err != nil {
 				return nil, err
 			}
 		}
@@ -108,9 +113,9 @@ func (b *Broker) tellLater(ctx context.Context, fn, cause string, wake map[strin
 	for _, queue := range slices.Sorted(maps.Keys(wake)) {
 		next = append(next, events.CapacityFreed{Queue: queue})
 	}
-	for part := range slices.Chunk(next, unitFull) {
-		err := b.transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *unit) error {
-			return u.apply(Decision{Emits: part})
+	for part := range slices.Chunk(next, unit.Full) {
+		err := b.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *unit.Unit) error {
+			return u.Apply(record.Decision{Emits: part})
 		})
 		if err != nil {
 			return err

@@ -9,21 +9,22 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // many writes so many running jobs of one task, which are like the porch's job but for what they hold.
-func (p *porch) many(jobs int, ledger broker.Ledger) {
+func (p *porch) many(jobs int, ledger record.Ledger) {
 	p.t.Helper()
-	job := record[broker.Job](p, "job")
+	job := stored[record.Job](p, "job")
 	for i := range jobs {
 		job.ID = fmt.Sprintf("many-%05d", i)
 		q := &porch{bench: p.bench, job: job.ID}
 		q.put("job", job)
 		q.put("ledger", ledger)
-		q.put("progress", broker.Progress{Phases: []byte{broker.PhaseReady}})
-		body, err := json.Marshal(broker.JobIndex{ID: job.ID})
+		q.put("progress", record.Progress{Phases: []byte{record.PhaseReady}})
+		body, err := json.Marshal(record.JobIndex{ID: job.ID})
 		if err != nil {
 			p.t.Fatal(err)
 		}
@@ -40,7 +41,7 @@ func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invo
 	ports := p.b.Ports
 	look := &metered{Store: p.store}
 	ports.Store = look
-	b := broker.New(broker.DefaultConfig(), ports)
+	b := broker.New(record.DefaultConfig(), ports)
 	followed = map[string]int{}
 	for todo := []events.Event{events.New(fn, "test", p.now, data)}; len(todo) > 0; todo = todo[1:] {
 		invocations++
@@ -74,7 +75,7 @@ func (p *porch) pass(fn string, data events.Data) (followed map[string]int, invo
 // TestTenThousandJobsThatWaitAddNothing: reconcile reads them together, and tells their queue once.
 func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
-	p.many(10_000, broker.Ledger{})
+	p.many(10_000, record.Ledger{})
 	followed, invocations, most := p.pass(events.FnReconcile, events.BrokerReconcile{})
 	if len(followed) != 1 || followed[events.TypeCapacityFreed] != 1 || invocations != 1 || most > 1000 {
 		t.Errorf("%v follow from %d invocations, of at most %d requests", followed, invocations, most)
@@ -88,11 +89,11 @@ func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
 // reads more than a function has time for; machines that nobody knows are ended by the first, and the last job is looked at.
 func TestReconcileAndTickGoOnWhereTheyStopped(t *testing.T) {
 	p := newPorch(t, "{t: {run: x}}", nil)
-	p.many(5_000, broker.Ledger{Outstanding: 1})
+	p.many(5_000, record.Ledger{Outstanding: 1})
 	last := &porch{bench: p.bench, job: "many-04999"}
-	last.put("ledger", broker.Ledger{})
-	last.put("progress", broker.Progress{Phases: bytes.Repeat([]byte{broker.PhaseWaiting}, 1)})
-	ghost := broker.ClusterID("ghost-abcdef", 0, 1)
+	last.put("ledger", record.Ledger{})
+	last.put("progress", record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, 1)})
+	ghost := record.ClusterID("ghost-abcdef", 0, 1)
 	ended := 0
 	for _, c := range p.cloud {
 		c.clusters[ghost] = cloud.LaunchSpec{Cluster: ghost, Nodes: 1}

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
@@ -68,7 +68,7 @@ func (h *Host) behaviour() (local.Behaviour, error) {
 // noticed passes a notice on as the event it is on every cloud.
 func (h *Host) noticed(ctx context.Context, n cloud.Notice) {
 	data := events.SpotInterrupted{
-		Cluster: n.Cluster, Job: broker.ClusterJob(n.Cluster), Machine: n.Machine, Kind: string(n.Kind), At: n.At,
+		Cluster: n.Cluster, Job: record.ClusterJob(n.Cluster), Machine: n.Machine, Kind: string(n.Kind), At: n.At,
 	}
 	id := fmt.Sprintf("notice-%s-%s-%s", n.Cluster, n.Machine, n.Kind)
 	if err := h.broker.Emit(ctx, "tradewind/local", id, data); err != nil && ctx.Err() == nil {

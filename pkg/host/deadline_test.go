@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -38,11 +39,11 @@ func TestAJobIsMovedOnDemandWhenItsMarketTurnsBad(t *testing.T) {
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 		told[e.Kind] += e.Text + "\n"
 	}
-	if d.State != broker.JobSucceeded || d.Late || d.Finished.After(d.Deadline) {
+	if d.State != record.JobSucceeded || d.Late || d.Finished.After(d.Deadline) {
 		t.Fatalf("%s, finished %s, deadline %s: %s", d.State, d.Finished.Format(time.TimeOnly), d.Deadline.Format(time.TimeOnly), d.Reason)
 	}
 	first, last := d.Attempts[0], d.Attempts[len(d.Attempts)-1]
-	if !first.Offer.Spot || first.Outcome != broker.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed < 0.2 {
+	if !first.Offer.Spot || first.Outcome != record.OutcomeMoved || last.Offer.Spot || last.ResumedFrom == "" || last.Resumed < 0.2 {
 		t.Errorf("the first attempt is %+v, the last %+v", first, last)
 	}
 	for kind, want := range map[string]string{

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -228,7 +229,7 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	for _, d := range batch {
 		ev, err := events.Parse(d.Body)
 		if err != nil {
-			w.settle(ctx, d, fmt.Errorf("%w: %w", broker.ErrFinal, err))
+			w.settle(ctx, d, fmt.Errorf("%w: %w", record.ErrFinal, err))
 			continue
 		}
 		list, parsed = append(list, ev), append(parsed, d)
@@ -257,7 +258,7 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 func (w *worker) settle(ctx context.Context, d bus.Delivery, cause error) {
 	free := context.WithoutCancel(ctx)
 	var err error
-	if errors.Is(cause, broker.ErrFinal) {
+	if errors.Is(cause, record.ErrFinal) {
 		w.e.Log.Error("given up", "function", w.fn, "type", d.Type, "id", d.ID, "err", cause)
 		err = w.e.Bus.Reject(free, w.fn, d.Receipt, cause.Error())
 	} else {

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	buslocal "github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -63,7 +64,7 @@ func newRig(ctx context.Context, tb testing.TB) *rig {
 	}
 	r := &rig{done: make(finished, 10)}
 	var engine *host.Engine
-	r.b = broker.New(broker.DefaultConfig(), broker.Ports{
+	r.b = broker.New(record.DefaultConfig(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
 		Changed: agents.Changed, Committed: func() { engine.Wake() },

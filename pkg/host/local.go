@@ -24,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -225,8 +226,8 @@ const (
 )
 
 // config fits the broker's times to the time scale.
-func (h *Host) config() broker.Config {
-	cfg := broker.DefaultConfig()
+func (h *Host) config() record.Config {
+	cfg := record.DefaultConfig()
 	cfg.Endpoint = h.URL()
 	cfg.StoreURL = (&url.URL{Scheme: "file", Path: h.state.path("objects")}).String()
 	cfg.Scale = h.clock.Wall(time.Hour).Hours()
@@ -263,7 +264,7 @@ func (h *Host) Token() string { return h.token }
 func (h *Host) Broker() *broker.Broker { return h.broker }
 
 // plan makes a plan without submitting, with the blocks and prices of now.
-func (h *Host) plan(ctx context.Context, spec *dag.Job) (*broker.Plan, error) {
+func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	return h.broker.DryRun(ctx, spec)
 }
 

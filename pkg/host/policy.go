@@ -10,7 +10,7 @@ import (
 
 	"github.com/fsnotify/fsnotify"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -28,7 +28,7 @@ func openPolicy(path string, log *slog.Logger) (*policyFile, error) {
 	if err != nil {
 		return nil, fmt.Errorf("policy: %w", err)
 	}
-	p := &policyFile{path: path, holder: scheduler.Holder{Check: broker.CheckPolicy}, log: log}
+	p := &policyFile{path: path, holder: scheduler.Holder{Check: session.CheckPolicy}, log: log}
 	_, err = p.reload()
 	return p, err
 }

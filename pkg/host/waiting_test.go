@@ -10,6 +10,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -39,7 +41,7 @@ func tides(t *testing.T, h *host.Host, region, instanceType string) {
 }
 
 // waitFor runs examples/deadline.yaml with less to do on a market that is dear when it is submitted, and returns what became of it.
-func waitFor(t *testing.T, prices string) (*broker.JobDetail, map[string]string) {
+func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
 	t.Helper()
 	scenario := filepath.Join(t.TempDir(), "scenario.yaml")
 	if err := os.WriteFile(scenario, []byte(prices), 0o600); err != nil {
@@ -82,7 +84,7 @@ func waitFor(t *testing.T, prices string) (*broker.JobDetail, map[string]string)
 		t.Log(e.At.Format("15:04:05"), e.Kind, e.Task, e.Text)
 		told[e.Kind] += e.Text + "\n"
 	}
-	if d.State != broker.JobSucceeded || d.Late || d.Finished.After(d.Deadline) {
+	if d.State != record.JobSucceeded || d.Late || d.Finished.After(d.Deadline) {
 		t.Fatalf("%s, finished %s, deadline %s: %s", d.State, d.Finished.Format(time.TimeOnly), d.Deadline.Format(time.TimeOnly), d.Reason)
 	}
 	for kind, want := range map[string]string{"waiting": "begins by", "waits": "for a better price than"} {

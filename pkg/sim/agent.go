@@ -8,6 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // The habits of an agent.
@@ -39,7 +40,7 @@ func newAgent(m *machine, token string) *agent {
 	if a.claims, err = unseal(token); err != nil {
 		m.w.violate(InvToken, err.Error())
 	}
-	if a.claims.Cluster != m.fleet.name || a.claims.Rank != m.rank || a.claims.Job != broker.ClusterJob(m.fleet.name) {
+	if a.claims.Cluster != m.fleet.name || a.claims.Rank != m.rank || a.claims.Job != record.ClusterJob(m.fleet.name) {
 		m.w.violatef(InvToken, "machine %s, rank %d of %s, was given a token for rank %d of %s", m.id, m.rank, m.fleet.name, a.claims.Rank, a.claims.Cluster)
 	}
 	return a
@@ -64,7 +65,7 @@ func (a *agent) call(what string, body func(context.Context, *broker.Broker) err
 		case err == nil:
 			a.heard = a.w.now
 			done()
-		case errors.Is(err, broker.ErrGone):
+		case errors.Is(err, record.ErrGone):
 			a.w.say(a.m.fleet.name, "agent exits", a.m.id+": the attempt is over")
 			a.stop()
 		case a.w.now.Sub(a.heard) > patience:
@@ -131,7 +132,7 @@ func (a *agent) poll() {
 	a.call("work", func(ctx context.Context, b *broker.Broker) error {
 		began := a.w.steps
 		if a.m.w.now.After(a.claims.Expires) {
-			return broker.ErrGone // as the API refuses who comes too late
+			return record.ErrGone // as the API refuses who comes too late
 		}
 		got, err := b.Work(ctx, a.claims, seen)
 		if err == nil {

@@ -2,14 +2,15 @@ package sim
 
 import (
 	"bytes"
-	json "github.com/go-json-experiment/json/v1"
 	"slices"
 	"strconv"
 	"strings"
 	"time"
 
+	json "github.com/go-json-experiment/json/v1"
+
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -87,7 +88,7 @@ type checker struct {
 	jobs     map[string]*jobState
 	order    []*jobState
 	byName   map[string]*jobState
-	queues   map[string]broker.Queue
+	queues   map[string]record.Queue
 	pending  map[string]bool     // emitted and not yet marked as published
 	bodies   map[string]string   // of what was emitted
 	sent     map[string]int      // emitted and published: how often
@@ -119,7 +120,7 @@ type refusal struct {
 
 // avoided is where nothing is to be bought.
 type avoided struct {
-	block broker.Block
+	block record.Block
 	since time.Time
 }
 
@@ -132,16 +133,16 @@ type moment struct {
 // jobState is a job as committed.
 type jobState struct {
 	name, id string
-	job      broker.Job
-	progress broker.Progress
+	job      record.Job
+	progress record.Progress
 	user     *userJob
 	graph    *dag.Graph
-	ledger   broker.Ledger
-	tasks    map[int]broker.Task
+	ledger   record.Ledger
+	tasks    map[int]record.Task
 	finished map[int]int // step in which a task succeeded
-	attempts map[attemptKey]broker.Attempt
+	attempts map[attemptKey]record.Attempt
 	order    []attemptKey
-	clusters map[string]broker.Cluster
+	clusters map[string]record.Cluster
 	closed   map[string]moment    // when a cluster's attempt was over
 	leases   map[string]time.Time // until when what was set aside for a cluster lasts
 	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
@@ -159,7 +160,7 @@ type jobState struct {
 
 func newChecker(w *world) *checker {
 	return &checker{
-		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]broker.Queue{},
+		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]record.Queue{},
 		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{}, handled: map[string]bool{},
 		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
 	}
@@ -169,8 +170,8 @@ func (c *checker) state(id string) *jobState {
 	s, ok := c.jobs[id]
 	if !ok {
 		s = &jobState{
-			id: id, tasks: map[int]broker.Task{}, finished: map[int]int{}, attempts: map[attemptKey]broker.Attempt{},
-			clusters: map[string]broker.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
+			id: id, tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
+			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}
 		c.jobs[id] = s
@@ -258,16 +259,16 @@ func (c *checker) jobWrite(id string, w *store.Write) {
 	kind, rest, _ := strings.Cut(w.Key.Sort, "#")
 	switch kind {
 	case "job":
-		c.jobRecord(s, decode[broker.Job](c, w))
+		c.jobRecord(s, decode[record.Job](c, w))
 		s.changed = c.w.now
 	case "progress":
-		c.progressRecord(s, decode[broker.Progress](c, w))
+		c.progressRecord(s, decode[record.Progress](c, w))
 	case "ledger":
-		s.ledger = decode[broker.Ledger](c, w)
+		s.ledger = decode[record.Ledger](c, w)
 	case "task":
-		c.taskRecord(s, decode[broker.Task](c, w))
+		c.taskRecord(s, decode[record.Task](c, w))
 	case "attempt":
-		c.attemptRecord(s, decode[broker.Attempt](c, w))
+		c.attemptRecord(s, decode[record.Attempt](c, w))
 	case "cluster":
 		c.clusterRecord(s, rest, w)
 	default:

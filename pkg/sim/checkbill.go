@@ -5,7 +5,7 @@ import (
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -20,7 +20,7 @@ func (c *checker) marketRecord(w *store.Write) {
 	if w.Op != store.Put {
 		return
 	}
-	m := decode[broker.MarketRecord](c, w)
+	m := decode[record.MarketRecord](c, w)
 	known := c.heardOf[m.Offer]
 	if m.USD > 0 && (len(known) == 0 || known[len(known)-1].usd != m.USD) {
 		c.heardOf[m.Offer] = append(known, heardOf{quote{m.At, m.USD}, c.w.now})
@@ -59,7 +59,7 @@ func (s *jobState) billOf(cluster string, by course) float64 {
 func (c *checker) untold(s *jobState) float64 {
 	usd := 0.0
 	for _, k := range s.order {
-		id := broker.ClusterID(k.job, k.task, k.attempt)
+		id := record.ClusterID(k.job, k.task, k.attempt)
 		if a := s.attempts[k]; a.Offer.Spot && !s.released[id].IsZero() {
 			usd += max(s.billOf(id, c.w.sky.market(listingOf(a.Offer)))-a.USD, 0)
 		}
@@ -71,8 +71,8 @@ func (c *checker) untold(s *jobState) float64 {
 // booked: never less, if the broker had heard of them, and not much more.
 func (c *checker) booked(s *jobState) {
 	for _, k := range s.order {
-		id, a := broker.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
-		if a.Offer.Cloud == broker.PoolCloud {
+		id, a := record.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
+		if a.Offer.Cloud == record.PoolCloud {
 			continue // nobody sends a bill
 		}
 		least, most := c.bills(s, a, id)
@@ -89,7 +89,7 @@ func (c *checker) booked(s *jobState) {
 }
 
 // bills are the least and the most that an attempt may be booked with: by what was known shortly before it was, and by what was known then.
-func (c *checker) bills(s *jobState, a broker.Attempt, id string) (least, most float64) {
+func (c *checker) bills(s *jobState, a record.Attempt, id string) (least, most float64) {
 	if !a.Offer.Spot {
 		usd := s.billOf(id, nil)
 		return usd, usd

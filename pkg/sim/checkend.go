@@ -5,7 +5,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // atRest says whether nothing is under way but the schedules.
@@ -140,12 +140,12 @@ func (c *checker) taken(id string) {
 func (c *checker) cause(s *jobState) {
 	j, u := s.job, s.user
 	switch j.State {
-	case broker.JobCancelled:
+	case record.JobCancelled:
 		if !u.cancelled {
 			c.w.violatef(InvCause, "%s was cancelled by nobody: %s", s.id, j.Reason)
 		}
 		return
-	case broker.JobFailed:
+	case record.JobFailed:
 	default:
 		return
 	}
@@ -158,7 +158,7 @@ func (c *checker) cause(s *jobState) {
 		return
 	}
 	for _, k := range s.order {
-		if s.attempts[k].Outcome == broker.OutcomeBudget && j.BudgetUSD > 0 {
+		if s.attempts[k].Outcome == record.OutcomeBudget && j.BudgetUSD > 0 {
 			return
 		}
 	}
@@ -199,10 +199,10 @@ func (c *checker) overspend(s *jobState) float64 {
 // deadline checks the guarantee.
 func (c *checker) deadline(s *jobState) {
 	j := s.job
-	if !s.promised || j.State == broker.JobCancelled {
+	if !s.promised || j.State == record.JobCancelled {
 		return
 	}
-	if j.State != broker.JobSucceeded || j.Finished.After(j.Deadline) {
+	if j.State != record.JobSucceeded || j.Finished.After(j.Deadline) {
 		c.w.violatef(InvDeadline, "%s is %s %v after a deadline that could be kept: %s", s.id, j.State, j.Finished.Sub(j.Deadline).Round(time.Second), j.Reason)
 	}
 }

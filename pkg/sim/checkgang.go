@@ -3,7 +3,7 @@ package sim
 import (
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // gangChecker knows which tasks of gangs the transaction under way admits, and which it tells to begin.
@@ -58,7 +58,7 @@ func (s *jobState) gang(task int) (out []int) {
 		return []int{task}
 	}
 	for _, i := range s.user.spec.Gang(task) {
-		if s.tasks[i].State != broker.TaskSucceeded {
+		if s.tasks[i].State != record.TaskSucceeded {
 			out = append(out, i)
 		}
 	}

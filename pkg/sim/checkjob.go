@@ -7,12 +7,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // jobRecord checks a job against what it was.
-func (c *checker) jobRecord(s *jobState, j broker.Job) {
+func (c *checker) jobRecord(s *jobState, j record.Job) {
 	old := s.job
 	if old.ID == "" {
 		if twin := c.byName[j.Name]; twin != nil {
@@ -27,7 +27,7 @@ func (c *checker) jobRecord(s *jobState, j broker.Job) {
 		s.graph, s.promised = s.user.spec.Graph(), c.promises(s)
 	}
 	s.job = j
-	if !forward(old.State, j.State) || old.State == broker.JobEnding && old.Outcome != j.Outcome {
+	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
 		c.w.violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome, j.State, j.Outcome)
 	}
 	if old.State != j.State {
@@ -40,16 +40,16 @@ func (c *checker) jobRecord(s *jobState, j broker.Job) {
 
 // checkDone checks that a job succeeded with all its tasks.
 func (c *checker) checkDone(s *jobState) {
-	if s.job.Outcome == broker.JobSucceeded && s.progress.Succeeded < s.job.Tasks {
+	if s.job.Outcome == record.JobSucceeded && s.progress.Succeeded < s.job.Tasks {
 		c.w.violatef(InvCounts, "job %s succeeds with %d of %d tasks", s.id, s.progress.Succeeded, s.job.Tasks)
 	}
 }
 
 // progressRecord checks a job's progress against what it was, and the tasks.
-func (c *checker) progressRecord(s *jobState, p broker.Progress) {
+func (c *checker) progressRecord(s *jobState, p record.Progress) {
 	before := s.progress.Phases
 	s.progress = p
-	if bytes.Count(p.Phases, []byte{broker.PhaseSucceeded}) != p.Succeeded || s.user != nil && len(p.Phases) != len(s.user.spec.Tasks) {
+	if bytes.Count(p.Phases, []byte{record.PhaseSucceeded}) != p.Succeeded || s.user != nil && len(p.Phases) != len(s.user.spec.Tasks) {
 		c.w.violatef(InvCounts, "job %s counts %d succeeded with progress %s", s.id, p.Succeeded, p.Phases)
 		return
 	}
@@ -61,58 +61,58 @@ func (c *checker) progressRecord(s *jobState, p broker.Progress) {
 // phase checks what the progress says of one task.
 func (c *checker) phase(s *jobState, i int, before []byte) {
 	phase := s.progress.Phases[i]
-	was := broker.PhaseWaiting
+	was := record.PhaseWaiting
 	if i < len(before) {
 		was = before[i]
 	}
 	switch {
 	case phase == was:
-	case was == broker.PhaseSucceeded:
+	case was == record.PhaseSucceeded:
 		c.w.violatef(InvFinished, "task %d of %s was done and is %c", i, s.id, phase)
-	case phase == broker.PhaseSucceeded:
-		if s.tasks[i].State != broker.TaskSucceeded {
+	case phase == record.PhaseSucceeded:
+		if s.tasks[i].State != record.TaskSucceeded {
 			c.w.violatef(InvCounts, "task %d of %s counts as done and is %s", i, s.id, s.tasks[i].State)
 		}
-	case phase == broker.PhaseReady:
+	case phase == record.PhaseReady:
 		for _, p := range s.graph.Parents(i) {
-			if s.progress.Phases[p] != broker.PhaseSucceeded {
+			if s.progress.Phases[p] != record.PhaseSucceeded {
 				c.w.violatef(InvCounts, "task %d of %s is ready before its parent %d is done", i, s.id, p)
 			}
 		}
-	case phase == broker.PhaseWaiting:
+	case phase == record.PhaseWaiting:
 		c.w.violatef(InvCounts, "task %d of %s was %c and waits again", i, s.id, was)
 	}
 }
 
 // forward says whether a job may go from one state to another.
-func forward(from, to broker.JobState) bool {
+func forward(from, to record.JobState) bool {
 	switch from {
-	case "", broker.JobPlanning, broker.JobWaiting, broker.JobRunning:
+	case "", record.JobPlanning, record.JobWaiting, record.JobRunning:
 		return !to.Over()
-	case broker.JobEnding:
-		return to == broker.JobEnding || to.Over()
+	case record.JobEnding:
+		return to == record.JobEnding || to.Over()
 	default:
 		return from == to
 	}
 }
 
 // taskRecord checks a task against what it was.
-func (c *checker) taskRecord(s *jobState, t broker.Task) {
+func (c *checker) taskRecord(s *jobState, t record.Task) {
 	old := s.tasks[t.Index]
 	s.tasks[t.Index] = t
-	if old.State == broker.TaskSucceeded && (t.State != broker.TaskSucceeded || t.Attempt != old.Attempt || t.Output != old.Output) {
+	if old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt || t.Output != old.Output) {
 		c.w.violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.id, old.Attempt, t.State, t.Attempt)
 	}
-	if t.State == broker.TaskSucceeded && old.State != t.State {
+	if t.State == record.TaskSucceeded && old.State != t.State {
 		s.finished[t.Index] = c.w.steps
 	}
-	if old.State == broker.TaskQueued && t.State != broker.TaskQueued && t.State != broker.TaskAdmitted && t.State != broker.TaskFailed {
+	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted && t.State != record.TaskFailed {
 		c.w.violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.id, t.State)
 	}
 	if old.State != t.State {
 		c.w.say(s.id, "task is "+string(t.State), taskName(s, t.Index))
 	}
-	if old.State != broker.TaskAdmitted && t.State == broker.TaskAdmitted {
+	if old.State != record.TaskAdmitted && t.State == record.TaskAdmitted {
 		c.gangs.admit(s, t.Index)
 	}
 	c.waits(s, old, t)
@@ -125,7 +125,7 @@ func (c *checker) taskRecord(s *jobState, t broker.Task) {
 }
 
 // waits counts the tasks that wait for a better price.
-func (c *checker) waits(s *jobState, old, t broker.Task) {
+func (c *checker) waits(s *jobState, old, t record.Task) {
 	if !old.WaitSince.IsZero() || t.WaitSince.IsZero() {
 		return
 	}
@@ -144,7 +144,7 @@ func taskName(s *jobState, i int) string {
 }
 
 // attemptRecord checks an attempt against what it was.
-func (c *checker) attemptRecord(s *jobState, a broker.Attempt) {
+func (c *checker) attemptRecord(s *jobState, a record.Attempt) {
 	k := attemptKey{a.Job, a.Task, a.Number}
 	old, known := s.attempts[k]
 	s.attempts[k] = a
@@ -174,14 +174,14 @@ func (c *checker) attemptRecord(s *jobState, a broker.Attempt) {
 		c.w.violatef(InvLedger, "attempt %v changes after it was settled", k)
 	}
 	if old.Outcome == "" && a.Outcome != "" {
-		c.w.say(s.id, "attempt ends", broker.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
+		c.w.say(s.id, "attempt ends", record.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
 		switch a.Outcome {
-		case broker.OutcomeRefused:
-			if a.Offer.Cloud != broker.PoolCloud { // what is not there any more is not placed there again anyway
+		case record.OutcomeRefused:
+			if a.Offer.Cloud != record.PoolCloud { // what is not there any more is not placed there again anyway
 				c.avoidAfter(a)
 			}
-		case broker.OutcomeLost:
-			c.checkLost(s, broker.ClusterID(a.Job, a.Task, a.Number))
+		case record.OutcomeLost:
+			c.checkLost(s, record.ClusterID(a.Job, a.Task, a.Number))
 		}
 	}
 }
@@ -201,17 +201,17 @@ func (c *checker) checkLost(s *jobState, cluster string) {
 }
 
 // avoidAfter notes that a refused offer is to be left alone, by the kind of failure (DESIGN §3).
-func (c *checker) avoidAfter(a broker.Attempt) {
-	id := broker.ClusterID(a.Job, a.Task, a.Number)
+func (c *checker) avoidAfter(a record.Attempt) {
+	id := record.ClusterID(a.Job, a.Task, a.Number)
 	for _, r := range c.refusals[id] {
 		if r.text != a.Reason {
 			continue
 		}
-		b := broker.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.w.cfg.BlockFor[r.kind])}
+		b := record.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.w.cfg.BlockFor[r.kind])}
 		switch r.kind {
 		case "auth":
 		case "quota":
-			b.Region, b.Family, b.Market = a.Offer.Region, broker.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
+			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
 		default:
 			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType, marketName(a.Offer.Spot)
 		}
@@ -228,15 +228,15 @@ func (c *checker) close(s *jobState, id string) {
 }
 
 // derive takes what a cluster's record says of its attempt and its task as if their own said it.
-func (c *checker) derive(s *jobState, cl broker.Cluster) {
+func (c *checker) derive(s *jobState, cl record.Cluster) {
 	a, known := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]
-	if known && a.Outcome == "" && cl.Outcome == broker.OutcomeSucceeded {
+	if known && a.Outcome == "" && cl.Outcome == record.OutcomeSucceeded {
 		a.Outcome, a.Ended = cl.Outcome, cl.Ended
 		c.attemptRecord(s, a)
 	}
 	t, known := s.tasks[cl.Task]
-	if known && t.State == broker.TaskLaunching && t.Attempt == cl.Attempt && cl.Started && cl.Outcome == "" {
-		t.State, t.StartedAt = broker.TaskRunning, cl.Running
+	if known && t.State == record.TaskLaunching && t.Attempt == cl.Attempt && cl.Started && cl.Outcome == "" {
+		t.State, t.StartedAt = record.TaskRunning, cl.Running
 		c.taskRecord(s, t)
 	}
 }
@@ -252,12 +252,12 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 		c.close(s, id)
 		return
 	}
-	cl := decode[broker.Cluster](c, w)
+	cl := decode[record.Cluster](c, w)
 	old, known := s.clusters[id]
 	if !cl.LeaseUntil.IsZero() {
 		s.leases[id] = cl.LeaseUntil
 	}
-	if cl.State != broker.ClusterLaunching && cl.State != broker.ClusterReleasing {
+	if cl.State != record.ClusterLaunching && cl.State != record.ClusterReleasing {
 		s.heard[id] = true
 	}
 	if cl.Command == string(wire.Run) && old.Command != cl.Command {
@@ -271,7 +271,7 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 	c.derive(s, cl)
 	c.checkGang(s, old, cl)
 	c.checkStopped(s, old, cl)
-	if cl.Outcome != "" || cl.State == broker.ClusterReleasing {
+	if cl.Outcome != "" || cl.State == record.ClusterReleasing {
 		c.close(s, id)
 	}
 	if old.Outcome != "" && cl.Outcome != old.Outcome {

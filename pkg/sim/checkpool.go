@@ -4,7 +4,7 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -18,7 +18,7 @@ const (
 
 // poolChecker knows the partitions as committed.
 type poolChecker struct {
-	parts map[store.Key]broker.Partition
+	parts map[store.Key]record.Partition
 	order []store.Key          // of the partitions, as they were first written
 	since map[string]time.Time // when a cluster was first seen to be assigned though nothing needs it
 	// fresh are the clusters whose attempts were admitted to a pool by the transaction at hand, freed those whose assignments it has taken out.
@@ -26,7 +26,7 @@ type poolChecker struct {
 }
 
 func newPoolChecker() poolChecker {
-	return poolChecker{parts: map[store.Key]broker.Partition{}, since: map[string]time.Time{}}
+	return poolChecker{parts: map[store.Key]record.Partition{}, since: map[string]time.Time{}}
 }
 
 // partition checks a partition as it is written.
@@ -35,10 +35,10 @@ func (c *checker) partition(w *store.Write) {
 		return
 	}
 	if w.Op == store.Delete {
-		c.pool.parts[w.Key] = broker.Partition{}
+		c.pool.parts[w.Key] = record.Partition{}
 		return
 	}
-	p := decode[broker.Partition](c, w)
+	p := decode[record.Partition](c, w)
 	if _, known := c.pool.parts[w.Key]; !known {
 		c.pool.order = append(c.pool.order, w.Key)
 	}
@@ -50,10 +50,10 @@ func (c *checker) partition(w *store.Write) {
 }
 
 // holds checks that a machine holds no more than it has.
-func (c *checker) holds(pool string, m *broker.PoolMachine) {
-	var sum broker.Capacity
+func (c *checker) holds(pool string, m *record.PoolMachine) {
+	var sum record.Capacity
 	devices := map[int]bool{}
-	ranks := map[broker.AgentRef]bool{}
+	ranks := map[record.AgentRef]bool{}
 	for _, use := range m.Uses {
 		sum.CPUs += use.Hold.CPUs
 		sum.MemoryGiB += use.Hold.MemoryGiB
@@ -64,7 +64,7 @@ func (c *checker) holds(pool string, m *broker.PoolMachine) {
 			}
 			devices[d] = true
 		}
-		ref := broker.AgentRef{Cluster: use.Cluster, Rank: use.Rank}
+		ref := record.AgentRef{Cluster: use.Cluster, Rank: use.Rank}
 		if ranks[ref] {
 			c.w.violatef(InvAssignment, "%s/%s is assigned to rank %d of %s twice", pool, m.ID, use.Rank, use.Cluster)
 		}
@@ -76,9 +76,9 @@ func (c *checker) holds(pool string, m *broker.PoolMachine) {
 }
 
 // poolAttempt notes that an attempt was admitted to a pool.
-func (c *checker) poolAttempt(a broker.Attempt) {
-	if a.Offer.Cloud == broker.PoolCloud {
-		c.pool.fresh = append(c.pool.fresh, broker.ClusterID(a.Job, a.Task, a.Number))
+func (c *checker) poolAttempt(a record.Attempt) {
+	if a.Offer.Cloud == record.PoolCloud {
+		c.pool.fresh = append(c.pool.fresh, record.ClusterID(a.Job, a.Task, a.Number))
 		if len(a.Hosts) != a.Nodes {
 			c.w.violatef(InvAssignment, "%s/%d.%d has %d machines of %s, not %d", a.Job, a.Task, a.Number, len(a.Hosts), a.Offer.Region, a.Nodes)
 		}
@@ -88,9 +88,9 @@ func (c *checker) poolAttempt(a broker.Attempt) {
 // checkAssigned checks that what was admitted to a pool by a transaction is assigned by it too, each rank on a machine of its own.
 func (c *checker) checkAssigned() {
 	for _, cluster := range c.pool.fresh {
-		s := c.jobs[broker.ClusterJob(cluster)]
+		s := c.jobs[record.ClusterJob(cluster)]
 		for k, a := range s.attempts {
-			if broker.ClusterID(k.job, k.task, k.attempt) != cluster {
+			if record.ClusterID(k.job, k.task, k.attempt) != cluster {
 				continue
 			}
 			hosts := c.assignedTo(a.Offer.Region, cluster)
@@ -115,17 +115,17 @@ func (c *checker) checkAssigned() {
 }
 
 // taken are the clusters of which something was assigned before and is not now.
-func taken(before, now broker.Partition) []string {
-	left := map[broker.AgentRef]bool{}
+func taken(before, now record.Partition) []string {
+	left := map[record.AgentRef]bool{}
 	for _, m := range now.Machines {
 		for _, use := range m.Uses {
-			left[broker.AgentRef{Cluster: use.Cluster, Rank: use.Rank}] = true
+			left[record.AgentRef{Cluster: use.Cluster, Rank: use.Rank}] = true
 		}
 	}
 	var out []string
 	for _, m := range before.Machines {
 		for _, use := range m.Uses {
-			if !left[broker.AgentRef{Cluster: use.Cluster, Rank: use.Rank}] {
+			if !left[record.AgentRef{Cluster: use.Cluster, Rank: use.Rank}] {
 				out = append(out, use.Cluster)
 			}
 		}
@@ -135,16 +135,16 @@ func taken(before, now broker.Partition) []string {
 
 // checkFreed checks that an attempt whose assignment is taken out is over, or about to be, or was refused.
 func (c *checker) checkFreed(cluster string) {
-	s := c.jobs[broker.ClusterJob(cluster)]
+	s := c.jobs[record.ClusterJob(cluster)]
 	if s == nil {
 		c.w.violatef(InvAssignment, "%s is taken out of its pool, of which there is no job", cluster)
 		return
 	}
-	if cl, ok := s.clusters[cluster]; ok && (cl.Outcome != "" || cl.State == broker.ClusterReleasing || cl.State == broker.ClusterLaunching) {
+	if cl, ok := s.clusters[cluster]; ok && (cl.Outcome != "" || cl.State == record.ClusterReleasing || cl.State == record.ClusterLaunching) {
 		return
 	}
 	for _, k := range s.order {
-		if broker.ClusterID(k.job, k.task, k.attempt) == cluster && s.attempts[k].Outcome == "" {
+		if record.ClusterID(k.job, k.task, k.attempt) == cluster && s.attempts[k].Outcome == "" {
 			c.w.violatef(InvAssignment, "%s is taken out of its pool while it lasts", cluster)
 		}
 	}
@@ -180,8 +180,8 @@ func (c *checker) lookAtPools() {
 	}
 }
 
-func (c *checker) checkNeeded(pool, machine string, use broker.PoolUse) {
-	s := c.jobs[broker.ClusterJob(use.Cluster)]
+func (c *checker) checkNeeded(pool, machine string, use record.PoolUse) {
+	s := c.jobs[record.ClusterJob(use.Cluster)]
 	if s == nil {
 		c.w.violatef(InvAssignment, "%s/%s is assigned to %s, of which there is no job", pool, machine, use.Cluster)
 		return
@@ -189,7 +189,7 @@ func (c *checker) checkNeeded(pool, machine string, use broker.PoolUse) {
 	_, open := s.clusters[use.Cluster]
 	known := false
 	for k, a := range s.attempts {
-		if broker.ClusterID(k.job, k.task, k.attempt) == use.Cluster {
+		if record.ClusterID(k.job, k.task, k.attempt) == use.Cluster {
 			known = true
 			open = open || a.Outcome == ""
 		}
@@ -221,11 +221,11 @@ func (c *poolChecker) assigned() int {
 
 // begun checks an agent that a machine of a pool starts.
 func (c *checker) begun(m *poolMachine, run *machine) {
-	s := c.jobs[broker.ClusterJob(run.fleet.name)]
+	s := c.jobs[record.ClusterJob(run.fleet.name)]
 	known := false
 	if s != nil {
 		for k := range s.attempts {
-			known = known || broker.ClusterID(k.job, k.task, k.attempt) == run.fleet.name
+			known = known || record.ClusterID(k.job, k.task, k.attempt) == run.fleet.name
 		}
 	}
 	if !known {
@@ -244,7 +244,7 @@ func (c *checker) begun(m *poolMachine, run *machine) {
 func (c *checker) onMachine(m *poolMachine) {
 	var sum float64
 	for _, run := range m.runs {
-		s := c.jobs[broker.ClusterJob(run.fleet.name)]
+		s := c.jobs[record.ClusterJob(run.fleet.name)]
 		if s == nil || !run.agent.alive {
 			continue
 		}

@@ -4,7 +4,7 @@ import (
 	"math"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Of what is stopped for others, at every transaction; and how long a job may take in all:
@@ -33,8 +33,8 @@ func newReclaimChecker() reclaimChecker {
 }
 
 // checkStopped checks a cluster that is told to stop for others.
-func (c *checker) checkStopped(s *jobState, old, cl broker.Cluster) {
-	if cl.Leaving != broker.LeaveForOthers || old.Leaving == cl.Leaving || s.user == nil {
+func (c *checker) checkStopped(s *jobState, old, cl record.Cluster) {
+	if cl.Leaving != record.LeaveForOthers || old.Leaving == cl.Leaving || s.user == nil {
 		return
 	}
 	c.w.count("stopped for others")
@@ -87,7 +87,7 @@ func (c *checker) bound() {
 			continue
 		}
 		for i := range u.spec.Tasks {
-			if s.tasks[i].State == broker.TaskSucceeded {
+			if s.tasks[i].State == record.TaskSucceeded {
 				continue
 			}
 			runs := u.spec.Tasks[i].Retries + 1 + s.mostStops(i, c.w.cfg.Restart)

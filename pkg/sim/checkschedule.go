@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -14,7 +14,7 @@ func (c *checker) queueRecord(w *store.Write) {
 	if w.Op == store.Check {
 		return
 	}
-	old, q := c.queues[w.Key.Sort], decode[broker.Queue](c, w)
+	old, q := c.queues[w.Key.Sort], decode[record.Queue](c, w)
 	c.queues[w.Key.Sort] = q
 	if q.Running > old.Running || q.VCPU > old.VCPU+rounding {
 		c.grown = append(c.grown, q.Name)
@@ -41,7 +41,7 @@ func (c *checker) checkQuotas() {
 }
 
 // use is what a queue holds with those below it.
-func (c *checker) use(q broker.Queue) (running int, vcpu float64) {
+func (c *checker) use(q record.Queue) (running int, vcpu float64) {
 	running, vcpu = q.Running, q.VCPU
 	for _, x := range c.queues {
 		if x.Parent == q.Name && x.Name != q.Name {
@@ -66,7 +66,7 @@ func (c *checker) bounded(name string) bool {
 
 // checkGang checks that a task has all the machines that it asks for, from the intent to buy them on, and is told to begin only when all
 // have dialled home.
-func (c *checker) checkGang(s *jobState, old, cl broker.Cluster) {
+func (c *checker) checkGang(s *jobState, old, cl record.Cluster) {
 	if s.user == nil || cl.Task >= len(s.user.spec.Tasks) {
 		return
 	}
@@ -92,7 +92,7 @@ func (c *checker) checkGang(s *jobState, old, cl broker.Cluster) {
 			bought++
 		}
 	}
-	if cl.Offer.Cloud == broker.PoolCloud {
+	if cl.Offer.Cloud == record.PoolCloud {
 		bought = len(c.assignedTo(cl.Offer.Region, cl.ID))
 	}
 	if bought != want {
@@ -103,7 +103,7 @@ func (c *checker) checkGang(s *jobState, old, cl broker.Cluster) {
 // checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
 // OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as the
 // first of it.
-func (c *checker) checkOvertaken(s *jobState, a broker.Attempt) {
+func (c *checker) checkOvertaken(s *jobState, a record.Attempt) {
 	limit := c.w.cfg.OverdueAfter
 	for _, i := range s.gang(a.Task) {
 		if a.Admitted.Sub(s.tasks[i].ReadyAt) >= limit {
@@ -111,7 +111,7 @@ func (c *checker) checkOvertaken(s *jobState, a broker.Attempt) {
 		}
 	}
 	for _, o := range c.order {
-		if o.job.Queue != s.job.Queue || o.job.State != broker.JobRunning || o.job.BudgetUSD > 0 || o.job.Priority < s.job.Priority ||
+		if o.job.Queue != s.job.Queue || o.job.State != record.JobRunning || o.job.BudgetUSD > 0 || o.job.Priority < s.job.Priority ||
 			!o.changed.Before(a.Admitted) {
 			continue
 		}
@@ -149,7 +149,7 @@ func (c *checker) anyBlock(at time.Time) bool {
 		if !strings.HasPrefix(r.Key.Partition, "blocks") {
 			continue
 		}
-		if b := decode[broker.Block](c, &store.Write{Op: store.Put, Body: r.Body}); b.Until.After(at) {
+		if b := decode[record.Block](c, &store.Write{Op: store.Put, Body: r.Body}); b.Until.After(at) {
 			return true
 		}
 	}

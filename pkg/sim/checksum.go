@@ -3,17 +3,17 @@ package sim
 import (
 	"math"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // checkTasks checks that a queued task waits, while its job goes on.
 func (c *checker) checkTasks(s *jobState) {
-	if s.job.ID == "" || s.job.State == broker.JobEnding || s.job.State.Over() {
+	if s.job.ID == "" || s.job.State == record.JobEnding || s.job.State.Over() {
 		return
 	}
 	for i := range s.job.Tasks {
 		// One that schedule has not taken note of (Try) has its announcement on the way.
-		if t, ok := s.tasks[i]; ok && t.State == broker.TaskQueued && t.Try > 0 && s.waiting[i] == 0 {
+		if t, ok := s.tasks[i]; ok && t.State == record.TaskQueued && t.Try > 0 && s.waiting[i] == 0 {
 			c.w.violatef(InvQueued, "task %d of %s is queued and has no entry", i, s.id)
 		}
 	}
@@ -32,7 +32,7 @@ func (c *checker) checkLedger(s *jobState) {
 			continue
 		}
 		open++
-		if cl, ok := s.clusters[broker.ClusterID(k.job, k.task, k.attempt)]; ok {
+		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
 			reserved += cl.ReservedUSD
 		} else {
 			reserved += a.ReservedUSD
@@ -48,7 +48,7 @@ func (c *checker) checkLedger(s *jobState) {
 }
 
 // checkQueue compares a queue's usage with the attempts that hold some.
-func (c *checker) checkQueue(q broker.Queue) {
+func (c *checker) checkQueue(q record.Queue) {
 	running, vcpu := 0, 0.0
 	for _, s := range c.order {
 		if s.job.Queue != q.Name {

@@ -8,7 +8,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -95,11 +95,11 @@ func (c *checker) launchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error
 
 // launched checks that machines were meant to be bought, and not to be bought before.
 func (c *checker) launched(f *fleet, spec cloud.LaunchSpec) {
-	s := c.jobs[broker.ClusterJob(f.name)]
+	s := c.jobs[record.ClusterJob(f.name)]
 	known := false
 	if s != nil {
 		for _, k := range s.order {
-			known = known || broker.ClusterID(k.job, k.task, k.attempt) == f.name
+			known = known || record.ClusterID(k.job, k.task, k.attempt) == f.name
 		}
 	}
 	if !known {
@@ -124,7 +124,7 @@ func (c *checker) assigned(a *agent, w wire.Work, began int) {
 		return
 	}
 	cluster := a.m.fleet.name
-	s := c.jobs[broker.ClusterJob(cluster)]
+	s := c.jobs[record.ClusterJob(cluster)]
 	if s == nil || w.Assignment == nil || w.Assignment.Attempt != cluster {
 		c.w.violatef(InvAssigned, "%s is told to run %+v", cluster, w.Assignment)
 		return
@@ -138,7 +138,7 @@ func (c *checker) assigned(a *agent, w wire.Work, began int) {
 	}
 	for _, p := range s.graph.Parents(task) {
 		parent := &s.user.spec.Tasks[p]
-		if s.tasks[int(p)].State != broker.TaskSucceeded {
+		if s.tasks[int(p)].State != record.TaskSucceeded {
 			c.w.violatef(InvAssigned, "%s runs before task %s", cluster, parent.Name)
 		}
 		if s.user.spec.Tasks[task].StandIn() || parent.StandIn() {
@@ -152,7 +152,7 @@ func (c *checker) assigned(a *agent, w wire.Work, began int) {
 
 // ended checks what a machine's end leaves to be checked.
 func (c *checker) ended(m *machine) {
-	if s := c.jobs[broker.ClusterJob(m.fleet.name)]; s != nil {
+	if s := c.jobs[record.ClusterJob(m.fleet.name)]; s != nil {
 		c.checkBudget(s)
 	}
 }
@@ -182,7 +182,7 @@ func (c *checker) look() {
 
 func (c *checker) checkOwned(s *jobState, m *machine) {
 	cl, known := s.clusters[m.fleet.name]
-	if known && cl.Outcome == "" && cl.State != broker.ClusterReleasing && s.job.State != broker.JobEnding && !s.job.State.Over() ||
+	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.job.State != record.JobEnding && !s.job.State.Over() ||
 		c.w.sky.outage(m.cloud.name) {
 		m.idle = 0
 		return
@@ -218,12 +218,12 @@ func (s *jobState) describe() string {
 		}
 		a, t := s.attempts[k], s.tasks[k.task]
 		fmt.Fprintf(&b, "; attempt %d of task %d (%s, try %d, plan %d, waiting %d) %q given back by %q", k.attempt, k.task, t.State, t.Try, t.MinPlan, s.waiting[k.task], a.Outcome, s.freed[k])
-		if cl, ok := s.clusters[broker.ClusterID(k.job, k.task, k.attempt)]; ok {
+		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
 			fmt.Fprintf(&b, " with a cluster %s %q %q", cl.State, cl.Outcome, cl.Command)
 		}
 	}
 	for i := range s.job.Tasks {
-		if t, ok := s.tasks[i]; ok && t.State != broker.TaskSucceeded && s.job.State == broker.JobRunning {
+		if t, ok := s.tasks[i]; ok && t.State != record.TaskSucceeded && s.job.State == record.JobRunning {
 			fmt.Fprintf(&b, "; task %d %s try %d attempt %d plan %d waiting %d", i, t.State, t.Try, t.Attempt, t.MinPlan, s.waiting[i])
 		}
 	}

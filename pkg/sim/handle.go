@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -36,7 +37,7 @@ func (e *engine) answer(ctx context.Context, q *queue, d bus.Delivery, err error
 	switch {
 	case err == nil:
 		answer = e.w.bus.Ack(ctx, q.Name, d.Receipt)
-	case errors.Is(err, broker.ErrFinal):
+	case errors.Is(err, record.ErrFinal):
 		e.w.check.refused(q.Name, d, err)
 		answer = e.w.bus.Reject(ctx, q.Name, d.Receipt, err.Error())
 	default:

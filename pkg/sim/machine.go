@@ -5,7 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -180,7 +180,7 @@ func (m *machine) tell(kind cloud.NoticeKind, at time.Time) {
 		}
 		m.w.after(m.w.rand.machine.between(0, 10*time.Second), func() {
 			m.w.emit("cloud/"+m.cloud.name, fmt.Sprintf("%s/%s/%d", m.id, kind, n), events.SpotInterrupted{
-				Cluster: m.fleet.name, Job: broker.ClusterJob(m.fleet.name), Machine: m.id, Kind: string(kind), At: at,
+				Cluster: m.fleet.name, Job: record.ClusterJob(m.fleet.name), Machine: m.id, Kind: string(kind), At: at,
 			})
 		})
 	}

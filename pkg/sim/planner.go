@@ -8,6 +8,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -19,10 +20,10 @@ type notedPlanner struct {
 }
 
 // Plan implements broker.Planner.
-func (p *notedPlanner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
 	p.w.before("plan")
 	plan, err := p.inner.Plan(ctx, in)
-	if err == nil && plan.Status == broker.PlanInfeasible {
+	if err == nil && plan.Status == record.PlanInfeasible {
 		p.infeasible[in.Spec.Name] = true
 	}
 	return plan, err
@@ -61,7 +62,7 @@ func (c choice) id() string {
 // planning is one plan being made.
 type planning struct {
 	*planner
-	in      broker.PlanInput
+	in      record.PlanInput
 	graph   *dag.Graph
 	order   []int
 	options [][]choice // by task, cheapest first; nil for those that need none
@@ -71,7 +72,7 @@ type planning struct {
 }
 
 // Plan implements broker.Planner.
-func (p *planner) Plan(_ context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (p *planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
 	n := len(in.Spec.Tasks)
 	g := &planning{
 		planner: p, in: in, graph: in.Spec.Graph(), order: in.Spec.Order(),
@@ -79,21 +80,21 @@ func (p *planner) Plan(_ context.Context, in broker.PlanInput) (*broker.Plan, er
 	}
 	for i := range in.Spec.Tasks {
 		if g.task(i); g.message != "" {
-			return &broker.Plan{Status: broker.PlanInfeasible, Message: g.message}, nil
+			return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
 		}
 	}
 	picks, late := g.choose()
 	if g.message != "" {
-		return &broker.Plan{Status: broker.PlanInfeasible, Message: g.message}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
 	}
 	return g.plan(picks, late), nil
 }
 
-func (g *planning) facts(i int) broker.TaskFacts {
+func (g *planning) facts(i int) record.TaskFacts {
 	if i < len(g.in.Tasks) && g.in.Tasks[i] != nil {
 		return *g.in.Tasks[i]
 	}
-	return broker.TaskFacts{}
+	return record.TaskFacts{}
 }
 
 // task finds the options of a task, or what the past fixes of it.
@@ -162,7 +163,7 @@ func allows(t *dag.Task, c choice) bool {
 	})
 }
 
-func (g *planning) option(t *dag.Task, facts broker.TaskFacts, l listing, spot bool) choice {
+func (g *planning) option(t *dag.Task, facts record.TaskFacts, l listing, spot bool) choice {
 	c := choice{listing: l, spot: spot, rate: l.onDemandUSD}
 	if spot {
 		c.rate = l.spotUSD
@@ -185,7 +186,7 @@ func (g *planning) option(t *dag.Task, facts broker.TaskFacts, l listing, spot b
 
 func (g *planning) blocked(c choice) bool {
 	o := c.offer(c.spot, c.rate)
-	return slices.ContainsFunc(g.in.Blocks, func(b broker.Block) bool { return b.Covers(o, g.in.Now) })
+	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
 }
 
 // choose takes the fastest safe option of each task, then in the order of the DAG a cheaper one wherever the job
@@ -282,9 +283,9 @@ func (g *planning) usd(picks []int) float64 {
 }
 
 // plan writes down what was chosen.
-func (g *planning) plan(picks []int, late bool) *broker.Plan {
+func (g *planning) plan(picks []int, late bool) *record.Plan {
 	n := len(picks)
-	plan := &broker.Plan{
+	plan := &record.Plan{
 		Status: "feasible", Late: late, USD: g.usd(picks), Hours: g.expected(picks),
 		Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
 	}
@@ -303,7 +304,7 @@ func (g *planning) plan(picks []int, late bool) *broker.Plan {
 		if !ok {
 			at = int32(len(plan.Offers)) //nolint:gosec // a handful
 			index[c.id()] = at
-			plan.Offers = append(plan.Offers, broker.Planned{
+			plan.Offers = append(plan.Offers, record.Planned{
 				ID: c.id(), Offer: c.offer(c.spot, c.rate), VCPU: c.vcpu, OnDemandUSD: c.onDemandUSD,
 			})
 		}

@@ -8,6 +8,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -19,12 +21,12 @@ type yard struct {
 	pools    []string
 }
 
-func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, broker.PoolCloud)} }
+func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, record.PoolCloud)} }
 
 // poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play it, and views of them are older, so
 // that more sessions find theirs to be.
-func poolTimes() broker.PoolTimes {
-	t := broker.DefaultPoolTimes()
+func poolTimes() record.PoolTimes {
+	t := record.DefaultPoolTimes()
 	t.Busy, t.Idle, t.Turn = 20*time.Second, 2*time.Minute, 20*time.Second
 	return t
 }
@@ -34,7 +36,7 @@ type poolMachine struct {
 	w      *world
 	pool   string
 	id     string
-	report broker.MachineReport
+	report pool.MachineReport
 	runs   []*machine
 	up     bool
 	serial int // of its life: what was on its way when it vanished is for nobody
@@ -49,14 +51,14 @@ func (y *yard) populate() {
 	for i := range 1 + r.IntN(2) {
 		name := fmt.Sprintf("pool%d", i)
 		y.pools = append(y.pools, name)
-		s := broker.PoolSettings{Partitions: 1 + r.IntN(6), Place: pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
+		s := record.PoolSettings{Partitions: 1 + r.IntN(6), Place: pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
 		if r.chance(0.4) {
 			s.USDPerHour = r.uniform(0.01, 0.4)
 		}
 		y.add(name, s)
 		for n := range 1 + r.IntN(6) {
 			m := &poolMachine{w: y.w, pool: name, id: fmt.Sprintf("%s-m%d", name, n)}
-			m.report.Capacity = broker.Capacity{CPUs: float64(4 * (1 + r.IntN(4))), MemoryGiB: float64(16 * (1 + r.IntN(3)))}
+			m.report.Capacity = record.Capacity{CPUs: float64(4 * (1 + r.IntN(4))), MemoryGiB: float64(16 * (1 + r.IntN(3)))}
 			m.report.Type = pick(r, []string{"", "", "c5.4xlarge"})
 			y.machines = append(y.machines, m)
 			y.w.after(r.between(0, time.Hour), m.join)
@@ -69,7 +71,7 @@ func (y *yard) populate() {
 }
 
 // add makes a pool.
-func (y *yard) add(name string, s broker.PoolSettings) {
+func (y *yard) add(name string, s record.PoolSettings) {
 	y.owner("pool "+name, func(ctx context.Context, b *broker.Broker) error { return b.SetPool(ctx, name, s) }, nil)
 }
 
@@ -77,7 +79,7 @@ func (y *yard) add(name string, s broker.PoolSettings) {
 func (y *yard) owner(what string, body func(context.Context, *broker.Broker) error, then func(error)) {
 	y.w.network.call(what, true, body, func(err error) {
 		switch {
-		case errors.Is(err, broker.ErrPoolBusy), errors.Is(err, broker.ErrNotFound), err == nil:
+		case errors.Is(err, record.ErrPoolBusy), errors.Is(err, record.ErrNotFound), err == nil:
 			if then != nil {
 				then(err)
 			}
@@ -89,30 +91,30 @@ func (y *yard) owner(what string, body func(context.Context, *broker.Broker) err
 }
 
 // drain has an owner drain a machine or the pool, now or as tasks end, then change their mind.
-func (y *yard) drain(pool string) {
+func (y *yard) drain(name string) {
 	r, w := y.w.rand.pool, y.w
 	machine := ""
 	if r.chance(0.7) {
 		machine = pick(r, y.machines).id
 	}
-	how := pick(r, []broker.Drain{broker.DrainSoon, broker.DrainNow})
+	how := pick(r, []pool.Drain{pool.DrainSoon, pool.DrainNow})
 	w.count("pool drained")
-	w.say(pool, "is drained", machine+" "+string(how))
-	y.owner("drain "+pool, func(ctx context.Context, b *broker.Broker) error { return b.DrainMachine(ctx, pool, machine, how) }, nil)
+	w.say(name, "is drained", machine+" "+string(how))
+	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error { return b.DrainMachine(ctx, name, machine, how) }, nil)
 	w.after(r.span(time.Hour), func() {
-		y.owner("drain "+pool, func(ctx context.Context, b *broker.Broker) error {
-			return b.DrainMachine(ctx, pool, machine, broker.DrainUndo)
+		y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
+			return b.DrainMachine(ctx, name, machine, pool.DrainUndo)
 		}, nil)
 	})
 	if machine != "" && r.chance(0.3) {
-		w.after(r.span(20*time.Minute), func() { y.remove(pool, machine) })
+		w.after(r.span(20*time.Minute), func() { y.remove(name, machine) })
 	}
-	w.after(r.span(4*time.Hour), func() { y.drain(pool) })
+	w.after(r.span(4*time.Hour), func() { y.drain(name) })
 }
 
 // remove has an owner remove a machine, once nothing runs there; it is let in again later.
-func (y *yard) remove(pool, machine string) {
-	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error { return b.RemoveMachine(ctx, pool, machine) }, func(err error) {
+func (y *yard) remove(name, machine string) {
+	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error { return b.RemoveMachine(ctx, name, machine) }, func(err error) {
 		if err == nil {
 			y.w.count("pool machine removed")
 		}
@@ -176,9 +178,9 @@ func (m *poolMachine) vanish(remembers bool) {
 }
 
 func (m *poolMachine) ended(run *machine, reason string) {
-	ref := broker.AgentRef{Cluster: run.fleet.name, Rank: run.rank}
-	if !slices.ContainsFunc(m.report.Ended, func(e broker.AgentEnd) bool { return e.AgentRef == ref }) {
-		m.report.Ended = append(m.report.Ended, broker.AgentEnd{AgentRef: ref, Reason: reason})
+	ref := record.AgentRef{Cluster: run.fleet.name, Rank: run.rank}
+	if !slices.ContainsFunc(m.report.Ended, func(e pool.AgentEnd) bool { return e.AgentRef == ref }) {
+		m.report.Ended = append(m.report.Ended, pool.AgentEnd{AgentRef: ref, Reason: reason})
 	}
 }
 
@@ -191,9 +193,9 @@ func (m *poolMachine) sync(life int) {
 	report := m.report
 	report.Running, report.Ended = nil, slices.Clone(m.report.Ended)
 	for _, run := range m.runs {
-		report.Running = append(report.Running, broker.AgentRef{Cluster: run.fleet.name, Rank: run.rank})
+		report.Running = append(report.Running, record.AgentRef{Cluster: run.fleet.name, Rank: run.rank})
 	}
-	var orders broker.Orders
+	var orders pool.Orders
 	m.w.network.call("sync "+m.id, !m.w.sky.cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
 		orders, err = b.SyncMachine(ctx, m.pool, m.id, report)
 		return err
@@ -206,8 +208,8 @@ func (m *poolMachine) sync(life int) {
 		case err == nil:
 			again = orders.After
 			m.obey(orders)
-		case errors.Is(err, broker.ErrGone):
-			m.obey(broker.Orders{})
+		case errors.Is(err, record.ErrGone):
+			m.obey(pool.Orders{})
 			m.report.Joined = m.w.now // its owner lets it in again
 			again = 10 * time.Minute
 		default:
@@ -235,12 +237,12 @@ func (m *poolMachine) bury() {
 }
 
 // obey ends what should not run, then starts what should.
-func (m *poolMachine) obey(o broker.Orders) {
-	ordered := func(ref broker.AgentRef) bool {
-		return slices.ContainsFunc(o.Clusters, func(c broker.AgentOrder) bool { return c.AgentRef == ref })
+func (m *poolMachine) obey(o pool.Orders) {
+	ordered := func(ref record.AgentRef) bool {
+		return slices.ContainsFunc(o.Clusters, func(c pool.AgentOrder) bool { return c.AgentRef == ref })
 	}
 	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
-		if ordered(broker.AgentRef{Cluster: run.fleet.name, Rank: run.rank}) {
+		if ordered(record.AgentRef{Cluster: run.fleet.name, Rank: run.rank}) {
 			return false
 		}
 		run.end("no longer ordered")
@@ -248,26 +250,26 @@ func (m *poolMachine) obey(o broker.Orders) {
 	})
 	for _, c := range o.Clusters {
 		running := slices.ContainsFunc(m.runs, func(run *machine) bool { return run.fleet.name == c.Cluster && run.rank == c.Rank })
-		over := slices.ContainsFunc(m.report.Ended, func(e broker.AgentEnd) bool { return e.AgentRef == c.AgentRef })
+		over := slices.ContainsFunc(m.report.Ended, func(e pool.AgentEnd) bool { return e.AgentRef == c.AgentRef })
 		if !running && !over && c.Token != "" {
 			m.begin(c)
 		}
 	}
 	m.w.check.onMachine(m)
-	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e broker.AgentEnd) bool {
-		s := m.w.check.jobs[broker.ClusterJob(e.Cluster)]
+	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e pool.AgentEnd) bool {
+		s := m.w.check.jobs[record.ClusterJob(e.Cluster)]
 		_, open := s.clusters[e.Cluster]
 		return !open
 	})
 }
 
 // begin starts an agent.
-func (m *poolMachine) begin(c broker.AgentOrder) {
+func (m *poolMachine) begin(c pool.AgentOrder) {
 	y, r := m.w.yard, m.w.rand.pool
 	f := y.provider.fleet(c.Cluster)
 	run := &machine{
 		w: m.w, cloud: y.provider, fleet: f, id: fmt.Sprintf("%s/%d", m.id, len(f.machines)), rank: c.Rank, launched: m.w.now, listed: m.w.now,
-		offer: cloud.Offer{Cloud: broker.PoolCloud, Region: m.pool, InstanceType: m.kind(), Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
+		offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool, InstanceType: m.kind(), Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
 	}
 	run.agent = newAgent(run, c.Token)
 	f.machines = append(f.machines, run)
@@ -288,7 +290,7 @@ func (m *poolMachine) begin(c broker.AgentOrder) {
 
 func (m *poolMachine) kind() string {
 	if m.report.Type == "" {
-		return broker.DefaultMachineType
+		return pool.DefaultMachineType
 	}
 	return m.report.Type
 }

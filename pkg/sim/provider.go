@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -122,7 +122,7 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered rule) error {
 	}
 	if q := w.faults.QuotaMachines; ordered.what == "quota" || q > 0 && c.held(spec.Offer)+spec.Nodes > max(q, spec.Nodes) {
 		w.count("no quota")
-		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s", broker.Family(spec.Offer.InstanceType), spec.Offer.Region)
+		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s", record.Family(spec.Offer.InstanceType), spec.Offer.Region)
 	}
 	return nil
 }
@@ -132,7 +132,7 @@ func (c *provider) held(o cloud.Offer) int {
 	n := 0
 	for _, f := range c.order {
 		for _, m := range f.machines {
-			if m.alive() && m.offer.Region == o.Region && m.offer.Spot == o.Spot && broker.Family(m.offer.InstanceType) == broker.Family(o.InstanceType) {
+			if m.alive() && m.offer.Region == o.Region && m.offer.Spot == o.Spot && record.Family(m.offer.InstanceType) == record.Family(o.InstanceType) {
 				n++
 			}
 		}

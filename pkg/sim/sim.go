@@ -6,6 +6,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Options of a simulation. The zero value draws everything from the seed.
@@ -119,7 +120,7 @@ func (w *world) result() Result {
 		Violation: w.violation, History: w.history.lines(),
 	}
 	for _, s := range w.check.order {
-		if s.job.State == broker.JobSucceeded {
+		if s.job.State == record.JobSucceeded {
 			r.Succeeded++
 		}
 		if s.promised {

@@ -12,7 +12,7 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/market"
@@ -146,7 +146,7 @@ func (s *story) submit(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *story) queue(t *testing.T, d *datadriven.TestData) {
-	s.w.users.setQueue(d.CmdArgs[0].Key, broker.QueueSettings{
+	s.w.users.setQueue(d.CmdArgs[0].Key, record.QueueSettings{
 		MaxRunning: int(numberArg(t, d, "running", "0")), MaxVCPU: numberArg(t, d, "vcpu", "0"), Parent: stringArg(d, "parent"),
 		DeservedVCPU: numberArg(t, d, "deserved", "0"), Preempt: stringArg(d, "preempt") != "",
 	})
@@ -205,7 +205,7 @@ func (s *story) machines(t *testing.T, d *datadriven.TestData) []*machine {
 	if !ok || j == nil {
 		d.Fatalf(t, "no such task")
 	}
-	cluster := broker.ClusterID(j.id, task, j.tasks[task].Attempt)
+	cluster := record.ClusterID(j.id, task, j.tasks[task].Attempt)
 	var found []*machine
 	for _, m := range j.machines {
 		if m.alive() && m.fleet.name == cluster {

@@ -5,7 +5,7 @@ import (
 	"encoding/json"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/market"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -50,7 +50,7 @@ func (s *sky) know(learned []market.Online) {
 	tx := store.Tx{}
 	for i, l := range catalogue() {
 		q := s.paths[l.id()].now()
-		m := broker.MarketRecord{Offer: l.id(), USD: q.usd, At: q.at, Prices: learned[i]}
+		m := record.MarketRecord{Offer: l.id(), USD: q.usd, At: q.at, Prices: learned[i]}
 		body, err := json.Marshal(m)
 		if err != nil {
 			s.w.violate(InvErrors, err.Error())

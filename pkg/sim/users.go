@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -123,14 +124,14 @@ func (u *users) cancel(j *userJob, reason string) {
 	u.w.network.call("cancel "+id, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Cancel(ctx, id, reason)
 	}, func(err error) {
-		if err != nil && !errors.Is(err, broker.ErrOver) {
+		if err != nil && !errors.Is(err, record.ErrOver) {
 			u.w.after(u.w.rand.user.spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
 		}
 	})
 }
 
 // setQueue configures a queue.
-func (u *users) setQueue(name string, s broker.QueueSettings) {
+func (u *users) setQueue(name string, s record.QueueSettings) {
 	u.w.network.call("queue "+name, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.SetQueue(ctx, name, s)
 	}, func(err error) {
@@ -176,7 +177,7 @@ func (u *users) failed(a *wire.Assignment) {
 // giveUp cancels what waits for what will not come: money, or a place that suits.
 func (u *users) giveUp() {
 	for _, j := range u.jobs {
-		if s := u.w.check.byName[j.spec.Name]; s != nil && s.job.State == broker.JobWaiting {
+		if s := u.w.check.byName[j.spec.Name]; s != nil && s.job.State == record.JobWaiting {
 			u.cancel(j, "waited long enough")
 		}
 	}

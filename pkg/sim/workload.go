@@ -4,7 +4,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
@@ -53,9 +53,9 @@ func (u *users) populate() {
 // drawQueues sets quotas: of queues on their own, or of two that share a third's.
 func (u *users) drawQueues() {
 	r := u.w.rand.user
-	var small, cpus broker.QueueSettings
+	var small, cpus record.QueueSettings
 	if r.chance(0.4) || u.crowded {
-		u.setQueue("lab", broker.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)})
+		u.setQueue("lab", record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)})
 		small.Parent, cpus.Parent = "lab", "lab"
 		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
 		if r.chance(0.3) {
@@ -71,9 +71,9 @@ func (u *users) drawQueues() {
 	}
 	for _, q := range []struct {
 		name     string
-		settings broker.QueueSettings
+		settings record.QueueSettings
 	}{{"small", small}, {"cpus", cpus}} {
-		if q.settings != (broker.QueueSettings{}) {
+		if q.settings != (record.QueueSettings{}) {
 			u.setQueue(q.name, q.settings)
 		}
 	}

@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -16,7 +16,7 @@ func beginning() time.Time { return time.Date(2026, 5, 20, 0, 0, 0, 0, time.UTC)
 type world struct {
 	seed   uint64
 	opt    Options
-	cfg    broker.Config
+	cfg    record.Config
 	faults Faults // in force now
 	stormy bool   // the broker's own parts were to fail
 	onTime bool   // nothing was to take longer than planned
@@ -92,8 +92,8 @@ func newWorld(seed uint64, opt Options, f Faults) *world {
 }
 
 // config is the broker's. The fewer tries a launch has, the more is given up while it is under way.
-func config(seed uint64, steady bool) broker.Config {
-	cfg := broker.DefaultConfig()
+func config(seed uint64, steady bool) record.Config {
+	cfg := record.DefaultConfig()
 	if !steady {
 		cfg.LaunchTries = 1 + newRandom(seed, "config").IntN(cfg.LaunchTries)
 	}

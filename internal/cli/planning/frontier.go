@@ -11,8 +11,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -44,7 +44,7 @@ type FrontierPoint struct {
 }
 
 // frontier prints what a job costs by when it is to be done.
-func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in broker.PlanInput, o *planOptions) error {
+func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in record.PlanInput, o *planOptions) error {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: cmp.Or(o.timeLimit.Value, 10*time.Second), MaxPoints: o.points, PointWork: 100_000_000,
 	})

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -134,7 +134,7 @@ type PlanTask struct {
 	USDPerHour   float64         `json:"usdPerHour"` // of one machine
 	Hours        float64         `json:"hours"`      // expected
 	USD          float64         `json:"usd"`        // expected
-	Runners      []broker.Runner `json:"runners,omitempty"`
+	Runners      []record.Runner `json:"runners,omitempty"`
 }
 
 func (a app) plan(ctx context.Context, path string, o *planOptions) error {
@@ -149,7 +149,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	if err != nil {
 		return err
 	}
-	in := broker.PlanInput{Spec: f.Spec, Now: a.Now()}
+	in := record.PlanInput{Spec: f.Spec, Now: a.Now()}
 	if f.Spec.Deadline > 0 {
 		h := f.Spec.Deadline.Hours()
 		in.DeadlineHours = &h
@@ -177,7 +177,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		r.Objective = string(optimizer.Carbon)
 	}
 	var verdict error
-	if plan.Status == broker.PlanInfeasible {
+	if plan.Status == record.PlanInfeasible {
 		if verdict = NoOffer(c, f.Spec, o.clouds); verdict == nil {
 			verdict = &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message, Hint: o.relaxed(ctx, p, in, r)}
 		}
@@ -213,7 +213,7 @@ func newPlanner(dir string, clouds []string, tune ...func(*planner.Options)) (*p
 	return planner.New(c, egress, opt), c, nil
 }
 
-func (a app) writeModel(p *planner.Planner, in broker.PlanInput, path string) error {
+func (a app) writeModel(p *planner.Planner, in record.PlanInput, path string) error {
 	model, err := p.Model(in)
 	if err != nil {
 		return err
@@ -231,14 +231,14 @@ func (a app) writeModel(p *planner.Planner, in broker.PlanInput, path string) er
 func infeasible(err error) error { return command.Because(err, command.ExitInfeasible, "", "%v", err) }
 
 // planResult puts a plan into the form that programs read.
-func planResult(in broker.PlanInput, p *broker.Plan) *PlanResult {
+func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 	spec := in.Spec
 	r := &PlanResult{
 		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Millis: p.Millis,
 		Tasks: []PlanTask{}, Warnings: spec.Warnings,
 	}
-	if p.Status == broker.PlanInfeasible {
+	if p.Status == record.PlanInfeasible {
 		return r
 	}
 	g := spec.Graph()
@@ -261,7 +261,7 @@ func planResult(in broker.PlanInput, p *broker.Plan) *PlanResult {
 	return r
 }
 
-func (t *PlanTask) place(c *broker.Planned) {
+func (t *PlanTask) place(c *record.Planned) {
 	t.Offer, t.Cloud, t.Region, t.Zone = c.ID, c.Offer.Cloud, c.Offer.Region, c.Offer.Zone
 	t.InstanceType, t.USDPerHour, t.Market = c.Offer.InstanceType, c.Offer.USDPerHour, catalog.OnDemand.String()
 	if c.Offer.Spot {
@@ -281,7 +281,7 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 		return a.PrintJSON(r)
 	}
 	a.Warn(r.Warnings)
-	if r.Status == broker.PlanInfeasible {
+	if r.Status == record.PlanInfeasible {
 		return nil
 	}
 	return a.planTable(r, o.explain)
@@ -396,7 +396,7 @@ func (a app) planTotals(r *PlanResult) error {
 }
 
 // Adds is what a runner-up would have added to the plan, in the unit of its objective.
-func Adds(r broker.Runner, objective string) string {
+func Adds(r record.Runner, objective string) string {
 	switch objective {
 	case string(dag.MinimizeMakespan):
 		return text.Span(text.Hours(r.Adds))

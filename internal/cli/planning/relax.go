@@ -9,14 +9,14 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // relaxed says which bound of an infeasible request to relax, by how much, and on what the tasks would run then: the nearest
 // offers that do.
-func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in broker.PlanInput, r *PlanResult) string {
+func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in record.PlanInput, r *PlanResult) string {
 	m, err := p.Model(in)
 	if err != nil {
 		return o.relax(r)

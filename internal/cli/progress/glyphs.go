@@ -4,7 +4,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // Glyphs are the signs a view is made of.
@@ -37,17 +37,17 @@ func (g Glyphs) spin(frame int) string { return g.frames[frame%len(g.frames)] }
 // state is the sign of a task's state.
 func (g Glyphs) state(s string, frame int) (string, text.Tone) {
 	switch s {
-	case string(broker.TaskSucceeded):
+	case string(record.TaskSucceeded):
 		return g.succeeded, text.Good
-	case string(broker.TaskFailed):
+	case string(record.TaskFailed):
 		return g.failed, text.Bad
 	case stateCancelled:
 		return g.cancelled, text.Faint
-	case string(broker.TaskRunning):
+	case string(record.TaskRunning):
 		return g.spin(frame), text.Active
-	case string(broker.TaskLaunching), string(broker.TaskAdmitted):
+	case string(record.TaskLaunching), string(record.TaskAdmitted):
 		return g.spin(frame), text.Warn
-	case string(broker.TaskQueued):
+	case string(record.TaskQueued):
 		return g.queued, text.Plain
 	default:
 		return g.waiting, text.Faint

@@ -5,7 +5,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // Happening is something that happened to a job.
@@ -31,7 +32,7 @@ const (
 	orderOver
 )
 
-func submitted(v broker.JobView) Happening {
+func submitted(v view.JobView) Happening {
 	what := fmt.Sprintf("submitted %s: %s, to minimise %s", v.ID, text.Count(v.Tasks, "task"), v.Objective)
 	if !v.Deadline.IsZero() {
 		what += ", within " + text.Span(v.Deadline.Sub(v.Submitted))
@@ -45,7 +46,7 @@ func submitted(v broker.JobView) Happening {
 // reasonMost is how much of a reason for a plan is told, in cells: what happened has been told in full just before.
 const reasonMost = 60
 
-func planned(p broker.PlanHead, anew bool) Happening {
+func planned(p record.PlanHead, anew bool) Happening {
 	h := Happening{At: p.At, order: orderPlanned}
 	proof := "proven optimal"
 	if p.Status != "optimal" {
@@ -68,15 +69,15 @@ func planned(p broker.PlanHead, anew bool) Happening {
 }
 
 // turned tells of a job's new state where that is news.
-func turned(v broker.JobView, now time.Time) []Happening {
-	if v.State == broker.JobWaiting {
+func turned(v view.JobView, now time.Time) []Happening {
+	if v.State == record.JobWaiting {
 		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true, order: orderOver}}
 	}
 	return nil
 }
 
 // taskTurned tells of a task's new state where no attempt does.
-func taskTurned(was, is broker.TaskView, now time.Time) []Happening {
+func taskTurned(was, is view.TaskView, now time.Time) []Happening {
 	if was.Waits == "" && is.Waits != "" {
 		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true, order: orderOver}}
 	}
@@ -84,9 +85,9 @@ func taskTurned(was, is broker.TaskView, now time.Time) []Happening {
 		return nil
 	}
 	switch is.State {
-	case string(broker.TaskRunning):
+	case string(record.TaskRunning):
 		return []Happening{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
-	case string(broker.TaskFailed):
+	case string(record.TaskFailed):
 		return []Happening{{
 			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Clean(is.Reason), Tone: text.Bad, Notable: true, order: orderOver,
 		}}
@@ -96,7 +97,7 @@ func taskTurned(was, is broker.TaskView, now time.Time) []Happening {
 }
 
 // attempted tells how an attempt began, and how it ended.
-func attempted(was, is broker.Attempt, task string, moved bool) (news []Happening) {
+func attempted(was, is record.Attempt, task string, moved bool) (news []Happening) {
 	if was.Launched.IsZero() && !is.Launched.IsZero() {
 		news = append(news, launched(is, task, moved))
 	}
@@ -106,7 +107,7 @@ func attempted(was, is broker.Attempt, task string, moved bool) (news []Happenin
 	return news
 }
 
-func launched(a broker.Attempt, task string, moved bool) Happening {
+func launched(a record.Attempt, task string, moved bool) Happening {
 	h := Happening{At: a.Launched, Task: task, order: orderBegun}
 	switch {
 	case moved:
@@ -130,32 +131,32 @@ func launched(a broker.Attempt, task string, moved bool) Happening {
 }
 
 // ended tells how an attempt ended.
-func ended(a broker.Attempt, task string) Happening {
+func ended(a record.Attempt, task string) Happening {
 	h := Happening{
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
-		Notable: a.Outcome != broker.OutcomeSucceeded && a.Outcome != broker.OutcomeCancelled,
+		Notable: a.Outcome != record.OutcomeSucceeded && a.Outcome != record.OutcomeCancelled,
 	}
 	why := because(text.Clean(a.Reason))
 	on := func(what string) { h.Text, h.Offer, h.Rest = what, text.Clean(a.OfferID), why }
 	switch a.Outcome {
-	case broker.OutcomeSucceeded:
+	case record.OutcomeSucceeded:
 		h.Text, h.Tone = "succeeded after "+text.Span(a.Ended.Sub(a.Launched)), text.Good
 		if a.USD > 0 { // known once its machines are gone
 			h.Text += " for " + text.USD(a.USD) + " USD"
 		}
-	case broker.OutcomeRefused:
+	case record.OutcomeRefused:
 		on("refused on")
-	case broker.OutcomeBlocked:
+	case record.OutcomeBlocked:
 		on("not tried on")
-	case broker.OutcomePreempted:
+	case record.OutcomePreempted:
 		on("preempted on")
-	case broker.OutcomeMoved:
+	case record.OutcomeMoved:
 		on("left")
-	case broker.OutcomeLost:
+	case record.OutcomeLost:
 		on("lost its machine on")
-	case broker.OutcomeBudget:
+	case record.OutcomeBudget:
 		h.Text = "stopped before it would overspend" + why
-	case broker.OutcomeFailed:
+	case record.OutcomeFailed:
 		h.Text, h.Tone = fmt.Sprintf("attempt %d failed%s", a.Number, why), text.Bad
 	default:
 		h.Text, h.Tone = string(a.Outcome)+why, text.Plain

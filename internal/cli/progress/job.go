@@ -6,7 +6,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // The states of a task that TaskView.State may have beside the broker's own.
@@ -17,13 +18,13 @@ const (
 
 // Job is a job as far as it was told of.
 type Job struct {
-	broker.JobView
-	Tasks []broker.TaskView
-	Plans []broker.PlanHead
+	view.JobView
+	Tasks []view.TaskView
+	Plans []record.PlanHead
 	// Counts has the number of tasks in each state.
 	Counts map[string]int
 
-	attempts map[attemptKey]broker.Attempt
+	attempts map[attemptKey]record.Attempt
 	moves    []int     // by task: attempts that went elsewhere than the one before
 	weight   []float64 // by task: machine hours expected at most, its share of the whole
 	weights  float64
@@ -40,7 +41,7 @@ func NewJob(scale float64) *Job {
 	if scale <= 0 {
 		scale = 1
 	}
-	return &Job{scale: scale, Counts: map[string]int{}, attempts: map[attemptKey]broker.Attempt{}}
+	return &Job{scale: scale, Counts: map[string]int{}, attempts: map[attemptKey]record.Attempt{}}
 }
 
 // Known says whether anything is known of the job.
@@ -89,7 +90,7 @@ func (j *Job) Apply(u api.JobUpdate, wall time.Time) []Happening {
 func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 	old := j.Tasks
 	if u.Full {
-		j.Tasks = make([]broker.TaskView, max(u.Job.Tasks, len(u.Tasks))) // of a large job the others follow
+		j.Tasks = make([]view.TaskView, max(u.Job.Tasks, len(u.Tasks))) // of a large job the others follow
 		grown := make([]float64, len(j.Tasks))
 		copy(grown, j.weight)
 		moves := make([]int, len(j.Tasks))
@@ -100,7 +101,7 @@ func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 		if t.Index < 0 || t.Index >= len(j.Tasks) {
 			continue
 		}
-		var before broker.TaskView
+		var before view.TaskView
 		if t.Index < len(old) {
 			before = old[t.Index]
 		}
@@ -117,7 +118,7 @@ func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 
 // weigh notes how much of the job a task is. A later plan expects less of a task that has saved some of its work, so the
 // most that was ever expected counts.
-func (j *Job) weigh(t broker.TaskView) {
+func (j *Job) weigh(t view.TaskView) {
 	const little = 1e-3 // hours: a task of which nothing is known is a task all the same
 	w := max(t.Hours*float64(max(t.Nodes, 1)), little, j.weight[t.Index])
 	j.weights += w - j.weight[t.Index]
@@ -127,7 +128,7 @@ func (j *Job) weigh(t broker.TaskView) {
 // applyAttempts takes in the attempts that changed.
 func (j *Job) applyAttempts(u api.JobUpdate) (news []Happening) {
 	changed := slices.Clone(u.Attempts)
-	slices.SortStableFunc(changed, func(a, b broker.Attempt) int {
+	slices.SortStableFunc(changed, func(a, b record.Attempt) int {
 		return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
 	})
 	for _, a := range changed {
@@ -150,7 +151,7 @@ func (j *Job) applyAttempts(u api.JobUpdate) (news []Happening) {
 // Share is how much of the work is done at a moment of the broker's time, 0 to 1: by machine hours, a running task counting by its
 // time so far.
 func (j *Job) Share(now time.Time) float64 {
-	if j.State == broker.JobSucceeded {
+	if j.State == record.JobSucceeded {
 		return 1
 	}
 	if j.weights <= 0 {
@@ -164,12 +165,12 @@ func (j *Job) Share(now time.Time) float64 {
 }
 
 // taskShare is how much of a task is done, 0 to 1.
-func taskShare(t *broker.TaskView, now time.Time) float64 {
+func taskShare(t *view.TaskView, now time.Time) float64 {
 	const almost = 0.97 // until it says so itself
 	switch t.State {
-	case string(broker.TaskSucceeded):
+	case string(record.TaskSucceeded):
 		return 1
-	case string(broker.TaskRunning):
+	case string(record.TaskRunning):
 		share := t.Progress
 		if t.Hours > 0 && !t.Started.IsZero() {
 			share += (1 - t.Progress) * max(now.Sub(t.Started).Hours(), 0) / t.Hours
@@ -198,7 +199,7 @@ func (j *Job) Attempts() (attempts, moves int) {
 }
 
 // Outcomes counts the attempts that ended in one of some ways.
-func (j *Job) Outcomes(of ...broker.Outcome) (n int) {
+func (j *Job) Outcomes(of ...record.Outcome) (n int) {
 	for _, a := range j.attempts {
 		if slices.Contains(of, a.Outcome) {
 			n++

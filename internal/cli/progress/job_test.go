@@ -10,7 +10,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 func TestTheClockGoesOnBetweenUpdates(t *testing.T) {
@@ -37,7 +38,7 @@ func TestAStreamThatBeginsAgainTellsNothingTwice(t *testing.T) {
 		j.Apply(u, wall)
 	}
 	attempts, moves := j.Attempts()
-	again := api.JobUpdate{Now: at(100), Full: true, Job: j.JobView, Tasks: append([]broker.TaskView(nil), j.Tasks...), Plans: j.Plans}
+	again := api.JobUpdate{Now: at(100), Full: true, Job: j.JobView, Tasks: append([]view.TaskView(nil), j.Tasks...), Plans: j.Plans}
 	for _, a := range j.attempts {
 		again.Attempts = append(again.Attempts, a)
 	}
@@ -70,8 +71,8 @@ func TestTheShareOfTheWorkGrowsWithTimeAndEndsAtAll(t *testing.T) {
 
 func TestUpdatesThatMakeNoSenseDoNoHarm(t *testing.T) {
 	j := NewJob(0)
-	j.Apply(api.JobUpdate{Tasks: []broker.TaskView{{Index: -1}, {Index: 7}}, Attempts: []broker.Attempt{{Task: 9, Number: 1}}}, wall)
-	j.Apply(api.JobUpdate{Full: true, Job: broker.JobView{ID: "x", Tasks: 3}, Tasks: []broker.TaskView{{Index: 0, After: []int{5, -1}, State: "?"}}}, wall)
+	j.Apply(api.JobUpdate{Tasks: []view.TaskView{{Index: -1}, {Index: 7}}, Attempts: []record.Attempt{{Task: 9, Number: 1}}}, wall)
+	j.Apply(api.JobUpdate{Full: true, Job: view.JobView{ID: "x", Tasks: 3}, Tasks: []view.TaskView{{Index: 0, After: []int{5, -1}, State: "?"}}}, wall)
 	v := View{Job: j, Glyphs: ASCII()}
 	if got := v.Render(wall, 80, 24); !strings.Contains(got, "x") {
 		t.Errorf("got %q", got)
@@ -87,7 +88,7 @@ func TestLinesOfALargeJobAreFew(t *testing.T) {
 	u := large(1000, 612, 20)
 	for i := range 500 {
 		a := attempt(1, first, 1)
-		a.Task, a.Launched, a.Ended, a.Outcome = i, at(1), at(30), broker.OutcomePreempted
+		a.Task, a.Launched, a.Ended, a.Outcome = i, at(1), at(30), record.OutcomePreempted
 		u.Attempts = append(u.Attempts, a)
 	}
 	l.Update(u, wall.Add(time.Second))

@@ -11,7 +11,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -29,8 +30,8 @@ const (
 	third  = "azure/eastus/Standard_NC6s_v3/on-demand"
 )
 
-func view(minutes float64, state broker.JobState, spent float64) broker.JobView {
-	v := broker.JobView{
+func viewed(minutes float64, state record.JobState, spent float64) view.JobView {
+	v := view.JobView{
 		ID: "train-infer-abc123", Name: "train-infer", State: state, Objective: "cost", Submitted: start, Deadline: at(360), BudgetUSD: 40,
 		Tasks: 2, SpentUSD: spent, PlannedUSD: 1.27, OnDemandUSD: 8.4, Plan: 1,
 	}
@@ -40,71 +41,71 @@ func view(minutes float64, state broker.JobState, spent float64) broker.JobView 
 	return v
 }
 
-func tasks(train, infer broker.TaskView) []broker.TaskView {
+func tasks(train, infer view.TaskView) []view.TaskView {
 	train.Index, train.Name, train.Nodes, train.Hours = 0, "train", 1, 2.1
 	infer.Index, infer.Name, infer.Nodes, infer.Hours, infer.After = 1, "infer", 3, 0.5, []int{0}
 	infer.Offer = "aws/us-east-1/use1-az1/m8g.2xlarge/spot"
 	if infer.State == "" {
 		infer.State = "waiting"
 	}
-	return []broker.TaskView{train, infer}
+	return []view.TaskView{train, infer}
 }
 
-func attempt(number int, offer string, usd float64) broker.Attempt {
-	return broker.Attempt{Task: 0, Number: number, OfferID: offer, Nodes: 1, Offer: cloud.Offer{USDPerHour: usd}}
+func attempt(number int, offer string, usd float64) record.Attempt {
+	return record.Attempt{Task: 0, Number: number, OfferID: offer, Nodes: 1, Offer: cloud.Offer{USDPerHour: usd}}
 }
 
 // story is what a follower is told of a job that finds a zone full, is preempted, resumes elsewhere and ends.
 func story() []api.JobUpdate {
-	plan1 := broker.PlanHead{Version: 1, At: at(0.1), Status: "optimal", USD: 1.27, Hours: 2.6, OnDemandUSD: 8.4}
-	plan2 := broker.PlanHead{Version: 2, At: at(2.1), Status: "feasible", Bound: 1.2, USD: 1.4, Hours: 2.6, Reason: "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"}
+	plan1 := record.PlanHead{Version: 1, At: at(0.1), Status: "optimal", USD: 1.27, Hours: 2.6, OnDemandUSD: 8.4}
+	plan2 := record.PlanHead{Version: 2, At: at(2.1), Status: "feasible", Bound: 1.2, USD: 1.4, Hours: 2.6, Reason: "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"}
 	refused := attempt(1, first, 0.918)
-	refused.Ended, refused.Outcome, refused.Reason = at(2), broker.OutcomeRefused, "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"
+	refused.Ended, refused.Outcome, refused.Reason = at(2), record.OutcomeRefused, "aws: capacity (InsufficientInstanceCapacity): no capacity for p3.2xlarge in use1-az1"
 	spot := attempt(2, second, 0.79)
 	spot.Launched = at(2.2)
 	taken := spot
-	taken.Ended, taken.Outcome, taken.Reason, taken.USD = at(60), broker.OutcomePreempted, "spot interruption", 0.76
+	taken.Ended, taken.Outcome, taken.Reason, taken.USD = at(60), record.OutcomePreempted, "spot interruption", 0.76
 	resumed := attempt(3, third, 3.06)
 	resumed.Launched, resumed.Resumed = at(61), 0.42
 	done := resumed
-	done.Ended, done.Outcome, done.USD = at(140), broker.OutcomeSucceeded, 4.03
-	gang := broker.Attempt{Task: 1, Number: 1, OfferID: "aws/us-east-1/use1-az1/m8g.2xlarge/spot", Nodes: 3, Offer: cloud.Offer{USDPerHour: 0.03}, Launched: at(141)}
+	done.Ended, done.Outcome, done.USD = at(140), record.OutcomeSucceeded, 4.03
+	gang := record.Attempt{Task: 1, Number: 1, OfferID: "aws/us-east-1/use1-az1/m8g.2xlarge/spot", Nodes: 3, Offer: cloud.Offer{USDPerHour: 0.03}, Launched: at(141)}
 	gangDone := gang
-	gangDone.Ended, gangDone.Outcome, gangDone.USD = at(171), broker.OutcomeSucceeded, 0.05
+	gangDone.Ended, gangDone.Outcome, gangDone.USD = at(171), record.OutcomeSucceeded, 0.05
 	failed := gang
-	failed.Ended, failed.Outcome, failed.Reason = at(150), broker.OutcomeFailed, "exit code 1: \x1b[31mTraceback\x1b[0m\nValueError"
+	failed.Ended, failed.Outcome, failed.Reason = at(150), record.OutcomeFailed, "exit code 1: \x1b[31mTraceback\x1b[0m\nValueError"
 
-	planning := view(0, broker.JobPlanning, 0)
+	planning := viewed(0, record.JobPlanning, 0)
 	planning.Plan = 0
-	over := view(171, broker.JobSucceeded, 4.84)
+	over := viewed(171, record.JobSucceeded, 4.84)
 	over.Succeeded = 2
-	lost := view(150, broker.JobFailed, 4.81)
+	lost := viewed(150, record.JobFailed, 4.81)
 	lost.Succeeded, lost.Reason = 1, "task infer: exit code 1"
-	mid := view(100, broker.JobRunning, 2.7)
-	trained := broker.TaskView{State: "succeeded", Attempts: 3, Offer: third, Started: at(62), Ended: at(140), USD: 4.79}
+	mid := viewed(100, record.JobRunning, 2.7)
+	trained := view.TaskView{State: "succeeded", Attempts: 3, Offer: third, Started: at(62), Ended: at(140), USD: 4.79}
 
 	return []api.JobUpdate{
-		{Now: at(0), Full: true, Job: planning, Tasks: tasks(broker.TaskView{State: "waiting"}, broker.TaskView{})},
-		{Now: at(1), Job: view(1, broker.JobRunning, 0), Plans: []broker.PlanHead{plan1}, Tasks: tasks(broker.TaskView{State: "launching", Attempts: 1, Offer: first}, broker.TaskView{})},
+		{Now: at(0), Full: true, Job: planning, Tasks: tasks(view.TaskView{State: "waiting"}, view.TaskView{})},
+		{Now: at(1), Job: viewed(1, record.JobRunning, 0), Plans: []record.PlanHead{plan1}, Tasks: tasks(view.TaskView{State: "launching", Attempts: 1, Offer: first}, view.TaskView{})},
 		{
-			Now: at(5), Job: view(5, broker.JobRunning, 0.04), Plans: []broker.PlanHead{plan1, plan2}, Attempts: []broker.Attempt{spot, refused},
-			Tasks: tasks(broker.TaskView{State: "running", Attempts: 2, Offer: second, Started: at(3)}, broker.TaskView{})[:1],
+			Now: at(5), Job: viewed(5, record.JobRunning, 0.04), Plans: []record.PlanHead{plan1, plan2}, Attempts: []record.Attempt{spot, refused},
+			Tasks: tasks(view.TaskView{State: "running", Attempts: 2, Offer: second, Started: at(3)}, view.TaskView{})[:1],
 		},
 		{
-			Now: at(60.5), Job: view(60.5, broker.JobRunning, 0.76), Attempts: []broker.Attempt{taken},
-			Tasks: tasks(broker.TaskView{State: "queued", Attempts: 2, Offer: second, Progress: 0.42}, broker.TaskView{})[:1],
+			Now: at(60.5), Job: viewed(60.5, record.JobRunning, 0.76), Attempts: []record.Attempt{taken},
+			Tasks: tasks(view.TaskView{State: "queued", Attempts: 2, Offer: second, Progress: 0.42}, view.TaskView{})[:1],
 		},
 		{
-			Now: at(100), Job: mid, Attempts: []broker.Attempt{resumed},
-			Tasks: tasks(broker.TaskView{State: "running", Attempts: 3, Offer: third, Started: at(62), Progress: 0.42, USD: 0.76}, broker.TaskView{})[:1],
+			Now: at(100), Job: mid, Attempts: []record.Attempt{resumed},
+			Tasks: tasks(view.TaskView{State: "running", Attempts: 3, Offer: third, Started: at(62), Progress: 0.42, USD: 0.76}, view.TaskView{})[:1],
 		},
 		{
-			Now: at(142), Job: view(142, broker.JobRunning, 4.8), Attempts: []broker.Attempt{done, gang},
-			Tasks: tasks(trained, broker.TaskView{State: "running", Attempts: 1, Started: at(141)}),
+			Now: at(142), Job: viewed(142, record.JobRunning, 4.8), Attempts: []record.Attempt{done, gang},
+			Tasks: tasks(trained, view.TaskView{State: "running", Attempts: 1, Started: at(141)}),
 		},
-		{Now: at(171), Job: over, Attempts: []broker.Attempt{gangDone}, Tasks: tasks(trained, broker.TaskView{State: "succeeded", Attempts: 1, Started: at(141), Ended: at(171), USD: 0.05})},
+		{Now: at(171), Job: over, Attempts: []record.Attempt{gangDone}, Tasks: tasks(trained, view.TaskView{State: "succeeded", Attempts: 1, Started: at(141), Ended: at(171), USD: 0.05})},
 		// Instead of the last one.
-		{Now: at(150), Job: lost, Attempts: []broker.Attempt{failed}, Tasks: tasks(trained, broker.TaskView{State: "failed", Attempts: 1, Started: at(141), Ended: at(150), Reason: "exit code 1"})},
+		{Now: at(150), Job: lost, Attempts: []record.Attempt{failed}, Tasks: tasks(trained, view.TaskView{State: "failed", Attempts: 1, Started: at(141), Ended: at(150), Reason: "exit code 1"})},
 	}
 }
 
@@ -158,10 +159,10 @@ func until(t *testing.T, d *datadriven.TestData) []api.JobUpdate {
 
 // large is a job of many tasks, of which some run.
 func large(n, done, running int) api.JobUpdate {
-	u := api.JobUpdate{Now: at(30), Full: true, Job: view(30, broker.JobRunning, 12.5)}
+	u := api.JobUpdate{Now: at(30), Full: true, Job: viewed(30, record.JobRunning, 12.5)}
 	u.Job.Tasks, u.Job.Succeeded = n, done
 	for i := range n {
-		task := broker.TaskView{Index: i, Name: fmt.Sprintf("t%04d", i), State: "waiting", Nodes: 1, Hours: 0.1, Offer: first}
+		task := view.TaskView{Index: i, Name: fmt.Sprintf("t%04d", i), State: "waiting", Nodes: 1, Hours: 0.1, Offer: first}
 		switch {
 		case i < done:
 			task.State, task.Started, task.Ended = "succeeded", at(1), at(5)

@@ -8,7 +8,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each state
@@ -36,8 +37,8 @@ func (v *View) tasks(now time.Time, width, room int) []string {
 
 // The states in the order in which a task goes through them.
 var shownStates = []string{
-	string(broker.TaskSucceeded), string(broker.TaskFailed), stateCancelled, string(broker.TaskRunning), string(broker.TaskLaunching),
-	string(broker.TaskAdmitted), string(broker.TaskQueued), stateWaiting,
+	string(record.TaskSucceeded), string(record.TaskFailed), stateCancelled, string(record.TaskRunning), string(record.TaskLaunching),
+	string(record.TaskAdmitted), string(record.TaskQueued), stateWaiting,
 }
 
 // counts is how many tasks are in each state.
@@ -57,24 +58,24 @@ func (v *View) counts(width int) string {
 
 // active are the tasks that something can be told of: failed ones, then those that hold or get machines, the longest at it
 // first.
-func (v *View) active() []broker.TaskView {
+func (v *View) active() []view.TaskView {
 	rank := map[string]int{
-		string(broker.TaskFailed): 0, string(broker.TaskRunning): 1, string(broker.TaskLaunching): 2, string(broker.TaskAdmitted): 3,
+		string(record.TaskFailed): 0, string(record.TaskRunning): 1, string(record.TaskLaunching): 2, string(record.TaskAdmitted): 3,
 	}
-	var active []broker.TaskView
+	var active []view.TaskView
 	for i := range v.Job.Tasks {
 		if _, ok := rank[v.Job.Tasks[i].State]; ok {
 			active = append(active, v.Job.Tasks[i])
 		}
 	}
-	slices.SortStableFunc(active, func(a, b broker.TaskView) int {
+	slices.SortStableFunc(active, func(a, b view.TaskView) int {
 		return cmp.Or(cmp.Compare(rank[a.State], rank[b.State]), a.Started.Compare(b.Started))
 	})
 	return active
 }
 
 // table has a row for each of some tasks.
-func (v *View) table(tasks []broker.TaskView, now time.Time, width int) []string {
+func (v *View) table(tasks []view.TaskView, now time.Time, width int) []string {
 	t := text.Table{Columns: []text.Column{
 		{},
 		{Name: "TASK", Flexible: true},
@@ -90,10 +91,10 @@ func (v *View) table(tasks []broker.TaskView, now time.Time, width int) []string
 	return t.Lines(width, v.Style)
 }
 
-func (v *View) row(t *broker.TaskView, now time.Time) []text.Cell {
+func (v *View) row(t *view.TaskView, now time.Time) []text.Cell {
 	glyph, tone := v.Glyphs.state(t.State, v.Frame)
 	where := text.Cell{Text: where(t)}
-	if t.State == stateWaiting || t.State == string(broker.TaskQueued) {
+	if t.State == stateWaiting || t.State == string(record.TaskQueued) {
 		where.Tone = text.Faint // only planned
 	}
 	money := ""
@@ -106,7 +107,7 @@ func (v *View) row(t *broker.TaskView, now time.Time) []text.Cell {
 	}
 }
 
-func where(t *broker.TaskView) string {
+func where(t *view.TaskView) string {
 	s := text.Clean(t.Offer)
 	if t.Nodes > 1 && s != "" {
 		s += fmt.Sprintf(" × %d", t.Nodes)
@@ -114,11 +115,11 @@ func where(t *broker.TaskView) string {
 	return s
 }
 
-func (v *View) state(t *broker.TaskView, now time.Time) string {
+func (v *View) state(t *view.TaskView, now time.Time) string {
 	switch {
-	case t.State == string(broker.TaskRunning):
+	case t.State == string(record.TaskRunning):
 		return fmt.Sprintf("%s %.0f%%", t.State, 100*taskShare(t, now))
-	case t.State == string(broker.TaskFailed), t.State == string(broker.TaskSucceeded), t.State == stateCancelled:
+	case t.State == string(record.TaskFailed), t.State == string(record.TaskSucceeded), t.State == stateCancelled:
 		return t.State
 	case t.Progress > 0:
 		return fmt.Sprintf("%s, %.0f%% saved", t.State, 100*t.Progress)
@@ -130,11 +131,11 @@ func (v *View) state(t *broker.TaskView, now time.Time) string {
 }
 
 // parents names what a task waits for, as long as that is short.
-func (v *View) parents(t *broker.TaskView) string {
+func (v *View) parents(t *view.TaskView) string {
 	const longest = 20
 	var names []string
 	for _, p := range t.After {
-		if p >= 0 && p < len(v.Job.Tasks) && v.Job.Tasks[p].State != string(broker.TaskSucceeded) {
+		if p >= 0 && p < len(v.Job.Tasks) && v.Job.Tasks[p].State != string(record.TaskSucceeded) {
 			names = append(names, text.Clean(v.Job.Tasks[p].Name))
 		}
 	}
@@ -145,7 +146,7 @@ func (v *View) parents(t *broker.TaskView) string {
 }
 
 // times is how long a task has run, or did, and how long it was expected to.
-func times(t *broker.TaskView, now time.Time) string {
+func times(t *view.TaskView, now time.Time) string {
 	switch {
 	case t.Started.IsZero():
 		if t.Hours > 0 {
@@ -154,7 +155,7 @@ func times(t *broker.TaskView, now time.Time) string {
 		return ""
 	case !t.Ended.IsZero():
 		return text.Span(t.Ended.Sub(t.Started))
-	case t.State == string(broker.TaskRunning):
+	case t.State == string(record.TaskRunning):
 		s := text.Span(max(now.Sub(t.Started), 0).Truncate(time.Second))
 		if t.Hours > 0 {
 			s += "/" + text.Span(span(t.Hours))
@@ -165,7 +166,7 @@ func times(t *broker.TaskView, now time.Time) string {
 	}
 }
 
-func (v *View) attempts(t *broker.TaskView) string {
+func (v *View) attempts(t *view.TaskView) string {
 	switch moves := v.Job.moves[t.Index]; {
 	case t.Attempts <= 1:
 		return ""

@@ -7,7 +7,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // View paints a job at one moment.
@@ -67,13 +67,13 @@ func (v *View) header(now time.Time, width int) []string {
 	return []string{title, v.bar(now, width), v.money(width), v.clock(now, width), ""}
 }
 
-func jobTone(s broker.JobState) text.Tone {
+func jobTone(s record.JobState) text.Tone {
 	switch s {
-	case broker.JobSucceeded:
+	case record.JobSucceeded:
 		return text.Good
-	case broker.JobFailed:
+	case record.JobFailed:
 		return text.Bad
-	case broker.JobWaiting, broker.JobEnding, broker.JobCancelled:
+	case record.JobWaiting, record.JobEnding, record.JobCancelled:
 		return text.Warn
 	default:
 		return text.Active
@@ -84,7 +84,7 @@ func jobTone(s broker.JobState) text.Tone {
 func (v *View) bar(now time.Time, width int) string {
 	const longest = 48
 	share := v.Job.Share(now)
-	done := max(v.Job.Succeeded, v.Job.Counts[string(broker.TaskSucceeded)])
+	done := max(v.Job.Succeeded, v.Job.Counts[string(record.TaskSucceeded)])
 	label := fmt.Sprintf("  %d/%d tasks  %2.0f%%", done, v.Job.JobView.Tasks, 100*share)
 	length := min(longest, width-text.Width(label))
 	if length < 4 {
@@ -94,7 +94,7 @@ func (v *View) bar(now time.Time, width int) string {
 	return v.Style.Paint(jobBarTone(v.Job.State), full) + v.Style.Paint(text.Faint, empty) + label
 }
 
-func jobBarTone(s broker.JobState) text.Tone {
+func jobBarTone(s record.JobState) text.Tone {
 	if s.Over() {
 		return jobTone(s)
 	}
@@ -108,7 +108,7 @@ func (v *View) money(width int) string {
 	if j.Plan > 0 {
 		parts = append(parts, "plan "+text.USD(j.PlannedUSD), "on demand "+text.USD(j.OnDemandUSD))
 	}
-	if saved := text.Saved(j.SpentUSD, j.OnDemandUSD); j.State == broker.JobSucceeded && saved != "" {
+	if saved := text.Saved(j.SpentUSD, j.OnDemandUSD); j.State == record.JobSucceeded && saved != "" {
 		parts[len(parts)-1] += ": " + v.Style.Paint(text.Good, saved)
 	}
 	if j.BudgetUSD > 0 {
@@ -132,7 +132,7 @@ func (v *View) clock(now time.Time, width int) string {
 		so += " virtual"
 	}
 	parts := []string{so}
-	if !j.Deadline.IsZero() && (!j.State.Over() || j.State == broker.JobSucceeded) {
+	if !j.Deadline.IsZero() && (!j.State.Over() || j.State == record.JobSucceeded) {
 		parts = append(parts, v.deadline(now))
 	}
 	if n, moves := j.Attempts(); moves > 0 {

@@ -23,7 +23,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 const chain = `apiVersion: tradewind/v1
@@ -65,13 +66,13 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	w.drop(ctx, events.FnSubmit, created) // delivered twice
 
 	job := w.untilOver(ctx)
-	if job.State != broker.JobSucceeded || len(job.Attempts) != 2 {
+	if job.State != record.JobSucceeded || len(job.Attempts) != 2 {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
 	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateEnabled {
 		t.Errorf("while work is open the schedule is %s", state)
 	}
-	var jobs struct{ Jobs []broker.JobView }
+	var jobs struct{ Jobs []view.JobView }
 	w.get(ctx, "/v1/jobs", &jobs)
 	if len(jobs.Jobs) != 1 {
 		t.Errorf("%d jobs of a file that was delivered twice", len(jobs.Jobs))
@@ -92,7 +93,7 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 }
 
 // untilOver plays Lambda and the hypervisor until the one job is over.
-func (w *world) untilOver(ctx context.Context) (job broker.JobDetail) {
+func (w *world) untilOver(ctx context.Context) (job view.JobDetail) {
 	w.Helper()
 	booted := map[string]bool{}
 	for ctx.Err() == nil {
@@ -103,7 +104,7 @@ func (w *world) untilOver(ctx context.Context) (job broker.JobDetail) {
 				w.machine(ctx, w.tokenOf(ctx, id))
 			}
 		}
-		var jobs struct{ Jobs []broker.JobView }
+		var jobs struct{ Jobs []view.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
 		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Over() {
 			w.quiet(ctx)

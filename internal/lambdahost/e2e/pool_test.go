@@ -15,7 +15,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // send sends a body, and reads the answer of a status into out.
@@ -85,11 +86,11 @@ func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
 		},
 	})
 	job := w.untilPoolIsDone(ctx, sync, &report)
-	if job.State != broker.JobSucceeded || len(job.Attempts) != 2 || job.SpentUSD != 0 {
+	if job.State != record.JobSucceeded || len(job.Attempts) != 2 || job.SpentUSD != 0 {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
 	for _, a := range job.Attempts {
-		if a.Offer.Cloud != broker.PoolCloud || len(a.Hosts) != 1 || a.Hosts[0] != "m1" {
+		if a.Offer.Cloud != record.PoolCloud || len(a.Hosts) != 1 || a.Hosts[0] != "m1" {
 			t.Errorf("it ran on %+v", a)
 		}
 	}
@@ -100,7 +101,7 @@ func TestAMachineOfAPoolRunsTheTasksOfADeployment(t *testing.T) {
 }
 
 // untilPoolIsDone plays Lambda and the machine until the one job is over.
-func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders, report *wire.PoolReport) (job broker.JobDetail) {
+func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders, report *wire.PoolReport) (job view.JobDetail) {
 	w.Helper()
 	for ctx.Err() == nil {
 		w.round(ctx)
@@ -113,7 +114,7 @@ func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders
 			}
 		}
 		report.Running = running
-		var jobs struct{ Jobs []broker.JobView }
+		var jobs struct{ Jobs []view.JobView }
 		w.get(ctx, "/v1/jobs", &jobs)
 		if len(jobs.Jobs) > 0 && jobs.Jobs[0].State.Over() {
 			w.quiet(ctx)

@@ -19,8 +19,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
@@ -69,7 +69,7 @@ type Planner struct {
 }
 
 // Plan implements broker.Planner.
-func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
 	made, err := p.planner(ctx)
 	if err != nil {
 		return nil, err

@@ -17,7 +17,7 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -112,7 +112,7 @@ func (o *Object) reload(ctx context.Context) error {
 		}
 		o.tag = *out.ETag
 	}
-	o.holder.Check = broker.CheckPolicy
+	o.holder.Check = session.CheckPolicy
 	if err := o.holder.Reload(name, body); err != nil {
 		return err
 	}

@@ -20,7 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
 // strangers call the API without a key, and with a wrong one.
@@ -82,10 +82,10 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 	}
 	now := time.Now()
 	forged := bytes.Repeat([]byte("x"), len(key))
-	mine := wire.Claims{Job: s.job, Cluster: broker.ClusterID(s.job, 0, 1), Issued: now.Add(-48 * time.Hour), Expires: now.Add(time.Hour)}
+	mine := wire.Claims{Job: s.job, Cluster: record.ClusterID(s.job, 0, 1), Issued: now.Add(-48 * time.Hour), Expires: now.Add(time.Hour)}
 	late, other := mine, mine
 	late.Expires = now.Add(-time.Hour)
-	other.Job, other.Cluster = "another-job", broker.ClusterID("another-job", 0, 1)
+	other.Job, other.Cluster = "another-job", record.ClusterID("another-job", 0, 1)
 	var said []string
 	for _, c := range []struct {
 		what   string
@@ -112,7 +112,7 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	code, err := s.report(ctx, text, broker.ClusterID("another-job", 0, 1))
+	code, err := s.report(ctx, text, record.ClusterID("another-job", 0, 1))
 	if err != nil || code != http.StatusForbidden && code != http.StatusGone {
 		return "", fmt.Errorf("a report for another job is answered with %d: %w", code, err)
 	}

@@ -25,7 +25,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/api"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
 // cliWithin bounds one command.
@@ -106,11 +107,11 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 		return said, err
 	}
 	err := until(ctx, func() error {
-		var d broker.JobDetail
+		var d view.JobDetail
 		if err := s.cliJSON(ctx, &d, "status", id); err != nil {
 			return err
 		}
-		if d.State != broker.JobCancelled {
+		if d.State != record.JobCancelled {
 			return fmt.Errorf("status: %s", d.State)
 		}
 		said += "\ncancel: " + string(d.State) + ", " + d.TaskList[0].State
@@ -217,7 +218,7 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 			return err
 		}
 		for _, j := range list.Jobs {
-			if j.Name == "redriven" && j.State == broker.JobSucceeded {
+			if j.Name == "redriven" && j.State == record.JobSucceeded {
 				said += fmt.Sprintf("\ndlq redrive: %d letters; job %s %s", n, j.ID, j.State)
 				return nil
 			}

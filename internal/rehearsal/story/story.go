@@ -17,7 +17,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
@@ -200,10 +201,10 @@ func (s *Story) failover(ctx context.Context) (string, error) {
 		if err := alive(d); err != nil {
 			return err
 		}
-		var refused, next *broker.Attempt
+		var refused, next *record.Attempt
 		for i := range d.Attempts {
 			a := &d.Attempts[i]
-			if a.Outcome == broker.OutcomeRefused && refused == nil {
+			if a.Outcome == record.OutcomeRefused && refused == nil {
 				refused = a
 			}
 		}
@@ -228,7 +229,7 @@ func (s *Story) failover(ctx context.Context) (string, error) {
 }
 
 // alive fails for good when a job has ended without success.
-func alive(d *broker.JobDetail) error {
+func alive(d *view.JobDetail) error {
 	if d.State == "failed" || d.State == "cancelled" {
 		return &finalError{fmt.Errorf("the job is %s: %s", d.State, d.Reason)}
 	}
@@ -267,8 +268,8 @@ func (s *Story) training(ctx context.Context) (string, error) {
 	return said, err
 }
 
-func lastAttempt(d *broker.JobDetail, task int) *broker.Attempt {
-	var last *broker.Attempt
+func lastAttempt(d *view.JobDetail, task int) *record.Attempt {
+	var last *record.Attempt
 	for i := range d.Attempts {
 		if a := &d.Attempts[i]; a.Task == task && (last == nil || a.Number > last.Number) {
 			last = a
@@ -296,7 +297,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	first := lastAttempt(d, trainTask)
-	machine, err := s.machineOf(ctx, broker.ClusterID(s.job, trainTask, first.Number))
+	machine, err := s.machineOf(ctx, record.ClusterID(s.job, trainTask, first.Number))
 	if err != nil {
 		return "", err
 	}
@@ -319,7 +320,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		if next.ResumedFrom == "" {
 			return &finalError{fmt.Errorf("attempt %d began anew", next.Number)}
 		}
-		i := slices.IndexFunc(d.Attempts, func(a broker.Attempt) bool { return a.Task == trainTask && a.Number == first.Number })
+		i := slices.IndexFunc(d.Attempts, func(a record.Attempt) bool { return a.Task == trainTask && a.Number == first.Number })
 		said = fmt.Sprintf("%s of %s: %s %s\nthen %s, from %s", machine, first.OfferID, d.Attempts[i].Outcome, d.Attempts[i].Reason, next.OfferID, next.ResumedFrom)
 		return nil
 	})

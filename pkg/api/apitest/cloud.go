@@ -6,7 +6,7 @@ import (
 	"slices"
 	"sync"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -108,12 +108,12 @@ func (o offer) id() string {
 }
 
 // Plan makes a plan. A job with a budget below a cent has none.
-func (Planner) Plan(_ context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (Planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
 	if b := in.Spec.Budget; b > 0 && b < 0.01 {
-		return &broker.Plan{Status: broker.PlanInfeasible, Message: "no plan costs less than 0.01 USD"}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: "no plan costs less than 0.01 USD"}, nil
 	}
-	p := &planning{&broker.Plan{
-		Status: "optimal", Choice: make([]int32, len(in.Spec.Tasks)), Millis: 1.5, Runners: map[int][]broker.Runner{},
+	p := &planning{&record.Plan{
+		Status: "optimal", Choice: make([]int32, len(in.Spec.Tasks)), Millis: 1.5, Runners: map[int][]record.Runner{},
 		TaskUSD: make([]float64, len(in.Spec.Tasks)), TaskHours: make([]float64, len(in.Spec.Tasks)),
 	}}
 	known := map[string]int32{}
@@ -123,13 +123,13 @@ func (Planner) Plan(_ context.Context, in broker.PlanInput) (*broker.Plan, error
 		t := &in.Spec.Tasks[i]
 		options := open(offersFor(t), in)
 		if len(options) == 0 {
-			return &broker.Plan{Status: broker.PlanInfeasible, Message: "no place is left for task " + t.Name}, nil
+			return &record.Plan{Status: record.PlanInfeasible, Message: "no place is left for task " + t.Name}, nil
 		}
 		o := options[0]
 		id := o.id()
 		if _, ok := known[id]; !ok {
 			known[id] = int32(len(p.Offers)) //nolint:gosec // a handful
-			p.Offers = append(p.Offers, broker.Planned{ID: id, Offer: o.Offer, VCPU: o.vcpu, OnDemandUSD: o.onDemand})
+			p.Offers = append(p.Offers, record.Planned{ID: id, Offer: o.Offer, VCPU: o.vcpu, OnDemandUSD: o.onDemand})
 		}
 		p.Choice[i] = known[id]
 		if f := in.Tasks; i < len(f) && f[i] != nil && f[i].Done {
@@ -147,7 +147,7 @@ func (Planner) Plan(_ context.Context, in broker.PlanInput) (*broker.Plan, error
 }
 
 // planning is a plan in the making.
-type planning struct{ *broker.Plan }
+type planning struct{ *record.Plan }
 
 // set books a task at an offer.
 func (p *planning) set(i int, t *dag.Task, o offer, rest []offer) {
@@ -156,7 +156,7 @@ func (p *planning) set(i int, t *dag.Task, o offer, rest []offer) {
 	p.USD += p.TaskUSD[i]
 	p.OnDemandUSD += h * o.onDemand * nodes
 	for _, r := range rest {
-		p.Runners[i] = append(p.Runners[i], broker.Runner{ID: r.id(), USD: h * r.USDPerHour * nodes, Hours: h, Adds: h * (r.USDPerHour - o.USDPerHour) * nodes})
+		p.Runners[i] = append(p.Runners[i], record.Runner{ID: r.id(), USD: h * r.USDPerHour * nodes, Hours: h, Adds: h * (r.USDPerHour - o.USDPerHour) * nodes})
 	}
 }
 
@@ -170,8 +170,8 @@ func offersFor(t *dag.Task) []offer {
 }
 
 // open leaves out what is blocked.
-func open(offers []offer, in broker.PlanInput) []offer {
+func open(offers []offer, in record.PlanInput) []offer {
 	return slices.DeleteFunc(offers, func(o offer) bool {
-		return slices.ContainsFunc(in.Blocks, func(b broker.Block) bool { return b.Covers(o.Offer, in.Now) })
+		return slices.ContainsFunc(in.Blocks, func(b record.Block) bool { return b.Covers(o.Offer, in.Now) })
 	})
 }

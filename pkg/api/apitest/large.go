@@ -5,7 +5,7 @@ import (
 	"fmt"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -15,39 +15,39 @@ func (w *World) Large(n, running int) (job string) {
 	w.t.Helper()
 	job = w.Submit(Wide("mosaic", n-2))
 	o := cpuOffers()[0]
-	phases := make([]broker.Phase, n)
+	phases := make([]record.Phase, n)
 	for i := range n {
-		if phases[i] = broker.PhaseWaiting; i == n-1 {
+		if phases[i] = record.PhaseWaiting; i == n-1 {
 			break
 		}
 		at := w.Clock.Now()
-		id := broker.ClusterID(job, i, 1)
-		task := broker.Task{Job: job, Index: i, State: broker.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at.Add(time.Minute)}
-		attempt := broker.Attempt{
+		id := record.ClusterID(job, i, 1)
+		task := record.Task{Job: job, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at.Add(time.Minute)}
+		attempt := record.Attempt{
 			Job: job, Task: i, Number: 1, Plan: 1, Offer: o.Offer, OfferID: o.id(), Nodes: 1, Admitted: at, Launched: at, Up: at, Started: at,
-			Ended: at.Add(time.Minute), Outcome: broker.OutcomeSucceeded, VCPU: 8, ReservedUSD: 0.05, USD: 0.0021,
+			Ended: at.Add(time.Minute), Outcome: record.OutcomeSucceeded, VCPU: 8, ReservedUSD: 0.05, USD: 0.0021,
 		}
-		if phases[i] = broker.PhaseSucceeded; i >= n-1-running {
-			phases[i], task.State, task.EndedAt = broker.PhaseReady, broker.TaskLaunching, time.Time{}
+		if phases[i] = record.PhaseSucceeded; i >= n-1-running {
+			phases[i], task.State, task.EndedAt = record.PhaseReady, record.TaskLaunching, time.Time{}
 			attempt.Ended, attempt.Outcome, attempt.USD = time.Time{}, "", 0
-			w.put(job, "cluster#"+id, broker.Cluster{
-				ID: id, Job: job, Task: i, Attempt: 1, State: broker.ClusterUp, Offer: o.Offer, VCPU: 8, Nodes: []broker.Node{{Machine: "m"}},
+			w.put(job, "cluster#"+id, record.Cluster{
+				ID: id, Job: job, Task: i, Attempt: 1, State: record.ClusterUp, Offer: o.Offer, VCPU: 8, Nodes: []record.Node{{Machine: "m"}},
 				Launched: at, Since: at, Up: at, Running: at, Started: true,
 			})
 		}
 		w.put(job, fmt.Sprintf("task#%06d", i), task)
 		w.put(job, fmt.Sprintf("attempt#%06d#%04d", i, 1), attempt)
 	}
-	w.put(job, "progress", broker.Progress{Phases: phases, Succeeded: n - 1 - running})
-	w.put(job, "ledger", broker.Ledger{SpentUSD: 42, Outstanding: running})
+	w.put(job, "progress", record.Progress{Phases: phases, Succeeded: n - 1 - running})
+	w.put(job, "ledger", record.Ledger{SpentUSD: 42, Outstanding: running})
 	return job
 }
 
 // Finish writes that a task of a Large job is done, though its machines are still there.
 func (w *World) Finish(job string, index int) {
 	at := w.Clock.Now()
-	w.put(job, fmt.Sprintf("task#%06d", index), broker.Task{
-		Job: job, Index: index, State: broker.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at,
+	w.put(job, fmt.Sprintf("task#%06d", index), record.Task{
+		Job: job, Index: index, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at,
 	})
 }
 

@@ -26,6 +26,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -77,7 +79,7 @@ func New(t testing.TB, options ...Option) *World {
 		t.Fatal(err)
 	}
 	planner := Planner{}
-	w.Broker = broker.New(broker.DefaultConfig(), broker.Ports{
+	w.Broker = broker.New(record.DefaultConfig(), broker.Ports{
 		Store: w.Store, Planner: planner, Moves: egress, Now: w.Clock.Now, Changed: hub.Changed, Clouds: w.Cloud.Everywhere(),
 		Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
 	})
@@ -88,8 +90,8 @@ func New(t testing.TB, options ...Option) *World {
 			Mint:   func(c wire.PoolClaims) (string, error) { return token.MintPool(w.key, c) },
 			Verify: func(s string) (wire.PoolClaims, error) { return token.VerifyPool(w.key, s, w.Clock.Now()) },
 		},
-		Plan: func(ctx context.Context, spec *dag.Job) (*broker.Plan, error) {
-			return planner.Plan(ctx, broker.PlanInput{Spec: spec, Now: w.Clock.Now()})
+		Plan: func(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
+			return planner.Plan(ctx, record.PlanInput{Spec: spec, Now: w.Clock.Now()})
 		},
 	}
 	for _, o := range options {
@@ -150,13 +152,13 @@ func (w *World) Submit(spec *dag.Job) string {
 }
 
 // Task returns a task of a job as users see it.
-func (w *World) Task(job, name string) broker.TaskView {
+func (w *World) Task(job, name string) view.TaskView {
 	w.t.Helper()
 	d, err := w.Broker.JobDetail(context.Background(), job)
 	if err != nil {
 		w.t.Fatal(err)
 	}
-	i := slices.IndexFunc(d.TaskList, func(t broker.TaskView) bool { return t.Name == name })
+	i := slices.IndexFunc(d.TaskList, func(t view.TaskView) bool { return t.Name == name })
 	if i < 0 {
 		w.t.Fatalf("job %s has no task %s", job, name)
 	}
@@ -178,7 +180,7 @@ func (w *World) Node(job, task string, rank int) *Node {
 	w.t.Helper()
 	t := w.Task(job, task)
 	n := &Node{w: w, claims: wire.Claims{
-		Job: job, Cluster: broker.ClusterID(job, t.Index, t.Attempts), Rank: rank, Expires: w.Clock.Now().Add(100 * time.Hour),
+		Job: job, Cluster: record.ClusterID(job, t.Index, t.Attempts), Rank: rank, Expires: w.Clock.Now().Add(100 * time.Hour),
 	}}
 	n.Token = w.Mint(n.claims)
 	return n
@@ -255,7 +257,7 @@ func (n *Node) Print(line string) *Node {
 func (w *World) Take(job, task string) {
 	w.t.Helper()
 	t := w.Task(job, task)
-	cluster := broker.ClusterID(job, t.Index, t.Attempts)
+	cluster := record.ClusterID(job, t.Index, t.Attempts)
 	err := w.Broker.Emit(context.Background(), "test", "taken/"+cluster, events.SpotInterrupted{
 		Cluster: cluster, Job: job, Kind: string(cloud.Taken), At: w.Clock.Now(),
 	})

@@ -3,7 +3,7 @@ package planner
 import (
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -63,7 +63,7 @@ func (b *builder) emit(task optimizer.Task, options []option, nodes float64) (op
 func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.CarbonCapKg != nil }
 
 // Emissions is what the machines of a plan for a job emit, kg CO2eq, 0 where some grid is not known.
-func (p *Planner) Emissions(in broker.PlanInput, plan *broker.Plan) float64 {
+func (p *Planner) Emissions(in record.PlanInput, plan *record.Plan) float64 {
 	b, err := p.build(in)
 	if err != nil || b.message != "" {
 		return 0

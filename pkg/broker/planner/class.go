@@ -8,7 +8,7 @@ import (
 	"strconv"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -29,10 +29,10 @@ type match struct {
 	usd   float64 // per hour: as last seen, or by the catalogue
 	kg    float64 // kg CO2eq an hour; 0 where the grid is not known
 	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
-	changes *broker.MarketRecord
+	changes *record.MarketRecord
 }
 
-func (m *match) planned() broker.Planned {
+func (m *match) planned() record.Planned {
 	o := cloud.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
 		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot, USDPerHour: m.usd,
@@ -41,7 +41,7 @@ func (m *match) planned() broker.Planned {
 	if !ok {
 		od = m.usd
 	}
-	p := broker.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: od}
+	p := record.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: od}
 	if o.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}

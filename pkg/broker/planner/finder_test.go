@@ -7,8 +7,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
@@ -26,7 +26,7 @@ func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catal
 func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 	p, c := newPlanner(t)
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
-	got := plan(t, p, broker.PlanInput{Spec: readJob(t, long)})
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, long)})
 	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot}
 	restart := planner.DefaultOptions().Restart.Hours()
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
@@ -48,10 +48,10 @@ func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
 	p, c := newPlanner(t)
 	spec := readJob(t, "regions: ['aws:us-east-2']\n"+with(", market: spot"))
-	first := plan(t, p, broker.PlanInput{Spec: spec})
+	first := plan(t, p, record.PlanInput{Spec: spec})
 	id := strings.TrimSuffix(first.Of(0).ID, "/spot")
-	dear := map[string]broker.MarketRecord{id: {Offer: id, USD: 50}}
-	got := plan(t, p, broker.PlanInput{Spec: spec, Previous: first, Markets: dear})
+	dear := map[string]record.MarketRecord{id: {Offer: id, USD: 50}}
+	got := plan(t, p, record.PlanInput{Spec: spec, Previous: first, Markets: dear})
 	q := catalog.Query{Regions: []string{"aws:us-east-2"}, Accelerator: "V100", AcceleratorCount: 1, Market: catalog.Spot}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		if m.Offer.ID() == id {
@@ -68,7 +68,7 @@ func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
 	p, c := newPlanner(t)
 	const one = "regions: ['aws:us-east-1']\ntasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand}}\n"
 	spec := readJob(t, one)
-	first := plan(t, p, broker.PlanInput{Spec: spec})
+	first := plan(t, p, record.PlanInput{Spec: spec})
 	q := catalog.Query{Regions: []string{"aws:us-east-1"}, VCPU: catalog.Exactly(8), MemoryGiB: catalog.Exactly(32), Market: catalog.OnDemand}
 	twin := ""
 	err := c.Visit(q, func(m *catalog.Match) bool {
@@ -81,9 +81,9 @@ func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
 		t.Fatal("no two machines cost the same there: ", err)
 	}
 	previous := *first
-	previous.Offers = append([]broker.Planned(nil), first.Offers...)
+	previous.Offers = append([]record.Planned(nil), first.Offers...)
 	previous.Offers[0].ID = twin
-	if got := plan(t, p, broker.PlanInput{Spec: spec, Previous: &previous}); got.Of(0).ID != twin {
+	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &previous}); got.Of(0).ID != twin {
 		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
 	}
 }
@@ -101,7 +101,7 @@ func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
 	opt.LeastCarbon, opt.Now = true, nil
 	clean := planner.New(c, egress, opt)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
-	in := broker.PlanInput{Spec: spec, Now: time.Unix(0, 0)}
+	in := record.PlanInput{Spec: spec, Now: time.Unix(0, 0)}
 	got := plan(t, clean, in)
 	q := catalog.Query{VCPU: catalog.AtLeast(6), MemoryGiB: catalog.AtLeast(10), Market: catalog.OnDemand}
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
@@ -115,7 +115,7 @@ func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
 	}
 	opt.LeastCarbon, opt.CarbonCapKg = false, &best
 	got = plan(t, planner.New(c, egress, opt), in)
-	if got.Status == broker.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
+	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
 		t.Errorf("a cap at the least there is: %s %s", got.Status, got.Message)
 	}
 }

@@ -9,7 +9,7 @@ import (
 	"sync/atomic"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -71,13 +71,13 @@ func New(c *catalog.Catalog, egress *catalog.Egress, opt Options) *Planner {
 func (p *Planner) SetCatalog(c *catalog.Catalog) { p.catalog.Store(c) }
 
 // Plan implements broker.Planner.
-func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, error) {
+func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
 	b, err := p.build(in)
 	if err != nil {
 		return nil, err
 	}
 	if b.message != "" {
-		return &broker.Plan{Status: broker.PlanInfeasible, Message: b.message}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: b.message}, nil
 	}
 	sol, err := p.solve(ctx, b.model, b.previous())
 	if err != nil {
@@ -93,7 +93,7 @@ func (p *Planner) Plan(ctx context.Context, in broker.PlanInput) (*broker.Plan, 
 		}
 	}
 	if sol.Status == optimizer.Infeasible {
-		return &broker.Plan{Status: broker.PlanInfeasible, Message: sol.Message}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: sol.Message}, nil
 	}
 	plan := b.plan(sol)
 	plan.Late = late
@@ -133,7 +133,7 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 
 // Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a task has no
 // candidate.
-func (p *Planner) Model(in broker.PlanInput) (*optimizer.Model, error) {
+func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
 	b, err := p.build(in)
 	if err != nil {
 		return nil, err
@@ -149,7 +149,7 @@ type builder struct {
 	p       *Planner
 	*market // as it was when the plan was begun
 	known   known
-	in      broker.PlanInput
+	in      record.PlanInput
 	model   *optimizer.Model
 	classes map[string]*class
 	// picks maps each task of the model to the task of the job (-1 for an input) and its candidates to options.
@@ -174,7 +174,7 @@ type option struct {
 	elseUSD  float64 // of a spot offer: what an hour of its work costs on demand where that is cheapest, per machine
 }
 
-func (p *Planner) build(in broker.PlanInput) (*builder, error) {
+func (p *Planner) build(in record.PlanInput) (*builder, error) {
 	m, err := p.market()
 	if err != nil {
 		return nil, err
@@ -195,7 +195,7 @@ func (p *Planner) build(in broker.PlanInput) (*builder, error) {
 	b.model.CarbonCapKg = p.opt.CarbonCapKg
 	b.known = b.whatIsKnown()
 	if len(in.Tasks) == 0 {
-		b.in.Tasks = make([]*broker.TaskFacts, len(in.Spec.Tasks))
+		b.in.Tasks = make([]*record.TaskFacts, len(in.Spec.Tasks))
 	}
 	weight := b.edgeWeights()
 	for i := range in.Spec.Tasks {
@@ -310,9 +310,9 @@ func (b *builder) addInputs() {
 }
 
 // plan reads the solution back.
-func (b *builder) plan(sol *optimizer.Solution) *broker.Plan {
+func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	n := len(b.in.Spec.Tasks)
-	plan := &broker.Plan{
+	plan := &record.Plan{
 		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective, Bound: sol.Bound,
 		OnDemandUSD: b.noted, Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
 		TaskOnDemandUSD: make([]float64, n),
@@ -379,7 +379,7 @@ func (b *builder) expectedHours(sol *optimizer.Solution) float64 {
 }
 
 // keepPrevious carries over the choice of a task that holds its machines: it is what it was admitted under.
-func (b *builder) keepPrevious(plan *broker.Plan, task int) {
+func (b *builder) keepPrevious(plan *record.Plan, task int) {
 	f, prev := b.in.Tasks[task], b.in.Previous
 	if f == nil || !f.Fixed || prev == nil {
 		return
@@ -398,7 +398,7 @@ func (b *builder) keepPrevious(plan *broker.Plan, task int) {
 const runnersKept = 3
 
 // addRunners notes for each task the next best choices with everything else as it is.
-func (b *builder) addRunners(plan *broker.Plan, sol *optimizer.Solution) error {
+func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 	if len(b.in.Spec.Tasks) > b.p.opt.RunnersFor {
 		return nil
 	}
@@ -406,7 +406,7 @@ func (b *builder) addRunners(plan *broker.Plan, sol *optimizer.Solution) error {
 	if err != nil {
 		return err
 	}
-	plan.Runners = map[int][]broker.Runner{}
+	plan.Runners = map[int][]record.Runner{}
 	for r, row := range b.rows {
 		if row.options == nil {
 			continue
@@ -425,7 +425,7 @@ func (b *builder) addRunners(plan *broker.Plan, sol *optimizer.Solution) error {
 			case optimizer.Cost:
 			}
 			o := row.options[alt.Candidate]
-			plan.Runners[row.task] = append(plan.Runners[row.task], broker.Runner{
+			plan.Runners[row.task] = append(plan.Runners[row.task], record.Runner{
 				ID: o.match.id, USD: o.usd, Hours: o.expected, Adds: adds,
 			})
 		}

@@ -8,8 +8,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -40,7 +40,7 @@ func readJob(t testing.TB, text string) *dag.Job {
 	return j
 }
 
-func plan(t testing.TB, p *planner.Planner, in broker.PlanInput) *broker.Plan {
+func plan(t testing.TB, p *planner.Planner, in record.PlanInput) *record.Plan {
 	t.Helper()
 	if in.Now.IsZero() {
 		in.Now = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
@@ -61,7 +61,7 @@ func with(more string) string { return strings.Replace(train, "%s", more, 1) }
 
 func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 	p, c := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
 	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
 		best = math.Min(best, m.USDPerHour)
@@ -77,7 +77,7 @@ func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 
 func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: readJob(t, with(""))})
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(""))})
 	c := got.Of(0)
 	if !c.Offer.Spot || got.USD >= got.OnDemandUSD || got.TaskHours[0] <= 2 {
 		t.Errorf("%+v at %v USD, on demand %v", c, got.USD, got.OnDemandUSD)
@@ -90,7 +90,7 @@ func TestSpotIsChosenWhenItsExpectationIsCheaper(t *testing.T) {
 func TestADeadlineThatAnInterruptionWouldBreakIsKeptOnDemand(t *testing.T) {
 	p, _ := newPlanner(t)
 	for hours, spot := range map[float64]bool{2.1: false, 3: true} {
-		got := plan(t, p, broker.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &hours})
+		got := plan(t, p, record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &hours})
 		if got.Of(0).Offer.Spot != spot {
 			t.Errorf("deadline %v h: %s", hours, got.Of(0).ID)
 		}
@@ -105,20 +105,20 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 	spec := readJob(t, with(""))
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	seen := map[string]bool{}
-	var blocks []broker.Block
+	var blocks []record.Block
 	for range 20 {
-		got := plan(t, p, broker.PlanInput{Spec: spec, Blocks: blocks, Now: now})
+		got := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now})
 		o := got.Of(0).Offer
 		if seen[got.Of(0).ID] {
 			t.Fatalf("%s was planned though it is blocked", got.Of(0).ID)
 		}
 		seen[got.Of(0).ID] = true
-		blocks = append(blocks, broker.Block{
+		blocks = append(blocks, record.Block{
 			Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType, Kind: cloud.Capacity,
 			Market: map[bool]dag.Market{true: dag.MarketSpot, false: dag.MarketOnDemand}[o.Spot], Until: now.Add(time.Hour),
 		})
 	}
-	first := plan(t, p, broker.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
+	first := plan(t, p, record.PlanInput{Spec: spec, Blocks: blocks, Now: now.Add(time.Hour)})
 	if !seen[first.Of(0).ID] {
 		t.Error("expired blocks still count")
 	}
@@ -127,8 +127,8 @@ func TestABlockedLocationIsNotPlanned(t *testing.T) {
 func TestResidencyIsKept(t *testing.T) {
 	p, _ := newPlanner(t)
 	for _, regions := range []string{"[gcp:europe-west4]", "[azure]", "['aws:eu-west-1', 'gcp:europe-west1']"} {
-		got := plan(t, p, broker.PlanInput{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
-		if got.Status == broker.PlanInfeasible {
+		got := plan(t, p, record.PlanInput{Spec: readJob(t, "regions: "+regions+"\n"+with(""))})
+		if got.Status == record.PlanInfeasible {
 			t.Errorf("%s: %s", regions, got.Message)
 			continue
 		}
@@ -147,12 +147,12 @@ tasks:
 
 func TestWorkGoesWhereItsDataIs(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: readJob(t, pair)})
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, pair)})
 	if a, b := got.Of(0).Offer, got.Of(1).Offer; a.Cloud != b.Cloud || a.Region != b.Region {
 		t.Errorf("5,000 GiB are moved from %s to %s", got.Of(0).ID, got.Of(1).ID)
 	}
-	done := []*broker.TaskFacts{{Done: true, Place: "gcp:europe-west4"}, nil}
-	got = plan(t, p, broker.PlanInput{Spec: readJob(t, pair), Tasks: done, Previous: got})
+	done := []*record.TaskFacts{{Done: true, Place: "gcp:europe-west4"}, nil}
+	got = plan(t, p, record.PlanInput{Spec: readJob(t, pair), Tasks: done, Previous: got})
 	if b := got.Of(1).Offer; b.Cloud != "gcp" || b.Region != "europe-west4" {
 		t.Errorf("the data is in europe-west4 and the work in %s", got.Of(1).ID)
 	}
@@ -167,7 +167,7 @@ func TestInputsInABucketPullTheWorkThere(t *testing.T) {
 tasks:
   a: {run: x, time: 10m, resources: {cpus: 4+}, inputs: [{uri: 's3://data?region=eu-central-1', size: 9000GiB}]}
 `)
-	got := plan(t, p, broker.PlanInput{Spec: spec})
+	got := plan(t, p, record.PlanInput{Spec: spec})
 	if o := got.Of(0).Offer; o.Cloud != "aws" || o.Region != "eu-central-1" {
 		t.Errorf("planned on %s", got.Of(0).ID)
 	}
@@ -176,13 +176,13 @@ tasks:
 func TestARunningTaskKeepsItsPlace(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
-	first := plan(t, p, broker.PlanInput{Spec: spec})
+	first := plan(t, p, record.PlanInput{Spec: spec})
 	o := first.Of(0).Offer
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
-	in := broker.PlanInput{
+	in := record.PlanInput{
 		Spec: spec, Previous: first, Now: now,
-		Blocks: []broker.Block{{Cloud: o.Cloud, Kind: cloud.Auth, Until: now.Add(time.Hour)}},
-		Tasks:  []*broker.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
+		Blocks: []record.Block{{Cloud: o.Cloud, Kind: cloud.Auth, Until: now.Add(time.Hour)}},
+		Tasks:  []*record.TaskFacts{{Fixed: true, Place: o.Cloud + ":" + o.Region, Hours: 1}},
 	}
 	if got := plan(t, p, in); got.Of(0) == nil || got.Of(0).ID != first.Of(0).ID || got.USD != 0 {
 		t.Errorf("%+v", got)
@@ -192,8 +192,8 @@ func TestARunningTaskKeepsItsPlace(t *testing.T) {
 func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(", market: on-demand"))
-	whole := plan(t, p, broker.PlanInput{Spec: spec})
-	half := plan(t, p, broker.PlanInput{Spec: spec, Tasks: []*broker.TaskFacts{{Progress: 0.5}}})
+	whole := plan(t, p, record.PlanInput{Spec: spec})
+	half := plan(t, p, record.PlanInput{Spec: spec, Tasks: []*record.TaskFacts{{Progress: 0.5}}})
 	if math.Abs(half.USD-whole.USD/2) > 1e-9 || math.Abs(half.Hours-1) > 1e-9 {
 		t.Errorf("whole %v, half %v", whole.USD, half.USD)
 	}
@@ -201,7 +201,7 @@ func TestSavedProgressIsNotPaidForAgain(t *testing.T) {
 
 func TestOrderedAlternativesAreTakenInTurn(t *testing.T) {
 	p, _ := newPlanner(t)
-	got := plan(t, p, broker.PlanInput{Spec: readJob(t, `
+	got := plan(t, p, record.PlanInput{Spec: readJob(t, `
 tasks:
   a: {run: x, time: 1h, resources: {ordered: [{accelerators: V100:3}, {accelerators: A100-80GB:8}, {accelerators: T4:1}]}}
 `)})
@@ -213,7 +213,7 @@ tasks:
 func TestTimesOfTheirOwnDecideWhatIsCheapest(t *testing.T) {
 	p, _ := newPlanner(t)
 	for times, want := range map[string]string{"{V100: 1h, T4: 30h}": "V100", "{V100: 30h, T4: 1h}": "T4"} {
-		got := plan(t, p, broker.PlanInput{Spec: readJob(t, `
+		got := plan(t, p, record.PlanInput{Spec: readJob(t, `
 tasks:
   a: {run: x, time: `+times+`, resources: {market: on-demand, anyOf: [{accelerators: V100:1}, {accelerators: T4:1}]}}
 `)})
@@ -228,14 +228,14 @@ func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
 	half := 0.5
 	cents := 0.01
 	for name, c := range map[string]struct {
-		in   broker.PlanInput
+		in   record.PlanInput
 		want string
 	}{
-		"no such offer": {broker.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
-		"deadline":      {broker.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
-		"budget":        {broker.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
+		"no such offer": {record.PlanInput{Spec: readJob(t, with(", cloud: lambda, region: nowhere"))}, "tasks.train"},
+		"deadline":      {record.PlanInput{Spec: readJob(t, with("")), DeadlineHours: &half}, "deadline"},
+		"budget":        {record.PlanInput{Spec: readJob(t, with("")), BudgetUSD: &cents}, "budget"},
 	} {
-		if got := plan(t, p, c.in); got.Status != broker.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
+		if got := plan(t, p, c.in); got.Status != record.PlanInfeasible || !strings.Contains(strings.ToLower(got.Message), c.want) {
 			t.Errorf("%s: %s %q", name, got.Status, got.Message)
 		}
 	}
@@ -244,10 +244,10 @@ func TestWhatCannotBeIsSaidWithItsField(t *testing.T) {
 func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
-	first := plan(t, p, broker.PlanInput{Spec: spec})
+	first := plan(t, p, record.PlanInput{Spec: spec})
 	soon := 0.5
-	got := plan(t, p, broker.PlanInput{Spec: spec, DeadlineHours: &soon, Previous: first})
-	if !got.Late || got.Status == broker.PlanInfeasible || got.Of(0).Offer.Spot {
+	got := plan(t, p, record.PlanInput{Spec: spec, DeadlineHours: &soon, Previous: first})
+	if !got.Late || got.Status == record.PlanInfeasible || got.Of(0).Offer.Spot {
 		t.Errorf("%+v", got)
 	}
 }
@@ -255,13 +255,13 @@ func TestAJobThatIsLateGoesOnAsFastAsItCan(t *testing.T) {
 func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, with(""))
-	first := plan(t, p, broker.PlanInput{Spec: spec}).Of(0)
+	first := plan(t, p, record.PlanInput{Spec: spec}).Of(0)
 	id := strings.TrimSuffix(first.ID, "/spot")
-	for name, m := range map[string]broker.MarketRecord{
+	for name, m := range map[string]record.MarketRecord{
 		"dearer":      {Offer: id, USD: 50},
 		"often taken": {Offer: id, Hours: 1000, Preemptions: 9000},
 	} {
-		got := plan(t, p, broker.PlanInput{Spec: spec, Markets: map[string]broker.MarketRecord{id: m}})
+		got := plan(t, p, record.PlanInput{Spec: spec, Markets: map[string]record.MarketRecord{id: m}})
 		if got.Of(0).ID == first.ID {
 			t.Errorf("%s: still %s", name, first.ID)
 		}
@@ -271,7 +271,7 @@ func TestLearnedPricesAndInterruptionsCount(t *testing.T) {
 func TestTheSameInputGivesTheSamePlan(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, pair)
-	if a, b := plan(t, p, broker.PlanInput{Spec: spec}), plan(t, p, broker.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {
+	if a, b := plan(t, p, record.PlanInput{Spec: spec}), plan(t, p, record.PlanInput{Spec: spec}); !reflect.DeepEqual(a, b) {
 		t.Errorf("%+v\n%+v", a, b)
 	}
 }
@@ -286,7 +286,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 		})
 	}
 	for b.Loop() {
-		if _, err := p.Plan(b.Context(), broker.PlanInput{Spec: spec}); err != nil {
+		if _, err := p.Plan(b.Context(), record.PlanInput{Spec: spec}); err != nil {
 			b.Fatal(err)
 		}
 	}
@@ -295,7 +295,7 @@ func BenchmarkPlanOfAHundredTasks(b *testing.B) {
 func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
 	p, _ := newPlanner(t)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 1h, resources: {cpus: 8, memory: 32, market: on-demand, cloud: azure}}\n")
-	first := plan(t, p, broker.PlanInput{Spec: spec})
+	first := plan(t, p, record.PlanInput{Spec: spec})
 	twin := ""
 	for _, r := range first.Runners[0] {
 		if r.Adds == 0 {
@@ -306,9 +306,9 @@ func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
 		t.Fatal("there are no two offers at the least price to choose from")
 	}
 	in := *first
-	in.Offers = append([]broker.Planned(nil), first.Offers...)
+	in.Offers = append([]record.Planned(nil), first.Offers...)
 	in.Offers[0].ID = twin
-	if got := plan(t, p, broker.PlanInput{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
+	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
 		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
 	}
 }

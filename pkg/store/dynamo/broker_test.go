@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	buslocal "github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -175,7 +176,7 @@ func TestBrokerOnDynamo(t *testing.T) {
 	}
 	done := make(finished, 1)
 	var engine *host.Engine
-	b := broker.New(broker.DefaultConfig(), broker.Ports{
+	b := broker.New(record.DefaultConfig(), broker.Ports{
 		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: done,
 		Changed: agents.Changed, Committed: func() { engine.Wake() }, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),

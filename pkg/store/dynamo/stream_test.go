@@ -28,7 +28,7 @@ func images(t *testing.T, ts *tables, table string) []map[string]types.Attribute
 }
 
 // record is an item as Lambda hands it over: through JSON.
-func record(t *testing.T, name string, image map[string]types.AttributeValue) lambdaevents.DynamoDBEventRecord {
+func dynamoRecord(t *testing.T, name string, image map[string]types.AttributeValue) lambdaevents.DynamoDBEventRecord {
 	t.Helper()
 	attributes := map[string]map[string]string{}
 	for k, v := range image {
@@ -73,11 +73,11 @@ func TestTheStreamFeedsTheRelay(t *testing.T) {
 	var pending []dynamo.Pending
 	for _, image := range images(t, ts, table) {
 		for _, name := range []string{"MODIFY", "REMOVE"} {
-			if _, ok, err := dynamo.FromRecord(record(t, name, image)); ok || err != nil {
+			if _, ok, err := dynamo.FromRecord(dynamoRecord(t, name, image)); ok || err != nil {
 				t.Errorf("a record of %s holds new events: %v, %v", name, ok, err)
 			}
 		}
-		p, ok, err := dynamo.FromRecord(record(t, "INSERT", image))
+		p, ok, err := dynamo.FromRecord(dynamoRecord(t, "INSERT", image))
 		if err != nil {
 			t.Fatal(err)
 		}

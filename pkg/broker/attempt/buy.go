@@ -1,0 +1,206 @@
+package attempt
+
+import (
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Buying is what one admitted attempt is decided on.
+type Buying struct {
+	Job     record.Job
+	task    record.Task
+	Attempt record.Attempt
+	Cluster record.Cluster
+	Exists  bool // the cluster: intended before
+	Spec    *dag.Task
+	blocks  []record.Block
+}
+
+func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err error) {
+	id := record.ClusterID(job, task, attempt)
+	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt), record.ClusterKey(id)); err != nil {
+		return st, err
+	}
+	var found bool
+	if st.Job, found, err = book.Get[record.Job](u, record.JobKey(job)); err != nil || !found {
+		return st, record.OrSkip(err)
+	}
+	if st.task, found, err = book.Get[record.Task](u, record.TaskKey(job, task)); err != nil || !found {
+		return st, record.OrSkip(err)
+	}
+	if st.Attempt, found, err = book.Get[record.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil || !found {
+		return st, record.OrSkip(err)
+	}
+	if st.Cluster, st.Exists, err = book.Get[record.Cluster](u, record.ClusterKey(id)); err != nil {
+		return st, err
+	}
+	if st.Exists {
+		st.Cluster.Tell(&st.Attempt)
+	}
+	spec, err := u.Spec(st.Job)
+	if err != nil {
+		return st, err
+	}
+	st.Spec = &spec.Tasks[task]
+	if st.blocks, err = book.List[record.Block](u, record.PartBlocks, "", 0); err != nil {
+		return st, err
+	}
+	return st, nil
+}
+
+// DecideIntent records that a cluster is about to be bought. proceed is false when the attempt is over, or its
+// job is, or its location has been blocked since it was planned.
+func DecideIntent(st *Buying, now time.Time) (d record.Decision, proceed bool) {
+	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
+		return d, false // told twice, long after
+	}
+	if st.Exists {
+		return d, st.Cluster.State == record.ClusterLaunching
+	}
+	if st.task.State != record.TaskAdmitted {
+		return d, false
+	}
+	if st.Job.State == record.JobEnding || st.Job.State.Over() {
+		return decideUnbought(st, record.OutcomeCancelled, "the job is ending", now), false
+	}
+	for _, k := range st.blocks {
+		if k.Covers(st.Attempt.Offer, now) {
+			d := decideUnbought(st, record.OutcomeBlocked, k.Reason, now)
+			d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
+			d.Replan(st.Job, k.Reason)
+			return d, false
+		}
+	}
+	st.Cluster = record.Cluster{
+		ID: record.ClusterID(st.Job.ID, st.task.Index, st.Attempt.Number), Job: st.Job.ID, Task: st.task.Index,
+		Attempt: st.Attempt.Number, Queue: st.Job.Queue, State: record.ClusterLaunching, Offer: st.Attempt.Offer,
+		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
+		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
+	}
+	if most := st.Cluster.Ceiling() * float64(st.Attempt.Nodes); st.Job.BudgetUSD > 0 && most > 0 {
+		st.Cluster.LeaseUntil = now.Add(record.Duration(st.Attempt.ReservedUSD / most))
+	}
+	st.task.State = record.TaskLaunching
+	st.task.Place = st.Attempt.Where()
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
+	return d, true
+}
+
+// decideUnbought ends an attempt that never asked a cloud, and gives back what it held.
+func decideUnbought(st *Buying, outcome record.Outcome, reason string, now time.Time) (d record.Decision) {
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
+	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
+	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task) // as it is: an intent decided elsewhere, which writes only this, is then void
+	d.Emit(freed(st.Job.Queue, st.Attempt))
+	return d
+}
+
+// freed tells what an ended attempt gives back.
+func freed(queue string, a record.Attempt) events.CapacityFreed {
+	return events.CapacityFreed{
+		Queue: queue, Job: a.Job, Task: a.Task, Attempt: a.Number,
+		VCPU: a.VCPU, USD: a.USD, ReservedUSD: a.ReservedUSD,
+	}
+}
+
+// DecideBought records the machines of a launched cluster.
+func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecord, now time.Time) (d record.Decision) {
+	st.Cluster.State, st.Cluster.Since, st.Cluster.Launched, st.Cluster.Reason = record.ClusterBooting, now, now, ""
+	for _, m := range machines {
+		if m.Rank >= 0 && m.Rank < len(st.Cluster.Nodes) {
+			st.Cluster.Nodes[m.Rank].Machine = m.ID
+		}
+		if !m.Launched.IsZero() && m.Launched.Before(st.Cluster.Launched) && !m.Launched.Before(st.Cluster.Intended) {
+			st.Cluster.Launched = m.Launched
+		}
+	}
+	st.Cluster.Reprice(market, st.Attempt.SurchargeUSD, now)
+	if st.Job.State == record.JobEnding || st.Job.State.Over() {
+		// The end of the job may have looked for its clusters before this one was known to be bought.
+		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
+	}
+	if slices.IndexFunc(st.Cluster.Nodes, func(n record.Node) bool { return n.Address == "" }) < 0 {
+		d.BringUp(st.Job, st.task, &st.Cluster, now) // they dialled home before the cloud had answered
+	}
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	return d
+}
+
+// Unseen says that machines of a cluster may have been bought although no launch said so.
+func Unseen(cl record.Cluster, kind cloud.Kind) bool {
+	return cl.Tries > 0 || kind == cloud.Transient || kind == cloud.Throttled
+}
+
+func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, now time.Time) (d record.Decision) {
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeRefused, cause.Error(), now
+	st.Attempt.MaxUSD = st.Cluster.MaxUSD
+	st.Attempt.ReservedUSD = st.Cluster.ReservedUSD
+	if Unseen(st.Cluster, kind) {
+		_, st.Attempt.USD = booked(st.Cluster, cfg.MinBilled, now)
+	}
+	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
+	d.Del(record.ClusterKey(st.Cluster.ID))
+	told := freed(st.Job.Queue, st.Attempt)
+	if st.Attempt.Offer.Spot && kind == cloud.Capacity {
+		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(record.OutcomeRefused)
+	}
+	d.Emit(told)
+	if st.Attempt.Offer.Cloud == record.PoolCloud { // its machines have been taken back: others, or what is planned, are as good as before
+		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
+		return d
+	}
+	if kind == cloud.Invalid {
+		st.task.State, st.task.Reason, st.task.EndedAt = record.TaskFailed, cause.Error(), now
+		d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
+		d.Emit(events.TaskFailed{
+			Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true, Message: cause.Error(),
+		})
+		return d
+	}
+	d.Block(blockFor(st.Attempt.Offer, kind, cause, cfg, st.blocks, now))
+	d.Requeue(st.Job, st.task, st.Job.Plan.Version+1)
+	d.Replan(st.Job, cause.Error())
+	return d
+}
+
+// blockFor says what not to try after a failure, and until when: capacity blocks the zone, type and market; quota the region,
+// family and market; auth the cloud; anything else the zone and type for a short while (DESIGN §3).
+func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, known []record.Block, now time.Time) record.Block {
+	b := record.Block{Cloud: o.Cloud, Kind: kind, Reason: cause.Error(), At: now}
+	switch kind {
+	case cloud.Auth:
+	case cloud.Quota:
+		b.Region, b.Family, b.Market = o.Region, record.Family(o.InstanceType), record.Market(o)
+	default:
+		b.Region, b.Zone, b.InstanceType, b.Market = o.Region, o.Zone, o.InstanceType, record.Market(o)
+	}
+	span := cfg.BlockFor[kind]
+	var e *cloud.Error
+	if errors.As(cause, &e) && e.RetryAfter > span {
+		span = e.RetryAfter
+	}
+	for _, k := range known {
+		if record.BlockKey(k) != record.BlockKey(b) {
+			continue
+		}
+		switch {
+		case now.Before(k.Until): // tried before it was blocked: not another failure in a row
+			b.Count = k.Count
+			if until := now.Add(span << min(b.Count, record.MaxBlockDoublings)); !until.After(k.Until) {
+				return k // nor a reason to forget a longer one
+			}
+		case now.Sub(k.Until) < 2*span:
+			b.Count = k.Count + 1
+		}
+	}
+	b.Until = now.Add(span << min(b.Count, record.MaxBlockDoublings))
+	return b
+}

@@ -1,0 +1,156 @@
+package attempt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Inventory is what one cloud says it runs for us, by cluster; nil where the cloud did not answer.
+type Inventory map[string]map[string][]cloud.Machine
+
+// remedy is what reconcile does about a cluster.
+type remedy int
+
+const (
+	RemedyNone    remedy = iota
+	remedyLaunch         // its launch was left half done: provision goes on with it
+	remedyRelease        // its release was, or its attempt is over: provision goes on with it
+	RemedyLost           // its machines are gone or silent
+	remedyTaken          // it was doomed and its time is over
+	RemedyRun            // it is up and was never told to run
+	RemedyLease          // what was set aside for it is nearly used up
+)
+
+// Diagnose finds what is wrong with a cluster.
+func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) remedy {
+	age := now.Sub(cl.Since)
+	switch {
+	case cl.State == record.ClusterReleasing:
+		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case cl.Outcome != "":
+		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case due(cl, cfg, now): // whatever state it is in, it costs
+		return RemedyLease
+	case cl.State == record.ClusterLaunching:
+		return pick(age > cfg.StuckFor, remedyLaunch)
+	case gone(cl, cfg, machines, now):
+		return RemedyLost
+	case cl.State == record.ClusterDoomed:
+		return pick(now.After(cl.Until.Add(cfg.StuckFor)), remedyTaken)
+	case cl.State == record.ClusterBooting:
+		return pick(age > cfg.BootWithin, RemedyLost)
+	case cl.Command == "":
+		return pick(age > cfg.StuckFor, RemedyRun)
+	case silent(cl, cfg.SilentFor, now):
+		return RemedyLost
+	default:
+		return RemedyNone
+	}
+}
+
+// due says that what was set aside for a cluster is nearly used up: what is left is for the next look at it, a quarter of
+// the overhead later at most, and for its release.
+func due(cl record.Cluster, cfg record.Config, now time.Time) bool {
+	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
+}
+
+func pick(is bool, r remedy) remedy {
+	if is {
+		return r
+	}
+	return RemedyNone
+}
+
+// gone says that the cloud no longer runs all machines of a cluster. A cloud that did not answer says nothing, and
+// one may take a while to list what it has just launched.
+func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
+	known, ok := machines[cl.Offer.Cloud]
+	lag := cfg.StuckFor
+	if cl.Offer.Cloud == record.PoolCloud { // which lists what is in the records, and what is lost as lost
+		lag = min(lag, cfg.Pool.LostAfter)
+		if !silent(cl, cfg.Pool.LostAfter, now) {
+			return false // its agents have been heard of, since the list was made perhaps
+		}
+	}
+	if !ok || now.Sub(cl.Launched) < lag {
+		return false
+	}
+	return len(known[cl.ID]) < len(cl.Nodes)
+}
+
+// silent says that a node has not been heard of for too long, since it was told to run.
+func silent(cl record.Cluster, limit time.Duration, now time.Time) bool {
+	if now.Sub(cl.Since) <= limit {
+		return false
+	}
+	for _, n := range cl.Nodes {
+		if !n.Done && now.Sub(n.Seen) > limit {
+			return true
+		}
+	}
+	return false
+}
+
+func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
+	switch r {
+	case remedyLaunch:
+		l.Cluster.Since = now // not again before it has had its time
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
+	case remedyRelease:
+		l.Cluster.Since = now
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
+	case RemedyLost:
+		return DecideLost(l, record.OutcomeLost, "its machines are gone or silent", now)
+	case remedyTaken:
+		return DecideLost(l, l.Cluster.Taken(), l.Cluster.Reason, now)
+	case RemedyNone, RemedyLease, RemedyRun:
+	}
+	return d
+}
+
+// DecideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it
+// would overspend.
+func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Time) (d record.Decision) {
+	rate := l.Cluster.Ceiling() * float64(len(l.Cluster.Nodes))
+	if rate <= 0 {
+		l.Cluster.LeaseUntil = time.Time{}
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		return d
+	}
+	// It was set aside at the most that it could cost: what it has cost less lasts longer.
+	until := l.Cluster.Covered(cfg.TickEvery, now)
+	left := l.Job.BudgetUSD - ledger.SpentUSD - ledger.ReservedUSD
+	more := 0.0
+	if until.Sub(l.Cluster.LeaseUntil) < cfg.Overhead/4 {
+		more = max(min(left, rate*record.Hours(l.Cluster.LeaseUntil.Add(cfg.Overhead).Sub(until))), 0)
+		until = until.Add(record.Duration(more / rate))
+	}
+	if until.Sub(l.Cluster.LeaseUntil) >= cfg.Overhead/4 {
+		l.Cluster.LeaseUntil = until
+		l.Cluster.ReservedUSD += more
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+		if more > 0 {
+			ledger.ReservedUSD += more
+			d.Put(record.LedgerKey(l.Job.ID), ledger)
+		}
+		return d
+	}
+	reason := fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", l.Cluster.Task, l.Job.BudgetUSD)
+	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
+	l.Cluster.Seq++
+	l.Cluster.Command = string(wire.Stop)
+	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = record.OutcomeBudget, reason, now
+	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
+	d.Emit(events.TaskFailed{
+		Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt, Cluster: l.Cluster.ID, ExitCode: -1, Final: true, Message: reason,
+	})
+	return d
+}

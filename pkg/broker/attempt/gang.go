@@ -1,0 +1,81 @@
+package attempt
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// member is a task of a gang as it is now.
+type member struct {
+	Losing
+	Bought bool // there is a cluster
+}
+
+// GangOf loads the tasks of a task's gang that have not succeeded, with what they hold.
+func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	var keys []store.Key
+	for _, i := range spec.Gang(index) {
+		keys = append(keys, record.TaskKey(job.ID, i))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	var out []member
+	for _, i := range spec.Gang(index) {
+		m := member{Losing: Losing{Job: job}}
+		if m.Task, _, err = book.Get[record.Task](u, record.TaskKey(job.ID, i)); err != nil {
+			return nil, err
+		}
+		if m.Task.State == record.TaskSucceeded {
+			continue
+		}
+		m.Task.Job, m.Task.Index = job.ID, i // it may not have been announced yet
+		if m.Task.Attempt > 0 {
+			if m.Cluster, m.Bought, err = book.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, i, m.Task.Attempt))); err != nil {
+				return nil, err
+			}
+			if m.Attempt, _, err = book.Get[record.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
+				return nil, err
+			}
+			m.Cluster.Tell(&m.Attempt)
+		}
+		out = append(out, m)
+	}
+	return out, nil
+}
+
+// DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is committed.
+func DecideRunGang(members []member, now time.Time) (d record.Decision) {
+	for _, m := range members {
+		if !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp || m.Cluster.Command != "" || m.Cluster.Outcome != "" {
+			return record.Decision{}
+		}
+		run := DecideRun(m.Cluster, now)
+		d.Writes = append(d.Writes, run.Writes...)
+	}
+	return d
+}
+
+// DecideFollow has a task of a broken gang give back what it holds: at once if it has not begun, else when it has saved its work.
+func DecideFollow(m member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
+	switch {
+	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
+		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
+		d = decideUnbought(&st, record.OutcomeMoved, reason, now)
+		d.Wait(m.Job, m.Task, m.Job.Plan.Version)
+	case !m.Bought || m.Cluster.Outcome != "" || m.Cluster.State == record.ClusterDoomed || m.Cluster.State == record.ClusterReleasing:
+	case m.Cluster.Command != "":
+		d = DecideLeave(m.Cluster, record.LeaveGang, reason, cfg.Overhead, now)
+	default:
+		m.Cluster.Leaving = record.LeaveGang
+		d = DecideLost(m.Losing, record.OutcomeMoved, reason, now)
+	}
+	return d
+}

@@ -1,0 +1,53 @@
+package attempt
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// renewed is a cluster of a job with plenty of budget left after a look at its lease.
+func renewed(cl record.Cluster, now time.Time) record.Cluster {
+	l := Losing{Job: record.Job{ID: "j", BudgetUSD: 1000}, Cluster: cl}
+	for _, w := range DecideLease(l, record.Ledger{ReservedUSD: cl.ReservedUSD}, record.DefaultConfig(), now).Writes {
+		if c, ok := w.Value.(record.Cluster); ok {
+			return c
+		}
+	}
+	return cl
+}
+
+func leased(reserved float64, lasts time.Duration) (record.Cluster, time.Time) {
+	start := time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC)
+	return record.Cluster{
+		ID: "j.0.1", State: record.ClusterUp, Offer: cloud.Offer{Spot: true, USDPerHour: 0.1}, MaxUSD: 0.4, Nodes: make([]record.Node, 1),
+		Intended: start, Launched: start, ReservedUSD: reserved, LeaseUntil: start.Add(lasts),
+	}, start
+}
+
+// TestALeaseThatWasCountedAtTheOffersPriceIsRenewed: what was set aside before bids counted lasts a quarter as long as the record says.
+func TestALeaseThatWasCountedAtTheOffersPriceIsRenewed(t *testing.T) {
+	cl, start := leased(0.5, 5*time.Hour)
+	if got := renewed(cl, start.Add(5*time.Hour-5*time.Minute)); got.Outcome != "" || !got.LeaseUntil.After(cl.LeaseUntil) {
+		t.Errorf("with 999 USD left it is %q until %v: %s", got.Outcome, got.LeaseUntil, got.Reason)
+	}
+}
+
+// TestALeaseOutlivesAPriceThatIsHeardOfLate: the broker learns after more than an hour that a machine costs four times as much.
+func TestALeaseOutlivesAPriceThatIsHeardOfLate(t *testing.T) {
+	cl, start := leased(0.4, time.Hour)
+	overhead := record.DefaultConfig().Overhead
+	for now := start; cl.Outcome == "" && now.Before(start.Add(4*time.Hour)); now = now.Add(2 * time.Minute) {
+		if now.Equal(start.Add(140 * time.Minute)) {
+			cl.Reprice(record.MarketRecord{USD: 0.4, At: now.Add(-70 * time.Minute)}, 0, now)
+		}
+		if now.After(cl.LeaseUntil.Add(-overhead / 2)) {
+			cl = renewed(cl, now)
+		}
+	}
+	if cl.Outcome != "" {
+		t.Errorf("with 999 USD left it is %q: %s", cl.Outcome, cl.Reason)
+	}
+}

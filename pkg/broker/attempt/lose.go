@@ -1,0 +1,156 @@
+package attempt
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Losing is what the loss of a cluster is decided on.
+type Losing struct {
+	Job     record.Job
+	Task    record.Task
+	Attempt record.Attempt
+	Cluster record.Cluster
+}
+
+// LoadLosing loads what the loss of a cluster is decided on.
+func LoadLosing(u book.Reader, cluster string) (l Losing, found bool, err error) {
+	if l.Cluster, found, err = book.Get[record.Cluster](u, record.ClusterKey(cluster)); err != nil || !found {
+		return l, found, err
+	}
+	if l.Job, found, err = book.Get[record.Job](u, record.JobKey(l.Cluster.Job)); err != nil || !found {
+		return l, found, err
+	}
+	if l.Task, found, err = book.Get[record.Task](u, record.TaskKey(l.Cluster.Job, l.Cluster.Task)); err != nil || !found {
+		return l, found, err
+	}
+	l.Attempt, found, err = book.Get[record.Attempt](u, record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt))
+	l.Cluster.Tell(&l.Attempt)
+	l.Cluster.TellTask(&l.Task)
+	return l, found, err
+}
+
+// DecideDoomed tells the agents of a cluster to save what they have before it is taken, and asks for a plan of where the task goes on. Until they have saved, or
+// are gone, it stays theirs.
+func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
+	cl := l.Cluster
+	if cl.Outcome != "" || cl.State == record.ClusterDoomed || cl.State == record.ClusterReleasing {
+		return d
+	}
+	if cl.Launched.IsZero() {
+		cl.Launched = cl.Intended // the cloud knows more than its answer to the launch has told
+	}
+	cl.State, cl.Since = record.ClusterDoomed, now
+	cl.Until, cl.Reason = at, "spot interruption"
+	cl.Seq++
+	cl.Command = string(wire.SaveNow)
+	if l.Job.State == record.JobRunning && l.Task.Attempt == cl.Attempt {
+		cl.MinPlan = l.Job.Plan.Version + 1
+		d.Hold(record.JobKey(l.Job.ID)) // it is newer than what is in force
+		d.Replan(l.Job, cl.Reason+" in "+record.Where(cl.Offer))
+	}
+	d.Put(record.ClusterKey(cl.ID), cl)
+	return d
+}
+
+// DecideLost ends an attempt whose machines are gone or no good: the task waits for a new plan, and the machines are
+// freed for certain.
+func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) (d record.Decision) {
+	if l.Cluster.Outcome != "" {
+		return d
+	}
+	l.Task.OnDemand = l.Task.OnDemand || l.Cluster.Leaving == record.LeaveForDeadline
+	if l.Cluster.Leaving == record.LeaveForOthers {
+		l.Task.YieldedTo = append(slices.Clone(l.Task.YieldedTo), l.Cluster.For)
+	}
+	l.Cluster.Outcome, l.Cluster.Reason = outcome, reason
+	l.Attempt.Outcome, l.Attempt.Reason, l.Attempt.Ended = outcome, reason, now
+	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
+	d.Emit(events.ClusterLost{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: reason})
+	if l.Job.State == record.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
+		return d
+	}
+	if l.Cluster.Leaving == record.LeaveGang { // what is planned for it is as good as before
+		d.Wait(l.Job, l.Task, l.Job.Plan.Version)
+		return d
+	}
+	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // planned while it saved its work
+		d.Requeue(l.Job, l.Task, minPlan)
+		d.Emit(events.CapacityFreed{Queue: l.Job.Queue})
+		return d
+	}
+	d.Requeue(l.Job, l.Task, l.Job.Plan.Version+1)
+	if l.Cluster.Leaving == record.LeaveForOthers || l.Cluster.Leaving == record.LeaveMachine {
+		d.Replan(l.Job, reason)
+		return d
+	}
+	if l.Cluster.Leaving != "" {
+		d.Replan(l.Job, "left spot in "+record.Where(l.Cluster.Offer)+": "+reason)
+		return d
+	}
+	d.Replan(l.Job, reason+" in "+record.Where(l.Cluster.Offer))
+	return d
+}
+
+// TakenBlock keeps the spot market that has just taken a machine from being tried at once: it has none to spare.
+func TakenBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block {
+	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s", record.Where(o))
+	o.Spot = true
+	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
+}
+
+// DecideLeave has the agents of a cluster save what they have and stop; then the task is planned anew.
+func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration, now time.Time) (d record.Decision) {
+	cl.State, cl.Since, cl.Until = record.ClusterDoomed, now, now.Add(within)
+	cl.Leaving, cl.Reason = why, reason
+	cl.Seq++
+	cl.Command = string(wire.SaveNow)
+	d.Put(record.ClusterKey(cl.ID), cl)
+	return d
+}
+
+// TasksNow loads the tasks of a job that were ready, with what their clusters have seen of them, and those clusters. Of a task whose machines are being taken it says that
+// it waits: that is what it has to be planned as.
+func TasksNow(u book.Reader, job string) ([]record.Task, []record.Cluster, error) {
+	tasks, err := book.List[record.Task](u, record.JobPart(job), "task#", 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	clusters, err := book.List[record.Cluster](u, record.JobPart(job), record.ClusterPrefix, 0)
+	if err != nil {
+		return nil, nil, err
+	}
+	record.TellTasks(clusters, tasks)
+	for _, cl := range clusters {
+		if i, ok := record.TaskAt(tasks, cl.Task); ok && cl.Saving() && tasks[i].Attempt == cl.Attempt {
+			tasks[i].State = record.TaskQueued
+		}
+	}
+	return tasks, clusters, nil
+}
+
+// DecideVacate has a cluster save its work and stop for the good of its machines' owner. One that runs nothing yet is given up at once.
+func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d record.Decision) {
+	switch {
+	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed || l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:
+		return d // it ends by itself, or is looked at again when it has begun
+	case l.Cluster.State == record.ClusterUp && l.Task.State == record.TaskRunning && l.Task.Attempt == l.Cluster.Attempt:
+		return DecideLeave(l.Cluster, record.LeaveMachine, reason, cfg.Overhead, now)
+	default:
+		l.Cluster.Leaving = record.LeaveMachine
+		return DecideLost(l, record.OutcomeMoved, reason, now)
+	}
+}
+
+// CanGo says whether a cluster can be told to save its work and stop for others.
+func (l Losing) CanGo(restart time.Duration, now time.Time) bool {
+	return l.Cluster.State == record.ClusterUp && l.Cluster.Outcome == "" && l.Task.State == record.TaskRunning && l.Task.Attempt == l.Cluster.Attempt &&
+		now.Sub(l.Cluster.Running) >= l.Task.Keeps(restart)
+}

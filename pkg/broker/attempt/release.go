@@ -1,0 +1,94 @@
+package attempt
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// LoadReleased loads a cluster that is terminated, charged by the price of now, with its attempt.
+func LoadReleased(u book.Reader, id string, now time.Time) (cl record.Cluster, attempt record.Attempt, found bool, err error) {
+	task, number, _ := record.ClusterAttempt(id)
+	key := record.AttemptKey(record.ClusterJob(id), task, number)
+	if err := u.Preload(record.ClusterKey(id), key); err != nil {
+		return cl, attempt, false, err
+	}
+	if cl, found, err = book.Get[record.Cluster](u, record.ClusterKey(id)); err != nil || !found {
+		return cl, attempt, found, err
+	}
+	if attempt, _, err = book.Get[record.Attempt](u, key); err != nil {
+		return cl, attempt, true, err
+	}
+	if err := reprice(u, &cl, attempt, now); err != nil {
+		return cl, attempt, true, err
+	}
+	cl.Tell(&attempt)
+	return cl, attempt, true, nil
+}
+
+func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
+	cl.State, cl.Since = record.ClusterReleasing, now
+	cl.Seq++
+	cl.Command = "disconnect"
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	return d
+}
+
+// DecideReleased tells what an attempt cost whose machines are gone.
+func DecideReleased(cl record.Cluster, attempt record.Attempt, minBilled time.Duration, now time.Time) (d record.Decision) {
+	if !cl.Released() {
+		return d
+	}
+	held, usd := booked(cl, minBilled, now)
+	attempt.USD, attempt.ReservedUSD = usd, cl.ReservedUSD
+	told := freed(cl.Queue, attempt)
+	told.Cluster = cl.ID
+	if cl.Offer.Spot && held > 0 {
+		told.Spot, told.Hours = record.MarketID(attempt.OfferID), record.Hours(held)*float64(len(cl.Nodes))
+		told.Outcome = string(cl.Over(attempt))
+	}
+	d.Emit(told)
+	return d
+}
+
+// DecideGone ends the records of an attempt whose machines are gone, at what they cost.
+func DecideGone(cl record.Cluster, attempt record.Attempt, usd float64, now time.Time) (d record.Decision) {
+	if attempt.Outcome == "" {
+		attempt.Outcome, attempt.Reason = cl.Over(attempt), cl.Reason
+	}
+	if attempt.Ended.IsZero() {
+		attempt.Ended = now
+	}
+	attempt.USD, attempt.ReservedUSD = usd, cl.ReservedUSD
+	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), attempt)
+	d.Del(record.ClusterKey(cl.ID))
+	return d
+}
+
+// booked is how long a cluster is charged for, and what.
+func booked(cl record.Cluster, minBilled time.Duration, now time.Time) (held time.Duration, usd float64) {
+	from, ok := cl.ChargedFrom()
+	if !ok {
+		return 0, 0
+	}
+	held = max(now.Sub(from), minBilled)
+	return held, cl.Charged(from.Add(held))
+}
+
+// reprice takes in what the market of a cluster's offer says now.
+func reprice(u book.Reader, cl *record.Cluster, attempt record.Attempt, now time.Time) error {
+	m, err := MarketOf(u, attempt)
+	if err == nil {
+		cl.Reprice(m, attempt.SurchargeUSD, now)
+	}
+	return err
+}
+
+// MarketOf is what is known of the spot market that an attempt bought on; nothing of one on demand.
+func MarketOf(u book.Reader, attempt record.Attempt) (m record.MarketRecord, err error) {
+	if attempt.Offer.Spot {
+		m, _, err = book.Get[record.MarketRecord](u, record.MarketKey(record.MarketID(attempt.OfferID)))
+	}
+	return m, err
+}

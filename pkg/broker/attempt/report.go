@@ -1,0 +1,183 @@
+package attempt
+
+import (
+	"math"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Reporting is what one report is decided on; loadReporting says what of it is loaded.
+type Reporting struct {
+	Job     record.Job
+	Spec    *dag.Task
+	Task    record.Task
+	Attempt record.Attempt
+	Cluster record.Cluster
+	Rank    int
+	Now     time.Time
+}
+
+// node is the node that reports.
+func (st *Reporting) node() *record.Node { return &st.Cluster.Nodes[st.Rank] }
+
+func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
+	st.node().Seen = st.Now
+	over := st.Cluster.Outcome != "" // lost, and only waiting to be freed
+	switch r.Event {
+	case wire.Started:
+		return st.started()
+	case wire.Checkpointed:
+		return st.checkpointed(r)
+	case wire.Succeeded:
+		if over {
+			break
+		}
+		return st.succeeded()
+	case wire.Failed:
+		if over {
+			break
+		}
+		return st.failed(r)
+	case wire.Stopped:
+		return st.stopped()
+	case wire.NoticeSeen:
+		l := Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}
+		return DecideDoomed(l, st.Now.Add(unscale(r.Notice, cfg.Scale)), st.Now)
+	case wire.Alive:
+	}
+	var d record.Decision
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	return d
+}
+
+// unscale turns a duration of the machines' clock into one of the broker's.
+func unscale(d time.Duration, scale float64) time.Duration {
+	if scale <= 0 {
+		return d
+	}
+	return time.Duration(float64(d) / scale)
+}
+
+// save adds the records that a report of the attempt's course changed.
+func (st *Reporting) save(d *record.Decision) {
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)
+}
+
+// end adds the records that a report of the attempt's end changed.
+func (st *Reporting) end(d *record.Decision) {
+	st.save(d)
+	d.Put(record.AttemptKey(st.Cluster.Job, st.Cluster.Task, st.Cluster.Attempt), st.Attempt)
+}
+
+func (st *Reporting) every(is func(record.Node) bool) bool {
+	for _, n := range st.Cluster.Nodes {
+		if !is(n) {
+			return false
+		}
+	}
+	return true
+}
+
+// started notes that a node runs the task; the last node to start makes the task running.
+func (st *Reporting) started() (d record.Decision) {
+	st.node().Started = true
+	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt || !st.every(func(n record.Node) bool { return n.Started || n.Done }) {
+		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+		return d
+	}
+	st.Cluster.Started, st.Cluster.Running = true, st.Now
+	st.Cluster.TellTask(&st.Task)
+	if d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster); st.Task.Gang != "" {
+		d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)
+	}
+	d.Emit(events.TaskStarted{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt})
+	return d
+}
+
+// checkpointed notes a complete checkpoint, unless a newer one is known. With several nodes the first one's counts: the
+// agents of the others save under the same number.
+func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
+	if st.Rank != 0 || r.Seq <= st.Task.Checkpoint.Seq || st.Task.Attempt != st.Cluster.Attempt {
+		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+		return d
+	}
+	st.Task.Checkpoint = record.Saved{Seq: r.Seq, Prefix: r.Prefix, At: st.Now}
+	if st.Spec.StandIn() {
+		st.Task.Progress = max(st.Task.Progress, min(r.Progress, 1))
+	} else {
+		st.Task.Progress = progressOf(st.Spec, st.Task, st.Attempt, st.Now)
+	}
+	st.save(&d)
+	d.Emit(events.TaskCheckpointed{
+		Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Seq: r.Seq, Progress: st.Task.Progress,
+	})
+	return d
+}
+
+// succeeded notes that a node is done; the last one ends the task.
+func (st *Reporting) succeeded() (d record.Decision) {
+	st.node().Started, st.node().Done = true, true
+	if !st.every(func(n record.Node) bool { return n.Done }) {
+		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+		return d
+	}
+	if st.Task.StartedAt.IsZero() || st.Cluster.Running.IsZero() {
+		st.Cluster.Running, st.Task.StartedAt = st.Now, st.Now
+	}
+	st.Cluster.Outcome, st.Cluster.Ended = record.OutcomeSucceeded, st.Now // the attempt's record is written when it is known what it cost
+	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
+	st.Task.Output = wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID)
+	st.save(&d)
+	d.Unplanned(st.Job, st.Cluster)
+	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Cluster: st.Cluster.ID})
+	return d
+}
+
+// failed ends the attempt: one node that fails fails them all.
+func (st *Reporting) failed(r wire.Report) (d record.Decision) {
+	message := r.Message
+	if r.Phase != "" && r.Phase != "run" {
+		message = r.Phase + ": " + message
+	}
+	st.Cluster.Outcome = record.OutcomeFailed
+	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeFailed, message, st.Now
+	st.Task.State, st.Task.Reason, st.Task.EndedAt = record.TaskFailed, message, st.Now
+	st.end(&d)
+	d.Unplanned(st.Job, st.Cluster)
+	d.Emit(events.TaskFailed{
+		Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Cluster: st.Cluster.ID,
+		ExitCode: r.ExitCode, Message: message,
+	})
+	d.Broken(st.Task)
+	return d
+}
+
+// stopped notes that a node has saved and stopped; when all have, a doomed cluster is lost at once, without
+// waiting for the machine to be taken.
+func (st *Reporting) stopped() (d record.Decision) {
+	st.node().Stopped = true
+	if st.Cluster.State == record.ClusterDoomed && st.Cluster.Outcome == "" && st.Cluster.Stopped() {
+		return DecideLost(Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}, st.Cluster.Taken(), st.Cluster.Reason, st.Now)
+	}
+	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
+	return d
+}
+
+// progressOf is what of a task's work need not be done again: known of stand-ins, estimated by time for
+// tasks that keep checkpoints.
+func progressOf(t *dag.Task, task record.Task, attempt record.Attempt, saved time.Time) float64 {
+	if t.StandIn() || t.Checkpoint == nil || attempt.Started.IsZero() {
+		return task.Progress
+	}
+	total := t.Time.For(attempt.Offer.InstanceType, attempt.Offer.Accelerator, attempt.Offer.AccelCount)
+	done := attempt.Resumed + saved.Sub(attempt.Started).Seconds()/max(total.Seconds(), 1)
+	// An estimate of the author's: never believed to the end.
+	return math.Max(task.Progress, math.Min(done, maxEstimatedProgress))
+}
+
+const maxEstimatedProgress = 0.95

@@ -1,0 +1,108 @@
+package attempt
+
+import (
+	"maps"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// DecideRun tells the agents of a cluster to start, once.
+func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
+	if cl.State != record.ClusterUp || cl.Command != "" {
+		return d
+	}
+	cl.Run()
+	cl.Since = now
+	d.Put(record.ClusterKey(cl.ID), cl)
+	return d
+}
+
+// Assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
+// attempt lasts, except the checkpoint, which only this attempt writes.
+func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task, attempt record.Attempt, parents map[string]string) *wire.Assignment {
+	t := &spec.Tasks[cl.Task]
+	a := &wire.Assignment{
+		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
+		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
+		Workdir: t.Workdir, Store: cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Pace: cfg.Pace,
+	}
+	for _, n := range cl.Nodes {
+		a.Nodes = append(a.Nodes, n.Address)
+	}
+	if t.Checkpoint != nil {
+		a.Checkpoint = &wire.Checkpoint{
+			Every: cfg.Wall(t.Checkpoint.Every), Path: t.Checkpoint.Path,
+			Restore: attempt.ResumedFrom, Next: task.Checkpoint.Seq + 1,
+		}
+	}
+	if t.StandIn() {
+		// Its files are only sizes: there is nothing to stage.
+		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // no time at all, but a stand-in
+		a.Progress, a.Workdir, a.Parents = attempt.Resumed, "", nil
+		return a
+	}
+	for _, in := range t.Inputs {
+		a.Inputs = append(a.Inputs, wire.Input{URI: in.URI, Path: in.Path})
+	}
+	for _, out := range t.Outputs {
+		a.Outputs = append(a.Outputs, wire.Output{Name: out.Name, Path: out.Path, URI: out.URI})
+	}
+	return a
+}
+
+// taskPrefix is a task's own place in the job's store.
+func taskPrefix(job, task string) string { return job + "/" + task }
+
+// ParentOutputs finds where the outputs of a task's parents lie.
+func ParentOutputs(u book.Reader, job record.Job, spec *dag.Job, task int) (map[string]string, error) {
+	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(task)), func(p int32) bool {
+		return spec.Tasks[p].StandIn() // its files are only sizes
+	})
+	found, err := LoadTasks(u, job, parents)
+	out := make(map[string]string, len(found))
+	for _, parent := range found {
+		if parent.Output != "" {
+			out[spec.Tasks[parent.Index].Name] = parent.Output
+		}
+	}
+	return out, err
+}
+
+// manyTasks is from how many on the tasks of a job may be read as pages of its partition: a request for so many keys
+// brings less than a page, and a store that is paid by the record bills each key as much as several records of a page.
+const manyTasks = 100
+
+// LoadTasks loads those of a job's tasks that have a record, all together: pages of them where most are wanted.
+func LoadTasks(u book.Reader, job record.Job, tasks []int32) (found []record.Task, err error) {
+	if len(tasks) > manyTasks && len(tasks) > job.Tasks/8 {
+		wanted := make([]bool, job.Tasks)
+		for _, i := range tasks {
+			wanted[i] = true
+		}
+		found, err = book.List[record.Task](u, record.JobPart(job.ID), "task#", 0)
+		return slices.DeleteFunc(found, func(t record.Task) bool { return !wanted[t.Index] }), err
+	}
+	keys := make([]store.Key, len(tasks))
+	for i, t := range tasks {
+		keys[i] = record.TaskKey(job.ID, int(t))
+	}
+	if err := u.Preload(keys...); err != nil {
+		return nil, err
+	}
+	for _, key := range keys {
+		t, ok, err := book.Get[record.Task](u, key)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			found = append(found, t)
+		}
+	}
+	return found, nil
+}

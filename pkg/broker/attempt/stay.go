@@ -1,0 +1,191 @@
+package attempt
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// worthTable is what an hour on spot is worth to a task.
+type worthTable = bidding.Worth
+
+// DecideWatched charges a spot machine by the price of now, and leaves it where the bids say so.
+func DecideWatched(r book.Reader, cfg record.Config, l Losing, now time.Time) (d record.Decision, err error) {
+	market, err := MarketOf(r, l.Attempt)
+	if err != nil {
+		return d, err
+	}
+	repriced := l.Cluster.Reprice(market, l.Attempt.SurchargeUSD, now)
+	if l.Job.State == record.JobRunning {
+		if d, err = DecideStay(r, cfg, l, 0, now); err != nil || len(d.Writes) > 0 {
+			return d, err
+		}
+	}
+	if repriced {
+		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
+	}
+	return d, nil
+}
+
+// DecideStay leaves a spot machine where the bids say so. margin is time to keep beyond what is needed.
+func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration, now time.Time) (d record.Decision, err error) {
+	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning || l.Task.Attempt != l.Cluster.Attempt || l.Job.Bids.IsZero() {
+		return d, nil
+	}
+	st := staying{Losing: l, tick: cfg.TickEvery + margin, restart: cfg.Restart}
+	bids, err := r.Bids(l.Job)
+	if err != nil {
+		return d, err
+	}
+	st.bids = *bids
+	spec, err := r.Spec(l.Job)
+	if err != nil {
+		return d, err
+	}
+	st.spec = &spec.Tasks[l.Cluster.Task]
+	market, err := MarketOf(r, l.Attempt)
+	if err != nil {
+		return d, err
+	}
+	st.usd = market.USD
+	why, reason := st.leave(now)
+	if why == "" {
+		return d, nil
+	}
+	return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now), nil
+}
+
+// settledStarts is how many starts' time a machine is kept before its price may drive the task away, so that prices that change all the
+// time do not have it move all the time.
+const settledStarts = 2
+
+// staying is what is decided on whether a spot machine is kept.
+type staying struct {
+	Losing
+	spec *dag.Task
+	bids record.Bids
+	usd  float64 // what the market costs now, USD per hour; 0 where nobody has said
+	// tick is until the next look; restart what a start elsewhere takes.
+	tick, restart time.Duration
+}
+
+// leave says whether to leave the machine, and why in words.
+//
+// The deadline's rule looks a tick ahead: if the machine were taken without a word just before the next look, the work that
+// is not saved by now would have to be done again, on demand and after a start. Where there would be too little time for that the machine is left
+// now, while what is not saved can still be saved. The price's rule asks the table that bid wrote.
+func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
+	if most := st.Cluster.MaxUSD; st.Job.BudgetUSD > 0 && most > 0 && st.usd+st.Attempt.SurchargeUSD > most+record.CentsEps {
+		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and the budget allows %.4f", st.usd, most)
+	}
+	if !record.OnDemandAllowed(st.spec) {
+		return "", ""
+	}
+	o := st.Cluster.Offer
+	whole := st.spec.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)
+	unsaved := time.Duration(float64(whole) * (1 - st.Task.Progress))
+	doing := st.Attempt.Resumed
+	if whole > 0 && !st.Attempt.Started.IsZero() {
+		doing += now.Sub(st.Attempt.Started).Seconds() / whole.Seconds()
+	}
+	work := min(time.Duration(float64(whole)*(1-min(doing, 1))), unsaved)
+	resumes := st.spec.StandIn() || st.spec.Checkpoint != nil
+	after := work // what is left to do after leaving
+	if !resumes {
+		after = whole
+	}
+	left, dated := st.left(now)
+	if dated && left < after+st.restart {
+		return "", "" // it is too late for on-demand: staying is the fastest that is left
+	}
+	if dated && left-st.tick < unsaved+st.restart {
+		return record.LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken before the next look, not even on-demand would be in time",
+			record.Rounded(work), record.Rounded(left))
+	}
+	table := st.table()
+	if table == nil || st.usd <= 0 || !resumes || now.Sub(st.Attempt.Started) < settledStarts*st.restart {
+		return "", ""
+	}
+	if !dated {
+		left = time.Duration(float64(whole) * record.UndatedStretch)
+	}
+	if worth := table.MaxUSD(record.Hours(work), record.Hours(left)); st.usd > worth+1e-9 {
+		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now and is worth %.4f at most with %s of work left: on-demand is cheaper to the end",
+			st.usd, worth, record.Rounded(work))
+	}
+	return "", ""
+}
+
+// left is the time until the task has to be done; dated is false where nothing says when.
+func (st *staying) left(now time.Time) (left time.Duration, dated bool) {
+	if i := st.Cluster.Task; i < len(st.bids.FinishBy) {
+		return st.bids.FinishBy[i].Sub(now), true
+	}
+	return 0, false
+}
+
+func (st *staying) table() *worthTable {
+	i := st.Cluster.Task
+	if i >= len(st.bids.Table) || st.bids.Table[i] < 0 {
+		return nil
+	}
+	return st.bids.Tables[st.bids.Table[i]]
+}
+
+// DecideTooLate looks at the tasks that a decision announces: those planned on spot for which those before them have left too
+// little time are told to wait for a plan on demand.
+func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.Job, d *record.Decision, now time.Time) error {
+	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
+		return nil
+	}
+	plan, err := r.Plan(job)
+	if err != nil {
+		return err
+	}
+	bids, err := r.Bids(job)
+	if err != nil {
+		return err
+	}
+	first := ""
+	for _, e := range slices.Clone(d.Emits) {
+		ready, ok := e.(events.TaskReady)
+		if !ok || !tooLate(spec, plan, bids, ready.Task, cfg, now) {
+			continue
+		}
+		task, _, err := book.Get[record.Task](r, record.TaskKey(job.ID, ready.Task))
+		if err != nil {
+			return err
+		}
+		task.Job, task.Index, task.OnDemand = job.ID, ready.Task, true
+		task.State, task.MinPlan = record.TaskQueued, max(job.Plan.Version+1, task.MinPlan)
+		if task.ReadyAt.IsZero() {
+			task.ReadyAt = now
+		}
+		d.Put(record.TaskKey(job.ID, ready.Task), task)
+		if first == "" {
+			first = spec.Tasks[ready.Task].Name
+		}
+	}
+	if first != "" {
+		d.Replan(job, fmt.Sprintf("task %s can begin only now: too late for spot, were its machine taken", first))
+	}
+	return nil
+}
+
+// tooLate says of a task planned on spot that, begun now, it would be late if its machine were taken at the worst moment, and
+// would not be on demand.
+func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg record.Config, now time.Time) bool {
+	c, t := plan.Of(i), &spec.Tasks[i]
+	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {
+		return false
+	}
+	work := t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount)
+	left := bids.FinishBy[i].Sub(now)
+	return left < work+cfg.TickEvery+cfg.Restart && left >= work
+}

@@ -1,0 +1,95 @@
+package book
+
+import (
+	"fmt"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// stored is a record of every kind of field that records have.
+type stored struct {
+	Name   string            `json:"name"`
+	At     time.Time         `json:"at"`
+	Bytes  []byte            `json:"bytes,omitempty"`
+	Nodes  []storedNode      `json:"nodes,omitempty"`
+	Labels map[string]string `json:"labels,omitempty"`
+}
+
+type storedNode struct {
+	Devices []int `json:"devices,omitempty"`
+}
+
+// readStored reads a record as one finds it in a store.
+func readStored(t *testing.T, k *Kept, key store.Key, body string) stored {
+	t.Helper()
+	of := New(k)
+	of.Seed(store.Record{Key: key, Version: 1, Body: []byte(body)})
+	v, _, err := Get[stored](NewDraft(of, time.Time{}, 0), key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
+}
+
+func TestWhatGetReturnsIsTheCallersOwn(t *testing.T) {
+	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
+	const body = `{"name":"n","at":"2026-05-20T00:00:00Z","bytes":"AAEC","nodes":[{"devices":[1,2]}],"labels":{"a":"b"}}`
+	for range 3 { // decoded, then twice from what was decoded
+		v := readStored(t, k, key, body)
+		if got, want := fmt.Sprint(v), "{n 2026-05-20 00:00:00 +0000 UTC [0 1 2] [{[1 2]}] map[a:b]}"; got != want {
+			t.Fatalf("got %s, want %s", got, want)
+		}
+		v.Bytes[0], v.Nodes[0].Devices[0], v.Labels["a"] = 9, 9, "9"
+		v.Nodes[0].Devices = append(v.Nodes[0].Devices[:1], 9)
+	}
+	if d, ok := k.records.Get(key).(*decodedRecord); !ok || d.value.(*stored).Name != "n" {
+		t.Error("it was not kept decoded")
+	}
+}
+
+func TestARecordThatIsMadeAnewIsDecodedAnew(t *testing.T) {
+	k, key := NewKept(0), store.Key{Partition: "p", Sort: "s"}
+	for _, name := range []string{"a", "b"} { // both are version 1
+		if v := readStored(t, k, key, `{"name":"`+name+`"}`); v.Name != name || v.Nodes != nil || v.Labels != nil {
+			t.Errorf("got %+v, want %s", v, name)
+		}
+	}
+}
+
+func TestRecordsOfAllTypesAreKeptDecoded(t *testing.T) {
+	for _, v := range []any{
+		record.Job{}, record.Progress{}, record.Task{}, record.Attempt{}, record.Cluster{}, record.Ledger{}, record.Queue{}, record.Waiting{}, record.Block{}, record.MarketRecord{}, record.JobIndex{}, record.Pool{},
+		record.Partition{}, record.Beat{},
+	} {
+		if _, known := owner(reflect.TypeOf(v)); !known {
+			t.Errorf("%T is decoded anew at each get", v)
+		}
+	}
+	if _, known := owner(reflect.TypeFor[struct{ p *int }]()); known {
+		t.Error("what a pointer refers to would be shared")
+	}
+}
+
+func TestWhatWasUsedLastIsKept(t *testing.T) {
+	r := newRecent[int](100)
+	for i := range 1000 {
+		r.Put(i, i, 10)
+		if r.Get(0) != 0 {
+			t.Fatalf("what was asked for after each was dropped at %d", i)
+		}
+		if n := len(r.young) + len(r.old); n > 12 {
+			t.Fatalf("%d of 10 bytes each are kept in 100", n)
+		}
+	}
+	if r.Get(999) != 999 || r.Get(500) != nil {
+		t.Errorf("kept %v and %v", r.Get(999), r.Get(500))
+	}
+	r.Put(7, 7, 1000)
+	if r.Get(7) != 7 {
+		t.Error("what is larger than all is not kept, though it was used last")
+	}
+}

@@ -1,0 +1,188 @@
+package pool
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+)
+
+// Drain is how a machine is emptied.
+type Drain string
+
+// The ways to drain.
+const (
+	DrainSoon Drain = "drain" // it gets nothing new; what runs there ends
+	DrainNow  Drain = "now"   // and what runs there saves its work, stops, and goes on elsewhere
+	DrainUndo Drain = "undo"  // it may get something again
+)
+
+// DrainMachine drains a machine of a pool, or the whole pool where machine is empty. It fails with ErrNotFound, or ErrPool.
+func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how Drain) error {
+	if how != DrainSoon && how != DrainNow && how != DrainUndo {
+		return fmt.Errorf("%w: how: %q is not %s, %s or %s", record.ErrPool, how, DrainSoon, DrainNow, DrainUndo)
+	}
+	p, err := b.drainPool(ctx, pool, machine, how)
+	if err != nil {
+		return err
+	}
+	first, last := 0, p.Partitions
+	if machine != "" {
+		first = p.PartitionOf(machine)
+		last = first + 1
+	}
+	var clusters []string
+	for i := first; i < last; i++ {
+		found, err := b.drainPartition(ctx, p, i, machine, how)
+		if err != nil {
+			return err
+		}
+		clusters = append(clusters, found...)
+	}
+	b.known.forget()
+	if how != DrainNow {
+		return nil
+	}
+	slices.Sort(clusters)
+	for _, id := range slices.Compact(clusters) {
+		if err := b.vacate(ctx, id, wantsBack(pool, machine)); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func wantsBack(pool, machine string) string {
+	return "the owner of " + machineName(pool, machine) + " wants it back"
+}
+
+// machineName names a machine of a pool as people write it: lab/m1; or the pool, where no machine is named.
+func machineName(pool, machine string) string {
+	if machine == "" {
+		return pool
+	}
+	return pool + "/" + machine
+}
+
+// drainPool marks the pool itself, where all of it is meant.
+func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain) (p record.Pool, err error) {
+	err = b.Transact(ctx, fnPool, "drain/"+pool+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
+		var found bool
+		var err error
+		if p, found, err = book.Get[record.Pool](u, record.PoolKey(pool)); err != nil || !found {
+			return record.NotFound(err, "pool "+pool)
+		}
+		if machine != "" || p.Draining == (how != DrainUndo) {
+			return record.ErrSkip
+		}
+		p.Draining = how != DrainUndo
+		var d record.Decision
+		d.Put(record.PoolKey(pool), p)
+		return u.Apply(d)
+	})
+	return p, err
+}
+
+// drainPartition marks the machine in a partition, or all of them, and returns the clusters there. All are marked though the pool is, so that a session that
+// knows nothing of it yet conflicts.
+func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string, how Drain) (clusters []string, err error) {
+	err = b.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit.Unit) error {
+		clusters = nil
+		part, _, err := book.Get[record.Partition](u, record.PartitionKey(p.Name, index))
+		if err != nil {
+			return err
+		}
+		if _, found := part.Machine(machine); machine != "" && !found {
+			return record.NotFound(nil, "machine "+machineName(p.Name, machine))
+		}
+		changed := false
+		for i := range part.Machines {
+			m := &part.Machines[i]
+			if machine != "" && m.ID != machine {
+				continue
+			}
+			changed = changed || m.Draining != (how != DrainUndo) || m.Vacate != (how == DrainNow)
+			m.Draining, m.Vacate = how != DrainUndo, how == DrainNow
+			for _, use := range m.Uses {
+				clusters = append(clusters, use.Cluster)
+			}
+		}
+		if !changed {
+			return record.ErrSkip
+		}
+		var d record.Decision
+		d.Put(record.PartitionKey(p.Name, index), part)
+		return u.Apply(d)
+	})
+	return clusters, err
+}
+
+// vacate has a cluster save its work and stop, or gives it up if it has not begun.
+func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
+	return b.Transact(ctx, fnPool, "vacate/"+id, false, func(u *unit.Unit) error {
+		l, found, err := attempt.LoadLosing(u, id)
+		if err != nil || !found {
+			return record.OrSkip(err)
+		}
+		return u.Apply(attempt.DecideVacate(l, b.Config, reason, u.Now))
+	})
+}
+
+// Blame keeps the machines of a pool that have not brought up their part of a cluster in time from getting anything new for a while.
+func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
+	p, found, err := book.Get[record.Pool](u, record.PoolKey(cl.Offer.Region))
+	if err != nil || !found {
+		return err
+	}
+	var d record.Decision
+	for _, index := range p.PartitionsOf(cl.Hosts) {
+		part, _, err := book.Get[record.Partition](u, record.PartitionKey(p.Name, index))
+		if err != nil {
+			return err
+		}
+		for rank, host := range cl.Hosts {
+			if i, here := part.Machine(host); here && cl.Nodes[rank].Address == "" {
+				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.Config.Pool.BlockFor, u.Now)
+				d.Put(record.PartitionKey(p.Name, index), part)
+			}
+		}
+	}
+	return u.Apply(d)
+}
+
+// RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with ErrNotFound, or with ErrPoolBusy while
+// something holds it.
+func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
+	return b.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
+		p, found, err := book.Get[record.Pool](u, record.PoolKey(pool))
+		if err != nil || !found {
+			return record.NotFound(err, "pool "+pool)
+		}
+		index := p.PartitionOf(machine)
+		part, _, err := book.Get[record.Partition](u, record.PartitionKey(pool, index))
+		if err != nil {
+			return err
+		}
+		i, found := part.Machine(machine)
+		if !found {
+			return record.NotFound(nil, "machine "+machineName(pool, machine))
+		}
+		if n := len(part.Machines[i].Uses); n > 0 {
+			return fmt.Errorf("%w: %s runs %d tasks: drain it first", record.ErrPoolBusy, machineName(pool, machine), n)
+		}
+		part.Machines = slices.Delete(part.Machines, i, i+1)
+		part.Removed = slices.DeleteFunc(part.Removed, func(x record.RemovedMachine) bool {
+			return x.ID == machine || u.Now.Sub(x.At) > b.Config.TokenFor
+		})
+		part.Removed = append(part.Removed, record.RemovedMachine{ID: machine, At: u.Now})
+		var d record.Decision
+		d.Put(record.PartitionKey(pool, index), part)
+		d.Del(record.BeatKey(pool, index, machine))
+		return u.Apply(d)
+	})
+}

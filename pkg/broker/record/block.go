@@ -1,0 +1,69 @@
+package record
+
+import (
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	pricing "github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// Where names a location as people write it.
+func Where(o cloud.Offer) string {
+	if o.Zone != "" {
+		return o.Cloud + "/" + o.Region + "/" + o.Zone
+	}
+	return o.Cloud + "/" + o.Region
+}
+
+// Market names how an offer is bought.
+func Market(o cloud.Offer) dag.Market {
+	if o.Spot {
+		return dag.MarketSpot
+	}
+	return dag.MarketOnDemand
+}
+
+func (b Block) event() events.LocationBlocked {
+	return events.LocationBlocked{
+		Cloud: b.Cloud, Region: b.Region, Zone: b.Zone, InstanceType: b.InstanceType,
+		Market: string(b.Market), Kind: string(b.Kind), Until: b.Until,
+	}
+}
+
+// Block is a location not to try until a time. Empty fields match everything.
+type Block struct {
+	Cloud        string     `json:"cloud"`
+	Region       string     `json:"region,omitempty"`
+	Zone         string     `json:"zone,omitempty"`
+	InstanceType string     `json:"instanceType,omitempty"`
+	Family       string     `json:"family,omitempty"` // of machine types, for quota
+	Market       dag.Market `json:"market,omitempty"`
+	Kind         cloud.Kind `json:"kind"`
+	Reason       string     `json:"reason"`
+	At           time.Time  `json:"at"`
+	Until        time.Time  `json:"until"`
+	// Count is how often in a row it was blocked; the time doubles with it.
+	Count int `json:"count"`
+}
+
+// MarketRecord is what was learned of one spot offer: its last price and how often it was taken.
+type MarketRecord struct {
+	Offer       string    `json:"offer"`
+	USD         float64   `json:"usd,omitempty"`
+	At          time.Time `json:"since,omitzero"` // since when it is the price; what older versions kept under "at" is when they looked
+	Hours       float64   `json:"hours"`          // machine hours held
+	Preemptions int       `json:"preemptions"`
+	Launches    int       `json:"launches"`
+	Refusals    int       `json:"refusals"`
+	// Prices is what was learned of how the price changes.
+	Prices pricing.Online `json:"prices,omitzero"`
+}
+
+// MarketID is an offer's ID without the market it was bought on.
+func MarketID(offer string) string {
+	offer = strings.TrimSuffix(offer, "/"+string(dag.MarketSpot))
+	return strings.TrimSuffix(offer, "/"+string(dag.MarketOnDemand))
+}

@@ -1,0 +1,137 @@
+package record
+
+import (
+	"cmp"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Run tells the agents of a cluster to start.
+func (cl *Cluster) Run() {
+	cl.Seq++
+	cl.Command = string(wire.Run)
+}
+
+// LeaveGang is why a machine is left whose gang can not go on.
+const LeaveGang Leaving = "gang"
+
+// Saving says that the cluster will be taken, saves its work, and that it is planned where that goes on.
+func (cl *Cluster) Saving() bool {
+	return cl.State == ClusterDoomed && cl.MinPlan > 0 && cl.Outcome == ""
+}
+
+// Stopped says that every node has saved its work and stopped.
+func (cl *Cluster) Stopped() bool {
+	return len(cl.Nodes) > 0 && !slices.ContainsFunc(cl.Nodes, func(n Node) bool { return !n.Stopped })
+}
+
+// Leaving is why the broker leaves a machine that nobody takes.
+type Leaving string
+
+// The reasons to leave.
+const (
+	LeaveForPrice    Leaving = "price"    // on-demand is expected to cost less to the end
+	LeaveForDeadline Leaving = "deadline" // were it taken now, not even on-demand would be in time after the next look
+	LeaveForOthers   Leaving = "others"   // what it holds of a quota is another's
+)
+
+// Taken is how an attempt ends on a doomed cluster.
+func (cl *Cluster) Taken() Outcome {
+	if cl.Leaving != "" {
+		return OutcomeMoved
+	}
+	return OutcomePreempted
+}
+
+// LeaveMachine is the reason to leave a machine that its owner wants back.
+const LeaveMachine Leaving = "machine"
+
+// ClusterState is where a cluster is in its life. A cluster without a record is gone.
+type ClusterState string
+
+// The states of a cluster.
+const (
+	ClusterLaunching ClusterState = "launching" // intended; the cloud may or may not have it
+	ClusterBooting   ClusterState = "booting"   // bought; not every node has dialled home
+	ClusterUp        ClusterState = "up"
+	ClusterDoomed    ClusterState = "doomed"    // will be taken; saving its work
+	ClusterReleasing ClusterState = "releasing" // nothing needs it; being terminated
+)
+
+// Cluster is the record of machines that are bought or may have been, for one attempt. It exists
+// from the intent to buy until they are gone for certain.
+type Cluster struct {
+	ID      string       `json:"id"`
+	Job     string       `json:"job"`
+	Task    int          `json:"task"`
+	Attempt int          `json:"attempt"`
+	Queue   string       `json:"queue"`
+	State   ClusterState `json:"state"`
+	Offer   cloud.Offer  `json:"offer"`
+	MaxUSD  float64      `json:"maxUSD,omitempty"`
+	VCPU    float64      `json:"vcpu"`            // of all nodes
+	Hosts   []string     `json:"hosts,omitempty"` // of a pool, by rank
+	// ReservedUSD was set aside of the job's budget; LeaseUntil is when it is used up.
+	ReservedUSD float64   `json:"reservedUSD"`
+	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`
+	Nodes       []Node    `json:"nodes"`
+	Tries       int       `json:"tries,omitempty"` // launches that failed for a passing reason
+	Intended    time.Time `json:"intended"`
+	Launched    time.Time `json:"launched,omitzero"`
+	Since       time.Time `json:"since"` // in this state
+	// Seq, Command and Until are what the agents are told (wire.Work).
+	Seq     int       `json:"seq"`
+	Command string    `json:"command,omitempty"`
+	Until   time.Time `json:"until,omitzero"`
+	Reason  string    `json:"reason,omitempty"` // of doom or release
+	// MinPlan is the oldest plan that its task may go on under: asked for while it saves its work, as it will be taken. 0 is none.
+	MinPlan int `json:"minPlan,omitempty"`
+	// Leaving says that it is doomed because the broker leaves it, and why.
+	Leaving Leaving `json:"leaving,omitempty"`
+	// For is the claim that it is left for, where that is for others.
+	For string `json:"for,omitempty"`
+	// Outcome of the attempt, decided before the release.
+	Outcome Outcome `json:"outcome,omitempty"`
+	Started bool    `json:"started,omitempty"`
+	// Up and Running are when every node had dialled home, and when every node ran the task.
+	Up      time.Time `json:"up,omitzero"`
+	Running time.Time `json:"running,omitzero"`
+	// Ended is when it had succeeded.
+	Ended time.Time `json:"ended,omitzero"`
+	// PaidUSD is what all machines had cost by PricedAt, and RateUSD what an hour of one costs since; zero while nobody has said otherwise than
+	// the offer, see charge.go.
+	PaidUSD  float64   `json:"paidUSD,omitempty"`
+	PricedAt time.Time `json:"pricedAt,omitzero"`
+	RateUSD  float64   `json:"rateUSD,omitempty"`
+}
+
+// Node is one machine of a cluster.
+type Node struct {
+	Machine string    `json:"machine,omitempty"`
+	Address string    `json:"address,omitempty"` // empty until it dialled home
+	Seen    time.Time `json:"seen,omitzero"`
+	Started bool      `json:"started,omitempty"`
+	Done    bool      `json:"done,omitempty"`    // succeeded
+	Stopped bool      `json:"stopped,omitempty"` // saved and stopped on command
+}
+
+// Released says that nothing goes on with the cluster, so that it may be terminated: it is decided, or its work is done.
+func (cl *Cluster) Released() bool {
+	return cl.State == ClusterReleasing || cl.Outcome == OutcomeSucceeded
+}
+
+// Over is how the attempt of a cluster that is gone has ended.
+func (cl *Cluster) Over(attempt Attempt) Outcome {
+	return cmp.Or(attempt.Outcome, cl.Outcome, OutcomeCancelled)
+}
+
+// Accrued is what a cluster has cost so far, USD.
+func (c Cluster) Accrued(now time.Time) float64 {
+	if c.Launched.IsZero() {
+		return 0
+	}
+	return c.Charged(now)
+}

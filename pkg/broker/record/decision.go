@@ -1,0 +1,111 @@
+package record
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// BringUp notes that every node of a cluster has dialled home, and hands its work to the agents in the same commit: nothing else has to be looked at
+// (decision 6). That of a gang is execute's, which looks at all of it. A cluster that is given up already, as its attempt or its job is over, is only
+// waiting to be released.
+func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
+	cl.State, cl.Since, cl.Up = ClusterUp, now, now
+	switch {
+	case cl.Outcome != "" || job.State == JobEnding || job.State.Over():
+	case task.Gang != "":
+		d.Emit(events.ClusterUp{Cluster: cl.ID, Job: cl.Job})
+	default:
+		cl.Run()
+	}
+}
+
+// Broken tells that a task of a gang does not go on, so that the others give back what they have.
+func (d *Decision) Broken(task Task) {
+	if task.Gang != "" {
+		d.Emit(events.GangBroken{Job: task.Job, Gang: task.Gang, Task: task.Index, Attempt: task.Attempt})
+	}
+}
+
+// Unplanned asks again for what could not be planned until a doomed cluster's attempt was over: others may wait for it.
+func (d *Decision) Unplanned(job Job, cl Cluster) {
+	if cl.MinPlan > job.Plan.Version {
+		d.Replan(job, cl.Reason)
+	}
+}
+
+// Block adds a block and tells of it.
+func (d *Decision) Block(k Block) {
+	d.Put(BlockKey(k), k)
+	d.Emit(k.event())
+}
+
+// Requeue puts a task back in its queue, to be admitted under a plan of at least a version. The others of its gang are told.
+func (d *Decision) Requeue(job Job, task Task, minPlan int) {
+	d.Wait(job, task, minPlan)
+	if job.State != JobEnding && !job.State.Over() {
+		d.Broken(task)
+	}
+}
+
+// Wait puts a task back in its queue.
+func (d *Decision) Wait(job Job, task Task, minPlan int) {
+	if job.State == JobEnding || job.State.Over() {
+		return
+	}
+	task.State, task.MinPlan = TaskQueued, max(minPlan, task.MinPlan)
+	d.Put(TaskKey(job.ID, task.Index), task)
+	d.Enqueue(job, task)
+}
+
+// Replan asks for a better plan than the one in force, unless the job is over.
+func (d *Decision) Replan(job Job, reason string) {
+	if job.State != JobEnding && !job.State.Over() {
+		d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: reason})
+	}
+}
+
+// Enqueue adds the waiting entry of a task. Its key follows from the job and the task, so that it can be found again.
+func (d *Decision) Enqueue(job Job, task Task) {
+	d.Hold(JobKey(job.ID)) // nothing drops an entry that comes after the job's end
+	w := WaitingOf(job, task)
+	d.Put(WaitKey(job.Queue, w), w)
+}
+
+// HoldTree makes the commit void if the use of any queue of the tree that was not written has changed: what is left of a
+// quota was computed from it.
+func (d *Decision) HoldTree(tree []*Queue) {
+	for _, q := range tree {
+		d.Holds = append(d.Holds, store.Key(QueueKey(q.Name)))
+	}
+}
+
+// Decision is what a decide function wants written and told.
+type Decision struct {
+	Writes []Write
+	Emits  []events.Data
+	// Holds are records that must not have changed since they were loaded, though they are not written.
+	Holds []store.Key
+}
+
+// Write is one record of a decision; a nil Value deletes it.
+type Write struct {
+	Key     store.Key
+	Value   any
+	Expires time.Time
+}
+
+// Put adds a record.
+func (d *Decision) Put(key store.Key, value any) {
+	d.Writes = append(d.Writes, Write{Key: key, Value: value})
+}
+
+// Del removes a record.
+func (d *Decision) Del(key store.Key) { d.Writes = append(d.Writes, Write{Key: key}) }
+
+// Hold makes the decision void when a record has changed.
+func (d *Decision) Hold(key store.Key) { d.Holds = append(d.Holds, key) }
+
+// Emit adds an event.
+func (d *Decision) Emit(data ...events.Data) { d.Emits = append(d.Emits, data...) }

@@ -1,0 +1,96 @@
+package record
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// JobState is where a job is in its life.
+type JobState string
+
+// The states of a job. Ending jobs start nothing new and free their machines.
+const (
+	JobPlanning  JobState = "planning"
+	JobWaiting   JobState = "waiting" // nothing feasible now; tried again at Job.RetryAt
+	JobRunning   JobState = "running"
+	JobEnding    JobState = "ending"
+	JobSucceeded JobState = "succeeded"
+	JobFailed    JobState = "failed"
+	JobCancelled JobState = "cancelled"
+)
+
+// Job is the record of one submitted DAG. Its tasks are in the spec blob, how far they are in
+// Progress. It changes with the job's state and plan, not with each task, so reading it is cheap.
+type Job struct {
+	ID         string         `json:"id"`
+	Digest     string         `json:"digest"` // of the name and the submission's token: what makes it idempotent
+	Name       string         `json:"name"`
+	Queue      string         `json:"queue"`
+	Priority   int            `json:"priority,omitempty"`
+	Objective  dag.Objective  `json:"objective"`
+	Infeasible dag.Infeasible `json:"infeasible,omitempty"`
+	State      JobState       `json:"state"`
+	// Outcome is the state an ending job will have; Reason says why it did not succeed, or what a waiting one waits for.
+	Outcome   JobState  `json:"outcome,omitempty"`
+	Reason    string    `json:"reason,omitempty"`
+	Submitted time.Time `json:"submitted"`
+	Finished  time.Time `json:"finished,omitzero"`
+	Deadline  time.Time `json:"deadline,omitzero"`
+	BudgetUSD float64   `json:"budgetUSD,omitempty"`
+	Tasks     int       `json:"tasks"`
+	Spec      Blob      `json:"spec"`
+	Plan      Blob      `json:"plan,omitzero"`     // in force; Version 0 is none yet
+	Bids      Blob      `json:"bids,omitzero"`     // for it
+	Waits     bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
+	Started   bool      `json:"started,omitempty"` // tasks have been announced
+	RetryAt   time.Time `json:"retryAt,omitzero"`
+	// Estimates of the first plan, and the same work bought on demand where each task is cheapest.
+	PlannedUSD  float64 `json:"plannedUSD,omitempty"`
+	OnDemandUSD float64 `json:"onDemandUSD,omitempty"`
+	USD         float64 `json:"usd,omitempty"` // final cost
+	Late        bool    `json:"late,omitempty"`
+	Source      string  `json:"source,omitempty"` // bucket and key, or api
+	TimeScale   float64 `json:"timeScale,omitempty"`
+}
+
+// Progress is how far the tasks of a job are: what advance decides on, and it alone writes.
+type Progress struct {
+	Phases    []byte `json:"phases"` // one Phase a task
+	Succeeded int    `json:"succeeded"`
+}
+
+// Phase is what advance knows of a task, one byte in Progress.Phases.
+type Phase = byte
+
+// The phases of a task.
+const (
+	PhaseWaiting   Phase = 'w' // for its parents
+	PhaseReady     Phase = 'r' // announced; schedule and provision have it
+	PhaseSucceeded Phase = 's'
+	PhaseFailed    Phase = 'f'
+)
+
+// Ledger is a job's money: only schedule writes it.
+type Ledger struct {
+	SpentUSD    float64 `json:"spentUSD"`
+	ReservedUSD float64 `json:"reservedUSD"`
+	// Outstanding attempts are admitted and not yet settled.
+	Outstanding int `json:"outstanding"`
+	// VCPU is what they hold of the queue's.
+	VCPU float64 `json:"vcpu,omitempty"`
+}
+
+// JobIndex is a job's line in the list of all jobs.
+type JobIndex struct {
+	ID        string    `json:"id"`
+	Submitted time.Time `json:"submitted"`
+}
+
+// Seen marks an event as handled by a function.
+type Seen struct {
+	At time.Time `json:"at"`
+}
+
+// DefaultQueueName is the queue of jobs that name none.
+const DefaultQueueName = "default"

@@ -1,0 +1,160 @@
+package record
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"fmt"
+	"math"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Partitions that are not a job's own.
+const (
+	PartJobs   = "jobs"   // JobIndex, the newest first
+	PartActive = "active" // JobIndex of jobs that are not over, by ID
+	PartBlocks = "blocks"
+	PartMarket = "market"
+	PartQueues = "queues"
+)
+
+func JobPart(job string) string { return "job#" + job }
+
+func JobKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "job"} }
+
+func ProgressKey(job string) store.Key {
+	return store.Key{Partition: JobPart(job), Sort: "progress"}
+}
+
+func LedgerKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "ledger"} }
+
+func TaskKey(job string, task int) store.Key {
+	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("task#%06d", task)}
+}
+
+func AttemptKey(job string, task, attempt int) store.Key {
+	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("attempt#%06d#%04d", task, attempt)}
+}
+
+const ClusterPrefix = "cluster#"
+
+func ClusterKey(id string) store.Key {
+	return store.Key{Partition: JobPart(ClusterJob(id)), Sort: ClusterPrefix + id}
+}
+
+func QueueKey(name string) store.Key { return store.Key{Partition: PartQueues, Sort: name} }
+
+func WaitPart(queue string) string { return "queue#" + queue }
+
+// WaitKey orders a queue's waiting tasks by priority, highest first, then by age, then by name.
+func WaitKey(queue string, w Waiting) store.Key {
+	inverted := uint32(math.MaxInt32 - int64(max(min(w.Priority, math.MaxInt32), math.MinInt32)))
+	return store.Key{
+		Partition: WaitPart(queue),
+		Sort:      fmt.Sprintf("wait#%08x#%016x#%s#%06d", inverted, uint64(max(w.Since.UnixNano(), 0)), w.Job, w.Task), //nolint:gosec // not negative
+	}
+}
+
+// IndexKey orders all jobs by age, the newest first. The sign sets them before the lines of version 1, which begin with a digit.
+func IndexKey(j Job) store.Key {
+	return store.Key{Partition: PartJobs, Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
+}
+
+func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, Sort: job} }
+
+func BlockKey(b Block) store.Key {
+	return store.Key{Partition: PartBlocks, Sort: strings.Join(
+		[]string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}, "/")}
+}
+
+func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
+
+func SeenKey(fn, event string) store.Key {
+	return store.Key{Partition: "seen#" + fn + "#" + event, Sort: "seen"}
+}
+
+// ClusterID names the cluster of an attempt. It is the idempotency token of its launch.
+func ClusterID(job string, task, attempt int) string {
+	return job + "." + strconv.Itoa(task) + "." + strconv.Itoa(attempt)
+}
+
+// ClusterJob returns the job of a cluster, by its ID.
+func ClusterJob(id string) string {
+	job, _, _ := strings.Cut(id, ".")
+	return job
+}
+
+// ClusterAttempt returns the task and the attempt that a cluster is of, by its ID.
+func ClusterAttempt(id string) (task, attempt int, ok bool) {
+	_, rest, _ := strings.Cut(id, ".")
+	first, second, _ := strings.Cut(rest, ".")
+	task, err := strconv.Atoi(first)
+	attempt, err2 := strconv.Atoi(second)
+	return task, attempt, err == nil && err2 == nil && task >= 0 && attempt > 0
+}
+
+// Family is the machine family of an instance type, the unit that quotas are
+// given in: p3 of p3.2xlarge, n1 of n1-standard-8, NC of Standard_NC6s_v3.
+func Family(instanceType string) string {
+	if rest, ok := strings.CutPrefix(instanceType, "Standard_"); ok {
+		return rest[:len(rest)-len(strings.TrimLeft(rest, "ABCDEFGHIJKLMNOPQRSTUVWXYZ"))]
+	}
+	head, _, _ := strings.Cut(instanceType, ".")
+	head, _, _ = strings.Cut(head, "-")
+	head, _, _ = strings.Cut(head, "_")
+	return head
+}
+
+// Place is the name the optimizer knows a location by.
+func Place(o cloud.Offer) string { return o.Cloud + ":" + o.Region }
+
+// ShortHash is 13 characters, 64 bits, of a digest of parts: enough to tell apart the events and jobs of one
+// deployment.
+func ShortHash(parts ...string) string {
+	sum := sha256.Sum256([]byte(strings.Join(parts, "\x00")))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:8]))
+}
+
+// Slug is the part of a job's ID that people read: of its name, what suits a tag in every cloud.
+func Slug(name string) string {
+	var b strings.Builder
+	for _, r := range strings.ToLower(name) {
+		switch {
+		case r >= 'a' && r <= 'z' || r >= '0' && r <= '9':
+			b.WriteRune(r)
+		case b.Len() > 0 && !strings.HasSuffix(b.String(), "-"):
+			b.WriteByte('-')
+		}
+		if b.Len() >= 32 {
+			break
+		}
+	}
+	if s := strings.Trim(b.String(), "-"); s != "" {
+		return s
+	}
+	return "job"
+}
+
+// Hours turns a duration into the unit that prices are in.
+func Hours(d time.Duration) float64 { return d.Hours() }
+
+// Duration turns hours into a duration, bounded by what one can hold.
+func Duration(h float64) time.Duration {
+	if h >= math.MaxInt64/float64(time.Hour) {
+		return math.MaxInt64
+	}
+	return time.Duration(h * float64(time.Hour))
+}
+
+// ClusterOf returns the cluster that a key is the record of.
+func ClusterOf(k store.Key) (string, bool) { return strings.CutPrefix(k.Sort, ClusterPrefix) }
+
+const PlanHeadPrefix = "planned#"
+
+func PlanHeadKey(job string, version int) store.Key {
+	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("%s%06d", PlanHeadPrefix, version)}
+}

@@ -1,0 +1,208 @@
+package record
+
+import (
+	"fmt"
+	"math"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Capacity is what a machine has, or what a task holds of one.
+type Capacity struct {
+	CPUs         float64 `json:"cpus" doc:"vCPUs"`
+	MemoryGiB    float64 `json:"memoryGiB" doc:"Memory, GiB"`
+	Accelerator  string  `json:"accelerator,omitempty" doc:"Name of the accelerators as the catalogue has it"`
+	Accelerators float64 `json:"accelerators,omitempty" doc:"How many of them"`
+}
+
+// PoolMachine is a machine in its partition.
+type PoolMachine struct {
+	ID       string            `json:"id"`
+	Type     string            `json:"type"` // what the author of a task may ask for as its instance type
+	Labels   map[string]string `json:"labels,omitempty"`
+	Capacity Capacity          `json:"capacity"`
+	Joined   time.Time         `json:"joined"`
+	// Draining machines get nothing new by their owner's wish, Leaving ones as their process is about to end. Of those, and of the first if Vacate says so, what
+	// runs there saves its work and goes.
+	Draining bool `json:"draining,omitempty"`
+	Vacate   bool `json:"vacate,omitempty"`
+	Leaving  bool `json:"leaving,omitempty"`
+	// A machine that has failed to bring up a cluster gets nothing new for a time, that grows with each failure in a row.
+	BlockedUntil time.Time `json:"blockedUntil,omitzero"`
+	Failures     int       `json:"failures,omitempty"`
+	Reason       string    `json:"reason,omitempty"` // of the last failure
+	Uses         []PoolUse `json:"uses,omitempty"`
+}
+
+// PoolUse is what one rank of a cluster holds of a machine.
+type PoolUse struct {
+	Cluster string   `json:"cluster"`
+	Rank    int      `json:"rank"`
+	Hold    Capacity `json:"hold"`
+	// Devices are the indexes of the accelerators it holds.
+	Devices []int     `json:"devices,omitempty"`
+	Since   time.Time `json:"since"`
+}
+
+// AgentRef names the agent of one rank of a cluster.
+type AgentRef struct {
+	Cluster string
+	Rank    int
+}
+
+const (
+	MaxLabels   = 16
+	MaxLabel    = 128
+	maxQuantity = 1e5
+)
+
+// Check fails with ErrPool on what no machine can have.
+func (c Capacity) Check() error {
+	for _, x := range []struct {
+		name         string
+		value, least float64
+	}{{"cpus", c.CPUs, math.SmallestNonzeroFloat64}, {"memoryGiB", c.MemoryGiB, math.SmallestNonzeroFloat64}, {"accelerators", c.Accelerators, 0}} {
+		if !(x.value >= x.least && x.value <= maxQuantity) {
+			return fmt.Errorf("%w: capacity.%s: %v is not a quantity that a machine can have", ErrPool, x.name, x.value)
+		}
+	}
+	if n := c.Accelerators; n != math.Trunc(n) || n > maxDevices || n > 0 != (c.Accelerator != "") || len(c.Accelerator) > MaxLabel {
+		return fmt.Errorf("%w: capacity.accelerators: %v of %q: a machine has a whole number of accelerators with a name, at most %d, or none", ErrPool, n, Clip(c.Accelerator), maxDevices)
+	}
+	return nil
+}
+
+// maxDevices bounds the accelerators of a machine.
+const maxDevices = 64
+
+// Fail keeps a machine from getting anything new for a time.
+func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
+	if now.Sub(m.BlockedUntil) > 2*span {
+		m.Failures = 0
+	}
+	m.BlockedUntil = now.Add(span << min(m.Failures, MaxBlockDoublings))
+	m.Failures++
+	m.Reason = Clip(reason)
+}
+
+func (use PoolUse) Ref() AgentRef { return AgentRef{Cluster: use.Cluster, Rank: use.Rank} }
+
+// maxMessage bounds what is kept of a machine's words.
+const maxMessage = 256
+
+func Clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "") }
+
+// State is what people are told of a machine in a word.
+func (m PoolMachine) State(seen time.Time, t PoolTimes, now time.Time) string {
+	switch silent := now.Sub(seen); {
+	case silent > t.LostAfter:
+		return "lost"
+	case silent > t.StaleAfter:
+		return "stale"
+	case m.Leaving:
+		return "leaving"
+	case m.Draining && len(m.Uses) == 0:
+		return "drained"
+	case m.Draining:
+		return "draining"
+	case now.Before(m.BlockedUntil):
+		return "blocked"
+	case len(m.Uses) > 0:
+		return "busy"
+	default:
+		return "ready"
+	}
+}
+
+// Used is what is in use of a machine.
+func (m PoolMachine) Used() (c Capacity) {
+	for _, use := range m.Uses {
+		c.Add(use.Hold)
+	}
+	return c
+}
+
+// Add adds up; what has no name takes that of what is added.
+func (c *Capacity) Add(x Capacity) {
+	c.CPUs += x.CPUs
+	c.MemoryGiB += x.MemoryGiB
+	c.Accelerators += x.Accelerators
+	if x.Accelerators > 0 && c.Accelerator == "" {
+		c.Accelerator = x.Accelerator
+	}
+}
+
+// MaxBlockDoublings bounds how long a location that fails again and again is left alone.
+const MaxBlockDoublings = 4
+
+// Free is what a machine has left.
+func (m PoolMachine) Free() Capacity {
+	c, used := m.Capacity, m.Used()
+	c.CPUs -= used.CPUs
+	c.MemoryGiB -= used.MemoryGiB
+	c.Accelerators -= used.Accelerators
+	return c
+}
+
+// Fits says whether a machine that has so much left can hold so much more.
+func (c Capacity) Fits(free Capacity) bool {
+	return c.CPUs <= free.CPUs+CapacityEps && c.MemoryGiB <= free.MemoryGiB+CapacityEps &&
+		(c.Accelerators == 0 || strings.EqualFold(c.Accelerator, free.Accelerator) && c.Accelerators <= free.Accelerators+CapacityEps)
+}
+
+// CapacityEps is the rounding that a comparison of capacities forgives: far below what anybody asks for.
+const CapacityEps = 1e-6
+
+// Devices are the lowest free indexes of a machine's accelerators for a task that holds so many.
+func (m PoolMachine) Devices(hold Capacity) []int {
+	taken := map[int]bool{}
+	for _, use := range m.Uses {
+		for _, i := range use.Devices {
+			taken[i] = true
+		}
+	}
+	var out []int
+	for i := 0; len(out) < int(math.Round(hold.Accelerators)) && i < int(m.Capacity.Accelerators); i++ {
+		if !taken[i] {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Usable says whether a machine may be given something new.
+func (m PoolMachine) Usable(seen time.Time, t PoolTimes, now time.Time) bool {
+	return !m.Draining && !m.Leaving && !now.Before(m.BlockedUntil) && now.Sub(seen) <= t.StaleAfter && len(m.Uses) < MaxUses
+}
+
+// LabelArch is the label of a machine that says what its processors are: amd64 or arm64.
+const LabelArch = "arch"
+
+// Accelerators is how many whole ones an alternative asks for.
+func Accelerators(r *dag.Resources) float64 {
+	if r.Accelerator == "" {
+		return 0
+	}
+	return math.Ceil(max(r.AcceleratorCount, 1))
+}
+
+// Share is which part of a machine a hold is: the greatest over its resources.
+func (m *PoolMachine) Share(hold Capacity) float64 {
+	share := max(hold.CPUs/m.Capacity.CPUs, hold.MemoryGiB/m.Capacity.MemoryGiB)
+	if hold.Accelerators > 0 {
+		share = max(share, hold.Accelerators/m.Capacity.Accelerators)
+	}
+	return min(share, 1)
+}
+
+// MachineClass are machines that are the same to a task.
+type MachineClass struct {
+	kind, arch string
+	capacity   Capacity
+}
+
+func (m *PoolMachine) Class() MachineClass {
+	return MachineClass{kind: m.Type, arch: m.Labels[LabelArch], capacity: m.Capacity}
+}

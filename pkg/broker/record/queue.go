@@ -1,0 +1,179 @@
+package record
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+)
+
+// Queue is the record of a queue: its quota and what is in use. Zero quotas are without limit.
+type Queue struct {
+	Name        string  `json:"name"`
+	MaxRunning  int     `json:"maxRunning,omitempty"`
+	MaxVCPU     float64 `json:"maxVCPU,omitempty"`
+	Running     int     `json:"running"`
+	VCPU        float64 `json:"vcpu"`
+	Description string  `json:"description,omitempty"`
+	// Parent is the queue whose quota it shares with its siblings; Inner says that this one is another's.
+	Parent string `json:"parent,omitempty"`
+	Inner  bool   `json:"inner,omitempty"`
+	// Weight, DeservedVCPU, GuaranteedVCPU, Preempt and Closed: see QueueSettings.
+	Weight         int     `json:"weight,omitempty"`
+	DeservedVCPU   float64 `json:"deservedVCPU,omitempty"`
+	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
+	Preempt        bool    `json:"preempt,omitempty"`
+	Closed         bool    `json:"closed,omitempty"`
+	// Claims are those of its tasks and gangs that others were stopped for and that have not been admitted yet.
+	Claims []Claim `json:"claims,omitempty"`
+}
+
+// Waiting is a task in its queue.
+type Waiting struct {
+	Job      string    `json:"job"`
+	Task     int       `json:"task"`
+	Priority int       `json:"priority,omitempty"`
+	Since    time.Time `json:"since"`
+	MinPlan  int       `json:"minPlan,omitempty"`
+}
+
+// WaitingOf is the waiting entry of a task.
+func WaitingOf(job Job, task Task) Waiting {
+	return Waiting{Job: job.ID, Task: task.Index, Priority: job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
+}
+
+// Claim says that others were stopped to make room for a task, or a gang: what comes free is kept for it, and for
+// nobody else, until it is admitted or the claim lapses.
+type Claim struct {
+	For   string    `json:"for"` // see claimOf
+	Until time.Time `json:"until"`
+}
+
+// Claim keeps what comes free for a claim until a time; what has lapsed is forgotten.
+func (q *Queue) Claim(name string, now, until time.Time) {
+	q.Unclaim(name)
+	q.Claims = slices.DeleteFunc(q.Claims, func(c Claim) bool { return !now.Before(c.Until) })
+	q.Claims = append(q.Claims, Claim{For: name, Until: until})
+}
+
+// Unclaim ends a claim.
+func (q *Queue) Unclaim(name string) {
+	q.Claims = slices.DeleteFunc(slices.Clone(q.Claims), func(c Claim) bool { return c.For == name })
+}
+
+// Claimed says whether room has been made for a claim.
+func (q *Queue) Claimed(name string, now time.Time) bool {
+	return slices.ContainsFunc(q.Claims, func(c Claim) bool { return c.For == name && now.Before(c.Until) })
+}
+
+// GangMark parts a job's ID and the name of a gang. Neither has it.
+const GangMark = "/gang/"
+
+func (q *Queue) Full() bool {
+	return q.MaxRunning > 0 && q.Running >= q.MaxRunning || q.MaxVCPU > 0 && q.VCPU >= q.MaxVCPU
+}
+
+// MaxTree bounds the queues of a tree: a session that admits anything holds the records of all of them.
+const MaxTree = 24
+
+// ErrQueue is about settings of a queue that contradict each other or those of others.
+var ErrQueue = errors.New("queue")
+
+// QueueSettings are what its owner sets of a queue. Zero quotas are without limit.
+type QueueSettings struct {
+	MaxRunning  int
+	MaxVCPU     float64
+	Description string
+	// Parent is the queue whose quota and share it is a part of; empty is none.
+	Parent string
+	// Weight is its part among its siblings; 0 is 1.
+	Weight int
+	// DeservedVCPU is what it may take back from its siblings, 0 what its weight gives it. GuaranteedVCPU is kept for it even while
+	// it has no use for it.
+	DeservedVCPU, GuaranteedVCPU float64
+	// Preempt lets its jobs of higher priority take the machines of those of lower, whose work is saved first.
+	Preempt bool
+	// Closed queues admit nothing.
+	Closed bool
+}
+
+// Settings returns what can be set of the queue.
+func (q Queue) Settings() QueueSettings {
+	return QueueSettings{
+		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
+		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
+	}
+}
+
+func (q *Queue) Set(s QueueSettings) {
+	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description, s.Parent, s.Weight
+	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt, q.Closed = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt, s.Closed
+}
+
+// CheckQueue looks for settings that contradict each other.
+func CheckQueue(q Queue) error {
+	for _, x := range []struct {
+		name  string
+		value float64
+	}{{"maxVCPU", q.MaxVCPU}, {"deservedVCPU", q.DeservedVCPU}, {"guaranteedVCPU", q.GuaranteedVCPU}, {"maxRunning", float64(q.MaxRunning)}, {"weight", float64(q.Weight)}} {
+		if !(x.value >= 0) || math.IsInf(x.value, 0) {
+			return fmt.Errorf("%w: %s: %v is not a quantity", ErrQueue, x.name, x.value)
+		}
+	}
+	if q.MaxVCPU > 0 && max(q.DeservedVCPU, q.GuaranteedVCPU) > q.MaxVCPU {
+		return fmt.Errorf("%w: maxVCPU: %g is less than what the queue deserves or is guaranteed, %g", ErrQueue, q.MaxVCPU, max(q.DeservedVCPU, q.GuaranteedVCPU))
+	}
+	return nil
+}
+
+// Forest are queues by name.
+func Forest(queues []Queue) map[string]*Queue {
+	t := make(map[string]*Queue, len(queues))
+	for i := range queues {
+		t[queues[i].Name] = &queues[i]
+	}
+	return t
+}
+
+// RootOf returns the queue at the top of one's tree; ok is false where there is none, as it is below itself.
+func RootOf(t map[string]*Queue, name string) (root string, ok bool) {
+	for range len(t) + 1 {
+		q := t[name]
+		if q == nil || q.Parent == "" || t[q.Parent] == nil {
+			return name, true
+		}
+		name = q.Parent
+	}
+	return "", false
+}
+
+// TreeOf are the queues of a tree, by name.
+func TreeOf(t map[string]*Queue, root string) []*Queue {
+	var out []*Queue
+	for _, q := range t {
+		if r, ok := RootOf(t, q.Name); ok && r == root {
+			out = append(out, q)
+		}
+	}
+	slices.SortFunc(out, func(a, b *Queue) int { return cmp.Compare(a.Name, b.Name) })
+	return out
+}
+
+// The resources that sessions count, in thousandths.
+const (
+	ResTasks = iota
+	ResVCPU
+)
+
+// Own names the part of a queue's jobs that wait in itself though it has queues below it.
+const Own = "/own jobs"
+
+// Leaf names the queue of the scheduler that a queue's jobs wait in.
+func (q *Queue) Leaf() string {
+	if q.Inner {
+		return q.Name + Own
+	}
+	return q.Name
+}

@@ -1,0 +1,86 @@
+package session
+
+import (
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// CheckPolicy says why sessions over queues can not follow a policy: a *scheduler.PolicyError.
+func CheckPolicy(p *scheduler.Policy) error {
+	if !slices.Contains(p.Actions, "allocate") {
+		return p.Wrong("actions", "without allocate no task is ever admitted", "add allocate")
+	}
+	return nil
+}
+
+// PolicyNote is an action or a plugin of a policy that does nothing in a broker's sessions.
+type PolicyNote struct {
+	Name   string `json:"name"`
+	Reason string `json:"reason"`
+}
+
+// PolicyNotes tells what of a policy does nothing over queues, as a broker's sessions are over: where a task runs is found after it is admitted.
+func PolicyNotes(p *scheduler.Policy) []PolicyNote {
+	const noNodes = "sessions are over quotas: on which machine a task runs is found after it is admitted"
+	why := map[string]string{
+		"enqueue":    "the broker's functions let tasks in when they are ready",
+		"backfill":   "no machine is kept for anybody",
+		"reserve":    "no machine is kept for anybody: plugin sla keeps quota for what has waited for too long",
+		"predicates": noNodes, "nodeorder": noNodes, "binpack": noNodes, "topology": noNodes,
+		"tdm":       "no machine has time windows",
+		"namespace": "jobs have no users: give each a queue",
+		"usage":     "what queues held in the past is not recorded; what they hold now counts",
+	}
+	names := slices.Clone(p.Actions)
+	for _, tier := range p.Tiers {
+		for _, conf := range tier {
+			names = append(names, conf.Name)
+		}
+	}
+	var out []PolicyNote
+	for _, name := range names {
+		if reason := why[name]; reason != "" {
+			out = append(out, PolicyNote{name, reason})
+		}
+	}
+	return out
+}
+
+// OwnPolicy is how sessions decide that nobody told otherwise: what has waited for too long and what is urgent first, then the job that holds the
+// least, between queues that share by weight or by what they deserve.
+func OwnPolicy() *scheduler.Policy {
+	return &scheduler.Policy{
+		Actions: []string{"allocate", "preempt", "reclaim"},
+		Tiers:   [][]scheduler.PluginConfig{{{Name: "sla"}, {Name: "priority"}}, {{Name: "drf"}, {Name: "capacity"}}},
+	}
+}
+
+// follows says whether a session's policy has an action.
+func (s *Session) follows(action string) bool { return slices.Contains(s.policy.Actions, action) }
+
+// open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the policy says.
+func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
+	return scheduler.Open(snap, only(s.policy, action, s.cfg.OverdueAfter), scheduler.WithGuards())
+}
+
+// only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long is.
+func only(p *scheduler.Policy, action string, patience time.Duration) *scheduler.Policy {
+	out := &scheduler.Policy{Actions: []string{action}}
+	for _, tier := range p.Tiers {
+		tier = slices.Clone(tier)
+		for i, conf := range tier {
+			if _, said := conf.Args["maxWait"]; conf.Name == "sla" && !said {
+				tier[i].Args = scheduler.Args{"maxWait": patience}
+			}
+		}
+		out.Tiers = append(out.Tiers, tier)
+	}
+	return out
+}
+
+// aboutQueues says whether a reason of a session is. What it says of nodes means nothing here: clouds are endless.
+func aboutQueues(r scheduler.Reason) bool {
+	return slices.Contains([]string{"capacity", "proportion", "gang", "session"}, r.Plugin)
+}

@@ -1,0 +1,590 @@
+package session
+
+import (
+	"cmp"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+const (
+	sessionScan   = 64   // waiting tasks looked at first in a queue without quota
+	sessionScanOf = 512  // and in one with: enough to be fair between many jobs
+	sessionMost   = 4096 // and at most, when those before them cannot go
+	sessionFull   = 84   // items in the transaction after which a session goes on in a next one
+	sessionAdmits = 16   // tasks that fill a transaction
+)
+
+// Decide makes one pass over the queues of the tree.
+func (s *Session) Decide() error {
+	if err := s.run(); err != nil {
+		return err
+	}
+	var d record.Decision
+	for _, q := range s.tree {
+		if s.changed[q] {
+			d.Put(record.QueueKey(q.Name), *q)
+		}
+	}
+	if len(d.Writes) > 0 && len(s.tree) > 1 {
+		d.HoldTree(s.tree)
+	}
+	return s.u.Apply(d)
+}
+
+// bounded says whether anything limits what a queue may have.
+func (s *Session) bounded(q *record.Queue) bool {
+	return slices.ContainsFunc(s.above(q), func(q *record.Queue) bool { return q.MaxRunning > 0 || q.MaxVCPU > 0 })
+}
+
+// above are a queue and those above it.
+func (s *Session) above(q *record.Queue) []*record.Queue {
+	var out []*record.Queue
+	for ; q != nil && len(out) <= record.MaxTree; q = s.queues[q.Parent] {
+		out = append(out, q)
+	}
+	return out
+}
+
+// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more: its quota, less
+// what is guaranteed to others below it.
+func (s *Session) most(q *record.Queue) (of *record.Queue, vcpu float64) {
+	of, vcpu = q, math.Inf(1)
+	below := q
+	for _, above := range s.above(q) {
+		if above.MaxVCPU > 0 {
+			left := above.MaxVCPU
+			for _, x := range s.tree {
+				if x.Parent == above.Name && x != below {
+					left -= x.GuaranteedVCPU
+				}
+			}
+			if above != q {
+				left = max(left, below.GuaranteedVCPU)
+			}
+			if left < vcpu {
+				of, vcpu = above, left
+			}
+		}
+		below = above
+	}
+	return of, vcpu
+}
+
+// Session is the state of one session.
+type Session struct {
+	cfg        record.Config
+	u          *book.Draft
+	mover      record.Mover
+	pools      *[]record.PoolSeen // nil: not looked at yet
+	tree       []*record.Queue
+	queues     map[string]*record.Queue // of the tree, by name
+	blocks     []record.Block
+	loaded     bool
+	replanned  map[string]bool
+	changed    map[*record.Queue]bool
+	candidates []admission
+	more       bool // than was looked at waits
+	policy     *scheduler.Policy
+	gangs      map[string]bool // that were looked at since candidates were collected
+}
+
+// Input is what a session is decided on beside records.
+type Input struct {
+	Config record.Config
+	Policy *scheduler.Policy
+	Mover  record.Mover
+	Pools  *[]record.PoolSeen
+}
+
+// New begins a session over a queue and those that share a quota with it.
+func New(in Input, u *book.Draft, queue string) (*Session, error) {
+	tree, err := loadTree(u, in.Config, queue)
+	if err != nil {
+		return nil, err
+	}
+	s := &Session{
+		cfg: in.Config, policy: in.Policy, mover: in.Mover, pools: in.Pools, u: u, tree: tree,
+		queues: map[string]*record.Queue{}, replanned: map[string]bool{}, changed: map[*record.Queue]bool{}, gangs: map[string]bool{},
+	}
+	for _, q := range tree {
+		s.queues[q.Name] = q
+	}
+	return s, nil
+}
+
+// seen are the pools as they were looked at.
+func (s *Session) seen() ([]record.PoolSeen, error) {
+	if s.pools == nil {
+		s.u.Lack.Pools = true
+		return nil, book.ErrLacking
+	}
+	return slices.Clone(*s.pools), nil
+}
+
+// run looks at what waits, has the scheduler decide, and acts on it.
+func (s *Session) run() error {
+	for scale := 1; ; scale *= 4 {
+		if err := s.collect(scale); err != nil || s.stop() {
+			return err
+		}
+		if s.u.Lack.Any() {
+			return book.ErrLacking
+		}
+		admitted, err := s.admit()
+		switch {
+		case err != nil:
+			return err
+		case s.stop(), s.more && admitted > 0:
+			return s.goOn()
+		case !s.more, len(s.candidates) > 0, sessionScan*scale >= sessionMost:
+			return s.takeBack()
+		}
+	}
+}
+
+// stop says whether the transaction is full.
+func (s *Session) stop() bool { return s.u.Items() >= sessionFull }
+
+// goOn has the session go on in a next transaction.
+func (s *Session) goOn() error {
+	var d record.Decision
+	d.Emit(events.CapacityFreed{Queue: s.tree[0].Name})
+	return s.u.Apply(d)
+}
+
+// collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's to decide.
+func (s *Session) collect(scale int) error {
+	s.candidates, s.more, s.gangs = s.candidates[:0], false, map[string]bool{}
+	for _, q := range s.tree {
+		if q.Full() && !q.Preempt && len(s.tree) == 1 {
+			continue
+		}
+		if err := s.collectFrom(q, scale); err != nil && !errors.Is(err, book.ErrLacking) {
+			return err
+		}
+		if s.stop() {
+			return s.goOn()
+		}
+	}
+	return nil
+}
+
+func (s *Session) collectFrom(q *record.Queue, scale int) error {
+	scan, most := sessionScan*scale, sessionAdmits
+	if s.bounded(q) {
+		scan, most = sessionScanOf*scale, sessionScan
+	}
+	waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", scan)
+	if err != nil {
+		return err
+	}
+	s.more = s.more || len(waiting) == scan
+	taken := 0
+	for _, w := range takeTurns(waiting) {
+		if taken >= most {
+			s.more = true
+			return nil
+		}
+		a, err := s.facts(q, w)
+		if errors.Is(err, book.ErrLacking) {
+			taken++
+			continue
+		}
+		if err != nil {
+			return err
+		}
+		if a.task.Gang != "" {
+			n, err := s.collectGang(a)
+			if errors.Is(err, book.ErrLacking) {
+				taken++
+				continue
+			}
+			if err != nil || s.stop() {
+				return err
+			}
+			taken += n
+			continue
+		}
+		v := s.judge(a)
+		if v == verdictAdmit {
+			s.candidates = append(s.candidates, a)
+			taken++
+			continue
+		}
+		if err := s.act(v, a); err != nil || s.stop() {
+			return err
+		}
+	}
+	return nil
+}
+
+// takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the scheduler is to be fair between has to be
+// in its sight.
+func takeTurns(waiting []record.Waiting) []record.Waiting {
+	type key struct {
+		priority int
+		job      string
+	}
+	turn := make([]int, len(waiting))
+	count := map[key]int{}
+	order := make([]int, len(waiting))
+	for i, w := range waiting {
+		k := key{w.Priority, w.Job}
+		turn[i], order[i] = count[k], i
+		count[k]++
+	}
+	if len(count) <= 1 {
+		return waiting
+	}
+	slices.SortStableFunc(order, func(a, b int) int {
+		return cmp.Or(cmp.Compare(waiting[b].Priority, waiting[a].Priority), cmp.Compare(turn[a], turn[b]))
+	})
+	out := make([]record.Waiting, len(waiting))
+	for i, k := range order {
+		out[i] = waiting[k]
+	}
+	return out
+}
+
+// admit admits candidates, first those that room has been made for: what those can not have yet is kept for them. It
+// returns how many.
+func (s *Session) admit() (admitted int, err error) {
+	claimed, others := parted(s.candidates, s.u.Now)
+	admitted, err = s.admitOf(claimed, nil)
+	if err != nil || s.stop() || len(others) == 0 {
+		return admitted, err
+	}
+	if claimed, err = s.waitStill(claimed); err != nil {
+		return admitted, err
+	}
+	n, err := s.admitOf(others, claimed)
+	return admitted + n, err
+}
+
+// admitOf has the scheduler decide on some candidates, and admits those that it binds, in its order.
+func (s *Session) admitOf(candidates, kept []admission) (admitted int, err error) {
+	if len(candidates) == 0 {
+		return 0, nil
+	}
+	snap, byTask := s.snapshot(candidates, kept)
+	session, err := s.open(snap, "allocate")
+	if err != nil {
+		return 0, record.Final(err)
+	}
+	session.Run()
+	binds := session.Close().Binds
+	slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
+	if err := s.toPools(binds, byTask); err != nil {
+		return 0, err
+	}
+	for i := 0; i < len(binds); {
+		if s.stop() {
+			return admitted, nil
+		}
+		a := byTask[taskOf(binds[i])]
+		if a.gang != nil {
+			n := len(a.gang.members)
+			done, err := s.admitGang(binds[i:min(i+n, len(binds))], byTask)
+			if err != nil || !done {
+				s.more = s.more || !done
+				return admitted, err
+			}
+			i, admitted = i+n, admitted+n
+			continue
+		}
+		i++
+		if a.ledger, _, err = book.Get[record.Ledger](s.u, record.LedgerKey(a.job.ID)); err != nil {
+			return admitted, err
+		}
+		v := a.affordable() // what was admitted before has set some aside
+		if v == verdictAdmit {
+			admitted++
+		}
+		if err := s.act(v, a); err != nil {
+			return admitted, err
+		}
+	}
+	return admitted, nil
+}
+
+// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go. What
+// others need that room has been made for is kept for them.
+func (s *Session) snapshot(candidates, kept []admission) (*scheduler.Snapshot, map[string]admission) {
+	snap := snapshot(s.tree, s.u.Now)
+	addKept(snap, kept)
+	byTask := make(map[string]admission, len(candidates))
+	index, given := map[string]int{}, map[string]bool{}
+	rest := map[*record.Queue]scheduler.Vector{}
+	for _, q := range s.tree {
+		rest[q] = amount(float64(q.Running), q.VCPU)
+	}
+	for _, a := range candidates {
+		i, ok := index[a.unit()]
+		if !ok {
+			i = len(snap.Jobs)
+			index[a.unit()] = i
+			j := scheduler.Job{ID: a.unit(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
+			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) && !given[a.job.ID] {
+				j.Tasks = held("", "", use).Tasks
+				rest[a.queue] = rest[a.queue].Minus(use)
+				given[a.job.ID] = true // which of a job's units have it makes no difference to its queue
+			}
+			if a.gang != nil {
+				j.Min = len(j.Tasks) + len(a.gang.members)
+			}
+			snap.Jobs = append(snap.Jobs, j)
+		}
+		j := &snap.Jobs[i]
+		j.Created = earlier(j.Created, a.waiting.Since)
+		j.WaitingSince = j.Created
+		id := strconv.Itoa(a.waiting.Task)
+		j.Tasks = append(j.Tasks, scheduler.Task{ID: id, Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+		byTask[a.job.ID+"/"+id] = a
+	}
+	for _, q := range s.tree {
+		if use := rest[q]; !use.IsZero() {
+			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.Leaf(), use))
+		}
+	}
+	return snap, byTask
+}
+
+// addKept adds what is kept for tasks that room has been made for.
+func addKept(snap *scheduler.Snapshot, kept []admission) {
+	for _, a := range kept {
+		snap.Jobs = append(snap.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(), amount(1, a.vcpu())))
+	}
+}
+
+// taskOf is the key of the task that a session has bound: that of its job, whatever unit it was a member of.
+func taskOf(bind scheduler.Bind) string {
+	job, _, _ := strings.Cut(bind.Job, "/")
+	return job + "/" + bind.Task
+}
+
+func earlier(a, b time.Time) time.Time {
+	if b.Before(a) {
+		return b
+	}
+	return a
+}
+
+// facts loads what is to be known of a waiting task.
+func (s *Session) facts(q *record.Queue, w record.Waiting) (a admission, err error) {
+	a.queue, a.waiting = q, w
+	if err := s.u.Preload(record.JobKey(w.Job), record.LedgerKey(w.Job), record.TaskKey(w.Job, w.Task)); err != nil {
+		return a, err
+	}
+	if a.job, _, err = book.Get[record.Job](s.u, record.JobKey(w.Job)); err != nil {
+		return a, err
+	}
+	if a.ledger, _, err = book.Get[record.Ledger](s.u, record.LedgerKey(w.Job)); err != nil {
+		return a, err
+	}
+	if a.task, _, err = book.Get[record.Task](s.u, record.TaskKey(w.Job, w.Task)); err != nil {
+		return a, err
+	}
+	if a.job.State != record.JobRunning || a.job.Plan.IsZero() {
+		return a, nil
+	}
+	spec, err := s.u.Spec(a.job)
+	if err != nil {
+		return a, err
+	}
+	a.name, a.nodes = spec.Tasks[w.Task].Name, spec.Tasks[w.Task].Nodes
+	if a.plan, err = s.u.Plan(a.job); err != nil {
+		return a, err
+	}
+	if choice := a.plan.Of(w.Task); choice != nil {
+		if a.blocked, err = s.blocked(choice); err != nil {
+			return a, err
+		}
+	}
+	if a.price, err = s.priceOf(a); err != nil || a.price == nil {
+		return a, err
+	}
+	if !s.roomFor(q, a.price.Others, a.vcpu()) {
+		a.price = nil // they would have to go one after another, and By knows nothing of that
+	}
+	return a, nil
+}
+
+// roomFor says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked at: where one of them has a
+// quota there is none for certain.
+func (s *Session) roomFor(q *record.Queue, tasks int, vcpu float64) bool {
+	if q != nil && s.queues[q.Parent] != nil && s.bounded(s.queues[q.Parent]) {
+		return false
+	}
+	return q == nil || (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && (q.MaxVCPU == 0 || q.VCPU+float64(tasks)*vcpu <= q.MaxVCPU+1e-9)
+}
+
+func (s *Session) blocked(p *record.Planned) (bool, error) {
+	if !s.loaded {
+		var err error
+		if s.blocks, err = book.List[record.Block](s.u, record.PartBlocks, "", 0); err != nil {
+			return false, err
+		}
+		s.loaded = true
+	}
+	for _, k := range s.blocks {
+		if k.Covers(p.Offer, s.u.Now) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
+
+// act turns a verdict into writes and events.
+func (s *Session) act(v verdict, a admission) error {
+	var d record.Decision
+	switch v {
+	case verdictAdmit:
+		var err error
+		if d, err = s.admitted(a); err != nil {
+			return err
+		}
+	case verdictDrop:
+		// The entry may have been taken out and put in again since it was listed, and look the same: the task tells.
+		d.Hold(record.TaskKey(a.job.ID, a.waiting.Task))
+		d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	case verdictNever:
+		d = s.never(a)
+	case verdictReplan:
+		d = s.replan(a)
+	case verdictWait:
+		d = s.waits(a)
+	case verdictSkip:
+	}
+	return s.u.Apply(d)
+}
+
+// never fails a task that needs more than its queue allows.
+func (s *Session) never(a admission) (d record.Decision) {
+	if _, most := s.most(a.queue); a.gang != nil && a.vcpu() <= most {
+		return s.neverGang(a) // by itself it could go
+	}
+	d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	a.task.State, a.task.EndedAt = record.TaskFailed, s.u.Now
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	allowed, most := s.most(a.queue)
+	d.Emit(events.TaskFailed{
+		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true,
+		Message: fmt.Sprintf("it needs %g vCPUs and queue %s allows %g", a.vcpu(), allowed.Name, most),
+	})
+	return d
+}
+
+// replan asks for another plan, once a session for each job.
+func (s *Session) replan(a admission) (d record.Decision) {
+	if s.replanned[a.job.ID] {
+		return d
+	}
+	s.replanned[a.job.ID] = true
+	reason := "a planned location is blocked"
+	switch {
+	case a.blocked:
+	case a.price != nil && a.affordable() == verdictAdmit:
+		reason = a.price.Why()
+	default:
+		reason = "the budget left is less than the plan needs"
+	}
+	d.Emit(events.DAGReplan{Job: a.job.ID, Plan: a.job.Plan.Version, Reason: reason})
+	a.task.MinPlan = a.job.Plan.Version + 1
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	d.Enqueue(a.job, a.task)
+	return d
+}
+
+// admitted lets a task take capacity: it leaves the queue and holds quota and budget until
+// capacity.freed gives them back.
+func (s *Session) admitted(a admission) (d record.Decision, err error) {
+	choice := a.plan.Of(a.waiting.Task)
+	if a.pool, err = s.take(&d, a); err != nil {
+		return d, err
+	}
+	a.queue.Running++
+	a.queue.VCPU += a.vcpu()
+	s.changed[a.queue] = true
+	a.queue.Unclaim(a.claim())
+	bidUSD, err := s.bidFor(a)
+	if err != nil {
+		return d, err
+	}
+	reserved := reserve(a, bidUSD, record.Hours(s.cfg.Overhead))
+	a.ledger.Outstanding++
+	a.ledger.VCPU += a.vcpu()
+	a.ledger.ReservedUSD += reserved
+	a.task.State = record.TaskAdmitted
+	a.task.Attempt++
+	a.task.Plan, a.task.Hours = a.job.Plan.Version, 0
+	attempt := record.Attempt{
+		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
+		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
+		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
+		VCPU: a.vcpu(), ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
+		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
+	}
+	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
+	if a.pool != nil {
+		a.pool.tell(&a.task, &attempt)
+	}
+	d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	d.Put(record.LedgerKey(a.job.ID), a.ledger)
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	d.Put(record.AttemptKey(a.job.ID, a.waiting.Task, a.task.Attempt), attempt)
+	d.Emit(events.TaskAdmitted{Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt})
+	return d, nil
+}
+
+// judgePrice says whether a task that may wait does. One that has waited is planned anew where its plan is not for the price of now: on demand when the
+// price has come down, on spot when it has not.
+func (s *Session) judgePrice(a admission) verdict {
+	usd, wait := a.price.Wait(s.u.Now)
+	if wait {
+		return verdictWait
+	}
+	chosen := !math.IsInf(usd, 1) // else there is no time left to be choosy
+	cheap := chosen && a.price.USD <= usd*(1+1e-6)
+	if a.price.Spot && !cheap && (chosen || !a.task.WaitSince.IsZero()) || !a.price.Spot && cheap {
+		return verdictReplan
+	}
+	return verdictAdmit
+}
+
+// waits leaves a task in its queue for a better price, and writes down since when.
+func (s *Session) waits(a admission) (d record.Decision) {
+	if a.task.WaitSince.IsZero() {
+		a.task.WaitSince, a.task.WaitUSD = s.u.Now, a.price.USD
+		d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	}
+	return d
+}
+
+// priceOf is what a task may wait for; nil where a pool would take it.
+func (s *Session) priceOf(a admission) (*bid.Waiting, error) {
+	price, err := bid.LoadWaiting(s.u, s.cfg, a.job, a.task)
+	if err != nil || price == nil {
+		return nil, err
+	}
+	pools, err := s.seen()
+	if err != nil {
+		return nil, err
+	}
+	for i := range pools {
+		if w, err := s.want(&pools[i], a); err != nil || w != nil {
+			return nil, err
+		}
+	}
+	return price, nil
+}

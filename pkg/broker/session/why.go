@@ -1,0 +1,218 @@
+package session
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// Why tells why a job waits.
+type Why struct {
+	Job    string          `json:"job" doc:"ID of the job"`
+	Queue  string          `json:"queue" doc:"Queue it waits in"`
+	State  record.JobState `json:"state" doc:"State of the job"`
+	Reason string          `json:"reason" doc:"Why it waits, in a sentence; that it does not, if nothing of it waits for the queue"`
+	Tasks  []WhyTask       `json:"tasks" nullable:"false" doc:"Its tasks that wait in the queue, the next one first; at most 20"`
+	// Waiting is how many of its tasks wait in the queue.
+	Waiting int `json:"waiting" doc:"How many of its tasks wait in the queue"`
+}
+
+// WhyTask is why one of its tasks does.
+type WhyTask struct {
+	Task    string    `json:"task" doc:"Name of the task"`
+	Since   time.Time `json:"since" doc:"When it could have begun"`
+	Ahead   int       `json:"ahead" doc:"Tasks of other jobs before it in the order of priority and age"`
+	Reasons []string  `json:"reasons" nullable:"false" doc:"What keeps it, the most important first"`
+}
+
+// whyTasks bounds the tasks that Why tells of.
+const whyTasks = 20
+
+// TellTasks tells of the tasks that wait.
+func (s *Session) TellTasks(w *Why, job record.Job) error {
+	q := s.queues[job.Queue]
+	if q == nil {
+		return nil
+	}
+	waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", sessionMost)
+	if err != nil {
+		return err
+	}
+	var mine []admission
+	ahead := 0
+	for _, x := range waiting {
+		if x.Job != job.ID {
+			ahead++
+			continue
+		}
+		if w.Waiting++; len(mine) == whyTasks {
+			continue
+		}
+		a, err := s.facts(q, x)
+		if err != nil {
+			return err
+		}
+		mine = append(mine, a)
+		w.Tasks = append(w.Tasks, WhyTask{Task: a.name, Since: x.Since, Ahead: ahead, Reasons: []string{}})
+	}
+	if len(mine) == 0 {
+		return nil
+	}
+	if err := s.collectAll(); err != nil {
+		return err
+	}
+	said, err := s.ask(mine)
+	if err != nil {
+		return err
+	}
+	for i, a := range mine {
+		if a.task.Gang != "" {
+			t, err := s.together(a)
+			if err != nil {
+				return err
+			}
+			a.gang = t
+			if said := t.tell(s); said != "" && s.judge(a) == verdictAdmit {
+				w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, said)
+				continue
+			}
+		}
+		w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, s.tell(a, said)...)
+	}
+	return nil
+}
+
+// collectAll loads the candidates of the tree, and decides nothing on the others.
+func (s *Session) collectAll() error {
+	for _, q := range s.tree {
+		waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", sessionScanOf)
+		if err != nil {
+			return err
+		}
+		for _, x := range takeTurns(waiting) {
+			a, err := s.facts(q, x)
+			if err != nil {
+				return err
+			}
+			if err := s.consider(a); err != nil {
+				return err
+			}
+			if len(s.candidates) >= sessionScan*len(s.tree) {
+				break
+			}
+		}
+	}
+	return nil
+}
+
+// consider makes a candidate of a waiting task, with all of its gang, if it could be admitted; nothing is decided.
+func (s *Session) consider(a admission) error {
+	if a.task.Gang == "" {
+		if s.judge(a) == verdictAdmit {
+			s.candidates = append(s.candidates, a)
+		}
+		return nil
+	}
+	if s.gangs[a.job.ID+record.GangMark+a.task.Gang] {
+		return nil
+	}
+	s.gangs[a.job.ID+record.GangMark+a.task.Gang] = true
+	t, err := s.together(a)
+	if err != nil {
+		return err
+	}
+	if v, _ := s.judgeGang(t); v == verdictAdmit {
+		s.candidates = append(s.candidates, t.members...)
+	}
+	return nil
+}
+
+// unitOf is the name of the unit in which a waiting task is a candidate.
+func (s *Session) unitOf(a admission) string {
+	for _, c := range s.candidates {
+		if c.job.ID == a.job.ID && c.waiting.Task == a.waiting.Task {
+			return c.unit()
+		}
+	}
+	return a.unit()
+}
+
+// ask has the scheduler say what keeps a job of which these tasks wait.
+func (s *Session) ask(mine []admission) ([]string, error) {
+	for _, a := range mine[:1] {
+		known := slices.ContainsFunc(s.candidates, func(c admission) bool { return c.job.ID == a.job.ID })
+		if !known {
+			if err := s.consider(a); err != nil {
+				return nil, err
+			}
+		}
+	}
+	claimed, _ := parted(s.candidates, s.u.Now)
+	claimed = slices.DeleteFunc(claimed, func(c admission) bool { return c.job.ID == mine[0].job.ID })
+	snap, _ := s.snapshot(s.candidates, claimed)
+	session, err := s.open(snap, "allocate")
+	if err != nil {
+		return nil, err
+	}
+	session.Run()
+	var out []string
+	for _, r := range session.Why(s.unitOf(mine[0])) {
+		if aboutQueues(r) {
+			out = append(out, units(r.Text))
+		}
+	}
+	return out, nil
+}
+
+// units writes thousandths as people do: "has 4000 of the 4500 vCPU" is 4 of 4.5.
+func units(text string) string {
+	words := strings.Fields(text)
+	for i, w := range words {
+		number := strings.TrimRight(w, ",")
+		if v, err := strconv.ParseInt(number, 10, 64); err == nil && (i == 0 || words[i-1] != "queue") {
+			words[i] = strconv.FormatFloat(float64(v)/milli, 'f', -1, 64) + w[len(number):]
+		}
+	}
+	return strings.Join(words, " ")
+}
+
+// tell says what keeps a task; said is what the scheduler did of its job.
+func (s *Session) tell(a admission, said []string) []string {
+	switch s.judge(a) {
+	case verdictDrop:
+		return []string{"it does not wait any more"}
+	case verdictNever:
+		return []string{fmt.Sprintf("it needs %g vCPUs, more than its queue allows at all", a.vcpu())}
+	case verdictReplan:
+		if !a.blocked && a.price != nil && a.affordable() == verdictAdmit {
+			return []string{a.price.Why() + ": it is being planned anew"}
+		}
+		if a.blocked {
+			return []string{fmt.Sprintf("%s, where it is planned, is not to be tried now: it is being planned anew", record.Where(a.plan.Of(a.waiting.Task).Offer))}
+		}
+		return []string{"the budget left is less than it needs: it is being planned anew"}
+	case verdictSkip:
+		switch {
+		case a.job.State != record.JobRunning || a.plan == nil:
+			return []string{"its job has no plan yet"}
+		case a.job.Plan.Version < a.waiting.MinPlan:
+			return []string{"it is being planned anew"}
+		}
+		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f", a.left(), a.plan.TaskUSD[a.waiting.Task])}
+	case verdictWait:
+		return []string{"it " + a.price.Tell(s.u.Now)}
+	case verdictAdmit:
+	}
+	if other := s.madeFor(a); other != "" && len(said) > 0 {
+		return []string{"room is being made for " + other + ", which comes first"}
+	}
+	if a.queue.Closed && !slices.Contains(said, "queue "+a.queue.Name+" is closed") {
+		return append([]string{"queue " + a.queue.Name + " is closed"}, said...)
+	}
+	return said
+}

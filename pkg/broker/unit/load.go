@@ -1,0 +1,50 @@
+package unit
+
+import (
+	"context"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Loader loads what several functions decide on.
+type Loader struct {
+	*Transactor
+	Config record.Config
+}
+
+// blobCacheBytes holds the specs and plans of a 10,000-task job several times over.
+const blobCacheBytes = 64 << 20
+
+// NewLoader makes a loader on a store, by a clock.
+func NewLoader(s store.Store, clock func() time.Time, cfg record.Config) *Loader {
+	nothing := func(*Unit) {}
+	return &Loader{Config: cfg, Transactor: &Transactor{
+		Store: s, kept: book.NewKept(blobCacheBytes), clock: clock, seenFor: cfg.SeenFor, Done: nothing, Conflicted: nothing,
+	}}
+}
+
+// spec loads a job's DAG. It is shared: it must not be changed.
+func (b *Loader) spec(ctx context.Context, j record.Job) (*dag.Job, error) {
+	return b.NewUnit(ctx, "load").Spec(j)
+}
+
+// Plan loads a job's plan in force. It is shared: it must not be changed.
+func (b *Loader) Plan(ctx context.Context, j record.Job) (*record.Plan, error) {
+	return b.NewUnit(ctx, "load").Plan(j)
+}
+
+// ActiveJobs lists the jobs that are not over.
+func (b *Loader) ActiveJobs(ctx context.Context) ([]string, error) {
+	u := b.NewUnit(ctx, events.FnReconcile)
+	index, err := book.List[record.JobIndex](u, record.PartActive, "", 0)
+	ids := make([]string, len(index))
+	for i, j := range index {
+		ids[i] = j.ID
+	}
+	return ids, err
+}

@@ -1,0 +1,274 @@
+package unit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strconv"
+	"time"
+
+	json "github.com/go-json-experiment/json/v1"
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Unit is one load → decide → commit. It sees its own writes, so that several events can share
+// one transaction.
+type Unit struct {
+	Ctx   context.Context //nolint:containedctx // a unit lives for one call
+	store store.Store
+	fn    string
+	Now   time.Time
+	*book.Book
+	Emits []store.Event
+	Cause string // the event being handled
+	Count int    // events emitted for it
+	late  []func() error
+	// crowded says that it handles several events.
+	Crowded bool
+	known   map[string]bool // names of late
+}
+
+// Full is how many items a shared transaction may hold before it is committed: what one more event adds still fits below
+// store.MaxItems.
+const Full = 55
+
+// Transactor makes units and commits them. It is safe for concurrent use.
+type Transactor struct {
+	Store store.Store
+	kept  *book.Kept
+	clock func() time.Time
+	// seenFor is how long a handled event is remembered: longer than any queue redelivers.
+	seenFor time.Duration
+	// Done and Conflicted are told of each unit that was committed, and of each that has to be decided again.
+	Done, Conflicted func(*Unit)
+}
+
+// Now is the moment by the broker's clock, in UTC.
+func (b *Transactor) Now() time.Time { return b.clock().UTC() }
+
+// NewUnit begins a unit of a function.
+func (b *Transactor) NewUnit(ctx context.Context, fn string) *Unit {
+	return &Unit{
+		Ctx: ctx, store: b.Store, fn: fn, Now: b.Now(), Book: book.New(b.kept), known: map[string]bool{},
+	}
+}
+
+// Begin names the event that what follows is decided for.
+func (u *Unit) Begin(cause string) { u.Cause, u.Count = cause, 0 }
+
+// Spec implements reader.
+func (u *Unit) Spec(j record.Job) (*dag.Job, error) { return cached[dag.Job](u, j.ID, j.Spec) }
+
+// Plan implements reader.
+func (u *Unit) Plan(j record.Job) (*record.Plan, error) { return cached[record.Plan](u, j.ID, j.Plan) }
+
+// Bids implements reader.
+func (u *Unit) Bids(j record.Job) (*record.Bids, error) { return cached[record.Bids](u, j.ID, j.Bids) }
+
+// Preload loads several records in one call.
+func (u *Unit) Preload(keys ...store.Key) error {
+	missing := keys[:0:0]
+	for _, k := range keys {
+		if _, ok := u.Slots[k]; !ok {
+			missing = append(missing, k)
+		}
+	}
+	if len(missing) == 0 {
+		return nil
+	}
+	records, err := u.store.Get(u.Ctx, missing...)
+	if err != nil {
+		return err
+	}
+	for _, k := range missing {
+		if _, twice := u.Slots[k]; !twice {
+			u.Add(&book.Slot{Key: k})
+		}
+	}
+	for _, r := range records {
+		s := u.Slots[r.Key]
+		s.Base, s.Body, s.Expires = r.Version, r.Body, r.Expires
+	}
+	return nil
+}
+
+// Find implements reader.
+func (u *Unit) Find(key store.Key) (*book.Slot, error) {
+	if err := u.Preload(key); err != nil {
+		return nil, err
+	}
+	return u.Slots[key], nil
+}
+
+// FindAll implements reader: with the unit's own writes.
+func (u *Unit) FindAll(r book.Span) ([]*book.Slot, error) {
+	if err := u.loadSpan(r); err != nil {
+		return nil, err
+	}
+	return book.InSpan(u.Order, r), nil
+}
+
+// loadSpan loads the records of a partition by prefix.
+func (u *Unit) loadSpan(r book.Span) error {
+	u.Spans[r] = true
+	after := ""
+	for {
+		records, more, err := u.store.Query(u.Ctx, r.Partition, r.Prefix, store.Page{After: after, Limit: r.Limit})
+		if err != nil {
+			return err
+		}
+		for _, x := range records {
+			after = x.Key.Sort
+			if _, ok := u.Slots[x.Key]; !ok {
+				u.Add(&book.Slot{Key: x.Key, Base: x.Version, Body: x.Body, Expires: x.Expires})
+			}
+		}
+		if !more || r.Limit > 0 && len(records) >= r.Limit {
+			return nil
+		}
+	}
+}
+
+// Apply takes a decision into the unit.
+func (u *Unit) Apply(d record.Decision) error {
+	for _, w := range d.Writes {
+		var body []byte
+		if w.Value != nil {
+			var err error
+			if body, err = json.Marshal(w.Value); err != nil {
+				return fmt.Errorf("broker: record %s: %w", w.Key, err)
+			}
+		}
+		u.write(w.Key, body, w.Expires)
+	}
+	for _, key := range d.Holds {
+		if s, ok := u.Slots[key]; ok {
+			s.Held = true
+		}
+	}
+	for _, data := range d.Emits {
+		if err := u.Emit(data); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (u *Unit) write(key store.Key, body []byte, expires time.Time) {
+	s, ok := u.Slots[key]
+	if !ok {
+		s = &book.Slot{Key: key, Blind: true}
+		u.Add(s)
+	}
+	s.Body, s.Expires, s.Dirty = body, expires, true
+}
+
+// Emit adds an event. Its ID follows from its cause and its content, so that deciding the same again emits the same event
+// again, and deciding otherwise another one.
+func (u *Unit) Emit(data events.Data) error {
+	content, err := json.Marshal(data)
+	if err != nil {
+		return err
+	}
+	id := record.ShortHash(u.fn, u.Cause, strconv.Itoa(u.Count), string(content))
+	u.Count++
+	body, err := events.New(id, "tradewind/"+u.fn, u.Now, data).MarshalJSON()
+	if err != nil {
+		return err
+	}
+	u.Emits = append(u.Emits, store.Event{ID: id, Body: body})
+	return nil
+}
+
+// Finally runs f once before the commit, however many events asked for it by the same name.
+func (u *Unit) Finally(name string, f func() error) {
+	if !u.known[name] {
+		u.known[name] = true
+		u.late = append(u.late, f)
+	}
+}
+
+// Items counts what a commit would hold.
+func (u *Unit) Items() int {
+	return len(u.Emits) + u.Written()
+}
+
+// commit writes all of it or nothing. It fails with store.ErrConflict when a record that was
+// written had changed since it was loaded.
+func (u *Unit) commit() error {
+	tx := store.Tx{Events: u.Emits}
+	for _, s := range u.Order {
+		if w, ok := s.ToWrite(); ok {
+			tx.Writes = append(tx.Writes, w)
+		}
+	}
+	if len(tx.Writes)+len(tx.Events) == 0 {
+		return nil
+	}
+	return u.store.Commit(u.Ctx, tx)
+}
+
+// maxConflicts is how often a unit is tried again before the event goes back to its queue.
+const maxConflicts = 50
+
+// Transact runs decide in a fresh unit and commits it, again and again while it conflicts. When seen
+// is not empty the unit also marks that event as handled by fn, and does nothing when it is already.
+func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, decide func(*Unit) error) error {
+	for range maxConflicts {
+		u := b.NewUnit(ctx, fn)
+		u.Begin(cause)
+		if seen {
+			if again, err := u.MarkSeen(cause, b.seenFor); err != nil || again {
+				return err
+			}
+		}
+		err := decide(u)
+		if errors.Is(err, record.ErrSkip) {
+			return nil
+		}
+		if err != nil {
+			return err
+		}
+		err = u.Finish()
+		if errors.Is(err, store.ErrConflict) {
+			b.Conflicted(u)
+			continue
+		}
+		if err == nil {
+			b.Done(u)
+		}
+		return err
+	}
+	return fmt.Errorf("broker: %s of %s: %w", fn, cause, store.ErrConflict)
+}
+
+// MarkSeen writes the marker of an event; again says that it was there before.
+func (u *Unit) MarkSeen(event string, keep time.Duration) (again bool, err error) {
+	key := record.SeenKey(u.fn, event)
+	if err := u.Preload(key); err != nil {
+		return false, err
+	}
+	if u.Slots[key].Body != nil {
+		return true, nil
+	}
+	body, err := json.Marshal(record.Seen{At: u.Now})
+	if err != nil {
+		return false, err
+	}
+	u.write(key, body, u.Now.Add(keep))
+	return false, nil
+}
+
+// Finish runs what was put off, then commits.
+func (u *Unit) Finish() error {
+	for _, f := range u.late {
+		if err := f(); err != nil {
+			return err
+		}
+	}
+	return u.commit()
+}

@@ -1,0 +1,186 @@
+package view
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// Story tells what happened to a job and why, in the order of time.
+type Story struct {
+	Job     JobView   `json:"job" doc:"The job"`
+	Entries []Entry   `json:"entries" doc:"What happened, in the order of time"`
+	Choices []TaskWhy `json:"choices,omitempty" doc:"For each task the choice in force and the runners-up"`
+	Next    int       `json:"next,omitempty" doc:"Index of the first task that this does not tell of, where there is one: after of the call that continues it"`
+}
+
+// Entry is one thing that happened.
+type Entry struct {
+	At   time.Time `json:"at" doc:"When"`
+	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, refused, started, preempted, moved, lost, succeeded, failed, blocked, budget, cancelled or finished"`
+	Task string    `json:"task,omitempty" doc:"Task it happened to"`
+	Text string    `json:"text" doc:"What happened and why, in a sentence"`
+	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
+}
+
+// TaskWhy is why a task runs where it does.
+type TaskWhy struct {
+	Task    string          `json:"task" doc:"Name of the task"`
+	Chosen  string          `json:"chosen" doc:"The offer chosen"`
+	USD     float64         `json:"usd" doc:"Expected cost there, USD"`
+	Hours   float64         `json:"hours" doc:"Expected time there, hours"`
+	Runners []record.Runner `json:"runners,omitempty" doc:"The next best, and what each would have added to the plan"`
+}
+
+// Explain tells the story of a job. It fails with ErrNotFound.
+func (b *Views) Explain(ctx context.Context, id string) (*Story, error) {
+	return b.ExplainPart(ctx, id, Part{})
+}
+
+// ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but its end with the last. It
+// fails with ErrNotFound.
+func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, error) {
+	detail, err := b.look(ctx, id, p, nil)
+	if err != nil {
+		return nil, err
+	}
+	s := &Story{Job: detail.JobView, Next: detail.Next}
+	if p.From == 0 {
+		s.add(detail.Submitted, "submitted", "", fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
+	}
+	for _, p := range detail.Plans {
+		s.plan(p)
+	}
+	for _, t := range detail.TaskList {
+		if t.Waits != "" {
+			s.add(b.Now(), "waits", t.Name, t.Waits)
+		}
+	}
+	for _, a := range detail.Attempts {
+		s.attempt(a, detail.TaskList[a.Task-p.From].Name)
+	}
+	switch {
+	case s.Next > 0:
+	case detail.State.Over():
+		text := fmt.Sprintf("%s after %s for %.2f USD", detail.State, record.Rounded(detail.Finished.Sub(detail.Submitted)), detail.SpentUSD)
+		if detail.Reason != "" {
+			text += ": " + detail.Reason
+		}
+		s.add(detail.Finished, "finished", "", text)
+	case detail.State == record.JobWaiting:
+		s.add(b.Now(), "waiting", "", detail.Reason)
+	}
+	s.Sort()
+	return s, b.choices(ctx, id, s, detail)
+}
+
+// Sort puts what happened into the order of time.
+func (s *Story) Sort() {
+	slices.SortStableFunc(s.Entries, func(x, y Entry) int { return x.At.Compare(y.At) })
+}
+
+func (s *Story) add(at time.Time, kind, task, text string) {
+	s.Entries = append(s.Entries, Entry{At: at, Kind: kind, Task: task, Text: text})
+}
+
+func limits(v JobView) string {
+	var parts []string
+	if !v.Deadline.IsZero() {
+		parts = append(parts, "by "+v.Deadline.Format(time.RFC3339))
+	}
+	if v.BudgetUSD > 0 {
+		parts = append(parts, fmt.Sprintf("within %.2f USD", v.BudgetUSD))
+	}
+	if len(parts) == 0 {
+		return ""
+	}
+	return ", " + strings.Join(parts, ", ")
+}
+
+func (s *Story) plan(p record.PlanHead) {
+	why := "first plan"
+	if p.Reason != "" {
+		why = "planned anew: " + p.Reason
+	}
+	proof := "proven optimal"
+	if p.Status != "optimal" {
+		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
+	}
+	text := fmt.Sprintf("%s; what is left is expected to cost %.2f USD and take %s (%s)", why, p.USD, record.Rounded(record.Duration(p.Hours)), proof)
+	if p.Late {
+		text += "; the deadline cannot be kept any more, so this is the fastest plan"
+	}
+	s.add(p.At, "planned", "", text)
+}
+
+func (s *Story) attempt(a record.Attempt, task string) {
+	label := fmt.Sprintf("attempt %d on %s", a.Number, a.OfferID)
+	if a.Nodes > 1 {
+		label += fmt.Sprintf(" × %d", a.Nodes)
+	}
+	if !a.WaitSince.IsZero() {
+		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d", a.WaitUSD, record.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
+	}
+	if !a.Launched.IsZero() {
+		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
+		switch {
+		case a.RateUSD <= 0:
+		case a.Ended.IsZero():
+			text += fmt.Sprintf(" (%.4f now)", a.RateUSD)
+		default:
+			text += fmt.Sprintf(" (%.4f at last)", a.RateUSD)
+		}
+		if a.Instead.Offer != "" {
+			text += fmt.Sprintf(", where %s would have cost %.4f USD", a.Instead.Offer, a.Instead.USD)
+		}
+		if a.MaxUSD > 0 {
+			text += fmt.Sprintf(", bidding up to %.4f", a.MaxUSD)
+		}
+		if a.ResumedFrom != "" || a.Resumed > 0 {
+			text += fmt.Sprintf(", resuming from a checkpoint (%.0f%% done)", 100*a.Resumed)
+		}
+		s.add(a.Launched, "launched", task, text)
+	}
+	if a.Ended.IsZero() {
+		return
+	}
+	kind, text := string(a.Outcome), ""
+	switch a.Outcome {
+	case record.OutcomeSucceeded:
+		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number, record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+	case record.OutcomeRefused:
+		text = label + " was refused: " + a.Reason
+	case record.OutcomeBlocked:
+		text = label + " was not tried: " + a.Reason
+	default:
+		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.Reason)
+	}
+	s.Entries = append(s.Entries, Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
+}
+
+// choices adds why each task runs where it does, from the plan in force.
+func (b *Views) choices(ctx context.Context, id string, s *Story, detail *JobDetail) error {
+	u := b.NewUnit(ctx, "api")
+	job, found, err := book.Get[record.Job](u, record.JobKey(id))
+	if err != nil || !found || job.Plan.IsZero() {
+		return err
+	}
+	plan, err := b.Plan(ctx, job)
+	if err != nil {
+		return err
+	}
+	for _, t := range detail.TaskList {
+		i := t.Index
+		if c := plan.Of(i); c != nil && len(plan.Runners[i]) > 0 {
+			s.Choices = append(s.Choices, TaskWhy{
+				Task: t.Name, Chosen: c.ID, USD: plan.TaskUSD[i], Hours: plan.TaskHours[i], Runners: plan.Runners[i],
+			})
+		}
+	}
+	return nil
+}
