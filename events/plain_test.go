@@ -37,18 +37,18 @@ func TestWhatIsNotPlainIsReadInFull(t *testing.T) {
 		t.Fatalf("%s is not plain", body)
 	}
 	for old, replacement := range map[string]string{
-		`"plan":2`:                   `"plan":2,"mood":"hopeful"`,
-		`"plan":2}`:                  `"PLAN":2}`,
-		`"id":"1"`:                   `"id":" "`,
-		`"subject":"j"`:              `"subject":""`,
-		`"1.0"`:                      `"0.3"`,
-		`"tradewind/fuzz"`:           `"http://[::1"`,
-		`"specversion"`:              `"traceparent":"00-ab-cd-01","specversion"`,
-		`application/json`:           `text/json`,
-		`"2026-05-20T01:02:03.`:      `"yesterday 2026-05-20T01:02:03.`,
-		`"tradewind.dag.replan.v1"`:     `"tradewind.dag.sung.v1"`,
-		`{"job":"j","reason":"","plan":2}`:       `null`,
-		`"data":{"job":"j","plan":2`: `"data":{"job":"j","plan":"two"`,
+		`"plan":2`:                         `"plan":2,"mood":"hopeful"`,
+		`"plan":2}`:                        `"PLAN":2}`,
+		`"id":"1"`:                         `"id":" "`,
+		`"subject":"j"`:                    `"subject":""`,
+		`"1.0"`:                            `"0.3"`,
+		`"tradewind/fuzz"`:                 `"http://[::1"`,
+		`"specversion"`:                    `"traceparent":"00-ab-cd-01","specversion"`,
+		`application/json`:                 `text/json`,
+		`"2026-05-20T01:02:03.`:            `"yesterday 2026-05-20T01:02:03.`,
+		`"tradewind.dag.replan.v1"`:        `"tradewind.dag.sung.v1"`,
+		`{"job":"j","reason":"","plan":2}`: `null`,
+		`"reason":"","plan":2`:             `"reason":"","plan":"two"`,
 	} {
 		other := strings.Replace(body, old, replacement, 1)
 		if _, ok := parsePlain([]byte(other)); ok || other == body {

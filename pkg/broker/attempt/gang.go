@@ -5,7 +5,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // member is a task of a gang as it is now.
@@ -20,7 +19,7 @@ func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
-	var keys []store.Key
+	var keys []record.Key
 	for _, i := range spec.Gang(index) {
 		keys = append(keys, record.TaskKey(job.ID, i))
 	}

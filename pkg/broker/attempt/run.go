@@ -9,7 +9,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // DecideRun tells the agents of a cluster to start, once.
@@ -88,7 +87,7 @@ func LoadTasks(u book.Reader, job record.Job, tasks []int32) (found []record.Tas
 		found, err = book.List[record.Task](u, record.JobPart(job.ID), "task#", 0)
 		return slices.DeleteFunc(found, func(t record.Task) bool { return !wanted[t.Index] }), err
 	}
-	keys := make([]store.Key, len(tasks))
+	keys := make([]record.Key, len(tasks))
 	for i, t := range tasks {
 		keys[i] = record.TaskKey(job.ID, int(t))
 	}

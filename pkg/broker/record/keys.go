@@ -13,6 +13,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
+// Key names a record in the store.
+type Key = store.Key
+
+// MaxItems is how many items a transaction may hold.
+const MaxItems = store.MaxItems
+
 // Partitions that are not a job's own.
 const (
 	PartJobs   = "jobs"   // JobIndex, the newest first

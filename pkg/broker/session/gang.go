@@ -8,7 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // A gang is several tasks of a job that run together or not at all. schedule admits all of it in one transaction (schedule_gang.go); each task is then
@@ -170,7 +169,7 @@ func (s *Session) admitGang(binds []scheduler.Bind, byTask map[string]admission)
 	if len(binds) != len(t.members) {
 		return true, nil // never of a session under its guards
 	}
-	room := store.MaxItems - len(s.tree) - GangBeside/2
+	room := record.MaxItems - len(s.tree) - GangBeside/2
 	if s.u.Items()+GangItems*len(binds) > room {
 		if s.u.Crowded {
 			return false, errCrowded

@@ -11,7 +11,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/parsync"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // pooled is where a task is placed on machines that are there already.
@@ -131,7 +130,7 @@ func (s *Session) take(d *record.Decision, a admission) (*pooled, error) {
 			return nil, nil
 		}
 	}
-	if s.u.Items()+fresh > store.MaxItems-roomFor {
+	if s.u.Items()+fresh > record.MaxItems-roomFor {
 		return nil, nil
 	}
 	cluster := record.ClusterID(a.job.ID, a.waiting.Task, a.task.Attempt+1)
