@@ -1,0 +1,111 @@
+package session
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// act turns a verdict into writes and events.
+func (s *Session) act(v verdict, a admission) error {
+	var d record.Decision
+	switch v {
+	case verdictAdmit:
+		var err error
+		if d, err = s.admitted(a); err != nil {
+			return err
+		}
+	case verdictDrop:
+		// The entry may have been taken out and put in again since it was listed, and look the same: the task tells.
+		d.Hold(record.TaskKey(a.job.ID, a.waiting.Task))
+		d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	case verdictNever:
+		d = s.never(a)
+	case verdictReplan:
+		d = s.replan(a)
+	case verdictWait:
+		d = s.waits(a)
+	case verdictSkip:
+	}
+	return s.u.Apply(d)
+}
+
+// never fails a task that needs more than its queue allows.
+func (s *Session) never(a admission) (d record.Decision) {
+	if _, most := s.most(a.queue); a.gang != nil && a.vcpu() <= most {
+		return s.neverGang(a) // by itself it could go
+	}
+	d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	a.task.State, a.task.EndedAt = record.TaskFailed, s.u.Now
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	allowed, most := s.most(a.queue)
+	d.Emit(events.TaskFailed{
+		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true,
+		Message: fmt.Sprintf("it needs %g vCPUs and queue %s allows %g", a.vcpu(), allowed.Name, most),
+	})
+	return d
+}
+
+// replan asks for another plan, once a session for each job.
+func (s *Session) replan(a admission) (d record.Decision) {
+	if s.replanned[a.job.ID] {
+		return d
+	}
+	s.replanned[a.job.ID] = true
+	reason := "a planned location is blocked"
+	switch {
+	case a.blocked:
+	case a.price != nil && a.affordable() == verdictAdmit:
+		reason = a.price.Why()
+	default:
+		reason = "the budget left is less than the plan needs"
+	}
+	d.Emit(events.DAGReplan{Job: a.job.ID, Plan: a.job.Plan.Version, Reason: reason})
+	a.task.MinPlan = a.job.Plan.Version + 1
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	d.Enqueue(a.job, a.task)
+	return d
+}
+
+// admitted lets a task take capacity: it leaves the queue and holds quota and budget until
+// capacity.freed gives them back.
+func (s *Session) admitted(a admission) (d record.Decision, err error) {
+	choice := a.plan.Of(a.waiting.Task)
+	if a.pool, err = s.take(&d, a); err != nil {
+		return d, err
+	}
+	a.queue.Running++
+	a.queue.VCPU += a.vcpu()
+	s.changed[a.queue] = true
+	a.queue.Unclaim(a.claim())
+	bidUSD, err := s.bidFor(a)
+	if err != nil {
+		return d, err
+	}
+	reserved := reserve(a, bidUSD, record.Hours(s.cfg.Overhead))
+	a.ledger.Outstanding++
+	a.ledger.VCPU += a.vcpu()
+	a.ledger.ReservedUSD += reserved
+	a.task.State = record.TaskAdmitted
+	a.task.Attempt++
+	a.task.Plan, a.task.Hours = a.job.Plan.Version, 0
+	attempt := record.Attempt{
+		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
+		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
+		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
+		VCPU: a.vcpu(), ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
+		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
+	}
+	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0
+	if a.pool != nil {
+		a.pool.tell(&a.task, &attempt)
+	}
+	d.Del(record.WaitKey(a.queue.Name, a.waiting))
+	d.Put(record.LedgerKey(a.job.ID), a.ledger)
+	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
+	d.Put(record.AttemptKey(a.job.ID, a.waiting.Task, a.task.Attempt), attempt)
+	d.Emit(events.TaskAdmitted{Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt})
+	return d, nil
+}
