@@ -13,11 +13,11 @@ import (
 )
 
 const (
-	sessionScan   = 64   // waiting tasks looked at first in a queue without quota
-	sessionScanOf = 512  // and in one with: enough to be fair between many jobs
-	sessionMost   = 4096 // and at most, when those before them cannot go
-	sessionFull   = 84   // items in the transaction after which a session goes on in a next one
-	sessionAdmits = 16   // tasks that fill a transaction
+	sessionScan   = 64      // waiting tasks looked at first in a queue without quota
+	sessionScanOf = 512     // and in one with: enough to be fair between many jobs
+	sessionMost   = 1 << 18 // and at most, when those before them cannot go
+	sessionFull   = 84      // items in the transaction after which a session goes on in a next one
+	sessionAdmits = 16      // tasks that fill a transaction
 )
 
 // Decide makes one pass over the queues of the tree.
@@ -91,7 +91,8 @@ type Session struct {
 	candidates []admission
 	more       bool // than was looked at waits
 	policy     *scheduler.Policy
-	gangs      map[string]bool // that were looked at since candidates were collected
+	gangs      map[string]bool      // that were looked at since candidates were collected
+	jobs       map[string]admission // what of an admission is its job's, since then
 }
 
 // Input is what a session is decided on beside records.
@@ -160,7 +161,7 @@ func (s *Session) goOn() error {
 
 // collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's to decide.
 func (s *Session) collect(scale int) error {
-	s.candidates, s.more, s.gangs = s.candidates[:0], false, map[string]bool{}
+	s.candidates, s.more, s.gangs, s.jobs = s.candidates[:0], false, map[string]bool{}, map[string]admission{}
 	for _, q := range s.tree {
 		if q.Full() && !q.Preempt && len(s.tree) == 1 {
 			continue
@@ -191,7 +192,14 @@ func (s *Session) collectFrom(q *record.Queue, scale int) error {
 			s.more = true
 			return nil
 		}
-		a, err := s.facts(q, w)
+		passed, err := s.passes(w)
+		if err == nil && passed {
+			continue
+		}
+		var a admission
+		if err == nil {
+			a, err = s.facts(q, w)
+		}
 		if errors.Is(err, book.ErrLacking) {
 			taken++
 			continue
@@ -222,6 +230,40 @@ func (s *Session) collectFrom(q *record.Queue, scale int) error {
 		}
 	}
 	return nil
+}
+
+// passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself: however
+// many tasks of a job wait for a plan or for its budget, those behind them are looked at.
+func (s *Session) passes(w record.Waiting) (bool, error) {
+	of, known := s.jobs[w.Job]
+	if !known {
+		if err := s.u.Preload(record.JobKey(w.Job), record.LedgerKey(w.Job)); err != nil {
+			return false, err
+		}
+		var err error
+		if of.job, _, err = book.Get[record.Job](s.u, record.JobKey(w.Job)); err != nil {
+			return false, err
+		}
+		if of.ledger, _, err = book.Get[record.Ledger](s.u, record.LedgerKey(w.Job)); err != nil {
+			return false, err
+		}
+		if of.job.State == record.JobRunning && of.job.BudgetUSD > 0 && !of.job.Plan.IsZero() {
+			if of.plan, err = s.u.Plan(of.job); err != nil {
+				return false, err
+			}
+		}
+		s.jobs[w.Job] = of
+	}
+	switch {
+	case of.job.State == record.JobPlanning || of.job.State == record.JobWaiting || s.replanned[w.Job]:
+		return true, nil
+	case of.job.State != record.JobRunning:
+		return false, nil // it is over: the entry goes
+	case of.job.Plan.IsZero() || of.job.Plan.Version < w.MinPlan:
+		return true, nil
+	}
+	of.waiting = w
+	return of.plan != nil && of.affordable() == verdictSkip, nil
 }
 
 // takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the scheduler is to be fair between has to be

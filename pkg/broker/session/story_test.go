@@ -1,0 +1,236 @@
+package session
+
+import (
+	"encoding/json"
+	"fmt"
+	"strconv"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// TestStories plays sessions on records as they stand in the stories of testdata: no store, no clock. Its commands:
+//
+//	queue NAME [parent=Q] [running=N] [vcpu=N] [max-running=N] [max-vcpu=N] [deserved=N] [preempt] [closed]
+//	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
+//	    a running job with a plan in force; its tasks wait in the queue, but those that run
+//	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
+//	session QUEUE            decides, and prints what was decided, and in how many rounds what was loaded
+//	why JOB                  tells why it waits
+//	advance D
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &stage{t: t, now: time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC), kept: book.NewKept(1 << 20), records: map[record.Key]any{}}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.t = t
+			var out strings.Builder
+			s.play(d, &out)
+			return out.String()
+		})
+	})
+}
+
+// stage is what stands in a story.
+type stage struct {
+	t       *testing.T
+	now     time.Time
+	kept    *book.Kept
+	records map[record.Key]any
+}
+
+func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
+	name, arg := d.CmdArgs[0].Key, func(key string) (v float64) {
+		if d.HasArg(key) {
+			var text string
+			d.ScanArgs(s.t, key, &text)
+			v, _ = strconv.ParseFloat(text, 64)
+		}
+		return v
+	}
+	word := func(key, otherwise string) string {
+		if d.HasArg(key) {
+			d.ScanArgs(s.t, key, &otherwise)
+		}
+		return otherwise
+	}
+	switch d.Cmd {
+	case "queue":
+		q := record.Queue{
+			Name: name, Parent: word("parent", ""), Running: int(arg("running")), VCPU: arg("vcpu"),
+			MaxRunning: int(arg("max-running")), MaxVCPU: arg("max-vcpu"), DeservedVCPU: arg("deserved"),
+			Preempt: d.HasArg("preempt"), Closed: d.HasArg("closed"),
+		}
+		if parent, ok := s.records[record.QueueKey(q.Parent)].(record.Queue); ok {
+			parent.Inner = true
+			s.records[record.QueueKey(q.Parent)] = parent
+		}
+		s.records[record.QueueKey(name)] = q
+	case "job":
+		s.job(name, word, arg)
+	case "run":
+		for1, _ := time.ParseDuration(word("for", "2h"))
+		task, _ := strconv.Atoi(d.CmdArgs[1].Key)
+		s.run(name, task, for1)
+	case "advance":
+		by, _ := time.ParseDuration(name)
+		s.now = s.now.Add(by)
+	case "session":
+		s.decide(name, out, func(x *Session) error { return x.Decide() })
+		if out.Len() == 0 {
+			out.WriteString("nothing\n")
+		}
+	case "why":
+		job := s.records[record.JobKey(name)].(record.Job) //nolint:forcetypeassert // the story made it
+		var w *Why
+		s.decide(job.Queue, out, func(x *Session) error {
+			w = &Why{}
+			return x.TellTasks(w, job)
+		})
+		for _, task := range w.Tasks {
+			fmt.Fprintf(out, "%s: %s\n", task.Task, strings.Join(task.Reasons, "; "))
+		}
+	default:
+		d.Fatalf(s.t, "no command %s", d.Cmd)
+	}
+}
+
+func (s *stage) job(id string, word func(string, string) string, arg func(string) float64) {
+	n := int(arg("tasks"))
+	job := record.Job{
+		ID: id, Name: id, Queue: word("queue", "default"), Priority: int(arg("priority")), State: record.JobState(word("state", "running")),
+		BudgetUSD: arg("budget"), Tasks: n, Submitted: s.now, Started: true,
+		Spec: record.Blob{Version: 1, Name: "spec", Token: id}, Plan: record.Blob{Version: 1, Name: "plan", Token: id},
+	}
+	spec := &dag.Job{Name: id}
+	plan := &record.Plan{Version: 1, Offers: []record.Planned{{ID: "aws/r/z/m", VCPU: arg("vcpu"), Offer: cloud.Offer{Cloud: "aws", Region: "r", USDPerHour: 1}}}}
+	for i := range n {
+		spec.Tasks = append(spec.Tasks, dag.Task{Name: fmt.Sprint("t", i), Nodes: 1})
+		plan.Choice = append(plan.Choice, 0)
+		plan.TaskUSD = append(plan.TaskUSD, arg("usd"))
+		plan.TaskHours = append(plan.TaskHours, arg("usd"))
+		task := record.Task{Job: id, Index: i, State: record.TaskQueued, Try: 1, ReadyAt: s.now, MinPlan: int(arg("min-plan"))}
+		s.records[record.TaskKey(id, i)] = task
+		w := record.WaitingOf(job, task)
+		s.records[record.WaitKey(job.Queue, w)] = w
+	}
+	s.kept.Blobs.Put(job.Spec.In(id), spec, 1)
+	s.kept.Blobs.Put(job.Plan.In(id), plan, 1)
+	s.records[record.JobKey(id)] = job
+	s.records[record.ActiveKey(id)] = record.JobIndex{ID: id}
+	s.records[record.ProgressKey(id)] = record.Progress{Phases: []byte(strings.Repeat(string(record.PhaseReady), n))}
+	s.records[record.LedgerKey(id)] = record.Ledger{SpentUSD: arg("spent"), Outstanding: int(arg("outstanding"))}
+	s.now = s.now.Add(time.Second) // those that come later are younger
+}
+
+// run has a task run that waits.
+func (s *stage) run(id string, index int, since time.Duration) {
+	job, task := s.records[record.JobKey(id)].(record.Job), s.records[record.TaskKey(id, index)].(record.Task) //nolint:forcetypeassert // the story made them
+	delete(s.records, record.WaitKey(job.Queue, record.WaitingOf(job, task)))
+	v, _ := s.kept.Blobs.Get(job.Plan.In(id)).(*record.Plan)
+	vcpu := v.Offers[0].VCPU
+	task.State, task.Attempt = record.TaskLaunching, 1
+	s.records[record.TaskKey(id, index)] = task
+	name := record.ClusterID(id, index, 1)
+	at := s.now.Add(-since)
+	s.records[record.ClusterKey(name)] = record.Cluster{
+		ID: name, Job: id, Task: index, Attempt: 1, Queue: job.Queue, State: record.ClusterUp, VCPU: vcpu, Nodes: make([]record.Node, 1),
+		Launched: at, Running: at, Started: true, Since: at, Command: "run",
+	}
+	s.records[record.AttemptKey(id, index, 1)] = record.Attempt{Job: id, Task: index, Number: 1, VCPU: vcpu}
+	ledger, _ := s.records[record.LedgerKey(id)].(record.Ledger)
+	ledger.Outstanding++
+	ledger.VCPU += vcpu
+	s.records[record.LedgerKey(id)] = ledger
+	q, _ := s.records[record.QueueKey(job.Queue)].(record.Queue)
+	q.Running++
+	q.VCPU += vcpu
+	s.records[record.QueueKey(job.Queue)] = q
+}
+
+// decide has a session decide, loading what it lacks, and takes over what it decided.
+func (s *stage) decide(queue string, out *strings.Builder, decide func(*Session) error) {
+	of := book.New(s.kept)
+	cfg := record.DefaultConfig()
+	none := []record.PoolSeen{}
+	for round := 1; ; round++ {
+		d := book.NewDraft(of, s.now, 0)
+		x, err := New(Input{Config: cfg, Policy: OwnPolicy(), Pools: &none}, d, queue)
+		if err == nil {
+			err = decide(x)
+		}
+		if d.Lack.Any() {
+			s.supply(of, d.Lack)
+			continue
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		if round > 12 {
+			s.t.Errorf("it was decided %d times", round)
+		}
+		s.tell(d, out)
+		return
+	}
+}
+
+func (s *stage) supply(of *book.Book, l book.Lacking) {
+	add := func(key record.Key) {
+		if of.Knows(key) {
+			return
+		}
+		r := store.Record{Key: key}
+		if v, ok := s.records[key]; ok {
+			r.Version = 1
+			r.Body, _ = json.Marshal(v)
+		}
+		of.Seed(r)
+	}
+	for _, key := range l.Keys {
+		add(key)
+	}
+	for _, span := range l.Spans {
+		of.Spans[span] = true
+		for key := range s.records {
+			if key.Partition == span.Partition && strings.HasPrefix(key.Sort, span.Prefix) {
+				add(key)
+			}
+		}
+	}
+	if len(l.Blobs) > 0 {
+		s.t.Fatalf("a blob that is not in the story: %+v", l.Blobs)
+	}
+}
+
+// tell prints what was decided.
+func (s *stage) tell(d *book.Draft, out *strings.Builder) {
+	for _, e := range d.Emits {
+		switch e := e.(type) {
+		case events.TaskAdmitted:
+			fmt.Fprintf(out, "%s/t%d is admitted\n", e.Job, e.Task)
+		case events.TaskFailed:
+			fmt.Fprintf(out, "%s/t%d fails: %s\n", e.Job, e.Task, e.Message)
+		case events.DAGReplan:
+			fmt.Fprintf(out, "%s is planned anew: %s\n", e.Job, e.Reason)
+		case events.CapacityFreed:
+			fmt.Fprintf(out, "goes on in a next transaction\n")
+		default:
+			fmt.Fprintf(out, "%s\n", e.Type())
+		}
+	}
+	for _, slot := range d.Mine {
+		if id, ok := record.ClusterOf(slot.Key); ok && slot.Dirty {
+			var cl record.Cluster
+			_ = json.Unmarshal(slot.Body, &cl)
+			fmt.Fprintf(out, "%s saves and stops: %s\n", id, cl.Reason)
+		}
+	}
+}
