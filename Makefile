@@ -8,7 +8,7 @@ LINT_VERSION := v2.15.0
 # Everything but the slow, opt-in suites.
 PACKAGES   := ./...
 # Long computations of one goroutine by design, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
-ONE_GOROUTINE := /pkg/sim$$|/pkg/parsync/windtunnel$$|/pkg/placement/pack$$
+ONE_GOROUTINE := /internal/sim$$|/pkg/parsync/windtunnel$$|/pkg/placement/pack$$
 # The peers that benchmarks compare with.
 PEERS      := $(TOOLS)/bench-optimizer/venv
 # Of the functions: what they run on. The rehearsal builds them for this machine.

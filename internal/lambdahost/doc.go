@@ -1,5 +1,5 @@
 // Package lambdahost runs the broker's functions on AWS Lambda: it is the third
-// host beside one process (pkg/host) and the simulator (pkg/sim), and knows as
+// host beside one process (pkg/host) and the simulator (internal/sim), and knows as
 // little of decisions as they do.
 //
 // A main of functions/ names its function and the parts it needs, nothing

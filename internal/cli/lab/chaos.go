@@ -18,7 +18,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/pkg/sim"
+	"github.com/tradewind-broker/tradewind/internal/sim"
 )
 
 // chaosOptions are the flags of chaos.
