@@ -312,3 +312,28 @@ func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
 		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
 	}
 }
+
+// TestOnDemandIsNotBelowAPlanOfTheSameWork plans what moves much data: a plan pays for that, and so does the same work on demand.
+func TestOnDemandIsNotBelowAPlanOfTheSameWork(t *testing.T) {
+	p, _ := newPlanner(t)
+	const apart = `
+tasks:
+  a: {run: x, time: 1h, resources: {cpus: 4+, cloud: aws}, outputs: [{name: data, size: 500GiB}]}
+  b: {run: x, time: 1h, resources: {accelerators: V100:1, cloud: gcp}, after: [a]}
+`
+	for name, text := range map[string]string{
+		"apart": apart, "together": pair, "in time": "deadline: 30h\n" + apart,
+		"spot alone": strings.ReplaceAll(with(", market: spot"), "15m", "5m"),
+	} {
+		spec := readJob(t, text)
+		in := broker.PlanInput{Spec: spec}
+		if spec.Deadline > 0 {
+			hours := spec.Deadline.Hours()
+			in.DeadlineHours = &hours
+		}
+		got := plan(t, p, in)
+		if got.Status != "optimal" || got.USD <= 0 || got.OnDemandUSD < got.USD {
+			t.Errorf("%s: %s, %.4f USD, on demand %.4f", name, got.Status, got.USD, got.OnDemandUSD)
+		}
+	}
+}
