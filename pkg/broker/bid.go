@@ -146,12 +146,13 @@ func (in *bidInput) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 		other = in.plan.TaskOnDemandUSD[i]
 	}
 	m := in.markets[in.plan.Choice[i]]
-	usd := c.Offer.USDPerHour
+	// A market's price is without the surcharge, so what it is compared with is too.
+	usd := c.Offer.USDPerHour - c.SurchargeUSD
 	if m.USD > 0 {
 		usd = m.USD
 	}
 	return bidding.Live{
-		Prices: &m.Prices, USD: usd, OnDemandUSD: other, Work: work, Left: left,
+		Prices: &m.Prices, USD: usd, OnDemandUSD: other - c.SurchargeUSD, Work: work, Left: left,
 		LossesPerHour: c.LossesPerHour * float64(max(t.Nodes, 1)), Restart: hours(in.restart) + lost/2,
 	}, true
 }

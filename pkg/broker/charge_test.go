@@ -8,7 +8,9 @@ import (
 	"pgregory.net/rapid"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // bought is a cluster of two spot machines at 0.10 USD an hour, for each of which 0.40 was bid, and for which 0.80 USD were set aside.
@@ -90,4 +92,26 @@ func TestWhatIsSetAsideCoversAnyPrice(t *testing.T) {
 			cl.reprice(MarketRecord{USD: usd, At: changed}, 0, told)
 		}
 	})
+}
+
+// TestAMarketIsComparedWithoutWhatIsNotItsOwn: a surcharge is paid whatever the market costs, so neither the bid nor the tables that a
+// market's price is looked up in have it.
+func TestAMarketIsComparedWithoutWhatIsNotItsOwn(t *testing.T) {
+	task := dag.Task{
+		Name: "a", Time: dag.TimeEstimate{Default: time.Hour}, Checkpoint: &dag.Checkpoint{Every: 10 * time.Minute},
+		Resources: []dag.Resources{{DiskGiB: 20}, {DiskGiB: 100}},
+	}
+	cl, start := bought()
+	b := &Broker{Loader: &Loader{}, Ports: Ports{Tokens: func(wire.Claims) (string, error) { return "", nil }}}
+	got, err := b.launchSpec(buying{attempt: Attempt{SurchargeUSD: 0.015}, cluster: cl, spec: &task})
+	if err != nil || !near(got.MaxUSDPerHour, 0.385) || got.DiskGiB != 100 {
+		t.Errorf("%v USD/h are bid for a machine with %v GiB, %v", got.MaxUSDPerHour, got.DiskGiB, err)
+	}
+	in := bidInput{
+		spec: &dag.Job{Tasks: []dag.Task{task}}, markets: make([]MarketRecord, 1), now: start,
+		plan: &Plan{Choice: []int32{0}, Offers: []Planned{{Offer: cloud.Offer{Spot: true, USDPerHour: 0.215}, OnDemandUSD: 0.915, SurchargeUSD: 0.015}}},
+	}
+	if l, ok := in.live(0, nil); !ok || !near(l.USD, 0.2) || !near(l.OnDemandUSD, 0.9) {
+		t.Errorf("on spot %v USD/h, on demand %v", l.USD, l.OnDemandUSD)
+	}
 }

@@ -76,7 +76,7 @@ type Planned struct {
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// LossesPerHour is how often one such spot machine is taken, 0 on demand.
 	LossesPerHour float64 `json:"lossesPerHour,omitempty"`
-	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service.
+	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service, and of its disk and address.
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 }
 

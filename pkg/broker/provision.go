@@ -207,7 +207,8 @@ func (d *Decision) replan(job Job, reason string) {
 // launchSpec asks for the machines of an intended cluster, each with a token of its own.
 func (b *Broker) launchSpec(st buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
-		Cluster: st.cluster.ID, Offer: st.cluster.Offer, Nodes: len(st.cluster.Nodes), MaxUSDPerHour: st.cluster.MaxUSD,
+		Cluster: st.cluster.ID, Offer: st.cluster.Offer, Nodes: len(st.cluster.Nodes),
+		MaxUSDPerHour: max(st.cluster.MaxUSD-st.attempt.SurchargeUSD, 0), DiskGiB: st.spec.DiskGiB(),
 		Bootstrap: cloud.Bootstrap{Endpoint: b.cfg.Endpoint},
 		Labels: map[string]string{
 			"job": st.job.ID, "task": st.spec.Name, "queue": st.job.Queue,
@@ -215,7 +216,6 @@ func (b *Broker) launchSpec(st buying) (cloud.LaunchSpec, error) {
 		},
 	}
 	for _, r := range st.spec.Resources {
-		spec.DiskGiB = max(spec.DiskGiB, float64(r.DiskGiB))
 		if r.Image != "" {
 			spec.Image = r.Image
 		}

@@ -64,7 +64,7 @@ func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 	got := plan(t, p, broker.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
 	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
-		best = math.Min(best, m.USDPerHour)
+		best = math.Min(best, price(m))
 		return true
 	})
 	if err != nil {
@@ -334,6 +334,37 @@ tasks:
 		got := plan(t, p, in)
 		if got.Status != "optimal" || got.USD <= 0 || got.OnDemandUSD < got.USD {
 			t.Errorf("%s: %s, %.4f USD, on demand %.4f", name, got.Status, got.USD, got.OnDemandUSD)
+		}
+	}
+}
+
+// TestAMachinesDiskAndAddressAreInItsPrice: on either market, at the size that is asked for, and of spot as what is not the market's.
+func TestAMachinesDiskAndAddressAreInItsPrice(t *testing.T) {
+	p, c := newPlanner(t)
+	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
+		var plans [2]*broker.Plan
+		for i, disk := range []string{"", ", disk: 100"} {
+			more := ", cloud: aws, region: us-east-1, instanceType: p3.2xlarge, market: " + market.String() + disk
+			plans[i] = plan(t, p, broker.PlanInput{Spec: readJob(t, with(more))})
+		}
+		plain, large := plans[0].Of(0), plans[1].Of(0)
+		list := 0.0
+		q := catalog.Query{InstanceType: "p3.2xlarge", Regions: []string{"aws:us-east-1"}, Accelerator: catalog.AnyAccelerator, Market: market}
+		if err := c.Visit(q, func(m *catalog.Match) bool { list = m.USDPerHour; return m.ID() != large.ID }); err != nil {
+			t.Fatal(err)
+		}
+		beside := 100*0.08/730 + 0.005
+		if got := large.Offer.USDPerHour - list; math.Abs(got-beside) > 1e-8 {
+			t.Errorf("%s: %.9f USD/h beside the machine, not %.9f", market, got, beside)
+		}
+		if got := large.Offer.USDPerHour - plain.Offer.USDPerHour; math.Abs(got-70*0.08/730) > 1e-8 {
+			t.Errorf("%s: 70 GiB more cost %.9f USD/h", market, got)
+		}
+		if spot := market == catalog.Spot; spot != (math.Abs(large.SurchargeUSD-beside) < 1e-8) || !spot && large.SurchargeUSD != 0 {
+			t.Errorf("%s: a surcharge of %.9f", market, large.SurchargeUSD)
+		}
+		if hour := plans[1].TaskUSD[0] / plans[1].TaskHours[0]; math.Abs(hour-large.Offer.USDPerHour) > 1e-2*hour {
+			t.Errorf("%s: the task costs %v USD an hour", market, hour)
 		}
 	}
 }

@@ -4,7 +4,6 @@ import (
 	"math"
 	"slices"
 
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -99,11 +98,10 @@ func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
 	for _, m := range b.rows[r].class.matches {
 		work := b.work(i, m)
-		price, ok := m.Offer.USDPerHour(catalog.OnDemand)
-		if !ok || samePlace && m.place != as.place || b.timed() && work > as.hours {
+		if samePlace && m.place != as.place || b.timed() && work > as.hours {
 			continue
 		}
-		if usd := work * price * nodes; usd < best.usd {
+		if usd := work * m.onDemand * nodes; usd < best.usd {
 			best = stay{m.place, work, usd}
 		}
 	}
