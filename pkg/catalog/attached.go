@@ -30,7 +30,8 @@ var attached = sync.OnceValue(func() map[string][3]float64 {
 	return m
 })
 
-// AttachedUSD is what one machine's root disk and its public address cost beside the machine, USD per hour; 0 on a cloud that is not known.
+// AttachedUSD is what one machine's root disk and its public address cost beside the machine, USD
+// per hour; 0 on a cloud that is not known.
 func AttachedUSD(cloud string, diskGiB float64, m Market) float64 {
 	usd := attached()[cloud]
 	if m == Spot {

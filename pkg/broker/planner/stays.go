@@ -26,8 +26,8 @@ func (b *builder) stays(sol *optimizer.Solution) []stay {
 	return out
 }
 
-// expectedHours is the makespan to expect. With a deadline the model counts with what a spot run is guaranteed to take, so that the
-// deadline is kept even by an unlucky one; people are told what to expect.
+// expectedHours is the makespan to expect. With a deadline the model counts with what a spot run is guaranteed to
+// take, so that the deadline is kept even by an unlucky one; people are told what to expect.
 func (b *builder) expectedHours(at []stay) float64 {
 	finish := make([]float64, len(b.rows))
 	incoming := make([][]optimizer.Edge, len(b.rows))
@@ -74,8 +74,9 @@ func (b *builder) usd(at []stay) float64 {
 	return sum
 }
 
-// onDemandUSD is what the work of a plan costs on demand: the less of what it costs in the plan's regions, and of what it costs where each
-// task is cheapest, either with what moves then. Where time counts it is no slower than the plan: neither a task nor all of it.
+// onDemandUSD is what the work of a plan costs on demand: the less of what it costs in the plan's regions, and
+// of what it costs where each task is cheapest, either with what moves then. Where time counts it is no slower than
+// the plan: neither a task nor all of it.
 func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 	here, anywhere := slices.Clone(at), slices.Clone(at)
 	for r := range b.rows {
@@ -91,8 +92,8 @@ func (b *builder) onDemandUSD(at []stay, hours float64) float64 {
 	return usd
 }
 
-// onDemand is the cheapest way to have a row's task done on demand, of the machines that suit it on either market; where time counts, no
-// slower than the plan has it.
+// onDemand is the cheapest way to have a row's task done on demand, of the machines that suit it on either
+// market; where time counts, no slower than the plan has it.
 func (b *builder) onDemand(r int, as stay, samePlace bool) stay {
 	i, best := b.rows[r].task, stay{usd: math.Inf(1)}
 	nodes := float64(max(b.in.Spec.Tasks[i].Nodes, 1))
