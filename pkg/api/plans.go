@@ -39,7 +39,7 @@ type PlanView struct {
 	USD         float64    `json:"usd" doc:"Expected cost, USD"`
 	Hours       float64    `json:"hours" doc:"Expected time from start to end, hours"`
 	Bound       float64    `json:"bound" doc:"No plan is better than this, in the objective's unit"`
-	OnDemandUSD float64    `json:"onDemandUSD" doc:"The same work on demand, each task where that is cheapest, USD"`
+	OnDemandUSD float64    `json:"onDemandUSD" doc:"The same work on demand at its cheapest, with the data it moves, USD"`
 	Late        bool       `json:"late,omitempty" doc:"The deadline cannot be kept: this is the fastest plan"`
 	Millis      float64    `json:"millis" doc:"Time that planning took, milliseconds"`
 	Tasks       []PlanTask `json:"tasks" nullable:"false" doc:"The tasks in the order of the file"`

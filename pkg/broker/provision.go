@@ -84,7 +84,7 @@ func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 // launchSpec asks for the machines of an intended cluster, each with a token of its own.
 func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
-		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes), MaxUSDPerHour: st.Cluster.MaxUSD,
+		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes), MaxUSDPerHour: max(st.Cluster.MaxUSD-st.Attempt.SurchargeUSD, 0), DiskGiB: st.Spec.DiskGiB(),
 		Bootstrap: cloud.Bootstrap{Endpoint: b.Config.Endpoint},
 		Labels: map[string]string{
 			"job": st.Job.ID, "task": st.Spec.Name, "queue": st.Job.Queue,
@@ -92,7 +92,6 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 		},
 	}
 	for _, r := range st.Spec.Resources {
-		spec.DiskGiB = max(spec.DiskGiB, float64(r.DiskGiB))
 		if r.Image != "" {
 			spec.Image = r.Image
 		}

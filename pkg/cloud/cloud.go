@@ -76,6 +76,9 @@ type Offer struct {
 	USDPerHour   float64 `json:"usdPerHour"` // the price the plan counts with, for one machine
 }
 
+// DefaultDiskGiB is the root disk of a machine that asks for none.
+const DefaultDiskGiB = 30
+
 // LaunchSpec asks for a cluster: Nodes machines of one offer.
 type LaunchSpec struct {
 	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines of
@@ -85,8 +88,8 @@ type LaunchSpec struct {
 	Nodes   int
 	// MaxUSDPerHour is the bid of one spot machine; 0 bids the on-demand price.
 	MaxUSDPerHour float64
-	DiskGiB       float64
-	Image         string // empty is the driver's default
+	DiskGiB       float64 // 0 is no matter
+	Image         string  // empty is the driver's default
 	Bootstrap     Bootstrap
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string

@@ -128,6 +128,15 @@ type Task struct {
 // StandIn says whether the task has a recorded run time but no command.
 func (t *Task) StandIn() bool { return t.Run == "" && t.Recorded > 0 }
 
+// DiskGiB is the largest root disk that any of its alternatives asks for; 0 asks for none.
+func (t *Task) DiskGiB() float64 {
+	most := GiB(0)
+	for i := range t.Resources {
+		most = max(most, t.Resources[i].DiskGiB)
+	}
+	return float64(most)
+}
+
 // Resources is one alternative: every field that is set must hold of an offer.
 type Resources struct {
 	CPUs             Range   `json:"cpus,omitzero"`

@@ -7,6 +7,8 @@ type Snapshot struct {
 	Now time.Time
 	// Resources names what vectors count, at most MaxResources.
 	Resources []string
+	// Units is how much of each makes one as reasons write it: 1000 where vectors count thousandths. 0 is 1.
+	Units Vector
 	// GPU is the place of GPUs in vectors, in thousandths; negative where there are none. Of this
 	// resource a node's capacity is Whole for each of its devices, and a task's request Share on each of so many
 	// different devices: both follow from Node.Devices and Spec.Devices and are filled in by Open.

@@ -3,6 +3,7 @@ package scheduler
 import (
 	"fmt"
 	"math"
+	"strconv"
 )
 
 // shares divides the cluster between queues. As proportion it does so by weight: in each resource what siblings want is
@@ -137,8 +138,8 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 		x := &p.queue[q.Index]
 		after := q.Allocated.Plus(*request)
 		if ok, r := x.capability.within(&after); !ok && request[r] > 0 {
-			return fmt.Sprintf("queue %s has %d of the %d %s that it may have, and this needs %d", q.Queue.Name,
-				q.Allocated[r], x.capability.Amount[r], p.s.resource(r), request[r]), q
+			return fmt.Sprintf("queue %s has %s of the %s %s that it may have, and this needs %s", q.Queue.Name,
+				p.s.written(r, q.Allocated[r]), p.s.written(r, x.capability.Amount[r]), p.s.resource(r), p.s.written(r, request[r])), q
 		}
 		parent := &p.queue[q.Parent.Index]
 		if !parent.guarantees {
@@ -162,12 +163,18 @@ func (s *Session) resource(r int) string {
 	return fmt.Sprintf("resource %d", r)
 }
 
+// written is an amount of a resource as people write it.
+func (s *Session) written(r int, amount int64) string {
+	return strconv.FormatFloat(float64(amount)/float64(max(s.Snapshot.Units[r], 1)), 'f', -1, 64)
+}
+
 // admit refuses jobs that their queue could never have.
 func (p *shares) admit(j *JobInfo) string {
 	need := p.s.MinRequest(j)
 	for q := j.Queue; q.Parent != nil; q = q.Parent {
 		if ok, r := p.queue[q.Index].capability.within(&need); !ok && need[r] > 0 {
-			return fmt.Sprintf("it needs %d %s at once and queue %s may have %d", need[r], p.s.resource(r), q.Queue.Name, p.queue[q.Index].capability.Amount[r])
+			return fmt.Sprintf("it needs %s %s at once and queue %s may have %s", p.s.written(r, need[r]), p.s.resource(r), q.Queue.Name,
+				p.s.written(r, p.queue[q.Index].capability.Amount[r]))
 		}
 	}
 	return ""

@@ -21,7 +21,7 @@ type world struct {
 func newWorld(t *testing.T) *world {
 	w := &world{t: t}
 	w.snap = Snapshot{
-		Now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Resources: []string{"cpu", "mem", "gpu"}, GPU: 2,
+		Now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Resources: []string{"cpu", "mem", "gpu"}, Units: Vector{1000, 1000, 1000}, GPU: 2,
 	}
 	return w
 }

@@ -384,15 +384,11 @@ func (a app) planTotals(r *PlanResult) error {
 			return err
 		}
 	}
-	switch {
-	case r.OnDemandUSD <= 0:
+	if r.OnDemandUSD <= 0 {
 		return nil
-	case r.USD > r.OnDemandUSD && r.TransferUSD > 0:
-		return a.Printf("on demand, each task alone where that is cheapest, it would cost %s USD, data not moved\n", text.USD(r.OnDemandUSD))
-	default:
-		return a.Printf("on demand, each task where that is cheapest, it would cost %s USD: the plan costs %s\n",
-			text.USD(r.OnDemandUSD), style.Paint(text.Good, text.Saved(r.USD, r.OnDemandUSD)))
 	}
+	return a.Printf("on demand, at its cheapest, it would cost %s USD: the plan costs %s\n",
+		text.USD(r.OnDemandUSD), style.Paint(text.Good, text.Saved(r.USD, r.OnDemandUSD)))
 }
 
 // Adds is what a runner-up would have added to the plan, in the unit of its objective.

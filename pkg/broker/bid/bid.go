@@ -90,12 +90,13 @@ func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 		other = in.Plan.TaskOnDemandUSD[i]
 	}
 	m := in.Markets[in.Plan.Choice[i]]
-	usd := c.Offer.USDPerHour
+	// A market's price is without the surcharge, so what it is compared with is too.
+	usd := c.Offer.USDPerHour - c.SurchargeUSD
 	if m.USD > 0 {
 		usd = m.USD
 	}
 	return bidding.Live{
-		Prices: &m.Prices, USD: usd, OnDemandUSD: other, Work: work, Left: left,
+		Prices: &m.Prices, USD: usd, OnDemandUSD: other - c.SurchargeUSD, Work: work, Left: left,
 		LossesPerHour: c.LossesPerHour * float64(max(t.Nodes, 1)), Restart: record.Hours(in.Restart) + lost/2,
 	}, true
 }

@@ -17,10 +17,6 @@ var ErrInfeasible = errors.New("infeasible")
 // candidates annotates the offers of a class with what a task costs and takes there.
 func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []option) {
 	t := &b.in.Spec.Tasks[i]
-	done := 0.0
-	if f := b.in.Tasks[i]; f != nil {
-		done = f.Progress
-	}
 	nodes := float64(max(t.Nodes, 1))
 	task := optimizer.Task{ID: t.Name, Candidates: make([]optimizer.Candidate, 0, len(c.matches))}
 	options := make([]option, 0, len(c.matches))
@@ -33,8 +29,7 @@ func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []op
 		if onDemand && m.Market == catalog.Spot {
 			continue
 		}
-		whole := t.Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount)
-		work := whole.Hours() * (1 - done)
+		work := b.work(i, m)
 		if m.Market == catalog.OnDemand {
 			baseline = math.Min(baseline, work*m.usd*nodes)
 		}
@@ -46,7 +41,6 @@ func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []op
 		options = append(options, o)
 	}
 	if !math.IsInf(baseline, 1) {
-		b.noted += baseline
 		for k := range options {
 			if o := &options[k]; o.match.Market == catalog.Spot && o.work > 0 {
 				o.elseUSD = baseline / (o.work * nodes)
@@ -55,6 +49,15 @@ func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []op
 	}
 	task, options = b.emit(task, options, nodes)
 	return b.prune(task, options, gib)
+}
+
+// work is how long what is left of a task takes on a machine without interruptions, in hours.
+func (b *builder) work(i int, m *match) float64 {
+	whole := b.in.Spec.Tasks[i].Time.For(m.InstanceType, m.Accelerator, m.AcceleratorCount).Hours()
+	if f := b.in.Tasks[i]; f != nil {
+		whole *= 1 - f.Progress
+	}
+	return whole
 }
 
 func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (optimizer.Candidate, option, bool) {
@@ -98,7 +101,7 @@ func (b *builder) prune(task optimizer.Task, options []option, gib float64) (opt
 		}
 	}
 	slackUSD, slackHours := gib*b.dearest, gib*b.slowest
-	timed := b.model.Objective == optimizer.Makespan || b.model.DeadlineHours != nil
+	timed := b.timed()
 	kept, keptOptions := task.Candidates[:0], options[:0]
 	keep := make([]bool, len(order))
 	for n, k := range order {

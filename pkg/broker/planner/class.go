@@ -1,6 +1,7 @@
 package planner
 
 import (
+	"cmp"
 	"encoding/json"
 	"errors"
 	"fmt"
@@ -26,8 +27,9 @@ type match struct {
 	id    string // with market
 	place int
 	rate  float64
-	usd   float64 // per hour: as last seen, or by the catalogue
-	kg    float64 // kg CO2eq an hour; 0 where the grid is not known
+	// usd is per hour with disk and address: as last seen, or by the catalogue. onDemand is that of the same machine on demand.
+	usd, onDemand float64
+	kg            float64 // kg CO2eq an hour; 0 where the grid is not known
 	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
 	changes *record.MarketRecord
 }
@@ -37,11 +39,7 @@ func (m *match) planned() record.Planned {
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
 		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot, USDPerHour: m.usd,
 	}
-	od, ok := m.Offer.USDPerHour(catalog.OnDemand)
-	if !ok {
-		od = m.usd
-	}
-	p := record.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: od}
+	p := record.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: m.onDemand}
 	if o.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}
@@ -82,7 +80,7 @@ func estimateKeys(t *dag.Task) []string {
 // newClass asks the catalogue for each alternative. Ordered alternatives are taken in turn: the first one that is
 // offered anywhere is the only one.
 func (b *builder) newClass(t *dag.Task) (*class, error) {
-	f := finder{b: b, found: map[string]bool{}}
+	f := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
 	var reasons []string
 	for _, r := range t.Resources {
 		var none error

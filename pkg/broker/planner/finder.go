@@ -13,6 +13,7 @@ import (
 // price, for how rarely they are interrupted or, where emissions count, for the power they draw.
 type finder struct {
 	b       *builder
+	disk    float64 // GiB of each machine
 	found   map[string]bool
 	matches []*match
 }
@@ -115,7 +116,13 @@ func (f *finder) add(m *catalog.Match) {
 		return
 	}
 	f.found[id] = true
-	full := &match{Match: *m, id: id, place: f.b.number[m.Place()], usd: m.USDPerHour}
+	beside := catalog.AttachedUSD(m.Cloud, f.disk, m.Market)
+	onDemand, _ := m.Offer.USDPerHour(catalog.OnDemand) // every offer is sold so
+	full := &match{
+		Match: *m, id: id, place: f.b.number[m.Place()], usd: m.USDPerHour + beside,
+		onDemand: onDemand + catalog.AttachedUSD(m.Cloud, f.disk, catalog.OnDemand),
+	}
+	full.SurchargeUSD += beside
 	full.kg = full.kilowatts() * m.CarbonGPerKWh / 1000
 	if m.Market == catalog.Spot {
 		f.b.learn(full)

@@ -10,7 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
+
+// price is what the planner counts an hour of a machine for which no disk is asked at.
+func price(m *catalog.Match) float64 {
+	return m.USDPerHour + catalog.AttachedUSD(m.Cloud, cloud.DefaultDiskGiB, m.Market)
+}
 
 // bestOf is the least of what value says of all offers of a query, one by one.
 func bestOf(t *testing.T, c *catalog.Catalog, q catalog.Query, value func(*catalog.Match) float64) float64 {
@@ -38,7 +44,7 @@ func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 		if !ok {
 			return math.Inf(1)
 		}
-		return quote.Held * m.USDPerHour
+		return quote.Held * price(m)
 	})
 	if math.Abs(got.USD-best) > 1e-9*best {
 		t.Errorf("%s is expected to cost %v USD, the best offer %v", got.Of(0).ID, got.USD, best)
@@ -57,10 +63,10 @@ func TestADearerZoneIsLeftForTheNextBestAnywhere(t *testing.T) {
 		if m.Offer.ID() == id {
 			return 50
 		}
-		return m.USDPerHour
+		return price(m)
 	})
-	if price := got.Of(0).Offer.USDPerHour; price != best {
-		t.Errorf("%s at %v USD an hour, the best in the region is %v", got.Of(0).ID, price, best)
+	if usd := got.Of(0).Offer.USDPerHour; usd != best {
+		t.Errorf("%s at %v USD an hour, the best in the region is %v", got.Of(0).ID, usd, best)
 	}
 }
 
@@ -72,7 +78,7 @@ func TestOfOffersAsGoodInARegionTheOneInForceStays(t *testing.T) {
 	q := catalog.Query{Regions: []string{"aws:us-east-1"}, VCPU: catalog.Exactly(8), MemoryGiB: catalog.Exactly(32), Market: catalog.OnDemand}
 	twin := ""
 	err := c.Visit(q, func(m *catalog.Match) bool {
-		if m.USDPerHour == first.Of(0).Offer.USDPerHour && m.ID() != first.Of(0).ID {
+		if price(m) == first.Of(0).Offer.USDPerHour && m.ID() != first.Of(0).ID {
 			twin = m.ID()
 		}
 		return true

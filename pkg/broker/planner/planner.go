@@ -156,13 +156,13 @@ type builder struct {
 	rows    []row
 	byTask  []int // task of the job -> row, -1 for none
 	message string
-	noted   float64 // on-demand baseline, USD
 }
 
 // row is one task of the model.
 type row struct {
 	task    int
 	options []option
+	class   *class // nil where the past leaves no choice
 }
 
 // option is what one candidate of a row stands for.
@@ -237,7 +237,7 @@ func (b *builder) addTask(i int, gib float64) error {
 		if facts.Fixed {
 			hours = facts.Hours
 		}
-		b.addRow(i, optimizer.Task{ID: id, Candidates: []optimizer.Candidate{{ID: facts.Place, Place: place, Hours: hours}}}, nil)
+		b.addRow(i, optimizer.Task{ID: id, Candidates: []optimizer.Candidate{{ID: facts.Place, Place: place, Hours: hours}}}, row{task: i})
 		return nil
 	}
 	cl, err := b.classOf(i)
@@ -259,13 +259,13 @@ func (b *builder) addTask(i int, gib float64) error {
 		b.message = b.in.Spec.ErrorAt(i, -1, "resources.market", reason, "keep checkpoints, or allow on-demand").Error()
 		return nil
 	}
-	b.addRow(i, task, options)
+	b.addRow(i, task, row{task: i, options: options, class: cl})
 	return nil
 }
 
-func (b *builder) addRow(i int, t optimizer.Task, options []option) {
+func (b *builder) addRow(i int, t optimizer.Task, r row) {
 	b.byTask[i] = len(b.rows)
-	b.rows = append(b.rows, row{task: i, options: options})
+	b.rows = append(b.rows, r)
 	b.model.Tasks = append(b.model.Tasks, t)
 }
 
@@ -314,7 +314,7 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	n := len(b.in.Spec.Tasks)
 	plan := &record.Plan{
 		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective, Bound: sol.Bound,
-		OnDemandUSD: b.noted, Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
+		Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
 		TaskOnDemandUSD: make([]float64, n),
 		Millis:          math.Round(sol.Millis*1000) / 1000,
 	}
@@ -340,42 +340,10 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.usd, o.expected
 		plan.TaskOnDemandUSD[row.task] = o.elseUSD
 	}
-	plan.Hours = b.expectedHours(sol)
+	stays := b.stays(sol)
+	plan.Hours = b.expectedHours(stays)
+	plan.OnDemandUSD = b.onDemandUSD(stays, plan.Hours)
 	return plan
-}
-
-// expectedHours is the makespan to expect of a solution. With a deadline the model counts with what a spot run is guaranteed to
-// take, so that the deadline is kept even by an unlucky one; people are told what to expect.
-func (b *builder) expectedHours(sol *optimizer.Solution) float64 {
-	finish := make([]float64, len(b.rows))
-	index := make(map[string]int, len(b.rows))
-	incoming := make([][]optimizer.Edge, len(b.rows))
-	for r := range b.rows {
-		index[b.model.Tasks[r].ID] = r
-	}
-	for _, e := range b.model.Edges {
-		incoming[index[e.To]] = append(incoming[index[e.To]], e)
-	}
-	longest := 0.0
-	for _, task := range b.in.Spec.Order() {
-		r := b.byTask[task]
-		if r < 0 {
-			continue
-		}
-		place := b.model.Tasks[r].Candidates[sol.Picks[r]].Place
-		start := 0.0
-		for _, e := range incoming[r] {
-			from := index[e.From]
-			at := b.model.Tasks[from].Candidates[sol.Picks[from]].Place
-			start = math.Max(start, finish[from]+e.GiB*b.model.HoursPerGiB[at][place])
-		}
-		finish[r] = start + b.model.Tasks[r].Candidates[sol.Picks[r]].Hours
-		if options := b.rows[r].options; options != nil {
-			finish[r] = start + options[sol.Picks[r]].expected
-		}
-		longest = math.Max(longest, finish[r])
-	}
-	return longest
 }
 
 // keepPrevious carries over the choice of a task that holds its machines: it is what it was admitted under.

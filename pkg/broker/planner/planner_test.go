@@ -64,7 +64,7 @@ func TestOneTaskRunsWhereItIsCheapest(t *testing.T) {
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, with(", market: on-demand"))})
 	best := math.Inf(1)
 	err := c.Visit(catalog.Query{Accelerator: "V100", AcceleratorCount: 1, Market: catalog.OnDemand}, func(m *catalog.Match) bool {
-		best = math.Min(best, m.USDPerHour)
+		best = math.Min(best, price(m))
 		return true
 	})
 	if err != nil {
@@ -310,5 +310,61 @@ func TestAPlanAsGoodAsAnotherIsKept(t *testing.T) {
 	in.Offers[0].ID = twin
 	if got := plan(t, p, record.PlanInput{Spec: spec, Previous: &in}); got.Of(0).ID != twin {
 		t.Errorf("moved from %s to %s, which is no cheaper", twin, got.Of(0).ID)
+	}
+}
+
+// TestOnDemandIsNotBelowAPlanOfTheSameWork plans what moves much data: a plan pays for that, and so does the same work on demand.
+func TestOnDemandIsNotBelowAPlanOfTheSameWork(t *testing.T) {
+	p, _ := newPlanner(t)
+	const apart = `
+tasks:
+  a: {run: x, time: 1h, resources: {cpus: 4+, cloud: aws}, outputs: [{name: data, size: 500GiB}]}
+  b: {run: x, time: 1h, resources: {accelerators: V100:1, cloud: gcp}, after: [a]}
+`
+	for name, text := range map[string]string{
+		"apart": apart, "together": pair, "in time": "deadline: 30h\n" + apart,
+		"spot alone": strings.ReplaceAll(with(", market: spot"), "15m", "5m"),
+	} {
+		spec := readJob(t, text)
+		in := record.PlanInput{Spec: spec}
+		if spec.Deadline > 0 {
+			hours := spec.Deadline.Hours()
+			in.DeadlineHours = &hours
+		}
+		got := plan(t, p, in)
+		if got.Status != "optimal" || got.USD <= 0 || got.OnDemandUSD < got.USD {
+			t.Errorf("%s: %s, %.4f USD, on demand %.4f", name, got.Status, got.USD, got.OnDemandUSD)
+		}
+	}
+}
+
+// TestAMachinesDiskAndAddressAreInItsPrice: on either market, at the size that is asked for, and of spot as what is not the market's.
+func TestAMachinesDiskAndAddressAreInItsPrice(t *testing.T) {
+	p, c := newPlanner(t)
+	for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
+		var plans [2]*record.Plan
+		for i, disk := range []string{"", ", disk: 100"} {
+			more := ", cloud: aws, region: us-east-1, instanceType: p3.2xlarge, market: " + market.String() + disk
+			plans[i] = plan(t, p, record.PlanInput{Spec: readJob(t, with(more))})
+		}
+		plain, large := plans[0].Of(0), plans[1].Of(0)
+		list := 0.0
+		q := catalog.Query{InstanceType: "p3.2xlarge", Regions: []string{"aws:us-east-1"}, Accelerator: catalog.AnyAccelerator, Market: market}
+		if err := c.Visit(q, func(m *catalog.Match) bool { list = m.USDPerHour; return m.ID() != large.ID }); err != nil {
+			t.Fatal(err)
+		}
+		beside := 100*0.08/730 + 0.005
+		if got := large.Offer.USDPerHour - list; math.Abs(got-beside) > 1e-8 {
+			t.Errorf("%s: %.9f USD/h beside the machine, not %.9f", market, got, beside)
+		}
+		if got := large.Offer.USDPerHour - plain.Offer.USDPerHour; math.Abs(got-70*0.08/730) > 1e-8 {
+			t.Errorf("%s: 70 GiB more cost %.9f USD/h", market, got)
+		}
+		if spot := market == catalog.Spot; spot != (math.Abs(large.SurchargeUSD-beside) < 1e-8) || !spot && large.SurchargeUSD != 0 {
+			t.Errorf("%s: a surcharge of %.9f", market, large.SurchargeUSD)
+		}
+		if hour := plans[1].TaskUSD[0] / plans[1].TaskHours[0]; math.Abs(hour-large.Offer.USDPerHour) > 1e-2*hour {
+			t.Errorf("%s: the task costs %v USD an hour", market, hour)
+		}
 	}
 }

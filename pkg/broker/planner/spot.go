@@ -5,7 +5,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -35,12 +34,11 @@ func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quot
 // meanUSD is the mean price of the next hours on a spot offer; where its price has not been seen to change, that of now.
 func (b *builder) meanUSD(m *match, hours float64) float64 {
 	rec := m.changes
-	onDemand, sold := m.Offer.USDPerHour(catalog.OnDemand)
-	if rec == nil || !sold || !(hours > 0) || !(rec.USD > 0) {
+	if rec == nil || !(hours > 0) || !(rec.USD > 0) {
 		return m.usd
 	}
-	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, onDemand)
-	mean := chain.MeanAhead(chain.Level(rec.USD, 0), priceSteps, math.Max(onDemand, rec.USD))
+	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, m.OnDemandUSD)
+	mean := chain.MeanAhead(chain.Level(rec.USD, 0), priceSteps, math.Max(m.OnDemandUSD, rec.USD))
 	// The level's mean price stands for the price of now; what counts is how it goes on from there.
 	return mean/chain.USD[chain.Level(rec.USD, 0)]*rec.USD + m.SurchargeUSD
 }

@@ -21,7 +21,7 @@ func TestAPriceIsCountedForTheWholeRun(t *testing.T) {
 	id := strings.TrimSuffix(offer.ID, "/spot")
 	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
 	seen := func(steady bool) map[string]record.MarketRecord {
-		m := record.MarketRecord{Offer: id, USD: offer.Offer.USDPerHour}
+		m := record.MarketRecord{Offer: id, USD: math.Round((offer.Offer.USDPerHour-offer.SurchargeUSD)*1e9) / 1e9}
 		at := now.Add(-30 * 24 * time.Hour)
 		for i := range 360 { // two hours each; cheap for ten minutes of them
 			dear := 2.5 * m.USD

@@ -114,7 +114,8 @@ type Plan struct {
 	Hours     float64 `json:"hours"`
 	Objective float64 `json:"objective"`
 	Bound     float64 `json:"bound"`
-	// OnDemandUSD is what the same tasks would cost on demand, each where that is cheapest, with no transfer.
+	// OnDemandUSD is what the same work would cost on demand at its cheapest, with what it would move, as USD has: in the plan's regions, or
+	// each task where it is cheapest. Where time counts it is no slower than the plan.
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// Late says that the deadline can no longer be kept: the plan is the fastest there is.
 	Late bool `json:"late,omitempty"`
@@ -140,7 +141,7 @@ type Planned struct {
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// LossesPerHour is how often one such spot machine is taken, 0 on demand.
 	LossesPerHour float64 `json:"lossesPerHour,omitempty"`
-	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service.
+	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service, and of its disk and address.
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 }
 

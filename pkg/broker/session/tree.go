@@ -91,7 +91,7 @@ func amount(tasks, vcpu float64) scheduler.Vector {
 // snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all; what is in use, as
 // a job of each queue that can not be evicted; and what waits.
 func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
-	s := &scheduler.Snapshot{Now: now, Resources: []string{"tasks", "vCPU"}, GPU: -1}
+	s := &scheduler.Snapshot{Now: now, Resources: []string{"tasks", "vCPU"}, Units: amount(1, 1), GPU: -1}
 	names := map[string]bool{}
 	for _, q := range tree {
 		names[q.Name] = true

@@ -3,8 +3,6 @@ package session
 import (
 	"fmt"
 	"slices"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -163,22 +161,10 @@ func (s *Session) ask(mine []admission) ([]string, error) {
 	var out []string
 	for _, r := range session.Why(s.unitOf(mine[0])) {
 		if aboutQueues(r) {
-			out = append(out, units(r.Text))
+			out = append(out, r.Text)
 		}
 	}
 	return out, nil
-}
-
-// units writes thousandths as people do: "has 4000 of the 4500 vCPU" is 4 of 4.5.
-func units(text string) string {
-	words := strings.Fields(text)
-	for i, w := range words {
-		number := strings.TrimRight(w, ",")
-		if v, err := strconv.ParseInt(number, 10, 64); err == nil && (i == 0 || words[i-1] != "queue") {
-			words[i] = strconv.FormatFloat(float64(v)/milli, 'f', -1, 64) + w[len(number):]
-		}
-	}
-	return strings.Join(words, " ")
 }
 
 // tell says what keeps a task; said is what the scheduler did of its job.

@@ -35,7 +35,7 @@ type JobView struct {
 	Succeeded   int             `json:"succeeded" doc:"Tasks that are done"`
 	SpentUSD    float64         `json:"spentUSD" doc:"Cost so far, machines that run now included, USD"`
 	PlannedUSD  float64         `json:"plannedUSD" doc:"Expected cost by the first plan, USD"`
-	OnDemandUSD float64         `json:"onDemandUSD" doc:"The same work on demand, each task where that is cheapest, USD"`
+	OnDemandUSD float64         `json:"onDemandUSD" doc:"The same work on demand at its cheapest, with the data it moves, USD"`
 	Plan        int             `json:"plan" doc:"Version of the plan in force, 0 before the first"`
 	Late        bool            `json:"late,omitempty" doc:"The deadline cannot be or was not kept"`
 	Source      string          `json:"source,omitempty" doc:"Where it came from"`

@@ -46,8 +46,6 @@ type Agent struct {
 	SHA256      string // hexadecimal
 }
 
-const defaultDiskGiB = 30
-
 // Times that calls may take, so that a region that does not answer holds up nothing for long.
 const (
 	readWithin   = 20 * time.Second
@@ -81,7 +79,7 @@ func New(sdk awssdk.Config, cfg Config) *Cloud {
 	}
 	cfg.Regions = slices.Compact(slices.Sorted(slices.Values(cfg.Regions)))
 	if cfg.DiskGiB <= 0 {
-		cfg.DiskGiB = defaultDiskGiB
+		cfg.DiskGiB = cloud.DefaultDiskGiB
 	}
 	c := &Cloud{cfg: cfg, sdk: sdk, log: cfg.Log, graves: cfg.Graves, regions: map[string]*region{}, homes: map[string]string{}}
 	if c.log == nil {
