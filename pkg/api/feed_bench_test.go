@@ -58,7 +58,7 @@ func BenchmarkUpdateOfALargeJob(b *testing.B) {
 	for i := range 10 {
 		is.TaskList[997*i].State = "succeeded"
 		a := &is.Attempts[997*i]
-		a.Outcome, a.Ended, a.USD = broker.OutcomeSucceeded, largeNow, 0.0719
+		a.Outcome, a.Ended, a.USD = record.OutcomeSucceeded, largeNow, 0.0719
 	}
 	f := &feed{name: "bench", changed: make(chan struct{})}
 	f.tell(was, nil)

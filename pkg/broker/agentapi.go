@@ -168,6 +168,9 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
 	return b.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)
+		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == record.OutcomeSucceeded && cl.Job == c.Job {
+			return record.ErrSkip // it says so again, as it had no answer
+		}
 		if err != nil {
 			return err
 		}
