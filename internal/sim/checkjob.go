@@ -200,7 +200,7 @@ func (c *checker) checkLost(s *jobState, cluster string) {
 	c.w.violatef(InvHealthy, "%s is given up %v after it was told to run", cluster, c.w.now.Sub(run))
 }
 
-// avoidAfter notes that a refused offer is to be left alone, by the kind of failure (DESIGN §3).
+// avoidAfter notes that a refused offer is to be left alone, by the kind of failure.
 func (c *checker) avoidAfter(a record.Attempt) {
 	id := record.ClusterID(a.Job, a.Task, a.Number)
 	for _, r := range c.refusals[id] {

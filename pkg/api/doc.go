@@ -1,5 +1,5 @@
 // Package api is the broker's HTTP API: for people and their programs, for the
-// agents on machines, and for the dashboard (DESIGN §7, §8).
+// agents on machines, and for the dashboard.
 //
 // It translates and guards, nothing else: what a request means is decided by
 // pkg/broker, behind the Broker interface. It does not listen (a host does, on

@@ -1,4 +1,4 @@
-"""The optimizer's model (DESIGN section 4) as the peers need it."""
+"""The optimizer's model (pkg/optimizer) as the peers need it."""
 
 import json
 

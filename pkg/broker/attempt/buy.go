@@ -172,7 +172,7 @@ func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, n
 }
 
 // blockFor says what not to try after a failure, and until when: capacity blocks the zone, type and market; quota the region,
-// family and market; auth the cloud; anything else the zone and type for a short while (DESIGN §3).
+// family and market; auth the cloud; anything else the zone and type for a short while.
 func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, known []record.Block, now time.Time) record.Block {
 	b := record.Block{Cloud: o.Cloud, Kind: kind, Reason: cause.Error(), At: now}
 	switch kind {

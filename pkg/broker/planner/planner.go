@@ -288,7 +288,7 @@ func (b *builder) settled(i int) bool {
 	return f != nil && (f.Done || f.Fixed)
 }
 
-// addInputs adds a pinned task of cost 0 for each input that lies in a bucket of a known place (DESIGN §4).
+// addInputs adds a pinned task of cost 0 for each input that lies in a bucket of a known place.
 func (b *builder) addInputs() {
 	for i := range b.in.Spec.Tasks {
 		if b.byTask[i] < 0 || b.settled(i) {

@@ -12,7 +12,7 @@ import (
 const priceSteps = 24
 
 // spotQuote is what to expect of a task's work on a spot offer: its time, with interruptions, and the mean price of an hour
-// until then by the chain of the market (DESIGN §5).
+// until then by the chain of the market.
 func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
 	run := bidding.Run{
 		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
