@@ -5,6 +5,8 @@ BIN        := bin/tradewind
 TOOLS      := .tools
 LINT       := $(TOOLS)/golangci-lint
 LINT_VERSION := v2.15.0
+MUTANTS    := $(TOOLS)/gremlins
+MUTANTS_VERSION := v0.6.0
 # Everything but the slow, opt-in suites.
 PACKAGES   := ./...
 # Long computations of one goroutine by design, in which a race detector finds nothing; the simulator's coroutines leak memory under it.
@@ -144,6 +146,20 @@ lint: $(LINT) ## Run golangci-lint
 $(LINT):
 	@mkdir -p $(TOOLS)
 	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/golangci/golangci-lint/v2/cmd/golangci-lint@$(LINT_VERSION)
+
+# One package is mutated after another, and each mutant judged by the tests of its own package, in a copy. A test
+# that hangs under a mutant has noticed it.
+PACKAGE    ?= pkg/market pkg/scheduler pkg/bidding pkg/dag/...
+.PHONY: mutants
+mutants: $(MUTANTS) ## Change the code in small ways and print the share that tests notice (PACKAGE="pkg/bidding pkg/dag/...")
+	@for dir in $$($(GO) list -f '{{if or .TestGoFiles .XTestGoFiles}}{{.Dir}}{{end}}' $(addprefix ./,$(PACKAGE:./%=%))); do \
+	  echo "== $${dir#$(CURDIR)/}"; \
+	  $(MUTANTS) unleash --workers 1 --timeout-coefficient 20 --output-statuses lc $$dir || exit 1; \
+	done
+
+$(MUTANTS):
+	@mkdir -p $(TOOLS)
+	GOBIN=$(abspath $(TOOLS)) $(GO) install github.com/go-gremlins/gremlins/cmd/gremlins@$(MUTANTS_VERSION)
 
 .PHONY: generate
 generate: ## Write the generated files anew
