@@ -132,16 +132,16 @@ type plain struct {
 	Data        jsontext.Value `json:"data"`
 }
 
-// parsePlain reads what Tradewind itself has written, in a small part of the time that it takes to read all that a CloudEvent may be.
-// What is not plain it leaves to parseAny: to keep what is unknown, and to say what is wrong.
+// parsePlain reads what Tradewind itself has written, in a small part of the time that it takes to read all that a
+// CloudEvent may be. What is not plain it leaves to parseAny: to keep what is unknown, and to say what is wrong.
 func parsePlain(body []byte) (Event, bool) {
 	var p plain
 	strict := jsonv2.RejectUnknownMembers(true)
 	err := jsonv2.Unmarshal(body, &p, strict)
 	known, ok := registry()[p.Type]
 	if err != nil || !ok || p.SpecVersion != event.CloudEventsVersionV1 || p.ContentType != event.ApplicationJSON ||
-		p.Data.Kind() != '{' || p.Time.IsZero() || strings.TrimSpace(p.ID) == "" || strings.TrimSpace(p.Subject) == "" ||
-		p.Source == "" || strings.Trim(p.Source, sourceLetters) != "" {
+		p.Data.Kind() != '{' || p.Time.IsZero() || strings.TrimSpace(p.ID) == "" ||
+		strings.TrimSpace(p.Subject) == "" || p.Source == "" || strings.Trim(p.Source, sourceLetters) != "" {
 		return Event{}, false
 	}
 	target := reflect.New(reflect.TypeOf(known.zero))

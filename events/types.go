@@ -170,7 +170,8 @@ type TaskFailed struct {
 	Final bool `json:"final,omitempty" example:"false" doc:"Trying again is pointless"`
 }
 
-// ClusterUp says that every node of a cluster has dialled home whose task is in a gang. Others have their work at once (decision 6), and nothing says so.
+// ClusterUp says that every node of a cluster has dialled home whose task is in a gang. Others have their work at once
+// (decision 6), and nothing says so.
 type ClusterUp struct {
 	Cluster string `json:"cluster" example:"train-infer-4k7q2a.1.1" doc:"Cluster ID"`
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
@@ -269,8 +270,8 @@ type MarketChange struct {
 // CatalogRefresh asks to load the catalogue anew; the schedule sends it.
 type CatalogRefresh struct{}
 
-// BrokerReconcile asks to compare what is recorded with what runs. The schedule sends it, and reconcile itself where one
-// invocation could not look at all.
+// BrokerReconcile asks to compare what is recorded with what runs. The schedule sends it, and reconcile itself where
+// one invocation could not look at all.
 type BrokerReconcile struct {
 	After string `json:"after,omitempty" example:"" doc:"Job after which to go on"`
 }

@@ -39,14 +39,17 @@ func run(args []string) error {
 	f.StringVar(&cfg.Assets, "assets", cfg.Assets, "folder with lambda/<function>/bootstrap and agent/<arch>/tradewind")
 	f.StringVar(&cfg.Out, "out", cfg.Out, "folder to synthesise into")
 	f.BoolVar(&cfg.KeepData, "keep-data", cfg.KeepData, "keep the table and the buckets when the stack is deleted")
-	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms, "alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
+	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms,
+		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
 	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
 	f.StringVar(&data, "data-buckets", "", "further buckets, by comma, that tasks may read and write")
-	f.StringVar(&regions, "regions", "", "further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
+	f.StringVar(&regions, "regions", "",
+		"further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
 	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
 	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed with -regions alone")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
-	f.BoolVar(&cfg.Policy, "policy", false, "sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
+	f.BoolVar(&cfg.Policy, "policy", false,
+		"sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
 	if err := f.Parse(args); err != nil {
 		return err
 	}

@@ -26,10 +26,11 @@ import (
 //go:embed static
 var static embed.FS
 
-// policy lets the page run its own scripts and styles, talk to its own host, and nothing else. Trusted types without any policy keep
-// text that comes from a job from ever being taken for HTML.
+// policy lets the page run its own scripts and styles, talk to its own host, and nothing else. Trusted types without
+// any policy keep text that comes from a job from ever being taken for HTML.
 const policy = "default-src 'none'; script-src 'self'; style-src 'self'; img-src 'self'; connect-src 'self'; " +
-	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types 'none'"
+	"base-uri 'none'; form-action 'none'; frame-ancestors 'none'; require-trusted-types-for 'script'; trusted-types " +
+	"'none'"
 
 // asset is one file, ready to be sent.
 type asset struct {

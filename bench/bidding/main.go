@@ -1,5 +1,5 @@
-// Command bidding replays the recorded markets and availability traces of ../shared/data under every policy, and writes its section of
-// bench/RESULTS.md, or the plots of docs/bidding.md. `make bench-bidding` and `make docs-plots` call it.
+// Command bidding replays the recorded markets and availability traces of ../shared/data under every policy, and writes
+// its section of bench/RESULTS.md, or the plots of docs/bidding.md. `make bench-bidding` and `make docs-plots` call it.
 package main
 
 import (
@@ -40,14 +40,16 @@ func main() {
 
 func measure(ctx context.Context, data, results string) error {
 	var rows []report.Row
-	for _, part := range []func(context.Context, string) ([]report.Row, error){bids, availability, held, workflows, table} {
+	for _, part := range []func(context.Context, string) ([]report.Row, error){bids, availability, held,
+		workflows, table} {
 		more, err := part(ctx, data)
 		if err != nil {
 			return err
 		}
 		rows = append(rows, more...)
 	}
-	body := "Costs are means over the runs of each run's cost as a multiple of what the clairvoyant pays for the same run; `-o json` has the\n" +
+	body := "Costs are means over the runs of each run's cost as a multiple of what the clairvoyant pays for the " +
+		"same run; `-o json` has the\n" +
 		"ratio of the mean costs as well. How they are counted is in docs/bidding.md.\n\n" + report.Table(rows)
 	if results == "" {
 		fmt.Println(report.Section("Bidding", body, time.Now()))
@@ -79,11 +81,14 @@ func bids(ctx context.Context, data string) ([]report.Row, error) {
 		}
 		ours, next := r.Policies[backtest.Markov], bestBaseline(r.Policies)
 		rows = append(rows, report.Row{
-			What: fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours), Target: d.target + ", below every baseline",
-			Got: fmt.Sprintf("%.4f (%.4f of the mean costs); next best %s %.4f (%.4f); a chain of 24 levels that has seen it all %.4f (%.4f); %d misses in %d runs",
-				ours.ToClairvoyant, ours.USDToClairvoyant, next, r.Policies[next].ToClairvoyant, r.Policies[next].USDToClairvoyant,
-				informed.Policies[backtest.Markov].ToClairvoyant, informed.Policies[backtest.Markov].USDToClairvoyant, misses(r.Policies), r.Runs),
-			Command: fmt.Sprintf("bin/tradewind backtest bid --prices ../shared/data/spot-prices/aws-2016 --work 24h --deadline %dh --every 6h --train 0.5", d.hours),
+			What:   fmt.Sprintf("24 h of work by %d h on the AWS markets of 2016, × clairvoyant", d.hours),
+			Target: d.target + ", below every baseline", Got: fmt.Sprintf("%.4f (%.4f of the mean costs); next best "+
+				"%s %.4f (%.4f); a chain of 24 levels that has seen it all %.4f (%.4f); %d misses in %d runs",
+				ours.ToClairvoyant, ours.USDToClairvoyant, next, r.Policies[next].ToClairvoyant,
+				r.Policies[next].USDToClairvoyant, informed.Policies[backtest.Markov].ToClairvoyant,
+				informed.Policies[backtest.Markov].USDToClairvoyant, misses(r.Policies), r.Runs),
+			Command: fmt.Sprintf("bin/tradewind backtest bid --prices ../shared/data/spot-prices/aws-2016 --work 24h "+
+				"--deadline %dh --every 6h --train 0.5", d.hours),
 		})
 	}
 	return rows, nil
@@ -94,7 +99,8 @@ func bestBaseline(policies map[string]backtest.Result) string {
 	best := backtest.OnDemand
 	for _, name := range backtest.Policies() {
 		r, ok := policies[name]
-		if ok && name != backtest.Markov && name != backtest.Clairvoyant && r.ToClairvoyant < policies[best].ToClairvoyant {
+		if ok && name != backtest.Markov && name != backtest.Clairvoyant &&
+			r.ToClairvoyant < policies[best].ToClairvoyant {
 			best = name
 		}
 	}
@@ -115,7 +121,8 @@ func availability(ctx context.Context, data string) ([]report.Row, error) {
 	if err != nil {
 		return nil, err
 	}
-	const command = "bin/tradewind backtest availability --traces ../shared/data/spot-availability/availability --work 48h --deadline %s"
+	const command = "bin/tradewind backtest availability --traces ../shared/data/spot-availability/availability " +
+		"--work 48h --deadline %s"
 	var rows []report.Row
 	for _, d := range []struct {
 		times    float64
@@ -137,8 +144,10 @@ func availability(ctx context.Context, data string) ([]report.Row, error) {
 		o.Informed = false
 		ours, theirs := r.Policies[backtest.Markov], r.Policies[backtest.UniformProgress]
 		rows = append(rows, report.Row{
-			What: fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times), Target: "1.08",
-			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours having seen it all %.4f; %d misses in %d runs", ours.ToClairvoyant, theirs.ToClairvoyant,
+			What:   fmt.Sprintf("availability traces, one zone, deadline %v × the work, × clairvoyant", d.times),
+			Target: "1.08",
+			Got: fmt.Sprintf("%.4f; Uniform Progress %.4f; ours having seen it all %.4f; %d misses in %d runs",
+				ours.ToClairvoyant, theirs.ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
 			Command: fmt.Sprintf(command, d.deadline),
 		})
@@ -149,9 +158,12 @@ func availability(ctx context.Context, data string) ([]report.Row, error) {
 		ours = r.Policies[backtest.Markov]
 		saved := func(name string) float64 { return 100 * (1 - ours.USD/r.Policies[name].USD) }
 		rows = append(rows, report.Row{
-			What: fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times), Target: "15",
-			Got: fmt.Sprintf("%.1f than in one zone, %.1f than stretched to all (nobody can be cheaper than that by more than %.1f)", saved(backtest.UniformProgress),
-				saved(backtest.UniformProgressZones), 100*(1-r.Policies[backtest.Clairvoyant].USD/r.Policies[backtest.UniformProgressZones].USD)),
+			What:   fmt.Sprintf("the same across zones, cheaper than Uniform Progress in %% at %v ×", d.times),
+			Target: "15",
+			Got: fmt.Sprintf(
+				"%.1f than in one zone, %.1f than stretched to all (nobody can be cheaper than that by more than %.1f)",
+				saved(backtest.UniformProgress), saved(backtest.UniformProgressZones),
+				100*(1-r.Policies[backtest.Clairvoyant].USD/r.Policies[backtest.UniformProgressZones].USD)),
 			Command: fmt.Sprintf(command, d.deadline) + " --zones together",
 		})
 	}
@@ -170,7 +182,8 @@ func held(ctx context.Context, data string) ([]report.Row, error) {
 		deadline string
 	}{{1.08, "51h50m24s"}, {1.25, "60h"}, {1.5, "72h"}} {
 		o := backtest.AvailabilityOptions{
-			Work: 48, Deadline: 48 * d.times, Changeover: 0.2, SpotRatio: 0.333, Every: 24, Policies: []string{backtest.Markov},
+			Work: 48, Deadline: 48 * d.times, Changeover: 0.2, SpotRatio: 0.333, Every: 24,
+			Policies: []string{backtest.Markov},
 		}
 		r, err := backtest.Availability(ctx, traces, o)
 		if err != nil {
@@ -182,10 +195,13 @@ func held(ctx context.Context, data string) ([]report.Row, error) {
 			return nil, err
 		}
 		rows = append(rows, report.Row{
-			What: fmt.Sprintf("all traces, of held machines as well, one zone, deadline %v × the work, × clairvoyant", d.times), Target: "1.08",
-			Got: fmt.Sprintf("%.4f; ours having seen it all %.4f; %d misses in %d runs", r.Policies[backtest.Markov].ToClairvoyant,
+			What: fmt.Sprintf("all traces, of held machines as well, one zone, deadline %v × the work, × clairvoyant",
+				d.times), Target: "1.08",
+			Got: fmt.Sprintf("%.4f; ours having seen it all %.4f; %d misses in %d runs",
+				r.Policies[backtest.Markov].ToClairvoyant,
 				informed.Policies[backtest.Markov].ToClairvoyant, misses(r.Policies), r.Runs),
-			Command: "bin/tradewind backtest availability --traces ../shared/data/spot-availability --work 48h --deadline " + d.deadline,
+			Command: "bin/tradewind backtest availability --traces ../shared/data/spot-availability --work 48h " +
+				"--deadline " + d.deadline,
 		})
 	}
 	return rows, nil
@@ -216,13 +232,16 @@ func workflows(ctx context.Context, data string) ([]report.Row, error) {
 		least, most, missed = min(least, ours.ToOnDemand), max(most, ours.ToOnDemand), missed+misses(r.Policies)
 		rows = append(rows, report.Row{
 			What: name + " on spot, × AIB", Target: "",
-			Got:     fmt.Sprintf("%.4f (BFRC %.4f); %.1f%% of on-demand (BFRC %.1f%%)", ours.ToAIB, paper.ToAIB, 100*ours.ToOnDemand, 100*paper.ToOnDemand),
-			Command: fmt.Sprintf("bin/tradewind backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz --prices ../shared/data/spot-prices/aws-2016", name),
+			Got: fmt.Sprintf("%.4f (BFRC %.4f); %.1f%% of on-demand (BFRC %.1f%%)", ours.ToAIB, paper.ToAIB,
+				100*ours.ToOnDemand, 100*paper.ToOnDemand),
+			Command: fmt.Sprintf("bin/tradewind backtest workflow --dag ../shared/data/workflows/dax/%s.xml.gz "+
+				"--prices ../shared/data/spot-prices/aws-2016", name),
 		})
 	}
 	return append(rows, report.Row{
 		What: "the five workflows, mean × AIB and share of on-demand", Target: "0.90; 10 to 20%",
-		Got: fmt.Sprintf("%.4f; %.1f to %.1f%%; %d misses", toAIB, 100*least, 100*most, missed), Command: "make bench-bidding",
+		Got:     fmt.Sprintf("%.4f; %.1f to %.1f%%; %d misses", toAIB, 100*least, 100*most, missed),
+		Command: "make bench-bidding",
 	}), nil
 }
 
@@ -255,6 +274,7 @@ func table(ctx context.Context, _ string) ([]report.Row, error) {
 	}
 	return []report.Row{{
 		What: "a table of 64 levels × 168 h of work × 168 h, one thread", Target: "10 ms",
-		Got: fmt.Sprintf("%.1f ms (median of %d, least %.1f)", took[times/2].Seconds()*1e3, times, took[0].Seconds()*1e3), Command: "go test -bench Build ./pkg/bidding",
+		Got: fmt.Sprintf("%.1f ms (median of %d, least %.1f)", took[times/2].Seconds()*1e3, times,
+			took[0].Seconds()*1e3), Command: "go test -bench Build ./pkg/bidding",
 	}}, nil
 }

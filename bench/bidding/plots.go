@@ -63,18 +63,21 @@ func save(path string, panels ...chart.Panel) error {
 
 // drawn are the policies of the plots, so that each has the same colour in all.
 func drawn() []string {
-	return []string{backtest.Clairvoyant, backtest.Markov, backtest.AIB, backtest.UniformProgress, backtest.Greedy, backtest.Spot, backtest.BFRC}
+	return []string{backtest.Clairvoyant, backtest.Markov, backtest.AIB, backtest.UniformProgress, backtest.Greedy,
+		backtest.Spot, backtest.BFRC}
 }
 
 // savings is what each policy saves of the on-demand cost on the AWS markets of 2016, by deadline.
 func savings(ctx context.Context, markets []*market.Market) (chart.Panel, error) {
 	names := drawn()
 	p := chart.Panel{
-		Title: "24 h of work on the spot markets of AWS, 2016", X: chart.Axis{Label: "hours to the deadline", From: 25, To: 72},
-		Y: chart.Axis{Label: "saved of on-demand, %"}, Series: make([]chart.Series, len(names)),
+		Title: "24 h of work on the spot markets of AWS, 2016",
+		X:     chart.Axis{Label: "hours to the deadline", From: 25, To: 72},
+		Y:     chart.Axis{Label: "saved of on-demand, %"}, Series: make([]chart.Series, len(names)),
 	}
 	for _, d := range []int{25, 26, 28, 30, 36, 42, 48, 60, 72} {
-		r, err := backtest.Bid(ctx, markets, backtest.BidOptions{Work: 24, Deadline: d, Every: 24, Train: 0.5, Policies: names})
+		r, err := backtest.Bid(ctx, markets, backtest.BidOptions{Work: 24, Deadline: d, Every: 24, Train: 0.5,
+			Policies: names})
 		if err != nil {
 			return p, err
 		}
@@ -87,8 +90,9 @@ func savings(ctx context.Context, markets []*market.Market) (chart.Panel, error)
 func machineSavings(ctx context.Context, traces []*market.Trace) (chart.Panel, error) {
 	names := drawn()
 	p := chart.Panel{
-		Title: "48 h of work on V100 machines of one zone, 2023", X: chart.Axis{Label: "deadline, times the work", From: 1.04, To: 2},
-		Y: chart.Axis{Label: "saved of on-demand, %"}, Series: make([]chart.Series, len(names)),
+		Title: "48 h of work on V100 machines of one zone, 2023",
+		X:     chart.Axis{Label: "deadline, times the work", From: 1.04, To: 2},
+		Y:     chart.Axis{Label: "saved of on-demand, %"}, Series: make([]chart.Series, len(names)),
 	}
 	for _, d := range []float64{1.04, 1.08, 1.15, 1.25, 1.5, 1.75, 2} {
 		r, err := backtest.Availability(ctx, traces, backtest.AvailabilityOptions{
@@ -115,12 +119,14 @@ func add(p *chart.Panel, names []string, x float64, policies map[string]backtest
 // timeline is one run on a bad week: price, bid and what it ran on, and the work saved.
 func timeline(ctx context.Context, m *market.Market, all []*market.Market) ([]chart.Panel, error) {
 	const start, work, deadline = 1268, 24, 48
-	t, err := backtest.Run(ctx, m, all, backtest.BidOptions{Work: work, Deadline: deadline, Every: 1, Train: 0.5}, backtest.Markov, start)
+	t, err := backtest.Run(ctx, m, all, backtest.BidOptions{Work: work, Deadline: deadline, Every: 1, Train: 0.5},
+		backtest.Markov, start)
 	if err != nil {
 		return nil, err
 	}
 	spot, bid := chart.Series{Name: "spot price", Style: chart.Steps}, chart.Series{Name: "bid", Style: chart.Dashed}
-	onDemand := chart.Series{Name: "on-demand", Points: []chart.Point{{X: 0, Y: m.OnDemandUSD}, {X: float64(len(t.Moments)), Y: m.OnDemandUSD}}}
+	onDemand := chart.Series{Name: "on-demand",
+		Points: []chart.Point{{X: 0, Y: m.OnDemandUSD}, {X: float64(len(t.Moments)), Y: m.OnDemandUSD}}}
 	ran := map[bidding.Holding]*chart.Series{
 		bidding.OnSpot:    {Name: "runs on spot", Style: chart.Points},
 		bidding.OnDemand:  {Name: "on-demand", Style: chart.Points},
@@ -138,15 +144,18 @@ func timeline(ctx context.Context, m *market.Market, all []*market.Market) ([]ch
 	}
 	last := spot.Points[len(spot.Points)-1]
 	spot.Points = append(spot.Points, chart.Point{X: last.X + 1, Y: last.Y})
-	until := chart.Series{Name: "latest", Style: chart.Dashed, Points: []chart.Point{{X: deadline - work, Y: 0}, {X: deadline, Y: work}}}
+	until := chart.Series{Name: "latest", Style: chart.Dashed,
+		Points: []chart.Point{{X: deadline - work, Y: 0}, {X: deadline, Y: work}}}
 	x := chart.Axis{Label: "hours", From: 0, To: deadline}
 	return []chart.Panel{
 		{
-			Title: fmt.Sprintf("%d h of work by %d h on %s: %.2f USD, on demand %.2f", work, deadline, m.Name, t.USD, work*m.OnDemandUSD),
-			X:     x, Y: chart.Axis{Label: "USD per hour"}, Series: []chart.Series{spot, bid, onDemand},
+			Title: fmt.Sprintf("%d h of work by %d h on %s: %.2f USD, on demand %.2f", work, deadline, m.Name, t.USD,
+				work*m.OnDemandUSD),
+			X: x, Y: chart.Axis{Label: "USD per hour"}, Series: []chart.Series{spot, bid, onDemand},
 		},
 		{
-			Title: "what it ran on, and the work saved at the end of each hour", X: x, Y: chart.Axis{Label: "hours of work", From: 0, To: work + 1},
+			Title: "what it ran on, and the work saved at the end of each hour", X: x,
+			Y:      chart.Axis{Label: "hours of work", From: 0, To: work + 1},
 			Series: []chart.Series{saved, *ran[bidding.OnSpot], *ran[bidding.OnDemand], *ran[bidding.OnNothing], until},
 		},
 	}, nil

@@ -50,7 +50,8 @@ func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 func machines(spec cloud.LaunchSpec) []cloud.Machine {
 	out := make([]cloud.Machine, spec.Nodes)
 	for i := range out {
-		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
+		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i,
+			State: cloud.Running, Offer: spec.Offer}
 	}
 	return out
 }

@@ -26,7 +26,8 @@ func functions() ([]string, error) {
 	return names, nil
 }
 
-// build compiles a package as Lambda wants it: one static file named bootstrap. The tag leaves out a runtime that only go1.x had.
+// build compiles a package as Lambda wants it: one static file named bootstrap. The tag leaves out a runtime that only
+// go1.x had.
 func build(ctx context.Context, pkg, arch, file string) error {
 	stamp := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "lambda.norpc", "-o", file, pkg) //nolint:gosec // our own packages
 	stamp.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
@@ -64,7 +65,8 @@ func buildAll(ctx context.Context, arch, dir string) error {
 		}
 	}
 	if len(large) > 0 {
-		return fmt.Errorf("over 20 MB: %v; `go list -deps ./functions/NAME` says what is in it", slices.Sorted(slices.Values(large)))
+		return fmt.Errorf("over 20 MB: %v; `go list -deps ./functions/NAME` says what is in it",
+			slices.Sorted(slices.Values(large)))
 	}
 	return nil
 }

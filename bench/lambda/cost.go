@@ -43,8 +43,10 @@ func costs(ctx context.Context) (string, error) {
 	opt.Clouds, opt.Now = []string{"aws"}, nil
 	plan := planner.New(c, egress, opt)
 	var b strings.Builder
-	fmt.Fprintf(&b, "\nWhat `tradewind cost` says of a DAG of 100 tasks, ten side by side, all in (target: %s). The rehearsal above counts what the same functions ask of the emulators.\n\n"+
-		"| tasks of | work is open | for the job's events | while open | USD |\n| --- | ---: | ---: | ---: | ---: |\n", targetCost)
+	fmt.Fprintf(&b, "\nWhat `tradewind cost` says of a DAG of 100 tasks, ten side by side, all in (target: %s). The "+
+		"rehearsal above counts what the same functions ask of the emulators.\n\n"+
+		"| tasks of | work is open | for the job's events | while open | USD |\n| --- | ---: | ---: | ---: | ---: |\n",
+		targetCost)
 	for _, minutes := range []int{1, 12, 60} {
 		spec, err := hundred(minutes)
 		if err != nil {
@@ -54,7 +56,8 @@ func costs(ctx context.Context) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "| %d min | %.1f h | %.4f | %.4f | %.4f |\n", minutes, bill.Hours, bill.EventsUSD, bill.OpenUSD, bill.USD)
+		fmt.Fprintf(&b, "| %d min | %.1f h | %.4f | %.4f | %.4f |\n", minutes, bill.Hours, bill.EventsUSD,
+			bill.OpenUSD, bill.USD)
 	}
 	return b.String(), nil
 }

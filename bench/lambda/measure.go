@@ -33,8 +33,8 @@ type start struct {
 	memory       int64         // most resident bytes
 }
 
-// event is what the first invocation of a function is given: it goes the whole way through the handler's own code, but nothing in it
-// concerns the records.
+// event is what the first invocation of a function is given: it goes the whole way through the handler's own code, but
+// nothing in it concerns the records.
 func event(name string) string {
 	switch name {
 	case "api":
@@ -134,11 +134,14 @@ func coldStart(ctx context.Context, file, event, aws string) (s start, err error
 // environment is what a deployed function would find.
 func environment(runtimeAPI, aws string) []string {
 	return []string{
-		"AWS_LAMBDA_RUNTIME_API=" + runtimeAPI, "AWS_LAMBDA_FUNCTION_NAME=tradewind", "AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256",
+		"AWS_LAMBDA_RUNTIME_API=" + runtimeAPI, "AWS_LAMBDA_FUNCTION_NAME=tradewind",
+		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=256",
 		"AWS_REGION=us-east-1", "AWS_ACCESS_KEY_ID=test", "AWS_SECRET_ACCESS_KEY=test", "AWS_ENDPOINT_URL=" + aws, "GOMAXPROCS=1", //nolint:gosec // no secrets
-		"TRADEWIND_DEPLOYMENT=tradewind", "TRADEWIND_TABLE=tradewind", "TRADEWIND_BUS=tradewind", "TRADEWIND_QUEUE_PREFIX=tradewind-",
+		"TRADEWIND_DEPLOYMENT=tradewind", "TRADEWIND_TABLE=tradewind", "TRADEWIND_BUS=tradewind",
+		"TRADEWIND_QUEUE_PREFIX=tradewind-",
 		"TRADEWIND_DAG_BUCKET=dags", "TRADEWIND_WORK_BUCKET=work", "TRADEWIND_API=https://api.example.com",
-		"TRADEWIND_TOKEN_PARAMETER=/tradewind/token-key", "TRADEWIND_AGENT_KEY=agent/" + strings.Repeat("0", 64) + "/tradewind",
+		"TRADEWIND_TOKEN_PARAMETER=/tradewind/token-key", "TRADEWIND_AGENT_KEY=agent/" + strings.Repeat("0", 64) +
+			"/tradewind",
 		"TRADEWIND_SCHEDULES=tick,reconcile", "TRADEWIND_MAPPINGS=bid",
 	}
 }
@@ -146,11 +149,16 @@ func environment(runtimeAPI, aws string) []string {
 // tell writes the section.
 func tell(ctx context.Context, names []string, files map[string]string, starts map[string][]start, page string) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, "Cold starts of the real binaries under the Lambda Runtime API, one processor (`GOMAXPROCS=1`), medians of %d starts in turn. "+
-		"*ready* is from the start of the process to its first request for work, *answered* to its first answer, which goes through the function's own code and reads no records. "+
-		"*hello* is a Lambda function in Go that does nothing. Lambda's own part, fetching the code and starting the sandbox, comes on top and is not ours.\n\n", len(starts["hello"]))
-	fmt.Fprintf(&b, "Targets: %s, %s, %s of memory. Measured again by `make bench-lambda`.\n\n", targetSize, targetCold, targetMemory)
-	b.WriteString("| function | size | ready | slowest | answered | processor | memory | against hello |\n| --- | --- | --- | --- | --- | --- | --- | --- |\n")
+	fmt.Fprintf(&b, "Cold starts of the real binaries under the Lambda Runtime API, one processor (`GOMAXPROCS=1`), "+
+		"medians of %d starts in turn. "+
+		"*ready* is from the start of the process to its first request for work, *answered* to its first answer, "+
+		"which goes through the function's own code and reads no records. "+
+		"*hello* is a Lambda function in Go that does nothing. Lambda's own part, fetching the code and starting the "+
+		"sandbox, comes on top and is not ours.\n\n", len(starts["hello"]))
+	fmt.Fprintf(&b, "Targets: %s, %s, %s of memory. Measured again by `make bench-lambda`.\n\n", targetSize, targetCold,
+		targetMemory)
+	b.WriteString("| function | size | ready | slowest | answered | processor | memory | against hello |\n" +
+		"| --- | --- | --- | --- | --- | --- | --- | --- |\n")
 	base := middle(starts["hello"], func(s start) float64 { return ms(s.ready) })
 	for _, name := range append([]string{"hello"}, names...) {
 		size, err := bytesOf(files[name])
@@ -160,8 +168,10 @@ func tell(ctx context.Context, names []string, files map[string]string, starts m
 		list := starts[name]
 		ready := middle(list, func(s start) float64 { return ms(s.ready) })
 		slowest := slices.MaxFunc(list, func(a, b start) int { return int(a.ready - b.ready) })
-		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f ms | %.1f ms | %.1f ms | %.0f ms | %.0f MB | %.1f× |\n", name, mb(size), ready, ms(slowest.ready),
-			middle(list, func(s start) float64 { return ms(s.first) }), middle(list, func(s start) float64 { return ms(s.cpu) }),
+		fmt.Fprintf(&b, "| %s | %.1f MB | %.1f ms | %.1f ms | %.1f ms | %.0f ms | %.0f MB | %.1f× |\n", name, mb(size),
+			ready, ms(slowest.ready), middle(list, func(s start) float64 {
+				return ms(s.first)
+			}), middle(list, func(s start) float64 { return ms(s.cpu) }),
 			middle(list, func(s start) float64 { return mb(s.memory) }), ready/base)
 	}
 	usd, err := costs(ctx)

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// runtimeAPI is the Lambda Runtime API (2018-06-01) for one request: it hands out an event, and notes when it was asked for
-// and when it was answered.
+// runtimeAPI is the Lambda Runtime API (2018-06-01) for one request: it hands out an event, and notes when it was asked
+// for and when it was answered.
 type runtimeAPI struct {
 	server *http.Server
 	addr   string
@@ -33,7 +33,8 @@ func newRuntimeAPI(event string) (*runtimeAPI, error) {
 	if err != nil {
 		return nil, err
 	}
-	a := &runtimeAPI{addr: l.Addr().String(), event: event, asked: make(chan time.Time, 4), answer: make(chan answer, 1)}
+	a := &runtimeAPI{addr: l.Addr().String(), event: event, asked: make(chan time.Time, 4),
+		answer: make(chan answer, 1)}
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+runtimePath+"invocation/next", a.next)
 	mux.HandleFunc("POST "+runtimePath+"invocation/{id}/response", a.done(true))

@@ -19,9 +19,9 @@ const (
 // places is how many regions a generated model has: ten of each of three clouds.
 const places = 30
 
-// generate makes a model from a seed: places with prices and speeds between them drawn at random, cheap within a cloud and dear
-// between clouds; tasks with candidates of random speed and price at random places; edges by shape, 1 to 61 GiB each. In a random
-// DAG each task waits for one to three of those before it.
+// generate makes a model from a seed: places with prices and speeds between them drawn at random, cheap within a cloud
+// and dear between clouds; tasks with candidates of random speed and price at random places; edges by shape, 1 to 61
+// GiB each. In a random DAG each task waits for one to three of those before it.
 func generate(seed uint64, s shape, tasks, candidates int) *optimizer.Model {
 	r := rand.New(rand.NewPCG(seed, 7)) //nolint:gosec // reproducible, not secret
 	m := &optimizer.Model{Objective: optimizer.Cost, Edges: []optimizer.Edge{}}
@@ -89,8 +89,8 @@ const (
 	budget   form = "makespan within a budget"
 )
 
-// pose is the model with the form's objective and bound. The bound lies four tenths of the way from the tightest one that can be
-// kept to the loosest one that matters.
+// pose is the model with the form's objective and bound. The bound lies four tenths of the way from the tightest one
+// that can be kept to the loosest one that matters.
 func pose(m *optimizer.Model, f form, cheap, fast *optimizer.Solution) *optimizer.Model {
 	posed := *m
 	posed.Objective = optimizer.Cost

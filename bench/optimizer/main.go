@@ -1,9 +1,10 @@
-// Command optimizer solves the same models with Tradewind's optimizer and with its peers: CBC with the formulation of the
-// intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks that all agree
-// and writes what each took. `make bench-optimizer` installs the peers in an environment of the bench's own and calls it.
+// Command optimizer solves the same models with Tradewind's optimizer and with its peers: CBC with the formulation of
+// the intercloud broker's paper, HiGHS and CP-SAT with a tighter one, toulbar2, and SkyPilot's own optimizer. It checks
+// that all agree and writes what each took. `make bench-optimizer` installs the peers in an environment of the bench's
+// own and calls it.
 //
-// Times are of solving alone: reading and building a model is not counted for a peer; for ours everything after reading is. All run
-// on one thread. The ratios are of processor time, which other work on the machine does not distort much.
+// Times are of solving alone: reading and building a model is not counted for a peer; for ours everything after reading
+// is. All run on one thread. The ratios are of processor time, which other work on the machine does not distort much.
 package main
 
 import (

@@ -25,8 +25,8 @@ type answer struct {
 	why       string  // why there is no answer
 }
 
-// processor is the time that this process has had a processor, user and system. Unlike the clock it does not count what other
-// processes take.
+// processor is the time that this process has had a processor, user and system. Unlike the clock it does not count what
+// other processes take.
 func processor() float64 {
 	var u syscall.Rusage
 	if err := syscall.Getrusage(syscall.RUSAGE_SELF, &u); err != nil {
@@ -50,8 +50,9 @@ func measure(atLeast time.Duration, f func() error) (timing, error) {
 	return timing{time.Since(begin).Seconds() / float64(n), (processor() - used) / float64(n)}, nil
 }
 
-// solve runs our optimizer on a model that was checked and laid out, as the peers' are when their time begins: it counts folding and
-// all that follows. The search may take what `tradewind plan` gives it, in steps, which other work on the machine does not change.
+// solve runs our optimizer on a model that was checked and laid out, as the peers' are when their time begins: it
+// counts folding and all that follows. The search may take what `tradewind plan` gives it, in steps, which other work
+// on the machine does not change.
 func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution, error) {
 	var s *optimizer.Solution
 	opt := planner.DefaultOptions()
@@ -77,8 +78,8 @@ func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution
 	return a, s, nil
 }
 
-// priced is the objective of a peer's plan, straight from the model's definition (equations 1 to 3), and whether it keeps the
-// bounds to a millionth.
+// priced is the objective of a peer's plan, straight from the model's definition (equations 1 to 3), and whether it
+// keeps the bounds to a millionth.
 func priced(m *optimizer.Model, picks []int) (objective float64, keeps bool) {
 	number := make(map[string]int, len(m.Tasks))
 	usd := 0.0
@@ -109,7 +110,8 @@ func priced(m *optimizer.Model, picks []int) (objective float64, keeps bool) {
 	for t := range m.Tasks {
 		hours = max(hours, done(t))
 	}
-	keeps = (m.DeadlineHours == nil || hours <= *m.DeadlineHours*(1+1e-6)) && (m.BudgetUSD == nil || usd <= *m.BudgetUSD*(1+1e-6))
+	keeps = (m.DeadlineHours == nil || hours <= *m.DeadlineHours*(1+1e-6)) &&
+		(m.BudgetUSD == nil || usd <= *m.BudgetUSD*(1+1e-6))
 	if m.Objective == optimizer.Makespan {
 		return hours, keeps
 	}

@@ -60,7 +60,8 @@ func (b *bench) row(ctx context.Context, part, name string, f form, m *optimizer
 	if err != nil {
 		return nil, fmt.Errorf("%s, %s: %w", name, f, err)
 	}
-	w := row{part: part, name: name, form: f, tasks: len(m.Tasks), places: len(m.Places), ours: ours, theirs: make([]answer, len(peerNames()))}
+	w := row{part: part, name: name, form: f, tasks: len(m.Tasks), places: len(m.Places), ours: ours,
+		theirs: make([]answer, len(peerNames()))}
 	for t := range m.Tasks {
 		w.candidates += len(m.Tasks[t].Candidates)
 	}

@@ -21,10 +21,11 @@ type peer struct {
 	name, module string
 	forms        []form
 	limit        time.Duration // less than the others', where it is not zero
-	pairs        int           // the most pairs of candidates, over all edges, that it is asked to take; 0 is any number
-	cmd          *exec.Cmd
-	in           io.WriteCloser
-	out          *bufio.Scanner
+	// the most pairs of candidates, over all edges, that it is asked to take; 0 is any number
+	pairs int
+	cmd   *exec.Cmd
+	in    io.WriteCloser
+	out   *bufio.Scanner
 }
 
 func allPeers() []*peer {

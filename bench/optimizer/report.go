@@ -46,7 +46,8 @@ func peerIndex(name string) int {
 // agrees tells whether two proven objectives are the same to a millionth.
 func agrees(a, b float64) bool { return math.Abs(a-b) <= 1e-6*max(1, math.Abs(a), math.Abs(b)) }
 
-// wrong says what a row proves false about ours: the peer proves another optimum, or has a plan better than our bound allows.
+// wrong says what a row proves false about ours: the peer proves another optimum, or has a plan better than our bound
+// allows.
 func (w *row) wrong(a *answer) string {
 	bound := w.ours.objective * (1 - w.ours.gap)
 	switch {
@@ -113,8 +114,8 @@ func ratio(x float64) string {
 	return fmt.Sprintf("%.0f", x)
 }
 
-// mean is the geometric mean of how many times ours a peer took, over the rows that pick; a peer that was not done in time
-// counts with the time it had, and so is flattered.
+// mean is the geometric mean of how many times ours a peer took, over the rows that pick; a peer that was not done in
+// time counts with the time it had, and so is flattered.
 type mean struct {
 	cpu, wall  float64
 	rows, lost int // lost: rows on which the peer was faster
@@ -148,7 +149,8 @@ func (r *report) mean(peer string, pick func(*row) bool) mean {
 }
 
 func (m mean) String() string {
-	s := fmt.Sprintf("%s× (wall clock %s×) over %d rows, least %s×", ratio(m.cpu), ratio(m.wall), m.rows, ratio(m.least))
+	s := fmt.Sprintf("%s× (wall clock %s×) over %d rows, least %s×", ratio(m.cpu), ratio(m.wall), m.rows,
+		ratio(m.least))
 	if m.unfinished > 0 {
 		s += fmt.Sprintf("; not done in time on %d", m.unfinished)
 	}
@@ -176,7 +178,8 @@ func (r *report) summary() []measured {
 			}
 		}
 	}
-	lines = append(lines, measured{"proven optima of peers that agree to 1e-6", "all", fmt.Sprintf("%d of %d; ours not proven on %d of %d models", agreed, compared, unproven, len(r.rows))})
+	lines = append(lines, measured{"proven optima of peers that agree to 1e-6", "all",
+		fmt.Sprintf("%d of %d; ours not proven on %d of %d models", agreed, compared, unproven, len(r.rows))})
 	targets := map[form]map[string]string{
 		cost:     {"toulbar2": "10×", "HiGHS": "300×", "CBC": "1,000×"},
 		makespan: {"HiGHS": "100×"}, deadline: {"HiGHS": "100×"}, budget: {"HiGHS": "100×"},
@@ -192,7 +195,8 @@ func (r *report) summary() []measured {
 				if part == "grid" {
 					target = targets[f][p.name]
 				}
-				lines = append(lines, measured{fmt.Sprintf("%s, %s: geometric mean beside %s", part, f, p.name), target, m.String()})
+				lines = append(lines, measured{fmt.Sprintf("%s, %s: geometric mean beside %s", part, f, p.name), target,
+					m.String()})
 			}
 		}
 	}
@@ -223,14 +227,16 @@ func (r *report) section() string {
 	for _, l := range r.summary() {
 		rows = append(rows, page.Row{What: l.what, Target: l.target, Got: l.got, Command: command})
 	}
-	return fmt.Sprintf("Beside the peers' solvers, one thread each, processor time of solving; a peer had %v for a model.\n"+
-		"All rows are in [bench/optimizer/RESULTS.md](optimizer/RESULTS.md).\n\n", r.limit) + page.Table(rows)
+	return fmt.Sprintf(
+		"Beside the peers' solvers, one thread each, processor time of solving; a peer had %v for a model.\n"+
+			"All rows are in [bench/optimizer/RESULTS.md](optimizer/RESULTS.md).\n\n", r.limit) + page.Table(rows)
 }
 
 // table is all rows.
 func (r *report) table() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "# Optimizer, row by row\n\nWritten by `make bench-optimizer` on %s in %s. Processor time of solving on one thread; in brackets how many times ours.\n",
+	fmt.Fprintf(&b, "# Optimizer, row by row\n\nWritten by `make bench-optimizer` on %s in %s. Processor time of "+
+		"solving on one thread; in brackets how many times ours.\n",
 		r.begin.UTC().Format("2006-01-02"), time.Since(r.begin).Round(time.Second))
 	for _, f := range []form{cost, makespan, deadline, budget} {
 		r.formTable(&b, f)
@@ -250,7 +256,8 @@ func (r *report) formTable(b *strings.Builder, f form) {
 			asked[i] = asked[i] || r.rows[k].form == f && r.rows[k].theirs[i].why != "-"
 		}
 	}
-	fmt.Fprintf(b, "\n## %s\n\n| model | tasks | candidates | objective | ours |", strings.ToUpper(string(f[:1]))+string(f[1:]))
+	fmt.Fprintf(b, "\n## %s\n\n| model | tasks | candidates | objective | ours |",
+		strings.ToUpper(string(f[:1]))+string(f[1:]))
 	for i, name := range peerNames() {
 		if asked[i] {
 			fmt.Fprintf(b, " %s |", name)

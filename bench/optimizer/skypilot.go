@@ -20,7 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// skyRow is a DAG planned by SkyPilot and by ours: what each plan costs, egress between regions counted, and what each took.
+// skyRow is a DAG planned by SkyPilot and by ours: what each plan costs, egress between regions counted, and what each
+// took.
 type skyRow struct {
 	name             string
 	tasks            int
@@ -46,10 +47,11 @@ type skyDAG struct {
 // skyLimit is the time SkyPilot has for a DAG: its largest takes over a minute.
 const skyLimit = 3 * time.Minute
 
-// skyDAGs are tasks of a usual mixture, in chains and in random DAGs in which each task waits for one or two before it. A task
-// sends the same to all that wait for it, as SkyPilot has it.
+// skyDAGs are tasks of a usual mixture, in chains and in random DAGs in which each task waits for one or two before it.
+// A task sends the same to all that wait for it, as SkyPilot has it.
 func skyDAGs(quick bool) []skyDAG {
-	kinds := []skyTask{{cpus: 8}, {accelerator: "V100", count: 1}, {cpus: 16}, {accelerator: "T4", count: 1}, {cpus: 4}, {accelerator: "A100", count: 8}}
+	kinds := []skyTask{{cpus: 8}, {accelerator: "V100", count: 1}, {cpus: 16}, {accelerator: "T4", count: 1}, {cpus: 4},
+		{accelerator: "A100", count: 8}}
 	var list []skyDAG
 	add := func(name string, n int, seed uint64, random bool) {
 		r := rand.New(rand.NewPCG(seed, 11)) //nolint:gosec // reproducible, not secret
@@ -82,8 +84,8 @@ func skyDAGs(quick bool) []skyDAG {
 	return list
 }
 
-// skypilot plans the DAGs with SkyPilot's Optimizer.optimize and with ours, each with the whole catalogue. For ours both times
-// are given: finding the candidates and solving, as SkyPilot's includes both, and solving alone.
+// skypilot plans the DAGs with SkyPilot's Optimizer.optimize and with ours, each with the whole catalogue. For ours
+// both times are given: finding the candidates and solving, as SkyPilot's includes both, and solving alone.
 func skypilot(ctx context.Context, o *options, r *report) (err error) {
 	if !strings.Contains("skypilot", strings.ToLower(o.peers)) {
 		return nil
@@ -127,7 +129,8 @@ func skypilot(ctx context.Context, o *options, r *report) (err error) {
 			return fmt.Errorf("%s: %w", d.name, err)
 		}
 		r.sky = append(r.sky, *row)
-		fmt.Fprintf(os.Stderr, "%-20s SkyPilot %s, %.4f USD; ours %s, solving %s, %.4f USD\n", d.name, millis(row.took.cpu), row.theirs, millis(row.planned.cpu), millis(row.solving.cpu), row.ours)
+		fmt.Fprintf(os.Stderr, "%-20s SkyPilot %s, %.4f USD; ours %s, solving %s, %.4f USD\n", d.name,
+			millis(row.took.cpu), row.theirs, millis(row.planned.cpu), millis(row.solving.cpu), row.ours)
 	}
 	return nil
 }
@@ -153,7 +156,8 @@ func (d *skyDAG) job() *dag.Job {
 	for i, t := range d.tasks {
 		j.Tasks = append(j.Tasks, dag.Task{
 			Name: fmt.Sprintf("t%02d", i), Nodes: 1, Run: "true", Time: dag.TimeEstimate{Default: time.Hour},
-			Resources: []dag.Resources{{CPUs: dag.Range{Min: float64(t.cpus)}, Accelerator: t.accelerator, AcceleratorCount: t.count, Market: dag.MarketOnDemand}},
+			Resources: []dag.Resources{{CPUs: dag.Range{Min: float64(t.cpus)}, Accelerator: t.accelerator,
+				AcceleratorCount: t.count, Market: dag.MarketOnDemand}},
 		})
 	}
 	return j
@@ -186,8 +190,8 @@ func ourPlan(ctx context.Context, d *skyDAG) (*skyRow, error) {
 	return row, err
 }
 
-// read takes SkyPilot's answer and prices its plan with our list prices, which are the ones it read, and with egress between
-// regions, which it does not count within a cloud.
+// read takes SkyPilot's answer and prices its plan with our list prices, which are the ones it read, and with egress
+// between regions, which it does not count within a cloud.
 func (row *skyRow) read(d *skyDAG, line []byte) error {
 	var got struct {
 		Plan      [][4]any
@@ -214,10 +218,13 @@ func (row *skyRow) read(d *skyDAG, line []byte) error {
 		at = append(at, cloud+":"+region)
 		least := math.Inf(1)
 		q := catalog.Query{
-			Clouds: []string{cloud}, Regions: []string{region}, InstanceType: fmt.Sprint(chosen[2]), Market: catalog.OnDemand,
-			Accelerator: d.tasks[i].accelerator, AcceleratorCount: d.tasks[i].count,
+			Clouds: []string{cloud}, Regions: []string{region}, InstanceType: fmt.Sprint(chosen[2]),
+			Market: catalog.OnDemand, Accelerator: d.tasks[i].accelerator, AcceleratorCount: d.tasks[i].count,
 		}
-		if err := c.Visit(q, func(m *catalog.Match) bool { least = min(least, m.USDPerHour); return true }); err != nil {
+		if err := c.Visit(q, func(m *catalog.Match) bool {
+			least = min(least, m.USDPerHour)
+			return true
+		}); err != nil {
 			return err
 		}
 		row.theirs += least
@@ -254,7 +261,8 @@ func (r *report) skySummary() {
 	}
 	r.extra = append(r.extra,
 		measured{"whole DAGs with the whole catalogue: geometric mean beside SkyPilot's optimizer", "1,000×",
-			fmt.Sprintf("%s× with the search for candidates, %s× solving alone; least %s×, over %d DAGs", ratio(math.Exp(whole/n)), ratio(math.Exp(solving/n)), ratio(least), len(r.sky))},
+			fmt.Sprintf("%s× with the search for candidates, %s× solving alone; least %s×, over %d DAGs",
+				ratio(math.Exp(whole/n)), ratio(math.Exp(solving/n)), ratio(least), len(r.sky))},
 		measured{"plans of ours dearer than SkyPilot's, egress between regions counted", "none",
 			fmt.Sprintf("%d of %d; at most %.1f %% cheaper", dearer, compared, 100*saved)})
 }
@@ -263,14 +271,17 @@ func (r *report) skyTable(b *strings.Builder) {
 	if len(r.sky) == 0 {
 		return
 	}
-	b.WriteString("\n## SkyPilot's optimizer\n\nThe whole catalogue, on demand, an hour a task. Its plan is priced again with egress between regions.\n\n" +
-		"| DAG | ours, USD | SkyPilot, USD | ours, whole | ours, solving | SkyPilot |\n| --- | --- | --- | --- | --- | --- |\n")
+	b.WriteString("\n## SkyPilot's optimizer\n\nThe whole catalogue, on demand, an hour a task. Its plan is priced " +
+		"again with egress between regions.\n\n" +
+		"| DAG | ours, USD | SkyPilot, USD | ours, whole | ours, solving | SkyPilot |\n" +
+		"| --- | --- | --- | --- | --- | --- |\n")
 	for i := range r.sky {
 		s := &r.sky[i]
 		theirs := fmt.Sprintf("%.4f", s.theirs)
 		if s.theirs == 0 {
 			theirs = "no plan in time"
 		}
-		fmt.Fprintf(b, "| %s | %.4f | %s | %s | %s | %s (%s×) |\n", s.name, s.ours, theirs, millis(s.planned.cpu), millis(s.solving.cpu), millis(s.took.cpu), ratio(s.took.cpu/s.planned.cpu))
+		fmt.Fprintf(b, "| %s | %.4f | %s | %s | %s | %s (%s×) |\n", s.name, s.ours, theirs, millis(s.planned.cpu),
+			millis(s.solving.cpu), millis(s.took.cpu), ratio(s.took.cpu/s.planned.cpu))
 	}
 }

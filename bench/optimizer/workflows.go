@@ -31,8 +31,8 @@ func newPlanner() (*planner.Planner, error) {
 	return planner.New(c, egress, planner.DefaultOptions()), nil
 }
 
-// workflows are the recorded ones, Pegasus DAX and WfFormat, on the whole catalogue, with the candidates that `tradewind plan`
-// gives the optimizer.
+// workflows are the recorded ones, Pegasus DAX and WfFormat, on the whole catalogue, with the candidates that
+// `tradewind plan` gives the optimizer.
 func workflows(ctx context.Context, o *options, r *report) (err error) {
 	b, end, err := newBench(ctx, o, r)
 	if err != nil {
@@ -88,15 +88,16 @@ func readWorkflow(file string) (*dag.Job, error) {
 	return read.Job(strings.TrimSuffix(filepath.Base(file), ".gz"), z)
 }
 
-// workflow poses the four problems on one workflow. The planner leaves out what cannot matter to a form, so each form has a model
-// of its own.
+// workflow poses the four problems on one workflow. The planner leaves out what cannot matter to a form, so each form
+// has a model of its own.
 func (b *bench) workflow(ctx context.Context, p *planner.Planner, spec *dag.Job, name string) error {
 	candidates := func(f form, deadlineHours, budgetUSD *float64) (*optimizer.Model, error) {
 		job := *spec
 		if job.Objective = dag.MinimizeCost; f == makespan || f == budget {
 			job.Objective = dag.MinimizeMakespan
 		}
-		m, err := p.Model(record.PlanInput{Spec: &job, Now: time.Unix(0, 0), DeadlineHours: deadlineHours, BudgetUSD: budgetUSD})
+		m, err := p.Model(record.PlanInput{Spec: &job, Now: time.Unix(0, 0), DeadlineHours: deadlineHours,
+			BudgetUSD: budgetUSD})
 		if err == nil && m.Edges == nil {
 			m.Edges = []optimizer.Edge{}
 		}
@@ -109,7 +110,8 @@ func (b *bench) workflow(ctx context.Context, p *planner.Planner, spec *dag.Job,
 	if _, err = b.row(ctx, "workflows", name, cost, m); err != nil {
 		return err
 	}
-	// The bounds are drawn from the model that the bounded forms see: with a deadline, a spot run counts with its guaranteed time.
+	// The bounds are drawn from the model that the bounded forms see: with a deadline, a spot run counts with its
+	// guaranteed time.
 	loose := 1e9
 	if m, err = candidates(deadline, &loose, nil); err != nil {
 		return err
@@ -138,12 +140,14 @@ func (r *report) workflowTargets() {
 		verdict = "not all proven"
 	}
 	r.extra = append(r.extra,
-		measured{"workflows, the slowest to its least cost", "100 ms, proven", fmt.Sprintf("%s, %s, of %d models", millis(slowest), verdict, n)},
-		measured{"workflows, makespan: the largest gap, the longest time", "1 %, 1 s", fmt.Sprintf("%.2g %%, %s", 100*gap, millis(slowestTime))})
+		measured{"workflows, the slowest to its least cost", "100 ms, proven",
+			fmt.Sprintf("%s, %s, of %d models", millis(slowest), verdict, n)},
+		measured{"workflows, makespan: the largest gap, the longest time", "1 %, 1 s",
+			fmt.Sprintf("%.2g %%, %s", 100*gap, millis(slowestTime))})
 }
 
-// replan blocks, in random DAGs of 30 tasks with 100 candidates, the place of one task after another of the plan in force, and
-// solves again from that plan, as the broker does.
+// replan blocks, in random DAGs of 30 tasks with 100 candidates, the place of one task after another of the plan in
+// force, and solves again from that plan, as the broker does.
 func replan(ctx context.Context, _ *options, r *report) error {
 	total, n, worst := timing{}, 0, 0.0
 	for seed := range uint64(8) {

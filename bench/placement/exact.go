@@ -44,8 +44,8 @@ type answer struct {
 	Machines *int  `json:"machines"` // nil when not all can be placed
 }
 
-// small draws a problem of a few machines of two sizes, two resources, priorities and rules, tight enough that some have to wait in about
-// half of them.
+// small draws a problem of a few machines of two sizes, two resources, priorities and rules, tight enough that some
+// have to wait in about half of them.
 func small(seed uint64) posed {
 	rng := rand.New(rand.NewPCG(seed, 20)) //nolint:gosec // a draw
 	p := &placement.Problem{Resources: []placement.Resource{{Name: "cpu", Points: 1}, {Name: "memory", Points: 1}}}
@@ -63,7 +63,8 @@ func small(seed uint64) posed {
 		p.Apps = append(p.Apps, placement.App{Name: fmt.Sprint("a", a), Demand: units(demand), Priority: rng.IntN(3)})
 		q.Apps = append(q.Apps, posedApp{Demand: demand})
 		for i := range 1 + rng.IntN(4) {
-			p.Instances = append(p.Instances, placement.Instance{Name: fmt.Sprint("i", a, "-", i), App: a, Machine: placement.Unplaced})
+			p.Instances = append(p.Instances, placement.Instance{Name: fmt.Sprint("i", a, "-", i), App: a,
+				Machine: placement.Unplaced})
 			q.Instances = append(q.Instances, a)
 		}
 		if rng.IntN(2) == 0 {
@@ -120,7 +121,8 @@ func exact(ctx context.Context, python string, body *strings.Builder) error {
 		value := placement.Value(q.problem, r.Assignment).Int64()
 		switch {
 		case value > answers[i].Value || r.Optimal && value < answers[i].Value:
-			return fmt.Errorf("problem %d: flow %d, proven %v, of an optimum of %d", i, value, r.Optimal, answers[i].Value)
+			return fmt.Errorf("problem %d: flow %d, proven %v, of an optimum of %d", i, value, r.Optimal,
+				answers[i].Value)
 		case value == answers[i].Value:
 			flow++
 		}
@@ -136,7 +138,8 @@ func exact(ctx context.Context, python string, body *strings.Builder) error {
 			return err
 		}
 		if packed.Placed == len(q.Instances) && packed.Machines < *answers[i].Machines {
-			return fmt.Errorf("problem %d: %d machines, below an optimum of %d", i, packed.Machines, *answers[i].Machines)
+			return fmt.Errorf("problem %d: %d machines, below an optimum of %d", i, packed.Machines,
+				*answers[i].Machines)
 		}
 		if packed.Placed == len(q.Instances) && packed.Machines == *answers[i].Machines {
 			fewest++
@@ -144,7 +147,8 @@ func exact(ctx context.Context, python string, body *strings.Builder) error {
 	}
 	fmt.Fprintf(body, "\n%d small problems of 3 to 5 machines against the optimum that OR-Tools' CP-SAT proves:\n\n"+
 		"| solver | at the optimum | of |\n| --- | --: | --: |\n"+
-		"| **flow network**: most weighted flow (%d proven by itself) | %d | %d |\n| **pack**: fewest machines, of those where all can be placed | %d | %d |\n",
+		"| **flow network**: most weighted flow (%d proven by itself) | %d | %d |\n"+
+		"| **pack**: fewest machines, of those where all can be placed | %d | %d |\n",
 		len(problems), proven, flow, len(problems), fewest, complete)
 	return nil
 }

@@ -30,7 +30,8 @@ type options struct {
 func main() {
 	var o options
 	flag.StringVar(&o.tradewind, "tradewind", "bin/tradewind", "the program")
-	flag.StringVar(&o.data, "data", "../shared/data/cluster-traces/alibaba-tianchi-2018", "folder of the contest's data set")
+	flag.StringVar(&o.data, "data", "../shared/data/cluster-traces/alibaba-tianchi-2018",
+		"folder of the contest's data set")
 	flag.StringVar(&o.python, "python", ".tools/bench-optimizer/venv/bin/python", "an interpreter with OR-Tools")
 	flag.StringVar(&o.only, "only", "", "run the settings whose name contains this")
 	flag.StringVar(&o.results, "report", "", "file whose section on placement to write anew; empty prints it")
@@ -70,12 +71,13 @@ func settings() []setting {
 		return contender{"**flow network**", target, []string{"--solver", "flow"}}
 	}
 	return []setting{
-		{"contest", "Alibaba scheduling contest: 68,224 instances of 9,338 apps, 6,000 machines of two sizes, curves of 98 points for CPU and memory, " +
-			"disk, P, M and PM, 33,416 rules", nil, append([]contender{
+		{"contest", "Alibaba scheduling contest: 68,224 instances of 9,338 apps, 6,000 machines of two sizes, curves " +
+			"of 98 points for CPU and memory, disk, P, M and PM, 33,416 rules", nil, append([]contender{
 			{"**pack**, 10 s", "≤ 2,600", []string{"--solver", "pack", "--time-limit", "10s"}},
 			{"**pack**, 60 s", "≤ 2,450", []string{"--solver", "pack", "--time-limit", "60s"}},
 		}, baselines...)},
-		{"paper", "Aladdin's evaluation: 100,000 containers of 13,056 apps, 10,000 machines, 70% of apps with anti-affinity, 15% of containers with priority",
+		{"paper", "Aladdin's evaluation: 100,000 containers of 13,056 apps, 10,000 machines, 70% of apps with " +
+			"anti-affinity, 15% of containers with priority",
 			[]string{"--machines", "10000"}, append([]contender{flow("none broken, < 1 s")}, baselines...)},
 		{"crowded", "The same on 6,500 machines, which cannot hold all: who waits?",
 			[]string{"--machines", "6500"}, append([]contender{flow("none broken")}, baselines...)},
@@ -89,8 +91,10 @@ func run(ctx context.Context, o *options) error {
 	}
 	defer os.RemoveAll(dir) //nolint:errcheck // a temporary folder
 	var body strings.Builder
-	fmt.Fprintf(&body, "`make bench-placement`: each row is `tradewind place` on one thread. Violations are by the independent verifier. "+
-		"Priority is violated where an instance waits although it would fit in place of lower priorities. Seconds include reading.\n")
+	fmt.Fprintf(&body, "`make bench-placement`: each row is `tradewind place` on one thread. Violations are by the "+
+		"independent verifier. "+
+		"Priority is violated where an instance waits although it would fit in place of lower priorities. Seconds "+
+		"include reading.\n")
 	for _, s := range settings() {
 		if !strings.Contains(s.name, o.only) {
 			continue
@@ -130,11 +134,13 @@ func measure(ctx context.Context, o *options, s setting, dir string, body *strin
 			return fmt.Errorf("%s: %w", c.name, err)
 		}
 		if i == 0 {
-			fmt.Fprintf(body, "\n%s. No assignment of all needs fewer than %d machines. (`%s`)\n\n", s.what, r.LowerBound, command)
-			body.WriteString("| solver | target | placed | violations | machines | seconds | of processor |\n| --- | --- | --: | --: | --: | --: | --: |\n")
+			fmt.Fprintf(body, "\n%s. No assignment of all needs fewer than %d machines. (`%s`)\n\n", s.what,
+				r.LowerBound, command)
+			body.WriteString("| solver | target | placed | violations | machines | seconds | of processor |\n" +
+				"| --- | --- | --: | --: | --: | --: | --: |\n")
 		}
-		fmt.Fprintf(body, "| %s `%s` | %s | %d | %d | %d | %.2f | %.2f |\n", c.name, strings.Join(c.args, " "), c.target, r.Placed, r.Violations, r.Machines,
-			r.Seconds, r.processor.Seconds())
+		fmt.Fprintf(body, "| %s `%s` | %s | %d | %d | %d | %.2f | %.2f |\n", c.name, strings.Join(c.args, " "),
+			c.target, r.Placed, r.Violations, r.Machines, r.Seconds, r.processor.Seconds())
 	}
 	return nil
 }

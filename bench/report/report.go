@@ -10,7 +10,8 @@ import (
 	"time"
 )
 
-// Row is one measure of a table: what was measured, what it should be, what it was, and the command that measures it again.
+// Row is one measure of a table: what was measured, what it should be, what it was, and the command that measures it
+// again.
 type Row struct {
 	What, Target, Got, Command string
 }

@@ -100,8 +100,8 @@ func layered(n, width int) *dag.Job {
 	j := &dag.Job{Name: "layered", Objective: dag.MinimizeCost, Format: dag.Native}
 	for i := range n {
 		j.Tasks = append(j.Tasks, dag.Task{
-			Name: fmt.Sprintf("t%05d", i), Nodes: 1, Recorded: time.Second, Time: dag.TimeEstimate{Default: time.Minute},
-			Resources: []dag.Resources{{CPUs: dag.Range{Min: 2}}},
+			Name: fmt.Sprintf("t%05d", i), Nodes: 1, Recorded: time.Second,
+			Time: dag.TimeEstimate{Default: time.Minute}, Resources: []dag.Resources{{CPUs: dag.Range{Min: 2}}},
 		})
 		if i >= width {
 			j.Edges = append(j.Edges, dag.Edge{From: i - width, To: i, Data: 0.01})
@@ -126,20 +126,23 @@ func brokerRows(ctx context.Context) ([]report.Row, error) {
 func measureBroker(ctx context.Context, r *rig) ([]report.Row, error) {
 	const command = "go run ./bench/run -only broker"
 	var rows []report.Row
-	for name, width := range map[string]int{"2,000 tasks side by side": rateTasks, "2,000 tasks in ten layers": rateTasks / 10} {
+	for name, width := range map[string]int{"2,000 tasks side by side": rateTasks,
+		"2,000 tasks in ten layers": rateTasks / 10} {
 		rates, err := rate(ctx, r, width)
 		if err != nil {
 			return nil, err
 		}
 		rows = append(rows, report.Row{
 			What: "durable task transitions a second, one process, " + name, Target: "5,000",
-			Got: fmt.Sprintf("%.0f (median of %d; %.0f to %.0f)", rates[len(rates)/2], len(rates), rates[0], rates[len(rates)-1]), Command: command,
+			Got: fmt.Sprintf("%.0f (median of %d; %.0f to %.0f)", rates[len(rates)/2], len(rates), rates[0],
+				rates[len(rates)-1]), Command: command,
 		})
 	}
 	slices.SortFunc(rows, func(a, b report.Row) int { return strings.Compare(a.What, b.What) })
 	p50, p99, err := eventToPlan(ctx, r)
 	return append(rows, report.Row{
-		What: "event to plan, 100-task DAG, 99th percentile", Target: "50 ms", Got: fmt.Sprintf("%.1f ms (median %.1f ms)", p99, p50), Command: command,
+		What: "event to plan, 100-task DAG, 99th percentile", Target: "50 ms",
+		Got: fmt.Sprintf("%.1f ms (median %.1f ms)", p99, p50), Command: command,
 	}), err
 }
 
@@ -151,7 +154,8 @@ func rate(ctx context.Context, r *rig, width int) ([]float64, error) {
 	var rates []float64
 	for i := range repeats {
 		begin := time.Now()
-		if _, err := r.b.Submit(ctx, broker.Submission{Spec: layered(rateTasks, width), Token: fmt.Sprint("rate", width, i)}); err != nil {
+		if _, err := r.b.Submit(ctx,
+			broker.Submission{Spec: layered(rateTasks, width), Token: fmt.Sprint("rate", width, i)}); err != nil {
 			return nil, err
 		}
 		if d := <-r.done; d.Outcome != "succeeded" {

@@ -51,7 +51,8 @@ func catalogue(ctx context.Context) ([]report.Row, error) {
 				target = t
 			}
 		}
-		rows = append(rows, report.Row{What: m[1], Target: target, Got: strings.Join(strings.Fields(m[2]), " "), Command: command})
+		rows = append(rows, report.Row{What: m[1], Target: target, Got: strings.Join(strings.Fields(m[2]), " "),
+			Command: command})
 	}
 	return rows, nil
 }
@@ -90,7 +91,8 @@ func large(ctx context.Context, tasks int) ([]report.Row, error) {
 	}
 	return []report.Row{{
 		What: fmt.Sprintf("peak memory of the broker, %d-task DAG as real processes", tasks), Target: "500 MB",
-		Got: fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)), Command: "make build && go run ./bench/run -only large",
+		Got:     fmt.Sprintf("%.0f MB in %s", float64(most)/1024, time.Since(begin).Round(time.Second)),
+		Command: "make build && go run ./bench/run -only large",
 	}}, nil
 }
 
@@ -134,6 +136,7 @@ func chaos(ctx context.Context) ([]report.Row, error) {
 	}
 	return []report.Row{{
 		What: "500 simulated histories with faults", Target: "no violation",
-		Got: fmt.Sprintf("%d violations in %s", len(found.Violations), time.Since(begin).Round(time.Second)), Command: "bin/tradewind chaos --seeds 0:500",
+		Got:     fmt.Sprintf("%d violations in %s", len(found.Violations), time.Since(begin).Round(time.Second)),
+		Command: "bin/tradewind chaos --seeds 0:500",
 	}}, nil
 }

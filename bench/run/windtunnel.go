@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/bench/report"
 )
 
-// windtunnel plays the paper's phases of load under every policy, on one core, and compares them at its third phase of 95%.
+// windtunnel plays the paper's phases of load under every policy, on one core, and compares them at its third phase of
+// 95%.
 func windtunnel(ctx context.Context) ([]report.Row, error) {
 	const command = "GOMAXPROCS=1 bin/tradewind windtunnel --policy all"
 	cmd := exec.CommandContext(ctx, "bin/tradewind", "windtunnel", "--policy", "all", "-o", "json")
@@ -47,7 +48,8 @@ func windtunnel(ctx context.Context) ([]report.Row, error) {
 		}
 		if r.Policy == "parsync" {
 			row.Target = "a fifth of statesync's delay, quality within 1%, real time"
-			row.Got += fmt.Sprintf("; %.3f of statesync's delay, quality %+.2f%%", p.Delay/f.Delay, 100*(p.Quality/f.Quality-1))
+			row.Got += fmt.Sprintf("; %.3f of statesync's delay, quality %+.2f%%", p.Delay/f.Delay,
+				100*(p.Quality/f.Quality-1))
 		}
 		rows = append(rows, row)
 	}

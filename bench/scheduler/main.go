@@ -1,5 +1,5 @@
-// Command scheduler measures sessions of pkg/scheduler, from a snapshot to a result, and replays a recorded GPU cluster under
-// several policies. It writes its section of bench/RESULTS.md.
+// Command scheduler measures sessions of pkg/scheduler, from a snapshot to a result, and replays a recorded GPU cluster
+// under several policies. It writes its section of bench/RESULTS.md.
 //
 //	go run ./bench/scheduler -report bench/RESULTS.md
 package main
@@ -62,11 +62,14 @@ func run(ctx context.Context, results, data string, repeats int) error {
 func sessions(repeats int) (string, error) {
 	defer runtime.GOMAXPROCS(runtime.GOMAXPROCS(1))
 	var b strings.Builder
-	b.WriteString("`go run ./bench/scheduler`: a session from snapshot to result (open, enqueue, allocate, preempt, reclaim, backfill, reserve, close) with sla, priority, " +
-		"gang, namespace, drf, proportion, predicates, binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
-		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least and most of " +
+	b.WriteString("`go run ./bench/scheduler`: a session from snapshot to result (open, enqueue, allocate, preempt, " +
+		"reclaim, backfill, reserve, close) with sla, priority, gang, namespace, drf, proportion, predicates, " +
+		"binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
+		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least " +
+		"and most of " +
 		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions.\n\n" +
-		"| pending tasks | nodes | tasks that fit | target | milliseconds | a task |\n| --: | --: | --: | --- | --: | --: |\n")
+		"| pending tasks | nodes | tasks that fit | target | milliseconds | a task |\n" +
+		"| --: | --: | --: | --- | --: | --: |\n")
 	var sizes []*size
 	for _, tasks := range []int{10_000, 20_000, 50_000, 100_000} {
 		for _, full := range []float64{0.8, 2} {
@@ -87,10 +90,12 @@ func sessions(repeats int) (string, error) {
 		}
 		slices.Sort(z.took)
 		middle := z.took[len(z.took)/2]
-		fmt.Fprintf(&b, "| %d | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", z.tasks, z.bound, target, ms(middle), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
+		fmt.Fprintf(&b, "| %d | 1000 | %d | %s | %.1f (%.1f to %.1f) | %.2f µs |\n", z.tasks, z.bound, target,
+			ms(middle), ms(z.took[0]), ms(z.took[len(z.took)-1]), 1000*z.each())
 	}
 	last := len(sizes) - 2
-	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times what one of 10,000 does where nearly all fit, and %.2f times where half do: geometric means of %d rounds; at most 1 is linear.\n",
+	fmt.Fprintf(&b, "\nA task of 100,000 costs %.2f times what one of 10,000 does where nearly all fit, and %.2f "+
+		"times where half do: geometric means of %d rounds; at most 1 is linear.\n",
 		sizes[last].each()/sizes[0].each(), sizes[last+1].each()/sizes[1].each(), repeats)
 	return b.String(), nil
 }
@@ -156,11 +161,14 @@ func replays(ctx context.Context, data string) (string, error) {
 		return "", err
 	}
 	var b strings.Builder
-	b.WriteString("The pods of cluster-trace-gpu-v2023 come as they did and stay, until the cluster is full (`tradewind backtest cluster --stay --every 1h --policy FILE`). " +
-		"Fragmentation is the part of all GPUs that is idle where a pod drawn from the trace could not use it, at its most; it counts pods without GPUs.\n\n" +
-		"| node order | pods placed | GPUs allocated | fragmentation | share error | seconds of processor |\n| --- | --: | --: | --: | --: | --: |\n")
+	b.WriteString("The pods of cluster-trace-gpu-v2023 come as they did and stay, until the cluster is full " +
+		"(`tradewind backtest cluster --stay --every 1h --policy FILE`). Fragmentation is the part of all GPUs that " +
+		"is idle where a pod drawn from the trace could not use it, at its most; it counts pods without GPUs.\n\n" +
+		"| node order | pods placed | GPUs allocated | fragmentation | share error | seconds of processor |\n" +
+		"| --- | --: | --: | --: | --: | --: |\n")
 	for _, order := range []string{"binpack", "{name: binpack, args: {resources: {gpu: 5}}}", "nodeorder"} {
-		policy, err := scheduler.ReadPolicy("policy", []byte("actions: [enqueue, allocate, reclaim, backfill, reserve]\ntiers: [[priority, gang], [drf, proportion, predicates, "+order+"]]"))
+		policy, err := scheduler.ReadPolicy("policy", []byte("actions: [enqueue, allocate, reclaim, backfill, "+
+			"reserve]\ntiers: [[priority, gang], [drf, proportion, predicates, "+order+"]]"))
 		if err != nil {
 			return "", err
 		}
@@ -169,8 +177,8 @@ func replays(ctx context.Context, data string) (string, error) {
 		if err != nil {
 			return "", err
 		}
-		fmt.Fprintf(&b, "| `%s` | %d of %d | %.1f%% | %.1f%% | %.2f%% | %.1f |\n", order, r.Placed, r.Pods, 100*r.Peak.GPU, 100*r.PeakFragmentation, 100*r.ShareError,
-			(processor() - before).Seconds())
+		fmt.Fprintf(&b, "| `%s` | %d of %d | %.1f%% | %.1f%% | %.2f%% | %.1f |\n", order, r.Placed, r.Pods,
+			100*r.Peak.GPU, 100*r.PeakFragmentation, 100*r.ShareError, (processor() - before).Seconds())
 	}
 	return b.String(), nil
 }

@@ -11,11 +11,12 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// agentRoute is where machines report. They have no IAM identity that would say which job they work for; their token does, and the
-// function checks it.
+// agentRoute is where machines report. They have no IAM identity that would say which job they work for; their token
+// does, and the function checks it.
 const agentRoute = "/v1/agent/{proxy+}"
 
-// Requests a second that the API lets through: a thousand agents that poll every few seconds, and a burst of their starts.
+// Requests a second that the API lets through: a thousand agents that poll every few seconds, and a burst of their
+// starts.
 const (
 	apiRate  = 500
 	apiBurst = 1000
@@ -28,14 +29,16 @@ func (d *deployment) httpAPI() {
 	})
 	integration := func(id string) awsapigatewayv2.HttpRouteIntegration {
 		return awsapigatewayv2integrations.NewHttpLambdaIntegration(jsii.String(id), d.functions[fnAPI],
-			&awsapigatewayv2integrations.HttpLambdaIntegrationProps{PayloadFormatVersion: awsapigatewayv2.PayloadFormatVersion_VERSION_2_0()})
+			&awsapigatewayv2integrations.HttpLambdaIntegrationProps{
+				PayloadFormatVersion: awsapigatewayv2.PayloadFormatVersion_VERSION_2_0()})
 	}
 	agents := awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("AgentRoute"), &awsapigatewayv2.HttpRouteProps{
 		HttpApi: d.api, Integration: integration("Agents"),
 		RouteKey:   awsapigatewayv2.HttpRouteKey_With(jsii.String(agentRoute), awsapigatewayv2.HttpMethod_ANY),
 		Authorizer: awsapigatewayv2.NewHttpNoneAuthorizer(),
 	})
-	skip(agents, "CKV_AWS_309", "machines prove themselves with a job-scoped token that expires; the function refuses any other request")
+	skip(agents, "CKV_AWS_309",
+		"machines prove themselves with a job-scoped token that expires; the function refuses any other request")
 	awsapigatewayv2.NewHttpRoute(d.stack, jsii.String("UserRoute"), &awsapigatewayv2.HttpRouteProps{
 		HttpApi: d.api, Integration: integration("Users"), RouteKey: awsapigatewayv2.HttpRouteKey_DEFAULT(),
 		Authorizer: awsapigatewayv2authorizers.NewHttpIamAuthorizer(),
@@ -49,12 +52,14 @@ func (d *deployment) accessLog() {
 		LogGroupName: jsii.String("/aws/apigateway/" + d.Name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
-	skip(logs, "CKV_AWS_158", "it holds paths and status codes; a customer's key costs 1 USD a month and an idle deployment costs nothing",
+	skip(logs, "CKV_AWS_158",
+		"it holds paths and status codes; a customer's key costs 1 USD a month and an idle deployment costs nothing",
 		"CKV_AWS_338", "how long logs are kept is the deployer's choice (-log-days)")
 	format, err := json.Marshal(map[string]string{
-		"requestId": "$context.requestId", "at": "$context.requestTime", "ip": "$context.identity.sourceIp", "caller": "$context.identity.userArn",
-		"method": "$context.httpMethod", "path": "$context.path", "route": "$context.routeKey", "status": "$context.status",
-		"millis": "$context.responseLatency", "bytes": "$context.responseLength", "error": "$context.integrationErrorMessage",
+		"requestId": "$context.requestId", "at": "$context.requestTime", "ip": "$context.identity.sourceIp",
+		"caller": "$context.identity.userArn", "method": "$context.httpMethod", "path": "$context.path",
+		"route": "$context.routeKey", "status": "$context.status", "millis": "$context.responseLatency",
+		"bytes": "$context.responseLength", "error": "$context.integrationErrorMessage",
 	})
 	if err != nil {
 		panic(err) // strings only

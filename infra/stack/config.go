@@ -32,8 +32,8 @@ type Config struct {
 	Alarms       bool
 	LogDays      int      // one of the retentions that CloudWatch knows
 	DataBuckets  []string // that tasks may read and write besides their own
-	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own region
-	// only. Account and Region say where this deployment is, for them.
+	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own
+	// region only. Account and Region say where this deployment is, for them.
 	Regions         []string
 	Account, Region string
 	Webhook         string // https URL for news; none when empty
@@ -42,7 +42,8 @@ type Config struct {
 
 // Default is the configuration without any flag.
 func Default() Config {
-	return Config{Name: "tradewind", Architecture: "arm64", Assets: "../dist", Out: "cdk.out", KeepData: true, Alarms: true, LogDays: 30}
+	return Config{Name: "tradewind", Architecture: "arm64", Assets: "../dist", Out: "cdk.out", KeepData: true,
+		Alarms: true, LogDays: 30}
 }
 
 // retentions are the spans that CloudWatch Logs keeps logs for, days.
@@ -59,7 +60,8 @@ func (c Config) Validate() error {
 	switch {
 	case !namePattern.MatchString(c.Name):
 		// The longest name made of it is a bucket's: <name>-work-<account>-<region>, 63 characters at most.
-		return fmt.Errorf("-name: %q has to be 3 to 20 lower-case letters, digits and dashes, and begin with a letter", c.Name)
+		return fmt.Errorf("-name: %q has to be 3 to 20 lower-case letters, digits and dashes, and begin with a letter",
+			c.Name)
 	case c.Architecture != "arm64" && c.Architecture != "x86_64":
 		return fmt.Errorf("-architecture: %q is neither arm64 nor x86_64", c.Architecture)
 	case !slices.Contains(retentions, c.LogDays):
@@ -93,10 +95,12 @@ func (c Config) Validate() error {
 // code is the folder of a function's binary.
 func (c Config) code(fn string) string { return filepath.Join(c.Assets, "lambda", fn) }
 
-// agentArchs are the architectures of the machines that may be bought. All are needed: what is cheapest may be of either.
+// agentArchs are the architectures of the machines that may be bought. All are needed: what is cheapest may be of
+// either.
 func agentArchs() []string { return []string{"amd64", "arm64"} }
 
-// agentKeys are where the agent's binaries lie in the work bucket, by architecture: in their names is their digest, which machines check.
+// agentKeys are where the agent's binaries lie in the work bucket, by architecture: in their names is their digest,
+// which machines check.
 func (c Config) agentKeys() (map[string]string, error) {
 	keys := map[string]string{}
 	for _, arch := range agentArchs() {

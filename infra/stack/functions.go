@@ -28,14 +28,15 @@ type size struct {
 	batch   int // most messages at once
 	// parallel is how many batches of its queue are under way at once, at most; at least 2, which is SQS's least.
 	parallel int
-	// door is set where events of AWS's come in while nothing is open: EventBridge invokes it, since no queue is polled then.
+	// door is set where events of AWS's come in while nothing is open: EventBridge invokes it, since no queue is polled
+	// then.
 	door bool
 	// keep is how long a message is worth something, seconds; as long as SQS can when 0.
 	keep int
 }
 
-// sizeOf says what a function gets. Those that share transactions over a batch take large ones and run a few at a time, since they
-// meet on the same records; those that wait for a cloud run wide.
+// sizeOf says what a function gets. Those that share transactions over a batch take large ones and run a few at a time,
+// since they meet on the same records; those that wait for a cloud run wide.
 func sizeOf(fn string) size {
 	switch fn {
 	case events.FnSubmit:
@@ -45,7 +46,8 @@ func sizeOf(fn string) size {
 	case events.FnProvision:
 		return size{memory: 256, seconds: 120, batch: 10, parallel: 50}
 	case events.FnInterrupt:
-		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600} // an older notice is moot, and reconcile has found the machine gone
+		// an older notice is moot, and reconcile has found the machine gone
+		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600}
 	case events.FnTick:
 		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600}
 	case events.FnRefresh: // what the last day's schedule left there is done when work comes in
@@ -63,26 +65,29 @@ func sizeOf(fn string) size {
 	}
 }
 
-// What Lambda does with an event whose invocation failed: it tries again, after a minute and after two, and then keeps it as a dead letter.
-// Where it is throttled it tries for longer.
+// What Lambda does with an event whose invocation failed: it tries again, after a minute and after two, and then keeps
+// it as a dead letter. Where it is throttled it tries for longer.
 const (
 	doorRetries = 2
 	doorSeconds = 6 * 3600
 )
 
-// visibilityFactor is how much longer than its function's time-out a message stays invisible: what AWS advises, so that a batch which
-// was throttled is not delivered twice.
+// visibilityFactor is how much longer than its function's time-out a message stays invisible: what AWS advises, so that
+// a batch which was throttled is not delivered twice.
 const visibilityFactor = 6
 
-// function makes a function with its role and its log group. The role starts with the right to write that log and nothing else.
+// function makes a function with its role and its log group. The role starts with the right to write that log and
+// nothing else.
 func (d *deployment) function(fn string) {
 	s, name := sizeOf(fn), d.named(fn)
 	logs := awslogs.NewLogGroup(d.stack, jsii.String(title(fn)+"Log"), &awslogs.LogGroupProps{
 		LogGroupName: jsii.String("/aws/lambda/" + name), Retention: awslogs.RetentionDays(retention(d.LogDays)),
 		RemovalPolicy: awscdk.RemovalPolicy_DESTROY,
 	})
-	skip(logs, "CKV_AWS_158", "logs hold no payloads or secrets; a customer's key costs 1 USD a month and an idle deployment costs nothing",
-		"CKV_AWS_338", "how long logs are kept is the deployer's choice (-log-days); records, not logs, are the history of jobs")
+	skip(logs, "CKV_AWS_158",
+		"logs hold no payloads or secrets; a customer's key costs 1 USD a month and an idle deployment costs nothing",
+		"CKV_AWS_338",
+		"how long logs are kept is the deployer's choice (-log-days); records, not logs, are the history of jobs")
 	role := awsiam.NewRole(d.stack, jsii.String(title(fn)+"Role"), &awsiam.RoleProps{
 		RoleName: jsii.String(name), AssumedBy: awsiam.NewServicePrincipal(jsii.String("lambda.amazonaws.com"), nil),
 		Description: jsii.String("Tradewind: function " + fn),
@@ -94,18 +99,23 @@ func (d *deployment) function(fn string) {
 		Architecture: architecture(d.Architecture), Code: awslambda.Code_FromAsset(jsii.String(d.code(fn)), nil),
 		MemorySize: num(s.memory), Timeout: seconds(s.seconds), Role: role, LogGroup: logs,
 		// Lambda's own lines, three an invocation, would cost more than some functions do.
-		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN, ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
+		LoggingFormat: awslambda.LoggingFormat_JSON, SystemLogLevelV2: awslambda.SystemLogLevel_WARN,
+		ApplicationLogLevelV2: awslambda.ApplicationLogLevel_INFO,
 	}
 	reasons := []string{
-		"CKV_AWS_115", "the queue's maximum concurrency bounds it; reserving would take from the account's other functions",
-		"CKV_AWS_117", "it talks to AWS's public endpoints only; a VPC would need a NAT gateway, which costs while idle",
+		"CKV_AWS_115",
+		"the queue's maximum concurrency bounds it; reserving would take from the account's other functions",
+		"CKV_AWS_117",
+		"it talks to AWS's public endpoints only; a VPC would need a NAT gateway, which costs while idle",
 		"CKV_AWS_173", "its environment holds names only, which the template shows as well; the token key is in SSM",
-		"CKV_AWS_272", "the binaries are built by whoever deploys; there is no third party whose signature could be checked",
+		"CKV_AWS_272",
+		"the binaries are built by whoever deploys; there is no third party whose signature could be checked",
 	}
 	if s.door {
 		props.RetryAttempts, props.MaxEventAge = num(doorRetries), seconds(doorSeconds)
 	} else {
-		reasons = append(reasons, "CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with an on-failure destination, or HTTP; never asynchronously")
+		reasons = append(reasons, "CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with "+
+			"an on-failure destination, or HTTP; never asynchronously")
 	}
 	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), props)
 	if s.door { // its role may send there, as to every dead-letter queue of its own (permissions.go)
@@ -157,7 +167,8 @@ func (d *deployment) agentObjects() string {
 // tokenParameter names the SSM parameter with the key that signs agents' tokens; the functions that use it make it.
 func (d *deployment) tokenParameter() string { return "/" + d.Name + "/token-key" }
 
-// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too. It is all of them.
+// idleMappings are the functions whose queues are polled only while work is open: polling an empty queue costs too. It
+// is all of them.
 func idleMappings() []string { return events.Functions() }
 
 func architecture(name string) awslambda.Architecture {

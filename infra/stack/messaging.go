@@ -63,7 +63,8 @@ func (d *deployment) messaging() {
 		t := awssns.NewTopic(d.stack, jsii.String(title(name)), &awssns.TopicProps{
 			TopicName: jsii.String(d.named(name)), EnforceSSL: jsii.Bool(true),
 		})
-		skip(t, "CKV_AWS_26", "it says which job ended how; alarms could not publish to AWS's own key, and a customer's costs 1 USD a month")
+		skip(t, "CKV_AWS_26", "it says which job ended how; alarms could not publish to AWS's own key, and a "+
+			"customer's costs 1 USD a month")
 		if name == "news" {
 			d.topic = t
 		} else {
@@ -75,7 +76,8 @@ func (d *deployment) messaging() {
 
 // keyless says why queues have no key of the customer's.
 func keyless(q awssqs.Queue) {
-	skip(q, "CKV_AWS_27", "it is encrypted by SQS's own key; a customer's key costs 1 USD a month and requests of its own")
+	skip(q, "CKV_AWS_27",
+		"it is encrypted by SQS's own key; a customer's key costs 1 USD a month and requests of its own")
 }
 
 // rules route each type of event to the queues of the functions that react to it: one rule a function.
@@ -103,7 +105,8 @@ func (d *deployment) rules() {
 	})
 	// From other regions they come by our own bus (notices.go).
 	d.rule("FarNoticeRule", events.FnInterrupt, d.bus, &awsevents.EventPattern{
-		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Notices()...), Account: jsii.Strings(*d.stack.Account()),
+		Source: jsii.Strings("aws.ec2"), DetailType: jsii.Strings(ec2Notices()...),
+		Account: jsii.Strings(*d.stack.Account()),
 	})
 }
 
@@ -123,24 +126,29 @@ func (d *deployment) feed() {
 		s := sizeOf(fn)
 		awslambda.NewEventSourceMapping(d.stack, jsii.String(title(fn)+"Feed"), &awslambda.EventSourceMappingProps{
 			Target: d.functions[fn], EventSourceArn: d.queues[fn].QueueArn(), BatchSize: num(s.batch),
-			MaxConcurrency: num(s.parallel), ReportBatchItemFailures: jsii.Bool(true), Enabled: jsii.Bool(false), // until work comes in
+			// until work comes in
+			MaxConcurrency: num(s.parallel), ReportBatchItemFailures: jsii.Bool(true), Enabled: jsii.Bool(false),
 		})
 	}
 	d.stream()
 	d.door()
 }
 
-// door has EventBridge invoke submit for each object in the bucket of DAG files. What it cannot deliver is kept beside what submit gave up.
+// door has EventBridge invoke submit for each object in the bucket of DAG files. What it cannot deliver is kept beside
+// what submit gave up.
 func (d *deployment) door() {
 	awsevents.NewRule(d.stack, jsii.String("DagFileRule"), &awsevents.RuleProps{
 		Description: jsii.String("Tradewind: what " + events.FnSubmit + " reacts to"),
 		EventPattern: &awsevents.EventPattern{
 			Source: jsii.Strings("aws.s3"), DetailType: jsii.Strings(s3Created),
-			Detail: &map[string]interface{}{"bucket": map[string]interface{}{"name": []interface{}{d.dags.BucketName()}}},
+			Detail: &map[string]interface{}{
+				"bucket": map[string]interface{}{"name": []interface{}{d.dags.BucketName()}}},
 		},
-		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(d.functions[events.FnSubmit], &awseventstargets.LambdaFunctionProps{
-			DeadLetterQueue: d.dead[events.FnSubmit], RetryAttempts: num(doorRetries), MaxEventAge: seconds(doorSeconds),
-		})},
+		Targets: &[]awsevents.IRuleTarget{awseventstargets.NewLambdaFunction(d.functions[events.FnSubmit],
+			&awseventstargets.LambdaFunctionProps{
+				DeadLetterQueue: d.dead[events.FnSubmit], RetryAttempts: num(doorRetries),
+				MaxEventAge: seconds(doorSeconds),
+			})},
 	})
 }
 
@@ -148,7 +156,8 @@ func (d *deployment) door() {
 // publishes whatever is left there.
 func (d *deployment) stream() {
 	d.functions[fnRelay].AddEventSourceMapping(jsii.String("Stream"), &awslambda.EventSourceMappingOptions{
-		EventSourceArn: d.table.TableStreamArn(), BatchSize: num(sizeOf(fnRelay).batch), StartingPosition: awslambda.StartingPosition_TRIM_HORIZON,
+		EventSourceArn: d.table.TableStreamArn(), BatchSize: num(sizeOf(fnRelay).batch),
+		StartingPosition:        awslambda.StartingPosition_TRIM_HORIZON,
 		ReportBatchItemFailures: jsii.Bool(true), BisectBatchOnError: jsii.Bool(true), RetryAttempts: num(10),
 		MaxRecordAge: seconds(6 * 3600), ParallelizationFactor: num(2),
 		OnFailure: awslambdaeventsources.NewSqsDlq(d.dead[fnRelay]),

@@ -66,8 +66,10 @@ func allow(sid string, actions []string, resources ...string) awsiam.PolicyState
 }
 
 // allowIf is a statement that holds under conditions, by operator and key.
-func allowIf(sid string, actions []string, conditions map[string]interface{}, resources ...string) awsiam.PolicyStatement {
-	p := &awsiam.PolicyStatementProps{Sid: &sid, Actions: jsii.Strings(actions...), Resources: jsii.Strings(resources...)}
+func allowIf(sid string, actions []string, conditions map[string]interface{},
+	resources ...string) awsiam.PolicyStatement {
+	p := &awsiam.PolicyStatementProps{Sid: &sid, Actions: jsii.Strings(actions...),
+		Resources: jsii.Strings(resources...)}
 	if conditions != nil {
 		p.Conditions = &conditions
 	}
@@ -89,7 +91,8 @@ func (d *deployment) arn(service, resource string) string {
 // anyRegion is an ARN of this account, or of an owner, in every region.
 func (d *deployment) anyRegion(service, owner, resource string) string {
 	return *d.stack.FormatArn(&awscdk.ArnComponents{
-		Service: &service, Region: jsii.String("*"), Account: &owner, Resource: &resource, ArnFormat: awscdk.ArnFormat_NO_RESOURCE_NAME,
+		Service: &service, Region: jsii.String("*"), Account: &owner, Resource: &resource,
+		ArnFormat: awscdk.ArnFormat_NO_RESOURCE_NAME,
 	})
 }
 

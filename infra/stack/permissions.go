@@ -36,8 +36,8 @@ func (d *deployment) grant(fn, sid string, actions []string, resources ...string
 	d.roles[fn].AddToPolicy(allow(sid, actions, resources...))
 }
 
-// records are read and written in transactions, whose parts IAM counts one by one. Nobody scans, and nobody describes or changes
-// the table.
+// records are read and written in transactions, whose parts IAM counts one by one. Nobody scans, and nobody describes
+// or changes the table.
 func (d *deployment) records(fn string) {
 	d.grant(fn, "Records", []string{
 		"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:Query", "dynamodb:PutItem", "dynamodb:UpdateItem",
@@ -45,11 +45,12 @@ func (d *deployment) records(fn string) {
 	}, *d.table.TableArn())
 }
 
-// consume is what a function may do to its own queue: Lambda polls with the function's role. Large payloads it only reads.
+// consume is what a function may do to its own queue: Lambda polls with the function's role. Large payloads it only
+// reads.
 func (d *deployment) consume(fn string) {
 	d.grant(fn, "Queue", []string{
-		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes", "sqs:GetQueueUrl",
-		"sqs:SendMessage", // what came before its time goes back with the rest of its delay
+		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
+		"sqs:GetQueueUrl", "sqs:SendMessage", // what came before its time goes back with the rest of its delay
 	}, *d.queues[fn].QueueArn())
 	d.grant(fn, "DeadLetters", []string{"sqs:SendMessage", "sqs:GetQueueUrl"}, *d.dead[fn].QueueArn())
 	d.grant(fn, "LargePayloads", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
@@ -58,8 +59,10 @@ func (d *deployment) consume(fn string) {
 // relay reads the outbox alone, and publishes: on the bus, or straight to a queue what is not to come before a time.
 func (d *deployment) relay() {
 	d.roles[fnRelay].AddToPolicy(allowIf("Outbox",
-		[]string{"dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem", "dynamodb:BatchWriteItem"},
-		map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{"dynamodb:LeadingKeys": []string{"outbox#*"}}},
+		[]string{"dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem",
+			"dynamodb:BatchWriteItem"},
+		map[string]interface{}{
+			"ForAllValues:StringLike": map[string]interface{}{"dynamodb:LeadingKeys": []string{"outbox#*"}}},
 		*d.table.TableArn()))
 	d.publish(fnRelay)
 }
@@ -72,11 +75,12 @@ func (d *deployment) publish(fn string) {
 	for _, name := range events.Functions() {
 		queues = append(queues, *d.queues[name].QueueArn())
 	}
-	d.grant(fn, "PublishLater", []string{"sqs:SendMessage", "sqs:GetQueueUrl"}, append(queues, *d.dead[unrouted].QueueArn())...)
+	d.grant(fn, "PublishLater", []string{"sqs:SendMessage", "sqs:GetQueueUrl"},
+		append(queues, *d.dead[unrouted].QueueArn())...)
 }
 
-// settle is what reconcile does beside looking after jobs: publish what the relay left, and switch off when nothing is open and
-// every queue is empty.
+// settle is what reconcile does beside looking after jobs: publish what the relay left, and switch off when nothing is
+// open and every queue is empty.
 func (d *deployment) settle() {
 	d.publish(events.FnReconcile)
 	d.toggle(events.FnReconcile)
@@ -87,8 +91,8 @@ func (d *deployment) settle() {
 	d.grant(events.FnReconcile, "Depths", []string{"sqs:GetQueueAttributes", "sqs:GetQueueUrl"}, queues...)
 }
 
-// toggle is switching the schedules and the polling of queues on and off. The functions by which work comes in wake what sleeps while
-// there is none; reconcile puts it to sleep.
+// toggle is switching the schedules and the polling of queues on and off. The functions by which work comes in wake
+// what sleeps while there is none; reconcile puts it to sleep.
 func (d *deployment) toggle(fn string) {
 	var schedules, functions []string
 	for _, s := range activitySchedules() {
@@ -98,13 +102,14 @@ func (d *deployment) toggle(fn string) {
 		functions = append(functions, d.arn("lambda", "function:"+d.named(name))) // by name: reconcile toggles itself
 	}
 	d.grant(fn, "Schedules", []string{"scheduler:GetSchedule", "scheduler:UpdateSchedule"}, schedules...)
-	d.roles[fn].AddToPolicy(allowIf("ScheduleRole", []string{"iam:PassRole"}, equals("iam:PassedToService", "scheduler.amazonaws.com"),
-		d.global("iam", "role/"+d.named("scheduler"))))
+	d.roles[fn].AddToPolicy(allowIf("ScheduleRole", []string{"iam:PassRole"},
+		equals("iam:PassedToService", "scheduler.amazonaws.com"), d.global("iam", "role/"+d.named("scheduler"))))
 	// A mapping is named by a number that AWS makes up: whose it is, the condition says. Lists cannot be bounded.
 	d.grant(fn, "FindPolling", []string{"lambda:ListEventSourceMappings"}, "*")
-	d.roles[fn].AddToPolicy(allowIf("Polling", []string{"lambda:UpdateEventSourceMapping", "lambda:GetEventSourceMapping"},
-		map[string]interface{}{"StringLike": map[string]interface{}{"lambda:FunctionArn": functions}},
-		d.arn("lambda", "event-source-mapping:*")))
+	d.roles[fn].AddToPolicy(
+		allowIf("Polling", []string{"lambda:UpdateEventSourceMapping", "lambda:GetEventSourceMapping"},
+			map[string]interface{}{"StringLike": map[string]interface{}{"lambda:FunctionArn": functions}},
+			d.arn("lambda", "event-source-mapping:*")))
 }
 
 // serve is what the API does beside keeping records: check tokens, keep logs, show and send back dead letters.
@@ -120,14 +125,17 @@ func (d *deployment) serve() {
 	}
 	dead = append(dead, *d.dead[unrouted].QueueArn())
 	d.grant(fnAPI, "ShowDeadLetters", []string{
-		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes", "sqs:GetQueueUrl", "sqs:SendMessage",
+		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
+		"sqs:GetQueueUrl", "sqs:SendMessage",
 	}, dead...)
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// tokens is reading the key that signs agents' tokens, and making it once. SSM encrypts it with its own key, which needs no grant.
+// tokens is reading the key that signs agents' tokens, and making it once. SSM encrypts it with its own key, which
+// needs no grant.
 func (d *deployment) tokens(fn string) {
-	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"}, d.arn("ssm", "parameter"+d.tokenParameter()))
+	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"},
+		d.arn("ssm", "parameter"+d.tokenParameter()))
 }
 
 // buy is what provision, interrupt and reconcile do on EC2, in whichever region.
@@ -135,40 +143,49 @@ func (d *deployment) buy() {
 	d.tokens(events.FnProvision)
 	d.launch(events.FnProvision)
 	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
-		d.roles[fn].AddToPolicy(allowIf("Terminate", []string{"ec2:TerminateInstances"}, equals("aws:ResourceTag/"+TagDeployment, d.Name),
-			d.anyRegion("ec2", *d.stack.Account(), "instance/*")))
+		d.roles[fn].AddToPolicy(allowIf("Terminate", []string{"ec2:TerminateInstances"},
+			equals("aws:ResourceTag/"+TagDeployment, d.Name), d.anyRegion("ec2", *d.stack.Account(), "instance/*")))
 	}
 	for _, fn := range []string{events.FnProvision, events.FnReconcile, events.FnInterrupt, events.FnTick} {
 		// EC2 has no narrower resource for its Describe calls.
-		d.grant(fn, "Machines", []string{"ec2:DescribeInstances", "ec2:DescribeRegions", "ec2:DescribeAvailabilityZones"}, "*")
+		d.grant(fn, "Machines",
+			[]string{"ec2:DescribeInstances", "ec2:DescribeRegions", "ec2:DescribeAvailabilityZones"}, "*")
 	}
 }
 
-// launch is RunInstances, whose parts IAM looks at one by one: what it makes has to bear the deployment's tag, what it uses may be any.
+// launch is RunInstances, whose parts IAM looks at one by one: what it makes has to bear the deployment's tag, what it
+// uses may be any.
 func (d *deployment) launch(fn string) {
 	mine := *d.stack.Account()
 	tagged := equals("aws:RequestTag/"+TagDeployment, d.Name)
 	role := d.roles[fn]
 	role.AddToPolicy(allowIf("Launch", []string{"ec2:RunInstances"}, tagged,
-		d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"), d.anyRegion("ec2", mine, "spot-instances-request/*")))
+		d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"),
+		d.anyRegion("ec2", mine, "spot-instances-request/*")))
 	role.AddToPolicy(allow("LaunchWith", []string{"ec2:RunInstances"},
-		d.anyRegion("ec2", mine, "subnet/*"), d.anyRegion("ec2", mine, "security-group/*"), d.anyRegion("ec2", mine, "network-interface/*"),
+		d.anyRegion("ec2", mine, "subnet/*"), d.anyRegion("ec2", mine, "security-group/*"),
+		d.anyRegion("ec2", mine, "network-interface/*"),
 		d.anyRegion("ec2", "", "image/*"), d.anyRegion("ec2", "", "snapshot/*")))
-	role.AddToPolicy(allowIf("TagLaunched", []string{"ec2:CreateTags"}, map[string]interface{}{"StringEquals": map[string]interface{}{
-		"ec2:CreateAction": "RunInstances", "aws:RequestTag/" + TagDeployment: d.Name,
-	}}, d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"), d.anyRegion("ec2", mine, "spot-instances-request/*")))
+	role.AddToPolicy(allowIf("TagLaunched", []string{"ec2:CreateTags"},
+		map[string]interface{}{"StringEquals": map[string]interface{}{
+			"ec2:CreateAction": "RunInstances", "aws:RequestTag/" + TagDeployment: d.Name,
+		}}, d.anyRegion("ec2", mine, "instance/*"), d.anyRegion("ec2", mine, "volume/*"),
+		d.anyRegion("ec2", mine, "spot-instances-request/*")))
 	d.groups(role)
 	// EC2 makes its own role for spot at an account's first request, if whoever asks may.
-	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"}, equals("iam:AWSServiceName", "spot.amazonaws.com"),
+	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},
+		equals("iam:AWSServiceName", "spot.amazonaws.com"),
 		d.global("iam", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")))
-	role.AddToPolicy(allowIf("AgentRole", []string{"iam:PassRole"}, equals("iam:PassedToService", "ec2.amazonaws.com"), *d.agent.RoleArn()))
+	role.AddToPolicy(allowIf("AgentRole", []string{"iam:PassRole"}, equals("iam:PassedToService", "ec2.amazonaws.com"),
+		*d.agent.RoleArn()))
 	// EC2 has no narrower resource for its Describe calls.
 	d.grant(fn, "Offers", []string{
-		"ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings", "ec2:DescribeImages",
-		"ec2:DescribeSubnets", "ec2:DescribeVpcs", "ec2:DescribeSecurityGroups",
+		"ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
+		"ec2:DescribeImages", "ec2:DescribeSubnets", "ec2:DescribeVpcs", "ec2:DescribeSecurityGroups",
 	}, "*")
 	// Public parameters, which name AWS's own images.
-	d.grant(fn, "Images", []string{"ssm:GetParameter", "ssm:GetParameters"}, d.anyRegion("ssm", "", "parameter/aws/service/*"))
+	d.grant(fn, "Images", []string{"ssm:GetParameter", "ssm:GetParameters"},
+		d.anyRegion("ssm", "", "parameter/aws/service/*"))
 }
 
 // groups is making the security group of the machines in a region where there is none yet, and opening it to itself. Of
@@ -176,19 +193,23 @@ func (d *deployment) launch(fn string) {
 func (d *deployment) groups(role awsiam.Role) {
 	mine := *d.stack.Account()
 	group := d.anyRegion("ec2", mine, "security-group/*")
-	role.AddToPolicy(allowIf("Group", []string{"ec2:CreateSecurityGroup"}, equals("aws:RequestTag/"+TagDeployment, d.Name), group))
+	role.AddToPolicy(allowIf("Group", []string{"ec2:CreateSecurityGroup"},
+		equals("aws:RequestTag/"+TagDeployment, d.Name), group))
 	role.AddToPolicy(allow("GroupIn", []string{"ec2:CreateSecurityGroup"}, d.anyRegion("ec2", mine, "vpc/*")))
-	role.AddToPolicy(allowIf("TagGroup", []string{"ec2:CreateTags"}, map[string]interface{}{"StringEquals": map[string]interface{}{
-		"ec2:CreateAction": "CreateSecurityGroup", "aws:RequestTag/" + TagDeployment: d.Name,
-	}}, group))
-	role.AddToPolicy(allowIf("OpenGroup", []string{"ec2:AuthorizeSecurityGroupIngress"}, equals("aws:ResourceTag/"+TagDeployment, d.Name), group))
+	role.AddToPolicy(allowIf("TagGroup", []string{"ec2:CreateTags"},
+		map[string]interface{}{"StringEquals": map[string]interface{}{
+			"ec2:CreateAction": "CreateSecurityGroup", "aws:RequestTag/" + TagDeployment: d.Name,
+		}}, group))
+	role.AddToPolicy(allowIf("OpenGroup", []string{"ec2:AuthorizeSecurityGroupIngress"},
+		equals("aws:ResourceTag/"+TagDeployment, d.Name), group))
 }
 
 // prices is what tick and refresh read of the market, and the catalogue that refresh keeps for those that plan.
 func (d *deployment) prices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
-		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",
+		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes",
+		"ec2:DescribeInstanceTypeOfferings",
 		"ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "servicequotas:ListServiceQuotas",
 	}, "*")
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"

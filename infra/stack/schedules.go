@@ -40,14 +40,16 @@ func activitySchedules() []string {
 	return out
 }
 
-// schedules puts ready events on queues. The scheduler fills in which execution it is and for when, so that one that is delivered twice
-// is handled once.
+// schedules puts ready events on queues. The scheduler fills in which execution it is and for when, so that one that is
+// delivered twice is handled once.
 func (d *deployment) schedules() {
-	group := awsscheduler.NewCfnScheduleGroup(d.stack, jsii.String("Schedules"), &awsscheduler.CfnScheduleGroupProps{Name: &d.Name})
+	group := awsscheduler.NewCfnScheduleGroup(d.stack, jsii.String("Schedules"),
+		&awsscheduler.CfnScheduleGroupProps{Name: &d.Name})
 	role := awsiam.NewRole(d.stack, jsii.String("SchedulerRole"), &awsiam.RoleProps{
 		RoleName: jsii.String(d.named("scheduler")), Description: jsii.String("Tradewind: schedules"),
 		AssumedBy: awsiam.NewServicePrincipal(jsii.String("scheduler.amazonaws.com"), &awsiam.ServicePrincipalOpts{
-			Conditions: &map[string]interface{}{"StringEquals": map[string]interface{}{"aws:SourceAccount": d.stack.Account()}},
+			Conditions: &map[string]interface{}{
+				"StringEquals": map[string]interface{}{"aws:SourceAccount": d.stack.Account()}},
 		}),
 	})
 	targets := []string{*d.dead[unrouted].QueueArn()}
@@ -79,7 +81,8 @@ func (d *deployment) schedules() {
 // scheduled is the CloudEvents envelope that a schedule sends.
 func scheduled(s schedule) string {
 	body, err := json.Marshal(map[string]any{
-		"specversion": "1.0", "type": s.data.Type(), "source": "tradewind/schedule", "id": s.fn + "-<aws.scheduler.execution-id>",
+		"specversion": "1.0", "type": s.data.Type(), "source": "tradewind/schedule",
+		"id":   s.fn + "-<aws.scheduler.execution-id>",
 		"time": "<aws.scheduler.scheduled-time>", "datacontenttype": "application/json", "data": map[string]any{},
 	})
 	if err != nil {

@@ -20,8 +20,8 @@ import (
 // TagDeployment is the tag that everything bears: for the bill, and for the bounds of roles.
 const TagDeployment = "tradewind:deployment"
 
-// AssetBucket is where the binaries of the functions are uploaded to. It belongs to the account, not to the stack, since it has to be
-// there first.
+// AssetBucket is where the binaries of the functions are uploaded to. It belongs to the account, not to the stack,
+// since it has to be there first.
 const AssetBucket = "tradewind-assets-${AWS::AccountId}-${AWS::Region}"
 
 // deployment is what is being put together.
@@ -58,7 +58,8 @@ func New(app awscdk.App, cfg Config) awscdk.Stack {
 	d := &deployment{
 		Config: cfg,
 		stack: awscdk.NewStack(app, &cfg.Name, &awscdk.StackProps{
-			StackName: &cfg.Name, Description: jsii.String("Tradewind, a serverless broker for batch work on many clouds"),
+			StackName:             &cfg.Name,
+			Description:           jsii.String("Tradewind, a serverless broker for batch work on many clouds"),
 			TerminationProtection: jsii.Bool(cfg.KeepData),
 			Synthesizer: awscdk.NewCliCredentialsStackSynthesizer(&awscdk.CliCredentialsStackSynthesizerProps{
 				FileAssetsBucketName: jsii.String(AssetBucket), BucketPrefix: jsii.String("lambda/"),
@@ -88,8 +89,9 @@ func New(app awscdk.App, cfg Config) awscdk.Stack {
 // outputs are what `tradewind deploy` and people need to know.
 func (d *deployment) outputs() {
 	for name, value := range map[string]*string{
-		"Api": d.endpoint(), "DagBucket": d.dags.BucketName(), "WorkBucket": d.work.BucketName(), "Table": d.table.TableName(),
-		"Bus": d.bus.EventBusArn(), "News": d.topic.TopicArn(), "Alarms": d.alarms.TopicArn(),
+		"Api": d.endpoint(), "DagBucket": d.dags.BucketName(), "WorkBucket": d.work.BucketName(),
+		"Table": d.table.TableName(),
+		"Bus":   d.bus.EventBusArn(), "News": d.topic.TopicArn(), "Alarms": d.alarms.TopicArn(),
 		"TokenParameter": jsii.String(d.tokenParameter()), "AgentProfile": jsii.String(d.named("agent")),
 		"Regions": jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	} {

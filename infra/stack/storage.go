@@ -19,7 +19,8 @@ const (
 // policyKey is the object with the policy of sessions.
 const policyKey = prefixPolicy + "scheduling.yaml"
 
-// eventDays is how long a large payload is kept: longer than a queue and then a dead-letter queue keep the message that refers to it.
+// eventDays is how long a large payload is kept: longer than a queue and then a dead-letter queue keep the message that
+// refers to it.
 const eventDays = 2*deadDays + 2
 
 // storage is the table and the two buckets: all that is worth keeping.
@@ -39,17 +40,20 @@ func (d *deployment) storage() {
 		},
 		DeletionProtection: jsii.Bool(d.KeepData), RemovalPolicy: policy,
 	})
-	skip(d.table, "CKV_AWS_119", "it is encrypted with AWS's own key; a customer's key costs 1 USD a month and a request for each read")
+	skip(d.table, "CKV_AWS_119",
+		"it is encrypted with AWS's own key; a customer's key costs 1 USD a month and a request for each read")
 	d.dags = d.bucket("Dags", "dags", policy, nil)
 	// It is worth more than the convenience: an L2 notification would add a function of the CDK's with wide rights.
-	cfn(d.dags).AddPropertyOverride(jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
+	cfn(d.dags).AddPropertyOverride(
+		jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
 	d.work = d.bucket("Work", "work", policy, &[]*awss3.LifecycleRule{{
 		Id: jsii.String("large-payloads"), Prefix: jsii.String(prefixEvents), Expiration: days(eventDays),
 	}})
 }
 
 // bucket makes a bucket that nobody reads who is not told to.
-func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy, rules *[]*awss3.LifecycleRule) awss3.Bucket {
+func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy,
+	rules *[]*awss3.LifecycleRule) awss3.Bucket {
 	all := []*awss3.LifecycleRule{{
 		Id: jsii.String("unfinished-uploads"), AbortIncompleteMultipartUploadAfter: days(7),
 	}, {
@@ -64,6 +68,7 @@ func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy, rule
 		EnforceSSL: jsii.Bool(true), MinimumTLSVersion: jsii.Number(1.2), Versioned: jsii.Bool(true),
 		ObjectOwnership: awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED, LifecycleRules: &all, RemovalPolicy: policy,
 	})
-	skip(b, "CKV_AWS_18", "who wrote what is in the records; server access logs need a third bucket, and CloudTrail data events are the account's choice")
+	skip(b, "CKV_AWS_18", "who wrote what is in the records; server access logs need a third bucket, and CloudTrail "+
+		"data events are the account's choice")
 	return b
 }

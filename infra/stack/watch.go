@@ -8,13 +8,14 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// alarmed are the dead-letter queues that an alarm watches: those without whose events a job stands still. An alarm costs 0.10 USD a month
-// beyond the first ten of an account, and an idle deployment costs nothing; so there are nine, and the relay's. What the others hold comes
-// again by itself, with the next tick or refresh, or is news; the dashboard shows all.
+// alarmed are the dead-letter queues that an alarm watches: those without whose events a job stands still. An alarm
+// costs 0.10 USD a month beyond the first ten of an account, and an idle deployment costs nothing; so there are nine,
+// and the relay's. What the others hold comes again by itself, with the next tick or refresh, or is news; the dashboard
+// shows all.
 func alarmed() []string {
 	return []string{
-		events.FnSubmit, events.FnOptimize, events.FnBid, events.FnAdvance, events.FnSchedule, events.FnProvision, events.FnExecute,
-		events.FnInterrupt, unrouted,
+		events.FnSubmit, events.FnOptimize, events.FnBid, events.FnAdvance, events.FnSchedule, events.FnProvision,
+		events.FnExecute, events.FnInterrupt, unrouted,
 	}
 }
 
@@ -22,7 +23,8 @@ func alarmed() []string {
 func (d *deployment) watch() {
 	if d.Alarms {
 		for _, name := range alarmed() {
-			d.alarm(title(name)+"DeadAlarm", name+": an event was given up. `tradewind dlq list` shows it, `tradewind dlq redrive` sends it again.",
+			d.alarm(title(name)+"DeadAlarm",
+				name+": an event was given up. `tradewind dlq list` shows it, `tradewind dlq redrive` sends it again.",
 				d.dead[name].MetricApproximateNumberOfMessagesVisible(metric("Maximum")), 1, 1)
 		}
 		d.alarm("RelayAlarm", "Events are not published: the relay is behind.",
@@ -37,7 +39,8 @@ func metric(statistic string) *awscloudwatch.MetricOptions {
 
 func (d *deployment) alarm(id, says string, m awscloudwatch.IMetric, threshold, periods int) {
 	a := awscloudwatch.NewAlarm(d.stack, &id, &awscloudwatch.AlarmProps{
-		AlarmName: jsii.String(d.Name + " " + id), AlarmDescription: &says, Metric: m, Threshold: num(threshold), EvaluationPeriods: num(periods),
+		AlarmName: jsii.String(d.Name + " " + id), AlarmDescription: &says, Metric: m, Threshold: num(threshold),
+		EvaluationPeriods:  num(periods),
 		ComparisonOperator: awscloudwatch.ComparisonOperator_GREATER_THAN_OR_EQUAL_TO_THRESHOLD,
 		TreatMissingData:   awscloudwatch.TreatMissingData_NOT_BREACHING,
 	})
@@ -56,23 +59,27 @@ func (d *deployment) dashboard() {
 	}
 	for _, fn := range functionNames() {
 		invoked = append(invoked, d.functions[fn].MetricInvocations(metric("Sum")))
-		failed = append(failed, d.functions[fn].MetricErrors(metric("Sum")), d.functions[fn].MetricThrottles(metric("Sum")))
+		failed = append(failed, d.functions[fn].MetricErrors(metric("Sum")),
+			d.functions[fn].MetricThrottles(metric("Sum")))
 		times = append(times, d.functions[fn].MetricDuration(metric("p99")))
 	}
 	capacity := []awscloudwatch.IMetric{
 		d.table.MetricConsumedWriteCapacityUnits(metric("Sum")), d.table.MetricConsumedReadCapacityUnits(metric("Sum")),
 	}
 	calls := []awscloudwatch.IMetric{
-		d.api.MetricCount(metric("Sum")), d.api.MetricClientError(metric("Sum")), d.api.MetricServerError(metric("Sum")),
+		d.api.MetricCount(metric("Sum")), d.api.MetricClientError(metric("Sum")),
+		d.api.MetricServerError(metric("Sum")),
 	}
 	graph := func(title string, metrics []awscloudwatch.IMetric) awscloudwatch.IWidget {
-		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{Title: &title, Left: &metrics, Width: num(8), Height: num(6)})
+		return awscloudwatch.NewGraphWidget(&awscloudwatch.GraphWidgetProps{Title: &title, Left: &metrics,
+			Width: num(8), Height: num(6)})
 	}
 	awscloudwatch.NewDashboard(d.stack, jsii.String("Dashboard"), &awscloudwatch.DashboardProps{
 		DashboardName: &d.Name,
 		Widgets: &[]*[]awscloudwatch.IWidget{
 			{graph("Dead letters", dead), graph("Waiting", waiting), graph("Oldest, seconds", age)},
-			{graph("Invocations", invoked), graph("Errors and throttles", failed), graph("Duration, 99th percentile, ms", times)},
+			{graph("Invocations", invoked), graph("Errors and throttles", failed),
+				graph("Duration, 99th percentile, ms", times)},
 			{graph("Table, units", capacity), graph("API", calls)},
 		},
 	})

@@ -1,5 +1,5 @@
-// Package atomicfile replaces files in one step: a reader, and whoever starts after a crash or a power cut, finds all of the new
-// content or all of the old.
+// Package atomicfile replaces files in one step: a reader, and whoever starts after a crash or a power cut, finds all
+// of the new content or all of the old.
 package atomicfile
 
 import (

@@ -1,4 +1,5 @@
-// Package chart draws the project's charts as SVG, all in one manner, for light and dark pages. It knows nothing of what it shows.
+// Package chart draws the project's charts as SVG, all in one manner, for light and dark pages. It knows nothing of
+// what it shows.
 package chart
 
 import (
@@ -58,7 +59,8 @@ const (
 	legendStep, swatch       = 18, 18
 )
 
-// The colours are those that people with any kind of colour vision tell apart (Okabe and Ito 2008); black is the page's own ink.
+// The colours are those that people with any kind of colour vision tell apart (Okabe and Ito 2008); black is the page's
+// own ink.
 const style = `<style>
   svg { font-family: system-ui, -apple-system, "Segoe UI", Roboto, sans-serif; font-size: 12px; --ink: #121926; --page: #ffffff; }
   .page { fill: var(--page); } text { fill: #4a5563; } .title { fill: var(--ink); font-size: 15px; font-weight: 600; }
@@ -75,7 +77,9 @@ func palette() []string {
 // SVG writes panels below one another. It fails with ErrEmpty when no panel has a point.
 func SVG(w io.Writer, panels ...Panel) error {
 	var b strings.Builder
-	fmt.Fprintf(&b, `<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img">`+"\n%[3]s",
+	fmt.Fprintf(&b,
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%[1]d" height="%[2]d" role="img">`+
+			"\n%[3]s",
 		width, height*len(panels), style)
 	fmt.Fprintf(&b, `<rect class="page" width="100%%" height="100%%"/>`+"\n")
 	drawn := false
@@ -108,18 +112,23 @@ func (p Panel) draw(b *strings.Builder) (drawn bool) {
 	x.settle()
 	y.settle()
 	middle := left + inWidth/2
-	fmt.Fprintf(b, `<text class="title" x="%d" y="22" text-anchor="middle">%s</text>`, middle, html.EscapeString(p.Title))
+	fmt.Fprintf(b, `<text class="title" x="%d" y="22" text-anchor="middle">%s</text>`, middle,
+		html.EscapeString(p.Title))
 	for _, t := range x.ticks(8) {
 		fmt.Fprintf(b, `<path class="grid" d="M%.1f %dV%d"/>`, x.at(t.At), top, height-bottom)
-		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x.at(t.At), height-bottom+18, html.EscapeString(t.Label))
+		fmt.Fprintf(b, `<text x="%.1f" y="%d" text-anchor="middle">%s</text>`+"\n", x.at(t.At), height-bottom+18,
+			html.EscapeString(t.Label))
 	}
 	for _, t := range y.ticks(6) {
 		fmt.Fprintf(b, `<path class="grid" d="M%d %.1fH%d"/>`, left, y.at(t.At), width-right)
-		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-8, y.at(t.At)+4, html.EscapeString(t.Label))
+		fmt.Fprintf(b, `<text x="%d" y="%.1f" text-anchor="end">%s</text>`+"\n", left-8, y.at(t.At)+4,
+			html.EscapeString(t.Label))
 	}
 	fmt.Fprintf(b, `<rect class="frame" x="%d" y="%d" width="%d" height="%d"/>`, left, top, inWidth, inHeight)
-	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, middle, height-12, html.EscapeString(p.X.Label))
-	fmt.Fprintf(b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", top+inHeight/2, html.EscapeString(p.Y.Label))
+	fmt.Fprintf(b, `<text x="%d" y="%d" text-anchor="middle">%s</text>`, middle, height-12,
+		html.EscapeString(p.X.Label))
+	fmt.Fprintf(b, `<text transform="translate(18 %d) rotate(-90)" text-anchor="middle">%s</text>`+"\n", top+inHeight/2,
+		html.EscapeString(p.Y.Label))
 	// An inner drawing cuts off what is outside the range, with room for dots on its edge.
 	const room = 4
 	fmt.Fprintf(b, `<svg x="%d" y="%d" width="%d" height="%d" viewBox="%[1]d %[2]d %[3]d %[4]d">`+"\n",

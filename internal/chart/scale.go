@@ -43,7 +43,9 @@ func (a Axis) scale(origin, length float64) scale {
 }
 
 // takes says whether a value has a place on the axis.
-func (s *scale) takes(v float64) bool { return !math.IsNaN(v) && !math.IsInf(v, 0) && (!s.Log || v > 0) }
+func (s *scale) takes(v float64) bool {
+	return !math.IsNaN(v) && !math.IsInf(v, 0) && (!s.Log || v > 0)
+}
 
 func (s *scale) cover(v float64) { s.from, s.to = min(s.from, v), max(s.to, v) }
 

@@ -94,7 +94,8 @@ func (a *app) reading(c *cobra.Command, state string, do func(ctx context.Contex
 	return errors.Join(do(ctx, s), s.Close())
 }
 
-// read connects to the broker elsewhere that the command line names, or to that of a state folder, or, when none runs, opens the folder for reading.
+// read connects to the broker elsewhere that the command line names, or to that of a state folder, or, when none runs,
+// opens the folder for reading.
 func (a *app) read(ctx context.Context, state string) (*conn, error) {
 	if s, err := a.remote(ctx); s != nil || err != nil {
 		return s, err
@@ -108,7 +109,8 @@ func (a *app) read(ctx context.Context, state string) (*conn, error) {
 		return found(state, r), nil
 	}
 	if !command.Exists(state) {
-		return nil, command.BadInput("`tradewind run FILE` runs one; --state names another folder", "there are no jobs: %s does not exist", state)
+		return nil, command.BadInput("`tradewind run FILE` runs one; --state names another folder",
+			"there are no jobs: %s does not exist", state)
 	}
 	return a.start(ctx, host.Options{State: state, Passive: true, TimeScale: 1})
 }
@@ -165,7 +167,8 @@ func serve(server Server, o host.Options) *conn {
 		defer close(ended)
 		err = server.Serve(ctx)
 	}()
-	s := found(o.State, host.Running{URL: server.URL(), Token: server.Token(), PID: os.Getpid(), TimeScale: o.TimeScale})
+	s := found(o.State, host.Running{URL: server.URL(), Token: server.Token(), PID: os.Getpid(),
+		TimeScale: o.TimeScale})
 	s.embedded, s.passive, s.ended = !o.Passive, o.Passive, ended
 	s.close = func() error {
 		stop()

@@ -92,7 +92,8 @@ func (a *app) root() *cobra.Command {
 		Use:   "tradewind",
 		Short: "Run DAGs of batch tasks wherever in the clouds they cost least",
 		Long: "Tradewind takes a DAG of batch tasks, finds on which cloud, zone, machine and market each task costs\n" +
-			"least (or is done first), runs it there, and moves it when a zone is full or a spot machine is taken\naway.",
+			"least (or is done first), runs it there, and moves it when a zone is full or a spot machine is taken\n" +
+			"away.",
 		Example: "  tradewind run examples/train-infer.yaml      # plan, run and follow a DAG on this computer\n" +
 			"  tradewind plan job.yaml --deadline 6h        # only say where it would run and what it would cost\n" +
 			"  tradewind up --dags dags/                    # a broker with its dashboard, until Ctrl-C\n" +
@@ -111,9 +112,13 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
-	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(), a.explainCommand())
-	a.add(root, groupPlan, planning.Plan(a.App), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App), lab.Backtest(a.App), lab.Prices(a.App), planning.Catalog(a.App), planning.Convert(a.App), planning.Schema(a.App))
-	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.poolCommand(), a.dlqCommand(), a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
+	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(),
+		a.explainCommand())
+	a.add(root, groupPlan, planning.Plan(a.App), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App),
+		lab.Backtest(a.App), lab.Prices(a.App), planning.Catalog(a.App), planning.Convert(a.App),
+		planning.Schema(a.App))
+	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.poolCommand(), a.dlqCommand(),
+		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
 	root.AddCommand(agentCommand())
 	return root
 }
@@ -143,7 +148,8 @@ func agentCommand() *cobra.Command {
 	return &cobra.Command{
 		Use: "agent", Short: "Be the agent on a machine (the broker starts it)", Hidden: true, Args: cobra.NoArgs,
 		RunE: func(*cobra.Command, []string) error {
-			return command.BadInput("the broker starts agents on its machines; there is no use for it by hand", "agent has to be the first word of the command line")
+			return command.BadInput("the broker starts agents on its machines; there is no use for it by hand",
+				"agent has to be the first word of the command line")
 		},
 	}
 }

@@ -11,9 +11,11 @@ import (
 // completeWithin is how long a shell is kept waiting.
 const completeWithin = 2 * time.Second
 
-// completing completes the first most arguments by words that the broker knows; where it does not answer in time, by none.
+// completing completes the first most arguments by words that the broker knows; where it does not answer in time, by
+// none.
 func (a *app) completing(
-	state *string, words func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective), most int,
+	state *string, words func(ctx context.Context, s *conn, given []string,
+		typed string) ([]string, cobra.ShellCompDirective), most int,
 ) cobra.CompletionFunc {
 	return func(c *cobra.Command, given []string, typed string) ([]string, cobra.ShellCompDirective) {
 		if len(given) >= most {
@@ -38,29 +40,30 @@ func bit(more bool) int {
 	return 0
 }
 
-// completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as the
-// second.
+// completeJob completes the ID of a job as the first argument, and, where the command takes one, the name of a task as
+// the second.
 func (a *app) completeJob(state *string, tasks bool) cobra.CompletionFunc {
-	return a.completing(state, func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
-		const none = cobra.ShellCompDirectiveNoFileComp
-		if len(given) == 1 {
-			return a.completeTask(ctx, s, given[0], typed), none
-		}
-		list, err := s.Jobs(ctx, listedJobs)
-		if err != nil {
-			return nil, none
-		}
-		var words []string
-		for _, j := range list.Jobs {
-			if strings.HasPrefix(j.ID, typed) {
-				words = append(words, cobra.CompletionWithDesc(j.ID, string(j.State)))
+	return a.completing(state,
+		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+			const none = cobra.ShellCompDirectiveNoFileComp
+			if len(given) == 1 {
+				return a.completeTask(ctx, s, given[0], typed), none
 			}
-		}
-		if strings.HasPrefix("last", typed) {
-			words = append(words, cobra.CompletionWithDesc("last", "the newest job"))
-		}
-		return words, none | cobra.ShellCompDirectiveKeepOrder
-	}, 1+bit(tasks))
+			list, err := s.Jobs(ctx, listedJobs)
+			if err != nil {
+				return nil, none
+			}
+			var words []string
+			for _, j := range list.Jobs {
+				if strings.HasPrefix(j.ID, typed) {
+					words = append(words, cobra.CompletionWithDesc(j.ID, string(j.State)))
+				}
+			}
+			if strings.HasPrefix("last", typed) {
+				words = append(words, cobra.CompletionWithDesc("last", "the newest job"))
+			}
+			return words, none | cobra.ShellCompDirectiveKeepOrder
+		}, 1+bit(tasks))
 }
 
 func (a *app) completeTask(ctx context.Context, s *conn, job, typed string) []string {

@@ -34,7 +34,8 @@ type deployOptions struct {
 func (a *app) deployCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "deploy", Short: "Put the broker into a cloud, or take it out",
-		Long:    "Puts the broker into an account of a cloud, as functions that run when something happens and cost nothing while\nnothing does.",
+		Long: "Puts the broker into an account of a cloud, as functions that run when something happens and cost " +
+			"nothing while\nnothing does.",
 		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws",
 	}
 	command.Group(c)
@@ -59,7 +60,8 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.BoolVar(&o.diff, "diff", false, "say what would change, and change nothing")
-	f.BoolVar(&o.destroy, "destroy", false, "delete the deployment; the table and the buckets stay unless it was made with\n--keep-data=false")
+	f.BoolVar(&o.destroy, "destroy", false,
+		"delete the deployment; the table and the buckets stay unless it was made with\n--keep-data=false")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before destroying")
 	f.StringVar(&o.settings.Name, "name", "tradewind", "name of the deployment, the prefix of everything in it")
 	f.StringVar(&o.settings.Region, "region", "", "region to deploy to (default: that of the profile or environment)")
@@ -69,14 +71,16 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	command.CompleteChoice(c, "architecture", &o.architectures)
 	f.IntVar(&o.settings.LogDays, "log-days", 30, "days that logs are kept")
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
-	f.BoolVar(&o.alarms, "alarms", true, "alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
+	f.BoolVar(&o.alarms, "alarms", true,
+		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
 	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy that sessions follow")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 	f.StringVar(&o.profile, "profile", "", "AWS profile (default: $AWS_PROFILE)")
 	f.StringVar(&o.endpoint, "endpoint-url", "", "URL of an emulator that stands in for AWS")
 	f.StringVar(&o.source, "source", "", "clone of the repository (default: the one around the current folder)")
-	f.StringVar(&o.assembly, "assembly", "", "folder that infra synthesised into, to deploy as it is instead of building")
+	f.StringVar(&o.assembly, "assembly", "",
+		"folder that infra synthesised into, to deploy as it is instead of building")
 	f.StringVar(&o.assets, "assets", "", "folder with agent/ARCH/tradewind that goes with --assembly")
 	for _, name := range []string{"source", "assembly", "assets"} {
 		_ = c.MarkFlagDirname(name)
@@ -85,7 +89,8 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value, !o.keepData, !o.alarms
+		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
+			!o.keepData, !o.alarms
 		o.settings.DataBuckets, o.settings.Regions = o.dataBuckets, o.others
 		return a.deployAWS(ctx, o)
 	}
@@ -162,7 +167,8 @@ func (a *app) target(ctx context.Context, o *deployOptions) (*deploy.Target, err
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, load...)
 	if err != nil {
-		return nil, command.Because(err, command.ExitBadInput, "--profile names another profile", "the configuration of AWS cannot be read: %v", err)
+		return nil, command.Because(err, command.ExitBadInput, "--profile names another profile",
+			"the configuration of AWS cannot be read: %v", err)
 	}
 	if o.endpoint != "" {
 		cfg.BaseEndpoint = aws.String(o.endpoint)
@@ -237,11 +243,14 @@ func (a *app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions
 		return err
 	}
 	d := &Deployment{Name: name, Account: t.Account, Region: t.Region, Stacks: []*deploy.ChangeSet{}, Removed: true}
-	for _, region := range append(strings.FieldsFunc(out["Regions"], func(r rune) bool { return r == ',' }), o.others...) {
+	for _, region := range append(strings.FieldsFunc(out["Regions"], func(r rune) bool {
+		return r == ','
+	}), o.others...) {
 		if region == t.Region {
 			continue
 		}
-		if err := t.In(region).Destroy(ctx, name+"-notices-"+region, name); err != nil && !errors.Is(err, deploy.ErrNoStack) {
+		if err := t.In(region).Destroy(ctx, name+"-notices-"+region, name); err != nil &&
+			!errors.Is(err, deploy.ErrNoStack) {
 			return explainDeploy(err)
 		}
 	}
@@ -260,7 +269,8 @@ func (a *app) confirm(o *deployOptions, name string, t *deploy.Target) error {
 		return nil
 	}
 	if command.Terminal(a.In) == nil || command.Terminal(a.Err) == nil {
-		return command.BadInput("--yes says that it is meant", "%s in %s of account %s would be deleted, and there is nobody to ask", name, t.Region, t.Account)
+		return command.BadInput("--yes says that it is meant",
+			"%s in %s of account %s would be deleted, and there is nobody to ask", name, t.Region, t.Account)
 	}
 	_, _ = fmt.Fprintf(a.Err, "delete %s in %s of account %s? Its name deletes it: ", name, t.Region, t.Account)
 	answer, err := bufio.NewReader(a.In).ReadString('\n')
@@ -274,7 +284,8 @@ func (a *app) printDiff(d *Deployment, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(d)
 	}
-	t := &text.Table{Columns: []text.Column{{Name: "STACK", Optional: 1}, {Name: "CHANGE"}, {Name: "TYPE"}, {Name: "RESOURCE", Flexible: true}, {Name: "OF IT", Flexible: true}}}
+	t := &text.Table{Columns: []text.Column{{Name: "STACK", Optional: 1}, {Name: "CHANGE"}, {Name: "TYPE"},
+		{Name: "RESOURCE", Flexible: true}, {Name: "OF IT", Flexible: true}}}
 	n := 0
 	for _, set := range d.Stacks {
 		for _, c := range set.Changes {
@@ -333,7 +344,8 @@ func explainDeploy(err error) error {
 	case errors.Is(err, deploy.ErrNoSource):
 		code, hint = command.ExitBadInput, "clone the repository and run it there, or name the clone with --source"
 	case errors.Is(err, deploy.ErrNoTool):
-		hint = "building needs go (https://go.dev/dl) and node 20 or later (https://nodejs.org); --assembly deploys what was built elsewhere"
+		hint = "building needs go (https://go.dev/dl) and node 20 or later (https://nodejs.org); --assembly deploys " +
+			"what was built elsewhere"
 	case errors.Is(err, deploy.ErrAssembly):
 		code, hint = command.ExitBadInput, "`make synth` fills infra/cdk.out"
 	case errors.Is(err, deploy.ErrNoStack):

@@ -25,7 +25,8 @@ func (a *app) dlqCommand() *cobra.Command {
 		Use: "dlq", Short: "List and redrive events that were given up",
 		Long: "An event that a function could not handle, however often it was tried, is kept as a dead letter with the reason,\n" +
 			"until it is redriven: delivered again, as if for the first time.",
-		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n  tradewind dlq redrive --all --queue provision",
+		Example: "  tradewind dlq list\n  tradewind dlq show ID\n  tradewind dlq redrive ID\n" +
+			"  tradewind dlq redrive --all --queue provision",
 	}
 	command.Group(c)
 	c.AddCommand(a.dlqListCommand(), a.dlqShowCommand(), a.dlqRedriveCommand())
@@ -36,7 +37,8 @@ func (a *app) dlqCommand() *cobra.Command {
 func functionFlag(c *cobra.Command, queue *string) {
 	c.Flags().StringVar(queue, "queue", "", "only those of this function")
 	// It fails for a flag that does not exist only.
-	_ = c.RegisterFlagCompletionFunc("queue", cobra.FixedCompletions(events.Functions(), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("queue",
+		cobra.FixedCompletions(events.Functions(), cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (a *app) dlqListCommand() *cobra.Command {
@@ -44,9 +46,10 @@ func (a *app) dlqListCommand() *cobra.Command {
 	limit := 100
 	c := &cobra.Command{
 		Use: "list", Short: "List events that were given up, the oldest first",
-		Long:    "Lists dead letters, the oldest first, with the function that could not handle each and why.",
-		Example: "  tradewind dlq list\n  tradewind dlq list --queue provision\n  tradewind dlq list -o json | jq -r '.deadLetters[].id'",
-		Args:    command.Args(0, 0),
+		Long: "Lists dead letters, the oldest first, with the function that could not handle each and why.",
+		Example: "  tradewind dlq list\n  tradewind dlq list --queue provision\n" +
+			"  tradewind dlq list -o json | jq -r '.deadLetters[].id'",
+		Args: command.Args(0, 0),
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
@@ -56,7 +59,9 @@ func (a *app) dlqListCommand() *cobra.Command {
 		if limit < 1 || limit > mostLetters {
 			return command.BadInput("", "--limit %d is not from 1 to %d", limit, mostLetters)
 		}
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.listLetters(ctx, s, queue, limit, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.listLetters(ctx, s, queue, limit, output)
+		})
 	}
 	return c
 }
@@ -84,11 +89,12 @@ func (a *app) listLetters(ctx context.Context, s *conn, queue string, limit int,
 
 func letterTable(letters []api.DeadLetter) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "ID", Flexible: true}, {Name: "QUEUE"}, {Name: "TYPE"}, {Name: "TRIES", Right: true}, {Name: "GIVEN UP", Optional: 1},
-		{Name: "REASON", Flexible: true},
+		{Name: "ID", Flexible: true}, {Name: "QUEUE"}, {Name: "TYPE"}, {Name: "TRIES", Right: true},
+		{Name: "GIVEN UP", Optional: 1}, {Name: "REASON", Flexible: true},
 	}}
 	for _, l := range letters {
-		t.Row(text.Clean(l.ID), letterQueue(l), text.Clean(shortType(l.Type)), fmt.Sprint(l.Attempts), moment(l.At), text.Clean(l.Reason))
+		t.Row(text.Clean(l.ID), letterQueue(l), text.Clean(shortType(l.Type)), fmt.Sprint(l.Attempts), moment(l.At),
+			text.Clean(l.Reason))
 	}
 	return t
 }
@@ -127,7 +133,9 @@ func (a *app) dlqShowCommand() *cobra.Command {
 	output := command.OutputFlag(c)
 	c.ValidArgsFunction = a.completeLetter(&state, &queue, 1)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.showLetter(ctx, s, queue, given[0], output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.showLetter(ctx, s, queue, given[0], output)
+		})
 	}
 	return c
 }
@@ -142,7 +150,8 @@ func (a *app) showLetter(ctx context.Context, s *conn, queue, id string, output 
 	switch {
 	case len(list.DeadLetters) > 0:
 	case read == mostLetters:
-		return command.BadInput("--queue looks at one function's alone", "none of the %d oldest events that were given up has ID %q", read, id)
+		return command.BadInput("--queue looks at one function's alone",
+			"none of the %d oldest events that were given up has ID %q", read, id)
 	default:
 		return noLetter(id)
 	}
@@ -191,7 +200,8 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 		Use: "redrive [ID]...", Short: "Deliver events again that were given up",
 		Long: "Delivers dead letters again, with their failed deliveries forgotten: those with the given IDs, or, with --all,\n" +
 			"all, or all of one function. Do it when what they failed of has been put right.",
-		Example: "  tradewind dlq redrive 01J8 01J9\n  tradewind dlq redrive --all --queue provision\n  tradewind dlq redrive --all",
+		Example: "  tradewind dlq redrive 01J8 01J9\n  tradewind dlq redrive --all --queue provision\n" +
+			"  tradewind dlq redrive --all",
 	}
 	a.brokerFlags(c, &state)
 	functionFlag(c, &queue)
@@ -203,14 +213,18 @@ func (a *app) dlqRedriveCommand() *cobra.Command {
 		case all && len(given) > 0:
 			return command.BadInput("leave out one of them", "--all is every event, and %q names one", given[0])
 		case !all && len(given) == 0:
-			return command.BadInput("`tradewind dlq list` lists them; --all delivers every one again", "no ID of an event to deliver again")
+			return command.BadInput("`tradewind dlq list` lists them; --all delivers every one again",
+				"no ID of an event to deliver again")
 		case len(given) > mostLetters:
-			return command.BadInput("--all --queue NAME delivers all of a function again", "%d IDs are more than %d", len(given), mostLetters)
+			return command.BadInput("--all --queue NAME delivers all of a function again", "%d IDs are more than %d",
+				len(given), mostLetters)
 		}
 		return nil
 	}
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.redrive(ctx, s, queue, given, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.redrive(ctx, s, queue, given, output)
+		})
 	}
 	return c
 }
@@ -231,7 +245,8 @@ func (a *app) redrive(ctx context.Context, s *conn, queue string, ids []string, 
 	case done.Redriven == 0 && len(ids) == 1:
 		return noLetter(ids[0])
 	case done.Redriven < len(ids):
-		return command.BadInput("`tradewind dlq list` lists them", "%d of the %d IDs are of no event that was given up, or of one that no function wants",
+		return command.BadInput("`tradewind dlq list` lists them",
+			"%d of the %d IDs are of no event that was given up, or of one that no function wants",
 			len(ids)-done.Redriven, len(ids))
 	}
 	return nil
@@ -239,18 +254,20 @@ func (a *app) redrive(ctx context.Context, s *conn, queue string, ids []string, 
 
 // completeLetter completes IDs of dead letters, most of them.
 func (a *app) completeLetter(state, queue *string, most int) cobra.CompletionFunc {
-	return a.completing(state, func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
-		const none = cobra.ShellCompDirectiveNoFileComp
-		list, err := s.DeadLetters(ctx, *queue, mostLetters)
-		if err != nil {
-			return nil, none
-		}
-		var words []string
-		for _, l := range list.DeadLetters {
-			if strings.HasPrefix(l.ID, typed) && !slices.Contains(given, l.ID) {
-				words = append(words, cobra.CompletionWithDesc(l.ID, strings.TrimSpace(l.Queue+" "+shortType(l.Type))))
+	return a.completing(state,
+		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+			const none = cobra.ShellCompDirectiveNoFileComp
+			list, err := s.DeadLetters(ctx, *queue, mostLetters)
+			if err != nil {
+				return nil, none
 			}
-		}
-		return words, none | cobra.ShellCompDirectiveKeepOrder
-	}, most)
+			var words []string
+			for _, l := range list.DeadLetters {
+				if strings.HasPrefix(l.ID, typed) && !slices.Contains(given, l.ID) {
+					words = append(words,
+						cobra.CompletionWithDesc(l.ID, strings.TrimSpace(l.Queue+" "+shortType(l.Type))))
+				}
+			}
+			return words, none | cobra.ShellCompDirectiveKeepOrder
+		}, most)
 }

@@ -46,7 +46,8 @@ func (a *app) doctorCommand() *cobra.Command {
 		Use:   "doctor",
 		Short: "Check that this computer has what the broker needs",
 		Long: "Checks the state folder, the broker on it, the network, the catalogue, the shell that tasks need, and\n" +
-			"whether there are credentials for clouds. Nothing is changed. Exits with 1 when something is missing\nthat is needed.",
+			"whether there are credentials for clouds. Nothing is changed. Exits with 1 when something is missing\n" +
+			"that is needed.",
 		Example: "  tradewind doctor\n  tradewind doctor -o json",
 		Args:    command.Args(0, 0),
 	}
@@ -65,7 +66,8 @@ func (a *app) doctor(ctx context.Context, state, dir string, output *command.Cho
 	v := a.version()
 	checks := []Check{
 		{Name: "version", Verdict: checkOK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
-		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(), a.checkBrowser(),
+		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(),
+		a.checkBrowser(),
 	}
 	for _, cloud := range []string{"aws", "gcp", "azure"} {
 		checks = append(checks, a.checkCredentials(cloud))
@@ -90,7 +92,8 @@ func (a *app) printChecks(r DoctorResult, output *command.Choice) error {
 	style := a.Style(a.Out)
 	tones := map[string]text.Tone{checkOK: text.Good, checkNote: text.Faint, checkFail: text.Bad}
 	for _, c := range r.Checks {
-		if err := a.Printf("%s  %-11s %s\n", style.Paint(tones[c.Verdict], text.Pad(c.Verdict, 4, false)), c.Name, text.Clean(c.Detail)); err != nil {
+		if err := a.Printf("%s  %-11s %s\n", style.Paint(tones[c.Verdict], text.Pad(c.Verdict, 4, false)), c.Name,
+			text.Clean(c.Detail)); err != nil {
 			return err
 		}
 		if c.Hint == "" {
@@ -115,16 +118,19 @@ func checkState(state string) Check {
 	}
 	probe, err := os.CreateTemp(dir, ".tradewind-doctor-*")
 	if err != nil {
-		c.Verdict, c.Detail, c.Hint = checkFail, err.Error(), "name a folder that can be written with --state or TRADEWIND_STATE"
+		c.Verdict, c.Detail, c.Hint = checkFail, err.Error(),
+			"name a folder that can be written with --state or TRADEWIND_STATE"
 		return c
 	}
 	_ = probe.Close()
 	_ = os.Remove(probe.Name())
 	if info, err := os.Stat(state); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Verdict, c.Hint = checkNote, fmt.Sprintf("others can look into it (mode %04o): chmod 700 %s", info.Mode().Perm(), state)
+		c.Verdict, c.Hint = checkNote, fmt.Sprintf("others can look into it (mode %04o): chmod 700 %s",
+			info.Mode().Perm(), state)
 	}
 	if info, err := os.Stat(filepath.Join(state, "token")); err == nil && info.Mode().Perm()&0o077 != 0 {
-		c.Verdict, c.Hint = checkFail, fmt.Sprintf("others can read the token (mode %04o): chmod 600 %s", info.Mode().Perm(), filepath.Join(state, "token"))
+		c.Verdict, c.Hint = checkFail, fmt.Sprintf("others can read the token (mode %04o): chmod 600 %s",
+			info.Mode().Perm(), filepath.Join(state, "token"))
 	}
 	return c
 }
@@ -138,7 +144,8 @@ func (a *app) checkBroker(ctx context.Context, state string) Check {
 	case !running:
 		c.Detail = "none works on the state folder; `tradewind run` starts its own"
 	default:
-		c.Detail = fmt.Sprintf("pid %d at %s for %s", r.PID, r.URL, text.Span(a.Now().Sub(r.Started).Truncate(time.Second)))
+		c.Detail = fmt.Sprintf("pid %d at %s for %s", r.PID, r.URL,
+			text.Span(a.Now().Sub(r.Started).Truncate(time.Second)))
 		if r.TimeScale != 1 {
 			c.Detail += ", time scale " + text.Number(r.TimeScale)
 		}
@@ -172,7 +179,8 @@ func checkCatalog(dir string) Check {
 		c.Verdict, c.Detail = checkFail, err.Error()
 		return c
 	}
-	c.Detail = fmt.Sprintf("%s of %s, read in %s", text.Count(cat.Len(), "offer"), text.List(cat.Clouds(), "and"), text.Span(time.Since(began)))
+	c.Detail = fmt.Sprintf("%s of %s, read in %s", text.Count(cat.Len(), "offer"), text.List(cat.Clouds(), "and"),
+		text.Span(time.Since(began)))
 	return c
 }
 
@@ -210,16 +218,20 @@ func (a *app) checkCredentials(cloud string) Check {
 		hint             string
 	}{
 		"aws": {
-			[]string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE", "AWS_CONTAINER_CREDENTIALS_FULL_URI"},
-			[]string{filepath.Join(home, ".aws", "credentials"), filepath.Join(home, ".aws", "config")}, "aws configure",
+			[]string{"AWS_ACCESS_KEY_ID", "AWS_PROFILE", "AWS_WEB_IDENTITY_TOKEN_FILE",
+				"AWS_CONTAINER_CREDENTIALS_FULL_URI"},
+			[]string{filepath.Join(home, ".aws", "credentials"), filepath.Join(home, ".aws", "config")},
+			"aws configure",
 		},
 		"gcp": {
 			[]string{"GOOGLE_APPLICATION_CREDENTIALS"},
-			[]string{filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")}, "gcloud auth application-default login",
+			[]string{filepath.Join(home, ".config", "gcloud", "application_default_credentials.json")},
+			"gcloud auth application-default login",
 		},
 		"azure": {
 			[]string{"AZURE_CLIENT_ID", "AZURE_FEDERATED_TOKEN_FILE"},
-			[]string{filepath.Join(home, ".azure", "azureProfile.json"), filepath.Join(home, ".azure", "msal_token_cache.json")}, "az login",
+			[]string{filepath.Join(home, ".azure", "azureProfile.json"),
+				filepath.Join(home, ".azure", "msal_token_cache.json")}, "az login",
 		},
 	}
 	where := places[cloud]
@@ -235,5 +247,6 @@ func (a *app) checkCredentials(cloud string) Check {
 			return Check{Name: cloud, Verdict: checkNote, Detail: path + " cannot be read"}
 		}
 	}
-	return Check{Name: cloud, Verdict: checkNote, Detail: "no credentials: its buckets cannot be read (" + where.hint + ")"}
+	return Check{Name: cloud, Verdict: checkNote, Detail: "no credentials: its buckets cannot be read (" +
+		where.hint + ")"}
 }

@@ -25,7 +25,8 @@ const (
 // brokerFlags adds the flags that say which broker is meant: the one of a state folder here, or one elsewhere.
 func (a *app) brokerFlags(c *cobra.Command, state *string) {
 	a.StateFlag(c, state)
-	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(envEndpoint), "`URL` of a broker elsewhere, as \"tradewind deploy aws\" prints it")
+	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(envEndpoint),
+		"`URL` of a broker elsewhere, as \"tradewind deploy aws\" prints it")
 	c.Flags().Lookup("endpoint").DefValue = "" // what the environment says is no default of the program
 	a.chosen = append(a.chosen, c.Flags())
 }
@@ -38,7 +39,8 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 	}
 	switch {
 	case state && endpoint:
-		return nil, command.BadInput("leave out one of them", "--state is of a broker on this computer, --endpoint of one elsewhere")
+		return nil, command.BadInput("leave out one of them",
+			"--state is of a broker on this computer, --endpoint of one elsewhere")
 	case a.endpoint == "" || state:
 		return nil, nil
 	}
@@ -56,10 +58,13 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 	}
 	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
 	if err != nil {
-		return nil, command.Because(err, command.ExitBadInput, "AWS_PROFILE picks another profile", "the configuration of AWS cannot be read: %v", err)
+		return nil, command.Because(err, command.ExitBadInput, "AWS_PROFILE picks another profile",
+			"the configuration of AWS cannot be read: %v", err)
 	}
 	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
-		return nil, command.Because(err, command.ExitFailed, "`aws configure` or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some", "no AWS credentials to sign requests with: %v", err)
+		return nil, command.Because(err, command.ExitFailed,
+			"`aws configure` or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some",
+			"no AWS credentials to sign requests with: %v", err)
 	}
 	s.Client = client.NewSigned(base, region, cfg.Credentials)
 	return s, nil
@@ -80,14 +85,17 @@ var gatewayHost = regexp.MustCompile(`^[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.ama
 func readEndpoint(raw, sign string) (base, region string, err error) {
 	u, err := url.Parse(strings.TrimSpace(raw))
 	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return "", "", command.BadInput("as in https://abc123.execute-api.us-east-1.amazonaws.com", "%q is no URL of a broker", raw)
+		return "", "", command.BadInput("as in https://abc123.execute-api.us-east-1.amazonaws.com",
+			"%q is no URL of a broker", raw)
 	}
 	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", "", command.BadInput("the URL ends before ? and #, and has no user", "%q is no URL of a broker", u.Redacted())
+		return "", "", command.BadInput("the URL ends before ? and #, and has no user", "%q is no URL of a broker",
+			u.Redacted())
 	}
 	ip := net.ParseIP(u.Hostname())
 	if u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", "", command.BadInput("https:// keeps what is sent to oneself", "%q would send tokens and jobs in the clear", raw)
+		return "", "", command.BadInput("https:// keeps what is sent to oneself",
+			"%q would send tokens and jobs in the clear", raw)
 	}
 	if m := gatewayHost.FindStringSubmatch(strings.ToLower(u.Hostname())); m != nil && sign == "" {
 		sign = m[1]

@@ -21,13 +21,16 @@ func (a *app) explainCommand() *cobra.Command {
 		Long: "Tells what happened to a job in the order of time (every plan, every attempt with what it cost and how\n" +
 			"it ended, every place that was refused and why), then for each task why it runs where it does. JOB is\n" +
 			"an ID, the beginning of one, or \"last\".",
-		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind == \"preempted\")'",
-		Args:    command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Example: "  tradewind explain last\n  tradewind explain train-infer -o json | jq '.entries[] | select(.kind " +
+			"== \"preempted\")'",
+		Args: command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.explain(ctx, s, given[0], output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.explain(ctx, s, given[0], output)
+		})
 	}
 	return c
 }
@@ -49,8 +52,8 @@ func (a *app) explain(ctx context.Context, s *conn, arg string, output *command.
 
 // tones of the kinds of entries that stand out.
 var kindTones = map[string]text.Tone{
-	"planned": text.Active, "refused": text.Warn, "blocked": text.Warn, "preempted": text.Warn, "lost": text.Warn, "budget": text.Warn,
-	"failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
+	"planned": text.Active, "refused": text.Warn, "blocked": text.Warn, "preempted": text.Warn, "lost": text.Warn,
+	"budget": text.Warn, "failed": text.Bad, "succeeded": text.Good, "waiting": text.Warn,
 }
 
 func (a *app) tellStory(s *view.Story) error {
@@ -102,11 +105,13 @@ func (a *app) entry(e view.Entry, since time.Time, style text.Style) error {
 
 func choiceRows(w view.TaskWhy, objective string) [][]text.Cell {
 	rows := [][]text.Cell{{
-		{Text: text.Clean(w.Task)}, {Text: text.Clean(w.Chosen), Tone: text.Good}, {Text: text.USD(w.USD)}, {Text: text.Span(text.Hours(w.Hours))}, {},
+		{Text: text.Clean(w.Task)}, {Text: text.Clean(w.Chosen), Tone: text.Good}, {Text: text.USD(w.USD)},
+		{Text: text.Span(text.Hours(w.Hours))}, {},
 	}}
 	for _, r := range w.Runners {
 		rows = append(rows, []text.Cell{
-			{}, {Text: text.Clean(r.ID), Tone: text.Faint}, {Text: text.USD(r.USD)}, {Text: text.Span(text.Hours(r.Hours))}, {Text: planning.Adds(r, objective)},
+			{}, {Text: text.Clean(r.ID), Tone: text.Faint}, {Text: text.USD(r.USD)},
+			{Text: text.Span(text.Hours(r.Hours))}, {Text: planning.Adds(r, objective)},
 		})
 	}
 	return rows

@@ -32,7 +32,8 @@ func exitCode(err error) int {
 		return known.Code
 	case errors.Is(err, catalog.ErrNoOffer):
 		return command.ExitInfeasible
-	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, catalog.ErrBadQuery), errors.Is(err, catalog.ErrBadData),
+	case errors.As(err, &file), errors.As(err, &model), errors.Is(err, catalog.ErrBadQuery),
+		errors.Is(err, catalog.ErrBadData),
 		errors.Is(err, catalog.ErrBadOfferID), errors.Is(err, catalog.ErrUnknownOffer),
 		errors.Is(err, fs.ErrNotExist): // a file or folder that a flag named
 		return command.ExitBadInput

@@ -54,7 +54,8 @@ func (a *app) paintable() *os.File {
 	return out
 }
 
-// glyphs are the signs that the locale admits. Where none is set, which is common in containers, terminals show Unicode all the same.
+// glyphs are the signs that the locale admits. Where none is set, which is common in containers, terminals show Unicode
+// all the same.
 func (a *app) glyphs() progress.Glyphs {
 	for _, name := range []string{"LC_ALL", "LC_CTYPE", "LANG"} {
 		locale := strings.ToUpper(a.Lookup(name))

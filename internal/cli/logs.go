@@ -27,8 +27,9 @@ func (a *app) logsCommand() *cobra.Command {
 		Long: "Shows what a task printed, or what all tasks of a job did, each line after the name of its task. With\n" +
 			"--follow it goes on with what is printed from now on, through every attempt. JOB is an ID, the\n" +
 			"beginning of one, or \"last\".",
-		Example: "  tradewind logs last train\n  tradewind logs last -f\n  tradewind logs train-infer train --attempt 1 --rank 3",
-		Args:    command.Args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
+		Example: "  tradewind logs last train\n  tradewind logs last -f\n" +
+			"  tradewind logs train-infer train --attempt 1 --rank 3",
+		Args: command.Args(1, 2), ValidArgsFunction: a.completeJob(&state, true),
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
@@ -82,11 +83,12 @@ func (a *app) copyLog(ctx context.Context, s *conn, id, task string, o client.Lo
 // followedAtOnce bounds the logs that are followed together.
 const followedAtOnce = 64
 
-// allLogs shows the logs of all tasks, each line after its task's name: one after the other, or, when they are followed, as they are
-// printed.
+// allLogs shows the logs of all tasks, each line after its task's name: one after the other, or, when they are
+// followed, as they are printed.
 func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.LogOptions) error {
 	if o.Follow && len(d.TaskList) > followedAtOnce {
-		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID, len(d.TaskList), followedAtOnce)
+		return command.BadInput("name one of them", "%s has %d tasks; at most %d are followed together", d.ID,
+			len(d.TaskList), followedAtOnce)
 	}
 	longest := 0
 	for i := range d.TaskList {
@@ -110,7 +112,8 @@ func (a *app) allLogs(ctx context.Context, s *conn, d *view.JobDetail, o client.
 	return cmp.Or(errs...) // what broke one of them broke all
 }
 
-func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskView, o client.LogOptions, p *prefixer) error {
+func (a *app) prefixedLog(ctx context.Context, s *conn, id string, t *view.TaskView, o client.LogOptions,
+	p *prefixer) error {
 	if !o.Follow && o.Attempt > t.Attempts || o.Rank >= max(t.Nodes, 1) {
 		return nil // another task has that many
 	}

@@ -14,7 +14,8 @@ import (
 
 // policyFlag is the file that tells the broker's sessions how to decide.
 func policyFlag(c *cobra.Command, o *host.Options) {
-	c.Flags().StringVar(&o.Policy, "policy", "", "file that says how queued tasks are admitted, read again when it changes\n(see \"tradewind queue policy check\")")
+	c.Flags().StringVar(&o.Policy, "policy", "", "file that says how queued tasks are admitted, read again when it "+
+		"changes\n(see \"tradewind queue policy check\")")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 }
 
@@ -33,10 +34,12 @@ func (a *app) queuePolicyCommand() *cobra.Command {
 func (a *app) queuePolicyCheckCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "check FILE", Short: "Check the policy in a file",
-		Long: "Reads a policy as the broker would, and tells what of it does nothing in a broker. Exits with 2, and says in which line\n" +
+		Long: "Reads a policy as the broker would, and tells what of it does nothing in a broker. Exits with 2, and " +
+			"says in which line\n" +
 			"and field, where it can not be followed. - is standard input.",
-		Example: "  tradewind queue policy check policy.yaml\n  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
-		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+		Example: "  tradewind queue policy check policy.yaml\n" +
+			"  tradewind queue policy check policy.yaml -o json | jq '.idle[].name'",
+		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	output := command.OutputFlag(c)
 	c.RunE = func(_ *cobra.Command, given []string) error { return a.checkPolicy(given[0], output) }
@@ -60,7 +63,8 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 	if err != nil {
 		return err
 	}
-	r := PolicyResult{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)), Idle: session.PolicyNotes(p)}
+	r := PolicyResult{File: name, Actions: p.Actions, Tiers: make([][]string, len(p.Tiers)),
+		Idle: session.PolicyNotes(p)}
 	if r.Idle == nil {
 		r.Idle = []session.PolicyNote{}
 	}
@@ -73,7 +77,8 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(r)
 	}
-	if err := a.Printf("%s: actions %s; %s of plugins\n", name, strings.Join(r.Actions, ", "), text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
+	if err := a.Printf("%s: actions %s; %s of plugins\n", name, strings.Join(r.Actions, ", "),
+		text.Count(len(r.Tiers), "tier")); err != nil || len(r.Idle) == 0 {
 		return err
 	}
 	t := &text.Table{Columns: []text.Column{{Name: "DOES NOTHING"}, {Name: "BECAUSE", Flexible: true}}}
@@ -83,7 +88,8 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 	return a.PrintTable(t)
 }
 
-// deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the broker's own.
+// deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the
+// broker's own.
 func (a *app) deployedPolicy(o *deployOptions) ([]byte, error) {
 	if o.policy == "" {
 		return nil, nil

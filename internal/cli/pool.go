@@ -25,11 +25,13 @@ func (a *app) poolCommand() *cobra.Command {
 		Long: "A pool is machines that you have already: your own, reserved, or kept warm. Tasks are placed on them where\n" +
 			"that costs less than buying. A machine is in a pool as long as `tradewind pool join` runs on it.\n" +
 			"docs/scheduling.md tells more.",
-		Example: "  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n  tradewind pool join lab      # on each machine, until Ctrl-C\n" +
+		Example: "  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n" +
+			"  tradewind pool join lab      # on each machine, until Ctrl-C\n" +
 			"  tradewind pool list\n  tradewind pool drain lab m1 --now\n  tradewind pool remove lab",
 	}
 	command.Group(c)
-	c.AddCommand(a.poolAddCommand(), a.poolJoinCommand(), a.poolListCommand(), a.poolDrainCommand(), a.poolRemoveCommand())
+	c.AddCommand(a.poolAddCommand(), a.poolJoinCommand(), a.poolListCommand(), a.poolDrainCommand(),
+		a.poolRemoveCommand())
 	return c
 }
 
@@ -45,7 +47,9 @@ func (a *app) poolListCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.listPools(ctx, s, given, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.listPools(ctx, s, given, output)
+		})
 	}
 	return c
 }
@@ -78,14 +82,16 @@ func findPool(list *api.PoolList, name string) (*view.PoolView, error) {
 			return &list.Pools[i], nil
 		}
 	}
-	return nil, command.BadInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` makes it", "there is no pool %s", name)
+	return nil, command.BadInput("`tradewind pool list` lists them, `tradewind pool add "+name+"` makes it",
+		"there is no pool %s", name)
 }
 
 // poolTable has a line for each machine, and for each pool without one.
 func poolTable(now time.Time, pools ...view.PoolView) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "POOL"}, {Name: "PLACE", Optional: 2}, {Name: "USD/H", Right: true, Optional: 1}, {Name: "MACHINE", Flexible: true}, {Name: "STATE"},
-		{Name: "TYPE", Optional: 2}, {Name: "VCPUS", Right: true}, {Name: "GIB", Right: true}, {Name: "GPUS", Right: true}, {Name: "TASKS", Flexible: true},
+		{Name: "POOL"}, {Name: "PLACE", Optional: 2}, {Name: "USD/H", Right: true, Optional: 1},
+		{Name: "MACHINE", Flexible: true}, {Name: "STATE"}, {Name: "TYPE", Optional: 2}, {Name: "VCPUS", Right: true},
+		{Name: "GIB", Right: true}, {Name: "GPUS", Right: true}, {Name: "TASKS", Flexible: true},
 		{Name: "SEEN", Right: true, Optional: 1},
 	}}
 	for i := range pools {
@@ -96,7 +102,8 @@ func poolTable(now time.Time, pools ...view.PoolView) *text.Table {
 		}
 		for j := range p.Machines {
 			m := &p.Machines[j]
-			t.Row(append(about, m.ID, text.Clean(m.State), text.Clean(m.Type), share(m.Used.CPUs, m.Capacity.CPUs), share(m.Used.MemoryGiB, m.Capacity.MemoryGiB),
+			t.Row(append(about, m.ID, text.Clean(m.State), text.Clean(m.Type), share(m.Used.CPUs, m.Capacity.CPUs),
+				share(m.Used.MemoryGiB, m.Capacity.MemoryGiB),
 				gpus(m.Used, m.Capacity), text.Clean(tasksOf(m)), ago(now, m.Seen))...)
 		}
 	}
@@ -155,14 +162,17 @@ func (a *app) poolAddCommand() *cobra.Command {
 			"Each time, a new token to join with is written to a file that you alone can read, and the command that a\n" +
 			"machine joins with is printed. The token is good for a day; machines that have joined need it no more.",
 		Example: "  tradewind pool add lab                                     # machines that cost nothing\n" +
-			"  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n  tradewind pool add lab -o json | jq -r .join.command",
+			"  tradewind pool add lab --usd-per-hour 0.02 --place aws:us-east-1\n" +
+			"  tradewind pool add lab -o json | jq -r .join.command",
 		Args: command.Args(1, 1), ValidArgsFunction: a.completePool(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	f := c.Flags()
 	f.Float64Var(&p.USDPerHour, "usd-per-hour", 0, "what an hour of a whole machine counts as, USD; 0 is paid already")
-	f.StringVar(&p.Place, "place", "", "where the machines are, `CLOUD:REGION`: for what moving data costs; empty is nowhere in particular")
-	f.IntVar(&p.Partitions, "partitions", 0, "into how many records its machines are divided, for more sessions at once; 0 is 8")
+	f.StringVar(&p.Place, "place", "",
+		"where the machines are, `CLOUD:REGION`: for what moving data costs; empty is nowhere in particular")
+	f.IntVar(&p.Partitions, "partitions", 0,
+		"into how many records its machines are divided, for more sessions at once; 0 is 8")
 	f.StringVar(&p.Description, "description", "", "for people")
 	f.StringVar(&tokenFile, "token-file", "", "`FILE` for the token (default: in the state folder)")
 	output := command.OutputFlag(c)
@@ -195,7 +205,8 @@ func (a *app) tokenFile(state, file, pool string) string {
 	return filepath.Join(absolute(state), "pools", pool, "join-token")
 }
 
-func (a *app) addPool(ctx context.Context, s *conn, name string, p api.PoolSettings, set func(string) bool, file string, output *command.Choice) error {
+func (a *app) addPool(ctx context.Context, s *conn, name string, p api.PoolSettings, set func(string) bool, file string,
+	output *command.Choice) error {
 	list, err := s.Pools(ctx)
 	if err != nil {
 		return err
@@ -238,7 +249,8 @@ func (a *app) joinCommandLine(s *conn, pool, file string) string {
 func (a *app) tellJoin(s *conn, pool string, j PoolJoin) {
 	a.Tell("on each machine, until Ctrl-C:\n  %s", j.Command)
 	if !s.elsewhere && !s.passive {
-		a.Tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s", pool, s.running.URL, j.TokenFile)
+		a.Tell("or, where this broker is reached by a tunnel:\n  tradewind pool join %s --endpoint %s --token-file %s",
+			pool, s.running.URL, j.TokenFile)
 	}
 	a.Tell("the token in %s is a secret, and good until %s", j.TokenFile, j.Expires.Local().Format(time.DateTime))
 }

@@ -35,7 +35,9 @@ func (a *app) poolDrainCommand() *cobra.Command {
 		case undo:
 			how = pool.DrainUndo
 		}
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.drainPool(ctx, s, given, how, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.drainPool(ctx, s, given, how, output)
+		})
 	}
 	return c
 }
@@ -83,7 +85,9 @@ func (a *app) poolRemoveCommand() *cobra.Command {
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.removePool(ctx, s, given, output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.removePool(ctx, s, given, output)
+		})
 	}
 	return c
 }
@@ -142,35 +146,38 @@ func busyMachines(p *view.PoolView) error {
 	if len(busy) == 0 {
 		return nil
 	}
-	return command.Failed("`tradewind pool drain "+p.Name+" --now` empties it", "something runs on %s", strings.Join(busy, ", "))
+	return command.Failed("`tradewind pool drain "+p.Name+" --now` empties it", "something runs on %s",
+		strings.Join(busy, ", "))
 }
 
-// completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine as the second.
+// completePool completes the name of a pool as the first argument, and where the command takes one, that of a machine
+// as the second.
 func (a *app) completePool(state *string, machines bool) cobra.CompletionFunc {
-	return a.completing(state, func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
-		const none = cobra.ShellCompDirectiveNoFileComp
-		list, err := s.Pools(ctx)
-		if err != nil {
-			return nil, none
-		}
-		var words []string
-		add := func(name, about string) {
-			if strings.HasPrefix(name, typed) {
-				words = append(words, cobra.CompletionWithDesc(name, about))
+	return a.completing(state,
+		func(ctx context.Context, s *conn, given []string, typed string) ([]string, cobra.ShellCompDirective) {
+			const none = cobra.ShellCompDirectiveNoFileComp
+			list, err := s.Pools(ctx)
+			if err != nil {
+				return nil, none
 			}
-		}
-		for i := range list.Pools {
-			p := &list.Pools[i]
-			if len(given) == 0 {
-				add(p.Name, p.Description)
-				continue
-			}
-			for j := range p.Machines {
-				if p.Name == given[0] {
-					add(p.Machines[j].ID, p.Machines[j].State)
+			var words []string
+			add := func(name, about string) {
+				if strings.HasPrefix(name, typed) {
+					words = append(words, cobra.CompletionWithDesc(name, about))
 				}
 			}
-		}
-		return words, none
-	}, 1+bit(machines))
+			for i := range list.Pools {
+				p := &list.Pools[i]
+				if len(given) == 0 {
+					add(p.Name, p.Description)
+					continue
+				}
+				for j := range p.Machines {
+					if p.Name == given[0] {
+						add(p.Machines[j].ID, p.Machines[j].State)
+					}
+				}
+			}
+			return words, none
+		}, 1+bit(machines))
 }

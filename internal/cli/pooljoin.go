@@ -46,7 +46,9 @@ func (a *app) poolJoinCommand() *cobra.Command {
 			"On the broker's own computer nothing else is needed. Elsewhere --endpoint names the broker and --token-file\n" +
 			"the token that `tradewind pool add` wrote; it is needed once.",
 		Example: "  tradewind pool join lab\n  tradewind pool join lab --name m1 --cpus 8 --memory 30 --label arch=arm64\n" +
-			"  tradewind pool join lab --gpu V100:2 --type dgx\n  tradewind pool join lab --endpoint https://abc.execute-api.us-east-1.amazonaws.com --token-file lab.token",
+			"  tradewind pool join lab --gpu V100:2 --type dgx\n" +
+			"  tradewind pool join lab --endpoint https://abc.execute-api.us-east-1.amazonaws.com --token-file " +
+			"lab.token",
 		Args: command.Args(1, 1), ValidArgsFunction: a.completePool(&f.state, false),
 	}
 	a.brokerFlags(c, &f.state)
@@ -55,7 +57,8 @@ func (a *app) poolJoinCommand() *cobra.Command {
 	fs.StringVar(&f.kind, "type", "", "what tasks may ask for as its instance type (default: machine)")
 	fs.Float64Var(&f.cpus, "cpus", 0, "vCPUs for tasks (default: all)")
 	fs.Float64Var(&f.memory, "memory", 0, "memory for tasks, `GIB` (default: all)")
-	fs.StringVar(&f.gpu, "gpu", "", "accelerators for tasks, with their number: V100:2; none (default: all that nvidia-smi lists)")
+	fs.StringVar(&f.gpu, "gpu", "",
+		"accelerators for tasks, with their number: V100:2; none (default: all that nvidia-smi lists)")
 	fs.StringToStringVar(&f.labels, "label", nil, "what else is to be known of it, `NAME=VALUE`; arch is known")
 	fs.StringVar(&f.tokenFile, "token-file", "", "`FILE` with the token to join with; - is standard input")
 	_ = c.MarkFlagFilename("token-file")
@@ -103,8 +106,10 @@ func (a *app) joinPool(c *cobra.Command, name string, f *joinFlags) error {
 const killWithin = 20 * time.Second
 
 // machineConfig says what the machine is and where it joins.
-func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string, f *joinFlags) (cfg pool.Config, err error) {
-	cfg = pool.Config{Pool: name, Name: f.name, Type: f.kind, Labels: map[string]string{"arch": runtime.GOARCH}, Environ: a.Environ, Log: a.logger(slog.LevelError)}
+func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string,
+	f *joinFlags) (cfg pool.Config, err error) {
+	cfg = pool.Config{Pool: name, Name: f.name, Type: f.kind, Labels: map[string]string{"arch": runtime.GOARCH},
+		Environ: a.Environ, Log: a.logger(slog.LevelError)}
 	for k, v := range f.labels {
 		cfg.Labels[k] = v
 	}
@@ -114,7 +119,8 @@ func (a *app) machineConfig(ctx context.Context, c *cobra.Command, name string, 
 		}
 	}
 	if !machineName.MatchString(cfg.Name) {
-		return cfg, command.BadInput("it has up to 63 letters, digits, and after the first also . _ and -", "--name: %q is no name of a machine", cfg.Name)
+		return cfg, command.BadInput("it has up to 63 letters, digits, and after the first also . _ and -",
+			"--name: %q is no name of a machine", cfg.Name)
 	}
 	if cfg.Capacity, err = a.capacity(ctx, c, f); err != nil {
 		return cfg, err
@@ -155,10 +161,13 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	}
 	found, err := computer.Take(ctx)
 	if err != nil {
-		return wire.PoolCapacity{}, command.Because(err, command.ExitFailed, "--gpu says what there is without asking, as in --gpu V100:2 or --gpu none", "%v", err)
+		return wire.PoolCapacity{},
+			command.Because(err, command.ExitFailed,
+				"--gpu says what there is without asking, as in --gpu V100:2 or --gpu none", "%v", err)
 	}
 	a.Warn(found.Notes)
-	has := wire.PoolCapacity{CPUs: found.CPUs, MemoryGiB: found.MemoryGiB, Accelerator: found.Accelerator, Accelerators: float64(found.Accelerators)}
+	has := wire.PoolCapacity{CPUs: found.CPUs, MemoryGiB: found.MemoryGiB, Accelerator: found.Accelerator,
+		Accelerators: float64(found.Accelerators)}
 	if set("cpus") {
 		has.CPUs = f.cpus
 	}
@@ -176,12 +185,14 @@ func (a *app) capacity(ctx context.Context, c *cobra.Command, f *joinFlags) (wir
 	case !(has.CPUs > 0):
 		return has, command.BadInput("", "--cpus %s is not above 0", text.Number(has.CPUs))
 	case !(has.MemoryGiB > 0):
-		return has, command.BadInput("--memory says how much", "it has no memory for tasks, or how much cannot be found out")
+		return has, command.BadInput("--memory says how much",
+			"it has no memory for tasks, or how much cannot be found out")
 	}
 	return has, nil
 }
 
-// joinWhere finds the broker and what there is to join with, and returns the folder below the pool's where machines of that broker are kept.
+// joinWhere finds the broker and what there is to join with, and returns the folder below the pool's where machines of
+// that broker are kept.
 func (a *app) joinWhere(ctx context.Context, cfg *pool.Config, f *joinFlags) (string, error) {
 	if f.tokenFile != "" {
 		cfg.Invite = func(context.Context) (string, error) { return a.readJoinToken(f.tokenFile, cfg.Pool) }
@@ -234,7 +245,8 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	if file != "-" {
 		f, err := os.Open(file) //nolint:gosec // whatever the user names
 		if err != nil {
-			return "", command.Because(err, command.ExitBadInput, "`tradewind pool add` writes it, where the broker is", "the token to join with: %v", err)
+			return "", command.Because(err, command.ExitBadInput, "`tradewind pool add` writes it, where the broker is",
+				"the token to join with: %v", err)
 		}
 		defer f.Close() //nolint:errcheck // only read
 		from = f
@@ -249,7 +261,8 @@ func (a *app) readJoinToken(file, pool string) (string, error) {
 	case err != nil || claims.Machine != "":
 		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "%s holds no token to join with", file)
 	case claims.Pool != pool:
-		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "the token in %s is of pool %s", file, text.Clean(claims.Pool))
+		return "", command.BadInput("`tradewind pool add "+pool+"` writes one", "the token in %s is of pool %s", file,
+			text.Clean(claims.Pool))
 	}
 	return secret, nil
 }
@@ -286,14 +299,16 @@ func (a *app) tellMachine(cfg *pool.Config, output *command.Choice, e pool.Event
 func (a *app) announceMachine(cfg *pool.Config, output *command.Choice) {
 	if output.JSON() {
 		_ = a.PrintJSON(PoolJoined{
-			Pool: cfg.Pool, Machine: cfg.Name, Type: cfg.Type, Endpoint: cfg.Endpoint, Dir: absolute(cfg.Dir), PID: os.Getpid(), Capacity: cfg.Capacity, Labels: cfg.Labels,
+			Pool: cfg.Pool, Machine: cfg.Name, Type: cfg.Type, Endpoint: cfg.Endpoint, Dir: absolute(cfg.Dir),
+			PID: os.Getpid(), Capacity: cfg.Capacity, Labels: cfg.Labels,
 		}) // a machine works on when nobody listens
 		return
 	}
 	style := a.Style(a.Out)
 	t := text.Table{Bare: true, Columns: []text.Column{{}, {}}}
 	for _, row := range [][2]string{
-		{"machine", cfg.Pool + "/" + cfg.Name}, {"has", amounts(cfg.Capacity)}, {"folder", absolute(cfg.Dir)}, {"leave", "Ctrl-C"},
+		{"machine", cfg.Pool + "/" + cfg.Name}, {"has", amounts(cfg.Capacity)}, {"folder", absolute(cfg.Dir)},
+		{"leave", "Ctrl-C"},
 	} {
 		t.Rows = append(t.Rows, []text.Cell{{Text: row[0], Tone: text.Faint}, {Text: row[1]}})
 	}
@@ -316,7 +331,8 @@ func explainJoin(cfg *pool.Config, err error) error {
 	case err == nil:
 		return nil
 	case errors.Is(err, pool.ErrInUse):
-		return command.Because(err, command.ExitFailed, "--name joins this computer as another machine", "%s/%s is this computer already, by another process", cfg.Pool, cfg.Name)
+		return command.Because(err, command.ExitFailed, "--name joins this computer as another machine",
+			"%s/%s is this computer already, by another process", cfg.Pool, cfg.Name)
 	case errors.Is(err, pool.ErrRefused):
 		return command.Because(err, command.ExitFailed, add, "%v", err)
 	case errors.Is(err, pool.ErrTaken):

@@ -17,13 +17,15 @@ import (
 func (a *app) queueCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "queue", Short: "List queues, set their quotas and shares, and say why a job waits",
-		Long: "Jobs wait in queues; a queue's quota says how many tasks, and how many vCPUs, may hold machines at once. Queues below\n" +
+		Long: "Jobs wait in queues; a queue's quota says how many tasks, and how many vCPUs, may hold machines at " +
+			"once. Queues below\n" +
 			"another share its quota, by weight or by what each deserves. docs/scheduling.md tells how.",
 		Example: "  tradewind queue list\n  tradewind queue set research --max-running 20 --max-vcpu 256\n" +
 			"  tradewind queue create vision --parent research --weight 3\n  tradewind queue explain last",
 	}
 	command.Group(c)
-	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand(), a.queuePolicyCommand())
+	c.AddCommand(a.queueListCommand(), a.queueCreateCommand(), a.queueSetCommand(), a.queueExplainCommand(),
+		a.queuePolicyCommand())
 	return c
 }
 
@@ -60,12 +62,14 @@ func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) e
 
 func queueTable(queues ...record.Queue) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true}, {Name: "VCPUS", Right: true}, {Name: "MOST", Right: true},
-		{Name: "BELOW", Flexible: true, Optional: 2}, {Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
+		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true},
+		{Name: "VCPUS", Right: true}, {Name: "MOST", Right: true}, {Name: "BELOW", Flexible: true, Optional: 2},
+		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
 		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
 	}}
 	for _, q := range queues {
-		t.Row(q.Name, fmt.Sprint(q.Running), quota(float64(q.MaxRunning)), text.Number(q.VCPU), quota(q.MaxVCPU), q.Parent, quota(float64(q.Weight)),
+		t.Row(q.Name, fmt.Sprint(q.Running), quota(float64(q.MaxRunning)), text.Number(q.VCPU), quota(q.MaxVCPU),
+			q.Parent, quota(float64(q.Weight)),
 			quota(q.DeservedVCPU), quota(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
 	}
 	return t
@@ -107,8 +111,9 @@ func (a *app) queueSetCommand() *cobra.Command {
 func (a *app) queueCreateCommand() *cobra.Command {
 	return a.queueSettingsCommand(&cobra.Command{
 		Use: "create NAME", Short: "Create a queue",
-		Long:    "Creates a queue with its quota and share. Exits with 2 if there is one of that name.",
-		Example: "  tradewind queue create research --max-vcpu 256\n  tradewind queue create vision --parent research --weight 3 --preempt",
+		Long: "Creates a queue with its quota and share. Exits with 2 if there is one of that name.",
+		Example: "  tradewind queue create research --max-vcpu 256\n" +
+			"  tradewind queue create vision --parent research --weight 3 --preempt",
 	}, true)
 }
 
@@ -123,9 +128,11 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.Float64Var(&q.MaxVCPU, "max-vcpu", 0, "vCPUs that they may hold; 0 is no limit")
 	f.StringVar(&q.Parent, "parent", "", "queue whose quota it shares with its siblings; empty is none")
 	f.IntVar(&q.Weight, "weight", 0, "its part among its siblings; 0 is 1")
-	f.Float64Var(&q.DeservedVCPU, "deserved", 0, "vCPUs that it may take back from its siblings; 0 is what its weight gives it")
+	f.Float64Var(&q.DeservedVCPU, "deserved", 0,
+		"vCPUs that it may take back from its siblings; 0 is what its weight gives it")
 	f.Float64Var(&q.GuaranteedVCPU, "guaranteed", 0, "vCPUs that are kept for it even while it has no use for them")
-	f.BoolVar(&q.Preempt, "preempt", false, "jobs of higher priority take the machines of those of lower, whose work is saved first")
+	f.BoolVar(&q.Preempt, "preempt", false,
+		"jobs of higher priority take the machines of those of lower, whose work is saved first")
 	f.BoolVar(&q.Closed, "closed", false, "admit nothing")
 	f.StringVar(&q.Description, "description", "", "for people")
 	output := command.OutputFlag(c)
@@ -137,7 +144,8 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	return c
 }
 
-func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuota, set func(string) bool, create bool, output *command.Choice) error {
+func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuota, set func(string) bool, create bool,
+	output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
@@ -183,16 +191,20 @@ func (a *app) queueExplainCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use: "explain JOB", Short: "Say why a job waits",
-		Long: "Says why a job's tasks wait in their queue: its quota or that of one above it, what is guaranteed to others, the job's\n" +
+		Long: "Says why a job's tasks wait in their queue: its quota or that of one above it, what is guaranteed to " +
+			"others, the job's\n" +
 			"budget, a place that is not tried now, a plan that is being made. It asks as the scheduler would, and changes\n" +
 			"nothing. JOB is an ID, the beginning of one, or \"last\".",
-		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r '.tasks[].reasons[]'",
-		Args:    command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Example: "  tradewind queue explain last\n  tradewind queue explain train-infer -o json | jq -r " +
+			"'.tasks[].reasons[]'",
+		Args: command.Args(1, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		return a.reading(c, state, func(ctx context.Context, s *conn) error { return a.explainWaiting(ctx, s, given[0], output) })
+		return a.reading(c, state, func(ctx context.Context, s *conn) error {
+			return a.explainWaiting(ctx, s, given[0], output)
+		})
 	}
 	return c
 }
@@ -209,7 +221,8 @@ func (a *app) explainWaiting(ctx context.Context, s *conn, arg string, output *c
 	if output.JSON() {
 		return a.PrintJSON(why)
 	}
-	if err := a.Printf("%s in queue %s is %s, %s waiting: %s\n", why.Job, why.Queue, why.State, text.Count(why.Waiting, "task"), text.Clean(why.Reason)); err != nil {
+	if err := a.Printf("%s in queue %s is %s, %s waiting: %s\n", why.Job, why.Queue, why.State,
+		text.Count(why.Waiting, "task"), text.Clean(why.Reason)); err != nil {
 		return err
 	}
 	if len(why.Tasks) == 0 {
@@ -219,7 +232,8 @@ func (a *app) explainWaiting(ctx context.Context, s *conn, arg string, output *c
 		{Name: "TASK", Flexible: true}, {Name: "SINCE"}, {Name: "AHEAD", Right: true}, {Name: "WHY", Flexible: true},
 	}}
 	for _, w := range why.Tasks {
-		t.Row(text.Clean(w.Task), w.Since.Format(time.DateTime), fmt.Sprint(w.Ahead), text.Clean(strings.Join(w.Reasons, "; ")))
+		t.Row(text.Clean(w.Task), w.Since.Format(time.DateTime), fmt.Sprint(w.Ahead),
+			text.Clean(strings.Join(w.Reasons, "; ")))
 	}
 	return a.PrintTable(t)
 }

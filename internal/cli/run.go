@@ -117,7 +117,8 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	return s, err
 }
 
-// onOffer refuses a job before anything of it is stored when a task asks for what nobody sells, unless it would wait for that.
+// onOffer refuses a job before anything of it is stored when a task asks for what nobody sells, unless it would wait
+// for that.
 func (a *app) onOffer(spec *dag.Job, dir string) error {
 	if spec.Infeasible == dag.Wait {
 		return nil
@@ -133,11 +134,14 @@ func (a *app) onOffer(spec *dag.Job, dir string) error {
 func (a *app) suits(r host.Running, o *runOptions) error {
 	hint := "leave the flag out, stop that broker, or use another folder with --state"
 	if o.set("time-scale") && o.host.TimeScale != r.TimeScale {
-		return command.BadInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v", absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
+		return command.BadInput(hint, "the broker that works on %s (pid %d) has the time scale %v, not %v",
+			absolute(o.host.State), r.PID, r.TimeScale, o.host.TimeScale)
 	}
 	for _, flag := range []string{"scenario", "seed", "catalog", "max-machines", "policy"} {
 		if o.set(flag) {
-			return command.BadInput(hint, "--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag, absolute(o.host.State), r.PID)
+			return command.BadInput(hint,
+				"--%s is for a broker that this command starts, but one works on %s already (pid %d)", flag,
+				absolute(o.host.State), r.PID)
 		}
 	}
 	return nil
@@ -226,7 +230,8 @@ func (a *app) attend(ctx context.Context, s *conn, id string) error {
 	}()
 	err := a.follow(over, s, id, show)
 	if errors.Is(err, context.Canceled) && ctx.Err() == nil {
-		return command.Failed("`tradewind status "+id+"` shows what is left", "%s was cancelled but has not ended within %s", id, cancelWithin)
+		return command.Failed("`tradewind status "+id+"` shows what is left",
+			"%s was cancelled but has not ended within %s", id, cancelWithin)
 	}
 	return err
 }
@@ -259,21 +264,26 @@ func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Du
 		scale := s.running.TimeScale
 		if less := text.Saved(d.SpentUSD, d.OnDemandUSD); scale > 0 && scale < 1 && d.SpentUSD > d.OnDemandUSD {
 			// What a process takes to start does not shrink with the plan's hours, but is billed by them.
-			saved = fmt.Sprintf("; planned %s USD: time passes %.0f times as fast here, so most of it is machines starting", text.USD(d.PlannedUSD), 1/scale)
+			saved = fmt.Sprintf(
+				"; planned %s USD: time passes %.0f times as fast here, so most of it is machines starting",
+				text.USD(d.PlannedUSD), 1/scale)
 		} else if less != "" {
 			saved = "; on demand it would have cost " + text.USD(d.OnDemandUSD) + " USD (" + less + ")"
 		}
-		if err := a.Printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"), text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
+		if err := a.Printf("%s %s in %s for %s USD%s\n", style.Paint(text.Good, "succeeded:"),
+			text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD), saved); err != nil {
 			return err
 		}
 	case infeasibleJob(d):
-		return a.Printf("%s %s\n", style.Paint(text.Bad, "infeasible:"), strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
+		return a.Printf("%s %s\n", style.Paint(text.Bad, "infeasible:"),
+			strings.TrimPrefix(text.Clean(d.Reason), "no feasible plan: "))
 	default:
 		tone := text.Bad
 		if d.State == record.JobCancelled {
 			tone = text.Warn
 		}
-		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"), d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
+		if err := a.Printf("%s %d of %s succeeded in %s for %s USD\n", style.Paint(tone, string(d.State)+":"),
+			d.Succeeded, text.Count(d.Tasks, "task"), took, text.USD(d.SpentUSD)); err != nil {
 			return err
 		}
 		if d.Reason != "" && d.State != record.JobCancelled {

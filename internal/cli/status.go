@@ -26,8 +26,9 @@ func (a *app) statusCommand() *cobra.Command {
 		Short: "List the jobs, or show one with its tasks",
 		Long: "Lists the jobs, the newest first, or shows one: its tasks, where each runs, its attempts, what was\n" +
 			"spent. JOB is an ID, the beginning of one, or \"last\". With --watch it is followed until it is done.",
-		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n  tradewind status last -o json | jq .spentUSD",
-		Args:    command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
+		Example: "  tradewind status\n  tradewind status last\n  tradewind status -w train-infer\n" +
+			"  tradewind status last -o json | jq .spentUSD",
+		Args: command.Args(0, 1), ValidArgsFunction: a.completeJob(&state, false),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVarP(&watch, "watch", "w", false, "follow the job, the newest one when none is named")
@@ -108,7 +109,8 @@ func (a *app) watch(ctx context.Context, s *conn, id string, output *command.Cho
 func (a *app) showJob(d *view.JobDetail, s *conn, now time.Time) error {
 	wall := a.Now()
 	job := progress.NewJob(s.running.TimeScale)
-	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans, Attempts: d.Attempts}, wall)
+	job.Apply(api.JobUpdate{Now: now, Full: true, Job: d.JobView, Tasks: d.TaskList, Plans: d.Plans,
+		Attempts: d.Attempts}, wall)
 	view := progress.View{Job: job, Style: a.Style(a.Out), Glyphs: a.glyphs()}
 	for _, t := range d.TaskList {
 		if t.Waits != "" {
@@ -160,8 +162,9 @@ func (a *app) listJobs(ctx context.Context, s *conn, limit int, output *command.
 		return nil
 	}
 	t := text.Table{Columns: []text.Column{
-		{Name: "JOB", Flexible: true}, {Name: "STATE"}, {Name: "TASKS", Right: true}, {Name: "TIME", Right: true, Optional: 1},
-		{Name: "SPENT", Right: true}, {Name: "PLANNED", Right: true, Optional: 3}, {Name: "ON DEMAND", Right: true, Optional: 2},
+		{Name: "JOB", Flexible: true}, {Name: "STATE"}, {Name: "TASKS", Right: true},
+		{Name: "TIME", Right: true, Optional: 1}, {Name: "SPENT", Right: true},
+		{Name: "PLANNED", Right: true, Optional: 3}, {Name: "ON DEMAND", Right: true, Optional: 2},
 		{Name: "QUEUE", Optional: 5, Flexible: true}, {Name: "NOTE", Optional: 4, Flexible: true},
 	}}
 	for _, j := range list.Jobs {
@@ -193,7 +196,7 @@ func jobRow(j view.JobView, now time.Time) []text.Cell {
 	}
 	return []text.Cell{
 		{Text: j.ID}, {Text: string(j.State), Tone: tone}, {Text: fmt.Sprintf("%d/%d", j.Succeeded, j.Tasks)},
-		{Text: text.Span(max(until.Sub(j.Submitted), 0))}, {Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)}, {Text: text.USD(j.OnDemandUSD)},
-		{Text: j.Queue}, {Text: text.Clean(note)},
+		{Text: text.Span(max(until.Sub(j.Submitted), 0))}, {Text: text.USD(j.SpentUSD)}, {Text: text.USD(j.PlannedUSD)},
+		{Text: text.USD(j.OnDemandUSD)}, {Text: j.Queue}, {Text: text.Clean(note)},
 	}
 }

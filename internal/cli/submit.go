@@ -16,7 +16,8 @@ func (a *app) submitCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use:   "submit FILE",
 		Short: "Hand a DAG to the broker that runs and return",
-		Long:  "Hands the DAG in FILE to the broker that works on the state folder (`tradewind up`), or to one\nelsewhere (--endpoint), and prints the job's ID. - is standard input.",
+		Long: "Hands the DAG in FILE to the broker that works on the state folder (`tradewind up`), or to one\n" +
+			"elsewhere (--endpoint), and prints the job's ID. - is standard input.",
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
 			"  tradewind submit nightly.yaml --key nightly-$(date +%F)",
@@ -24,7 +25,8 @@ func (a *app) submitCommand() *cobra.Command {
 	}
 	over := jobfile.OverrideFlags(c, true)
 	a.brokerFlags(c, &state)
-	c.Flags().StringVar(&key, "key", "", "the same key and job name are the same job, however often they are submitted (default: a new one)")
+	c.Flags().StringVar(&key, "key", "",
+		"the same key and job name are the same job, however often they are submitted (default: a new one)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		f, err := a.loadJob(given[0], over)
@@ -56,6 +58,7 @@ func (a *app) submitTo(ctx context.Context, f *jobfile.File, state, key string, 
 		}
 		return a.PrintJSON(list.JobView)
 	}
-	a.Tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.Spec.Tasks), "task"), id, a.brokerHint(s))
+	a.Tell("submitted %s; `tradewind status -w %s%s` follows it", text.Count(len(f.Spec.Tasks), "task"), id,
+		a.brokerHint(s))
 	return a.Printf("%s\n", id)
 }

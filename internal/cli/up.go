@@ -21,13 +21,15 @@ func (a *app) upCommand() *cobra.Command {
 		Long: "Runs the broker: it serves the API and the dashboard on this computer, runs every job file that is put\n" +
 			"into the DAG folder, and goes on with what an earlier one left. Ctrl-C stops its machines and ends it;\n" +
 			"unfinished jobs go on at the next start.",
-		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n  tradewind up --time-scale 0.001 --seed 7",
-		Args:    command.Args(0, 0),
+		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n" +
+			"  tradewind up --time-scale 0.001 --seed 7",
+		Args: command.Args(0, 0),
 	}
 	a.worldFlags(c, &o)
 	c.Flags().StringVar(&o.DAGs, "dags", "", "folder that is watched for job files")
 	_ = c.MarkFlagDirname("dags")
-	c.Flags().StringVar(&o.Addr, "addr", "", "where the API listens (default: a loopback port, the same one at each start)")
+	c.Flags().StringVar(&o.Addr, "addr", "",
+		"where the API listens (default: a loopback port, the same one at each start)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error { return a.up(c.Context(), o, output) }
 	return c
@@ -76,7 +78,8 @@ func (a *app) up(ctx context.Context, o host.Options, output *command.Choice) er
 }
 
 func alreadyUp(state string, r host.Running) error {
-	return command.Failed("its dashboard is "+dashboard(r)+"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
+	return command.Failed("its dashboard is "+dashboard(r)+
+		"\nsubmit to it with `tradewind submit FILE`, or use another folder with --state",
 		"a broker works on %s already (pid %d, %s)", state, r.PID, r.URL)
 }
 
@@ -96,7 +99,8 @@ func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	}
 	style := a.Style(a.Out)
 	t := text.Table{Bare: true, Columns: []text.Column{{}, {}}}
-	t.Rows = append(t.Rows, []text.Cell{{Text: "dashboard", Tone: text.Faint}, {Text: result.Dashboard, Tone: text.Strong}})
+	t.Rows = append(t.Rows,
+		[]text.Cell{{Text: "dashboard", Tone: text.Faint}, {Text: result.Dashboard, Tone: text.Strong}})
 	add := func(name, value string) {
 		t.Rows = append(t.Rows, []text.Cell{{Text: name, Tone: text.Faint}, {Text: value}})
 	}

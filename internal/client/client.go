@@ -62,7 +62,8 @@ func (c *Client) Submit(ctx context.Context, name, key string, file []byte) (*ap
 	}
 	var out api.Submitted
 	return &out, c.call(ctx, request{
-		method: http.MethodPost, path: "/v1/dags", query: q, body: file, contentType: "application/octet-stream", key: key,
+		method: http.MethodPost, path: "/v1/dags", query: q, body: file, contentType: "application/octet-stream",
+		key: key,
 	}, &out)
 }
 
@@ -95,7 +96,8 @@ func (c *Client) Explain(ctx context.Context, id string) (*view.Story, error) {
 	})
 }
 
-// parts asks for one part of a job after the other and hands them to add, which says where the next begins, until that is 0.
+// parts asks for one part of a job after the other and hands them to add, which says where the next begins, until that
+// is 0.
 func parts[T any](ctx context.Context, c *Client, path string, add func(*T) (next int)) error {
 	for after := 0; ; {
 		var part T

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 )
 
-// DeadLetters lists up to limit events that were given up, of one function's queue or, when that is empty, of all. The oldest
-// come first.
+// DeadLetters lists up to limit events that were given up, of one function's queue or, when that is empty, of all. The
+// oldest come first.
 func (c *Client) DeadLetters(ctx context.Context, queue string, limit int) (*api.DeadLetterList, error) {
 	var out api.DeadLetterList
 	q := url.Values{"limit": {strconv.Itoa(limit)}}

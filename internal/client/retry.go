@@ -10,14 +10,15 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// How often a call is made again that a broker did not answer, or not as one: its function was stopped, or is throttled.
+// How often a call is made again that a broker did not answer, or not as one: its function was stopped, or is
+// throttled.
 const (
 	tries      = 5
 	firstPause = 200 * time.Millisecond // doubles
 )
 
-// patiently makes a call, and again while its failure is one that passes. Every call of the API may be repeated but a removal: what it names
-// may be somebody else's by then.
+// patiently makes a call, and again while its failure is one that passes. Every call of the API may be repeated but a
+// removal: what it names may be somebody else's by then.
 func (c *Client) patiently(ctx context.Context, r request, call func() error) error {
 	if r.method == http.MethodDelete {
 		return call()
@@ -41,7 +42,8 @@ func (c *Client) patiently(ctx context.Context, r request, call func() error) er
 // passing says whether a call that failed so may do better in a moment. Where nobody listens, nobody will.
 func passing(err error) bool {
 	switch status := statusOf(err); status {
-	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway, http.StatusServiceUnavailable, http.StatusGatewayTimeout:
+	case http.StatusTooManyRequests, http.StatusInternalServerError, http.StatusBadGateway,
+		http.StatusServiceUnavailable, http.StatusGatewayTimeout:
 		return true
 	case 0:
 	default:

@@ -12,8 +12,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// NewSigned makes a client of a broker behind an API Gateway that authorises by IAM: each request is signed (AWS Signature
-// Version 4) with keys, for the API's region.
+// NewSigned makes a client of a broker behind an API Gateway that authorises by IAM: each request is signed (AWS
+// Signature Version 4) with keys, for the API's region.
 func NewSigned(base, region string, keys aws.CredentialsProvider) *Client {
 	c := New(base, "")
 	c.http.Transport = &signing{next: http.DefaultTransport, region: region, keys: keys, signer: v4.NewSigner()}
@@ -48,7 +48,8 @@ func (s *signing) RoundTrip(r *http.Request) (*http.Response, error) {
 	}
 	signed := r.Clone(r.Context())
 	signed.Header.Del("Authorization")
-	if err := s.signer.SignHTTP(r.Context(), keys, signed, hex.EncodeToString(sum.Sum(nil)), "execute-api", s.region, time.Now()); err != nil {
+	if err := s.signer.SignHTTP(r.Context(), keys, signed, hex.EncodeToString(sum.Sum(nil)), "execute-api", s.region,
+		time.Now()); err != nil {
 		return nil, err
 	}
 	return s.next.RoundTrip(signed)

@@ -18,9 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the broker was started
-// anew, is opened again where it ended, if the broker still knows that place; else the first update after that is full. The last pair has an error when the job could not be
-// followed to its end.
+// Follow yields a job's updates until it is over, beginning with everything. A stream that breaks off, because the
+// broker was started anew, is opened again where it ended, if the broker still knows that place; else the first update
+// after that is full. The last pair has an error when the job could not be followed to its end.
 func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate, error] {
 	return func(yield func(api.JobUpdate, error) bool) {
 		var broken time.Time // since when nothing came
@@ -50,7 +50,8 @@ func (c *Client) Follow(ctx context.Context, id string) iter.Seq2[api.JobUpdate,
 
 // follow reads one stream. told says that it brought something, over that there is nothing more to tell, or that nobody
 // wants to know.
-func (c *Client) follow(ctx context.Context, id string, last *string, yield func(api.JobUpdate, error) bool) (told, over bool, err error) {
+func (c *Client) follow(ctx context.Context, id string, last *string,
+	yield func(api.JobUpdate, error) bool) (told, over bool, err error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	res, err := c.open(ctx, request{method: http.MethodGet, path: jobPath(id) + "/events", last: *last})
@@ -88,8 +89,8 @@ type event struct {
 // errEventSize says that an event is longer than any broker's.
 var errEventSize = errors.New("an event is beyond all limits")
 
-// readEvents parses a stream of server-sent events (WHATWG HTML, section 9.2) as far as the API uses the format: names and
-// data. It ends with the stream; an event cut short is dropped.
+// readEvents parses a stream of server-sent events (WHATWG HTML, section 9.2) as far as the API uses the format: names
+// and data. It ends with the stream; an event cut short is dropped.
 func readEvents(r io.Reader) iter.Seq2[event, error] {
 	return func(yield func(event, error) bool) {
 		br := bufio.NewReaderSize(r, 64<<10)
@@ -170,7 +171,8 @@ func (c *Client) Log(ctx context.Context, job, task string, o LogOptions) (io.Re
 	if o.Tail > 0 {
 		q.Set("tail", strconv.FormatInt(o.Tail, 10))
 	}
-	res, err := c.open(ctx, request{method: http.MethodGet, path: jobPath(job) + "/tasks/" + url.PathEscape(task) + "/logs", query: q})
+	res, err := c.open(ctx,
+		request{method: http.MethodGet, path: jobPath(job) + "/tasks/" + url.PathEscape(task) + "/logs", query: q})
 	if err != nil {
 		return nil, err
 	}

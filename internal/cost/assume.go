@@ -6,7 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// How long calls are assumed to take, seconds: what the services are known for within a region. Lambda charges for waiting.
+// How long calls are assumed to take, seconds: what the services are known for within a region. Lambda charges for
+// waiting.
 const (
 	waitRead        = 0.004
 	waitWrite       = 0.006
@@ -33,7 +34,8 @@ const (
 // pieceBytes is how much a task prints until its first piece of log is sent, and after it.
 const pieceBytes = 1 << 10
 
-// logBytes is what an invocation that handled events writes to its log: a line of metrics. Lambda's own lines are switched off.
+// logBytes is what an invocation that handled events writes to its log: a line of metrics. Lambda's own lines are
+// switched off.
 const logBytes = 330
 
 // size is what infra/ gives a function: memory, GB, and the messages of a batch.
@@ -65,11 +67,15 @@ const (
 // Assumptions says in words what the figures rest on.
 func Assumptions() []string {
 	return []string{
-		"Calls take: DynamoDB read 4 ms, write 6 ms, transaction 12 ms; PutEvents 15 ms; SQS 8 ms; S3 25 ms; RunInstances 2.5 s; TerminateInstances 0.8 s.",
+		"Calls take: DynamoDB read 4 ms, write 6 ms, transaction 12 ms; PutEvents 15 ms; SQS 8 ms; S3 25 ms; " +
+			"RunInstances 2.5 s; TerminateInstances 0.8 s.",
 		"A function's own work takes 2 ms; each function is started cold once, 150 ms.",
-		"Events that are published together reach a queue together, and Lambda takes them as one batch, up to the batch size.",
-		"Machines boot in a minute, run for as long as planned and are not taken; agents call every 5 minutes, and send a kilobyte of log after 15 seconds and another with their result.",
-		"No free allowance is counted but SQS's million requests a month, of which polling with work open takes 10,800 an hour: 92 hours.",
+		"Events that are published together reach a queue together, and Lambda takes them as one batch, up to the " +
+			"batch size.",
+		"Machines boot in a minute, run for as long as planned and are not taken; agents call every 5 minutes, and " +
+			"send a kilobyte of log after 15 seconds and another with their result.",
+		"No free allowance is counted but SQS's million requests a month, of which polling with work open takes " +
+			"10,800 an hour: 92 hours.",
 		"What tasks store and move is the jobs' own, and not in it.",
 	}
 }

@@ -49,17 +49,19 @@ func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
 	out := make([]cloud.Machine, spec.Nodes)
 	for i := range out {
-		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
+		out[i] = cloud.Machine{ID: fmt.Sprintf("%s-%d", spec.Cluster, i), Cluster: spec.Cluster, Rank: i,
+			State: cloud.Running, Offer: spec.Offer}
 	}
 	return out
 }
 
-// Terminate implements cloud.Cloud: the driver digs the cluster's grave first. EC2 tells of each machine that it is going, and the
-// function that hears of it finds that it was asked to.
+// Terminate implements cloud.Cloud: the driver digs the cluster's grave first. EC2 tells of each machine that it is
+// going, and the function that hears of it finds that it was asked to.
 func (s *shelf) Terminate(_ context.Context, cluster string) error {
 	w := s.world
 	w.meter.wait(waitTerminate + waitDescribe + waitWrite)
-	w.meter.wrote("grave", chunks(itemBytes(store.Key{Partition: "grave#aws#" + cluster, Sort: "grave"}, 2, true), writeUnit))
+	w.meter.wrote("grave", chunks(itemBytes(store.Key{Partition: "grave#aws#" + cluster, Sort: "grave"}, 2, true),
+		writeUnit))
 	spec, ok := s.live[cluster]
 	if !ok {
 		return nil
@@ -72,8 +74,8 @@ func (s *shelf) Terminate(_ context.Context, cluster string) error {
 	return nil
 }
 
-// ended has EC2 tell that machines are going: each is a message, and those of a moment share batches, in which they are looked up at
-// once.
+// ended has EC2 tell that machines are going: each is a message, and those of a moment share batches, in which they are
+// looked up at once.
 func (w *world) ended(machines int) {
 	w.meter.add(QueueRequests, float64(machines))
 	for n := machines; n > 0; n -= sizeOf(events.FnInterrupt).batch {
@@ -210,7 +212,8 @@ func (n *node) print() error {
 	text := printed(n.claims.Cluster, n.printed, pieceBytes)
 	at := n.printed
 	n.printed += int64(len(text))
-	return n.w.logs.Append(n.w.ctx, api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, at, text)
+	return n.w.logs.Append(n.w.ctx, api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, at,
+		text)
 }
 
 // printed is what a task prints: lines as those that train print, of which no two are alike.
@@ -221,8 +224,10 @@ func printed(who string, from int64, size int) []byte {
 	var out []byte
 	for i := uint64(0); len(out) < size; i++ {
 		x := rand.New(rand.NewPCG(seed, i)) //nolint:gosec // it is to be the same each time
-		out = fmt.Appendf(out, "2026-11-21 %02d:%02d:%02d,%03d INFO train: epoch %d step %d/20000 loss %.4f grad %.3f lr %.2e %d samples/s, %.1f GiB used\n",
-			x.IntN(24), x.IntN(60), x.IntN(60), x.IntN(1000), x.IntN(9), x.IntN(20000), 4*x.Float64(), 2*x.Float64(), 1e-3*x.Float64(), x.IntN(9999), 40*x.Float64())
+		out = fmt.Appendf(out, "2026-11-21 %02d:%02d:%02d,%03d INFO train: epoch %d step %d/20000 loss %.4f grad "+
+			"%.3f lr %.2e %d samples/s, %.1f GiB used\n",
+			x.IntN(24), x.IntN(60), x.IntN(60), x.IntN(1000), x.IntN(9), x.IntN(20000), 4*x.Float64(), 2*x.Float64(),
+			1e-3*x.Float64(), x.IntN(9999), 40*x.Float64())
 	}
 	return out[:size]
 }
@@ -242,7 +247,8 @@ func (w *world) duration(cluster string) time.Duration {
 		}
 	}
 	var index, attempt int
-	if _, err := fmt.Sscanf(cluster[len(record.ClusterJob(cluster)):], ".%d.%d", &index, &attempt); err != nil || index >= len(w.hours) {
+	if _, err := fmt.Sscanf(cluster[len(record.ClusterJob(cluster)):], ".%d.%d", &index, &attempt); err != nil ||
+		index >= len(w.hours) {
 		w.fail(fmt.Errorf("cost: cluster %s: %w", cluster, err))
 		return 0
 	}

@@ -61,8 +61,8 @@ const (
 )
 
 // How Lambda polls a queue that is switched on: five long polls of 20 seconds at once, whether or not something comes
-// (Lambda developer guide, "Using Lambda with Amazon SQS"). SQS's price list begins with a million requests a month for nothing, of every
-// account and for ever: what goes beyond it is charged as requests.
+// (Lambda developer guide, "Using Lambda with Amazon SQS"). SQS's price list begins with a million requests a month for
+// nothing, of every account and for ever: what goes beyond it is charged as requests.
 const (
 	pollers      = 5
 	pollsPerHour = pollers * 3600 / 20

@@ -12,8 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
-// How DynamoDB bills ("Read and write capacity", "Item sizes and formats" in its developer guide): a write unit a kilobyte begun, twice in a
-// transaction, also of a check and of one that is cancelled; a read unit four kilobytes begun of a consistent read.
+// How DynamoDB bills ("Read and write capacity", "Item sizes and formats" in its developer guide): a write unit a
+// kilobyte begun, twice in a transaction, also of a check and of one that is cancelled; a read unit four kilobytes
+// begun of a consistent read.
 const (
 	writeUnit = 1 << 10
 	readUnit  = 4 << 10
@@ -92,7 +93,8 @@ func (t *table) Commit(ctx context.Context, tx store.Tx) error {
 	return err
 }
 
-// outboxBytes is the size of the item that the events of one transaction are packed in: as they are, or compressed where that saves a unit.
+// outboxBytes is the size of the item that the events of one transaction are packed in: as they are, or compressed
+// where that saves a unit.
 func outboxBytes(events []store.Event) int {
 	if len(events) == 0 {
 		return 0

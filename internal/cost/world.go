@@ -79,7 +79,8 @@ func (w *world) after(d time.Duration, do func()) {
 // newWorld deploys the broker's functions, planning with p.
 func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start time.Time) *world {
 	w := &world{
-		ctx: ctx, now: start, meter: newMeter(), brokers: map[string]*broker.Broker{}, queues: map[string]*queue{}, ends: map[time.Time]int{},
+		ctx: ctx, now: start, meter: newMeter(), brokers: map[string]*broker.Broker{}, queues: map[string]*queue{},
+		ends: map[time.Time]int{},
 	}
 	w.table = &table{Store: mem.New(), meter: w.meter}
 	w.table.onCommit = func(size int) {

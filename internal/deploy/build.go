@@ -70,8 +70,8 @@ type Builder struct {
 // Assets is the folder of the binaries that were built.
 func (b *Builder) Assets() string { return filepath.Join(b.Source, "dist") }
 
-// Build builds the functions and the agents and synthesises the template, and returns the assembly. It fails with ErrNoTool, with ErrBuild and
-// what the tool printed, or with ErrAssembly.
+// Build builds the functions and the agents and synthesises the template, and returns the assembly. It fails with
+// ErrNoTool, with ErrBuild and what the tool printed, or with ErrAssembly.
 func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 	for _, tool := range []string{"go", "node"} {
 		if _, err := exec.LookPath(tool); err != nil {
@@ -90,7 +90,8 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 	for _, arch := range Archs() {
 		binary := filepath.Join(dist, "agent", arch, "tradewind")
 		env := []string{"GOOS=linux", "GOARCH=" + arch, "CGO_ENABLED=0"}
-		if err := b.run(ctx, "agent for "+arch, b.Source, env, "go", "build", "-trimpath", "-ldflags", "-s -w -X main.version="+b.Version, "-o", binary, "./cmd/tradewind"); err != nil {
+		if err := b.run(ctx, "agent for "+arch, b.Source, env, "go", "build", "-trimpath", "-ldflags",
+			"-s -w -X main.version="+b.Version, "-o", binary, "./cmd/tradewind"); err != nil {
 			return nil, err
 		}
 	}

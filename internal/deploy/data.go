@@ -22,12 +22,13 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 	if err := t.put(ctx, bucket, policyKey, body); err != nil {
 		return err
 	}
-	t.tell(Step{What: "upload", Name: "scheduling policy", Status: "done", Physical: "s3://" + bucket + "/" + policyKey})
+	t.tell(Step{What: "upload", Name: "scheduling policy", Status: "done",
+		Physical: "s3://" + bucket + "/" + policyKey})
 	return nil
 }
 
-// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest. Machines launched before an
-// upgrade still find theirs.
+// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest. Machines
+// launched before an upgrade still find theirs.
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
 	for _, arch := range Archs() {
 		body, err := os.ReadFile(filepath.Join(assets, "agent", arch, "tradewind")) //nolint:gosec // the caller names the folder

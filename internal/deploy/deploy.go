@@ -24,9 +24,9 @@ func (c *ChangeSet) Loses() []Change {
 	return out
 }
 
-// Deploy brings a stack to where its template says, with the agents that its machines fetch below a folder of assets; no agents when that is
-// empty. It returns what was changed. It fails with ErrData before anything is changed if that would lose any, with ErrFailed if CloudFormation
-// rolled it back, and with ErrBusy.
+// Deploy brings a stack to where its template says, with the agents that its machines fetch below a folder of assets;
+// no agents when that is empty. It returns what was changed. It fails with ErrData before anything is changed if that
+// would lose any, with ErrFailed if CloudFormation rolled it back, and with ErrBusy.
 func (t *Target) Deploy(ctx context.Context, s Stack, assets string) (*ChangeSet, error) {
 	if err := t.Upload(ctx, s); err != nil {
 		return nil, err

@@ -43,9 +43,10 @@ func (t *Target) Machines(ctx context.Context, name string) ([]string, error) {
 	}
 }
 
-// Destroy deletes a stack and what the deployment of a name made beside it: the key of its tokens and the security group of its machines. Its table
-// and buckets stay where the template says so. It fails with ErrMachines, before anything is changed, while machines run, and with ErrNoStack
-// where there is none; then what lies beside it is gone nevertheless.
+// Destroy deletes a stack and what the deployment of a name made beside it: the key of its tokens and the security
+// group of its machines. Its table and buckets stay where the template says so. It fails with ErrMachines, before
+// anything is changed, while machines run, and with ErrNoStack where there is none; then what lies beside it is gone
+// nevertheless.
 func (t *Target) Destroy(ctx context.Context, stack, name string) error {
 	running, err := t.Machines(ctx, name)
 	if err != nil {
@@ -109,7 +110,8 @@ func (t *Target) deleteGroups(ctx context.Context, name string) error {
 			Name string `xml:"groupName"`
 		} `xml:"securityGroupInfo>item"`
 	}
-	if err := t.ec2(ctx, "DescribeSecurityGroups", url.Values{"Filter.1.Name": {"tag:" + tagDeployment}, "Filter.1.Value.1": {name}}, &out); err != nil {
+	if err := t.ec2(ctx, "DescribeSecurityGroups",
+		url.Values{"Filter.1.Name": {"tag:" + tagDeployment}, "Filter.1.Value.1": {name}}, &out); err != nil {
 		return fmt.Errorf("deploy: security groups of %s: %w", name, err)
 	}
 	for _, g := range out.Groups {

@@ -18,8 +18,8 @@ import (
 	v4 "github.com/aws/aws-sdk-go-v2/aws/signer/v4"
 )
 
-// The clients of EC2 and SSM would add thirty megabytes to the program, which every machine fetches, since it is the agent too. Of the two, four
-// calls are needed; these are they, signed by the SDK.
+// The clients of EC2 and SSM would add thirty megabytes to the program, which every machine fetches, since it is the
+// agent too. Of the two, four calls are needed; these are they, signed by the SDK.
 
 // plainError is AWS's answer to a call that failed.
 type plainError struct {
@@ -54,7 +54,8 @@ func (t *Target) send(ctx context.Context, service, contentType, target string, 
 		return nil, 0, fmt.Errorf("%w: %w", ErrNoCredentials, err)
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), service, t.Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), service, t.Region,
+		time.Now()); err != nil {
 		return nil, 0, err
 	}
 	var client aws.HTTPClient = http.DefaultClient

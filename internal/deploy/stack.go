@@ -70,20 +70,23 @@ func (t *Target) Outputs(ctx context.Context, name string) (map[string]string, e
 	return out, nil
 }
 
-// Plan makes a change set. Tables and buckets that an earlier deployment of this name has left behind are taken over. A set without
-// changes is not an error; it has been discarded.
+// Plan makes a change set. Tables and buckets that an earlier deployment of this name has left behind are taken over. A
+// set without changes is not an error; it has been discarded.
 func (t *Target) Plan(ctx context.Context, s Stack) (*ChangeSet, error) {
 	is, err := t.describe(ctx, s.Name)
 	if err != nil && !errors.Is(err, ErrNoStack) {
 		return nil, err
 	}
-	set := &ChangeSet{Stack: s.Name, Name: fmt.Sprintf("tradewind-%d", time.Now().UnixNano()), New: is == nil, Changes: []Change{}}
+	set := &ChangeSet{Stack: s.Name, Name: fmt.Sprintf("tradewind-%d", time.Now().UnixNano()), New: is == nil,
+		Changes: []Change{}}
 	if is != nil {
 		switch status := string(is.StackStatus); {
 		case status == string(types.StackStatusReviewInProgress): // a change set of a stack that was never made
 			set.New = true
 		case status == string(types.StackStatusRollbackComplete):
-			return nil, fmt.Errorf("%w: %s could not be made the last time; --destroy removes what is left of it, then deploy again", ErrFailed, s.Name)
+			return nil, fmt.Errorf(
+				"%w: %s could not be made the last time; --destroy removes what is left of it, then deploy again",
+				ErrFailed, s.Name)
 		case strings.HasSuffix(status, "_IN_PROGRESS"):
 			return nil, fmt.Errorf("%w: %s is in %s", ErrBusy, s.Name, status)
 		}
@@ -93,7 +96,8 @@ func (t *Target) Plan(ctx context.Context, s Stack) (*ChangeSet, error) {
 		kind = types.ChangeSetTypeCreate
 	}
 	_, err = t.cfn.CreateChangeSet(ctx, &cloudformation.CreateChangeSetInput{
-		StackName: &s.Name, ChangeSetName: &set.Name, ChangeSetType: kind, TemplateURL: aws.String(t.templateURL(s.Template)),
+		StackName: &s.Name, ChangeSetName: &set.Name, ChangeSetType: kind,
+		TemplateURL:             aws.String(t.templateURL(s.Template)),
 		Capabilities:            []types.Capability{types.CapabilityCapabilityNamedIam},
 		ImportExistingResources: aws.Bool(true),
 		Description:             aws.String("tradewind deploy"),
@@ -134,7 +138,8 @@ func (t *Target) await(ctx context.Context, set *ChangeSet) error {
 			return nil
 		case types.ChangeSetStatusFailed:
 			reason := aws.ToString(out.StatusReason)
-			if strings.Contains(reason, "didn't contain changes") || strings.Contains(reason, "No updates are to be performed") {
+			if strings.Contains(reason, "didn't contain changes") ||
+				strings.Contains(reason, "No updates are to be performed") {
 				set.discarded = true
 				return t.Discard(ctx, set)
 			}
@@ -157,7 +162,8 @@ func (c *ChangeSet) read(changes []types.Change) {
 			Physical: aws.ToString(r.PhysicalResourceId), Replacement: string(r.Replacement),
 		}
 		for _, d := range r.Details {
-			if d.Target != nil && aws.ToString(d.Target.Name) != "" && !slices.Contains(one.Properties, *d.Target.Name) {
+			if d.Target != nil && aws.ToString(d.Target.Name) != "" &&
+				!slices.Contains(one.Properties, *d.Target.Name) {
 				one.Properties = append(one.Properties, *d.Target.Name)
 			}
 		}
@@ -167,7 +173,8 @@ func (c *ChangeSet) read(changes []types.Change) {
 
 // Discard deletes a change set, and the stack too if it was never more than that.
 func (t *Target) Discard(ctx context.Context, set *ChangeSet) error {
-	_, err := t.cfn.DeleteChangeSet(ctx, &cloudformation.DeleteChangeSetInput{StackName: &set.Stack, ChangeSetName: &set.Name})
+	_, err := t.cfn.DeleteChangeSet(ctx,
+		&cloudformation.DeleteChangeSetInput{StackName: &set.Stack, ChangeSetName: &set.Name})
 	if err == nil && set.New {
 		_, err = t.cfn.DeleteStack(ctx, &cloudformation.DeleteStackInput{StackName: &set.Stack})
 	}
@@ -177,15 +184,16 @@ func (t *Target) Discard(ctx context.Context, set *ChangeSet) error {
 	return nil
 }
 
-// Execute carries a change set out and waits for its end, telling of each resource on the way. What fails is rolled back by
-// CloudFormation; the error, ErrFailed, says what began it.
+// Execute carries a change set out and waits for its end, telling of each resource on the way. What fails is rolled
+// back by CloudFormation; the error, ErrFailed, says what began it.
 func (t *Target) Execute(ctx context.Context, set *ChangeSet, protect bool) error {
 	began := time.Now().Add(-time.Minute) // clocks differ
 	seen, err := t.seen(ctx, set.Stack)
 	if err != nil {
 		return err
 	}
-	if _, err := t.cfn.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{StackName: &set.Stack, ChangeSetName: &set.Name}); err != nil {
+	if _, err := t.cfn.ExecuteChangeSet(ctx, &cloudformation.ExecuteChangeSetInput{StackName: &set.Stack,
+		ChangeSetName: &set.Name}); err != nil {
 		return fmt.Errorf("deploy: %s: %w", set.Stack, err)
 	}
 	if err := t.follow(ctx, set.Stack, began, seen); err != nil {
@@ -242,8 +250,9 @@ func (t *Target) follow(ctx context.Context, stack string, since time.Time, seen
 			}
 			seen[id] = true
 			step := Step{
-				At: aws.ToTime(e.Timestamp), What: "resource", Name: aws.ToString(e.LogicalResourceId), Type: aws.ToString(e.ResourceType),
-				Status: status, Reason: aws.ToString(e.ResourceStatusReason), Physical: aws.ToString(e.PhysicalResourceId),
+				At: aws.ToTime(e.Timestamp), What: "resource", Name: aws.ToString(e.LogicalResourceId),
+				Type: aws.ToString(e.ResourceType), Status: status, Reason: aws.ToString(e.ResourceStatusReason),
+				Physical: aws.ToString(e.PhysicalResourceId),
 			}
 			t.tell(step)
 			if first == "" && strings.HasSuffix(status, "_FAILED") && !strings.Contains(step.Reason, "cancelled") {

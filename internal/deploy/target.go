@@ -58,7 +58,8 @@ func Open(ctx context.Context, cfg aws.Config) (*Target, error) {
 	if err != nil {
 		return nil, fmt.Errorf("deploy: who the credentials are of: %w", err)
 	}
-	return &Target{Account: aws.ToString(who.Account), Region: cfg.Region, cfg: cfg, cfn: cloudformation.NewFromConfig(cfg), s3: newS3(cfg)}, nil
+	return &Target{Account: aws.ToString(who.Account), Region: cfg.Region, cfg: cfg,
+		cfn: cloudformation.NewFromConfig(cfg), s3: newS3(cfg)}, nil
 }
 
 // newS3 addresses buckets by path where the endpoint is an emulator's, which has no host for each.
@@ -80,7 +81,8 @@ func (t *Target) In(region string) *Target {
 
 // resolve fills in what the assembly leaves to the account.
 func (t *Target) resolve(s string) string {
-	return strings.NewReplacer("${AWS::AccountId}", t.Account, "${AWS::Region}", t.Region, "${AWS::Partition}", "aws").Replace(s)
+	return strings.NewReplacer("${AWS::AccountId}", t.Account, "${AWS::Region}", t.Region, "${AWS::Partition}",
+		"aws").Replace(s)
 }
 
 func (t *Target) tell(s Step) {

@@ -19,8 +19,8 @@ import (
 	smithyhttp "github.com/aws/smithy-go/transport/http"
 )
 
-// Upload puts a stack's template and assets in the account's asset bucket, and makes that where it is missing. What is there already is
-// not sent again: keys are digests.
+// Upload puts a stack's template and assets in the account's asset bucket, and makes that where it is missing. What is
+// there already is not sent again: keys are digests.
 func (t *Target) Upload(ctx context.Context, s Stack) error {
 	if err := t.assetBucket(ctx, t.resolve(s.Template.Bucket)); err != nil {
 		return err
@@ -52,7 +52,8 @@ func (t *Target) upload(ctx context.Context, a Asset) error {
 
 func (t *Target) put(ctx context.Context, bucket, key string, body []byte) error {
 	_, err := t.s3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))), ExpectedBucketOwner: &t.Account,
+		Bucket: &bucket, Key: &key, Body: bytes.NewReader(body), ContentLength: aws.Int64(int64(len(body))),
+		ExpectedBucketOwner: &t.Account,
 	})
 	if err != nil {
 		return fmt.Errorf("deploy: s3://%s/%s: %w", bucket, key, err)
@@ -142,21 +143,25 @@ func (t *Target) assetBucket(ctx context.Context, bucket string) error {
 		return nil
 	}
 	if statusOf(err) == 403 {
-		return fmt.Errorf("deploy: bucket %s is not to be used by these credentials, or another account has that name: %w", bucket, err)
+		return fmt.Errorf(
+			"deploy: bucket %s is not to be used by these credentials, or another account has that name: %w",
+			bucket, err)
 	}
 	if statusOf(err) != 404 {
 		return fmt.Errorf("deploy: bucket %s: %w", bucket, err)
 	}
 	in := &s3.CreateBucketInput{Bucket: &bucket}
 	if t.Region != "us-east-1" { // which is not a constraint
-		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{LocationConstraint: types.BucketLocationConstraint(t.Region)}
+		in.CreateBucketConfiguration = &types.CreateBucketConfiguration{
+			LocationConstraint: types.BucketLocationConstraint(t.Region)}
 	}
 	if _, err := t.s3.CreateBucket(ctx, in); err != nil && codeOf(err) != "BucketAlreadyOwnedByYou" {
 		return fmt.Errorf("deploy: bucket %s: %w", bucket, err)
 	}
 	if _, err := t.s3.PutPublicAccessBlock(ctx, &s3.PutPublicAccessBlockInput{
 		Bucket: &bucket, PublicAccessBlockConfiguration: &types.PublicAccessBlockConfiguration{
-			BlockPublicAcls: aws.Bool(true), BlockPublicPolicy: aws.Bool(true), IgnorePublicAcls: aws.Bool(true), RestrictPublicBuckets: aws.Bool(true),
+			BlockPublicAcls: aws.Bool(true), BlockPublicPolicy: aws.Bool(true), IgnorePublicAcls: aws.Bool(true),
+			RestrictPublicBuckets: aws.Bool(true),
 		},
 	}); err != nil {
 		return fmt.Errorf("deploy: bucket %s: %w", bucket, err)

@@ -75,7 +75,8 @@ func (s *Suite) checks(root string) error {
 			return err
 		}
 		for _, d := range f.Decls {
-			if fn, in := d.(*ast.FuncDecl); !in || fn.Name.Name == "Run" { // a table in another function is of something else
+			// a table in another function is of something else
+			if fn, in := d.(*ast.FuncDecl); !in || fn.Name.Name == "Run" {
 				ast.Inspect(d, func(n ast.Node) bool { return s.table(n) })
 			}
 		}
@@ -126,7 +127,9 @@ func (s *Suite) runs(root string) error {
 		}
 		return nil
 	})
-	slices.SortFunc(s.Runs, func(a, b Run) int { return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Test, b.Test)) })
+	slices.SortFunc(s.Runs, func(a, b Run) int {
+		return cmp.Or(cmp.Compare(a.Driver, b.Driver), cmp.Compare(a.Test, b.Test))
+	})
 	return err
 }
 

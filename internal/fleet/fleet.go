@@ -1,5 +1,5 @@
-// Package fleet makes snapshots for the scheduler, of any size, for benchmarks and tests: gangs and elastic jobs of many request shapes in
-// weighted queues.
+// Package fleet makes snapshots for the scheduler, of any size, for benchmarks and tests: gangs and elastic jobs of
+// many request shapes in weighted queues.
 package fleet
 
 import (
@@ -32,7 +32,8 @@ func New(o Options) *scheduler.Snapshot {
 		o.Full = 0.8
 	}
 	r := rand.New(rand.NewPCG(o.Seed, 1)) //nolint:gosec // reproducible
-	s := &scheduler.Snapshot{Now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC), Resources: []string{"cpu", "memory", "gpu"}, GPU: 2}
+	s := &scheduler.Snapshot{Now: time.Date(2026, 3, 2, 12, 0, 0, 0, time.UTC),
+		Resources: []string{"cpu", "memory", "gpu"}, GPU: 2}
 	for i := range o.Queues {
 		s.Queues = append(s.Queues, scheduler.Queue{Name: fmt.Sprint("q", i), Weight: 1 + i%4})
 	}
@@ -41,7 +42,8 @@ func New(o Options) *scheduler.Snapshot {
 	}
 	specs := make([]*scheduler.Spec, o.Shapes)
 	for i := range specs {
-		specs[i] = &scheduler.Spec{Request: scheduler.Vector{int64(500 * (1 + r.IntN(16))), int64(1024 * (1 + r.IntN(32)))}}
+		specs[i] = &scheduler.Spec{Request: scheduler.Vector{int64(500 * (1 + r.IntN(16))),
+			int64(1024 * (1 + r.IntN(32)))}}
 		if i%4 == 0 {
 			specs[i].Devices, specs[i].Share = 1, int64(100*(1+r.IntN(10)))
 		}
@@ -56,7 +58,8 @@ func New(o Options) *scheduler.Snapshot {
 	for made := 0; made < o.Tasks; {
 		n := min(1+r.IntN(16), o.Tasks-made)
 		j := scheduler.Job{
-			ID: fmt.Sprint("j", len(s.Jobs)), Queue: fmt.Sprint("q", r.IntN(o.Queues)), Namespace: fmt.Sprint("u", r.IntN(max(1, o.Queues/2))), Priority: r.IntN(3),
+			ID: fmt.Sprint("j", len(s.Jobs)), Queue: fmt.Sprint("q", r.IntN(o.Queues)),
+			Namespace: fmt.Sprint("u", r.IntN(max(1, o.Queues/2))), Priority: r.IntN(3),
 			Created: s.Now.Add(-time.Duration(r.IntN(3600)) * time.Second), Phase: scheduler.Inqueue, Min: n,
 		}
 		if r.IntN(4) == 0 {
@@ -74,8 +77,8 @@ func New(o Options) *scheduler.Snapshot {
 	each := func(i int) int64 { return int64(float64(want[i])/o.Full/float64(o.Nodes)) + 1 }
 	for i := range o.Nodes {
 		n := scheduler.Node{
-			Name: fmt.Sprint("n", i), Capacity: scheduler.Vector{max(each(0), 16000), max(each(1), 32<<10)}, Labels: map[string]string{},
-			Topology: []string{fmt.Sprint("zone", i%4), fmt.Sprintf("rack%03d", i/20)},
+			Name: fmt.Sprint("n", i), Capacity: scheduler.Vector{max(each(0), 16000), max(each(1), 32<<10)},
+			Labels: map[string]string{}, Topology: []string{fmt.Sprint("zone", i%4), fmt.Sprintf("rack%03d", i/20)},
 		}
 		if i%2 == 0 {
 			n.Labels["disk"] = "ssd"

@@ -41,8 +41,8 @@ func margin(left time.Duration) time.Duration { return min(left/5, 5*time.Second
 // settleWithin bounds giving messages back.
 const settleWithin = 4 * time.Second
 
-// HandleSQS runs the function on a batch. Messages whose events were handled, or given up, are removed by Lambda; the others are named
-// in the answer and come again. It never fails as a whole, and ends before its time does.
+// HandleSQS runs the function on a batch. Messages whose events were handled, or given up, are removed by Lambda; the
+// others are named in the answer and come again. It never fails as a whole, and ends before its time does.
 func (h *Host) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awsevents.SQSEventResponse, error) {
 	done := h.Begin(ctx)
 	defer done()
@@ -66,15 +66,16 @@ func (h *Host) HandleSQS(ctx context.Context, batch awsevents.SQSEvent) (awseven
 	defer cancel()
 	for i := range items {
 		if it := &items[i]; it.err != nil && !h.settle(free, it) {
-			out.BatchItemFailures = append(out.BatchItemFailures, awsevents.SQSBatchItemFailure{ItemIdentifier: it.message.MessageId})
+			out.BatchItemFailures = append(out.BatchItemFailures,
+				awsevents.SQSBatchItemFailure{ItemIdentifier: it.message.MessageId})
 		}
 	}
 	h.log.DebugContext(ctx, "batch", "messages", len(items), "again", len(out.BatchItemFailures))
 	return out, nil
 }
 
-// decode reads the messages and returns those that hold an event for the function, related ones beside each other, so that they
-// share a transaction.
+// decode reads the messages and returns those that hold an event for the function, related ones beside each other, so
+// that they share a transaction.
 func (h *Host) decode(ctx context.Context, items []item) []*item {
 	var wg sync.WaitGroup
 	slots := make(chan struct{}, atOnce)
@@ -95,7 +96,9 @@ func (h *Host) decode(ctx context.Context, items []item) []*item {
 			ready = append(ready, &items[i])
 		}
 	}
-	slices.SortStableFunc(ready, func(a, b *item) int { return cmp.Compare(a.event.Data.Group(), b.event.Data.Group()) })
+	slices.SortStableFunc(ready, func(a, b *item) int {
+		return cmp.Compare(a.event.Data.Group(), b.event.Data.Group())
+	})
 	return ready
 }
 
@@ -103,7 +106,8 @@ func (h *Host) decode(ctx context.Context, items []item) []*item {
 func (h *Host) adopt(ctx context.Context, it *item) (e events.Event, ok bool, err error) {
 	attempt, _ := strconv.Atoi(it.message.Attributes["ApproximateReceiveCount"]) // 0 when there is none
 	it.delivery, ok, err = h.Queue.Adopt(ctx, h.fn, busaws.Received{
-		MessageID: it.message.MessageId, ReceiptHandle: it.message.ReceiptHandle, Body: it.message.Body, Attempt: max(attempt, 1),
+		MessageID: it.message.MessageId, ReceiptHandle: it.message.ReceiptHandle, Body: it.message.Body,
+		Attempt: max(attempt, 1),
 	})
 	if err != nil || !ok {
 		return e, false, err
@@ -128,8 +132,8 @@ func (h *Host) after(ctx context.Context, ready []*item) {
 // errTime says that a message was not done within the function's time.
 var errTime = errors.New("lambdahost: out of time")
 
-// run handles events and notes each one's error. It returns within a grace of the end of ctx, whatever the handlers do: what they still commit then
-// is conditional, and the events' redelivery finds it done.
+// run handles events and notes each one's error. It returns within a grace of the end of ctx, whatever the handlers do:
+// what they still commit then is conditional, and the events' redelivery finds it done.
 func (h *Host) run(ctx context.Context, ready []*item, grace time.Duration) {
 	if len(ready) == 0 {
 		return
@@ -161,7 +165,8 @@ func (h *Host) run(ctx context.Context, ready []*item, grace time.Duration) {
 // atOnce is how many events of a function that waits for others are handled at the same time.
 const atOnce = 10
 
-// handle runs the function. The functions that wait for clouds or people do so for all of a batch at once: time waited is paid for.
+// handle runs the function. The functions that wait for clouds or people do so for all of a batch at once: time waited
+// is paid for.
 func (h *Host) handle(ctx context.Context, list []events.Event) []error {
 	if !broker.TraitsOf(h.fn).Parallel {
 		return h.Broker.Handle(ctx, h.fn, list)
@@ -180,7 +185,8 @@ func (h *Host) handle(ctx context.Context, list []events.Event) []error {
 	return errs
 }
 
-// settle gives up what can never succeed, and asks for the rest again after a while. given says that the message may be removed.
+// settle gives up what can never succeed, and asks for the rest again after a while. given says that the message may be
+// removed.
 func (h *Host) settle(ctx context.Context, it *item) (given bool) {
 	attrs := []any{"message", it.message.MessageId, "attempt", it.delivery.Attempt, "err", it.err}
 	if it.event.Data != nil {
@@ -189,7 +195,8 @@ func (h *Host) settle(ctx context.Context, it *item) (given bool) {
 	if errors.Is(it.err, record.ErrFinal) {
 		h.log.ErrorContext(ctx, "given up", attrs...)
 		if err := h.Queue.Reject(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
-			h.log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message", it.message.MessageId, "err", err)
+			h.log.WarnContext(ctx, "a dead letter could not be kept; its message comes again", "message",
+				it.message.MessageId, "err", err)
 			return false
 		}
 		h.count.dead.Add(1)
@@ -200,7 +207,8 @@ func (h *Host) settle(ctx context.Context, it *item) (given bool) {
 		return false // it was not even taken over
 	}
 	if err := h.Queue.Nack(ctx, h.fn, it.delivery.Receipt, it.err.Error()); err != nil {
-		h.log.DebugContext(ctx, "no back-off; the message comes again when its time is over", "message", it.message.MessageId, "err", err)
+		h.log.DebugContext(ctx, "no back-off; the message comes again when its time is over", "message",
+			it.message.MessageId, "err", err)
 	}
 	return false
 }

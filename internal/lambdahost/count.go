@@ -41,7 +41,8 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 	for _, m := range []struct {
 		name string
 		n    *atomic.Int64
-	}{{"Events", &c.events}, {"Conflicts", &c.conflicts}, {"DeadLetters", &c.dead}, {"Launches", &c.launches}, {"Published", &c.published}} {
+	}{{"Events", &c.events}, {"Conflicts", &c.conflicts}, {"DeadLetters", &c.dead}, {"Launches", &c.launches},
+		{"Published", &c.published}} {
 		if n := m.n.Swap(0); n > 0 {
 			metrics = append(metrics, emf.Metric{Name: m.name, Unit: emf.Count, Value: float64(n)})
 		}
@@ -49,15 +50,16 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	if c.lag > 0 {
-		metrics = append(metrics, emf.Metric{Name: "PublishLag", Unit: emf.Milliseconds, Value: float64(c.lag.Milliseconds())})
+		metrics = append(metrics,
+			emf.Metric{Name: "PublishLag", Unit: emf.Milliseconds, Value: float64(c.lag.Milliseconds())})
 	}
 	refusals = c.refusals
 	c.lag, c.refusals = 0, nil
 	return metrics, refusals
 }
 
-// flush writes the metrics of an invocation. Their only dimension is the deployment, and a refusal's kind: with one a function they would
-// cost more than the rest of an idle deployment. Which function it was is a property.
+// flush writes the metrics of an invocation. Their only dimension is the deployment, and a refusal's kind: with one a
+// function they would cost more than the rest of an idle deployment. Which function it was is a property.
 func (h *Host) flush(i *invocation) {
 	metrics, refusals := h.count.take()
 	props := map[string]any{"function": h.fn, "requestId": i.request}

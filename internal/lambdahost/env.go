@@ -19,13 +19,14 @@ const (
 	EnvTokenKey    = "TRADEWIND_TOKEN_PARAMETER" //nolint:gosec // the parameter's name, not what is in it
 	EnvAgentKey    = "TRADEWIND_AGENT_KEY"       // object keys of the agents: amd64=agent/<sha256>/tradewind,arm64=…
 	EnvSchedules   = "TRADEWIND_SCHEDULES"       // schedules switched on while work is open, by comma
-	EnvMappings    = "TRADEWIND_MAPPINGS"        // functions whose queues are polled only while work is open, by comma; optional
-	EnvClouds      = "TRADEWIND_CLOUDS"          // clouds to plan on, by comma; optional, aws
-	EnvRegions     = "TRADEWIND_REGIONS"         // of EC2 to buy in, by comma; optional, the deployment's own
-	EnvTopic       = "TRADEWIND_TOPIC"           // SNS topic for news; optional
-	EnvWebhook     = "TRADEWIND_WEBHOOK"         // URL that news are posted to; optional
-	EnvPolicy      = "TRADEWIND_POLICY"          // key of the sessions' policy in the work bucket; optional, the broker's own
-	EnvLogLevel    = "TRADEWIND_LOG_LEVEL"       // debug, info, warn, error; optional, info
+	// functions whose queues are polled only while work is open, by comma; optional
+	EnvMappings = "TRADEWIND_MAPPINGS"
+	EnvClouds   = "TRADEWIND_CLOUDS"    // clouds to plan on, by comma; optional, aws
+	EnvRegions  = "TRADEWIND_REGIONS"   // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvTopic    = "TRADEWIND_TOPIC"     // SNS topic for news; optional
+	EnvWebhook  = "TRADEWIND_WEBHOOK"   // URL that news are posted to; optional
+	EnvPolicy   = "TRADEWIND_POLICY"    // key of the sessions' policy in the work bucket; optional, the broker's own
+	EnvLogLevel = "TRADEWIND_LOG_LEVEL" // debug, info, warn, error; optional, info
 )
 
 // Env is the environment of a function, read once.
@@ -56,10 +57,12 @@ var ErrEnv = errors.New("lambdahost: environment")
 func LoadEnv(getenv func(string) string) (Env, error) {
 	r := reader{getenv: getenv}
 	env := Env{
-		Deployment: r.need(EnvDeployment), Table: r.need(EnvTable), Bus: r.need(EnvBus), QueuePrefix: r.need(EnvQueuePrefix),
-		DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket), API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
+		Deployment: r.need(EnvDeployment), Table: r.need(EnvTable), Bus: r.need(EnvBus),
+		QueuePrefix: r.need(EnvQueuePrefix), DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket),
+		API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
 		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
-		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic), Webhook: getenv(EnvWebhook), Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
+		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
+		Webhook: getenv(EnvWebhook), Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
 	}
 	if len(env.Clouds) == 0 {
 		env.Clouds = []string{"aws"}
@@ -91,7 +94,8 @@ func (r *reader) url(name string) string {
 	}
 	u, err := url.Parse(v)
 	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is no base URL such as https://api.example.com", name, v))
+		r.wrong = append(r.wrong,
+			fmt.Sprintf("%s is %q, which is no base URL such as https://api.example.com", name, v))
 	}
 	return strings.TrimRight(v, "/")
 }

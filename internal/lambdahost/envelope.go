@@ -14,8 +14,8 @@ var ErrEnvelope = errors.New("lambdahost: an event that nothing here reacts to")
 
 // Notices reads what EC2 tells of machines.
 type Notices interface {
-	// Notice reads an event of EC2 as EventBridge wrote it. ours is false when it is no news, or of a machine that is none of this
-	// deployment's or that was ended on request. What cannot be read wraps ErrEnvelope.
+	// Notice reads an event of EC2 as EventBridge wrote it. ours is false when it is no news, or of a machine that is
+	// none of this deployment's or that was ended on request. What cannot be read wraps ErrEnvelope.
 	Notice(ctx context.Context, raw []byte) (n events.SpotInterrupted, ours bool, err error)
 }
 
@@ -24,9 +24,9 @@ type Decoder struct {
 	Notices Notices // where warnings of EC2 arrive
 }
 
-// Decode reads the body of a delivery: an event of ours, or one of AWS as AWS wrote it. ok is false of one that concerns nobody: a
-// machine that is not ours, a change that is no news. Errors that are final wrap ErrEnvelope, busaws.ErrUnreadable, events.ErrMalformed or
-// events.ErrUnknownType.
+// Decode reads the body of a delivery: an event of ours, or one of AWS as AWS wrote it. ok is false of one that
+// concerns nobody: a machine that is not ours, a change that is no news. Errors that are final wrap ErrEnvelope,
+// busaws.ErrUnreadable, events.ErrMalformed or events.ErrUnknownType.
 func (d Decoder) Decode(ctx context.Context, body []byte) (e events.Event, ok bool, err error) {
 	env, err := busaws.Decode(body)
 	if err != nil {

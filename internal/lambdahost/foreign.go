@@ -22,7 +22,8 @@ const (
 // RemarkSuffix is what the name of a remark about a refused DAG file ends in: it is no DAG file.
 const RemarkSuffix = ".error.txt"
 
-// foreign turns what AWS tells into an event of ours. Its ID follows from that of AWS, so that a repeat changes nothing.
+// foreign turns what AWS tells into an event of ours. Its ID follows from that of AWS, so that a repeat changes
+// nothing.
 func (d Decoder) foreign(ctx context.Context, env busaws.Foreign) (e events.Event, ok bool, err error) {
 	var data events.Data
 	switch {
@@ -65,7 +66,8 @@ func objectCreated(raw json.RawMessage) (events.Data, error) {
 	if strings.HasSuffix(in.Object.Key, "/") || strings.HasSuffix(in.Object.Key, RemarkSuffix) {
 		return nil, nil //nolint:nilnil // nobody's business
 	}
-	return events.ObjectCreated{Bucket: in.Bucket.Name, Key: in.Object.Key, ETag: strings.Trim(in.Object.ETag, `"`), Size: in.Object.Size}, nil
+	return events.ObjectCreated{Bucket: in.Bucket.Name, Key: in.Object.Key, ETag: strings.Trim(in.Object.ETag, `"`),
+		Size: in.Object.Size}, nil
 }
 
 // machine turns a warning of EC2 into a notice to the cluster that the machine belongs to.

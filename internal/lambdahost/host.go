@@ -45,8 +45,8 @@ type Host struct {
 	now     func() time.Time
 }
 
-// Part brings in what one function needs beside store and bus. It makes clients and calls nobody: what start-up waits for, every
-// first request waits for.
+// Part brings in what one function needs beside store and bus. It makes clients and calls nobody: what start-up waits
+// for, every first request waits for.
 type Part func(h *Host) error
 
 // New makes the host of a function, from its environment and AWS configuration.
@@ -72,9 +72,10 @@ func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Hos
 	return h, nil
 }
 
-// How often agents call. A request of theirs costs some two millionths of a dollar, and an hour of a small machine a hundredth of one.
-// That a machine is gone EC2 tells by itself, and of a notice its agent learns from the machine; what these calls find is an agent that died on a
-// machine that lives, and a job that was cancelled, whose machines are terminated anyway.
+// How often agents call. A request of theirs costs some two millionths of a dollar, and an hour of a small machine a
+// hundredth of one. That a machine is gone EC2 tells by itself, and of a notice its agent learns from the machine; what
+// these calls find is an agent that died on a machine that lives, and a job that was cancelled, whose machines are
+// terminated anyway.
 const (
 	PollEvery = 5 * time.Minute  // a sign of life as well
 	silentFor = 16 * time.Minute // three signs of life missed
@@ -85,7 +86,8 @@ const (
 func brokerConfig(env Env) record.Config {
 	cfg := record.DefaultConfig()
 	cfg.Endpoint = env.API
-	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}, silentFor
+	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog},
+		silentFor
 	cfg.StoreURL = "s3://" + env.WorkBucket
 	return cfg
 }
@@ -103,7 +105,8 @@ func FromEnvironment(ctx context.Context, fn string, parts ...Part) (*Host, erro
 	return New(fn, env, cfg, os.Stdout, parts...)
 }
 
-// Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours, no message in another function's queue.
+// Idle says that no work is open: no job that is not over, no event unpublished, no machine of ours, no message in
+// another function's queue.
 func (h *Host) Idle(ctx context.Context) (bool, error) {
 	if idle, err := h.Broker.Idle(ctx); err != nil || !idle {
 		return false, err

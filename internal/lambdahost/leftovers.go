@@ -11,11 +11,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// leftAfter is how long an event lies in the outbox before somebody else than the relay publishes it. The stream brings it to the relay
-// within a second, so what is older was lost on the way, or tried in vain.
+// leftAfter is how long an event lies in the outbox before somebody else than the relay publishes it. The stream brings
+// it to the relay within a second, so what is older was lost on the way, or tried in vain.
 const leftAfter = 30 * time.Second
 
-// Leftovers is the part of reconcile that publishes what the relay left in the outbox, before anything else that follows a batch.
+// Leftovers is the part of reconcile that publishes what the relay left in the outbox, before anything else that
+// follows a batch.
 func Leftovers(h *Host) error {
 	next := h.After
 	h.After = func(ctx context.Context) error {
@@ -45,8 +46,8 @@ func (h *Host) PublishLeft(ctx context.Context) (published int, err error) {
 	}
 }
 
-// oldOnly is a store whose outbox shows only what was committed before a time. What nobody can read has no time, and is shown: it becomes a dead
-// letter.
+// oldOnly is a store whose outbox shows only what was committed before a time. What nobody can read has no time, and is
+// shown: it becomes a dead letter.
 type oldOnly struct {
 	store.Store
 	before time.Time

@@ -16,8 +16,8 @@ import (
 // Queues is the part that knows bus and queues.
 func Queues(h *Host) error {
 	b, err := busaws.New(busaws.Config{
-		EventBus: h.Env.Bus, QueuePrefix: h.Env.QueuePrefix, Bucket: h.Env.WorkBucket, Queues: QueueRules(), Route: events.Routes(),
-		EventBridge: eventbridge.NewFromConfig(h.AWS), SQS: sqs.NewFromConfig(h.AWS),
+		EventBus: h.Env.Bus, QueuePrefix: h.Env.QueuePrefix, Bucket: h.Env.WorkBucket, Queues: QueueRules(),
+		Route: events.Routes(), EventBridge: eventbridge.NewFromConfig(h.AWS), SQS: sqs.NewFromConfig(h.AWS),
 		S3: s3.NewFromConfig(h.AWS, S3Options(h.AWS)),
 	})
 	if err != nil {
@@ -27,7 +27,8 @@ func Queues(h *Host) error {
 	return nil
 }
 
-// S3Options suit S3 and its emulators, which have no host for each bucket. The SDK would tell the log of every object without a checksum.
+// S3Options suit S3 and its emulators, which have no host for each bucket. The SDK would tell the log of every object
+// without a checksum.
 func S3Options(cfg aws.Config) func(*s3.Options) {
 	return func(o *s3.Options) {
 		o.UsePathStyle = cfg.BaseEndpoint != nil
@@ -35,7 +36,8 @@ func S3Options(cfg aws.Config) func(*s3.Options) {
 	}
 }
 
-// The queues' rules, as infra/ deploys them. Visibility is only for those who receive by themselves: Lambda goes by the queue's own.
+// The queues' rules, as infra/ deploys them. Visibility is only for those who receive by themselves: Lambda goes by the
+// queue's own.
 const (
 	visibility  = 12 * time.Minute
 	maxAttempts = 20

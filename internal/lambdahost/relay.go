@@ -16,10 +16,11 @@ type Outbox interface {
 	Feed(pending ...dynamo.Pending) *dynamo.Feed
 }
 
-// HandleStream publishes what a batch of the table's stream shows to have been put in the outbox, and removes it from there. Nothing is read:
-// the stream brings the events themselves. What cannot be published is named in the answer, and the batch comes again from there on; what is
-// left in the end, reconcile publishes.
-func (h *Host) HandleStream(ctx context.Context, batch awsevents.DynamoDBEvent) (awsevents.DynamoDBEventResponse, error) {
+// HandleStream publishes what a batch of the table's stream shows to have been put in the outbox, and removes it from
+// there. Nothing is read: the stream brings the events themselves. What cannot be published is named in the answer, and
+// the batch comes again from there on; what is left in the end, reconcile publishes.
+func (h *Host) HandleStream(ctx context.Context,
+	batch awsevents.DynamoDBEvent) (awsevents.DynamoDBEventResponse, error) {
 	done := h.Begin(ctx)
 	defer done()
 	if deadline, ok := ctx.Deadline(); ok {
@@ -31,7 +32,8 @@ func (h *Host) HandleStream(ctx context.Context, batch awsevents.DynamoDBEvent) 
 	for _, r := range batch.Records {
 		p, ok, err := dynamo.FromRecord(r)
 		if err != nil { // never readable: it stays in the outbox, for people
-			h.log.ErrorContext(ctx, "an item of the outbox cannot be read", "sequence", r.Change.SequenceNumber, "err", err)
+			h.log.ErrorContext(ctx, "an item of the outbox cannot be read", "sequence", r.Change.SequenceNumber,
+				"err", err)
 			continue
 		}
 		if ok {
@@ -51,7 +53,8 @@ func (h *Host) HandleStream(ctx context.Context, batch awsevents.DynamoDBEvent) 
 	return awsevents.DynamoDBEventResponse{}, nil
 }
 
-// publish puts events on the bus and takes them out of the outbox, in that order, as many as the relay does at once and then the next.
+// publish puts events on the bus and takes them out of the outbox, in that order, as many as the relay does at once and
+// then the next.
 func (h *Host) publish(ctx context.Context, pending []dynamo.Pending) (published int, err error) {
 	ports := h.Ports
 	ports.Store = h.Outbox.Feed(pending...)

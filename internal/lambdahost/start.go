@@ -22,8 +22,8 @@ func ServeRelay() {
 	Run(Relay, func(h *Host) (any, error) { return h.HandleStream, nil })
 }
 
-// Run makes the host of a function from the process's environment and serves what handler makes of it. It does not return: what
-// cannot start ends the sandbox with the reason in its log, and Lambda tries again with the next request.
+// Run makes the host of a function from the process's environment and serves what handler makes of it. It does not
+// return: what cannot start ends the sandbox with the reason in its log, and Lambda tries again with the next request.
 func Run(fn string, handler func(*Host) (any, error), parts ...Part) {
 	h, err := FromEnvironment(context.Background(), fn, append([]Part{Records, Queues}, parts...)...)
 	var serve any
@@ -31,7 +31,9 @@ func Run(fn string, handler func(*Host) (any, error), parts ...Part) {
 		serve, err = handler(h)
 	}
 	if err != nil {
-		line, _ := json.Marshal(map[string]string{"level": "ERROR", "message": "cannot start", "function": fn, "err": err.Error()}) // strings only
+		// strings only
+		line, _ := json.Marshal(map[string]string{"level": "ERROR", "message": "cannot start", "function": fn,
+			"err": err.Error()})
 		fmt.Fprintln(os.Stderr, string(line))
 		os.Exit(1)
 	}

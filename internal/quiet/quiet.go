@@ -12,7 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Store drops the events of a transaction that are routed to no function. What cannot be read is kept: it belongs to the dead letters.
+// Store drops the events of a transaction that are routed to no function. What cannot be read is kept: it belongs to
+// the dead letters.
 type Store struct {
 	store.Store
 	routes map[string][]string

@@ -41,7 +41,8 @@ func newAgent(m *machine, token string) *agent {
 		m.w.violate(InvToken, err.Error())
 	}
 	if a.claims.Cluster != m.fleet.name || a.claims.Rank != m.rank || a.claims.Job != record.ClusterJob(m.fleet.name) {
-		m.w.violatef(InvToken, "machine %s, rank %d of %s, was given a token for rank %d of %s", m.id, m.rank, m.fleet.name, a.claims.Rank, a.claims.Cluster)
+		m.w.violatef(InvToken, "machine %s, rank %d of %s, was given a token for rank %d of %s", m.id, m.rank,
+			m.fleet.name, a.claims.Rank, a.claims.Cluster)
 	}
 	return a
 }
@@ -84,7 +85,8 @@ func (a *agent) boot() {
 	var first wire.Work
 	a.call("hello", func(ctx context.Context, b *broker.Broker) (err error) {
 		began := a.w.steps
-		if first, err = b.Hello(ctx, a.claims, wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.rank), Version: "sim"}); err == nil {
+		if first, err = b.Hello(ctx, a.claims,
+			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.rank), Version: "sim"}); err == nil {
 			a.w.check.assigned(a, first, began)
 		}
 		return err

@@ -38,9 +38,11 @@ const (
 	NoPartitions Break = "no-partitions"
 	// NoGang: nobody remembers which tasks start together.
 	NoGang Break = "no-gang"
-	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they were read.
+	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they
+	// were read.
 	NoHold Break = "no-hold"
-	// OldPrice: nobody remembers what spot machines cost now, so that they are charged at the price they were bought at.
+	// OldPrice: nobody remembers what spot machines cost now, so that they are charged at the price they were bought
+	// at.
 	OldPrice Break = "old-price"
 	// Overtaking: what has waited for too long is overtaken in its queue.
 	Overtaking Break = "overtaking"
@@ -50,7 +52,8 @@ const (
 
 // Breaks returns all of them.
 func Breaks() []Break {
-	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget, Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging}
+	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
+		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -71,7 +74,9 @@ func (b Break) tx(tx store.Tx) store.Tx {
 	case OldPrice:
 		return without(tx, "market")
 	case NoHold:
-		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
+		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
+			return w.Op == store.Check && w.Key.Partition == "queues"
+		})
 		return tx
 	case NoPartitions:
 		return unconditional(tx, "pool#")

@@ -135,7 +135,8 @@ func (b *messageBus) Receive(_ context.Context, name string, limit int, _ time.D
 			b.w.count("delivery lost")
 			continue
 		}
-		out = append(out, bus.Delivery{Message: m.Message, Receipt: strconv.FormatUint(b.serial, 10), Attempt: m.attempts})
+		out = append(out, bus.Delivery{Message: m.Message, Receipt: strconv.FormatUint(b.serial, 10),
+			Attempt: m.attempts})
 	}
 	return out, nil
 }
@@ -154,7 +155,8 @@ func (b *messageBus) expire(q *queue) {
 func (b *messageBus) bury(m *message, queue, reason string) {
 	b.w.count("dead letter")
 	b.w.say("bus", "dead letter", queue+" "+m.ID+" "+m.Type+": "+reason)
-	b.dead = append(b.dead, bus.DeadLetter{Message: m.Message, Queue: queue, Reason: bus.TrimReason(reason), Attempts: m.attempts, At: b.w.now})
+	b.dead = append(b.dead, bus.DeadLetter{Message: m.Message, Queue: queue, Reason: bus.TrimReason(reason),
+		Attempts: m.attempts, At: b.w.now})
 }
 
 // held finds the message of a receipt that is good.

@@ -6,8 +6,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// listing is one machine type in one zone, as a world sells it. Prices and sizes are of the real clouds' order; what matters is that
-// zones, types and clouds differ, and that spot is cheaper.
+// listing is one machine type in one zone, as a world sells it. Prices and sizes are of the real clouds' order; what
+// matters is that zones, types and clouds differ, and that spot is cheaper.
 type listing struct {
 	cloud, region, zone, instanceType string
 	vcpu                              float64
@@ -20,7 +20,8 @@ func (l listing) id() string {
 }
 
 func (l listing) offer(spot bool, usd float64) cloud.Offer {
-	return cloud.Offer{Cloud: l.cloud, Region: l.region, Zone: l.zone, InstanceType: l.instanceType, Spot: spot, USDPerHour: usd}
+	return cloud.Offer{Cloud: l.cloud, Region: l.region, Zone: l.zone, InstanceType: l.instanceType, Spot: spot,
+		USDPerHour: usd}
 }
 
 // catalogue lists what a world sells. A big machine is faster for tasks whose author says so, never slower.
@@ -29,7 +30,8 @@ func catalogue() []listing {
 	zones := []zone{
 		{"aws", "us-east-1", "use1-az1"}, {"aws", "us-east-1", "use1-az2"}, {"aws", "eu-west-1", "euw1-az1"},
 		{"azure", "eastus", "eastus-1"}, {"azure", "eastus", "eastus-2"},
-		{"gcp", "us-central1", "us-central1-a"}, {"gcp", "us-central1", "us-central1-b"}, {"gcp", "europe-west4", "europe-west4-a"},
+		{"gcp", "us-central1", "us-central1-a"}, {"gcp", "us-central1", "us-central1-b"},
+		{"gcp", "europe-west4", "europe-west4-a"},
 	}
 	small := map[string]string{"aws": "m5.xlarge", "azure": "Standard_D4s_v3", "gcp": "n1-standard-4"}
 	big := map[string]string{"aws": "c5.4xlarge", "azure": "Standard_F16s_v2", "gcp": "n1-standard-16"}

@@ -9,8 +9,8 @@ import (
 	"time"
 )
 
-// GCPercent is how much garbage a process that plays histories best lets gather (debug.SetGCPercent): a world is small and
-// drops most of what it makes, so that with the usual 100 a fifth of the time goes into collecting it.
+// GCPercent is how much garbage a process that plays histories best lets gather (debug.SetGCPercent): a world is small
+// and drops most of what it makes, so that with the usual 100 a fifth of the time goes into collecting it.
 const GCPercent = 800
 
 // ErrSeeds says that a range of seeds is none.
@@ -51,9 +51,10 @@ type Failure struct {
 // keptLines is how much of its history a violation in a report has.
 const keptLines = 80
 
-// Chaos plays the histories of the seeds from up to, not including, to. The report does not depend on how many run at once, except for
-// the time it took. progress, if not nil, is told after each seed, by one goroutine at a time. It fails with ErrSeeds, or with ctx's error and what was
-// found until then. Options.History is written only where there is one seed.
+// Chaos plays the histories of the seeds from up to, not including, to. The report does not depend on how many run at
+// once, except for the time it took. progress, if not nil, is told after each seed, by one goroutine at a time. It
+// fails with ErrSeeds, or with ctx's error and what was found until then. Options.History is written only where there
+// is one seed.
 func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func(Result)) (Report, error) {
 	report := Report{From: from, To: to, Faults: map[string]int{}, Violations: []Failure{}}
 	if to <= from {

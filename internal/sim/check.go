@@ -72,7 +72,8 @@ const (
 const (
 	// InvEnds: every job ends.
 	InvEnds = "every job ends"
-	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's quota.
+	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's
+	// quota.
 	InvCause = "a job fails only for cause"
 	// InvDeadline: see Guarantee.
 	InvDeadline = "a deadline that can be kept is kept"
@@ -161,8 +162,9 @@ type jobState struct {
 func newChecker(w *world) *checker {
 	return &checker{
 		w: w, jobs: map[string]*jobState{}, byName: map[string]*jobState{}, queues: map[string]record.Queue{},
-		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{}, handled: map[string]bool{},
-		freed: map[string]attemptKey{}, refusals: map[string][]refusal{}, pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
+		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{}, routes: map[string][]string{},
+		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
+		pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
 	}
 }
 
@@ -171,7 +173,9 @@ func (c *checker) state(id string) *jobState {
 	if !ok {
 		s = &jobState{
 			id: id, tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
-			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{}, waiting: map[int]int{}, entered: map[int]time.Time{},
+			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{},
+			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
+			waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}
 		c.jobs[id] = s
@@ -216,7 +220,9 @@ func (c *checker) committed(tx store.Tx) {
 		c.emitted(&tx.Events[i])
 	}
 	for _, k := range c.gone { // with its cluster's record, unless it is this transaction that gives it back
-		if id := c.state(k.job).freed[k]; !slices.ContainsFunc(tx.Events, func(e store.Event) bool { return e.ID == id }) {
+		if id := c.state(k.job).freed[k]; !slices.ContainsFunc(tx.Events, func(e store.Event) bool {
+			return e.ID == id
+		}) {
 			c.settle(k)
 		}
 	}

@@ -27,8 +27,8 @@ func (c *checker) marketRecord(w *store.Write) {
 	}
 }
 
-// missedFor is how long, where the broker's own parts work, a machine that is gone may be booked on before it is missed; bookedWithin how
-// long ago the broker may have looked at prices by which it books.
+// missedFor is how long, where the broker's own parts work, a machine that is gone may be booked on before it is
+// missed; bookedWithin how long ago the broker may have looked at prices by which it books.
 const (
 	missedFor    = 20 * time.Minute
 	bookedWithin = 10 * time.Minute
@@ -54,8 +54,8 @@ func (s *jobState) billOf(cluster string, by course) float64 {
 	return usd
 }
 
-// untold is what the machines of attempts that are booked have cost more than the broker could know: a price that rises is told with the
-// next look, and they had ended by then.
+// untold is what the machines of attempts that are booked have cost more than the broker could know: a price that rises
+// is told with the next look, and they had ended by then.
 func (c *checker) untold(s *jobState) float64 {
 	usd := 0.0
 	for _, k := range s.order {
@@ -67,8 +67,8 @@ func (c *checker) untold(s *jobState) float64 {
 	return usd
 }
 
-// booked compares what each attempt is said to have cost with what its machines did, at the prices that the broker had heard of when it was
-// booked: never less, if the broker had heard of them, and not much more.
+// booked compares what each attempt is said to have cost with what its machines did, at the prices that the broker had
+// heard of when it was booked: never less, if the broker had heard of them, and not much more.
 func (c *checker) booked(s *jobState) {
 	for _, k := range s.order {
 		id, a := record.ClusterID(k.job, k.task, k.attempt), s.attempts[k]
@@ -79,7 +79,8 @@ func (c *checker) booked(s *jobState) {
 		if s.heard[id] && a.USD < least-rounding {
 			c.w.violatef(InvBooked, "%s is booked with %.6f USD, its machines cost %.6f", id, a.USD, least)
 		}
-		if over := max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes) * missedFor.Hours(); !c.w.stormy && a.USD > most+over {
+		if over := max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes) * missedFor.Hours(); !c.w.stormy &&
+			a.USD > most+over {
 			c.w.violatef(InvBooked, "%s is booked with %.6f USD, its machines cost only %.6f", id, a.USD, most)
 		}
 	}
@@ -88,7 +89,8 @@ func (c *checker) booked(s *jobState) {
 	}
 }
 
-// bills are the least and the most that an attempt may be booked with: by what was known shortly before it was, and by what was known then.
+// bills are the least and the most that an attempt may be booked with: by what was known shortly before it was, and by
+// what was known then.
 func (c *checker) bills(s *jobState, a record.Attempt, id string) (least, most float64) {
 	if !a.Offer.Spot {
 		usd := s.billOf(id, nil)

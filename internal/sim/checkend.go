@@ -172,13 +172,14 @@ func (c *checker) checkBudget(s *jobState) {
 	}
 	budget := float64(s.user.spec.Budget)
 	if bill := s.bill(); bill > budget+c.overspend(s)+rounding {
-		c.w.violatef(InvBudget, "%s has cost %.4f USD of a budget of %.4f (allowed beyond: %.4f; its ledger: %+v)", s.id, bill, budget, c.overspend(s), s.ledger)
+		c.w.violatef(InvBudget, "%s has cost %.4f USD of a budget of %.4f (allowed beyond: %.4f; its ledger: %+v)",
+			s.id, bill, budget, c.overspend(s), s.ledger)
 	}
 }
 
-// overspend is by how much the budget may be passed: while the broker's own parts work, by what nobody has told it only. Where they fail too it may be late to stop
-// a machine, or unable to: what one costs after its lease has ended, or after it was decided that it goes, is not
-// the budget's.
+// overspend is by how much the budget may be passed: while the broker's own parts work, by what nobody has told it
+// only. Where they fail too it may be late to stop a machine, or unable to: what one costs after its lease has ended,
+// or after it was decided that it goes, is not the budget's.
 func (c *checker) overspend(s *jobState) float64 {
 	usd := c.untold(s)
 	if !c.w.stormy {
@@ -203,6 +204,7 @@ func (c *checker) deadline(s *jobState) {
 		return
 	}
 	if j.State != record.JobSucceeded || j.Finished.After(j.Deadline) {
-		c.w.violatef(InvDeadline, "%s is %s %v after a deadline that could be kept: %s", s.id, j.State, j.Finished.Sub(j.Deadline).Round(time.Second), j.Reason)
+		c.w.violatef(InvDeadline, "%s is %s %v after a deadline that could be kept: %s", s.id, j.State,
+			j.Finished.Sub(j.Deadline).Round(time.Second), j.Reason)
 	}
 }

@@ -27,7 +27,8 @@ func (g *gangChecker) begin(s *jobState, task int) {
 	}
 }
 
-// checkTogether checks that a transaction admits all of a gang or nothing, and tells all of it to begin or nothing: all but what is done.
+// checkTogether checks that a transaction admits all of a gang or nothing, and tells all of it to begin or nothing: all
+// but what is done.
 func (c *checker) checkTogether() {
 	for _, step := range []struct {
 		what string
@@ -36,7 +37,8 @@ func (c *checker) checkTogether() {
 		for _, t := range step.all {
 			for _, i := range t.s.gang(t.task) {
 				if !slices.Contains(step.all, gangTask{t.s, i}) {
-					c.w.violatef(InvGang, "task %d of %s is %s without task %d of its gang %s, which is %s", t.task, t.s.id, step.what, i, t.s.gangName(t.task), t.s.tasks[i].State)
+					c.w.violatef(InvGang, "task %d of %s is %s without task %d of its gang %s, which is %s", t.task,
+						t.s.id, step.what, i, t.s.gangName(t.task), t.s.tasks[i].State)
 				}
 			}
 		}

@@ -28,7 +28,8 @@ func (c *checker) jobRecord(s *jobState, j record.Job) {
 	}
 	s.job = j
 	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
-		c.w.violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome, j.State, j.Outcome)
+		c.w.violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome,
+			j.State, j.Outcome)
 	}
 	if old.State != j.State {
 		c.w.say(j.ID, "is "+string(j.State), j.Reason)
@@ -49,7 +50,8 @@ func (c *checker) checkDone(s *jobState) {
 func (c *checker) progressRecord(s *jobState, p record.Progress) {
 	before := s.progress.Phases
 	s.progress = p
-	if bytes.Count(p.Phases, []byte{record.PhaseSucceeded}) != p.Succeeded || s.user != nil && len(p.Phases) != len(s.user.spec.Tasks) {
+	if bytes.Count(p.Phases, []byte{record.PhaseSucceeded}) != p.Succeeded || s.user != nil &&
+		len(p.Phases) != len(s.user.spec.Tasks) {
 		c.w.violatef(InvCounts, "job %s counts %d succeeded with progress %s", s.id, p.Succeeded, p.Phases)
 		return
 	}
@@ -100,13 +102,16 @@ func forward(from, to record.JobState) bool {
 func (c *checker) taskRecord(s *jobState, t record.Task) {
 	old := s.tasks[t.Index]
 	s.tasks[t.Index] = t
-	if old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt || t.Output != old.Output) {
-		c.w.violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.id, old.Attempt, t.State, t.Attempt)
+	if old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt ||
+		t.Output != old.Output) {
+		c.w.violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.id,
+			old.Attempt, t.State, t.Attempt)
 	}
 	if t.State == record.TaskSucceeded && old.State != t.State {
 		s.finished[t.Index] = c.w.steps
 	}
-	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted && t.State != record.TaskFailed {
+	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
+		t.State != record.TaskFailed {
 		c.w.violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.id, t.State)
 	}
 	if old.State != t.State {
@@ -117,7 +122,8 @@ func (c *checker) taskRecord(s *jobState, t record.Task) {
 	}
 	c.waits(s, old, t)
 	if t.Attempt < old.Attempt || t.Checkpoint.Seq < old.Checkpoint.Seq {
-		c.w.violatef(InvAttempt, "task %d of %s goes back from attempt %d, checkpoint %d to %d, %d", t.Index, s.id, old.Attempt, old.Checkpoint.Seq, t.Attempt, t.Checkpoint.Seq)
+		c.w.violatef(InvAttempt, "task %d of %s goes back from attempt %d, checkpoint %d to %d, %d", t.Index, s.id,
+			old.Attempt, old.Checkpoint.Seq, t.Attempt, t.Checkpoint.Seq)
 	}
 	if t.Progress < 0 || t.Progress > 1 || math.IsNaN(t.Progress) {
 		c.w.violatef(InvCounts, "task %d of %s has progress %v", t.Index, s.id, t.Progress)
@@ -159,7 +165,8 @@ func (c *checker) attemptRecord(s *jobState, a record.Attempt) {
 		}
 		for _, other := range s.order {
 			if other != k && other.task == k.task && s.attempts[other].Outcome == "" {
-				c.w.violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt, k.task, s.id)
+				c.w.violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt,
+					k.task, s.id)
 			}
 		}
 		if _, done := s.finished[a.Task]; done {
@@ -213,7 +220,8 @@ func (c *checker) avoidAfter(a record.Attempt) {
 		case "quota":
 			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
 		default:
-			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType, marketName(a.Offer.Spot)
+			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
+				marketName(a.Offer.Spot)
 		}
 		c.avoid = append(c.avoid, avoided{b, c.w.now})
 		return
@@ -283,7 +291,8 @@ func (c *checker) clusterRecord(s *jobState, id string, w *store.Write) {
 	for _, a := range c.avoid {
 		// What was decided after the refusal was committed must have seen it.
 		if cl.Intended.After(a.since) && a.block.Covers(cl.Offer, cl.Intended) {
-			c.w.violatef(InvBlock, "%s is bought %v after %s refused it there", id, cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
+			c.w.violatef(InvBlock, "%s is bought %v after %s refused it there", id,
+				cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
 		}
 	}
 }

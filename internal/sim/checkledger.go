@@ -43,7 +43,8 @@ func (c *checker) checkLedger(s *jobState) {
 		c.w.violatef(InvLedger, "%s counts %d attempts outstanding, there are %d", s.id, l.Outstanding, open)
 	}
 	if math.Abs(l.ReservedUSD-reserved) > rounding || math.Abs(l.SpentUSD-spent) > rounding {
-		c.w.violatef(InvLedger, "%s has set aside %.6f USD and spent %.6f; its attempts say %.6f and %.6f", s.id, l.ReservedUSD, l.SpentUSD, reserved, spent)
+		c.w.violatef(InvLedger, "%s has set aside %.6f USD and spent %.6f; its attempts say %.6f and %.6f", s.id,
+			l.ReservedUSD, l.SpentUSD, reserved, spent)
 	}
 }
 
@@ -62,6 +63,7 @@ func (c *checker) checkQueue(q record.Queue) {
 		}
 	}
 	if q.Running != running || math.Abs(q.VCPU-vcpu) > rounding {
-		c.w.violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, there are %d with %g", q.Name, q.Running, q.VCPU, running, vcpu)
+		c.w.violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, there are %d with %g", q.Name, q.Running,
+			q.VCPU, running, vcpu)
 	}
 }

@@ -12,7 +12,8 @@ import (
 const (
 	// InvPool: no machine of a pool is given more than it has, and each accelerator to one.
 	InvPool = "no pool machine holds more than it has"
-	// InvAssignment: what a pool's partitions say is assigned is what open attempts hold, whole gangs on machines of their own.
+	// InvAssignment: what a pool's partitions say is assigned is what open attempts hold, whole gangs on machines of
+	// their own.
 	InvAssignment = "assignments are attempts'"
 )
 
@@ -21,7 +22,8 @@ type poolChecker struct {
 	parts map[store.Key]record.Partition
 	order []store.Key          // of the partitions, as they were first written
 	since map[string]time.Time // when a cluster was first seen to be assigned though nothing needs it
-	// fresh are the clusters whose attempts were admitted to a pool by the transaction at hand, freed those whose assignments it has taken out.
+	// fresh are the clusters whose attempts were admitted to a pool by the transaction at hand, freed those whose
+	// assignments it has taken out.
 	fresh, freed []string
 }
 
@@ -70,7 +72,8 @@ func (c *checker) holds(pool string, m *record.PoolMachine) {
 		}
 		ranks[ref] = true
 	}
-	if has := m.Capacity; sum.CPUs > has.CPUs+rounding || sum.MemoryGiB > has.MemoryGiB+rounding || sum.Accelerators > has.Accelerators+rounding {
+	if has := m.Capacity; sum.CPUs > has.CPUs+rounding || sum.MemoryGiB > has.MemoryGiB+rounding ||
+		sum.Accelerators > has.Accelerators+rounding {
 		c.w.violatef(InvPool, "%s/%s has %+v and is to hold %+v", pool, m.ID, m.Capacity, m.Uses)
 	}
 }
@@ -80,12 +83,14 @@ func (c *checker) poolAttempt(a record.Attempt) {
 	if a.Offer.Cloud == record.PoolCloud {
 		c.pool.fresh = append(c.pool.fresh, record.ClusterID(a.Job, a.Task, a.Number))
 		if len(a.Hosts) != a.Nodes {
-			c.w.violatef(InvAssignment, "%s/%d.%d has %d machines of %s, not %d", a.Job, a.Task, a.Number, len(a.Hosts), a.Offer.Region, a.Nodes)
+			c.w.violatef(InvAssignment, "%s/%d.%d has %d machines of %s, not %d", a.Job, a.Task, a.Number, len(a.Hosts),
+				a.Offer.Region, a.Nodes)
 		}
 	}
 }
 
-// checkAssigned checks that what was admitted to a pool by a transaction is assigned by it too, each rank on a machine of its own.
+// checkAssigned checks that what was admitted to a pool by a transaction is assigned by it too, each rank on a machine
+// of its own.
 func (c *checker) checkAssigned() {
 	for _, cluster := range c.pool.fresh {
 		s := c.jobs[record.ClusterJob(cluster)]
@@ -96,7 +101,8 @@ func (c *checker) checkAssigned() {
 			hosts := c.assignedTo(a.Offer.Region, cluster)
 			for rank, host := range a.Hosts {
 				if hosts[rank] != host {
-					c.w.violatef(InvAssignment, "rank %d of %s was admitted to %s/%s, and is assigned to %q", rank, cluster, a.Offer.Region, host, hosts[rank])
+					c.w.violatef(InvAssignment, "rank %d of %s was admitted to %s/%s, and is assigned to %q", rank,
+						cluster, a.Offer.Region, host, hosts[rank])
 				}
 			}
 			apart := map[string]bool{}
@@ -140,7 +146,8 @@ func (c *checker) checkFreed(cluster string) {
 		c.w.violatef(InvAssignment, "%s is taken out of its pool, of which there is no job", cluster)
 		return
 	}
-	if cl, ok := s.clusters[cluster]; ok && (cl.Outcome != "" || cl.State == record.ClusterReleasing || cl.State == record.ClusterLaunching) {
+	if cl, ok := s.clusters[cluster]; ok && (cl.Outcome != "" || cl.State == record.ClusterReleasing ||
+		cl.State == record.ClusterLaunching) {
 		return
 	}
 	for _, k := range s.order {
@@ -203,7 +210,8 @@ func (c *checker) checkNeeded(pool, machine string, use record.PoolUse) {
 		c.pool.since[use.Cluster] = c.w.now
 	case c.w.now.Sub(since) > ownedWithin:
 		if !c.reconcileStalled() {
-			c.w.violatef(InvAssignment, "%s/%s is assigned to %s, which has been over since %v", pool, machine, use.Cluster, since.Sub(beginning()))
+			c.w.violatef(InvAssignment, "%s/%s is assigned to %s, which has been over since %v", pool, machine,
+				use.Cluster, since.Sub(beginning()))
 		}
 	}
 }

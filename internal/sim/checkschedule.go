@@ -32,7 +32,8 @@ func (c *checker) checkQuotas() {
 			}
 			running, vcpu := c.use(q)
 			if q.MaxRunning > 0 && running > q.MaxRunning || q.MaxVCPU > 0 && vcpu > q.MaxVCPU+rounding {
-				c.w.violatef(InvQuota, "queue %s may have %d attempts with %g vCPUs at once and has %d with %g", name, q.MaxRunning, q.MaxVCPU, running, vcpu)
+				c.w.violatef(InvQuota, "queue %s may have %d attempts with %g vCPUs at once and has %d with %g", name,
+					q.MaxRunning, q.MaxVCPU, running, vcpu)
 			}
 			name = q.Parent
 		}
@@ -64,8 +65,8 @@ func (c *checker) bounded(name string) bool {
 	return false
 }
 
-// checkGang checks that a task has all the machines that it asks for, from the intent to buy them on, and is told to begin only when all
-// have dialled home.
+// checkGang checks that a task has all the machines that it asks for, from the intent to buy them on, and is told to
+// begin only when all have dialled home.
 func (c *checker) checkGang(s *jobState, old, cl record.Cluster) {
 	if s.user == nil || cl.Task >= len(s.user.spec.Tasks) {
 		return
@@ -75,7 +76,8 @@ func (c *checker) checkGang(s *jobState, old, cl record.Cluster) {
 		c.w.violatef(InvGang, "%s has %d machines of %d", cl.ID, len(cl.Nodes), want)
 	}
 	if a := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]; a.Nodes != want || a.VCPU != cl.VCPU {
-		c.w.violatef(InvGang, "%s was admitted with %d machines of %d, and %g vCPUs of %g", cl.ID, a.Nodes, want, a.VCPU, cl.VCPU)
+		c.w.violatef(InvGang, "%s was admitted with %d machines of %d, and %g vCPUs of %g", cl.ID, a.Nodes, want,
+			a.VCPU, cl.VCPU)
 	}
 	if cl.Command != string(wire.Run) || old.Command == cl.Command {
 		return
@@ -101,8 +103,8 @@ func (c *checker) checkGang(s *jobState, old, cl record.Cluster) {
 }
 
 // checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
-// OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as the
-// first of it.
+// OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as
+// the first of it.
 func (c *checker) checkOvertaken(s *jobState, a record.Attempt) {
 	limit := c.w.cfg.OverdueAfter
 	for _, i := range s.gang(a.Task) {
@@ -111,8 +113,8 @@ func (c *checker) checkOvertaken(s *jobState, a record.Attempt) {
 		}
 	}
 	for _, o := range c.order {
-		if o.job.Queue != s.job.Queue || o.job.State != record.JobRunning || o.job.BudgetUSD > 0 || o.job.Priority < s.job.Priority ||
-			!o.changed.Before(a.Admitted) {
+		if o.job.Queue != s.job.Queue || o.job.State != record.JobRunning || o.job.BudgetUSD > 0 ||
+			o.job.Priority < s.job.Priority || !o.changed.Before(a.Admitted) {
 			continue
 		}
 		for i := range o.job.Tasks {
@@ -123,8 +125,9 @@ func (c *checker) checkOvertaken(s *jobState, a record.Attempt) {
 			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
 				continue
 			}
-			c.w.violatef(InvStarved, "task %d of %s is admitted to queue %s before task %d of %s, which has waited for %v", a.Task, s.id, s.job.Queue, i, o.id,
-				a.Admitted.Sub(t.ReadyAt).Round(time.Second))
+			c.w.violatef(InvStarved,
+				"task %d of %s is admitted to queue %s before task %d of %s, which has waited for %v", a.Task, s.id,
+				s.job.Queue, i, o.id, a.Admitted.Sub(t.ReadyAt).Round(time.Second))
 		}
 	}
 }
@@ -136,7 +139,8 @@ func (s *jobState) couldGo(task int, at time.Time) bool {
 		return false
 	}
 	for _, i := range s.gang(task) {
-		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.tasks[i].MinPlan > s.job.Plan.Version || !s.tasks[i].WaitSince.IsZero() {
+		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.tasks[i].MinPlan > s.job.Plan.Version ||
+			!s.tasks[i].WaitSince.IsZero() {
 			return false
 		}
 	}

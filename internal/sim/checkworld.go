@@ -145,7 +145,8 @@ func (c *checker) assigned(a *agent, w wire.Work, began int) {
 			continue // there is nothing to stage
 		}
 		if prefix := w.Assignment.Parents[parent.Name]; !c.w.bucket.outputs[prefix] {
-			c.w.violatef(InvAssigned, "%s is to read the outputs of %s at %q, where there are none", cluster, parent.Name, prefix)
+			c.w.violatef(InvAssigned, "%s is to read the outputs of %s at %q, where there are none", cluster,
+				parent.Name, prefix)
 		}
 	}
 }
@@ -182,7 +183,8 @@ func (c *checker) look() {
 
 func (c *checker) checkOwned(s *jobState, m *machine) {
 	cl, known := s.clusters[m.fleet.name]
-	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.job.State != record.JobEnding && !s.job.State.Over() ||
+	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.job.State != record.JobEnding &&
+		!s.job.State.Over() ||
 		c.w.sky.outage(m.cloud.name) {
 		m.idle = 0
 		return
@@ -191,7 +193,8 @@ func (c *checker) checkOwned(s *jobState, m *machine) {
 		return
 	}
 	if m.idle += lookEvery; m.idle > ownedWithin {
-		c.w.violatef(InvOwned, "%s of %s runs on, though nothing has needed it for %v (record: %t %s %s)", m.id, m.fleet.name, m.idle, known, cl.State, cl.Outcome)
+		c.w.violatef(InvOwned, "%s of %s runs on, though nothing has needed it for %v (record: %t %s %s)", m.id,
+			m.fleet.name, m.idle, known, cl.State, cl.Outcome)
 	}
 }
 
@@ -211,20 +214,23 @@ func (c *checker) step() {}
 // describe says where a job stands, for a violation.
 func (s *jobState) describe() string {
 	var b strings.Builder
-	fmt.Fprintf(&b, "%s is %s (%s), progress %s, plan %d, bids %d, ledger %+v", s.id, s.job.State, s.job.Reason, s.progress.Phases, s.job.Plan.Version, s.job.Bids.Version, s.ledger)
+	fmt.Fprintf(&b, "%s is %s (%s), progress %s, plan %d, bids %d, ledger %+v", s.id, s.job.State, s.job.Reason,
+		s.progress.Phases, s.job.Plan.Version, s.job.Bids.Version, s.ledger)
 	for _, k := range s.order {
 		if s.settled[k] {
 			continue
 		}
 		a, t := s.attempts[k], s.tasks[k.task]
-		fmt.Fprintf(&b, "; attempt %d of task %d (%s, try %d, plan %d, waiting %d) %q given back by %q", k.attempt, k.task, t.State, t.Try, t.MinPlan, s.waiting[k.task], a.Outcome, s.freed[k])
+		fmt.Fprintf(&b, "; attempt %d of task %d (%s, try %d, plan %d, waiting %d) %q given back by %q", k.attempt,
+			k.task, t.State, t.Try, t.MinPlan, s.waiting[k.task], a.Outcome, s.freed[k])
 		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
 			fmt.Fprintf(&b, " with a cluster %s %q %q", cl.State, cl.Outcome, cl.Command)
 		}
 	}
 	for i := range s.job.Tasks {
 		if t, ok := s.tasks[i]; ok && t.State != record.TaskSucceeded && s.job.State == record.JobRunning {
-			fmt.Fprintf(&b, "; task %d %s try %d attempt %d plan %d waiting %d", i, t.State, t.Try, t.Attempt, t.MinPlan, s.waiting[i])
+			fmt.Fprintf(&b, "; task %d %s try %d attempt %d plan %d waiting %d", i, t.State, t.Try, t.Attempt,
+				t.MinPlan, s.waiting[i])
 		}
 	}
 	return b.String()

@@ -25,12 +25,13 @@ type Faults struct {
 	ListLag                                time.Duration // until a new machine is listed, at most
 	Outages                                span          // of a whole cloud's credentials
 	OnDemand, Spot                         span          // of capacity in one zone for one machine type
-	Spells                                 float64       // the chance that a spot price goes above on demand with a change
-	Tides                                  span          // of all spot prices: for how long they are low, and high; zero are none
-	QuotaMachines                          int           // of a machine family in a region; 0 is no quota
+	// the chance that a spot price goes above on demand with a change
+	Spells        float64
+	Tides         span // of all spot prices: for how long they are low, and high; zero are none
+	QuotaMachines int  // of a machine family in a region; 0 is no quota
 
-	// Machines. Taken is the mean time after which a spot machine is taken, NoticeLost the chance that a warning is not heard of in
-	// each way in which it could be; Dies the mean time until a machine fails without a word.
+	// Machines. Taken is the mean time after which a spot machine is taken, NoticeLost the chance that a warning is not
+	// heard of in each way in which it could be; Dies the mean time until a machine fails without a word.
 	Taken, Dies time.Duration
 	NoticeLost  float64
 	SlowBoot    float64 // the chance that booting takes many minutes
@@ -46,12 +47,12 @@ type Faults struct {
 	Twice float64
 }
 
-// span describes something that comes and goes: the mean time for which all is well, and for which it is not. A zero Well
-// is always well.
+// span describes something that comes and goes: the mean time for which all is well, and for which it is not. A zero
+// Well is always well.
 type span struct{ Well, Ill time.Duration }
 
-// stormy says whether the broker's own parts are to fail, or the clouds' answers to it: then it may be late to notice and to stop
-// what costs.
+// stormy says whether the broker's own parts are to fail, or the clouds' answers to it: then it may be late to notice
+// and to stop what costs.
 func (f Faults) stormy() bool {
 	f.Spot, f.OnDemand, f.Taken, f.NoticeLost, f.Interleave = span{}, span{}, 0, 0, 0
 	f.Dies, f.SlowBoot, f.TaskFails, f.Overrun, f.Spells, f.Tides = 0, 0, 0, 0, 0, span{}

@@ -6,19 +6,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// A planned attempt counts with PlannedOverhead beside the task's own time (to launch, boot and stage, and what comes between two
-// tasks), and it takes up to PlannedDetect until a machine that went without a word is missed.
+// A planned attempt counts with PlannedOverhead beside the task's own time (to launch, boot and stage, and what comes
+// between two tasks), and it takes up to PlannedDetect until a machine that went without a word is missed.
 const (
 	PlannedOverhead = 12 * time.Minute
 	PlannedDetect   = 16 * time.Minute
 )
 
 // Guarantee is how much time a job must be given so that its deadline is one that has to be kept: its critical path on
-// demand, each task on the slowest machine that suits it and with PlannedOverhead. It is a promise of the planner of this package, with
-// which spot machines are used only as far as the job stays on time when each is taken at the end of its task.
+// demand, each task on the slowest machine that suits it and with PlannedOverhead. It is a promise of the planner of
+// this package, with which spot machines are used only as far as the job stays on time when each is taken at the end of
+// its task.
 //
-// It holds in worlds where nothing but spot machines is scarce or taken, at any time and with or without a notice; of jobs
-// without a budget and without a task that may run on spot machines only, in a queue without a quota.
+// It holds in worlds where nothing but spot machines is scarce or taken, at any time and with or without a notice; of
+// jobs without a budget and without a task that may run on spot machines only, in a queue without a quota.
 func Guarantee(j *dag.Job) time.Duration {
 	length, _, err := j.CriticalPath(func(i int) time.Duration {
 		t := &j.Tasks[i]
@@ -40,7 +41,8 @@ func Guarantee(j *dag.Job) time.Duration {
 // promises says whether a job's deadline is one that has to be kept.
 func (c *checker) promises(s *jobState) bool {
 	j := s.user.spec
-	if !c.w.onTime || c.w.opt.Planner != nil || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" || j.Deadline < Guarantee(j) {
+	if !c.w.onTime || c.w.opt.Planner != nil || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
+		j.Deadline < Guarantee(j) {
 		return false
 	}
 	for i := range j.Tasks {

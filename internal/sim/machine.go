@@ -29,7 +29,8 @@ type machine struct {
 
 func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpec) *machine {
 	w, r := c.w, c.w.rand.machine
-	m := &machine{w: w, cloud: c, fleet: f, id: id, rank: rank, offer: spec.Offer, bid: bidOf(spec), launched: w.now, listed: w.now}
+	m := &machine{w: w, cloud: c, fleet: f, id: id, rank: rank, offer: spec.Offer, bid: bidOf(spec), launched: w.now,
+		listed: w.now}
 	if lag := w.faults.ListLag; lag > 0 {
 		m.listed = w.now.Add(r.between(0, lag))
 	}
@@ -53,7 +54,8 @@ func (m *machine) alive() bool { return m.ended.IsZero() }
 
 func (m *machine) view() cloud.Machine {
 	v := cloud.Machine{
-		ID: m.id, Cluster: m.fleet.name, Rank: m.rank, State: cloud.Running, Offer: m.offer, Launched: m.launched, Reason: m.reason,
+		ID: m.id, Cluster: m.fleet.name, Rank: m.rank, State: cloud.Running, Offer: m.offer, Launched: m.launched,
+		Reason: m.reason,
 	}
 	if !m.alive() {
 		v.State = cloud.Terminated
@@ -72,7 +74,8 @@ func (m *machine) end(reason string) {
 	m.w.check.ended(m)
 }
 
-// bill is what the machine has cost, USD: by the second, but for a minute at least, and a spot machine at the price of each moment.
+// bill is what the machine has cost, USD: by the second, but for a minute at least, and a spot machine at the price of
+// each moment.
 func (m *machine) bill() float64 {
 	return m.billBy(m.w.sky.market(listingOf(m.offer)))
 }

@@ -22,7 +22,8 @@ const callTimeout = 15 * time.Second
 
 // call has some host answer a request. done is told the outcome once; the request may have been carried out
 // whatever that is, and may yet be, long after.
-func (n *network) call(name string, connected bool, body func(context.Context, *broker.Broker) error, done func(error)) {
+func (n *network) call(name string, connected bool, body func(context.Context, *broker.Broker) error,
+	done func(error)) {
 	w := n.w
 	travel := w.rand.network.between(2*time.Millisecond, 80*time.Millisecond)
 	if !connected || w.rand.network.chance(w.faults.RequestLost) {

@@ -12,7 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// notedPlanner plans as the one inside does, and notes which jobs were told that there is no plan: those may fail for it.
+// notedPlanner plans as the one inside does, and notes which jobs were told that there is no plan: those may fail for
+// it.
 type notedPlanner struct {
 	w          *world
 	inner      broker.Planner
@@ -29,8 +30,8 @@ func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.P
 	return plan, err
 }
 
-// planner is a small planner whose promises can be checked. It takes for each task the cheapest offer with which the job is on time
-// even if a spot machine is taken at the very end of its task: then the task is done again on demand.
+// planner is a small planner whose promises can be checked. It takes for each task the cheapest offer with which the
+// job is on time even if a spot machine is taken at the very end of its task: then the task is done again on demand.
 type planner struct {
 	list     []listing
 	overhead time.Duration // to launch, boot and stage, and what goes wrong with it
@@ -151,7 +152,8 @@ func (g *planning) task(i int) {
 // suits says whether a machine has what a task asks for.
 func suits(t *dag.Task, l listing) bool {
 	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
-		return r.CPUs.Holds(l.vcpu) && (r.Cloud == "" || r.Cloud == l.cloud) && (r.Region == "" || r.Region == l.region) &&
+		return r.CPUs.Holds(l.vcpu) && (r.Cloud == "" || r.Cloud == l.cloud) &&
+			(r.Region == "" || r.Region == l.region) &&
 			(r.Zone == "" || r.Zone == l.zone) && (r.InstanceType == "" || r.InstanceType == l.instanceType)
 	})
 }

@@ -13,7 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// yard is the machines that people have themselves: pools, whose machines join, ask what to run, vanish, come back, leave and are drained.
+// yard is the machines that people have themselves: pools, whose machines join, ask what to run, vanish, come back,
+// leave and are drained.
 type yard struct {
 	w        *world
 	provider *provider // of the agents' processes, so that they are counted like machines
@@ -23,8 +24,8 @@ type yard struct {
 
 func newYard(w *world) *yard { return &yard{w: w, provider: newProvider(w, record.PoolCloud)} }
 
-// poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play it, and views of them are older, so
-// that more sessions find theirs to be.
+// poolTimes are those of a world: machines ask less often than real ones do, for the sake of the time it takes to play
+// it, and views of them are older, so that more sessions find theirs to be.
 func poolTimes() record.PoolTimes {
 	t := record.DefaultPoolTimes()
 	t.Busy, t.Idle, t.Turn = 20*time.Second, 2*time.Minute, 20*time.Second
@@ -45,20 +46,23 @@ type poolMachine struct {
 // populate draws the pools of a world. There are none in most.
 func (y *yard) populate() {
 	r := y.w.rand.pool
-	if has := r.chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions { // that one can be seen only where there are some
+	// that one can be seen only where there are some
+	if has := r.chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions {
 		return
 	}
 	for i := range 1 + r.IntN(2) {
 		name := fmt.Sprintf("pool%d", i)
 		y.pools = append(y.pools, name)
-		s := record.PoolSettings{Partitions: 1 + r.IntN(6), Place: pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
+		s := record.PoolSettings{Partitions: 1 + r.IntN(6),
+			Place: pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
 		if r.chance(0.4) {
 			s.USDPerHour = r.uniform(0.01, 0.4)
 		}
 		y.add(name, s)
 		for n := range 1 + r.IntN(6) {
 			m := &poolMachine{w: y.w, pool: name, id: fmt.Sprintf("%s-m%d", name, n)}
-			m.report.Capacity = record.Capacity{CPUs: float64(4 * (1 + r.IntN(4))), MemoryGiB: float64(16 * (1 + r.IntN(3)))}
+			m.report.Capacity = record.Capacity{CPUs: float64(4 * (1 + r.IntN(4))),
+				MemoryGiB: float64(16 * (1 + r.IntN(3)))}
 			m.report.Type = pick(r, []string{"", "", "c5.4xlarge"})
 			y.machines = append(y.machines, m)
 			y.w.after(r.between(0, time.Hour), m.join)
@@ -100,7 +104,9 @@ func (y *yard) drain(name string) {
 	how := pick(r, []pool.Drain{pool.DrainSoon, pool.DrainNow})
 	w.count("pool drained")
 	w.say(name, "is drained", machine+" "+string(how))
-	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error { return b.DrainMachine(ctx, name, machine, how) }, nil)
+	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
+		return b.DrainMachine(ctx, name, machine, how)
+	}, nil)
 	w.after(r.span(time.Hour), func() {
 		y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
 			return b.DrainMachine(ctx, name, machine, pool.DrainUndo)
@@ -114,7 +120,9 @@ func (y *yard) drain(name string) {
 
 // remove has an owner remove a machine, once nothing runs there; it is let in again later.
 func (y *yard) remove(name, machine string) {
-	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error { return b.RemoveMachine(ctx, name, machine) }, func(err error) {
+	y.owner("remove "+machine, func(ctx context.Context, b *broker.Broker) error {
+		return b.RemoveMachine(ctx, name, machine)
+	}, func(err error) {
 		if err == nil {
 			y.w.count("pool machine removed")
 		}
@@ -249,7 +257,9 @@ func (m *poolMachine) obey(o pool.Orders) {
 		return true
 	})
 	for _, c := range o.Clusters {
-		running := slices.ContainsFunc(m.runs, func(run *machine) bool { return run.fleet.name == c.Cluster && run.rank == c.Rank })
+		running := slices.ContainsFunc(m.runs, func(run *machine) bool {
+			return run.fleet.name == c.Cluster && run.rank == c.Rank
+		})
 		over := slices.ContainsFunc(m.report.Ended, func(e pool.AgentEnd) bool { return e.AgentRef == c.AgentRef })
 		if !running && !over && c.Token != "" {
 			m.begin(c)
@@ -268,8 +278,9 @@ func (m *poolMachine) begin(c pool.AgentOrder) {
 	y, r := m.w.yard, m.w.rand.pool
 	f := y.provider.fleet(c.Cluster)
 	run := &machine{
-		w: m.w, cloud: y.provider, fleet: f, id: fmt.Sprintf("%s/%d", m.id, len(f.machines)), rank: c.Rank, launched: m.w.now, listed: m.w.now,
-		offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool, InstanceType: m.kind(), Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
+		w: m.w, cloud: y.provider, fleet: f, id: fmt.Sprintf("%s/%d", m.id, len(f.machines)), rank: c.Rank,
+		launched: m.w.now, listed: m.w.now, offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool,
+			InstanceType: m.kind(), Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
 	}
 	run.agent = newAgent(run, c.Token)
 	f.machines = append(f.machines, run)

@@ -68,7 +68,8 @@ func (w *world) start(h *host, name string, body func(context.Context, *broker.B
 	c.process.resume()
 }
 
-// play runs the process to its end. One that dies by the world's will is unwound; any other panic is the broker's fault.
+// play runs the process to its end. One that dies by the world's will is unwound; any other panic is the broker's
+// fault.
 func (p *process) play() {
 	defer func() {
 		r := recover()

@@ -80,7 +80,8 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	f := c.fleet(spec.Cluster)
 	switch {
 	case f.buried && w.opt.Break != NoToken:
-		return nil, cloud.Errorf(c.name, cloud.Invalid, "IdempotentInstanceTerminated", "%s was terminated", spec.Cluster)
+		return nil, cloud.Errorf(c.name, cloud.Invalid, "IdempotentInstanceTerminated", "%s was terminated",
+			spec.Cluster)
 	case len(f.machines) > 0 && w.opt.Break != NoToken:
 		return f.list(), nil // as the first time, though some may be gone
 	}
@@ -114,15 +115,19 @@ func (c *provider) scarce(spec cloud.LaunchSpec, ordered rule) error {
 	w := c.w
 	if has, _ := w.sky.capacity(spec.Offer, spec.Nodes); !has || ordered.what == "capacity" {
 		w.count("no capacity")
-		return cloud.Errorf(c.name, cloud.Capacity, "InsufficientInstanceCapacity", "no %s in %s", spec.Offer.InstanceType, spec.Offer.Zone)
+		return cloud.Errorf(c.name, cloud.Capacity, "InsufficientInstanceCapacity", "no %s in %s",
+			spec.Offer.InstanceType, spec.Offer.Zone)
 	}
 	if usd := w.sky.market(listingOf(spec.Offer)).now().usd; spec.Offer.Spot && usd > bidOf(spec)+rounding {
 		w.count("bid too low")
-		return cloud.Errorf(c.name, cloud.Capacity, "SpotMaxPriceTooLow", "%s costs %.4f USD in %s", spec.Offer.InstanceType, usd, spec.Offer.Zone)
+		return cloud.Errorf(c.name, cloud.Capacity, "SpotMaxPriceTooLow", "%s costs %.4f USD in %s",
+			spec.Offer.InstanceType, usd, spec.Offer.Zone)
 	}
-	if q := w.faults.QuotaMachines; ordered.what == "quota" || q > 0 && c.held(spec.Offer)+spec.Nodes > max(q, spec.Nodes) {
+	if q := w.faults.QuotaMachines; ordered.what == "quota" || q > 0 && c.held(spec.Offer)+
+		spec.Nodes > max(q, spec.Nodes) {
 		w.count("no quota")
-		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s", record.Family(spec.Offer.InstanceType), spec.Offer.Region)
+		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s",
+			record.Family(spec.Offer.InstanceType), spec.Offer.Region)
 	}
 	return nil
 }
@@ -132,7 +137,8 @@ func (c *provider) held(o cloud.Offer) int {
 	n := 0
 	for _, f := range c.order {
 		for _, m := range f.machines {
-			if m.alive() && m.offer.Region == o.Region && m.offer.Spot == o.Spot && record.Family(m.offer.InstanceType) == record.Family(o.InstanceType) {
+			if m.alive() && m.offer.Region == o.Region && m.offer.Spot == o.Spot &&
+				record.Family(m.offer.InstanceType) == record.Family(o.InstanceType) {
 				n++
 			}
 		}

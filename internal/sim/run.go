@@ -40,9 +40,11 @@ func newRun(a *agent, work *wire.Assignment) *run {
 			}
 			r.resumed = s.progress
 		}
-		// Rank 0 keeps the checkpoints; while another rank is still on its way to the same attempt it may have kept a newer one.
+		// Rank 0 keeps the checkpoints; while another rank is still on its way to the same attempt it may have kept a
+		// newer one.
 		if best := a.w.bucket.accepted[work.Prefix]; a.m.rank == 0 && r.resumed < best-rounding {
-			a.w.violatef(InvCheckpoint, "%s resumes with %.3f of its work done, of which %.3f had been saved", work.Attempt, r.resumed, best)
+			a.w.violatef(InvCheckpoint, "%s resumes with %.3f of its work done, of which %.3f had been saved",
+				work.Attempt, r.resumed, best)
 		}
 	}
 	return r

@@ -19,8 +19,8 @@ type Options struct {
 	Traces []*Trace
 	// Break breaks the system under test, to see that it is noticed.
 	Break Break
-	// Planner replaces the simulation's own; it must be deterministic, use the simulation's offers and be safe for concurrent use.
-	// The guarantee of deadlines is not checked then.
+	// Planner replaces the simulation's own; it must be deterministic, use the simulation's offers and be safe for
+	// concurrent use. The guarantee of deadlines is not checked then.
 	Planner broker.Planner
 	// History is written every line of the history; nil for none.
 	History io.Writer
@@ -47,7 +47,8 @@ type Violation struct {
 }
 
 func (v *Violation) Error() string {
-	return fmt.Sprintf("seed %d, step %d, %v: %s: %s", v.Seed, v.Step, v.At.Round(time.Millisecond), v.Invariant, v.Detail)
+	return fmt.Sprintf("seed %d, step %d, %v: %s: %s", v.Seed, v.Step, v.At.Round(time.Millisecond),
+		v.Invariant, v.Detail)
 }
 
 // Result is one history.

@@ -20,7 +20,8 @@ type sky struct {
 }
 
 func newSky(w *world) *sky {
-	return &sky{w: w, fronts: map[string]*front{}, until: map[string]time.Time{}, paths: map[string]course{}, prices: newRandom(w.seed, "prices")}
+	return &sky{w: w, fronts: map[string]*front{}, until: map[string]time.Time{}, paths: map[string]course{},
+		prices: newRandom(w.seed, "prices")}
 }
 
 // front is a sequence of spans, well and ill in turn, drawn as far as anybody has asked.
@@ -133,8 +134,8 @@ type rule struct {
 func (r *rule) matches(o cloud.Offer, now time.Time) bool {
 	return r.times != 0 && now.Before(r.until) &&
 		(r.match.Cloud == "" || r.match.Cloud == o.Cloud) && (r.match.Region == "" || r.match.Region == o.Region) &&
-		(r.match.Zone == "" || r.match.Zone == o.Zone) && (r.match.InstanceType == "" || r.match.InstanceType == o.InstanceType) &&
-		(r.any || r.match.Spot == o.Spot)
+		(r.match.Zone == "" || r.match.Zone == o.Zone) &&
+		(r.match.InstanceType == "" || r.match.InstanceType == o.InstanceType) && (r.any || r.match.Spot == o.Spot)
 }
 
 // ordered returns what a story has happen to a launch, the zero rule for nothing.

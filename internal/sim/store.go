@@ -47,7 +47,8 @@ func (s *recordStore) Get(ctx context.Context, keys ...store.Key) ([]store.Recor
 }
 
 // Query implements store.Store.
-func (s *recordStore) Query(ctx context.Context, partition, prefix string, page store.Page) ([]store.Record, bool, error) {
+func (s *recordStore) Query(ctx context.Context, partition, prefix string,
+	page store.Page) ([]store.Record, bool, error) {
 	s.w.before("query")
 	if err := s.fails(); err != nil {
 		return nil, false, err
@@ -58,8 +59,8 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string, page 
 	return s.mem.Query(ctx, partition, prefix, page)
 }
 
-// lately is how old what a session knows of the queues of its tree may be where it does not hold them: without holding that is as possible as
-// what has just been read.
+// lately is how old what a session knows of the queues of its tree may be where it does not hold them: without holding
+// that is as possible as what has just been read.
 const lately = 10 * time.Second
 
 func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, error) {

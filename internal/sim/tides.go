@@ -16,8 +16,8 @@ const watched = 5 * 24 * time.Hour
 // dearer is how much dearer everything is at high tide.
 const dearer = 2.4
 
-// pastPrices lets prices go for some days before the history begins, and has the broker know of them. All rise and fall together, so that who waits
-// gets them cheaper.
+// pastPrices lets prices go for some days before the history begins, and has the broker know of them. All rise and fall
+// together, so that who waits gets them cheaper.
 func (s *sky) pastPrices() {
 	tides := s.w.faults.Tides
 	if tides.Well == 0 {
@@ -56,7 +56,8 @@ func (s *sky) know(learned []market.Online) {
 			s.w.violate(InvErrors, err.Error())
 			return
 		}
-		tx.Writes = append(tx.Writes, store.Write{Op: store.Put, Key: store.Key{Partition: "market", Sort: l.id()}, Expect: store.Any, Body: body})
+		tx.Writes = append(tx.Writes, store.Write{Op: store.Put, Key: store.Key{Partition: "market", Sort: l.id()},
+			Expect: store.Any, Body: body})
 		s.w.check.heardOf[l.id()] = []heardOf{{q, beginning()}}
 	}
 	if err := s.w.store.mem.Commit(context.Background(), tx); err != nil {

@@ -22,8 +22,9 @@ const MaxTraceBytes = 64 << 20
 // ErrTrace says that a file is no trace.
 var ErrTrace = errors.New("sim: not an availability trace")
 
-// ReadTrace reads an availability trace in the form of Can't Be Late (NSDI '24): JSON with metadata.gap_seconds and data, the number of
-// machines available at each step; compressed where the reader begins with gzip's magic number. It fails with ErrTrace.
+// ReadTrace reads an availability trace in the form of Can't Be Late (NSDI '24): JSON with metadata.gap_seconds and
+// data, the number of machines available at each step; compressed where the reader begins with gzip's magic number. It
+// fails with ErrTrace.
 func ReadTrace(r io.Reader, compressed bool) (*Trace, error) {
 	if compressed {
 		zr, err := gzip.NewReader(r)
@@ -58,7 +59,8 @@ func ReadTrace(r io.Reader, compressed bool) (*Trace, error) {
 	return t, nil
 }
 
-// capacity says whether so many machines can be had at a time of the trace, which repeats, and until when that stays so.
+// capacity says whether so many machines can be had at a time of the trace, which repeats, and until when that stays
+// so.
 func (t *Trace) capacity(at time.Duration, now time.Time, nodes int) (has bool, until time.Time) {
 	need := min(nodes, t.most)
 	step := int(at / t.Gap)

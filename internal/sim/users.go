@@ -45,8 +45,8 @@ func newUsers(w *world) *users {
 // plan makes a job known, to be submitted later.
 func (u *users) plan(spec *dag.Job) *userJob {
 	j := &userJob{
-		spec: spec, byTask: map[string]int{}, factor: make([]float64, len(spec.Tasks)), failures: make([]int, len(spec.Tasks)),
-		toFail: make([]int, len(spec.Tasks)),
+		spec: spec, byTask: map[string]int{}, factor: make([]float64, len(spec.Tasks)),
+		failures: make([]int, len(spec.Tasks)), toFail: make([]int, len(spec.Tasks)),
 	}
 	for i := range spec.Tasks {
 		j.byTask[spec.Tasks[i].Name] = i
@@ -92,7 +92,8 @@ func (u *users) put(key string, body []byte, told int) {
 func (u *users) tell(key string, n int) {
 	id := fmt.Sprintf("object/%s/%d", key, n)
 	u.w.network.call("object "+key, true, func(ctx context.Context, b *broker.Broker) error {
-		return b.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1", Size: int64(len(u.objects[key]))})
+		return b.Emit(ctx, "bucket", id, events.ObjectCreated{Bucket: "sim://dags", Key: key, ETag: "1",
+			Size: int64(len(u.objects[key]))})
 	}, func(err error) {
 		if err != nil {
 			u.w.after(time.Minute, func() { u.tell(key, n) })

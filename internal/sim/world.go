@@ -60,16 +60,17 @@ func newSources(seed uint64, steady bool) sources {
 		return r
 	}
 	return sources{
-		process: part("process"), store: part("store"), bus: part("bus"), cloud: part("cloud"), machine: part("machine"),
-		network: part("network"), task: part("task"), engine: part("engine"), user: part("user"), pool: part("pool"), gang: part("gang"),
+		process: part("process"), store: part("store"), bus: part("bus"), cloud: part("cloud"),
+		machine: part("machine"), network: part("network"), task: part("task"), engine: part("engine"),
+		user: part("user"), pool: part("pool"), gang: part("gang"),
 	}
 }
 
 // newWorld makes a world in which nothing has happened yet.
 func newWorld(seed uint64, opt Options, f Faults) *world {
 	w := &world{
-		seed: seed, opt: opt, cfg: config(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady), now: beginning(),
-		history: newHistory(opt.Keep, opt.History), counts: map[string]int{},
+		seed: seed, opt: opt, cfg: config(seed, opt.steady), faults: f, rand: newSources(seed, opt.steady),
+		now: beginning(), history: newHistory(opt.Keep, opt.History), counts: map[string]int{},
 	}
 	w.check = newChecker(w)
 	w.store = newRecordStore(w)

@@ -36,7 +36,8 @@ func main() {
 func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("rehearse", flag.ContinueOnError)
 	assembly := f.String("assembly", "infra/cdk.out", "folder that infra has synthesised into")
-	assets := f.String("assets", "dist", "folder with lambda/<function>/bootstrap and agent/<arch>/tradewind, for this machine")
+	assets := f.String("assets", "dist",
+		"folder with lambda/<function>/bootstrap and agent/<arch>/tradewind, for this machine")
 	dir := f.String("dir", "", "folder for machines and logs, kept; a temporary one when empty")
 	seed := f.Uint64("seed", 1, "of what goes wrong")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
@@ -53,8 +54,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		level = slog.LevelInfo
 	}
 	o := account.Options{
-		Assembly: *assembly, Assets: *assets, Arch: runtime.GOARCH, Dir: *dir, Seed: *seed, Speed: *speed, Chaos: *chaos,
-		Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
+		Assembly: *assembly, Assets: *assets, Arch: runtime.GOARCH, Dir: *dir, Seed: *seed, Speed: *speed,
+		Chaos: *chaos, Log: slog.New(slog.NewTextHandler(os.Stderr, &slog.HandlerOptions{Level: level})),
 	}
 	if o.Dir == "" {
 		temporary, err := os.MkdirTemp("", "rehearsal-")
@@ -97,7 +98,8 @@ func rehearse(ctx context.Context, o account.Options, t told, out io.Writer) err
 	if err != nil {
 		tale.Aftermath(context.WithoutCancel(ctx), os.Stderr)
 		if t.hold {
-			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nemulator at %s, API at %s; Ctrl-C ends them\n", err, w.Emulator(), w.API)
+			_, _ = fmt.Fprintf(os.Stderr, "rehearse: %v\nemulator at %s, API at %s; Ctrl-C ends them\n", err,
+				w.Emulator(), w.API)
 			<-ctx.Done()
 		}
 		return err

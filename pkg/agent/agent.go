@@ -7,12 +7,12 @@
 // they are accepted, for as long as Config.Patience. A broker that says that the attempt is over, or that
 // the token is not good, ends the task.
 //
-// What a task finds in its environment is listed at taskEnv; the protocol is package wire; files move by package stage. The
-// agent knows nothing of plans, prices or other machines than its cluster's.
+// What a task finds in its environment is listed at taskEnv; the protocol is package wire; files move by package stage.
+// The agent knows nothing of plans, prices or other machines than its cluster's.
 //
-// A task ends with SIGTERM to all its processes and, after Config.Grace, SIGKILL. When its machine is about to be taken, the file
-// $TRADEWIND_NOTICE appears first, and it gets most of the notice to save and end; whatever it exits with then, it is resumed
-// elsewhere from what its checkpoint directory holds.
+// A task ends with SIGTERM to all its processes and, after Config.Grace, SIGKILL. When its machine is about to be
+// taken, the file $TRADEWIND_NOTICE appears first, and it gets most of the notice to save and end; whatever it exits
+// with then, it is resumed elsewhere from what its checkpoint directory holds.
 package agent
 
 import (
@@ -118,7 +118,8 @@ func (c Config) withDefaults() (Config, error) {
 	return c, nil
 }
 
-// outboundAddress is the address from which this machine would talk to the endpoint, "" when there is no way to it. Nothing is sent.
+// outboundAddress is the address from which this machine would talk to the endpoint, "" when there is no way to it.
+// Nothing is sent.
 func outboundAddress(endpoint string) string {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -136,8 +137,8 @@ func outboundAddress(endpoint string) string {
 	return host
 }
 
-// agent is one run of the program. Its loop owns the current attempt; polls, reports and logs have goroutines of their own, which
-// tell it by fatal when the broker has had the last word.
+// agent is one run of the program. Its loop owns the current attempt; polls, reports and logs have goroutines of their
+// own, which tell it by fatal when the broker has had the last word.
 type agent struct {
 	cfg    Config
 	log    *slog.Logger

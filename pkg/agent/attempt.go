@@ -158,7 +158,8 @@ func (t *attempt) run(ctx context.Context) {
 		result.LogFrom, result.Log = t.out.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
 		cancel()
 	}
-	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit", result.ExitCode)
+	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",
+		result.ExitCode)
 	t.reports.end(result, t.out, until)
 	if told >= orderStop {
 		wait = lastTimeout
@@ -255,7 +256,8 @@ type dirs struct {
 func dirsIn(top string) dirs {
 	in := func(name string) string { return filepath.Join(top, name) }
 	return dirs{
-		top: top, work: in("work"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"), snapshot: in("snapshot"), scripts: in("scripts"),
+		top: top, work: in("work"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"),
+		snapshot: in("snapshot"), scripts: in("scripts"),
 		notice: in("notice"), marker: filepath.Join(filepath.Dir(filepath.Dir(top)), MarkerName), log: in("log"),
 	}
 }

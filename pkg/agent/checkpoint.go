@@ -17,9 +17,9 @@ const keepCheckpoints = 2
 
 // saver saves a task's checkpoint directory, one checkpoint at a time.
 //
-// While the task runs, the directory is first copied as it was at one moment, so that a file that is written to meanwhile does not tear; a
-// directory that does not keep still gets no checkpoint. Tasks do best to write a file under a name that ends in .tmp, which is
-// left out, and to rename it.
+// While the task runs, the directory is first copied as it was at one moment, so that a file that is written to
+// meanwhile does not tear; a directory that does not keep still gets no checkpoint. Tasks do best to write a file under
+// a name that ends in .tmp, which is left out, and to rename it.
 type saver struct {
 	*attempt
 	next  int
@@ -103,7 +103,8 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 	return nil
 }
 
-// reserve is how much of what is left must be kept for the upload: judged by the last one, a quarter to begin with, never more than most.
+// reserve is how much of what is left must be kept for the upload: judged by the last one, a quarter to begin with,
+// never more than most.
 func (s *saver) reserve(left time.Duration) time.Duration {
 	if !s.saves() {
 		return 0

@@ -60,7 +60,8 @@ type request struct {
 // maxPause is the longest that an answer may have an agent wait.
 const maxPause = time.Minute
 
-// hello registers the node. It returns its first command, where the broker has one, or none and how long to wait before asking for it.
+// hello registers the node. It returns its first command, where the broker has one, or none and how long to wait before
+// asking for it.
 func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err error) {
 	body, err := json.Marshal(h)
 	if err != nil {
@@ -68,7 +69,8 @@ func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err erro
 	}
 	var pause time.Duration
 	err = c.retry(ctx, request{
-		method: http.MethodPost, path: wire.PathHello, body: body, contentType: "application/json", timeout: callTimeout, answer: &w, pause: &pause,
+		method: http.MethodPost, path: wire.PathHello, body: body, contentType: "application/json",
+		timeout: callTimeout, answer: &w, pause: &pause,
 	})
 	c.renew(w)
 	if w.Seq == 0 {
@@ -86,14 +88,16 @@ func (c *client) post(ctx context.Context, path string, v any) error {
 	if err != nil {
 		return err
 	}
-	return c.retry(ctx, request{method: http.MethodPost, path: path, body: body, contentType: "application/json", timeout: callTimeout})
+	return c.retry(ctx, request{method: http.MethodPost, path: path, body: body, contentType: "application/json",
+		timeout: callTimeout})
 }
 
 // work returns the newest command after seen, or None after wait.
 func (c *client) work(ctx context.Context, seen int, wait time.Duration) (wire.Work, error) {
 	q := url.Values{"seen": {strconv.Itoa(seen)}, "wait": {wait.String()}}
 	var w wire.Work
-	err := c.retry(ctx, request{method: http.MethodGet, path: wire.PathWork, query: q, timeout: wait + callTimeout, answer: &w})
+	err := c.retry(ctx, request{method: http.MethodGet, path: wire.PathWork, query: q, timeout: wait + callTimeout,
+		answer: &w})
 	c.renew(w)
 	return w, err
 }
@@ -109,7 +113,8 @@ func (c *client) renew(w wire.Work) {
 func (c *client) logs(ctx context.Context, attempt string, offset int64, piece []byte) error {
 	q := url.Values{"attempt": {attempt}, "offset": {strconv.FormatInt(offset, 10)}}
 	return c.retry(ctx, request{
-		method: http.MethodPost, path: wire.PathLogs, query: q, body: piece, contentType: "application/octet-stream", timeout: callTimeout,
+		method: http.MethodPost, path: wire.PathLogs, query: q, body: piece, contentType: "application/octet-stream",
+		timeout: callTimeout,
 	})
 }
 

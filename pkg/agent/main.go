@@ -20,8 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
-// The environment that the program on a machine is started with. The token comes by a file that is removed once it was read, or by standard
-// input: not by the command line, which is for everyone to see, nor by the environment.
+// The environment that the program on a machine is started with. The token comes by a file that is removed once it was
+// read, or by standard input: not by the command line, which is for everyone to see, nor by the environment.
 const (
 	EnvEndpoint  = "TRADEWIND_ENDPOINT"   // the broker's base URL
 	EnvTokenFile = "TRADEWIND_TOKEN_FILE" // "-" is standard input
@@ -46,8 +46,8 @@ const (
 // maxToken bounds what is read of a token file.
 const maxToken = 16 << 10
 
-// Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the exit code. The caller has
-// called proc.Reexec, and chooses the buckets that tasks can use.
+// Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the exit
+// code. The caller has called proc.Reexec, and chooses the buckets that tasks can use.
 func Main(environ []string, version string, buckets bucket.Openers) int {
 	proc.Shield()
 	level := slog.LevelInfo
@@ -75,7 +75,9 @@ func Main(environ []string, version string, buckets bucket.Openers) int {
 
 // watch asks the machine's cloud whether the machine is about to be taken, where environ names one.
 func watch(ctx context.Context, environ []string, log *slog.Logger) (<-chan time.Duration, error) {
-	w, err := notices.FromEnvironment(func(name string) string { return lookup(environ, name) }, notices.Config{Log: log})
+	w, err := notices.FromEnvironment(func(name string) string {
+		return lookup(environ, name)
+	}, notices.Config{Log: log})
 	if err != nil || w == nil {
 		return nil, err
 	}
@@ -99,7 +101,8 @@ func ExitCode(err error) int {
 	return ExitFailed
 }
 
-// FromEnvironment makes a configuration of environ. Once it has the token, it leaves word of this process where EnvIdentity says.
+// FromEnvironment makes a configuration of environ. Once it has the token, it leaves word of this process where
+// EnvIdentity says.
 func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 	get := func(name string) string { return lookup(environ, name) }
 	cfg := Config{

@@ -10,8 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// reports sends an attempt's reports in their order, each until it is accepted. The queue stays short: of heartbeats and of
-// checkpoints only the newest matters.
+// reports sends an attempt's reports in their order, each until it is accepted. The queue stays short: of heartbeats
+// and of checkpoints only the newest matters.
 type reports struct {
 	client  *client
 	attempt string
@@ -91,7 +91,8 @@ func (q *reports) run(ctx context.Context) error {
 	}
 }
 
-// send sends a report until it is accepted. A task's end counts more than that of its log: what of it is not accepted in time is left out.
+// send sends a report until it is accepted. A task's end counts more than that of its log: what of it is not accepted
+// in time is left out.
 func (q *reports) send(ctx context.Context, p pending) error {
 	if len(p.report.Log) == 0 {
 		return q.client.report(ctx, p.report)

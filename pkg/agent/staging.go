@@ -20,7 +20,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// stageIn brings what the task starts from: its work directory, inputs, its parents' outputs, and the checkpoint it resumes.
+// stageIn brings what the task starts from: its work directory, inputs, its parents' outputs, and the checkpoint it
+// resumes.
 func (t *attempt) stageIn(ctx context.Context) error {
 	if t.work.Workdir != "" {
 		if err := t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, t.work.Workdir, t.dirs.work, ".", t.out.note); err != nil {
@@ -48,8 +49,8 @@ func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
 	return t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, in.URI, dir, dst, t.out.note)
 }
 
-// inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below $TRADEWIND_INPUTS, by
-// its own name, when it names no place; anywhere, on a machine that is the task's alone.
+// inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below
+// $TRADEWIND_INPUTS, by its own name, when it names no place; anywhere, on a machine that is the task's alone.
 func (t *attempt) inputPlace(in wire.Input) (dir, dst string, err error) {
 	p := in.Path
 	if p == "" {
@@ -90,7 +91,8 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// stageParent brings a parent's outputs: to <inputs>/<name>, or, of a parent with several nodes, to <inputs>/<name>/<rank>.
+// stageParent brings a parent's outputs: to <inputs>/<name>, or, of a parent with several nodes, to
+// <inputs>/<name>/<rank>.
 func (t *attempt) stageParent(ctx context.Context, name, prefix string) error {
 	if !filepath.IsLocal(name) {
 		return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
@@ -162,8 +164,8 @@ func (t *attempt) restore(ctx context.Context) error {
 	return nil
 }
 
-// stageOut keeps what the task left in $TRADEWIND_OUTPUT: what its outputs name, or all of it, below the attempt's prefix by rank; and copies
-// to where its outputs want it besides.
+// stageOut keeps what the task left in $TRADEWIND_OUTPUT: what its outputs name, or all of it, below the attempt's
+// prefix by rank; and copies to where its outputs want it besides.
 func (t *attempt) stageOut(ctx context.Context) error {
 	if err := t.requireOutputs(); err != nil {
 		return err

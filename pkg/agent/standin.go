@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// standIn takes the place of a task that has a recorded run time but no command: it lets that time pass, counting from the progress made
-// before. It needs no directory and no process; its checkpoint is its progress.
+// standIn takes the place of a task that has a recorded run time but no command: it lets that time pass, counting from
+// the progress made before. It needs no directory and no process; its checkpoint is its progress.
 func (t *attempt) standIn() wire.Report {
 	t.mu.Lock()
 	t.began = time.Now()

@@ -117,8 +117,8 @@ func (s *script) end() error {
 	return nil
 }
 
-// start runs a script in the task's directory. It is given to the shell as a file: scripts may be longer than an argument,
-// and process lists are for everyone to read.
+// start runs a script in the task's directory. It is given to the shell as a file: scripts may be longer than an
+// argument, and process lists are for everyone to read.
 func (t *attempt) start(name, text string) (*script, error) {
 	path := filepath.Join(t.dirs.scripts, name)
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
@@ -148,9 +148,9 @@ func shell() string {
 	return "/bin/sh"
 }
 
-// inherited says which variables of the agent's own environment a task gets: those that say where programs, libraries and devices
-// are, and how its user writes. Credentials are not among them; a task that needs some names them in its own
-// environment, or uses those of the machine it runs on.
+// inherited says which variables of the agent's own environment a task gets: those that say where programs, libraries
+// and devices are, and how its user writes. Credentials are not among them; a task that needs some names them in its
+// own environment, or uses those of the machine it runs on.
 func inherited(name string) bool {
 	switch name {
 	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH":
@@ -164,8 +164,8 @@ func inherited(name string) bool {
 	return false
 }
 
-// taskEnv is the environment of the task's scripts: what is inherited, over that what the task asks for, and over that what
-// Tradewind says, under its own names and SkyPilot's.
+// taskEnv is the environment of the task's scripts: what is inherited, over that what the task asks for, and over that
+// what Tradewind says, under its own names and SkyPilot's.
 //
 //	TRADEWIND_JOB, _TASK, _ATTEMPT   what runs
 //	TRADEWIND_NODE_RANK              0 … nodes-1
@@ -227,15 +227,16 @@ func (t *attempt) taskEnv() []string {
 // validName says whether a process can have a variable of that name.
 func validName(name string) bool { return name != "" && !strings.ContainsAny(name, "=\x00") }
 
-// port is where the nodes of an attempt meet: the same on all of them, and different ones for attempts that may share an address.
+// port is where the nodes of an attempt meet: the same on all of them, and different ones for attempts that may share
+// an address.
 func port(attempt string) string {
 	h := fnv.New32a()
 	_, _ = h.Write([]byte(attempt))
 	return strconv.Itoa(20000 + int(h.Sum32()%10000))
 }
 
-// saveAndStop ends a task whose machine will be taken at until: it is told, by file and by signal, gets most of the time that is
-// left to save and end, and what it saved is kept.
+// saveAndStop ends a task whose machine will be taken at until: it is told, by file and by signal, gets most of the
+// time that is left to save and end, and what it saved is kept.
 func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 	left := time.Until(until)
 	t.out.note(fmt.Sprintf("the machine will be taken in %v", left.Round(time.Millisecond)))
@@ -249,7 +250,8 @@ func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 		s.Terminate(t.cfg.Grace)
 	}
 	_ = s.end()
-	// Without a deadline: if the machine stays longer than foretold, so much the better; if not, what has no manifest does not count.
+	// Without a deadline: if the machine stays longer than foretold, so much the better; if not, what has no manifest
+	// does not count.
 	if err := saver.saveLast(t.unlessStopped); err != nil {
 		t.out.note("no checkpoint was saved: " + err.Error())
 		t.log.Warn("no checkpoint was saved", "err", err)

@@ -43,7 +43,8 @@ func newTaskLog(path string, c *client, attempt string, limit int64) (*taskLog, 
 	if err != nil {
 		return nil, err
 	}
-	return &taskLog{client: c, attempt: attempt, limit: limit, file: f, changed: make(chan struct{}), hurry: make(chan struct{})}, nil
+	return &taskLog{client: c, attempt: attempt, limit: limit, file: f, changed: make(chan struct{}),
+		hurry: make(chan struct{})}, nil
 }
 
 // Write appends to the log. It never fails a task: what is over the limit, or what the disk does not take, is left out.
@@ -95,8 +96,8 @@ func (l *taskLog) lastLines() string {
 	return strings.TrimSpace(strings.ToValidUTF8(tail, "\uFFFD"))
 }
 
-// pipe returns the end that a task writes to, and a channel that is closed when all that was written has been read, after
-// every process has closed it.
+// pipe returns the end that a task writes to, and a channel that is closed when all that was written has been read,
+// after every process has closed it.
 func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 	r, w, err := os.Pipe()
 	if err != nil {
@@ -111,12 +112,12 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 	return w, done, nil
 }
 
-// firstPause bounds how long the first piece of a log gathers: what a short task writes is one piece, and of a long one something is soon
-// to be seen.
+// firstPause bounds how long the first piece of a log gathers: what a short task writes is one piece, and of a long one
+// something is soon to be seen.
 const firstPause = 15 * time.Second
 
-// ship sends the log as it grows, until ctx ends, with a pause between pieces that doubles from one to the next up to most. It returns
-// an error only when the broker has had the last word; losing a log is no reason to lose a task.
+// ship sends the log as it grows, until ctx ends, with a pause between pieces that doubles from one to the next up to
+// most. It returns an error only when the broker has had the last word; losing a log is no reason to lose a task.
 func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
 	if _, err := l.await(ctx); err != nil {
@@ -196,8 +197,8 @@ func (l *taskLog) progress(sent int64, err error) {
 	l.broadcast()
 }
 
-// last waits until all of the log is accepted or none of it will be any more, or until what is left of it is at most limit bytes: those it returns, with
-// their offset, and they are not sent any more.
+// last waits until all of the log is accepted or none of it will be any more, or until what is left of it is at most
+// limit bytes: those it returns, with their offset, and they are not sent any more.
 func (l *taskLog) last(ctx context.Context, limit int64) (from int64, rest []byte) {
 	l.mu.Lock()
 	if l.take = limit; !l.hurried {

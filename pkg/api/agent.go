@@ -17,7 +17,8 @@ import (
 func (a *API) agentRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
-		Description:   "The answer is its first command, as of " + wire.PathWork + " with seen=0, where there is one already; else it is empty, and the node asks for work.",
+		Description: "The answer is its first command, as of " + wire.PathWork +
+			" with seen=0, where there is one already; else it is empty, and the node asks for work.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)
@@ -26,13 +27,15 @@ func (a *API) agentRoutes() {
 		Summary: "The newest command for a node, as soon as there is one newer than it has seen",
 	}, a.work)
 	agentRoute(a, huma.Operation{
-		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport, Summary: "Tell what happened to an attempt on a node",
-		Description: "The last one may carry the end of the node's log, which is kept first. Where what lies before it is missing, the answer is 409 and the " +
+		OperationID: "agent-report", Method: http.MethodPost, Path: wire.PathReport,
+		Summary: "Tell what happened to an attempt on a node", Description: "The last one may carry the end of the " +
+			"node's log, which is kept first. Where what lies before it is missing, the answer is 409 and the " +
 			wire.HeaderOffset + " from which to send it.",
 	}, a.report)
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-logs", Method: http.MethodPost, Path: wire.PathLogs, Summary: "Append to a node's log",
-		Description: "A piece that does not begin where the log ends is answered with 409 and the " + wire.HeaderOffset + " from which to go on.",
+		Description: "A piece that does not begin where the log ends is answered with 409 and the " +
+			wire.HeaderOffset + " from which to go on.",
 		// One more than allowed, because a body of just this size counts as too large.
 		MaxBodyBytes: wire.MaxLogChunk + 1,
 	}, a.appendLog)
@@ -46,8 +49,8 @@ type helloOutput struct {
 	Body       *wire.Work
 }
 
-// hello registers a node. The last one of a cluster is answered with its work; the others', and that of gangs, follows from what it sets off, so that
-// asking at once would be in vain.
+// hello registers a node. The last one of a cluster is answered with its work; the others', and that of gangs, follows
+// from what it sets off, so that asking at once would be in vain.
 func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 	w, err := a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body)
 	if err != nil {
@@ -145,7 +148,9 @@ func (a *API) keepLast(ctx context.Context, claims wire.Claims, r *wire.Report) 
 	case len(rest) == 0:
 		return nil
 	case len(rest) > wire.MaxReportLog || r.LogFrom < 0:
-		return problem(http.StatusUnprocessableEntity, fmt.Sprintf("a report carries at most %d bytes of log, from an offset that is not below 0", wire.MaxReportLog))
+		return problem(http.StatusUnprocessableEntity,
+			fmt.Sprintf("a report carries at most %d bytes of log, from an offset that is not below 0",
+				wire.MaxReportLog))
 	}
 	log := Log{Job: claims.Job, Attempt: claims.Cluster, Rank: claims.Rank}
 	err := a.cfg.Logs.Append(ctx, log, r.LogFrom, rest)

@@ -33,8 +33,8 @@ type Config struct {
 	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
 	// commands when their poll ends.
 	Hub *Hub
-	// Unheld, above 0, has agents' polls answered at once with how long to wait before the next one, this long once they have work: for
-	// hosts that pay for each moment a request lasts.
+	// Unheld, above 0, has agents' polls answered at once with how long to wait before the next one, this long once
+	// they have work: for hosts that pay for each moment a request lasts.
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
@@ -119,8 +119,8 @@ func (a *API) routes() {
 // Document is the OpenAPI 3.1 description of the API, indented JSON.
 func (a *API) Document() ([]byte, error) { return a.document() }
 
-// Server returns an HTTP server for the API, with limits that suit it: slow or endless headers are cut off, while answers
-// may stream for as long as someone reads them. The host listens, serves and shuts down.
+// Server returns an HTTP server for the API, with limits that suit it: slow or endless headers are cut off, while
+// answers may stream for as long as someone reads them. The host listens, serves and shuts down.
 func (a *API) Server() *http.Server {
 	s := &http.Server{
 		Handler:           a,
@@ -142,7 +142,8 @@ type health struct {
 	Version string `json:"version,omitempty"`
 }
 
-// plainRoutes are the paths that describe the API rather than belong to it. They need no token and tell nothing of jobs.
+// plainRoutes are the paths that describe the API rather than belong to it. They need no token and tell nothing of
+// jobs.
 func (a *API) plainRoutes() {
 	a.document = sync.OnceValues(func() ([]byte, error) { return render(a.huma.OpenAPI()) })
 	a.static("GET /healthz", "application/json", func() ([]byte, error) {

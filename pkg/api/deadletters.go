@@ -66,7 +66,8 @@ func noDeadLetters() error {
 }
 
 func viewLetter(l bus.DeadLetter) DeadLetter {
-	v := DeadLetter{ID: l.ID, Type: l.Type, Group: l.Group, Queue: l.Queue, Reason: l.Reason, Attempts: l.Attempts, At: l.At}
+	v := DeadLetter{ID: l.ID, Type: l.Type, Group: l.Group, Queue: l.Queue, Reason: l.Reason,
+		Attempts: l.Attempts, At: l.At}
 	if json.Valid(l.Body) {
 		v.Event = l.Body
 	}

@@ -16,7 +16,8 @@
 //   - Users bear the deployment's token in the Authorization header.
 //   - The dashboard trades that token for a cookie, by a visit to /?token=…. The cookie is not the token and only
 //     reads: whatever changes something needs the header, so no other page can make a browser do it.
-//   - Machines of pools bear tokens that name pool and machine, traded for one that lets machines join, and reach two paths.
+//   - Machines of pools bear tokens that name pool and machine, traded for one that lets machines join, and reach two
+//     paths.
 //   - Agents bear tokens that name one node of one cluster (pkg/agent/token), and reach the paths of
 //     pkg/agent/wire only.
 //

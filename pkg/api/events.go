@@ -31,9 +31,10 @@ func (a *API) eventRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "follow-job", Method: http.MethodGet, Path: "/v1/jobs/{id}/events", Tags: []string{"jobs"},
 		Summary: "Follow a job",
-		Description: "Server-sent events: `job` with everything when the stream begins, of a large job in several, and with what changed whenever something did, " +
-			"then `end`. A stream that breaks off can be opened again at any time: where it is told the ID of the last event that arrived, it begins " +
-			"with what changed since if it can, else with everything. Comments keep a silent one alive.",
+		Description: "Server-sent events: `job` with everything when the stream begins, of a large job in several, " +
+			"and with what changed whenever something did, then `end`. A stream that breaks off can be opened again " +
+			"at any time: where it is told the ID of the last event that arrived, it begins with what changed since " +
+			"if it can, else with everything. Comments keep a silent one alive.",
 		Responses: answers("The events, one schema for each name", "text/event-stream", a.eventSchema()),
 	}, a.followJob)
 }
@@ -70,8 +71,8 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 	}}, nil
 }
 
-// sendEvents tells a follower, who knows the job as of a place in its stream, of each moment until the job is over, the follower has gone or the host
-// stops.
+// sendEvents tells a follower, who knows the job as of a place in its stream, of each moment until the job is over, the
+// follower has gone or the host stops.
 func (a *API) sendEvents(ctx context.Context, s *stream, f *feed, now moment, place string) {
 	for {
 		updates, places := f.since(now, place, a.cfg.Now().UTC())

@@ -204,8 +204,8 @@ func (s *feeds) forget(job string, f *feed) {
 	}
 }
 
-// worthTelling says whether a job has changed. Its cost grows all the time while machines run; that alone is told once a
-// second.
+// worthTelling says whether a job has changed. Its cost grows all the time while machines run; that alone is told once
+// a second.
 func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 	a, b := was.JobView, is.JobView
 	if since < moneyEvery {
@@ -217,15 +217,17 @@ func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 
 // sameTask says whether a task is as it was. What it waits for never changes.
 func sameTask(a, b view.TaskView) bool {
-	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD && a.Offer == b.Offer &&
+	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
+		a.Offer == b.Offer &&
 		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
 		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
 }
 
 // sameAttempt says whether an attempt is as it was. What it was admitted to never changes.
 func sameAttempt(a, b record.Attempt) bool {
-	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason && a.USD == b.USD &&
-		a.ReservedUSD == b.ReservedUSD && a.RateUSD == b.RateUSD && a.Resumed == b.Resumed && a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
+	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
+		a.USD == b.USD && a.ReservedUSD == b.ReservedUSD && a.RateUSD == b.RateUSD && a.Resumed == b.Resumed &&
+		a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
 		a.Up.Equal(b.Up) && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
 }
 
@@ -243,7 +245,8 @@ type JobUpdate struct {
 // updateOf is what someone has to be sent who knows was, nil for nothing.
 func updateOf(was, is *view.JobDetail, now time.Time) JobUpdate {
 	if was == nil || len(was.TaskList) != len(is.TaskList) {
-		return JobUpdate{Now: now, Full: true, Job: is.JobView, Tasks: is.TaskList, Plans: is.Plans, Attempts: is.Attempts}
+		return JobUpdate{Now: now, Full: true, Job: is.JobView, Tasks: is.TaskList, Plans: is.Plans,
+			Attempts: is.Attempts}
 	}
 	u := JobUpdate{Now: now, Job: is.JobView}
 	for i := range is.TaskList {
@@ -258,7 +261,8 @@ func updateOf(was, is *view.JobDetail, now time.Time) JobUpdate {
 	return u
 }
 
-// newAttempts returns the attempts that were added or changed. Both lists are in the order of task and number, and none ever goes.
+// newAttempts returns the attempts that were added or changed. Both lists are in the order of task and number, and none
+// ever goes.
 func newAttempts(was, is []record.Attempt) []record.Attempt {
 	var out []record.Attempt
 	for _, a := range is {
@@ -272,15 +276,17 @@ func newAttempts(was, is []record.Attempt) []record.Attempt {
 	return out
 }
 
-// eventTasks is how many tasks one update tells of at most: a stream may be cut behind each, where a host's answers have a largest size.
+// eventTasks is how many tasks one update tells of at most: a stream may be cut behind each, where a host's answers
+// have a largest size.
 const eventTasks = 500
 
-// since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An update without a task
-// tells that there is none.
+// since returns what someone has to be sent who knows the job as of a place in its stream, and the place after each. An
+// update without a task tells that there is none.
 func (f *feed) since(is moment, place string, now time.Time) (updates []JobUpdate, places []string) {
 	var n, known int
 	name, rest, _ := strings.Cut(place, ".")
-	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.n || known > len(is.told) {
+	if _, err := fmt.Sscanf(rest, "%d.%d", &n, &known); err != nil || name != f.name || n > is.n ||
+		known > len(is.told) {
 		n, known = 0, 0
 	}
 	attempts, size := is.detail.Attempts, 0

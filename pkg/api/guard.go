@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// ServeHTTP answers a request: it is logged, kept within limits, and refused for a host name that is not ours, before anything looks
-// at what it asks.
+// ServeHTTP answers a request: it is logged, kept within limits, and refused for a host name that is not ours, before
+// anything looks at what it asks.
 func (a *API) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	began := time.Now()
 	rec := &recorder{ResponseWriter: w}
@@ -65,7 +65,8 @@ func (a *API) finish(rec *recorder, r *http.Request, began time.Time) {
 	if p != nil && !isAbort(p) && r.Context().Err() == nil {
 		a.log.Error("api: panic", "panic", fmt.Sprint(p), "stack", string(debug.Stack()))
 		if !begun {
-			writeProblem(rec, problem(http.StatusInternalServerError, "internal error; the broker's log has the details"))
+			writeProblem(rec,
+				problem(http.StatusInternalServerError, "internal error; the broker's log has the details"))
 		}
 	}
 	status := rec.status
@@ -130,7 +131,9 @@ func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 	case token != "" && a.user.matches(token), token == "" && reads && a.user.hasCookie(r):
 		next(ctx)
 	case token == "" && !reads && a.user.hasCookie(r):
-		writeProblem(w, problem(http.StatusForbidden, "the dashboard's cookie only reads; send the token in the Authorization header"))
+		writeProblem(w,
+			problem(http.StatusForbidden,
+				"the dashboard's cookie only reads; send the token in the Authorization header"))
 	default:
 		unauthorized(w, "the user token is missing or wrong; send Authorization: Bearer TOKEN")
 	}

@@ -2,8 +2,8 @@ package api
 
 import "sync"
 
-// Hub wakes agents that wait for a command. The zero value is not usable; make one with NewHub and give its Changed to the
-// broker as broker.Ports.Changed.
+// Hub wakes agents that wait for a command. The zero value is not usable; make one with NewHub and give its Changed to
+// the broker as broker.Ports.Changed.
 type Hub struct {
 	mu      sync.Mutex
 	waiting map[string]*bell
@@ -28,8 +28,8 @@ func (h *Hub) Changed(cluster string) {
 	}
 }
 
-// listen returns a channel that is closed at the next change of a cluster, and a function that gives it back. Listen before looking:
-// a change in between is then not missed.
+// listen returns a channel that is closed at the next change of a cluster, and a function that gives it back. Listen
+// before looking: a change in between is then not missed.
 func (h *Hub) listen(cluster string) (rung <-chan struct{}, done func()) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

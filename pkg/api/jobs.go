@@ -29,7 +29,8 @@ func (a *API) jobRoutes() {
 			"A file that is not valid stores nothing and is answered with 422 and where it is wrong.",
 	}, a.submit)
 	userRoute(a, huma.Operation{
-		OperationID: "list-jobs", Method: http.MethodGet, Path: "/v1/jobs", Tags: []string{"jobs"}, Summary: "List jobs, the newest first",
+		OperationID: "list-jobs", Method: http.MethodGet, Path: "/v1/jobs", Tags: []string{"jobs"},
+		Summary: "List jobs, the newest first",
 	}, a.listJobs)
 	userRoute(a, huma.Operation{
 		OperationID: "get-job", Method: http.MethodGet, Path: "/v1/jobs/{id}", Tags: []string{"jobs"},
@@ -107,8 +108,8 @@ func printable(name string) string {
 	}, name)
 }
 
-// readFile reads the job in the body of a request. At most maxHeavy are read and planned at once; the caller calls done when it is
-// through with the job.
+// readFile reads the job in the body of a request. At most maxHeavy are read and planned at once; the caller calls done
+// when it is through with the job.
 func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *dag.Job, done func(), err error) {
 	select {
 	case a.heavy <- struct{}{}:

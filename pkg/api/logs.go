@@ -21,10 +21,10 @@ const logPiece = 32 << 10
 
 func (a *API) logRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "read-log", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks/{task}/logs", Tags: []string{"jobs"},
-		Summary: "What a task printed",
-		Description: "With `follow` the answer goes on until the attempt is over, or, where no attempt is named, until the task is: " +
-			"a line that begins with `== attempt` says that a new one goes on elsewhere.",
+		OperationID: "read-log", Method: http.MethodGet, Path: "/v1/jobs/{id}/tasks/{task}/logs",
+		Tags: []string{"jobs"}, Summary: "What a task printed",
+		Description: "With `follow` the answer goes on until the attempt is over, or, where no attempt is named, " +
+			"until the task is: a line that begins with `== attempt` says that a new one goes on elsewhere.",
 		Responses: answers("The output of one node", "text/plain; charset=utf-8", &huma.Schema{Type: huma.TypeString}),
 	}, a.readLog)
 }
@@ -93,7 +93,8 @@ func (rd *reading) find(d *view.JobDetail) error {
 		return problem(http.StatusNotFound, fmt.Sprintf("task %s has not been tried yet", t.Name))
 	}
 	if rd.in.Rank >= max(t.Nodes, 1) {
-		return problem(http.StatusNotFound, fmt.Sprintf("task %s runs on %d machines; ranks count from 0", t.Name, t.Nodes))
+		return problem(http.StatusNotFound, fmt.Sprintf("task %s runs on %d machines; ranks count from 0",
+			t.Name, t.Nodes))
 	}
 	return nil
 }
@@ -197,7 +198,8 @@ func (rd *reading) wait(ctx context.Context, now moment) (moment, error) {
 	}
 }
 
-// nextAttempt waits for the task to be tried again, and says so. It fails when it will not be, or the reader wants only this one.
+// nextAttempt waits for the task to be tried again, and says so. It fails when it will not be, or the reader wants only
+// this one.
 func (rd *reading) nextAttempt(ctx context.Context, s *stream, now moment) (moment, error) {
 	for {
 		t := now.detail.TaskList[rd.task]

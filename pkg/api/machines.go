@@ -27,8 +27,8 @@ func machineRoute[I, O any](a *API, op huma.Operation, handle func(context.Conte
 // poolClaimsKey is where machines leaves the claims of a verified token.
 type poolClaimsKey struct{}
 
-// machines lets through whose token is good for the pool, and not for another machine of it, that the path names; whether for the machine itself
-// or to join as it, the operation looks at.
+// machines lets through whose token is good for the pool, and not for another machine of it, that the path names;
+// whether for the machine itself or to join as it, the operation looks at.
 func (a *API) machines(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
 	if a.cfg.Machines == nil {
@@ -68,8 +68,9 @@ type joinOutput struct{ Body wire.PoolToken }
 // stateLost is that of a machine that nobody expects to be heard of again.
 const stateLost = "lost"
 
-// joinPool gives whoever may join a token of the machine's own. A name that a machine has which is still there is not given away: its tasks would be
-// too. Nothing is written until the machine syncs, so that the call can be repeated when its answer is lost.
+// joinPool gives whoever may join a token of the machine's own. A name that a machine has which is still there is not
+// given away: its tasks would be too. Nothing is written until the machine syncs, so that the call can be repeated when
+// its answer is lost.
 func (a *API) joinPool(ctx context.Context, in *machineInput) (*joinOutput, error) {
 	if poolClaimed(ctx).Machine != "" {
 		return nil, problem(http.StatusForbidden, "a machine's own token is not one to join with")
@@ -83,10 +84,12 @@ func (a *API) joinPool(ctx context.Context, in *machineInput) (*joinOutput, erro
 	}
 	for i := range p.Machines {
 		if m := &p.Machines[i]; m.ID == in.Machine && m.State != stateLost {
-			return nil, problem(http.StatusConflict, "pool "+in.Pool+" has a machine "+in.Machine+" already ("+m.State+"); join under another name, or remove it first")
+			return nil, problem(http.StatusConflict, "pool "+in.Pool+" has a machine "+in.Machine+" already ("+m.State+
+				"); join under another name, or remove it first")
 		}
 	}
-	token, err := a.mint(wire.PoolClaims{Pool: in.Pool, Machine: in.Machine, Joined: a.cfg.Now()}, a.cfg.Machines.MachineFor)
+	token, err := a.mint(wire.PoolClaims{Pool: in.Pool, Machine: in.Machine, Joined: a.cfg.Now()},
+		a.cfg.Machines.MachineFor)
 	return &joinOutput{Body: token}, err
 }
 
@@ -123,7 +126,8 @@ func (a *API) syncMachine(ctx context.Context, in *syncInput) (*syncOutput, erro
 
 // reported is what a machine says in the broker's terms.
 func reported(r *wire.PoolReport, claims wire.PoolClaims) pool.MachineReport {
-	out := pool.MachineReport{Joined: claims.Joined, Type: r.Type, Labels: r.Labels, Capacity: record.Capacity(r.Capacity), Leaving: r.Leaving}
+	out := pool.MachineReport{Joined: claims.Joined, Type: r.Type, Labels: r.Labels,
+		Capacity: record.Capacity(r.Capacity), Leaving: r.Leaving}
 	for _, x := range r.Running {
 		out.Running = append(out.Running, record.AgentRef(x))
 	}
@@ -139,7 +143,8 @@ func ordered(o pool.Orders) wire.PoolOrders {
 	for i := range o.Clusters {
 		x := &o.Clusters[i]
 		out.Agents = append(out.Agents, wire.PoolOrder{
-			PoolAgent: wire.PoolAgent(x.AgentRef), Job: x.Job, Endpoint: x.Endpoint, Token: x.Token, Hold: wire.PoolCapacity(x.Hold), Devices: x.Devices,
+			PoolAgent: wire.PoolAgent(x.AgentRef), Job: x.Job, Endpoint: x.Endpoint, Token: x.Token,
+			Hold: wire.PoolCapacity(x.Hold), Devices: x.Devices,
 		})
 	}
 	return out

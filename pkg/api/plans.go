@@ -95,7 +95,8 @@ func (in *planInput) override(spec *dag.Job) error {
 	}
 	d, err := time.ParseDuration(in.Deadline)
 	if err != nil || d <= 0 || d > dag.MaxDuration {
-		p := problem(http.StatusUnprocessableEntity, fmt.Sprintf("the deadline %q is not a time such as 6h or 90m", in.Deadline))
+		p := problem(http.StatusUnprocessableEntity, fmt.Sprintf("the deadline %q is not a time such as 6h or 90m",
+			in.Deadline))
 		p.Errors = []*huma.ErrorDetail{{Location: "query.deadline", Message: "not a time", Value: in.Deadline}}
 		return p
 	}
@@ -106,8 +107,8 @@ func (in *planInput) override(spec *dag.Job) error {
 func viewPlan(spec *dag.Job, plan *record.Plan) PlanView {
 	v := PlanView{
 		Name: spec.Name, Objective: string(spec.Objective), Status: plan.Status, Message: plan.Message,
-		USD: plan.USD, Hours: plan.Hours, Bound: plan.Bound, OnDemandUSD: plan.OnDemandUSD, Late: plan.Late, Millis: plan.Millis,
-		Tasks: make([]PlanTask, len(spec.Tasks)), Warnings: spec.Warnings,
+		USD: plan.USD, Hours: plan.Hours, Bound: plan.Bound, OnDemandUSD: plan.OnDemandUSD, Late: plan.Late,
+		Millis: plan.Millis, Tasks: make([]PlanTask, len(spec.Tasks)), Warnings: spec.Warnings,
 	}
 	g := spec.Graph()
 	for i := range spec.Tasks {

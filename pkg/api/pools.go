@@ -18,8 +18,8 @@ import (
 type MachineTokens struct {
 	Mint   func(wire.PoolClaims) (string, error)
 	Verify func(token string) (wire.PoolClaims, error)
-	// JoinFor is how long a token to join with is good, MachineFor how long a machine's own, which is renewed when half of that is over. 0 is
-	// DefaultJoinFor and DefaultMachineFor.
+	// JoinFor is how long a token to join with is good, MachineFor how long a machine's own, which is renewed when half
+	// of that is over. 0 is DefaultJoinFor and DefaultMachineFor.
 	JoinFor, MachineFor time.Duration
 }
 
@@ -54,23 +54,24 @@ func (a *API) poolRoutes() {
 		Summary: "Create a pool or change its settings", DefaultStatus: http.StatusOK,
 	}, a.setPool)
 	userRoute(a, huma.Operation{
-		OperationID: "remove-pool", Method: http.MethodDelete, Path: "/v1/pools/{pool}", Tags: tags, Summary: "Remove a pool that has no machines",
+		OperationID: "remove-pool", Method: http.MethodDelete, Path: "/v1/pools/{pool}", Tags: tags,
+		Summary: "Remove a pool that has no machines",
 	}, a.removePool)
 	userRoute(a, huma.Operation{
 		OperationID: "invite-machines", Method: http.MethodPost, Path: "/v1/pools/{pool}/token", Tags: tags,
 		Summary: "Make a token with which machines can join a pool", DefaultStatus: http.StatusOK,
 	}, a.invite)
 	userRoute(a, huma.Operation{
-		OperationID: "drain-pool", Method: http.MethodPost, Path: "/v1/pools/{pool}/drain", Tags: tags, Summary: "Empty a pool, or put it back",
-		DefaultStatus: http.StatusOK,
+		OperationID: "drain-pool", Method: http.MethodPost, Path: "/v1/pools/{pool}/drain", Tags: tags,
+		Summary: "Empty a pool, or put it back", DefaultStatus: http.StatusOK,
 	}, a.drainPool)
 	userRoute(a, huma.Operation{
-		OperationID: "drain-machine", Method: http.MethodPost, Path: "/v1/pools/{pool}/machines/{machine}/drain", Tags: tags,
-		Summary: "Empty a machine, or put it back", DefaultStatus: http.StatusOK,
+		OperationID: "drain-machine", Method: http.MethodPost, Path: "/v1/pools/{pool}/machines/{machine}/drain",
+		Tags: tags, Summary: "Empty a machine, or put it back", DefaultStatus: http.StatusOK,
 	}, a.drainMachine)
 	userRoute(a, huma.Operation{
-		OperationID: "remove-machine", Method: http.MethodDelete, Path: "/v1/pools/{pool}/machines/{machine}", Tags: tags,
-		Summary: "Remove a machine on which nothing runs",
+		OperationID: "remove-machine", Method: http.MethodDelete, Path: "/v1/pools/{pool}/machines/{machine}",
+		Tags: tags, Summary: "Remove a machine on which nothing runs",
 	}, a.removeMachine)
 	machineRoute(a, huma.Operation{
 		OperationID: "pool-join", Method: http.MethodPost, Path: wire.PathPool + "{pool}/machines/{machine}/join",
@@ -80,7 +81,8 @@ func (a *API) poolRoutes() {
 	machineRoute(a, huma.Operation{
 		OperationID: "pool-sync", Method: http.MethodPost, Path: wire.PathPool + "{pool}/machines/{machine}/sync",
 		Summary: "Tell what a machine has and what runs there, and learn what should", DefaultStatus: http.StatusOK,
-		Description: "Both sides say what is, not what changed, so a call may be lost or repeated. Answers 410 when the pool is gone or the machine was removed from it.",
+		Description: "Both sides say what is, not what changed, so a call may be lost or repeated. Answers 410 when " +
+			"the pool is gone or the machine was removed from it.",
 	}, a.syncMachine)
 }
 
@@ -117,7 +119,8 @@ type setPoolInput struct {
 type poolOutput struct{ Body view.PoolView }
 
 func (a *API) setPool(ctx context.Context, in *setPoolInput) (*poolOutput, error) {
-	s := record.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions, Description: in.Body.Description}
+	s := record.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions,
+		Description: in.Body.Description}
 	if err := a.cfg.Broker.SetPool(ctx, in.Pool, s); err != nil {
 		return nil, err
 	}

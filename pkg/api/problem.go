@@ -93,7 +93,8 @@ func (a *API) fail(ctx context.Context, err error) error {
 	case errors.Is(err, store.ErrThrottled), errors.Is(err, store.ErrConflict),
 		errors.Is(err, store.ErrClosed), errors.Is(err, bus.ErrClosed):
 		a.log.WarnContext(ctx, "api: unavailable", "err", err)
-		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable, "the broker is busy or shutting down; try again"),
+		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable,
+			"the broker is busy or shutting down; try again"),
 			http.Header{"Retry-After": {"1"}})
 	case ctx.Err() != nil:
 		return problem(http.StatusServiceUnavailable, "the request was given up")
@@ -123,7 +124,8 @@ func (a *API) unmatched(w http.ResponseWriter, r *http.Request, h http.Handler) 
 	}
 	detail := "there is no " + r.URL.Path
 	if probe.status == http.StatusMethodNotAllowed {
-		detail = r.Method + " is not for " + r.URL.Path + "; allowed: " + strings.Join(probe.header.Values("Allow"), ", ")
+		detail = r.Method + " is not for " + r.URL.Path + "; allowed: " +
+			strings.Join(probe.header.Values("Allow"), ", ")
 	}
 	writeProblem(w, problem(max(probe.status, http.StatusBadRequest), detail))
 }

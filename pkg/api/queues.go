@@ -23,7 +23,8 @@ func (a *API) queueRoutes() {
 		Summary: "Create a queue or change its quota", DefaultStatus: http.StatusOK,
 	}, a.setQueue)
 	userRoute(a, huma.Operation{
-		OperationID: "list-waiting", Method: http.MethodGet, Path: "/v1/queues/{name}/waiting", Tags: []string{"capacity"},
+		OperationID: "list-waiting", Method: http.MethodGet, Path: "/v1/queues/{name}/waiting",
+		Tags:    []string{"capacity"},
 		Summary: "List the tasks that wait in a queue, in the order in which they will be admitted",
 	}, a.listWaiting)
 	userRoute(a, huma.Operation{

@@ -29,8 +29,9 @@ func newHuma(mux *http.ServeMux) huma.API {
 			OpenAPI: "3.1.0",
 			Info: &huma.Info{
 				Title: "Tradewind", Version: documentVersion,
-				Description: "Submit DAGs of batch tasks to the broker, follow them, and ask why they run where they do. " +
-					"Errors are problem documents (RFC 9457). Times are RFC 3339, amounts of money USD, spans of time hours unless a field says otherwise.",
+				Description: "Submit DAGs of batch tasks to the broker, follow them, and ask why they run where they " +
+					"do. Errors are problem documents (RFC 9457). Times are RFC 3339, amounts of money USD, spans of " +
+					"time hours unless a field says otherwise.",
 				License: &huma.License{Name: "Apache-2.0", Identifier: "Apache-2.0"},
 			},
 			Tags: []*huma.Tag{
@@ -43,13 +44,15 @@ func newHuma(mux *http.ServeMux) huma.API {
 			Components: &huma.Components{
 				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
-					userScheme:    {Type: "http", Scheme: "bearer", Description: "The deployment's user token"},
-					agentScheme:   {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A node's token"},
-					machineScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "The token of a pool's machine, or one to join with"},
+					userScheme:  {Type: "http", Scheme: "bearer", Description: "The deployment's user token"},
+					agentScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A node's token"},
+					machineScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT",
+						Description: "The token of a pool's machine, or one to join with"},
 				},
 			},
 		},
-		Formats:       map[string]huma.Format{"application/json": huma.DefaultJSONFormat, "json": huma.DefaultJSONFormat},
+		Formats: map[string]huma.Format{"application/json": huma.DefaultJSONFormat,
+			"json": huma.DefaultJSONFormat},
 		DefaultFormat: "application/json",
 	}
 	// Agents of another version may say more than this one understands.

@@ -10,11 +10,12 @@ import (
 	"strings"
 )
 
-// userToken checks what users prove themselves with: the token in a header, or the cookie that the dashboard got for it.
+// userToken checks what users prove themselves with: the token in a header, or the cookie that the dashboard got for
+// it.
 //
-// The cookie is derived from the token and is not it: browsers send cookies to every port of a host, so one that leaks to another
-// program of the machine must not let it change anything. Its name is derived as well, for two brokers on one
-// host not to overwrite each other's.
+// The cookie is derived from the token and is not it: browsers send cookies to every port of a host, so one that leaks
+// to another program of the machine must not let it change anything. Its name is derived as well, for two brokers on
+// one host not to overwrite each other's.
 type userToken struct {
 	sum        [sha256.Size]byte
 	cookieName string
@@ -41,8 +42,8 @@ func (u userToken) matches(token string) bool {
 	return subtle.ConstantTimeCompare(sum[:], u.sum[:]) == 1
 }
 
-// hasCookie says whether a request carries the dashboard's cookie and comes from the dashboard: a browser that says that another
-// page is asking is not believed.
+// hasCookie says whether a request carries the dashboard's cookie and comes from the dashboard: a browser that says
+// that another page is asking is not believed.
 func (u userToken) hasCookie(r *http.Request) bool {
 	switch r.Header.Get("Sec-Fetch-Site") {
 	case "", "same-origin", "none":

@@ -52,7 +52,8 @@ func (s *stream) send(b []byte) error {
 	return nil
 }
 
-// event sends a server-sent event, with an ID if it has one. JSON has no line breaks of its own, so one data line is enough.
+// event sends a server-sent event, with an ID if it has one. JSON has no line breaks of its own, so one data line is
+// enough.
 func (s *stream) event(name, id string, data any) error {
 	body, err := json.Marshal(data)
 	if err != nil {

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// AvailabilityModel is the model of one zone without bids: spot costs a fixed price while there are machines. Prices are
-// USD per hour; the model's step is given, and every start of a machine costs the restart.
+// AvailabilityModel is the model of one zone without bids: spot costs a fixed price while there are machines. Prices
+// are USD per hour; the model's step is given, and every start of a machine costs the restart.
 func AvailabilityModel(a *market.Availability, spotUSD, onDemandUSD float64, step, restart time.Duration) Model {
 	usd := make([]float32, market.States)
 	for s := range usd {
@@ -23,8 +23,9 @@ func AvailabilityModel(a *market.Availability, spotUSD, onDemandUSD float64, ste
 	}
 }
 
-// WithMoves is a model of zones together, in which a held machine is lost at a rate per hour while another zone has some: each state
-// with machines gets a twin that is entered by such a loss, in which going on means to start in another zone.
+// WithMoves is a model of zones together, in which a held machine is lost at a rate per hour while another zone has
+// some: each state with machines gets a twin that is entered by such a loss, in which going on means to start in
+// another zone.
 func WithMoves(m Model, rate float64, step time.Duration) Model {
 	n := m.Levels()
 	var up []int

@@ -6,20 +6,23 @@ import (
 	"math"
 )
 
-// Begin says when a task that runs on nothing yet waits for a better price rather than begin: the recursion with waiting as an action (WCSSI,
-// equations 3 to 8), by the work and the time left. It waits at prices between two: at the lower one and below it beginning is expected to cost no more than
-// waiting a step; at the upper one and above it the price stays high for so long that it is better to begin on demand.
+// Begin says when a task that runs on nothing yet waits for a better price rather than begin: the recursion with
+// waiting as an action (WCSSI, equations 3 to 8), by the work and the time left. It waits at prices between two: at the
+// lower one and below it beginning is expected to cost no more than waiting a step; at the upper one and above it the
+// price stays high for so long that it is better to begin on demand.
 type Begin struct {
 	// StepHours is the length of a step; Work and Slack are how many steps of each the table holds.
 	StepHours float64 `json:"stepHours"`
 	Work      int     `json:"work"`
 	Slack     int     `json:"slack"`
-	// Above and Below are USD per hour and machine, at slack·(Work+1)+work. Above 0 never waits, Below 0 has no upper price.
+	// Above and Below are USD per hour and machine, at slack·(Work+1)+work. Above 0 never waits, Below 0 has no upper
+	// price.
 	Above []float32 `json:"above"`
 	Below []float32 `json:"below"`
 }
 
-// BeginGain is the least share of what beginning now is expected to cost that waiting has to save: the levels of a chain know no price better.
+// BeginGain is the least share of what beginning now is expected to cost that waiting has to save: the levels of a
+// chain know no price better.
 const BeginGain = 0.03
 
 // NewBegin builds the table of a task. The error wraps ErrModel, or is the context's.
@@ -83,7 +86,8 @@ func (t *Table) waitGain(work, time float64, q int) float64 {
 	return min(c.Spot, c.OnDemand)*(1-BeginGain) - c.Wait
 }
 
-// Waits says whether to wait at a price, USD per hour, with so many hours of work and of time left, and at what price to begin.
+// Waits says whether to wait at a price, USD per hour, with so many hours of work and of time left, and at what price
+// to begin.
 func (b *Begin) Waits(usd, work, left float64) (begin float64, wait bool) {
 	if len(b.Above) == 0 || b.StepHours <= 0 {
 		return math.Inf(1), false

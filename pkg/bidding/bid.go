@@ -2,9 +2,10 @@ package bidding
 
 import "sort"
 
-// Bid is the most worth paying for the next step on a spot machine, in USD, when the market is in state s, and work and time are what is left
-// before the step (WCSSI, equation 8): the bid b for which the expectation of equation 7 is least. It is 0 where no
-// price would do, and never above the on-demand price: at that bid it is worth going on on demand when spot costs more.
+// Bid is the most worth paying for the next step on a spot machine, in USD, when the market is in state s, and work and
+// time are what is left before the step (WCSSI, equation 8): the bid b for which the expectation of equation 7 is
+// least. It is 0 where no price would do, and never above the on-demand price: at that bid it is worth going on on
+// demand when spot costs more.
 //
 // It needs a model whose states are price levels in rising order. Between two levels the bid is where going on and
 // waiting cost the same.
@@ -43,7 +44,8 @@ func (t *Table) Bid(work, time float64, s int, on Holding) float64 {
 	return min(usd[level]+f*(usd[level+1]-usd[level]), t.model.OnDemandUSD)
 }
 
-// worth is by how much a step on a spot machine, found in state q, lowers the cost of the rest against a step of waiting.
+// worth is by how much a step on a spot machine, found in state q, lowers the cost of the rest against a step of
+// waiting.
 func (t *Table) worth(work, time float64, q int, on Holding) float64 {
 	idle := t.model.ReleaseUSD + t.Cost(work, time-1, q, OnNothing)
 	return idle - t.Cost(work-t.progress(on, OnSpot), time-1, q, OnSpot)
@@ -74,8 +76,8 @@ type Choice struct {
 }
 
 // Choose decides what to do with a step when it has begun: the market is in state q at a price of usd per step (+Inf
-// where no machine is to be had), and the task runs on what it ran on before, unless that is gone. The least expected cost wins, what goes on as it is
-// before what moves.
+// where no machine is to be had), and the task runs on what it ran on before, unless that is gone. The least expected
+// cost wins, what goes on as it is before what moves.
 func (t *Table) Choose(work, time float64, q int, usd float64, on Holding) Choice {
 	od := t.model.OnDemandUSD
 	inf := t.model.ReleaseUSD + never64

@@ -6,8 +6,8 @@ const lanes = 16
 // tile is how many rows one pass of the kernel computes.
 const tile = 4
 
-// multiplyGo sets dst = u · pt for tile rows and lanes columns: dst[r·stride+j] = Σ_k u[r·stride+k]·pt[k·stride+j] for k < n. It is what
-// the machine's own kernel does, for machines that have none.
+// multiplyGo sets dst = u · pt for tile rows and lanes columns: dst[r·stride+j] = Σ_k u[r·stride+k]·pt[k·stride+j] for
+// k < n. It is what the machine's own kernel does, for machines that have none.
 func multiplyGo(dst, pt, u []float32, n, stride int) {
 	for r := range tile {
 		var sum [lanes]float32

@@ -18,8 +18,8 @@ type Run struct {
 	CheckpointHours float64
 	// RestartHours is what each interruption costs beside lost work: finding, booting and staging another machine.
 	RestartHours float64
-	// PreemptionsPerHour is the rate of interruptions of one machine; Nodes machines run together, and the first that is
-	// taken stops them all.
+	// PreemptionsPerHour is the rate of interruptions of one machine; Nodes machines run together, and the first that
+	// is taken stops them all.
 	PreemptionsPerHour float64
 	Nodes              int
 	// ReactHours is how often somebody looks whether to leave for the deadline's sake.

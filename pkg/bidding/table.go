@@ -17,19 +17,20 @@ const (
 	holdings
 )
 
-// never is the cost of what would miss the deadline. It is finite, so that it vanishes where its probability is zero, and
-// survives a sum where it is not.
+// never is the cost of what would miss the deadline. It is finite, so that it vanishes where its probability is zero,
+// and survives a sum where it is not.
 const never = float32(1e30)
 
-// Table holds the least expected cost of the rest of a task, for every work left, time left and state of the market: the
-// recursion of WCSSI, equations 3 to 8, over the states of a Model.
+// Table holds the least expected cost of the rest of a task, for every work left, time left and state of the market:
+// the recursion of WCSSI, equations 3 to 8, over the states of a Model.
 //
-// Where work plus a restart equals time the rest runs on demand, and spot is taken only while the loss of the whole step would still
-// leave that way open: so no deadline is missed, whatever the market does (equation 1 is a consequence: with one step to
-// spare, and prices capped by the on-demand price, the best bid is the on-demand price).
+// Where work plus a restart equals time the rest runs on demand, and spot is taken only while the loss of the whole
+// step would still leave that way open: so no deadline is missed, whatever the market does (equation 1 is a
+// consequence: with one step to spare, and prices capped by the on-demand price, the best bid is the on-demand price).
 //
-// It is kept by time and slack, the time beyond the work. A step that works keeps the slack, one that waits takes one step of it, a
-// start takes the restart; so a run that begins with little slack needs a small table, whatever its length.
+// It is kept by time and slack, the time beyond the work. A step that works keeps the slack, one that waits takes one
+// step of it, a start takes the restart; so a run that begins with little slack needs a small table, whatever its
+// length.
 type Table struct {
 	model  Model
 	work   int // most steps of work
@@ -43,14 +44,15 @@ type Table struct {
 	v      []float32 // [time][kind][slack][stride]
 }
 
-// Build computes the table for up to work steps of work and time steps of time. It costs about kinds·work·time·L² multiplications
-// (kinds is 3 with a restart, 1 without), half of that where work equals time. The error wraps ErrModel, or is the context's.
+// Build computes the table for up to work steps of work and time steps of time. It costs about kinds·work·time·L²
+// multiplications (kinds is 3 with a restart, 1 without), half of that where work equals time. The error wraps
+// ErrModel, or is the context's.
 func Build(ctx context.Context, m Model, work, time int) (*Table, error) {
 	return build(ctx, m, work, time, time)
 }
 
-// BuildRun is Build for one run: as slack is only ever used up, the table leaves out what has more of it than the run begins
-// with.
+// BuildRun is Build for one run: as slack is only ever used up, the table leaves out what has more of it than the run
+// begins with.
 func BuildRun(ctx context.Context, m Model, work, time int) (*Table, error) {
 	return build(ctx, m, work, time, time-work)
 }
@@ -96,8 +98,8 @@ func (t *Table) offset(left int, kind Holding, slack int) int {
 	return ((left*t.kinds+int(kind))*t.rows + slack) * t.stride
 }
 
-// row is the value of a time, kind and slack in every state. Where the slack is all of the time the work is done, and the row
-// is zero.
+// row is the value of a time, kind and slack in every state. Where the slack is all of the time the work is done, and
+// the row is zero.
 func (t *Table) row(left int, kind Holding, slack int) []float32 {
 	at := t.offset(left, kind, slack)
 	return t.v[at : at+t.levels]
@@ -111,8 +113,8 @@ func (t *Table) feasible(work, left float64, kind Holding) bool {
 	return work <= left+1e-9
 }
 
-// stepper computes one step in time. u is the best that can be made of each state the next step may find, for each slack and
-// holding; the expectation over it is the value of the state before.
+// stepper computes one step in time. u is the best that can be made of each state the next step may find, for each
+// slack and holding; the expectation over it is the value of the state before.
 type stepper struct {
 	t        *Table
 	spot     []float32
@@ -121,7 +123,8 @@ type stepper struct {
 }
 
 func newStepper(t *Table) *stepper {
-	s := &stepper{t: t, spot: make([]float32, t.levels), od: float32(t.model.OnDemandUSD), wait: float32(t.model.ReleaseUSD)}
+	s := &stepper{t: t, spot: make([]float32, t.levels), od: float32(t.model.OnDemandUSD),
+		wait: float32(t.model.ReleaseUSD)}
 	for kind := range t.kinds {
 		s.u[kind] = make([]float32, t.rows*t.stride)
 	}
@@ -188,8 +191,9 @@ func (s *stepper) pinned(to []float32, left int) {
 	}
 }
 
-// best chooses among waiting, a spot machine and one on demand, each with what its start costs. Waiting and spot are open only while a
-// step that is lost leaves enough for a start on demand. What is held can do all that nothing can, and go on without a start.
+// best chooses among waiting, a spot machine and one on demand, each with what its start costs. Waiting and spot are
+// open only while a step that is lost leaves enough for a start on demand. What is held can do all that nothing can,
+// and go on without a start.
 func (s *stepper) best(left, slack int) {
 	t := s.t
 	at, n := slack*t.stride, t.levels
@@ -219,7 +223,8 @@ func (s *stepper) best(left, slack int) {
 func (s *stepper) start(to []float32, left, slack int) {
 	t := s.t
 	share := s.share()
-	// With a fallback a start may take more than the slack: then what is missing is paid, as the caller sees to it that it does not happen.
+	// With a fallback a start may take more than the slack: then what is missing is paid, as the caller sees to it that
+	// it does not happen.
 	short := float32(max(0, t.model.Restart-float64(slack))) * s.od
 	lo, hi := s.after(left, OnDemand, slack)
 	lo, hi = lo[:len(to)], hi[:len(to)]
@@ -245,9 +250,9 @@ func (s *stepper) start(to []float32, left, slack int) {
 	}
 }
 
-// open says whether spot may be used with a slack, after which so many starts must fit: the step's own, and one on demand after it. Without a
-// fallback a whole step may be lost as well. With one a row stands for all slacks up to the next, so that short starts are not ruled
-// out.
+// open says whether spot may be used with a slack, after which so many starts must fit: the step's own, and one on
+// demand after it. Without a fallback a whole step may be lost as well. With one a row stands for all slacks up to the
+// next, so that short starts are not ruled out.
 func (t *Table) open(slack, starts int) bool {
 	if t.model.Fallback {
 		return float64(slack)+1 > float64(starts)*t.model.Restart
@@ -272,9 +277,9 @@ func fillRow(row []float32, x float32) {
 	}
 }
 
-// Cost is the least expected cost in USD of work steps of work with time steps left, after a step in state s, by what the
-// task runs on; +Inf where the deadline cannot be kept. Work and time may be fractions: the value lies between those of
-// the whole steps around, at the same slack.
+// Cost is the least expected cost in USD of work steps of work with time steps left, after a step in state s, by what
+// the task runs on; +Inf where the deadline cannot be kept. Work and time may be fractions: the value lies between
+// those of the whole steps around, at the same slack.
 func (t *Table) Cost(work, time float64, s int, on Holding) float64 {
 	if work <= 0 {
 		return 0

@@ -10,18 +10,19 @@ import (
 // Live is a task on a spot market that a broker watches: it cannot bid hour by hour, but it can leave when the price
 // or the time says so, and go on elsewhere from the last checkpoint.
 type Live struct {
-	// Prices has been learned of the market; USD is its price now, OnDemandUSD what such a machine costs on demand, USD per hour.
+	// Prices has been learned of the market; USD is its price now, OnDemandUSD what such a machine costs on demand, USD
+	// per hour.
 	Prices           *market.Online
 	USD, OnDemandUSD float64
 	// Work and Left are the hours of work, and to the moment by which it has to be done.
 	Work, Left float64
-	// LossesPerHour is how often the machines are taken, and Restart what that costs in hours: another one found and booted,
-	// data staged, and the work since the last checkpoint done again.
+	// LossesPerHour is how often the machines are taken, and Restart what that costs in hours: another one found and
+	// booted, data staged, and the work since the last checkpoint done again.
 	LossesPerHour, Restart float64
 }
 
-// Worth is what an hour on spot is worth at most, by the work and the time left: the table that a broker keeps for a task.
-// While the price is below, staying is expected to cost less to the end than moving on demand now.
+// Worth is what an hour on spot is worth at most, by the work and the time left: the table that a broker keeps for a
+// task. While the price is below, staying is expected to cost less to the end than moving on demand now.
 type Worth struct {
 	// StepHours is the length of a step; Work and Slack are how many steps of each the table holds.
 	StepHours float64 `json:"stepHours"`
@@ -82,8 +83,9 @@ func (l *Live) model(step float64) Model {
 	return m
 }
 
-// worthOfStep is the highest price of a step on the spot machine that is held at which staying costs no more to the end than
-// moving on demand. As moving costs a start, it may be above the on-demand price: a spike that will pass is sat out.
+// worthOfStep is the highest price of a step on the spot machine that is held at which staying costs no more to the end
+// than moving on demand. As moving costs a start, it may be above the on-demand price: a spike that will pass is sat
+// out.
 func (t *Table) worthOfStep(work, time float64) float64 {
 	worth, gain := 0.0, 0.0 // at the level before: what staying is worth, and how much that is above its price
 	for q := range t.levels {

@@ -153,7 +153,8 @@ func decideSucceeded(st advancing, task int) record.Decision {
 
 // decideFailed announces a task again while it has retries left, and otherwise fails the job.
 func decideFailed(st advancing, task record.Task, e events.TaskFailed) record.Decision {
-	if st.job.State != record.JobRunning && st.job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.job.Tasks || st.progress.Phases[e.Task] != record.PhaseReady {
+	if st.job.State != record.JobRunning && st.job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.job.Tasks ||
+		st.progress.Phases[e.Task] != record.PhaseReady {
 		return record.Decision{}
 	}
 	name := st.spec.Tasks[e.Task].Name

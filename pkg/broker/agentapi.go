@@ -17,8 +17,8 @@ import (
 // fnAgent is the source of what agents tell.
 const fnAgent = "agent"
 
-// Hello registers a node of a cluster, and returns what it is to do where that is known, as Work does for one that has seen nothing: the last node's
-// hello brings the cluster up. The claims come from a verified token.
+// Hello registers a node of a cluster, and returns what it is to do where that is known, as Work does for one that has
+// seen nothing: the last node's hello brings the cluster up. The claims come from a verified token.
 func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
 	err = b.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)
@@ -79,8 +79,8 @@ func (b *Broker) loadArriving(u *unit.Unit, st *attempt.Arriving) (err error) {
 	return err
 }
 
-// Work returns the newest command for a node, with Seq as last seen and no command when there is none newer. It does not wait;
-// hosts do, by Ports.Changed.
+// Work returns the newest command for a node, with Seq as last seen and no command when there is none newer. It does
+// not wait; hosts do, by Ports.Changed.
 func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error) {
 	u := b.NewUnit(ctx, fnAgent)
 	cl, err := b.ownCluster(u, c)
@@ -168,7 +168,8 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	marked := r.Event != wire.Started && r.Event != wire.Succeeded
 	return b.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, marked, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)
-		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == record.OutcomeSucceeded && cl.Job == c.Job {
+		if errors.Is(err, record.ErrGone) && r.Event == wire.Succeeded && cl.Outcome == record.OutcomeSucceeded &&
+			cl.Job == c.Job {
 			return record.ErrSkip // it says so again, as it had no answer
 		}
 		if err != nil {
@@ -193,11 +194,12 @@ func (b *Broker) Report(ctx context.Context, c wire.Claims, r wire.Report) error
 	})
 }
 
-// loadReporting loads what a report is decided on beside the cluster, at once. Of the two that each task makes, the start looks at the task
-// alone, and neither at the attempt.
+// loadReporting loads what a report is decided on beside the cluster, at once. Of the two that each task makes, the
+// start looks at the task alone, and neither at the attempt.
 func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event) (err error) {
 	cl := &st.Cluster
-	task, job, attempt := record.TaskKey(cl.Job, cl.Task), record.JobKey(cl.Job), record.AttemptKey(cl.Job, cl.Task, cl.Attempt)
+	task, job, attempt := record.TaskKey(cl.Job, cl.Task), record.JobKey(cl.Job),
+		record.AttemptKey(cl.Job, cl.Task, cl.Attempt)
 	keys := []store.Key{attempt, task, job}
 	switch e {
 	case wire.Started:
@@ -229,8 +231,8 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	return err
 }
 
-// alive notes that a node was heard of: by far the most frequent report, so it costs one read and one write, and leaves no
-// marker.
+// alive notes that a node was heard of: by far the most frequent report, so it costs one read and one write, and leaves
+// no marker.
 func (b *Broker) alive(ctx context.Context, c wire.Claims, r wire.Report) error {
 	return b.Transact(ctx, fnAgent, c.Cluster+"/"+r.ID, false, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)

@@ -59,7 +59,8 @@ type Ports struct {
 	Prices  Prices                          // may be nil
 	Hook    Hook                            // may be nil
 	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil
-	// Policy tells how sessions decide now, one that CheckPolicy has nothing against. It may be nil, or return nil: OwnPolicy.
+	// Policy tells how sessions decide now, one that CheckPolicy has nothing against. It may be nil, or return nil:
+	// OwnPolicy.
 	Policy func(ctx context.Context) *scheduler.Policy
 	Log    *slog.Logger
 	// Changed is told of each cluster whose command may have changed, so that a host with
@@ -72,8 +73,8 @@ type Ports struct {
 // FnAPI stands for what users and agents ask, which is no function that reacts to events.
 const FnAPI = "api"
 
-// Check names the ports that functions cannot do without and that are not there. Hosts ask before they make a broker: what is
-// missing would else be found out by the first event that needs it.
+// Check names the ports that functions cannot do without and that are not there. Hosts ask before they make a broker:
+// what is missing would else be found out by the first event that needs it.
 func (p Ports) Check(functions ...string) error {
 	needs := func(any ...string) bool {
 		return slices.ContainsFunc(any, func(fn string) bool { return slices.Contains(functions, fn) })
@@ -93,7 +94,8 @@ func (p Ports) Check(functions ...string) error {
 		}
 	}
 	if len(missing) > 0 {
-		return fmt.Errorf("broker: %s cannot work without %s", strings.Join(functions, ", "), strings.Join(missing, ", "))
+		return fmt.Errorf("broker: %s cannot work without %s", strings.Join(functions, ", "),
+			strings.Join(missing, ", "))
 	}
 	return nil
 }

@@ -36,7 +36,8 @@ func (b *Broker) start(u *unit.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// gangBroken has the other tasks of a gang give back what they hold. What the transaction has no room for is left to a next one.
+// gangBroken has the other tasks of a gang give back what they hold. What the transaction has no room for is left to a
+// next one.
 func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == record.JobEnding || job.State.Over() {
@@ -69,7 +70,8 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 			return err
 		}
 		if !m.Bought && m.Attempt.Offer.Cloud == record.PoolCloud {
-			if err := b.Unassign(u, m.Attempt.Offer.Region, record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number), m.Attempt.Hosts); err != nil {
+			if err := b.Unassign(u, m.Attempt.Offer.Region, record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number),
+				m.Attempt.Hosts); err != nil {
 				return err
 			}
 		}

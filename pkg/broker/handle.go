@@ -17,9 +17,9 @@ type function struct {
 	decide func(*Broker, *unit.Unit, events.Data) error
 	// act reaches outside, or takes long, and commits by itself.
 	act func(*Broker, context.Context, events.Event) error
-	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker: a task
-	// that has succeeded, was announced under that number, a cluster that was told to run. These are the frequent ones, and a
-	// marker is a write.
+	// repeatable says of an event that the records themselves tell whether it was handled, so that it needs no marker:
+	// a task that has succeeded, was announced under that number, a cluster that was told to run. These are the
+	// frequent ones, and a marker is a write.
 	repeatable func(events.Data) bool
 	// parallel says that it waits for others most of the time: a host handles many of its events at once.
 	parallel bool
@@ -30,7 +30,8 @@ func functions() map[string]function {
 	return map[string]function{
 		events.FnAdvance: {decide: (*Broker).advance, repeatable: is[events.TaskSucceeded]},
 		events.FnSchedule: {decide: (*Broker).schedule, repeatable: func(data events.Data) bool {
-			e, freed := data.(events.CapacityFreed) // its cluster's record goes with it; or it is only an invitation to look
+			// its cluster's record goes with it; or it is only an invitation to look
+			e, freed := data.(events.CapacityFreed)
 			return freed && (e.Cluster != "" || e.Job == "") || is[events.TaskReady](data)
 		}},
 		events.FnExecute:   {decide: (*Broker).execute, repeatable: is[events.ClusterUp]},

@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the machine is gone.
+// interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the
+// machine is gone.
 func (b *Broker) interrupt(u *unit.Unit, data events.Data) error {
 	if e, ok := data.(events.GangBroken); ok {
 		return b.gangBroken(u, e)

@@ -59,7 +59,8 @@ func (b *Broker) watchJob(
 func (b *Broker) watch(u *unit.Unit, part []record.Cluster) error {
 	keys := []store.Key{record.JobKey(part[0].Job)}
 	for _, cl := range part {
-		keys = append(keys, record.ClusterKey(cl.ID), record.TaskKey(cl.Job, cl.Task), record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+		keys = append(keys, record.ClusterKey(cl.ID), record.TaskKey(cl.Job, cl.Task),
+			record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	}
 	if err := u.Preload(keys...); err != nil {
 		return err
@@ -83,8 +84,8 @@ func (b *Broker) watch(u *unit.Unit, part []record.Cluster) error {
 	return nil
 }
 
-// advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time, with the time
-// of another start to spare.
+// advised reacts to a cloud's advice to leave: a machine at risk is left where its loss would leave too little time,
+// with the time of another start to spare.
 func (b *Broker) advised(u *unit.Unit, l attempt.Losing) error {
 	d, err := attempt.DecideStay(u, b.Config, l, b.Config.Restart, u.Now)
 	if err != nil {

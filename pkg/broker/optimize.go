@@ -16,11 +16,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// planFor is how long a plan is good for the records that it was made on, should its commit meet another: the time left is one of them.
+// planFor is how long a plan is good for the records that it was made on, should its commit meet another: the time left
+// is one of them.
 const planFor = 5 * time.Second
 
-// optimize plans a job, or what is left of it, and bids for it. Planning takes long compared with a commit: one that meets another keeps the plan, unless
-// what it depends on has changed.
+// optimize plans a job, or what is left of it, and bids for it. Planning takes long compared with a commit: one that
+// meets another keeps the plan, unless what it depends on has changed.
 func (b *Broker) optimize(ctx context.Context, e events.Event) error {
 	id, reason, failed := e.Data.Group(), "", 0
 	switch data := e.Data.(type) {
@@ -78,7 +79,8 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 		return &solution{plan: plan}, err
 	}
 	plan.Version, plan.At, plan.Reason = job.Plan.Version+1, on.in.Now, reason
-	in := bid.Input{Job: job, Spec: on.in.Spec, Plan: plan, Tasks: on.tasks, Restart: b.Config.Restart, Tick: b.Config.TickEvery, Now: on.in.Now}
+	in := bid.Input{Job: job, Spec: on.in.Spec, Plan: plan, Tasks: on.tasks, Restart: b.Config.Restart,
+		Tick: b.Config.TickEvery, Now: on.in.Now}
 	for i := range plan.Offers {
 		in.Markets = append(in.Markets, on.in.Markets[record.MarketID(plan.Offers[i].ID)])
 	}
@@ -110,7 +112,8 @@ func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error
 
 // planned commits a plan with its bids, or what follows from there being none.
 func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planning) error {
-	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 && (bad || made.plan.Late && !on.in.Previous.Late) {
+	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 &&
+		(bad || made.plan.Late && !on.in.Previous.Late) {
 		return u.Apply(decideUnsaved(job, on.saving[0]))
 	} else if bad {
 		return u.Apply(decideInfeasible(job, made.plan.Message, on.in.Blocks, b.Config.RetryEvery, u.Now))
@@ -135,7 +138,8 @@ func (b *Broker) keep(u *unit.Unit, job, name string, version int, value any) (r
 	return p.Blob, err
 }
 
-// decideUnsaved puts off a plan that would fail the job, or be late, until it is known what a machine has saved that will be taken: then it is asked for again.
+// decideUnsaved puts off a plan that would fail the job, or be late, until it is known what a machine has saved that
+// will be taken: then it is asked for again.
 func decideUnsaved(job record.Job, saving record.Cluster) (d record.Decision) {
 	saving.MinPlan = job.Plan.Version + 1
 	d.Put(record.ClusterKey(saving.ID), saving)
@@ -160,7 +164,8 @@ func decidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record
 }
 
 // decideInfeasible fails the job, or has it wait for a block to expire, as its author chose.
-func decideInfeasible(job record.Job, reason string, blocks []record.Block, retry time.Duration, now time.Time) record.Decision {
+func decideInfeasible(job record.Job, reason string, blocks []record.Block, retry time.Duration,
+	now time.Time) record.Decision {
 	if job.Infeasible != dag.Wait {
 		return decideEnding(job, record.JobFailed, "no feasible plan: "+reason)
 	}

@@ -50,7 +50,8 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 		}
 		var d record.Decision
 		d, go1 = attempt.DecideIntent(&st, u.Now)
-		if err := u.Apply(d); err != nil || go1 || st.Attempt.Outcome == "" || st.Attempt.Offer.Cloud != record.PoolCloud {
+		if err := u.Apply(d); err != nil || go1 || st.Attempt.Outcome == "" ||
+			st.Attempt.Offer.Cloud != record.PoolCloud {
 			return err
 		}
 		return b.Unassign(u, st.Attempt.Offer.Region, record.ClusterID(e.Job, e.Task, e.Attempt), st.Attempt.Hosts)
@@ -76,7 +77,8 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	c, ok := b.Clouds[spec.Offer.Cloud]
 	if !ok {
-		return nil, cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "NoCredentials", "no credentials for this cloud are configured")
+		return nil, cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "NoCredentials",
+			"no credentials for this cloud are configured")
 	}
 	return c.Launch(ctx, spec)
 }
@@ -84,7 +86,8 @@ func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 // launchSpec asks for the machines of an intended cluster, each with a token of its own.
 func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
-		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes), MaxUSDPerHour: max(st.Cluster.MaxUSD-st.Attempt.SurchargeUSD, 0), DiskGiB: st.Spec.DiskGiB(),
+		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes),
+		MaxUSDPerHour: max(st.Cluster.MaxUSD-st.Attempt.SurchargeUSD, 0), DiskGiB: st.Spec.DiskGiB(),
 		Bootstrap: cloud.Bootstrap{Endpoint: b.Config.Endpoint},
 		Labels: map[string]string{
 			"job": st.Job.ID, "task": st.Spec.Name, "queue": st.Job.Queue,
@@ -97,7 +100,8 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 		}
 	}
 	// The times are the intent's, so that a repeated launch is the same to the letter.
-	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType, st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))
+	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
+		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))
 	for rank := range st.Cluster.Nodes {
 		token, err := b.Tokens(wire.Claims{Job: st.Job.ID, Cluster: st.Cluster.ID, Rank: rank, Expires: expires})
 		if err != nil {
@@ -113,7 +117,8 @@ var errAgain = errors.New("broker: to be tried again")
 
 // bought commits the outcome of a launch. The last failure is counted before what may have been bought all the same is
 // terminated, because afterwards the cluster's name cannot be launched any more.
-func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted, machines []cloud.Machine, launchErr error) error {
+func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted, machines []cloud.Machine,
+	launchErr error) error {
 	var refusal error
 	again := false
 	err := b.Transact(ctx, events.FnProvision, cause, false, func(u *unit.Unit) error {
@@ -164,8 +169,8 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 	return nil
 }
 
-// refused ends an attempt that the cloud did not launch: what may have been bought all the same is terminated first, then the
-// location is blocked and the rest of the job planned anew.
+// refused ends an attempt that the cloud did not launch: what may have been bought all the same is terminated first,
+// then the location is blocked and the rest of the job planned anew.
 func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitted, launchErr error) error {
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)

@@ -45,8 +45,8 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 	return nil
 }
 
-// leftToNext says of a cloud's failure that it is no reason to do all of it again at once: the next look comes by itself, and an
-// outage would only fill the dead letters.
+// leftToNext says of a cloud's failure that it is no reason to do all of it again at once: the next look comes by
+// itself, and an outage would only fill the dead letters.
 func (b *Broker) leftToNext(err error) bool {
 	var c *cloud.Error
 	is := errors.As(err, &c)
@@ -189,7 +189,8 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 		r := attempt.Diagnose(l.Cluster, b.Config, machines, u.Now)
 		b.log.Info("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
 		if r != attempt.RemedyLease {
-			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting && l.Cluster.Offer.Cloud == record.PoolCloud {
+			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting &&
+				l.Cluster.Offer.Cloud == record.PoolCloud {
 				if err := b.Blame(u, l.Cluster); err != nil {
 					return err
 				}

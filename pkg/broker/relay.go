@@ -26,7 +26,8 @@ func (b *Broker) Relay(ctx context.Context) (int, error) {
 		if e, err := events.Parse(p.Body); err == nil {
 			m.Type, m.Group = e.Type(), e.Data.Group()
 		} else if !errors.Is(err, events.ErrUnknownType) {
-			b.log.Error("relay: an event in the outbox cannot be read; it goes to the dead letters", "id", p.ID, "err", err)
+			b.log.Error("relay: an event in the outbox cannot be read; it goes to the dead letters", "id", p.ID,
+				"err", err)
 		}
 		messages = append(messages, m)
 		ids = append(ids, p.ID)

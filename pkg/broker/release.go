@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
 
-// release terminates a cluster and tells what it cost: intent, act, outcome. It may be asked any number of times. The record of the cluster goes when schedule
-// has booked that.
+// release terminates a cluster and tells what it cost: intent, act, outcome. It may be asked any number of times. The
+// record of the cluster goes when schedule has booked that.
 func (b *Broker) release(ctx context.Context, cause, id string) error {
 	var cl record.Cluster
 	err := b.Transact(ctx, events.FnProvision, cause+"/release", false, func(u *unit.Unit) error {

@@ -14,9 +14,9 @@ import (
 )
 
 // schedule admits waiting tasks in sessions of pkg/scheduler over a tree of queues, as far as quotas and the job's
-// budget go. Any number of it run at once: what they share are the records of queues, and two that admit to the same quota conflict at
-// the commit. It alone writes queues, with reconcile the ledgers, and with tick the markets: all that many attempts
-// share is written by what handles their events in batches.
+// budget go. Any number of it run at once: what they share are the records of queues, and two that admit to the same
+// quota conflict at the commit. It alone writes queues, with reconcile the ledgers, and with tick the markets: all that
+// many attempts share is written by what handles their events in batches.
 func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
 	switch e := data.(type) {
 	case events.TaskReady:
@@ -203,7 +203,8 @@ func (b *Broker) inSession(u *unit.Unit, name string, decide func(*session.Sessi
 	})
 }
 
-// WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It fails with ErrNotFound.
+// WhyWaiting tells why a job's tasks wait in their queue: it runs a session as schedule would, and commits nothing. It
+// fails with ErrNotFound.
 func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
 	u := b.NewUnit(ctx, "api")
 	job, found, err := book.Get[record.Job](u, record.JobKey(id))

@@ -101,8 +101,8 @@ func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []
 	return changed, nil
 }
 
-// lookAtPlan asks for a plan of a job whose unstarted tasks are planned on a market that became dearer, and for bids where
-// a price is no more what they were made on.
+// lookAtPlan asks for a plan of a job whose unstarted tasks are planned on a market that became dearer, and for bids
+// where a price is no more what they were made on.
 func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[string]events.MarketChange) error {
 	return b.Transact(ctx, events.FnTick, cause+"/"+id, false, func(u *unit.Unit) error {
 		job, found, err := book.Get[record.Job](u, record.JobKey(id))
@@ -113,7 +113,9 @@ func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[s
 		if err != nil {
 			return err
 		}
-		if !slices.ContainsFunc(plan.Offers, func(p record.Planned) bool { return changed[record.MarketID(p.ID)].USD > 0 }) {
+		if !slices.ContainsFunc(plan.Offers, func(p record.Planned) bool {
+			return changed[record.MarketID(p.ID)].USD > 0
+		}) {
 			return record.ErrSkip
 		}
 		progress, _, err := book.Get[record.Progress](u, record.ProgressKey(id))
@@ -141,7 +143,8 @@ func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[s
 
 // worse returns the offer by which the unstarted part of a plan became dearer the most, and by what share
 // of the plan's cost.
-func worse(progress record.Progress, plan *record.Plan, changed map[string]events.MarketChange) (offer string, share float64) {
+func worse(progress record.Progress, plan *record.Plan,
+	changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}
 	for i, c := range plan.Choice {
 		if c >= 0 && progress.Phases[i] == record.PhaseWaiting && plan.Offers[c].Offer.Spot {
@@ -216,7 +219,8 @@ func (b *Broker) awake(u *unit.Unit, job record.Job) (bool, error) {
 	return false, nil
 }
 
-// WaitedFor lists the spot markets that tasks wait for, by their offers without the market: those whose prices have to be known.
+// WaitedFor lists the spot markets that tasks wait for, by their offers without the market: those whose prices have to
+// be known.
 func (b *Broker) WaitedFor(ctx context.Context) ([]string, error) {
 	ids, err := b.ActiveJobs(ctx)
 	if err != nil {

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// What reconcile and tick look at in one invocation: they go on where they stopped by an event to themselves, so that no
-// number of jobs takes longer than a function may, and what comes last is not starved.
+// What reconcile and tick look at in one invocation: they go on where they stopped by an event to themselves, so that
+// no number of jobs takes longer than a function may, and what comes last is not starved.
 const (
 	walkTogether = 50  // jobs whose records are read together
 	walkMost     = 500 // jobs that are looked at one by one, those read together counting as two
@@ -35,8 +35,8 @@ func (w *walked) waits() bool {
 	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
-// walk looks at the jobs that are not over, from behind one on, and returns the last one looked at; "" when there are no
-// more. look says how much it had to do; its errors do not keep it from the next.
+// walk looks at the jobs that are not over, from behind one on, and returns the last one looked at; "" when there are
+// no more. look says how much it had to do; its errors do not keep it from the next.
 func (b *Broker) walk(
 	ctx context.Context, fn, after string, look func(*unit.Unit, *walked) (done int, err error),
 ) (last string, err error) {
@@ -107,8 +107,8 @@ func loadWalked(u *unit.Unit, ids ...string) (jobs []walked, err error) {
 	return jobs, nil
 }
 
-// tellLater emits what a walk found: that queues are to be looked at, each once however many of its jobs wait, and where
-// to go on.
+// tellLater emits what a walk found: that queues are to be looked at, each once however many of its jobs wait, and
+// where to go on.
 func (b *Broker) tellLater(ctx context.Context, fn, cause string, wake map[string]bool, next ...events.Data) error {
 	for _, queue := range slices.Sorted(maps.Keys(wake)) {
 		next = append(next, events.CapacityFreed{Queue: queue})

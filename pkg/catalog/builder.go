@@ -139,7 +139,8 @@ func (c *cloudReader) add(r *row) error {
 		r.count = 0
 	}
 	if !validAccelerator(r.accelerator) {
-		return c.fail(r.line, colAccelerator, fmt.Sprintf("%q: want printable ASCII without / : and +, which offer IDs reserve", clip(r.accelerator)))
+		return c.fail(r.line, colAccelerator,
+			fmt.Sprintf("%q: want printable ASCII without / : and +, which offer IDs reserve", clip(r.accelerator)))
 	}
 	if c.google != nil {
 		if handled := c.google.take(r); handled {
@@ -159,7 +160,9 @@ func (c *cloudReader) checkZone(r *row) error {
 		c.zoned = r.line
 	}
 	if c.zoned > 0 && c.zoneless > 0 {
-		return c.fail(r.line, colZone, fmt.Sprintf("line %d has a zone and line %d has none; a cloud has zones in every row or in none", c.zoned, c.zoneless))
+		return c.fail(r.line, colZone,
+			fmt.Sprintf("line %d has a zone and line %d has none; a cloud has zones in every row or in none", c.zoned,
+				c.zoneless))
 	}
 	return nil
 }

@@ -235,7 +235,8 @@ func (c *Catalog) Lookup(id string) (Match, error) {
 	if parsed.Service != NoService {
 		surcharge := surchargeOf(parsed.Service)(&c.machines[c.machine[at]])
 		if surcharge == 0 {
-			return Match{}, fmt.Errorf("%w: %s: %s does not run on it, or at a price not known", ErrUnknownOffer, id, parsed.Service)
+			return Match{}, fmt.Errorf("%w: %s: %s does not run on it, or at a price not known", ErrUnknownOffer, id,
+				parsed.Service)
 		}
 		m.Service, m.SurchargeUSD = parsed.Service, surcharge.usd()
 	}

@@ -110,7 +110,11 @@ func (c *Catalog) slips(q *Query) []slip {
 	for _, name := range q.Zones {
 		name = afterCloud(name)
 		if !slices.Contains(zones, name) && isAWSZoneName(name, regions) {
-			found = append(found, slip{"zones", fmt.Sprintf("zones of AWS go by their id, such as use1-az1, since %s is another zone in each account", name)})
+			found = append(found,
+				slip{"zones",
+					fmt.Sprintf(
+						"zones of AWS go by their id, such as use1-az1, since %s is another zone in each account",
+						name)})
 			continue
 		}
 		found = appendSlip(found, "zones", "zone", name, zones)

@@ -121,8 +121,8 @@ func (e *Egress) Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
 	return usd, hours, err == nil
 }
 
-// PlaceOf is where a bucket lies: by its URL's region parameter, else where its cloud's buckets are made by default. Local
-// files are nowhere in particular: "".
+// PlaceOf is where a bucket lies: by its URL's region parameter, else where its cloud's buckets are made by default.
+// Local files are nowhere in particular: "".
 func (*Egress) PlaceOf(uri string) string {
 	u, err := url.Parse(uri)
 	if err != nil {
@@ -130,7 +130,8 @@ func (*Egress) PlaceOf(uri string) string {
 	}
 	region := u.Query().Get("region")
 	clouds := map[string][2]string{
-		"s3": {"aws", "us-east-1"}, "gs": {"gcp", "us-central1"}, "azblob": {"azure", "eastus"}, "az": {"azure", "eastus"},
+		"s3": {"aws", "us-east-1"}, "gs": {"gcp", "us-central1"}, "azblob": {"azure", "eastus"},
+		"az": {"azure", "eastus"},
 	}
 	c, ok := clouds[u.Scheme]
 	if !ok {

@@ -136,7 +136,8 @@ var relaxers = [...]relaxer{
 			return float64(m.Interruption)
 		},
 		text: func(_ *Query, t *tally) string {
-			return fmt.Sprintf("interrupted %s a month, on %s", cmp.Or(t.closest.Interruption.String(), "an unknown share"), t.clouds())
+			return fmt.Sprintf("interrupted %s a month, on %s",
+				cmp.Or(t.closest.Interruption.String(), "an unknown share"), t.clouds())
 		},
 	},
 	{

@@ -69,14 +69,16 @@ func (q *Query) validate() error {
 		case math.IsNaN(r.Min) || math.IsNaN(r.Max) || r.Min < 0 || r.Max < 0:
 			return &QueryError{Field: r.field, Reason: "want a number of 0 or more"}
 		case r.Max != 0 && r.Min > r.Max:
-			return &QueryError{Field: r.field, Reason: fmt.Sprintf("at least %g and at most %g cannot both be", r.Min, r.Max)}
+			return &QueryError{Field: r.field, Reason: fmt.Sprintf("at least %g and at most %g cannot both be",
+				r.Min, r.Max)}
 		}
 	}
 	switch {
 	case q.Limit < 0:
 		return &QueryError{Field: "limit", Reason: "want a number of 0 or more"}
 	case q.AcceleratorCount > 0 && (q.Accelerator == "" || q.Accelerator == AnyAccelerator) && q.InstanceType == "":
-		return &QueryError{Field: "acceleratorCount", Reason: fmt.Sprintf("%g of which accelerator?", q.AcceleratorCount)}
+		return &QueryError{Field: "acceleratorCount",
+			Reason: fmt.Sprintf("%g of which accelerator?", q.AcceleratorCount)}
 	case q.Arch != "" && q.Arch != AMD64 && q.Arch != ARM64:
 		return &QueryError{Field: "arch", Reason: fmt.Sprintf("unknown architecture %q: want amd64 or arm64", q.Arch)}
 	case q.Market > Spot:

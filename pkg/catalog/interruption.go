@@ -47,7 +47,8 @@ func ParseInterruptionBand(s string) (InterruptionBand, error) {
 			return InterruptionBand(i), nil
 		}
 	}
-	return UnknownInterruption, fmt.Errorf("unknown interruption band %q: want <5%%, 5-10%%, 10-15%%, 15-20%% or >20%%", s)
+	return UnknownInterruption,
+		fmt.Errorf("unknown interruption band %q: want <5%%, 5-10%%, 10-15%%, 15-20%% or >20%%", s)
 }
 
 // MarshalText writes the label.

@@ -25,7 +25,8 @@ func Open(dir string) (*Catalog, error) {
 		return nil, fmt.Errorf("catalogue directory: %w", err)
 	}
 	if !info.IsDir() {
-		return nil, fmt.Errorf("catalogue directory: %s is a file; name the directory that holds CLOUD.csv or CLOUD.csv.gz files", dir)
+		return nil, fmt.Errorf(
+			"catalogue directory: %s is a file; name the directory that holds CLOUD.csv or CLOUD.csv.gz files", dir)
 	}
 	return Load(os.DirFS(dir))
 }
@@ -83,7 +84,8 @@ func catalogueFiles(fsys fs.FS) ([]catalogueFile, error) {
 			continue
 		}
 		if !validName(cloud) || len(cloud) > 32 || cloud != strings.ToLower(cloud) {
-			return nil, &DataError{File: e.Name(), Reason: "the file's name has to be that of a cloud in lower case, such as aws.csv"}
+			return nil, &DataError{File: e.Name(),
+				Reason: "the file's name has to be that of a cloud in lower case, such as aws.csv"}
 		}
 		if other, taken := of[cloud]; taken {
 			return nil, &DataError{File: e.Name(), Reason: "is a second file for " + cloud + ", beside " + other}

@@ -33,10 +33,11 @@ func (system) After(ctx context.Context, until time.Time) error {
 	return Pause(ctx, time.Until(until))
 }
 
-// From returns a clock that shows virtual when the wall shows wall, and on which a span d takes factor·d of wall time from
-// there on: with 0.001 an hour passes in 3.6 seconds. A factor of 0 or 1 (or one that is no positive finite number) is real
-// time. Two clocks made with the same arguments agree, so a host that keeps them goes on with the same time after a
-// restart. What was recorded in compressed time lies ahead of the wall, and a clock must not run backwards over it.
+// From returns a clock that shows virtual when the wall shows wall, and on which a span d takes factor·d of wall time
+// from there on: with 0.001 an hour passes in 3.6 seconds. A factor of 0 or 1 (or one that is no positive finite
+// number) is real time. Two clocks made with the same arguments agree, so a host that keeps them goes on with the same
+// time after a restart. What was recorded in compressed time lies ahead of the wall, and a clock must not run backwards
+// over it.
 func From(wall, virtual time.Time, factor float64) Clock {
 	if !(factor > 0) || math.IsInf(factor, 0) {
 		factor = 1

@@ -66,14 +66,15 @@ func Errorf(cloud string, kind Kind, code, format string, args ...any) *Error {
 
 // Offer names what to buy and where.
 type Offer struct {
-	Cloud        string  `json:"cloud"`
-	Region       string  `json:"region"`
-	Zone         string  `json:"zone,omitempty"` // empty where the cloud sells by region
-	InstanceType string  `json:"instanceType"`
-	Accelerator  string  `json:"accelerator,omitempty"` // attached to the host where the cloud composes them (GCP); else informative
-	AccelCount   float64 `json:"acceleratorCount,omitempty"`
-	Spot         bool    `json:"spot"`
-	USDPerHour   float64 `json:"usdPerHour"` // the price the plan counts with, for one machine
+	Cloud        string `json:"cloud"`
+	Region       string `json:"region"`
+	Zone         string `json:"zone,omitempty"` // empty where the cloud sells by region
+	InstanceType string `json:"instanceType"`
+	// attached to the host where the cloud composes them (GCP); else informative
+	Accelerator string  `json:"accelerator,omitempty"`
+	AccelCount  float64 `json:"acceleratorCount,omitempty"`
+	Spot        bool    `json:"spot"`
+	USDPerHour  float64 `json:"usdPerHour"` // the price the plan counts with, for one machine
 }
 
 // DefaultDiskGiB is the root disk of a machine that asks for none.
@@ -81,8 +82,8 @@ const DefaultDiskGiB = 30
 
 // LaunchSpec asks for a cluster: Nodes machines of one offer.
 type LaunchSpec struct {
-	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines of
-	// the first and buys nothing.
+	// Cluster names the cluster and is the idempotency token: a second launch with the same name returns the machines
+	// of the first and buys nothing.
 	Cluster string
 	Offer   Offer
 	Nodes   int
@@ -147,12 +148,13 @@ const (
 type Cloud interface {
 	// Name is the catalogue's name of the cloud: aws, gcp, azure, lambda.
 	Name() string
-	// Launch starts all machines of a cluster or none, idempotently by spec.Cluster. When it returns an error, machines may yet
-	// exist (a time-out hides the answer): the caller launches again with the same cluster, or terminates it.
+	// Launch starts all machines of a cluster or none, idempotently by spec.Cluster. When it returns an error, machines
+	// may yet exist (a time-out hides the answer): the caller launches again with the same cluster, or terminates it.
 	// Errors are *Error.
 	Launch(ctx context.Context, spec LaunchSpec) ([]Machine, error)
 	// Terminate ends every machine of a cluster. It is idempotent; a cluster that does not exist is not an error,
-	// and a launch with its name after Terminate returned must fail with Invalid or start nothing that outlives the next reconcile.
+	// and a launch with its name after Terminate returned must fail with Invalid or start nothing that outlives the
+	// next reconcile.
 	Terminate(ctx context.Context, cluster string) error
 	// Machines lists the machines of one cluster, or of the whole deployment when cluster is empty. Terminated ones may
 	// be listed for a while. A machine just launched may be missing for a while (eventual consistency).

@@ -422,7 +422,8 @@ func (t *Task) validateTimes() error {
 		if canonical, keyErr := TimeKey(key); keyErr != nil {
 			err = keyErr
 		} else if canonical != key || strings.EqualFold(key, DefaultTimeKey) {
-			err = fault.New(fault.Quote(key)+" is not the canonical name of an accelerator or instance type", "write "+fault.Quote(canonical))
+			err = fault.New(fault.Quote(key)+" is not the canonical name of an accelerator or instance type",
+				"write "+fault.Quote(canonical))
 		}
 		if err != nil {
 			return fault.Within("time", fault.WithinKey(key, err))

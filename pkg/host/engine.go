@@ -104,7 +104,8 @@ const (
 )
 
 func newWorker(e *Engine, fn string) *worker {
-	w := &worker{e: e, fn: fn, parallel: decidedParallel, batch: batchMost, grouped: true, busy: map[string][]bus.Delivery{}, room: make(chan struct{}, 1)}
+	w := &worker{e: e, fn: fn, parallel: decidedParallel, batch: batchMost, grouped: true,
+		busy: map[string][]bus.Delivery{}, room: make(chan struct{}, 1)}
 	switch traits := broker.TraitsOf(fn); {
 	case traits.Parallel:
 		w.parallel, w.batch, w.grouped = actingParallel, 1, false
@@ -277,7 +278,8 @@ func Queues() []bus.QueueConfig {
 	var out []bus.QueueConfig
 	for _, fn := range events.Functions() {
 		out = append(out, bus.QueueConfig{
-			Name: fn, Visibility: 10 * time.Minute, MaxAttempts: 20, BackoffMin: 50 * time.Millisecond, BackoffMax: 30 * time.Second,
+			Name: fn, Visibility: 10 * time.Minute, MaxAttempts: 20, BackoffMin: 50 * time.Millisecond,
+			BackoffMax: 30 * time.Second,
 		})
 	}
 	return out

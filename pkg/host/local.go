@@ -370,8 +370,8 @@ func TuneMemory() {
 
 const shutdownWithin = 3 * time.Second
 
-// stopMachines terminates what still runs on this computer. The records stay: the next start finds the machines gone and runs
-// their tasks again from the last checkpoint.
+// stopMachines terminates what still runs on this computer. The records stay: the next start finds the machines gone
+// and runs their tasks again from the last checkpoint.
 func (h *Host) stopMachines() error {
 	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
@@ -400,7 +400,8 @@ func (h *Host) schedules(ctx context.Context) {
 	defer ticker.Stop()
 	for {
 		id := "reconcile-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil && ctx.Err() == nil {
+		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil &&
+			ctx.Err() == nil {
 			h.log.Warn("schedule", "err", err)
 		}
 		select {

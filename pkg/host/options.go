@@ -14,8 +14,8 @@ type Options struct {
 	Catalog string
 	// Addr is where the API listens. Empty is a loopback port, the same one at each start.
 	Addr string
-	// TimeScale is wall seconds per second of virtual time: 0.001 makes an hour pass in 3.6 seconds. 1 is real time. 0 is real
-	// time in which recorded tasks take none.
+	// TimeScale is wall seconds per second of virtual time: 0.001 makes an hour pass in 3.6 seconds. 1 is real time. 0
+	// is real time in which recorded tasks take none.
 	TimeScale float64
 	// Scenario is a file that says which launches fail and which machines are taken; empty is a calm world.
 	Scenario string
@@ -25,7 +25,8 @@ type Options struct {
 	MaxMachines int
 	// DAGs is the folder watched for DAG files; empty is none.
 	DAGs string
-	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is the broker's own.
+	// Policy is the file with the policy of the broker's sessions (docs/scheduling.md), watched for changes; empty is
+	// the broker's own.
 	Policy string
 	// Passive serves the API for reading and runs nothing.
 	Passive bool

@@ -36,7 +36,8 @@ func openPolicy(path string, log *slog.Logger) (*policyFile, error) {
 // Policy implements broker.Ports.Policy.
 func (p *policyFile) Policy(context.Context) *scheduler.Policy { return p.holder.Policy() }
 
-// reload puts what is in the file in force for the next session, unless nothing has changed. Of what can not be followed nothing is taken.
+// reload puts what is in the file in force for the next session, unless nothing has changed. Of what can not be
+// followed nothing is taken.
 func (p *policyFile) reload() (changed bool, err error) {
 	body, err := os.ReadFile(p.path)
 	if err != nil {
@@ -49,7 +50,8 @@ func (p *policyFile) reload() (changed bool, err error) {
 	return true, p.holder.Reload(p.path, body)
 }
 
-// watch reloads the file whenever it changes: also where an editor puts another file in its place, so its folder is watched.
+// watch reloads the file whenever it changes: also where an editor puts another file in its place, so its folder is
+// watched.
 func (p *policyFile) watch(ctx context.Context) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {

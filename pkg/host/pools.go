@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// poolTimes suit machines that reach the broker over the loopback address, where a call costs nothing and none is lost: what becomes of a machine is
-// noticed within seconds of the wall's clock, however fast virtual time passes.
+// poolTimes suit machines that reach the broker over the loopback address, where a call costs nothing and none is lost:
+// what becomes of a machine is noticed within seconds of the wall's clock, however fast virtual time passes.
 func poolTimes(virtual func(wall time.Duration) time.Duration) record.PoolTimes {
 	t := record.DefaultPoolTimes()
 	t.Beat, t.StaleAfter, t.LostAfter = virtual(time.Second), virtual(4*time.Second), virtual(8*time.Second)

@@ -164,7 +164,8 @@ func (f *folder) tell(ctx context.Context, name string, size int64) error {
 	if len(id) > 200 {
 		id = id[:200]
 	}
-	if err := f.emit(ctx, id, events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest, Size: size}); err != nil {
+	if err := f.emit(ctx, id, events.ObjectCreated{Bucket: f.bucketURL(), Key: name, ETag: digest,
+		Size: size}); err != nil {
 		return err
 	}
 	f.seen[name] = digest

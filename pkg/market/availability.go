@@ -24,8 +24,9 @@ const (
 	BandMore    Band = ">20%"
 )
 
-// Priors of the rates of change, per hour, where nothing was seen yet, and the hours of watching that they are worth: machines that are
-// kept for a day, and are to be had again after an hour. Where a band is known it says how long they are kept.
+// Priors of the rates of change, per hour, where nothing was seen yet, and the hours of watching that they are worth:
+// machines that are kept for a day, and are to be had again after an hour. Where a band is known it says how long they
+// are kept.
 const (
 	priorLost   = 0.05
 	priorBack   = 1.0
@@ -33,7 +34,8 @@ const (
 	monthsHours = 730.0
 )
 
-// lost is the prior rate at which a machine is taken, per hour: that at which the middle of the band is reached in a month.
+// lost is the prior rate at which a machine is taken, per hour: that at which the middle of the band is reached in a
+// month.
 func (b Band) lost() float64 {
 	share, ok := map[Band]float64{Band5: 0.025, Band10: 0.075, Band15: 0.125, Band20: 0.175, BandMore: 0.3}[b]
 	if !ok {
@@ -42,9 +44,9 @@ func (b Band) lost() float64 {
 	return -math.Log(1-share) / monthsHours
 }
 
-// Availability is what was learned of whether a zone has machines of a type: how long it stays so, and how long it stays otherwise. It is
-// a semi-Markov chain: the rate of change depends on the age of the state, as short outages end soon and long ones do
-// not. Watched counts fade with a half-life. The zero value knows nothing.
+// Availability is what was learned of whether a zone has machines of a type: how long it stays so, and how long it
+// stays otherwise. It is a semi-Markov chain: the rate of change depends on the age of the state, as short outages end
+// soon and long ones do not. Watched counts fade with a half-life. The zero value knows nothing.
 type Availability struct {
 	// Band is the prior.
 	Band Band
@@ -62,8 +64,8 @@ type Availability struct {
 	changes int
 }
 
-// Observe takes in that for a span machines were to be had, or not: a probe, a launch that failed or went well, a machine held, a machine
-// taken.
+// Observe takes in that for a span machines were to be had, or not: a probe, a launch that failed or went well, a
+// machine held, a machine taken.
 func (a *Availability) Observe(up bool, span time.Duration) {
 	if a.weight == 0 {
 		a.weight = 1
@@ -118,8 +120,8 @@ func bucket(age float64) int {
 	return b
 }
 
-// Rate is at what rate per hour a state of that age ends: of having machines, or of having none. The rate of a bucket with little
-// to go by leans on that of its kin at that age, or without kin on that of all ages, and that on the prior.
+// Rate is at what rate per hour a state of that age ends: of having machines, or of having none. The rate of a bucket
+// with little to go by leans on that of its kin at that age, or without kin on that of all ages, and that on the prior.
 func (a *Availability) Rate(up bool, age float64) float64 { return a.rate(index(up), bucket(age)) }
 
 func (a *Availability) rate(state, b int) float64 {
@@ -209,8 +211,8 @@ func State(up bool, age float64) int {
 // StateUp says whether a state of the chain has machines.
 func StateUp(state int) bool { return state < ages }
 
-// Matrix is the chain with steps of a fixed length: P[s·States+q] by rows. A state grows older at the rate that takes it
-// through its bucket in the mean.
+// Matrix is the chain with steps of a fixed length: P[s·States+q] by rows. A state grows older at the rate that takes
+// it through its bucket in the mean.
 func (a *Availability) Matrix(step time.Duration) []float32 {
 	p := make([]float32, States*States)
 	h := step.Hours()

@@ -5,7 +5,8 @@ import (
 	"sort"
 )
 
-// ChainOptions say how a price chain is learned. The zero value counts all history alike, at 24 levels, as the paper does.
+// ChainOptions say how a price chain is learned. The zero value counts all history alike, at 24 levels, as the paper
+// does.
 type ChainOptions struct {
 	// Levels is the most price levels, 24 where it is 0. There are fewer where the history has fewer prices.
 	Levels int
@@ -14,8 +15,8 @@ type ChainOptions struct {
 	// Smoothing is how many observations the prior of each row is worth. The prior stays where it is with one half, and
 	// otherwise goes where prices have been; it speaks for levels that were seen rarely.
 	Smoothing float64
-	// Daily learns a factor for each hour of the day, and Weekly one for weekends (Relate only); the chain is of what is left of the price
-	// without them.
+	// Daily learns a factor for each hour of the day, and Weekly one for weekends (Relate only); the chain is of what
+	// is left of the price without them.
 	Daily, Weekly bool
 	// Trend is the half-life in hours of the trailing level that Relate relates prices to; 0 is three days.
 	Trend float64
@@ -30,15 +31,16 @@ const stay = 0.5
 type Chain struct {
 	// USD is the mean price of each level, rising; Top the highest price that belongs to it.
 	USD, Top []float64
-	// P is the matrix of transitions by rows: P[s·len(USD)+q] is the probability that the price is at level q in the hour after
-	// one at level s.
+	// P is the matrix of transitions by rows: P[s·len(USD)+q] is the probability that the price is at level q in the
+	// hour after one at level s.
 	P []float32
-	// Rhythm is what the prices are multiples of: a level's price times the factor of an hour is its price in that hour.
+	// Rhythm is what the prices are multiples of: a level's price times the factor of an hour is its price in that
+	// hour.
 	Rhythm
 }
 
-// Learn learns a chain from the price of each hour, oldest first; the hour with index i has i modulo 24 for its hour of the day. It needs
-// at least one price; with few it stays where it is, by the prior.
+// Learn learns a chain from the price of each hour, oldest first; the hour with index i has i modulo 24 for its hour of
+// the day. It needs at least one price; with few it stays where it is, by the prior.
 func Learn(hourly []float64, o ChainOptions) *Chain {
 	c := &Chain{}
 	n := len(hourly)
@@ -83,8 +85,8 @@ func decay(n int, halfLife float64) []float64 {
 	return weight
 }
 
-// quantiles cuts prices into levels of about as many hours each, and returns the highest price of each. Equal prices stay
-// together.
+// quantiles cuts prices into levels of about as many hours each, and returns the highest price of each. Equal prices
+// stay together.
 func quantiles(prices []float64, levels int) (top []float64) {
 	if levels == 0 {
 		levels = defaultLevels

@@ -8,8 +8,8 @@ import (
 // ErrBadData is what every BadData is.
 var ErrBadData = errors.New("bad market data")
 
-// BadData says what is wrong with a file and where: Row is a line of a CSV file (the header is line 1) or the index of a
-// value in a trace, Column a column's or field's name.
+// BadData says what is wrong with a file and where: Row is a line of a CSV file (the header is line 1) or the index of
+// a value in a trace, Column a column's or field's name.
 type BadData struct {
 	File   string
 	Row    int

@@ -26,8 +26,9 @@ type Market struct {
 var ErrNoData = errors.New("no data found")
 
 // ReadMarkets reads all price files below a folder, in both forms, gzipped or not: files of one market are
-// named TYPE-ZONE.csv, with on-demand prices in on-demand.csv (of the same folder, or of the nearest above); files of many markets
-// bring theirs. The markets come in the order of their names. A market without an on-demand price is *BadData.
+// named TYPE-ZONE.csv, with on-demand prices in on-demand.csv (of the same folder, or of the nearest above); files of
+// many markets bring theirs. The markets come in the order of their names. A market without an on-demand price is
+// *BadData.
 func ReadMarkets(dir fs.FS) ([]*Market, error) {
 	files, err := find(dir, ".csv")
 	if err != nil {
@@ -73,7 +74,8 @@ func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float
 		if many {
 			quotes, err := ReadQuotes(file, in)
 			for _, q := range quotes {
-				markets = append(markets, &Market{Name: q.Type + "-" + q.Zone, Type: q.Type, Zone: q.Zone, Spot: &q.Spot, OnDemandUSD: q.OnDemandUSD})
+				markets = append(markets, &Market{Name: q.Type + "-" + q.Zone, Type: q.Type, Zone: q.Zone,
+					Spot: &q.Spot, OnDemandUSD: q.OnDemandUSD})
 			}
 			return err
 		}
@@ -84,7 +86,9 @@ func readMarketFile(dir fs.FS, file string, onDemand map[string]map[string]float
 		}
 		usd, ok := priceOf(m.Type, path.Dir(file), onDemand)
 		if !ok {
-			return &BadData{File: file, Reason: fmt.Sprintf("no on-demand price of %s: there has to be an %s with a row for it", m.Type, onDemandFile)}
+			return &BadData{File: file,
+				Reason: fmt.Sprintf("no on-demand price of %s: there has to be an %s with a row for it", m.Type,
+					onDemandFile)}
 		}
 		m.OnDemandUSD = usd
 		markets = append(markets, m)
@@ -118,8 +122,8 @@ func manyMarkets(dir fs.FS, file string) (many bool, err error) {
 	return many, err
 }
 
-// ReadTraces reads all availability traces below a folder (.json or .json.gz), in the order of their paths, which are their
-// names.
+// ReadTraces reads all availability traces below a folder (.json or .json.gz), in the order of their paths, which are
+// their names.
 func ReadTraces(dir fs.FS) ([]*Trace, error) {
 	files, err := find(dir, ".json")
 	if err != nil {

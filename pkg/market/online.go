@@ -6,9 +6,10 @@ import (
 	"time"
 )
 
-// Online is a price chain that is learned as prices come in, at whatever times they come: a Markov chain in continuous time over
-// bands of half an octave. For each band it keeps the hours that the price has spent there and what they cost, and how often it went to which
-// other; all of it fades. It is small enough to be kept in a record (about 30 bytes a band), and its zero value knows nothing.
+// Online is a price chain that is learned as prices come in, at whatever times they come: a Markov chain in continuous
+// time over bands of half an octave. For each band it keeps the hours that the price has spent there and what they
+// cost, and how often it went to which other; all of it fades. It is small enough to be kept in a record (about 30
+// bytes a band), and its zero value knows nothing.
 type Online struct {
 	// Ref is the first price, from which the bands are counted.
 	Ref float64 `json:"ref,omitempty"`
@@ -33,8 +34,9 @@ type Jump struct {
 	Count float64 `json:"n"`
 }
 
-// How an Online learns: what it has seen counts half after a week; a band of which little is known is left as if in two hours one
-// more jump would have been seen, and a price never seen before is taken to stay for a day; and once a month, for all it knows, the price goes to the on-demand price.
+// How an Online learns: what it has seen counts half after a week; a band of which little is known is left as if in two
+// hours one more jump would have been seen, and a price never seen before is taken to stay for a day; and once a month,
+// for all it knows, the price goes to the on-demand price.
 const (
 	onlineHalfLife = 7 * 24.0
 	onlinePrior    = 2.0
@@ -43,7 +45,8 @@ const (
 	bandsMost      = 40 // bands from Ref, either way
 )
 
-// Observe takes in the price at a time. A price that is none, and a time that is not after the last one, is passed over.
+// Observe takes in the price at a time. A price that is none, and a time that is not after the last one, is passed
+// over.
 func (o *Online) Observe(at time.Time, usd float64) {
 	if !(usd > 0) || math.IsInf(usd, 0) {
 		return
@@ -81,7 +84,8 @@ func (o *Online) pass(hours float64) {
 	b.Cost += hours * o.USD
 }
 
-// Seen is how often the price has gone from one band to another, and for how many hours it has been watched; what was seen a week ago counts half.
+// Seen is how often the price has gone from one band to another, and for how many hours it has been watched; what was
+// seen a week ago counts half.
 func (o *Online) Seen() (changes, hours float64) {
 	for _, j := range o.Jumps {
 		changes += j.Count
@@ -116,9 +120,10 @@ func (o *Online) jump(from, to int) {
 	o.Jumps = append(o.Jumps, Jump{From: from, To: to, Count: 1})
 }
 
-// Chain is the chain with steps of some hours, for a machine that costs onDemandUSD per hour on demand: that price is always among
-// its levels, since any market may come to it, and some above it, to say what a price would mean that was never seen. usd is the price now, for an Online that has seen none. The levels rise; P is
-// the exponential of the matrix of rates.
+// Chain is the chain with steps of some hours, for a machine that costs onDemandUSD per hour on demand: that price is
+// always among its levels, since any market may come to it, and some above it, to say what a price would mean that was
+// never seen. usd is the price now, for an Online that has seen none. The levels rise; P is the exponential of the
+// matrix of rates.
 func (o *Online) Chain(step, usd, onDemandUSD float64) *Chain {
 	levels, rates := o.rates(usd, onDemandUSD)
 	c := &Chain{P: exponential(rates, len(levels), step)}

@@ -24,13 +24,13 @@ const (
 	columnCount    = "accelerator_count"
 )
 
-// MaxGap is the longest time between two entries of a file that records one market. Such feeds repeat the price at least
-// once a day, so that a longer silence is data that was lost, not a price that stood still.
+// MaxGap is the longest time between two entries of a file that records one market. Such feeds repeat the price at
+// least once a day, so that a longer silence is data that was lost, not a price that stood still.
 const MaxGap = 72 * time.Hour
 
 // ReadSeries reads a file of one market: `time,usd_per_hour`, every change of the price in the order of time. Times are
-// RFC 3339 with the same offset throughout. What is wrong is told as *BadData: a column missing, a field empty or no number, a
-// price not positive, times unordered, without or with mixed offsets, or more than MaxGap apart.
+// RFC 3339 with the same offset throughout. What is wrong is told as *BadData: a column missing, a field empty or no
+// number, a price not positive, times unordered, without or with mixed offsets, or more than MaxGap apart.
 func ReadSeries(name string, in io.Reader) (*Series, error) {
 	rows, err := openRows(name, in, columnTime, columnUSD)
 	if err != nil {
@@ -54,7 +54,8 @@ func ReadSeries(name string, in io.Reader) (*Series, error) {
 				return nil, rows.bad(columnTime, "the time zone is %s, in the rows before %s", zone, offset)
 			}
 			if gap := at.Sub(s.At(s.Len() - 1)); gap > MaxGap {
-				return nil, rows.bad(columnTime, "no price for %.0f hours before it; a gap has to be at most %.0f", gap.Hours(), MaxGap.Hours())
+				return nil, rows.bad(columnTime, "no price for %.0f hours before it; a gap has to be at most %.0f",
+					gap.Hours(), MaxGap.Hours())
 			}
 		}
 		if err := s.Append(at, usd); err != nil {
@@ -80,9 +81,9 @@ type Quote struct {
 }
 
 // ReadQuotes reads a file of many markets:
-// `time,instance_type,accelerator,accelerator_count,zone,spot_usd_per_hour,on_demand_usd_per_hour`, changes only. Each market is in
-// the order of time; every time names its offset, which may differ from row to row. The markets come in the order of
-// their first rows. Errors are *BadData.
+// `time,instance_type,accelerator,accelerator_count,zone,spot_usd_per_hour,on_demand_usd_per_hour`, changes only. Each
+// market is in the order of time; every time names its offset, which may differ from row to row. The markets come in
+// the order of their first rows. Errors are *BadData.
 func ReadQuotes(name string, in io.Reader) ([]*Quote, error) {
 	rows, err := openRows(name, in, columnTime, columnType, columnZone, columnSpot, columnOnDemand)
 	if err != nil {
@@ -261,7 +262,8 @@ func (r *rows) time(column string) (at time.Time, offset string, err error) {
 
 // parseNaive reads a time without an offset, to tell what is wrong with it.
 func parseNaive(text string) (time.Time, bool) {
-	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999", "2006-01-02T15:04", time.DateOnly} {
+	for _, layout := range []string{"2006-01-02T15:04:05.999999999", "2006-01-02 15:04:05.999999999",
+		"2006-01-02T15:04", time.DateOnly} {
 		if at, err := time.Parse(layout, text); err == nil {
 			return at, true
 		}

@@ -8,18 +8,20 @@ import (
 // Past is what a market cost in each hour up to now, oldest first.
 type Past struct {
 	USD []float64
-	// First is the index of the first of these hours on a scale that markets share: that of WeekHour, where weekends are to be told.
+	// First is the index of the first of these hours on a scale that markets share: that of WeekHour, where weekends
+	// are to be told.
 	First int
-	// CapUSD is the most that an hour counts for in the market's trailing level: what is paid at most, the on-demand price. 0 is no cap.
+	// CapUSD is the most that an hour counts for in the market's trailing level: what is paid at most, the on-demand
+	// price. 0 is no cap.
 	CapUSD float64
 }
 
 // end is the index of the hour after the last.
 func (p *Past) end() int { return p.First + len(p.USD) }
 
-// Relative is a market's past as shares of its trailing level, the geometric mean of its last days, with that of markets of its kind
-// (the other zones of the type) beside it. Shares keep to their chain when the level drifts, and one zone's hours speak for the
-// others: a zone that has had no spell of high prices yet learns from those that have.
+// Relative is a market's past as shares of its trailing level, the geometric mean of its last days, with that of
+// markets of its kind (the other zones of the type) beside it. Shares keep to their chain when the level drifts, and
+// one zone's hours speak for the others: a zone that has had no spell of high prices yet learns from those that have.
 type Relative struct {
 	o      ChainOptions
 	rhythm Rhythm
@@ -34,8 +36,8 @@ type share struct{ of, weight float64 }
 // trend is the half-life of the trailing level in hours, where the options name none.
 const trend = 72.0
 
-// Relate relates the past of a market, and of others of its kind, to its trailing level. Of the options it takes HalfLife, Smoothing, Daily,
-// Weekly and Trend. It needs at least one price of the market itself.
+// Relate relates the past of a market, and of others of its kind, to its trailing level. Of the options it takes
+// HalfLife, Smoothing, Daily, Weekly and Trend. It needs at least one price of the market itself.
 func Relate(own Past, kin []Past, o ChainOptions) *Relative {
 	if o.Trend <= 0 {
 		o.Trend = trend
@@ -86,8 +88,8 @@ func (r *Relative) shares(p Past, now int) (out []share, level float64) {
 	return out, math.Exp(sum / weight)
 }
 
-// Chain is the chain of so many levels, in USD as of now. The market's own recent hours say where the levels lie and what they cost, the
-// steps of all say how they follow each other.
+// Chain is the chain of so many levels, in USD as of now. The market's own recent hours say where the levels lie and
+// what they cost, the steps of all say how they follow each other.
 func (r *Relative) Chain(levels int) *Chain {
 	c := &Chain{Rhythm: r.rhythm, Top: weightedQuantiles(r.own, levels)}
 	n := len(c.Top)
@@ -114,7 +116,8 @@ func (r *Relative) Chain(levels int) *Chain {
 	return c
 }
 
-// weightedQuantiles cuts shares into levels of about equal weight, and returns the highest of each. Equal ones stay together.
+// weightedQuantiles cuts shares into levels of about equal weight, and returns the highest of each. Equal ones stay
+// together.
 func weightedQuantiles(shares []share, levels int) (top []float64) {
 	if levels <= 0 {
 		levels = defaultLevels

@@ -5,10 +5,11 @@ import (
 	"time"
 )
 
-// Rhythm is by how much the hours of the day and the weekend lie off a market's level. Hours are counted from the beginning of a Monday
-// (WeekHour). The zero value is no rhythm.
+// Rhythm is by how much the hours of the day and the weekend lie off a market's level. Hours are counted from the
+// beginning of a Monday (WeekHour). The zero value is no rhythm.
 type Rhythm struct {
-	// Daily is the factor of each hour of the day, Weekend that of Saturdays and Sundays over the other days; 0 is not learned, as 1.
+	// Daily is the factor of each hour of the day, Weekend that of Saturdays and Sundays over the other days; 0 is not
+	// learned, as 1.
 	Daily   [24]float64
 	Weekend float64
 }
@@ -25,8 +26,8 @@ func (r *Rhythm) Factor(hour int) float64 {
 	return factor
 }
 
-// WeekHour is the hour in which a time lies, counted from the beginning of a Monday, UTC: modulo 24 the hour of the day, modulo 168 that of
-// the week.
+// WeekHour is the hour in which a time lies, counted from the beginning of a Monday, UTC: modulo 24 the hour of the
+// day, modulo 168 that of the week.
 func WeekHour(at time.Time) int {
 	const mondayBeforeEpoch = 3 * 24 // 1970 began on a Thursday
 	return int(math.Floor(float64(at.Unix())/3600)) + mondayBeforeEpoch
@@ -38,9 +39,9 @@ func weekend(hour int) bool { return (hour%week+week)%week >= 5*24 }
 
 const week = 168
 
-// The learning of the factors: how fast the past of the daily ones fades, how far one hour may lie off the mean of the day or week around it (so
-// that spikes do not count as rhythm), and how many observations the prior of no rhythm is worth. Hours of one weekend are much alike, so there
-// it takes two whole weekends.
+// The learning of the factors: how fast the past of the daily ones fades, how far one hour may lie off the mean of the
+// day or week around it (so that spikes do not count as rhythm), and how many observations the prior of no rhythm is
+// worth. Hours of one weekend are much alike, so there it takes two whole weekends.
 const (
 	dailyHalfLife = 500.0
 	rhythmMost    = 1.0 // a factor of e
@@ -80,7 +81,8 @@ func weekly(pasts []Past) float64 {
 	return math.Exp((free/weekends - work/hours) * weekends / (weekends + weekendPrior))
 }
 
-// around tells of each hour by how much the logarithm of its price is off the mean of the hours half a span before and after it.
+// around tells of each hour by how much the logarithm of its price is off the mean of the hours half a span before and
+// after it.
 func around(hourly []float64, half int, tell func(i int, off float64)) {
 	total := make([]float64, len(hourly)+1)
 	for i, p := range hourly {

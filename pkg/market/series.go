@@ -29,7 +29,8 @@ func (s *Series) Append(at time.Time, usd float64) error {
 	}
 	ms := at.UnixMilli()
 	if n := len(s.at); n > 0 && ms <= s.at[n-1] {
-		return fmt.Errorf("%w: %s after %s", ErrUnordered, at.UTC().Format(time.RFC3339), s.At(n-1).Format(time.RFC3339))
+		return fmt.Errorf("%w: %s after %s", ErrUnordered, at.UTC().Format(time.RFC3339),
+			s.At(n-1).Format(time.RFC3339))
 	}
 	s.at, s.usd = append(s.at, ms), append(s.usd, usd)
 	return nil
@@ -94,8 +95,8 @@ type Hourly struct {
 	USD   []float64
 }
 
-// Hourly samples the series once an hour, from its first entry rounded up to a full hour until its last one: the price in
-// force when an hour begins is the price of that hour, as it was billed (WCSSI, assumption 3).
+// Hourly samples the series once an hour, from its first entry rounded up to a full hour until its last one: the price
+// in force when an hour begins is the price of that hour, as it was billed (WCSSI, assumption 3).
 func (s *Series) Hourly() Hourly {
 	if len(s.at) == 0 {
 		return Hourly{}

@@ -26,8 +26,8 @@ func (t *Trace) Up(nodes int) []bool {
 	return up
 }
 
-// ReadTrace reads a trace: `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData whose row is the index
-// of the value.
+// ReadTrace reads a trace: `{"metadata":{"gap_seconds":195},"data":[0,1,…]}`. Errors are *BadData whose row is the
+// index of the value.
 func ReadTrace(name string, in io.Reader) (*Trace, error) {
 	var raw struct {
 		Metadata struct {
@@ -44,7 +44,8 @@ func ReadTrace(name string, in io.Reader) (*Trace, error) {
 	}
 	gap := raw.Metadata.GapSeconds
 	if gap == nil || !(*gap >= 1) || *gap > 86400 {
-		return nil, &BadData{File: name, Column: "metadata.gap_seconds", Reason: "it has to be a number of seconds from 1 to 86400"}
+		return nil, &BadData{File: name, Column: "metadata.gap_seconds",
+			Reason: "it has to be a number of seconds from 1 to 86400"}
 	}
 	if len(raw.Data) == 0 {
 		return nil, &BadData{File: name, Column: "data", Reason: "no value in it"}

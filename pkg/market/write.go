@@ -8,10 +8,12 @@ import (
 	"time"
 )
 
-// WriteQuotes writes markets as a file of many, in the form that ReadQuotes reads: the changes of all in the order of time.
+// WriteQuotes writes markets as a file of many, in the form that ReadQuotes reads: the changes of all in the order of
+// time.
 func WriteQuotes(w io.Writer, markets []*Market) error {
 	out := csv.NewWriter(w)
-	if err := out.Write([]string{columnTime, columnType, columnAccel, columnCount, columnZone, columnSpot, columnOnDemand}); err != nil {
+	if err := out.Write([]string{columnTime, columnType, columnAccel, columnCount, columnZone, columnSpot,
+		columnOnDemand}); err != nil {
 		return err
 	}
 	type row struct{ market, entry int }
@@ -42,8 +44,8 @@ func WriteQuotes(w io.Writer, markets []*Market) error {
 
 func number(x float64) string { return strconv.FormatFloat(x, 'g', -1, 64) }
 
-// Merge adds to a market what another record of it has seen since, and returns how many prices that were. What lies before its
-// last price is known already.
+// Merge adds to a market what another record of it has seen since, and returns how many prices that were. What lies
+// before its last price is known already.
 func (m *Market) Merge(other *Market) (added int, err error) {
 	for i := range other.Spot.Len() {
 		if _, last := m.Spot.Span(); m.Spot.Len() > 0 && !other.Spot.At(i).After(last) {

@@ -173,8 +173,8 @@ func (s *carbonSolver) capped(first, least *Solution) (*Solution, error) {
 // mask, which may be nil for all, and without budget and cap.
 func (s *carbonSolver) view(a measure, mask [][]bool) *Model {
 	v := &Model{
-		Objective: Cost, DeadlineHours: s.m.DeadlineHours, Places: s.m.Places, HoursPerGiB: s.m.HoursPerGiB, Edges: s.m.Edges,
-		USDPerGiB: make([][]float64, len(s.m.Places)), Tasks: make([]Task, len(s.m.Tasks)),
+		Objective: Cost, DeadlineHours: s.m.DeadlineHours, Places: s.m.Places, HoursPerGiB: s.m.HoursPerGiB,
+		Edges: s.m.Edges, USDPerGiB: make([][]float64, len(s.m.Places)), Tasks: make([]Task, len(s.m.Tasks)),
 	}
 	for p, row := range s.m.USDPerGiB {
 		v.USDPerGiB[p] = make([]float64, len(row))

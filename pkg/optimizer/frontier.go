@@ -66,7 +66,8 @@ func Frontier(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) 
 	if err != nil {
 		return nil, err
 	}
-	w := &frontSearch{ctx: ctx, model: *m, frame: f, o: o, m: newMeter(ctx, Options{TimeLimit: o.TimeLimit, Now: o.Now})}
+	w := &frontSearch{ctx: ctx, model: *m, frame: f, o: o,
+		m: newMeter(ctx, Options{TimeLimit: o.TimeLimit, Now: o.Now})}
 	f.model = &w.model
 	front, err := w.run(m)
 	if err != nil {

@@ -47,7 +47,8 @@ func rankTasks(m *Model) (order []int32, index map[string]int32, err error) {
 	for rank, i := range order {
 		id := m.Tasks[i].ID
 		if rank > 0 && m.Tasks[order[rank-1]].ID == id {
-			return nil, nil, modelErrorf(indexed("tasks", int(i))+".id", "%q is already tasks[%d]", clip(id), order[rank-1])
+			return nil, nil, modelErrorf(indexed("tasks", int(i))+".id", "%q is already tasks[%d]", clip(id),
+				order[rank-1])
 		}
 		index[id] = int32(rank) // #nosec G115 -- at most MaxTasks
 	}

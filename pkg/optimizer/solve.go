@@ -219,7 +219,8 @@ func (s *solver) roughlyFastest() answer {
 // the limit.
 func (s *solver) bounded(byTime bool, limit float64, cheap, fast answer) answer {
 	b := &bounded.Search{
-		Inst: &s.inst.Instance, Meter: s.meter, Thresholds: s.thresholds, ByTime: byTime, Limit: limit, Floor: cheap.lower,
+		Inst: &s.inst.Instance, Meter: s.meter, Thresholds: s.thresholds, ByTime: byTime, Limit: limit,
+		Floor: cheap.lower,
 	}
 	lower := cheap.lower
 	if byTime {

@@ -67,7 +67,8 @@ func (m *Model) Validate() error {
 // a reader of Solution.Choice depends on it and it costs more than some solves.
 func (m *Model) check() error {
 	if m.Objective != Cost && m.Objective != Makespan && m.Objective != Carbon {
-		return modelErrorf("objective", "%q is neither %q nor %q nor %q", clip(string(m.Objective)), Cost, Makespan, Carbon)
+		return modelErrorf("objective", "%q is neither %q nor %q nor %q", clip(string(m.Objective)), Cost,
+			Makespan, Carbon)
 	}
 	if err := m.checkBounds(); err != nil {
 		return err

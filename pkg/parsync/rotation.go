@@ -17,8 +17,9 @@ type Rotation struct{ Schedulers, Partitions int }
 // partitions than schedulers, or with one scheduler at least one.
 func NewRotation(schedulers, partitions int) (Rotation, error) {
 	if schedulers < 1 || partitions < 1 || schedulers > 1 && partitions <= schedulers {
-		return Rotation{}, fmt.Errorf("%w: %d schedulers over %d partitions; there must be more partitions than schedulers",
-			ErrInvalid, schedulers, partitions)
+		return Rotation{},
+			fmt.Errorf("%w: %d schedulers over %d partitions; there must be more partitions than schedulers",
+				ErrInvalid, schedulers, partitions)
 	}
 	return Rotation{schedulers, partitions}, nil
 }

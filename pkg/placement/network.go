@@ -90,7 +90,8 @@ func New(p *Problem, o Options) (*Network, error) {
 	if err := p.Validate(); err != nil {
 		return nil, err
 	}
-	o.Depth, o.Width, o.Exact = orElse(o.Depth, DefaultDepth), orElse(o.Width, DefaultWidth), orElse(o.Exact, DefaultExact)
+	o.Depth, o.Width, o.Exact = orElse(o.Depth, DefaultDepth), orElse(o.Width, DefaultWidth),
+		orElse(o.Exact, DefaultExact)
 	own := *p
 	own.Machines, own.Apps, own.Instances = slices.Clone(p.Machines), slices.Clone(p.Apps), slices.Clone(p.Instances)
 	own.Rules, own.Shapes = slices.Clone(p.Rules), slices.Clone(p.Shapes)

@@ -130,7 +130,8 @@ func (p *Problem) validateMachines() error {
 			return fmt.Errorf("machines[%d] (%s): shape %d of %d", i, m.Name, m.Shape, len(p.Shapes))
 		}
 		if m.Rack < 0 || m.Cluster < 0 {
-			return fmt.Errorf("machines[%d] (%s): rack %d, cluster %d: they are numbered from 0", i, m.Name, m.Rack, m.Cluster)
+			return fmt.Errorf("machines[%d] (%s): rack %d, cluster %d: they are numbered from 0", i, m.Name,
+				m.Rack, m.Cluster)
 		}
 	}
 	return nil

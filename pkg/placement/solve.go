@@ -131,7 +131,9 @@ const mostLooks = 20_000_000
 func (n *Network) augment() {
 	tried := make([]uint32, len(n.p.Apps)) // the epoch at which an app last found no way
 	ranked := slices.Clone(n.sorted())
-	slices.SortStableFunc(ranked, func(a, b int32) int { return cmp.Compare(n.p.Apps[b].Priority, n.p.Apps[a].Priority) })
+	slices.SortStableFunc(ranked, func(a, b int32) int {
+		return cmp.Compare(n.p.Apps[b].Priority, n.p.Apps[a].Priority)
+	})
 	for {
 		gained := false
 		for _, app := range ranked {

@@ -50,7 +50,8 @@ func Verify(p *Problem, a Assignment) (*Report, error) {
 			waiting[p.Instances[i].App] = true
 			continue
 		case m < 0 || int(m) >= len(p.Machines):
-			return nil, fmt.Errorf("%w: instance %s is on machine %d of %d", ErrProblem, p.Instances[i].Name, m, len(p.Machines))
+			return nil, fmt.Errorf("%w: instance %s is on machine %d of %d", ErrProblem, p.Instances[i].Name, m,
+				len(p.Machines))
 		}
 		r.Placed++
 		on[m] = append(on[m], p.Instances[i].App)

@@ -7,7 +7,8 @@ import (
 
 func builtinActions() map[string]Action {
 	return map[string]Action{
-		"enqueue": enqueue{}, "allocate": allocate{}, "preempt": preempt{}, "reclaim": reclaim{}, "backfill": backfill{}, "reserve": reserve{},
+		"enqueue": enqueue{}, "allocate": allocate{}, "preempt": preempt{}, "reclaim": reclaim{},
+		"backfill": backfill{}, "reserve": reserve{},
 	}
 }
 
@@ -49,8 +50,8 @@ func (s *Session) MinRequest(j *JobInfo) Vector {
 }
 
 // allocate gives jobs, in their order, what is idle: to one that is not ready all that it needs, or nothing; to a ready
-// one a task more, then it is another's turn. One that has waited for too long and whose queue, or one above it, has not as much left
-// keeps the others of that queue waiting too: what comes free is not for them.
+// one a task more, then it is another's turn. One that has waited for too long and whose queue, or one above it, has
+// not as much left keeps the others of that queue waiting too: what comes free is not for them.
 type allocate struct{}
 
 func (allocate) Run(s *Session) {
@@ -206,7 +207,8 @@ func (s *Session) gather(st *Statement, j *JobInfo) bool {
 	return s.fill(st, j, s.everywhere())
 }
 
-// domains are the groups of nodes that share so many levels of the topology and have so much idle, those with the least first.
+// domains are the groups of nodes that share so many levels of the topology and have so much idle, those with the least
+// first.
 func (s *Session) domains(depth int, need *Vector) []search {
 	type domain struct {
 		search

@@ -20,8 +20,8 @@ type Class struct {
 	reservation int32
 	// static is for each node what does not change in a session of its score, minus infinity where it can never go.
 	static []float64
-	// tree is a tournament over nodes: the score of node i at leaves+i, of others the better of their two children. Minus infinity is where
-	// the task can not go now.
+	// tree is a tournament over nodes: the score of node i at leaves+i, of others the better of their two children.
+	// Minus infinity is where the task can not go now.
 	tree   []float64
 	leaves int
 	cursor int // in Session.changes
@@ -102,8 +102,8 @@ func (s *Spec) key() string {
 // mostTrees bounds the classes that keep their tree: the others build it anew.
 const mostTrees = 1024
 
-// best returns the node with the highest score of those from to below to, nil if a task of the class can go to none. Of equals it
-// is the first.
+// best returns the node with the highest score of those from to below to, nil if a task of the class can go to none. Of
+// equals it is the first.
 func (s *Session) best(c *Class, from, to int) *NodeInfo {
 	s.refresh(c)
 	if c.tree[1] == never {

@@ -7,8 +7,8 @@ import (
 
 // Plugin teaches a session how to order, where to place and whom to evict.
 type Plugin interface {
-	// Open registers the plugin's functions. The session has its nodes, queues, jobs and tasks, with what they hold, and
-	// nothing has been decided yet.
+	// Open registers the plugin's functions. The session has its nodes, queues, jobs and tasks, with what they hold,
+	// and nothing has been decided yet.
 	Open(s *Session)
 }
 
@@ -40,8 +40,8 @@ const (
 
 func functionNames() []string {
 	return []string{
-		fnQueueOrder, fnNamespaceOrder, fnJobOrder, fnTaskOrder, fnPredicate, fnNodeOrder, fnAllocatable, fnJobValid, fnJobReady,
-		fnJobPipelined, fnEnqueueable, fnPreemptable, fnReclaimable, fnVictims, fnReservable, fnCloseness,
+		fnQueueOrder, fnNamespaceOrder, fnJobOrder, fnTaskOrder, fnPredicate, fnNodeOrder, fnAllocatable, fnJobValid,
+		fnJobReady, fnJobPipelined, fnEnqueueable, fnPreemptable, fnReclaimable, fnVictims, fnReservable, fnCloseness,
 	}
 }
 
@@ -74,8 +74,8 @@ type functions struct {
 	spaces          bool
 }
 
-// predicate says why a task can not go to a node, empty if it can: always looks at what does not change in a session, now at
-// what does; later asks about the time when what is releasing is released. Either may be nil.
+// predicate says why a task can not go to a node, empty if it can: always looks at what does not change in a session,
+// now at what does; later asks about the time when what is releasing is released. Either may be nil.
 type predicate struct {
 	plugin string
 	always func(c *Class, n *NodeInfo) string
@@ -92,8 +92,8 @@ type limitFn struct {
 	f      LimitFn
 }
 
-// LimitFn says why a queue may not hold so much more, and which queue that or one above it is of whose part there is not enough left; an
-// empty string if it may.
+// LimitFn says why a queue may not hold so much more, and which queue that or one above it is of whose part there is
+// not enough left; an empty string if it may.
 type LimitFn func(q *QueueInfo, request *Vector) (why string, of *QueueInfo)
 
 // Victim is a task to be evicted for what it is, not for another.
@@ -104,7 +104,8 @@ type Victim struct {
 
 // Handler is told of each change, when what the task holds is already counted.
 type Handler struct {
-	// Allocated is called when a task gets resources, or is to have those that are being released; Deallocated when it is to lose them.
+	// Allocated is called when a task gets resources, or is to have those that are being released; Deallocated when it
+	// is to lose them.
 	Allocated, Deallocated func(t *TaskInfo)
 }
 
@@ -126,8 +127,8 @@ func (s *Session) OrderNamespaces(f func(a, b *NamespaceInfo) int) {
 	}
 }
 
-// OrderJobs registers an order of the jobs of a queue and namespace. It may depend on what each of both jobs holds, not on
-// what others do.
+// OrderJobs registers an order of the jobs of a queue and namespace. It may depend on what each of both jobs holds, not
+// on what others do.
 func (s *Session) OrderJobs(f func(a, b *JobInfo) int) {
 	if s.enabled(fnJobOrder) {
 		s.fn.jobOrders = append(s.fn.jobOrders, f)
@@ -142,7 +143,8 @@ func (s *Session) OrderTasks(f func(a, b *TaskInfo) int) {
 }
 
 // Require registers a predicate; either function may be nil.
-func (s *Session) Require(always func(c *Class, n *NodeInfo) string, now func(c *Class, n *NodeInfo, later bool) string) {
+func (s *Session) Require(always func(c *Class, n *NodeInfo) string,
+	now func(c *Class, n *NodeInfo, later bool) string) {
 	if s.enabled(fnPredicate) {
 		s.fn.predicates = append(s.fn.predicates, predicate{s.opening.Name, always, now})
 	}
@@ -155,7 +157,8 @@ func (s *Session) Prefer(f func(c *Class, n *NodeInfo) float64) {
 	}
 }
 
-// OrderNodes registers a score of nodes, of what they are and hold, the higher the better. Scores of all plugins are added.
+// OrderNodes registers a score of nodes, of what they are and hold, the higher the better. Scores of all plugins are
+// added.
 func (s *Session) OrderNodes(f func(c *Class, n *NodeInfo) float64) {
 	if s.enabled(fnNodeOrder) {
 		s.fn.nodeOrders = append(s.fn.nodeOrders, f)

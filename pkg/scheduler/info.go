@@ -2,7 +2,8 @@ package scheduler
 
 import "slices"
 
-// TaskInfo is a task as a session sees it. There are as many as tasks wait, and each is looked at several times: it is kept small.
+// TaskInfo is a task as a session sees it. There are as many as tasks wait, and each is looked at several times: it is
+// kept small.
 type TaskInfo struct {
 	Task  *Task
 	Job   *JobInfo

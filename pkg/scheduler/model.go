@@ -90,12 +90,13 @@ type Job struct {
 	Spares []string
 	// Duration is how long a member is expected to run; 0 is unknown.
 	Duration time.Duration
-	// Close asks for the members of the gang to stand close together; Depth of it is how many levels of Node.Topology they
-	// share: 1 the zone, 2 the rack.
+	// Close asks for the members of the gang to stand close together; Depth of it is how many levels of Node.Topology
+	// they share: 1 the zone, 2 the rack.
 	Close Closeness
 	// MaxWait is by when it should have started after Created; 0 is what the policy says.
 	MaxWait time.Duration
-	// WaitingSince is since when a job that has started waits for members that it should have; zero if it does not mind.
+	// WaitingSince is since when a job that has started waits for members that it should have; zero if it does not
+	// mind.
 	WaitingSince time.Time
 	// Stranded is since when it has run with fewer members than its minimum; zero while it does not.
 	Stranded time.Time

@@ -9,12 +9,14 @@ const maxDevices = 64
 type NodeInfo struct {
 	Index int
 	Node  *Node
-	// Idle is what nobody holds. Future is what nobody will hold once what is releasing is released and what is pipelined has it.
+	// Idle is what nobody holds. Future is what nobody will hold once what is releasing is released and what is
+	// pipelined has it.
 	Idle, Future Vector
 	Tasks        []*TaskInfo // that hold or are to hold resources
 	running      []*TaskInfo // those of them that held them when the session was opened: only they can be evicted
 	devices      []device
-	// most is what is left of the GPU of which most is, and whole counts those that nobody has a share of: now, without what others wait for.
+	// most is what is left of the GPU of which most is, and whole counts those that nobody has a share of: now, without
+	// what others wait for.
 	most     int32
 	whole    int
 	labels   map[Pair]labelCount // nil unless tasks speak of each other's labels
@@ -53,7 +55,8 @@ func (n *NodeInfo) fits(c *Class, later bool) bool {
 	return found >= c.devices
 }
 
-// choose picks the devices for a task that fits: those with the least left that is enough, so that whole ones stay whole.
+// choose picks the devices for a task that fits: those with the least left that is enough, so that whole ones stay
+// whole.
 func (n *NodeInfo) choose(c *Class, later bool) uint64 {
 	var on uint64
 	for range c.devices {

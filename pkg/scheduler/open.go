@@ -40,12 +40,13 @@ func WithPlugin(name string, make func(Args) Plugin) Option { //nolint:revive //
 	return func(o *options) { o.plugins[name] = make }
 }
 
-// WithGuards has quotas and guarantees of queues and the minimums of gangs hold whatever a policy says: what proportion and capacity limit, and what
-// gang calls ready, without their say in anything else. It is for policies that others write.
+// WithGuards has quotas and guarantees of queues and the minimums of gangs hold whatever a policy says: what proportion
+// and capacity limit, and what gang calls ready, without their say in anything else. It is for policies that others
+// write.
 func WithGuards() Option { return func(o *options) { o.guards = true } }
 
-// Open opens a session over a snapshot, which must not change while it lasts. It fails with a Fault, which is ErrInvalid, when the snapshot
-// contradicts itself, and with ErrInvalid when the policy names what there is not.
+// Open opens a session over a snapshot, which must not change while it lasts. It fails with a Fault, which is
+// ErrInvalid, when the snapshot contradicts itself, and with ErrInvalid when the policy names what there is not.
 func Open(snapshot *Snapshot, policy *Policy, opts ...Option) (*Session, error) {
 	o := options{plugins: map[string]func(Args) Plugin{}}
 	for _, b := range builtins() {
@@ -56,11 +57,12 @@ func Open(snapshot *Snapshot, policy *Policy, opts ...Option) (*Session, error) 
 	}
 	s := &Session{
 		Snapshot: snapshot, Now: snapshot.Now, policy: policy,
-		queues: map[string]*QueueInfo{}, nodes: map[string]*NodeInfo{}, namespaces: map[string]*NamespaceInfo{}, jobs: map[string]*JobInfo{},
-		specs: map[*Spec]string{}, classes: map[classKey]*Class{},
+		queues: map[string]*QueueInfo{}, nodes: map[string]*NodeInfo{}, namespaces: map[string]*NamespaceInfo{},
+		jobs: map[string]*JobInfo{}, specs: map[*Spec]string{}, classes: map[classKey]*Class{},
 	}
 	s.turnStatement.s = s
-	for _, step := range []func() error{s.openNodes, s.openQueues, s.openNamespaces, s.openReservations, s.openJobs, s.openTasks, s.react} {
+	for _, step := range []func() error{s.openNodes, s.openQueues, s.openNamespaces, s.openReservations, s.openJobs,
+		s.openTasks, s.react} {
 		if err := step(); err != nil {
 			return nil, err
 		}
@@ -76,7 +78,8 @@ func (s *Session) openPolicy(o *options) error {
 		for k, conf := range tier {
 			f := o.plugins[conf.Name]
 			if f == nil {
-				return fmt.Errorf("policy: tiers[%d][%d]: %w: there is no plugin %s", i, k, ErrInvalid, quote(conf.Name))
+				return fmt.Errorf("policy: tiers[%d][%d]: %w: there is no plugin %s", i, k, ErrInvalid,
+					quote(conf.Name))
 			}
 			s.opening = conf
 			f(conf.Args).Open(s)
@@ -105,7 +108,8 @@ func (s *Session) openPolicy(o *options) error {
 func (s *Session) openNodes() error {
 	snap := s.Snapshot
 	if len(snap.Resources) > MaxResources || snap.GPU >= len(snap.Resources) {
-		return invalid(fmt.Sprintf("%d resources, of which GPUs are number %d: at most %d can be counted", len(snap.Resources), snap.GPU, MaxResources), "resources")
+		return invalid(fmt.Sprintf("%d resources, of which GPUs are number %d: at most %d can be counted",
+			len(snap.Resources), snap.GPU, MaxResources), "resources")
 	}
 	slab := make([]NodeInfo, len(snap.Nodes))
 	s.Nodes, s.latest = make([]*NodeInfo, len(snap.Nodes)), make([]int32, len(snap.Nodes))
@@ -113,7 +117,9 @@ func (s *Session) openNodes() error {
 	for i := range order {
 		order[i] = i
 	}
-	slices.SortStableFunc(order, func(a, b int) int { return slices.Compare(snap.Nodes[a].Topology, snap.Nodes[b].Topology) })
+	slices.SortStableFunc(order, func(a, b int) int {
+		return slices.Compare(snap.Nodes[a].Topology, snap.Nodes[b].Topology)
+	})
 	for i, k := range order {
 		node := &snap.Nodes[k]
 		n := &slab[i]
@@ -122,7 +128,8 @@ func (s *Session) openNodes() error {
 		case s.nodes[node.Name] != nil:
 			return invalid("the name "+quote(node.Name)+" is another node's", "nodes[%d].name", k)
 		case node.Devices < 0 || node.Devices > maxDevices:
-			return invalid(fmt.Sprintf("%d GPUs: a node has at most %d", node.Devices, maxDevices), "nodes[%d].devices", k)
+			return invalid(fmt.Sprintf("%d GPUs: a node has at most %d", node.Devices, maxDevices),
+				"nodes[%d].devices", k)
 		case node.Devices > 0 && snap.GPU < 0:
 			return invalid("GPUs are not among the resources", "nodes[%d].devices", k)
 		}
@@ -245,7 +252,8 @@ func (s *Session) openJobs() error {
 	for i := range snap.Jobs {
 		job := &snap.Jobs[i]
 		j := &slab[i]
-		*j = JobInfo{Index: i, Job: job, Queue: s.queues[job.Queue], Namespace: s.namespaces[job.Namespace], Phase: job.Phase, priority: job.Priority, least: max(1, job.Min)}
+		*j = JobInfo{Index: i, Job: job, Queue: s.queues[job.Queue], Namespace: s.namespaces[job.Namespace],
+			Phase: job.Phase, priority: job.Priority, least: max(1, job.Min)}
 		switch {
 		case s.jobs[job.ID] != nil:
 			return invalid("the ID "+quote(job.ID)+" is another job's", "jobs[%d].id", i)
@@ -254,7 +262,8 @@ func (s *Session) openJobs() error {
 		case len(j.Queue.Children) > 0:
 			return invalid("queue "+quote(job.Queue)+" has queues below it: jobs wait in those", "jobs[%d].queue", i)
 		case len(job.Roles) > math.MaxInt16:
-			return invalid(fmt.Sprintf("%d roles: it has at most %d", len(job.Roles), math.MaxInt16), "jobs[%d].roles", i)
+			return invalid(fmt.Sprintf("%d roles: it has at most %d", len(job.Roles), math.MaxInt16),
+				"jobs[%d].roles", i)
 		case job.Min < 0 || job.Max < 0 || job.Max > 0 && job.Max < job.Min:
 			return invalid(fmt.Sprintf("from %d to %d members", job.Min, job.Max), "jobs[%d].max", i)
 		}
@@ -332,7 +341,8 @@ func (s *Session) checkSpec(spec *Spec, job, task int) error {
 	}
 	switch {
 	case spec.Devices < 0 || spec.Devices > maxDevices || spec.Share < 0 || spec.Share > Whole:
-		return invalid(fmt.Sprintf("%d of each of %d GPUs: it is at most %d of %d", spec.Share, spec.Devices, Whole, maxDevices), "jobs[%d].tasks[%d].devices", job, task)
+		return invalid(fmt.Sprintf("%d of each of %d GPUs: it is at most %d of %d", spec.Share, spec.Devices, Whole,
+			maxDevices), "jobs[%d].tasks[%d].devices", job, task)
 	case spec.Devices > 0 && s.Snapshot.GPU < 0:
 		return invalid("GPUs are not among the resources", "jobs[%d].tasks[%d].devices", job, task)
 	}
@@ -388,7 +398,8 @@ func (s *Session) openTask(t *TaskInfo) error {
 	return nil
 }
 
-// assume picks devices for a task of which it is not known which it has a share of: the fullest that have room, or the emptiest.
+// assume picks devices for a task of which it is not known which it has a share of: the fullest that have room, or the
+// emptiest.
 func (n *NodeInfo) assume(c *Class) uint64 {
 	order := make([]int, len(n.devices))
 	for i := range order {

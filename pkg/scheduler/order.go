@@ -98,8 +98,8 @@ func (l *line) next() *JobInfo {
 	return l.job
 }
 
-// done ends a turn: the job stays in line if it wants another one. What the turn changed is its job's, namespace's and queues' shares only, and
-// they are the first of their heaps still.
+// done ends a turn: the job stays in line if it wants another one. What the turn changed is its job's, namespace's and
+// queues' shares only, and they are the first of their heaps still.
 func (l *line) done(again bool) {
 	if again {
 		l.at.jobs.sink()

@@ -22,7 +22,8 @@ func builtins() []builtin {
 		{"namespace", nil, func(Args) Plugin { return &namespaces{} }},
 		{"usage", map[string]argKind{"halfLife": argDuration}, newUsage},
 		{"predicates", nil, func(Args) Plugin { return predicates{} }},
-		{"nodeorder", map[string]argKind{"leastAllocated": argNumber, "balanced": argNumber, "preferences": argNumber}, newNodeOrder},
+		{"nodeorder", map[string]argKind{"leastAllocated": argNumber, "balanced": argNumber, "preferences": argNumber},
+			newNodeOrder},
 		{"binpack", map[string]argKind{"weight": argNumber, "device": argNumber, "resources": argNumbers}, newBinpack},
 		{"sla", map[string]argKind{"maxWait": argDuration}, newSLA},
 		{"tdm", map[string]argKind{"windows": argWindows}, newTDM},
@@ -40,8 +41,8 @@ func PluginNames() []string {
 	return names
 }
 
-// gang starts a job's members together or not at all. One that runs with fewer than its minimum comes first, and gives up after a time what
-// it has: it can not go on, and others could.
+// gang starts a job's members together or not at all. One that runs with fewer than its minimum comes first, and gives
+// up after a time what it has: it can not go on, and others could.
 type gang struct{ strandedFor time.Duration }
 
 func newGang(a Args) Plugin { return gang{a.Duration("strandedFor", 5*time.Minute)} }
@@ -87,7 +88,9 @@ func (g gang) stranded(s *Session) (out []Victim) {
 	for _, j := range s.Jobs {
 		if j.stranded() && !j.full(true) && !j.Job.Stranded.IsZero() && s.Now.Sub(j.Job.Stranded) >= g.strandedFor {
 			for _, t := range j.evictable()[:1] {
-				out = append(out, Victim{t, fmt.Sprintf("its gang has been below its minimum of %d for %v", j.Min(), s.Now.Sub(j.Job.Stranded))})
+				out = append(out,
+					Victim{t, fmt.Sprintf("its gang has been below its minimum of %d for %v", j.Min(),
+						s.Now.Sub(j.Job.Stranded))})
 			}
 		}
 	}

@@ -42,7 +42,8 @@ type PluginConfig struct {
 // DefaultPolicy suits most: urgency, gangs and waiting times first, then fair shares.
 func DefaultPolicy() *Policy {
 	p := &Policy{Actions: ActionNames()}
-	for _, tier := range [][]string{{"sla", "priority", "gang"}, {"namespace", "drf", "proportion", "predicates", "binpack", "topology"}} {
+	for _, tier := range [][]string{{"sla", "priority", "gang"},
+		{"namespace", "drf", "proportion", "predicates", "binpack", "topology"}} {
 		var t []PluginConfig
 		for _, name := range tier {
 			t = append(t, PluginConfig{Name: name})

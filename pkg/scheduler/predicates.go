@@ -133,8 +133,8 @@ func preference(c *Class, n *NodeInfo) float64 {
 	return x
 }
 
-// binpack prefers nodes that are full already, so that others stay empty for what is large: by each resource's weight, and of GPUs those
-// of which a part is taken.
+// binpack prefers nodes that are full already, so that others stay empty for what is large: by each resource's weight,
+// and of GPUs those of which a part is taken.
 type binpack struct {
 	weight, device float64
 	resources      map[string]float64

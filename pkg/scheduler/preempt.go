@@ -6,7 +6,8 @@ import (
 	"slices"
 )
 
-// preempt makes room for jobs of a higher order within their queue, at the cost of those of a lower one. Whom it may cost the plugins say.
+// preempt makes room for jobs of a higher order within their queue, at the cost of those of a lower one. Whom it may
+// cost the plugins say.
 type preempt struct{}
 
 func (preempt) Run(s *Session) {
@@ -45,8 +46,8 @@ type room struct {
 	tiers [][]VictimsFn
 	whom  func(j, victim *JobInfo) bool
 	why   string
-	// hopeless are the jobs' kinds that found no room since the last commit, with the queue whose part was not enough: others
-	// like them will find none either.
+	// hopeless are the jobs' kinds that found no room since the last commit, with the queue whose part was not enough:
+	// others like them will find none either.
 	hopeless map[hopelessKey]*QueueInfo
 	commits  int
 }
@@ -60,9 +61,10 @@ type hopelessKey struct {
 	holds    bool
 }
 
-// makeRoom tries each job that wants room, in the order in which they have their turns. A job without a task to place is passed over; the others of
-// its queue are not.
-func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, whom func(j, victim *JobInfo) bool, why string) {
+// makeRoom tries each job that wants room, in the order in which they have their turns. A job without a task to place
+// is passed over; the others of its queue are not.
+func (s *Session) makeRoom(tiers [][]VictimsFn, wants func(j *JobInfo) bool, whom func(j, victim *JobInfo) bool,
+	why string) {
 	if !s.held || !slices.ContainsFunc(tiers, func(t []VictimsFn) bool { return len(t) > 0 }) {
 		return
 	}
@@ -107,7 +109,8 @@ func (r *room) turn(j *JobInfo) bool {
 }
 
 func (r *room) key(j *JobInfo) hopelessKey {
-	k := hopelessKey{queue: j.Queue, space: j.Namespace, priority: j.Job.Priority, members: j.Min() - j.Coming(), holds: j.Coming() > 0}
+	k := hopelessKey{queue: j.Queue, space: j.Namespace, priority: j.Job.Priority, members: j.Min() - j.Coming(),
+		holds: j.Coming() > 0}
 	j.pending(func(t *TaskInfo) bool {
 		k.class = t.Class
 		return false
@@ -195,7 +198,8 @@ func (r *room) oust(st *Statement, t *TaskInfo, where search) bool {
 	return true
 }
 
-// victims are those on a node that may be evicted for a task, the first to go first; none if their going would not make room.
+// victims are those on a node that may be evicted for a task, the first to go first; none if their going would not make
+// room.
 func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	s := r.s
 	if len(n.running) == 0 || !s.allowed(t.Class, n) {
@@ -218,8 +222,8 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 	return victims
 }
 
-// goesFirst orders victims: those of the last queue first, of the lowest priority, of jobs with members to spare, of the last job; then
-// those that do not run yet, which costs less; then those that started last.
+// goesFirst orders victims: those of the last queue first, of the lowest priority, of jobs with members to spare, of
+// the last job; then those that do not run yet, which costs less; then those that started last.
 func (s *Session) goesFirst(a, b *TaskInfo) int {
 	if a.Job != b.Job {
 		if x, y := part(a.Job.Queue, b.Job.Queue); x != y {

@@ -18,8 +18,8 @@ func (backfill) Run(s *Session) {
 		where := s.everywhere()
 		where.class = func(t *TaskInfo) *Class { return s.classOf(t.Class.Spec, t.Job, number) }
 		l := s.lineUp(func(j *JobInfo) bool {
-			return j.schedulable() && j.count[Pending] > 0 && j.Job.Duration > 0 && !s.Now.Add(j.Job.Duration).After(r.Start) &&
-				s.closeness(j).Depth == 0
+			return j.schedulable() && j.count[Pending] > 0 && j.Job.Duration > 0 &&
+				!s.Now.Add(j.Job.Duration).After(r.Start) && s.closeness(j).Depth == 0
 		})
 		for j := l.next(); j != nil; j = l.next() {
 			st := s.Statement()

@@ -105,7 +105,8 @@ func (s *Session) closeJob(r *Result, j *JobInfo) {
 	}
 	stranded := j.stranded()
 	if phase != j.Job.Phase || j.stopped != Ignore || stranded == j.Job.Stranded.IsZero() {
-		r.Jobs = append(r.Jobs, JobChange{Job: j.Job.ID, Phase: phase, Restart: j.stopped == Restart, Stranded: stranded, Reason: j.why.Text})
+		r.Jobs = append(r.Jobs, JobChange{Job: j.Job.ID, Phase: phase, Restart: j.stopped == Restart,
+			Stranded: stranded, Reason: j.why.Text})
 	}
 }
 
@@ -118,8 +119,9 @@ func (t *TaskInfo) Devices() []int {
 	return out
 }
 
-// Why says why a job has not started, or has fewer members than it could, after Run: what the session found, then for each class of tasks that
-// waits how many nodes keep it away for which reason, the most frequent first. Nothing keeps a job that has all it asked for.
+// Why says why a job has not started, or has fewer members than it could, after Run: what the session found, then for
+// each class of tasks that waits how many nodes keep it away for which reason, the most frequent first. Nothing keeps a
+// job that has all it asked for.
 func (s *Session) Why(job string) []Reason {
 	j := s.jobs[job]
 	if j == nil || j.count[Pending] == 0 && j.count[Pipelined] == 0 || j.Phase.Over() && j.why.Text == "" {

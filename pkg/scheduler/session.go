@@ -248,7 +248,8 @@ func (s *Session) depend(j *JobInfo) bool {
 	return false
 }
 
-// resume gives those that an earlier session evicted others for what was released since, and keeps the rest of it for them.
+// resume gives those that an earlier session evicted others for what was released since, and keeps the rest of it for
+// them.
 func (s *Session) resume() {
 	jobs := slices.DeleteFunc(slices.Clone(s.Jobs), func(j *JobInfo) bool {
 		return !j.schedulable() || !j.nominated

@@ -81,7 +81,8 @@ func (p *shares) divide(q *QueueInfo) {
 			if x.Set[r] {
 				want = min(want, x.Amount[r])
 			}
-			weights[i], low[i], high[i] = weight(c.Queue.Weight), float64(min(c.Queue.Guarantee[r], want)), float64(want)
+			weights[i], low[i], high[i] = weight(c.Queue.Weight), float64(min(c.Queue.Guarantee[r], want)),
+				float64(want)
 			if p.fixed && c.Queue.Deserved.Set[r] {
 				low[i] = float64(c.Queue.Deserved.Amount[r])
 				if x.Set[r] {
@@ -102,7 +103,8 @@ func (p *shares) divide(q *QueueInfo) {
 	}
 }
 
-// raise sets part[i] between low[i] and high[i], in step with the weights, so that the sum is left: max-min fairness. The lows are given even if they exceed it.
+// raise sets part[i] between low[i] and high[i], in step with the weights, so that the sum is left: max-min fairness.
+// The lows are given even if they exceed it.
 func raise(left float64, weights, low, high, part []float64) {
 	sum := func(level float64) (total float64) {
 		for i := range part {
@@ -139,7 +141,8 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 		after := q.Allocated.Plus(*request)
 		if ok, r := x.capability.within(&after); !ok && request[r] > 0 {
 			return fmt.Sprintf("queue %s has %s of the %s %s that it may have, and this needs %s", q.Queue.Name,
-				p.s.written(r, q.Allocated[r]), p.s.written(r, x.capability.Amount[r]), p.s.resource(r), p.s.written(r, request[r])), q
+				p.s.written(r, q.Allocated[r]), p.s.written(r, x.capability.Amount[r]), p.s.resource(r),
+				p.s.written(r, request[r])), q
 		}
 		parent := &p.queue[q.Parent.Index]
 		if !parent.guarantees {
@@ -148,7 +151,8 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 		held := after.most(q.Queue.Guarantee)
 		sum := parent.below.Minus(x.held).Plus(held)
 		for r := range sum {
-			if request[r] > 0 && parent.amount.Set[r] && sum[r] > parent.amount.Amount[r] && after[r] > q.Queue.Guarantee[r] {
+			if request[r] > 0 && parent.amount.Set[r] && sum[r] > parent.amount.Amount[r] &&
+				after[r] > q.Queue.Guarantee[r] {
 				return fmt.Sprintf("what is left of %s is guaranteed to other queues", p.s.resource(r)), q
 			}
 		}
@@ -173,16 +177,16 @@ func (p *shares) admit(j *JobInfo) string {
 	need := p.s.MinRequest(j)
 	for q := j.Queue; q.Parent != nil; q = q.Parent {
 		if ok, r := p.queue[q.Index].capability.within(&need); !ok && need[r] > 0 {
-			return fmt.Sprintf("it needs %s %s at once and queue %s may have %s", p.s.written(r, need[r]), p.s.resource(r), q.Queue.Name,
-				p.s.written(r, p.queue[q.Index].capability.Amount[r]))
+			return fmt.Sprintf("it needs %s %s at once and queue %s may have %s", p.s.written(r, need[r]),
+				p.s.resource(r), q.Queue.Name, p.s.written(r, p.queue[q.Index].capability.Amount[r]))
 		}
 	}
 	return ""
 }
 
 // reclaimable lets a queue that stays within what it deserves take back from those that have more than they do. Queues
-// of different parents are compared where they part. As tasks are not divisible it may also go beyond, by a task, where the other is further
-// beyond and loses no more than that: shares come closer, and neither has reason to take it back.
+// of different parents are compared where they part. As tasks are not divisible it may also go beyond, by a task, where
+// the other is further beyond and loses no more than that: shares come closer, and neither has reason to take it back.
 func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 	return keep(candidates, func(v *TaskInfo) bool {
 		mine, theirs := part(t.Job.Queue, v.Job.Queue)
@@ -193,7 +197,8 @@ func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		if !p.over(theirs, &t.Class.request) {
 			return false
 		}
-		closer := p.excess(mine, &after, &t.Class.request) < p.excess(theirs, &theirs.Allocated, &t.Class.request)-closerEps &&
+		closer := p.excess(mine, &after, &t.Class.request) < p.excess(theirs, &theirs.Allocated,
+			&t.Class.request)-closerEps &&
 			v.alone() && v.Class.request.fits(&t.Class.request)
 		if !closer && !p.covers(mine, &after, &t.Class.request) {
 			return false
@@ -213,7 +218,8 @@ func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 // closerEps is by which part of the cluster amounts have to differ to be different.
 const closerEps = 1e-9
 
-// excess is which part of the cluster an amount is beyond what a queue deserves, in the resource of a request where that is most.
+// excess is which part of the cluster an amount is beyond what a queue deserves, in the resource of a request where
+// that is most.
 func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
 	most := -infinite
 	for r := range amount {

@@ -27,7 +27,8 @@ func (w Window) Open(now time.Time) (until time.Time, open bool) {
 	return time.Time{}, false
 }
 
-// tdm divides nodes by time: those with a window take, in its hours, tasks that may be evicted, and lose them at its end.
+// tdm divides nodes by time: those with a window take, in its hours, tasks that may be evicted, and lose them at its
+// end.
 type tdm struct{ windows map[string]Window }
 
 func newTDM(a Args) Plugin { return tdm{a.Windows("windows")} }

@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// Usage is what a queue or namespace held over time: a mean in which what was counts half after each half-life, in the units of
-// vectors. It makes fairness over time of fairness of the moment (Volcano, "fairness over time"; the idea is HTCondor's): who had
-// much has less now.
+// Usage is what a queue or namespace held over time: a mean in which what was counts half after each half-life, in the
+// units of vectors. It makes fairness over time of fairness of the moment (Volcano, "fairness over time"; the idea is
+// HTCondor's): who had much has less now.
 type Usage struct {
 	At   time.Time
 	Held [MaxResources]float64

@@ -130,8 +130,8 @@ func wanted(c *cobra.Command) string {
 	return rest
 }
 
-// Group makes a command that only has commands below it: without one it shows its help, and an unknown one is an error with
-// what was meant.
+// Group makes a command that only has commands below it: without one it shows its help, and an unknown one is an error
+// with what was meant.
 func Group(c *cobra.Command) {
 	c.Args = cobra.ArbitraryArgs
 	c.SuggestionsMinimumDistance = 2
@@ -179,7 +179,8 @@ func (a *App) FlagError(c *cobra.Command, err error) error {
 	}
 	var value *pflag.InvalidValueError
 	if errors.As(err, &value) {
-		return Because(err, ExitBadInput, hint, "--%s: %q: %v", value.GetFlag().Name, value.GetValue(), plainCause(value.Unwrap()))
+		return Because(err, ExitBadInput, hint, "--%s: %q: %v", value.GetFlag().Name, value.GetValue(),
+			plainCause(value.Unwrap()))
 	}
 	return Because(err, ExitBadInput, hint, "%v", err)
 }

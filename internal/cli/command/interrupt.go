@@ -39,8 +39,8 @@ func NewInterrupts(ctx context.Context, env *Env) *Interrupts {
 	return i
 }
 
-// sameRequest is how soon after another an interrupt means the same one: wrappers such as timeout and go run pass on what the
-// terminal sent already.
+// sameRequest is how soon after another an interrupt means the same one: wrappers such as timeout and go run pass on
+// what the terminal sent already.
 const sameRequest = 400 * time.Millisecond
 
 // interrupt asks to stop.
@@ -63,7 +63,8 @@ func (i *Interrupts) interrupt() {
 	if leave != nil {
 		leave()
 	}
-	_, _ = fmt.Fprintln(i.env.Err, "left at once; what is left behind is cleared by the next tradewind on the same state folder")
+	_, _ = fmt.Fprintln(i.env.Err,
+		"left at once; what is left behind is cleared by the next tradewind on the same state folder")
 	if i.env.Exit != nil {
 		i.env.Exit(ExitInterrupted)
 	}

@@ -1,4 +1,5 @@
-// Package jobfile is a job as the command line reads it from a file, with the flags that take the place of what it says.
+// Package jobfile is a job as the command line reads it from a file, with the flags that take the place of what it
+// says.
 package jobfile
 
 import (
@@ -95,8 +96,8 @@ func (o *Overrides) Apply(f *File) error {
 }
 
 // Settle makes local paths absolute, since a machine has another directory, and checks that what should be there is:
-// better now than in the middle of the job. Paths of SkyPilot files begin at the current directory, as SkyPilot has it; those of all others
-// at the file's own.
+// better now than in the middle of the job. Paths of SkyPilot files begin at the current directory, as SkyPilot has it;
+// those of all others at the file's own.
 func (f *File) Settle(home string) error {
 	base := f.base
 	if f.Spec.Format == dag.SkyPilot {
@@ -149,7 +150,8 @@ func (f *File) place(task int, field string, path *string, base, home string, ma
 	for dir := abs; !made[dir]; dir = filepath.Dir(dir) {
 		if dir == filepath.Dir(dir) { // no task makes it
 			if !command.Exists(abs) {
-				return f.Spec.ErrorAt(task, -1, "", fmt.Sprintf("%s: %q: there is no %s", field, *path, abs), "paths begin at "+base)
+				return f.Spec.ErrorAt(task, -1, "", fmt.Sprintf("%s: %q: there is no %s", field, *path, abs),
+					"paths begin at "+base)
 			}
 			break
 		}
@@ -182,8 +184,8 @@ func localPath(s, base, home string) (string, bool) {
 	return filepath.Join(base, s), true
 }
 
-// Upload is what to hand in: the file as it is, so that the broker's messages name its lines, unless flags or paths changed what
-// it says.
+// Upload is what to hand in: the file as it is, so that the broker's messages name its lines, unless flags or paths
+// changed what it says.
 func (f *File) Upload() ([]byte, error) {
 	if !f.changed {
 		return f.body, nil

@@ -33,7 +33,8 @@ func Backtest(in *command.App) *cobra.Command {
 			"  tradewind backtest cluster --nodes nodes.csv --pods pods.csv",
 	}
 	command.Group(c)
-	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(), a.backtestClusterCommand())
+	c.AddCommand(a.backtestBidCommand(), a.backtestAvailabilityCommand(), a.backtestWorkflowCommand(),
+		a.backtestClusterCommand())
 	return c
 }
 
@@ -46,17 +47,20 @@ type backtestFlags struct {
 
 func (f *backtestFlags) add(c *cobra.Command) {
 	f.output = command.NewChoice("table", "table", "json", "svg")
-	c.Flags().StringSliceVar(&f.policies, "policy", []string{"all"}, "policies: all, or some of "+strings.Join(backtest.Policies(), ","))
+	c.Flags().StringSliceVar(&f.policies, "policy", []string{"all"},
+		"policies: all, or some of "+strings.Join(backtest.Policies(), ","))
 	c.Flags().Uint64Var(&f.seed, "seed", 1, "seed of what is drawn at random")
 	c.Flags().VarP(&f.output, "output", "o", "form of the output")
 	command.CompleteChoice(c, "output", &f.output)
-	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append([]string{"all"}, backtest.Policies()...), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append([]string{"all"}, backtest.Policies()...),
+		cobra.ShellCompDirectiveNoFileComp))
 }
 
 func (a app) backtestBidCommand() *cobra.Command {
 	var f backtestFlags
 	var prices string
-	work, deadline, every := command.Span{Value: 24 * time.Hour}, command.Span{Value: 36 * time.Hour}, command.Span{Value: 6 * time.Hour}
+	work, deadline, every := command.Span{Value: 24 * time.Hour}, command.Span{Value: 36 * time.Hour},
+		command.Span{Value: 6 * time.Hour}
 	var train float64
 	var restart time.Duration
 	c := &cobra.Command{
@@ -85,10 +89,11 @@ func (a app) backtestBidCommand() *cobra.Command {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		r, err := backtest.Bid(ctx, markets, backtest.BidOptions{
-			Work: work.Value.Hours(), Deadline: int(deadline.Value.Hours()), Every: int(every.Value.Hours()), Train: train,
-			Restart: restart.Hours(), Policies: f.policies,
+			Work: work.Value.Hours(), Deadline: int(deadline.Value.Hours()), Every: int(every.Value.Hours()),
+			Train: train, Restart: restart.Hours(), Policies: f.policies,
 		})
-		return a.reportBacktest(&f, r, err, "market", "cost of "+text.Span(work.Value)+" of work by a deadline of "+text.Span(deadline.Value))
+		return a.reportBacktest(&f, r, err, "market", "cost of "+text.Span(work.Value)+" of work by a deadline of "+
+			text.Span(deadline.Value))
 	}
 	return c
 }
@@ -103,7 +108,8 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 	var nodes int
 	zones := command.NewChoice("each", "each", "together")
 	c := &cobra.Command{
-		Use: "availability", Short: "Replay a task on traces of whether machines were to be had", Args: command.Args(0, 0),
+		Use: "availability", Short: "Replay a task on traces of whether machines were to be had",
+		Args: command.Args(0, 0),
 		Long: "Replays one task on every availability trace below a folder (JSON, gzipped or not), or with --zones\n" +
 			"together on the traces of each folder as zones between which it may move. Costs are in hours of an\n" +
 			"on-demand machine. Uniform Progress is a policy for one zone: with --zones together it is the mean over\n" +
@@ -115,7 +121,8 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 	p.StringVar(&traces, "traces", "", "folder of availability traces (required)")
 	p.Var(&work, "work", "work of the task, without interruptions")
 	p.Var(&deadline, "deadline", "time from start to deadline")
-	p.DurationVar(&changeover, "changeover", 12*time.Minute, "what every start of a machine takes, paid and without progress")
+	p.DurationVar(&changeover, "changeover", 12*time.Minute,
+		"what every start of a machine takes, paid and without progress")
 	p.Float64Var(&ratio, "spot-ratio", 0.333, "price of spot as a share of on demand")
 	p.Var(&every, "every", "time between starts")
 	p.IntVar(&nodes, "nodes", 1, "machines that are needed at once")
@@ -125,7 +132,8 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 	f.add(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if traces == "" {
-			return command.BadInput("the form of the files is in docs/bidding.md", "--traces is needed: a folder of availability traces")
+			return command.BadInput("the form of the files is in docs/bidding.md",
+				"--traces is needed: a folder of availability traces")
 		}
 		if err := isFolder(traces); err != nil {
 			return err
@@ -137,10 +145,12 @@ func (a app) backtestAvailabilityCommand() *cobra.Command {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		r, err := backtest.Availability(ctx, read, backtest.AvailabilityOptions{
-			Work: work.Value.Hours(), Deadline: deadline.Value.Hours(), Changeover: changeover.Hours(), SpotRatio: ratio,
-			Every: every.Value.Hours(), Together: zones.Value == "together", Nodes: nodes, Policies: f.policies,
+			Work: work.Value.Hours(), Deadline: deadline.Value.Hours(), Changeover: changeover.Hours(),
+			SpotRatio: ratio,
+			Every:     every.Value.Hours(), Together: zones.Value == "together", Nodes: nodes, Policies: f.policies,
 		})
-		return a.reportBacktest(&f, r, err, "trace", "cost of "+text.Span(work.Value)+" of work by a deadline of "+text.Span(deadline.Value))
+		return a.reportBacktest(&f, r, err, "trace", "cost of "+text.Span(work.Value)+" of work by a deadline of "+
+			text.Span(deadline.Value))
 	}
 	return c
 }
@@ -161,9 +171,11 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 			"  tradewind backtest workflow --dag sipht.xml.gz --prices data/aws-2016 --policy aib,bfrc,markov -o json",
 	}
 	p := c.Flags()
-	p.StringVar(&file, "dag", "", "the workflow: Pegasus DAX, WfCommons JSON or Tradewind YAML with run times (required)")
+	p.StringVar(&file, "dag", "",
+		"the workflow: Pegasus DAX, WfCommons JSON or Tradewind YAML with run times (required)")
 	p.StringVar(&prices, "prices", "", "folder of recorded prices (required)")
-	p.StringSliceVar(&deadlines, "deadlines", []string{"1.1", "1.5", "2", "3"}, "deadlines as multiples of the workflow's own time")
+	p.StringSliceVar(&deadlines, "deadlines", []string{"1.1", "1.5", "2", "3"},
+		"deadlines as multiples of the workflow's own time")
 	p.IntVar(&repeats, "repeats", 30, "runs for each deadline and zone")
 	p.Float64Var(&train, "train", 0.5, "share of the prices that is history before the first start")
 	p.Var(&span, "time", "time of the workflow on the most powerful type, to which it is scaled")
@@ -176,7 +188,8 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 			return err
 		}
 		if file == "" {
-			return command.BadInput("any form that `tradewind plan` reads will do", "--dag is needed: a file with a workflow")
+			return command.BadInput("any form that `tradewind plan` reads will do",
+				"--dag is needed: a file with a workflow")
 		}
 		job, err := jobfile.Read(a.App, file)
 		if err != nil {
@@ -189,7 +202,8 @@ func (a app) backtestWorkflowCommand() *cobra.Command {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		r, err := backtest.Workflow(ctx, job.Spec, markets, backtest.WorkflowOptions{
-			Deadlines: multiples, Repeats: repeats, Seed: f.seed, Train: train, Hours: span.Value.Hours(), Policies: f.policies,
+			Deadlines: multiples, Repeats: repeats, Seed: f.seed, Train: train, Hours: span.Value.Hours(),
+			Policies: f.policies,
 		})
 		if err != nil {
 			return backtestFailure(err)
@@ -214,7 +228,8 @@ func parseMultiples(words []string) ([]float64, error) {
 // readMarkets reads the folder that --prices names.
 func readMarkets(dir string) ([]*market.Market, error) {
 	if dir == "" {
-		return nil, command.BadInput("the form of the files is in docs/bidding.md", "--prices is needed: a folder of recorded prices")
+		return nil, command.BadInput("the form of the files is in docs/bidding.md",
+			"--prices is needed: a folder of recorded prices")
 	}
 	if err := isFolder(dir); err != nil {
 		return nil, err
@@ -239,7 +254,8 @@ func badData(dir string, err error) error {
 	if errors.As(err, &bad) {
 		told := *bad
 		told.File = strings.TrimSuffix(dir, "/") + "/" + bad.File
-		return command.Because(err, command.ExitBadInput, "the series has to be whole: repair or remove the file", "%v", &told)
+		return command.Because(err, command.ExitBadInput, "the series has to be whole: repair or remove the file",
+			"%v", &told)
 	}
 	return command.Because(err, command.ExitBadInput, "", "%s: %v", dir, err)
 }
@@ -261,7 +277,8 @@ func (a app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, nou
 		return backtestFailure(err)
 	}
 	if len(r.Skipped) > 0 && f.output.Value == "table" {
-		a.Warn([]string{fmt.Sprintf("%s skipped: too short for a run, or without an on-demand price", text.Count(len(r.Skipped), noun))})
+		a.Warn([]string{fmt.Sprintf("%s skipped: too short for a run, or without an on-demand price",
+			text.Count(len(r.Skipped), noun))})
 	}
 	switch f.output.Value {
 	case "json":
@@ -278,8 +295,8 @@ func (a app) reportBacktest(f *backtestFlags, r *backtest.Report, err error, nou
 // policyTable has a row for each policy, cheapest last but one, the bound last.
 func policyTable(policies map[string]backtest.Result, workflows bool) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "POLICY"}, {Name: "USD", Right: true}, {Name: "ON-DEMAND", Right: true}, {Name: "CLAIRVOYANT", Right: true},
-		{Name: "MISSES", Right: true}, {Name: "INTERRUPTIONS", Right: true},
+		{Name: "POLICY"}, {Name: "USD", Right: true}, {Name: "ON-DEMAND", Right: true},
+		{Name: "CLAIRVOYANT", Right: true}, {Name: "MISSES", Right: true}, {Name: "INTERRUPTIONS", Right: true},
 	}}
 	if workflows {
 		t.Columns = append(t.Columns, text.Column{Name: "AIB", Right: true})
@@ -287,8 +304,8 @@ func policyTable(policies map[string]backtest.Result, workflows bool) *text.Tabl
 	for _, name := range ordered(policies) {
 		p := policies[name]
 		row := []string{
-			name, fmt.Sprintf("%.4f", p.USD), fmt.Sprintf("%.1f%%", 100*p.ToOnDemand), fmt.Sprintf("×%.4f", p.ToClairvoyant),
-			strconv.Itoa(p.Misses), strconv.Itoa(p.Interruptions),
+			name, fmt.Sprintf("%.4f", p.USD), fmt.Sprintf("%.1f%%", 100*p.ToOnDemand),
+			fmt.Sprintf("×%.4f", p.ToClairvoyant), strconv.Itoa(p.Misses), strconv.Itoa(p.Interruptions),
 		}
 		if workflows {
 			row = append(row, fmt.Sprintf("×%.4f", p.ToAIB))

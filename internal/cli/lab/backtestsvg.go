@@ -8,7 +8,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bidding/backtest"
 )
 
-// backtestSVG draws the cost of each policy as a share of on demand: by deadline where there are several, else side by side.
+// backtestSVG draws the cost of each policy as a share of on demand: by deadline where there are several, else side by
+// side.
 func (a app) backtestSVG(title string, groups []backtest.Group) error {
 	panel := chart.Panel{Title: title, Y: chart.Axis{Label: "share of on-demand cost"}}
 	names := ordered(groups[0].Policies)

@@ -40,8 +40,9 @@ func Chaos(in *command.App) *cobra.Command {
 			"repeated and reordered, crashes between any two steps, and clouds that fail, hang and take machines\n" +
 			"away, and checks after every step that no job, event, machine or dollar is lost or doubled. A seed is\n" +
 			"a history: the same one fails in the same way again. Exits with 1 when an invariant does not hold.",
-		Example: "  tradewind chaos --seeds 0:500\n  tradewind chaos --seeds 17 --history 1000   # one seed, with its last 1000 lines",
-		Args:    command.Args(0, 0),
+		Example: "  tradewind chaos --seeds 0:500\n  tradewind chaos --seeds 17 --history 1000   # one seed, with " +
+			"its last 1000 lines",
+		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
 	f.Var(&o.seeds, "seeds", "seeds from A to before B, or one")
@@ -123,7 +124,8 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	}
 	if len(r.Violations) > 0 {
 		v := r.Violations[0]
-		return command.Failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v", v.Violation)
+		return command.Failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v",
+			v.Violation)
 	}
 	return nil
 }
@@ -210,8 +212,8 @@ func (a app) printChaos(r *ChaosResult, only []string) error {
 	for _, n := range r.Faults {
 		faults += n
 	}
-	if err := a.Printf("%s in %s: %s steps, %s, %s faults, %s of virtual time in %s\n", verdict, text.Count(r.Seeds, "seed"),
-		text.Thousands(r.Steps), text.Count(r.Jobs, "job"), text.Thousands(faults),
+	if err := a.Printf("%s in %s: %s steps, %s, %s faults, %s of virtual time in %s\n", verdict,
+		text.Count(r.Seeds, "seed"), text.Thousands(r.Steps), text.Count(r.Jobs, "job"), text.Thousands(faults),
 		text.Span(text.Hours(r.Virtual)), text.Span(text.Hours(r.Seconds/3600))); err != nil {
 		return err
 	}

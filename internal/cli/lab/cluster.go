@@ -43,7 +43,8 @@ func (a app) backtestClusterCommand() *cobra.Command {
 	}
 	f := c.Flags()
 	f.StringVar(&o.nodes, "nodes", "", "the nodes: sn,cpu_milli,memory_mib,gpu,model (required)")
-	f.StringVar(&o.pods, "pods", "", "the pods: name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time (required)")
+	f.StringVar(&o.pods, "pods", "", "the pods: "+
+		"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time (required)")
 	f.StringVar(&o.policy, "policy", "", "the policy, YAML")
 	f.StringSliceVar(&o.weights, "weights", nil, "weights of queues, QUEUE=WEIGHT; 1 where nothing is said")
 	f.Var(&o.every, "every", "virtual time between sessions")
@@ -64,7 +65,8 @@ func (a app) backtestClusterCommand() *cobra.Command {
 
 func (a app) backtestCluster(ctx context.Context, o *clusterOptions) error {
 	if o.nodes == "" || o.pods == "" {
-		return command.BadInput("the form of the files is in docs/scheduling.md", "--nodes and --pods are needed: the cluster and what it is asked for")
+		return command.BadInput("the form of the files is in docs/scheduling.md",
+			"--nodes and --pods are needed: the cluster and what it is asked for")
 	}
 	var err error
 	if o.replay.Weights, err = parseWeights(o.weights); err != nil {
@@ -79,7 +81,8 @@ func (a app) backtestCluster(ctx context.Context, o *clusterOptions) error {
 			return err
 		}
 		if o.replay.Policy, err = scheduler.ReadPolicy(o.policy, body); err != nil {
-			return command.Because(err, command.ExitBadInput, "docs/scheduling.md lists actions, plugins and their settings", "%v", err)
+			return command.Because(err, command.ExitBadInput,
+				"docs/scheduling.md lists actions, plugins and their settings", "%v", err)
 		}
 	}
 	nodes, err := readTrace(o.nodes, replay.ReadNodes)
@@ -154,11 +157,13 @@ func traceFailure(path string, err error) error {
 
 func (a app) printReplay(r *replay.Report) error {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE"}, {Name: "PODS", Right: true}, {Name: "PLACED", Right: true}, {Name: "GPUS", Right: true}, {Name: "WAIT MEAN", Right: true},
+		{Name: "QUEUE"}, {Name: "PODS", Right: true}, {Name: "PLACED", Right: true}, {Name: "GPUS", Right: true},
+		{Name: "WAIT MEAN", Right: true},
 		{Name: "P50", Right: true}, {Name: "P95", Right: true}, {Name: "MOST", Right: true},
 	}}
 	add := func(name string, pods, placed int, gpu float64, w replay.Quantiles) {
-		t.Row(name, strconv.Itoa(pods), strconv.Itoa(placed), percent(gpu), waited(w.Mean), waited(w.P50), waited(w.P95), waited(w.Max))
+		t.Row(name, strconv.Itoa(pods), strconv.Itoa(placed), percent(gpu), waited(w.Mean), waited(w.P50),
+			waited(w.P95), waited(w.Max))
 	}
 	names := make([]string, 0, len(r.Queues))
 	for name := range r.Queues {
@@ -173,10 +178,11 @@ func (a app) printReplay(r *replay.Report) error {
 	if err := a.PrintTable(t); err != nil {
 		return err
 	}
-	return a.Printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; GPUs idle where a pod could not use them %s (at most %s); shares missed by %s; %s evicted\n",
-		text.Count(r.Nodes, "node"), text.Count(r.GPUs, "GPU"), r.Hours, text.Count(r.Sessions, "session"), percent(r.Allocation.GPU), percent(r.Peak.GPU),
-		percent(r.Allocation.CPU), percent(r.Allocation.Memory), percent(r.Fragmentation), percent(r.PeakFragmentation), percent(r.ShareError),
-		text.Count(r.Evicted, "pod"))
+	return a.Printf("%s with %s for %.0f h in %s: allocated %s of GPUs (at most %s), %s of cores, %s of memory; GPUs "+
+		"idle where a pod could not use them %s (at most %s); shares missed by %s; %s evicted\n",
+		text.Count(r.Nodes, "node"), text.Count(r.GPUs, "GPU"), r.Hours, text.Count(r.Sessions, "session"),
+		percent(r.Allocation.GPU), percent(r.Peak.GPU), percent(r.Allocation.CPU), percent(r.Allocation.Memory),
+		percent(r.Fragmentation), percent(r.PeakFragmentation), percent(r.ShareError), text.Count(r.Evicted, "pod"))
 }
 
 func percent(x float64) string { return fmt.Sprintf("%.1f%%", 100*x) }

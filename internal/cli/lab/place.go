@@ -34,7 +34,8 @@ type placeOptions struct {
 // Place is the command place.
 func Place(in *command.App) *cobra.Command {
 	a := app{in}
-	o := &placeOptions{limit: command.Span{Value: 10 * time.Second}, setting: placement.PaperSetting(), solver: command.NewChoice(solverAuto, solvers()...)}
+	o := &placeOptions{limit: command.Span{Value: 10 * time.Second}, setting: placement.PaperSetting(),
+		solver: command.NewChoice(solverAuto, solvers()...)}
 	c := &cobra.Command{
 		Use:   "place",
 		Short: "Place containers on machines, or check where they were placed",
@@ -50,7 +51,8 @@ func Place(in *command.App) *cobra.Command {
 		Args: command.Args(0, 0),
 	}
 	f := c.Flags()
-	f.StringVar(&o.data, "data", "", "folder with the app_resources, machine_resources, instance_deploy and app_interference files")
+	f.StringVar(&o.data, "data", "",
+		"folder with the app_resources, machine_resources, instance_deploy and app_interference files")
 	f.Var(&o.limit, "time-limit", "stop after this time with the best assignment so far")
 	f.IntVar(&o.steps, "steps", 0, "stop after this many steps instead, so that the same run gives the same assignment")
 	f.Uint64Var(&o.seed, "seed", 1, "seed of the search and of --generate")
@@ -62,8 +64,10 @@ func Place(in *command.App) *cobra.Command {
 	f.IntVar(&o.setting.Containers, "containers", o.setting.Containers, "instances that --generate makes")
 	f.IntVar(&o.setting.Machines, "machines", o.setting.Machines, "machines that --generate makes")
 	f.IntVar(&o.setting.Apps, "apps", o.setting.Apps, "apps that --generate makes")
-	f.Float64Var(&o.setting.AntiAffinity, "anti-affinity", o.setting.AntiAffinity, "share of apps with anti-affinity that --generate makes")
-	f.Float64Var(&o.setting.Priority, "priority", o.setting.Priority, "share of instances with priority that --generate makes")
+	f.Float64Var(&o.setting.AntiAffinity, "anti-affinity", o.setting.AntiAffinity,
+		"share of apps with anti-affinity that --generate makes")
+	f.Float64Var(&o.setting.Priority, "priority", o.setting.Priority,
+		"share of instances with priority that --generate makes")
 	for _, name := range []string{"data", "generate"} {
 		_ = c.MarkFlagDirname(name)
 	}
@@ -122,13 +126,15 @@ func (a app) place(ctx context.Context, o *placeOptions) error {
 		return err
 	}
 	if o.out != "" {
-		if err := command.WriteFile(o.out, func(w io.Writer) error { return tianchi.WriteAssignment(w, p, assignment) }); err != nil {
+		if err := command.WriteFile(o.out, func(w io.Writer) error {
+			return tianchi.WriteAssignment(w, p, assignment)
+		}); err != nil {
 			return err
 		}
 	}
 	result := PlaceResult{
-		Instances: report.Instances, Placed: report.Placed, Violations: len(report.Violations), Machines: report.Machines,
-		LowerBound: placement.LowerBound(p), Seconds: seconds,
+		Instances: report.Instances, Placed: report.Placed, Violations: len(report.Violations),
+		Machines: report.Machines, LowerBound: placement.LowerBound(p), Seconds: seconds,
 	}
 	if err := a.printPlacement(o, result); err != nil {
 		return err
@@ -159,13 +165,15 @@ func readAssignment(path string, p *placement.Problem) (placement.Assignment, er
 	defer f.Close() //nolint:errcheck // only read from
 	assignment, err := tianchi.ReadAssignment(path, f, p)
 	if err != nil {
-		return nil, command.Because(err, command.ExitBadInput, "each line is an instance and its machine, with a comma between them", "%v", err)
+		return nil, command.Because(err, command.ExitBadInput,
+			"each line is an instance and its machine, with a comma between them", "%v", err)
 	}
 	return assignment, nil
 }
 
 // judgePlacement tells what is wrong with an assignment, and how the command ends for it.
-func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment, r *placement.Report) error {
+func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment placement.Assignment,
+	r *placement.Report) error {
 	const shown = 5
 	if n := len(r.Violations); n > 0 {
 		var lines []string
@@ -189,9 +197,11 @@ func (a app) judgePlacement(o *placeOptions, p *placement.Problem, assignment pl
 		}
 	}
 	if o.verify != "" {
-		return command.Failed("", "%s: %s on no machine, the first is %s", o.verify, text.Count(missing, "instance"), first)
+		return command.Failed("", "%s: %s on no machine, the first is %s", o.verify, text.Count(missing, "instance"),
+			first)
 	}
-	return &command.Failure{Code: command.ExitInfeasible, Text: "no place was found for " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),
+	return &command.Failure{Code: command.ExitInfeasible,
+		Text: "no place was found for " + text.Count(missing, "instance") + ", the first is " + text.Clean(first),
 		Hint: "more machines or fewer rules; more time with --time-limit may find a place too"}
 }
 
@@ -200,10 +210,11 @@ func (a app) printPlacement(o *placeOptions, r PlaceResult) error {
 		return a.PrintJSON(r)
 	}
 	t := &text.Table{Columns: []text.Column{
-		{Name: "INSTANCES", Right: true}, {Name: "PLACED", Right: true}, {Name: "VIOLATIONS", Right: true}, {Name: "MACHINES", Right: true},
-		{Name: "LOWER BOUND", Right: true}, {Name: "TIME", Right: true},
+		{Name: "INSTANCES", Right: true}, {Name: "PLACED", Right: true}, {Name: "VIOLATIONS", Right: true},
+		{Name: "MACHINES", Right: true}, {Name: "LOWER BOUND", Right: true}, {Name: "TIME", Right: true},
 	}}
-	t.Row(text.Thousands(r.Instances), text.Thousands(r.Placed), text.Thousands(r.Violations), text.Thousands(r.Machines),
+	t.Row(text.Thousands(r.Instances), text.Thousands(r.Placed), text.Thousands(r.Violations),
+		text.Thousands(r.Machines),
 		text.Thousands(r.LowerBound), text.Span(time.Duration(r.Seconds*float64(time.Second))))
 	return a.PrintTable(t)
 }

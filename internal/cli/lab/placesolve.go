@@ -28,10 +28,12 @@ const (
 )
 
 func solvers() []string {
-	return []string{solverAuto, solverPack, solverFlow, solverFirstFit, solverBestFit, solverDot, solverFirmament, solverMedea}
+	return []string{solverAuto, solverPack, solverFlow, solverFirstFit, solverBestFit, solverDot, solverFirmament,
+		solverMedea}
 }
 
-func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
+func (a app) solvePlacement(ctx context.Context, p *placement.Problem, o *placeOptions,
+	began time.Time) (placement.Assignment, error) {
 	switch o.solver.Value {
 	case solverFirstFit:
 		return baseline.FirstFit(p), nil
@@ -68,7 +70,8 @@ func flowPlacement(p *placement.Problem) (placement.Assignment, error) {
 // reserve is the part of the time limit that is kept for verifying and writing what was found.
 const reserve = 20
 
-func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOptions, began time.Time) (placement.Assignment, error) {
+func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOptions,
+	began time.Time) (placement.Assignment, error) {
 	limit := o.limit.Value
 	limit -= min(limit/reserve, 500*time.Millisecond)
 	var told time.Time
@@ -77,8 +80,8 @@ func (a app) packPlacement(ctx context.Context, p *placement.Problem, o *placeOp
 		Stop: func() bool { return ctx.Err() != nil || limit > 0 && a.Now().Sub(began) >= limit },
 		Found: func(placed, machines int) {
 			if now := a.Now(); !o.output.JSON() && now.Sub(told) >= time.Second {
-				a.Tell("%s: %s of %s on %s", text.Span(now.Sub(began)), text.Thousands(placed), text.Count(len(p.Instances), "instance"),
-					text.Count(machines, "machine"))
+				a.Tell("%s: %s of %s on %s", text.Span(now.Sub(began)), text.Thousands(placed),
+					text.Count(len(p.Instances), "instance"), text.Count(machines, "machine"))
 				told = now
 			}
 		},
@@ -107,11 +110,12 @@ func (a app) generatePlacement(o *placeOptions) error {
 	}
 	if o.output.JSON() {
 		return a.PrintJSON(GeneratedResult{
-			Dir: o.generate, Instances: len(p.Instances), Machines: len(p.Machines), Apps: len(p.Apps), Rules: len(p.Rules),
-			LowerBound: placement.LowerBound(p),
+			Dir: o.generate, Instances: len(p.Instances), Machines: len(p.Machines), Apps: len(p.Apps),
+			Rules: len(p.Rules), LowerBound: placement.LowerBound(p),
 		})
 	}
-	return a.Printf("%s of %s on %s, %s, in %s\n", text.Count(len(p.Instances), "instance"), text.Count(len(p.Apps), "app"),
+	return a.Printf("%s of %s on %s, %s, in %s\n", text.Count(len(p.Instances), "instance"),
+		text.Count(len(p.Apps), "app"),
 		text.Count(len(p.Machines), "machine"), text.Count(len(p.Rules), "rule"), o.generate)
 }
 

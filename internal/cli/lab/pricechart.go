@@ -29,7 +29,8 @@ func (a app) priceSVG(m *market.Market, from, to time.Time) error {
 	}
 	if m.OnDemandUSD > 0 {
 		panel.Series = append(panel.Series, chart.Series{
-			Name: "on-demand", Style: chart.Dashed, Points: []chart.Point{{X: 0, Y: m.OnDemandUSD}, {X: days(to), Y: m.OnDemandUSD}},
+			Name: "on-demand", Style: chart.Dashed,
+			Points: []chart.Point{{X: 0, Y: m.OnDemandUSD}, {X: days(to), Y: m.OnDemandUSD}},
 		})
 	}
 	return chart.SVG(a.Out, panel)
@@ -42,8 +43,8 @@ const (
 	chartLabel   = 10
 )
 
-// priceLines draws a market's price with block characters: each column is the highest price of its time, so that no spike is lost,
-// and eighths of a character tell heights apart. The on-demand price is a dotted line.
+// priceLines draws a market's price with block characters: each column is the highest price of its time, so that no
+// spike is lost, and eighths of a character tell heights apart. The on-demand price is a dotted line.
 func priceLines(m *market.Market, from, to time.Time, wide int) []string {
 	columns := chartColumns
 	if wide > 0 {

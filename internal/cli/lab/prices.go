@@ -60,7 +60,8 @@ func (f *pricesFlags) read(pattern string) ([]*market.Market, error) {
 	} else {
 		markets, err = readImported(f.state)
 		if err == nil && len(markets) == 0 {
-			return nil, command.BadInput("name a folder with --prices, or import one with `tradewind prices import`", "no prices were imported into %s", f.state)
+			return nil, command.BadInput("name a folder with --prices, or import one with `tradewind prices import`",
+				"no prices were imported into %s", f.state)
 		}
 	}
 	if err != nil || pattern == "" {
@@ -69,9 +70,13 @@ func (f *pricesFlags) read(pattern string) ([]*market.Market, error) {
 	if _, err := path.Match(pattern, ""); err != nil {
 		return nil, command.BadInput("* stands for anything, ? for one character", "%q is no pattern", pattern)
 	}
-	matched := slices.DeleteFunc(slices.Clone(markets), func(m *market.Market) bool { ok, _ := path.Match(pattern, m.Name); return !ok })
+	matched := slices.DeleteFunc(slices.Clone(markets), func(m *market.Market) bool {
+		ok, _ := path.Match(pattern, m.Name)
+		return !ok
+	})
 	if len(matched) == 0 {
-		return nil, command.BadInput("`tradewind prices show` lists them", "no market matches %q; there are %s", pattern, text.Count(len(markets), "market"))
+		return nil, command.BadInput("`tradewind prices show` lists them", "no market matches %q; there are %s",
+			pattern, text.Count(len(markets), "market"))
 	}
 	return matched, nil
 }
@@ -97,7 +102,8 @@ type priceSummary struct {
 	MinUSD      float64   `json:"minUSD"`
 	MaxUSD      float64   `json:"maxUSD"`
 	OnDemandUSD float64   `json:"onDemandUSD"`
-	// Saved is the share of the on-demand price that the mean price saves; Above the share of hours that cost more than it.
+	// Saved is the share of the on-demand price that the mean price saves; Above the share of hours that cost more than
+	// it.
 	Saved float64 `json:"saved"`
 	Above float64 `json:"above"`
 }
@@ -147,15 +153,17 @@ func (a app) pricesShowCommand() *cobra.Command {
 			return a.PrintJSON(summaries)
 		}
 		t := &text.Table{Columns: []text.Column{
-			{Name: "MARKET"}, {Name: "FROM"}, {Name: "TO"}, {Name: "PRICES", Right: true}, {Name: "LAST", Right: true}, {Name: "MEAN", Right: true},
-			{Name: "MIN", Right: true}, {Name: "MAX", Right: true}, {Name: "ON-DEMAND", Right: true}, {Name: "SAVED", Right: true},
+			{Name: "MARKET"}, {Name: "FROM"}, {Name: "TO"}, {Name: "PRICES", Right: true}, {Name: "LAST", Right: true},
+			{Name: "MEAN", Right: true}, {Name: "MIN", Right: true}, {Name: "MAX", Right: true},
+			{Name: "ON-DEMAND", Right: true}, {Name: "SAVED", Right: true},
 		}}
 		for _, s := range summaries {
 			onDemand, saved := "", ""
 			if s.OnDemandUSD > 0 {
 				onDemand, saved = usd4(s.OnDemandUSD), fmt.Sprintf("%.0f%%", 100*s.Saved)
 			}
-			t.Row(text.Clean(s.Market), s.From.Format(time.DateOnly), s.To.Format(time.DateOnly), text.Thousands(s.Prices),
+			t.Row(text.Clean(s.Market), s.From.Format(time.DateOnly), s.To.Format(time.DateOnly),
+				text.Thousands(s.Prices),
 				usd4(s.LastUSD), usd4(s.MeanUSD), usd4(s.MinUSD), usd4(s.MaxUSD), onDemand, saved)
 		}
 		return a.PrintTable(t)
@@ -188,7 +196,8 @@ func (a app) pricesChartCommand() *cobra.Command {
 			return err
 		}
 		if len(markets) > 1 {
-			return command.BadInput("name one", "%s match %q: %s and others", text.Count(len(markets), "market"), given[0], markets[0].Name)
+			return command.BadInput("name one", "%s match %q: %s and others", text.Count(len(markets), "market"),
+				given[0], markets[0].Name)
 		}
 		from, to := markets[0].Spot.Span()
 		if days > 0 && to.Sub(from).Hours() > 24*days {
@@ -233,7 +242,8 @@ func (a app) pricesImportCommand() *cobra.Command {
 		if output.JSON() {
 			return a.PrintJSON(report)
 		}
-		return a.Printf("%s new in %s, %s of them new; %s in %s\n", text.Count(report.Prices, "price"), text.Count(report.Markets, "market"),
+		return a.Printf("%s new in %s, %s of them new; %s in %s\n", text.Count(report.Prices, "price"),
+			text.Count(report.Markets, "market"),
 			text.Thousands(report.NewMarkets), text.Count(len(known), "market"), importedPrices(state))
 	}
 	return c

@@ -32,8 +32,8 @@ type windtunnelOptions struct {
 func Windtunnel(in *command.App) *cobra.Command {
 	a := app{in}
 	o := &windtunnelOptions{
-		phase: command.Span{Value: time.Minute}, gap: command.Span{Value: windtunnel.DefaultGap}, limit: command.Span{Value: parsync.DefaultSwitch},
-		output: command.NewChoice("table", "table", "json", "svg"),
+		phase: command.Span{Value: time.Minute}, gap: command.Span{Value: windtunnel.DefaultGap},
+		limit: command.Span{Value: parsync.DefaultSwitch}, output: command.NewChoice("table", "table", "json", "svg"),
 	}
 	c := &cobra.Command{
 		Use:   "windtunnel",
@@ -55,17 +55,22 @@ func Windtunnel(in *command.App) *cobra.Command {
 	f.IntVar(&o.config.Partitions, "partitions", 40, "partitions of the cluster's state; more than schedulers")
 	f.IntVar(&o.config.Slots, "slots", 200_000, "slots of the cluster")
 	f.Float64Var(&o.config.Rate, "rate", 40_000, "tasks a second that all schedulers together can try to place")
-	f.StringVar(&o.load, "load", "50,80,95,80,50", "percent of the rate that arrives in each phase; after a slash, the same for another class of schedulers")
+	f.StringVar(&o.load, "load", "50,80,95,80,50",
+		"percent of the rate that arrives in each phase; after a slash, the same for another class of schedulers")
 	f.Var(&o.phase, "phase", "virtual time of each phase")
-	f.StringSliceVar(&o.policies, "policy", []string{string(parsync.Adaptive)}, "parsync, latency, quality, statesync, several of them or all")
+	f.StringSliceVar(&o.policies, "policy", []string{string(parsync.Adaptive)},
+		"parsync, latency, quality, statesync, several of them or all")
 	f.Var(&o.gap, "gap", "virtual time between two refreshes of a slot's state by one scheduler")
 	f.Var(&o.limit, "switch", "wait at which parsync prefers fresh partitions to good slots")
-	f.Float64Var(&o.config.ScoreVariance, "score-variance", windtunnel.DefaultVariance, "variance of the slots' scores, about a mean of 1")
-	f.IntVar(&o.config.Candidates, "candidates", windtunnel.DefaultCandidates, "slots that statesync draws for a task; 0 is all")
+	f.Float64Var(&o.config.ScoreVariance, "score-variance", windtunnel.DefaultVariance,
+		"variance of the slots' scores, about a mean of 1")
+	f.IntVar(&o.config.Candidates, "candidates", windtunnel.DefaultCandidates,
+		"slots that statesync draws for a task; 0 is all")
 	f.Uint64Var(&o.config.Seed, "seed", 1, "seed of arrivals, times and draws")
 	f.VarP(&o.output, "output", "o", "form of the output")
 	command.CompleteChoice(c, "output", &o.output)
-	_ = c.RegisterFlagCompletionFunc("policy", cobra.FixedCompletions(append(policyNames(), "all"), cobra.ShellCompDirectiveNoFileComp))
+	_ = c.RegisterFlagCompletionFunc("policy",
+		cobra.FixedCompletions(append(policyNames(), "all"), cobra.ShellCompDirectiveNoFileComp))
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -111,7 +116,8 @@ func (a app) windtunnel(ctx context.Context, o *windtunnelOptions) error {
 		began := a.Now()
 		r, err := windtunnel.Run(ctx, c)
 		if errors.Is(err, parsync.ErrInvalid) {
-			return command.Because(err, command.ExitBadInput, "", "--%s", strings.TrimPrefix(err.Error(), parsync.ErrInvalid.Error()+": "))
+			return command.Because(err, command.ExitBadInput, "", "--%s",
+				strings.TrimPrefix(err.Error(), parsync.ErrInvalid.Error()+": "))
 		}
 		if err != nil {
 			return err
@@ -141,7 +147,8 @@ func parseLoad(s string) ([][]float64, error) {
 		for word := range strings.SplitSeq(class, ",") {
 			v, err := strconv.ParseFloat(strings.TrimSuffix(strings.TrimSpace(word), "%"), 64)
 			if err != nil {
-				return nil, command.BadInput("it is a list of percentages, such as 50,80,95", "--load: %q is not a number", word)
+				return nil, command.BadInput("it is a list of percentages, such as 50,80,95",
+					"--load: %q is not a number", word)
 			}
 			phases = append(phases, v/100)
 		}
@@ -158,7 +165,8 @@ func parsePolicies(names []string) ([]parsync.Policy, error) {
 		}
 		p, err := parsync.ParsePolicy(name)
 		if err != nil {
-			return nil, command.BadInput("there are "+text.List(append(policyNames(), "all"), "and"), "--policy: there is no policy %q", name)
+			return nil, command.BadInput("there are "+text.List(append(policyNames(), "all"), "and"),
+				"--policy: there is no policy %q", name)
 		}
 		out = append(out, p)
 	}
@@ -170,8 +178,9 @@ func parsePolicies(names []string) ([]parsync.Policy, error) {
 
 func (a app) printWindtunnel(runs []WindtunnelResult) error {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "POLICY"}, {Name: "CLASS"}, {Name: "LOAD", Right: true}, {Name: "TASKS/S", Right: true}, {Name: "DELAY", Right: true},
-		{Name: "P99", Right: true}, {Name: "QUALITY", Right: true}, {Name: "CONFLICTS", Right: true}, {Name: "EXPECTED", Right: true, Optional: 1},
+		{Name: "POLICY"}, {Name: "CLASS"}, {Name: "LOAD", Right: true}, {Name: "TASKS/S", Right: true},
+		{Name: "DELAY", Right: true}, {Name: "P99", Right: true}, {Name: "QUALITY", Right: true},
+		{Name: "CONFLICTS", Right: true}, {Name: "EXPECTED", Right: true, Optional: 1},
 		{Name: "USED", Right: true, Optional: 2}, {Name: "WAITING", Right: true},
 	}}
 	for _, r := range runs {
@@ -198,7 +207,8 @@ func phaseRow(t *text.Table, r WindtunnelResult, class string, p windtunnel.Phas
 	if p.Expected > 0 {
 		expected = text.Thousands(int(p.Expected))
 	}
-	t.Row(string(r.Policy), class, fmt.Sprintf("%.0f%%", p.Load), text.Thousands(int(p.PerSecond)), fmt.Sprintf("%.3fs", p.DelaySeconds),
+	t.Row(string(r.Policy), class, fmt.Sprintf("%.0f%%", p.Load), text.Thousands(int(p.PerSecond)),
+		fmt.Sprintf("%.3fs", p.DelaySeconds),
 		fmt.Sprintf("%.2fs", p.DelayP99), fmt.Sprintf("%.3f", p.Quality), text.Thousands(p.Conflicts), expected,
 		fmt.Sprintf("%.0f%%", p.Used*100), text.Thousands(p.Waiting))
 }

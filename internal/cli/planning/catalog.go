@@ -21,7 +21,8 @@ func Catalog(in *command.App) *cobra.Command {
 	a := app{in}
 	c := &cobra.Command{
 		Use: "catalog", Short: "Look up what the clouds sell",
-		Long:    "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans are made on.",
+		Long: "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans are made " +
+			"on.",
 		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n  tradewind catalog accelerators",
 	}
 	command.Group(c)
@@ -76,14 +77,16 @@ func (a app) searchCommand() *cobra.Command {
 	p.BoolVar(&f.spot, "spot", false, "the spot market only, as --market spot")
 	p.Var(&f.market, "market", "market to buy on")
 	p.Var(&f.service, "service", "machines of a managed service, with its surcharge")
-	p.Var(&f.maxInterruption, "max-interruption", "spot machines that are known to be interrupted at most this often a month")
+	p.Var(&f.maxInterruption, "max-interruption",
+		"spot machines that are known to be interrupted at most this often a month")
 	p.Float64Var(&f.maxCarbon, "max-carbon", 0, "regions whose grid is known to emit at most this, gCO2eq/kWh")
 	p.IntVar(&f.limit, "limit", 20, "most machines to list; 0 is all")
 	p.Var(&f.cheapest, "cheapest-per", "only the cheapest of each, on each market")
 	command.CatalogFlag(c, &f.catalog)
 	f.output = command.OutputFlag(c)
 	for name, flag := range map[string]*command.Choice{
-		"arch": &f.arch, "market": &f.market, "service": &f.service, "max-interruption": &f.maxInterruption, "cheapest-per": &f.cheapest,
+		"arch": &f.arch, "market": &f.market, "service": &f.service, "max-interruption": &f.maxInterruption,
+		"cheapest-per": &f.cheapest,
 	} {
 		command.CompleteChoice(c, name, flag)
 	}
@@ -151,8 +154,9 @@ func (a app) search(f *searchFlags) error {
 
 // flagOf is the flag that a field of a query comes from.
 var flagOf = map[string]string{
-	"accelerator": "gpu", "acceleratorCount": "gpu", "vcpu": "cpus", "memoryGiB": "memory", "clouds": "cloud", "regions": "region", "zones": "zone",
-	"instanceType": "instance-type", "arch": "arch", "market": "market", "service": "service", "maxInterruption": "max-interruption",
+	"accelerator": "gpu", "acceleratorCount": "gpu", "vcpu": "cpus", "memoryGiB": "memory", "clouds": "cloud",
+	"regions": "region", "zones": "zone", "instanceType": "instance-type", "arch": "arch", "market": "market",
+	"service": "service", "maxInterruption": "max-interruption",
 	"maxCarbonGPerKWh": "max-carbon", "limit": "limit", "cheapestPer": "cheapest-per",
 }
 
@@ -174,7 +178,8 @@ func queryError(err error) error {
 // query makes a query of the flags.
 func (f *searchFlags) query() (q catalog.Query, err error) {
 	q = catalog.Query{
-		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType, Arch: catalog.Arch(f.arch.Value),
+		Clouds: f.clouds, Regions: f.regions, Zones: f.zones, InstanceType: f.instanceType,
+		Arch:    catalog.Arch(f.arch.Value),
 		Service: catalog.Service(f.service.Value), MaxCarbonGPerKWh: f.maxCarbon, Limit: f.limit,
 	}
 	if f.limit < 0 {
@@ -241,7 +246,8 @@ func (f *searchFlags) accelerator(q *catalog.Query) error {
 // parseRange reads 8, 8+ or 8-16.
 func parseRange(flag, s string) (catalog.Range, error) {
 	bad := func() (catalog.Range, error) {
-		return catalog.Range{}, command.BadInput("8 is exactly, 8+ at least, 8-16 between", "--%s: %q is not an amount", flag, s)
+		return catalog.Range{},
+			command.BadInput("8 is exactly, 8+ at least, 8-16 between", "--%s: %q is not an amount", flag, s)
 	}
 	if s == "" {
 		return catalog.Range{}, nil
@@ -271,9 +277,11 @@ func parseRange(flag, s string) (catalog.Range, error) {
 // offerTable lists offers.
 func offerTable(found []catalog.Match, service bool) *text.Table {
 	t := &text.Table{Columns: []text.Column{
-		{Name: "CLOUD"}, {Name: "REGION", Flexible: true}, {Name: "ZONE", Flexible: true, Optional: 3}, {Name: "TYPE", Flexible: true}, {Name: "ACCELERATOR"},
-		{Name: "VCPUS", Right: true}, {Name: "GIB", Right: true}, {Name: "ARCH", Optional: 5}, {Name: "MARKET"}, {Name: "USD/H", Right: true},
-		{Name: "SURCHARGE", Right: true, Optional: 2}, {Name: "INTERRUPTED", Optional: 4}, {Name: "GCO2/KWH", Right: true, Optional: 6},
+		{Name: "CLOUD"}, {Name: "REGION", Flexible: true}, {Name: "ZONE", Flexible: true, Optional: 3},
+		{Name: "TYPE", Flexible: true}, {Name: "ACCELERATOR"}, {Name: "VCPUS", Right: true}, {Name: "GIB", Right: true},
+		{Name: "ARCH", Optional: 5}, {Name: "MARKET"}, {Name: "USD/H", Right: true},
+		{Name: "SURCHARGE", Right: true, Optional: 2}, {Name: "INTERRUPTED", Optional: 4},
+		{Name: "GCO2/KWH", Right: true, Optional: 6},
 	}}
 	for _, m := range found {
 		gpu, surcharge, interrupted, carbon := "", "", "", ""
@@ -289,7 +297,8 @@ func offerTable(found []catalog.Match, service bool) *text.Table {
 		if m.CarbonGPerKWh > 0 {
 			carbon = fmt.Sprintf("%.0f", m.CarbonGPerKWh)
 		}
-		t.Row(m.Cloud, m.Region, m.Zone, m.InstanceType, gpu, text.Number(m.VCPU), text.Number(math.Round(m.MemoryGiB*100)/100), string(m.Arch),
+		t.Row(m.Cloud, m.Region, m.Zone, m.InstanceType, gpu, text.Number(m.VCPU),
+			text.Number(math.Round(m.MemoryGiB*100)/100), string(m.Arch),
 			m.Market.String(), text.USD(m.USDPerHour), surcharge, interrupted, carbon)
 	}
 	return t
@@ -299,7 +308,8 @@ func (a app) acceleratorsCommand() *cobra.Command {
 	var dir string
 	c := &cobra.Command{
 		Use: "accelerators", Short: "List the accelerators on offer, and where",
-		Long:    "Lists the accelerators of the catalogue by their canonical names, how many of each a machine can have,\nand the clouds that sell them.",
+		Long: "Lists the accelerators of the catalogue by their canonical names, how many of each a machine can " +
+			"have,\nand the clouds that sell them.",
 		Example: "  tradewind catalog accelerators\n  tradewind catalog accelerators -o json",
 		Args:    command.Args(0, 0),
 	}
@@ -316,7 +326,8 @@ func (a app) acceleratorsCommand() *cobra.Command {
 				Accelerators []catalog.AcceleratorInfo `json:"accelerators"`
 			}{list})
 		}
-		t := &text.Table{Columns: []text.Column{{Name: "ACCELERATOR"}, {Name: "COUNTS", Flexible: true}, {Name: "CLOUDS", Flexible: true}}}
+		t := &text.Table{Columns: []text.Column{{Name: "ACCELERATOR"}, {Name: "COUNTS", Flexible: true},
+			{Name: "CLOUDS", Flexible: true}}}
 		for _, info := range list {
 			counts := make([]string, len(info.Counts))
 			for i, n := range info.Counts {

@@ -19,9 +19,11 @@ func Convert(in *command.App) *cobra.Command {
 		Use:   "convert FILE",
 		Short: "Write a DAG of any form as Tradewind YAML",
 		Long: "Reads the DAG in FILE (SkyPilot YAML, WfCommons JSON, Pegasus DAX, or Tradewind's own) and writes it\n" +
-			"as Tradewind YAML. - is standard input. What the file asks for that has no counterpart here is told\non standard error.",
-		Example: "  tradewind convert task.sky.yaml > task.yaml\n  tradewind convert Montage_25.xml.gz --out montage.yaml",
-		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
+			"as Tradewind YAML. - is standard input. What the file asks for that has no counterpart here is told\n" +
+			"on standard error.",
+		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
+			"  tradewind convert Montage_25.xml.gz --out montage.yaml",
+		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	c.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
 	c.RunE = func(_ *cobra.Command, given []string) error {

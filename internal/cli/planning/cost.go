@@ -40,7 +40,8 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 	if err != nil {
 		return err
 	}
-	p, _, err := newPlanner(dir, []string{"aws"}, func(o *planner.Options) { o.Now = nil }) // the same file, the same bill
+	// the same file, the same bill
+	p, _, err := newPlanner(dir, []string{"aws"}, func(o *planner.Options) { o.Now = nil })
 	if err != nil {
 		return err
 	}
@@ -49,7 +50,8 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 		if ctx.Err() != nil {
 			return ctx.Err()
 		}
-		return command.Because(err, command.ExitInfeasible, "`tradewind plan --cloud aws` says where its tasks could run", "%v", err)
+		return command.Because(err, command.ExitInfeasible,
+			"`tradewind plan --cloud aws` says where its tasks could run", "%v", err)
 	}
 	if output.JSON() {
 		return a.PrintJSON(b)
@@ -61,8 +63,8 @@ func (a app) cost(ctx context.Context, path, dir string, output *command.Choice)
 // printBill shows a bill to a person.
 func (a app) printBill(b *cost.Bill) error {
 	t := text.Table{Columns: []text.Column{
-		{Name: "SERVICE"}, {Name: "UNIT", Flexible: true}, {Name: "FOR EVENTS", Right: true}, {Name: "WHILE OPEN", Right: true},
-		{Name: "USD/MILLION", Right: true, Optional: 1}, {Name: "USD", Right: true},
+		{Name: "SERVICE"}, {Name: "UNIT", Flexible: true}, {Name: "FOR EVENTS", Right: true},
+		{Name: "WHILE OPEN", Right: true}, {Name: "USD/MILLION", Right: true, Optional: 1}, {Name: "USD", Right: true},
 	}}
 	for _, l := range b.Lines {
 		t.Row(l.Service, l.Unit, units(l.Events), units(l.Open), fmt.Sprintf("%.4g", l.USDPerUnit*1e6), micro(l.USD))
@@ -71,15 +73,18 @@ func (a app) printBill(b *cost.Bill) error {
 		return err
 	}
 	style := a.Style(a.Out)
-	err := a.Printf("\n%s: %s USD for the events of %s, and %s USD for the %s that work is open: %s USD\n", style.Paint(text.Strong, "control plane"),
+	err := a.Printf("\n%s: %s USD for the events of %s, and %s USD for the %s that work is open: %s USD\n",
+		style.Paint(text.Strong, "control plane"),
 		micro(b.EventsUSD), text.Count(b.Tasks, "task"), micro(b.OpenUSD), text.Span(text.Hours(b.Hours)), micro(b.USD))
 	if err != nil {
 		return err
 	}
-	if err := a.Printf("%s: %s USD a month, for storage alone\n\n", style.Paint(text.Strong, "idle"), micro(b.Idle.USD)); err != nil {
+	if err := a.Printf("%s: %s USD a month, for storage alone\n\n", style.Paint(text.Strong, "idle"),
+		micro(b.Idle.USD)); err != nil {
 		return err
 	}
-	r := text.Table{Columns: []text.Column{{Name: "DEAREST RECORDS"}, {Name: "WRITES", Right: true}, {Name: "UNITS", Right: true}, {Name: "USD", Right: true}}}
+	r := text.Table{Columns: []text.Column{{Name: "DEAREST RECORDS"}, {Name: "WRITES", Right: true},
+		{Name: "UNITS", Right: true}, {Name: "USD", Right: true}}}
 	for _, k := range b.Records[:min(len(b.Records), dearest)] {
 		r.Row(k.Kind, fmt.Sprint(k.Writes), units(k.Units), micro(k.USD))
 	}

@@ -44,7 +44,8 @@ type FrontierPoint struct {
 }
 
 // frontier prints what a job costs by when it is to be done.
-func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in record.PlanInput, o *planOptions) error {
+func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalog, in record.PlanInput,
+	o *planOptions) error {
 	front, err := p.Frontier(ctx, in, optimizer.FrontierOptions{
 		TimeLimit: cmp.Or(o.timeLimit.Value, 10*time.Second), MaxPoints: o.points, PointWork: 100_000_000,
 	})
@@ -52,7 +53,8 @@ func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalo
 		return cmp.Or(NoOffer(c, in.Spec, o.clouds), infeasible(err))
 	}
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return command.Because(err, command.ExitFailed, "give it more time with --time-limit", "the time was up before the first plan was found")
+		return command.Because(err, command.ExitFailed, "give it more time with --time-limit",
+			"the time was up before the first plan was found")
 	}
 	if err != nil {
 		return err
@@ -62,7 +64,8 @@ func (a app) frontier(ctx context.Context, p *planner.Planner, c *catalog.Catalo
 		if err != nil {
 			return err
 		}
-		return &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message, Hint: o.relaxed(ctx, p, in, &PlanResult{DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD})}
+		return &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message,
+			Hint: o.relaxed(ctx, p, in, &PlanResult{DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD})}
 	}
 	r := frontierResult(in.Spec, front)
 	switch o.output.Value {
@@ -93,7 +96,8 @@ func frontierResult(spec *dag.Job, front *optimizer.Front) *FrontierResult {
 func (a app) frontierTable(r *FrontierResult) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "DEADLINE", Right: true}, {Name: "HOURS", Right: true, Optional: 2}, {Name: "USD", Right: true},
-		{Name: "SLOWER", Right: true, Optional: 3}, {Name: "CHEAPER", Right: true}, {Name: "SPOT", Right: true, Optional: 1}, {Name: "", Flexible: true},
+		{Name: "SLOWER", Right: true, Optional: 3}, {Name: "CHEAPER", Right: true},
+		{Name: "SPOT", Right: true, Optional: 1}, {Name: "", Flexible: true},
 	}}
 	knee := r.knee()
 	for i := range r.Points {
@@ -126,7 +130,8 @@ func (a app) frontierTable(r *FrontierResult) error {
 	}
 	proof := "all there are, proven"
 	if !r.Complete {
-		proof = fmt.Sprintf("there may be others between them: --points and --time-limit find more; %s", text.Count(len(r.Unexplored), "gap"))
+		proof = fmt.Sprintf("there may be others between them: --points and --time-limit find more; %s",
+			text.Count(len(r.Unexplored), "gap"))
 	}
 	return a.Printf("\n%s: %s (%s, in %s)\n", a.Style(a.Out).Paint(text.Strong, "frontier"),
 		text.Count(len(r.Points), "plan"), proof, text.Span(text.Hours(r.Millis/3.6e6)))
@@ -152,8 +157,8 @@ func (p *FrontierPoint) spot() string {
 	return fmt.Sprintf("%d/%d", spot, all)
 }
 
-// knee is the point furthest below the line from the fastest to the cheapest: where more time begins to save little, -1 where
-// there is none between them.
+// knee is the point furthest below the line from the fastest to the cheapest: where more time begins to save little, -1
+// where there is none between them.
 func (r *FrontierResult) knee() int {
 	n := len(r.Points)
 	best, most := -1, 0.0

@@ -64,10 +64,12 @@ const plotStyle = `<style>
 func frontierPlot(r *FrontierResult) string {
 	first, last := &r.Points[0], &r.Points[len(r.Points)-1]
 	p := &plot{hours: newAxis(first.Hours, last.Hours), usd: newAxis(last.USD, first.USD)}
-	p.add(`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s: cost over time to finish">`,
+	p.add(
+		`<svg xmlns="http://www.w3.org/2000/svg" viewBox="0 0 %d %d" width="%d" height="%d" role="img" aria-label="%s: cost over time to finish">`,
 		plotWidth, plotHeight, plotWidth, plotHeight, html.EscapeString(text.Clean(r.Name)))
 	p.add("%s", plotStyle)
-	p.add(`<text class="title" x="%d" y="32">%s: what it costs to be done by when</text>`, plotLeft, html.EscapeString(text.Clean(r.Name)))
+	p.add(`<text class="title" x="%d" y="32">%s: what it costs to be done by when</text>`, plotLeft,
+		html.EscapeString(text.Clean(r.Name)))
 	p.add(`<text x="%d" y="54">%s</text>`, plotLeft, html.EscapeString(r.subtitle()))
 	p.axes()
 	p.stair(r)
@@ -88,11 +90,13 @@ func (r *FrontierResult) subtitle() string {
 func (p *plot) axes() {
 	bottom, right := plotHeight-plotBottom, plotWidth-plotRight
 	for _, t := range chart.Ticks(p.usd.from, p.usd.to, 6) {
-		p.add(`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`,
+		p.add(
+			`<line class="grid" x1="%d" x2="%d" y1="%.1f" y2="%.1f"/><text x="%d" y="%.1f" text-anchor="end">%s</text>`,
 			plotLeft, right, p.y(t.At), p.y(t.At), plotLeft-10, p.y(t.At)+4.5, t.Label)
 	}
 	for _, t := range chart.Ticks(p.hours.from, p.hours.to, 8) {
-		p.add(`<line class="grid" y1="%d" y2="%d" x1="%.1f" x2="%.1f"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`,
+		p.add(
+			`<line class="grid" y1="%d" y2="%d" x1="%.1f" x2="%.1f"/><text x="%.1f" y="%d" text-anchor="middle">%s</text>`,
 			plotTop, bottom, p.x(t.At), p.x(t.At), p.x(t.At), bottom+20, t.Label)
 	}
 	p.add(`<line class="axis" x1="%d" x2="%d" y1="%d" y2="%d"/>`, plotLeft, right, bottom, bottom)
@@ -116,7 +120,8 @@ func (p *plot) stair(r *FrontierResult) {
 	p.add(`<path class="above" d="%sV%dZ"/>`, path.String(), plotTop)
 	for _, g := range r.Unexplored {
 		x, y := p.x(g.FromHours), p.y(g.ToUSD)
-		p.add(`<rect class="open" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, y, p.x(g.ToHours)-x, p.y(g.FromUSD)-y)
+		p.add(`<rect class="open" x="%.1f" y="%.1f" width="%.1f" height="%.1f"/>`, x, y, p.x(g.ToHours)-x,
+			p.y(g.FromUSD)-y)
 	}
 	p.add(`<path class="front" d="%s"/>`, path.String())
 }
@@ -132,7 +137,8 @@ func (p *plot) marks(r *FrontierResult) {
 		q := &r.Points[i]
 		x, y := p.x(q.Hours), p.y(q.USD)
 		if low := p.y(q.BoundUSD); low > y+1 {
-			p.add(`<line class="bound" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x, x, y, min(low, float64(plotHeight-plotBottom)))
+			p.add(`<line class="bound" x1="%.1f" x2="%.1f" y1="%.1f" y2="%.1f"/>`, x, x, y,
+				min(low, float64(plotHeight-plotBottom)))
 		}
 		class, size := "point", radius
 		if i == 0 || i == n-1 || i == knee {

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// NoOffer finds the first task that asks for what nobody sells, and says where in the file it does: the planner knows the task but
-// not the line. It returns nil when there is an offer for each.
+// NoOffer finds the first task that asks for what nobody sells, and says where in the file it does: the planner knows
+// the task but not the line. It returns nil when there is an offer for each.
 func NoOffer(c *catalog.Catalog, spec *dag.Job, clouds []string) error {
 	asked := map[string]bool{} // tasks that ask for the same are looked up once
 	for i := range spec.Tasks {
@@ -62,8 +62,10 @@ func taskOffer(c *catalog.Catalog, spec *dag.Job, task int, clouds []string) err
 // queryOf asks the catalogue for an alternative of a task's resources.
 func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 	q := catalog.Query{
-		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator, AcceleratorCount: r.AcceleratorCount,
-		InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch), Service: catalog.Service(r.Service), Clouds: clouds,
+		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
+		AcceleratorCount: r.AcceleratorCount,
+		InstanceType:     r.InstanceType, Arch: catalog.Arch(r.Arch), Service: catalog.Service(r.Service),
+		Clouds: clouds,
 	}
 	if r.Cloud != "" {
 		q.Clouds = []string{r.Cloud}
@@ -91,7 +93,8 @@ func queryOf(r dag.Resources, regions, clouds []string) catalog.Query {
 	return q
 }
 
-// fieldOf is the field of a job file that a filter of the catalogue comes from, empty when the alternative does not set it.
+// fieldOf is the field of a job file that a filter of the catalogue comes from, empty when the alternative does not set
+// it.
 func fieldOf(filter string, r dag.Resources) string {
 	set := func(is bool, field string) string {
 		if is {
@@ -129,7 +132,8 @@ func fieldOf(filter string, r dag.Resources) string {
 func knownClouds(c *catalog.Catalog, clouds []string) error {
 	for _, name := range clouds {
 		if !slices.Contains(c.Clouds(), name) {
-			return command.BadInput("the catalogue has "+strings.Join(c.Clouds(), ", "), "--cloud: no cloud is called %q", name)
+			return command.BadInput("the catalogue has "+strings.Join(c.Clouds(), ", "),
+				"--cloud: no cloud is called %q", name)
 		}
 	}
 	return nil

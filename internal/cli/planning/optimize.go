@@ -47,7 +47,8 @@ func (a app) optimize(ctx context.Context, path string, o optimizer.Options) err
 	}
 	solution, err := optimizer.Solve(ctx, model, o)
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return command.Because(err, command.ExitFailed, "give it more time with --time-limit", "the time was up before a plan was found or ruled out")
+		return command.Because(err, command.ExitFailed, "give it more time with --time-limit",
+			"the time was up before a plan was found or ruled out")
 	}
 	if err != nil {
 		return err
@@ -77,7 +78,8 @@ func (a app) readModel(path string) (*optimizer.Model, error) {
 	model, err := optimizer.ReadModel(in)
 	var bad *optimizer.ModelError
 	if errors.As(err, &bad) {
-		return nil, command.Because(err, command.ExitBadInput, "docs/cli.md shows the form; `tradewind plan --model-out` writes it", "%s: %v", name, err)
+		return nil, command.Because(err, command.ExitBadInput,
+			"docs/cli.md shows the form; `tradewind plan --model-out` writes it", "%s: %v", name, err)
 	}
 	if err != nil {
 		return nil, command.Because(err, command.ExitBadInput, "", "%s: %v", name, err)

@@ -46,7 +46,8 @@ func Plan(in *command.App) *cobra.Command {
 		Use:   "plan FILE",
 		Short: "Say where a DAG would run, what it would cost and how long it would take",
 		Long: "Plans the DAG in FILE on the catalogue's list prices and runs nothing; no broker is needed. - is\n" +
-			"standard input. Exits with 3 when no plan keeps the deadline and the budget, or nothing on offer\nsuits a task.",
+			"standard input. Exits with 3 when no plan keeps the deadline and the budget, or nothing on offer\n" +
+			"suits a task.",
 		Example: "  tradewind plan examples/train-infer.yaml --explain\n" +
 			"  tradewind plan job.yaml --objective makespan --budget 20 --cloud aws,gcp\n" +
 			"  tradewind plan job.yaml -o json | jq .usd\n" +
@@ -179,7 +180,8 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	var verdict error
 	if plan.Status == record.PlanInfeasible {
 		if verdict = NoOffer(c, f.Spec, o.clouds); verdict == nil {
-			verdict = &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message, Hint: o.relaxed(ctx, p, in, r)}
+			verdict = &command.Failure{Code: command.ExitInfeasible, Text: "infeasible: " + plan.Message,
+				Hint: o.relaxed(ctx, p, in, r)}
 		}
 	} else {
 		r.KgCO2 = p.Emissions(in, plan)
@@ -193,7 +195,8 @@ func (o *planOptions) carbon(opt *planner.Options) {
 }
 
 // newPlanner makes a planner on a catalogue, of some clouds only where they are named.
-func newPlanner(dir string, clouds []string, tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
+func newPlanner(dir string, clouds []string,
+	tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
 	c, err := catalog.Open(dir)
 	if err != nil {
 		return nil, nil, err
@@ -235,8 +238,8 @@ func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 	spec := in.Spec
 	r := &PlanResult{
 		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
-		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Millis: p.Millis,
-		Tasks: []PlanTask{}, Warnings: spec.Warnings,
+		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD,
+		Millis: p.Millis, Tasks: []PlanTask{}, Warnings: spec.Warnings,
 	}
 	if p.Status == record.PlanInfeasible {
 		return r
@@ -307,8 +310,8 @@ func (o *planOptions) relax(r *PlanResult) string {
 func (a app) planTable(r *PlanResult, explain bool) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
-		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2}, {Name: "HOURS", Right: true, Optional: 1}, {Name: "USD", Right: true},
-		{Name: "WOULD ADD", Right: true},
+		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2},
+		{Name: "HOURS", Right: true, Optional: 1}, {Name: "USD", Right: true}, {Name: "WOULD ADD", Right: true},
 	}}
 	nodes := false
 	for i := range r.Tasks {
@@ -353,7 +356,8 @@ func runnerRows(t *PlanTask, objective string) [][]text.Cell {
 	for _, r := range t.Runners {
 		rows = append(rows, []text.Cell{
 			{}, {Text: "or " + text.Clean(r.ID), Tone: text.Faint}, {}, {}, {},
-			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {Text: text.USD(r.USD), Tone: text.Faint}, {Text: Adds(r, objective), Tone: text.Faint},
+			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {Text: text.USD(r.USD), Tone: text.Faint},
+			{Text: Adds(r, objective), Tone: text.Faint},
 		})
 	}
 	return rows
@@ -370,7 +374,8 @@ func (a app) planTotals(r *PlanResult) error {
 		}
 		proof = fmt.Sprintf("no plan is better than %.4g%s", r.Bound, unit)
 	}
-	line := fmt.Sprintf("%s USD in %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof, text.Span(text.Hours(r.Millis/3.6e6)))
+	line := fmt.Sprintf("%s USD in %s (%s, in %s)", text.USD(r.USD), text.Span(text.Hours(r.Hours)), proof,
+		text.Span(text.Hours(r.Millis/3.6e6)))
 	if err := a.Printf("\n%s: %s\n", style.Paint(text.Strong, "plan"), line); err != nil {
 		return err
 	}
@@ -380,7 +385,8 @@ func (a app) planTotals(r *PlanResult) error {
 		}
 	}
 	if r.KgCO2 > 0 {
-		if err := a.Printf("      the machines emit about %s kg CO2eq\n", strconv.FormatFloat(r.KgCO2, 'g', 3, 64)); err != nil {
+		if err := a.Printf("      the machines emit about %s kg CO2eq\n",
+			strconv.FormatFloat(r.KgCO2, 'g', 3, 64)); err != nil {
 			return err
 		}
 	}

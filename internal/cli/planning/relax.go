@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// relaxed says which bound of an infeasible request to relax, by how much, and on what the tasks would run then: the nearest
-// offers that do.
+// relaxed says which bound of an infeasible request to relax, by how much, and on what the tasks would run then: the
+// nearest offers that do.
 func (o *planOptions) relaxed(ctx context.Context, p *planner.Planner, in record.PlanInput, r *PlanResult) string {
 	m, err := p.Model(in)
 	if err != nil {

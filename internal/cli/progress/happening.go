@@ -71,7 +71,8 @@ func planned(p record.PlanHead, anew bool) Happening {
 // turned tells of a job's new state where that is news.
 func turned(v view.JobView, now time.Time) []Happening {
 	if v.State == record.JobWaiting {
-		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true, order: orderOver}}
+		return []Happening{{At: now, Text: "waits: " + text.Clean(v.Reason), Tone: text.Warn, Notable: true,
+			order: orderOver}}
 	}
 	return nil
 }
@@ -79,7 +80,8 @@ func turned(v view.JobView, now time.Time) []Happening {
 // taskTurned tells of a task's new state where no attempt does.
 func taskTurned(was, is view.TaskView, now time.Time) []Happening {
 	if was.Waits == "" && is.Waits != "" {
-		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true, order: orderOver}}
+		return []Happening{{At: now, Task: is.Name, Text: text.Clean(is.Waits), Tone: text.Warn, Notable: true,
+			order: orderOver}}
 	}
 	if was.State == is.State {
 		return nil
@@ -89,7 +91,8 @@ func taskTurned(was, is view.TaskView, now time.Time) []Happening {
 		return []Happening{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
 	case string(record.TaskFailed):
 		return []Happening{{
-			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Clean(is.Reason), Tone: text.Bad, Notable: true, order: orderOver,
+			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Clean(is.Reason), Tone: text.Bad,
+			Notable: true, order: orderOver,
 		}}
 	default:
 		return nil

@@ -60,8 +60,8 @@ func (j *Job) Now(wall time.Time) time.Time {
 	return j.now.Add(time.Duration(float64(min(max(wall.Sub(j.told), 0), ahead)) / j.scale))
 }
 
-// Apply takes in an update that came at a moment of the wall's, and returns what happened since the one before, in the order of
-// the broker's time. Nothing is said to have happened in the first one but what makes the job's story so far.
+// Apply takes in an update that came at a moment of the wall's, and returns what happened since the one before, in the
+// order of the broker's time. Nothing is said to have happened in the first one but what makes the job's story so far.
 func (j *Job) Apply(u api.JobUpdate, wall time.Time) []Happening {
 	was := *j
 	j.JobView, j.now, j.told = u.Job, u.Now, wall
@@ -116,8 +116,8 @@ func (j *Job) applyTasks(u api.JobUpdate) (news []Happening) {
 	return news
 }
 
-// weigh notes how much of the job a task is. A later plan expects less of a task that has saved some of its work, so the
-// most that was ever expected counts.
+// weigh notes how much of the job a task is. A later plan expects less of a task that has saved some of its work, so
+// the most that was ever expected counts.
 func (j *Job) weigh(t view.TaskView) {
 	const little = 1e-3 // hours: a task of which nothing is known is a task all the same
 	w := max(t.Hours*float64(max(t.Nodes, 1)), little, j.weight[t.Index])
@@ -148,8 +148,8 @@ func (j *Job) applyAttempts(u api.JobUpdate) (news []Happening) {
 	return news
 }
 
-// Share is how much of the work is done at a moment of the broker's time, 0 to 1: by machine hours, a running task counting by its
-// time so far.
+// Share is how much of the work is done at a moment of the broker's time, 0 to 1: by machine hours, a running task
+// counting by its time so far.
 func (j *Job) Share(now time.Time) float64 {
 	if j.State == record.JobSucceeded {
 		return 1

@@ -47,7 +47,8 @@ type picture struct {
 // NewLive starts to paint.
 func NewLive(o LiveOptions) *Live {
 	l := &Live{
-		screen: screen{out: o.Out, tty: tty{o.Out}}, now: o.Now, told: make(chan func(*picture)), closed: make(chan struct{}), done: make(chan struct{}),
+		screen: screen{out: o.Out, tty: tty{o.Out}}, now: o.Now, told: make(chan func(*picture)),
+		closed: make(chan struct{}), done: make(chan struct{}),
 		pic: picture{View: View{Job: NewJob(o.Scale), Hint: o.Hint, Style: text.NewStyle(o.Color), Glyphs: o.Glyphs}},
 	}
 	stop := make(chan os.Signal, 1)

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 )
 
-// screen paints pictures of a few lines one over the other, at the end of what a terminal shows. The cursor rests on the line
-// below the picture.
+// screen paints pictures of a few lines one over the other, at the end of what a terminal shows. The cursor rests on
+// the line below the picture.
 type screen struct {
 	out     io.Writer
 	tty     terminal

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
-// tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each state
-// and those at work. A room below 0 is without limit.
+// tasks is the table of tasks in at most room lines: all of them, or, where they are too many, how many are in each
+// state and those at work. A room below 0 is without limit.
 func (v *View) tasks(now time.Time, width, room int) []string {
 	j := v.Job
 	switch {
@@ -37,8 +37,8 @@ func (v *View) tasks(now time.Time, width, room int) []string {
 
 // The states in the order in which a task goes through them.
 var shownStates = []string{
-	string(record.TaskSucceeded), string(record.TaskFailed), stateCancelled, string(record.TaskRunning), string(record.TaskLaunching),
-	string(record.TaskAdmitted), string(record.TaskQueued), stateWaiting,
+	string(record.TaskSucceeded), string(record.TaskFailed), stateCancelled, string(record.TaskRunning),
+	string(record.TaskLaunching), string(record.TaskAdmitted), string(record.TaskQueued), stateWaiting,
 }
 
 // counts is how many tasks are in each state.
@@ -56,11 +56,12 @@ func (v *View) counts(width int) string {
 	return v.joined(parts, width)
 }
 
-// active are the tasks that something can be told of: failed ones, then those that hold or get machines, the longest at it
-// first.
+// active are the tasks that something can be told of: failed ones, then those that hold or get machines, the longest at
+// it first.
 func (v *View) active() []view.TaskView {
 	rank := map[string]int{
-		string(record.TaskFailed): 0, string(record.TaskRunning): 1, string(record.TaskLaunching): 2, string(record.TaskAdmitted): 3,
+		string(record.TaskFailed): 0, string(record.TaskRunning): 1, string(record.TaskLaunching): 2,
+		string(record.TaskAdmitted): 3,
 	}
 	var active []view.TaskView
 	for i := range v.Job.Tasks {

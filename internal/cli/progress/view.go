@@ -187,7 +187,9 @@ func (v *View) footer(width, most int) []string {
 	}
 	lines := []string{""}
 	if missed := v.Missed + len(v.Recent) - count; missed > 0 {
-		lines = append(lines, v.Style.Paint(text.Faint, fmt.Sprintf("%s before; tradewind explain %s has all", text.Count(missed, "event"), v.Job.ID)))
+		lines = append(lines,
+			v.Style.Paint(text.Faint,
+				fmt.Sprintf("%s before; tradewind explain %s has all", text.Count(missed, "event"), v.Job.ID)))
 	}
 	for _, h := range v.Recent[len(v.Recent)-count:] {
 		lines = append(lines, Line(h, v.Job.Submitted, width, v.Style))
@@ -195,8 +197,8 @@ func (v *View) footer(width, most int) []string {
 	return append(lines, say...)
 }
 
-// Line writes a happening on one line, in at most width cells unless that is 0. Where there is little room the offer is named
-// shorter, before the end is cut.
+// Line writes a happening on one line, in at most width cells unless that is 0. Where there is little room the offer is
+// named shorter, before the end is cut.
 func Line(h Happening, since time.Time, width int, style text.Style) string {
 	at := text.Clock(h.At.Sub(since))
 	what := h.Text

@@ -87,7 +87,8 @@ func Hours(h float64) time.Duration {
 // Clock writes a time since the start: "+0:02:10".
 func Clock(d time.Duration) string {
 	d = max(d, 0).Truncate(time.Second)
-	return fmt.Sprintf("+%d:%02d:%02d", int64(d/time.Hour), int64(d%time.Hour/time.Minute), int64(d%time.Minute/time.Second))
+	return fmt.Sprintf("+%d:%02d:%02d", int64(d/time.Hour), int64(d%time.Hour/time.Minute),
+		int64(d%time.Minute/time.Second))
 }
 
 // Count writes a number with its noun: "1 task", "1,000 tasks".

@@ -102,7 +102,8 @@ func (t *Table) layout(width int) (shown []int, widths []int) {
 	}
 }
 
-// shrink narrows the flexible columns until the table fits, and says whether it does. When it does not, the widths stay.
+// shrink narrows the flexible columns until the table fits, and says whether it does. When it does not, the widths
+// stay.
 func (t *Table) shrink(shown, widths []int, width int) bool {
 	total := (len(shown) - 1) * len(gap)
 	narrow := append([]int(nil), widths...)
@@ -112,7 +113,8 @@ func (t *Table) shrink(shown, widths []int, width int) bool {
 	for total > width {
 		widest := -1
 		for _, i := range shown {
-			if c := &t.Columns[i]; c.Flexible && narrow[i] > cmp.Or(c.Least, least) && (widest < 0 || narrow[i] > narrow[widest]) {
+			if c := &t.Columns[i]; c.Flexible && narrow[i] > cmp.Or(c.Least, least) &&
+				(widest < 0 || narrow[i] > narrow[widest]) {
 				widest = i
 			}
 		}

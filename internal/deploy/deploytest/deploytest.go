@@ -53,9 +53,11 @@ func (a *Assembly) Template(text string) {
 		return map[string]any{"current": map[string]any{"bucketName": bucket, "objectKey": "lambda/" + key}}
 	}
 	a.json(a.name+".assets.json", map[string]any{"files": map[string]any{
-		"template": map[string]any{"source": map[string]any{"path": file, "packaging": "file"}, "destinations": to(hex.EncodeToString(sum[:]) + ".json")},
+		"template": map[string]any{"source": map[string]any{"path": file, "packaging": "file"},
+			"destinations": to(hex.EncodeToString(sum[:]) + ".json")},
 		"code": map[string]any{
-			"displayName": "Submit/Code", "source": map[string]any{"path": "asset.code", "packaging": "zip"}, "destinations": to("code.zip"),
+			"displayName": "Submit/Code", "source": map[string]any{"path": "asset.code", "packaging": "zip"},
+			"destinations": to("code.zip"),
 		},
 	}})
 }

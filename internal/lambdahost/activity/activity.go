@@ -63,14 +63,18 @@ func Settle(ctx context.Context, s Switch, idle func(context.Context) (bool, err
 
 // Scheduler is what AWS needs of *scheduler.Client.
 type Scheduler interface {
-	GetSchedule(context.Context, *scheduler.GetScheduleInput, ...func(*scheduler.Options)) (*scheduler.GetScheduleOutput, error)
-	UpdateSchedule(context.Context, *scheduler.UpdateScheduleInput, ...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
+	GetSchedule(context.Context, *scheduler.GetScheduleInput,
+		...func(*scheduler.Options)) (*scheduler.GetScheduleOutput, error)
+	UpdateSchedule(context.Context, *scheduler.UpdateScheduleInput,
+		...func(*scheduler.Options)) (*scheduler.UpdateScheduleOutput, error)
 }
 
 // Lambda is what AWS needs of *lambda.Client.
 type Lambda interface {
-	ListEventSourceMappings(context.Context, *lambda.ListEventSourceMappingsInput, ...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)
-	UpdateEventSourceMapping(context.Context, *lambda.UpdateEventSourceMappingInput, ...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error)
+	ListEventSourceMappings(context.Context, *lambda.ListEventSourceMappingsInput,
+		...func(*lambda.Options)) (*lambda.ListEventSourceMappingsOutput, error)
+	UpdateEventSourceMapping(context.Context, *lambda.UpdateEventSourceMappingInput,
+		...func(*lambda.Options)) (*lambda.UpdateEventSourceMappingOutput, error)
 }
 
 // AWS switches schedules and the polling of queues. Its calls are free.
@@ -122,9 +126,11 @@ func (a *AWS) schedule(ctx context.Context, name string, on bool) error {
 	is, err := a.Scheduler.GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &a.Group, Name: &name})
 	if err == nil && is.State != want {
 		_, err = a.Scheduler.UpdateSchedule(ctx, &scheduler.UpdateScheduleInput{
-			Name: &name, GroupName: &a.Group, State: want, ScheduleExpression: is.ScheduleExpression, FlexibleTimeWindow: is.FlexibleTimeWindow,
-			Target: is.Target, Description: is.Description, ScheduleExpressionTimezone: is.ScheduleExpressionTimezone,
-			StartDate: is.StartDate, EndDate: is.EndDate, KmsKeyArn: is.KmsKeyArn, ActionAfterCompletion: is.ActionAfterCompletion,
+			Name: &name, GroupName: &a.Group, State: want, ScheduleExpression: is.ScheduleExpression,
+			FlexibleTimeWindow: is.FlexibleTimeWindow,
+			Target:             is.Target, Description: is.Description,
+			ScheduleExpressionTimezone: is.ScheduleExpressionTimezone, StartDate: is.StartDate, EndDate: is.EndDate,
+			KmsKeyArn: is.KmsKeyArn, ActionAfterCompletion: is.ActionAfterCompletion,
 		})
 	}
 	if err != nil {
@@ -144,7 +150,8 @@ func (a *AWS) poll(ctx context.Context, function string, on bool) error {
 		if is := strings.HasPrefix(state, "Enabl"); is == on && state != "" {
 			continue // it is so, or about to be
 		}
-		_, err := a.Lambda.UpdateEventSourceMapping(ctx, &lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})
+		_, err := a.Lambda.UpdateEventSourceMapping(ctx,
+			&lambda.UpdateEventSourceMappingInput{UUID: m.UUID, Enabled: &on})
 		if err != nil {
 			return fmt.Errorf("activity: polling for %s: %w", function, err)
 		}

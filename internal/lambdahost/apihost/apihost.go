@@ -32,10 +32,12 @@ func Serve() {
 		if err != nil {
 			return nil, err
 		}
-		return lambda.NewHandler(func(ctx context.Context, in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
-			defer h.Begin(ctx)()
-			return g.Serve(ctx, in)
-		}), nil
+		return lambda.NewHandler(
+			func(ctx context.Context,
+				in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
+				defer h.Begin(ctx)()
+				return g.Serve(ctx, in)
+			}), nil
 	}, policy.Part, keys.Part)
 }
 
@@ -51,25 +53,28 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()}, Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
+		Broker: h.Broker, Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()},
+		Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
 	if err != nil {
 		return nil, err
 	}
-	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token, Log: h.Log()}, nil
+	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
+		Log: h.Log()}, nil
 }
 
-// waking wakes the deployment after each request of a user that changed something: a job, or dead letters that were sent back.
+// waking wakes the deployment after each request of a user that changed something: a job, or dead letters that were
+// sent back.
 type waking struct {
 	next http.Handler
 	wake func(context.Context) error
 	log  func(string, ...any)
 }
 
-// ServeHTTP implements http.Handler. A request whose work nobody would look at fails, though it was taken in: repeated with the same
-// key, it is the same job.
+// ServeHTTP implements http.Handler. A request whose work nobody would look at fails, though it was taken in: repeated
+// with the same key, it is the same job.
 func (w *waking) ServeHTTP(out http.ResponseWriter, r *http.Request) {
 	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, gateway.AgentPaths) {
 		w.next.ServeHTTP(out, r)
@@ -123,7 +128,8 @@ func (h *held) fail() {
 	h.ResponseWriter.WriteHeader(http.StatusServiceUnavailable)
 	body, _ := json.Marshal(map[string]any{ // of strings and a number
 		"title": "Service Unavailable", "status": http.StatusServiceUnavailable,
-		"detail": "it was stored, but the deployment could not be woken to work on it; send it again with the same Idempotency-Key",
+		"detail": "it was stored, but the deployment could not be woken to work on it; send it again with the same " +
+			"Idempotency-Key",
 	})
 	_, _ = h.ResponseWriter.Write(body)
 }

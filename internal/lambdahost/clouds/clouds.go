@@ -22,7 +22,8 @@ func Part(h *lambdahost.Host) error {
 	return nil
 }
 
-// Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events are.
+// Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events
+// are.
 func Open(h *lambdahost.Host) (*cloudaws.Cloud, error) {
 	agents, err := cloudaws.ParseAgents(h.Env.WorkBucket, h.Env.AgentKey)
 	if err != nil {
@@ -70,6 +71,8 @@ func Prices(h *lambdahost.Host) error {
 	if err != nil {
 		return err
 	}
-	h.Ports.Prices = cloudaws.NewSpotPrices(c, c.Watching(func(ctx context.Context) ([]string, error) { return h.Broker.WaitedFor(ctx) }), h.Ports.Now)
+	h.Ports.Prices = cloudaws.NewSpotPrices(c, c.Watching(func(ctx context.Context) ([]string, error) {
+		return h.Broker.WaitedFor(ctx)
+	}), h.Ports.Now)
 	return nil
 }

@@ -81,7 +81,8 @@ func (w *Writer) Write(l Line) error {
 		return nil
 	}
 	if len(l.Dimensions) > maxDimensions || len(l.Metrics) > maxMetrics {
-		return fmt.Errorf("emf: %d dimensions and %d metrics, at most %d and %d", len(l.Dimensions), len(l.Metrics), maxDimensions, maxMetrics)
+		return fmt.Errorf("emf: %d dimensions and %d metrics, at most %d and %d", len(l.Dimensions), len(l.Metrics),
+			maxDimensions, maxMetrics)
 	}
 	d := directive{Namespace: w.namespace, Dimensions: [][]string{{}}}
 	root := make(map[string]any, len(l.Dimensions)+len(l.Metrics)+len(l.Properties)+1)

@@ -57,7 +57,8 @@ const defaultQuiet = 150 * time.Millisecond
 const margin = time.Second
 
 // Serve answers one request.
-func (g *Gateway) Serve(ctx context.Context, in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
+func (g *Gateway) Serve(ctx context.Context,
+	in awsevents.APIGatewayV2HTTPRequest) (awsevents.APIGatewayV2HTTPResponse, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	if deadline, ok := ctx.Deadline(); ok {

@@ -17,7 +17,8 @@ import (
 // MaxAnswer is the largest answer that Lambda passes on (6 MB, base64 counted), less what its envelope takes.
 const MaxAnswer = 4 << 20
 
-// recorder collects an answer. A stream, which is what flushes, is ended when it has been quiet for a while or is as long as an answer can be.
+// recorder collects an answer. A stream, which is what flushes, is ended when it has been quiet for a while or is as
+// long as an answer can be.
 type recorder struct {
 	header http.Header
 	end    context.CancelFunc
@@ -101,8 +102,9 @@ func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 	defer r.mu.Unlock()
 	if r.full && r.timer == nil { // not a stream, which may be cut anywhere
 		return awsevents.APIGatewayV2HTTPResponse{
-			StatusCode: http.StatusRequestEntityTooLarge, Headers: map[string]string{"Content-Type": "application/problem+json"},
-			Body: `{"title":"Content Too Large","status":413,"detail":"the answer is larger than Lambda can pass on; ask for less of it"}`,
+			StatusCode: http.StatusRequestEntityTooLarge,
+			Headers:    map[string]string{"Content-Type": "application/problem+json"},
+			Body:       `{"title":"Content Too Large","status":413,"detail":"the answer is larger than Lambda can pass on; ask for less of it"}`,
 		}
 	}
 	r.writeHeader(http.StatusOK)

@@ -40,8 +40,8 @@ type Hook struct {
 // Part has the broker tell the people that the environment names.
 func Part(h *lambdahost.Host) error {
 	h.Ports.Hook = &Hook{
-		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook, HTTP: &http.Client{Timeout: webhookWithin},
-		S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
+		SNS: sns.NewFromConfig(h.AWS), Topic: h.Env.Topic, Webhook: h.Env.Webhook,
+		HTTP: &http.Client{Timeout: webhookWithin}, S3: objects.NewClient(h), Bucket: h.Env.DAGBucket,
 	}
 	return nil
 }
@@ -119,13 +119,15 @@ func (k *Hook) post(ctx context.Context, body []byte) error {
 	return nil
 }
 
-// RemarkSuffix is what the name of a remark ends in. Whoever drops files sees it beside the one that was refused; submit takes no notice of it.
+// RemarkSuffix is what the name of a remark ends in. Whoever drops files sees it beside the one that was refused;
+// submit takes no notice of it.
 const RemarkSuffix = lambdahost.RemarkSuffix
 
 func (k *Hook) remark(ctx context.Context, r events.DAGRejected) error {
 	key := r.Key + RemarkSuffix
 	_, err := k.S3.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &k.Bucket, Key: &key, Body: strings.NewReader(r.Reason + "\n"), ContentType: aws.String("text/plain; charset=utf-8"),
+		Bucket: &k.Bucket, Key: &key, Body: strings.NewReader(r.Reason + "\n"),
+		ContentType: aws.String("text/plain; charset=utf-8"),
 	})
 	if err != nil {
 		return fmt.Errorf("hooks: s3://%s/%s: %w", k.Bucket, key, err)

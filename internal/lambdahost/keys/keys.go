@@ -34,7 +34,8 @@ type SSM interface {
 // keyBytes is 256 bits, the size of the tokens' hash.
 const keyBytes = 32
 
-// againAfter is how old what is known of the parameter has to be before it is read anew for a token that does not verify.
+// againAfter is how old what is known of the parameter has to be before it is read anew for a token that does not
+// verify.
 const againAfter = time.Minute
 
 // callWithin bounds the calls of SSM. Tokens are made and checked without a context of their own.
@@ -156,7 +157,8 @@ func (r *Ring) make(ctx context.Context) (string, error) {
 	value := base64.StdEncoding.EncodeToString(raw)
 	_, err := r.ssm.PutParameter(ctx, &ssm.PutParameterInput{
 		Name: &r.name, Value: &value, Type: types.ParameterTypeSecureString, Overwrite: aws.Bool(false),
-		Description: aws.String("Signs the tokens of Tradewind's agents. Made by the deployment; see docs/aws.md to rotate it."),
+		Description: aws.String(
+			"Signs the tokens of Tradewind's agents. Made by the deployment; see docs/aws.md to rotate it."),
 	})
 	var exists *types.ParameterAlreadyExists
 	if errors.As(err, &exists) {

@@ -63,7 +63,8 @@ func (*DAGs) Settle(_, _ string, _ *dag.Job) {}
 // Missing says that an object does not exist. Not every endpoint has a code for it.
 func Missing(err error) bool {
 	var api smithy.APIError
-	return errors.As(err, &api) && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "NotFound") || status(err) == http.StatusNotFound
+	return errors.As(err, &api) && (api.ErrorCode() == "NoSuchKey" || api.ErrorCode() == "NotFound") ||
+		status(err) == http.StatusNotFound
 }
 
 func status(err error) int {

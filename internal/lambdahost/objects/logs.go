@@ -24,9 +24,10 @@ import (
 // MaxLogBytes is how much of one log is kept.
 const MaxLogBytes = 256 << 20
 
-// Logs keeps what tasks print. Each piece is a record of the table, named by its offset; small ones have their text in it, of larger ones the
-// text is an object below logs/ of the work bucket. A kilobyte in the table costs an eighth of what an object does, and the records say
-// where a log ends for less than a list of objects. A record is written once: two agents, or two tries of one, cannot tear a log.
+// Logs keeps what tasks print. Each piece is a record of the table, named by its offset; small ones have their text in
+// it, of larger ones the text is an object below logs/ of the work bucket. A kilobyte in the table costs an eighth of
+// what an object does, and the records say where a log ends for less than a list of objects. A record is written once:
+// two agents, or two tries of one, cannot tear a log.
 type Logs struct {
 	Store  store.Store
 	Client Client
@@ -101,8 +102,8 @@ func (l *Logs) Append(ctx context.Context, log api.Log, offset int64, data []byt
 	return nil
 }
 
-// put makes the body of a piece's record, and keeps a large piece as an object. Its name has a part that follows from the text: what a
-// try left behind that did not get to the record is of no account.
+// put makes the body of a piece's record, and keeps a large piece as an object. Its name has a part that follows from
+// the text: what a try left behind that did not get to the record is of no account.
 func (l *Logs) put(ctx context.Context, at string, offset int64, data []byte) ([]byte, error) {
 	if body := seal(at, data); len(body) <= inTable {
 		return body, nil
@@ -141,9 +142,11 @@ func (l *Logs) forget(at string) {
 	delete(l.ends, at)
 }
 
-// each calls do for the pieces of a log in order, beginning with the one that an offset lies in at the latest, until it has seen enough,
-// so many of a page. A piece holds at most what an agent may send at once, so that one begins shortly before the offset.
-func (l *Logs) each(ctx context.Context, at string, offset int64, page int, do func(part) (enough bool, err error)) error {
+// each calls do for the pieces of a log in order, beginning with the one that an offset lies in at the latest, until it
+// has seen enough, so many of a page. A piece holds at most what an agent may send at once, so that one begins shortly
+// before the offset.
+func (l *Logs) each(ctx context.Context, at string, offset int64, page int,
+	do func(part) (enough bool, err error)) error {
 	after := ""
 	if from := offset - wire.MaxLogChunk; from > 0 {
 		after = piece(from)

@@ -13,16 +13,16 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// The first byte of a record says what follows: the text, its length and itself compressed, or the length of the object with it and the
-// end of its name.
+// The first byte of a record says what follows: the text, its length and itself compressed, or the length of the object
+// with it and the end of its name.
 const (
 	textHere     = 't'
 	textDeflated = 'z'
 	textObject   = 'o'
 )
 
-// writeUnit is what DynamoDB bills a write by, and around what a record's item has beside its key and its body ("Item sizes and formats" in its
-// developer guide).
+// writeUnit is what DynamoDB bills a write by, and around what a record's item has beside its key and its body ("Item
+// sizes and formats" in its developer guide).
 const (
 	writeUnit = 1 << 10
 	around    = len("pk") + len("sk") + len("v") + len("b") + 2

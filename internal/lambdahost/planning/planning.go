@@ -38,7 +38,8 @@ func Part(h *lambdahost.Host) error {
 	return nil
 }
 
-// SnapshotKey is where refresh keeps the renewed catalogue (pkg/cloud/aws/refresh.SnapshotKey; that package brings EC2 with it).
+// SnapshotKey is where refresh keeps the renewed catalogue (pkg/cloud/aws/refresh.SnapshotKey; that package brings EC2
+// with it).
 const SnapshotKey = "catalog/offers.snapshot"
 
 // lookEvery is how often a sandbox looks whether the catalogue was renewed.

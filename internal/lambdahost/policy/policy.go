@@ -50,7 +50,8 @@ type Object struct {
 	tag    string // of what was read last, good or bad
 }
 
-// Part brings what only those need that run sessions: what moving data costs, and the deployment's policy, where it has one.
+// Part brings what only those need that run sessions: what moving data costs, and the deployment's policy, where it has
+// one.
 func Part(h *lambdahost.Host) error {
 	egress, err := catalog.DefaultEgress()
 	if err != nil {
@@ -61,14 +62,15 @@ func Part(h *lambdahost.Host) error {
 		return nil
 	}
 	o := &Object{
-		Client: s3.NewFromConfig(h.AWS, lambdahost.S3Options(h.AWS)), Bucket: h.Env.WorkBucket, Key: h.Env.Policy, Now: h.Ports.Now, Log: h.Log(),
+		Client: s3.NewFromConfig(h.AWS, lambdahost.S3Options(h.AWS)), Bucket: h.Env.WorkBucket, Key: h.Env.Policy,
+		Now: h.Ports.Now, Log: h.Log(),
 	}
 	h.Ports.Policy = o.Policy
 	return nil
 }
 
-// Policy returns the policy in force, looking at the object every minute. It is nil, the broker's own, while none could be read: quotas and gangs hold
-// under any.
+// Policy returns the policy in force, looking at the object every minute. It is nil, the broker's own, while none could
+// be read: quotas and gangs hold under any.
 func (o *Object) Policy(ctx context.Context) *scheduler.Policy {
 	o.mu.Lock()
 	defer o.mu.Unlock()

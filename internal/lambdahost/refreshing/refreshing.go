@@ -17,12 +17,14 @@ func Part(h *lambdahost.Host) error {
 		return err
 	}
 	r := &refresh.Refresher{
-		Cloud: c, Snapshots: refresh.Bucket{Client: objects.NewClient(h), Name: h.Env.WorkBucket}, Now: h.Ports.Now, Log: h.Log(),
+		Cloud: c, Snapshots: refresh.Bucket{Client: objects.NewClient(h), Name: h.Env.WorkBucket}, Now: h.Ports.Now,
+		Log: h.Log(),
 	}
 	h.Ports.Refresh = func(ctx context.Context) error {
 		res, err := r.Refresh(ctx)
 		if err == nil {
-			h.Log().InfoContext(ctx, "catalogue renewed", "regions", len(res.Regions), "offers", res.Offers, "new", res.New, "gone", res.Gone)
+			h.Log().InfoContext(ctx, "catalogue renewed", "regions", len(res.Regions), "offers", res.Offers, "new",
+				res.New, "gone", res.Gone)
 		}
 		return err
 	}

@@ -22,7 +22,8 @@ func actionOf(service string, r *http.Request, body []byte) string {
 	case "s3":
 		return s3Action(r)
 	case "scheduler":
-		return map[string]string{http.MethodGet: "GetSchedule", http.MethodPut: "UpdateSchedule", http.MethodPost: "CreateSchedule"}[r.Method]
+		return map[string]string{http.MethodGet: "GetSchedule", http.MethodPut: "UpdateSchedule",
+			http.MethodPost: "CreateSchedule"}[r.Method]
 	case "lambda":
 		switch {
 		case !strings.HasPrefix(r.URL.Path, mappingPath):
@@ -58,9 +59,9 @@ func s3Action(r *http.Request) string {
 	}
 }
 
-// unitsOf is what a request is charged by: EventBridge charges for each event, DynamoDB for request units. A write is one for each KiB
-// begun, a read one for each 4 KiB, half of it when it may be stale; both count double in a transaction (Amazon DynamoDB developer guide,
-// "Read and write operations").
+// unitsOf is what a request is charged by: EventBridge charges for each event, DynamoDB for request units. A write is
+// one for each KiB begun, a read one for each 4 KiB, half of it when it may be stale; both count double in a
+// transaction (Amazon DynamoDB developer guide, "Read and write operations").
 func unitsOf(service, action string, body []byte, answer int) float64 {
 	switch {
 	case service == "events" && action == "PutEvents":
@@ -145,5 +146,6 @@ func plainBytes(n int) int { return n * 3 / 4 }
 
 // Writes says that an action of DynamoDB changes the table.
 func Writes(action string) bool {
-	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"}, action)
+	return slices.Contains([]string{"PutItem", "UpdateItem", "DeleteItem", "TransactWriteItems", "BatchWriteItem"},
+		action)
 }

@@ -9,9 +9,10 @@ import (
 
 // Call is one kind of request.
 type Call struct {
-	Service  string `json:"service"`
-	Action   string `json:"action"`
-	Function string `json:"function"` // that made it; "agent", "user" and Lambda's own polls by the function they are for
+	Service string `json:"service"`
+	Action  string `json:"action"`
+	// that made it; "agent", "user" and Lambda's own polls by the function they are for
+	Function string `json:"function"`
 	Count    int    `json:"count"`
 	// Units are DynamoDB's request units, where the answer tells; else 0.
 	Units float64 `json:"units,omitempty"`
@@ -50,7 +51,8 @@ func (c *Counter) Calls() []Call {
 		out = append(out, *k)
 	}
 	slices.SortFunc(out, func(a, b Call) int {
-		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Action, b.Action), cmp.Compare(a.Function, b.Function))
+		return cmp.Or(cmp.Compare(a.Service, b.Service), cmp.Compare(a.Action, b.Action),
+			cmp.Compare(a.Function, b.Function))
 	})
 	return out
 }

@@ -16,9 +16,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// door invokes a function that is the target of a rule, as Lambda does with what it is invoked with asynchronously (AWS Lambda developer guide, "Invoking a
-// Lambda function asynchronously"): an event whose invocation fails is tried again after a minute and then after two, as often as the template
-// says, and then kept as a dead letter. moto cannot deliver to functions: the rule of the template that it gets has a queue in the function's place.
+// door invokes a function that is the target of a rule, as Lambda does with what it is invoked with asynchronously (AWS
+// Lambda developer guide, "Invoking a Lambda function asynchronously"): an event whose invocation fails is tried again
+// after a minute and then after two, as often as the template says, and then kept as a dead letter. moto cannot deliver
+// to functions: the rule of the template that it gets has a queue in the function's place.
 type door struct {
 	function *sandbox.Function
 	retries  int
@@ -68,7 +69,8 @@ func (w *World) open(name string) (*door, error) {
 	if f == nil {
 		return nil, fmt.Errorf("rehearsal: a rule invokes %s, which is not deployed", name)
 	}
-	d := &door{function: f, retries: 2, shadow: w.QueueURL(shadowQueue(name)), speed: w.Speed, sqs: sqs.NewFromConfig(w.Config), log: w.Log}
+	d := &door{function: f, retries: 2, shadow: w.QueueURL(shadowQueue(name)), speed: w.Speed,
+		sqs: sqs.NewFromConfig(w.Config), log: w.Log}
 	for _, r := range w.Template.Of("AWS::Lambda::Function") {
 		if r.Text("FunctionName") == name {
 			if arn := r.Text("DeadLetterConfig", "TargetArn"); arn != "" {
@@ -88,13 +90,15 @@ func (d *door) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()
 	for ctx.Err() == nil {
-		out, err := d.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &d.shadow, MaxNumberOfMessages: 10, WaitTimeSeconds: int32(pollWait.Seconds())})
+		out, err := d.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{QueueUrl: &d.shadow, MaxNumberOfMessages: 10,
+			WaitTimeSeconds: int32(pollWait.Seconds())})
 		if err != nil {
 			_ = clock.Pause(ctx, time.Second)
 			continue
 		}
 		for _, m := range out.Messages { // Lambda has it from here on
-			if _, err := d.sqs.DeleteMessage(ctx, &sqs.DeleteMessageInput{QueueUrl: &d.shadow, ReceiptHandle: m.ReceiptHandle}); err != nil {
+			if _, err := d.sqs.DeleteMessage(ctx,
+				&sqs.DeleteMessageInput{QueueUrl: &d.shadow, ReceiptHandle: m.ReceiptHandle}); err != nil {
 				d.log.Warn("door", "err", err)
 			}
 			wg.Go(func() { d.invoke(ctx, aws.ToString(m.Body)) })
@@ -126,9 +130,10 @@ func (d *door) bury(ctx context.Context, event string, cause error) {
 	text := func(s string) types.MessageAttributeValue {
 		return types.MessageAttributeValue{DataType: aws.String("String"), StringValue: &s}
 	}
-	_, err := d.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &d.dead, MessageBody: &event, MessageAttributes: map[string]types.MessageAttributeValue{
-		"RequestID": text("rehearsal"), "ErrorCode": text("200"), "ErrorMessage": text(cause.Error()),
-	}})
+	_, err := d.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &d.dead, MessageBody: &event,
+		MessageAttributes: map[string]types.MessageAttributeValue{
+			"RequestID": text("rehearsal"), "ErrorCode": text("200"), "ErrorMessage": text(cause.Error()),
+		}})
 	if err != nil {
 		d.log.Warn("door", "err", err)
 	}

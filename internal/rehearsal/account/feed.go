@@ -17,9 +17,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// queueFeed polls a queue for a function, as Lambda does (AWS Lambda developer guide, "Using Lambda with Amazon SQS"): a batch is one
-// invocation; what the answer does not name as failed is deleted; what it names, and a whole batch whose invocation failed, comes again when its
-// visibility ends.
+// queueFeed polls a queue for a function, as Lambda does (AWS Lambda developer guide, "Using Lambda with Amazon SQS"):
+// a batch is one invocation; what the answer does not name as failed is deleted; what it names, and a whole batch whose
+// invocation failed, comes again when its visibility ends.
 type queueFeed struct {
 	mapping  *Mapping
 	function *sandbox.Function
@@ -69,7 +69,8 @@ func (f *queueFeed) receive(ctx context.Context) []types.Message {
 	for len(all) < f.mapping.Batch {
 		out, err := f.sqs.ReceiveMessage(ctx, &sqs.ReceiveMessageInput{
 			QueueUrl: &f.url, MaxNumberOfMessages: int32(min(f.mapping.Batch-len(all), 10)), WaitTimeSeconds: int32(wait.Seconds()), //nolint:gosec // small
-			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll}, MessageAttributeNames: []string{"All"},
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameAll},
+			MessageAttributeNames:       []string{"All"},
 		})
 		if err != nil {
 			if ctx.Err() == nil {
@@ -83,7 +84,8 @@ func (f *queueFeed) receive(ctx context.Context) []types.Message {
 		}
 		f.count.add("sqs", "ReceiveMessage", f.mapping.Function)
 		for _, m := range out.Messages {
-			if m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)] == "1" { // somebody had sent it, by a request
+			// somebody had sent it, by a request
+			if m.Attributes[string(types.MessageSystemAttributeNameApproximateReceiveCount)] == "1" {
 				f.count.add("sqs", "(sent to it)", f.mapping.Function)
 			}
 		}
@@ -116,11 +118,14 @@ func (f *queueFeed) deliver(ctx context.Context, messages []types.Message) {
 	records := make([]sqsRecord, len(messages))
 	for i, m := range messages {
 		records[i] = sqsRecord{
-			MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle), Body: aws.ToString(m.Body), MD5: aws.ToString(m.MD5OfBody),
-			Attributes: m.Attributes, MessageAttributes: map[string]attribute{}, EventSource: "aws:sqs", EventSourceARN: f.mapping.Source, Region: Region,
+			MessageID: aws.ToString(m.MessageId), ReceiptHandle: aws.ToString(m.ReceiptHandle),
+			Body: aws.ToString(m.Body), MD5: aws.ToString(m.MD5OfBody), Attributes: m.Attributes,
+			MessageAttributes: map[string]attribute{}, EventSource: "aws:sqs", EventSourceARN: f.mapping.Source,
+			Region: Region,
 		}
 		for k, v := range m.MessageAttributes {
-			records[i].MessageAttributes[k] = attribute{StringValue: v.StringValue, BinaryValue: v.BinaryValue, DataType: aws.ToString(v.DataType)}
+			records[i].MessageAttributes[k] = attribute{StringValue: v.StringValue, BinaryValue: v.BinaryValue,
+				DataType: aws.ToString(v.DataType)}
 		}
 	}
 	payload, err := json.Marshal(map[string]any{"Records": records})
@@ -171,13 +176,15 @@ func (f *queueFeed) remove(ctx context.Context, messages []types.Message, failed
 	var entries []types.DeleteMessageBatchRequestEntry
 	for i, m := range messages {
 		if !failed[aws.ToString(m.MessageId)] {
-			entries = append(entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)), ReceiptHandle: m.ReceiptHandle})
+			entries = append(entries, types.DeleteMessageBatchRequestEntry{Id: aws.String(fmt.Sprint(i)),
+				ReceiptHandle: m.ReceiptHandle})
 		}
 	}
 	for len(entries) > 0 {
 		n := min(len(entries), 10)
 		f.count.add("sqs", "DeleteMessageBatch", f.mapping.Function)
-		if _, err := f.sqs.DeleteMessageBatch(ctx, &sqs.DeleteMessageBatchInput{QueueUrl: &f.url, Entries: entries[:n]}); err != nil {
+		if _, err := f.sqs.DeleteMessageBatch(ctx,
+			&sqs.DeleteMessageBatchInput{QueueUrl: &f.url, Entries: entries[:n]}); err != nil {
 			f.log.Warn("delete", "queue", f.url, "err", err)
 		}
 		entries = entries[n:]

@@ -26,8 +26,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
-// gateway serves the deployed routes of the HTTP API: it authorises as each says, and invokes the function with payload format 2.0 (API
-// Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs").
+// gateway serves the deployed routes of the HTTP API: it authorises as each says, and invokes the function with payload
+// format 2.0 (API Gateway developer guide, "Working with AWS Lambda proxy integrations for HTTP APIs").
 type gateway struct {
 	routes   []route
 	function *sandbox.Function
@@ -69,7 +69,8 @@ func (g *gateway) match(r *http.Request) *route {
 	var found *route
 	for i := range g.routes {
 		x := &g.routes[i]
-		fits := x.key == "$default" || strings.HasPrefix(r.URL.Path, x.prefix) && len(r.URL.Path) > len(x.prefix) && (x.method == "ANY" || x.method == r.Method)
+		fits := x.key == "$default" || strings.HasPrefix(r.URL.Path, x.prefix) && len(r.URL.Path) > len(x.prefix) &&
+			(x.method == "ANY" || x.method == r.Method)
 		if fits && (found == nil || len(x.prefix) > len(found.prefix)) {
 			found = x
 		}
@@ -102,7 +103,8 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		}
 		in.RequestContext.Authorizer = &awsevents.APIGatewayV2HTTPRequestContextAuthorizerDescription{
 			IAM: &awsevents.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{
-				AccessKey: g.keys.AccessKeyID, AccountID: account, CallerID: "AIDAUSER", UserARN: "arn:aws:iam::" + account + ":user/rehearsal", UserID: "AIDAUSER",
+				AccessKey: g.keys.AccessKeyID, AccountID: account, CallerID: "AIDAUSER",
+				UserARN: "arn:aws:iam::" + account + ":user/rehearsal", UserID: "AIDAUSER",
 			},
 		}
 	}
@@ -148,8 +150,8 @@ func request(r *http.Request, body []byte, key string) awsevents.APIGatewayV2HTT
 	ip, _, _ := net.SplitHostPort(r.RemoteAddr)
 	now := time.Now()
 	in.RequestContext = awsevents.APIGatewayV2HTTPRequestContext{
-		RouteKey: key, AccountID: account, Stage: "$default", RequestID: fmt.Sprint(now.UnixNano()), APIID: "rehearsal", DomainName: r.Host,
-		Time: now.UTC().Format("02/Jan/2006:15:04:05 +0000"), TimeEpoch: now.UnixMilli(),
+		RouteKey: key, AccountID: account, Stage: "$default", RequestID: fmt.Sprint(now.UnixNano()), APIID: "rehearsal",
+		DomainName: r.Host, Time: now.UTC().Format("02/Jan/2006:15:04:05 +0000"), TimeEpoch: now.UnixMilli(),
 		HTTP: awsevents.APIGatewayV2HTTPRequestContextHTTPDescription{
 			Method: r.Method, Path: r.URL.Path, Protocol: r.Proto, SourceIP: ip, UserAgent: r.UserAgent(),
 		},
@@ -178,7 +180,8 @@ func write(w http.ResponseWriter, answer []byte) {
 // errForbidden says that a signature is missing or wrong.
 var errForbidden = errors.New("rehearsal: forbidden")
 
-var authorization = regexp.MustCompile(`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/([^/]+)/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]+)$`)
+var authorization = regexp.MustCompile(
+	`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/([^/]+)/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]+)$`)
 
 // authorise checks the signature of a request (AWS Signature Version 4) by making it anew with the user's key.
 func (g *gateway) authorise(r *http.Request, body []byte) error {
@@ -208,7 +211,8 @@ func (g *gateway) authorise(r *http.Request, body []byte) error {
 		}
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(r.Context(), g.keys, again, hex.EncodeToString(sum[:]), "execute-api", Region, at); err != nil {
+	if err := v4.NewSigner().SignHTTP(r.Context(), g.keys, again, hex.EncodeToString(sum[:]), "execute-api", Region,
+		at); err != nil {
 		return err
 	}
 	want := authorization.FindStringSubmatch(again.Header.Get("Authorization"))

@@ -30,8 +30,9 @@ import (
 // agentKey begins the access keys of machines.
 const agentKey = "AKIAMACHINE"
 
-// Hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own and a directory for a
-// disk. When EC2 says that it is terminated the process is killed; when the process ends, so does the machine.
+// Hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own
+// and a directory for a disk. When EC2 says that it is terminated the process is killed; when the process ends, so does
+// the machine.
 type Hypervisor struct {
 	ec2    *ec2.Client
 	events *eventbridge.Client
@@ -85,7 +86,8 @@ func (h *Hypervisor) look(ctx context.Context) error {
 				if err := h.start(ctx, i); err != nil {
 					h.log.Warn("machine", "id", id, "err", err)
 				}
-			case m != nil && (state == types.InstanceStateNameTerminated || state == types.InstanceStateNameShuttingDown):
+			case m != nil &&
+				(state == types.InstanceStateNameTerminated || state == types.InstanceStateNameShuttingDown):
 				h.mu.Lock()
 				m.kill()
 				h.mu.Unlock()
@@ -105,7 +107,8 @@ func (m *machine) kill() {
 // start boots a machine.
 func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	id := aws.ToString(i.InstanceId)
-	data, err := h.ec2.DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: types.InstanceAttributeNameUserData})
+	data, err := h.ec2.DescribeInstanceAttribute(ctx,
+		&ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: types.InstanceAttributeNameUserData})
 	if err != nil {
 		return err
 	}
@@ -122,9 +125,9 @@ func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	n := h.started
 	h.mu.Unlock()
 	m := &machine{id: id, exited: make(chan struct{}), imds: &imdstest.Machine{
-		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1), Region: Region,
-		Zone: aws.ToString(i.Placement.AvailabilityZone), Role: "agent", AccessKeyID: agentKey + fmt.Sprint(n), SecretAccessKey: "machine",
-		SessionToken: "session", UserData: raw,
+		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1),
+		Region: Region, Zone: aws.ToString(i.Placement.AvailabilityZone), Role: "agent",
+		AccessKeyID: agentKey + fmt.Sprint(n), SecretAccessKey: "machine", SessionToken: "session", UserData: raw,
 	}}
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
 	if err != nil {

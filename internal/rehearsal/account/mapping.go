@@ -48,10 +48,11 @@ func (t *Template) mappings() ([]*Mapping, error) {
 	var out []*Mapping
 	for id, r := range t.Of("AWS::Lambda::EventSourceMapping") {
 		m := &Mapping{
-			ID: id, Function: r.Text("FunctionName"), Source: r.Text("EventSourceArn"), Batch: max(r.number("BatchSize"), 1),
-			Parallel: r.number("ScalingConfig", "MaximumConcurrency"), Bisect: r.at("BisectBatchOnFunctionError") == true,
-			Retries: r.number("MaximumRetryAttempts"), OnFailure: r.Text("DestinationConfig", "OnFailure", "Destination"),
-			enabled: r.at("Enabled") != false, changed: make(chan struct{}),
+			ID: id, Function: r.Text("FunctionName"), Source: r.Text("EventSourceArn"),
+			Batch: max(r.number("BatchSize"), 1), Parallel: r.number("ScalingConfig", "MaximumConcurrency"),
+			Bisect: r.at("BisectBatchOnFunctionError") == true, Retries: r.number("MaximumRetryAttempts"),
+			OnFailure: r.Text("DestinationConfig", "OnFailure", "Destination"),
+			enabled:   r.at("Enabled") != false, changed: make(chan struct{}),
 		}
 		if types, ok := r.at("FunctionResponseTypes").([]any); ok {
 			m.Partial = slices.Contains(types, any("ReportBatchItemFailures"))
@@ -126,7 +127,8 @@ func (m *Mapping) describe() map[string]any {
 		state = "Enabled"
 	}
 	return map[string]any{
-		"UUID": m.ID, "EventSourceArn": m.Source, "FunctionArn": fmt.Sprintf(arnForms["AWS::Lambda::Function"], m.Function),
+		"UUID": m.ID, "EventSourceArn": m.Source, "FunctionArn": fmt.Sprintf(arnForms["AWS::Lambda::Function"],
+			m.Function),
 		"State": state, "BatchSize": m.Batch,
 	}
 }

@@ -6,8 +6,9 @@ import (
 	"strings"
 )
 
-// matches says whether an event fits a filter pattern of an event source mapping (AWS Lambda developer guide, "Filter rule syntax"): lists are
-// alternatives, objects go deeper. It knows equality, prefix, exists and numeric equality, and refuses what it does not know.
+// matches says whether an event fits a filter pattern of an event source mapping (AWS Lambda developer guide, "Filter
+// rule syntax"): lists are alternatives, objects go deeper. It knows equality, prefix, exists and numeric equality, and
+// refuses what it does not know.
 func matches(pattern, event any) (bool, error) {
 	switch p := pattern.(type) {
 	case map[string]any:

@@ -22,8 +22,8 @@ type Proxy struct {
 	mappings []*Mapping
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
-	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is cancelled, and what others
-	// wrote meanwhile is gone.
+	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is
+	// cancelled, and what others wrote meanwhile is gone.
 	table sync.Mutex
 
 	mu       sync.Mutex
@@ -153,7 +153,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if function != "" {
 		if lacks := p.rights.Lacks(function, who.service, action, r, body); lacks != "" {
 			p.log.Warn("denied", "function", function, "action", lacks)
-			fail(w, who.service, http.StatusForbidden, deniedCode(who.service), "User is not authorized to perform: "+lacks)
+			fail(w, who.service, http.StatusForbidden, deniedCode(who.service),
+				"User is not authorized to perform: "+lacks)
 			return
 		}
 	} else if function = "user"; strings.HasPrefix(who.key, agentKey) {
@@ -166,7 +167,8 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	if who.service == "ec2" && action == "RunInstances" && p.refuse() {
 		p.count.add("ec2", action, function)
-		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity", "We currently do not have sufficient capacity in the Availability Zone you requested.")
+		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity",
+			"We currently do not have sufficient capacity in the Availability Zone you requested.")
 		return
 	}
 	lost, broken := p.fault(function)
@@ -208,7 +210,8 @@ func (p *Proxy) refuse() bool {
 	return true
 }
 
-// fault decides whether a function's call is made to fail: refused, or, one time in three, carried out without an answer.
+// fault decides whether a function's call is made to fail: refused, or, one time in three, carried out without an
+// answer.
 func (p *Proxy) fault(function string) (lost, broken bool) {
 	p.mu.Lock()
 	defer p.mu.Unlock()
@@ -254,18 +257,21 @@ func fail(w http.ResponseWriter, service string, status int, code, message strin
 	switch service {
 	case "ec2":
 		w.Header().Set("Content-Type", "text/xml")
-		body = `<Response><Errors><Error><Code>` + code + `</Code><Message>` + message + `</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`
+		body = `<Response><Errors><Error><Code>` + code + `</Code><Message>` + message +
+			`</Message></Error></Errors><RequestID>rehearsal</RequestID></Response>`
 	case "s3":
 		w.Header().Set("Content-Type", "application/xml")
 		body = `<Error><Code>` + code + `</Code><Message>` + message + `</Message></Error>`
 	case "sns", "iam", "sts":
 		w.Header().Set("Content-Type", "text/xml")
-		body = `<ErrorResponse><Error><Type>Sender</Type><Code>` + code + `</Code><Message>` + message + `</Message></Error></ErrorResponse>`
+		body = `<ErrorResponse><Error><Type>Sender</Type><Code>` + code + `</Code><Message>` + message +
+			`</Message></Error></ErrorResponse>`
 	default:
 		w.Header().Set("Content-Type", "application/x-amz-json-1.0")
 		w.Header().Set("X-Amzn-Errortype", code)
 		body = `{"__type":"` + code + `","message":"` + message + `"}`
-		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10)) // DynamoDB's clients check it
+		// DynamoDB's clients check it
+		w.Header().Set("X-Amz-Crc32", strconv.FormatUint(uint64(crc32.ChecksumIEEE([]byte(body))), 10))
 	}
 	w.WriteHeader(status)
 	_, _ = io.WriteString(w, body) //nolint:gosec // to a function, which may have died; nobody browses here

@@ -10,8 +10,9 @@ import (
 	"sync"
 )
 
-// Rights are the deployed roles of the functions, as IAM would look at them: is an action allowed, of the resource that the request names?
-// Conditions are not evaluated, and resources only where the request names one plainly (tables, buckets, queues, parameters, topics, buses).
+// Rights are the deployed roles of the functions, as IAM would look at them: is an action allowed, of the resource that
+// the request names? Conditions are not evaluated, and resources only where the request names one plainly (tables,
+// buckets, queues, parameters, topics, buses).
 type Rights struct {
 	functions map[string]string // by access key
 	allowed   map[string][]grant
@@ -27,7 +28,8 @@ type grant struct {
 
 // rights reads the roles of a template's functions.
 func (t *Template) rights() *Rights {
-	r := &Rights{functions: map[string]string{}, allowed: map[string][]grant{}, used: map[string]map[string]bool{}, denied: map[string]int{}}
+	r := &Rights{functions: map[string]string{}, allowed: map[string][]grant{}, used: map[string]map[string]bool{},
+		denied: map[string]int{}}
 	for _, f := range t.Of("AWS::Lambda::Function") {
 		name := f.Text("FunctionName")
 		r.functions[functionKey(name)] = name
@@ -40,7 +42,8 @@ func (t *Template) rights() *Rights {
 			for _, s := range statements {
 				m := s.(map[string]any)
 				if m["Effect"] == "Allow" {
-					r.allowed[name] = append(r.allowed[name], grant{actions: words(m["Action"]), resources: words(m["Resource"])})
+					r.allowed[name] = append(r.allowed[name],
+						grant{actions: words(m["Action"]), resources: words(m["Resource"])})
 				}
 			}
 		}
@@ -88,7 +91,9 @@ func (g grant) allows(action, resource string) bool {
 	if !slices.Contains(g.actions, action) {
 		return false
 	}
-	return resource == "" || slices.ContainsFunc(g.resources, func(pattern string) bool { return like(pattern, resource) })
+	return resource == "" || slices.ContainsFunc(g.resources, func(pattern string) bool {
+		return like(pattern, resource)
+	})
 }
 
 // like compares with a pattern in which * stands for anything.
@@ -130,7 +135,8 @@ func needed(service, action string, body []byte) []string {
 		for _, item := range in.TransactItems {
 			for op := range item {
 				a := map[string]string{
-					"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem", "ConditionCheck": "ConditionCheckItem", "Get": "GetItem",
+					"Put": "PutItem", "Update": "UpdateItem", "Delete": "DeleteItem",
+					"ConditionCheck": "ConditionCheckItem", "Get": "GetItem",
 				}[op]
 				if a = prefix + ":" + a; !slices.Contains(out, a) {
 					out = append(out, a)

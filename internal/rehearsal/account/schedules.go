@@ -31,10 +31,12 @@ func (c *clockwork) install(ctx context.Context, t *Template) error {
 	}
 	for _, s := range t.Of("AWS::Scheduler::Schedule") {
 		_, err := c.scheduler.CreateSchedule(ctx, &scheduler.CreateScheduleInput{
-			Name: aws.String(s.Text("Name")), GroupName: &c.group, ScheduleExpression: aws.String(s.Text("ScheduleExpression")),
-			State: types.ScheduleState(s.Text("State")), FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
-			Description: aws.String(s.Text("Description")),
-			Target:      &types.Target{Arn: aws.String(s.Text("Target", "Arn")), RoleArn: aws.String(s.Text("Target", "RoleArn")), Input: aws.String(s.Text("Target", "Input"))},
+			Name: aws.String(s.Text("Name")), GroupName: &c.group,
+			ScheduleExpression: aws.String(s.Text("ScheduleExpression")), State: types.ScheduleState(s.Text("State")),
+			FlexibleTimeWindow: &types.FlexibleTimeWindow{Mode: types.FlexibleTimeWindowModeOff},
+			Description:        aws.String(s.Text("Description")),
+			Target: &types.Target{Arn: aws.String(s.Text("Target", "Arn")),
+				RoleArn: aws.String(s.Text("Target", "RoleArn")), Input: aws.String(s.Text("Target", "Input"))},
 		})
 		if err != nil {
 			return err
@@ -79,7 +81,8 @@ func (c *clockwork) fire(ctx context.Context, name string) error {
 	}
 	body := strings.NewReplacer("<aws.scheduler.execution-id>", name+"-"+time.Now().UTC().Format("150405.000000"),
 		"<aws.scheduler.scheduled-time>", time.Now().UTC().Format(time.RFC3339)).Replace(aws.ToString(s.Target.Input))
-	url := "https://sqs." + Region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
+	url := "https://sqs." + Region + ".amazonaws.com/" + account + "/" +
+		path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
 	_, err = c.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
 	return err
 }

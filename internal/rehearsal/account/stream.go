@@ -20,8 +20,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// streamFeed reads the shards of a table's stream for a function, in order (AWS Lambda developer guide, "Process DynamoDB records with Lambda"): a
-// batch that fails comes again, from the record on that the answer names, halved when the mapping says so, until its tries are over.
+// streamFeed reads the shards of a table's stream for a function, in order (AWS Lambda developer guide, "Process
+// DynamoDB records with Lambda"): a batch that fails comes again, from the record on that the answer names, halved when
+// the mapping says so, until its tries are over.
 type streamFeed struct {
 	mapping  *Mapping
 	function *sandbox.Function
@@ -58,8 +59,8 @@ func (f *streamFeed) run(ctx context.Context) {
 	}
 }
 
-// read returns the records after one. Every time with a new iterator: moto's ends, without saying so, with the next transaction that
-// is cancelled, since it then puts a copy of the table in its place.
+// read returns the records after one. Every time with a new iterator: moto's ends, without saying so, with the next
+// transaction that is cancelled, since it then puts a copy of the table in its place.
 func (f *streamFeed) read(ctx context.Context, after string) ([]record, error) {
 	iterator, err := f.iterator(ctx, after)
 	if err != nil {
@@ -87,7 +88,8 @@ func (f *streamFeed) iterator(ctx context.Context, after string) (string, error)
 	}
 	var it struct{ ShardIterator string }
 	in := map[string]any{
-		"StreamArn": f.mapping.Source, "ShardId": stream.StreamDescription.Shards[0].ShardID, "ShardIteratorType": "TRIM_HORIZON",
+		"StreamArn": f.mapping.Source, "ShardId": stream.StreamDescription.Shards[0].ShardID,
+		"ShardIteratorType": "TRIM_HORIZON",
 	}
 	if after != "" {
 		in["ShardIteratorType"], in["SequenceNumber"] = "AFTER_SEQUENCE_NUMBER", after
@@ -170,8 +172,9 @@ func (f *streamFeed) batch(ctx context.Context, records []record) int {
 func (f *streamFeed) giveUp(ctx context.Context, records []record) {
 	first, _ := records[0]["dynamodb"].(map[string]any)
 	body, err := json.Marshal(map[string]any{
-		"requestContext":     map[string]any{"functionArn": f.function.ARN, "condition": "RetryAttemptsExhausted"},
-		"DDBStreamBatchInfo": map[string]any{"streamArn": f.mapping.Source, "startSequenceNumber": first["SequenceNumber"], "batchSize": len(records)},
+		"requestContext": map[string]any{"functionArn": f.function.ARN, "condition": "RetryAttemptsExhausted"},
+		"DDBStreamBatchInfo": map[string]any{"streamArn": f.mapping.Source,
+			"startSequenceNumber": first["SequenceNumber"], "batchSize": len(records)},
 	})
 	if err == nil && f.mapping.OnFailure != "" {
 		f.dead(ctx, f.mapping.OnFailure, body)
@@ -195,7 +198,8 @@ func (f *streamFeed) call(ctx context.Context, action string, in, out any) error
 		return err
 	}
 	sum := sha256.Sum256(body)
-	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), "dynamodb", Region, time.Now()); err != nil {
+	if err := v4.NewSigner().SignHTTP(ctx, keys, req, hex.EncodeToString(sum[:]), "dynamodb", Region,
+		time.Now()); err != nil {
 		return err
 	}
 	f.table.Lock()

@@ -32,10 +32,11 @@ type Resource struct {
 	Properties map[string]any
 }
 
-// setAside says which types of resource the rehearsal is itself: moto's CloudFormation does not know them, or would carry them out in its
-// own way, with Docker.
+// setAside says which types of resource the rehearsal is itself: moto's CloudFormation does not know them, or would
+// carry them out in its own way, with Docker.
 func setAside(typ string) bool {
-	return typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" || strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
+	return typ == "AWS::Lambda::EventSourceMapping" || typ == "AWS::Lambda::EventInvokeConfig" ||
+		strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
 }
 
 // readTemplate reads the first stack of an assembly.
@@ -51,7 +52,8 @@ func readTemplate(s deploy.Stack) (*Template, error) {
 	return t, nil
 }
 
-// writeFor writes the template for the emulator, without what the rehearsal is itself, into dir, and returns the stack with it.
+// writeFor writes the template for the emulator, without what the rehearsal is itself, into dir, and returns the stack
+// with it.
 func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 	var first, rest []string
 	for id, r := range t.rawResources() {
@@ -85,8 +87,8 @@ func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 	return s, os.WriteFile(s.Template.Path, out.Bytes(), 0o600)
 }
 
-// byName says of which types references are filled in for the emulator: moto's are objects in a change set, not names. So what they refer
-// to comes first.
+// byName says of which types references are filled in for the emulator: moto's are objects in a change set, not names.
+// So what they refer to comes first.
 func byName(typ string) bool { return typ == "AWS::Events::EventBus" }
 
 // without fills in the references to what is set aside, and leaves all others to the emulator.
@@ -219,7 +221,8 @@ func (t *Template) function(name string, arg any) (any, bool) {
 		return t.attribute(list[0].(string), list[1].(string)), true
 	case "Fn::Sub":
 		s, _ := arg.(string)
-		return strings.NewReplacer("${AWS::AccountId}", account, "${AWS::Region}", Region, "${AWS::Partition}", "aws").Replace(s), true
+		return strings.NewReplacer("${AWS::AccountId}", account, "${AWS::Region}", Region, "${AWS::Partition}",
+			"aws").Replace(s), true
 	case "Fn::Join":
 		list := arg.([]any)
 		var parts []string
@@ -233,8 +236,9 @@ func (t *Template) function(name string, arg any) (any, bool) {
 
 // nameOf is the property that names a resource of a type.
 var nameOf = map[string]string{
-	"AWS::Lambda::Function": "FunctionName", "AWS::SQS::Queue": "QueueName", "AWS::DynamoDB::Table": "TableName", "AWS::S3::Bucket": "BucketName",
-	"AWS::IAM::Role": "RoleName", "AWS::SNS::Topic": "TopicName", "AWS::Events::EventBus": "Name", "AWS::Logs::LogGroup": "LogGroupName",
+	"AWS::Lambda::Function": "FunctionName", "AWS::SQS::Queue": "QueueName", "AWS::DynamoDB::Table": "TableName",
+	"AWS::S3::Bucket": "BucketName", "AWS::IAM::Role": "RoleName", "AWS::SNS::Topic": "TopicName",
+	"AWS::Events::EventBus": "Name", "AWS::Logs::LogGroup": "LogGroupName",
 	"AWS::Scheduler::ScheduleGroup": "Name", "AWS::IAM::InstanceProfile": "InstanceProfileName",
 }
 

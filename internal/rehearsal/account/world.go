@@ -39,8 +39,8 @@ type Options struct {
 	Arch     string // of this machine, as Go calls it
 	Dir      string // for machines' disks and logs
 	Seed     uint64
-	// Speed is how many times faster schedules and the visibility of messages go than deployed: a message that a killed function held
-	// comes again after minutes, which nobody wants to wait for.
+	// Speed is how many times faster schedules and the visibility of messages go than deployed: a message that a killed
+	// function held comes again after minutes, which nobody wants to wait for.
 	Speed float64
 	// Chaos kills a function at random moments and makes every tenth call fail, from when the deployment stands.
 	Chaos bool
@@ -138,17 +138,20 @@ func (w *World) deploy(ctx context.Context) error {
 	// Before anything is put in a bucket.
 	w.Template.resolve("")
 	for _, name := range w.Template.doors() {
-		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
+		if _, err := sqs.NewFromConfig(w.Config).CreateQueue(ctx,
+			&sqs.CreateQueueInput{QueueName: aws.String(shadowQueue(name))}); err != nil {
 			return err
 		}
 	}
-	table, err := dynamodb.NewFromConfig(w.Config).DescribeTable(ctx, &dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
+	table, err := dynamodb.NewFromConfig(w.Config).DescribeTable(ctx,
+		&dynamodb.DescribeTableInput{TableName: &w.Stack.Name})
 	if err != nil {
 		return err
 	}
 	w.Template.resolve(aws.ToString(table.Table.LatestStreamArn))
 	w.clockwork = &clockwork{
-		scheduler: scheduler.NewFromConfig(w.Config), sqs: sqs.NewFromConfig(w.Config), group: w.Stack.Name, speed: w.Speed, log: w.Log,
+		scheduler: scheduler.NewFromConfig(w.Config), sqs: sqs.NewFromConfig(w.Config), group: w.Stack.Name,
+		speed: w.Speed, log: w.Log,
 	}
 	if err := w.clockwork.install(ctx, w.Template); err != nil {
 		return err
@@ -215,7 +218,8 @@ func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second, ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug)}
+	s := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second,
+		ErrorLog: slog.NewLogLogger(w.Log.Handler(), slog.LevelDebug)}
 	w.servers = append(w.servers, s)
 	go func() { _ = s.Serve(l) }() // ends with Close
 	return "http://" + l.Addr().String(), nil
@@ -253,8 +257,8 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
 	}
 	w.Hypervisor = &Hypervisor{
-		ec2: ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended, dir: filepath.Join(w.Dir, "machines"), log: w.Log,
-		machines: map[string]*machine{},
+		ec2: ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended,
+		dir: filepath.Join(w.Dir, "machines"), log: w.Log, machines: map[string]*machine{},
 	}
 	w.wg.Go(func() { w.Hypervisor.run(ctx) })
 	if w.Chaos {
@@ -278,7 +282,8 @@ func (w *World) function(f Resource, endpoint string) error {
 	}
 	w.logs = append(w.logs, log)
 	env := map[string]string{
-		"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": functionKey(name), "AWS_SECRET_ACCESS_KEY": "rehearsal", "AWS_EC2_METADATA_DISABLED": "true",
+		"AWS_ENDPOINT_URL": endpoint, "AWS_ACCESS_KEY_ID": functionKey(name), "AWS_SECRET_ACCESS_KEY": "rehearsal",
+		"AWS_EC2_METADATA_DISABLED": "true",
 	}
 	vars, _ := f.at("Environment", "Variables").(map[string]any)
 	for k, v := range vars {
@@ -312,23 +317,27 @@ func (w *World) feed(ctx context.Context, m *Mapping) error {
 		return fmt.Errorf("rehearsal: mapping %s is of %s, which is not deployed", m.ID, m.Function)
 	}
 	if m.Source == w.Template.stream {
-		s := &streamFeed{mapping: m, function: f, cfg: w.Config, table: &w.Proxy.table, log: w.Log, dead: func(ctx context.Context, arn string, body []byte) {
-			url, text := w.QueueURL(queueName(arn)), string(body)
-			if _, err := w.clockwork.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &text}); err != nil {
-				w.Log.Warn("on-failure destination", "err", err)
-			}
-		}}
+		s := &streamFeed{mapping: m, function: f, cfg: w.Config, table: &w.Proxy.table, log: w.Log,
+			dead: func(ctx context.Context, arn string, body []byte) {
+				url, text := w.QueueURL(queueName(arn)), string(body)
+				if _, err := w.clockwork.sqs.SendMessage(ctx,
+					&sqs.SendMessageInput{QueueUrl: &url, MessageBody: &text}); err != nil {
+					w.Log.Warn("on-failure destination", "err", err)
+				}
+			}}
 		w.wg.Go(func() { s.run(ctx) })
 		return nil
 	}
 	m.Parallel = min(max(m.Parallel, 1), mostSandboxes)
-	q := &queueFeed{mapping: m, function: f, sqs: sqs.NewFromConfig(w.Config), url: w.QueueURL(queueName(m.Source)), count: w.Count, log: w.Log}
+	q := &queueFeed{mapping: m, function: f, sqs: sqs.NewFromConfig(w.Config), url: w.QueueURL(queueName(m.Source)),
+		count: w.Count, log: w.Log}
 	w.wg.Go(func() { q.run(ctx) })
 	return nil
 }
 
-// killAtRandom kills functions at random moments: four times a second it points at one of all, and kills it if it is at work. So a function is
-// killed the more often the longer it takes, and those that wait for a cloud still come to an end.
+// killAtRandom kills functions at random moments: four times a second it points at one of all, and kills it if it is at
+// work. So a function is killed the more often the longer it takes, and those that wait for a cloud still come to an
+// end.
 func (w *World) killAtRandom(ctx context.Context) {
 	r := rand.New(rand.NewPCG(w.Seed, 2)) //nolint:gosec // no secret
 	var names []string

@@ -51,10 +51,12 @@ func (u Usage) GBSeconds(memoryMiB int) float64 {
 // environment is that of a process on Lambda: what was deployed and what Lambda sets, nothing of this machine.
 func (f *Function) environment() []string {
 	env := []string{
-		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=en_US.UTF-8", "TZ=:UTC", "HOME=/tmp", "LAMBDA_TASK_ROOT=/var/task", "_HANDLER=bootstrap",
-		"AWS_LAMBDA_FUNCTION_NAME=" + f.Name, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST", "AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
+		"PATH=/usr/local/bin:/usr/bin:/bin", "LANG=en_US.UTF-8", "TZ=:UTC", "HOME=/tmp", "LAMBDA_TASK_ROOT=/var/task",
+		"_HANDLER=bootstrap", "AWS_LAMBDA_FUNCTION_NAME=" + f.Name, "AWS_LAMBDA_FUNCTION_VERSION=$LATEST",
+		"AWS_LAMBDA_INITIALIZATION_TYPE=on-demand",
 		"AWS_LAMBDA_FUNCTION_MEMORY_SIZE=" + strconv.Itoa(f.Memory), "AWS_LAMBDA_LOG_GROUP_NAME=/aws/lambda/" + f.Name,
-		"AWS_LAMBDA_LOG_STREAM_NAME=rehearsal", "AWS_EXECUTION_ENV=AWS_Lambda_provided.al2023", "AWS_REGION=" + f.Region, "AWS_DEFAULT_REGION=" + f.Region,
+		"AWS_LAMBDA_LOG_STREAM_NAME=rehearsal", "AWS_EXECUTION_ENV=AWS_Lambda_provided.al2023",
+		"AWS_REGION=" + f.Region, "AWS_DEFAULT_REGION=" + f.Region,
 	}
 	for k, v := range f.Env {
 		env = append(env, k+"="+v)
@@ -62,7 +64,8 @@ func (f *Function) environment() []string {
 	return env
 }
 
-// Invoke runs the function on an event and returns its answer. It waits for a free sandbox. Its errors are those of this package, or ctx's.
+// Invoke runs the function on an event and returns its answer. It waits for a free sandbox. Its errors are those of
+// this package, or ctx's.
 func (f *Function) Invoke(ctx context.Context, payload []byte) ([]byte, error) {
 	f.mu.Lock()
 	if f.slots == nil {
@@ -163,7 +166,8 @@ func (f *Function) Usage() Usage {
 	return f.usage
 }
 
-// KillOne kills the process of an invocation under way, of several the one that choose picks. It returns false when none is.
+// KillOne kills the process of an invocation under way, of several the one that choose picks. It returns false when
+// none is.
 func (f *Function) KillOne(choose func(n int) int) bool {
 	f.mu.Lock()
 	var list []*sandbox

@@ -3,7 +3,8 @@
 // 2018-06-01) for one invocation at a time, is frozen between two, and is killed when its time is over. A
 // function has as many sandboxes as it has invocations at once, up to a limit, and uses them again.
 //
-// What it does not do: bound memory or processor time, or keep the process from the file system. It measures both instead.
+// What it does not do: bound memory or processor time, or keep the process from the file system. It measures both
+// instead.
 package sandbox
 
 import (
@@ -68,13 +69,18 @@ func start(ctx context.Context, f *Function) (*sandbox, error) {
 		return nil, err
 	}
 	s := &sandbox{
-		next: make(chan *invocation), done: make(chan result, 1), ready: make(chan struct{}), exited: make(chan struct{}),
+		next: make(chan *invocation), done: make(chan result, 1), ready: make(chan struct{}),
+		exited: make(chan struct{}),
 	}
 	const base = "/2018-06-01/runtime/"
 	mux := http.NewServeMux()
 	mux.HandleFunc("GET "+base+"invocation/next", s.handNext)
-	mux.HandleFunc("POST "+base+"invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) { s.take(w, r, false) })
-	mux.HandleFunc("POST "+base+"invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) { s.take(w, r, true) })
+	mux.HandleFunc("POST "+base+"invocation/{id}/response", func(w http.ResponseWriter, r *http.Request) {
+		s.take(w, r, false)
+	})
+	mux.HandleFunc("POST "+base+"invocation/{id}/error", func(w http.ResponseWriter, r *http.Request) {
+		s.take(w, r, true)
+	})
 	mux.HandleFunc("POST "+base+"init/error", func(w http.ResponseWriter, r *http.Request) { s.take(w, r, true) })
 	s.server = &http.Server{Handler: mux, ReadHeaderTimeout: 10 * time.Second}
 	go func() { _ = s.server.Serve(l) }() // ends with stop

@@ -16,8 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Aftermath prints what is needed to find out what went wrong: the last of every log, what waits in queues and outbox, and the records of the
-// job.
+// Aftermath prints what is needed to find out what went wrong: the last of every log, what waits in queues and outbox,
+// and the records of the job.
 func (s *Story) Aftermath(ctx context.Context, out io.Writer) {
 	w := s.World
 	paths, _ := filepath.Glob(filepath.Join(w.Dir, "logs", "*.log"))
@@ -54,7 +54,8 @@ func (s *Story) queues(ctx context.Context, out io.Writer) {
 		url := w.QueueURL(name)
 		got, err := client.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{
 			QueueUrl: &url, AttributeNames: []types.QueueAttributeName{
-				types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+				types.QueueAttributeNameApproximateNumberOfMessages,
+				types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 			},
 		})
 		if err != nil {

@@ -31,7 +31,9 @@ func (s *Story) strangers(ctx context.Context) (string, error) {
 	}
 	wrong := s.World.User
 	wrong.SecretAccessKey += "-not"
-	if _, err := client.NewSigned(s.World.API, account.Region, credentials.StaticCredentialsProvider{Value: wrong}).Jobs(ctx, 1); err == nil || !strings.Contains(err.Error(), "403") {
+	if _, err := client.NewSigned(s.World.API, account.Region,
+		credentials.StaticCredentialsProvider{Value: wrong}).Jobs(ctx, 1); err == nil ||
+		!strings.Contains(err.Error(), "403") {
 		return "", fmt.Errorf("with a wrong key: %w", err)
 	}
 	if code, err := s.agent(ctx, ""); err != nil || code != http.StatusUnauthorized {
@@ -48,7 +50,8 @@ func (s *Story) strangers(ctx context.Context) (string, error) {
 func (s *Story) agent(ctx context.Context, bearer string) (int, error) {
 	code := 0
 	err := until(ctx, func() error {
-		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.World.API+wire.PathHello, strings.NewReader(`{"address":"127.0.0.1","version":"x"}`))
+		req, err := http.NewRequestWithContext(ctx, http.MethodPost, s.World.API+wire.PathHello,
+			strings.NewReader(`{"address":"127.0.0.1","version":"x"}`))
 		if err != nil {
 			return err
 		}
@@ -72,7 +75,8 @@ func (s *Story) agent(ctx context.Context, bearer string) (int, error) {
 // tokens mints what an attacker might hold: the deployment's own key is read as its operator could.
 func (s *Story) tokens(ctx context.Context) (string, error) {
 	name := "/" + s.World.Stack.Name + "/token-key"
-	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(ctx, &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
+	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(ctx,
+		&ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
 	if err != nil {
 		return "", err
 	}
@@ -82,7 +86,8 @@ func (s *Story) tokens(ctx context.Context) (string, error) {
 	}
 	now := time.Now()
 	forged := bytes.Repeat([]byte("x"), len(key))
-	mine := wire.Claims{Job: s.job, Cluster: record.ClusterID(s.job, 0, 1), Issued: now.Add(-48 * time.Hour), Expires: now.Add(time.Hour)}
+	mine := wire.Claims{Job: s.job, Cluster: record.ClusterID(s.job, 0, 1), Issued: now.Add(-48 * time.Hour),
+		Expires: now.Add(time.Hour)}
 	late, other := mine, mine
 	late.Expires = now.Add(-time.Hour)
 	other.Job, other.Cluster = "another-job", record.ClusterID("another-job", 0, 1)
@@ -168,7 +173,8 @@ func (s *Story) rights(context.Context) (string, error) {
 }
 
 // secretShapes are what no log may hold: agents' tokens and the machines' keys.
-var secretShapes = regexp.MustCompile(`eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|Bearer [A-Za-z0-9._-]{20,}`)
+var secretShapes = regexp.MustCompile(
+	`eyJ[A-Za-z0-9_-]{20,}\.[A-Za-z0-9_-]{10,}\.[A-Za-z0-9_-]{10,}|Bearer [A-Za-z0-9._-]{20,}`)
 
 func (s *Story) secrets(ctx context.Context) (string, error) {
 	logs := s.World.Logged()
@@ -176,7 +182,8 @@ func (s *Story) secrets(ctx context.Context) (string, error) {
 		return "", fmt.Errorf("a log holds %.12q…", found)
 	}
 	name := "/" + s.World.Stack.Name + "/token-key"
-	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(context.WithoutCancel(ctx), &ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
+	out, err := ssm.NewFromConfig(s.World.Config).GetParameter(context.WithoutCancel(ctx),
+		&ssm.GetParameterInput{Name: &name, WithDecryption: aws.Bool(true)})
 	if err != nil {
 		return "", err
 	}

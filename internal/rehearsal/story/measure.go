@@ -29,7 +29,8 @@ func plainDAG() []byte {
 	var b strings.Builder
 	b.WriteString("apiVersion: tradewind/v1\nname: plain\ntasks:\n")
 	for i := range plainTasks {
-		fmt.Fprintf(&b, "  t%d:\n    run: echo %d\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 1m\n", i, i)
+		fmt.Fprintf(&b,
+			"  t%d:\n    run: echo %d\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 1m\n", i, i)
 		if i >= plainTasks/2 {
 			fmt.Fprintf(&b, "    after: [t%d]\n", i-plainTasks/2)
 		}
@@ -45,12 +46,12 @@ type Compared struct {
 	Predicted float64 `json:"predicted"`
 }
 
-// tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come, and what met
-// another is read again.
+// tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come,
+// and what met another is read again.
 const tolerance = 0.4
 
-// measured runs a DAG to which nothing happens and holds what its events asked of AWS against what `tradewind cost` says of the same file.
-// What is asked by the hour, schedules and polling, goes at another speed here and is left out.
+// measured runs a DAG to which nothing happens and holds what its events asked of AWS against what `tradewind cost`
+// says of the same file. What is asked by the hour, schedules and polling, goes at another speed here and is left out.
 func (s *Story) measured(ctx context.Context) (string, error) {
 	w := s.World
 	if w.Chaos {
@@ -93,7 +94,8 @@ func (s *Story) measured(ctx context.Context) (string, error) {
 	return said, nil
 }
 
-// overUnseen waits for the end of the one job of a name, reading past the proxy: what is looked at is not to be counted.
+// overUnseen waits for the end of the one job of a name, reading past the proxy: what is looked at is not to be
+// counted.
 func (s *Story) overUnseen(ctx context.Context, name string) error {
 	st, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
 	if err != nil {
@@ -134,8 +136,8 @@ func predict(ctx context.Context) (*cost.Bill, error) {
 // byClock are the functions that schedules start, whose share is not a job's.
 func byClock() []string { return []string{events.FnReconcile, events.FnTick, events.FnRefresh} }
 
-// bill is what was counted so far of the lines of a bill, by service and unit, in the words of package cost. How long the emulator took is no
-// measure of AWS, so GB-seconds are not in it.
+// bill is what was counted so far of the lines of a bill, by service and unit, in the words of package cost. How long
+// the emulator took is no measure of AWS, so GB-seconds are not in it.
 func (s *Story) bill() map[string]float64 {
 	w := s.World
 	b := map[string]float64{}
@@ -155,7 +157,8 @@ func (s *Story) bill() map[string]float64 {
 		}
 		switch c.Service {
 		case "dynamodb":
-			if strings.HasSuffix(c.Action, account.Refused) { // one that is slow and lets in one at a time has more of them than AWS's
+			// one that is slow and lets in one at a time has more of them than AWS's
+			if strings.HasSuffix(c.Action, account.Refused) {
 				b[conflicts] += float64(c.Count)
 			} else if account.Writes(c.Action) {
 				b["DynamoDB write request units"] += c.Units

@@ -32,7 +32,8 @@ import (
 // cliWithin bounds one command.
 const cliWithin = 30 * time.Second
 
-// cli runs the command line as a user with credentials would, and returns what it printed. It is the same program as the agent.
+// cli runs the command line as a user with credentials would, and returns what it printed. It is the same program as
+// the agent.
 func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, error) {
 	w := s.World
 	ctx, cancel := context.WithTimeout(ctx, cliWithin)
@@ -40,13 +41,15 @@ func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, 
 	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "agent", w.Arch, "tradewind"), args...) //nolint:gosec // built beside this
 	c.Dir, c.Stdin = w.Dir, strings.NewReader(stdin)
 	c.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API, "TRADEWIND_SIGN_REGION=" + account.Region,
-		"AWS_ACCESS_KEY_ID=" + w.User.AccessKeyID, "AWS_SECRET_ACCESS_KEY=" + w.User.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
+		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API,
+		"TRADEWIND_SIGN_REGION=" + account.Region, "AWS_ACCESS_KEY_ID=" + w.User.AccessKeyID,
+		"AWS_SECRET_ACCESS_KEY=" + w.User.SecretAccessKey, "AWS_EC2_METADATA_DISABLED=true",
 	}
 	var out, said bytes.Buffer
 	c.Stdout, c.Stderr = &out, &said
 	if err := c.Run(); err != nil {
-		return out.Bytes(), fmt.Errorf("tradewind %s: %w: %s", strings.Join(args, " "), err, strings.TrimSpace(said.String()))
+		return out.Bytes(), fmt.Errorf("tradewind %s: %w: %s", strings.Join(args, " "), err,
+			strings.TrimSpace(said.String()))
 	}
 	return out.Bytes(), nil
 }
@@ -140,12 +143,14 @@ func (s *Story) renewed(ctx context.Context) (string, error) {
 // rejected drops a file that is no DAG.
 func (s *Story) rejected(ctx context.Context) (string, error) {
 	bucket := s.World.Bucket("dags")
-	if err := s.put(ctx, bucket, "team/broken.yaml", []byte("apiVersion: tradewind/v1\nname: broken\ntasks:\n  a:\n    rum: echo\n")); err != nil {
+	if err := s.put(ctx, bucket, "team/broken.yaml",
+		[]byte("apiVersion: tradewind/v1\nname: broken\ntasks:\n  a:\n    rum: echo\n")); err != nil {
 		return "", err
 	}
 	var remark string
 	err := until(ctx, func() error {
-		list, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: aws.String("team/broken.yaml.")})
+		list, err := s.s3.ListObjectsV2(ctx,
+			&s3.ListObjectsV2Input{Bucket: &bucket, Prefix: aws.String("team/broken.yaml.")})
 		if err != nil {
 			return err
 		}
@@ -170,8 +175,9 @@ func (s *Story) rejected(ctx context.Context) (string, error) {
 // givenUp is the event among the dead letters whose cause was mended.
 const givenUp = "given-up-1"
 
-// redrive has an event come in that nobody can read, finds it among the dead letters when it was tried as often as the template says, and sends another letter, whose cause was
-// mended, on its way: by the command line, as an operator would.
+// redrive has an event come in that nobody can read, finds it among the dead letters when it was tried as often as the
+// template says, and sends another letter, whose cause was mended, on its way: by the command line, as an operator
+// would.
 func (s *Story) redrive(ctx context.Context) (string, error) {
 	if err := s.garble(ctx); err != nil {
 		return "", err
@@ -230,9 +236,11 @@ func (s *Story) redrive(ctx context.Context) (string, error) {
 
 // garble tells of a new object in the DAG bucket without saying which.
 func (s *Story) garble(ctx context.Context) error {
-	out, err := eventbridge.NewFromConfig(s.World.Config).PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
-		Source: aws.String("aws.s3"), DetailType: aws.String("Object Created"), Detail: aws.String(fmt.Sprintf(`{"bucket":{"name":%q}}`, s.World.Bucket("dags"))),
-	}}})
+	out, err := eventbridge.NewFromConfig(s.World.Config).PutEvents(ctx,
+		&eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
+			Source: aws.String("aws.s3"), DetailType: aws.String("Object Created"),
+			Detail: aws.String(fmt.Sprintf(`{"bucket":{"name":%q}}`, s.World.Bucket("dags"))),
+		}}})
 	if err == nil && out.FailedEntryCount > 0 {
 		err = errors.New("the event was not taken")
 	}
@@ -242,7 +250,8 @@ func (s *Story) garble(ctx context.Context) error {
 // bury puts the event of a job among the dead letters, as if it had been given up, and looks at it there.
 func (s *Story) bury(ctx context.Context) error {
 	bucket, key := s.World.Bucket("dags"), "kept/later.yaml"
-	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 5m\n"
+	small := "apiVersion: tradewind/v1\nname: redriven\ntasks:\n  only:\n    run: echo again\n" +
+		"    resources: {cpus: 2+, cloud: aws, region: us-east-1}\n    time: 5m\n"
 	if err := s.put(ctx, bucket, key, []byte(small)); err != nil {
 		return err
 	}
@@ -269,7 +278,8 @@ func (s *Story) bury(ctx context.Context) error {
 // send puts a message on one of the deployment's queues.
 func (s *Story) send(ctx context.Context, queue, body string) error {
 	url := s.World.QueueURL(s.World.Stack.Name + "-" + queue)
-	_, err := sqs.NewFromConfig(s.World.Config).SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
+	_, err := sqs.NewFromConfig(s.World.Config).SendMessage(ctx,
+		&sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
 	return err
 }
 
@@ -277,7 +287,8 @@ func (s *Story) send(ctx context.Context, queue, body string) error {
 func (s *Story) asleep(ctx context.Context) (string, error) {
 	s.World.Calm() // what has to be quiet is not disturbed
 	err := until(ctx, func() error { return s.sleeping(ctx) })
-	return fmt.Sprintf("%d machines were started, none runs; schedules are off, no queue is polled", s.World.Hypervisor.Count()), err
+	return fmt.Sprintf("%d machines were started, none runs; schedules are off, no queue is polled",
+		s.World.Hypervisor.Count()), err
 }
 
 // sleeping says what is still awake.
@@ -298,7 +309,8 @@ func (s *Story) sleeping(ctx context.Context) error {
 		}
 	}
 	for _, name := range []string{events.FnTick, events.FnReconcile} {
-		s, err := scheduler.NewFromConfig(w.Config).GetSchedule(ctx, &scheduler.GetScheduleInput{GroupName: &w.Stack.Name, Name: &name})
+		s, err := scheduler.NewFromConfig(w.Config).GetSchedule(ctx,
+			&scheduler.GetScheduleInput{GroupName: &w.Stack.Name, Name: &name})
 		if err != nil {
 			return err
 		}

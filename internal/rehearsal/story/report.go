@@ -17,7 +17,8 @@ type Report struct {
 	Tasks     int                       `json:"tasks"`
 	Requests  []account.Call            `json:"requests"`
 	Functions map[string]FunctionReport `json:"functions"`
-	// Compared are the requests for one DAG to which nothing happened, of PlainTasks tasks, beside what package cost says of it.
+	// Compared are the requests for one DAG to which nothing happened, of PlainTasks tasks, beside what package cost
+	// says of it.
 	PlainTasks int        `json:"plainTasks"`
 	Compared   []Compared `json:"compared"`
 }
@@ -32,10 +33,12 @@ type FunctionReport struct {
 // Report returns what was counted so far.
 func (s *Story) Report() Report {
 	w := s.World
-	r := Report{Tasks: storyTasks, Requests: w.Count.Calls(), Functions: map[string]FunctionReport{}, PlainTasks: plainTasks, Compared: s.compared}
+	r := Report{Tasks: storyTasks, Requests: w.Count.Calls(), Functions: map[string]FunctionReport{},
+		PlainTasks: plainTasks, Compared: s.compared}
 	for name, f := range w.Functions {
 		u := f.Usage()
-		r.Functions[name[len(w.Stack.Name)+1:]] = FunctionReport{Usage: u, MemoryMiB: f.Memory, GBSeconds: u.GBSeconds(f.Memory)}
+		r.Functions[name[len(w.Stack.Name)+1:]] = FunctionReport{Usage: u, MemoryMiB: f.Memory,
+			GBSeconds: u.GBSeconds(f.Memory)}
 	}
 	return r
 }
@@ -52,11 +55,15 @@ func (s *Story) Page(took time.Duration) string {
 	for _, u := range w.Usage() {
 		invocations, errs = invocations+u.Invocations, errs+u.Errors
 	}
-	_, _ = fmt.Fprintf(&b, "`make rehearse RESULTS=bench/RESULTS.md`: the template, the Lambda binaries and the agents on emulators, %d steps in %.0f s, the deployment\n"+
+	_, _ = fmt.Fprintf(&b, "`make rehearse RESULTS=bench/RESULTS.md`: the template, the Lambda binaries and the "+
+		"agents on emulators, %d steps in %.0f s, the deployment\n"+
 		"included; %d machines, %d invocations of %d functions, %d of which failed, %d requests.\n\n",
 		len(s.steps()), took.Seconds(), machines, invocations, len(w.Functions), errs, w.Count.Total())
-	_, _ = fmt.Fprintf(&b, "What a DAG of %d tasks, to which nothing happened, asked of AWS, beside what `tradewind cost` says of its file. Tasks that end at once\n"+
-		"there are handled in one batch; on two processors they end one after the other. Transactions that met another are left out: the emulator, slow and one at a time, has more.\n\n| | counted | predicted |\n| --- | ---: | ---: |\n", plainTasks)
+	_, _ = fmt.Fprintf(&b, "What a DAG of %d tasks, to which nothing happened, asked of AWS, beside what `tradewind "+
+		"cost` says of its file. Tasks that end at once\n"+
+		"there are handled in one batch; on two processors they end one after the other. Transactions that met "+
+		"another are left out: the emulator, slow and one at a time, has more.\n\n| | counted | predicted |\n"+
+		"| --- | ---: | ---: |\n", plainTasks)
 	for _, c := range s.compared {
 		_, _ = fmt.Fprintf(&b, "| %s, %s | %.0f | %.0f |\n", c.Service, c.Unit, c.Counted, c.Predicted)
 	}
@@ -77,13 +84,16 @@ func (s *Story) Summary(out io.Writer) {
 		_, _ = fmt.Fprintf(out, " %s %d", name, services[name])
 	}
 	launches, injected := w.Proxy.Refused()
-	_, _ = fmt.Fprintf(out, "; %.0f table units; %d launches refused, %d calls made to fail, %d functions killed\n", units, launches, injected, w.Kills())
+	_, _ = fmt.Fprintf(out, "; %.0f table units; %d launches refused, %d calls made to fail, %d functions killed\n",
+		units, launches, injected, w.Kills())
 	usage := w.Usage()
 	for _, name := range slices.Sorted(maps.Keys(usage)) {
 		u := usage[name]
 		if u.Invocations > 0 {
-			_, _ = fmt.Fprintf(out, "  %-22s %4d invocations, %3d errors, %2d starts, %6.2f GB-s, slowest %5.0f ms, start %3.0f ms, %3d MiB\n",
-				name, u.Invocations, u.Errors, u.Starts, u.GBSeconds(w.Functions[name].Memory), float64(u.Slowest)/float64(time.Millisecond),
+			_, _ = fmt.Fprintf(out, "  %-22s %4d invocations, %3d errors, %2d starts, %6.2f GB-s, slowest %5.0f ms, "+
+				"start %3.0f ms, %3d MiB\n",
+				name, u.Invocations, u.Errors, u.Starts, u.GBSeconds(w.Functions[name].Memory),
+				float64(u.Slowest)/float64(time.Millisecond),
 				float64(u.ColdStart)/float64(time.Millisecond), u.PeakBytes>>20)
 		}
 	}

@@ -320,8 +320,11 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		if next.ResumedFrom == "" {
 			return &finalError{fmt.Errorf("attempt %d began anew", next.Number)}
 		}
-		i := slices.IndexFunc(d.Attempts, func(a record.Attempt) bool { return a.Task == trainTask && a.Number == first.Number })
-		said = fmt.Sprintf("%s of %s: %s %s\nthen %s, from %s", machine, first.OfferID, d.Attempts[i].Outcome, d.Attempts[i].Reason, next.OfferID, next.ResumedFrom)
+		i := slices.IndexFunc(d.Attempts, func(a record.Attempt) bool {
+			return a.Task == trainTask && a.Number == first.Number
+		})
+		said = fmt.Sprintf("%s of %s: %s %s\nthen %s, from %s", machine, first.OfferID, d.Attempts[i].Outcome,
+			d.Attempts[i].Reason, next.OfferID, next.ResumedFrom)
 		return nil
 	})
 	return said, err
@@ -340,7 +343,8 @@ func (s *Story) succeeded(ctx context.Context) (string, error) {
 		if d.State != "succeeded" {
 			return fmt.Errorf("the job is %s", d.State)
 		}
-		said = fmt.Sprintf("%d attempts, %.5f USD, budget kept: %v", len(d.Attempts), d.SpentUSD, d.BudgetUSD == 0 || d.SpentUSD <= d.BudgetUSD)
+		said = fmt.Sprintf("%d attempts, %.5f USD, budget kept: %v", len(d.Attempts), d.SpentUSD, d.BudgetUSD == 0 ||
+			d.SpentUSD <= d.BudgetUSD)
 		return nil
 	})
 	return said, err

@@ -97,7 +97,8 @@ func (b *Broker) URL() string {
 // Token is a good token for a node, and Tokens those of a cluster.
 func (b *Broker) Token(n Node) string {
 	b.t.Helper()
-	s, err := token.Mint(b.key, wire.Claims{Job: "job", Cluster: n.Cluster, Rank: n.Rank, Expires: time.Now().Add(time.Hour)})
+	s, err := token.Mint(b.key,
+		wire.Claims{Job: "job", Cluster: n.Cluster, Rank: n.Rank, Expires: time.Now().Add(time.Hour)})
 	if err != nil {
 		b.t.Fatal(err)
 	}

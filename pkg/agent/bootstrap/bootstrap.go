@@ -3,10 +3,10 @@
 // script that cloud-init runs as root, for images with bash, curl, sha256sum, and either the AWS
 // CLI or a curl that signs S3 requests (7.88 or later), as Amazon Linux 2023 has.
 //
-// One script serves all machines of a cluster: each takes the token of its rank, which is its launch index. The tokens are the only secrets in it: they are
-// for one node of one job and expire. Whatever else a machine may do, its instance profile lets it, with keys
-// that the machine asks for itself; those and the token go through files that only root can read, not through the
-// process list.
+// One script serves all machines of a cluster: each takes the token of its rank, which is its launch index. The tokens
+// are the only secrets in it: they are for one node of one job and expire. Whatever else a machine may do, its instance
+// profile lets it, with keys that the machine asks for itself; those and the token go through files that only root can
+// read, not through the process list.
 //
 // A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
 // more, and the broker learns it from the cloud.
@@ -98,7 +98,8 @@ func Script(m Machine) ([]byte, error) {
 }
 
 func (m Machine) check() error {
-	for what, v := range map[string]string{"endpoint": m.Endpoint, "bucket": m.Bucket, "region": m.Region, "key": m.Key} {
+	for what, v := range map[string]string{"endpoint": m.Endpoint, "bucket": m.Bucket, "region": m.Region,
+		"key": m.Key} {
 		if v == "" || !printable(v) {
 			return fmt.Errorf("%w: %s %q", ErrInvalid, what, v)
 		}

@@ -63,8 +63,8 @@ func (o Openers) Open(ctx context.Context, rawURL string) (*blob.Bucket, error) 
 	return blob.PrefixedBucket(b, strings.TrimSuffix(prefix, "/")+"/"), nil
 }
 
-// Object opens the bucket that an object's URL lies in and returns the object's key, "" for the whole bucket. The caller closes the
-// bucket. Of a file URL it opens the directory that holds the file.
+// Object opens the bucket that an object's URL lies in and returns the object's key, "" for the whole bucket. The
+// caller closes the bucket. Of a file URL it opens the directory that holds the file.
 func (o Openers) Object(ctx context.Context, rawURL string) (b *blob.Bucket, key string, err error) {
 	u, err := parse(rawURL)
 	if err != nil {

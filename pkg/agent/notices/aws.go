@@ -51,7 +51,8 @@ func (w *aws) poll(ctx context.Context) (found []Notice, err error) {
 func (w *aws) get(ctx context.Context, path string) (string, error) {
 	for fresh := false; ; {
 		if w.token == "" {
-			token, _, err := w.ask(ctx, http.MethodPut, awsToken, http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"21600"}})
+			token, _, err := w.ask(ctx, http.MethodPut, awsToken,
+				http.Header{"X-Aws-Ec2-Metadata-Token-Ttl-Seconds": {"21600"}})
 			if err != nil {
 				return "", err
 			}
@@ -67,8 +68,8 @@ func (w *aws) get(ctx context.Context, path string) (string, error) {
 	}
 }
 
-// decodeAction reads {"action": "terminate", "time": "2017-09-18T08:22:00Z"}. To be stopped or hibernated is to be taken as well: the
-// task's machine is gone.
+// decodeAction reads {"action": "terminate", "time": "2017-09-18T08:22:00Z"}. To be stopped or hibernated is to be
+// taken as well: the task's machine is gone.
 func decodeAction(body []byte) (Notice, error) {
 	var in struct {
 		Action string    `json:"action"`

@@ -42,9 +42,9 @@ func (w *azure) poll(ctx context.Context) ([]Notice, error) {
 	return ScheduledEvents([]byte(body), w.name, w.clock.Now())
 }
 
-// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of a machine, by its name: one for each event of
-// type Preempt that names it and is not over. Events of other types are not of spot machines, and those of other machines
-// are in the document where several form a set.
+// ScheduledEvents reads Azure's Scheduled Events document and returns the notices of a machine, by its name: one for
+// each event of type Preempt that names it and is not over. Events of other types are not of spot machines, and those
+// of other machines are in the document where several form a set.
 func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, error) {
 	var in struct {
 		Events []struct {
@@ -61,7 +61,8 @@ func ScheduledEvents(document []byte, machine string, now time.Time) ([]Notice, 
 	var found []Notice
 	for _, e := range in.Events {
 		mine := slices.ContainsFunc(e.Resources, func(r string) bool { return strings.EqualFold(r, machine) })
-		if e.EventType != "Preempt" || !mine || machine == "" || e.EventStatus != "Scheduled" && e.EventStatus != "Started" {
+		if e.EventType != "Preempt" || !mine || machine == "" || e.EventStatus != "Scheduled" &&
+			e.EventStatus != "Started" {
 			continue
 		}
 		n := Notice{Kind: Interruption, ID: e.EventID, At: now}

@@ -1,12 +1,13 @@
 // Package notices asks a machine's own cloud whether the machine is about to be taken. Each cloud says so at an address
 // that only the machine itself reaches:
 //
-//   - AWS: the instance metadata service, version 2, at spot/instance-action (two minutes ahead) and events/recommendations/rebalance
-//     (earlier, and advice only), polled every five seconds as the EC2 User Guide advises ("Spot Instance interruption notices");
+//   - AWS: the instance metadata service, version 2, at spot/instance-action (two minutes ahead) and
+//     events/recommendations/rebalance (earlier, and advice only), polled every five seconds as the EC2 User Guide
+//     advises ("Spot Instance interruption notices");
 //   - Google Cloud: instance/preempted of the metadata server, which holds the question until it changes
 //     ("Preemptible VM instances": 30 seconds ahead);
-//   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an event of
-//     type Preempt names this machine (at least 30 seconds ahead).
+//   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an
+//     event of type Preempt names this machine (at least 30 seconds ahead).
 //
 // A watcher goes on through every failure: a machine does not stop because nobody answers. What it learns beside the
 // broker's own way (EventBridge, Pub/Sub) is the same notice twice, which changes nothing.
@@ -106,8 +107,8 @@ func New(cloud string, c Config) (Watcher, error) {
 	return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure", ErrUnknown, cloud)
 }
 
-// Leads runs a watcher until ctx ends and returns a channel of how long the machine has left, for agent.Config.Notices. It is closed at the
-// end. Advice is logged and no more: the broker learns of it as well, and decides.
+// Leads runs a watcher until ctx ends and returns a channel of how long the machine has left, for agent.Config.Notices.
+// It is closed at the end. Advice is logged and no more: the broker learns of it as well, and decides.
 func Leads(ctx context.Context, w Watcher, now func() time.Time, log *slog.Logger) <-chan time.Duration {
 	leads := make(chan time.Duration, 1)
 	go func() {

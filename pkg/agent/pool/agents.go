@@ -18,8 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// agents are the processes that were started here. pkg/cloud/local keeps them, each as a cluster of one machine: so none is started twice, none that
-// was ended starts again however late an order comes, and all are found again by the next process on the folder.
+// agents are the processes that were started here. pkg/cloud/local keeps them, each as a cluster of one machine: so
+// none is started twice, none that was ended starts again however late an order comes, and all are found again by the
+// next process on the folder.
 type agents struct {
 	host    *local.Host
 	cloud   cloud.Cloud
@@ -49,12 +50,13 @@ const devicesLabel = "devices"
 // openAgents takes charge of the agents in a folder. It fails with local.ErrInUse while another process has.
 func openAgents(cfg Config, dir string) (*agents, error) {
 	a := &agents{
-		changed: make(chan struct{}, 1), ending: map[string]bool{}, failed: map[string]wire.PoolEnd{}, exits: map[string]wire.PoolEnd{},
+		changed: make(chan struct{}, 1), ending: map[string]bool{}, failed: map[string]wire.PoolEnd{},
+		exits: map[string]wire.PoolEnd{},
 	}
 	var err error
 	a.host, err = local.New(local.Config{
-		Dir: dir, Command: cfg.Command, Environ: withoutUser(cfg.Environ), Logger: cfg.Log, Grace: cfg.Grace, Outside: !loopback(cfg.Endpoint),
-		Exited: a.exited, Extra: func(spec cloud.LaunchSpec) []string {
+		Dir: dir, Command: cfg.Command, Environ: withoutUser(cfg.Environ), Logger: cfg.Log, Grace: cfg.Grace,
+		Outside: !loopback(cfg.Endpoint), Exited: a.exited, Extra: func(spec cloud.LaunchSpec) []string {
 			if cfg.Capacity.Accelerators == 0 {
 				return nil
 			}
@@ -68,7 +70,8 @@ func openAgents(cfg Config, dir string) (*agents, error) {
 	return a, nil
 }
 
-// loopback says whether the broker is on this computer, and so is every node of a cluster that a machine here is part of.
+// loopback says whether the broker is on this computer, and so is every node of a cluster that a machine here is part
+// of.
 func loopback(endpoint string) bool {
 	u, err := url.Parse(endpoint)
 	if err != nil {
@@ -88,7 +91,8 @@ func withoutUser(environ []string) []string {
 
 // visible has tasks see the devices that are theirs: CUDA's variable, and that of NVIDIA's container tools.
 func visible(devices string) []string {
-	return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + devices, "NVIDIA_VISIBLE_DEVICES=" + cmp.Or(devices, "void")}
+	return []string{"CUDA_DEVICE_ORDER=PCI_BUS_ID", "CUDA_VISIBLE_DEVICES=" + devices,
+		"NVIDIA_VISIBLE_DEVICES=" + cmp.Or(devices, "void")}
 }
 
 // news wakes whoever waits for changed.
@@ -165,8 +169,8 @@ func ending(code int, last string) string {
 	return strings.ToValidUTF8(text, "")
 }
 
-// obey makes what runs what should run: it ends the rest, and when that has ended starts what is missing, for it may need the place. settled says that
-// nothing is left to be done.
+// obey makes what runs what should run: it ends the rest, and when that has ended starts what is missing, for it may
+// need the place. settled says that nothing is left to be done.
 func (a *agents) obey(ctx context.Context, orders []wire.PoolOrder, tell func(Event)) (settled bool, err error) {
 	all, err := a.list(ctx)
 	if err != nil {
@@ -215,7 +219,8 @@ func (a *agents) start(ctx context.Context, o wire.PoolOrder, tell func(Event)) 
 		devices[i] = strconv.Itoa(d)
 	}
 	_, err := a.cloud.Launch(ctx, cloud.LaunchSpec{
-		Cluster: name, Nodes: 1, Offer: cloud.Offer{Cloud: cloudName}, Labels: map[string]string{devicesLabel: strings.Join(devices, ",")},
+		Cluster: name, Nodes: 1, Offer: cloud.Offer{Cloud: cloudName},
+		Labels:    map[string]string{devicesLabel: strings.Join(devices, ",")},
 		Bootstrap: cloud.Bootstrap{Endpoint: o.Endpoint, Tokens: []string{o.Token}},
 	})
 	if err == nil {

@@ -124,5 +124,6 @@ func judge(res *http.Response, text []byte) error {
 
 // lastWord says whether asking again is of no use.
 func lastWord(err error) bool {
-	return errors.Is(err, ErrRefused) || errors.Is(err, ErrRemoved) || errors.Is(err, ErrTaken) || errors.Is(err, ErrReport)
+	return errors.Is(err, ErrRefused) || errors.Is(err, ErrRemoved) || errors.Is(err, ErrTaken) ||
+		errors.Is(err, ErrReport)
 }

@@ -40,8 +40,8 @@ type Computer struct {
 // smiWithin bounds a call of nvidia-smi, which may hang with its driver.
 const smiWithin = 20 * time.Second
 
-// Take counts what there is, as far as the process's control group lets it have that. It fails when a program that should know does not
-// answer; a computer without GPUs has none.
+// Take counts what there is, as far as the process's control group lets it have that. It fails when a program that
+// should know does not answer; a computer without GPUs has none.
 func (c Computer) Take(ctx context.Context) (Inventory, error) {
 	in := Inventory{CPUs: float64(c.CPUs)}
 	if c.Memory != nil {
@@ -143,14 +143,16 @@ func (c Computer) gpus(ctx context.Context, in *Inventory) error {
 	}
 	for n, k := range count {
 		if n != in.Accelerator {
-			in.Notes = append(in.Notes, fmt.Sprintf("%d %s beside %d %s: a machine counts GPUs of one name", k, n, in.Accelerators, in.Accelerator))
+			in.Notes = append(in.Notes, fmt.Sprintf("%d %s beside %d %s: a machine counts GPUs of one name", k, n,
+				in.Accelerators, in.Accelerator))
 		}
 	}
 	slices.Sort(in.Notes)
 	return nil
 }
 
-// readGPUs reads names, one a line, as the catalogue has them. A GPU that it does not know keeps the name that its driver has for it.
+// readGPUs reads names, one a line, as the catalogue has them. A GPU that it does not know keeps the name that its
+// driver has for it.
 func readGPUs(r io.Reader) ([]string, error) {
 	lines := bufio.NewScanner(r)
 	var names []string

@@ -18,7 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
 )
 
-// Config is what a machine needs to know. Endpoint, Pool, Name, Capacity and Dir are required; zero values of the others are useful.
+// Config is what a machine needs to know. Endpoint, Pool, Name, Capacity and Dir are required; zero values of the
+// others are useful.
 type Config struct {
 	Endpoint string // the broker's base URL
 	Broker   string // which broker that is, however it is reached; Endpoint when empty
@@ -30,7 +31,8 @@ type Config struct {
 	Dir      string // the machine's own folder: what it has joined as, its agents and their work; one process at a time
 	// Invite returns a token to join with. It is asked when there is no good token of the machine's own; nil is none.
 	Invite func(ctx context.Context) (string, error)
-	// Command is the agent program; this program's own "agent" command when empty. Environ is its environment, this process's when nil.
+	// Command is the agent program; this program's own "agent" command when empty. Environ is its environment, this
+	// process's when nil.
 	Command []string
 	Environ []string
 
@@ -85,8 +87,8 @@ type Machine struct {
 // ErrInUse says that another process is the machine of that folder.
 var ErrInUse = local.ErrInUse
 
-// Open takes charge of a machine's folder, which is made when missing, and of the agents that an earlier process left there. It fails with ErrInUse
-// while another process has it.
+// Open takes charge of a machine's folder, which is made when missing, and of the agents that an earlier process left
+// there. It fails with ErrInUse while another process has it.
 func Open(cfg Config) (*Machine, error) {
 	if err := cfg.complete(); err != nil {
 		return nil, err
@@ -94,7 +96,8 @@ func Open(cfg Config) (*Machine, error) {
 	if err := os.MkdirAll(cfg.Dir, 0o700); err != nil {
 		return nil, fmt.Errorf("pool: %w", err)
 	}
-	m := &Machine{cfg: cfg, client: newClient(cfg.HTTPClient, cfg.Endpoint), tells: make(chan struct{}, 1), retry: backoff.NewExponentialBackOff()}
+	m := &Machine{cfg: cfg, client: newClient(cfg.HTTPClient, cfg.Endpoint), tells: make(chan struct{}, 1),
+		retry: backoff.NewExponentialBackOff()}
 	m.retry.InitialInterval, m.retry.MaxInterval = min(time.Second, cfg.RetryMost), cfg.RetryMost
 	var err error
 	if m.agents, err = openAgents(cfg, filepath.Join(cfg.Dir, "agents")); err != nil {
@@ -107,7 +110,8 @@ func Open(cfg Config) (*Machine, error) {
 }
 
 func (c *Config) complete() error {
-	for what, value := range map[string]string{"endpoint": c.Endpoint, "pool": c.Pool, "name": c.Name, "folder": c.Dir} {
+	for what, value := range map[string]string{"endpoint": c.Endpoint, "pool": c.Pool, "name": c.Name,
+		"folder": c.Dir} {
 		if value == "" {
 			return fmt.Errorf("pool: no %s", what)
 		}
@@ -151,8 +155,9 @@ func (m *Machine) tell(e Event) {
 	m.cfg.Tell(e)
 }
 
-// Run is the machine of its pool until ctx ends; then it has the tasks save their work, waits for that, and leaves (nil). It fails when the broker has had the last
-// word: ErrRefused, ErrRemoved, ErrTaken, ErrReport. No agent is left when it returns.
+// Run is the machine of its pool until ctx ends; then it has the tasks save their work, waits for that, and leaves
+// (nil). It fails when the broker has had the last word: ErrRefused, ErrRemoved, ErrTaken, ErrReport. No agent is left
+// when it returns.
 func (m *Machine) Run(ctx context.Context) error {
 	err := m.run(ctx)
 	if err != nil && !lastWord(err) && ctx.Err() == nil {
@@ -274,13 +279,15 @@ func (m *Machine) join(ctx context.Context) error {
 	}
 }
 
-// sync tells what there is, and learns what should be. A token that is no longer good is replaced by a new one where the machine may join anew.
+// sync tells what there is, and learns what should be. A token that is no longer good is replaced by a new one where
+// the machine may join anew.
 func (m *Machine) sync(ctx context.Context, leaving bool) (wire.PoolOrders, error) {
 	running, ended, err := m.agents.report(ctx)
 	if err != nil {
 		return wire.PoolOrders{}, err
 	}
-	r := wire.PoolReport{Type: m.cfg.Type, Labels: m.cfg.Labels, Capacity: m.cfg.Capacity, Running: running, Ended: ended, Leaving: leaving}
+	r := wire.PoolReport{Type: m.cfg.Type, Labels: m.cfg.Labels, Capacity: m.cfg.Capacity, Running: running,
+		Ended: ended, Leaving: leaving}
 	orders, err := m.client.sync(ctx, m.cfg.Pool, m.cfg.Name, m.memory.Token.Token, r)
 	if errors.Is(err, ErrRefused) && m.cfg.Invite != nil && !leaving {
 		m.memory.Token = wire.PoolToken{}

@@ -12,7 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
-// memoryName is the file in a machine's folder that says as what it has joined. It holds the token: its owner alone reads it.
+// memoryName is the file in a machine's folder that says as what it has joined. It holds the token: its owner alone
+// reads it.
 const memoryName = "joined.json"
 
 // memory is what a machine knows of itself from one process to the next.
@@ -23,7 +24,8 @@ type memory struct {
 	Token   wire.PoolToken `json:"token"`
 }
 
-// recall reads the memory in a folder; it is empty where there is none, or where it is of another pool, machine or broker.
+// recall reads the memory in a folder; it is empty where there is none, or where it is of another pool, machine or
+// broker.
 func recall(dir, broker, pool, machine string) (memory, error) {
 	fresh := memory{Broker: broker, Pool: pool, Machine: machine}
 	b, err := os.ReadFile(filepath.Join(dir, memoryName)) //nolint:gosec // the machine's own folder

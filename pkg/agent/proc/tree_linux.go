@@ -34,8 +34,8 @@ func treeLeft(int) bool {
 	}
 }
 
-// signalTree sends sig to every descendant of this process: to the group as one, so that none slips through by forking, while any
-// of it is there (its number cannot belong to another group then), and to those outside of it one by one.
+// signalTree sends sig to every descendant of this process: to the group as one, so that none slips through by forking,
+// while any of it is there (its number cannot belong to another group then), and to those outside of it one by one.
 func signalTree(group int, sig syscall.Signal) {
 	inGroup := false
 	for _, p := range descendants(os.Getpid()) {

@@ -17,10 +17,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 )
 
-// Fetch copies what uri names to dst below dir: one object or file, or all below a prefix or directory. Like cp, it puts a single
-// file into dst when that ends in "/" or is a directory, and otherwise under that name. dst "." is dir itself.
-// It fails with ErrNotFound when nothing is there, and with ErrLeaves for a dst or a key that would leave dir. note is told of what was left out
-// of a local directory.
+// Fetch copies what uri names to dst below dir: one object or file, or all below a prefix or directory. Like cp, it
+// puts a single file into dst when that ends in "/" or is a directory, and otherwise under that name. dst "." is dir
+// itself. It fails with ErrNotFound when nothing is there, and with ErrLeaves for a dst or a key that would leave dir.
+// note is told of what was left out of a local directory.
 func (t Transfer) Fetch(ctx context.Context, open bucket.Openers, uri, dir, dst string, note func(string)) error {
 	into := strings.HasSuffix(dst, "/")
 	dst = path.Clean(dst)

@@ -119,7 +119,8 @@ func parseManifest(body []byte) (*Manifest, error) {
 		return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
 	}
 	if m.Version != manifestVersion {
-		return nil, fmt.Errorf("%w: version %d of the manifest, this program reads %d", ErrCorrupt, m.Version, manifestVersion)
+		return nil, fmt.Errorf("%w: version %d of the manifest, this program reads %d", ErrCorrupt, m.Version,
+			manifestVersion)
 	}
 	if len(m.Files) > MaxFiles {
 		return nil, fmt.Errorf("%w: %d", ErrTooMany, len(m.Files))
@@ -153,14 +154,16 @@ func (f *File) check() error {
 
 // inside says whether p is a relative path that stays below where it starts, spelled the only way.
 func inside(p string) error {
-	if p == "" || p == "." || strings.ContainsRune(p, 0) || path.Clean(p) != p || !filepath.IsLocal(filepath.FromSlash(p)) {
+	if p == "" || p == "." || strings.ContainsRune(p, 0) || path.Clean(p) != p ||
+		!filepath.IsLocal(filepath.FromSlash(p)) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
-// linkInside says whether a link at p to target points below the directory that p is relative to. A target that goes up after it went down
-// is refused too: what it went down may be another link, and where up leads from there cannot be told from names.
+// linkInside says whether a link at p to target points below the directory that p is relative to. A target that goes up
+// after it went down is refused too: what it went down may be another link, and where up leads from there cannot be
+// told from names.
 func linkInside(p, target string) bool {
 	target = filepath.ToSlash(target)
 	if path.IsAbs(target) || strings.ContainsRune(target, 0) {
@@ -178,7 +181,8 @@ func linkInside(p, target string) bool {
 	return filepath.IsLocal(filepath.FromSlash(path.Join(path.Dir(p), target)))
 }
 
-// throughLink names a path of m that leads through one of its links, which could take it anywhere; "" when there is none.
+// throughLink names a path of m that leads through one of its links, which could take it anywhere; "" when there is
+// none.
 func (m *Manifest) throughLink() string {
 	links := map[string]bool{}
 	for i := range m.Files {

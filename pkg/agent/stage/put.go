@@ -11,8 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 )
 
-// Put copies a file or directory, src below dir, to uri, plainly: no manifest, so a reader may see a part of it meanwhile. A file goes to the
-// object that uri names, or below it when uri ends in "/"; the files of a directory go below uri.
+// Put copies a file or directory, src below dir, to uri, plainly: no manifest, so a reader may see a part of it
+// meanwhile. A file goes to the object that uri names, or below it when uri ends in "/"; the files of a directory go
+// below uri.
 func (t Transfer) Put(ctx context.Context, open bucket.Openers, dir, src, uri string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

@@ -12,8 +12,8 @@ import (
 type Scan struct {
 	// Ignore leaves out a path, and all below it.
 	Ignore func(path string) bool
-	// Note, when set, is told of what is left out: sockets and other things without content, and, instead of the failure
-	// that they otherwise are, links that leave the directory.
+	// Note, when set, is told of what is left out: sockets and other things without content, and, instead of the
+	// failure that they otherwise are, links that leave the directory.
 	Note func(msg string)
 }
 

@@ -15,15 +15,15 @@ import (
 	"github.com/cenkalti/backoff/v5"
 )
 
-// Unfinished says whether a name is by convention that of a file that is still being written: it ends in ".tmp", or "~". Snapshots leave
-// such files out, so that a program that writes one and then renames it is never caught half-way.
+// Unfinished says whether a name is by convention that of a file that is still being written: it ends in ".tmp", or
+// "~". Snapshots leave such files out, so that a program that writes one and then renames it is never caught half-way.
 func Unfinished(p string) bool {
 	return strings.HasSuffix(p, ".tmp") || strings.HasSuffix(p, "~") || strings.HasSuffix(p, partSuffix)
 }
 
-// Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed from the first look
-// at it to the last. When something does change it begins again, until ctx ends; then it fails with ErrChanging. It returns
-// src's Fingerprint.
+// Snapshot copies src to dst, which it empties first, as it was at one moment: nothing in src changed from the first
+// look at it to the last. When something does change it begins again, until ctx ends; then it fails with ErrChanging.
+// It returns src's Fingerprint.
 func Snapshot(ctx context.Context, src, dst string) (fingerprint string, err error) {
 	from, err := os.OpenRoot(src)
 	if err != nil {
@@ -133,8 +133,8 @@ func differs(a, b []entry) string {
 // fileTick is more than the time between two changes that a file system's clock cannot tell apart.
 const fileTick = 20 * time.Millisecond
 
-// tooFresh names a file that was changed so shortly before the first look that a change after it may not show in its time
-// (the "racily clean" entries of git's index). A time in the future is another machine's clock, not a fresh file.
+// tooFresh names a file that was changed so shortly before the first look that a change after it may not show in its
+// time (the "racily clean" entries of git's index). A time in the future is another machine's clock, not a fresh file.
 func tooFresh(entries []entry, began time.Time) string {
 	for i := range entries {
 		if age := began.Sub(entries[i].modified); age >= 0 && age < fileTick {
@@ -144,8 +144,8 @@ func tooFresh(entries []entry, began time.Time) string {
 	return ""
 }
 
-// Fingerprint is the same for two looks at a directory when names, sizes, links and times of change are; it is "" for a directory without files.
-// Unfinished files do not count.
+// Fingerprint is the same for two looks at a directory when names, sizes, links and times of change are; it is "" for a
+// directory without files. Unfinished files do not count.
 func Fingerprint(ctx context.Context, dir string) (string, error) {
 	root, err := os.OpenRoot(dir)
 	if err != nil {

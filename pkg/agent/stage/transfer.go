@@ -28,7 +28,8 @@ type Transfer struct {
 // Upload copies what scan finds in dir to b below prefix, and the manifest last. m says whose it is; its
 // list of files is filled in. No file may change meanwhile; one that does fails the upload with ErrChanging. dir ""
 // has no files.
-func (t Transfer) Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, scan Scan, m Manifest) (*Manifest, error) {
+func (t Transfer) Upload(ctx context.Context, b *blob.Bucket, prefix, dir string, scan Scan,
+	m Manifest) (*Manifest, error) {
 	var root *os.Root
 	var entries []entry
 	if dir != "" {
@@ -61,7 +62,8 @@ func (t Transfer) Upload(ctx context.Context, b *blob.Bucket, prefix, dir string
 		return nil, err
 	}
 	err = t.retry(ctx, func() error {
-		return b.WriteAll(ctx, path.Join(prefix, manifestName), body, &blob.WriterOptions{ContentType: "application/json"})
+		return b.WriteAll(ctx, path.Join(prefix, manifestName), body,
+			&blob.WriterOptions{ContentType: "application/json"})
 	})
 	if err != nil {
 		return nil, fmt.Errorf("write manifest of %s: %w", prefix, err)
@@ -99,8 +101,8 @@ func put(ctx context.Context, b *blob.Bucket, key string, root *os.Root, f *File
 	return hex.EncodeToString(hash.Sum(nil)), nil
 }
 
-// Download brings what the manifest below prefix lists into dir, which is made when missing. Every file is checked against the
-// manifest before it appears under its name. It fails with ErrIncomplete or ErrCorrupt.
+// Download brings what the manifest below prefix lists into dir, which is made when missing. Every file is checked
+// against the manifest before it appears under its name. It fails with ErrIncomplete or ErrCorrupt.
 func (t Transfer) Download(ctx context.Context, b *blob.Bucket, prefix, dir string) (*Manifest, error) {
 	m, err := ReadManifest(ctx, b, prefix)
 	if err != nil {
@@ -251,13 +253,15 @@ func (t Transfer) retry(ctx context.Context, do func() error) error {
 
 // passing says whether trying again can help: not against our own findings, nor a bucket's clear no.
 func passing(err error) bool {
-	for _, final := range []error{ErrLeaves, ErrChanging, ErrTooMany, fs.ErrNotExist, fs.ErrPermission, fs.ErrExist, context.Canceled, context.DeadlineExceeded} {
+	for _, final := range []error{ErrLeaves, ErrChanging, ErrTooMany, fs.ErrNotExist, fs.ErrPermission, fs.ErrExist,
+		context.Canceled, context.DeadlineExceeded} {
 		if errors.Is(err, final) {
 			return false
 		}
 	}
 	switch gcerrors.Code(err) {
-	case gcerrors.NotFound, gcerrors.PermissionDenied, gcerrors.InvalidArgument, gcerrors.Unimplemented, gcerrors.Canceled:
+	case gcerrors.NotFound, gcerrors.PermissionDenied, gcerrors.InvalidArgument, gcerrors.Unimplemented,
+		gcerrors.Canceled:
 		return false
 	}
 	return true

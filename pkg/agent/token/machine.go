@@ -29,8 +29,8 @@ func poolAudience(machine string) string {
 	return audienceMachine
 }
 
-// MintPool signs the token of a machine of a pool, or, without a machine, one to join with. Joined and Expires are required, and kept to the
-// second. It fails with ErrKey or ErrMalformed.
+// MintPool signs the token of a machine of a pool, or, without a machine, one to join with. Joined and Expires are
+// required, and kept to the second. It fails with ErrKey or ErrMalformed.
 func MintPool(key []byte, c wire.PoolClaims) (string, error) {
 	if len(key) < MinKeyBytes {
 		return "", fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)

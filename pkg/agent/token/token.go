@@ -48,7 +48,8 @@ type payload struct {
 	Rank    int    `json:"rank"`
 }
 
-// Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with ErrKey or ErrMalformed.
+// Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with
+// ErrKey or ErrMalformed.
 func Mint(key []byte, c wire.Claims) (string, error) {
 	if len(key) < MinKeyBytes {
 		return "", fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)
@@ -134,7 +135,8 @@ func check(c wire.Claims) error {
 	return nil
 }
 
-// typed maps the library's errors to this package's. A bad signature comes first: nothing else in such a token means anything.
+// typed maps the library's errors to this package's. A bad signature comes first: nothing else in such a token means
+// anything.
 func typed(err error) error {
 	switch {
 	case errors.Is(err, jwt.ErrTokenMalformed):

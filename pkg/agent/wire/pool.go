@@ -5,9 +5,9 @@ import (
 	"time"
 )
 
-// A machine of a pool is not bought: it comes. Its resident process joins with a token that the pool's owner was given, gets one of its
-// own for it, and from then on syncs: it tells what it has and what runs on it, and is told what should. Both sides state what is, not what
-// changed, so that a call that is lost, repeated or overtaken harms nothing.
+// A machine of a pool is not bought: it comes. Its resident process joins with a token that the pool's owner was given,
+// gets one of its own for it, and from then on syncs: it tells what it has and what runs on it, and is told what
+// should. Both sides state what is, not what changed, so that a call that is lost, repeated or overtaken harms nothing.
 
 // PathPool is where the paths begin that pool machines call. Like all paths of agents they need no user, but a token.
 const PathPool = "/v1/agent/pools/"
@@ -22,11 +22,12 @@ func poolPath(pool, machine string) string {
 	return PathPool + url.PathEscape(pool) + "/machines/" + url.PathEscape(machine)
 }
 
-// Answers to a machine mean: 2xx accepted; 401 and 403 the token is not (or no longer) good; 404 and 410 the pool is gone, or the machine was
-// removed from it: the machine ends its agents and goes; 409, to a join, the name is another machine's. Anything else is tried again.
+// Answers to a machine mean: 2xx accepted; 401 and 403 the token is not (or no longer) good; 404 and 410 the pool is
+// gone, or the machine was removed from it: the machine ends its agents and goes; 409, to a join, the name is another
+// machine's. Anything else is tried again.
 
-// PoolClaims is what a machine's token proves: which machine of which pool it is, until it expires. Without a machine it proves nothing but that
-// its bearer may join.
+// PoolClaims is what a machine's token proves: which machine of which pool it is, until it expires. Without a machine
+// it proves nothing but that its bearer may join.
 type PoolClaims struct {
 	Pool    string
 	Machine string // empty in a join token
@@ -65,7 +66,8 @@ type PoolReport struct {
 	Capacity PoolCapacity      `json:"capacity" doc:"What it has for tasks"`
 	// Running are the agents whose processes live there; they need no token again.
 	Running []PoolAgent `json:"running,omitempty" maxItems:"1000" doc:"Agents whose processes live there"`
-	// Ended are those that have ended by themselves, or could not be started. Each is told of until it is no longer ordered.
+	// Ended are those that have ended by themselves, or could not be started. Each is told of until it is no longer
+	// ordered.
 	Ended   []PoolEnd `json:"ended,omitempty" maxItems:"1000" doc:"Agents that ended by themselves, or could not be started"`
 	Leaving bool      `json:"leaving,omitempty" doc:"The process is about to end: what runs saves its work and goes on elsewhere"`
 }
@@ -76,7 +78,8 @@ type PoolEnd struct {
 	Reason string `json:"reason,omitempty" maxLength:"4096" doc:"How, and its last words"`
 }
 
-// PoolOrders are the agents that should run on a machine. It ends those that are not among them, and then starts those that are missing.
+// PoolOrders are the agents that should run on a machine. It ends those that are not among them, and then starts those
+// that are missing.
 type PoolOrders struct {
 	Agents []PoolOrder `json:"agents" nullable:"false" doc:"The agents that should run, and no others"`
 	// After is how soon to sync again, wall time.

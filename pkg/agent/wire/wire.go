@@ -17,15 +17,16 @@ import (
 
 // Paths of the API, under the broker's endpoint. The cluster and rank are in the token.
 const (
-	PathHello  = "/v1/agent/hello"  // POST Hello -> 200 Work, where there is some already; 204, maybe with Retry-After, else
+	// POST Hello -> 200 Work, where there is some already; 204, maybe with Retry-After, else
+	PathHello  = "/v1/agent/hello"
 	PathWork   = "/v1/agent/work"   // GET ?seen=N&wait=20s -> Work
 	PathReport = "/v1/agent/report" // POST Report -> 204; 410 when the attempt is over
 	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
 )
 
-// Answers mean the same for every path: 2xx accepted; 401 and 403 the token is not (or no longer) good; 410 the attempt,
-// or the whole cluster, is over. The agent stops its task and exits on these three. Anything else is tried again until it is
-// accepted or the agent's patience ends.
+// Answers mean the same for every path: 2xx accepted; 401 and 403 the token is not (or no longer) good; 410 the
+// attempt, or the whole cluster, is over. The agent stops its task and exits on these three. Anything else is tried
+// again until it is accepted or the agent's patience ends.
 
 // HeaderOffset is, in an answer of 409 to PathLogs, the offset from which the API wants the log: what lies
 // before it was kept. An agent goes on from there, so neither side's restart tears the log.
@@ -79,13 +80,16 @@ type Work struct {
 	Token string `json:"token,omitempty"`
 }
 
-// Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent. Wall time.
+// Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent.
+// Wall time.
 type Pace struct {
 	Alive time.Duration `json:"alive,omitempty"` // between signs of life
-	Log   time.Duration `json:"log,omitempty"`   // between the first pieces of log; those of a long task come farther and farther apart
+	// between the first pieces of log; those of a long task come farther and farther apart
+	Log time.Duration `json:"log,omitempty"`
 	// Polls says that asking for work is a sign of life, and that no others are wanted.
 	Polls bool `json:"polls,omitempty"`
-	// Tail is up to how many bytes the end of a log travels with the last report, instead of in a call of its own; 0 is never.
+	// Tail is up to how many bytes the end of a log travels with the last report, instead of in a call of its own; 0 is
+	// never.
 	Tail int64 `json:"tail,omitempty"`
 }
 
@@ -111,11 +115,13 @@ type Assignment struct {
 	Store  string `json:"store"`
 	Prefix string `json:"prefix"`
 	// Parents are, by task name, the prefixes of the parents' outputs: OutputPrefix of the parent's Prefix and of its
-	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/ (and <task>/<rank>/ where the parent had several nodes).
+	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/ (and <task>/<rank>/ where the parent had
+	// several nodes).
 	Parents map[string]string `json:"parents,omitempty"`
 	// Checkpoint is nil when the task keeps none.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
-	// StandIn is the wall time a task without a command takes from beginning to end; Progress the share of it done before.
+	// StandIn is the wall time a task without a command takes from beginning to end; Progress the share of it done
+	// before.
 	StandIn  time.Duration `json:"standIn,omitempty"`
 	Progress float64       `json:"progress,omitempty"`
 	Pace     Pace          `json:"pace,omitzero"`
@@ -138,15 +144,16 @@ type Input struct {
 	Path string `json:"path"`
 }
 
-// Output is data to keep after the task succeeded: Path below $TRADEWIND_OUTPUT (all of it when empty), also copied to URI.
+// Output is data to keep after the task succeeded: Path below $TRADEWIND_OUTPUT (all of it when empty), also copied to
+// URI.
 type Output struct {
 	Name string `json:"name"`
 	Path string `json:"path,omitempty"`
 	URI  string `json:"uri,omitempty"`
 }
 
-// Checkpoint says how to save progress. In a task of several nodes it is the directory of rank 0 that is saved, and every
-// node gets it back: what frameworks that save from their first rank expect.
+// Checkpoint says how to save progress. In a task of several nodes it is the directory of rank 0 that is saved, and
+// every node gets it back: what frameworks that save from their first rank expect.
 type Checkpoint struct {
 	Every time.Duration `json:"every,omitempty"` // wall time; 0 is only on notice
 	Path  string        `json:"path"`
@@ -193,8 +200,8 @@ type Report struct {
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or what could not be staged
 	// Notice is how long the machine has left, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
-	// Log is the end of the node's log, from byte LogFrom on, where Pace.Tail allows it; at most MaxReportLog. It is kept before the report counts. 409
-	// with HeaderOffset says that what lies before it is missing.
+	// Log is the end of the node's log, from byte LogFrom on, where Pace.Tail allows it; at most MaxReportLog. It is
+	// kept before the report counts. 409 with HeaderOffset says that what lies before it is missing.
 	Log     []byte `json:"log,omitempty"`
 	LogFrom int64  `json:"logFrom,omitempty"`
 }

@@ -43,7 +43,8 @@ func (c *Cloud) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	}
 	var out []cloud.Machine
 	for rank := range spec.Nodes {
-		m := cloud.Machine{ID: fmt.Sprintf("m-%s-%d", spec.Cluster, rank), Cluster: spec.Cluster, Rank: rank, State: cloud.Running, Offer: spec.Offer}
+		m := cloud.Machine{ID: fmt.Sprintf("m-%s-%d", spec.Cluster, rank), Cluster: spec.Cluster, Rank: rank,
+			State: cloud.Running, Offer: spec.Offer}
 		out = append(out, m)
 	}
 	c.machines = append(c.machines, out...)
@@ -82,16 +83,21 @@ type offer struct {
 
 func gpuOffers() []offer {
 	return []offer{
-		{cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n1-standard-8+V100:1", Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.82}, 8, 2.86},
-		{cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p3.2xlarge", Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.92}, 8, 3.06},
-		{cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC6s_v3", Accelerator: "V100", AccelCount: 1, USDPerHour: 3.06}, 6, 3.06},
+		{cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n1-standard-8+V100:1",
+			Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.82}, 8, 2.86},
+		{cloud.Offer{Cloud: "aws", Region: "us-east-1", Zone: "use1-az1", InstanceType: "p3.2xlarge",
+			Accelerator: "V100", AccelCount: 1, Spot: true, USDPerHour: 0.92}, 8, 3.06},
+		{cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_NC6s_v3", Accelerator: "V100",
+			AccelCount: 1, USDPerHour: 3.06}, 6, 3.06},
 	}
 }
 
 func cpuOffers() []offer {
 	return []offer{
-		{cloud.Offer{Cloud: "aws", Region: "us-east-2", Zone: "use2-az3", InstanceType: "c7i.2xlarge", Spot: true, USDPerHour: 0.128}, 8, 0.357},
-		{cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-f", InstanceType: "c3-standard-8", Spot: true, USDPerHour: 0.146}, 8, 0.419},
+		{cloud.Offer{Cloud: "aws", Region: "us-east-2", Zone: "use2-az3", InstanceType: "c7i.2xlarge", Spot: true,
+			USDPerHour: 0.128}, 8, 0.357},
+		{cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-f", InstanceType: "c3-standard-8",
+			Spot: true, USDPerHour: 0.146}, 8, 0.419},
 		{cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D8s_v5", USDPerHour: 0.384}, 8, 0.384},
 	}
 }
@@ -156,7 +162,8 @@ func (p *planning) set(i int, t *dag.Task, o offer, rest []offer) {
 	p.USD += p.TaskUSD[i]
 	p.OnDemandUSD += h * o.onDemand * nodes
 	for _, r := range rest {
-		p.Runners[i] = append(p.Runners[i], record.Runner{ID: r.id(), USD: h * r.USDPerHour * nodes, Hours: h, Adds: h * (r.USDPerHour - o.USDPerHour) * nodes})
+		p.Runners[i] = append(p.Runners[i], record.Runner{ID: r.id(), USD: h * r.USDPerHour * nodes, Hours: h,
+			Adds: h * (r.USDPerHour - o.USDPerHour) * nodes})
 	}
 }
 

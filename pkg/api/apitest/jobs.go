@@ -7,7 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// Training is a job of six tasks: two shards are prepared, a model is trained on both and then evaluated, used and exported.
+// Training is a job of six tasks: two shards are prepared, a model is trained on both and then evaluated, used and
+// exported.
 func Training() *dag.Job {
 	cpu := func(name string, minutes int) dag.Task {
 		return dag.Task{
@@ -21,9 +22,11 @@ func Training() *dag.Job {
 		Checkpoint: &dag.Checkpoint{Every: 15 * time.Minute, Path: "ckpt/"},
 	}
 	return &dag.Job{
-		Name: "train-infer", Objective: dag.MinimizeCost, Deadline: 6 * time.Hour, Budget: 40, Queue: "research", Format: dag.Native,
-		Tasks: []dag.Task{cpu("prepare-a", 20), cpu("prepare-b", 25), train, cpu("evaluate", 15), cpu("infer", 40), cpu("export", 10)},
-		Edges: []dag.Edge{{From: 0, To: 2}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 2, To: 4}, {From: 3, To: 5}, {From: 4, To: 5}},
+		Name: "train-infer", Objective: dag.MinimizeCost, Deadline: 6 * time.Hour, Budget: 40, Queue: "research",
+		Format: dag.Native, Tasks: []dag.Task{cpu("prepare-a", 20), cpu("prepare-b", 25), train, cpu("evaluate", 15),
+			cpu("infer", 40), cpu("export", 10)},
+		Edges: []dag.Edge{{From: 0, To: 2}, {From: 1, To: 2}, {From: 2, To: 3}, {From: 2, To: 4}, {From: 3, To: 5},
+			{From: 4, To: 5}},
 	}
 }
 
@@ -31,7 +34,8 @@ func Training() *dag.Job {
 func Wide(name string, n int) *dag.Job {
 	task := func(name string) dag.Task {
 		return dag.Task{
-			Name: name, Run: "true", Nodes: 1, Resources: []dag.Resources{{}}, Time: dag.TimeEstimate{Default: 6 * time.Minute},
+			Name: name, Run: "true", Nodes: 1, Resources: []dag.Resources{{}},
+			Time: dag.TimeEstimate{Default: 6 * time.Minute},
 		}
 	}
 	job := &dag.Job{Name: name, Objective: dag.MinimizeMakespan, Format: dag.Native, Tasks: []dag.Task{task("split")}}

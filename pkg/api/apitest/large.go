@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Large submits a job of n tasks of which all but the last, which waits for the others, have had an attempt and are done, but for as many that run.
-// What became of them is written as it is, for it would take a while to have it happen.
+// Large submits a job of n tasks of which all but the last, which waits for the others, have had an attempt and are
+// done, but for as many that run. What became of them is written as it is, for it would take a while to have it happen.
 func (w *World) Large(n, running int) (job string) {
 	w.t.Helper()
 	job = w.Submit(Wide("mosaic", n-2))
@@ -22,17 +22,19 @@ func (w *World) Large(n, running int) (job string) {
 		}
 		at := w.Clock.Now()
 		id := record.ClusterID(job, i, 1)
-		task := record.Task{Job: job, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at.Add(time.Minute)}
+		task := record.Task{Job: job, Index: i, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at,
+			StartedAt: at, EndedAt: at.Add(time.Minute)}
 		attempt := record.Attempt{
-			Job: job, Task: i, Number: 1, Plan: 1, Offer: o.Offer, OfferID: o.id(), Nodes: 1, Admitted: at, Launched: at, Up: at, Started: at,
+			Job: job, Task: i, Number: 1, Plan: 1, Offer: o.Offer, OfferID: o.id(), Nodes: 1, Admitted: at,
+			Launched: at, Up: at, Started: at,
 			Ended: at.Add(time.Minute), Outcome: record.OutcomeSucceeded, VCPU: 8, ReservedUSD: 0.05, USD: 0.0021,
 		}
 		if phases[i] = record.PhaseSucceeded; i >= n-1-running {
 			phases[i], task.State, task.EndedAt = record.PhaseReady, record.TaskLaunching, time.Time{}
 			attempt.Ended, attempt.Outcome, attempt.USD = time.Time{}, "", 0
 			w.put(job, "cluster#"+id, record.Cluster{
-				ID: id, Job: job, Task: i, Attempt: 1, State: record.ClusterUp, Offer: o.Offer, VCPU: 8, Nodes: []record.Node{{Machine: "m"}},
-				Launched: at, Since: at, Up: at, Running: at, Started: true,
+				ID: id, Job: job, Task: i, Attempt: 1, State: record.ClusterUp, Offer: o.Offer, VCPU: 8,
+				Nodes: []record.Node{{Machine: "m"}}, Launched: at, Since: at, Up: at, Running: at, Started: true,
 			})
 		}
 		w.put(job, fmt.Sprintf("task#%06d", i), task)
@@ -47,7 +49,8 @@ func (w *World) Large(n, running int) (job string) {
 func (w *World) Finish(job string, index int) {
 	at := w.Clock.Now()
 	w.put(job, fmt.Sprintf("task#%06d", index), record.Task{
-		Job: job, Index: index, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at, EndedAt: at,
+		Job: job, Index: index, State: record.TaskSucceeded, Try: 1, Attempt: 1, Plan: 1, ReadyAt: at, StartedAt: at,
+		EndedAt: at,
 	})
 }
 

@@ -80,8 +80,8 @@ func New(t testing.TB, options ...Option) *World {
 	}
 	planner := Planner{}
 	w.Broker = broker.New(record.DefaultConfig(), broker.Ports{
-		Store: w.Store, Planner: planner, Moves: egress, Now: w.Clock.Now, Changed: hub.Changed, Clouds: w.Cloud.Everywhere(),
-		Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
+		Store: w.Store, Planner: planner, Moves: egress, Now: w.Clock.Now, Changed: hub.Changed,
+		Clouds: w.Cloud.Everywhere(), Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
 	})
 	cfg := api.Config{
 		Broker: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now, Version: "test",
@@ -143,7 +143,8 @@ func (w *World) Drain() {
 // Submit stores a job and drains, so that its first tasks are launched.
 func (w *World) Submit(spec *dag.Job) string {
 	w.t.Helper()
-	job, err := w.Broker.Submit(context.Background(), broker.Submission{Spec: spec, Token: spec.Name, Source: spec.Name + ".yaml"})
+	job, err := w.Broker.Submit(context.Background(),
+		broker.Submission{Spec: spec, Token: spec.Name, Source: spec.Name + ".yaml"})
 	if err != nil {
 		w.t.Fatal(err)
 	}
@@ -180,7 +181,8 @@ func (w *World) Node(job, task string, rank int) *Node {
 	w.t.Helper()
 	t := w.Task(job, task)
 	n := &Node{w: w, claims: wire.Claims{
-		Job: job, Cluster: record.ClusterID(job, t.Index, t.Attempts), Rank: rank, Expires: w.Clock.Now().Add(100 * time.Hour),
+		Job: job, Cluster: record.ClusterID(job, t.Index, t.Attempts), Rank: rank,
+		Expires: w.Clock.Now().Add(100 * time.Hour),
 	}}
 	n.Token = w.Mint(n.claims)
 	return n
@@ -212,7 +214,8 @@ func (n *Node) Attempt() string { return n.claims.Cluster }
 // Start has the node dial home and report that its task runs.
 func (n *Node) Start() *Node {
 	n.w.t.Helper()
-	_, err := n.w.Broker.Hello(context.Background(), n.claims, wire.Hello{Address: fmt.Sprintf("10.0.0.%d", n.claims.Rank+1), Version: "test"})
+	_, err := n.w.Broker.Hello(context.Background(), n.claims,
+		wire.Hello{Address: fmt.Sprintf("10.0.0.%d", n.claims.Rank+1), Version: "test"})
 	if err != nil {
 		n.w.t.Fatal(err)
 	}
@@ -245,7 +248,8 @@ func (n *Node) Report(r wire.Report) *Node {
 func (n *Node) Print(line string) *Node {
 	n.w.t.Helper()
 	data := []byte(line + "\n")
-	err := n.w.Logs.Append(context.Background(), api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, n.Logged, data)
+	err := n.w.Logs.Append(context.Background(),
+		api.Log{Job: n.claims.Job, Attempt: n.claims.Cluster, Rank: n.claims.Rank}, n.Logged, data)
 	if err != nil {
 		n.w.t.Fatal(err)
 	}

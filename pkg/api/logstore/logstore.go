@@ -62,8 +62,8 @@ func (s *Store) Close() error { return s.root.Close() }
 
 var _ api.Logs = (*Store)(nil)
 
-// fileOf is the name of a log's file. Names are of letters, digits, dots, dashes and underscores and do not begin with a dot, so that none
-// can be a path or a hidden file; anything else is api.ErrNoLog.
+// fileOf is the name of a log's file. Names are of letters, digits, dots, dashes and underscores and do not begin with
+// a dot, so that none can be a path or a hidden file; anything else is api.ErrNoLog.
 func fileOf(log api.Log) (string, error) {
 	if !plain(log.Job) || !plain(log.Attempt) || log.Rank < 0 {
 		return "", fmt.Errorf("logstore: %w: %.64q %.64q %d", api.ErrNoLog, log.Job, log.Attempt, log.Rank)

@@ -16,7 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// AvailabilityOptions say what Availability replays. Times are hours; an on-demand hour costs 1 USD, so that costs are hours of it.
+// AvailabilityOptions say what Availability replays. Times are hours; an on-demand hour costs 1 USD, so that costs are
+// hours of it.
 type AvailabilityOptions struct {
 	Work, Deadline float64
 	Changeover     float64 // what every start takes, paid and without progress
@@ -25,7 +26,8 @@ type AvailabilityOptions struct {
 	Together       bool    // the traces of a folder are zones among which a run may choose
 	Nodes          int     // machines needed at once; 0 is 1
 	Policies       []string
-	// Informed has ours learn from the whole trace beforehand, to say how much of the gap to the clairvoyant no such chain can close.
+	// Informed has ours learn from the whole trace beforehand, to say how much of the gap to the clairvoyant no such
+	// chain can close.
 	Informed bool
 }
 
@@ -37,7 +39,8 @@ func (o *AvailabilityOptions) check() error {
 	case !(o.Changeover >= 0):
 		return fmt.Errorf("%w: a changeover cannot take less than nothing", ErrBadRequest)
 	case !(o.Deadline >= o.Work+o.Changeover):
-		return fmt.Errorf("%w: the deadline has to leave time for the work and a start: at least %.4gh", ErrBadRequest, o.Work+o.Changeover)
+		return fmt.Errorf("%w: the deadline has to leave time for the work and a start: at least %.4gh", ErrBadRequest,
+			o.Work+o.Changeover)
 	case o.Deadline > year:
 		return fmt.Errorf("%w: the deadline has to be within a year", ErrBadRequest)
 	case !(o.SpotRatio > 0 && o.SpotRatio <= 1):
@@ -48,8 +51,8 @@ func (o *AvailabilityOptions) check() error {
 	return nil
 }
 
-// Availability replays one task on each trace, or on the traces of each folder together, from starts a fixed time apart.
-// Errors wrap ErrBadRequest, or are the context's.
+// Availability replays one task on each trace, or on the traces of each folder together, from starts a fixed time
+// apart. Errors wrap ErrBadRequest, or are the context's.
 func Availability(ctx context.Context, traces []*market.Trace, o AvailabilityOptions) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -160,7 +163,8 @@ func (z *zones) watch(learned *policy.Zones, from, to int) {
 }
 
 // availabilityGroup replays one group of zones. Its siblings are only learned from, up to the start of each run.
-func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o AvailabilityOptions, names []string) (sums, error) {
+func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o AvailabilityOptions,
+	names []string) (sums, error) {
 	gap := z.gap.Hours()
 	length := int(math.Ceil(o.Deadline/gap - 1e-9))
 	every := max(int(o.Every/gap+0.5), 1)
@@ -209,11 +213,13 @@ func availabilityGroup(ctx context.Context, z *zones, kin []*zones, o Availabili
 }
 
 // eachZone is the mean of runs that each keep to one zone: what a policy for one zone makes of a zone picked blindly.
-func eachZone(ctx context.Context, name string, z *zones, start, length int, o AvailabilityOptions) (mean outcome, err error) {
+func eachZone(ctx context.Context, name string, z *zones, start, length int,
+	o AvailabilityOptions) (mean outcome, err error) {
 	n := float64(len(z.up))
 	for k := range z.up {
 		one := &zones{gap: z.gap, up: z.up[k : k+1]}
-		got, err := replayAvailability(chooser(ctx, name, o), one, start, length, o, policy.NewZones(1, learningHalfLife))
+		got, err := replayAvailability(chooser(ctx, name, o), one, start, length, o,
+			policy.NewZones(1, learningHalfLife))
 		if err != nil {
 			return mean, err
 		}
@@ -251,7 +257,8 @@ func chooser(ctx context.Context, name string, o AvailabilityOptions) policy.Cho
 }
 
 // replayAvailability runs one task from a start to its end or deadline.
-func replayAvailability(c policy.Chooser, z *zones, start, length int, o AvailabilityOptions, history *policy.Zones) (outcome, error) {
+func replayAvailability(c policy.Chooser, z *zones, start, length int, o AvailabilityOptions,
+	history *policy.Zones) (outcome, error) {
 	var out outcome
 	gap := z.gap.Hours()
 	v := policy.View{
@@ -282,8 +289,8 @@ func replayAvailability(c policy.Chooser, z *zones, start, length int, o Availab
 	return out, nil
 }
 
-// advance lets a step pass on what was chosen, and returns its cost: what is left of a start first, then work, no longer than
-// there is work.
+// advance lets a step pass on what was chosen, and returns its cost: what is left of a start first, then work, no
+// longer than there is work.
 func advance(v *policy.View, to policy.Place) (usd float64) {
 	if to.On != v.On || to.On == bidding.OnSpot && to.Zone != v.Zone {
 		v.Starting = v.Changeover

@@ -20,7 +20,8 @@ type BidOptions struct {
 	Train    float64 // share of each market that is history before the first start
 	Restart  float64 // hours that every start of a machine costs, 0 to 1, rounded to minutes
 	Policies []string
-	// Informed has ours learn its chain from the whole record, to say how much of the gap to the clairvoyant no chain can close.
+	// Informed has ours learn its chain from the whole record, to say how much of the gap to the clairvoyant no chain
+	// can close.
 	Informed bool
 }
 
@@ -29,7 +30,8 @@ func (o *BidOptions) check() error {
 	case !(o.Work > 0) || o.Work > 24*365:
 		return fmt.Errorf("%w: the work has to be more than nothing and at most a year", ErrBadRequest)
 	case float64(o.Deadline) < math.Ceil(o.Work+o.Restart):
-		return fmt.Errorf("%w: the deadline has to leave time for the work: at least %.0fh", ErrBadRequest, math.Ceil(o.Work+o.Restart))
+		return fmt.Errorf("%w: the deadline has to leave time for the work: at least %.0fh", ErrBadRequest,
+			math.Ceil(o.Work+o.Restart))
 	case o.Deadline > 24*365:
 		return fmt.Errorf("%w: the deadline has to be within a year", ErrBadRequest)
 	case o.Every < 1:
@@ -43,8 +45,8 @@ func (o *BidOptions) check() error {
 	return nil
 }
 
-// Bid replays one task on each market, from every start after the part for training. A market on which no run fits, or without an
-// on-demand price, is skipped. Errors wrap ErrBadRequest, or are the context's.
+// Bid replays one task on each market, from every start after the part for training. A market on which no run fits, or
+// without an on-demand price, is skipped. Errors wrap ErrBadRequest, or are the context's.
 func Bid(ctx context.Context, markets []*market.Market, o BidOptions) (*Report, error) {
 	if err := o.check(); err != nil {
 		return nil, err
@@ -130,7 +132,8 @@ func bidMarket(ctx context.Context, m *market.Market, kin []market.Past, o BidOp
 // kinMost is how many other zones of its type a policy is shown at most: more tell it little and take time.
 const kinMost = 4
 
-// kin are other markets of each market's type, on the scale of market.WeekHour. A policy is shown what of them came before its hour.
+// kin are other markets of each market's type, on the scale of market.WeekHour. A policy is shown what of them came
+// before its hour.
 func kin(markets []*market.Market) [][]market.Past {
 	hourly := make([]market.Hourly, len(markets))
 	types := map[string][]int{}
@@ -151,9 +154,11 @@ func kin(markets []*market.Market) [][]market.Past {
 	return out
 }
 
-// Run replays one run of a policy on the first of some markets, from the hour with an index into its hourly prices (all before it is
-// history), and returns how it went; the others are what else is known. Errors wrap ErrBadRequest, or are the context's.
-func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOptions, policy string, start int) (*Timeline, error) {
+// Run replays one run of a policy on the first of some markets, from the hour with an index into its hourly prices (all
+// before it is history), and returns how it went; the others are what else is known. Errors wrap ErrBadRequest, or are
+// the context's.
+func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOptions, policy string,
+	start int) (*Timeline, error) {
 	if err := o.check(); err != nil {
 		return nil, err
 	}
@@ -181,7 +186,8 @@ func Run(ctx context.Context, m *market.Market, others []*market.Market, o BidOp
 }
 
 // bidders makes, for each policy, what makes a bidder for one run.
-func bidders(ctx context.Context, names []string, history []float64, onDemand float64, o BidOptions) (map[string]func() policy.Bidder, error) {
+func bidders(ctx context.Context, names []string, history []float64, onDemand float64,
+	o BidOptions) (map[string]func() policy.Bidder, error) {
 	known := map[string]func() policy.Bidder{
 		OnDemand: func() policy.Bidder { return policy.AlwaysOnDemand{} },
 		Spot:     func() policy.Bidder { return policy.AlwaysSpot{OnDemandUSD: onDemand} },

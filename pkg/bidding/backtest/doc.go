@@ -7,8 +7,8 @@
 // hour). Availability replays one task on traces of whether a machine was to be had, billed by time. Workflow replays
 // a DAG.
 //
-// A policy sees what was known at the time: never the price of an hour before its bid for it, never what comes later. The
-// clairvoyant sees everything and pays by the same rules.
+// A policy sees what was known at the time: never the price of an hour before its bid for it, never what comes later.
+// The clairvoyant sees everything and pays by the same rules.
 //
 // The same input gives the same output; what is drawn at random is drawn from the seed.
 package backtest

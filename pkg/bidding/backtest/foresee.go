@@ -2,9 +2,10 @@ package backtest
 
 import "math"
 
-// foreseeAvailability is the least that a run can cost to one who knows when machines are to be had. Every step is worked, or spent
-// waiting, or lost to a start; a run may spend as much as its deadline leaves beyond the work. So the state of the dynamic
-// program is the step, the slack used, and what the task runs on: nothing, on demand, or spot in a zone.
+// foreseeAvailability is the least that a run can cost to one who knows when machines are to be had. Every step is
+// worked, or spent waiting, or lost to a start; a run may spend as much as its deadline leaves beyond the work. So the
+// state of the dynamic program is the step, the slack used, and what the task runs on: nothing, on demand, or spot in a
+// zone.
 //
 // Slack is counted in cells, a step being a whole number of them such that a start comes to few less than a whole
 // number; it is rounded down, so that the result is a lower bound (by less than one cell a start).

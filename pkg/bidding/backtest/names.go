@@ -17,7 +17,8 @@ const (
 	BFRC            = "bfrc"
 	Markov          = "markov"
 	Clairvoyant     = "clairvoyant"
-	// UniformProgressZones is Uniform Progress stretched to many zones, which its paper does not have: it takes any zone with machines.
+	// UniformProgressZones is Uniform Progress stretched to many zones, which its paper does not have: it takes any
+	// zone with machines.
 	UniformProgressZones = "uniform-progress-zones"
 )
 
@@ -29,8 +30,8 @@ func Policies() []string {
 // ErrBadRequest is returned for an experiment that cannot be made.
 var ErrBadRequest = errors.New("bad back-test")
 
-// choose returns the policies that an experiment runs: those asked for (none, or "all", are all), and always the two that
-// the others are measured by.
+// choose returns the policies that an experiment runs: those asked for (none, or "all", are all), and always the two
+// that the others are measured by.
 func choose(asked []string, known ...string) ([]string, error) {
 	if len(known) == 0 {
 		known = Policies()
@@ -41,7 +42,8 @@ func choose(asked []string, known ...string) ([]string, error) {
 		case name == "all":
 			return known, nil
 		case !slices.Contains(Policies(), name):
-			return nil, fmt.Errorf("%w: there is no policy %q; there are %s", ErrBadRequest, name, strings.Join(Policies(), ", "))
+			return nil, fmt.Errorf("%w: there is no policy %q; there are %s", ErrBadRequest, name,
+				strings.Join(Policies(), ", "))
 		}
 		want[name] = true
 	}

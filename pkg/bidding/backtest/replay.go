@@ -25,7 +25,8 @@ type Timeline struct {
 }
 
 // replay runs one task from a start, an index into the prices, to its end or deadline.
-func replay(b policy.Bidder, hourly market.Hourly, start int, onDemand float64, o BidOptions, kin []market.Past, t *Timeline) (outcome, error) {
+func replay(b policy.Bidder, hourly market.Hourly, start int, onDemand float64, o BidOptions, kin []market.Past,
+	t *Timeline) (outcome, error) {
 	var out outcome
 	prices, first := hourly.USD, market.WeekHour(hourly.Start)
 	h := policy.Hour{Work: o.Work, Restart: o.Restart}

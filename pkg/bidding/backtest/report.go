@@ -4,13 +4,14 @@ package backtest
 type Result struct {
 	// USD is the mean cost of a run.
 	USD float64 `json:"usd"`
-	// ToOnDemand and ToClairvoyant are the means over the runs of their cost as a share of what the same run costs on demand and
-	// under the clairvoyant: every run counts the same, on cheap machines and on dear ones.
+	// ToOnDemand and ToClairvoyant are the means over the runs of their cost as a share of what the same run costs on
+	// demand and under the clairvoyant: every run counts the same, on cheap machines and on dear ones.
 	ToOnDemand    float64 `json:"toOnDemand"`
 	ToClairvoyant float64 `json:"toClairvoyant"`
 	// USDToClairvoyant is the ratio of the mean costs, in which the dear machines count for most.
 	USDToClairvoyant float64 `json:"usdToClairvoyant"`
-	// Misses counts the runs that were not done by their deadline, Interruptions the machines that were taken away, in all runs.
+	// Misses counts the runs that were not done by their deadline, Interruptions the machines that were taken away, in
+	// all runs.
 	Misses        int `json:"misses"`
 	Interruptions int `json:"interruptions"`
 	// ToAIB is the mean of the cost as a share of AIB's, for workflows.

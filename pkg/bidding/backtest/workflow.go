@@ -42,7 +42,8 @@ func (o *WorkflowOptions) check(job *dag.Job) error {
 	}
 	for _, d := range o.Deadlines {
 		if !(d >= 1 && d <= 100) {
-			return fmt.Errorf("%w: a deadline of %v times the workflow's own time cannot be kept or is no deadline", ErrBadRequest, d)
+			return fmt.Errorf("%w: a deadline of %v times the workflow's own time cannot be kept or is no deadline",
+				ErrBadRequest, d)
 		}
 	}
 	return nil
@@ -54,10 +55,11 @@ type WorkflowReport struct {
 	Deadlines []Group `json:"deadlines"`
 }
 
-// Workflow makes the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, by several deadlines, from random
-// starts. Every task has a machine of its own; machines of a type work as fast as they cost on demand, as in the paper, where the
-// price of a unit of computing is the same on all types. Prices change once an hour; parts of an hour are paid as such.
-// Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or are the context's.
+// Workflow makes the paper's experiment (WCSSI, section 4): a DAG on the spot markets of one zone, by several
+// deadlines, from random starts. Every task has a machine of its own; machines of a type work as fast as they cost on
+// demand, as in the paper, where the price of a unit of computing is the same on all types. Prices change once an hour;
+// parts of an hour are paid as such. Zones in which no run fits are skipped. Errors wrap ErrBadRequest, or are the
+// context's.
 func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions) (*WorkflowReport, error) {
 	if err := o.check(job); err != nil {
 		return nil, err
@@ -99,7 +101,8 @@ func Workflow(ctx context.Context, job *dag.Job, markets []*market.Market, o Wor
 	}
 	out := &WorkflowReport{Report: *r}
 	for d, s := range perDeadline {
-		out.Deadlines = append(out.Deadlines, Group{Name: fmt.Sprint(o.Deadlines[d]), Runs: s[OnDemand].runs, Policies: s.results()})
+		out.Deadlines = append(out.Deadlines, Group{Name: fmt.Sprint(o.Deadlines[d]), Runs: s[OnDemand].runs,
+			Policies: s.results()})
 	}
 	return out, nil
 }
@@ -123,7 +126,8 @@ func byZone(markets []*market.Market) (zones [][]*market.Market) {
 }
 
 // workflowZone replays a workflow in one zone, for each deadline; nil where no run fits.
-func workflowZone(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions, names []string, stream uint64) ([]sums, error) {
+func workflowZone(ctx context.Context, job *dag.Job, markets []*market.Market, o WorkflowOptions, names []string,
+	stream uint64) ([]sums, error) {
 	prices, length := align(markets)
 	first := int(float64(length) * o.Train)
 	longest := 0.0

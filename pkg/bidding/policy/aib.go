@@ -3,8 +3,8 @@ package policy
 import "math"
 
 // AIB bids as the intelligent bidding strategy of Poola, Ramamohanarao and Buyya, "Fault-tolerant workflow scheduling
-// using spot instances on clouds" (ICCS 2014): near the spot price while there is time, ever nearer to the on-demand price as the
-// latest time to on-demand (LTO) comes, from where on it stays on demand:
+// using spot instances on clouds" (ICCS 2014): near the spot price while there is time, ever nearer to the on-demand
+// price as the latest time to on-demand (LTO) comes, from where on it stays on demand:
 //
 //	γ = −α (LTO − now),  bid = e^γ p_od + (1 − e^γ)(β p_od + (1 − β) p_spot)
 //

@@ -30,8 +30,8 @@ func (h *Hour) last(onDemand float64) float64 {
 // mustLeave is the point of no return: were this hour lost, the rest would be late even on demand.
 func (h *Hour) mustLeave() bool { return h.Work+h.Restart > float64(h.Left-1)+1e-9 }
 
-// Order is a bidder's decision for an hour: to run on a spot machine if its price is at most MaxUSD (0: not at all), and
-// else to run on demand or to wait.
+// Order is a bidder's decision for an hour: to run on a spot machine if its price is at most MaxUSD (0: not at all),
+// and else to run on demand or to wait.
 type Order struct {
 	MaxUSD   float64
 	OnDemand bool // where spot costs more than MaxUSD
@@ -48,8 +48,8 @@ type AlwaysOnDemand struct{}
 // Order runs on demand.
 func (AlwaysOnDemand) Order(Hour) (Order, error) { return Order{OnDemand: true}, nil }
 
-// AlwaysSpot never waits: it bids the on-demand price, and falls back on an on-demand machine in each hour in which spot
-// costs more. It is what a user gets from an autoscaling group with "spot with on-demand fallback".
+// AlwaysSpot never waits: it bids the on-demand price, and falls back on an on-demand machine in each hour in which
+// spot costs more. It is what a user gets from an autoscaling group with "spot with on-demand fallback".
 type AlwaysSpot struct{ OnDemandUSD float64 }
 
 // Order bids the on-demand price.
@@ -60,8 +60,8 @@ func (p AlwaysSpot) Order(h Hour) (Order, error) {
 	return Order{MaxUSD: p.OnDemandUSD, OnDemand: true}, nil
 }
 
-// Greedy uses spot whenever it is to be had and waits otherwise, until the point of no return; from there on it stays on demand.
-// It is the greedy baseline of "Can't Be Late" (Wu et al., NSDI '24, §3).
+// Greedy uses spot whenever it is to be had and waits otherwise, until the point of no return; from there on it stays
+// on demand. It is the greedy baseline of "Can't Be Late" (Wu et al., NSDI '24, §3).
 type Greedy struct{ OnDemandUSD float64 }
 
 // Order bids the on-demand price until the point of no return.
@@ -72,9 +72,9 @@ func (p Greedy) Order(h Hour) (Order, error) {
 	return Order{MaxUSD: p.OnDemandUSD}, nil
 }
 
-// UniformProgress keeps the work done in proportion to the time gone: spot where it is to be had, on demand where it is not and
-// the task lags behind, and else it waits ("Can't Be Late", Wu et al., NSDI '24, §4). Spot is to be had where it costs no
-// more than on demand.
+// UniformProgress keeps the work done in proportion to the time gone: spot where it is to be had, on demand where it is
+// not and the task lags behind, and else it waits ("Can't Be Late", Wu et al., NSDI '24, §4). Spot is to be had where
+// it costs no more than on demand.
 type UniformProgress struct {
 	OnDemandUSD    float64
 	Work, Deadline float64 // hours, of the whole run

@@ -11,7 +11,8 @@ type View struct {
 	// Up says of each zone whether a machine is to be had; Zones what has been learned of each, this step included.
 	Up    []bool
 	Zones *Zones
-	// On is what the task runs on, and in which zone; what was taken is gone. Starting is how much of the start is still to go.
+	// On is what the task runs on, and in which zone; what was taken is gone. Starting is how much of the start is
+	// still to go.
 	On       bidding.Holding
 	Zone     int
 	Starting float64
@@ -64,8 +65,8 @@ func (SpotPlace) Choose(v View) (Place, error) {
 	return Place{On: bidding.OnDemand}, nil
 }
 
-// GreedyPlace uses spot whenever it is to be had and waits otherwise, until the point of no return, after which it stays on demand
-// ("Can't Be Late", Wu et al., NSDI '24, §3). Without prices to bid, AIB (Poola et al.) is the same.
+// GreedyPlace uses spot whenever it is to be had and waits otherwise, until the point of no return, after which it
+// stays on demand ("Can't Be Late", Wu et al., NSDI '24, §3). Without prices to bid, AIB (Poola et al.) is the same.
 type GreedyPlace struct{ left bool }
 
 // Choose takes spot, else waits.
@@ -79,10 +80,11 @@ func (p *GreedyPlace) Choose(v View) (Place, error) {
 	return Place{}, nil
 }
 
-// UniformPlace is Uniform Progress ("Can't Be Late", Wu et al., NSDI '24, §4, algorithm 1): the work done keeps to a straight
-// line from the start to the deadline. On spot it stays until that is taken (exploitation); without spot it goes on demand where it lags
-// behind the line, and stays there until it is ahead by two changeovers (hysteresis), and waits otherwise; when only two
-// changeovers are left it goes on demand for good (safety net). In several zones it takes any that has machines.
+// UniformPlace is Uniform Progress ("Can't Be Late", Wu et al., NSDI '24, §4, algorithm 1): the work done keeps to a
+// straight line from the start to the deadline. On spot it stays until that is taken (exploitation); without spot it
+// goes on demand where it lags behind the line, and stays there until it is ahead by two changeovers (hysteresis), and
+// waits otherwise; when only two changeovers are left it goes on demand for good (safety net). In several zones it
+// takes any that has machines.
 type UniformPlace struct {
 	Work, Deadline float64 // hours, of the whole run
 	left           bool

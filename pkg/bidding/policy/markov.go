@@ -8,9 +8,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// Learning is how Markov learns a market: with the last days counting most, as prices keep to a regime for some days and then
-// to another, and with a factor for each hour of the day and for weekends. The figures were chosen, or found to hold, by runs within the first half of the
-// record of AWS in 2016, which is not the half that back-tests replay; the result hardly changes between half and double of each.
+// Learning is how Markov learns a market: with the last days counting most, as prices keep to a regime for some days
+// and then to another, and with a factor for each hour of the day and for weekends. The figures were chosen, or found
+// to hold, by runs within the first half of the record of AWS in 2016, which is not the half that back-tests replay;
+// the result hardly changes between half and double of each.
 func Learning() market.ChainOptions {
 	return market.ChainOptions{Levels: 12, HalfLife: 72, Smoothing: 1, Daily: true, Weekly: true}
 }
@@ -18,8 +19,8 @@ func Learning() market.ChainOptions {
 // relearn is after how many hours Markov learns the market anew.
 const relearn = 12
 
-// Markov is ours: the paper's recursion over chains that are learned online from the market and the other zones of its type, with
-// on-demand capacity as an action for single hours, bids between the levels, and restarts.
+// Markov is ours: the paper's recursion over chains that are learned online from the market and the other zones of its
+// type, with on-demand capacity as an action for single hours, bids between the levels, and restarts.
 type Markov struct {
 	ctx      context.Context
 	onDemand float64
@@ -33,8 +34,9 @@ func NewMarkov(ctx context.Context, onDemandUSD float64) *Markov {
 	return &Markov{ctx: ctx, onDemand: onDemandUSD, learned: math.MinInt / 2}
 }
 
-// NewInformed makes a bidder that has learned its chain from all prices, those to come as well: it knows how likely each price follows
-// each, and no more of the future. It is no policy; what it costs says what knowing the odds of a plain chain is worth.
+// NewInformed makes a bidder that has learned its chain from all prices, those to come as well: it knows how likely
+// each price follows each, and no more of the future. It is no policy; what it costs says what knowing the odds of a
+// plain chain is worth.
 func NewInformed(ctx context.Context, onDemandUSD float64, all []float64) *Markov {
 	p := NewMarkov(ctx, onDemandUSD)
 	p.informed = all
@@ -88,14 +90,15 @@ func (p *Markov) learn(h Hour) (err error) {
 	} else {
 		chains = append(chains, market.Learn(p.informed, market.ChainOptions{Smoothing: 1}))
 	}
-	p.mixture, err = bidding.NewMixture(p.ctx, chains, p.onDemand, h.Restart, int(math.Ceil(h.Work-1e-9)), h.Left, h.Start+h.Left)
+	p.mixture, err = bidding.NewMixture(p.ctx, chains, p.onDemand, h.Restart, int(math.Ceil(h.Work-1e-9)), h.Left,
+		h.Start+h.Left)
 	return err
 }
 
-// trends are the half-lives in hours of the trailing levels that the chains are relative to: one that follows a turn of the market in a day, and one
-// that takes a week of it for a spell.
+// trends are the half-lives in hours of the trailing levels that the chains are relative to: one that follows a turn of
+// the market in a day, and one that takes a week of it for a spell.
 func trends() []float64 { return []float64{24, 216} }
 
-// mixed are the levels of the chains that Markov mixes: about doubling, from the fewest that tell dear from cheap to as many as some weeks
-// of hours can fill.
+// mixed are the levels of the chains that Markov mixes: about doubling, from the fewest that tell dear from cheap to as
+// many as some weeks of hours can fill.
 func mixed() []int { return []int{2, 3, 6, 12} }

@@ -21,9 +21,10 @@ const slackSteps = 200
 // relearnPlace is after how many hours MarkovPlace learns the zones anew.
 const relearnPlace = 24.0
 
-// MarkovPlace is ours where there is nothing to bid: the recursion over the chain of a zone's availability, which tells short outages
-// from long ones, with waiting, spot and on demand as actions and a start to pay for every change. In several zones the chain is that of
-// the zones together, and of those that have machines it takes the one that is expected to keep them longest.
+// MarkovPlace is ours where there is nothing to bid: the recursion over the chain of a zone's availability, which tells
+// short outages from long ones, with waiting, spot and on demand as actions and a start to pay for every change. In
+// several zones the chain is that of the zones together, and of those that have machines it takes the one that is
+// expected to keep them longest.
 type MarkovPlace struct {
 	ctx     context.Context
 	learned float64 // time left when it was learned
@@ -48,8 +49,8 @@ func (p *MarkovPlace) Choose(v View) (Place, error) {
 	}
 	up, age, _ := v.Zones.Any.Now()
 	q := market.State(up, age)
-	// Each way is weighed as if it were kept for a step of the table: compared over less, a step on spot would seem to bear the risk of
-	// a whole one.
+	// Each way is weighed as if it were kept for a step of the table: compared over less, a step on spot would seem to
+	// bear the risk of a whole one.
 	v.Step = min(max(v.Step, p.step), v.Left)
 	left := v.Left - v.Step
 	rest := func(work float64, on bidding.Holding) float64 {

@@ -8,8 +8,8 @@ import (
 )
 
 // PlainPlace is the paper's method (WCSSI) where there is nothing to bid: a chain of two states, with and without
-// machines, a deadline of at most 1.5 times the compute time, on demand once work equals time, and no thought for what a start costs
-// beyond the slack it takes.
+// machines, a deadline of at most 1.5 times the compute time, on demand once work equals time, and no thought for what
+// a start costs beyond the slack it takes.
 type PlainPlace struct {
 	ctx         context.Context
 	spare, step float64

@@ -41,8 +41,8 @@ func (z *Zones) Observe(up []bool, span time.Duration) {
 	z.Any.Observe(some, span)
 }
 
-// steadiest is the zone with machines that is expected to keep them longest, −1 for none: the one that loses them at the least rate,
-// now and in the mean.
+// steadiest is the zone with machines that is expected to keep them longest, −1 for none: the one that loses them at
+// the least rate, now and in the mean.
 func (z *Zones) steadiest(up []bool) int {
 	best, least := -1, 0.0
 	for i, u := range up {

@@ -12,13 +12,14 @@ func (p *alwaysSpot) order(context.Context, moment) (order, error) {
 	return order{kind: p.w.fastest, maxUSD: p.w.unitUSD, onDemand: true}, nil
 }
 
-// aibMethod is AIB, "aggressive with intelligent bidding" (Poola et al., ICCS 2014): the critical path is estimated on the most powerful
-// type, each task takes the cheapest spot type that fits into all the slack there is, and bids between the spot and the on-demand price, the
-// nearer to the latter the nearer its latest time to on-demand; from then on it runs on demand. So tasks that come first have
-// slow machines, and those that come later pay for it (WCSSI, section 4.2).
+// aibMethod is AIB, "aggressive with intelligent bidding" (Poola et al., ICCS 2014): the critical path is estimated on
+// the most powerful type, each task takes the cheapest spot type that fits into all the slack there is, and bids
+// between the spot and the on-demand price, the nearer to the latter the nearer its latest time to on-demand; from then
+// on it runs on demand. So tasks that come first have slow machines, and those that come later pay for it (WCSSI,
+// section 4.2).
 //
-// It keeps an hour in reserve, as all methods here do: without, one task that takes all slack would leave on demand alone to all
-// that follow it, and AIB would look worse than it is.
+// It keeps an hour in reserve, as all methods here do: without, one task that takes all slack would leave on demand
+// alone to all that follow it, and AIB would look worse than it is.
 type aibMethod struct{ w *Workflow }
 
 const aibAlpha = 0.1

@@ -8,8 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// classify tells simple tasks from synchronisation tasks (WCSSI, algorithm 1, step 2): the latter have more than one parent or more
-// than one child; and so counts a simple task that is the only parent or child of one, as to slow it is to slow that.
+// classify tells simple tasks from synchronisation tasks (WCSSI, algorithm 1, step 2): the latter have more than one
+// parent or more than one child; and so counts a simple task that is the only parent or child of one, as to slow it is
+// to slow that.
 func classify(g *dag.Graph, n int) (simple []bool) {
 	sync := make([]bool, n)
 	for i := range n {
@@ -40,12 +41,13 @@ type bfrcMethod struct {
 	tables map[tableKey]*bidding.Table
 }
 
-// distribute makes the schedule (WCSSI, algorithm 1): on the most powerful type the workflow takes its longest path (step 1); tasks are
-// classified (2); each task gets time in proportion to its work (3), and the cheapest type by its mean price that
-// fits into it (4); then what is left of the time goes to lowering the types of simple tasks first (5).
+// distribute makes the schedule (WCSSI, algorithm 1): on the most powerful type the workflow takes its longest path
+// (step 1); tasks are classified (2); each task gets time in proportion to its work (3), and the cheapest type by its
+// mean price that fits into it (4); then what is left of the time goes to lowering the types of simple tasks first (5).
 func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	own := max(deadline-reserve, w.longest)
-	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)), tables: map[tableKey]*bidding.Table{}}
+	p := &bfrcMethod{w: w, kind: make([]int, len(w.work)), until: make([]float64, len(w.work)),
+		tables: map[tableKey]*bidding.Table{}}
 	share := own / w.longest
 	for i := range p.kind {
 		p.kind[i] = w.cheapest(share)
@@ -61,7 +63,8 @@ func (w *Workflow) distribute(deadline float64) *bfrcMethod {
 	return p
 }
 
-// cheapest is the type with the lowest mean price of work that is at most stretch times slower than the most powerful one.
+// cheapest is the type with the lowest mean price of work that is at most stretch times slower than the most powerful
+// one.
 func (w *Workflow) cheapest(stretch float64) int {
 	best := w.fastest
 	for k := range w.types {
@@ -110,8 +113,8 @@ func (p *bfrcMethod) paths() (head, tail []float64) {
 	return head, tail
 }
 
-// latest sets the time until which each task has to be done: what the longest path through it leaves is spread along the
-// path.
+// latest sets the time until which each task has to be done: what the longest path through it leaves is spread along
+// the path.
 func (p *bfrcMethod) latest(deadline float64) {
 	head, tail := p.paths()
 	for i := range p.until {

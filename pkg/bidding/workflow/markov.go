@@ -9,9 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/market"
 )
 
-// markovMethod is ours. The time to the deadline is shared out anew whenever a task begins and in every hour of it, in proportion to the
-// work on the longest path from there, so that what earlier tasks did not use is not lost; and in every hour the task
-// takes the type with the least expected cost to its end, by the recursion over each type's chain, or waits.
+// markovMethod is ours. The time to the deadline is shared out anew whenever a task begins and in every hour of it, in
+// proportion to the work on the longest path from there, so that what earlier tasks did not use is not lost; and in
+// every hour the task takes the type with the least expected cost to its end, by the recursion over each type's chain,
+// or waits.
 type markovMethod struct {
 	w *Workflow
 }
@@ -23,7 +24,8 @@ const relearn = 24
 type learned struct {
 	chain *market.Chain
 	table *bidding.Table
-	// steady is the expected cost of so many hours in a row from each level, on demand where spot is dearer: steady[hours][level].
+	// steady is the expected cost of so many hours in a row from each level, on demand where spot is dearer:
+	// steady[hours][level].
 	steady [][]float64
 }
 

@@ -23,8 +23,8 @@ func (m *moment) late() bool { return m.now+m.spare+m.work > m.finish+1e-9 }
 // reserve is the time that methods keep: that of the hour that may be lost when a machine is taken.
 const reserve = 1.0
 
-// order is a method's decision: to run on a spot machine of a type if its price is at most maxUSD, else on demand or not at
-// all. kind −1 bids nothing.
+// order is a method's decision: to run on a spot machine of a type if its price is at most maxUSD, else on demand or
+// not at all. kind −1 bids nothing.
 type order struct {
 	kind     int
 	maxUSD   float64
@@ -36,8 +36,8 @@ type method interface {
 	order(ctx context.Context, m moment) (order, error)
 }
 
-// replay runs all tasks in the order in which they can begin; as each has a machine of its own, their runs depend on each other by their
-// beginnings alone.
+// replay runs all tasks in the order in which they can begin; as each has a machine of its own, their runs depend on
+// each other by their beginnings alone.
 func (w *Workflow) replay(ctx context.Context, m method, start int, deadline float64) (out Outcome, err error) {
 	end := make([]float64, len(w.work))
 	for _, i := range w.order {
@@ -56,8 +56,10 @@ func (w *Workflow) replay(ctx context.Context, m method, start int, deadline flo
 }
 
 // runTask runs one task from the moment it can begin, and returns when it ends.
-func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64, out *Outcome) (float64, error) {
-	at := moment{task: task, work: w.work[task], now: ready, deadline: deadline, finish: deadline - w.tail[task], running: -1}
+func (w *Workflow) runTask(ctx context.Context, m method, task int, ready float64, start int, deadline float64,
+	out *Outcome) (float64, error) {
+	at := moment{task: task, work: w.work[task], now: ready, deadline: deadline, finish: deadline - w.tail[task],
+		running: -1}
 	for at.work > 1e-9 {
 		whole := math.Floor(at.now + 1e-9)
 		at.hour, at.spare = start+int(whole), whole+1-at.now

@@ -45,8 +45,8 @@ var ErrNoTypes = errors.New("no machine type has a price")
 // plainMarket is a type as BFRC knows it: the paper's chain, over all that was before the first run.
 type plainMarket struct{ chain *market.Chain }
 
-// New scales a job's recorded times so that its longest path takes hours on the most powerful type. Types work as fast as
-// they cost on demand. Prices before hour first are history for everyone.
+// New scales a job's recorded times so that its longest path takes hours on the most powerful type. Types work as fast
+// as they cost on demand. Prices before hour first are history for everyone.
 func New(ctx context.Context, job *dag.Job, types []Type, hours float64, first int) (*Workflow, error) {
 	if len(types) == 0 {
 		return nil, ErrNoTypes
@@ -115,8 +115,8 @@ const (
 	clairvoyant = "clairvoyant"
 )
 
-// Run replays the workflow from an hour on, with a deadline in hours after it. The clairvoyant is the bound that no run can
-// cost less than: all work at the lowest price of any type within the deadline.
+// Run replays the workflow from an hour on, with a deadline in hours after it. The clairvoyant is the bound that no run
+// can cost less than: all work at the lowest price of any type within the deadline.
 func (w *Workflow) Run(ctx context.Context, name string, start int, deadline float64) (Outcome, error) {
 	total := 0.0
 	for _, x := range w.work {

@@ -25,7 +25,8 @@ type Buying struct {
 
 func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err error) {
 	id := record.ClusterID(job, task, attempt)
-	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt), record.ClusterKey(id)); err != nil {
+	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt),
+		record.ClusterKey(id)); err != nil {
 		return st, err
 	}
 	var found bool
@@ -35,7 +36,8 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	if st.task, found, err = book.Get[record.Task](u, record.TaskKey(job, task)); err != nil || !found {
 		return st, record.OrSkip(err)
 	}
-	if st.Attempt, found, err = book.Get[record.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil || !found {
+	if st.Attempt, found, err = book.Get[record.Attempt](u, record.AttemptKey(job, task, attempt)); err != nil ||
+		!found {
 		return st, record.OrSkip(err)
 	}
 	if st.Cluster, st.Exists, err = book.Get[record.Cluster](u, record.ClusterKey(id)); err != nil {
@@ -98,7 +100,8 @@ func DecideIntent(st *Buying, now time.Time) (d record.Decision, proceed bool) {
 func decideUnbought(st *Buying, outcome record.Outcome, reason string, now time.Time) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = outcome, reason, now
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)
-	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task) // as it is: an intent decided elsewhere, which writes only this, is then void
+	// as it is: an intent decided elsewhere, which writes only this, is then void
+	d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 	d.Emit(freed(st.Job.Queue, st.Attempt))
 	return d
 }
@@ -153,7 +156,8 @@ func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, n
 		told.Spot, told.Outcome = record.MarketID(st.Attempt.OfferID), string(record.OutcomeRefused)
 	}
 	d.Emit(told)
-	if st.Attempt.Offer.Cloud == record.PoolCloud { // its machines have been taken back: others, or what is planned, are as good as before
+	// its machines have been taken back: others, or what is planned, are as good as before
+	if st.Attempt.Offer.Cloud == record.PoolCloud {
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
 		return d
 	}
@@ -161,7 +165,8 @@ func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, n
 		st.task.State, st.task.Reason, st.task.EndedAt = record.TaskFailed, cause.Error(), now
 		d.Put(record.TaskKey(st.Job.ID, st.task.Index), st.task)
 		d.Emit(events.TaskFailed{
-			Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true, Message: cause.Error(),
+			Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true,
+			Message: cause.Error(),
 		})
 		return d
 	}
@@ -171,9 +176,10 @@ func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, n
 	return d
 }
 
-// blockFor says what not to try after a failure, and until when: capacity blocks the zone, type and market; quota the region,
-// family and market; auth the cloud; anything else the zone and type for a short while.
-func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, known []record.Block, now time.Time) record.Block {
+// blockFor says what not to try after a failure, and until when: capacity blocks the zone, type and market; quota the
+// region, family and market; auth the cloud; anything else the zone and type for a short while.
+func blockFor(o cloud.Offer, kind cloud.Kind, cause error, cfg record.Config, known []record.Block,
+	now time.Time) record.Block {
 	b := record.Block{Cloud: o.Cloud, Kind: kind, Reason: cause.Error(), At: now}
 	switch kind {
 	case cloud.Auth:

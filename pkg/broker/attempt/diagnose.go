@@ -53,8 +53,8 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	}
 }
 
-// due says that what was set aside for a cluster is nearly used up: what is left is for the next look at it, a quarter of
-// the overhead later at most, and for its release.
+// due says that what was set aside for a cluster is nearly used up: what is left is for the next look at it, a quarter
+// of the overhead later at most, and for its release.
 func due(cl record.Cluster, cfg record.Config, now time.Time) bool {
 	return !cl.LeaseUntil.IsZero() && now.After(cl.LeaseUntil.Add(-cfg.Overhead/2))
 }
@@ -142,7 +142,8 @@ func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Tim
 		}
 		return d
 	}
-	reason := fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", l.Cluster.Task, l.Job.BudgetUSD)
+	reason := fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", l.Cluster.Task,
+		l.Job.BudgetUSD)
 	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)
@@ -150,7 +151,8 @@ func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Tim
 	d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 	d.Put(record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt), l.Attempt)
 	d.Emit(events.TaskFailed{
-		Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt, Cluster: l.Cluster.ID, ExitCode: -1, Final: true, Message: reason,
+		Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt, Cluster: l.Cluster.ID, ExitCode: -1,
+		Final: true, Message: reason,
 	})
 	return d
 }

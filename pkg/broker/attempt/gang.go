@@ -37,10 +37,13 @@ func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
 		}
 		m.Task.Job, m.Task.Index = job.ID, i // it may not have been announced yet
 		if m.Task.Attempt > 0 {
-			if m.Cluster, m.Bought, err = book.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, i, m.Task.Attempt))); err != nil {
+			if m.Cluster, m.Bought,
+				err = book.Get[record.Cluster](u,
+				record.ClusterKey(record.ClusterID(job.ID, i, m.Task.Attempt))); err != nil {
 				return nil, err
 			}
-			if m.Attempt, _, err = book.Get[record.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
+			if m.Attempt, _,
+				err = book.Get[record.Attempt](u, record.AttemptKey(job.ID, i, m.Task.Attempt)); err != nil {
 				return nil, err
 			}
 			m.Cluster.Tell(&m.Attempt)
@@ -50,10 +53,12 @@ func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
 	return out, nil
 }
 
-// DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is committed.
+// DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is
+// committed.
 func DecideRunGang(members []member, now time.Time) (d record.Decision) {
 	for _, m := range members {
-		if !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp || m.Cluster.Command != "" || m.Cluster.Outcome != "" {
+		if !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp ||
+			m.Cluster.Command != "" || m.Cluster.Outcome != "" {
 			return record.Decision{}
 		}
 		run := DecideRun(m.Cluster, now)
@@ -62,14 +67,16 @@ func DecideRunGang(members []member, now time.Time) (d record.Decision) {
 	return d
 }
 
-// DecideFollow has a task of a broken gang give back what it holds: at once if it has not begun, else when it has saved its work.
+// DecideFollow has a task of a broken gang give back what it holds: at once if it has not begun, else when it has saved
+// its work.
 func DecideFollow(m member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
 		d = decideUnbought(&st, record.OutcomeMoved, reason, now)
 		d.Wait(m.Job, m.Task, m.Job.Plan.Version)
-	case !m.Bought || m.Cluster.Outcome != "" || m.Cluster.State == record.ClusterDoomed || m.Cluster.State == record.ClusterReleasing:
+	case !m.Bought || m.Cluster.Outcome != "" || m.Cluster.State == record.ClusterDoomed ||
+		m.Cluster.State == record.ClusterReleasing:
 	case m.Cluster.Command != "":
 		d = DecideLeave(m.Cluster, record.LeaveGang, reason, cfg.Overhead, now)
 	default:

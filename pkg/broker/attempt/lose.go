@@ -27,17 +27,19 @@ func LoadLosing(u book.Reader, cluster string) (l Losing, found bool, err error)
 	if l.Job, found, err = book.Get[record.Job](u, record.JobKey(l.Cluster.Job)); err != nil || !found {
 		return l, found, err
 	}
-	if l.Task, found, err = book.Get[record.Task](u, record.TaskKey(l.Cluster.Job, l.Cluster.Task)); err != nil || !found {
+	if l.Task, found, err = book.Get[record.Task](u, record.TaskKey(l.Cluster.Job, l.Cluster.Task)); err != nil ||
+		!found {
 		return l, found, err
 	}
-	l.Attempt, found, err = book.Get[record.Attempt](u, record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt))
+	l.Attempt, found,
+		err = book.Get[record.Attempt](u, record.AttemptKey(l.Cluster.Job, l.Cluster.Task, l.Cluster.Attempt))
 	l.Cluster.Tell(&l.Attempt)
 	l.Cluster.TellTask(&l.Task)
 	return l, found, err
 }
 
-// DecideDoomed tells the agents of a cluster to save what they have before it is taken, and asks for a plan of where the task goes on. Until they have saved, or
-// are gone, it stays theirs.
+// DecideDoomed tells the agents of a cluster to save what they have before it is taken, and asks for a plan of where
+// the task goes on. Until they have saved, or are gone, it stays theirs.
 func DecideDoomed(l Losing, at, now time.Time) (d record.Decision) {
 	cl := l.Cluster
 	if cl.Outcome != "" || cl.State == record.ClusterDoomed || cl.State == record.ClusterReleasing {
@@ -101,13 +103,15 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 
 // TakenBlock keeps the spot market that has just taken a machine from being tried at once: it has none to spare.
 func TakenBlock(o cloud.Offer, cfg record.Config, known []record.Block, now time.Time) record.Block {
-	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s", record.Where(o))
+	cause := cloud.Errorf(o.Cloud, cloud.Capacity, "SpotInterruption", "spot machines are being taken in %s",
+		record.Where(o))
 	o.Spot = true
 	return blockFor(o, cloud.Capacity, cause, cfg, known, now)
 }
 
 // DecideLeave has the agents of a cluster save what they have and stop; then the task is planned anew.
-func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration, now time.Time) (d record.Decision) {
+func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within time.Duration,
+	now time.Time) (d record.Decision) {
 	cl.State, cl.Since, cl.Until = record.ClusterDoomed, now, now.Add(within)
 	cl.Leaving, cl.Reason = why, reason
 	cl.Seq++
@@ -116,8 +120,8 @@ func DecideLeave(cl record.Cluster, why record.Leaving, reason string, within ti
 	return d
 }
 
-// TasksNow loads the tasks of a job that were ready, with what their clusters have seen of them, and those clusters. Of a task whose machines are being taken it says that
-// it waits: that is what it has to be planned as.
+// TasksNow loads the tasks of a job that were ready, with what their clusters have seen of them, and those clusters. Of
+// a task whose machines are being taken it says that it waits: that is what it has to be planned as.
 func TasksNow(u book.Reader, job string) ([]record.Task, []record.Cluster, error) {
 	tasks, err := book.List[record.Task](u, record.JobPart(job), "task#", 0)
 	if err != nil {
@@ -136,12 +140,15 @@ func TasksNow(u book.Reader, job string) ([]record.Task, []record.Cluster, error
 	return tasks, clusters, nil
 }
 
-// DecideVacate has a cluster save its work and stop for the good of its machines' owner. One that runs nothing yet is given up at once.
+// DecideVacate has a cluster save its work and stop for the good of its machines' owner. One that runs nothing yet is
+// given up at once.
 func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d record.Decision) {
 	switch {
-	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed || l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:
+	case l.Cluster.Outcome != "" || l.Cluster.State == record.ClusterDoomed ||
+		l.Cluster.State == record.ClusterReleasing || l.Cluster.State == record.ClusterLaunching:
 		return d // it ends by itself, or is looked at again when it has begun
-	case l.Cluster.State == record.ClusterUp && l.Task.State == record.TaskRunning && l.Task.Attempt == l.Cluster.Attempt:
+	case l.Cluster.State == record.ClusterUp && l.Task.State == record.TaskRunning &&
+		l.Task.Attempt == l.Cluster.Attempt:
 		return DecideLeave(l.Cluster, record.LeaveMachine, reason, cfg.Overhead, now)
 	default:
 		l.Cluster.Leaving = record.LeaveMachine
@@ -151,6 +158,6 @@ func DecideVacate(l Losing, cfg record.Config, reason string, now time.Time) (d 
 
 // CanGo says whether a cluster can be told to save its work and stop for others.
 func (l Losing) CanGo(restart time.Duration, now time.Time) bool {
-	return l.Cluster.State == record.ClusterUp && l.Cluster.Outcome == "" && l.Task.State == record.TaskRunning && l.Task.Attempt == l.Cluster.Attempt &&
-		now.Sub(l.Cluster.Running) >= l.Task.Keeps(restart)
+	return l.Cluster.State == record.ClusterUp && l.Cluster.Outcome == "" && l.Task.State == record.TaskRunning &&
+		l.Task.Attempt == l.Cluster.Attempt && now.Sub(l.Cluster.Running) >= l.Task.Keeps(restart)
 }

@@ -8,7 +8,8 @@ import (
 )
 
 // LoadReleased loads a cluster that is terminated, charged by the price of now, with its attempt.
-func LoadReleased(u book.Reader, id string, now time.Time) (cl record.Cluster, attempt record.Attempt, found bool, err error) {
+func LoadReleased(u book.Reader, id string,
+	now time.Time) (cl record.Cluster, attempt record.Attempt, found bool, err error) {
 	task, number, _ := record.ClusterAttempt(id)
 	key := record.AttemptKey(record.ClusterJob(id), task, number)
 	if err := u.Preload(record.ClusterKey(id), key); err != nil {
@@ -36,7 +37,8 @@ func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 }
 
 // DecideReleased tells what an attempt cost whose machines are gone.
-func DecideReleased(cl record.Cluster, attempt record.Attempt, minBilled time.Duration, now time.Time) (d record.Decision) {
+func DecideReleased(cl record.Cluster, attempt record.Attempt, minBilled time.Duration,
+	now time.Time) (d record.Decision) {
 	if !cl.Released() {
 		return d
 	}

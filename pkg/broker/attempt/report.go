@@ -86,7 +86,8 @@ func (st *Reporting) every(is func(record.Node) bool) bool {
 // started notes that a node runs the task; the last node to start makes the task running.
 func (st *Reporting) started() (d record.Decision) {
 	st.node().Started = true
-	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt || !st.every(func(n record.Node) bool { return n.Started || n.Done }) {
+	if st.Cluster.Outcome != "" || st.Cluster.Started || st.Task.Attempt != st.Cluster.Attempt ||
+		!st.every(func(n record.Node) bool { return n.Started || n.Done }) {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 		return d
 	}
@@ -129,12 +130,14 @@ func (st *Reporting) succeeded() (d record.Decision) {
 	if st.Task.StartedAt.IsZero() || st.Cluster.Running.IsZero() {
 		st.Cluster.Running, st.Task.StartedAt = st.Now, st.Now
 	}
-	st.Cluster.Outcome, st.Cluster.Ended = record.OutcomeSucceeded, st.Now // the attempt's record is written when it is known what it cost
+	// the attempt's record is written when it is known what it cost
+	st.Cluster.Outcome, st.Cluster.Ended = record.OutcomeSucceeded, st.Now
 	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
 	st.Task.Output = wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID)
 	st.save(&d)
 	d.Unplanned(st.Job, st.Cluster)
-	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Cluster: st.Cluster.ID})
+	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
+		Cluster: st.Cluster.ID})
 	return d
 }
 
@@ -162,7 +165,8 @@ func (st *Reporting) failed(r wire.Report) (d record.Decision) {
 func (st *Reporting) stopped() (d record.Decision) {
 	st.node().Stopped = true
 	if st.Cluster.State == record.ClusterDoomed && st.Cluster.Outcome == "" && st.Cluster.Stopped() {
-		return DecideLost(Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster}, st.Cluster.Taken(), st.Cluster.Reason, st.Now)
+		return DecideLost(Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster},
+			st.Cluster.Taken(), st.Cluster.Reason, st.Now)
 	}
 	d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 	return d

@@ -24,7 +24,8 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 
 // Assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
-func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task, attempt record.Attempt, parents map[string]string) *wire.Assignment {
+func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
+	attempt record.Attempt, parents map[string]string) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,

@@ -34,8 +34,10 @@ func DecideWatched(r book.Reader, cfg record.Config, l Losing, now time.Time) (d
 }
 
 // DecideStay leaves a spot machine where the bids say so. margin is time to keep beyond what is needed.
-func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration, now time.Time) (d record.Decision, err error) {
-	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning || l.Task.Attempt != l.Cluster.Attempt || l.Job.Bids.IsZero() {
+func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration,
+	now time.Time) (d record.Decision, err error) {
+	if l.Cluster.State != record.ClusterUp || l.Cluster.Outcome != "" || l.Task.State != record.TaskRunning ||
+		l.Task.Attempt != l.Cluster.Attempt || l.Job.Bids.IsZero() {
 		return d, nil
 	}
 	st := staying{Losing: l, tick: cfg.TickEvery + margin, restart: cfg.Restart}
@@ -61,8 +63,8 @@ func DecideStay(r book.Reader, cfg record.Config, l Losing, margin time.Duration
 	return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now), nil
 }
 
-// settledStarts is how many starts' time a machine is kept before its price may drive the task away, so that prices that change all the
-// time do not have it move all the time.
+// settledStarts is how many starts' time a machine is kept before its price may drive the task away, so that prices
+// that change all the time do not have it move all the time.
 const settledStarts = 2
 
 // staying is what is decided on whether a spot machine is kept.
@@ -77,11 +79,13 @@ type staying struct {
 
 // leave says whether to leave the machine, and why in words.
 //
-// The deadline's rule looks a tick ahead: if the machine were taken without a word just before the next look, the work that
-// is not saved by now would have to be done again, on demand and after a start. Where there would be too little time for that the machine is left
-// now, while what is not saved can still be saved. The price's rule asks the table that bid wrote.
+// The deadline's rule looks a tick ahead: if the machine were taken without a word just before the next look, the work
+// that is not saved by now would have to be done again, on demand and after a start. Where there would be too little
+// time for that the machine is left now, while what is not saved can still be saved. The price's rule asks the table
+// that bid wrote.
 func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
-	if most := st.Cluster.MaxUSD; st.Job.BudgetUSD > 0 && most > 0 && st.usd+st.Attempt.SurchargeUSD > most+record.CentsEps {
+	if most := st.Cluster.MaxUSD; st.Job.BudgetUSD > 0 && most > 0 && st.usd+st.Attempt.SurchargeUSD > most+
+		record.CentsEps {
 		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now, and the budget allows %.4f", st.usd, most)
 	}
 	if !record.OnDemandAllowed(st.spec) {
@@ -105,7 +109,8 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 		return "", "" // it is too late for on-demand: staying is the fastest that is left
 	}
 	if dated && left-st.tick < unsaved+st.restart {
-		return record.LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken before the next look, not even on-demand would be in time",
+		return record.LeaveForDeadline, fmt.Sprintf("%s of work left and %s to do it in: were the spot machine taken "+
+			"before the next look, not even on-demand would be in time",
 			record.Rounded(work), record.Rounded(left))
 	}
 	table := st.table()
@@ -116,8 +121,10 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 		left = time.Duration(float64(whole) * record.UndatedStretch)
 	}
 	if worth := table.MaxUSD(record.Hours(work), record.Hours(left)); st.usd > worth+1e-9 {
-		return record.LeaveForPrice, fmt.Sprintf("spot costs %.4f USD/h now and is worth %.4f at most with %s of work left: on-demand is cheaper to the end",
-			st.usd, worth, record.Rounded(work))
+		return record.LeaveForPrice,
+			fmt.Sprintf("spot costs %.4f USD/h now and is worth %.4f at most with %s of work left: on-demand is "+
+				"cheaper to the end",
+				st.usd, worth, record.Rounded(work))
 	}
 	return "", ""
 }
@@ -138,9 +145,10 @@ func (st *staying) table() *worthTable {
 	return st.bids.Tables[st.bids.Table[i]]
 }
 
-// DecideTooLate looks at the tasks that a decision announces: those planned on spot for which those before them have left too
-// little time are told to wait for a plan on demand.
-func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.Job, d *record.Decision, now time.Time) error {
+// DecideTooLate looks at the tasks that a decision announces: those planned on spot for which those before them have
+// left too little time are told to wait for a plan on demand.
+func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.Job, d *record.Decision,
+	now time.Time) error {
 	if job.Deadline.IsZero() || job.Plan.IsZero() || job.Bids.IsZero() {
 		return nil
 	}
@@ -178,8 +186,8 @@ func DecideTooLate(r book.Reader, cfg record.Config, job record.Job, spec *dag.J
 	return nil
 }
 
-// tooLate says of a task planned on spot that, begun now, it would be late if its machine were taken at the worst moment, and
-// would not be on demand.
+// tooLate says of a task planned on spot that, begun now, it would be late if its machine were taken at the worst
+// moment, and would not be on demand.
 func tooLate(spec *dag.Job, plan *record.Plan, bids *record.Bids, i int, cfg record.Config, now time.Time) bool {
 	c, t := plan.Of(i), &spec.Tasks[i]
 	if c == nil || !c.Offer.Spot || i >= len(bids.FinishBy) || !record.OnDemandAllowed(t) {

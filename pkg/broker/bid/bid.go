@@ -26,9 +26,9 @@ type Input struct {
 const tablesMost = 32
 
 // Decide bids the on-demand price for each spot task: at that price a cloud takes a machine only because it
-// needs it, and a lower bid would be taken without the notice that leaving gives. When spot is no longer worth its price says the table of the task,
-// which goes by the work and the time that are left (WCSSI, equation 8, with on-demand as the other way); when it has to be left for the
-// deadline follows from FinishBy.
+// needs it, and a lower bid would be taken without the notice that leaving gives. When spot is no longer worth its
+// price says the table of the task, which goes by the work and the time that are left (WCSSI, equation 8, with
+// on-demand as the other way); when it has to be left for the deadline follows from FinishBy.
 func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 	n := len(in.Plan.Choice)
 	bids = record.Bids{Plan: in.Plan.Version, Table: make([]int32, n), USD: make([]float64, len(in.Markets))}
@@ -73,7 +73,8 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
-	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !record.OnDemandAllowed(t) || t.Checkpoint == nil && !t.StandIn() {
+	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !record.OnDemandAllowed(t) ||
+		t.Checkpoint == nil && !t.StandIn() {
 		return l, false
 	}
 	left := work * record.UndatedStretch

@@ -14,17 +14,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// What has to be known of a market before anything waits for it. With twenty changes the rate at which a high price ends is known within a quarter; a day
-// holds the rhythm that most markets have.
+// What has to be known of a market before anything waits for it. With twenty changes the rate at which a high price
+// ends is known within a quarter; a day holds the rhythm that most markets have.
 const (
 	waitChanges = 20
 	waitHours   = 24
 )
 
-// waitLooks is how many looks there must be time for before a task begins at the latest, for waiting to be worth the while.
+// waitLooks is how many looks there must be time for before a task begins at the latest, for waiting to be worth the
+// while.
 const waitLooks = 2
 
-// waitMost bounds the tasks of a job that wait: each session looks at all that do, and at nothing that is far behind them.
+// waitMost bounds the tasks of a job that wait: each session looks at all that do, and at nothing that is far behind
+// them.
 const waitMost = 128
 
 // Waits finds the tasks that may wait, with their tables.
@@ -59,11 +61,12 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
-		// Of one that could begin now it is known whether it waits. What begins later is asked then, and what has waited when it begins: on what is
-		// cheaper by then.
+		// Of one that could begin now it is known whether it waits. What begins later is asked then, and what has
+		// waited when it begins: on what is cheaper by then.
 		now := (task.State == record.TaskQueued || len(in.Spec.Graph().Parents(i)) == 0) && task.WaitSince.IsZero()
 		if at >= 0 && (!now || made.waits(at, l, task.Progress)) {
-			begins = append(begins, record.Begin{Task: i, Market: record.MarketID(c.ID), Spot: c.Offer.Spot, By: by[i], FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
+			begins = append(begins, record.Begin{Task: i, Market: record.MarketID(c.ID), Spot: c.Offer.Spot, By: by[i],
+				FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
 		}
 	}
 	if len(begins) == 0 {
@@ -105,8 +108,8 @@ func (b *beginTables) waits(at int, l bidding.Live, progress float64) bool {
 	return wait
 }
 
-// mayWait says whether a task may wait at all, and what its table is made of but for the time left. One on demand may wait for the spot market of its
-// machine.
+// mayWait says whether a task may wait at all, and what its table is made of but for the time left. One on demand may
+// wait for the spot market of its machine.
 func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	if c == nil || t.Gang != "" || !record.OnDemandAllowed(t) || !record.SpotAllowed(t) {
@@ -117,7 +120,8 @@ func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 		return l, false
 	}
 	if l, ok = in.live(i, nil); ok && !c.Offer.Spot {
-		l.LossesPerHour = (float64(m.Preemptions) + lossesPrior) / (m.Hours + lossesPriorHours) * float64(max(t.Nodes, 1))
+		l.LossesPerHour = (float64(m.Preemptions) + lossesPrior) / (m.Hours + lossesPriorHours) * float64(
+			max(t.Nodes, 1))
 	}
 	return l, ok
 }
@@ -125,8 +129,9 @@ func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 // How often a spot machine is taken of which the plan says nothing: what was seen, beside five in two hundred hours.
 const lossesPrior, lossesPriorHours = 5, 200
 
-// BeginBy walks the DAG from its sinks: when each task begins at the latest so that it, and all that follow it, can still run as they are planned even if every spot
-// machine is taken at the worst moment; and by when it has to be done for that.
+// BeginBy walks the DAG from its sinks: when each task begins at the latest so that it, and all that follow it, can
+// still run as they are planned even if every spot machine is taken at the worst moment; and by when it has to be done
+// for that.
 func (in *Input) BeginBy() (by, finishBy []time.Time) {
 	n := len(in.Plan.Choice)
 	by, finishBy = make([]time.Time, n), make([]time.Time, n)
@@ -144,7 +149,8 @@ func (in *Input) BeginBy() (by, finishBy []time.Time) {
 	return by, finishBy
 }
 
-// needs is the time that a task is given: its work, a start, a look at prices that comes too late, and what the loss of a spot machine costs.
+// needs is the time that a task is given: its work, a start, a look at prices that comes too late, and what the loss of
+// a spot machine costs.
 func (in *Input) needs(i int) time.Duration {
 	t, work := &in.Spec.Tasks[i], record.Duration(in.Plan.TaskHours[i])
 	if in.Plan.Of(i) == nil {
@@ -195,7 +201,8 @@ func (w *Waiting) Tell(now time.Time) string {
 	if w.By.Sub(now) >= 24*time.Hour {
 		by = w.By.UTC().Format("2006-01-02 15:04 UTC")
 	}
-	return fmt.Sprintf("waits for a better price: %.4g USD/h now in %s, worth %.3g; begins by %s at the latest", w.USD, w.Market, usd, by)
+	return fmt.Sprintf("waits for a better price: %.4g USD/h now in %s, worth %.3g; begins by %s at the latest", w.USD,
+		w.Market, usd, by)
 }
 
 // LoadWaiting loads what a task waits for, nil where it does not.

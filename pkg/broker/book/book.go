@@ -42,7 +42,8 @@ type Slot struct {
 	Held    bool // must not have changed
 }
 
-// Book is what is known of the store: records, by key and in the order in which they came, which spans are complete, and blobs.
+// Book is what is known of the store: records, by key and in the order in which they came, which spans are complete,
+// and blobs.
 type Book struct {
 	Slots map[store.Key]*Slot
 	Order []*Slot
@@ -59,7 +60,8 @@ func (k *Book) Add(s *Slot) {
 	k.Order = append(k.Order, s)
 }
 
-// Seed takes in a record as it was seen elsewhere, so that what is written there is on the condition that it is still so.
+// Seed takes in a record as it was seen elsewhere, so that what is written there is on the condition that it is still
+// so.
 func (k *Book) Seed(r store.Record) {
 	if _, known := k.Slots[r.Key]; !known {
 		k.Add(&Slot{Key: r.Key, Base: r.Version, Body: r.Body})
@@ -155,9 +157,9 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 }
 
 // Draft is a decision in the making. It reads what a unit has loaded and what it has written itself, and asks no store:
-// what it lacks it notes, and fails with errLacking. A decision that lacked anything is thrown away, and made again when
-// all that it lacked is loaded at once. So a decision that cannot say beforehand what it will look at is pure all the
-// same, and reads a store in a few batches.
+// what it lacks it notes, and fails with errLacking. A decision that lacked anything is thrown away, and made again
+// when all that it lacked is loaded at once. So a decision that cannot say beforehand what it will look at is pure all
+// the same, and reads a store in a few batches.
 type Draft struct {
 	Now     time.Time
 	Crowded bool // the unit handles several events
@@ -169,7 +171,8 @@ type Draft struct {
 	Lack    Lacking
 }
 
-// ErrLacking says that a draft has noted what it lacks. Whoever looks at many things goes on to the next, so that all that is lacking is noted.
+// ErrLacking says that a draft has noted what it lacks. Whoever looks at many things goes on to the next, so that all
+// that is lacking is noted.
 var ErrLacking = errors.New("broker: not loaded yet")
 
 // Lacking is what a draft has looked for in vain.

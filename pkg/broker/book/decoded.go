@@ -14,9 +14,9 @@ import (
 // decodedBytes bounds the records that are kept decoded, which take about three times what they take as JSON.
 const decodedBytes = 12 << 20
 
-// decodedRecords keeps records as they were last decoded. Most are read again and again before they change, and to copy one
-// costs a small part of what it costs to decode it. A record is the same as long as its bytes are: its version says less, as
-// those begin anew where a record is removed and made again.
+// decodedRecords keeps records as they were last decoded. Most are read again and again before they change, and to copy
+// one costs a small part of what it costs to decode it. A record is the same as long as its bytes are: its version says
+// less, as those begin anew where a record is removed and made again.
 type decodedRecords struct {
 	*recent[store.Key]
 	owners sync.Map // of func(reflect.Value), by type

@@ -4,8 +4,8 @@ import (
 	"sync"
 )
 
-// recent keeps the values that were used last, in two generations of up to half its bytes each: what nobody has asked for
-// in a whole generation goes.
+// recent keeps the values that were used last, in two generations of up to half its bytes each: what nobody has asked
+// for in a whole generation goes.
 type recent[K comparable] struct {
 	mu         sync.Mutex
 	young, old map[K]sized

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// What a machine draws, after the Cloud Carbon Footprint methodology: the mean of the clouds' idle and full load for a vCPU, what
-// memory draws, and the power usage effectiveness of a large data centre. Accelerators draw what their makers rate them at, 0.7 of
-// it on average under load.
+// What a machine draws, after the Cloud Carbon Footprint methodology: the mean of the clouds' idle and full load for a
+// vCPU, what memory draws, and the power usage effectiveness of a large data centre. Accelerators draw what their
+// makers rate them at, 0.7 of it on average under load.
 const (
 	wattsPerVCPU       = 2.1
 	wattsPerMemoryGiB  = 0.392
@@ -25,9 +25,9 @@ func acceleratorWatts(name string) float64 {
 		name  string
 		watts float64
 	}{
-		{"T4", 70}, {"P4", 75}, {"L4", 72}, {"P100", 250}, {"V100", 300}, {"A10", 150}, {"A10G", 300}, {"A100", 400}, {"L40", 300}, {"L40S", 350},
-		{"H100", 700}, {"H200", 700}, {"B200", 1000}, {"K80", 300}, {"M60", 300}, {"RTX6000", 260}, {"MI300X", 750}, {"MI25", 300},
-		{"Inferentia", 75}, {"Trainium", 230}, {"tpu", 200},
+		{"T4", 70}, {"P4", 75}, {"L4", 72}, {"P100", 250}, {"V100", 300}, {"A10", 150}, {"A10G", 300}, {"A100", 400},
+		{"L40", 300}, {"L40S", 350}, {"H100", 700}, {"H200", 700}, {"B200", 1000}, {"K80", 300}, {"M60", 300},
+		{"RTX6000", 260}, {"MI300X", 750}, {"MI25", 300}, {"Inferentia", 75}, {"Trainium", 230}, {"tpu", 200},
 	} {
 		if strings.HasPrefix(strings.ToLower(name), strings.ToLower(a.name)) && len(a.name) > best {
 			best, watts = len(a.name), a.watts
@@ -45,8 +45,8 @@ func (m *match) kilowatts() float64 {
 	return usageEffectiveness * watts / 1000
 }
 
-// emit notes what each candidate emits where its region's grid is known. Where emissions count, candidates on unknown grids
-// are left out: unknown is not clean.
+// emit notes what each candidate emits where its region's grid is known. Where emissions count, candidates on unknown
+// grids are left out: unknown is not clean.
 func (b *builder) emit(task optimizer.Task, options []option, nodes float64) (optimizer.Task, []option) {
 	kept, keptOptions := task.Candidates[:0], options[:0]
 	for k, c := range task.Candidates {

@@ -27,7 +27,8 @@ type match struct {
 	id    string // with market
 	place int
 	rate  float64
-	// usd is per hour with disk and address: as last seen, or by the catalogue. onDemand is that of the same machine on demand.
+	// usd is per hour with disk and address: as last seen, or by the catalogue. onDemand is that of the same machine on
+	// demand.
 	usd, onDemand float64
 	kg            float64 // kg CO2eq an hour; 0 where the grid is not known
 	// changes is what was learned of how a spot price changes, nil where it has not been seen to.
@@ -111,8 +112,9 @@ func (b *builder) newClass(t *dag.Task) (*class, error) {
 	return c, nil
 }
 
-// queries turns an alternative into catalogue queries: one, and one more for each machine or number of accelerators that the
-// author gave a time of its own, since the cheapest offer of a region is only the best among those that take the same time.
+// queries turns an alternative into catalogue queries: one, and one more for each machine or number of accelerators
+// that the author gave a time of its own, since the cheapest offer of a region is only the best among those that take
+// the same time.
 func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
 		VCPU: rangeOf(r.CPUs), MemoryGiB: rangeOf(r.Memory), Accelerator: r.Accelerator,

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// finder gathers the offers that suit a class: of each region and market those that may be the best there, be it for their
-// price, for how rarely they are interrupted or, where emissions count, for the power they draw.
+// finder gathers the offers that suit a class: of each region and market those that may be the best there, be it for
+// their price, for how rarely they are interrupted or, where emissions count, for the power they draw.
 type finder struct {
 	b       *builder
 	disk    float64 // GiB of each machine
@@ -20,9 +20,9 @@ type finder struct {
 
 // collect adds the offers that suit a query. It fails with catalog.ErrNoOffer when there are none.
 //
-// By list price the cheapest of a region will do, on demand. A spot offer that is interrupted more rarely may cost less in the
-// end, so the cheapest of each band is added; and an offer of which more was learned than the catalogue knows is taken out of
-// the list's order and added by itself.
+// By list price the cheapest of a region will do, on demand. A spot offer that is interrupted more rarely may cost less
+// in the end, so the cheapest of each band is added; and an offer of which more was learned than the catalogue knows is
+// taken out of the list's order and added by itself.
 func (f *finder) collect(q catalog.Query) error {
 	b := f.b
 	if b.countsCarbon() {
@@ -65,8 +65,8 @@ func (f *finder) visit(q catalog.Query) error {
 	})
 }
 
-// rarer adds, where clouds publish bands, the cheapest spot offers of those that are interrupted in each band or more rarely, and
-// of those in none.
+// rarer adds, where clouds publish bands, the cheapest spot offers of those that are interrupted in each band or more
+// rarely, and of those in none.
 func (f *finder) rarer(q catalog.Query) error {
 	asked := func(clouds []string) []string {
 		if len(q.Clouds) == 0 {
@@ -171,8 +171,8 @@ func (k *known) has(m *catalog.Match) bool {
 // priorHours is how many machine hours of experience the prior rate of interruptions counts for.
 const priorHours = 200
 
-// learn takes the spot price last seen, and the rate of interruptions: the band's, or the assumed one, corrected by what
-// was seen (the mean of a Gamma posterior).
+// learn takes the spot price last seen, and the rate of interruptions: the band's, or the assumed one, corrected by
+// what was seen (the mean of a Gamma posterior).
 func (b *builder) learn(m *match) {
 	rate, known := m.Interruption.PreemptionsPerHour()
 	if !known {
@@ -189,8 +189,8 @@ func (b *builder) learn(m *match) {
 }
 
 // undominated leaves out the matches that another in the same region, on the same market and as fast, beats in all that
-// counts. Where times depend on the machine, only the same machines are taken to be as fast. Of offers as good, one of the plan
-// in force stays, else the one whose ID comes first.
+// counts. Where times depend on the machine, only the same machines are taken to be as fast. Of offers as good, one of
+// the plan in force stays, else the one whose ID comes first.
 func (b *builder) undominated(all []*match, timed bool) []*match {
 	inForce := map[string]bool{}
 	if b.in.Previous != nil {
@@ -200,7 +200,8 @@ func (b *builder) undominated(all []*match, timed bool) []*match {
 	}
 	late := map[bool]int{false: 1}
 	slices.SortFunc(all, func(x, y *match) int {
-		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), late[inForce[x.id]]-late[inForce[y.id]], strings.Compare(x.id, y.id))
+		return cmp.Or(cmp.Compare(x.usd, y.usd), cmp.Compare(x.rate, y.rate), late[inForce[x.id]]-late[inForce[y.id]],
+			strings.Compare(x.id, y.id))
 	})
 	type group struct {
 		cloud, region, machine, accelerator string

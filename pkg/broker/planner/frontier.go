@@ -8,10 +8,11 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
-// Frontier finds the Pareto front of a job's plans: what it costs to be done by when. Times are those that a deadline counts
-// with, a spot run's guaranteed ones, so that a deadline at a point gives a plan at that point's cost. It fails with
-// ErrInfeasible when a task has no candidate.
-func (p *Planner) Frontier(ctx context.Context, in record.PlanInput, o optimizer.FrontierOptions) (*optimizer.Front, error) {
+// Frontier finds the Pareto front of a job's plans: what it costs to be done by when. Times are those that a deadline
+// counts with, a spot run's guaranteed ones, so that a deadline at a point gives a plan at that point's cost. It fails
+// with ErrInfeasible when a task has no candidate.
+func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
+	o optimizer.FrontierOptions) (*optimizer.Front, error) {
 	given := in.DeadlineHours
 	if given == nil {
 		distant := float64(optimizer.MaxValue)

@@ -9,8 +9,8 @@ import (
 // market is a catalogue with what every plan asks of it. It does not change once it is made.
 type market struct {
 	catalog *catalog.Catalog
-	// places are all regions, CLOUD:REGION, by number; usd and hours are what moving a GiB between them costs and takes, and
-	// dearest and slowest the most that it does.
+	// places are all regions, CLOUD:REGION, by number; usd and hours are what moving a GiB between them costs and
+	// takes, and dearest and slowest the most that it does.
 	places           []string
 	number           map[string]int
 	usd, hours       [][]float64

@@ -27,25 +27,26 @@ type Options struct {
 	TickEvery time.Duration
 	// PreemptionsPerHour is assumed of a spot offer of which nothing is known.
 	PreemptionsPerHour float64
-	// WorkLimit bounds a search, in the optimizer's steps for each hundred tasks and for any job twice that, so that the same input
-	// gives the same plan on any machine.
+	// WorkLimit bounds a search, in the optimizer's steps for each hundred tasks and for any job twice that, so that
+	// the same input gives the same plan on any machine.
 	WorkLimit int64
 	// RunnersFor is the largest job whose plans keep the runners-up of each task.
 	RunnersFor int
-	// LeastCarbon plans for the least emissions, CarbonCapKg bounds them, in kg CO2eq. Either leaves out the regions whose grid
-	// is not known.
+	// LeastCarbon plans for the least emissions, CarbonCapKg bounds them, in kg CO2eq. Either leaves out the regions
+	// whose grid is not known.
 	LeastCarbon bool
 	CarbonCapKg *float64
 	// Now is for the time a plan took; nil reports none, so that the plan follows from its input alone.
 	Now func() time.Time
 }
 
-// DefaultOptions suit public clouds. Five interruptions in a hundred machine-months is AWS Spot Advisor's best band; without
-// a band we assume the middle one.
+// DefaultOptions suit public clouds. Five interruptions in a hundred machine-months is AWS Spot Advisor's best band;
+// without a band we assume the middle one.
 func DefaultOptions() Options {
 	rate, _ := catalog.Interruption10To15.PreemptionsPerHour()
 	return Options{
-		Restart: 10 * time.Minute, TickEvery: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000, RunnersFor: 200, Now: time.Now,
+		Restart: 10 * time.Minute, TickEvery: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000,
+		RunnersFor: 200, Now: time.Now,
 	}
 }
 
@@ -100,8 +101,9 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 	return plan, b.addRunners(plan, sol)
 }
 
-// previous is the plan in force as the search's start, one candidate a row, -1 where it has none that is left: what a blocked zone
-// or a new price leaves of it is nearly always part of the best plan, and of plans as good it is the one to keep.
+// previous is the plan in force as the search's start, one candidate a row, -1 where it has none that is left: what a
+// blocked zone or a new price leaves of it is nearly always part of the best plan, and of plans as good it is the one
+// to keep.
 func (b *builder) previous() []int {
 	if b.in.Previous == nil {
 		return nil
@@ -126,13 +128,14 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 	}
 	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.Work(len(m.Tasks)), Hint: hint, Now: now})
 	if errors.Is(err, optimizer.ErrUndecided) {
-		return &optimizer.Solution{Status: optimizer.Infeasible, Message: "no plan that keeps the deadline and the budget was found"}, nil
+		return &optimizer.Solution{Status: optimizer.Infeasible,
+			Message: "no plan that keeps the deadline and the budget was found"}, nil
 	}
 	return sol, err
 }
 
-// Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a task has no
-// candidate.
+// Model returns the optimizer's model of a job, for `tradewind plan --model-out`. It fails with ErrInfeasible when a
+// task has no candidate.
 func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
 	b, err := p.build(in)
 	if err != nil {
@@ -237,7 +240,8 @@ func (b *builder) addTask(i int, gib float64) error {
 		if facts.Fixed {
 			hours = facts.Hours
 		}
-		b.addRow(i, optimizer.Task{ID: id, Candidates: []optimizer.Candidate{{ID: facts.Place, Place: place, Hours: hours}}}, row{task: i})
+		b.addRow(i, optimizer.Task{ID: id,
+			Candidates: []optimizer.Candidate{{ID: facts.Place, Place: place, Hours: hours}}}, row{task: i})
 		return nil
 	}
 	cl, err := b.classOf(i)
@@ -251,7 +255,8 @@ func (b *builder) addTask(i int, gib float64) error {
 	task, options := b.candidates(i, cl, gib)
 	if len(options) == 0 && b.countsCarbon() {
 		const reason = "no region that offers it has a grid whose carbon is known"
-		b.message = b.in.Spec.ErrorAt(i, -1, "resources", reason, "allow other regions, or plan without counting carbon").Error()
+		b.message = b.in.Spec.ErrorAt(i, -1, "resources", reason,
+			"allow other regions, or plan without counting carbon").Error()
 		return nil
 	}
 	if len(options) == 0 {
@@ -304,7 +309,8 @@ func (b *builder) addInputs() {
 			b.model.Tasks = append(b.model.Tasks, optimizer.Task{
 				ID: id, Candidates: []optimizer.Candidate{{ID: in.URI, Place: place}},
 			})
-			b.model.Edges = append(b.model.Edges, optimizer.Edge{From: id, To: b.in.Spec.Tasks[i].Name, GiB: float64(in.Size)})
+			b.model.Edges = append(b.model.Edges,
+				optimizer.Edge{From: id, To: b.in.Spec.Tasks[i].Name, GiB: float64(in.Size)})
 		}
 	}
 }
@@ -313,8 +319,8 @@ func (b *builder) addInputs() {
 func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 	n := len(b.in.Spec.Tasks)
 	plan := &record.Plan{
-		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective, Bound: sol.Bound,
-		Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
+		Status: string(sol.Status), Message: sol.Message, USD: sol.USD, Hours: sol.Hours, Objective: sol.Objective,
+		Bound: sol.Bound, Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
 		TaskOnDemandUSD: make([]float64, n),
 		Millis:          math.Round(sol.Millis*1000) / 1000,
 	}

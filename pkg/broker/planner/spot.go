@@ -11,8 +11,8 @@ import (
 // priceSteps is into how many steps a run is cut to follow its price.
 const priceSteps = 24
 
-// spotQuote is what to expect of a task's work on a spot offer: its time, with interruptions, and the mean price of an hour
-// until then by the chain of the market.
+// spotQuote is what to expect of a task's work on a spot offer: its time, with interruptions, and the mean price of an
+// hour until then by the chain of the market.
 func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
 	run := bidding.Run{
 		Hours: work, RestartHours: b.p.opt.Restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
@@ -31,7 +31,8 @@ func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quot
 	return q, b.meanUSD(m, q.Held), true
 }
 
-// meanUSD is the mean price of the next hours on a spot offer; where its price has not been seen to change, that of now.
+// meanUSD is the mean price of the next hours on a spot offer; where its price has not been seen to change, that of
+// now.
 func (b *builder) meanUSD(m *match, hours float64) float64 {
 	rec := m.changes
 	if rec == nil || !(hours > 0) || !(rec.USD > 0) {

@@ -14,8 +14,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Cloud is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for. It buys nothing and reaches no machine; those come
-// and ask.
+// Cloud is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for. It buys nothing and
+// reaches no machine; those come and ask.
 type Cloud struct{ b *Keeper }
 
 var _ cloud.Cloud = Cloud{}
@@ -23,21 +23,24 @@ var _ cloud.Cloud = Cloud{}
 // Name implements cloud.Cloud.
 func (Cloud) Name() string { return record.PoolCloud }
 
-// Launch implements cloud.Cloud: it confirms that schedule's assignments of the cluster are there, all of them. Where they are not, it was terminated, and the
-// task has to be scheduled again.
+// Launch implements cloud.Cloud: it confirms that schedule's assignments of the cluster are there, all of them. Where
+// they are not, it was terminated, and the task has to be scheduled again.
 func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if err := ctx.Err(); err != nil {
 		return nil, poolError(err)
 	}
-	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != record.PoolCloud || spec.Offer.Region == "" || len(spec.Bootstrap.Tokens) != spec.Nodes {
-		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "BadRequest", "a cluster of a pool has a name, a pool, nodes and a token for each")
+	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != record.PoolCloud || spec.Offer.Region == "" ||
+		len(spec.Bootstrap.Tokens) != spec.Nodes {
+		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "BadRequest",
+			"a cluster of a pool has a name, a pool, nodes and a token for each")
 	}
 	found, err := c.list(ctx, spec.Offer.Region, spec.Cluster)
 	if err != nil {
 		return nil, poolError(err)
 	}
 	if len(found) != spec.Nodes {
-		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "NotAssigned", "%d machines of %s are assigned to %s, not %d", len(found), spec.Offer.Region, spec.Cluster, spec.Nodes)
+		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "NotAssigned",
+			"%d machines of %s are assigned to %s, not %d", len(found), spec.Offer.Region, spec.Cluster, spec.Nodes)
 	}
 	for i := range found {
 		found[i].Offer = spec.Offer
@@ -45,15 +48,17 @@ func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machi
 	return found, nil
 }
 
-// Terminate implements cloud.Cloud: it takes the cluster's assignments out. The machines learn of it when they ask next, and are told of nothing else
-// before.
+// Terminate implements cloud.Cloud: it takes the cluster's assignments out. The machines learn of it when they ask
+// next, and are told of nothing else before.
 func (c Cloud) Terminate(ctx context.Context, cluster string) error {
 	pools, err := c.poolsOf(ctx, cluster)
 	if err != nil {
 		return poolError(err)
 	}
 	for _, name := range pools {
-		err := c.b.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error { return c.b.Unassign(u, name, cluster, nil) })
+		err := c.b.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error {
+			return c.b.Unassign(u, name, cluster, nil)
+		})
 		if err != nil {
 			return poolError(err)
 		}
@@ -79,8 +84,8 @@ func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 	return names, err
 }
 
-// Machines implements cloud.Cloud. Those that have not been heard of for too long, nor the agents on them, are terminated, as far as anybody can know. An
-// assignment whose attempt has not come to buying yet is not listed.
+// Machines implements cloud.Cloud. Those that have not been heard of for too long, nor the agents on them, are
+// terminated, as far as anybody can know. An assignment whose attempt has not come to buying yet is not listed.
 func (c Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" {
 		pools, err := c.poolsOf(ctx, cluster)
@@ -150,7 +155,8 @@ func (c Cloud) list(ctx context.Context, name, cluster string) ([]cloud.Machine,
 				}
 				x := cloud.Machine{
 					ID: m.ID, Cluster: use.Cluster, Rank: use.Rank, State: cloud.Running, Launched: use.Since,
-					Offer: cloud.Offer{Cloud: record.PoolCloud, Region: name, InstanceType: m.Type, Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
+					Offer: cloud.Offer{Cloud: record.PoolCloud, Region: name, InstanceType: m.Type,
+						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
 				if u.Now.Sub(s.Seen[m.ID]) > c.b.Config.Pool.LostAfter {
 					x.State, x.Reason = cloud.Terminated, "not heard of since "+s.Seen[m.ID].Format(time.RFC3339)
@@ -165,7 +171,8 @@ func (c Cloud) list(ctx context.Context, name, cluster string) ([]cloud.Machine,
 	return out, nil
 }
 
-// intended leaves out the assignments of attempts that are admitted and have not come to buying. What is heard of an agent is heard of its machine.
+// intended leaves out the assignments of attempts that are admitted and have not come to buying. What is heard of an
+// agent is heard of its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
 	out := all[:0]
 	for len(all) > 0 {
@@ -190,7 +197,8 @@ func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machi
 	return out, nil
 }
 
-// attempt loads a cluster, the zero value of which there is no record; waits says that its attempt has not come to buying yet.
+// attempt loads a cluster, the zero value of which there is no record; waits says that its attempt has not come to
+// buying yet.
 func (c Cloud) attempt(ctx context.Context, id string) (cl record.Cluster, waits bool, err error) {
 	u := c.b.NewUnit(ctx, fnPool)
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(id))

@@ -18,9 +18,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// poolsKnown is what one process knows of the pools (ATC '21, §4): a view of every partition, each as old as the last time it was looked at. In each turn
-// one of them is looked at anew, by a rotation that has no two processes look at the same one. Whoever takes a machine does so on the condition that its
-// partition is as he has seen it: a view that is too old is found then, looked at anew, and the session decides again.
+// poolsKnown is what one process knows of the pools (ATC '21, §4): a view of every partition, each as old as the last
+// time it was looked at. In each turn one of them is looked at anew, by a rotation that has no two processes look at
+// the same one. Whoever takes a machine does so on the condition that its partition is as he has seen it: a view that
+// is too old is found then, looked at anew, and the session decides again.
 //
 // It is a cache: without it the store is asked, and nothing else changes.
 type poolsKnown struct {
@@ -119,8 +120,8 @@ func (p *partKnown) take(r store.Record) error {
 	return nil
 }
 
-// PoolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn, and the records of their partitions that
-// the views are of. Without pools it asks the store only now and then.
+// PoolsNow returns the views of the pools that take anything, brought up to date as far as it is their turn, and the
+// records of their partitions that the views are of. Without pools it asks the store only now and then.
 func (b *Keeper) PoolsNow(ctx context.Context, now time.Time) ([]record.PoolSeen, []store.Record, error) {
 	if err := b.lookForPools(ctx, now); err != nil {
 		return nil, nil, err
@@ -173,11 +174,13 @@ func (k *poolsKnown) due(now time.Time) bool {
 	return !now.Before(k.until)
 }
 
-// newPoolKnown makes a view that knows nothing yet. Where nobody has said which of how many schedulers this is, it begins its turns where the clock says.
+// newPoolKnown makes a view that knows nothing yet. Where nobody has said which of how many schedulers this is, it
+// begins its turns where the clock says.
 func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
 	v := &poolKnown{Pool: p, scheduler: b.Config.Scheduler}
 	var err error
-	if v.rotation, err = parsync.NewRotation(max(b.Config.Schedulers, 1), p.Partitions); err != nil { // more schedulers than partitions
+	// more schedulers than partitions
+	if v.rotation, err = parsync.NewRotation(max(b.Config.Schedulers, 1), p.Partitions); err != nil {
 		v.rotation, v.turn, v.scheduler = parsync.Rotation{Schedulers: 1, Partitions: p.Partitions}, uint64(max(v.scheduler, 0)), 0 //nolint:gosec // not negative
 	}
 	if b.Config.Schedulers <= 0 && b.Config.Pool.Turn > 0 {
@@ -228,8 +231,8 @@ func (k *poolsKnown) looks(t record.PoolTimes, now time.Time) []look {
 	return out
 }
 
-// oldest is how old a view may be: two rounds of turns, which it is older than only where there are few sessions, that can afford to look at all of it; and
-// no older than that its machines seem not to have been heard of.
+// oldest is how old a view may be: two rounds of turns, which it is older than only where there are few sessions, that
+// can afford to look at all of it; and no older than that its machines seem not to have been heard of.
 func (p *poolKnown) oldest(t record.PoolTimes) time.Duration {
 	return min(2*t.Turn*time.Duration(p.Partitions), t.StaleAfter/4)
 }
@@ -284,7 +287,8 @@ func (k *poolsKnown) seen() (out []record.PoolSeen, records []store.Record) {
 		}
 		s := record.PoolSeen{Pool: p.Pool}
 		for i, part := range p.parts {
-			s.Parts, s.Order = append(s.Parts, record.PartSeen{Partition: part.Partition, Seen: part.seen}), append(s.Order, i)
+			s.Parts, s.Order = append(s.Parts, record.PartSeen{Partition: part.Partition, Seen: part.seen}),
+				append(s.Order, i)
 			records = append(records, part.record)
 		}
 		slices.SortStableFunc(s.Order, func(x, y int) int { return cmp.Compare(p.parts[y].looked, p.parts[x].looked) })
@@ -293,7 +297,8 @@ func (k *poolsKnown) seen() (out []record.PoolSeen, records []store.Record) {
 	return out, records
 }
 
-// readParts reads partitions and the beats of their machines, by index; those that were never written are not among them.
+// readParts reads partitions and the beats of their machines, by index; those that were never written are not among
+// them.
 func readParts(ctx context.Context, st store.Store, l look) (map[int]*partKnown, error) {
 	out := map[int]*partKnown{}
 	for after, more := "", true; more; {
@@ -310,7 +315,8 @@ func readParts(ctx context.Context, st store.Store, l look) (map[int]*partKnown,
 				continue
 			}
 			if out[index] == nil {
-				out[index] = &partKnown{record: store.Record{Key: record.PartitionKey(l.pool, index)}, seen: map[string]time.Time{}}
+				out[index] = &partKnown{record: store.Record{Key: record.PartitionKey(l.pool, index)},
+					seen: map[string]time.Time{}}
 			}
 			if err := out[index].read(r, rest); err != nil {
 				return nil, err

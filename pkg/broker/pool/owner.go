@@ -22,7 +22,8 @@ const (
 	DrainUndo Drain = "undo"  // it may get something again
 )
 
-// DrainMachine drains a machine of a pool, or the whole pool where machine is empty. It fails with ErrNotFound, or ErrPool.
+// DrainMachine drains a machine of a pool, or the whole pool where machine is empty. It fails with ErrNotFound, or
+// ErrPool.
 func (b *Keeper) DrainMachine(ctx context.Context, pool, machine string, how Drain) error {
 	if how != DrainSoon && how != DrainNow && how != DrainUndo {
 		return fmt.Errorf("%w: how: %q is not %s, %s or %s", record.ErrPool, how, DrainSoon, DrainNow, DrainUndo)
@@ -88,9 +89,10 @@ func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain)
 	return p, err
 }
 
-// drainPartition marks the machine in a partition, or all of them, and returns the clusters there. All are marked though the pool is, so that a session that
-// knows nothing of it yet conflicts.
-func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string, how Drain) (clusters []string, err error) {
+// drainPartition marks the machine in a partition, or all of them, and returns the clusters there. All are marked
+// though the pool is, so that a session that knows nothing of it yet conflicts.
+func (b *Keeper) drainPartition(ctx context.Context, p record.Pool, index int, machine string,
+	how Drain) (clusters []string, err error) {
 	err = b.Transact(ctx, fnPool, fmt.Sprintf("drain/%s/%d", p.Name, index), false, func(u *unit.Unit) error {
 		clusters = nil
 		part, _, err := book.Get[record.Partition](u, record.PartitionKey(p.Name, index))
@@ -133,7 +135,8 @@ func (b *Keeper) vacate(ctx context.Context, id, reason string) error {
 	})
 }
 
-// Blame keeps the machines of a pool that have not brought up their part of a cluster in time from getting anything new for a while.
+// Blame keeps the machines of a pool that have not brought up their part of a cluster in time from getting anything new
+// for a while.
 func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 	p, found, err := book.Get[record.Pool](u, record.PoolKey(cl.Offer.Region))
 	if err != nil || !found {
@@ -155,8 +158,8 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 	return u.Apply(d)
 }
 
-// RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with ErrNotFound, or with ErrPoolBusy while
-// something holds it.
+// RemoveMachine takes a machine out of its pool; it is not let in again by what it has joined with. It fails with
+// ErrNotFound, or with ErrPoolBusy while something holds it.
 func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
 		p, found, err := book.Get[record.Pool](u, record.PoolKey(pool))

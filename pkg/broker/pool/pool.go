@@ -62,7 +62,8 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 				return err
 			}
 			if len(machines) > 0 {
-				return fmt.Errorf("%w: partitions: %s has %d machines in %d partitions; their number can change only while it has none", record.ErrPool, name, len(machines), p.Partitions)
+				return fmt.Errorf("%w: partitions: %s has %d machines in %d partitions; their number can change only "+
+					"while it has none", record.ErrPool, name, len(machines), p.Partitions)
 			}
 		}
 		if !found {

@@ -17,7 +17,8 @@ import (
 
 // MachineReport is what the resident process of a machine says each time it asks what to run.
 type MachineReport struct {
-	// Joined is when the machine was let into the pool, by what it proves itself with. A machine that was removed since is not let in again.
+	// Joined is when the machine was let into the pool, by what it proves itself with. A machine that was removed since
+	// is not let in again.
 	Joined time.Time
 	// Type is what the author of a task may ask for as its instance type; DefaultMachineType where nothing is said.
 	Type     string
@@ -25,11 +26,11 @@ type MachineReport struct {
 	Capacity record.Capacity
 	// Running are the agents whose processes live there. They need no token again.
 	Running []record.AgentRef
-	// Ended are agents that have ended by themselves, or could not be started. They are reported until their cluster is no longer ordered, and are not
-	// started again.
+	// Ended are agents that have ended by themselves, or could not be started. They are reported until their cluster is
+	// no longer ordered, and are not started again.
 	Ended []AgentEnd
-	// Leaving says that the process is about to end: what runs saves its work and goes on elsewhere. When nothing is ordered any more the machine
-	// is out of the pool.
+	// Leaving says that the process is about to end: what runs saves its work and goes on elsewhere. When nothing is
+	// ordered any more the machine is out of the pool.
 	Leaving bool
 }
 
@@ -39,7 +40,8 @@ type AgentEnd struct {
 	Reason string
 }
 
-// Orders are the agents that should run on a machine: what runs there and is not among them is killed, before anything is started.
+// Orders are the agents that should run on a machine: what runs there and is not among them is killed, before anything
+// is started.
 type Orders struct {
 	Clusters []AgentOrder
 	// After is how soon to ask again, by the machine's clock.
@@ -76,14 +78,16 @@ func (r MachineReport) check(machine string) error {
 	}
 	for k, v := range r.Labels {
 		if k == "" || len(k) > record.MaxLabel || len(v) > record.MaxLabel {
-			return fmt.Errorf("%w: labels: %.20q is empty or longer than %d characters", record.ErrPool, k, record.MaxLabel)
+			return fmt.Errorf("%w: labels: %.20q is empty or longer than %d characters", record.ErrPool, k,
+				record.MaxLabel)
 		}
 	}
 	return r.Capacity.Check()
 }
 
-// SyncMachine takes in what a machine says and tells it what should run there. It may be repeated, lost and overtaken: what it tells is all that should
-// run, not what has changed. It fails with ErrGone where the pool is gone or the machine was removed from it, and with ErrPool on a report that cannot be.
+// SyncMachine takes in what a machine says and tells it what should run there. It may be repeated, lost and overtaken:
+// what it tells is all that should run, not what has changed. It fails with ErrGone where the pool is gone or the
+// machine was removed from it, and with ErrPool on a report that cannot be.
 func (b *Keeper) SyncMachine(ctx context.Context, pool, machine string, r MachineReport) (Orders, error) {
 	if r.Type == "" {
 		r.Type = DefaultMachineType
@@ -182,13 +186,17 @@ func (s *syncing) enter() error {
 	i, found := s.part.Machine(s.id)
 	r := s.report
 	if !found {
-		if len(s.part.Machines) >= record.MaxPartition || s.u.Size(record.PartitionKey(s.pool.Name, s.part.Index)) > record.MaxPartitionBytes {
-			return fmt.Errorf("%w: partition %d of %s has %d machines, and can have no more: make the pool with more partitions", record.ErrPool, s.part.Index, s.pool.Name, len(s.part.Machines))
+		if len(s.part.Machines) >= record.MaxPartition ||
+			s.u.Size(record.PartitionKey(s.pool.Name, s.part.Index)) > record.MaxPartitionBytes {
+			return fmt.Errorf(
+				"%w: partition %d of %s has %d machines, and can have no more: make the pool with more partitions",
+				record.ErrPool, s.part.Index, s.pool.Name, len(s.part.Machines))
 		}
 		s.part.Machines = slices.Insert(s.part.Machines, i, record.PoolMachine{ID: s.id, Joined: s.u.Now})
 	}
 	s.m = &s.part.Machines[i]
-	if found && s.m.Type == r.Type && s.m.Capacity == r.Capacity && s.m.Leaving == r.Leaving && maps.Equal(s.m.Labels, r.Labels) {
+	if found && s.m.Type == r.Type && s.m.Capacity == r.Capacity && s.m.Leaving == r.Leaving &&
+		maps.Equal(s.m.Labels, r.Labels) {
 		return nil
 	}
 	s.m.Type, s.m.Labels, s.m.Capacity, s.m.Leaving = r.Type, r.Labels, r.Capacity, r.Leaving
@@ -232,8 +240,8 @@ func (s *syncing) decide() (Orders, error) {
 // lossesMost bounds the attempts that one report ends, so that they fit a transaction; the next report ends more.
 const lossesMost = 8
 
-// losses ends the attempts of which the machine says that their agents have ended, and has those save their work that a machine is about to leave. It
-// returns why the machine is no good, if it has failed to bring one up.
+// losses ends the attempts of which the machine says that their agents have ended, and has those save their work that a
+// machine is about to leave. It returns why the machine is no good, if it has failed to bring one up.
 func (s *syncing) losses() (failed string, err error) {
 	n := 0
 	for i, use := range s.m.Uses {
@@ -278,8 +286,9 @@ func (s *syncing) vacating() string {
 	return wantsBack(s.pool.Name, s.id)
 }
 
-// BegunAnew says of an agent that asks for its first command that the one before it on this machine of a pool had begun the task already, and is gone: a
-// machine that comes back after it had lost all that ran there. What was saved since is for another attempt to go on with.
+// BegunAnew says of an agent that asks for its first command that the one before it on this machine of a pool had begun
+// the task already, and is gone: a machine that comes back after it had lost all that ran there. What was saved since
+// is for another attempt to go on with.
 func BegunAnew(cl record.Cluster, rank, seen int) bool {
 	return cl.Offer.Cloud == record.PoolCloud && seen == 0 && cl.Nodes[rank].Started
 }
@@ -296,13 +305,15 @@ func (s *syncing) orders() (o Orders, err error) {
 		if cl == nil || cl.State != record.ClusterUp || cl.Outcome != "" {
 			wait = s.cfg.Pool.Busy // it is about to begin, or to end
 		}
-		if cl == nil || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing || cl.Outcome != "" && !slices.Contains(s.report.Running, use.Ref()) {
+		if cl == nil || cl.State == record.ClusterLaunching || cl.State == record.ClusterReleasing ||
+			cl.Outcome != "" && !slices.Contains(s.report.Running, use.Ref()) {
 			continue
 		}
 		if slices.ContainsFunc(s.report.Ended, func(x AgentEnd) bool { return x.AgentRef == use.Ref() }) {
 			continue
 		}
-		order := AgentOrder{AgentRef: use.Ref(), Job: cl.Job, Endpoint: s.cfg.Endpoint, Hold: use.Hold, Devices: use.Devices}
+		order := AgentOrder{AgentRef: use.Ref(), Job: cl.Job, Endpoint: s.cfg.Endpoint, Hold: use.Hold,
+			Devices: use.Devices}
 		if !slices.Contains(s.report.Running, use.Ref()) {
 			if order.Token, err = s.token(cl, use.Rank); err != nil {
 				return o, err

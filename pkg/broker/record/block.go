@@ -51,10 +51,11 @@ type Block struct {
 
 // MarketRecord is what was learned of one spot offer: its last price and how often it was taken.
 type MarketRecord struct {
-	Offer       string    `json:"offer"`
-	USD         float64   `json:"usd,omitempty"`
-	At          time.Time `json:"since,omitzero"` // since when it is the price; what older versions kept under "at" is when they looked
-	Hours       float64   `json:"hours"`          // machine hours held
+	Offer string  `json:"offer"`
+	USD   float64 `json:"usd,omitempty"`
+	// since when it is the price; what older versions kept under "at" is when they looked
+	At          time.Time `json:"since,omitzero"`
+	Hours       float64   `json:"hours"` // machine hours held
 	Preemptions int       `json:"preemptions"`
 	Launches    int       `json:"launches"`
 	Refusals    int       `json:"refusals"`

@@ -4,10 +4,12 @@ import (
 	"time"
 )
 
-// A cluster is charged by segments. A spot machine costs the market's price of the moment, so its cluster's record has what was paid until a
-// moment and the price since. tick, which learns of prices, writes it when that of a market in use has changed, and release settles by it.
+// A cluster is charged by segments. A spot machine costs the market's price of the moment, so its cluster's record has
+// what was paid until a moment and the price since. tick, which learns of prices, writes it when that of a market in
+// use has changed, and release settles by it.
 
-// rate is what an hour of one machine costs now, USD: what was planned, until the market has been seen to say otherwise.
+// rate is what an hour of one machine costs now, USD: what was planned, until the market has been seen to say
+// otherwise.
 func (cl *Cluster) rate() float64 {
 	if cl.PricedAt.IsZero() {
 		return cl.Offer.USDPerHour
@@ -23,8 +25,8 @@ func (cl *Cluster) Ceiling() float64 {
 	return max(cl.MaxUSD, cl.rate())
 }
 
-// ChargedFrom is since when a cluster is charged: since it was bought. One that may have been bought is charged to a job with a
-// budget since the intent, so that what nobody saw cannot overspend it.
+// ChargedFrom is since when a cluster is charged: since it was bought. One that may have been bought is charged to a
+// job with a budget since the intent, so that what nobody saw cannot overspend it.
 func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	if !cl.Launched.IsZero() {
 		return cl.Launched, true
@@ -53,7 +55,8 @@ func (cl *Cluster) Charged(until time.Time) float64 {
 	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*float64(len(cl.Nodes))
 }
 
-// Reprice takes in what the market says: what was paid until its price changed, and the price since. It reports whether there was anything new.
+// Reprice takes in what the market says: what was paid until its price changed, and the price since. It reports whether
+// there was anything new.
 func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) bool {
 	if !cl.Offer.Spot || !(m.USD > 0) || cl.Launched.IsZero() {
 		return false
@@ -76,7 +79,8 @@ func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) boo
 	return true
 }
 
-// Covered is until when what was set aside for a cluster lasts for certain: even if its price has been the highest since the last looks, and stays so.
+// Covered is until when what was set aside for a cluster lasts for certain: even if its price has been the highest
+// since the last looks, and stays so.
 func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	nodes := float64(len(cl.Nodes))
 	most := cl.Ceiling() * nodes
@@ -88,8 +92,8 @@ func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
 	return now.Add(Duration((cl.ReservedUSD - spent) / most))
 }
 
-// expected is what of what was set aside for a cluster it is expected to use: it was set aside at the most that an hour may cost, and what one that is
-// over leaves comes back soon.
+// expected is what of what was set aside for a cluster it is expected to use: it was set aside at the most that an hour
+// may cost, and what one that is over leaves comes back soon.
 func (cl *Cluster) expected(overhead time.Duration, now time.Time) float64 {
 	most := cl.Ceiling()
 	switch {

@@ -87,7 +87,8 @@ type Cluster struct {
 	Command string    `json:"command,omitempty"`
 	Until   time.Time `json:"until,omitzero"`
 	Reason  string    `json:"reason,omitempty"` // of doom or release
-	// MinPlan is the oldest plan that its task may go on under: asked for while it saves its work, as it will be taken. 0 is none.
+	// MinPlan is the oldest plan that its task may go on under: asked for while it saves its work, as it will be taken.
+	// 0 is none.
 	MinPlan int `json:"minPlan,omitempty"`
 	// Leaving says that it is doomed because the broker leaves it, and why.
 	Leaving Leaving `json:"leaving,omitempty"`
@@ -101,8 +102,8 @@ type Cluster struct {
 	Running time.Time `json:"running,omitzero"`
 	// Ended is when it had succeeded.
 	Ended time.Time `json:"ended,omitzero"`
-	// PaidUSD is what all machines had cost by PricedAt, and RateUSD what an hour of one costs since; zero while nobody has said otherwise than
-	// the offer, see charge.go.
+	// PaidUSD is what all machines had cost by PricedAt, and RateUSD what an hour of one costs since; zero while nobody
+	// has said otherwise than the offer, see charge.go.
 	PaidUSD  float64   `json:"paidUSD,omitempty"`
 	PricedAt time.Time `json:"pricedAt,omitzero"`
 	RateUSD  float64   `json:"rateUSD,omitempty"`
@@ -118,7 +119,8 @@ type Node struct {
 	Stopped bool      `json:"stopped,omitempty"` // saved and stopped on command
 }
 
-// Released says that nothing goes on with the cluster, so that it may be terminated: it is decided, or its work is done.
+// Released says that nothing goes on with the cluster, so that it may be terminated: it is decided, or its work is
+// done.
 func (cl *Cluster) Released() bool {
 	return cl.State == ClusterReleasing || cl.Outcome == OutcomeSucceeded
 }

@@ -30,8 +30,8 @@ type Config struct {
 	TokenFor time.Duration
 	// Overhead is what the broker sets aside of a budget for each attempt beyond its run time: boot, notice, release.
 	Overhead time.Duration
-	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for the
-	// recorded run times of stand-ins; 0 makes them take no time at all.
+	// Scale is wall seconds per second of the broker's clock: below 1 in compressed time. StandInScale is the same for
+	// the recorded run times of stand-ins; 0 makes them take no time at all.
 	Scale, StandInScale float64
 	// MinBilled is the shortest time a cloud bills a machine for.
 	MinBilled time.Duration
@@ -43,14 +43,15 @@ type Config struct {
 	OverdueAfter time.Duration
 	// Restart is what a start on other machines takes, from leaving the old ones until the work goes on.
 	Restart time.Duration
-	// TickEvery is how often prices and spot machines are looked at: a machine is left early enough not to need the look after.
+	// TickEvery is how often prices and spot machines are looked at: a machine is left early enough not to need the
+	// look after.
 	TickEvery time.Duration
 	// Worse is by what share of its cost a plan in force must be beaten before a price tick replans.
 	Worse float64
 	// Pool are how the machines of pools and the broker wait for each other.
 	Pool PoolTimes
-	// Scheduler and Schedulers say which of how many processes this is that run schedule at once, so that they take turns in looking at the partitions of
-	// pools. Where nobody knows, both are 0.
+	// Scheduler and Schedulers say which of how many processes this is that run schedule at once, so that they take
+	// turns in looking at the partitions of pools. Where nobody knows, both are 0.
 	Scheduler, Schedulers int
 }
 
@@ -84,7 +85,8 @@ func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float
 
 // Mover knows what it costs and takes to move data between places, CLOUD:REGION. A *catalog.Egress is one.
 type Mover interface {
-	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is no place.
+	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is no
+	// place.
 	Move(from, to string) (usdPerGiB, hoursPerGiB float64, ok bool)
 	// PlaceOf is where a bucket lies, by its URL; empty is nowhere in particular.
 	PlaceOf(uri string) string

@@ -7,9 +7,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// BringUp notes that every node of a cluster has dialled home, and hands its work to the agents in the same commit: nothing else has to be looked at
-// (decision 6). That of a gang is execute's, which looks at all of it. A cluster that is given up already, as its attempt or its job is over, is only
-// waiting to be released.
+// BringUp notes that every node of a cluster has dialled home, and hands its work to the agents in the same commit:
+// nothing else has to be looked at (decision 6). That of a gang is execute's, which looks at all of it. A cluster that
+// is given up already, as its attempt or its job is over, is only waiting to be released.
 func (d *Decision) BringUp(job Job, task Task, cl *Cluster, now time.Time) {
 	cl.State, cl.Since, cl.Up = ClusterUp, now, now
 	switch {
@@ -41,7 +41,8 @@ func (d *Decision) Block(k Block) {
 	d.Emit(k.event())
 }
 
-// Requeue puts a task back in its queue, to be admitted under a plan of at least a version. The others of its gang are told.
+// Requeue puts a task back in its queue, to be admitted under a plan of at least a version. The others of its gang are
+// told.
 func (d *Decision) Requeue(job Job, task Task, minPlan int) {
 	d.Wait(job, task, minPlan)
 	if job.State != JobEnding && !job.State.Over() {
@@ -73,8 +74,8 @@ func (d *Decision) Enqueue(job Job, task Task) {
 	d.Put(WaitKey(job.Queue, w), w)
 }
 
-// HoldTree makes the commit void if the use of any queue of the tree that was not written has changed: what is left of a
-// quota was computed from it.
+// HoldTree makes the commit void if the use of any queue of the tree that was not written has changed: what is left of
+// a quota was computed from it.
 func (d *Decision) HoldTree(tree []*Queue) {
 	for _, q := range tree {
 		d.Holds = append(d.Holds, store.Key(QueueKey(q.Name)))

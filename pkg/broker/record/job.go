@@ -31,7 +31,8 @@ type Job struct {
 	Objective  dag.Objective  `json:"objective"`
 	Infeasible dag.Infeasible `json:"infeasible,omitempty"`
 	State      JobState       `json:"state"`
-	// Outcome is the state an ending job will have; Reason says why it did not succeed, or what a waiting one waits for.
+	// Outcome is the state an ending job will have; Reason says why it did not succeed, or what a waiting one waits
+	// for.
 	Outcome   JobState  `json:"outcome,omitempty"`
 	Reason    string    `json:"reason,omitempty"`
 	Submitted time.Time `json:"submitted"`

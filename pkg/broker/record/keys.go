@@ -65,9 +65,11 @@ func WaitKey(queue string, w Waiting) store.Key {
 	}
 }
 
-// IndexKey orders all jobs by age, the newest first. The sign sets them before the lines of version 1, which begin with a digit.
+// IndexKey orders all jobs by age, the newest first. The sign sets them before the lines of version 1, which begin with
+// a digit.
 func IndexKey(j Job) store.Key {
-	return store.Key{Partition: PartJobs, Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
+	return store.Key{Partition: PartJobs,
+		Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
 }
 
 func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, Sort: job} }

@@ -24,12 +24,13 @@ type PoolMachine struct {
 	Labels   map[string]string `json:"labels,omitempty"`
 	Capacity Capacity          `json:"capacity"`
 	Joined   time.Time         `json:"joined"`
-	// Draining machines get nothing new by their owner's wish, Leaving ones as their process is about to end. Of those, and of the first if Vacate says so, what
-	// runs there saves its work and goes.
+	// Draining machines get nothing new by their owner's wish, Leaving ones as their process is about to end. Of those,
+	// and of the first if Vacate says so, what runs there saves its work and goes.
 	Draining bool `json:"draining,omitempty"`
 	Vacate   bool `json:"vacate,omitempty"`
 	Leaving  bool `json:"leaving,omitempty"`
-	// A machine that has failed to bring up a cluster gets nothing new for a time, that grows with each failure in a row.
+	// A machine that has failed to bring up a cluster gets nothing new for a time, that grows with each failure in a
+	// row.
 	BlockedUntil time.Time `json:"blockedUntil,omitzero"`
 	Failures     int       `json:"failures,omitempty"`
 	Reason       string    `json:"reason,omitempty"` // of the last failure
@@ -63,13 +64,16 @@ func (c Capacity) Check() error {
 	for _, x := range []struct {
 		name         string
 		value, least float64
-	}{{"cpus", c.CPUs, math.SmallestNonzeroFloat64}, {"memoryGiB", c.MemoryGiB, math.SmallestNonzeroFloat64}, {"accelerators", c.Accelerators, 0}} {
+	}{{"cpus", c.CPUs, math.SmallestNonzeroFloat64}, {"memoryGiB", c.MemoryGiB, math.SmallestNonzeroFloat64},
+		{"accelerators", c.Accelerators, 0}} {
 		if !(x.value >= x.least && x.value <= maxQuantity) {
 			return fmt.Errorf("%w: capacity.%s: %v is not a quantity that a machine can have", ErrPool, x.name, x.value)
 		}
 	}
-	if n := c.Accelerators; n != math.Trunc(n) || n > maxDevices || n > 0 != (c.Accelerator != "") || len(c.Accelerator) > MaxLabel {
-		return fmt.Errorf("%w: capacity.accelerators: %v of %q: a machine has a whole number of accelerators with a name, at most %d, or none", ErrPool, n, Clip(c.Accelerator), maxDevices)
+	if n := c.Accelerators; n != math.Trunc(n) || n > maxDevices || n > 0 != (c.Accelerator != "") ||
+		len(c.Accelerator) > MaxLabel {
+		return fmt.Errorf("%w: capacity.accelerators: %v of %q: a machine has a whole number of accelerators with a "+
+			"name, at most %d, or none", ErrPool, n, Clip(c.Accelerator), maxDevices)
 	}
 	return nil
 }
@@ -149,7 +153,8 @@ func (m PoolMachine) Free() Capacity {
 // Fits says whether a machine that has so much left can hold so much more.
 func (c Capacity) Fits(free Capacity) bool {
 	return c.CPUs <= free.CPUs+CapacityEps && c.MemoryGiB <= free.MemoryGiB+CapacityEps &&
-		(c.Accelerators == 0 || strings.EqualFold(c.Accelerator, free.Accelerator) && c.Accelerators <= free.Accelerators+CapacityEps)
+		(c.Accelerators == 0 || strings.EqualFold(c.Accelerator, free.Accelerator) &&
+			c.Accelerators <= free.Accelerators+CapacityEps)
 }
 
 // CapacityEps is the rounding that a comparison of capacities forgives: far below what anybody asks for.
@@ -174,7 +179,8 @@ func (m PoolMachine) Devices(hold Capacity) []int {
 
 // Usable says whether a machine may be given something new.
 func (m PoolMachine) Usable(seen time.Time, t PoolTimes, now time.Time) bool {
-	return !m.Draining && !m.Leaving && !now.Before(m.BlockedUntil) && now.Sub(seen) <= t.StaleAfter && len(m.Uses) < MaxUses
+	return !m.Draining && !m.Leaving && !now.Before(m.BlockedUntil) && now.Sub(seen) <= t.StaleAfter &&
+		len(m.Uses) < MaxUses
 }
 
 // LabelArch is the label of a machine that says what its processors are: amd64 or arm64.

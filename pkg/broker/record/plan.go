@@ -28,7 +28,9 @@ func Rounded(d time.Duration) time.Duration {
 
 // OnDemandAllowed says whether the author lets a task run on demand.
 func OnDemandAllowed(t *dag.Task) bool {
-	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool { return r.Market != dag.MarketSpot })
+	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
+		return r.Market != dag.MarketSpot
+	})
 }
 
 // PlanInfeasible is the status of a Plan that says why there is none.
@@ -68,7 +70,8 @@ type PlanHead struct {
 
 func (p *Plan) Head() PlanHead {
 	return PlanHead{
-		Version: p.Version, At: p.At, Reason: p.Reason, Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours,
+		Version: p.Version, At: p.At, Reason: p.Reason, Status: p.Status, Message: p.Message, USD: p.USD,
+		Hours:     p.Hours,
 		Objective: p.Objective, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD, Late: p.Late, Millis: p.Millis,
 	}
 }
@@ -114,8 +117,8 @@ type Plan struct {
 	Hours     float64 `json:"hours"`
 	Objective float64 `json:"objective"`
 	Bound     float64 `json:"bound"`
-	// OnDemandUSD is what the same work would cost on demand at its cheapest, with what it would move, as USD has: in the plan's regions, or
-	// each task where it is cheapest. Where time counts it is no slower than the plan.
+	// OnDemandUSD is what the same work would cost on demand at its cheapest, with what it would move, as USD has: in
+	// the plan's regions, or each task where it is cheapest. Where time counts it is no slower than the plan.
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// Late says that the deadline can no longer be kept: the plan is the fastest there is.
 	Late bool `json:"late,omitempty"`
@@ -125,7 +128,8 @@ type Plan struct {
 	// TaskUSD and TaskHours are the expectations of each task at its choice.
 	TaskUSD   []float64 `json:"taskUSD"`
 	TaskHours []float64 `json:"taskHours"`
-	// TaskOnDemandUSD is, for a task on spot, what an hour of its work there costs on demand where that is cheapest, per machine.
+	// TaskOnDemandUSD is, for a task on spot, what an hour of its work there costs on demand where that is cheapest,
+	// per machine.
 	TaskOnDemandUSD []float64 `json:"taskOnDemandUSD,omitempty"`
 	// Runners are the next best choices of each task, for explanations; not kept for large jobs.
 	Runners map[int][]Runner `json:"runners,omitempty"`
@@ -141,7 +145,8 @@ type Planned struct {
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// LossesPerHour is how often one such spot machine is taken, 0 on demand.
 	LossesPerHour float64 `json:"lossesPerHour,omitempty"`
-	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service, and of its disk and address.
+	// SurchargeUSD is what of a spot machine's price is not the market's, USD per hour: that of a managed service, and
+	// of its disk and address.
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 }
 
@@ -165,12 +170,14 @@ func (p *Plan) Of(task int) *Planned {
 // Bids are what each task of a plan is worth on spot, and by when it is to be done.
 type Bids struct {
 	Plan int `json:"plan"`
-	// USD is what the spot markets of the plan's offers cost when they were made, by offer, per hour; 0 where nobody knew.
+	// USD is what the spot markets of the plan's offers cost when they were made, by offer, per hour; 0 where nobody
+	// knew.
 	USD []float64 `json:"usd,omitempty"`
-	// FinishBy is the moment by which each task has to be done for what follows it to keep the deadline; empty without one.
+	// FinishBy is the moment by which each task has to be done for what follows it to keep the deadline; empty without
+	// one.
 	FinishBy []time.Time `json:"finishBy,omitempty"`
-	// Tables say what an hour of a spot machine is worth by the work and time left, and Table which of them a task goes by, −1 for
-	// none. Tasks alike share one.
+	// Tables say what an hour of a spot machine is worth by the work and time left, and Table which of them a task goes
+	// by, −1 for none. Tasks alike share one.
 	Tables []*bidding.Worth `json:"tables,omitempty"`
 	Table  []int32          `json:"table,omitempty"`
 	// Begin are the tasks that may wait for a better price, by task, and Begins the tables that say when they begin.
@@ -181,10 +188,13 @@ type Bids struct {
 // CentsEps is the rounding a budget comparison forgives, USD.
 const CentsEps = 1e-9
 
-// Moved returns the price that differs the most from what the bids were made on, of the markets of tasks that are not done, and by what share.
-func (bids *Bids) Moved(progress Progress, plan *Plan, changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
+// Moved returns the price that differs the most from what the bids were made on, of the markets of tasks that are not
+// done, and by what share.
+func (bids *Bids) Moved(progress Progress, plan *Plan,
+	changed map[string]events.MarketChange) (most events.PriceMoved, share float64) {
 	for i, c := range plan.Choice {
-		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] == PhaseSucceeded || progress.Phases[i] == PhaseFailed {
+		if c < 0 || int(c) >= len(bids.USD) || progress.Phases[i] == PhaseSucceeded ||
+			progress.Phases[i] == PhaseFailed {
 			continue
 		}
 		id, from := MarketID(plan.Offers[c].ID), bids.USD[c]
@@ -195,8 +205,9 @@ func (bids *Bids) Moved(progress Progress, plan *Plan, changed map[string]events
 	return most, share
 }
 
-// A task waits for a better price where its spot market is dear just now and its deadline leaves the time. Its bids say which tasks may, and what an hour is
-// to cost for them to begin; a session leaves them in their queue as long as it costs more; and tick has a session look when that changes, or time runs out.
+// A task waits for a better price where its spot market is dear just now and its deadline leaves the time. Its bids say
+// which tasks may, and what an hour is to cost for them to begin; a session leaves them in their queue as long as it
+// costs more; and tick has a session look when that changes, or time runs out.
 
 // Begin is when a task begins that may wait for a better price.
 type Begin struct {
@@ -204,7 +215,8 @@ type Begin struct {
 	// Market is the spot market that it waits for, and Spot whether it is planned there; else it is planned on demand.
 	Market string `json:"market"`
 	Spot   bool   `json:"spot,omitempty"`
-	// By is when it begins at the latest, and FinishBy when it has to be done for what follows it to be as free as it is.
+	// By is when it begins at the latest, and FinishBy when it has to be done for what follows it to be as free as it
+	// is.
 	By       time.Time `json:"by"`
 	FinishBy time.Time `json:"finishBy"`
 	// MostUSD is what the other way costs, USD per hour and machine: whatever costs more is not worth beginning for.
@@ -215,5 +227,7 @@ type Begin struct {
 
 // SpotAllowed says whether the author lets a task run on spot machines.
 func SpotAllowed(t *dag.Task) bool {
-	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool { return r.Market != dag.MarketOnDemand })
+	return len(t.Resources) == 0 || slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
+		return r.Market != dag.MarketOnDemand
+	})
 }

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// PoolCloud is the name under which machines that the user already has stand beside the clouds: the Cloud of an attempt's offer there,
-// whose Region is the pool.
+// PoolCloud is the name under which machines that the user already has stand beside the clouds: the Cloud of an
+// attempt's offer there, whose Region is the pool.
 const PoolCloud = "pool"
 
 // ErrPool is about settings of a pool, or a report of a machine, that cannot be.
@@ -25,13 +25,14 @@ var ErrPoolBusy = errors.New("pool: in use")
 
 // PoolSettings are what its owner sets of a pool.
 type PoolSettings struct {
-	// Place is where its machines are, "cloud:region" as the catalogue names them: for egress, and for where outputs are left. Empty
-	// is nowhere in particular.
+	// Place is where its machines are, "cloud:region" as the catalogue names them: for egress, and for where outputs
+	// are left. Empty is nowhere in particular.
 	Place string `json:"place,omitempty"`
 	// USDPerHour is what an hour of a whole machine counts as; 0 is paid already.
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
-	// Partitions is into how many records its machines are divided, so that as many sessions take machines at once without a conflict; 0 is
-	// as many as it has, of a new one DefaultPartitions. It cannot change while the pool has machines.
+	// Partitions is into how many records its machines are divided, so that as many sessions take machines at once
+	// without a conflict; 0 is as many as it has, of a new one DefaultPartitions. It cannot change while the pool has
+	// machines.
 	Partitions  int    `json:"partitions,omitempty"`
 	Description string `json:"description,omitempty"`
 }
@@ -41,8 +42,8 @@ const (
 	DefaultPartitions = 8
 	maxPartitions     = 256
 	MaxPools          = 32
-	// MaxUses bounds what runs on one machine, maxPartition the machines of one partition. Nothing is added to a record beyond maxPartitionBytes, so that it stays
-	// below what a store takes.
+	// MaxUses bounds what runs on one machine, maxPartition the machines of one partition. Nothing is added to a record
+	// beyond maxPartitionBytes, so that it stays below what a store takes.
 	MaxUses           = 64
 	MaxPartition      = 400
 	MaxPartitionBytes = 300 << 10
@@ -57,8 +58,8 @@ type Pool struct {
 	Created  time.Time `json:"created"`
 }
 
-// Partition is the record of a slice of a pool's machines, and of all that runs on them. Whoever takes or frees a machine writes it on the
-// condition that it is as he has seen it.
+// Partition is the record of a slice of a pool's machines, and of all that runs on them. Whoever takes or frees a
+// machine writes it on the condition that it is as he has seen it.
 type Partition struct {
 	Pool     string        `json:"pool"`
 	Index    int           `json:"index"`
@@ -67,14 +68,15 @@ type Partition struct {
 	Removed []RemovedMachine `json:"removed,omitempty"`
 }
 
-// RemovedMachine is a machine that its owner has removed. It is remembered as long as what it had joined with may be good.
+// RemovedMachine is a machine that its owner has removed. It is remembered as long as what it had joined with may be
+// good.
 type RemovedMachine struct {
 	ID string    `json:"id"`
 	At time.Time `json:"at"`
 }
 
-// Beat is when a machine was last heard of: a record of its own, so that machines that report do not disturb those who take machines. It
-// is written at most once in PoolTimes.Beat.
+// Beat is when a machine was last heard of: a record of its own, so that machines that report do not disturb those who
+// take machines. It is written at most once in PoolTimes.Beat.
 type Beat struct {
 	At time.Time `json:"at"`
 }
@@ -87,9 +89,11 @@ type PoolTimes struct {
 	StaleAfter, LostAfter time.Duration
 	// Busy and Idle are how soon a machine asks again, while it waits for a change and while nothing changes.
 	Busy, Idle time.Duration
-	// Known is how long a process goes on with what it knows of which pools there are; Turn is how often it looks at another partition.
+	// Known is how long a process goes on with what it knows of which pools there are; Turn is how often it looks at
+	// another partition.
 	Known, Turn time.Duration
-	// BlockFor is how long a machine gets nothing new after it has failed to bring up a cluster; it doubles with each failure in a row.
+	// BlockFor is how long a machine gets nothing new after it has failed to bring up a cluster; it doubles with each
+	// failure in a row.
 	BlockFor time.Duration
 }
 
@@ -191,7 +195,8 @@ func (p Pool) PartitionsOf(hosts []string) []int {
 	return slices.Compact(out)
 }
 
-// PoolSeen is what a session is told of a pool: its partitions as they were seen, by index, and in which order they were looked at, the last one first.
+// PoolSeen is what a session is told of a pool: its partitions as they were seen, by index, and in which order they
+// were looked at, the last one first.
 type PoolSeen struct {
 	Pool
 	Parts []PartSeen
@@ -206,11 +211,13 @@ type PartSeen struct {
 
 // Machine finds a machine of the partition, or where it would be.
 func (p *Partition) Machine(id string) (i int, found bool) {
-	return slices.BinarySearchFunc(p.Machines, id, func(m PoolMachine, id string) int { return strings.Compare(m.ID, id) })
+	return slices.BinarySearchFunc(p.Machines, id, func(m PoolMachine, id string) int {
+		return strings.Compare(m.ID, id)
+	})
 }
 
-// suits says whether a machine of a pool is one that an alternative of a task allows. What a pool has is not bought on any market, so either market's
-// tasks may go there.
+// suits says whether a machine of a pool is one that an alternative of a task allows. What a pool has is not bought on
+// any market, so either market's tasks may go there.
 func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 	at, region, _ := strings.Cut(p.Place, ":")
 	arch := m.Labels[LabelArch]
@@ -223,7 +230,8 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 		return false
 	case r.Arch != "" && r.Arch != arch:
 		return false
-	case r.Accelerator != "" && (!strings.EqualFold(r.Accelerator, m.Capacity.Accelerator) || Accelerators(r) > m.Capacity.Accelerators):
+	case r.Accelerator != "" && (!strings.EqualFold(r.Accelerator, m.Capacity.Accelerator) ||
+		Accelerators(r) > m.Capacity.Accelerators):
 		return false
 	}
 	return r.CPUs.Min <= m.Capacity.CPUs && r.Memory.Min <= m.Capacity.MemoryGiB

@@ -90,8 +90,8 @@ type QueueSettings struct {
 	Parent string
 	// Weight is its part among its siblings; 0 is 1.
 	Weight int
-	// DeservedVCPU is what it may take back from its siblings, 0 what its weight gives it. GuaranteedVCPU is kept for it even while
-	// it has no use for it.
+	// DeservedVCPU is what it may take back from its siblings, 0 what its weight gives it. GuaranteedVCPU is kept for
+	// it even while it has no use for it.
 	DeservedVCPU, GuaranteedVCPU float64
 	// Preempt lets its jobs of higher priority take the machines of those of lower, whose work is saved first.
 	Preempt bool
@@ -108,7 +108,8 @@ func (q Queue) Settings() QueueSettings {
 }
 
 func (q *Queue) Set(s QueueSettings) {
-	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description, s.Parent, s.Weight
+	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
+		s.Parent, s.Weight
 	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt, q.Closed = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt, s.Closed
 }
 
@@ -117,13 +118,15 @@ func CheckQueue(q Queue) error {
 	for _, x := range []struct {
 		name  string
 		value float64
-	}{{"maxVCPU", q.MaxVCPU}, {"deservedVCPU", q.DeservedVCPU}, {"guaranteedVCPU", q.GuaranteedVCPU}, {"maxRunning", float64(q.MaxRunning)}, {"weight", float64(q.Weight)}} {
+	}{{"maxVCPU", q.MaxVCPU}, {"deservedVCPU", q.DeservedVCPU}, {"guaranteedVCPU", q.GuaranteedVCPU},
+		{"maxRunning", float64(q.MaxRunning)}, {"weight", float64(q.Weight)}} {
 		if !(x.value >= 0) || math.IsInf(x.value, 0) {
 			return fmt.Errorf("%w: %s: %v is not a quantity", ErrQueue, x.name, x.value)
 		}
 	}
 	if q.MaxVCPU > 0 && max(q.DeservedVCPU, q.GuaranteedVCPU) > q.MaxVCPU {
-		return fmt.Errorf("%w: maxVCPU: %g is less than what the queue deserves or is guaranteed, %g", ErrQueue, q.MaxVCPU, max(q.DeservedVCPU, q.GuaranteedVCPU))
+		return fmt.Errorf("%w: maxVCPU: %g is less than what the queue deserves or is guaranteed, %g", ErrQueue,
+			q.MaxVCPU, max(q.DeservedVCPU, q.GuaranteedVCPU))
 	}
 	return nil
 }

@@ -19,12 +19,14 @@ func (a Attempt) Where() string {
 	return Place(a.Offer)
 }
 
-// Tell completes the record of an attempt by what its cluster has seen of it. That it succeeded is written to it with what it cost.
+// Tell completes the record of an attempt by what its cluster has seen of it. That it succeeded is written to it with
+// what it cost.
 func (cl *Cluster) Tell(a *Attempt) {
 	if cl.Attempt != a.Number || cl.Task != a.Task {
 		return
 	}
-	for _, t := range []struct{ to, from *time.Time }{{&a.Launched, &cl.Launched}, {&a.Up, &cl.Up}, {&a.Started, &cl.Running}} {
+	for _, t := range []struct{ to, from *time.Time }{{&a.Launched, &cl.Launched}, {&a.Up, &cl.Up},
+		{&a.Started, &cl.Running}} {
 		if !t.from.IsZero() {
 			*t.to = *t.from
 		}
@@ -40,8 +42,8 @@ func (cl *Cluster) Tell(a *Attempt) {
 	}
 }
 
-// TellTask completes the record of a task by what the cluster of its last attempt has seen of it: that it runs. Only of tasks in gangs, which look at
-// each other, it is written to the task itself.
+// TellTask completes the record of a task by what the cluster of its last attempt has seen of it: that it runs. Only of
+// tasks in gangs, which look at each other, it is written to the task itself.
 func (cl *Cluster) TellTask(t *Task) {
 	if cl.Task == t.Index && cl.Attempt == t.Attempt && cl.Started && t.State == TaskLaunching {
 		t.State, t.StartedAt = TaskRunning, cl.Running

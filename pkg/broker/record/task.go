@@ -60,8 +60,9 @@ type Saved struct {
 	At     time.Time `json:"at"`
 }
 
-// Attempt is the history of one try to run a task: what was bought, for how much, how it ended. It is written when it is admitted, when it fails
-// and when its machines are gone; what happens between, its cluster's record has (Cluster.tell).
+// Attempt is the history of one try to run a task: what was bought, for how much, how it ended. It is written when it
+// is admitted, when it fails and when its machines are gone; what happens between, its cluster's record has
+// (Cluster.tell).
 type Attempt struct {
 	Job         string      `json:"job"`
 	Task        int         `json:"task"`
@@ -83,13 +84,15 @@ type Attempt struct {
 	Resumed     float64     `json:"resumed,omitempty"`     // progress it started from
 	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from
 	USD         float64     `json:"usd,omitempty"`
-	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what of it is not the spot market's.
+	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what
+	// of it is not the spot market's.
 	RateUSD float64 `json:"rateUSD,omitempty"`
 	// WaitSince is since when it had waited for a better price than WaitUSD, USD per hour, when it was admitted.
 	WaitSince    time.Time `json:"waitSince,omitzero"`
 	WaitUSD      float64   `json:"waitUSD,omitempty"`
 	SurchargeUSD float64   `json:"surchargeUSD,omitempty"`
-	// Of an attempt on machines of a pool: which ones, by rank; where they are, for its data; and what it would have bought otherwise.
+	// Of an attempt on machines of a pool: which ones, by rank; where they are, for its data; and what it would have
+	// bought otherwise.
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
 	Instead Instead  `json:"instead,omitzero"`

@@ -78,7 +78,8 @@ func (a admission) left() float64 {
 const reserveSlack = 1.25
 
 // reserve is what to set aside for an attempt: its expected run time with some slack and the
-// broker's overhead, at the most that an hour may cost, as far as the budget goes. A job without budget sets nothing aside.
+// broker's overhead, at the most that an hour may cost, as far as the budget goes. A job without budget sets nothing
+// aside.
 func reserve(a admission, bidUSD, overheadHours float64) float64 {
 	if a.job.BudgetUSD <= 0 {
 		return 0

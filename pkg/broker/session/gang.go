@@ -10,21 +10,26 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// A gang is several tasks of a job that run together or not at all. schedule admits all of it in one transaction (schedule_gang.go); each task is then
-// bought like any other. What is up waits until all is, and execute tells all of it to run in one transaction. Where one does not go on, gang.broken has the
-// others give back what they have, saving their work first, and wait in their queue until all can be admitted again.
+// A gang is several tasks of a job that run together or not at all. schedule admits all of it in one transaction
+// (schedule_gang.go); each task is then bought like any other. What is up waits until all is, and execute tells all of
+// it to run in one transaction. Where one does not go on, gang.broken has the others give back what they have, saving
+// their work first, and wait in their queue until all can be admitted again.
 
 const (
-	// GangItems is what the admission of one task of a gang adds to a transaction: its waiting entry, task, attempt and event.
+	// GangItems is what the admission of one task of a gang adds to a transaction: its waiting entry, task, attempt and
+	// event.
 	GangItems = 4
-	// GangLeaveItems is what one that gives back adds: cluster, attempt, task, waiting entry, partition of a pool, event.
+	// GangLeaveItems is what one that gives back adds: cluster, attempt, task, waiting entry, partition of a pool,
+	// event.
 	GangLeaveItems = 6
-	// GangBeside is what stands beside a gang's admission in a transaction that handles one event: its marker, a settled job's hold, ledger, market and
-	// event, or a task that was announced; and the gang's ledger, its budget's, and the event that goes on.
+	// GangBeside is what stands beside a gang's admission in a transaction that handles one event: its marker, a
+	// settled job's hold, ledger, market and event, or a task that was announced; and the gang's ledger, its budget's,
+	// and the event that goes on.
 	GangBeside = 12
 )
 
-// together is a gang that a session decides on: all of its tasks that have not succeeded, each of which is an admission.
+// together is a gang that a session decides on: all of its tasks that have not succeeded, each of which is an
+// admission.
 type together struct {
 	name    string
 	members []admission
@@ -54,7 +59,8 @@ func (s *Session) together(a admission) (*together, error) {
 		if task.State == record.TaskSucceeded {
 			continue
 		}
-		w := record.Waiting{Job: a.job.ID, Task: i, Priority: a.job.Priority, Since: task.ReadyAt, MinPlan: task.MinPlan}
+		w := record.Waiting{Job: a.job.ID, Task: i, Priority: a.job.Priority, Since: task.ReadyAt,
+			MinPlan: task.MinPlan}
 		_, queued, err := book.Get[record.Waiting](s.u, record.WaitKey(a.queue.Name, w))
 		if err != nil {
 			return nil, err
@@ -73,7 +79,8 @@ func (s *Session) together(a admission) (*together, error) {
 	return t, nil
 }
 
-// collectGang sorts out whether a gang can go as a whole, and makes candidates of its tasks if it can. It returns how many.
+// collectGang sorts out whether a gang can go as a whole, and makes candidates of its tasks if it can. It returns how
+// many.
 func (s *Session) collectGang(a admission) (taken int, err error) {
 	if s.gangs[a.job.ID+record.GangMark+a.task.Gang] {
 		return 0, nil
@@ -101,7 +108,8 @@ func (s *Session) collectGang(a admission) (taken int, err error) {
 	}
 }
 
-// judgeGang decides on a gang as far as that does not depend on others, and says which of its tasks the verdict is about.
+// judgeGang decides on a gang as far as that does not depend on others, and says which of its tasks the verdict is
+// about.
 func (s *Session) judgeGang(t *together) (verdict, admission) {
 	worst, of := verdictAdmit, admission{}
 	for _, m := range t.members {
@@ -130,7 +138,8 @@ func (t *together) tooLarge(s *Session) string {
 	}
 	for _, q := range s.above(first.queue) {
 		if q.MaxRunning > 0 && len(t.members) > q.MaxRunning {
-			return fmt.Sprintf("its gang %s is %d tasks at once and queue %s allows %d", t.name, len(t.members), q.Name, q.MaxRunning)
+			return fmt.Sprintf("its gang %s is %d tasks at once and queue %s allows %d", t.name, len(t.members), q.Name,
+				q.MaxRunning)
 		}
 	}
 	return ""
@@ -160,10 +169,12 @@ func (t *together) affordable(ledger record.Ledger) verdict {
 	return verdictAdmit
 }
 
-// errCrowded says that a gang does not fit a transaction beside the events that share it: each is then handled by itself.
+// errCrowded says that a gang does not fit a transaction beside the events that share it: each is then handled by
+// itself.
 var errCrowded = errors.New("broker: a gang needs a transaction of its own")
 
-// admitGang admits all of a gang that a session has bound, or nothing of it. done is false where the transaction has no room left for it.
+// admitGang admits all of a gang that a session has bound, or nothing of it. done is false where the transaction has no
+// room left for it.
 func (s *Session) admitGang(binds []scheduler.Bind, byTask map[string]admission) (done bool, err error) {
 	t := byTask[taskOf(binds[0])].gang
 	if len(binds) != len(t.members) {
@@ -201,7 +212,8 @@ func (s *Session) admitGang(binds []scheduler.Bind, byTask map[string]admission)
 // tell says what keeps a task that is in a gang; it is empty if nothing of its gang or its quota does.
 func (t *together) tell(s *Session) string {
 	if t.waits > 0 {
-		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits, t.waits+len(t.members))
+		return fmt.Sprintf("it waits for its gang %s: %d of its %d tasks are not in the queue yet", t.name, t.waits,
+			t.waits+len(t.members))
 	}
 	for _, m := range t.members {
 		if v := s.judge(m); v != verdictAdmit && v != verdictDrop {
@@ -213,9 +225,11 @@ func (t *together) tell(s *Session) string {
 		running, used := s.use(q)
 		switch {
 		case q.MaxVCPU > 0 && used+vcpu > q.MaxVCPU:
-			return fmt.Sprintf("it waits for its gang %s, which needs %g vCPUs at once: queue %s has %g of %g in use", t.name, vcpu, q.Name, used, q.MaxVCPU)
+			return fmt.Sprintf("it waits for its gang %s, which needs %g vCPUs at once: queue %s has %g of %g in use",
+				t.name, vcpu, q.Name, used, q.MaxVCPU)
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
-			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members), q.Name, running, q.MaxRunning)
+			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
+				q.Name, running, q.MaxRunning)
 		}
 	}
 	return ""
@@ -239,7 +253,8 @@ func (s *Session) neverGang(a admission) (d record.Decision) {
 	a.task.State, a.task.EndedAt = record.TaskFailed, s.u.Now
 	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
 	d.Emit(events.TaskFailed{
-		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true, Message: a.gang.tooLarge(s),
+		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true,
+		Message: a.gang.tooLarge(s),
 	})
 	return d
 }

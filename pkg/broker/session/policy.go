@@ -21,7 +21,8 @@ type PolicyNote struct {
 	Reason string `json:"reason"`
 }
 
-// PolicyNotes tells what of a policy does nothing over queues, as a broker's sessions are over: where a task runs is found after it is admitted.
+// PolicyNotes tells what of a policy does nothing over queues, as a broker's sessions are over: where a task runs is
+// found after it is admitted.
 func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	const noNodes = "sessions are over quotas: on which machine a task runs is found after it is admitted"
 	why := map[string]string{
@@ -48,8 +49,8 @@ func PolicyNotes(p *scheduler.Policy) []PolicyNote {
 	return out
 }
 
-// OwnPolicy is how sessions decide that nobody told otherwise: what has waited for too long and what is urgent first, then the job that holds the
-// least, between queues that share by weight or by what they deserve.
+// OwnPolicy is how sessions decide that nobody told otherwise: what has waited for too long and what is urgent first,
+// then the job that holds the least, between queues that share by weight or by what they deserve.
 func OwnPolicy() *scheduler.Policy {
 	return &scheduler.Policy{
 		Actions: []string{"allocate", "preempt", "reclaim"},
@@ -60,12 +61,14 @@ func OwnPolicy() *scheduler.Policy {
 // follows says whether a session's policy has an action.
 func (s *Session) follows(action string) bool { return slices.Contains(s.policy.Actions, action) }
 
-// open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the policy says.
+// open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the
+// policy says.
 func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
 	return scheduler.Open(snap, only(s.policy, action, s.cfg.OverdueAfter), scheduler.WithGuards())
 }
 
-// only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long is.
+// only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long
+// is.
 func only(p *scheduler.Policy, action string, patience time.Duration) *scheduler.Policy {
 	out := &scheduler.Policy{Actions: []string{action}}
 	for _, tier := range p.Tiers {

@@ -28,8 +28,9 @@ func (p *pooled) id() string {
 	return record.PoolCloud + "/" + p.pool.Name + "/" + strings.Join(p.hosts, "+")
 }
 
-// toPools places the tasks that a session has bound on machines of pools, as far as there is room and it is cheaper than what is planned for them.
-// The others are bought. What is placed is committed with the admission itself, on the condition that the partitions are as they were seen.
+// toPools places the tasks that a session has bound on machines of pools, as far as there is room and it is cheaper
+// than what is planned for them. The others are bought. What is placed is committed with the admission itself, on the
+// condition that the partitions are as they were seen.
 func (s *Session) toPools(binds []scheduler.Bind, byTask map[string]admission) error {
 	if len(binds) == 0 {
 		return nil
@@ -53,8 +54,9 @@ func (s *Session) toPools(binds []scheduler.Bind, byTask map[string]admission) e
 	return nil
 }
 
-// toPool places tasks in one pool and returns those that are not. Which partitions they are placed in together is parsync's policy: all of them, for the
-// best place, while tasks do not wait; one after the other, the one looked at last first, for the fewest conflicts, when they do.
+// toPool places tasks in one pool and returns those that are not. Which partitions they are placed in together is
+// parsync's policy: all of them, for the best place, while tasks do not wait; one after the other, the one looked at
+// last first, for the fewest conflicts, when they do.
 func (s *Session) toPool(p *record.PoolSeen, left []admission, byTask map[string]admission) ([]admission, error) {
 	var wants []*want
 	var others []admission
@@ -103,11 +105,12 @@ func (s *Session) toPool(p *record.PoolSeen, left []admission, byTask map[string
 	return others, nil
 }
 
-// roomFor is how many items a transaction is to have left for what one admission writes beside partitions, and for the queues it holds.
+// roomFor is how many items a transaction is to have left for what one admission writes beside partitions, and for the
+// queues it holds.
 const roomFor = 12
 
-// take takes the machines that a task was placed on, as its admission is committed. It returns where, or nil where there is no room any more, of the machines
-// or of the transaction: then the task is bought as planned.
+// take takes the machines that a task was placed on, as its admission is committed. It returns where, or nil where
+// there is no room any more, of the machines or of the transaction: then the task is bought as planned.
 func (s *Session) take(d *record.Decision, a admission) (*pooled, error) {
 	p := a.pool
 	if p == nil {
@@ -141,7 +144,8 @@ func (s *Session) take(d *record.Decision, a admission) (*pooled, error) {
 			return nil, nil
 		}
 		m := &part.Machines[i]
-		m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Rank: rank, Hold: p.hold, Devices: m.Devices(p.hold), Since: s.u.Now})
+		m.Uses = append(m.Uses, record.PoolUse{Cluster: cluster, Rank: rank, Hold: p.hold, Devices: m.Devices(p.hold),
+			Since: s.u.Now})
 	}
 	for _, i := range indexes {
 		d.Put(record.PartitionKey(p.pool.Name, i), *parts[i])

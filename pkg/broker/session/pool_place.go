@@ -20,8 +20,8 @@ type packing struct {
 	first    []int32 // by want: its first instance; those of a gang follow one another
 }
 
-// place places tasks on machines of some partitions of a pool, each that it can, the most urgent first, by index; nil where there is no room. The
-// partitions that are taken from are in the unit then, as they were seen.
+// place places tasks on machines of some partitions of a pool, each that it can, the most urgent first, by index; nil
+// where there is no room. The partitions that are taken from are in the unit then, as they were seen.
 func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) ([]*pooled, error) {
 	out := make([]*pooled, len(wants))
 	k, err := s.packing(p, parts, wants)
@@ -49,8 +49,8 @@ func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) ([]*pool
 	return out, nil
 }
 
-// packing lays out the problem. Resources are vCPUs, memory, what may run beside each other, each accelerator by name, and for each class of machines one
-// that its machines have none of: who may not go there asks for some of it.
+// packing lays out the problem. Resources are vCPUs, memory, what may run beside each other, each accelerator by name,
+// and for each class of machines one that its machines have none of: who may not go there asks for some of it.
 func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*packing, error) {
 	k := &packing{}
 	for _, i := range parts {
@@ -67,7 +67,8 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 	}
 	slices.SortFunc(k.machines, func(x, y *record.PoolMachine) int { return strings.Compare(x.ID, y.ID) })
 	names := k.kinds(wants)
-	k.p.Resources = []placement.Resource{{Name: "cpus", Points: 1}, {Name: "memory", Points: 1}, {Name: "tasks", Points: 1}}
+	k.p.Resources = []placement.Resource{{Name: "cpus", Points: 1}, {Name: "memory", Points: 1},
+		{Name: "tasks", Points: 1}}
 	for _, name := range names {
 		k.p.Resources = append(k.p.Resources, placement.Resource{Name: name, Points: 1})
 	}
@@ -81,13 +82,15 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 	ranks := ranksOf(wants)
 	for _, w := range wants {
 		app := int32(len(k.p.Apps)) //nolint:gosec // few
-		k.p.Apps = append(k.p.Apps, placement.App{Name: w.key(), Demand: k.demand(w, names), Priority: ranks[w.a.waiting.Priority]})
+		k.p.Apps = append(k.p.Apps,
+			placement.App{Name: w.key(), Demand: k.demand(w, names), Priority: ranks[w.a.waiting.Priority]})
 		if w.a.nodes > 1 {
 			k.p.Rules = append(k.p.Rules, placement.Rule{A: app, B: app, Max: 1})
 		}
 		k.first = append(k.first, int32(len(k.p.Instances))) //nolint:gosec // few
 		for n := range w.a.nodes {
-			k.p.Instances = append(k.p.Instances, placement.Instance{Name: fmt.Sprintf("%s/%d", w.key(), n), App: app, Machine: placement.Unplaced})
+			k.p.Instances = append(k.p.Instances, placement.Instance{Name: fmt.Sprintf("%s/%d", w.key(), n), App: app,
+				Machine: placement.Unplaced})
 		}
 	}
 	return k, nil
@@ -121,7 +124,8 @@ func parts(x float64, round func(float64) float64) int64 {
 func (k *packing) capacity(m *record.PoolMachine, names []string) []int64 {
 	free := m.Free()
 	v := []int64{
-		parts(free.CPUs+record.CapacityEps, math.Floor), parts(free.MemoryGiB+record.CapacityEps, math.Floor), parts(float64(record.MaxUses-len(m.Uses)), math.Floor),
+		parts(free.CPUs+record.CapacityEps, math.Floor), parts(free.MemoryGiB+record.CapacityEps, math.Floor),
+		parts(float64(record.MaxUses-len(m.Uses)), math.Floor),
 	}
 	for _, name := range names {
 		has := 0.0
@@ -179,7 +183,8 @@ func (k *packing) hosts(w *want, i int, at placement.Assignment) placement.Assig
 	return at[k.first[i] : int(k.first[i])+w.a.nodes]
 }
 
-// broken finds a gang that is placed in part: the least urgent, of those the last in turn. It is −1 where there is none.
+// broken finds a gang that is placed in part: the least urgent, of those the last in turn. It is −1 where there is
+// none.
 func (k *packing) broken(wants []*want, at placement.Assignment) int {
 	found := -1
 	for i, w := range wants {

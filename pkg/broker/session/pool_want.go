@@ -21,10 +21,12 @@ type want struct {
 
 func (w *want) key() string { return w.a.job.ID + "/" + strconv.Itoa(w.a.waiting.Task) }
 
-// gibPerCPU is the memory that a task without a word on it is given with each vCPU: that of the clouds' machines with the least.
+// gibPerCPU is the memory that a task without a word on it is given with each vCPU: that of the clouds' machines with
+// the least.
 const gibPerCPU = 2
 
-// want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it, and is done in time.
+// want says what a task could have of a pool, nil where nothing there suits it, costs less than what is planned for it,
+// and is done in time.
 func (s *Session) want(p *record.PoolSeen, a admission) (*want, error) {
 	choice := a.plan.Of(a.waiting.Task)
 	spec, err := s.u.Spec(a.job)
@@ -60,10 +62,11 @@ func (s *Session) want(p *record.PoolSeen, a admission) (*want, error) {
 	return nil, nil
 }
 
-// holdOf is what a task holds of a machine: what it asks for; where it does not say how many vCPUs, as many as what is planned for it has, and of memory
-// gibPerCPU with each, but of neither more than its part of any of the machines.
+// holdOf is what a task holds of a machine: what it asks for; where it does not say how many vCPUs, as many as what is
+// planned for it has, and of memory gibPerCPU with each, but of neither more than its part of any of the machines.
 func holdOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachine, planned float64) record.Capacity {
-	hold := record.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator, Accelerators: record.Accelerators(r)}
+	hold := record.Capacity{CPUs: r.CPUs.Min, MemoryGiB: r.Memory.Min, Accelerator: r.Accelerator,
+		Accelerators: record.Accelerators(r)}
 	part := func(m *record.PoolMachine) float64 {
 		if hold.Accelerators > 0 {
 			return hold.Accelerators / m.Capacity.Accelerators
@@ -79,7 +82,8 @@ func holdOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachin
 	if hold.MemoryGiB == 0 {
 		hold.MemoryGiB = hold.CPUs * gibPerCPU
 		for _, m := range classes {
-			hold.MemoryGiB = min(hold.MemoryGiB, m.Capacity.MemoryGiB*m.Share(record.Capacity{CPUs: hold.CPUs, Accelerators: hold.Accelerators}))
+			hold.MemoryGiB = min(hold.MemoryGiB,
+				m.Capacity.MemoryGiB*m.Share(record.Capacity{CPUs: hold.CPUs, Accelerators: hold.Accelerators}))
 		}
 	}
 	return hold
@@ -88,9 +92,10 @@ func holdOf(r *dag.Resources, classes map[record.MachineClass]*record.PoolMachin
 // moving is what it costs and takes to move a task's data.
 type moving struct{ usd, hours float64 }
 
-// moves says what it costs and takes to move a task's data if it runs in a pool, and where it is planned: what it reads there, and what it leaves to those
-// after it, who are where they are planned.
-func (s *Session) moves(p *record.PoolSeen, spec *dag.Job, a admission, choice *record.Planned) (here, planned moving, err error) {
+// moves says what it costs and takes to move a task's data if it runs in a pool, and where it is planned: what it reads
+// there, and what it leaves to those after it, who are where they are planned.
+func (s *Session) moves(p *record.PoolSeen, spec *dag.Job, a admission,
+	choice *record.Planned) (here, planned moving, err error) {
 	mover := s.mover
 	switch {
 	case p.Place == "":
@@ -162,8 +167,8 @@ type dueTime struct {
 	fast    bool    // the job is to be done as soon as can be
 }
 
-// allows says whether a task may take so many hours, with moving its data, where the plan's data takes so long to move: as long as planned at any rate; longer if
-// the job has time and its author wants it cheap.
+// allows says whether a task may take so many hours, with moving its data, where the plan's data takes so long to move:
+// as long as planned at any rate; longer if the job has time and its author wants it cheap.
 func (d dueTime) allows(hours, plannedMove float64) bool {
 	if hours <= d.planned+plannedMove+record.CentsEps {
 		return true

@@ -7,8 +7,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// judgePrice says whether a task that may wait does. One that has waited is planned anew where its plan is not for the price of now: on demand when the
-// price has come down, on spot when it has not.
+// judgePrice says whether a task that may wait does. One that has waited is planned anew where its plan is not for the
+// price of now: on demand when the price has come down, on spot when it has not.
 func (s *Session) judgePrice(a admission) verdict {
 	usd, wait := a.price.Wait(s.u.Now)
 	if wait {

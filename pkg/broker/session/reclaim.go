@@ -18,9 +18,9 @@ const (
 	reclaimMost     = 8   // clusters that one session takes back
 )
 
-// takeBack makes room for what waits and has not been admitted: of queues that share a quota, those that hold more than they
-// deserve give back what another deserves; and in a queue that says so what is more urgent takes from what is less so. Their work is
-// saved first; then the tasks wait again.
+// takeBack makes room for what waits and has not been admitted: of queues that share a quota, those that hold more than
+// they deserve give back what another deserves; and in a queue that says so what is more urgent takes from what is less
+// so. Their work is saved first; then the tasks wait again.
 func (s *Session) takeBack() error {
 	reclaims := len(s.tree) > 1 && s.follows("reclaim")
 	preempts := s.follows("preempt") && slices.ContainsFunc(s.tree, func(q *record.Queue) bool { return q.Preempt })
@@ -41,7 +41,9 @@ func (s *Session) takeBack() error {
 	}
 	var evictions []scheduler.Eviction
 	if preempts {
-		evictions, err = s.evictions(clusters, others, claimed, "preempt", func(q *record.Queue) bool { return q.Preempt })
+		evictions, err = s.evictions(clusters, others, claimed, "preempt", func(q *record.Queue) bool {
+			return q.Preempt
+		})
 		if err != nil {
 			return err
 		}
@@ -144,8 +146,8 @@ func (s *Session) clusters() (map[string]holding, error) {
 	return out, nil
 }
 
-// evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part. A gang goes as a
-// whole, and room is made for all of one or not at all. Nobody is evicted whom the candidate was stopped for.
+// evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part. A gang goes as
+// a whole, and room is made for all of one or not at all. Nobody is evicted whom the candidate was stopped for.
 func (s *Session) evictions(
 	clusters map[string]holding, candidates, kept []admission, action string, takesPart func(*record.Queue) bool,
 ) ([]scheduler.Eviction, error) {
@@ -163,13 +165,14 @@ func (s *Session) evictions(
 			i = len(snap.Jobs)
 			index[a.claim()] = i
 			snap.Jobs = append(snap.Jobs, scheduler.Job{
-				ID: a.claim(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started,
-				Spares: spares(running, clusters, a.yielded()),
+				ID: a.claim(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since,
+				Phase: scheduler.Started, Spares: spares(running, clusters, a.yielded()),
 			})
 		}
 		j := &snap.Jobs[i]
 		j.Created = earlier(j.Created, a.waiting.Since)
-		j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(len(j.Tasks)), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+		j.Tasks = append(j.Tasks,
+			scheduler.Task{ID: strconv.Itoa(len(j.Tasks)), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
 		j.Min = len(j.Tasks)
 	}
 	session, err := s.open(snap, action)
@@ -180,7 +183,8 @@ func (s *Session) evictions(
 	return session.Close().Evictions, nil
 }
 
-// addHeld adds what clusters hold to a snapshot, each as a job of its own, those of a gang as one; and what else is in use.
+// addHeld adds what clusters hold to a snapshot, each as a job of its own, those of a gang as one; and what else is in
+// use.
 func (s *Session) addHeld(snap *scheduler.Snapshot, clusters map[string]holding, takesPart func(*record.Queue) bool) {
 	rest := map[*record.Queue]scheduler.Vector{}
 	for _, q := range s.tree {
@@ -195,10 +199,12 @@ func (s *Session) addHeld(snap *scheduler.Snapshot, clusters map[string]holding,
 		}
 		rest[h.queue] = rest[h.queue].Minus(use)
 		j := held(id, h.queue.Leaf(), use)
-		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !h.CanGo(s.cfg.Restart, s.u.Now) || !takesPart(h.queue)
+		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !h.CanGo(s.cfg.Restart, s.u.Now) ||
+			!takesPart(h.queue)
 		t := &j.Tasks[0]
 		t.ID, t.Since = id, h.Cluster.Launched
-		if h.Cluster.State == record.ClusterDoomed || h.Cluster.State == record.ClusterReleasing || h.Cluster.Outcome != "" {
+		if h.Cluster.State == record.ClusterDoomed || h.Cluster.State == record.ClusterReleasing ||
+			h.Cluster.Outcome != "" {
 			t.State = scheduler.Releasing
 		}
 		gang := h.Job.ID + record.GangMark + h.Task.Gang

@@ -51,8 +51,8 @@ func (s *Session) above(q *record.Queue) []*record.Queue {
 	return out
 }
 
-// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more: its quota, less
-// what is guaranteed to others below it.
+// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more:
+// its quota, less what is guaranteed to others below it.
 func (s *Session) most(q *record.Queue) (of *record.Queue, vcpu float64) {
 	of, vcpu = q, math.Inf(1)
 	below := q
@@ -111,7 +111,8 @@ func New(in Input, u *book.Draft, queue string) (*Session, error) {
 	}
 	s := &Session{
 		cfg: in.Config, policy: in.Policy, mover: in.Mover, pools: in.Pools, u: u, tree: tree,
-		queues: map[string]*record.Queue{}, replanned: map[string]bool{}, changed: map[*record.Queue]bool{}, gangs: map[string]bool{},
+		queues: map[string]*record.Queue{}, replanned: map[string]bool{}, changed: map[*record.Queue]bool{},
+		gangs: map[string]bool{},
 	}
 	for _, q := range tree {
 		s.queues[q.Name] = q
@@ -159,7 +160,8 @@ func (s *Session) goOn() error {
 	return s.u.Apply(d)
 }
 
-// collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's to decide.
+// collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's
+// to decide.
 func (s *Session) collect(scale int) error {
 	s.candidates, s.more, s.gangs, s.jobs = s.candidates[:0], false, map[string]bool{}, map[string]admission{}
 	for _, q := range s.tree {
@@ -232,8 +234,8 @@ func (s *Session) collectFrom(q *record.Queue, scale int) error {
 	return nil
 }
 
-// passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself: however
-// many tasks of a job wait for a plan or for its budget, those behind them are looked at.
+// passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself:
+// however many tasks of a job wait for a plan or for its budget, those behind them are looked at.
 func (s *Session) passes(w record.Waiting) (bool, error) {
 	of, known := s.jobs[w.Job]
 	if !known {
@@ -266,8 +268,8 @@ func (s *Session) passes(w record.Waiting) (bool, error) {
 	return of.plan != nil && of.affordable() == verdictSkip, nil
 }
 
-// takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the scheduler is to be fair between has to be
-// in its sight.
+// takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the
+// scheduler is to be fair between has to be in its sight.
 func takeTurns(waiting []record.Waiting) []record.Waiting {
 	type key struct {
 		priority int
@@ -395,13 +397,14 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a admission, err err
 	return a, nil
 }
 
-// roomFor says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked at: where one of them has a
-// quota there is none for certain.
+// roomFor says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked
+// at: where one of them has a quota there is none for certain.
 func (s *Session) roomFor(q *record.Queue, tasks int, vcpu float64) bool {
 	if q != nil && s.queues[q.Parent] != nil && s.bounded(s.queues[q.Parent]) {
 		return false
 	}
-	return q == nil || (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && (q.MaxVCPU == 0 || q.VCPU+float64(tasks)*vcpu <= q.MaxVCPU+1e-9)
+	return q == nil || (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) &&
+		(q.MaxVCPU == 0 || q.VCPU+float64(tasks)*vcpu <= q.MaxVCPU+1e-9)
 }
 
 func (s *Session) blocked(p *record.Planned) (bool, error) {

@@ -9,8 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go. What
-// others need that room has been made for is kept for them.
+// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
+// What others need that room has been made for is kept for them.
 func (s *Session) snapshot(candidates, kept []admission) (*scheduler.Snapshot, map[string]admission) {
 	snap := snapshot(s.tree, s.u.Now)
 	addKept(snap, kept)
@@ -25,8 +25,10 @@ func (s *Session) snapshot(candidates, kept []admission) (*scheduler.Snapshot, m
 		if !ok {
 			i = len(snap.Jobs)
 			index[a.unit()] = i
-			j := scheduler.Job{ID: a.unit(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
-			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) && !given[a.job.ID] {
+			j := scheduler.Job{ID: a.unit(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority,
+				Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
+			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) &&
+				!given[a.job.ID] {
 				j.Tasks = held("", "", use).Tasks
 				rest[a.queue] = rest[a.queue].Minus(use)
 				given[a.job.ID] = true // which of a job's units have it makes no difference to its queue
@@ -54,7 +56,8 @@ func (s *Session) snapshot(candidates, kept []admission) (*scheduler.Snapshot, m
 // addKept adds what is kept for tasks that room has been made for.
 func addKept(snap *scheduler.Snapshot, kept []admission) {
 	for _, a := range kept {
-		snap.Jobs = append(snap.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(), amount(1, a.vcpu())))
+		snap.Jobs = append(snap.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(),
+			amount(1, a.vcpu())))
 	}
 }
 

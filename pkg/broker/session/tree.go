@@ -23,7 +23,8 @@ func QueueOf(u book.Reader, cfg record.Config, name string) (record.Queue, error
 }
 
 // DecideSetQueue changes a queue's settings; what is in use stays as it is. It fails with ErrQueue.
-func DecideSetQueue(u book.Reader, cfg record.Config, name string, s record.QueueSettings) (d record.Decision, err error) {
+func DecideSetQueue(u book.Reader, cfg record.Config, name string,
+	s record.QueueSettings) (d record.Decision, err error) {
 	q, err := QueueOf(u, cfg, name)
 	if err != nil {
 		return d, err
@@ -56,7 +57,8 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string, s record.Queu
 	case !ok:
 		return d, fmt.Errorf("%w: parent: %q is below %q itself", record.ErrQueue, s.Parent, name)
 	case len(record.TreeOf(t, root)) > record.MaxTree:
-		return d, fmt.Errorf("%w: parent: %q would have more than %d queues below it", record.ErrQueue, root, record.MaxTree-1)
+		return d, fmt.Errorf("%w: parent: %q would have more than %d queues below it", record.ErrQueue, root,
+			record.MaxTree-1)
 	}
 	return d, record.CheckQueue(q)
 }
@@ -85,11 +87,12 @@ const milli = 1000
 const endless = int64(1) << 50
 
 func amount(tasks, vcpu float64) scheduler.Vector {
-	return scheduler.Vector{record.ResTasks: int64(math.Round(tasks * milli)), record.ResVCPU: int64(math.Round(vcpu * milli))}
+	return scheduler.Vector{record.ResTasks: int64(math.Round(tasks * milli)),
+		record.ResVCPU: int64(math.Round(vcpu * milli))}
 }
 
-// snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all; what is in use, as
-// a job of each queue that can not be evicted; and what waits.
+// snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all;
+// what is in use, as a job of each queue that can not be evicted; and what waits.
 func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
 	s := &scheduler.Snapshot{Now: now, Resources: []string{"tasks", "vCPU"}, Units: amount(1, 1), GPU: -1}
 	names := map[string]bool{}
@@ -129,6 +132,7 @@ func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
 func held(id, queue string, use scheduler.Vector) scheduler.Job {
 	return scheduler.Job{
 		ID: id, Queue: queue, Phase: scheduler.Started, Kept: true,
-		Tasks: []scheduler.Task{{ID: "held", Spec: &scheduler.Spec{Request: use}, State: scheduler.Running, Node: "clouds"}},
+		Tasks: []scheduler.Task{{ID: "held", Spec: &scheduler.Spec{Request: use}, State: scheduler.Running,
+			Node: "clouds"}},
 	}
 }

@@ -179,7 +179,8 @@ func (s *Session) tell(a admission, said []string) []string {
 			return []string{a.price.Why() + ": it is being planned anew"}
 		}
 		if a.blocked {
-			return []string{fmt.Sprintf("%s, where it is planned, is not to be tried now: it is being planned anew", record.Where(a.plan.Of(a.waiting.Task).Offer))}
+			return []string{fmt.Sprintf("%s, where it is planned, is not to be tried now: it is being planned anew",
+				record.Where(a.plan.Of(a.waiting.Task).Offer))}
 		}
 		return []string{"the budget left is less than it needs: it is being planned anew"}
 	case verdictSkip:
@@ -189,7 +190,8 @@ func (s *Session) tell(a admission, said []string) []string {
 		case a.job.Plan.Version < a.waiting.MinPlan:
 			return []string{"it is being planned anew"}
 		}
-		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f", a.left(), a.plan.TaskUSD[a.waiting.Task])}
+		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f",
+			a.left(), a.plan.TaskUSD[a.waiting.Task])}
 	case verdictWait:
 		return []string{"it " + a.price.Tell(s.u.Now)}
 	case verdictAdmit:

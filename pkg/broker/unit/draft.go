@@ -24,11 +24,12 @@ func (u *Unit) flush(d *book.Draft) error {
 	return nil
 }
 
-// draftRounds bounds how often a decision is made again: far more than any needs that looks for something new each time.
+// draftRounds bounds how often a decision is made again: far more than any needs that looks for something new each
+// time.
 const draftRounds = 100
 
-// Draft makes a decision on what the unit has loaded, again with what it lacked, until it lacks nothing; then the unit takes it in. pools is asked
-// for what a decision lacks beside records.
+// Draft makes a decision on what the unit has loaded, again with what it lacked, until it lacks nothing; then the unit
+// takes it in. pools is asked for what a decision lacks beside records.
 func (u *Unit) Draft(decide func(*book.Draft) error, pools func() error) error {
 	for range draftRounds {
 		d := book.NewDraft(u.Book, u.Now, u.Items())

@@ -24,7 +24,8 @@ const blobCacheBytes = 64 << 20
 func NewLoader(s store.Store, clock func() time.Time, cfg record.Config) *Loader {
 	nothing := func(*Unit) {}
 	return &Loader{Config: cfg, Transactor: &Transactor{
-		Store: s, kept: book.NewKept(blobCacheBytes), clock: clock, seenFor: cfg.SeenFor, Done: nothing, Conflicted: nothing,
+		Store: s, kept: book.NewKept(blobCacheBytes), clock: clock, seenFor: cfg.SeenFor, Done: nothing,
+		Conflicted: nothing,
 	}}
 }
 

@@ -32,8 +32,8 @@ type Unit struct {
 	known   map[string]bool // names of late
 }
 
-// Full is how many items a shared transaction may hold before it is committed: what one more event adds still fits below
-// store.MaxItems.
+// Full is how many items a shared transaction may hold before it is committed: what one more event adds still fits
+// below store.MaxItems.
 const Full = 55
 
 // Transactor makes units and commits them. It is safe for concurrent use.
@@ -167,8 +167,8 @@ func (u *Unit) write(key store.Key, body []byte, expires time.Time) {
 	s.Body, s.Expires, s.Dirty = body, expires, true
 }
 
-// Emit adds an event. Its ID follows from its cause and its content, so that deciding the same again emits the same event
-// again, and deciding otherwise another one.
+// Emit adds an event. Its ID follows from its cause and its content, so that deciding the same again emits the same
+// event again, and deciding otherwise another one.
 func (u *Unit) Emit(data events.Data) error {
 	content, err := json.Marshal(data)
 	if err != nil {

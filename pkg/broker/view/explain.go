@@ -42,8 +42,8 @@ func (b *Views) Explain(ctx context.Context, id string) (*Story, error) {
 	return b.ExplainPart(ctx, id, Part{})
 }
 
-// ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but its end with the last. It
-// fails with ErrNotFound.
+// ExplainPart tells what happened to some of a job's tasks; what happened to the job itself comes with the first, but
+// its end with the last. It fails with ErrNotFound.
 func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, error) {
 	detail, err := b.look(ctx, id, p, nil)
 	if err != nil {
@@ -51,7 +51,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	}
 	s := &Story{Job: detail.JobView, Next: detail.Next}
 	if p.From == 0 {
-		s.add(detail.Submitted, "submitted", "", fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
+		s.add(detail.Submitted, "submitted", "",
+			fmt.Sprintf("%d tasks, to minimise %s%s", detail.Tasks, detail.Objective, limits(detail.JobView)))
 	}
 	for _, p := range detail.Plans {
 		s.plan(p)
@@ -67,7 +68,8 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	switch {
 	case s.Next > 0:
 	case detail.State.Over():
-		text := fmt.Sprintf("%s after %s for %.2f USD", detail.State, record.Rounded(detail.Finished.Sub(detail.Submitted)), detail.SpentUSD)
+		text := fmt.Sprintf("%s after %s for %.2f USD", detail.State,
+			record.Rounded(detail.Finished.Sub(detail.Submitted)), detail.SpentUSD)
 		if detail.Reason != "" {
 			text += ": " + detail.Reason
 		}
@@ -111,7 +113,8 @@ func (s *Story) plan(p record.PlanHead) {
 	if p.Status != "optimal" {
 		proof = fmt.Sprintf("no plan is better than %.4g", p.Bound)
 	}
-	text := fmt.Sprintf("%s; what is left is expected to cost %.2f USD and take %s (%s)", why, p.USD, record.Rounded(record.Duration(p.Hours)), proof)
+	text := fmt.Sprintf("%s; what is left is expected to cost %.2f USD and take %s (%s)", why, p.USD,
+		record.Rounded(record.Duration(p.Hours)), proof)
 	if p.Late {
 		text += "; the deadline cannot be kept any more, so this is the fastest plan"
 	}
@@ -124,7 +127,8 @@ func (s *Story) attempt(a record.Attempt, task string) {
 		label += fmt.Sprintf(" × %d", a.Nodes)
 	}
 	if !a.WaitSince.IsZero() {
-		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d", a.WaitUSD, record.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
+		s.add(a.WaitSince, "waits", task, fmt.Sprintf("for a better price than %.4g USD/h: %s, until attempt %d",
+			a.WaitUSD, record.Rounded(a.Admitted.Sub(a.WaitSince)), a.Number))
 	}
 	if !a.Launched.IsZero() {
 		text := fmt.Sprintf("%s at %.4f USD/h each", label, a.Offer.USDPerHour)
@@ -152,7 +156,8 @@ func (s *Story) attempt(a record.Attempt, task string) {
 	kind, text := string(a.Outcome), ""
 	switch a.Outcome {
 	case record.OutcomeSucceeded:
-		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number, record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
+			record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
 	case record.OutcomeRefused:
 		text = label + " was refused: " + a.Reason
 	case record.OutcomeBlocked:

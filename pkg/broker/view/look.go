@@ -14,10 +14,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Part is a part of a job's tasks: those from the index From on, as many as Limit and partBytes allow; a Limit of 0 is all.
+// Part is a part of a job's tasks: those from the index From on, as many as Limit and partBytes allow; a Limit of 0 is
+// all.
 type Part struct{ From, Limit int }
 
-// partBytes is about how long the JSON of a part may be: a function's answer has at most 6 MB, and the story of the same tasks is longer.
+// partBytes is about how long the JSON of a part may be: a function's answer has at most 6 MB, and the story of the
+// same tasks is longer.
 const partBytes = 2 << 20
 
 // sight is what a look at a job has read, for the next one to read what may have changed since.
@@ -33,7 +35,8 @@ func (b *Views) JobDetail(ctx context.Context, id string) (*JobDetail, error) {
 	return b.look(ctx, id, Part{}, nil)
 }
 
-// JobPart loads what users see of a job and of some of its tasks; the plans come with the first. It fails with ErrNotFound.
+// JobPart loads what users see of a job and of some of its tasks; the plans come with the first. It fails with
+// ErrNotFound.
 func (b *Views) JobPart(ctx context.Context, id string, p Part) (*JobDetail, error) {
 	return b.look(ctx, id, p, nil)
 }
@@ -43,8 +46,8 @@ func (b *Views) JobSince(ctx context.Context, id string, was *JobDetail) (*JobDe
 	return b.look(ctx, id, Part{}, was)
 }
 
-// look reads in the order in which a task ends, its phase before its machines and these before its history: what is over and without machines by
-// the first two does not change after the third.
+// look reads in the order in which a task ends, its phase before its machines and these before its history: what is
+// over and without machines by the first two does not change after the third.
 func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*JobDetail, error) {
 	u := b.NewUnit(ctx, "api")
 	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
@@ -95,15 +98,19 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 // read loads the tasks from one index to below another with their attempts.
 func (s *sight) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
 	below := func(prefix string, task int) string { return fmt.Sprintf("%s%06d", prefix, task) }
-	if s.tasks, err = between[record.Task](ctx, st, record.JobPart(job), "task#", below("task#", from), below("task#", to), to-from+1); err != nil {
+	if s.tasks, err = between[record.Task](ctx, st, record.JobPart(job), "task#", below("task#", from),
+		below("task#", to), to-from+1); err != nil {
 		return err
 	}
-	s.attempts, err = between[record.Attempt](ctx, st, record.JobPart(job), "attempt#", below("attempt#", from), below("attempt#", to), to-from+1)
+	s.attempts, err = between[record.Attempt](ctx, st, record.JobPart(job), "attempt#", below("attempt#", from),
+		below("attempt#", to), to-from+1)
 	return err
 }
 
-// between loads the records of a prefix whose keys lie between two, some at once: with one more than there are likely to be, that one ends it.
-func between[T any](ctx context.Context, st store.Store, partition, prefix, from, below string, some int) (out []T, err error) {
+// between loads the records of a prefix whose keys lie between two, some at once: with one more than there are likely
+// to be, that one ends it.
+func between[T any](ctx context.Context, st store.Store, partition, prefix, from, below string,
+	some int) (out []T, err error) {
 	// A page begins after a key: the last that is below the first wanted ends in what no key has.
 	page := store.Page{After: from[:len(from)-1] + string(rune(from[len(from)-1]-1)) + "~", Limit: some}
 	for more := true; more; {
@@ -125,8 +132,8 @@ func between[T any](ctx context.Context, st store.Store, partition, prefix, from
 	return out, nil
 }
 
-// open lists the tasks of which something may have changed since an earlier look: all that are neither waiting nor over, and those that had or
-// have machines. It cannot tell before tasks were announced.
+// open lists the tasks of which something may have changed since an earlier look: all that are neither waiting nor
+// over, and those that had or have machines. It cannot tell before tasks were announced.
 func (s *sight) open(was *JobDetail) (open []int, ok bool) {
 	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
 		return nil, false
@@ -143,7 +150,8 @@ func (s *sight) open(was *JobDetail) (open []int, ok bool) {
 	return slices.Compact(open), true
 }
 
-// again takes over what an earlier look has read, and loads the open tasks anew with those of their attempts that were not settled.
+// again takes over what an earlier look has read, and loads the open tasks anew with those of their attempts that were
+// not settled.
 func (s *sight) again(ctx context.Context, st store.Store, job string, open []int, was sight) error {
 	keys := make([]store.Key, len(open))
 	for k, i := range open {
@@ -214,7 +222,8 @@ func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) e
 	tasks := slices.Clone(d.seen.tasks)
 	for i := range d.seen.clusters {
 		cl := &d.seen.clusters[i]
-		if j, ok := slices.BinarySearchFunc(d.Attempts, record.Attempt{Task: cl.Task, Number: cl.Attempt}, attemptOrder); ok {
+		if j, ok := slices.BinarySearchFunc(d.Attempts, record.Attempt{Task: cl.Task, Number: cl.Attempt},
+			attemptOrder); ok {
 			cl.Tell(&d.Attempts[j])
 		}
 	}

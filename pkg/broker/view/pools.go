@@ -109,14 +109,15 @@ func (b *Views) poolView(u *unit.Unit, p record.Pool) (PoolView, error) {
 
 func (b *Views) machineView(u *unit.Unit, m record.PoolMachine, seen time.Time) (MachineView, error) {
 	v := MachineView{
-		ID: m.ID, Type: m.Type, State: m.State(seen, b.Config.Pool, u.Now), Labels: m.Labels, Capacity: m.Capacity, Used: m.Used(),
-		Joined: m.Joined, Seen: seen, Tasks: []MachineTask{},
+		ID: m.ID, Type: m.Type, State: m.State(seen, b.Config.Pool, u.Now), Labels: m.Labels, Capacity: m.Capacity,
+		Used: m.Used(), Joined: m.Joined, Seen: seen, Tasks: []MachineTask{},
 	}
 	if u.Now.Before(m.BlockedUntil) {
 		v.Until, v.Reason = m.BlockedUntil, m.Reason
 	}
 	for _, use := range m.Uses {
-		t := MachineTask{Job: record.ClusterJob(use.Cluster), Cluster: use.Cluster, Rank: use.Rank, Hold: use.Hold, Since: use.Since}
+		t := MachineTask{Job: record.ClusterJob(use.Cluster), Cluster: use.Cluster, Rank: use.Rank, Hold: use.Hold,
+			Since: use.Since}
 		job, found, err := book.Get[record.Job](u, record.JobKey(t.Job))
 		if err != nil {
 			return v, err

@@ -74,8 +74,8 @@ type JobDetail struct {
 // jobsAtOnce is how many jobs are read together: their three records fit one request of a store.
 const jobsAtOnce = 33
 
-// Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next is the place where this one
-// ends, "" when there are no more.
+// Jobs lists up to limit jobs, the newest first, of those after the place where an earlier list ended; "" begins. next
+// is the place where this one ends, "" when there are no more.
 func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []JobView, next string, err error) {
 	lines, more, err := b.Store.Query(ctx, record.PartJobs, "", store.Page{After: after, Limit: limit})
 	if err != nil {
@@ -130,7 +130,8 @@ func (b *Views) JobView(ctx context.Context, id string) (JobView, error) {
 // viewOf makes the view of a job, and returns its clusters while it is open.
 func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []record.Cluster, err error) {
 	v = JobView{
-		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason, Objective: string(job.Objective),
+		ID: job.ID, Name: job.Name, Queue: job.Queue, State: job.State, Reason: job.Reason,
+		Objective: string(job.Objective),
 		Submitted: job.Submitted, Finished: job.Finished, Deadline: job.Deadline, BudgetUSD: job.BudgetUSD,
 		Tasks: job.Tasks, SpentUSD: job.USD, PlannedUSD: job.PlannedUSD,
 		OnDemandUSD: job.OnDemandUSD, Plan: job.Plan.Version, Late: job.Late, Source: job.Source,
@@ -162,7 +163,8 @@ func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []reco
 }
 
 // taskViews makes the views of the tasks from one index to below another, of which the records are given.
-func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.Task, attempts []record.Attempt, from, to int) []TaskView {
+func taskViews(job record.Job, spec *dag.Job, plan *record.Plan, tasks []record.Task, attempts []record.Attempt, from,
+	to int) []TaskView {
 	views := make([]TaskView, to-from)
 	g := spec.Graph()
 	for i := from; i < to; i++ {

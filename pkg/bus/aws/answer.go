@@ -89,8 +89,10 @@ func (b *Bus) Reject(ctx context.Context, name, receipt, reason string) (err err
 	return b.giveUp(ctx, q, receipt, d, undo, reason)
 }
 
-// giveUp moves a delivery to the dead letters. One that has timed out may be another's by now: SQS is asked before a letter is written.
-func (b *Bus) giveUp(ctx context.Context, q bus.QueueConfig, receipt string, d driver.Delivered[string], undo func(), reason string) error {
+// giveUp moves a delivery to the dead letters. One that has timed out may be another's by now: SQS is asked before a
+// letter is written.
+func (b *Bus) giveUp(ctx context.Context, q bus.QueueConfig, receipt string, d driver.Delivered[string], undo func(),
+	reason string) error {
 	if !b.clock.Now().Before(d.Until) {
 		if err := b.hide(ctx, b.queueName(q.Name), d.Handle, q.Visibility); err != nil {
 			if !errors.Is(err, bus.ErrStaleReceipt) {
@@ -162,8 +164,8 @@ func (b *Bus) remove(ctx context.Context, queue, handle string) error {
 	return err
 }
 
-// delete removes messages of a queue, by its SQS name, for good. It returns the handles that may not have been, with why; of those
-// that SQS does not take it says bus.ErrStaleReceipt, and the others are removed all the same.
+// delete removes messages of a queue, by its SQS name, for good. It returns the handles that may not have been, with
+// why; of those that SQS does not take it says bus.ErrStaleReceipt, and the others are removed all the same.
 func (b *Bus) delete(ctx context.Context, queue string, handles []string) (left []string, err error) {
 	if len(handles) == 0 {
 		return nil, nil
@@ -184,7 +186,9 @@ func (b *Bus) delete(ctx context.Context, queue string, handles []string) (left 
 			if err != nil {
 				return true, err
 			}
-			entries, err = failed(entries, func(e types.DeleteMessageBatchRequestEntry) string { return *e.Id }, out.Failed,
+			entries, err = failed(entries, func(e types.DeleteMessageBatchRequestEntry) string {
+				return *e.Id
+			}, out.Failed,
 				func(_ types.DeleteMessageBatchRequestEntry, e *entryError) bool {
 					if stale(e.code, e.message) {
 						old = fmt.Errorf("%w: %s", bus.ErrStaleReceipt, e.message)

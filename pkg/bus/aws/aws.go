@@ -3,22 +3,23 @@
 //
 // Publish puts an event on the EventBridge bus; the deployment's rules, one for each queue, route it by its type
 // (its DetailType) to the queues. The body of an SQS message is therefore an EventBridge envelope, whose detail is the
-// message (Detail); Decode reads it, as the Lambda hosts do. A payload over what the two services carry lies in S3 under
-// its digest and travels as a reference. It is not deleted on Ack, for several queues share it: the bucket's life-cycle rule
-// removes it, later than the queues' retention.
+// message (Detail); Decode reads it, as the Lambda hosts do. A payload over what the two services carry lies in S3
+// under its digest and travels as a reference. It is not deleted on Ack, for several queues share it: the bucket's
+// life-cycle rule removes it, later than the queues' retention.
 //
 // What SQS cannot do, the driver does, and so:
 //
-//   - A message with NotBefore skips EventBridge: it is sent with SQS's delay, 15 minutes at most, to every queue its type
-//     routes to, and is sent again with what is left of its delay when it comes too early.
-//   - A delivery that is given up is sent to the dead-letter queue with the reason in its attributes and then deleted. One that
-//     nobody answered after its last delivery is moved there by the queue's redrive policy when it is asked for next. Of such a letter SQS
-//     keeps neither reason nor time: its At is when the message was sent.
-//   - SQS has no way to look at a dead-letter queue but to receive from it. DeadLetters does, and shows the letters again at
-//     once; two processes that list the same queue at the same time may each see a part.
+//   - A message with NotBefore skips EventBridge: it is sent with SQS's delay, 15 minutes at most, to every queue its
+//     type routes to, and is sent again with what is left of its delay when it comes too early.
+//   - A delivery that is given up is sent to the dead-letter queue with the reason in its attributes and then deleted.
+//     One that nobody answered after its last delivery is moved there by the queue's redrive policy when it is asked
+//     for next. Of such a letter SQS keeps neither reason nor time: its At is when the message was sent.
+//   - SQS has no way to look at a dead-letter queue but to receive from it. DeadLetters does, and shows the letters
+//     again at once; two processes that list the same queue at the same time may each see a part.
 //   - Times are SQS's: whole seconds, rounded up. Depth is approximate, as all that SQS says of lengths.
 //   - SQS accepts the receipt of an earlier delivery. The bus remembers what it has delivered and answered itself,
-//     and takes such a receipt for stale; one that another process has overtaken it can only find out where SQS says so.
+//     and takes such a receipt for stale; one that another process has overtaken it can only find out where SQS says
+//     so.
 package aws
 
 import (
@@ -48,18 +49,24 @@ const (
 
 // EventBridge is what the bus needs of *eventbridge.Client.
 type EventBridge interface {
-	PutEvents(context.Context, *eventbridge.PutEventsInput, ...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
+	PutEvents(context.Context, *eventbridge.PutEventsInput,
+		...func(*eventbridge.Options)) (*eventbridge.PutEventsOutput, error)
 }
 
 // SQS is what the bus needs of *sqs.Client.
 type SQS interface {
 	GetQueueUrl(context.Context, *sqs.GetQueueUrlInput, ...func(*sqs.Options)) (*sqs.GetQueueUrlOutput, error)
-	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput, ...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
-	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput, ...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
+	GetQueueAttributes(context.Context, *sqs.GetQueueAttributesInput,
+		...func(*sqs.Options)) (*sqs.GetQueueAttributesOutput, error)
+	SendMessageBatch(context.Context, *sqs.SendMessageBatchInput,
+		...func(*sqs.Options)) (*sqs.SendMessageBatchOutput, error)
 	ReceiveMessage(context.Context, *sqs.ReceiveMessageInput, ...func(*sqs.Options)) (*sqs.ReceiveMessageOutput, error)
-	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput, ...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
-	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
-	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput, ...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
+	DeleteMessageBatch(context.Context, *sqs.DeleteMessageBatchInput,
+		...func(*sqs.Options)) (*sqs.DeleteMessageBatchOutput, error)
+	ChangeMessageVisibility(context.Context, *sqs.ChangeMessageVisibilityInput,
+		...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityOutput, error)
+	ChangeMessageVisibilityBatch(context.Context, *sqs.ChangeMessageVisibilityBatchInput,
+		...func(*sqs.Options)) (*sqs.ChangeMessageVisibilityBatchOutput, error)
 }
 
 // S3 is what the bus needs of *s3.Client.
@@ -75,8 +82,8 @@ type Config struct {
 	Bucket      string // takes payloads that are too large
 	Queues      []bus.QueueConfig
 	Route       bus.Route
-	// News says that events which no queue wants are put on the EventBridge bus all the same, for rules of the deployment's
-	// owner. Each costs what any event costs.
+	// News says that events which no queue wants are put on the EventBridge bus all the same, for rules of the
+	// deployment's owner. Each costs what any event costs.
 	News bool
 	// Translate makes a message of an event that AWS itself has sent to a queue. Without it such an
 	// event is delivered as AWS wrote it, with its detail-type as the type.
@@ -98,7 +105,9 @@ func (c Config) validate() error {
 		return fmt.Errorf("%w: a client is missing", bus.ErrInvalid)
 	}
 	for _, q := range c.Queues {
-		if q.Name == unrouted || slices.ContainsFunc(c.Queues, func(o bus.QueueConfig) bool { return o.Name == q.Name+deadSuffix }) {
+		if q.Name == unrouted || slices.ContainsFunc(c.Queues, func(o bus.QueueConfig) bool {
+			return o.Name == q.Name+deadSuffix
+		}) {
 			return fmt.Errorf("%w: the name of queue %q is taken", bus.ErrInvalid, q.Name)
 		}
 	}

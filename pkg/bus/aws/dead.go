@@ -18,8 +18,9 @@ import (
 )
 
 const (
-	// deadLook is how long a letter is hidden from others while it is looked at: somewhat longer than whoever looks has time for, behind an
-	// API Gateway 30 s, since what was looked at by a function that died stays hidden for as long. One that is seen again is listed once.
+	// deadLook is how long a letter is hidden from others while it is looked at: somewhat longer than whoever looks has
+	// time for, behind an API Gateway 30 s, since what was looked at by a function that died stays hidden for as long.
+	// One that is seen again is listed once.
 	deadLook = 45 * time.Second
 	// deadHold is the same while it is sent again: one that is seen again would be sent twice.
 	deadHold = 2 * time.Minute
@@ -100,9 +101,10 @@ func (b *Bus) deadOf(queue string) ([]string, error) {
 	return names, nil
 }
 
-// eachDead calls yield with the letters of a queue, some at a time, until it returns false or there are no more. All are hidden
-// for a time from then on.
-func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration, yield func([]corpse) (bool, error)) error {
+// eachDead calls yield with the letters of a queue, some at a time, until it returns false or there are no more. All
+// are hidden for a time from then on.
+func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration,
+	yield func([]corpse) (bool, error)) error {
 	name := b.deadName(queue)
 	visible, _, err := b.count(ctx, name)
 	if err != nil {
@@ -116,8 +118,9 @@ func (b *Bus) eachDead(ctx context.Context, queue string, hold time.Duration, yi
 	for empty := 0; ; {
 		in := &sqs.ReceiveMessageInput{
 			QueueUrl: url, MaxNumberOfMessages: maxBatch, VisibilityTimeout: seconds(hold, maxVisibility),
-			MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameSentTimestamp},
-			MessageAttributeNames:       []string{"All"},
+			MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+				types.MessageSystemAttributeNameSentTimestamp},
+			MessageAttributeNames: []string{"All"},
 		}
 		if len(seen) < visible {
 			in.WaitTimeSeconds = 1 // asks all of SQS's servers
@@ -166,14 +169,16 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 		c.Reason, c.Attempts, c.At = l.reason, l.attempts, l.at
 		return c
 	}
-	if ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10, 64); err == nil {
+	if ms, err := strconv.ParseInt(m.Attributes[string(types.MessageSystemAttributeNameSentTimestamp)], 10,
+		64); err == nil {
 		c.At = time.UnixMilli(ms).UTC()
 	}
 	if queue == "" {
 		b.undelivered(&c, m)
 		return c
 	}
-	if says := deref(m.MessageAttributes["ErrorMessage"].StringValue); says != "" { // Lambda's, of an event that it was invoked with directly
+	// Lambda's, of an event that it was invoked with directly
+	if says := deref(m.MessageAttributes["ErrorMessage"].StringValue); says != "" {
 		c.Reason, c.Attempts = bus.TrimReason("the function failed: "+says), directAttempts
 		return c
 	}
@@ -183,11 +188,12 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 	return c
 }
 
-// undelivered reads what EventBridge says of an event that it could not deliver to a queue: the template has it keep those here
-// (EventBridge, "Using dead-letter queues to process undelivered events").
+// undelivered reads what EventBridge says of an event that it could not deliver to a queue: the template has it keep
+// those here (EventBridge, "Using dead-letter queues to process undelivered events").
 func (b *Bus) undelivered(c *corpse, m *types.Message) {
 	says := func(name string) string { return deref(m.MessageAttributes[name].StringValue) }
-	c.Reason = bus.TrimReason(fmt.Sprintf("EventBridge could not deliver it: %s %s", says("ERROR_CODE"), says("ERROR_MESSAGE")))
+	c.Reason = bus.TrimReason(fmt.Sprintf("EventBridge could not deliver it: %s %s", says("ERROR_CODE"),
+		says("ERROR_MESSAGE")))
 	target := says("TARGET_ARN")
 	name, ours := strings.CutPrefix(target[strings.LastIndexByte(target, ':')+1:], b.cfg.QueuePrefix)
 	if _, known := b.queues[name]; ours && known {
@@ -210,14 +216,18 @@ func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error
 		entries := make([]types.ChangeMessageVisibilityBatchRequestEntry, len(batch))
 		for i := range batch {
 			id := strconv.Itoa(i)
-			entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: &id, ReceiptHandle: &batch[i].handle, VisibilityTimeout: 0}
+			entries[i] = types.ChangeMessageVisibilityBatchRequestEntry{Id: &id, ReceiptHandle: &batch[i].handle,
+				VisibilityTimeout: 0}
 		}
 		err := b.retry(ctx, func() (bool, error) {
-			out, err := b.cfg.SQS.ChangeMessageVisibilityBatch(ctx, &sqs.ChangeMessageVisibilityBatchInput{QueueUrl: url, Entries: entries})
+			out, err := b.cfg.SQS.ChangeMessageVisibilityBatch(ctx,
+				&sqs.ChangeMessageVisibilityBatchInput{QueueUrl: url, Entries: entries})
 			if err != nil {
 				return true, err
 			}
-			entries, err = failed(entries, func(e types.ChangeMessageVisibilityBatchRequestEntry) string { return *e.Id }, out.Failed,
+			entries, err = failed(entries, func(e types.ChangeMessageVisibilityBatchRequestEntry) string {
+				return *e.Id
+			}, out.Failed,
 				func(_ types.ChangeMessageVisibilityBatchRequestEntry, e *entryError) bool {
 					return stale(e.code, e.message)
 				}) // visible by itself
@@ -253,8 +263,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redrive
 	return redriven, nil
 }
 
-// redrive sends the letters of one queue back. Letters that die while it runs are not its concern: without the bound it might chase a
-// message that fails at once for ever.
+// redrive sends the letters of one queue back. Letters that die while it runs are not its concern: without the bound it
+// might chase a message that fails at once for ever.
 func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven int, err error) {
 	begun := b.clock.Now()
 	var stay []corpse
@@ -270,7 +280,8 @@ func (b *Bus) redrive(ctx context.Context, name string, ids []string) (redriven 
 				continue
 			}
 			for _, q := range to {
-				sends[b.queueName(q)] = append(sends[b.queueName(q)], send{body: c.body, delay: c.NotBefore.Sub(b.clock.Now())})
+				sends[b.queueName(q)] = append(sends[b.queueName(q)],
+					send{body: c.body, delay: c.NotBefore.Sub(b.clock.Now())})
 			}
 			leave = append(leave, c.handle)
 		}
@@ -323,12 +334,14 @@ func (b *Bus) count(ctx context.Context, name string) (visible, hidden int, err 
 		return 0, 0, err
 	}
 	wanted := []types.QueueAttributeName{
-		types.QueueAttributeNameApproximateNumberOfMessages, types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
+		types.QueueAttributeNameApproximateNumberOfMessages,
+		types.QueueAttributeNameApproximateNumberOfMessagesNotVisible,
 		types.QueueAttributeNameApproximateNumberOfMessagesDelayed,
 	}
 	var out *sqs.GetQueueAttributesOutput
 	err = b.retry(ctx, func() (bool, error) {
-		out, err = b.cfg.SQS.GetQueueAttributes(ctx, &sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: wanted})
+		out, err = b.cfg.SQS.GetQueueAttributes(ctx,
+			&sqs.GetQueueAttributesInput{QueueUrl: url, AttributeNames: wanted})
 		return true, err
 	})
 	if err != nil {

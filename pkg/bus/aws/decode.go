@@ -9,7 +9,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// ErrUnreadable says that the body of an SQS message is nothing that this deployment's queues carry. It will not get better.
+// ErrUnreadable says that the body of an SQS message is nothing that this deployment's queues carry. It will not get
+// better.
 var ErrUnreadable = errors.New("aws: unreadable message")
 
 // Kind says whose the body of an SQS message is.
@@ -44,8 +45,8 @@ type Foreign struct {
 	Raw        []byte          // the whole envelope
 }
 
-// Decode reads the body of an SQS message of a deployment's queue. It calls nobody: a body that lies elsewhere is fetched by
-// Bus.Load. It fails with ErrUnreadable.
+// Decode reads the body of an SQS message of a deployment's queue. It calls nobody: a body that lies elsewhere is
+// fetched by Bus.Load. It fails with ErrUnreadable.
 func Decode(body []byte) (Envelope, error) {
 	var e struct {
 		envelope

@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Detail is the detail of an event on the bus: a bus.Message. Of Body, Text, Data and Ref one is set, or none when the message has no
-// body.
+// Detail is the detail of an event on the bus: a bus.Message. Of Body, Text, Data and Ref one is set, or none when the
+// message has no body.
 type Detail struct {
 	ID        string     `json:"id"`
 	Type      string     `json:"type"`
@@ -38,8 +38,8 @@ type Ref struct {
 
 // Limits of an event, in bytes.
 const (
-	// maxInline is the largest detail that travels by itself. EventBridge takes 256 KB in a call and SQS as much in a message, of which
-	// EventBridge's envelope and a dead letter's attributes take some.
+	// maxInline is the largest detail that travels by itself. EventBridge takes 256 KB in a call and SQS as much in a
+	// message, of which EventBridge's envelope and a dead letter's attributes take some.
 	maxInline = 240 << 10
 	// maxExpansion is by how much a service may make a detail longer that reads and writes it anew: a rune of two bytes
 	// becomes \u00e9.
@@ -159,7 +159,8 @@ type envelope struct {
 func enveloped(m *bus.Message, detail string, now time.Time) (string, error) {
 	now = now.UTC().Truncate(time.Second)
 	e := envelope{
-		Version: "0", ID: m.ID, DetailType: m.Type, Source: Source, Time: &now, Resources: []string{}, Detail: json.RawMessage(detail),
+		Version: "0", ID: m.ID, DetailType: m.Type, Source: Source, Time: &now, Resources: []string{},
+		Detail: json.RawMessage(detail),
 	}
 	var b strings.Builder
 	enc := json.NewEncoder(&b)

@@ -15,8 +15,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// PayloadPrefix is where large payloads lie in the bucket, by their digest. The bucket's life-cycle rule for it must keep
-// them longer than the queues keep messages.
+// PayloadPrefix is where large payloads lie in the bucket, by their digest. The bucket's life-cycle rule for it must
+// keep them longer than the queues keep messages.
 const PayloadPrefix = "events/"
 
 // store puts a body into the bucket and returns where it is. The same body is the same object.
@@ -37,8 +37,8 @@ func (b *Bus) store(ctx context.Context, body []byte) (*Ref, error) {
 	return r, nil
 }
 
-// Load returns the message of an envelope of kind Ours or CloudEvent, with a body that lies elsewhere fetched. It fails with
-// ErrUnreadable where trying again is pointless: the object is gone, or is not what it should be.
+// Load returns the message of an envelope of kind Ours or CloudEvent, with a body that lies elsewhere fetched. It fails
+// with ErrUnreadable where trying again is pointless: the object is gone, or is not what it should be.
 func (b *Bus) Load(ctx context.Context, e Envelope) (bus.Message, error) {
 	if e.Ref == nil {
 		return e.Message, nil
@@ -64,7 +64,8 @@ func (b *Bus) Load(ctx context.Context, e Envelope) (bus.Message, error) {
 		return e.Message, fmt.Errorf("s3://%s/%s: %w", e.Ref.Bucket, e.Ref.Key, err)
 	}
 	if sum := sha256.Sum256(body); len(body) != e.Ref.Bytes || hex.EncodeToString(sum[:]) != e.Ref.SHA256 {
-		return e.Message, fmt.Errorf("%w: its body s3://%s/%s is not the one that was sent", ErrUnreadable, e.Ref.Bucket, e.Ref.Key)
+		return e.Message, fmt.Errorf("%w: its body s3://%s/%s is not the one that was sent", ErrUnreadable,
+			e.Ref.Bucket, e.Ref.Key)
 	}
 	m := e.Message
 	m.Body = body

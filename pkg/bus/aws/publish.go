@@ -43,7 +43,8 @@ func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) 
 			continue
 		}
 		source := Source
-		puts = append(puts, types.PutEventsRequestEntry{EventBusName: &b.cfg.EventBus, Source: &source, DetailType: &m.Type, Detail: &detail})
+		puts = append(puts, types.PutEventsRequestEntry{EventBusName: &b.cfg.EventBus, Source: &source,
+			DetailType: &m.Type, Detail: &detail})
 	}
 	for name, list := range sends {
 		if err := b.send(ctx, name, list); err != nil {
@@ -54,7 +55,8 @@ func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) 
 }
 
 // direct adds to sends what does not go by EventBridge: a message without a route, which is dead, or one with a delay.
-func (b *Bus) direct(sends map[string][]send, m *bus.Message, detail string, names []string, routed bool, now time.Time) error {
+func (b *Bus) direct(sends map[string][]send, m *bus.Message, detail string, names []string, routed bool,
+	now time.Time) error {
 	body, err := enveloped(m, detail, now)
 	if err != nil {
 		return err
@@ -111,9 +113,10 @@ func (b *Bus) put(ctx context.Context, entries []types.PutEventsRequestEntry) er
 	return nil
 }
 
-// failedEntries returns the entries that an answer calls failed, and what it says of the first. An error that does not pass is
-// wrapped so that nobody tries again.
-func failedEntries(entries []types.PutEventsRequestEntry, out *eventbridge.PutEventsOutput) ([]types.PutEventsRequestEntry, error) {
+// failedEntries returns the entries that an answer calls failed, and what it says of the first. An error that does not
+// pass is wrapped so that nobody tries again.
+func failedEntries(entries []types.PutEventsRequestEntry,
+	out *eventbridge.PutEventsOutput) ([]types.PutEventsRequestEntry, error) {
 	if out.FailedEntryCount == 0 {
 		return nil, nil
 	}

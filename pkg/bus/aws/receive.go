@@ -92,7 +92,8 @@ func received(m *types.Message) Received {
 	if err != nil || attempt < 1 {
 		attempt = 1
 	}
-	return Received{MessageID: deref(m.MessageId), ReceiptHandle: deref(m.ReceiptHandle), Body: deref(m.Body), Attempt: attempt}
+	return Received{MessageID: deref(m.MessageId), ReceiptHandle: deref(m.ReceiptHandle), Body: deref(m.Body),
+		Attempt: attempt}
 }
 
 // poll is one receive. SQS waits in whole seconds; what is left of one is waited for here.
@@ -103,8 +104,9 @@ func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Dura
 	}
 	in := &sqs.ReceiveMessageInput{
 		QueueUrl: url, MaxNumberOfMessages: int32(n), VisibilityTimeout: seconds(q.Visibility, maxVisibility), //nolint:gosec // at most 10
-		WaitTimeSeconds:             int32(min(max(wait, 0), maxPoll) / time.Second), //nolint:gosec // at most 20
-		MessageSystemAttributeNames: []types.MessageSystemAttributeName{types.MessageSystemAttributeNameApproximateReceiveCount},
+		WaitTimeSeconds: int32(min(max(wait, 0), maxPoll) / time.Second), //nolint:gosec // at most 20
+		MessageSystemAttributeNames: []types.MessageSystemAttributeName{
+			types.MessageSystemAttributeNameApproximateReceiveCount},
 	}
 	var out *sqs.ReceiveMessageOutput
 	err = b.retry(ctx, func() (bool, error) {
@@ -124,9 +126,9 @@ func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Dura
 }
 
 // Adopt makes a delivery of a message that another has received from a queue, Lambda for its function: the delivery can
-// be answered as if Receive had returned it. ok is false when there is nothing to handle: the message came too early and was sent again
-// with the rest of its delay, or cannot be read and was moved to the dead letters. Either way it is gone from the queue.
-// An error means that it should come again.
+// be answered as if Receive had returned it. ok is false when there is nothing to handle: the message came too early
+// and was sent again with the rest of its delay, or cannot be read and was moved to the dead letters. Either way it is
+// gone from the queue. An error means that it should come again.
 func (b *Bus) Adopt(ctx context.Context, name string, r Received) (d bus.Delivery, ok bool, err error) {
 	ctx, end, err := b.life.Begin(ctx, "adopt")
 	if err != nil {

@@ -96,7 +96,8 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 			s := &batch[i]
 			id := strconv.Itoa(i)
 			entries[i] = types.SendMessageBatchRequestEntry{
-				Id: &id, MessageBody: &s.body, DelaySeconds: seconds(s.delay, maxDelay), MessageAttributes: s.letter.attributes(),
+				Id: &id, MessageBody: &s.body, DelaySeconds: seconds(s.delay, maxDelay),
+				MessageAttributes: s.letter.attributes(),
 			}
 		}
 		err := b.retry(ctx, func() (bool, error) {
@@ -104,7 +105,9 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 			if err != nil {
 				return true, err
 			}
-			entries, err = failed(entries, func(e types.SendMessageBatchRequestEntry) string { return *e.Id }, out.Failed, nil)
+			entries, err = failed(entries, func(e types.SendMessageBatchRequestEntry) string {
+				return *e.Id
+			}, out.Failed, nil)
 			return len(entries) == 0, err
 		})
 		if err != nil {
@@ -114,9 +117,11 @@ func (b *Bus) send(ctx context.Context, name string, list []send) error {
 	return nil
 }
 
-// failed returns the entries that are to be tried again after an answer, and what it says of one of them. handled is asked first about each
-// failure, and says whether it has dealt with it. Any other failure that is the sender's fault is final.
-func failed[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry, handled func(E, *entryError) bool) ([]E, error) {
+// failed returns the entries that are to be tried again after an answer, and what it says of one of them. handled is
+// asked first about each failure, and says whether it has dealt with it. Any other failure that is the sender's fault
+// is final.
+func failed[E any](entries []E, id func(E) string, answers []types.BatchResultErrorEntry,
+	handled func(E, *entryError) bool) ([]E, error) {
 	if len(answers) == 0 {
 		return nil, nil
 	}
@@ -143,8 +148,8 @@ func failed[E any](entries []E, id func(E) string, answers []types.BatchResultEr
 	return again, last
 }
 
-// stale says of an error that SQS does not take, or no longer takes, a receipt. Under InvalidParameterValue it says so of
-// the message that a receipt is for, and other things of other parameters.
+// stale says of an error that SQS does not take, or no longer takes, a receipt. Under InvalidParameterValue it says so
+// of the message that a receipt is for, and other things of other parameters.
 func stale(code, message string) bool {
 	switch strings.TrimPrefix(code, "AWS.SimpleQueueService.") {
 	case "ReceiptHandleIsInvalid", "MessageNotInflight":

@@ -109,10 +109,13 @@ var epoch = time.Date(2017, 4, 1, 12, 0, 0, 0, time.UTC)
 func setup() Setup {
 	return Setup{
 		Queues: []bus.QueueConfig{
-			{Name: workQueue, Visibility: visibility, MaxAttempts: maxAttempts, BackoffMin: backoffMin, BackoffMax: backoffMax},
-			{Name: auditQueue, Visibility: 2 * visibility, MaxAttempts: 1, BackoffMin: backoffMin, BackoffMax: backoffMax},
+			{Name: workQueue, Visibility: visibility, MaxAttempts: maxAttempts, BackoffMin: backoffMin,
+				BackoffMax: backoffMax},
+			{Name: auditQueue, Visibility: 2 * visibility, MaxAttempts: 1, BackoffMin: backoffMin,
+				BackoffMax: backoffMax},
 		},
-		Route: bus.Route{workType: {workQueue}, bothType: {workQueue, auditQueue}, auditType: {auditQueue}, nobodyType: {}},
+		Route: bus.Route{workType: {workQueue}, bothType: {workQueue, auditQueue}, auditType: {auditQueue},
+			nobodyType: {}},
 		Clock: NewClock(epoch),
 	}
 }
@@ -294,5 +297,6 @@ func showAll(deliveries []bus.Delivery) string {
 }
 
 func sameMessage(a, b bus.Message) bool {
-	return a.ID == b.ID && a.Type == b.Type && a.Group == b.Group && bytes.Equal(a.Body, b.Body) && a.NotBefore.Equal(b.NotBefore)
+	return a.ID == b.ID && a.Type == b.Type && a.Group == b.Group && bytes.Equal(a.Body, b.Body) &&
+		a.NotBefore.Equal(b.NotBefore)
 }

@@ -36,7 +36,8 @@ func testUnrouted(_ *testing.T, f *fixture) {
 	m := message("a", unknownType)
 	f.send(message("good", workType), m, message("nobody", nobodyType))
 	l := f.dead("", "a")[0]
-	if l.Queue != "" || !strings.Contains(l.Reason, unknownType) || l.Attempts != 0 || l.At.IsZero() || !sameMessage(l.Message, m) {
+	if l.Queue != "" || !strings.Contains(l.Reason, unknownType) || l.Attempts != 0 || l.At.IsZero() ||
+		!sameMessage(l.Message, m) {
 		f.Errorf("dead letter %+v of %+v", l, m)
 	}
 	f.dead(workQueue)
@@ -50,7 +51,8 @@ func testReject(_ *testing.T, f *fixture) {
 	d := f.receiveAll(workQueue)
 	f.reject(workQueue, d[0].Receipt, "cannot be parsed")
 	l := f.dead(workQueue, "a")[0]
-	if l.Queue != workQueue || l.Reason != "cannot be parsed" || l.Attempts != 1 || l.At.IsZero() || !sameMessage(l.Message, m) {
+	if l.Queue != workQueue || l.Reason != "cannot be parsed" || l.Attempts != 1 || l.At.IsZero() ||
+		!sameMessage(l.Message, m) {
 		f.Errorf("dead letter %+v of %+v", l, m)
 	}
 	f.depth(workQueue, 1)
@@ -89,7 +91,8 @@ func testRedriveQueue(_ *testing.T, f *fixture) {
 	f.redrive(2, workQueue)
 	f.dead("", "c")
 	f.depth(workQueue, 2)
-	if d := f.receiveAll(workQueue); !slices.Equal(ids(d), []string{"a", "b"}) || !sameMessage(d[0].Message, message("a", workType)) {
+	if d := f.receiveAll(workQueue); !slices.Equal(ids(d), []string{"a", "b"}) ||
+		!sameMessage(d[0].Message, message("a", workType)) {
 		f.Errorf("redriven: %+v", d)
 	}
 	f.depth(auditQueue, 0)
@@ -184,7 +187,8 @@ func testLongReason(_ *testing.T, f *fixture) {
 		reason := "why: " + strings.Repeat(unit, bus.MaxReasonBytes)
 		f.reject(workQueue, f.one(workQueue, "a", 1).Receipt, reason)
 		l := f.dead(workQueue, "a")[0]
-		if len(l.Reason) > bus.MaxReasonBytes || l.Reason != bus.TrimReason(reason) || !strings.HasPrefix(l.Reason, "why: ") {
+		if len(l.Reason) > bus.MaxReasonBytes || l.Reason != bus.TrimReason(reason) ||
+			!strings.HasPrefix(l.Reason, "why: ") {
 			f.Errorf("a reason of %d bytes is kept as %d: %.20q", len(reason), len(l.Reason), l.Reason)
 		}
 		f.redrive(1, workQueue)

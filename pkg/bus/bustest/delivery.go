@@ -33,7 +33,8 @@ var deliveryTests = map[string]func(*testing.T, *fixture){
 }
 
 func testWhole(_ *testing.T, f *fixture) {
-	want := bus.Message{ID: "id/1 é", Type: workType, Group: "job/ü 🛳", Body: []byte(`{"é":"\u0000🛳","n":[1,2.50,null]}`)}
+	want := bus.Message{ID: "id/1 é", Type: workType, Group: "job/ü 🛳",
+		Body: []byte(`{"é":"\u0000🛳","n":[1,2.50,null]}`)}
 	bare := bus.Message{ID: "j", Type: workType, Body: []byte("{}")}
 	f.send(want, bare)
 	got := f.receiveAll(workQueue)
@@ -64,7 +65,8 @@ func testAck(_ *testing.T, f *fixture) {
 	f.ack(workQueue)
 	f.depth(workQueue, 1)
 	f.clock.Advance(visibility)
-	if d := f.receive(workQueue, 10); slices.Contains(ids(d), "a") || slices.Contains(ids(d), "b") || slices.Contains(ids(d), "c") {
+	if d := f.receive(workQueue, 10); slices.Contains(ids(d), "a") || slices.Contains(ids(d), "b") ||
+		slices.Contains(ids(d), "c") {
 		f.Errorf("%s came after it was acknowledged", showAll(d))
 	}
 	f.dead("")
@@ -100,7 +102,8 @@ func (f *fixture) wantStale(queue, receipt string, ack bool) {
 func testForeignReceipt(_ *testing.T, f *fixture) {
 	f.publish(workType, "a")
 	receipt := f.one(workQueue, "a", 1).Receipt
-	for _, r := range []string{"", "receipt", "1", "1.", ".1", "1.1.1", "-1.1", "1.-1", receipt + "x", "\x00", "zzzzzzzzzzzzzzzzzzzz.1"} {
+	for _, r := range []string{"", "receipt", "1", "1.", ".1", "1.1.1", "-1.1", "1.-1", receipt + "x", "\x00",
+		"zzzzzzzzzzzzzzzzzzzz.1"} {
 		f.wantStale(workQueue, r, true)
 	}
 	f.depth(workQueue, 1)

@@ -85,7 +85,9 @@ func (m *model) publish() {
 	var batch []bus.Message
 	for range rapid.IntRange(1, 4).Draw(m.T, "messages") {
 		m.count++
-		msg := message(fmt.Sprintf("m%d", m.count), rapid.SampledFrom([]string{workType, workType, bothType, auditType, nobodyType, unknownType}).Draw(m.T, "type"))
+		msg := message(fmt.Sprintf("m%d", m.count),
+			rapid.SampledFrom([]string{workType, workType, bothType, auditType, nobodyType, unknownType}).Draw(m.T,
+				"type"))
 		if delay := rapid.IntRange(-1, 3).Draw(m.T, "delay"); delay != 0 {
 			msg.NotBefore = m.clock.Now().Add(time.Duration(delay) * time.Second)
 		}
@@ -212,9 +214,11 @@ func (m *model) answered(c *copied, how, reason string) {
 }
 
 func (m *model) advance() {
-	m.clock.Advance(rapid.SampledFrom([]time.Duration{1, time.Second, backoffMax, visibility - 1, visibility, 2 * visibility}).Draw(m.T, "time"))
+	m.clock.Advance(rapid.SampledFrom([]time.Duration{1, time.Second, backoffMax, visibility - 1, visibility,
+		2 * visibility}).Draw(m.T, "time"))
 	for _, c := range m.copies {
-		if c.inFlight && !c.dead && !c.gone && c.attempts >= m.queues[c.queue].MaxAttempts && !c.until.After(m.clock.Now()) {
+		if c.inFlight && !c.dead && !c.gone && c.attempts >= m.queues[c.queue].MaxAttempts &&
+			!c.until.After(m.clock.Now()) {
 			c.dead, c.inFlight, c.at = true, false, c.until
 		}
 	}
@@ -229,7 +233,8 @@ func (m *model) redrive() {
 		}
 	}
 	want := m.which(func(c *copied) bool {
-		return c.dead && c.queue != "" && (queue == "" || c.queue == queue) && (chosen == nil || slices.Contains(chosen, c.message.ID))
+		return c.dead && c.queue != "" && (queue == "" || c.queue == queue) &&
+			(chosen == nil || slices.Contains(chosen, c.message.ID))
 	})
 	n, err := m.bus.Redrive(m.Context(), queue, chosen...)
 	if err != nil || n != len(want) {
@@ -260,8 +265,8 @@ func (m *model) compare() {
 			m.Fatalf("a death at %v is listed after one at %v", l.At, letters[i-1].At)
 		}
 		found := slices.ContainsFunc(want, func(c *copied) bool {
-			return sameMessage(c.message, l.Message) && c.queue == l.Queue && c.attempts == l.Attempts && c.at.Equal(l.At) &&
-				l.Reason != "" && (c.reason == "" || c.reason == l.Reason)
+			return sameMessage(c.message, l.Message) && c.queue == l.Queue && c.attempts == l.Attempts &&
+				c.at.Equal(l.At) && l.Reason != "" && (c.reason == "" || c.reason == l.Reason)
 		})
 		if !found {
 			m.Fatalf("dead letter %+v is none of the model's", l)

@@ -64,7 +64,8 @@ func testReopenDead(_ *testing.T, f *fixture, reopen func(Setup)) {
 	before := f.dead("", "a", "b")
 	reopen(setup())
 	for i, l := range f.dead("", "a", "b") {
-		if b := before[i]; !sameMessage(l.Message, b.Message) || l.Queue != b.Queue || l.Reason != b.Reason || l.Attempts != b.Attempts || !l.At.Equal(b.At) {
+		if b := before[i]; !sameMessage(l.Message, b.Message) || l.Queue != b.Queue || l.Reason != b.Reason ||
+			l.Attempts != b.Attempts || !l.At.Equal(b.At) {
 			f.Errorf("dead letter %+v was %+v", l, b)
 		}
 	}

@@ -63,7 +63,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (int, er
 
 // some returns the first letters over after that are asked for, and how far it
 // looked: after itself when there is nothing more.
-func (b *Bus) some(ctx context.Context, queue string, ids []string, after letterID, last uint64) (letters []letter, through letterID, err error) {
+func (b *Bus) some(ctx context.Context, queue string, ids []string, after letterID,
+	last uint64) (letters []letter, through letterID, err error) {
 	through = after
 	size := 0
 	err = b.journal.dead(ctx, after, func(l letter) bool {

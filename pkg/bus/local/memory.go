@@ -36,7 +36,8 @@ func (m *memory) later(c change) error {
 	}
 	for _, b := range c.bury {
 		m.bury(letter{id: b.letter, DeadLetter: bus.DeadLetter{
-			Message: m.messages[b.number], Queue: b.queue, Reason: b.reason, Attempts: b.attempts, At: time.Unix(0, b.letter.at).UTC(),
+			Message: m.messages[b.number], Queue: b.queue, Reason: b.reason, Attempts: b.attempts,
+			At: time.Unix(0, b.letter.at).UTC(),
 		}})
 		delete(m.messages, b.number)
 	}

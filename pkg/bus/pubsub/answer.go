@@ -90,8 +90,10 @@ func (b *Bus) Reject(ctx context.Context, name, receipt, reason string) (err err
 	return b.giveUp(ctx, q, receipt, d, undo, reason)
 }
 
-func (b *Bus) giveUp(ctx context.Context, q bus.QueueConfig, receipt string, d driver.Delivered[*pubsubpb.PubsubMessage], undo func(), reason string) error {
-	if err := b.bury(ctx, q, d.Handle, d.Content, letter{reason: reason, attempts: d.Attempt, at: b.clock.Now()}); err != nil {
+func (b *Bus) giveUp(ctx context.Context, q bus.QueueConfig, receipt string,
+	d driver.Delivered[*pubsubpb.PubsubMessage], undo func(), reason string) error {
+	if err := b.bury(ctx, q, d.Handle, d.Content,
+		letter{reason: reason, attempts: d.Attempt, at: b.clock.Now()}); err != nil {
 		undo()
 		return err
 	}

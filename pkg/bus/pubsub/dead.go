@@ -18,7 +18,8 @@ import (
 const (
 	// maxListed bounds how many letters are read for a list: over that, the oldest of those read are listed.
 	maxListed = 10_000
-	// emptyPulls is how many pulls in a row must bring nothing before there is nothing: each asks a few of Pub/Sub's servers.
+	// emptyPulls is how many pulls in a row must bring nothing before there is nothing: each asks a few of Pub/Sub's
+	// servers.
 	emptyPulls = 3
 )
 
@@ -56,7 +57,9 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 			letters = append(letters, all[i].DeadLetter)
 		}
 	}
-	slices.SortStableFunc(letters, func(x, y bus.DeadLetter) int { return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID)) })
+	slices.SortStableFunc(letters, func(x, y bus.DeadLetter) int {
+		return cmp.Or(x.At.Compare(y.At), cmp.Compare(x.ID, y.ID))
+	})
 	return letters[:min(limit, len(letters))], nil
 }
 
@@ -68,7 +71,8 @@ func (b *Bus) known(queue string) error {
 	return err
 }
 
-// eachDead calls yield with the letters, some at a time, until it returns false or there are no more. All are hidden afterwards.
+// eachDead calls yield with the letters, some at a time, until it returns false or there are no more. All are hidden
+// afterwards.
 func (b *Bus) eachDead(ctx context.Context, yield func([]corpse) (bool, error)) error {
 	seen := make(map[string]bool)
 	for empty := 0; empty < emptyPulls; {
@@ -169,7 +173,8 @@ func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redrive
 			if c.Queue == "" {
 				to = b.cfg.Route[c.Type]
 			}
-			if len(to) == 0 || queue != "" && c.Queue != queue || c.At.After(begun) || len(ids) > 0 && !slices.Contains(ids, c.ID) {
+			if len(to) == 0 || queue != "" && c.Queue != queue || c.At.After(begun) || len(ids) > 0 &&
+				!slices.Contains(ids, c.ID) {
 				stay = append(stay, c)
 				continue
 			}

@@ -24,9 +24,9 @@ func policyAttempts(q bus.QueueConfig) int32 {
 // maxRetryBackoff is the longest back-off of a retry policy.
 const maxRetryBackoff = 10 * time.Minute
 
-// Provision creates what a bus of cfg needs and does not have: the topics, the queues' subscriptions with their filters,
-// deadlines, retry and dead-letter policies, and that of the dead. Pub/Sub's service agent must be allowed to publish to the topic of
-// the dead and to subscribe to the queues.
+// Provision creates what a bus of cfg needs and does not have: the topics, the queues' subscriptions with their
+// filters, deadlines, retry and dead-letter policies, and that of the dead. Pub/Sub's service agent must be allowed to
+// publish to the topic of the dead and to subscribe to the queues.
 func Provision(ctx context.Context, cfg Config) error {
 	for _, name := range []string{topicName, deadName} {
 		_, err := cfg.Topics.CreateTopic(ctx, &pubsubpb.Topic{Name: cfg.topic(name)})
@@ -35,7 +35,8 @@ func Provision(ctx context.Context, cfg Config) error {
 		}
 	}
 	subscriptions := []*pubsubpb.Subscription{{
-		Name: cfg.subscription(deadName), Topic: cfg.topic(deadName), AckDeadlineSeconds: deadline(maxDeadline), ExpirationPolicy: &pubsubpb.ExpirationPolicy{},
+		Name: cfg.subscription(deadName), Topic: cfg.topic(deadName), AckDeadlineSeconds: deadline(maxDeadline),
+		ExpirationPolicy: &pubsubpb.ExpirationPolicy{},
 	}}
 	for _, q := range cfg.Queues {
 		subscriptions = append(subscriptions, &pubsubpb.Subscription{
@@ -45,13 +46,16 @@ func Provision(ctx context.Context, cfg Config) error {
 			EnableMessageOrdering: cfg.Ordered,
 			ExpirationPolicy:      &pubsubpb.ExpirationPolicy{}, // never, however long nobody asks
 			RetryPolicy: &pubsubpb.RetryPolicy{
-				MinimumBackoff: durationpb.New(min(q.BackoffMin, maxRetryBackoff)), MaximumBackoff: durationpb.New(min(q.BackoffMax, maxRetryBackoff)),
+				MinimumBackoff: durationpb.New(min(q.BackoffMin, maxRetryBackoff)),
+				MaximumBackoff: durationpb.New(min(q.BackoffMax, maxRetryBackoff)),
 			},
-			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: cfg.topic(deadName), MaxDeliveryAttempts: policyAttempts(q)},
+			DeadLetterPolicy: &pubsubpb.DeadLetterPolicy{DeadLetterTopic: cfg.topic(deadName),
+				MaxDeliveryAttempts: policyAttempts(q)},
 		})
 	}
 	for _, s := range subscriptions {
-		if _, err := cfg.Subscriptions.CreateSubscription(ctx, s); err != nil && status.Code(err) != codes.AlreadyExists {
+		if _, err := cfg.Subscriptions.CreateSubscription(ctx, s); err != nil &&
+			status.Code(err) != codes.AlreadyExists {
 			return fmt.Errorf("pubsub: subscription %s: %w", s.GetName(), err)
 		}
 	}

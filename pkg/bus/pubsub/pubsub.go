@@ -1,25 +1,30 @@
-// Package pubsub is the bus on Google Cloud Pub/Sub: a topic, a subscription for each function, and a topic and subscription for what
-// was given up. It is also the road by which Google's notices of preemption come in (Push, Preemption).
+// Package pubsub is the bus on Google Cloud Pub/Sub: a topic, a subscription for each function, and a topic and
+// subscription for what was given up. It is also the road by which Google's notices of preemption come in (Push,
+// Preemption).
 //
-// Publish puts one copy of a message on the topic for each queue that its type routes to, which the copy's attribute "queue" names and
-// the subscription's filter selects. A filter of 256 bytes, Pub/Sub's limit, could not list a function's types; and a copy of its own has its
-// own count of deliveries. The type is an attribute as well, for filters of the deployment's owner.
+// Publish puts one copy of a message on the topic for each queue that its type routes to, which the copy's attribute
+// "queue" names and the subscription's filter selects. A filter of 256 bytes, Pub/Sub's limit, could not list a
+// function's types; and a copy of its own has its own count of deliveries. The type is an attribute as well, for
+// filters of the deployment's owner.
 //
-// What Pub/Sub does: deliver, count deliveries (which it does for subscriptions with a dead-letter policy only), time out, and back off by
-// the subscription's retry policy. What it does not, the driver does:
+// What Pub/Sub does: deliver, count deliveries (which it does for subscriptions with a dead-letter policy only), time
+// out, and back off by the subscription's retry policy. What it does not, the driver does:
 //
-//   - Attempts. A policy's limit is from 5 to 100. The driver gives a message up after its queue's own number, with the reason in
-//     the letter's attributes; the policy, some attempts later, is for when no driver is there to do so.
-//   - Silence. A message that nobody answered after its last delivery is a dead letter when it is delivered the next time.
-//   - Delay. A message with NotBefore is hidden again, ten minutes at a time, until it is due. These deliveries are not the consumer's: when
-//     it is due, a copy takes its place and is delivered as its first attempt.
-//   - Backoff. Where Config.HoldBackoff says that the server has no retry policies (pstest, the emulator), a failed message is hidden for its
-//     back-off by its deadline instead. A server with them goes by the policy, whose form is Google's own: exponential between the bounds.
-//   - Receipts. Pub/Sub takes any receipt without complaint; the bus remembers what it has delivered and answered itself.
+//   - Attempts. A policy's limit is from 5 to 100. The driver gives a message up after its queue's own number, with the
+//     reason in the letter's attributes; the policy, some attempts later, is for when no driver is there to do so.
+//   - Silence. A message that nobody answered after its last delivery is a dead letter when it is delivered the next
+//     time.
+//   - Delay. A message with NotBefore is hidden again, ten minutes at a time, until it is due. These deliveries are not
+//     the consumer's: when it is due, a copy takes its place and is delivered as its first attempt.
+//   - Backoff. Where Config.HoldBackoff says that the server has no retry policies (pstest, the emulator), a failed
+//     message is hidden for its back-off by its deadline instead. A server with them goes by the policy, whose form is
+//     Google's own: exponential between the bounds.
+//   - Receipts. Pub/Sub takes any receipt without complaint; the bus remembers what it has delivered and answered
+//     itself.
 //
-// Visibility time-outs are from 10 s to 10 min, Pub/Sub's bounds for deadlines. How long a queue is Pub/Sub does not say: Depth asks
-// Config.Depth. With Config.Ordered a message's group is its ordering key: then a message that fails holds up its group, which nothing in Tradewind
-// needs, and only one of a group is out at a time.
+// Visibility time-outs are from 10 s to 10 min, Pub/Sub's bounds for deadlines. How long a queue is Pub/Sub does not
+// say: Depth asks Config.Depth. With Config.Ordered a message's group is its ordering key: then a message that fails
+// holds up its group, which nothing in Tradewind needs, and only one of a group is out at a time.
 package pubsub
 
 import (
@@ -54,7 +59,9 @@ const (
 // Config is what a bus is made of.
 type Config struct {
 	Project string // Google Cloud project
-	Prefix  string // tradewind-: the topic is tradewind-events, the dead are in tradewind-dead, the queue of fn is subscription tradewind-fn
+	// tradewind-: the topic is tradewind-events, the dead are in tradewind-dead, the queue of fn is subscription
+	// tradewind-fn
+	Prefix  string
 	Queues  []bus.QueueConfig
 	Route   bus.Route
 	Ordered bool
@@ -95,7 +102,8 @@ func New(cfg Config) (*Bus, error) {
 	if err := bus.ValidateRoute(cfg.Route, cfg.Queues); err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, clock: cfg.Clock, queues: make(map[string]bus.QueueConfig, len(cfg.Queues)), life: driver.NewLife()}
+	b := &Bus{cfg: cfg, clock: cfg.Clock, queues: make(map[string]bus.QueueConfig, len(cfg.Queues)),
+		life: driver.NewLife()}
 	if b.clock == nil {
 		b.clock = clock.System()
 	}
@@ -214,7 +222,8 @@ func decode(p *pubsubpb.PubsubMessage) (bus.Message, error) {
 
 // copyOf is a message to publish anew, without what Pub/Sub has added, and with other attributes.
 func copyOf(p *pubsubpb.PubsubMessage, set map[string]string) *pubsubpb.PubsubMessage {
-	out := &pubsubpb.PubsubMessage{Data: p.GetData(), OrderingKey: p.GetOrderingKey(), Attributes: make(map[string]string)}
+	out := &pubsubpb.PubsubMessage{Data: p.GetData(), OrderingKey: p.GetOrderingKey(),
+		Attributes: make(map[string]string)}
 	for name, value := range p.GetAttributes() {
 		if !strings.HasPrefix(name, "dead-") && !strings.HasPrefix(name, "CloudPubSub") {
 			out.Attributes[name] = value

@@ -10,7 +10,8 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 )
 
-// Errors of the decoders. Both are final: the push endpoint answers with success, so that Pub/Sub does not deliver again.
+// Errors of the decoders. Both are final: the push endpoint answers with success, so that Pub/Sub does not deliver
+// again.
 var (
 	// ErrMalformed: not what Pub/Sub, or Google's audit log, writes.
 	ErrMalformed = errors.New("pubsub: malformed push")
@@ -89,17 +90,20 @@ func DecodePreemption(entry []byte) (Preemption, error) {
 	}
 	// projects/P/zones/Z/instances/I
 	part := strings.Split(in.Payload.Resource, "/")
-	if len(part) != 6 || part[0] != "projects" || part[2] != "zones" || part[4] != "instances" || part[1] == "" || part[3] == "" || part[5] == "" {
+	if len(part) != 6 || part[0] != "projects" || part[2] != "zones" || part[4] != "instances" || part[1] == "" ||
+		part[3] == "" || part[5] == "" {
 		return Preemption{}, fmt.Errorf("%w: resourceName %.200q", ErrMalformed, in.Payload.Resource)
 	}
 	if in.InsertID == "" || in.Time.IsZero() {
 		return Preemption{}, fmt.Errorf("%w: a log entry without insertId or timestamp", ErrMalformed)
 	}
-	return Preemption{ID: in.InsertID, Project: part[1], Zone: part[3], Instance: part[5], Number: in.Resource.Labels.Instance, At: in.Time}, nil
+	return Preemption{ID: in.InsertID, Project: part[1], Zone: part[3], Instance: part[5],
+		Number: in.Resource.Labels.Instance, At: in.Time}, nil
 }
 
-// Event is the interruption as every cloud's is, of the cluster and job that the machine is of. The entry is written when the
-// machine is being stopped and comes later than the machine's own 30 seconds of notice, of which its agent tells: it is taken.
+// Event is the interruption as every cloud's is, of the cluster and job that the machine is of. The entry is written
+// when the machine is being stopped and comes later than the machine's own 30 seconds of notice, of which its agent
+// tells: it is taken.
 func (p Preemption) Event(cluster, job string) events.Event {
 	return events.New("gcp/"+p.Project+"/"+p.ID, "gcp/compute", p.At, events.SpotInterrupted{
 		Cluster: cluster, Job: job, Machine: p.Instance, Kind: "taken", At: p.At,

@@ -51,7 +51,8 @@ func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Dur
 }
 
 // pull is one pull, that waits for the first message until wait is over.
-func (b *Bus) pull(ctx context.Context, subscription string, limit int, wait time.Duration) ([]*pubsubpb.ReceivedMessage, error) {
+func (b *Bus) pull(ctx context.Context, subscription string, limit int,
+	wait time.Duration) ([]*pubsubpb.ReceivedMessage, error) {
 	in := &pubsubpb.PullRequest{Subscription: subscription, MaxMessages: int32(min(limit, maxPull))} //nolint:gosec // at most 1000
 	call := ctx
 	if wait > 0 {
@@ -73,14 +74,16 @@ func (b *Bus) pull(ctx context.Context, subscription string, limit int, wait tim
 }
 
 // adopt makes a delivery of what was pulled. ok is false when it is not one for the consumer.
-func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig, r *pubsubpb.ReceivedMessage) (d bus.Delivery, ok bool, err error) {
+func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig,
+	r *pubsubpb.ReceivedMessage) (d bus.Delivery, ok bool, err error) {
 	p, attempt := r.GetMessage(), max(1, int(r.GetDeliveryAttempt()))
 	now := b.clock.Now()
 	m, err := decode(p)
 	delayed := !m.NotBefore.IsZero() && p.GetAttributes()[attrDue] == ""
 	switch {
 	case err != nil:
-		return d, false, b.bury(ctx, q, r.GetAckId(), p, letter{reason: "unreadable: " + err.Error(), attempts: attempt, at: now})
+		return d, false,
+			b.bury(ctx, q, r.GetAckId(), p, letter{reason: "unreadable: " + err.Error(), attempts: attempt, at: now})
 	case m.NotBefore.After(now):
 		return d, false, b.postpone(ctx, q, r, m.NotBefore.Sub(now))
 	case delayed && attempt > 1: // those were not the consumer's
@@ -105,7 +108,8 @@ func (b *Bus) postpone(ctx context.Context, q bus.QueueConfig, r *pubsubpb.Recei
 }
 
 // replace puts a copy of a message in its place, that nobody was delivered yet.
-func (b *Bus) replace(ctx context.Context, q bus.QueueConfig, r *pubsubpb.ReceivedMessage, set map[string]string) error {
+func (b *Bus) replace(ctx context.Context, q bus.QueueConfig, r *pubsubpb.ReceivedMessage,
+	set map[string]string) error {
 	if err := b.put(ctx, topicName, []*pubsubpb.PubsubMessage{copyOf(r.GetMessage(), set)}); err != nil {
 		return err
 	}
@@ -127,7 +131,8 @@ func (b *Bus) bury(ctx context.Context, q bus.QueueConfig, ackID string, p *pubs
 func (b *Bus) ack(ctx context.Context, name string, ackIDs ...string) error {
 	for len(ackIDs) > 0 {
 		n := min(len(ackIDs), maxPull)
-		err := b.cfg.Subscriptions.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: b.cfg.subscription(name), AckIds: ackIDs[:n]})
+		err := b.cfg.Subscriptions.Acknowledge(ctx, &pubsubpb.AcknowledgeRequest{Subscription: b.cfg.subscription(name),
+			AckIds: ackIDs[:n]})
 		if err != nil {
 			return err
 		}

@@ -34,7 +34,8 @@ type UnknownError struct {
 func (e *UnknownError) Error() string {
 	switch {
 	case e.Family:
-		return fmt.Sprintf("%q is a family of machines, not an accelerator: it carries %s", e.Name, strings.Join(e.Suggestions, ", "))
+		return fmt.Sprintf("%q is a family of machines, not an accelerator: it carries %s", e.Name,
+			strings.Join(e.Suggestions, ", "))
 	case len(e.Suggestions) > 0:
 		return fmt.Sprintf("unknown accelerator %q; did you mean %s?", e.Name, orList(e.Suggestions))
 	default:
@@ -114,7 +115,8 @@ func squeeze(s string) string {
 	return squeezed
 }
 
-var brands = [...]string{"nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "aws", "intel", "habana", "xilinx", "amazon"}
+var brands = [...]string{"nvidia", "tesla", "geforce", "quadro", "amd", "instinct", "aws", "intel", "habana",
+	"xilinx", "amazon"}
 
 func orList(names []string) string {
 	if len(names) < 2 {

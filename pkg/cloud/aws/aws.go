@@ -23,13 +23,13 @@ type Config struct {
 	Home string
 	// Regions are all in which machines may be: what is elsewhere is never seen. Home alone when empty.
 	Regions []string
-	// InstanceProfile is the name of the IAM instance profile of machines; it lets them read the agent, and read and write the work
-	// bucket. None when empty.
+	// InstanceProfile is the name of the IAM instance profile of machines; it lets them read the agent, and read and
+	// write the work bucket. None when empty.
 	InstanceProfile string
 	// Agents are the agent's binaries by architecture (amd64, arm64); "" is for any.
 	Agents map[string]Agent
-	// Images are used instead of AWS's own where a task names none: ami-… or ssm:/parameter/name, by class of machine (amd64, arm64,
-	// amd64-gpu, arm64-gpu, amd64-neuron).
+	// Images are used instead of AWS's own where a task names none: ami-… or ssm:/parameter/name, by class of machine
+	// (amd64, arm64, amd64-gpu, arm64-gpu, amd64-neuron).
 	Images map[string]string
 	// Environment is put in the environment of agents: AWS_ENDPOINT_URL where the cloud is an emulator.
 	Environment map[string]string
@@ -81,7 +81,8 @@ func New(sdk awssdk.Config, cfg Config) *Cloud {
 	if cfg.DiskGiB <= 0 {
 		cfg.DiskGiB = cloud.DefaultDiskGiB
 	}
-	c := &Cloud{cfg: cfg, sdk: sdk, log: cfg.Log, graves: cfg.Graves, regions: map[string]*region{}, homes: map[string]string{}}
+	c := &Cloud{cfg: cfg, sdk: sdk, log: cfg.Log, graves: cfg.Graves, regions: map[string]*region{},
+		homes: map[string]string{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -106,7 +107,8 @@ type region struct {
 // at returns a region of the configured ones.
 func (c *Cloud) at(ctx context.Context, name string) (*region, error) {
 	if !slices.Contains(c.cfg.Regions, name) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", name, c.cfg.Regions)
+		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", name,
+			c.cfg.Regions)
 	}
 	usable, err := c.usable(ctx)
 	if err != nil {
@@ -143,7 +145,8 @@ func (c *Cloud) usable(ctx context.Context) ([]string, error) {
 	if known == nil {
 		ctx, cancel := context.WithTimeout(ctx, readWithin)
 		defer cancel()
-		out, err := c.client(c.cfg.Home).ec2.DescribeRegions(ctx, &ec2.DescribeRegionsInput{AllRegions: awssdk.Bool(false)})
+		out, err := c.client(c.cfg.Home).ec2.DescribeRegions(ctx,
+			&ec2.DescribeRegionsInput{AllRegions: awssdk.Bool(false)})
 		if err != nil {
 			return nil, err
 		}

@@ -35,7 +35,8 @@ const (
 // Source: EC2 API reference, "Error codes"; "Common errors" of the query and JSON services.
 func kindOfCode(code string) (cloud.Kind, bool) {
 	switch code {
-	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity", "InsufficientCapacityOnHost",
+	case "InsufficientInstanceCapacity", "InsufficientCapacity", "InsufficientHostCapacity",
+		"InsufficientCapacityOnHost",
 		"InsufficientReservedInstanceCapacity", "ReservationCapacityExceeded", "InsufficientVolumeCapacity",
 		"InsufficientFreeAddressesInSubnet", "InsufficientAddressCapacity",
 		"SpotMaxPriceTooLow", // the price is above the bid: for us there is none
@@ -43,35 +44,41 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 		"InvalidInstanceType", "InstanceTypeNotSupported",
 		"VolumeTypeNotAvailableInZone", "InvalidAvailabilityZone", "InvalidZone.NotFound":
 		return cloud.Capacity, true
-	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded", "MaxSpotFleetRequestCountExceeded",
+	case "MaxSpotInstanceCountExceeded", "VcpuLimitExceeded", "InstanceLimitExceeded",
+		"MaxSpotFleetRequestCountExceeded",
 		"VolumeLimitExceeded", "MaxIOPSLimitExceeded", "AddressLimitExceeded", "NetworkInterfaceLimitExceeded",
 		"PrivateIpAddressLimitExceeded", "SecurityGroupLimitExceeded", "SecurityGroupsPerInstanceLimitExceeded",
 		"ResourceLimitExceeded", "ServiceQuotaExceededException", "PendingVerification":
 		return cloud.Quota, true
-	case "UnauthorizedOperation", "AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired", "InvalidClientTokenId",
-		"InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidSignatureException", "IncompleteSignature", "AccessDenied",
-		"AccessDeniedException", "UnrecognizedClientException", "MissingAuthenticationToken", "MissingAuthenticationTokenException",
+	case "UnauthorizedOperation", "AuthFailure", "ExpiredToken", "ExpiredTokenException", "RequestExpired",
+		"InvalidClientTokenId", "InvalidAccessKeyId", "SignatureDoesNotMatch", "InvalidSignatureException",
+		"IncompleteSignature", "AccessDenied", "AccessDeniedException", "UnrecognizedClientException",
+		"MissingAuthenticationToken", "MissingAuthenticationTokenException",
 		"NotAuthorized", "Blocked", "AllAccessDisabled":
 		return cloud.Auth, true
 	case "RequestLimitExceeded", "Throttling", "ThrottlingException", "ThrottledException", "RequestThrottled",
 		"RequestThrottledException", "EC2ThrottledException", "TooManyRequestsException", "TooManyRequests", "SlowDown",
 		"BandwidthLimitExceeded", "PriorRequestNotComplete", "LimitExceededException":
 		return cloud.Throttled, true
-	case "InternalError", "InternalFailure", "InternalServerError", "InternalErrorException", "ServerInternal", "Unavailable",
-		"ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException", "TransactionInProgressException",
-		"ConcurrentTagAccess", "IncorrectState", "IncorrectInstanceState", "IncorrectSpotRequestState", "DependencyViolation",
+	case "InternalError", "InternalFailure", "InternalServerError", "InternalErrorException", "ServerInternal",
+		"Unavailable", "ServiceUnavailable", "ServiceUnavailableException", "RequestTimeout", "RequestTimeoutException",
+		"TransactionInProgressException", "ConcurrentTagAccess", "IncorrectState", "IncorrectInstanceState",
+		"IncorrectSpotRequestState", "DependencyViolation",
 		// Made or found a moment ago, and not known everywhere yet; or removed since it was cached.
-		"InvalidInstanceID.NotFound", "InvalidGroup.NotFound", "InvalidGroupId.NotFound", "InvalidSecurityGroupID.NotFound",
-		"InvalidSubnetID.NotFound", "InvalidVpcID.NotFound", "InvalidNetworkInterfaceID.NotFound", "InvalidGroup.Duplicate",
+		"InvalidInstanceID.NotFound", "InvalidGroup.NotFound", "InvalidGroupId.NotFound",
+		"InvalidSecurityGroupID.NotFound", "InvalidSubnetID.NotFound", "InvalidVpcID.NotFound",
+		"InvalidNetworkInterfaceID.NotFound", "InvalidGroup.Duplicate",
 		// Asked before in other words, for example with yesterday's image: machines may exist.
 		"IdempotentParameterMismatch":
 		return cloud.Transient, true
-	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter", "UnknownParameter",
-		"InvalidInput", "InvalidQueryParameter", "MalformedQueryString", "InvalidAction", "MissingAction", "ValidationError",
-		"ValidationException", "InvalidAMIID.Malformed", "InvalidAMIID.NotFound", "InvalidAMIID.Unavailable", "InvalidAMIName.Malformed",
-		"InvalidBlockDeviceMapping", "InvalidUserData.Malformed", "InvalidKeyPair.NotFound", "InvalidInstanceID.Malformed",
-		"InvalidGroupId.Malformed", "InvalidSpotDatafeed.NotFound", "BadParameters", "ParameterNotFound", "ParameterVersionNotFound",
-		"NoSuchEntity", "NoSuchBucket", "NoSuchKey", "OperationNotPermitted", "UnsupportedOperation", "UnsupportedProtocol",
+	case "InvalidParameter", "InvalidParameterValue", "InvalidParameterCombination", "MissingParameter",
+		"UnknownParameter", "InvalidInput", "InvalidQueryParameter", "MalformedQueryString", "InvalidAction",
+		"MissingAction", "ValidationError", "ValidationException", "InvalidAMIID.Malformed", "InvalidAMIID.NotFound",
+		"InvalidAMIID.Unavailable", "InvalidAMIName.Malformed", "InvalidBlockDeviceMapping",
+		"InvalidUserData.Malformed", "InvalidKeyPair.NotFound", "InvalidInstanceID.Malformed",
+		"InvalidGroupId.Malformed", "InvalidSpotDatafeed.NotFound", "BadParameters", "ParameterNotFound",
+		"ParameterVersionNotFound", "NoSuchEntity", "NoSuchBucket", "NoSuchKey", "OperationNotPermitted",
+		"UnsupportedOperation", "UnsupportedProtocol",
 		"UnsupportedHibernationConfiguration", "EncryptedVolumesNotSupported", "TagLimitExceeded", "TagPolicyViolation",
 		"InvalidTagKey.Malformed", "OptInRequired", "IdempotentInstanceTerminated", "InvalidPermission.Malformed",
 		codeTerminated, codeBadSpec:
@@ -84,8 +91,8 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 // two requests a second (EC2 API reference, "Request throttling").
 const throttledFor = 5 * time.Second
 
-// Typed makes an *cloud.Error of an error of any AWS API: by its code, else by its HTTP status, else as Transient, because whoever did
-// not answer may later. It returns nil for nil, and what is typed already as it is.
+// Typed makes an *cloud.Error of an error of any AWS API: by its code, else by its HTTP status, else as Transient,
+// because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
 func Typed(err error) error {
 	var typed *cloud.Error
 	if err == nil || errors.As(err, &typed) {

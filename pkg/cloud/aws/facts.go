@@ -76,7 +76,8 @@ func (f *facts) doubt(err error) {
 	}
 }
 
-// zones are a region's zones: id by name (us-east-1a: use1-az1). Names mean another zone in each account; the catalogue has ids.
+// zones are a region's zones: id by name (us-east-1a: use1-az1). Names mean another zone in each account; the catalogue
+// has ids.
 func (r *region) zones(ctx context.Context) (map[string]string, error) {
 	return learn(ctx, r, "zones", func(ctx context.Context) (map[string]string, error) {
 		out, err := r.ec2.DescribeAvailabilityZones(ctx, &ec2.DescribeAvailabilityZonesInput{})
@@ -110,7 +111,8 @@ func (r *region) zoneID(ctx context.Context, p *types.Placement) (string, error)
 // vpc is the network that machines are put in: the one tagged for the deployment, else the default one.
 func (r *region) vpc(ctx context.Context) (string, error) {
 	return learn(ctx, r, "vpc", func(ctx context.Context) (string, error) {
-		for _, f := range []types.Filter{filter("tag:"+tagDeployment, r.cloud.cfg.Deployment), filter("is-default", "true")} {
+		for _, f := range []types.Filter{filter("tag:"+tagDeployment, r.cloud.cfg.Deployment),
+			filter("is-default", "true")} {
 			out, err := r.ec2.DescribeVpcs(ctx, &ec2.DescribeVpcsInput{Filters: []types.Filter{f}})
 			if err != nil {
 				return "", err
@@ -135,12 +137,14 @@ func (r *region) subnet(ctx context.Context, zone string) (string, error) {
 		return "", err
 	}
 	all, err := learn(ctx, r, "subnets", func(ctx context.Context) ([]types.Subnet, error) {
-		out, err := r.ec2.DescribeSubnets(ctx, &ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", vpc)}})
+		out, err := r.ec2.DescribeSubnets(ctx,
+			&ec2.DescribeSubnetsInput{Filters: []types.Filter{filter("vpc-id", vpc)}})
 		if err != nil {
 			return nil, err
 		}
 		slices.SortFunc(out.Subnets, func(a, b types.Subnet) int {
-			return cmp.Or(cmp.Compare(awssdk.ToInt32(b.AvailableIpAddressCount), awssdk.ToInt32(a.AvailableIpAddressCount)),
+			return cmp.Or(cmp.Compare(awssdk.ToInt32(b.AvailableIpAddressCount),
+				awssdk.ToInt32(a.AvailableIpAddressCount)),
 				strings.Compare(awssdk.ToString(a.SubnetId), awssdk.ToString(b.SubnetId)))
 		})
 		return out.Subnets, nil
@@ -161,8 +165,8 @@ func (r *region) subnet(ctx context.Context, zone string) (string, error) {
 	return "", fail(cloud.Capacity, codeNoSubnet, "network %s has no subnet in zone %s of %s", vpc, zone, r.name)
 }
 
-// group is the security group of the deployment's machines: they reach everything and each other, and nothing else reaches them.
-// It is made where it is missing, since machines may be in regions that the deployment's stack is not in.
+// group is the security group of the deployment's machines: they reach everything and each other, and nothing else
+// reaches them. It is made where it is missing, since machines may be in regions that the deployment's stack is not in.
 func (r *region) group(ctx context.Context) (string, error) {
 	vpc, err := r.vpc(ctx)
 	if err != nil {
@@ -175,9 +179,11 @@ func (r *region) group(ctx context.Context) (string, error) {
 		}
 		name := r.groupName()
 		made, err := r.ec2.CreateSecurityGroup(ctx, &ec2.CreateSecurityGroupInput{
-			GroupName: &name, VpcId: &vpc, Description: awssdk.String("Machines of " + r.cloud.cfg.Deployment + ": all out, each other in"),
+			GroupName: &name, VpcId: &vpc,
+			Description: awssdk.String("Machines of " + r.cloud.cfg.Deployment + ": all out, each other in"),
 			TagSpecifications: []types.TagSpecification{{
-				ResourceType: types.ResourceTypeSecurityGroup, Tags: []types.Tag{tag(tagDeployment, r.cloud.cfg.Deployment), tag("Name", name)},
+				ResourceType: types.ResourceTypeSecurityGroup,
+				Tags:         []types.Tag{tag(tagDeployment, r.cloud.cfg.Deployment), tag("Name", name)},
 			}},
 		})
 		switch {

@@ -8,8 +8,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// Graves remember which clusters were terminated, so that their names are not launched again: not by a call that was held up on
-// its way, nor by an event that is delivered once more. Methods are safe for concurrent use. What Bury has returned for, Buried sees, from anywhere.
+// Graves remember which clusters were terminated, so that their names are not launched again: not by a call that was
+// held up on its way, nor by an event that is delivered once more. Methods are safe for concurrent use. What Bury has
+// returned for, Buried sees, from anywhere.
 type Graves interface {
 	Bury(ctx context.Context, cluster string) error
 	Buried(ctx context.Context, cluster string) (bool, error)

@@ -22,7 +22,8 @@ type machineType struct {
 
 func (r *region) machineType(ctx context.Context, name string) (machineType, error) {
 	return learn(ctx, r, "type "+name, func(ctx context.Context) (machineType, error) {
-		out, err := r.ec2.DescribeInstanceTypes(ctx, &ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})
+		out, err := r.ec2.DescribeInstanceTypes(ctx,
+			&ec2.DescribeInstanceTypesInput{InstanceTypes: []types.InstanceType{types.InstanceType(name)}})
 		if err != nil {
 			return machineType{}, err
 		}
@@ -33,7 +34,8 @@ func (r *region) machineType(ctx context.Context, name string) (machineType, err
 	})
 }
 
-// class names the default image that a machine needs: its architecture, with -gpu or -neuron where it has such accelerators.
+// class names the default image that a machine needs: its architecture, with -gpu or -neuron where it has such
+// accelerators.
 func (t machineType) class() string {
 	switch {
 	case t.nvidia:
@@ -74,10 +76,11 @@ type image struct {
 	gib  int32  // the least size of the root volume
 }
 
-// imageParameter is the public SSM parameter of the default image: Amazon Linux 2023, or AWS's own with the accelerator's driver.
+// imageParameter is the public SSM parameter of the default image: Amazon Linux 2023, or AWS's own with the
+// accelerator's driver.
 //
-// Source: Amazon Linux 2023 User Guide, "Get the AL2023 AMI by SSM"; AWS Deep Learning AMIs, "Base GPU AMI (AL2023)"; AWS Neuron
-// documentation, "DLAMI SSM parameters".
+// Source: Amazon Linux 2023 User Guide, "Get the AL2023 AMI by SSM"; AWS Deep Learning AMIs, "Base GPU AMI (AL2023)";
+// AWS Neuron documentation, "DLAMI SSM parameters".
 func imageParameter(t machineType) string {
 	arch := map[string]string{"arm64": "arm64"}[t.arch]
 	if arch == "" {
@@ -111,7 +114,9 @@ func (r *region) image(ctx context.Context, spec cloud.LaunchSpec, t machineType
 			return image{}, err
 		}
 	}
-	return learn(ctx, r, "image "+t.arch+" "+id, func(ctx context.Context) (image, error) { return r.describeImage(ctx, id, t) })
+	return learn(ctx, r, "image "+t.arch+" "+id, func(ctx context.Context) (image, error) {
+		return r.describeImage(ctx, id, t)
+	})
 }
 
 // defaultImage is the deployment's own image for a class of machines, or AWS's.
@@ -121,7 +126,8 @@ func (r *region) defaultImage(ctx context.Context, t machineType) (string, error
 	}
 	id, err := r.parameter(ctx, imageParameter(t))
 	if isCode(err, "ParameterNotFound") { // no fault of the task: another region may have it
-		return "", fail(cloud.Quota, "NoImage", "%s has no default image for %s: SSM parameter %s", r.name, t.class(), imageParameter(t))
+		return "", fail(cloud.Quota, "NoImage", "%s has no default image for %s: SSM parameter %s", r.name, t.class(),
+			imageParameter(t))
 	}
 	return id, err
 }
@@ -149,7 +155,8 @@ func (r *region) describeImage(ctx context.Context, id string, t machineType) (i
 	}
 	i := out.Images[0]
 	if arm := i.Architecture == types.ArchitectureValuesArm64; i.Architecture != "" && arm != (t.arch == "arm64") {
-		return image{}, fail(cloud.Invalid, "InvalidImage", "image %s is for %s, the machine is %s", id, i.Architecture, t.arch)
+		return image{}, fail(cloud.Invalid, "InvalidImage", "image %s is for %s, the machine is %s", id,
+			i.Architecture, t.arch)
 	}
 	found := image{id: id, root: awssdk.ToString(i.RootDeviceName)}
 	if found.root == "" {

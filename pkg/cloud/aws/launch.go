@@ -116,7 +116,8 @@ func (r *region) existing(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 func ended(cluster string, found []types.Instance) error {
 	for _, i := range found {
 		if code := endCode(i); code != "" && !asked(code) {
-			return fail(cloud.Capacity, codeLost, "machine %s of cluster %s ended: %s", awssdk.ToString(i.InstanceId), cluster, code)
+			return fail(cloud.Capacity, codeLost, "machine %s of cluster %s ended: %s", awssdk.ToString(i.InstanceId),
+				cluster, code)
 		}
 	}
 	return terminated(cluster)
@@ -150,7 +151,8 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 }
 
 // confirm looks, once machines are bought, whether another call bought the same cluster or terminated it meanwhile.
-func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec, machines []cloud.Machine) ([]cloud.Machine, error) {
+func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
+	machines []cloud.Machine) ([]cloud.Machine, error) {
 	if err := c.alive(ctx, spec.Cluster); err != nil {
 		return nil, errors.Join(err, r.terminateIDs(context.WithoutCancel(ctx), idsOf(machines)))
 	}
@@ -162,8 +164,8 @@ func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec, m
 	return r.sole(ctx, spec, living(found))
 }
 
-// sole keeps one launch of a cluster where an endpoint that honours no tokens ran several: the first, which is the same one whoever
-// looks.
+// sole keeps one launch of a cluster where an endpoint that honours no tokens ran several: the first, which is the same
+// one whoever looks.
 func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.Instance) ([]cloud.Machine, error) {
 	if len(live) == spec.Nodes {
 		return r.machines(ctx, live)
@@ -190,19 +192,21 @@ func (r *region) sole(ctx context.Context, spec cloud.LaunchSpec, live []types.I
 		kept = append(kept, keep[rank])
 	}
 	if len(kept) != spec.Nodes {
-		return nil, fail(cloud.Transient, codeLost, "cluster %s has %d machines of %d", spec.Cluster, len(kept), spec.Nodes)
+		return nil, fail(cloud.Transient, codeLost, "cluster %s has %d machines of %d", spec.Cluster, len(kept),
+			spec.Nodes)
 	}
 	return r.machines(ctx, kept)
 }
 
-// rank tags each machine of several with its rank, for people: the launch index is what counts. A single one has its tag
-// from the launch.
+// rank tags each machine of several with its rank, for people: the launch index is what counts. A single one has its
+// tag from the launch.
 func (r *region) rank(ctx context.Context, machines []cloud.Machine) {
 	if len(machines) < 2 {
 		return
 	}
 	for _, m := range machines {
-		_, err := r.ec2.CreateTags(ctx, &ec2.CreateTagsInput{Resources: []string{m.ID}, Tags: []types.Tag{tag(tagRank, fmt.Sprint(m.Rank))}})
+		_, err := r.ec2.CreateTags(ctx,
+			&ec2.CreateTagsInput{Resources: []string{m.ID}, Tags: []types.Tag{tag(tagRank, fmt.Sprint(m.Rank))}})
 		if err != nil {
 			r.cloud.log.Warn("rank not tagged", "machine", m.ID, "err", err)
 			return

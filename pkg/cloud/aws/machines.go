@@ -27,7 +27,8 @@ const (
 	tagAccel      = tagPrefix + "accelerator"
 )
 
-// Machines implements cloud.Cloud. All regions of the deployment are asked; what one does not answer, the whole list lacks, so it fails.
+// Machines implements cloud.Cloud. All regions of the deployment are asked; what one does not answer, the whole list
+// lacks, so it fails.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !validCluster.MatchString(cluster) {
 		return nil, ctx.Err()
@@ -77,7 +78,8 @@ func (r *region) find(ctx context.Context, cluster string) ([]types.Instance, er
 		filters = append(filters, filter("tag:"+tagCluster, cluster))
 	}
 	var found []types.Instance
-	pages := ec2.NewDescribeInstancesPaginator(r.ec2, &ec2.DescribeInstancesInput{Filters: filters, MaxResults: awssdk.Int32(r.cloud.pageSize())})
+	pages := ec2.NewDescribeInstancesPaginator(r.ec2,
+		&ec2.DescribeInstancesInput{Filters: filters, MaxResults: awssdk.Int32(r.cloud.pageSize())})
 	for pages.HasMorePages() {
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		page, err := pages.NextPage(call)
@@ -107,10 +109,11 @@ func (r *region) machines(ctx context.Context, instances []types.Instance) ([]cl
 	out := make([]cloud.Machine, 0, len(instances))
 	for _, i := range instances {
 		m := cloud.Machine{
-			ID: awssdk.ToString(i.InstanceId), Cluster: tagOf(i, tagCluster), Rank: int(awssdk.ToInt32(i.AmiLaunchIndex)),
-			State: state(i.State), Launched: awssdk.ToTime(i.LaunchTime),
+			ID: awssdk.ToString(i.InstanceId), Cluster: tagOf(i, tagCluster),
+			Rank: int(awssdk.ToInt32(i.AmiLaunchIndex)), State: state(i.State), Launched: awssdk.ToTime(i.LaunchTime),
 			Offer: cloud.Offer{
-				Cloud: Name, Region: r.name, InstanceType: string(i.InstanceType), Spot: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
+				Cloud: Name, Region: r.name, InstanceType: string(i.InstanceType),
+				Spot: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,
 			},
 		}
 		m.Offer.USDPerHour, _ = strconv.ParseFloat(tagOf(i, tagUSD), 64)
@@ -151,7 +154,8 @@ func state(s *types.InstanceState) cloud.State {
 // living are the instances that are to be terminated if nobody wants them.
 func living(all []types.Instance) []types.Instance {
 	return slices.DeleteFunc(slices.Clone(all), func(i types.Instance) bool {
-		return i.State != nil && (i.State.Name == types.InstanceStateNameTerminated || i.State.Name == types.InstanceStateNameShuttingDown)
+		return i.State != nil && (i.State.Name == types.InstanceStateNameTerminated ||
+			i.State.Name == types.InstanceStateNameShuttingDown)
 	})
 }
 
@@ -162,8 +166,8 @@ const (
 	reasonCapacity = "capacity"
 )
 
-// endCode is why an instance ended, in the API's words: Server.SpotInstanceTermination, Client.UserInitiatedShutdown. Where there is no
-// code the text of the transition tells who began it.
+// endCode is why an instance ended, in the API's words: Server.SpotInstanceTermination, Client.UserInitiatedShutdown.
+// Where there is no code the text of the transition tells who began it.
 func endCode(i types.Instance) string {
 	if i.StateReason != nil {
 		if code := awssdk.ToString(i.StateReason.Code); code != "" {

@@ -62,7 +62,8 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	if err := json.Unmarshal(payload, &e); err != nil {
 		return n, false, fmt.Errorf("%w: %w", ErrNotice, err)
 	}
-	if e.Source != "aws.ec2" || e.ID == "" || e.Region == "" || e.Time.IsZero() || !validInstance.MatchString(e.Detail.Instance) {
+	if e.Source != "aws.ec2" || e.ID == "" || e.Region == "" || e.Time.IsZero() ||
+		!validInstance.MatchString(e.Detail.Instance) {
 		return n, false, fmt.Errorf("%w: %q of %q about %.40q", ErrNotice, e.DetailType, e.Source, e.Detail.Instance)
 	}
 	n = Notice{EventID: e.ID, Region: e.Region, Machine: e.Detail.Instance, At: e.Time.UTC()}
@@ -80,8 +81,8 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	return n, false, fmt.Errorf("%w: %q", ErrNotice, e.DetailType)
 }
 
-// Whose looks up which cluster a notice is about, and makes of it what the interrupt function takes. ours is false when the machine is of
-// another deployment, or when it ended because the broker, or a person, ended it.
+// Whose looks up which cluster a notice is about, and makes of it what the interrupt function takes. ours is false when
+// the machine is of another deployment, or when it ended because the broker, or a person, ended it.
 func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, ours bool, err error) {
 	i, found, err := c.instance(ctx, n)
 	if err != nil || !found {
@@ -97,7 +98,8 @@ func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, 
 		}
 	}
 	job, _, _ := strings.Cut(cluster, ".") // as broker.ClusterID has it
-	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true, nil
+	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true,
+		nil
 }
 
 // instance describes the machine that a notice is about.
@@ -107,7 +109,8 @@ func (c *Cloud) instance(ctx context.Context, n Notice) (i types.Instance, found
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	out, err := c.client(n.Region).ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{InstanceIds: []string{n.Machine}})
+	out, err := c.client(n.Region).ec2.DescribeInstances(ctx,
+		&ec2.DescribeInstancesInput{InstanceIds: []string{n.Machine}})
 	if isCode(err, "InvalidInstanceID.NotFound") || isCode(err, "InvalidInstanceID.Malformed") {
 		return i, false, nil
 	}

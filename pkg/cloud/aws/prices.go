@@ -19,8 +19,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// SpotPrices reads the spot price history: broker.Prices for AWS. What it read before it remembers only to say less; a new
-// process reads the prices in force, which the history always begins with.
+// SpotPrices reads the spot price history: broker.Prices for AWS. What it read before it remembers only to say less; a
+// new process reads the prices in force, which the history always begins with.
 type SpotPrices struct {
 	cloud *Cloud
 	watch Watch
@@ -79,7 +79,8 @@ func (c *Cloud) running(ctx context.Context) (map[string][]string, error) {
 	return byRegion, nil
 }
 
-// SpotPrices returns, in the order of offers, the prices that are not as they were at the call before. It is safe for concurrent use.
+// SpotPrices returns, in the order of offers, the prices that are not as they were at the call before. It is safe for
+// concurrent use.
 func (p *SpotPrices) SpotPrices(ctx context.Context) ([]events.PriceTick, error) {
 	wanted, err := p.watch(ctx)
 	if err != nil {
@@ -128,13 +129,15 @@ func (p *SpotPrices) news(parts []map[string]spotPrice) []events.PriceTick {
 	return ticks
 }
 
-// products are the price lists of plain Linux machines: the second name is that of accounts with EC2-Classic and of emulators.
+// products are the price lists of plain Linux machines: the second name is that of accounts with EC2-Classic and of
+// emulators.
 var products = [...]string{"Linux/UNIX", "Linux/UNIX (Amazon VPC)"}
 
 // maxTypes is how many types one call may name.
 const maxTypes = 100
 
-// spotPrices are the newest prices, by offer ID, of some types in all zones of a region; of all types when there are none.
+// spotPrices are the newest prices, by offer ID, of some types in all zones of a region; of all types when there are
+// none.
 func (r *region) spotPrices(ctx context.Context, names []string, now time.Time) (map[string]spotPrice, error) {
 	zones, err := r.zones(ctx)
 	if err != nil {
@@ -160,7 +163,8 @@ func (r *region) spotPrices(ctx context.Context, names []string, now time.Time) 
 	return newest, nil
 }
 
-func (r *region) readPrices(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput, zones map[string]string, newest map[string]spotPrice) error {
+func (r *region) readPrices(ctx context.Context, in *ec2.DescribeSpotPriceHistoryInput, zones map[string]string,
+	newest map[string]spotPrice) error {
 	pages := ec2.NewDescribeSpotPriceHistoryPaginator(r.ec2, in)
 	for pages.HasMorePages() {
 		call, cancel := context.WithTimeout(ctx, readWithin)
@@ -184,7 +188,8 @@ func (r *region) readPrices(ctx context.Context, in *ec2.DescribeSpotPriceHistor
 	return nil
 }
 
-// TypesOf groups offer IDs (aws/us-east-1/use1-az1/p3.2xlarge, with or without a market) into what a Watch returns; IDs of other clouds are left out.
+// TypesOf groups offer IDs (aws/us-east-1/use1-az1/p3.2xlarge, with or without a market) into what a Watch returns; IDs
+// of other clouds are left out.
 func TypesOf(offers []string) map[string][]string {
 	byRegion := map[string]map[string]bool{}
 	for _, id := range offers {

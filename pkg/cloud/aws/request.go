@@ -46,16 +46,19 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 	nodes := int32(min(spec.Nodes, math.MaxInt32)) //nolint:gosec // bounded just here
 	in := &ec2.RunInstancesInput{
 		// All or none: fewer than the minimum are not launched.
-		MinCount: &nodes, MaxCount: &nodes, ClientToken: awssdk.String(clientToken(r.cloud.cfg.Deployment, spec.Cluster)),
-		ImageId: &image.id, InstanceType: types.InstanceType(spec.Offer.InstanceType),
-		SubnetId: &subnet, SecurityGroupIds: []string{group}, UserData: awssdk.String(base64.StdEncoding.EncodeToString(data)),
+		MinCount: &nodes, MaxCount: &nodes,
+		ClientToken: awssdk.String(clientToken(r.cloud.cfg.Deployment, spec.Cluster)),
+		ImageId:     &image.id, InstanceType: types.InstanceType(spec.Offer.InstanceType),
+		SubnetId: &subnet, SecurityGroupIds: []string{group},
+		UserData:            awssdk.String(base64.StdEncoding.EncodeToString(data)),
 		BlockDeviceMappings: []types.BlockDeviceMapping{r.cloud.disk(spec, image)},
 		// Session-bound metadata alone, and none for containers: it hands out the machine's keys.
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
 			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpTokens: types.HttpTokensStateRequired,
 			HttpPutResponseHopLimit: awssdk.Int32(1),
 		},
-		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate, // a machine that gives up costs nothing more
+		// a machine that gives up costs nothing more
+		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		TagSpecifications:                 r.cloud.tags(spec),
 	}
 	if profile := r.cloud.cfg.InstanceProfile; profile != "" {
@@ -73,10 +76,12 @@ func clientToken(deployment, cluster string) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// spotOptions asks for spot machines that end for good when they are taken. Without a bid EC2's own limit holds, the on-demand price.
+// spotOptions asks for spot machines that end for good when they are taken. Without a bid EC2's own limit holds, the
+// on-demand price.
 func spotOptions(maxUSD float64) *types.InstanceMarketOptionsRequest {
 	o := &types.SpotMarketOptions{
-		SpotInstanceType: types.SpotInstanceTypeOneTime, InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
+		SpotInstanceType:             types.SpotInstanceTypeOneTime,
+		InstanceInterruptionBehavior: types.InstanceInterruptionBehaviorTerminate,
 	}
 	if maxUSD > 0 && !math.IsInf(maxUSD, 0) {
 		o.MaxPrice = awssdk.String(strconv.FormatFloat(math.Ceil(maxUSD*1e6)/1e6, 'f', -1, 64))
@@ -142,7 +147,8 @@ func (c *Cloud) disk(spec cloud.LaunchSpec, image image) types.BlockDeviceMappin
 	return types.BlockDeviceMapping{
 		DeviceName: awssdk.String(image.root),
 		Ebs: &types.EbsBlockDevice{
-			VolumeSize: &size, VolumeType: types.VolumeTypeGp3, Encrypted: awssdk.Bool(true), DeleteOnTermination: awssdk.Bool(true),
+			VolumeSize: &size, VolumeType: types.VolumeTypeGp3, Encrypted: awssdk.Bool(true),
+			DeleteOnTermination: awssdk.Bool(true),
 		},
 	}
 }
@@ -171,8 +177,8 @@ func (c *Cloud) userData(spec cloud.LaunchSpec, arch string) ([]byte, error) {
 // ErrAgents says that a list of agents cannot be read.
 var ErrAgents = errors.New("aws: agents")
 
-// ParseAgents reads where agents are in a bucket: KEY for machines of any architecture, or ARCH=KEY,ARCH=KEY. A key has the SHA-256 of what it
-// names as one of its parts: agent/<sha256>/tradewind.
+// ParseAgents reads where agents are in a bucket: KEY for machines of any architecture, or ARCH=KEY,ARCH=KEY. A key has
+// the SHA-256 of what it names as one of its parts: agent/<sha256>/tradewind.
 func ParseAgents(bucket, text string) (map[string]Agent, error) {
 	agents := map[string]Agent{}
 	for part := range strings.SplitSeq(text, ",") {

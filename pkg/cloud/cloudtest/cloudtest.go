@@ -2,8 +2,8 @@
 // go-cloud's drivertest: a driver writes a Harness for itself and calls Run in
 // one of its tests. The suite buys machines, so against a real cloud it costs money.
 //
-// What it checks is what the broker relies on: launches are idempotent and whole or nothing, terminated is terminated, failures
-// are typed, and all of it under concurrency.
+// What it checks is what the broker relies on: launches are idempotent and whole or nothing, terminated is terminated,
+// failures are typed, and all of it under concurrency.
 package cloudtest
 
 import (
@@ -26,8 +26,8 @@ type Harness interface {
 	Offer() cloud.Offer
 	// Bootstrap is for agents that may or may not reach anybody.
 	Bootstrap(cluster string, nodes int) cloud.Bootstrap
-	// Fail has the next launch of an offer fail as the cloud fails with err: the driver is to make an error of err's kind and code of it. It returns
-	// false when the cloud cannot be made to.
+	// Fail has the next launch of an offer fail as the cloud fails with err: the driver is to make an error of err's
+	// kind and code of it. It returns false when the cloud cannot be made to.
 	Fail(offer cloud.Offer, err *cloud.Error) bool
 	// Settle gives an eventually consistent cloud the time it needs, or makes it pass.
 	Settle(ctx context.Context)
@@ -306,9 +306,12 @@ func launchAndTerminateMeet(s *suite) {
 
 func failuresAreTypedAndBuyNothing(s *suite) {
 	for _, want := range []*cloud.Error{
-		{Kind: cloud.Capacity, Code: "no-capacity", Message: "none left"}, {Kind: cloud.Quota, Code: "quota", Message: "too many"},
-		{Kind: cloud.Auth, Code: "denied", Message: "who are you"}, {Kind: cloud.Throttled, Code: "slow", Message: "slow down", RetryAfter: 3 * time.Second},
-		{Kind: cloud.Transient, Code: "oops", Message: "again please"}, {Kind: cloud.Invalid, Code: "bad", Message: "no such thing"},
+		{Kind: cloud.Capacity, Code: "no-capacity", Message: "none left"},
+		{Kind: cloud.Quota, Code: "quota", Message: "too many"}, {Kind: cloud.Auth, Code: "denied",
+			Message: "who are you"},
+		{Kind: cloud.Throttled, Code: "slow", Message: "slow down", RetryAfter: 3 * time.Second},
+		{Kind: cloud.Transient, Code: "oops", Message: "again please"},
+		{Kind: cloud.Invalid, Code: "bad", Message: "no such thing"},
 	} {
 		if !s.Fail(s.Offer(), want) {
 			s.Logf("cannot be made to fail with %s", want.Kind)

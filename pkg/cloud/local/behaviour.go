@@ -42,7 +42,8 @@ type Preemption struct {
 type Behaviour interface {
 	// Launch says what becomes of a launch. It is asked once a call; not when the cluster exists already.
 	Launch(Request) Verdict
-	// Preemption says when machine rank of a cluster launched at r.Now will be taken, if it will be. It is asked once a machine.
+	// Preemption says when machine rank of a cluster launched at r.Now will be taken, if it will be. It is asked once a
+	// machine.
 	Preemption(r Request, rank int) (Preemption, bool)
 }
 
@@ -68,7 +69,8 @@ type Seeded struct {
 	Seed uint64
 	// CapacityFailure is the probability that a launch finds no capacity, by offer; nil is never.
 	CapacityFailure func(cloud.Offer) float64
-	// MeanLife is the expected time until a spot machine is taken (exponentially distributed), by offer; nil or 0 is never.
+	// MeanLife is the expected time until a spot machine is taken (exponentially distributed), by offer; nil or 0 is
+	// never.
 	MeanLife func(cloud.Offer) time.Duration
 	Window   time.Duration // 30 min when 0
 	Notice   time.Duration // DefaultNotice when 0
@@ -155,7 +157,8 @@ func noCapacity(o cloud.Offer) Verdict {
 	if where == "" {
 		where = o.Region
 	}
-	return Verdict{Err: cloud.Errorf(o.Cloud, cloud.Capacity, capacityCode(o.Cloud), "no capacity for %s in %s at this time", o.InstanceType, where)}
+	return Verdict{Err: cloud.Errorf(o.Cloud, cloud.Capacity, capacityCode(o.Cloud),
+		"no capacity for %s in %s at this time", o.InstanceType, where)}
 }
 
 // judge asks the behaviour about a launch, and lives through the time it takes.

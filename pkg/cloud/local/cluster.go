@@ -35,7 +35,8 @@ type cluster struct {
 func (h *Host) newCluster(key clusterKey, rec *record) *cluster {
 	cl := &cluster{host: h, key: key, rec: rec, dir: filepath.Join(h.clustersDir(), key.dirName())}
 	for rank := range rec.Machines {
-		cl.machines = append(cl.machines, &machine{cluster: cl, rank: rank, dir: filepath.Join(cl.dir, strconv.Itoa(rank))})
+		cl.machines = append(cl.machines,
+			&machine{cluster: cl, rank: rank, dir: filepath.Join(cl.dir, strconv.Itoa(rank))})
 	}
 	return cl
 }
@@ -139,7 +140,8 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 		return cl, Verdict{}, err
 	}
 	now := h.cfg.Clock.Now()
-	r := Request{Offer: spec.Offer, Cluster: spec.Cluster, Nodes: spec.Nodes, Labels: spec.Labels, Now: now, Since: now.Sub(h.start)}
+	r := Request{Offer: spec.Offer, Cluster: spec.Cluster, Nodes: spec.Nodes, Labels: spec.Labels, Now: now,
+		Since: now.Sub(h.start)}
 	verdict, err := h.judge(ctx, r)
 	if err != nil {
 		return nil, verdict, err
@@ -167,7 +169,8 @@ func (h *Host) claim(ctx context.Context, key clusterKey, spec cloud.LaunchSpec)
 // lookup finds a cluster, or says that it is over. h.mu is held.
 func (h *Host) lookup(key clusterKey) (*cluster, error) {
 	if h.over[key] {
-		return nil, cloud.Errorf(key.Cloud, cloud.Invalid, "ClusterTerminated", "cluster %s was terminated", key.Cluster)
+		return nil, cloud.Errorf(key.Cloud, cloud.Invalid, "ClusterTerminated", "cluster %s was terminated",
+			key.Cluster)
 	}
 	return h.clusters[key], nil
 }
@@ -212,13 +215,15 @@ func (h *Host) plan(key clusterKey, r Request) *record {
 	return rec
 }
 
-// current says whether cl is still what its name stands for: it was neither terminated nor given up while its lock was waited for. cl.op is held.
+// current says whether cl is still what its name stands for: it was neither terminated nor given up while its lock was
+// waited for. cl.op is held.
 func (h *Host) current(cl *cluster) error {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	now, err := h.lookup(cl.key)
 	if err == nil && now != cl {
-		err = cloud.Errorf(cl.key.Cloud, cloud.Transient, "LaunchFailed", "an earlier launch of cluster %s failed", cl.key.Cluster)
+		err = cloud.Errorf(cl.key.Cloud, cloud.Transient, "LaunchFailed", "an earlier launch of cluster %s failed",
+			cl.key.Cluster)
 	}
 	return err
 }

@@ -70,8 +70,8 @@ func (m *machine) interrupt(ctx context.Context) {
 	h.cfg.Notify(ctx, notice)
 }
 
-// take kills the machine, having written down that it is the cloud's doing. It reports whether it was there to be taken, now or
-// before the host was last made.
+// take kills the machine, having written down that it is the cloud's doing. It reports whether it was there to be
+// taken, now or before the host was last made.
 func (m *machine) take(ctx context.Context) bool {
 	h, cl := m.cluster.host, m.cluster
 	cl.op.Lock()
@@ -128,7 +128,8 @@ func (h *Host) newlyEnded() []cloud.Notice {
 				continue
 			}
 			if m.ended, m.reason = true, m.lostReason(); !m.record().Taken {
-				out = append(out, cloud.Notice{Cluster: cl.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken, At: h.cfg.Clock.Now()})
+				out = append(out, cloud.Notice{Cluster: cl.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken,
+					At: h.cfg.Clock.Now()})
 			}
 		}
 	}

@@ -39,20 +39,22 @@ const DefaultMaxMachines = 256
 // Config is what a host needs to know. Dir is required; zero values of the others are useful.
 type Config struct {
 	Dir string // records, work directories and logs; one host at a time
-	// Command is the agent program: agent.Main, in a program that calls proc.Reexec first. This program's own "agent" command when empty.
+	// Command is the agent program: agent.Main, in a program that calls proc.Reexec first. This program's own "agent"
+	// command when empty.
 	Command []string
 	// Environ is the environment of the agents, to which the host adds what they need; this process's when nil.
 	Environ   []string
 	Clock     clock.Clock // clock.System when nil
 	Behaviour Behaviour   // None when nil
-	// Notify is told of interruptions, ahead and when they happen, and of machines whose process ended with an error. Calls come
-	// from the host's own goroutines, at least once each; it must not wait for Close.
+	// Notify is told of interruptions, ahead and when they happen, and of machines whose process ended with an error.
+	// Calls come from the host's own goroutines, at least once each; it must not wait for Close.
 	Notify      func(context.Context, cloud.Notice)
 	MaxMachines int // DefaultMaxMachines when 0
-	// Outside says that the nodes of a cluster may be on other computers: a machine has no loopback address of its own then, and its agent
-	// finds out by which one it is reached.
+	// Outside says that the nodes of a cluster may be on other computers: a machine has no loopback address of its own
+	// then, and its agent finds out by which one it is reached.
 	Outside bool
-	// Exited is told of machines whose agent ended by itself: with its exit code, -1 by a signal, and the end of its log; nil is not told.
+	// Exited is told of machines whose agent ended by itself: with its exit code, -1 by a signal, and the end of its
+	// log; nil is not told.
 	Exited func(cluster string, code int, last string)
 	// Extra is what the environment of a machine's agent has beside Environ, by its launch; nil is nothing.
 	Extra  func(cloud.LaunchSpec) []string
@@ -147,7 +149,8 @@ func (h *Host) open() error {
 	if h.lock, err = os.OpenFile(filepath.Join(h.cfg.Dir, "lock"), os.O_RDWR|os.O_CREATE, 0o600); err != nil {
 		return fmt.Errorf("local: %w", err)
 	}
-	// An agent that was being started when an earlier host was killed has that host's files open until it has been: a moment.
+	// An agent that was being started when an earlier host was killed has that host's files open until it has been: a
+	// moment.
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
 	if every(ctx, func() bool { return tryLock(h.lock, syscall.LOCK_EX) }) != nil {

@@ -31,7 +31,8 @@ const (
 	workName     = "work"
 )
 
-// machine is one machine of a cluster. Its processes and its directory say whether it lives; the fields are what the host knows besides.
+// machine is one machine of a cluster. Its processes and its directory say whether it lives; the fields are what the
+// host knows besides.
 type machine struct {
 	cluster *cluster
 	rank    int
@@ -123,8 +124,9 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 	cmd := exec.Command(cfg.Command[0], cfg.Command[1:]...) //nolint:gosec // the broker's own configuration
 	cmd.Dir, cmd.Env = m.path(workName), m.environ(slices.Concat(cfg.Environ, extra), endpoint)
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(token), log, log
-	cmd.ExtraFiles = []*os.File{lock}                    // descriptor 3
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true} // what is typed at the broker's terminal is not for its machines
+	cmd.ExtraFiles = []*os.File{lock} // descriptor 3
+	// what is typed at the broker's terminal is not for its machines
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
 	if err := cmd.Start(); err != nil {
 		return err
 	}
@@ -167,8 +169,10 @@ func (m *machine) reap(cmd *exec.Cmd) {
 		h.background(func() { told(m.cluster.key.Cluster, cmd.ProcessState.ExitCode(), tail(m.path(logName))) })
 	}
 	if err != nil && !asked {
-		h.log.Warn("a machine's agent ended by itself", "machine", m.record().ID, "exit", cmd.ProcessState.String(), "log", tail(m.path(logName)))
-		gone := cloud.Notice{Cluster: m.cluster.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken, At: h.cfg.Clock.Now()}
+		h.log.Warn("a machine's agent ended by itself", "machine", m.record().ID, "exit", cmd.ProcessState.String(),
+			"log", tail(m.path(logName)))
+		gone := cloud.Notice{Cluster: m.cluster.key.Cluster, Machine: m.record().ID, Kind: cloud.Taken,
+			At: h.cfg.Clock.Now()}
 		h.background(func() { h.cfg.Notify(h.ctx, gone) })
 	}
 }
@@ -180,7 +184,8 @@ const (
 	startTimeout = 5 * time.Second  // of an agent, to say who it is
 )
 
-// stop ends the machine and all that its task started: by SIGTERM, after grace by SIGKILL. It returns when nothing of it is left.
+// stop ends the machine and all that its task started: by SIGTERM, after grace by SIGKILL. It returns when nothing of
+// it is left.
 func (m *machine) stop(ctx context.Context, grace time.Duration) error {
 	if err := m.stopAgent(ctx, grace); err != nil {
 		return fmt.Errorf("end machine %s: %w", m.record().ID, err)

@@ -44,7 +44,8 @@ func (s *Scenario) Priced(o cloud.Offer) bool {
 	return false
 }
 
-// Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come; and from when on.
+// Price is what a spot machine of an offer costs, USD per hour: list, or what the last rule says whose time has come;
+// and from when on.
 func (s *Scenario) Price(o cloud.Offer, list float64, since time.Duration) (usd float64, at time.Duration) {
 	o.Spot = true
 	usd, at = list, -1

@@ -18,7 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// record is a cluster on disk. It is written before the first of its machines is started and removed after the last is gone.
+// record is a cluster on disk. It is written before the first of its machines is started and removed after the last is
+// gone.
 type record struct {
 	Cluster  string            `json:"cluster"`
 	Offer    cloud.Offer       `json:"offer"`
@@ -42,10 +43,13 @@ const maxName = 200
 
 // validName says whether a cluster can have that name.
 func validName(name string) bool {
-	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool { return r < ' ' || r == 0x7f })
+	return name != "" && len(name) <= maxName && !strings.ContainsFunc(name, func(r rune) bool {
+		return r < ' ' || r == 0x7f
+	})
 }
 
-// dirName is a name for files that is the cluster's own where file systems allow it, and tells it from every other in any case.
+// dirName is a name for files that is the cluster's own where file systems allow it, and tells it from every other in
+// any case.
 func (k clusterKey) dirName() string {
 	plain := func(r rune) bool { return r >= 'a' && r <= 'z' || r >= '0' && r <= '9' || r == '-' || r == '_' }
 	safe := strings.Map(func(r rune) rune {
@@ -62,8 +66,8 @@ func (k clusterKey) dirName() string {
 	return fmt.Sprintf("%.100s.%016x", safe, h.Sum64())
 }
 
-// readClusters reads every record. A directory without one is what is left of a launch that had not begun, or of an end that
-// had almost finished: no process can belong to it.
+// readClusters reads every record. A directory without one is what is left of a launch that had not begun, or of an end
+// that had almost finished: no process can belong to it.
 func (h *Host) readClusters() error {
 	entries, err := os.ReadDir(h.clustersDir())
 	if err != nil {

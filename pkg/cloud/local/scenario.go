@@ -36,8 +36,9 @@ const maxScenarioBytes = 1 << 20
 //	  - match: {cloud: gcp, labels: {queue: bulk}}
 //	    delay: 30s                              # takes so long; hang: true never answers; unseen: true starts the machines all the same
 //
-// Of the rules that match a launch, the first that says what becomes of it counts (delays add up on the way there), and for each machine of a launch
-// that succeeds the first that preempts it. What spot machines cost over time say rules of their own, under prices (see priceRule).
+// Of the rules that match a launch, the first that says what becomes of it counts (delays add up on the way there), and
+// for each machine of a launch that succeeds the first that preempts it. What spot machines cost over time say rules of
+// their own, under prices (see priceRule).
 type Scenario struct {
 	rules  []rule
 	prices []priceRule
@@ -186,7 +187,8 @@ func (s *Scenario) Preemption(r Request, rank int) (Preemption, bool) {
 // applies says whether rule i applies to r, counting r's cluster once. s.mu is held.
 func (s *Scenario) applies(i int, r Request) bool {
 	rule := &s.rules[i]
-	if r.Since < time.Duration(rule.From) || rule.Until > 0 && r.Since >= time.Duration(rule.Until) || !rule.Match.holds(r) {
+	if r.Since < time.Duration(rule.From) || rule.Until > 0 && r.Since >= time.Duration(rule.Until) ||
+		!rule.Match.holds(r) {
 		return false
 	}
 	// A launch is asked about once, its machines one after the other: those are one launch.
@@ -238,7 +240,8 @@ func (m *match) pairs(r Request) [][2]string {
 		market = "spot"
 	}
 	pairs := [][2]string{
-		{m.Cloud, r.Offer.Cloud}, {m.Region, r.Offer.Region}, {m.Zone, r.Offer.Zone}, {m.InstanceType, r.Offer.InstanceType},
+		{m.Cloud, r.Offer.Cloud}, {m.Region, r.Offer.Region}, {m.Zone, r.Offer.Zone},
+		{m.InstanceType, r.Offer.InstanceType},
 		{m.Accelerator, r.Offer.Accelerator}, {m.Market, market}, {m.Task, r.Labels["task"]},
 	}
 	for name, pattern := range m.Labels {
@@ -291,7 +294,8 @@ func (f *failure) UnmarshalYAML(n *yaml.Node) error {
 	return nil
 }
 
-// decodeStrict decodes a mapping that may have only the fields named; the library's own check does not reach below custom types.
+// decodeStrict decodes a mapping that may have only the fields named; the library's own check does not reach below
+// custom types.
 func decodeStrict(n *yaml.Node, to any, fields ...string) error {
 	if n.Kind != yaml.MappingNode {
 		return fmt.Errorf("line %d: want a mapping", n.Line)
@@ -305,7 +309,8 @@ func decodeStrict(n *yaml.Node, to any, fields ...string) error {
 }
 
 func (f *failure) error(o cloud.Offer) *cloud.Error {
-	e := &cloud.Error{Kind: f.Kind, Cloud: o.Cloud, Code: f.Code, Message: f.Message, RetryAfter: time.Duration(f.RetryAfter)}
+	e := &cloud.Error{Kind: f.Kind, Cloud: o.Cloud, Code: f.Code, Message: f.Message,
+		RetryAfter: time.Duration(f.RetryAfter)}
 	if f.Kind == cloud.Capacity && f.Code == "" && f.Message == "" {
 		return noCapacity(o).Err
 	}

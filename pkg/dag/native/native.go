@@ -175,7 +175,9 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			r.env, err = r.readEnv(n)
 			return err
 		},
-		"defaults": func(_ *dag.Job, n *yaml.Node) error { return yamlfile.ReadFields(y, n, r.defaultFields, &r.defaults) },
+		"defaults": func(_ *dag.Job, n *yaml.Node) error {
+			return yamlfile.ReadFields(y, n, r.defaultFields, &r.defaults)
+		},
 		"tasks": func(_ *dag.Job, n *yaml.Node) error {
 			r.tasks = n // read last, when env and defaults are known
 			return nil

@@ -83,7 +83,8 @@ func parseYAML(name string, data []byte) (*dag.Job, error) {
 		err = from.Fault(
 			first,
 			"is in none of the forms that Tradewind reads",
-			"begin a job with apiVersion: "+native.APIVersion+"; SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too",
+			"begin a job with apiVersion: "+native.APIVersion+
+				"; SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too",
 		)
 	}
 	return dag.Checked(name, nil, err)

@@ -101,8 +101,12 @@ func (r *reader) forResources() skyResourceFields {
 				n,
 			)
 		},
-		"job_recovery":  func(to skyInto, n *yaml.Node) error { return r.readRecovery(to.task, n, "resources.job_recovery") },
-		"spot_recovery": func(to skyInto, n *yaml.Node) error { return r.readRecovery(to.task, n, "resources.spot_recovery") },
+		"job_recovery": func(to skyInto, n *yaml.Node) error {
+			return r.readRecovery(to.task, n, "resources.job_recovery")
+		},
+		"spot_recovery": func(to skyInto, n *yaml.Node) error {
+			return r.readRecovery(to.task, n, "resources.spot_recovery")
+		},
 	}
 	for _, field := range []string{"accelerator_args", "disk_tier", "network_tier", "local_disk", "max_hourly_cost",
 		"ports", "labels",
@@ -334,7 +338,8 @@ func (r *reader) readResources(t *skyTask, n *yaml.Node) error {
 	var alternatives yamlfile.Entry
 	if err := r.readChoice(t, n, &base, "resources", func(e yamlfile.Entry) error {
 		if alternatives.Node != nil {
-			return r.Fault(e.Name, "stands beside "+alternatives.Key, "alternatives are in one order or in none: keep one of the two")
+			return r.Fault(e.Name, "stands beside "+alternatives.Key,
+				"alternatives are in one order or in none: keep one of the two")
 		}
 		alternatives = e
 		return nil

@@ -25,7 +25,8 @@ const longest = 1 << 15
 func newCluster(c Config, random *rand.Rand) *cluster {
 	grades := parsync.Grades(c.ScoreVariance)
 	k := &cluster{
-		grades: grades, free: make([][]int32, c.Partitions*len(grades)), place: make([]int32, c.Slots), cell: make([]int32, c.Slots),
+		grades: grades, free: make([][]int32, c.Partitions*len(grades)), place: make([]int32, c.Slots),
+		cell: make([]int32, c.Slots),
 		ends: make([][]int32, longest), freeGrade: make([]int, len(grades)), total: make([]int, len(grades)),
 	}
 	scale := 0

@@ -100,7 +100,8 @@ func (t *tunnel) choose(s *scheduler, waited uint64) (int32, bool) {
 	return s.view.Take(t.c.Policy.Prefer(t.length*time.Duration(waited), t.c.Switch), t.random.IntN) //nolint:gosec // far below
 }
 
-// try places the oldest task of a scheduler, or tries to. It is false when the scheduler has nothing more to do in this turn.
+// try places the oldest task of a scheduler, or tries to. It is false when the scheduler has nothing more to do in this
+// turn.
 func (t *tunnel) try(s *scheduler) bool {
 	if s.credit < 1 || s.queued == 0 {
 		return false

@@ -133,8 +133,9 @@ func (t *tunnel) result() *Result {
 	}
 	seconds := c.Phase.Seconds() * float64(len(t.all))
 	r := &Result{
-		Policy: c.Policy, Schedulers: c.Schedulers, Partitions: c.Partitions, Slots: c.Slots, Rate: c.Rate, GapSeconds: c.Gap.Seconds(),
-		Variance: c.ScoreVariance, Seed: c.Seed, Phases: t.all, Virtual: seconds, Series: t.series,
+		Policy: c.Policy, Schedulers: c.Schedulers, Partitions: c.Partitions, Slots: c.Slots, Rate: c.Rate,
+		GapSeconds: c.Gap.Seconds(),
+		Variance:   c.ScoreVariance, Seed: c.Seed, Phases: t.all, Virtual: seconds, Series: t.series,
 		Total: t.total.phase(load, seconds, t.length, t.all[len(t.all)-1].Waiting),
 	}
 	if len(t.phases) > 1 {

@@ -5,8 +5,8 @@
 //
 // Tasks arrive as a Poisson process at each scheduler and wait in its queue. A scheduler tries so many tasks
 // a second, each on the slot that its policy prefers in its view, and commits at once: a slot that another has
-// taken since the view was refreshed is a conflict, which costs the try, and the task is tried again. A task holds its slot for
-// a random time whose mean makes the offered load at capacity fill all slots.
+// taken since the view was refreshed is a conflict, which costs the try, and the task is tried again. A task holds its
+// slot for a random time whose mean makes the offered load at capacity fill all slots.
 package windtunnel
 
 import (
@@ -32,8 +32,8 @@ type Config struct {
 	Switch time.Duration // the delay at which the adaptive policy changes; 0 is parsync.DefaultSwitch
 	// ScoreVariance is that of the slots' scores, about a mean of 1; negative is DefaultVariance.
 	ScoreVariance float64
-	// Candidates is how many slots the baseline draws for a task, to take the best; 0 takes the best of all. Schedulers that
-	// all see the same and all want the best meet there: with 0 the baseline breaks down at half its load.
+	// Candidates is how many slots the baseline draws for a task, to take the best; 0 takes the best of all. Schedulers
+	// that all see the same and all want the best meet there: with 0 the baseline breaks down at half its load.
 	Candidates int
 	Seed       uint64
 	// Progress is told after each phase; may be nil.
@@ -79,8 +79,9 @@ type Phase struct {
 	Quality   float64 `json:"quality"`
 	Ideal     float64 `json:"idealQuality,omitempty"`
 	Conflicts int     `json:"conflicts"`
-	// Expected is what parsync.GradedConflicts expects, from what was free when views were refreshed and tried until the next time. Of
-	// policies that see everything equally late (statesync) alone: a preference for fresh partitions is made to beat it.
+	// Expected is what parsync.GradedConflicts expects, from what was free when views were refreshed and tried until
+	// the next time. Of policies that see everything equally late (statesync) alone: a preference for fresh partitions
+	// is made to beat it.
 	Expected float64 `json:"expectedConflicts,omitempty"`
 	PerTask  float64 `json:"conflictsPerTask"`
 	Used     float64 `json:"used,omitempty"` // of all slots, mean; of all schedulers together
@@ -107,11 +108,15 @@ func (c Config) Validate() error {
 		field string
 		text  string
 	}{
-		{c.Schedulers >= 1 && c.Schedulers <= 1000, "schedulers", fmt.Sprintf("%d is not between 1 and 1000", c.Schedulers)},
-		{c.Partitions >= 1 && c.Partitions <= 10_000, "partitions", fmt.Sprintf("%d is not between 1 and 10000", c.Partitions)},
-		{c.Slots >= c.Partitions && c.Slots <= 10_000_000, "slots", fmt.Sprintf("%d is not between one a partition and 10000000", c.Slots)},
+		{c.Schedulers >= 1 && c.Schedulers <= 1000, "schedulers",
+			fmt.Sprintf("%d is not between 1 and 1000", c.Schedulers)},
+		{c.Partitions >= 1 && c.Partitions <= 10_000, "partitions",
+			fmt.Sprintf("%d is not between 1 and 10000", c.Partitions)},
+		{c.Slots >= c.Partitions && c.Slots <= 10_000_000, "slots",
+			fmt.Sprintf("%d is not between one a partition and 10000000", c.Slots)},
 		{c.Rate >= 1 && c.Rate <= 1e7, "rate", fmt.Sprintf("%v is not between 1 and 10000000 tasks a second", c.Rate)},
-		{c.Phase >= time.Second && c.Phase <= 24*time.Hour, "phase", fmt.Sprintf("%v is not between 1s and 24h", c.Phase)},
+		{c.Phase >= time.Second && c.Phase <= 24*time.Hour, "phase",
+			fmt.Sprintf("%v is not between 1s and 24h", c.Phase)},
 		{gap >= time.Millisecond && gap <= c.Phase, "gap", fmt.Sprintf("%v is not between 1ms and a phase", gap)},
 		{
 			hold*float64(c.Partitions)/gap.Seconds() <= longest/8, "gap",
@@ -119,7 +124,8 @@ func (c Config) Validate() error {
 		},
 		{c.Switch >= 0, "switch", fmt.Sprintf("%v is negative", c.Switch)},
 		{c.ScoreVariance <= 1, "score-variance", fmt.Sprintf("%v is not between 0 and 1", c.ScoreVariance)},
-		{c.Candidates >= 0 && c.Candidates <= 1000, "candidates", fmt.Sprintf("%d is not between 0 and 1000", c.Candidates)},
+		{c.Candidates >= 0 && c.Candidates <= 1000, "candidates",
+			fmt.Sprintf("%d is not between 0 and 1000", c.Candidates)},
 	} {
 		if !check.ok {
 			return fmt.Errorf("%w: %s: %s", parsync.ErrInvalid, check.field, check.text)
@@ -132,7 +138,8 @@ func (c Config) Validate() error {
 		return err
 	}
 	if _, err := parsync.NewRotation(c.Schedulers, c.Partitions); err != nil {
-		return fmt.Errorf("%w: partitions: %d for %d schedulers; there must be more partitions", parsync.ErrInvalid, c.Partitions, c.Schedulers)
+		return fmt.Errorf("%w: partitions: %d for %d schedulers; there must be more partitions", parsync.ErrInvalid,
+			c.Partitions, c.Schedulers)
 	}
 	return nil
 }

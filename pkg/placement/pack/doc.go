@@ -30,10 +30,10 @@
 // # Exactness
 //
 // Numbers become integers without loss where they fit 32 bits in the finest unit in
-// use; else demands are rounded up and capacities down. Demands that binary fractions cannot express count as a millionth
-// more than they are, so that whoever adds them up as floats finds the same. If
-// the search ends before its time with instances left over or more machines than the lower bound, it is made again to
-// the last part, and that counts if it is better.
+// use; else demands are rounded up and capacities down. Demands that binary fractions cannot express count as a
+// millionth more than they are, so that whoever adds them up as floats finds the same. If the search ends before its
+// time with instances left over or more machines than the lower bound, it is made again to the last part, and that
+// counts if it is better.
 //
 // The same problem, seed and number of steps give the same assignment. The package
 // reads no clock: its caller's Stop does.

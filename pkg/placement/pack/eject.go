@@ -66,7 +66,8 @@ type ejection struct {
 	cost    float32
 }
 
-// eject makes room for an instance on the one of some random machines where that costs least, if it costs less than most.
+// eject makes room for an instance on the one of some random machines where that costs least, if it costs less than
+// most.
 func (n *inserter) eject(i int32, machines int, most float32) bool {
 	e := &n.ejected
 	e.machine, e.cost = -1, most
@@ -83,7 +84,8 @@ func (n *inserter) eject(i int32, machines int, most float32) bool {
 	return true
 }
 
-// cost is what it costs to eject an instance: large ones are harder to place again, and those that failed before more so.
+// cost is what it costs to eject an instance: large ones are harder to place again, and those that failed before more
+// so.
 func (n *inserter) cost(i int32) float32 {
 	s := n.size[n.app[i]]
 	return s * s * float32(1+n.fails[i])

@@ -76,7 +76,8 @@ func capacities(p *placement.Problem) []float64 {
 	return total
 }
 
-// vectors scales each resource to 32 bits, exactly where its numbers allow it, and puts the points that matter most in front.
+// vectors scales each resource to 32 bits, exactly where its numbers allow it, and puts the points that matter most in
+// front.
 func (m *model) vectors(p *placement.Problem, total []float64, strict bool) {
 	perm := hottest(p, total)
 	m.dims = len(perm)

@@ -275,6 +275,7 @@ func (s *search) step() {
 
 func (s *search) result(exact bool) *Result {
 	return &Result{
-		Assignment: s.best.assignment, Placed: s.best.placed, Machines: s.best.machines, Bound: s.bound, Steps: s.steps, Exact: exact,
+		Assignment: s.best.assignment, Placed: s.best.placed, Machines: s.best.machines, Bound: s.bound, Steps: s.steps,
+		Exact: exact,
 	}
 }

@@ -24,7 +24,8 @@ type state struct {
 func newState(m *model) *state {
 	n := len(m.shape)
 	s := &state{
-		model: m, machine: slices.Clone(m.machine), shape: slices.Clone(m.shape), on: make([][]int32, n), load: make([]int32, n*m.dims), level: make([]float32, n*m.features),
+		model: m, machine: slices.Clone(m.machine), shape: slices.Clone(m.shape), on: make([][]int32, n),
+		load: make([]int32, n*m.dims), level: make([]float32, n*m.features),
 		price: make([]float32, n*m.features), held: make([]tally.Counts, n), at: make([]int32, len(m.app)),
 	}
 	for i := range s.at {
@@ -199,7 +200,8 @@ func (s *state) snapshot() []int32 {
 	return a
 }
 
-// restore makes the state what it was when a snapshot was taken: the machines in use in front, the pool what was on none.
+// restore makes the state what it was when a snapshot was taken: the machines in use in front, the pool what was on
+// none.
 func (s *state) restore(snapshot []int32) {
 	used := make([]bool, len(s.machine))
 	for _, m := range snapshot {

@@ -67,16 +67,19 @@ func find(dir fs.FS) (map[string]string, error) {
 	for _, kind := range []string{appsFile, machinesFile, instancesFile, rulesFile, priorityFile} {
 		for _, e := range entries {
 			name := e.Name()
-			if e.IsDir() || !strings.Contains(name, kind) || !strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".csv") {
+			if e.IsDir() || !strings.Contains(name, kind) ||
+				!strings.HasSuffix(strings.TrimSuffix(name, ".gz"), ".csv") {
 				continue
 			}
 			if other := found[kind]; other != "" {
-				return nil, &Error{File: name, Reason: "there is " + other + " too; a folder holds one " + kind + " file"}
+				return nil, &Error{File: name, Reason: "there is " + other + " too; a folder holds one " +
+					kind + " file"}
 			}
 			found[kind] = name
 		}
 		if found[kind] == "" && kind != priorityFile {
-			return nil, &Error{File: kind + ".csv", Reason: "the folder has no file whose name contains " + kind + " and ends with .csv or .csv.gz"}
+			return nil, &Error{File: kind + ".csv", Reason: "the folder has no file whose name contains " + kind +
+				" and ends with .csv or .csv.gz"}
 		}
 	}
 	return found, nil
@@ -133,7 +136,8 @@ func (s *set) readApps(name string, in io.Reader) error {
 			}
 			s.shared = append(s.shared, x)
 		}
-		s.problem.Apps = append(s.problem.Apps, placement.App{Name: app, Demand: s.shared[begin:len(s.shared):len(s.shared)]})
+		s.problem.Apps = append(s.problem.Apps,
+			placement.App{Name: app, Demand: s.shared[begin:len(s.shared):len(s.shared)]})
 		return nil
 	}, "app", "cpu", "memory", "disk", "P", "M", "PM")
 }
@@ -180,7 +184,8 @@ func (s *set) readInstances(name string, in io.Reader) error {
 				return err
 			}
 		}
-		s.problem.Instances = append(s.problem.Instances, placement.Instance{Name: instance, App: app, Machine: machine})
+		s.problem.Instances = append(s.problem.Instances,
+			placement.Instance{Name: instance, App: app, Machine: machine})
 		return nil
 	}, "instance", "app", "machine")
 }

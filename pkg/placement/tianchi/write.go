@@ -74,8 +74,8 @@ func Write(create func(name string) (io.WriteCloser, error), p *placement.Proble
 	return nil
 }
 
-// columns is where the resources of the form are in a problem's vectors: first point and number of points, which is 0 for
-// what the problem does not count.
+// columns is where the resources of the form are in a problem's vectors: first point and number of points, which is 0
+// for what the problem does not count.
 type columns [2 + len(scalars)][2]int
 
 func columnsOf(p *placement.Problem) (columns, error) {

@@ -17,7 +17,8 @@ type meter struct {
 }
 
 func newMeter(p *player) meter {
-	m := meter{held: make([]int64, len(p.snap.Queues)), gpu: make([]float64, len(p.snap.Queues)), weights: make([]float64, len(p.snap.Queues))}
+	m := meter{held: make([]int64, len(p.snap.Queues)), gpu: make([]float64, len(p.snap.Queues)),
+		weights: make([]float64, len(p.snap.Queues))}
 	for i, q := range p.snap.Queues {
 		m.weights[i] = float64(max(1, q.Weight))
 	}
@@ -37,7 +38,8 @@ func (m *meter) pass(p *player, seconds float64) {
 		}
 		m.used[r] += now[r] * seconds
 	}
-	p.report.Peak = Shares{max(p.report.Peak.CPU, now[0]), max(p.report.Peak.Memory, now[1]), max(p.report.Peak.GPU, now[2])}
+	p.report.Peak = Shares{max(p.report.Peak.CPU, now[0]), max(p.report.Peak.Memory, now[1]),
+		max(p.report.Peak.GPU, now[2])}
 	f := p.fragmentation()
 	m.fragment += f * seconds
 	p.report.PeakFragmentation = max(p.report.PeakFragmentation, f)
@@ -63,8 +65,8 @@ func (m *meter) pass(p *player, seconds float64) {
 	m.errors += sum / float64(len(m.held)) * seconds
 }
 
-// owed divides what is allocated between queues by weight, to each at most what it wants: max-min fairness. It is what is allocated and not what there is, so that
-// idle GPUs that nobody could use are no queue's loss.
+// owed divides what is allocated between queues by weight, to each at most what it wants: max-min fairness. It is what
+// is allocated and not what there is, so that idle GPUs that nobody could use are no queue's loss.
 func (m *meter) owed(want []int64) []float64 {
 	left := 0.0
 	for _, x := range m.held {
@@ -109,7 +111,8 @@ func (p *player) fragmentation() float64 {
 	return sum / float64(p.total[2])
 }
 
-// fragments is what is idle of a node's GPUs, in thousandths, for each class as far as that can not use it, by how frequent the class is.
+// fragments is what is idle of a node's GPUs, in thousandths, for each class as far as that can not use it, by how
+// frequent the class is.
 func (n *nodeFree) fragments(classes []class, pods int) float64 {
 	idle := int64(0)
 	for _, x := range n.gpu {

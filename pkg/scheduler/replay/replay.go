@@ -56,12 +56,12 @@ type Report struct {
 	// Allocation is what pods held, as a mean over time; Peak the most.
 	Allocation Shares `json:"allocation"`
 	Peak       Shares `json:"peak"`
-	// Fragmentation is the part of all GPUs that was idle where a pod drawn from the trace could not use it, as a mean over time; PeakFragmentation
-	// the most.
+	// Fragmentation is the part of all GPUs that was idle where a pod drawn from the trace could not use it, as a mean
+	// over time; PeakFragmentation the most.
 	Fragmentation     float64 `json:"fragmentation"`
 	PeakFragmentation float64 `json:"peakFragmentation"`
-	// ShareError is by how much queues missed the part of the GPUs that their weights give them of what they wanted, as a mean over queues and the
-	// time in which any pod waited.
+	// ShareError is by how much queues missed the part of the GPUs that their weights give them of what they wanted, as
+	// a mean over queues and the time in which any pod waited.
 	ShareError float64          `json:"shareError"`
 	Queues     map[string]Queue `json:"queues"`
 }
@@ -111,7 +111,8 @@ func at(seconds float64) time.Time {
 	return beginning.Add(time.Duration(seconds * float64(time.Second)))
 }
 
-// Run replays pods on nodes. It fails with a *BadTrace (without its file) for a pod that no node could ever take, and with what is wrong with the policy.
+// Run replays pods on nodes. It fails with a *BadTrace (without its file) for a pod that no node could ever take, and
+// with what is wrong with the policy.
 func Run(ctx context.Context, nodes []Node, pods []Pod, opt Options) (*Report, error) {
 	p, err := newPlayer(nodes, pods, opt)
 	if err != nil {
@@ -278,5 +279,6 @@ func (e *ends) Pop() any {
 }
 
 func (c class) String() string {
-	return fmt.Sprintf("%d cpu_milli, %d memory_mib, %d × %d gpu_milli of %v", c.spec.Request[0], c.spec.Request[1], c.spec.Devices, c.spec.Share, c.models)
+	return fmt.Sprintf("%d cpu_milli, %d memory_mib, %d × %d gpu_milli of %v", c.spec.Request[0], c.spec.Request[1],
+		c.spec.Devices, c.spec.Share, c.models)
 }

@@ -39,7 +39,8 @@ func newPlayer(nodes []Node, pods []Pod, opt Options) (*player, error) {
 	if opt.Policy == nil {
 		opt.Policy = scheduler.DefaultPolicy()
 	}
-	p := &player{opt: opt, names: map[string]int{}, byName: map[string]*podState{}, report: &Report{Nodes: len(nodes), Pods: len(pods), Queues: map[string]Queue{}}}
+	p := &player{opt: opt, names: map[string]int{}, byName: map[string]*podState{},
+		report: &Report{Nodes: len(nodes), Pods: len(pods), Queues: map[string]Queue{}}}
 	p.snap = scheduler.Snapshot{Resources: []string{"cpu", "memory", "gpu"}, GPU: 2}
 	p.addNodes(nodes)
 	queues := p.addQueues(pods)
@@ -53,7 +54,8 @@ func newPlayer(nodes []Node, pods []Pod, opt Options) (*player, error) {
 func (p *player) addNodes(nodes []Node) {
 	for i, n := range nodes {
 		p.snap.Nodes = append(p.snap.Nodes, scheduler.Node{
-			Name: n.Name, Capacity: scheduler.Vector{n.CPU, n.Memory}, Devices: n.GPUs, Labels: map[string]string{"model": n.Model},
+			Name: n.Name, Capacity: scheduler.Vector{n.CPU, n.Memory}, Devices: n.GPUs,
+			Labels: map[string]string{"model": n.Model},
 		})
 		p.names[n.Name] = i
 		f := nodeFree{cpu: n.CPU, memory: n.Memory, model: n.Model, gpu: make([]int64, n.GPUs), stale: true}
@@ -102,8 +104,9 @@ func (p *player) addPods(pods []Pod, queues map[string]int) error {
 		p.pods[i] = podState{pod: pod, queue: queues[pod.Class], arrival: pod.Created / p.opt.Speed, started: -1}
 		s := &p.pods[i]
 		s.job = scheduler.Job{
-			ID: pod.Name, Queue: pod.Class, Created: at(s.arrival), Min: 1, Duration: time.Duration(pod.Seconds * float64(time.Second)),
-			Tasks: []scheduler.Task{{ID: "0", Spec: p.classes[c].spec}}, Phase: scheduler.Inqueue,
+			ID: pod.Name, Queue: pod.Class, Created: at(s.arrival), Min: 1,
+			Duration: time.Duration(pod.Seconds * float64(time.Second)),
+			Tasks:    []scheduler.Task{{ID: "0", Spec: p.classes[c].spec}}, Phase: scheduler.Inqueue,
 		}
 		if p.byName[pod.Name] != nil {
 			return &BadTrace{Row: pod.Row, Field: "name", Reason: fmt.Sprintf("%q is another pod's name", pod.Name)}
@@ -129,7 +132,8 @@ func (p *player) impossible(c class) (field, why string) {
 		n := &p.free[i]
 		passed := 0
 		for _, ok := range []bool{
-			len(c.models) == 0 || slices.Contains(c.models, n.model), len(n.gpu) >= c.spec.Devices, n.cpu >= c.spec.Request[0], n.memory >= c.spec.Request[1],
+			len(c.models) == 0 || slices.Contains(c.models, n.model), len(n.gpu) >= c.spec.Devices,
+			n.cpu >= c.spec.Request[0], n.memory >= c.spec.Request[1],
 		} {
 			if !ok {
 				break

@@ -68,7 +68,8 @@ func ReadNodes(file string, r io.Reader) ([]Node, error) {
 	seen := map[string]int{}
 	err := table(file, r, []string{"sn", "cpu_milli", "memory_mib", "gpu", "model"}, func(row *row) {
 		n := Node{
-			Name: row.text("sn"), CPU: row.amount("cpu_milli"), Memory: row.amount("memory_mib"), GPUs: int(row.upTo("gpu", maxGPUs)), Model: row.text("model"),
+			Name: row.text("sn"), CPU: row.amount("cpu_milli"), Memory: row.amount("memory_mib"),
+			GPUs: int(row.upTo("gpu", maxGPUs)), Model: row.text("model"),
 		}
 		if first := seen[n.Name]; n.Name == "" || first > 0 {
 			row.fail("sn", "is empty, or the name of the node in row "+strconv.Itoa(first))
@@ -85,14 +86,17 @@ func ReadNodes(file string, r io.Reader) ([]Node, error) {
 	return out, err
 }
 
-// ReadPods reads columns name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time; others are
-// left alone. Pods are in the order in which they came. It fails with a *BadTrace.
+// ReadPods reads columns
+// name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time; others are left
+// alone. Pods are in the order in which they came. It fails with a *BadTrace.
 func ReadPods(file string, r io.Reader) ([]Pod, error) {
 	var out []Pod
-	columns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "creation_time", "deletion_time", "scheduled_time"}
+	columns := []string{"name", "cpu_milli", "memory_mib", "num_gpu", "gpu_milli", "gpu_spec", "qos", "creation_time",
+		"deletion_time", "scheduled_time"}
 	err := table(file, r, columns, func(row *row) {
 		p := Pod{
-			Name: row.text("name"), Row: row.number, CPU: row.amount("cpu_milli"), Memory: row.amount("memory_mib"), GPUs: int(row.upTo("num_gpu", maxGPUs)),
+			Name: row.text("name"), Row: row.number, CPU: row.amount("cpu_milli"), Memory: row.amount("memory_mib"),
+			GPUs:  int(row.upTo("num_gpu", maxGPUs)),
 			Share: row.upTo("gpu_milli", 1000), Class: row.text("qos"), Created: row.seconds("creation_time"),
 		}
 		for model := range strings.SplitSeq(row.text("gpu_spec"), "|") {
@@ -106,7 +110,8 @@ func ReadPods(file string, r io.Reader) ([]Pod, error) {
 		case (p.GPUs == 0) != (p.Share == 0):
 			row.fail("gpu_milli", fmt.Sprintf("is %d with %d GPUs", p.Share, p.GPUs))
 		case p.GPUs > 1 && p.Share < 1000:
-			row.fail("gpu_milli", fmt.Sprintf("is %d of each of %d GPUs: only a single one can be shared", p.Share, p.GPUs))
+			row.fail("gpu_milli", fmt.Sprintf("is %d of each of %d GPUs: only a single one can be shared",
+				p.Share, p.GPUs))
 		}
 		begun := p.Created
 		if row.text("scheduled_time") != "" {

@@ -51,7 +51,8 @@ func openBolt(path string, options Options) (db *bbolt.DB, epoch uint64, err err
 	switch {
 	case errors.Is(err, berrors.ErrTimeout):
 		return nil, 0, fmt.Errorf("boltfile: %w: %s%s", ErrLocked, path, owner(path))
-	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch), errors.Is(err, berrors.ErrChecksum):
+	case errors.Is(err, berrors.ErrInvalid), errors.Is(err, berrors.ErrVersionMismatch),
+		errors.Is(err, berrors.ErrChecksum):
 		return nil, 0, fmt.Errorf("%w: %s: %w", ErrCorrupt, path, err)
 	case err != nil:
 		return nil, 0, fmt.Errorf("boltfile: open %s: %w", path, err)

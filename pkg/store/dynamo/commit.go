@@ -101,7 +101,8 @@ func (s *Store) action(w *store.Write) types.TransactWriteItem {
 		}}
 	}
 	return types.TransactWriteItem{Put: &types.Put{
-		TableName: s.table, Item: recordItem(w, w.Expect+1), ConditionExpression: condition, ExpressionAttributeValues: values,
+		TableName: s.table, Item: recordItem(w, w.Expect+1), ConditionExpression: condition,
+		ExpressionAttributeValues: values,
 	}}
 }
 

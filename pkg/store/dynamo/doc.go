@@ -47,7 +47,7 @@
 // consistent query and, of a transaction, twice what an item above a kilobyte costs; so
 // the Meter computes by the price list and keeps what was reported beside. Seen of moto 5.2: it measures
 // binary values by their base64, so that items above some 290 KB are refused; its transactions
-// restore the whole table when they fail, and with it what other requests wrote meanwhile, so the tests send it one request
-// at a time; they copy the table for each item, so long partitions take minutes; its units are constants; and
+// restore the whole table when they fail, and with it what other requests wrote meanwhile, so the tests send it one
+// request at a time; they copy the table for each item, so long partitions take minutes; its units are constants; and
 // nothing expires.
 package dynamo

@@ -11,8 +11,8 @@ import (
 // Meter counts what a store uses, by DynamoDB's own rules ("Read and write request units" in the
 // developer guide): a write unit a kilobyte begun, twice in a transaction; a read unit four kilobytes
 // begun of a consistent read. It is computed from the sizes that were sent and received, as
-// not every emulator reports it: a write is counted by the new item alone, though DynamoDB takes the larger of new and old;
-// a record's removal and a check count as the smallest. Reported is what the database said itself.
+// not every emulator reports it: a write is counted by the new item alone, though DynamoDB takes the larger of new and
+// old; a record's removal and a check count as the smallest. Reported is what the database said itself.
 //
 // A Meter is safe for concurrent use and for several stores; a nil one counts nothing.
 type Meter struct {

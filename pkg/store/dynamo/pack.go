@@ -39,7 +39,8 @@ func (s *Store) pack(tx store.Tx) []item {
 	var raw []byte
 	flush := func() {
 		items = append(items, item{
-			AttrPartition: text(pk), AttrSort: text(s.names.next()), attrBody: &types.AttributeValueMemberB{Value: seal(raw)},
+			AttrPartition: text(pk), AttrSort: text(s.names.next()),
+			attrBody: &types.AttributeValueMemberB{Value: seal(raw)},
 		})
 		raw = raw[:0]
 	}

@@ -74,7 +74,8 @@ func (s *Store) settle(ctx context.Context, items []*Pending, published func(id 
 // mark notes that events of an item are published; last says that now all are.
 func (s *Store) mark(ctx context.Context, p *Pending, index []string) (last bool, err error) {
 	out, err := s.client.UpdateItem(ctx, &dynamodb.UpdateItemInput{
-		TableName: s.table, Key: p.key(), UpdateExpression: aws.String("ADD d :d"), ConditionExpression: aws.String("attribute_exists(pk)"),
+		TableName: s.table, Key: p.key(), UpdateExpression: aws.String("ADD d :d"),
+		ConditionExpression:       aws.String("attribute_exists(pk)"),
 		ExpressionAttributeValues: item{":d": &types.AttributeValueMemberNS{Value: index}},
 		ReturnValues:              types.ReturnValueUpdatedNew, ReturnConsumedCapacity: s.meter.level(),
 	})

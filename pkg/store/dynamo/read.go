@@ -89,7 +89,8 @@ func (s *Store) getItem(ctx context.Context, k store.Key, projection *string) (i
 func (s *Store) batchGet(ctx context.Context, keys []item, take func(item) error) error {
 	for attempt := 1; ; attempt++ {
 		out, err := s.client.BatchGetItem(ctx, &dynamodb.BatchGetItemInput{
-			RequestItems:           map[string]types.KeysAndAttributes{*s.table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
+			RequestItems: map[string]types.KeysAndAttributes{
+				*s.table: {Keys: keys, ConsistentRead: aws.Bool(true)}},
 			ReturnConsumedCapacity: s.meter.level(),
 		})
 		if err != nil {

@@ -31,7 +31,9 @@ const (
 func newRetryer(attempts int) aws.Retryer {
 	return retry.NewStandard(func(o *retry.StandardOptions) {
 		o.MaxAttempts = attempts
-		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) { return backoff(attempt), nil })
+		o.Backoff = retry.BackoffDelayerFunc(func(attempt int, _ error) (time.Duration, error) {
+			return backoff(attempt), nil
+		})
 		o.RateLimiter = noLimit{}
 		o.Retryables = append(o.Retryables, retry.RetryableErrorCode{Codes: map[string]struct{}{
 			// Another transaction is writing the item of a single write this moment.
@@ -70,13 +72,15 @@ type attempts struct {
 
 // watch is an option of a call, which fills a.
 func (a *attempts) watch(o *dynamodb.Options) {
-	each := middleware.FinalizeMiddlewareFunc("TradewindAttempts", func(ctx context.Context, in middleware.FinalizeInput, next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
-		out, metadata, err := next.HandleFinalize(ctx, in)
-		if err != nil && !refused(err) {
-			a.unsure = true
-		}
-		return out, metadata, err
-	})
+	each := middleware.FinalizeMiddlewareFunc("TradewindAttempts",
+		func(ctx context.Context, in middleware.FinalizeInput,
+			next middleware.FinalizeHandler) (middleware.FinalizeOutput, middleware.Metadata, error) {
+			out, metadata, err := next.HandleFinalize(ctx, in)
+			if err != nil && !refused(err) {
+				a.unsure = true
+			}
+			return out, metadata, err
+		})
 	o.APIOptions = append(o.APIOptions, func(stack *middleware.Stack) error {
 		return stack.Finalize.Insert(each, "Retry", middleware.After)
 	})
@@ -85,7 +89,8 @@ func (a *attempts) watch(o *dynamodb.Options) {
 // refused says that err is the database's word that it did nothing: an answer that blames the request.
 func refused(err error) bool {
 	var answer *smithyhttp.ResponseError
-	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 && answer.HTTPStatusCode() < http.StatusInternalServerError
+	return errors.As(err, &answer) && answer.HTTPStatusCode() >= 400 &&
+		answer.HTTPStatusCode() < http.StatusInternalServerError
 }
 
 // throttleCodes are the SDK's, without the one that says our own request is still under way, and those

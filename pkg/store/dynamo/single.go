@@ -132,7 +132,8 @@ func conflictOn(w *store.Write) error {
 
 // putOutbox commits events alone. Their item has a key of its own, so putting it twice is putting it once.
 func (s *Store) putOutbox(ctx context.Context, it item) error {
-	out, err := s.client.PutItem(ctx, &dynamodb.PutItemInput{TableName: s.table, Item: it, ReturnConsumedCapacity: s.meter.level()})
+	out, err := s.client.PutItem(ctx,
+		&dynamodb.PutItemInput{TableName: s.table, Item: it, ReturnConsumedCapacity: s.meter.level()})
 	if err != nil {
 		return failed(ctx, "commit", err)
 	}

@@ -51,8 +51,9 @@ func TableInput(name string) *dynamodb.CreateTableInput {
 // TimeToLiveInput lets DynamoDB remove records that have expired.
 func TimeToLiveInput(name string) *dynamodb.UpdateTimeToLiveInput {
 	return &dynamodb.UpdateTimeToLiveInput{
-		TableName:               aws.String(name),
-		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(AttrExpires), Enabled: aws.Bool(true)},
+		TableName: aws.String(name),
+		TimeToLiveSpecification: &types.TimeToLiveSpecification{AttributeName: aws.String(AttrExpires),
+			Enabled: aws.Bool(true)},
 	}
 }
 
@@ -66,7 +67,9 @@ func CreateTable(ctx context.Context, cfg aws.Config, name string) error {
 		return fmt.Errorf("dynamo: create table %s: %w", name, err)
 	}
 	const within = time.Minute
-	ready := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) { o.MinDelay = 50 * time.Millisecond })
+	ready := dynamodb.NewTableExistsWaiter(client, func(o *dynamodb.TableExistsWaiterOptions) {
+		o.MinDelay = 50 * time.Millisecond
+	})
 	if err := ready.Wait(ctx, &dynamodb.DescribeTableInput{TableName: aws.String(name)}, within); err != nil {
 		return fmt.Errorf("dynamo: table %s: %w", name, err)
 	}

@@ -135,7 +135,8 @@ func testConflictLeavesNothing(t *testing.T, s store.Store) {
 	a, b, c, d := key("p", "a"), key("p", "b"), key("q", "c"), key("p", "d")
 	commit(t, s, put(a, store.Absent, "a"), put(b, store.Absent, "b"), put(d, store.Absent, "d"))
 	wantConflict(t, s, store.Tx{
-		Writes: []store.Write{put(a, 1, "changed"), del(b, 1), put(c, store.Absent, "new"), put(d, store.Absent, "stale")},
+		Writes: []store.Write{put(a, 1, "changed"), del(b, 1), put(c, store.Absent, "new"),
+			put(d, store.Absent, "stale")},
 		Events: []store.Event{event("e", "event")},
 	}, d)
 	wantRecord(t, s, a, 1, "a")
@@ -213,7 +214,8 @@ func testExpiryRoundTrip(t *testing.T, s store.Store) {
 		{"whole seconds", far, far},
 		{"a nanosecond more", far.Add(1), far.Add(time.Second)},
 		{"in another zone", far.In(time.FixedZone("", 3600)), far},
-		{"after the year 2262", time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC), time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)},
+		{"after the year 2262", time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC),
+			time.Date(9000, 1, 1, 0, 0, 0, 0, time.UTC)},
 		{"never again", time.Time{}, time.Time{}},
 	} {
 		w := put(k, store.Any, c.name)

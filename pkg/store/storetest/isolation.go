@@ -60,7 +60,8 @@ func testCounters(t *testing.T, s store.Store) {
 				if err != nil {
 					return err
 				}
-				return s.Commit(ctx, store.Tx{Writes: []store.Write{put(k, version, strconv.Itoa(n+1))}, Events: []store.Event{e}})
+				return s.Commit(ctx, store.Tx{Writes: []store.Write{put(k, version, strconv.Itoa(n+1))},
+					Events: []store.Event{e}})
 			})
 			if err != nil {
 				return err
@@ -96,7 +97,8 @@ func testOneCreatorWins(t *testing.T, s store.Store) {
 			mine := strconv.Itoa(worker)
 			err := retry(ctx, throttled, func() error {
 				return s.Commit(ctx, store.Tx{
-					Writes: []store.Write{put(k, store.Absent, mine), put(key("entrants/"+mine, k.Sort), store.Any, mine)},
+					Writes: []store.Write{put(k, store.Absent, mine),
+						put(key("entrants/"+mine, k.Sort), store.Any, mine)},
 				})
 			})
 			if err != nil && !errors.Is(err, store.ErrConflict) {
@@ -112,7 +114,8 @@ func testOneCreatorWins(t *testing.T, s store.Store) {
 			mine := strconv.Itoa(worker)
 			entered := len(get(t, s, key("entrants/"+mine, strconv.Itoa(round)))) == 1
 			if entered != won[worker][round] {
-				t.Errorf("round %d, worker %s: commit succeeded %v, its other record exists %v", round, mine, won[worker][round], entered)
+				t.Errorf("round %d, worker %s: commit succeeded %v, its other record exists %v", round, mine,
+					won[worker][round], entered)
 			}
 			if won[worker][round] {
 				winners++
@@ -148,7 +151,8 @@ func testNoTornReads(t *testing.T, s store.Store) {
 					}
 					return err
 				}
-				return s.Commit(ctx, store.Tx{Writes: []store.Write{put(a, va, strconv.Itoa(na-1)), put(b, vb, strconv.Itoa(nb+1))}})
+				return s.Commit(ctx,
+					store.Tx{Writes: []store.Write{put(a, va, strconv.Itoa(na-1)), put(b, vb, strconv.Itoa(nb+1))}})
 			})
 			if err != nil {
 				return err
@@ -181,7 +185,8 @@ func testNoWriteSkew(t *testing.T, s store.Store) {
 				if err != nil || mine == 0 || other == 0 {
 					return err
 				}
-				return s.Commit(ctx, store.Tx{Writes: []store.Write{put(own, version, "0"), check(others, otherVersion)}})
+				return s.Commit(ctx,
+					store.Tx{Writes: []store.Write{put(own, version, "0"), check(others, otherVersion)}})
 			})
 		})
 		for w := 0; w < workers; w += 2 {

@@ -27,7 +27,8 @@ func calls(s store.Store) map[string]func(context.Context) error {
 			return err
 		},
 		"Commit": func(ctx context.Context) error {
-			return s.Commit(ctx, store.Tx{Writes: []store.Write{put(key("p", "s"), store.Any, "changed")}, Events: []store.Event{event("new", "x")}})
+			return s.Commit(ctx, store.Tx{Writes: []store.Write{put(key("p", "s"), store.Any, "changed")},
+				Events: []store.Event{event("new", "x")}})
 		},
 		"Outbox":    func(ctx context.Context) error { _, err := s.Outbox(ctx, 1); return err },
 		"Published": func(ctx context.Context) error { return s.Published(ctx, "old") },
@@ -118,12 +119,14 @@ func (s *suite) testExpiry(t *testing.T) {
 		wantSorts(t, "after the sweep", queryAll(t, st, "p", "", 0), want)
 	}
 	minute := func(n int) time.Time { return epoch.Add(time.Duration(n) * time.Minute) }
-	commit(t, st, expiring("1", minute(1)), expiring("2", minute(2)), expiring("3", minute(3)), expiring("never", time.Time{}),
-		expiring("1 then 5", minute(1)), expiring("1 then never", minute(1)), expiring("5 then 1", minute(5)), expiring("1 then gone", minute(1)))
+	commit(t, st, expiring("1", minute(1)), expiring("2", minute(2)), expiring("3", minute(3)),
+		expiring("never", time.Time{}), expiring("1 then 5", minute(1)), expiring("1 then never", minute(1)),
+		expiring("5 then 1", minute(5)), expiring("1 then gone", minute(1)))
 	// All are past, and none is gone before it is swept.
 	wantSorts(t, "before", queryAll(t, st, "p", "", 0),
 		[]string{"1", "1 then 5", "1 then gone", "1 then never", "2", "3", "5 then 1", "never"})
-	commit(t, st, expiring("1 then 5", minute(5)), expiring("1 then never", time.Time{}), expiring("5 then 1", minute(1)), del(key("p", "1 then gone"), 1))
+	commit(t, st, expiring("1 then 5", minute(5)), expiring("1 then never", time.Time{}),
+		expiring("5 then 1", minute(1)), del(key("p", "1 then gone"), 1))
 
 	sweep(minute(1), "1", "1 then 5", "1 then never", "2", "3", "5 then 1", "never") // at, not before
 	sweep(minute(1).Add(time.Second), "1 then 5", "1 then never", "2", "3", "never")
@@ -145,7 +148,8 @@ func (s *suite) testExpiry(t *testing.T) {
 
 func (s *suite) testReopen(t *testing.T) {
 	st := s.open(t)
-	a, b, gone := put(key("p", "a"), store.Absent, "a"), put(key("q", "b"), store.Absent, "b"), put(key("p", "gone"), store.Absent, "x")
+	a, b, gone := put(key("p", "a"), store.Absent, "a"), put(key("q", "b"), store.Absent, "b"),
+		put(key("p", "gone"), store.Absent, "x")
 	a.Expires = epoch
 	commit(t, st, a, b, gone)
 	commit(t, st, put(b.Key, 1, "b2"), del(gone.Key, 1))
@@ -161,7 +165,8 @@ func (s *suite) testReopen(t *testing.T) {
 		}
 		wantRecord(t, st, b.Key, 2+store.Version(i), fmt.Sprint("b", 2+i)) //nolint:gosec // i counts up from 0
 		wantAbsent(t, st, gone.Key)
-		if got := outbox(t, st, 10); len(got) != 2 || got[0].ID != "z" || got[1].ID != "y" || string(got[0].Body) != "first" {
+		if got := outbox(t, st, 10); len(got) != 2 || got[0].ID != "z" || got[1].ID != "y" ||
+			string(got[0].Body) != "first" {
 			t.Fatalf("Outbox = %q, want z and y", eventIDs(got))
 		}
 		commit(t, st, put(b.Key, store.Any, fmt.Sprint("b", 3+i)))

@@ -72,7 +72,8 @@ func testMaxItemBytes(t *testing.T, s store.Store) {
 
 func testMaxEventBytes(t *testing.T, s store.Store) {
 	body := patterned(store.MaxItemBytes - len("e"))
-	refused(t, s, "an event a byte too large", store.Tx{Events: []store.Event{{ID: "ee", Body: body}}}, store.ErrTooLarge)
+	refused(t, s, "an event a byte too large", store.Tx{Events: []store.Event{{ID: "ee", Body: body}}},
+		store.ErrTooLarge)
 	emit(t, s, store.Event{ID: "e", Body: body})
 	if e := outbox(t, s, 1); len(e) != 1 || !bytes.Equal(e[0].Body, body) {
 		t.Errorf("the largest event comes back as %d events", len(e))
@@ -85,7 +86,8 @@ func testMaxTxBytes(t *testing.T, s store.Store) {
 	for i := 0; left > 0; i++ {
 		k := key("p", string(rune('a'+i)))
 		size := min(left, store.MaxItemBytes)
-		tx.Writes = append(tx.Writes, store.Write{Op: store.Put, Key: k, Expect: store.Absent, Body: patterned(size - 2)})
+		tx.Writes = append(tx.Writes,
+			store.Write{Op: store.Put, Key: k, Expect: store.Absent, Body: patterned(size - 2)})
 		left -= size
 	}
 	// The witness that refused adds is what is too much.
@@ -130,13 +132,14 @@ func testInvalidTx(t *testing.T, s store.Store) {
 		"a key that is not UTF-8":  {Writes: []store.Write{put(key("p", "a\xff"), store.Any, "x")}},
 		"a partition not UTF-8":    {Writes: []store.Write{put(key("\xc0\x80", "s"), store.Any, "x")}},
 		"a key written twice":      {Writes: []store.Write{put(good, store.Any, "x"), put(good, store.Any, "y")}},
-		"a key put and deleted":    {Writes: []store.Write{put(good, store.Any, "x"), put(key("p", "t"), store.Any, ""), del(good, store.Any)}},
-		"a key checked and put":    {Writes: []store.Write{check(good, store.Absent), put(good, store.Any, "x")}},
-		"an unknown operation":     {Writes: []store.Write{{Op: store.Check + 1, Key: good, Expect: store.Any}}},
-		"a check of nothing":       {Writes: []store.Write{check(good, store.Any)}},
-		"an event without ID":      {Events: []store.Event{event("", "x")}},
-		"an event ID not UTF-8":    {Events: []store.Event{event("\xff", "x")}},
-		"an event twice":           {Events: []store.Event{event("e", "x"), event("f", "x"), event("e", "x")}},
+		"a key put and deleted": {Writes: []store.Write{put(good, store.Any, "x"), put(key("p", "t"), store.Any, ""),
+			del(good, store.Any)}},
+		"a key checked and put": {Writes: []store.Write{check(good, store.Absent), put(good, store.Any, "x")}},
+		"an unknown operation":  {Writes: []store.Write{{Op: store.Check + 1, Key: good, Expect: store.Any}}},
+		"a check of nothing":    {Writes: []store.Write{check(good, store.Any)}},
+		"an event without ID":   {Events: []store.Event{event("", "x")}},
+		"an event ID not UTF-8": {Events: []store.Event{event("\xff", "x")}},
+		"an event twice":        {Events: []store.Event{event("e", "x"), event("f", "x"), event("e", "x")}},
 	} {
 		refused(t, s, what, tx, store.ErrInvalid)
 	}

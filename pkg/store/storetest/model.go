@@ -31,7 +31,8 @@ func (s *suite) testModel(t *testing.T) {
 	rapid.Check(t, func(rt *rapid.T) {
 		run++
 		drain(t, st)
-		m := &model{suite: s, prefix: fmt.Sprintf("run%d/", run), records: make(map[store.Key]store.Record), known: make(map[store.Key]bool)}
+		m := &model{suite: s, prefix: fmt.Sprintf("run%d/", run), records: make(map[store.Key]store.Record),
+			known: make(map[store.Key]bool)}
 		actions := map[string]func(*rapid.T){
 			"":        func(rt *rapid.T) { m.compare(rt, st) },
 			"commit":  func(rt *rapid.T) { m.commit(rt, st) },
@@ -64,7 +65,8 @@ var (
 
 func (m *model) keys() *rapid.Generator[store.Key] {
 	return rapid.Custom(func(rt *rapid.T) store.Key {
-		return key(m.prefix+rapid.SampledFrom([]string{"p", "p/a", "q"}).Draw(rt, "partition"), rapid.SampledFrom(someSorts).Draw(rt, "sort"))
+		return key(m.prefix+rapid.SampledFrom([]string{"p", "p/a", "q"}).Draw(rt, "partition"),
+			rapid.SampledFrom(someSorts).Draw(rt, "sort"))
 	})
 }
 
@@ -73,7 +75,8 @@ func (m *model) version(k store.Key) store.Version { return m.records[k].Version
 func (m *model) drawTx(rt *rapid.T) store.Tx {
 	var tx store.Tx
 	for _, k := range rapid.SliceOfNDistinct(m.keys(), 0, 6, rapid.ID[store.Key]).Draw(rt, "keys") {
-		w := store.Write{Op: rapid.SampledFrom([]store.Op{store.Put, store.Put, store.Delete, store.Check}).Draw(rt, "op"), Key: k}
+		w := store.Write{Op: rapid.SampledFrom([]store.Op{store.Put, store.Put, store.Delete, store.Check}).Draw(rt,
+			"op"), Key: k}
 		expect := []store.Version{m.version(k), m.version(k), m.version(k), store.Absent, m.version(k) + 1, store.Any}
 		if w.Op == store.Check {
 			expect = expect[:5]
@@ -82,7 +85,8 @@ func (m *model) drawTx(rt *rapid.T) store.Tx {
 		if w.Op == store.Put {
 			w.Body = []byte(rapid.StringN(0, 40, 200).Draw(rt, "body"))
 			if !m.suite.selfExpiring && rapid.Bool().Draw(rt, "expires") {
-				w.Expires = epoch.Add(time.Duration(rapid.IntRange(0, 4000).Draw(rt, "milliseconds")) * time.Millisecond)
+				w.Expires = epoch.Add(
+					time.Duration(rapid.IntRange(0, 4000).Draw(rt, "milliseconds")) * time.Millisecond)
 			}
 		}
 		tx.Writes = append(tx.Writes, w)
@@ -128,7 +132,8 @@ func (m *model) commit(rt *rapid.T, st store.Store) {
 func (m *model) apply(rt *rapid.T, st store.Store, w store.Write) {
 	switch w.Op {
 	case store.Put:
-		r := store.Record{Key: w.Key, Version: m.version(w.Key) + 1, Body: w.Body, Expires: store.RoundExpiry(w.Expires)}
+		r := store.Record{Key: w.Key, Version: m.version(w.Key) + 1, Body: w.Body,
+			Expires: store.RoundExpiry(w.Expires)}
 		if r.Version == 1 && m.known[w.Key] { // a driver may go on from where it was
 			r.Version = m.learnVersion(rt, st, w.Key)
 		}
@@ -176,7 +181,8 @@ func (m *model) query(rt *rapid.T, st store.Store) {
 	}
 	got, gotMore, err := st.Query(rt.Context(), partition, prefix, page)
 	if err != nil || gotMore != more || !slices.EqualFunc(got, want, sameRecord) {
-		rt.Fatalf("Query(%q, %q, %+v) = %+v, %v, %v, want %+v, %v", partition, prefix, page, got, gotMore, err, want, more)
+		rt.Fatalf("Query(%q, %q, %+v) = %+v, %v, %v, want %+v, %v", partition, prefix, page, got, gotMore, err,
+			want, more)
 	}
 }
 
@@ -204,7 +210,9 @@ func (m *model) sweep(rt *rapid.T, st store.Store) {
 	if err := st.Sweep(rt.Context(), now); err != nil {
 		rt.Fatalf("Sweep: %v", err)
 	}
-	maps.DeleteFunc(m.records, func(_ store.Key, r store.Record) bool { return !r.Expires.IsZero() && r.Expires.Before(now) })
+	maps.DeleteFunc(m.records, func(_ store.Key, r store.Record) bool {
+		return !r.Expires.IsZero() && r.Expires.Before(now)
+	})
 }
 
 // compare looks at everything the store holds for this run.
@@ -220,7 +228,9 @@ func (m *model) compare(rt *rapid.T, st store.Store) {
 	if err != nil {
 		rt.Fatalf("Outbox: %v", err)
 	}
-	if !slices.EqualFunc(inOrder(got), inOrder(m.events), func(a, b store.Event) bool { return a.ID == b.ID && string(a.Body) == string(b.Body) }) {
+	if !slices.EqualFunc(inOrder(got), inOrder(m.events), func(a, b store.Event) bool {
+		return a.ID == b.ID && string(a.Body) == string(b.Body)
+	}) {
 		rt.Fatalf("Outbox = %q, want %q", got, m.events)
 	}
 }

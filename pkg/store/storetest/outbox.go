@@ -173,7 +173,8 @@ func testRelayBesideWriters(t *testing.T, s store.Store) {
 
 func testOutboxApart(t *testing.T, s store.Store) {
 	k := key("outbox", "e")
-	if err := s.Commit(t.Context(), store.Tx{Writes: []store.Write{put(k, store.Absent, "record")}, Events: []store.Event{event("e", "event")}}); err != nil {
+	if err := s.Commit(t.Context(), store.Tx{Writes: []store.Write{put(k, store.Absent, "record")},
+		Events: []store.Event{event("e", "event")}}); err != nil {
 		t.Fatalf("Commit: %v", err)
 	}
 	commit(t, s, del(key("e", "e"), store.Any))

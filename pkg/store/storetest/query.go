@@ -26,9 +26,11 @@ var queryTests = map[string]func(*testing.T, store.Store){
 // oddKeys are sort keys that a careless encoding mixes up, in byte order. All
 // are UTF-8.
 var oddKeys = []string{
-	"\x00", "\x00\x00", "\x00\x01", "\x00\x01\x01", "\x00\u00ff", "\x01", "\x01\x00", " ", "#", "%00", "%2F", "/", "//", "0", "10", "2",
+	"\x00", "\x00\x00", "\x00\x01", "\x00\x01\x01", "\x00\u00ff", "\x01", "\x01\x00", " ", "#", "%00", "%2F", "/", "//",
+	"0", "10", "2",
 	"A", "a", "a\x00", "a\x00b", "a\x01", "a ", "a#b", "a/", "a/\x00", "a/b", "aa", "ab", "b", "{}", "|", "~", "\x7f",
-	"\u0080", "é", "é/", "ÿ", "߿", "ࠀ", "\ud7ff", "\ue000", "\ufeff", "\ufffd", "\uffff", "\U00010000", "\U0001f6f3", "\U0010ffff", "\U0010ffff\U0010ffff",
+	"\u0080", "é", "é/", "ÿ", "߿", "ࠀ", "\ud7ff", "\ue000", "\ufeff", "\ufffd", "\uffff", "\U00010000", "\U0001f6f3",
+	"\U0010ffff", "\U0010ffff\U0010ffff",
 }
 
 // fill commits records with the keys and their sort key as body, a transaction
@@ -135,13 +137,14 @@ func testQueryAfter(t *testing.T, s store.Store) {
 func testQueryBoundaries(t *testing.T, s store.Store) {
 	for _, k := range []store.Key{
 		key("a", "b/c"), key("a/b", "c"), key("a/b/", "c"), key("a\x00", "b"), key("a", "\x00b"), key("a\x00b", "c"),
-		key("a\x01", "b"), key("a", "\x01b"), key("ab", "c"), key("a", "bc"), key("\x00", "\x00"), key("\x00\x00", "\x00"), key("\U0010ffff", "a"),
+		key("a\x01", "b"), key("a", "\x01b"), key("ab", "c"), key("a", "bc"), key("\x00", "\x00"),
+		key("\x00\x00", "\x00"), key("\U0010ffff", "a"),
 	} {
 		commit(t, s, put(k, store.Absent, k.String()))
 	}
 	for partition, want := range map[string][]string{
-		"a": {"\x00b", "\x01b", "b/c", "bc"}, "a/b": {"c"}, "a/b/": {"c"}, "a\x00": {"b"}, "a\x00b": {"c"}, "a\x01": {"b"}, "ab": {"c"},
-		"\x00": {"\x00"}, "\x00\x00": {"\x00"}, "\U0010ffff": {"a"}, "b": {},
+		"a": {"\x00b", "\x01b", "b/c", "bc"}, "a/b": {"c"}, "a/b/": {"c"}, "a\x00": {"b"}, "a\x00b": {"c"},
+		"a\x01": {"b"}, "ab": {"c"}, "\x00": {"\x00"}, "\x00\x00": {"\x00"}, "\U0010ffff": {"a"}, "b": {},
 	} {
 		for _, limit := range []int{0, 1} {
 			got := queryAll(t, s, partition, "", limit)

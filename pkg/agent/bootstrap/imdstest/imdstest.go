@@ -1,5 +1,6 @@
-// Package imdstest is the instance metadata service of one machine (IMDSv2), as far as a boot script, the AWS SDKs' credentials and the
-// agent's watch for notices ask it. It lets a rehearsal start machines as processes. It is no part of the product.
+// Package imdstest is the instance metadata service of one machine (IMDSv2), as far as a boot script, the AWS SDKs'
+// credentials and the agent's watch for notices ask it. It lets a rehearsal start machines as processes. It is no part
+// of the product.
 package imdstest
 
 import (
@@ -30,7 +31,8 @@ type Machine struct {
 // session is the one token that is handed out.
 const session = "imds-session"
 
-// Take has the service announce that the machine will be taken: instance-action terminate at a time (EC2 User Guide, "Spot Instance interruption notices").
+// Take has the service announce that the machine will be taken: instance-action terminate at a time (EC2 User Guide,
+// "Spot Instance interruption notices").
 func (m *Machine) Take(at time.Time) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
@@ -91,8 +93,8 @@ func (m *Machine) answer(path string) (string, bool) {
 
 func (m *Machine) credentials() string {
 	return document(map[string]string{
-		"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": m.AccessKeyID, "SecretAccessKey": m.SecretAccessKey, "Token": m.SessionToken,
-		"LastUpdated": "2026-01-01T00:00:00Z", "Expiration": "2099-01-01T00:00:00Z",
+		"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": m.AccessKeyID, "SecretAccessKey": m.SecretAccessKey,
+		"Token": m.SessionToken, "LastUpdated": "2026-01-01T00:00:00Z", "Expiration": "2099-01-01T00:00:00Z",
 	})
 }
 

@@ -12,8 +12,8 @@ import (
 	"gocloud.dev/blob"
 )
 
-// s3 opens S3 buckets wherever they are: a task's data need not be in the region that its machine was bought in, and S3 takes
-// a request in the bucket's own region only.
+// s3 opens S3 buckets wherever they are: a task's data need not be in the region that its machine was bought in, and S3
+// takes a request in the bucket's own region only.
 type s3 struct {
 	client   *http.Client
 	endpoint string // of S3 in any region
@@ -26,10 +26,12 @@ func newS3(client *http.Client, endpoint string) *s3 {
 	return &s3{client: client, endpoint: endpoint, regions: map[string]string{}}
 }
 
-// open puts in the bucket's region where the URL and the environment leave it open. A custom endpoint has no other regions.
+// open puts in the bucket's region where the URL and the environment leave it open. A custom endpoint has no other
+// regions.
 func (s *s3) open(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	q := u.Query()
-	if !q.Has("region") && !q.Has("endpoint") && os.Getenv("AWS_ENDPOINT_URL") == "" && os.Getenv("AWS_ENDPOINT_URL_S3") == "" {
+	if !q.Has("region") && !q.Has("endpoint") && os.Getenv("AWS_ENDPOINT_URL") == "" &&
+		os.Getenv("AWS_ENDPOINT_URL_S3") == "" {
 		if region := s.region(ctx, u.Host); region != "" {
 			q.Set("region", region)
 			known := *u
@@ -43,7 +45,8 @@ func (s *s3) open(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 // lookupWithin bounds the question where a bucket is; without an answer the environment's region is tried.
 const lookupWithin = 5 * time.Second
 
-// region asks S3 where a bucket is. It says so to anybody, in a header, whatever else it answers (Amazon S3 API reference, HeadBucket).
+// region asks S3 where a bucket is. It says so to anybody, in a header, whatever else it answers (Amazon S3 API
+// reference, HeadBucket).
 func (s *s3) region(ctx context.Context, name string) string {
 	s.mu.Lock()
 	known, ok := s.regions[name]
@@ -53,7 +56,8 @@ func (s *s3) region(ctx context.Context, name string) string {
 	}
 	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
 	defer cancel()
-	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimSuffix(s.endpoint, "/")+"/"+url.PathEscape(name), nil)
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead, strings.TrimSuffix(s.endpoint, "/")+"/"+
+		url.PathEscape(name), nil)
 	if err != nil {
 		return ""
 	}

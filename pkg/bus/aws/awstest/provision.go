@@ -1,5 +1,6 @@
-// Package awstest creates on an emulator what the deployment's template creates on AWS for the bus: the EventBridge bus, a rule, a
-// queue and a dead-letter queue for each function, and the bucket. For tests; a real deployment comes from infra.
+// Package awstest creates on an emulator what the deployment's template creates on AWS for the bus: the EventBridge
+// bus, a rule, a queue and a dead-letter queue for each function, and the bucket. For tests; a real deployment comes
+// from infra.
 package awstest
 
 import (
@@ -24,8 +25,8 @@ import (
 // Retention of dead letters in seconds: SQS's longest.
 const retention = "1209600"
 
-// Provision creates what a bus of c needs, with clients made of cfg, and returns c with its clients set. c.EventBus is the name
-// that the EventBridge bus gets.
+// Provision creates what a bus of c needs, with clients made of cfg, and returns c with its clients set. c.EventBus is
+// the name that the EventBridge bus gets.
 func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, error) {
 	eb, queues := eventbridge.NewFromConfig(cfg), sqs.NewFromConfig(cfg)
 	bucket := s3.NewFromConfig(cfg, func(o *s3.Options) { o.UsePathStyle = true })
@@ -36,7 +37,8 @@ func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, e
 	if _, err := bucket.CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &c.Bucket}); err != nil {
 		return c, fmt.Errorf("bucket %s: %w", c.Bucket, err)
 	}
-	if _, err := createQueue(ctx, queues, c.QueuePrefix+"unrouted-dlq", map[string]string{"MessageRetentionPeriod": retention}); err != nil {
+	if _, err := createQueue(ctx, queues, c.QueuePrefix+"unrouted-dlq",
+		map[string]string{"MessageRetentionPeriod": retention}); err != nil {
 		return c, err
 	}
 	for _, q := range c.Queues {
@@ -47,13 +49,15 @@ func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, e
 	return c, nil
 }
 
-func provisionQueue(ctx context.Context, eb *eventbridge.Client, queues *sqs.Client, c aws.Config, q bus.QueueConfig) error {
+func provisionQueue(ctx context.Context, eb *eventbridge.Client, queues *sqs.Client, c aws.Config,
+	q bus.QueueConfig) error {
 	name := c.QueuePrefix + q.Name
 	dead, err := createQueue(ctx, queues, name+"-dlq", map[string]string{"MessageRetentionPeriod": retention})
 	if err != nil {
 		return err
 	}
-	redrive, err := json.Marshal(map[string]string{"deadLetterTargetArn": dead, "maxReceiveCount": strconv.Itoa(q.MaxAttempts)})
+	redrive, err := json.Marshal(map[string]string{"deadLetterTargetArn": dead,
+		"maxReceiveCount": strconv.Itoa(q.MaxAttempts)})
 	if err != nil {
 		return err
 	}
@@ -77,7 +81,8 @@ func provisionQueue(ctx context.Context, eb *eventbridge.Client, queues *sqs.Cli
 	if err != nil {
 		return err
 	}
-	if _, err := eb.PutRule(ctx, &eventbridge.PutRuleInput{Name: &name, EventBusName: &c.EventBus, EventPattern: sdk.String(string(pattern))}); err != nil {
+	if _, err := eb.PutRule(ctx, &eventbridge.PutRuleInput{Name: &name, EventBusName: &c.EventBus,
+		EventPattern: sdk.String(string(pattern))}); err != nil {
 		return fmt.Errorf("rule %s: %w", name, err)
 	}
 	out, err := eb.PutTargets(ctx, &eventbridge.PutTargetsInput{

@@ -10,9 +10,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
-// Held is what a bus knows of the deliveries it has made: the content of each, of type C, for a dead letter, the service's
-// handle, and whether it was answered. Services take the handle of an earlier delivery for good; this does not. An entry is
-// forgotten some time after its delivery has timed out. The zero value is ready.
+// Held is what a bus knows of the deliveries it has made: the content of each, of type C, for a dead letter, the
+// service's handle, and whether it was answered. Services take the handle of an earlier delivery for good; this does
+// not. An entry is forgotten some time after its delivery has timed out. The zero value is ready.
 type Held[C any] struct {
 	mu      sync.Mutex
 	entries map[heldKey]*entry[C]
@@ -78,8 +78,8 @@ func (h *Held[C]) find(queue, receipt string) *entry[C] {
 	return h.entries[heldKey{queue, receipt[:i]}]
 }
 
-// Take answers a delivery: its state becomes next, and a copy of what it was is returned with a function that takes the answer
-// back. It fails with bus.ErrStaleReceipt; over says that the message of a stale receipt was removed here.
+// Take answers a delivery: its state becomes next, and a copy of what it was is returned with a function that takes the
+// answer back. It fails with bus.ErrStaleReceipt; over says that the message of a stale receipt was removed here.
 func (h *Held[C]) Take(queue, receipt string, next State) (d Delivered[C], undo func(), over bool, err error) {
 	h.mu.Lock()
 	defer h.mu.Unlock()

@@ -26,8 +26,8 @@ func NewLife() Life {
 // Close ends it: calls under way are cancelled.
 func (l *Life) Close() { l.end() }
 
-// Begin says whether a call may go on, and returns a context that ends with the bus and a function that turns the call's error
-// into what the caller should see: bus.ErrClosed or ctx's own where that is why.
+// Begin says whether a call may go on, and returns a context that ends with the bus and a function that turns the
+// call's error into what the caller should see: bus.ErrClosed or ctx's own where that is why.
 func (l *Life) Begin(ctx context.Context, what string) (context.Context, func(*error), error) {
 	if l.ctx.Err() != nil {
 		return nil, nil, fmt.Errorf("%s: %w", what, bus.ErrClosed)

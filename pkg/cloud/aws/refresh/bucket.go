@@ -61,7 +61,8 @@ func (b Bucket) Get(ctx context.Context, unless string) (data []byte, tag string
 // Put implements Snapshots.
 func (b Bucket) Put(ctx context.Context, data []byte) error {
 	_, err := b.Client.PutObject(ctx, &s3.PutObjectInput{
-		Bucket: &b.Name, Key: b.key(), Body: bytes.NewReader(data), ContentType: awssdk.String("application/octet-stream"),
+		Bucket: &b.Name, Key: b.key(), Body: bytes.NewReader(data),
+		ContentType: awssdk.String("application/octet-stream"),
 	})
 	if err != nil {
 		return fmt.Errorf("s3://%s/%s: %w", b.Name, *b.key(), err)

@@ -16,15 +16,18 @@ import (
 // pricingRegion has the price list of all regions.
 const pricingRegion = "us-east-1"
 
-// onDemand reads the on-demand prices of a region's machine types: Linux, shared hardware, nothing installed, USD per hour.
+// onDemand reads the on-demand prices of a region's machine types: Linux, shared hardware, nothing installed, USD per
+// hour.
 func (r *Refresher) onDemand(ctx context.Context, region string) (map[string]float64, error) {
 	client := pricing.NewFromConfig(r.Cloud.SDK(pricingRegion))
-	in := &pricing.GetProductsInput{ServiceCode: awssdk.String("AmazonEC2"), FormatVersion: awssdk.String("aws_v1"), MaxResults: awssdk.Int32(100)}
+	in := &pricing.GetProductsInput{ServiceCode: awssdk.String("AmazonEC2"), FormatVersion: awssdk.String("aws_v1"),
+		MaxResults: awssdk.Int32(100)}
 	for _, f := range [][2]string{
 		{"regionCode", region}, {"operatingSystem", "Linux"}, {"tenancy", "Shared"}, {"preInstalledSw", "NA"},
 		{"capacitystatus", "Used"}, {"marketoption", "OnDemand"},
 	} {
-		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: awssdk.String(f[0]), Value: awssdk.String(f[1])})
+		in.Filters = append(in.Filters, types.Filter{Type: types.FilterTypeTermMatch, Field: awssdk.String(f[0]),
+			Value: awssdk.String(f[1])})
 	}
 	prices := map[string]float64{}
 	pages := pricing.NewGetProductsPaginator(client, in)

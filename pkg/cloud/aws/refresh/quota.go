@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 )
 
-// quotaCodes are EC2's quotas of vCPUs, on-demand and spot, by class of machine families (Service Quotas console, Amazon EC2:
-// "Running On-Demand … instances", "All … Spot Instance Requests").
+// quotaCodes are EC2's quotas of vCPUs, on-demand and spot, by class of machine families (Service Quotas console,
+// Amazon EC2: "Running On-Demand … instances", "All … Spot Instance Requests").
 var quotaCodes = map[string][2]string{
 	"standard": {"L-1216C47A", "L-34B43A08"}, // A, C, D, H, I, M, R, T, Z
 	"g":        {"L-DB2E81BA", "L-3819A6DF"}, // G and VT
@@ -54,9 +54,10 @@ type Limit struct{ OnDemand, Spot float64 }
 // Quotas reads the account's limits in the region of sdk.
 func Quotas(ctx context.Context, sdk awssdk.Config) (Limits, error) {
 	values := map[string]float64{}
-	pages := servicequotas.NewListServiceQuotasPaginator(servicequotas.NewFromConfig(sdk), &servicequotas.ListServiceQuotasInput{
-		ServiceCode: awssdk.String("ec2"), MaxResults: awssdk.Int32(100),
-	})
+	pages := servicequotas.NewListServiceQuotasPaginator(servicequotas.NewFromConfig(sdk),
+		&servicequotas.ListServiceQuotasInput{
+			ServiceCode: awssdk.String("ec2"), MaxResults: awssdk.Int32(100),
+		})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -84,8 +85,9 @@ func Quotas(ctx context.Context, sdk awssdk.Config) (Limits, error) {
 	return limits, nil
 }
 
-// within takes out what the account cannot buy one of: the spot side of an offer, or all of it. New accounts may hold no GPU machine at
-// all, and a plan that tries each region in turn would learn it the slow way. Where a quota is only used up now the launch will tell.
+// within takes out what the account cannot buy one of: the spot side of an offer, or all of it. New accounts may hold
+// no GPU machine at all, and a plan that tries each region in turn would learn it the slow way. Where a quota is only
+// used up now the launch will tell.
 func (l Limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.Clone(offers)
 	for i := range kept {

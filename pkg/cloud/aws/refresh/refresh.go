@@ -1,10 +1,11 @@
-// Package refresh renews what the catalogue knows of AWS: which machine types each zone sells, what they are like, what they cost
-// on-demand and on the spot, and how many vCPUs the account may hold (intercloud-broker paper, §4.2: "the catalog is updated by
-// cloud-specific tools"). The result, merged over the catalogue in the binary, is a snapshot in the work bucket, which planners
-// read.
+// Package refresh renews what the catalogue knows of AWS: which machine types each zone sells, what they are like, what
+// they cost on-demand and on the spot, and how many vCPUs the account may hold (intercloud-broker paper, §4.2: "the
+// catalog is updated by cloud-specific tools"). The result, merged over the catalogue in the binary, is a snapshot in
+// the work bucket, which planners read.
 //
-// It stands apart from the driver so that functions which only buy machines do not link the price list and the catalogue. What a service does not
-// answer, or a region does not have, stays as it was: a refresh never makes the catalogue poorer by an outage.
+// It stands apart from the driver so that functions which only buy machines do not link the price list and the
+// catalogue. What a service does not answer, or a region does not have, stays as it was: a refresh never makes the
+// catalogue poorer by an outage.
 package refresh
 
 import (
@@ -31,8 +32,8 @@ import (
 
 // Snapshots is where the refreshed catalogue is kept: a key in the work bucket.
 type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails with fs.ErrNotExist
-	// when there is none.
+	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
+	// with fs.ErrNotExist when there is none.
 	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
 	Put(ctx context.Context, data []byte) error
 }
@@ -58,8 +59,8 @@ type Result struct {
 	Took      time.Duration // by Now
 }
 
-// Refresh reads all regions of the deployment, merges what they said over the last snapshot, and writes the next. It fails only if no region
-// could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
+// Refresh reads all regions of the deployment, merges what they said over the last snapshot, and writes the next. It
+// fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
 	log := r.Log
@@ -111,8 +112,8 @@ func (r *Refresher) shipped() (*catalog.Catalog, error) {
 	return catalog.Default()
 }
 
-// Load reads the refreshed catalogue for a planner. It returns nil when the snapshot still has the tag, and fails with fs.ErrNotExist when
-// none was ever written: then the catalogue in the binary holds.
+// Load reads the refreshed catalogue for a planner. It returns nil when the snapshot still has the tag, and fails with
+// fs.ErrNotExist when none was ever written: then the catalogue in the binary holds.
 func Load(ctx context.Context, s Snapshots, tag string) (*catalog.Catalog, string, error) {
 	data, now, err := s.Get(ctx, tag)
 	if err != nil {
@@ -125,8 +126,10 @@ func Load(ctx context.Context, s Snapshots, tag string) (*catalog.Catalog, strin
 	return c, now, err
 }
 
-// region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the shipped one knows.
-func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string, res *Result, log *slog.Logger) (*catalog.Catalog, error) {
+// region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the
+// shipped one knows.
+func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string, res *Result,
+	log *slog.Logger) (*catalog.Catalog, error) {
 	sold, err := r.sold(ctx, name)
 	if err != nil {
 		return nil, err
@@ -158,7 +161,8 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 		}
 	}
 	res.Gone += len(before)
-	res.Offers, res.OnDemand, res.Spot, res.Dropped = res.Offers+len(offers), res.OnDemand+len(onDemand), res.Spot+len(spot), res.Dropped+dropped
+	res.Offers, res.OnDemand, res.Spot, res.Dropped = res.Offers+len(offers), res.OnDemand+len(onDemand),
+		res.Spot+len(spot), res.Dropped+dropped
 	return base.Replace(of, offers)
 }
 
@@ -206,8 +210,8 @@ func (r *Refresher) sold(ctx context.Context, region string) (sold, error) {
 	return s, nil
 }
 
-// merge makes the offers of a region: what is sold there now, at the prices read, else at the last known ones. Without any on-demand price
-// it is no offer.
+// merge makes the offers of a region: what is sold there now, at the prices read, else at the last known ones. Without
+// any on-demand price it is no offer.
 func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spot map[string]float64) []catalog.Offer {
 	anywhere := map[string]catalog.Offer{} // of the type in any zone: on-demand prices are the region's
 	for _, o := range before {
@@ -236,7 +240,8 @@ func merge(region string, s sold, before map[string]catalog.Offer, onDemand, spo
 	return slices.CompactFunc(offers, func(a, b catalog.Offer) bool { return a.ID() == b.ID() })
 }
 
-// fresh is an offer that was not known in its zone: as it is known in the region's other zones, else by what EC2 says of the type.
+// fresh is an offer that was not known in its zone: as it is known in the region's other zones, else by what EC2 says
+// of the type.
 func fresh(region, name string, t types.InstanceTypeInfo, like catalog.Offer) catalog.Offer {
 	if like.InstanceType != "" {
 		like.SpotUSD, like.HasSpot = 0, false

@@ -127,7 +127,8 @@ func Range(most float64) *rapid.Generator[dag.Range] {
 	)
 	return rapid.Custom(func(t *rapid.T) dag.Range {
 		a, b := amount.Draw(t, "a"), amount.Draw(t, "b")
-		return rapid.SampledFrom([]dag.Range{{}, {Min: a}, {Min: a, Max: a}, {Min: min(a, b), Max: max(a, b)}, {Max: a}}).
+		return rapid.SampledFrom([]dag.Range{{}, {Min: a}, {Min: a, Max: a}, {Min: min(a, b), Max: max(a, b)},
+			{Max: a}}).
 			Draw(t, "range")
 	})
 }
@@ -153,7 +154,8 @@ func genResources() *rapid.Generator[dag.Resources] {
 				t,
 				"arch",
 				rapid.SampledFrom([]string{"amd64", "arm64"}),
-			), Market: maybe(t, "market", rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
+			), Market: maybe(t, "market",
+				rapid.SampledFrom([]dag.Market{dag.MarketAuto, dag.MarketSpot, dag.MarketOnDemand})),
 			DiskGiB: Size().Draw(t, "disk"), Image: maybe(t, "image", genLine()),
 		}
 		if rapid.Bool().Draw(t, "accelerated") {
@@ -173,8 +175,8 @@ func genResources() *rapid.Generator[dag.Resources] {
 func genTask(name string) *rapid.Generator[dag.Task] {
 	return rapid.Custom(func(t *rapid.T) dag.Task {
 		task := dag.Task{
-			Name: name, Setup: genText().Draw(t, "setup"), Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"), Retries: rapid.IntRange(0, 3).Draw(t, "retries"),
-			Workdir:   maybe(t, "workdir", genLine()),
+			Name: name, Setup: genText().Draw(t, "setup"), Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"),
+			Retries: rapid.IntRange(0, 3).Draw(t, "retries"), Workdir: maybe(t, "workdir", genLine()),
 			Resources: rapid.SliceOfN(genResources(), 1, 3).Draw(t, "resources"),
 			Ordered:   rapid.Bool().Draw(t, "ordered"),
 		}
@@ -247,7 +249,9 @@ func Job() *rapid.Generator[*dag.Job] {
 				t,
 				"deadline",
 				Duration(),
-			), Budget: maybe(t, "budget", rapid.Map(rapid.Float64Range(0.01, 1e6), func(v float64) dag.USD { return dag.USD(v) })),
+			), Budget: maybe(t, "budget", rapid.Map(rapid.Float64Range(0.01, 1e6), func(v float64) dag.USD {
+				return dag.USD(v)
+			})),
 			Queue: maybe(
 				t,
 				"queue",

@@ -137,7 +137,8 @@ func (s *Search) Start(cheap, fast problem.Plan, known []problem.Plan, lower flo
 		for s.steps < MostSteps/2 && !s.Meter.Stopped {
 			s.coarsen()
 		}
-		for done := s.Meter.Work; len(s.roundings) > 0 && s.Lower < s.cut() && s.Meter.Work < done+s.Thresholds.RoundAfter; {
+		for done := s.Meter.Work; len(s.roundings) > 0 && s.Lower < s.cut() && s.Meter.Work < done+
+			s.Thresholds.RoundAfter; {
 			s.refine()
 		}
 	}

@@ -44,7 +44,8 @@ func rounded(inst *problem.Instance, deadline float64, steps int) *problem.Insta
 	r.First = make([]int32, len(inst.First))
 	for t := range inst.Order {
 		r.Opts = append(r.Opts, roundOptions(dom, inst, int32(t), perHour, steps)...) // #nosec G115 -- at most MaxTasks
-		r.First[t+1] = int32(len(r.Opts))                                             // #nosec G115 -- at most MaxCandidates
+		// #nosec G115 -- at most MaxCandidates
+		r.First[t+1] = int32(len(r.Opts))
 	}
 	r.GroupByPlace()
 	return &r

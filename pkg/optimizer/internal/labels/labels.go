@@ -176,7 +176,8 @@ func (ls *labelSetting) step(b *windows.Box, r reduction) bool {
 			// a label is sorted and searched for as well as made
 			work := 16*len(ls.buf) + 1
 			ls.work += work
-			if len(ls.label) > ls.s.Thresholds.Labels || ls.work > ls.s.Thresholds.LabelWork || !ls.s.Meter.Spend(work) {
+			if len(ls.label) > ls.s.Thresholds.Labels || ls.work > ls.s.Thresholds.LabelWork ||
+				!ls.s.Meter.Spend(work) {
 				return false
 			}
 		}

@@ -77,7 +77,8 @@ func (c *costSolver) Solve(known []problem.Plan) (best problem.Plan, lower float
 // branching.
 func (c *costSolver) search(tasks []int32, starts []problem.Plan) *costSearch {
 	s := &costSearch{
-		inst: c.inst, tasks: tasks, meter: c.meter, im: c.im, effort: c.thresholds.Effort, best: c.best, upper: search.Inf,
+		inst: c.inst, tasks: tasks, meter: c.meter, im: c.im, effort: c.thresholds.Effort, best: c.best,
+		upper: search.Inf,
 	}
 	for _, p := range starts {
 		if x := c.inst.CostOf(p, tasks); x < s.upper {

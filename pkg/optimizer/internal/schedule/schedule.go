@@ -44,7 +44,8 @@ func (s *Schedule) startAt(t int32, p int) float64 {
 	at := 0.0
 	for _, i := range s.Inst.In.Of(t) {
 		e := &s.Inst.Edges[i]
-		arrive := s.Start[e.From] + s.hours(e.From) + e.MaxGiB*s.Inst.Hrs[s.Inst.PlaceOf(s.Plan, e.From)*s.Inst.NPlace+p]
+		arrive := s.Start[e.From] + s.hours(e.From) +
+			e.MaxGiB*s.Inst.Hrs[s.Inst.PlaceOf(s.Plan, e.From)*s.Inst.NPlace+p]
 		at = max(at, arrive)
 	}
 	return at

@@ -36,7 +36,8 @@ func New(inst *problem.Instance) *Windows {
 	n := inst.NTask()
 	w := &Windows{
 		inst:  inst,
-		Quick: make([]float64, n*inst.NPlace), Start: make([]float64, n*inst.NPlace), After: make([]float64, n*inst.NPlace),
+		Quick: make([]float64, n*inst.NPlace), Start: make([]float64, n*inst.NPlace),
+		After:     make([]float64, n*inst.NPlace),
 		lateStart: make([]bool, n), lateAfter: make([]bool, n), moved: make([]bool, n), pending: true,
 	}
 	for i := range w.Quick {
