@@ -38,7 +38,9 @@ type start struct {
 func event(name string) string {
 	switch name {
 	case "api":
-		return `{"version":"2.0","rawPath":"/healthz","headers":{"host":"api.example.com"},"requestContext":{"domainName":"api.example.com","stage":"$default","http":{"method":"GET","path":"/healthz"}}}`
+		return `{"version":"2.0","rawPath":"/healthz","headers":{"host":"api.example.com"},` +
+			`"requestContext":{"domainName":"api.example.com","stage":"$default",` +
+			`"http":{"method":"GET","path":"/healthz"}}}`
 	case "relay":
 		return `{"Records":[]}`
 	default:

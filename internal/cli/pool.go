@@ -257,7 +257,7 @@ func (a *app) tellJoin(s *conn, pool string, j PoolJoin) {
 
 // writeSecret replaces a file that its owner alone can read.
 func writeSecret(file, secret string) error {
-	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil { //nolint:gosec // the user's own folder
 		return err
 	}
 	return atomicfile.Write(file, 0o600, []byte(secret+"\n"))

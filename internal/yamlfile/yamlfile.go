@@ -158,16 +158,17 @@ func (r *Reader) visit(n *yaml.Node) (*yaml.Node, error) {
 	return n, nil
 }
 
+// PositionOf is where a node stands in its file.
 func PositionOf(n *yaml.Node) fault.Position {
 	return fault.Position{Line: int32(n.Line), Column: int32(n.Column)} //nolint:gosec // at most MaxFileBytes
 }
 
-// fault makes an error at a node.
+// Fault makes an error at a node.
 func (r *Reader) Fault(n *yaml.Node, reason, hint string) error {
 	return fault.At(PositionOf(n), fault.New(reason, hint))
 }
 
-// mapping returns the fields of a mapping in the order of the file, those of merged mappings last.
+// Mapping returns the fields of a mapping in the order of the file, those of merged mappings last.
 func (r *Reader) Mapping(n *yaml.Node) ([]Entry, error) {
 	if n.Kind != yaml.MappingNode {
 		return nil, r.Fault(n, "must be a mapping of fields, not "+Describe(n), "")
@@ -268,12 +269,12 @@ func ReadFields[T any](r *Reader, n *yaml.Node, known Fields[T], into T) error {
 	return nil
 }
 
-// unknown is the error about a field that its mapping does not have.
+// Unknown is the error about a field that its mapping does not have.
 func (r *Reader) Unknown(e Entry, known []string) error {
 	return r.Fault(e.Name, "unknown field", suggest.OneOf(e.Key, known))
 }
 
-// list calls each with every element of a sequence.
+// List calls each with every element of a sequence.
 func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
 	if n.Kind != yaml.SequenceNode {
 		return r.Fault(n, "must be a list, not "+Describe(n), "")
@@ -290,7 +291,7 @@ func (r *Reader) List(n *yaml.Node, each func(i int, n *yaml.Node) error) error 
 	return nil
 }
 
-// text returns a scalar as it is written, whatever YAML takes it for.
+// Text returns a scalar as it is written, whatever YAML takes it for.
 func (r *Reader) Text(n *yaml.Node) (string, error) {
 	if n.Kind != yaml.ScalarNode {
 		return "", r.Fault(n, "must be text, not "+Describe(n), "")
@@ -304,7 +305,7 @@ func (r *Reader) Text(n *yaml.Node) (string, error) {
 	return "", r.Fault(n, "has the tag "+fault.Quote(n.Tag)+", which means nothing here", "remove it")
 }
 
-// boolean reads a truth value in the words of YAML 1.1 and 1.2.
+// Boolean reads a truth value in the words of YAML 1.1 and 1.2.
 func (r *Reader) Boolean(n *yaml.Node) (bool, error) {
 	s, err := r.Text(n)
 	if err != nil {
@@ -322,6 +323,7 @@ func (r *Reader) Boolean(n *yaml.Node) (bool, error) {
 // IsNull says whether a field is there without a value.
 func IsNull(n *yaml.Node) bool { return n.Kind == yaml.ScalarNode && n.ShortTag() == "!!null" }
 
+// Describe names the kind of a node as people do.
 func Describe(n *yaml.Node) string {
 	switch n.Kind {
 	case yaml.MappingNode:
@@ -353,11 +355,12 @@ func TextField[T, V any](r *Reader, to func(T) *V, parse func(string) (V, error)
 	}
 }
 
-// checked is a parse function for text that is taken as it is.
+// Checked is a parse function for text that is taken as it is.
 func Checked(check func(string) error) func(string) (string, error) {
 	return func(s string) (string, error) { return s, check(s) }
 }
 
+// Names are the names of the fields, in order.
 func (f Fields[T]) Names() []string {
 	return slices.Sorted(maps.Keys(f))
 }

@@ -171,8 +171,8 @@ func inherited(name string) bool {
 //	TRADEWIND_NODE_RANK              0 … nodes-1
 //	TRADEWIND_NUM_NODES              how many nodes
 //	TRADEWIND_NODES                  their addresses by rank, one a line
-//	TRADEWIND_HEAD, _PORT            where the nodes meet: the address of rank 0, and a port that all of them compute alike
-//	TRADEWIND_INPUTS                 directory of inputs without a path of their own, and <parent>/ of each parent
+//	TRADEWIND_HEAD, _PORT            where the nodes meet: rank 0's address, and a port that all compute alike
+//	TRADEWIND_INPUTS                 directory of inputs without a path of their own, and <parent>/ of each
 //	TRADEWIND_OUTPUT                 directory of what is to be kept
 //	TRADEWIND_CHECKPOINT             directory of what is saved, when the task keeps checkpoints
 //	TRADEWIND_RESTORED               1 when that directory was filled from a checkpoint, else 0

@@ -17,10 +17,6 @@ const (
 	EventEnd = "end" // a broker.JobView: the job is over, and the stream as well
 )
 
-type jobInput struct {
-	ID string `path:"id" doc:"Job ID" maxLength:"256"`
-}
-
 type followInput struct {
 	ID    string `path:"id" doc:"Job ID" maxLength:"256"`
 	Last  string `header:"Last-Event-ID" maxLength:"128" doc:"ID of the last event that arrived"`

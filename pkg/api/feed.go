@@ -136,7 +136,7 @@ func (f *feed) tell(detail *view.JobDetail, err error) {
 	defer f.mu.Unlock()
 	is := moment{n: f.now.n + 1, detail: detail, err: err}
 	if err == nil {
-		u := updateOf(f.now.detail, detail, time.Time{})
+		u := updateOf(f.now.detail, detail)
 		if is.plans = f.now.plans; u.Plans != nil {
 			is.plans = is.n
 		}
@@ -243,12 +243,12 @@ type JobUpdate struct {
 }
 
 // updateOf is what someone has to be sent who knows was, nil for nothing.
-func updateOf(was, is *view.JobDetail, now time.Time) JobUpdate {
+func updateOf(was, is *view.JobDetail) JobUpdate {
 	if was == nil || len(was.TaskList) != len(is.TaskList) {
-		return JobUpdate{Now: now, Full: true, Job: is.JobView, Tasks: is.TaskList, Plans: is.Plans,
+		return JobUpdate{Full: true, Job: is.JobView, Tasks: is.TaskList, Plans: is.Plans,
 			Attempts: is.Attempts}
 	}
-	u := JobUpdate{Now: now, Job: is.JobView}
+	u := JobUpdate{Job: is.JobView}
 	for i := range is.TaskList {
 		if !sameTask(was.TaskList[i], is.TaskList[i]) {
 			u.Tasks = append(u.Tasks, is.TaskList[i])

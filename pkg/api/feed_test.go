@@ -151,7 +151,7 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Plans:    []record.PlanHead{{Version: 1}},
 		Attempts: []record.Attempt{{Task: 0, Number: 1}},
 	}
-	if u := updateOf(nil, was, time.Time{}); !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
+	if u := updateOf(nil, was); !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
 	}
 	is := &view.JobDetail{
@@ -159,11 +159,11 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Plans:    []record.PlanHead{{Version: 1}, {Version: 2}},
 		Attempts: []record.Attempt{{Task: 0, Number: 1, Outcome: record.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
-	u := updateOf(was, is, time.Time{})
+	u := updateOf(was, is)
 	if u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
 		t.Errorf("update = %+v", u)
 	}
-	if u := updateOf(is, is, time.Time{}); u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
+	if u := updateOf(is, is); u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
 		t.Errorf("an update of nothing = %+v", u)
 	}
 }

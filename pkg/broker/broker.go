@@ -126,7 +126,7 @@ func New(cfg record.Config, p Ports) *Broker {
 	if b.Clouds == nil {
 		b.Clouds = map[string]cloud.Cloud{}
 	}
-	b.Clouds[record.PoolCloud] = b.Keeper.Driver()
+	b.Clouds[record.PoolCloud] = b.Driver()
 	return b
 }
 

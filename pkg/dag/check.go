@@ -16,6 +16,7 @@ import (
 // The checks of single values. Readers use them at the line that has the value, and Validate on the
 // whole; what they return does not know its place yet.
 
+// CheckName says what is wrong with the name of a task, or of what it leaves.
 func CheckName(s string) error {
 	ok := s != "" && len(s) <= maxNameBytes && fault.IsAlnum(s[0])
 	for i := 0; ok && i < len(s); i++ {
@@ -28,6 +29,7 @@ func CheckName(s string) error {
 		fmt.Sprintf("letters, digits, '.', '_' and '-', beginning with a letter or digit, at most %d", maxNameBytes))
 }
 
+// CheckEnvName says what is wrong with the name of an environment variable.
 func CheckEnvName(s string) error {
 	ok := s != "" && len(s) <= maxNameBytes && (s[0] < '0' || s[0] > '9')
 	for i := 0; ok && i < len(s); i++ {

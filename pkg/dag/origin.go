@@ -75,11 +75,8 @@ func (o *Origin) find(task, alternative int, field string) (Mark, bool) {
 	if alternative < 0 {
 		return Mark{}, false
 	}
-	i, _ := slices.BinarySearchFunc(
-		o.Marks,
-		Mark{Task: int32(task), Alternative: int32(alternative)},
-		compareMarks,
-	) //nolint:gosec // both are indexes of lists that are limited
+	at := Mark{Task: int32(task), Alternative: int32(alternative)} //nolint:gosec // indexes of lists that are limited
+	i, _ := slices.BinarySearchFunc(o.Marks, at, compareMarks)
 	whole, ok := Mark{}, false
 	for ; i < len(o.Marks) && int(o.Marks[i].Task) == task && int(o.Marks[i].Alternative) == alternative; i++ {
 		switch o.Marks[i].Field {

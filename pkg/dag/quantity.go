@@ -211,12 +211,14 @@ func ParseRange(s, what, hint string, most float64, parse func(string) (float64,
 
 const cpusHint = "write 8, 8+ for at least 8, or 8-16"
 
+// ParseCPUs reads a number of vCPUs: 4, 4+ or 2-8.
 func ParseCPUs(s string) (Range, error) {
 	return ParseRange(s, "cpus", cpusHint, MaxCPUs, ParseNumber)
 }
 
 const memoryHint = "write 32, 32+ for at least 32, or 32-64; a number alone is GiB"
 
+// ParseMemory reads an amount of memory in GiB where no unit is said: 16, 16+, 512MB.
 func ParseMemory(s string) (Range, error) {
 	return ParseRange(s, "memory", memoryHint, MaxMemoryGiB, func(s string) (float64, error) {
 		g, err := ParseSize(s)
@@ -245,6 +247,7 @@ func FormatRange(r Range, format func(float64) string) string {
 	return format(r.Min) + "-" + format(r.Max)
 }
 
+// FormatMemory writes an amount of memory, GiB, so that ParseMemory reads it.
 func FormatMemory(v float64) string {
 	if v == 0 {
 		return "0"

@@ -24,6 +24,7 @@ type Choice struct {
 	allowed []string
 }
 
+// NewChoice makes a flag that takes one of some words; the first is its default.
 func NewChoice(value string, allowed ...string) Choice { return Choice{Value: value, allowed: allowed} }
 
 func (c *Choice) String() string { return c.Value }
@@ -88,6 +89,7 @@ func OutputFlag(c *cobra.Command) *Choice {
 // JSON says that a program reads the output.
 func (c *Choice) JSON() bool { return c.Value == "json" }
 
+// CompleteChoice has a shell complete the words of such a flag.
 func CompleteChoice(c *cobra.Command, name string, f *Choice) {
 	// It fails for a flag that does not exist only.
 	_ = c.RegisterFlagCompletionFunc(name, cobra.FixedCompletions(f.allowed, cobra.ShellCompDirectiveNoFileComp))
@@ -99,6 +101,7 @@ func (a *App) StateFlag(c *cobra.Command, state *string) {
 	_ = c.MarkFlagDirname("state")
 }
 
+// DefaultState is the folder of the broker where nothing else is said.
 func (a *App) DefaultState() string {
 	if dir := a.Lookup("TRADEWIND_STATE"); dir != "" {
 		return dir
@@ -106,6 +109,7 @@ func (a *App) DefaultState() string {
 	return host.DefaultState()
 }
 
+// CatalogFlag adds the flag for the folder of the catalogue.
 func CatalogFlag(c *cobra.Command, dir *string) {
 	c.Flags().StringVar(dir, "catalog", "", "folder of CSV catalogues (default: the one in the program)")
 	_ = c.MarkFlagDirname("catalog")

@@ -22,6 +22,7 @@ func (a *App) PrintTable(t *text.Table) error {
 	return a.PrintLines(t.Lines(Width(a.Out), a.Style(a.Out)))
 }
 
+// PrintLines prints lines, none where there are none.
 func (a *App) PrintLines(lines []string) error {
 	if len(lines) == 0 {
 		return nil
@@ -30,6 +31,7 @@ func (a *App) PrintLines(lines []string) error {
 	return err
 }
 
+// Printf prints to the command's output.
 func (a *App) Printf(format string, args ...any) error {
 	_, err := fmt.Fprintf(a.Out, format, args...)
 	return err

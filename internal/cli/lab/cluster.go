@@ -44,7 +44,8 @@ func (a app) backtestClusterCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.nodes, "nodes", "", "the nodes: sn,cpu_milli,memory_mib,gpu,model (required)")
 	f.StringVar(&o.pods, "pods", "", "the pods: "+
-		"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time (required)")
+		"name,cpu_milli,memory_mib,num_gpu,gpu_milli,gpu_spec,qos,creation_time,deletion_time,scheduled_time "+
+		"(required)")
 	f.StringVar(&o.policy, "policy", "", "the policy, YAML")
 	f.StringSliceVar(&o.weights, "weights", nil, "weights of queues, QUEUE=WEIGHT; 1 where nothing is said")
 	f.Var(&o.every, "every", "virtual time between sessions")

@@ -21,7 +21,8 @@ func Cost(in *command.App) *cobra.Command {
 		Use:   "cost FILE",
 		Short: "Say what the control plane on AWS would cost for a DAG",
 		Long: "Runs the DAG in FILE through the broker's functions in virtual time, counts what they ask of AWS, and prices\n" +
-			"it at list prices. The machines are not in it (`tradewind plan` says what they cost). - is standard input.",
+			"it at list prices. The machines are not in it (`tradewind plan` says what they cost). - is standard " +
+			"input.",
 		Example: "  tradewind cost examples/train-infer.yaml\n  tradewind cost job.yaml -o json | jq .usd",
 		Args:    command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}

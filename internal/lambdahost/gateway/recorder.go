@@ -104,7 +104,8 @@ func (r *recorder) answer() awsevents.APIGatewayV2HTTPResponse {
 		return awsevents.APIGatewayV2HTTPResponse{
 			StatusCode: http.StatusRequestEntityTooLarge,
 			Headers:    map[string]string{"Content-Type": "application/problem+json"},
-			Body:       `{"title":"Content Too Large","status":413,"detail":"the answer is larger than Lambda can pass on; ask for less of it"}`,
+			Body: `{"title":"Content Too Large","status":413,` +
+				`"detail":"the answer is larger than Lambda can pass on; ask for less of it"}`,
 		}
 	}
 	r.writeHeader(http.StatusOK)

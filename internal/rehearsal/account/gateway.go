@@ -181,7 +181,8 @@ func write(w http.ResponseWriter, answer []byte) {
 var errForbidden = errors.New("rehearsal: forbidden")
 
 var authorization = regexp.MustCompile(
-	`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/([^/]+)/aws4_request, ?SignedHeaders=([^,]+), ?Signature=([0-9a-f]+)$`)
+	`^AWS4-HMAC-SHA256 Credential=([^/]+)/(\d+)/([^/]+)/([^/]+)/aws4_request, ?` +
+		`SignedHeaders=([^,]+), ?Signature=([0-9a-f]+)$`)
 
 // authorise checks the signature of a request (AWS Signature Version 4) by making it anew with the user's key.
 func (g *gateway) authorise(r *http.Request, body []byte) error {

@@ -175,6 +175,7 @@ func (r Resource) at(path ...string) any {
 	return v
 }
 
+// Text is a property of the resource that is a string; empty where there is none.
 func (r Resource) Text(path ...string) string {
 	s, _ := r.at(path...).(string)
 	return s

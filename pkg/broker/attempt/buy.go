@@ -23,6 +23,7 @@ type Buying struct {
 	blocks  []record.Block
 }
 
+// LoadBuying loads what one admitted attempt is decided on.
 func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err error) {
 	id := record.ClusterID(job, task, attempt)
 	if err := u.Preload(record.JobKey(job), record.TaskKey(job, task), record.AttemptKey(job, task, attempt),
@@ -142,6 +143,8 @@ func Unseen(cl record.Cluster, kind cloud.Kind) bool {
 	return cl.Tries > 0 || kind == cloud.Transient || kind == cloud.Throttled
 }
 
+// DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for another
+// plan.
 func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, now time.Time) (d record.Decision) {
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeRefused, cause.Error(), now
 	st.Attempt.MaxUSD = st.Cluster.MaxUSD

@@ -16,6 +16,7 @@ type Inventory map[string]map[string][]cloud.Machine
 // remedy is what reconcile does about a cluster.
 type remedy int
 
+// What reconcile does about a cluster.
 const (
 	RemedyNone    remedy = iota
 	remedyLaunch         // its launch was left half done: provision goes on with it
@@ -96,6 +97,7 @@ func silent(cl record.Cluster, limit time.Duration, now time.Time) bool {
 	return false
 }
 
+// DecideRemedy does what a diagnosis asks for.
 func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 	switch r {
 	case remedyLaunch:

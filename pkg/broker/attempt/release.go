@@ -28,6 +28,7 @@ func LoadReleased(u book.Reader, id string,
 	return cl, attempt, true, nil
 }
 
+// DecideReleasing notes that a cluster is about to be terminated.
 func DecideReleasing(cl *record.Cluster, now time.Time) (d record.Decision) {
 	cl.State, cl.Since = record.ClusterReleasing, now
 	cl.Seq++

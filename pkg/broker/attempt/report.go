@@ -24,6 +24,7 @@ type Reporting struct {
 // node is the node that reports.
 func (st *Reporting) node() *record.Node { return &st.Cluster.Nodes[st.Rank] }
 
+// Decide takes in what a node tells.
 func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 	st.node().Seen = st.Now
 	over := st.Cluster.Outcome != "" // lost, and only waiting to be freed

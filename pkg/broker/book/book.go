@@ -51,10 +51,12 @@ type Book struct {
 	Kept  *Kept
 }
 
+// New makes a book that knows nothing yet but what a process keeps.
 func New(k *Kept) *Book {
 	return &Book{Slots: map[store.Key]*Slot{}, Spans: map[Span]bool{}, Kept: k}
 }
 
+// Add takes in a record that is not known.
 func (k *Book) Add(s *Slot) {
 	k.Slots[s.Key] = s
 	k.Order = append(k.Order, s)
@@ -189,6 +191,7 @@ type LackingBlob struct {
 	Job record.Job
 }
 
+// Any says whether anything was lacking.
 func (l *Lacking) Any() bool { return len(l.Keys)+len(l.Spans)+len(l.Blobs) > 0 || l.Pools }
 
 // NewDraft begins a decision on what is known, for a transaction that holds so many items.
@@ -332,6 +335,7 @@ func (d *Draft) counts(s *Slot) {
 	}
 }
 
+// ToWrite is what a commit has to do about a record; ok is false where it is nothing.
 func (s *Slot) ToWrite() (store.Write, bool) {
 	if s.Held && !s.Dirty {
 		return store.Write{Op: store.Check, Key: s.Key, Expect: s.Base}, true

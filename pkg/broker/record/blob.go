@@ -22,6 +22,7 @@ func (b Blob) IsZero() bool { return b == Blob{} }
 // ChunkBytes leaves room for the key within an item's limit.
 const ChunkBytes = 300 << 10
 
+// Key is the key of one chunk.
 func (b Blob) Key(job string, chunk int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("%s#%06d#%s#%04d", b.Name, b.Version, b.Token, chunk)}
 }

@@ -28,32 +28,42 @@ const (
 	PartQueues = "queues"
 )
 
+// JobPart is the partition of a job's records.
 func JobPart(job string) string { return "job#" + job }
 
+// JobKey is the key of a Job.
 func JobKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "job"} }
 
+// ProgressKey is the key of a Progress.
 func ProgressKey(job string) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: "progress"}
 }
 
+// LedgerKey is the key of a Ledger.
 func LedgerKey(job string) store.Key { return store.Key{Partition: JobPart(job), Sort: "ledger"} }
 
+// TaskKey is the key of a Task.
 func TaskKey(job string, task int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("task#%06d", task)}
 }
 
+// AttemptKey is the key of an Attempt.
 func AttemptKey(job string, task, attempt int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("attempt#%06d#%04d", task, attempt)}
 }
 
+// ClusterPrefix begins the sort keys of clusters.
 const ClusterPrefix = "cluster#"
 
+// ClusterKey is the key of a Cluster.
 func ClusterKey(id string) store.Key {
 	return store.Key{Partition: JobPart(ClusterJob(id)), Sort: ClusterPrefix + id}
 }
 
+// QueueKey is the key of a Queue.
 func QueueKey(name string) store.Key { return store.Key{Partition: PartQueues, Sort: name} }
 
+// WaitPart is the partition of the tasks that wait in a queue.
 func WaitPart(queue string) string { return "queue#" + queue }
 
 // WaitKey orders a queue's waiting tasks by priority, highest first, then by age, then by name.
@@ -72,15 +82,19 @@ func IndexKey(j Job) store.Key {
 		Sort: fmt.Sprintf("-%016x#%s", math.MaxInt64-max(j.Submitted.UnixNano(), 0), j.ID)}
 }
 
+// ActiveKey is the key of the JobIndex of a job that is not over.
 func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, Sort: job} }
 
+// BlockKey is the key of a Block: a location has one.
 func BlockKey(b Block) store.Key {
 	return store.Key{Partition: PartBlocks, Sort: strings.Join(
 		[]string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}, "/")}
 }
 
+// MarketKey is the key of a MarketRecord.
 func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
 
+// SeenKey is the key of the marker that a function has handled an event.
 func SeenKey(fn, event string) store.Key {
 	return store.Key{Partition: "seen#" + fn + "#" + event, Sort: "seen"}
 }
@@ -161,8 +175,10 @@ func Duration(h float64) time.Duration {
 // ClusterOf returns the cluster that a key is the record of.
 func ClusterOf(k store.Key) (string, bool) { return strings.CutPrefix(k.Sort, ClusterPrefix) }
 
+// PlanHeadPrefix begins the sort keys of PlanHeads.
 const PlanHeadPrefix = "planned#"
 
+// PlanHeadKey is the key of a PlanHead.
 func PlanHeadKey(job string, version int) store.Key {
 	return store.Key{Partition: JobPart(job), Sort: fmt.Sprintf("%s%06d", PlanHeadPrefix, version)}
 }

@@ -53,6 +53,7 @@ type AgentRef struct {
 	Rank    int
 }
 
+// Bounds on what a machine says of itself.
 const (
 	MaxLabels   = 16
 	MaxLabel    = 128
@@ -91,11 +92,13 @@ func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	m.Reason = Clip(reason)
 }
 
+// Ref names the agent that the use is of.
 func (use PoolUse) Ref() AgentRef { return AgentRef{Cluster: use.Cluster, Rank: use.Rank} }
 
 // maxMessage bounds what is kept of a machine's words.
 const maxMessage = 256
 
+// Clip bounds what is kept of somebody's words.
 func Clip(s string) string { return strings.ToValidUTF8(s[:min(len(s), maxMessage)], "") }
 
 // State is what people are told of a machine in a word.
@@ -209,6 +212,7 @@ type MachineClass struct {
 	capacity   Capacity
 }
 
+// Class are the machines that are the same to a task as this one.
 func (m *PoolMachine) Class() MachineClass {
 	return MachineClass{kind: m.Type, arch: m.Labels[LabelArch], capacity: m.Capacity}
 }

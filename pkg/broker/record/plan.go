@@ -68,6 +68,7 @@ type PlanHead struct {
 	Millis      float64   `json:"millis"`
 }
 
+// Head is the story of the plan without its choices.
 func (p *Plan) Head() PlanHead {
 	return PlanHead{
 		Version: p.Version, At: p.At, Reason: p.Reason, Status: p.Status, Message: p.Message, USD: p.USD,

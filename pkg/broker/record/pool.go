@@ -110,22 +110,27 @@ func DefaultPoolTimes() PoolTimes {
 // PartPools lists the pools.
 const PartPools = "pools"
 
+// PoolKey is the key of a Pool.
 func PoolKey(name string) store.Key { return store.Key{Partition: PartPools, Sort: name} }
 
+// PoolPart is the partition of a pool's machines.
 func PoolPart(pool string) string { return "pool#" + pool }
 
 // SlicePrefix starts the keys of a partition and of the beats of its machines, so that both are read together.
 func SlicePrefix(index int) string { return fmt.Sprintf("%03d#", index) }
 
+// What the sort keys of a pool's partition end in, or have before a machine's name.
 const (
 	PartitionSuffix = "machines"
 	BeatInfix       = "seen#"
 )
 
+// PartitionKey is the key of a Partition.
 func PartitionKey(pool string, index int) store.Key {
 	return store.Key{Partition: PoolPart(pool), Sort: SlicePrefix(index) + PartitionSuffix}
 }
 
+// BeatKey is the key of a machine's Beat.
 func BeatKey(pool string, index int, machine string) store.Key {
 	return store.Key{Partition: PoolPart(pool), Sort: SlicePrefix(index) + BeatInfix + machine}
 }

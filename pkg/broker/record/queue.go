@@ -71,6 +71,7 @@ func (q *Queue) Claimed(name string, now time.Time) bool {
 // GangMark parts a job's ID and the name of a gang. Neither has it.
 const GangMark = "/gang/"
 
+// Full says that the queue's own quota is used up.
 func (q *Queue) Full() bool {
 	return q.MaxRunning > 0 && q.Running >= q.MaxRunning || q.MaxVCPU > 0 && q.VCPU >= q.MaxVCPU
 }
@@ -107,6 +108,7 @@ func (q Queue) Settings() QueueSettings {
 	}
 }
 
+// Set changes the queue's settings.
 func (q *Queue) Set(s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight

@@ -7,7 +7,6 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -27,11 +26,6 @@ func NewLoader(s store.Store, clock func() time.Time, cfg record.Config) *Loader
 		Store: s, kept: book.NewKept(blobCacheBytes), clock: clock, seenFor: cfg.SeenFor, Done: nothing,
 		Conflicted: nothing,
 	}}
-}
-
-// spec loads a job's DAG. It is shared: it must not be changed.
-func (b *Loader) spec(ctx context.Context, j record.Job) (*dag.Job, error) {
-	return b.NewUnit(ctx, "load").Spec(j)
 }
 
 // Plan loads a job's plan in force. It is shared: it must not be changed.

@@ -29,12 +29,12 @@ const maxScenarioBytes = 1 << 20
 //	rules:
 //	  - match: {cloud: aws, zone: use1-az1}     # shell patterns; what is not named matches all
 //	    until: 10m                              # from, until: virtual time since the broker first started
-//	    fail: capacity                          # or {kind: quota, code: MaxSpotInstanceCountExceeded, message: …, retryAfter: 30s}
+//	    fail: capacity                          # or {kind: quota, code: C, message: …, retryAfter: 30s}
 //	  - match: {task: train, market: spot}
 //	    nth: 1                                  # 1, 2-3 or 2+ of the launches that match
-//	    preempt: {after: 40m, notice: 2m}       # after the launch; or at: 40m since the broker first started; ranks: [0] when not all
+//	    preempt: {after: 40m, notice: 2m}       # after the launch; or at: 40m since the start; ranks: [0]
 //	  - match: {cloud: gcp, labels: {queue: bulk}}
-//	    delay: 30s                              # takes so long; hang: true never answers; unseen: true starts the machines all the same
+//	    delay: 30s                              # hang: true never answers; unseen: true starts all the same
 //
 // Of the rules that match a launch, the first that says what becomes of it counts (delays add up on the way there), and
 // for each machine of a launch that succeeds the first that preempts it. What spot machines cost over time say rules of

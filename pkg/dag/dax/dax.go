@@ -405,9 +405,9 @@ func (r *reader) readChild(e xml.StartElement) error {
 			return r.skip()
 		}
 		parents++
-		err := r.importer.Depend(
-			recorded.Dependency{Task: int32(child), Index: r.children, Ref: attribute(e, "ref"), Pos: r.pos},
-		) //nolint:gosec // below dag.MaxTasks
+		task := int32(child) //nolint:gosec // below dag.MaxTasks
+		ref := attribute(e, "ref")
+		err := r.importer.Depend(recorded.Dependency{Task: task, Index: r.children, Ref: ref, Pos: r.pos})
 		if err != nil {
 			return fault.Within(fmt.Sprintf("%s/parent[%d]", path, parents), err)
 		}

@@ -171,12 +171,8 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 		if in.outputAt != nil {
 			e.Outputs = []string{in.output}
 		}
-		return r.addEdge(
-			in.from,
-			in.fromAt,
-			e,
-			link{index: int32(i), isInput: true},
-		) //nolint:gosec // at most MaxFileBytes
+		index := int32(i) //nolint:gosec // at most MaxFileBytes
+		return r.addEdge(in.from, in.fromAt, e, link{index: index, isInput: true})
 	case in.uriAt == nil:
 		return fault.Within(
 			"uri",
@@ -186,10 +182,8 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
 	}
 	t.Inputs = append(t.Inputs, in.Input)
-	r.inputs = append(
-		r.inputs,
-		link{pos: yamlfile.PositionOf(n), index: int32(i)},
-	) //nolint:gosec // a file has a limit
+	index := int32(i) //nolint:gosec // a file has a limit
+	r.inputs = append(r.inputs, link{pos: yamlfile.PositionOf(n), index: index})
 	return nil
 }
 

@@ -229,10 +229,8 @@ func (r *reader) forTask() members {
 		return func() error {
 			return r.array(func(i int) error {
 				s, err := r.text()
-				t.refs = append(
-					t.refs,
-					recorded.Dependency{Ref: s, Index: int32(i), Child: child, Pos: r.position()},
-				) //nolint:gosec // at most MaxFileBytes
+				index := int32(i) //nolint:gosec // at most MaxFileBytes
+				t.refs = append(t.refs, recorded.Dependency{Ref: s, Index: index, Child: child, Pos: r.position()})
 				return err
 			})
 		}

@@ -204,6 +204,7 @@ func (m *Importer) atDependency(d Dependency, err error) error {
 	return fault.At(d.Pos, fault.Within(m.refField(m.origin.Paths[d.Task], d), err))
 }
 
+// AtTask places an error at a task.
 func (m *Importer) AtTask(task int, err error) error {
 	return fault.At(m.origin.Tasks[task], fault.Within(m.origin.Paths[task], err))
 }
