@@ -19,7 +19,8 @@ func (a *app) poolDrainCommand() *cobra.Command {
 		Long: "Gives a pool, or one machine of it, nothing new; what runs there runs to its end. With --now it saves its\n" +
 			"work, as before an interruption, stops, and goes on elsewhere. --undo puts pool or machine back " +
 			"to work.",
-		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n  tradewind pool drain lab m1 --undo",
+		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n" +
+			"  tradewind pool drain lab m1 --undo",
 		Args:    command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
