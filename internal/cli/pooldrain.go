@@ -21,7 +21,7 @@ func (a *app) poolDrainCommand() *cobra.Command {
 			"to work.",
 		Example: "  tradewind pool drain lab m1\n  tradewind pool drain lab --now\n" +
 			"  tradewind pool drain lab m1 --undo",
-		Args:    command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
+		Args: command.Args(1, 2), ValidArgsFunction: a.completePool(&state, true),
 	}
 	a.brokerFlags(c, &state)
 	c.Flags().BoolVar(&now, "now", false, "have what runs there save its work and go on elsewhere")
