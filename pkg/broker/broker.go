@@ -107,8 +107,7 @@ type Broker struct {
 	*unit.Loader
 	*pool.Keeper
 	*view.Views
-	log       *slog.Logger
-	functions map[string]function
+	log *slog.Logger
 }
 
 // New makes a broker.
@@ -117,7 +116,7 @@ func New(cfg record.Config, p Ports) *Broker {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	b := &Broker{Ports: p, log: log, functions: functions()}
+	b := &Broker{Ports: p, log: log}
 	b.Loader = unit.NewLoader(p.Store, p.Now, cfg)
 	b.Done = b.told
 	b.Keeper = pool.New(b.Loader, p.Tokens)

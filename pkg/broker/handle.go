@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -25,8 +26,8 @@ type function struct {
 	parallel bool
 }
 
-// functions are the broker's functions by name.
-func functions() map[string]function {
+// functions are the broker's functions by name. Nobody changes the table.
+var functions = sync.OnceValue(func() map[string]function {
 	return map[string]function{
 		events.FnAdvance: {decide: (*Broker).advance, repeatable: is[events.TaskSucceeded]},
 		events.FnSchedule: {decide: (*Broker).schedule, repeatable: func(data events.Data) bool {
@@ -45,7 +46,7 @@ func functions() map[string]function {
 		events.FnReconcile: {act: (*Broker).reconcile},
 		events.FnHook:      {act: (*Broker).hook, parallel: true},
 	}
-}
+})
 
 func is[T events.Data](data events.Data) bool {
 	_, ok := data.(T)
@@ -75,7 +76,7 @@ func TraitsOf(fn string) Traits {
 // share transactions, so a batch of one job or queue costs little more than one event.
 func (b *Broker) Handle(ctx context.Context, fn string, batch []events.Event) []error {
 	errs := make([]error, len(batch))
-	f := b.functions[fn]
+	f := functions()[fn]
 	if f.act != nil {
 		for i, e := range batch {
 			errs[i] = f.act(b, ctx, e)

@@ -49,17 +49,37 @@ type Book struct {
 	Order []*Slot
 	Spans map[Span]bool
 	Kept  *Kept
+	blobs map[record.BlobKey]any
 }
 
 // New makes a book that knows nothing yet but what a process keeps.
 func New(k *Kept) *Book {
-	return &Book{Slots: map[store.Key]*Slot{}, Spans: map[Span]bool{}, Kept: k}
+	return &Book{Slots: map[store.Key]*Slot{}, Spans: map[Span]bool{}, Kept: k, blobs: map[record.BlobKey]any{}}
 }
 
 // Add takes in a record that is not known.
 func (k *Book) Add(s *Slot) {
 	k.Slots[s.Key] = s
 	k.Order = append(k.Order, s)
+}
+
+// Blob returns a blob that was read, nil where it was not. What was asked for once stays in the book, whatever the
+// process drops: a decision that is made again finds all that was loaded for it, however much that is.
+func (k *Book) Blob(key record.BlobKey) any {
+	if v, ok := k.blobs[key]; ok {
+		return v
+	}
+	v := k.Kept.Blobs.Get(key)
+	if v != nil {
+		k.blobs[key] = v
+	}
+	return v
+}
+
+// AddBlob takes in a blob of so many bytes.
+func (k *Book) AddBlob(key record.BlobKey, value any, size int) {
+	k.blobs[key] = value
+	k.Kept.Blobs.Put(key, value, size)
 }
 
 // Seed takes in a record as it was seen elsewhere, so that what is written there is on the condition that it is still
@@ -158,8 +178,20 @@ func InSpan(slots []*Slot, r Span) []*Slot {
 	return found
 }
 
+// Encode is a record as it is stored; nil for one that is removed.
+func Encode(w record.Write) ([]byte, error) {
+	if w.Value == nil {
+		return nil, nil
+	}
+	body, err := json.Marshal(w.Value)
+	if err != nil {
+		return nil, fmt.Errorf("broker: record %s: %w", w.Key, err)
+	}
+	return body, nil
+}
+
 // Draft is a decision in the making. It reads what a unit has loaded and what it has written itself, and asks no store:
-// what it lacks it notes, and fails with errLacking. A decision that lacked anything is thrown away, and made again
+// what it lacks it notes, and fails with ErrLacking. A decision that lacked anything is thrown away, and made again
 // when all that it lacked is loaded at once. So a decision that cannot say beforehand what it will look at is pure all
 // the same, and reads a store in a few batches.
 type Draft struct {
@@ -262,7 +294,7 @@ func (d *Draft) Bids(j record.Job) (*record.Bids, error) {
 
 // known returns a blob that was read before.
 func known[T any](d *Draft, job record.Job, ref record.Blob) (*T, error) {
-	if t, ok := d.Kept.Blobs.Get(ref.In(job.ID)).(*T); ok {
+	if t, ok := d.Blob(ref.In(job.ID)).(*T); ok {
 		return t, nil
 	}
 	if !slices.ContainsFunc(d.Lack.Blobs, func(l LackingBlob) bool { return l.Ref == ref }) {
@@ -279,10 +311,10 @@ func (d *Draft) Writes(key store.Key) bool {
 
 // Size is how many bytes a record has that is known.
 func (d *Draft) Size(key store.Key) int {
-	if s := d.own[key]; s != nil {
+	if s := d.slot(key); s != nil {
 		return len(s.Body)
 	}
-	return d.Book.Size(key)
+	return 0
 }
 
 // Items counts what a commit would hold.
@@ -291,12 +323,9 @@ func (d *Draft) Items() int { return d.count }
 // Apply takes a decision into the draft.
 func (d *Draft) Apply(x record.Decision) error {
 	for _, w := range x.Writes {
-		var body []byte
-		if w.Value != nil {
-			var err error
-			if body, err = json.Marshal(w.Value); err != nil {
-				return fmt.Errorf("broker: record %s: %w", w.Key, err)
-			}
+		body, err := Encode(w)
+		if err != nil {
+			return err
 		}
 		s := d.ours(w.Key)
 		d.counts(s)

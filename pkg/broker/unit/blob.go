@@ -116,13 +116,13 @@ func loadBlob[T any](ctx context.Context, s store.Store, job string, b record.Bl
 // cached loads a blob through the cache. What it returns is shared: it must not be changed.
 func cached[T any](u *Unit, job string, ref record.Blob) (*T, error) {
 	k := ref.In(job)
-	if t, ok := u.Kept.Blobs.Get(k).(*T); ok {
+	if t, ok := u.Blob(k).(*T); ok {
 		return t, nil
 	}
 	v, err := loadBlob[T](u.Ctx, u.store, job, ref)
 	if err != nil {
 		return nil, err
 	}
-	u.Kept.Blobs.Put(k, v, ref.Bytes)
+	u.AddBlob(k, v, ref.Bytes)
 	return v, nil
 }

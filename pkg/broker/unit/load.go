@@ -28,11 +28,6 @@ func NewLoader(s store.Store, clock func() time.Time, cfg record.Config) *Loader
 	}}
 }
 
-// Plan loads a job's plan in force. It is shared: it must not be changed.
-func (b *Loader) Plan(ctx context.Context, j record.Job) (*record.Plan, error) {
-	return b.NewUnit(ctx, "load").Plan(j)
-}
-
 // ActiveJobs lists the jobs that are not over.
 func (b *Loader) ActiveJobs(ctx context.Context) ([]string, error) {
 	u := b.NewUnit(ctx, events.FnReconcile)

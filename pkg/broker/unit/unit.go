@@ -27,7 +27,7 @@ type Unit struct {
 	Cause string // the event being handled
 	Count int    // events emitted for it
 	late  []func() error
-	// crowded says that it handles several events.
+	// Crowded says that it handles several events.
 	Crowded bool
 	known   map[string]bool // names of late
 }
@@ -136,12 +136,9 @@ func (u *Unit) loadSpan(r book.Span) error {
 // Apply takes a decision into the unit.
 func (u *Unit) Apply(d record.Decision) error {
 	for _, w := range d.Writes {
-		var body []byte
-		if w.Value != nil {
-			var err error
-			if body, err = json.Marshal(w.Value); err != nil {
-				return fmt.Errorf("broker: record %s: %w", w.Key, err)
-			}
+		body, err := book.Encode(w)
+		if err != nil {
+			return err
 		}
 		u.write(w.Key, body, w.Expires)
 	}

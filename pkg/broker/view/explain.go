@@ -175,7 +175,7 @@ func (b *Views) choices(ctx context.Context, id string, s *Story, detail *JobDet
 	if err != nil || !found || job.Plan.IsZero() {
 		return err
 	}
-	plan, err := b.Plan(ctx, job)
+	plan, err := u.Plan(job)
 	if err != nil {
 		return err
 	}
