@@ -1,16 +1,22 @@
 #!/usr/bin/env bash
 # Installs the emulators and checkers that the tests of the AWS parts run
-# against, under .tools/: DynamoDB Local (Java), and a Python environment with
-# moto, cfn-lint and checkov. Quick when all is there; safe to run twice at once.
+# against, under .tools/: DynamoDB Local (Java), a Python environment with moto,
+# cfn-lint and checkov, and the object stores of pkg/grant: versitygw and
+# fake-gcs-server (Go), Azurite (Node). Quick when all is there; safe to run twice
+# at once.
 #
 #   scripts/emulators.sh            install what is missing
 #   scripts/emulators.sh --check    say what is there and what is not; installs nothing
 #
-# A missing Java, Maven or Python is no failure: its part is skipped and named,
-# and the tests that need it skip as well. A failed installation is one (exit 1).
+# A missing Java, Maven, Python, Go or Node is no failure: its part is skipped and named,
+# and the tests that need it skip as well. A failed installation of DynamoDB Local or of the Python environment is one
+# (exit 1); without the object stores the tests of pkg/grant alone skip.
 set -euo pipefail
 
 DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
+VERSITYGW=v1.8.0     # github.com/versity/versitygw: S3, with signatures checked
+FAKE_GCS=v1.56.1     # github.com/fsouza/fake-gcs-server
+AZURITE=3.35.0       # npm: azurite, Azure Storage's emulator
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
 TOOLS=${TRADEWIND_TOOLS:-$(dirname "$HERE")/.tools}
 REQUIREMENTS=$HERE/requirements.txt # what is wanted
@@ -23,8 +29,12 @@ say() { printf 'emulators: %s\n' "$*" >&2; }
 # written last: an installation that was cut off has none.
 jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
 venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
+stores_stamp() { printf 'versitygw %s, fake-gcs-server %s\n' "$VERSITYGW" "$FAKE_GCS"; }
+azurite_stamp() { printf 'azurite %s\n' "$AZURITE"; }
 
 jars_ready() { [[ "$(cat "$TOOLS/dynamodb-local/stamp" 2>/dev/null)" == "$(jars_stamp)" ]]; }
+stores_ready() { [[ "$(cat "$TOOLS/bin/stores.stamp" 2>/dev/null)" == "$(stores_stamp)" ]]; }
+azurite_ready() { [[ "$(cat "$TOOLS/azurite/stamp" 2>/dev/null)" == "$(azurite_stamp)" ]]; }
 venv_ready() {
   [[ "$(cat "$TOOLS/venv/stamp" 2>/dev/null)" == "$(venv_stamp)" ]] || return 1
   # The interpreter may be gone, or the folder copied from elsewhere.
@@ -100,9 +110,41 @@ install_venv() {
   venv_stamp >"$dir/stamp"
 }
 
+install_stores() {
+  if stores_ready; then return 0; fi
+  if ! command -v go >/dev/null; then
+    say "skipped versitygw and fake-gcs-server: not found: go (tests of pkg/grant on them will skip)"
+    return 0
+  fi
+  say "building versitygw $VERSITYGW and fake-gcs-server $FAKE_GCS"
+  mkdir -p "$TOOLS/bin" && rm -f "$TOOLS/bin/stores.stamp"
+  local module
+  for module in "github.com/versity/versitygw/cmd/versitygw@$VERSITYGW" "github.com/fsouza/fake-gcs-server@$FAKE_GCS"; do
+    quietly "$TOOLS/bin/install.log" env GOBIN="$TOOLS/bin" GOFLAGS= go install "$module" || return 1
+  done
+  stores_stamp >"$TOOLS/bin/stores.stamp"
+}
+
+install_azurite() {
+  local lack dir=$TOOLS/azurite
+  if azurite_ready; then return 0; fi
+  lack=$(missing node npm)
+  if [[ -n $lack ]]; then
+    say "skipped Azurite: not found: $lack(tests of pkg/grant on it will skip)"
+    return 0
+  fi
+  say "installing Azurite $AZURITE"
+  rm -rf "$dir" && mkdir -p "$dir"
+  quietly "$dir/install.log" npm install --prefix "$dir" --no-audit --no-fund --ignore-scripts "azurite@$AZURITE" ||
+    return 1
+  azurite_stamp >"$dir/stamp"
+}
+
 report() {
   local p
   if jars_ready; then say "DynamoDB Local $DYNAMODB_LOCAL is installed"; else say "DynamoDB Local is not installed"; fi
+  if stores_ready; then say "$(stores_stamp) are installed"; else say "versitygw and fake-gcs-server are not installed"; fi
+  if azurite_ready; then say "Azurite $AZURITE is installed"; else say "Azurite is not installed"; fi
   for p in $PROGRAMS; do
     if venv_ready && [[ -x $TOOLS/venv/bin/$p ]]; then say "$p is installed"; else say "$p is not installed"; fi
   done
@@ -129,9 +171,11 @@ case ${1:-} in
 *) say "unknown argument $1"; exit 2 ;;
 esac
 
-if jars_ready && venv_ready; then exit 0; fi
+if jars_ready && venv_ready && stores_ready && azurite_ready; then exit 0; fi
 lock
 failed=0
 install_jars || failed=1
 install_venv || failed=1
+install_stores || say "versitygw and fake-gcs-server could not be built: tests of pkg/grant on them skip"
+install_azurite || say "Azurite could not be installed: tests of pkg/grant on it skip"
 exit $failed

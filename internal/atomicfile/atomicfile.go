@@ -26,6 +26,30 @@ func Fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	return disk{(*os.File).Sync, os.Rename}.fill(path, mode, fill)
 }
 
+// FillIn is Fill below a root that nothing leads out of: it fills temp and moves it to name, whose folder it makes. The
+// caller chooses temp, so that it knows what a crash leaves behind.
+func FillIn(root *os.Root, temp, name string, mode fs.FileMode, fill func(io.Writer) error) error {
+	part, err := root.OpenFile(temp, os.O_WRONLY|os.O_CREATE|os.O_EXCL, mode)
+	if err != nil {
+		return err
+	}
+	err = errors.Join(fill(part), part.Sync(), part.Close())
+	if err == nil {
+		err = root.MkdirAll(filepath.Dir(name), 0o755)
+	}
+	if err == nil {
+		err = root.Rename(temp, name)
+	}
+	if err != nil {
+		return errors.Join(err, root.Remove(temp))
+	}
+	folder, err := root.Open(filepath.Dir(name))
+	if err != nil {
+		return err
+	}
+	return errors.Join(folder.Sync(), folder.Close()) // in which the name is
+}
+
 func (d disk) fill(path string, mode fs.FileMode, fill func(io.Writer) error) error {
 	folder, err := os.Open(filepath.Dir(path))
 	if err != nil {

@@ -80,3 +80,37 @@ func TestNothingElseReplacesFiles(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestFillIn leaves one whole file below a root, or the old one and nothing else, and follows no link out of it.
+func TestFillIn(t *testing.T) {
+	dir := t.TempDir()
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { root.Close() }) //nolint:errcheck // only read
+	write := func(body string) func(io.Writer) error {
+		return func(w io.Writer) error { _, err := io.WriteString(w, body); return err }
+	}
+	if err := FillIn(root, "temp", "a/b/file", 0o640, write("old")); err != nil {
+		t.Fatal(err)
+	}
+	broken := errors.New("broken")
+	if err := FillIn(root, "temp", "a/b/file", 0o640, func(io.Writer) error { return broken }); !errors.Is(err, broken) {
+		t.Errorf("%v", err)
+	}
+	body, err := os.ReadFile(filepath.Join(dir, "a/b/file"))
+	if left, listErr := os.ReadDir(dir); string(body) != "old" || len(left) != 1 || err != nil || listErr != nil {
+		t.Errorf("%s, %v, %v, left behind %v", body, err, listErr, left)
+	}
+	outside := t.TempDir()
+	if err := os.Symlink(outside, filepath.Join(dir, "out")); err != nil {
+		t.Fatal(err)
+	}
+	if err := FillIn(root, "temp", "out/file", 0o640, write("new")); err == nil {
+		t.Error("a link led out of the root")
+	}
+	if left, err := os.ReadDir(outside); err != nil || len(left) != 0 {
+		t.Errorf("written outside: %v, %v", left, err)
+	}
+}

@@ -1,0 +1,232 @@
+// Package azgrant is the grant.Store of Azure Blob Storage. It signs shared access signatures for one blob: by a user
+// delegation key (Delegation), which Azure hands to an identity and which lasts up to seven days, or by an account's
+// key (SharedKey), for accounts that have nothing else.
+//
+// Either binds the blob, reading or writing, the expiry and, but for a loopback address, HTTPS. A signature says
+// nothing of the method among those that write, of headers or of the query, so that who holds a grant to write a blob
+// can write it in other ways: whole, by blocks, longer than was said. The harm ends at that blob. By a user delegation
+// key, headers and query parameters can be required (the srh and srq fields, since version 2026-04-06 of the service),
+// and are: the upload and number of a part, the range, the checksum. The length is not, as the documentation does not
+// say that this header may be; the MD5, which bounds it, should be given.
+//
+// An upload in parts is blocks, whose identifiers begin with the upload's name. Azure keeps a blob's blocks from all
+// uploads together until a list of them is committed, which drops the others: of two uploads of one object the first
+// that completes wins, and the other fails with ErrUpload. Azure has no way to abort one: uncommitted blocks are seen
+// by nobody, and it drops them after a week.
+package azgrant
+
+import (
+	"bytes"
+	"context"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/xml"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+const (
+	scheme  = "azblob"
+	longest = 7 * 24 * time.Hour // a user delegation key's life; no more for an account's key
+	callFor = 5 * time.Minute    // the store's own requests
+)
+
+// Store signs for the containers of one account. Make one with New.
+type Store struct {
+	endpoint string
+	protocol sas.Protocol
+	keys     Credential
+	opts     Options
+}
+
+// Options are what a Store may be told.
+type Options struct {
+	Client *http.Client     // completes uploads; nil for http.DefaultClient
+	Now    func() time.Time // nil for time.Now
+}
+
+// New returns a store for the account at endpoint: https://ACCOUNT.blob.core.windows.net.
+func New(endpoint string, keys Credential, opts Options) (*Store, error) {
+	u, err := url.Parse(endpoint)
+	if err != nil || u.Host == "" {
+		return nil, errors.New("azgrant: the endpoint is no URL")
+	}
+	if opts.Client == nil {
+		opts.Client = http.DefaultClient
+	}
+	if opts.Now == nil {
+		opts.Now = time.Now
+	}
+	s := &Store{endpoint: strings.TrimSuffix(endpoint, "/"), protocol: sas.ProtocolHTTPS, keys: keys, opts: opts}
+	if u.Scheme == "http" { // an emulator
+		s.protocol = sas.ProtocolHTTPSandHTTP
+	}
+	return s, nil
+}
+
+// request is what a grant lets the client send, before it is signed.
+type request struct {
+	method string
+	query  map[string]string
+	header map[string]string
+	read   bool
+}
+
+// Sign implements grant.Signer. Of checksums it takes MD5.
+func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+	grants := make([]grant.Grant, 0, len(wants))
+	for _, w := range wants {
+		o, err := w.CheckOf(scheme)
+		if err != nil {
+			return nil, err
+		}
+		r, err := ask(w)
+		if err != nil {
+			return nil, fmt.Errorf("azgrant: %s of %s: %w", w.Op, o, err)
+		}
+		g, err := s.sign(ctx, o, r, w.For)
+		if err != nil {
+			return nil, err
+		}
+		grants = append(grants, g)
+	}
+	return grants, nil
+}
+
+// ask says what request a want is (Blob service REST API: Get Blob, Put Blob, Put Block).
+func ask(w grant.Want) (request, error) {
+	if w.Op == grant.Get {
+		r := request{method: http.MethodGet, read: true}
+		if w.Range != nil {
+			r.header = map[string]string{"x-ms-range": w.Range.Header()} // counts before Range
+		}
+		return r, nil
+	}
+	r := request{method: http.MethodPut, header: map[string]string{}}
+	switch {
+	case w.Sum.Kind == grant.MD5:
+		r.header["Content-MD5"] = base64.StdEncoding.EncodeToString(w.Sum.Value)
+	case w.Sum.Kind != "":
+		return request{}, fmt.Errorf("a checksum by %s: %w", w.Sum.Kind, errors.ErrUnsupported)
+	case w.Size == 0:
+		r.header["Content-MD5"] = emptyMD5
+	}
+	if w.Op == grant.Part {
+		r.query = map[string]string{"comp": "block", "blockid": block(w.Upload, w.Number)}
+	} else {
+		r.header["x-ms-blob-type"] = "BlockBlob"
+	}
+	return r, nil
+}
+
+const emptyMD5 = "1B2M2Y8AsgTpgAmY7PhCfg=="
+
+// block is the identifier of a part; those of one blob must have the same length.
+func block(upload string, number int) string {
+	return base64.StdEncoding.EncodeToString(fmt.Appendf(nil, "%s-%05d", upload, number))
+}
+
+func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.Duration) (grant.Grant, error) {
+	now := s.opts.Now()
+	expires := now.Add(min(lasts, longest)).Truncate(time.Second)
+	permissions := sas.BlobPermissions{Read: r.read, Write: !r.read}
+	params, expires, err := s.keys.sign(ctx, now, sas.BlobSignatureValues{
+		Protocol: s.protocol, ExpiryTime: expires.UTC(), Permissions: permissions.String(),
+		ContainerName: o.Bucket, BlobName: o.Key,
+	}, r)
+	if err != nil {
+		return grant.Grant{}, fmt.Errorf("azgrant: sign for %s: %w", o, grant.Redact(err))
+	}
+	query := params.Encode()
+	if len(r.query) > 0 {
+		extra := url.Values{}
+		for k, v := range r.query {
+			extra.Set(k, v)
+		}
+		query = extra.Encode() + "&" + query
+	}
+	return grant.Grant{
+		Method: r.method, URL: s.endpoint + "/" + o.Bucket + "/" + o.EscapedKey() + "?" + query,
+		Header: r.header, Expires: expires,
+	}, nil
+}
+
+// uploadName is as long for all uploads, as blocks' identifiers must be.
+var uploadName = len(rand.Text())
+
+// Begin implements grant.Store. It asks Azure nothing.
+func (s *Store) Begin(_ context.Context, uri string) (string, error) {
+	if _, err := grant.ParseOf(scheme, uri); err != nil {
+		return "", err
+	}
+	return rand.Text(), nil
+}
+
+// Complete implements grant.Store by a block list (Put Block List), which it grants itself and sends.
+func (s *Store) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
+	o, err := grant.ParseOf(scheme, uri)
+	if err != nil {
+		return err
+	}
+	if len(upload) != uploadName {
+		return fmt.Errorf("azgrant: %w: not the name of one", grant.ErrUpload)
+	}
+	if parts, err = grant.CheckParts(parts); err != nil {
+		return err
+	}
+	list := struct {
+		XMLName     xml.Name `xml:"BlockList"`
+		Uncommitted []string
+	}{}
+	for _, p := range parts {
+		list.Uncommitted = append(list.Uncommitted, block(upload, p.Number))
+	}
+	body, err := xml.Marshal(list)
+	if err != nil {
+		return err
+	}
+	g, err := s.sign(ctx, o, request{method: http.MethodPut, query: map[string]string{"comp": "blocklist"}}, callFor)
+	if err != nil {
+		return err
+	}
+	if err := s.send(ctx, g, body); err != nil {
+		return fmt.Errorf("azgrant: complete %s: %w", o, err)
+	}
+	return nil
+}
+
+func (s *Store) send(ctx context.Context, g grant.Grant, body []byte) error {
+	req, err := g.Request(ctx, bytes.NewReader(body), int64(len(body)))
+	if err != nil {
+		return err
+	}
+	resp, err := s.opts.Client.Do(req)
+	if err != nil {
+		return grant.Redact(err)
+	}
+	defer resp.Body.Close()                                      //nolint:errcheck // read
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // for the connection's next request
+	switch code := resp.Header.Get("x-ms-error-code"); {
+	case resp.StatusCode == http.StatusCreated:
+		return nil
+	case code == "InvalidBlockList" || code == "InvalidBlockId" || code == "InvalidBlobOrBlock":
+		return fmt.Errorf("%w: %s", grant.ErrUpload, code)
+	default:
+		return fmt.Errorf("%s %s", resp.Status, code)
+	}
+}
+
+// Abort implements grant.Store. There is nothing to do: see the package's comment.
+func (s *Store) Abort(_ context.Context, uri, _ string) error {
+	_, err := grant.ParseOf(scheme, uri)
+	return err
+}

@@ -1,0 +1,239 @@
+package azgrant_test
+
+import (
+	"context"
+	"crypto/hmac"
+	"crypto/sha256"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+)
+
+const delegationKey = "ZGVsZWdhdGlvbi1rZXktb2YtdGhlLXRlc3Rz"
+
+// keys is a client's transport that answers Get User Delegation Key.
+type keys struct {
+	calls atomic.Int64
+	fails atomic.Bool
+}
+
+func (k *keys) Do(r *http.Request) (*http.Response, error) {
+	k.calls.Add(1)
+	if k.fails.Load() {
+		return nil, errors.New("no answer")
+	}
+	asked, err := io.ReadAll(r.Body)
+	if err != nil {
+		return nil, err
+	}
+	_, start, _ := strings.Cut(string(asked), "<Start>")
+	start, _, _ = strings.Cut(start, "<")
+	_, expiry, _ := strings.Cut(string(asked), "<Expiry>")
+	expiry, _, _ = strings.Cut(expiry, "<")
+	answer := fmt.Sprintf(`<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid><SignedStart>%s</SignedStart>`+
+		`<SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService><SignedVersion>2026-06-06</SignedVersion>`+
+		`<Value>%s</Value></UserDelegationKey>`, start, expiry, delegationKey)
+	return &http.Response{
+		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/xml"}}, Request: r,
+		Body: io.NopCloser(strings.NewReader(answer)),
+	}, nil
+}
+
+func delegation(t *testing.T, k *keys) azgrant.Credential {
+	t.Helper()
+	client, err := service.NewClientWithNoCredential("https://"+servers.AzureAccount+".blob.core.windows.net/",
+		&service.ClientOptions{ClientOptions: azcore.ClientOptions{Transport: k, Retry: policy.RetryOptions{MaxRetries: -1}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return azgrant.Delegation(client)
+}
+
+// gate stands before Azurite, which takes user delegation keys from Entra only and does not know the fields srh and
+// srq. It checks the signature as "Create a user delegation SAS" of the Blob service's documentation says, from the
+// request as it arrives, and puts a service SAS of the same permissions in its place.
+type gate struct {
+	key    *service.SharedKeyCredential
+	server *httputil.ReverseProxy
+}
+
+func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	q := r.URL.Query()
+	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	container, blob, _ := strings.Cut(path, "/")
+	if want := delegatedSignature(r, q, path); !hmac.Equal([]byte(want), []byte(q.Get("sig"))) {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	expires, err := time.Parse(sas.TimeFormat, q.Get("se"))
+	if err != nil {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	params, err := sas.BlobSignatureValues{
+		Protocol: sas.Protocol(q.Get("spr")), ExpiryTime: expires, Permissions: q.Get("sp"), ContainerName: container,
+		BlobName: blob,
+	}.SignWithSharedKey(g.key)
+	if err != nil {
+		w.WriteHeader(http.StatusForbidden)
+		return
+	}
+	rest := url.Values{}
+	for _, name := range []string{"comp", "blockid"} {
+		if q.Has(name) {
+			rest.Set(name, q.Get(name))
+		}
+	}
+	clean := r.Clone(r.Context())
+	clean.URL.RawQuery = strings.TrimPrefix(rest.Encode()+"&"+params.Encode(), "&")
+	g.server.ServeHTTP(w, clean)
+}
+
+func delegatedSignature(r *http.Request, q url.Values, path string) string {
+	var headers, queries strings.Builder
+	for name := range strings.SplitSeq(q.Get("srh"), ",") {
+		if name != "" {
+			headers.WriteString(name + ":" + r.Header.Get(name) + "\n")
+		}
+	}
+	for name := range strings.SplitSeq(q.Get("srq"), ",") {
+		if name != "" {
+			queries.WriteString("\n" + name + ":" + q.Get(name))
+		}
+	}
+	text := strings.Join([]string{
+		q.Get("sp"), q.Get("st"), q.Get("se"), "/blob/" + servers.AzureAccount + "/" + path,
+		q.Get("skoid"), q.Get("sktid"), q.Get("skt"), q.Get("ske"), q.Get("sks"), q.Get("skv"),
+		q.Get("saoid"), q.Get("suoid"), q.Get("scid"), q.Get("skdutid"), q.Get("sduoid"),
+		q.Get("sip"), q.Get("spr"), q.Get("sv"), q.Get("sr"), "", q.Get("ses"), headers.String(), queries.String(),
+		q.Get("rscc"), q.Get("rscd"), q.Get("rsce"), q.Get("rscl"), q.Get("rsct"),
+	}, "\n")
+	key, _ := base64.StdEncoding.DecodeString(delegationKey)
+	mac := hmac.New(sha256.New, key)
+	mac.Write([]byte(text))
+	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
+}
+
+func TestConformanceByUserDelegation(t *testing.T) {
+	var asked keys
+	granttest.Run(t, func(t *testing.T) granttest.Harness {
+		endpoint, key := azurite(t)
+		target, err := url.Parse(endpoint)
+		if err != nil {
+			t.Fatal(err)
+		}
+		target.Path = ""
+		server := httptest.NewServer(&gate{key: key, server: httputil.NewSingleHostReverseProxy(target)})
+		t.Cleanup(server.Close)
+		h := harness(t, server.URL+"/"+servers.AzureAccount, delegation(t, &asked))
+		h.Secrets = append(h.Secrets, delegationKey)
+		calls := h.Calls
+		h.Calls = func() int { return calls() + int(asked.calls.Load()) }
+		h.Lacks = map[granttest.Check]string{
+			granttest.Lengths: noLength, granttest.PartETags: noETag, granttest.MinParts: noLeast,
+			granttest.Aborts: noAbort,
+		}
+		return h
+	})
+	if n := asked.calls.Load(); n != 1 {
+		t.Errorf("%d user delegation keys were asked for, want one for all", n)
+	}
+}
+
+func TestDelegationKeysAreRenewedAndBoundGrants(t *testing.T) {
+	var k keys
+	now := time.Date(2026, 1, 2, 3, 4, 5, 0, time.UTC)
+	s, err := azgrant.New("https://account.blob.core.windows.net", delegation(t, &k), azgrant.Options{
+		Now: func() time.Time { return now },
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const hour, day = time.Hour, 24 * time.Hour
+	start := now
+	sign := func(lasts time.Duration) (grant.Grant, error) {
+		grants, err := s.Sign(t.Context(), grant.Want{Op: grant.Get, URI: "azblob://c/x", For: lasts})
+		if err != nil {
+			return grant.Grant{}, err
+		}
+		return grants[0], nil
+	}
+	for _, step := range []struct {
+		after, lasts time.Duration
+		fails        bool
+		calls        int64
+		until        time.Duration // after the start; 0: refused
+	}{
+		{0, hour, false, 1, hour},
+		{4 * day, 10 * day, false, 1, 7*day - 15*time.Minute}, // with the key
+		{6 * day, hour, true, 2, 6*day + hour},                // no new key, and the old one serves
+		{6 * day, hour, false, 3, 6*day + hour},
+		{12 * day, hour, true, 4, 12*day + hour},
+		{13 * day, hour, true, 5, 0},
+	} {
+		now = start.Add(step.after)
+		k.fails.Store(step.fails)
+		g, err := sign(step.lasts)
+		if k.calls.Load() != step.calls {
+			t.Errorf("after %v: %d keys asked for, want %d", step.after, k.calls.Load(), step.calls)
+		}
+		if step.until == 0 {
+			if !errors.Is(err, grant.ErrCredentials) {
+				t.Errorf("after %v: %v, %v; want ErrCredentials", step.after, g, err)
+			}
+			continue
+		}
+		if err != nil || !g.Expires.Equal(start.Add(step.until)) {
+			t.Errorf("after %v: %v, %v; want until %v", step.after, g, err, start.Add(step.until))
+		}
+		if !strings.Contains(g.URL, "spr=https&") {
+			t.Errorf("a grant for more than HTTPS: %v", g)
+		}
+	}
+}
+
+// Cloud clients repeat the URL in their errors.
+func TestErrorsKeepTheSignature(t *testing.T) {
+	s, err := azgrant.New("http://127.0.0.1:1", azgrant.SharedKey(mustKey(t)), azgrant.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	upload, err := s.Begin(t.Context(), "azblob://c/x")
+	if err != nil {
+		t.Fatal(err)
+	}
+	err = s.Complete(ctx, "azblob://c/x", upload, []grant.Uploaded{{Number: 1}})
+	if !errors.Is(err, context.Canceled) || strings.Contains(err.Error(), "sig") {
+		t.Errorf("%v", err)
+	}
+}
+
+func mustKey(t *testing.T) *service.SharedKeyCredential {
+	t.Helper()
+	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}

@@ -1,0 +1,158 @@
+package filegrant
+
+import (
+	"bytes"
+	"crypto/hmac"
+	"crypto/md5" //nolint:gosec // what clients send as Content-MD5, not a secret
+	"crypto/rand"
+	"crypto/sha256"
+	"encoding/base64"
+	"encoding/hex"
+	"errors"
+	"hash"
+	"hash/crc32"
+	"io"
+	"net/http"
+	"net/url"
+	"path"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// ServeHTTP serves what was granted. It answers 403 to all else, 400 to a body that is not the promised one, and says
+// in no answer what the signature should have been.
+func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	o, q, ok := s.granted(r)
+	if !ok {
+		http.Error(w, "not granted, or no longer", http.StatusForbidden)
+		return
+	}
+	name, err := s.name(o)
+	if err != nil {
+		http.Error(w, "not granted", http.StatusForbidden)
+		return
+	}
+	if r.Method == http.MethodGet {
+		s.get(w, r, name)
+		return
+	}
+	if want, err := strconv.ParseInt(q.Get(qSize), 10, 64); err != nil || r.ContentLength != want {
+		http.Error(w, "not the granted length", http.StatusForbidden)
+		return
+	}
+	if q.Has(qUpload) {
+		s.putPart(w, r, q, name)
+		return
+	}
+	s.answer(w, s.write(name, body(r, q, nil)))
+}
+
+// granted checks the signature over method, path and query, the expiry and the range.
+func (s *Store) granted(r *http.Request) (grant.Object, url.Values, bool) {
+	q, err := url.ParseQuery(r.URL.RawQuery)
+	if err != nil {
+		return grant.Object{}, nil, false
+	}
+	base, _ := url.Parse(s.opts.BaseURL) // New has read it
+	key, mounted := strings.CutPrefix(r.URL.Path, base.Path+"/")
+	want := s.signature(r.Method, key, q)
+	if !mounted || !hmac.Equal([]byte(want), []byte(q.Get(qSig))) {
+		return grant.Object{}, nil, false
+	}
+	expires, err := strconv.ParseInt(q.Get(qExpires), 10, 64)
+	if err != nil || s.opts.Now().Unix() >= expires {
+		return grant.Object{}, nil, false
+	}
+	if q.Has(qRange) && r.Header.Get("Range") != q.Get(qRange) {
+		return grant.Object{}, nil, false
+	}
+	return grant.Object{Scheme: "file", Key: key}, q, true
+}
+
+func (s *Store) get(w http.ResponseWriter, r *http.Request, name string) {
+	f, err := s.root.Open(name)
+	if err != nil {
+		http.Error(w, "no such object", http.StatusNotFound)
+		return
+	}
+	defer func() { _ = f.Close() }()
+	info, err := f.Stat()
+	if err != nil || !info.Mode().IsRegular() {
+		http.Error(w, "no such object", http.StatusNotFound)
+		return
+	}
+	w.Header().Set("Content-Type", "application/octet-stream") // not for a browser to guess
+	w.Header().Set("X-Content-Type-Options", "nosniff")
+	http.ServeContent(w, r, "", info.ModTime(), f)
+}
+
+// putPart stores a part under its number and a name of its own, which is its ETag.
+func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, name string) {
+	dir, err := s.find(name, q.Get(qUpload))
+	if err != nil {
+		http.Error(w, "no such upload", http.StatusNotFound)
+		return
+	}
+	number, err := strconv.Atoi(q.Get(qPart))
+	if err != nil {
+		http.Error(w, "no such part", http.StatusForbidden)
+		return
+	}
+	var random [8]byte
+	_, _ = rand.Read(random[:]) // never fails
+	etag := hex.EncodeToString(random[:])
+	err = s.write(path.Join(dir, partFile(number, etag)), body(r, q, func() error {
+		_, err := s.find(name, q.Get(qUpload)) // it may have been ended while the body came
+		return err
+	}))
+	if err == nil {
+		w.Header().Set("ETag", `"`+etag+`"`)
+	}
+	s.answer(w, err)
+}
+
+var errBody = errors.New("the body is not the granted one")
+
+// body copies a request's body, whose length net/http enforces, compares its checksum, and asks last, if there is one.
+func body(r *http.Request, q url.Values, last func() error) func(io.Writer) error {
+	return func(w io.Writer) error {
+		sum, want := checksum(q)
+		n, err := io.Copy(io.MultiWriter(w, sum), r.Body)
+		if err != nil || n != r.ContentLength || want != nil && !bytes.Equal(sum.Sum(nil), want) {
+			return errBody
+		}
+		if last != nil {
+			return last()
+		}
+		return nil
+	}
+}
+
+// checksum returns the granted one, and nil for its value if there is none.
+func checksum(q url.Values) (hash.Hash, []byte) {
+	for kind, hasher := range map[grant.SumKind]func() hash.Hash{
+		grant.MD5: md5.New, grant.SHA256: sha256.New,
+		grant.CRC32C: func() hash.Hash { return crc32.New(crc32.MakeTable(crc32.Castagnoli)) },
+	} {
+		if q.Has(string(kind)) {
+			want, _ := base64.RawURLEncoding.DecodeString(q.Get(string(kind))) // signed by us
+			return hasher(), want
+		}
+	}
+	return crc32.NewIEEE(), nil // of no interest
+}
+
+func (s *Store) answer(w http.ResponseWriter, err error) {
+	switch {
+	case err == nil:
+		w.WriteHeader(http.StatusOK)
+	case errors.Is(err, errBody):
+		http.Error(w, err.Error(), http.StatusBadRequest)
+	case errors.Is(err, grant.ErrUpload):
+		http.Error(w, "no such upload", http.StatusNotFound)
+	default: // a full disk, a file where a folder should be
+		http.Error(w, "the store cannot write this", http.StatusInternalServerError)
+	}
+}

@@ -1,0 +1,177 @@
+package gcsgrant_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/hex"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
+	"strings"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"cloud.google.com/go/storage"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+)
+
+const serviceAccount = "broker@project.iam.gserviceaccount.com"
+
+// counting counts requests to Google.
+type counting struct{ calls atomic.Int64 }
+
+func (c *counting) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.calls.Add(1)
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+func newKey(t *testing.T) *rsa.PrivateKey {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return key
+}
+
+func newStore(t *testing.T, opts gcsgrant.Options) *gcsgrant.Store {
+	t.Helper()
+	opts.Account = serviceAccount
+	s, err := gcsgrant.New(opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return s
+}
+
+// fake-gcs-server checks no signature and has no multipart uploads of the XML API; the gate before it does.
+func TestConformance(t *testing.T) {
+	granttest.Run(t, func(t *testing.T) granttest.Harness {
+		target, err := url.Parse(servers.FakeGCS(t))
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, bucket := range []string{"grants", "others"} {
+			resp, err := http.Post(target.String()+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+bucket+`"}`))
+			if err != nil || resp.StatusCode != http.StatusOK {
+				t.Fatal(resp, err)
+			}
+			_ = resp.Body.Close()
+		}
+		key := newKey(t)
+		server := httptest.NewServer(&gate{
+			key: &key.PublicKey, target: target, server: httputil.NewSingleHostReverseProxy(target), uploads: map[string]*upload{},
+		})
+		t.Cleanup(server.Close)
+		var count counting
+		return granttest.Harness{
+			At: func(now time.Time) grant.Store {
+				return newStore(t, gcsgrant.Options{
+					Sign: gcsgrant.RSA(key), Endpoint: server.URL, Client: &http.Client{Transport: &count},
+					Now: func() time.Time { return now },
+				})
+			},
+			Calls:  func() int { return int(count.calls.Load()) },
+			Prefix: "gs://grants/job/", Other: "gs://others/",
+		}
+	})
+}
+
+// The same URL as Google's own library signs.
+func TestSignsAsGooglesLibrary(t *testing.T) {
+	key := newKey(t)
+	for _, c := range []struct {
+		want    grant.Want
+		headers []string
+		query   url.Values
+		md5     string
+	}{
+		{want: grant.Want{Op: grant.Get, URI: "gs://bucket/a/b%20c+d%25%3F%23/Z%C3%BCrich~(1)'!*"}},
+		{
+			want:    grant.Want{Op: grant.Get, URI: "gs://bucket/key", Range: &grant.Range{From: 1, Length: 9}},
+			headers: []string{"Range:bytes=1-9"},
+		},
+		{
+			want:    grant.Want{Op: grant.Put, URI: "gs://bucket/key", Size: 5},
+			headers: []string{"X-Goog-Content-Length-Range:5,5"},
+		},
+		{
+			want: grant.Want{
+				Op: grant.Part, URI: "gs://bucket/key", Size: 5, Upload: "a b+c/=", Number: 7,
+				Sum: grant.Sum{Kind: grant.MD5, Value: make([]byte, 16)},
+			},
+			headers: []string{"X-Goog-Content-Length-Range:5,5"},
+			query:   url.Values{"partNumber": {"7"}, "uploadId": {"a b+c/="}}, md5: "AAAAAAAAAAAAAAAAAAAAAA==",
+		},
+	} {
+		o, err := grant.Parse(c.want.URI)
+		if err != nil {
+			t.Fatal(err)
+		}
+		method := map[grant.Op]string{grant.Get: http.MethodGet, grant.Put: http.MethodPut, grant.Part: http.MethodPut}[c.want.Op]
+		sign := gcsgrant.RSA(key)
+		theirs, err := storage.SignedURL(o.Bucket, o.Key, &storage.SignedURLOptions{
+			GoogleAccessID: serviceAccount, Method: method, Scheme: storage.SigningSchemeV4,
+			SignBytes: func(b []byte) ([]byte, error) { return sign(t.Context(), b) },
+			Expires:   time.Now().Add(time.Hour), Headers: c.headers, QueryParameters: c.query, MD5: c.md5,
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+		u, err := url.Parse(theirs)
+		if err != nil {
+			t.Fatal(err)
+		}
+		// Their clock, and what they made of an hour from then on.
+		date, err := time.Parse("20060102T150405Z", u.Query().Get("X-Goog-Date"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		lasts, err := time.ParseDuration(u.Query().Get("X-Goog-Expires") + "s")
+		if err != nil {
+			t.Fatal(err)
+		}
+		c.want.For = lasts
+		ours, err := newStore(t, gcsgrant.Options{Sign: sign, Now: func() time.Time { return date }}).Sign(t.Context(), c.want)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := url.Parse(ours[0].URL)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if v.Host != u.Host || v.EscapedPath() != u.EscapedPath() || v.Query().Encode() != u.Query().Encode() {
+			t.Errorf("%s of %s:\nours   %s\ntheirs %s", c.want.Op, o, ours[0].URL, theirs)
+		}
+	}
+}
+
+func TestASignerThatFailsFailsTheBatch(t *testing.T) {
+	secret := hex.EncodeToString([]byte("secret"))
+	var calls atomic.Int64
+	s := newStore(t, gcsgrant.Options{Sign: func(context.Context, []byte) ([]byte, error) {
+		if calls.Add(1) == 20 {
+			return nil, &url.Error{Op: "Post", URL: "https://iam.example/signBlob?key=" + secret, Err: context.DeadlineExceeded}
+		}
+		return []byte("signature"), nil
+	}})
+	wants := make([]grant.Want, 50)
+	for i := range wants {
+		wants[i] = grant.Want{Op: grant.Get, URI: "gs://bucket/key", For: time.Hour}
+	}
+	grants, err := s.Sign(t.Context(), wants...)
+	if grants != nil || !errors.Is(err, grant.ErrCredentials) || !errors.Is(err, context.DeadlineExceeded) {
+		t.Errorf("%d grants, %v", len(grants), err)
+	}
+	if err != nil && strings.Contains(err.Error(), secret) {
+		t.Errorf("a key is in the error: %v", err)
+	}
+}

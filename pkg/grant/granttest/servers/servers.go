@@ -1,0 +1,85 @@
+// Package servers are the object stores that grant's drivers are tested on, as scripts/emulators.sh installs them:
+// versitygw for S3, fake-gcs-server for Google Cloud Storage, Azurite for Azure Blob. A test whose server is not
+// installed skips and says so.
+package servers
+
+import (
+	"errors"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+)
+
+// The keys that the servers are started with. Azurite's account is public and the same everywhere.
+const (
+	S3AccessKey  = "AKIATRADEWINDTEST"
+	S3SecretKey  = "versitygw-secret-of-the-tests" //nolint:gosec // of a server that lives as long as a test
+	AzureAccount = "devstoreaccount1"
+	AzureKey     = "Eby8vdM02xNOcqFlqUwJPLlmEtlCDXJ1OUzFT50uSRZ6IFsuFq2UVErCz4I6tq/K1SZFPTOtr/KBHBeksoGMGw==" //nolint:gosec // published
+)
+
+// Versitygw returns the endpoint of a gateway that checks Signature Version 4.
+func Versitygw(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	return start(tb, "versitygw", func(tools, port string) ([]string, error) {
+		program := filepath.Join(tools, "bin", "versitygw")
+		return []string{
+			program, "--port", "127.0.0.1:" + port, "--access", S3AccessKey, "--secret", S3SecretKey, "--quiet",
+			"posix", dir,
+		}, installed("versitygw", program)
+	})
+}
+
+// FakeGCS returns the endpoint of a server that does not check signatures.
+func FakeGCS(tb testing.TB) string {
+	tb.Helper()
+	return start(tb, "fake-gcs-server", func(tools, port string) ([]string, error) {
+		program := filepath.Join(tools, "bin", "fake-gcs-server")
+		return []string{
+			program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
+			"-public-host", "127.0.0.1:" + port, "-log-level", "error",
+		}, installed("fake-gcs-server", program)
+	})
+}
+
+// Azurite returns the endpoint of Azure Storage's emulator, without an account's name.
+func Azurite(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	return start(tb, "azurite", func(tools, port string) ([]string, error) {
+		node, err := exec.LookPath("node")
+		if err != nil {
+			return nil, &emulator.NotInstalledError{Server: "azurite", Missing: "node"}
+		}
+		program := filepath.Join(tools, "azurite", "node_modules", "azurite", "dist", "src", "blob", "main.js")
+		return []string{
+			node, program, "--blobHost", "127.0.0.1", "--blobPort", port, "--location", dir, "--silent",
+			"--disableTelemetry", "--skipApiVersionCheck", "--disableProductStyleUrl",
+		}, installed("azurite", program)
+	})
+}
+
+func installed(server, file string) error {
+	if _, err := os.Stat(file); err != nil {
+		return &emulator.NotInstalledError{Server: server, Missing: file}
+	}
+	return nil
+}
+
+func start(tb testing.TB, name string, command func(tools, port string) ([]string, error)) string {
+	tb.Helper()
+	p, err := emulator.Start(emulator.Server{Name: name, Command: command})
+	var absent *emulator.NotInstalledError
+	if errors.As(err, &absent) && os.Getenv(emulator.Required) == "" {
+		tb.Skip(err)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	tb.Cleanup(p.Stop)
+	return p.Endpoint
+}

@@ -1,0 +1,149 @@
+package grant
+
+import (
+	"fmt"
+	"net/url"
+	"regexp"
+	"strings"
+	"unicode/utf8"
+)
+
+// MaxKey is how long an object's key may be, in bytes of UTF-8: what S3 and Google take.
+const MaxKey = 1024
+
+// Object is one object of a store, or a prefix of objects. Key is as the store holds it, not escaped.
+type Object struct {
+	Scheme string // s3, gs, azblob or file
+	Bucket string // the bucket or the container; empty for file
+	Key    string // without a leading slash; for file, the absolute path without its first slash
+}
+
+// Parse reads an object's URI as jobs write it: s3://bucket/key, gs://bucket/key, azblob://container/key or
+// file:///path, with the key percent-encoded. It fails with ErrURI where two readers could understand two things by
+// it: an empty segment, "." or ".." (encoded any number of times, too), an encoded slash, a backslash (which Azure
+// takes for a slash), control characters, no UTF-8, a query, a fragment, a user or a port, a scheme in capitals.
+func Parse(uri string) (Object, error) {
+	o, err := parse(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	if o.Key == "" || strings.HasSuffix(o.Key, "/") {
+		return Object{}, fmt.Errorf("%w %q: it names no object", ErrURI, uri)
+	}
+	return o, nil
+}
+
+// ParseOf is Parse for a driver that has the objects of one scheme alone: others are ErrStore.
+func ParseOf(scheme, uri string) (Object, error) {
+	o, err := Parse(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	return o.of(scheme)
+}
+
+func (o Object) of(scheme string) (Object, error) {
+	if o.Scheme != scheme {
+		return Object{}, fmt.Errorf("%w: this one has %s://, not %s", ErrStore, scheme, o)
+	}
+	return o, nil
+}
+
+// String is the URI of the object, in the one form that every other way of writing it has in common.
+func (o Object) String() string {
+	return o.Scheme + "://" + o.Bucket + "/" + o.EscapedKey()
+}
+
+// EscapedKey is the key with every byte percent-encoded but slashes and RFC 3986's unreserved characters. All clouds
+// sign a path in this form.
+func (o Object) EscapedKey() string {
+	const hex = "0123456789ABCDEF"
+	var b strings.Builder
+	b.Grow(len(o.Key))
+	for i := range len(o.Key) {
+		switch c := o.Key[i]; {
+		case 'a' <= c && c <= 'z', 'A' <= c && c <= 'Z', '0' <= c && c <= '9', strings.IndexByte("-._~/", c) >= 0:
+			b.WriteByte(c)
+		default:
+			b.Write([]byte{'%', hex[c>>4], hex[c&15]})
+		}
+	}
+	return b.String()
+}
+
+// bucketName is what any of the clouds takes for a bucket or container. It has neither a port nor an escape.
+var bucketName = regexp.MustCompile(`^[a-zA-Z0-9$][a-zA-Z0-9._-]{0,221}$`)
+
+// parse reads the URI of an object or of a prefix: its key may be empty, and may end in a slash.
+func parse(uri string) (Object, error) {
+	bad := func(why string) (Object, error) { return Object{}, fmt.Errorf("%w %q: %s", ErrURI, uri, why) }
+	scheme, _, ok := strings.Cut(uri, "://")
+	if !ok {
+		return bad("it has no scheme")
+	}
+	u, err := url.Parse(uri)
+	switch {
+	case err != nil:
+		return bad("not a URL") // the parser's own words would repeat it
+	case u.Scheme != scheme:
+		return bad("the scheme has capitals")
+	case u.User != nil || strings.ContainsAny(uri, "?#"):
+		return bad("a user, a query or a fragment; ? and # in a key are written %3F and %23")
+	case strings.Contains(strings.ToLower(uri), "%2f"): // as it was written: a URL keeps no note of all of them
+		return bad("an encoded slash")
+	}
+	o := Object{Scheme: scheme, Bucket: u.Host, Key: strings.TrimPrefix(u.Path, "/")}
+	if scheme == "file" {
+		if o.Bucket == "localhost" {
+			o.Bucket = ""
+		}
+		if o.Bucket != "" || u.Path == "" {
+			return bad("want file:///path")
+		}
+	} else if !bucketName.MatchString(o.Bucket) {
+		return bad("no bucket, or not the name of one")
+	}
+	if why := badKey(o.Key); why != "" {
+		return bad(why)
+	}
+	return o, nil
+}
+
+// badKey says what is wrong with the key of an object or prefix, "" for nothing.
+func badKey(key string) string {
+	switch {
+	case len(key) > MaxKey:
+		return fmt.Sprintf("the key is longer than %d bytes", MaxKey)
+	case !utf8.ValidString(key):
+		return "the key is not UTF-8"
+	case strings.ContainsRune(key, '\\'):
+		return "a backslash"
+	case strings.ContainsFunc(key, func(r rune) bool { return r < ' ' || r == 0x7f }):
+		return "a control character"
+	case key == "":
+		return ""
+	}
+	for segment := range strings.SplitSeq(strings.TrimSuffix(key, "/"), "/") {
+		if segment == "" {
+			return "an empty segment"
+		}
+		if dots(segment) {
+			return "a segment that is . or .."
+		}
+	}
+	return ""
+}
+
+// dots says whether a segment is "." or "..", or becomes so when it is decoded again and again: some proxy may.
+func dots(segment string) bool {
+	for {
+		if segment == "." || segment == ".." {
+			return true
+		}
+		next, err := url.PathUnescape(segment)
+		if err != nil || next == segment {
+			return false
+		}
+		segment = next
+	}
+}

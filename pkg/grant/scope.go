@@ -1,0 +1,95 @@
+package grant
+
+import (
+	"context"
+	"fmt"
+	"strings"
+)
+
+// Scope is what one attempt may reach: URIs of objects and of prefixes. "s3://b/in" is the object in and all below
+// in/; "s3://b/in/" is what is below alone; "s3://b" is the whole bucket. A URI that Parse would refuse allows
+// nothing, nor does the root of the disk. Reading what one may write is not implied.
+type Scope struct {
+	Read  []string `json:"read,omitempty"`
+	Write []string `json:"write,omitempty"`
+}
+
+// Check fails with ErrOutside for a want that the scope does not allow, and with ErrURI or ErrWant for one that is
+// none.
+func (s Scope) Check(w Want) error {
+	o, err := w.Check()
+	if err != nil {
+		return err
+	}
+	allowed := s.Write
+	if w.Op == Get {
+		allowed = s.Read
+	}
+	return within(allowed, o)
+}
+
+// Over returns a store that asks another one only for what lies in the scope. One want outside of it refuses them all.
+func (s Scope) Over(store Store) Store { return scoped{scope: s, store: store} }
+
+func within(allowed []string, o Object) error {
+	for _, prefix := range allowed {
+		if p, err := parse(prefix); err == nil && covers(p, o) {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: %s", ErrOutside, o)
+}
+
+// covers compares byte by byte: case and Unicode forms count, as they do in the stores.
+func covers(prefix, o Object) bool {
+	if prefix.Scheme != o.Scheme || prefix.Bucket != o.Bucket {
+		return false
+	}
+	if prefix.Key == "" {
+		return o.Scheme != "file"
+	}
+	return o.Key == prefix.Key || strings.HasPrefix(o.Key, strings.TrimSuffix(prefix.Key, "/")+"/")
+}
+
+type scoped struct {
+	scope Scope
+	store Store
+}
+
+func (s scoped) Sign(ctx context.Context, wants ...Want) ([]Grant, error) {
+	for _, w := range wants {
+		if err := s.scope.Check(w); err != nil {
+			return nil, err
+		}
+	}
+	return s.store.Sign(ctx, wants...)
+}
+
+func (s scoped) mayWrite(uri string) error {
+	o, err := Parse(uri)
+	if err != nil {
+		return err
+	}
+	return within(s.scope.Write, o)
+}
+
+func (s scoped) Begin(ctx context.Context, uri string) (string, error) {
+	if err := s.mayWrite(uri); err != nil {
+		return "", err
+	}
+	return s.store.Begin(ctx, uri)
+}
+
+func (s scoped) Complete(ctx context.Context, uri, upload string, parts []Uploaded) error {
+	if err := s.mayWrite(uri); err != nil {
+		return err
+	}
+	return s.store.Complete(ctx, uri, upload, parts)
+}
+
+func (s scoped) Abort(ctx context.Context, uri, upload string) error {
+	if err := s.mayWrite(uri); err != nil {
+		return err
+	}
+	return s.store.Abort(ctx, uri, upload)
+}
