@@ -1,0 +1,267 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http/httptest"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/api/logstore"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+// opener opens an empty store, with the meter of its units where it has one.
+type opener func(ctx context.Context, name string) (store.Store, *dynamo.Meter, error)
+
+// place is where situations are played.
+type place struct {
+	name   string
+	lambda bool // its API is behind a gateway, and its functions publish events that no record goes with
+	open   opener
+	tell   func(format string, args ...any) // what is done and measured, as it goes
+}
+
+// deployment is a broker and its API on a store. Nothing happens in it but what is asked for.
+type deployment struct {
+	place
+	store   *apitest.Counted
+	meter   *dynamo.Meter
+	commits int
+	bus     *inbox
+	ports   broker.Ports
+	broker  *broker.Broker
+	api     *api.API
+	logs    *logstore.Store
+	server  *httptest.Server
+	door    *door
+	clock   *clock.Manual
+	cloud   *apitest.Cloud
+	key     []byte
+	folder  string
+	rows    []*row
+}
+
+// inbox is a bus that keeps what is published on it.
+type inbox struct {
+	bus.Bus
+	messages []bus.Message
+}
+
+// Publish implements bus.Bus.
+func (b *inbox) Publish(_ context.Context, messages ...bus.Message) error {
+	b.messages = append(b.messages, messages...)
+	return nil
+}
+
+func (b *inbox) take() []bus.Message {
+	out := b.messages
+	b.messages = nil
+	return out
+}
+
+// deploy makes a deployment on an empty store.
+func deploy(ctx context.Context, p place, name string) (*deployment, error) {
+	s, meter, err := p.open(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	d := &deployment{
+		place: p, store: &apitest.Counted{Store: s}, meter: meter, bus: &inbox{}, cloud: &apitest.Cloud{},
+		clock: clock.NewManual(apitest.Start()), key: bytes.Repeat([]byte("k"), token.MinKeyBytes),
+	}
+	d.store.Committed = func() { d.commits++ }
+	if d.folder, err = os.MkdirTemp("", "tradewind-limits-logs-*"); err != nil {
+		return nil, err
+	}
+	if d.logs, err = logstore.New(d.folder, 0); err != nil {
+		return nil, err
+	}
+	c, err := catalog.Default()
+	if err != nil {
+		return nil, err
+	}
+	moves, err := egress.Default()
+	if err != nil {
+		return nil, err
+	}
+	clouds := map[string]cloud.Cloud{}
+	for _, name := range c.Clouds() {
+		clouds[name] = d.cloud
+	}
+	opt := planner.DefaultOptions()
+	opt.Now = nil
+	d.ports = broker.Ports{
+		Store: d.store, Bus: d.bus, Clouds: clouds, Planner: planner.New(c, moves, opt), Moves: moves, Now: d.clock.Now,
+		Tokens: func(c wire.Claims) (string, error) { return token.Mint(d.key, c) },
+	}
+	return d, d.restart()
+}
+
+// restart has a new process work on the store, whose caches are empty.
+func (d *deployment) restart() (err error) {
+	if d.server != nil {
+		d.api.Close()
+		d.server.Close()
+	}
+	hub := api.NewHub()
+	d.ports.Changed = hub.Changed
+	d.broker = broker.New(record.DefaultConfig(), d.ports)
+	d.api, err = api.New(api.Config{
+		Broker: d.broker, Token: apitest.Token, Hub: hub, Logs: d.logs, Now: d.clock.Now,
+		Verify: func(s string) (wire.Claims, error) { return token.Verify(d.key, s, d.clock.Now()) },
+	})
+	if err != nil {
+		return err
+	}
+	d.door = &door{api: d.api, lambda: d.lambda}
+	d.server = httptest.NewServer(d.door)
+	return nil
+}
+
+func (d *deployment) close() error {
+	d.api.Close()
+	d.server.Close()
+	return errors.Join(d.logs.Close(), d.store.Close(), os.RemoveAll(d.folder))
+}
+
+func (d *deployment) client() *client.Client { return client.New(d.server.URL, apitest.Token) }
+
+// pending are the events that were published since it was last asked, and those in the outbox.
+func (d *deployment) pending(ctx context.Context) (out []events.Event, err error) {
+	for n := 1; n > 0; {
+		if n, err = d.broker.Relay(ctx); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range d.bus.take() {
+		e, err := events.Parse(m.Body)
+		if err != nil {
+			return nil, err
+		}
+		out = append(out, e)
+	}
+	return out, nil
+}
+
+// settle handles events until there are none but those of the types held back, which are lost.
+func (d *deployment) settle(ctx context.Context, held ...string) error {
+	for {
+		list, err := d.pending(ctx)
+		if err != nil || len(list) == 0 {
+			return err
+		}
+		for _, e := range list {
+			if slices.Contains(held, e.Type()) {
+				continue
+			}
+			for _, fn := range events.Routes()[e.Type()] {
+				if err := errors.Join(d.broker.Handle(ctx, fn, []events.Event{e})...); err != nil {
+					return fmt.Errorf("%s on %s: %w", fn, e.Type(), err)
+				}
+			}
+		}
+	}
+}
+
+// batch are records to write as they are.
+type batch []store.Write
+
+func (b *batch) put(key store.Key, v any) error {
+	body, err := json.Marshal(v)
+	*b = append(*b, store.Write{Key: key, Expect: store.Any, Body: body})
+	return err
+}
+
+// write writes records, some at once and one transaction after the other: DynamoDB Local has each wait for a lock.
+func (d *deployment) write(ctx context.Context, b batch) error {
+	const together = 25
+	for some := range slices.Chunk(b, together) {
+		if err := d.store.Store.Commit(ctx, store.Tx{Writes: some}); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// measure begins to count for a row, which is one of the table's when done is called.
+func (d *deployment) measure(what string, most int) (done func()) {
+	r, counted := d.counting(what, most)
+	return func() {
+		counted()
+		d.rows = append(d.rows, r)
+	}
+}
+
+// counting begins to count; the row is complete when done is called.
+func (d *deployment) counting(what string, most int) (r *row, done func()) {
+	d.store.Take()
+	d.commits = 0
+	d.door.take()
+	r = &row{what: what, place: d.name, most: most, units: d.meter != nil, lambda: d.lambda}
+	before, begin := d.meter.Usage().Total, time.Now()
+	return r, func() {
+		r.took = time.Since(begin)
+		reads := d.store.Take()
+		r.requests, r.records = int(reads.Requests)+d.commits, int(reads.Records)
+		if d.meter != nil {
+			u := d.meter.Usage().Total
+			r.requests, r.read, r.write = u.Requests-before.Requests, u.Read-before.Read, u.Write-before.Write
+		}
+		r.answers = d.door.take()
+	}
+}
+
+// pass has a function handle an event, and those to itself that follow from it, as on AWS one invocation each.
+func (d *deployment) pass(ctx context.Context, what string, most int, fn string, data events.Data) error {
+	whole := &row{events: map[string]int{}}
+	for todo := []events.Event{events.New(fn, "bench", d.clock.Now(), data)}; len(todo) > 0; todo = todo[1:] {
+		r, done := d.counting(what, most)
+		if err := errors.Join(d.broker.Handle(ctx, fn, todo[:1])...); err != nil {
+			return err
+		}
+		done()
+		whole.add(r)
+		list, err := d.pending(ctx)
+		if err != nil {
+			return err
+		}
+		for _, e := range list {
+			if e.Type() == data.Type() && fn == events.FnReconcile {
+				todo = append(todo, e)
+			} else {
+				whole.events[e.Type()]++
+			}
+		}
+	}
+	d.rows = append(d.rows, whole)
+	return nil
+}
+
+// add takes an invocation into a row of several; the time is that of the longest.
+func (r *row) add(one *row) {
+	r.what, r.place, r.most, r.units = one.what, one.place, one.most, one.units
+	r.invocations++
+	r.requests, r.records = r.requests+one.requests, r.records+one.records
+	r.read, r.write = r.read+one.read, r.write+one.write
+	r.hardest, r.took = max(r.hardest, one.requests), max(r.took, one.took)
+}

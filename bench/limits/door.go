@@ -1,0 +1,114 @@
+package main
+
+import (
+	"encoding/base64"
+	"io"
+	"net/http"
+	"strings"
+	"sync"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+)
+
+// door is a deployment's API as it is reached from outside, and counts what goes through it: on AWS each request is an
+// event of API Gateway's that IAM has let through, and each answer one that Lambda passes on.
+type door struct {
+	api    http.Handler
+	lambda bool
+
+	mu sync.Mutex
+	answers
+}
+
+// take returns what was answered since it was last asked.
+func (d *door) take() answers {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	out := d.answers
+	d.answers = answers{}
+	return out
+}
+
+// ServeHTTP implements http.Handler.
+func (d *door) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	d.count(func(a *answers) { a.calls++ })
+	if d.lambda {
+		d.serveLambda(w, r)
+		return
+	}
+	d.api.ServeHTTP(&plain{ResponseWriter: w, door: d}, r)
+}
+
+func (d *door) count(note func(*answers)) {
+	d.mu.Lock()
+	defer d.mu.Unlock()
+	note(&d.answers)
+}
+
+func (d *door) serveLambda(w http.ResponseWriter, r *http.Request) {
+	g := gateway.Gateway{UserToken: apitest.Token, Handler: http.HandlerFunc(
+		func(w http.ResponseWriter, r *http.Request) { d.api.ServeHTTP(&plain{ResponseWriter: w, door: d}, r) })}
+	body, err := io.ReadAll(r.Body)
+	if err != nil {
+		return
+	}
+	in := awsevents.APIGatewayV2HTTPRequest{
+		RawPath: r.URL.EscapedPath(), RawQueryString: r.URL.RawQuery, Headers: map[string]string{}, Body: string(body),
+	}
+	in.RequestContext.HTTP.Method, in.RequestContext.DomainName = r.Method, "localhost"
+	if !strings.HasPrefix(in.RawPath, gateway.AgentPaths) {
+		in.RequestContext.Authorizer = &awsevents.APIGatewayV2HTTPRequestContextAuthorizerDescription{
+			IAM: &awsevents.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{
+				UserARN: "arn:aws:iam::123456789012:user/ada",
+			},
+		}
+	}
+	for name := range r.Header {
+		in.Headers[strings.ToLower(name)] = r.Header.Get(name)
+	}
+	out, err := g.Serve(r.Context(), in)
+	if err != nil {
+		http.Error(w, err.Error(), http.StatusBadGateway)
+		return
+	}
+	d.count(func(a *answers) { a.sent += len(out.Body) })
+	for name, v := range out.Headers {
+		w.Header().Set(name, v)
+	}
+	w.WriteHeader(out.StatusCode)
+	var answer io.Reader = strings.NewReader(out.Body)
+	if out.IsBase64Encoded {
+		answer = base64.NewDecoder(base64.StdEncoding, answer)
+	}
+	_, _ = io.Copy(w, answer) // who asked may be gone
+}
+
+// plain counts the bytes of an answer, before a gateway compresses it, as they are written: a stream may have no end.
+type plain struct {
+	http.ResponseWriter
+	door  *door
+	bytes int
+}
+
+// Write implements http.ResponseWriter. What a gateway does not take is not answered; what goes straight to who asked
+// is counted before they have it.
+func (p *plain) Write(b []byte) (n int, err error) {
+	if p.door.lambda {
+		n, err = p.ResponseWriter.Write(b)
+		p.wrote(n, 0)
+		return n, err
+	}
+	p.wrote(len(b), len(b))
+	return p.ResponseWriter.Write(b)
+}
+
+func (p *plain) wrote(n, sent int) {
+	p.bytes += n
+	p.door.count(func(a *answers) { a.plain, a.sent, a.widest = a.plain+n, a.sent+sent, max(a.widest, p.bytes) })
+}
+
+// Unwrap is how a ResponseController finds what flushes.
+func (p *plain) Unwrap() http.ResponseWriter { return p.ResponseWriter }

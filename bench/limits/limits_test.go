@@ -1,0 +1,48 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// TestTheSituationsHoldWhenTheyAreSmall: every situation is played to its end, and nothing is above its bound.
+func TestTheSituationsHoldWhenTheyAreSmall(t *testing.T) {
+	z := sizes{parents: 40, budgeted: 80, small: 40, queues: 12, tasks: 60, running: 5}
+	for _, lambda := range []bool{false, true} {
+		rows, err := play(t.Context(), z, "", place{name: "test", lambda: lambda, open: inFile(t.TempDir()), tell: t.Logf})
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, r := range rows {
+			if err := r.check(); err != nil {
+				t.Error(err)
+			}
+			if r.requests == 0 || r.plain+r.invocations == 0 {
+				t.Errorf("nothing was counted: %+v", r)
+			}
+		}
+		if len(rows) != 11 {
+			t.Errorf("%d rows", len(rows))
+		}
+	}
+}
+
+func TestWhatIsAboveItsBoundIsAnError(t *testing.T) {
+	for _, c := range []struct {
+		row  row
+		want string
+	}{
+		{row{most: 10, requests: 11}, "11 requests"},
+		{row{most: 10, requests: 10}, ""},
+		{row{most: 10, requests: 30, invocations: 3, hardest: 10}, ""},
+		{row{most: 10, requests: 30, invocations: 2, hardest: 20}, "20 requests"},
+		{row{lambda: true, answers: answers{widest: 4<<20 + 1}}, "an answer of"},
+		{row{lambda: true, took: within + 1}, "at most 29s"},
+		{row{took: within + 1}, ""}, // of a stream that stays open
+	} {
+		err := c.row.check()
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%+v: %v", c.row, err)
+		}
+	}
+}

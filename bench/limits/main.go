@@ -1,0 +1,122 @@
+// Command limits shows what a large deployment asks of its table and answers: a task that waits for ten thousand
+// others, a queue of ten thousand jobs behind one whose budget is used up, a thousand queues, and a job of twenty
+// thousand tasks that someone looks at. Each is played in one process, on a bolt file as pkg/host has it, and on the
+// table and behind the gateway of a deployment on AWS, on DynamoDB Local (`make emulators`). What is above its bound
+// fails the command.
+//
+//	go run ./bench/limits -report bench/RESULTS.md
+//
+// Records are written as they would be where having it happen takes minutes. What is measured is the product's own.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"path/filepath"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
+	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+func main() {
+	page := flag.String("report", "", "page whose section to write anew; standard output when empty")
+	only := flag.String("only", "", "the one situation to play: reduce, behind, queues or look; all when empty")
+	flag.Parse()
+	log.SetFlags(0)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	defer stop()
+	if err := run(ctx, *page, *only); err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		stop()
+		os.Exit(1)
+	}
+}
+
+func run(ctx context.Context, page, only string) error {
+	host.TuneMemory()
+	rows, err := everywhere(ctx, only)
+	if err != nil {
+		return err
+	}
+	const title = "Limits of a large deployment"
+	body := "`make bench-limits`. A function has 29 s for an answer, and answers with at most 4 MiB before it is " +
+		"compressed; requests are what a store of DynamoDB's is asked, writes counted, and some hundred of them " +
+		"leave a function most of its time. Every call is the first of its process, with nothing in its caches, but " +
+		"for those that come again. Of DynamoDB Local the time is the emulator's.\n\n"
+	var list []report.Row
+	var over error
+	for _, r := range rows {
+		list = append(list, r.line())
+		over = errors.Join(over, r.check())
+	}
+	body += report.Table(list)
+	fmt.Println(report.Section(title, body, time.Now()))
+	if page == "" || only != "" || over != nil {
+		return over
+	}
+	return report.Write(page, title, body, time.Now())
+}
+
+// everywhere plays all situations in one process and on AWS.
+func everywhere(ctx context.Context, only string) ([]*row, error) {
+	dir, err := os.MkdirTemp("", "tradewind-limits-*")
+	if err != nil {
+		return nil, err
+	}
+	defer func() { _ = os.RemoveAll(dir) }()
+	rows, err := play(ctx, large(), only, place{name: "one process", tell: log.Printf, open: inFile(dir)})
+	if err != nil {
+		return nil, err
+	}
+	more, err := play(ctx, large(), only, place{name: "AWS", lambda: true, tell: log.Printf, open: onTable})
+	return append(rows, more...), err
+}
+
+// inFile opens stores in files of a folder.
+func inFile(dir string) opener {
+	return func(_ context.Context, name string) (store.Store, *dynamo.Meter, error) {
+		s, err := bolt.Open(filepath.Join(dir, name+".db"), boltfile.Options{})
+		return s, nil, err
+	}
+}
+
+// onTable opens stores on tables, each in a DynamoDB Local of its own: it slows down with what it has held.
+func onTable(ctx context.Context, name string) (store.Store, *dynamo.Meter, error) {
+	p, err := emulator.Start(emulator.DynamoDBLocalServer())
+	if err != nil {
+		return nil, nil, err
+	}
+	cfg, m := emulator.Config(p.Endpoint), &dynamo.Meter{}
+	s, err := dynamo.New(cfg, name, dynamo.Options{Meter: m, RequestTimeout: time.Minute})
+	if err == nil {
+		err = dynamo.CreateTable(ctx, cfg, name)
+	}
+	if err != nil {
+		p.Stop()
+		return nil, nil, err
+	}
+	return &emulated{s, p}, m, nil
+}
+
+// emulated is a store whose emulator ends with it.
+type emulated struct {
+	*dynamo.Store
+	process *emulator.Process
+}
+
+// Close implements store.Store.
+func (e *emulated) Close() error {
+	defer e.process.Stop()
+	return e.Store.Close()
+}

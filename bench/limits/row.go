@@ -1,0 +1,120 @@
+package main
+
+import (
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
+)
+
+// within is the time that API Gateway has for an answer, and a function of the broker's for a batch.
+const within = 29 * time.Second
+
+// row is what one call, or a look of several, asked and was answered.
+type row struct {
+	what, place string
+	most        int // requests to the store that it may take, those of one invocation where there are several
+
+	requests, records int
+	invocations       int // of a function of the broker's; 0 is a call of the API
+	hardest           int // requests of the invocation that made most of them
+	read, write       float64
+	units             bool // the store counts units
+	lambda            bool // its answers have a largest size
+	answers
+	events map[string]int // by type
+	took   time.Duration
+}
+
+// answers are those of the API.
+type answers struct {
+	calls         int
+	sent          int // bytes as they went out, compressed where they were
+	plain, widest int // bytes before, of all and of the largest
+}
+
+// check says what is above its bound.
+func (r *row) check() error {
+	var over []string
+	asked := r.requests
+	if r.invocations > 0 {
+		asked = r.hardest
+	}
+	if asked > r.most {
+		over = append(over, fmt.Sprintf("%d requests to the store, at most %d", asked, r.most))
+	}
+	if r.lambda && r.widest > gateway.MaxAnswer {
+		over = append(over, fmt.Sprintf("an answer of %s, at most %s", size(r.widest), size(gateway.MaxAnswer)))
+	}
+	if r.took > within && (r.lambda || r.calls+r.invocations > 0) { // a stream that stays open has no end
+		over = append(over, fmt.Sprintf("%s, at most %s", r.took, within))
+	}
+	if len(over) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%s (%s): %s", r.what, r.place, strings.Join(over, "; "))
+}
+
+// line is the row as the table has it.
+func (r *row) line() report.Row {
+	got := []string{fmt.Sprintf("%s for %s", text.Count(r.requests, "request"), text.Count(r.records, "record"))}
+	if r.units {
+		got = append(got, text.Thousands(int(r.read))+" read and "+text.Count(int(r.write), "write unit"))
+	}
+	switch {
+	case r.calls > 0 && r.lambda:
+		got = append(got, fmt.Sprintf("%s of %s, compressed %s, the largest of %s", text.Count(r.calls, "answer"),
+			size(r.plain), size(r.sent), size(r.widest)))
+	case r.calls > 0:
+		got = append(got, fmt.Sprintf("%s of %s", text.Count(r.calls, "answer"), size(r.plain)))
+	case r.plain > 0:
+		got = append(got, size(r.plain)+" in the stream that is open")
+	}
+	if r.invocations > 0 {
+		got = append(got, text.Count(r.invocations, "invocation"), told(r.events))
+	}
+	target := text.Count(r.most, "request")
+	switch {
+	case r.invocations > 0:
+		target += " an invocation"
+	case r.lambda:
+		target += ", answers of " + size(gateway.MaxAnswer)
+	}
+	if r.lambda || r.calls+r.invocations > 0 {
+		target += ", 29 s"
+	}
+	return report.Row{
+		What: r.what + ", " + r.place, Target: target, Command: "make bench-limits",
+		Got: strings.Join(append(got, fmt.Sprintf("%.2f s", r.took.Seconds())), "; "),
+	}
+}
+
+// told are events by type.
+func told(counts map[string]int) string {
+	if len(counts) == 0 {
+		return "no event"
+	}
+	var out []string
+	for _, typ := range slices.Sorted(maps.Keys(counts)) {
+		out = append(out, fmt.Sprintf("%s %s", text.Thousands(counts[typ]), events.ShortName(typ)))
+	}
+	return strings.Join(out, ", ")
+}
+
+// size writes bytes in the unit that suits them.
+func size(n int) string {
+	switch {
+	case n >= 1<<20:
+		return fmt.Sprintf("%.1f MiB", float64(n)/(1<<20))
+	case n >= 1<<10:
+		return fmt.Sprintf("%.1f KiB", float64(n)/(1<<10))
+	default:
+		return fmt.Sprintf("%d B", n)
+	}
+}
