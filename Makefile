@@ -122,6 +122,10 @@ bench-bidding: build ## Replay recorded prices and availability under every poli
 docs-plots: ## Draw the plots of docs/bidding.md anew
 	$(GO) run ./bench/bidding -plots docs/plots
 
+.PHONY: bench-limits
+bench-limits: emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/limits -report bench/RESULTS.md
+
 .PHONY: bench-lambda
 bench-lambda: ## Measure size, cold start and memory of the Lambda functions; writes its section of bench/RESULTS.md
 	@$(GO) run ./bench/lambda -report bench/RESULTS.md

@@ -1,5 +1,7 @@
 package events
 
+import "strings"
+
 // The functions that react to events. Each is a Lambda, a worker of one process, or a step of
 // the simulator.
 const (
@@ -49,6 +51,24 @@ func Routes() map[string][]string {
 		TypeCatalogRefresh:   {FnRefresh},
 		TypeBrokerReconcile:  {FnReconcile},
 	}
+}
+
+// Announced are the types that others may want to hear of, a handful in the life of a job: on AWS they are put on the
+// event bus as well.
+func Announced() []string {
+	return []string{TypeDAGRejected, TypeDAGPlanned, TypeDAGFinished, TypeTaskFailed}
+}
+
+// ShortName is what a type of event is called among people: dag.finished of tradewind.dag.finished.v1.
+func ShortName(typ string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
+}
+
+// TypeOf is the type of an event by its short name. ok is false when there is none.
+func TypeOf(short string) (typ string, ok bool) {
+	typ = "tradewind." + short + ".v1"
+	_, ok = Routes()[typ]
+	return typ, ok
 }
 
 // Functions returns the names of all functions, in the order a job meets them.

@@ -32,7 +32,7 @@ func main() {
 func run(args []string) error {
 	defer jsii.Close()
 	cfg := stack.Default()
-	var data, regions string
+	var data, regions, announce string
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
 	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment, the prefix of everything in it")
 	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "of the Lambda functions: arm64 or x86_64")
@@ -47,6 +47,8 @@ func run(args []string) error {
 		"further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
 	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
 	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed with -regions alone")
+	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
+		"types of events, by comma, that are put on the event bus for rules of yours, or none")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
 	f.BoolVar(&cfg.Policy, "policy", false,
 		"sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
@@ -56,7 +58,10 @@ func run(args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	cfg.DataBuckets, cfg.Regions = list(data), list(regions)
+	cfg.DataBuckets, cfg.Regions, cfg.Announce = list(data), list(regions), list(announce)
+	if announce == "none" {
+		cfg.Announce = nil
+	}
 	if err := cfg.Validate(); err != nil {
 		return err
 	}

@@ -9,12 +9,13 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cost"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // targetCost is what the control plane may take for a DAG of a hundred tasks.
-const targetCost = "0.005 USD"
+const targetCost = "0.0035 USD for tasks of 12 minutes"
 
 // hundred is a DAG of a hundred tasks, ten side by side, each of which waits for one before it.
 func hundred(minutes int) (*dag.Job, error) {
@@ -35,13 +36,13 @@ func costs(ctx context.Context) (string, error) {
 	if err != nil {
 		return "", err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return "", err
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Now = []string{"aws"}, nil
-	plan := planner.New(c, egress, opt)
+	plan := planner.New(c, moves, opt)
 	var b strings.Builder
 	fmt.Fprintf(&b, "\nWhat `tradewind cost` says of a DAG of 100 tasks, ten side by side, all in (target: %s). The "+
 		"rehearsal above counts what the same functions ask of the emulators.\n\n"+

@@ -55,14 +55,13 @@ func measure(atLeast time.Duration, f func() error) (timing, error) {
 // on the machine does not change.
 func solve(ctx context.Context, m *optimizer.Model) (answer, *optimizer.Solution, error) {
 	var s *optimizer.Solution
-	opt := planner.DefaultOptions()
 	ready, err := optimizer.Prepare(m)
 	if err != nil {
 		return answer{}, nil, err
 	}
 	t, err := measure(100*time.Millisecond, func() error {
 		var err error
-		s, err = ready.Solve(ctx, optimizer.Options{WorkLimit: opt.Work(len(m.Tasks))})
+		s, err = ready.Solve(ctx, optimizer.Options{WorkLimit: planner.WorkLimit(len(m.Tasks))})
 		return err
 	})
 	if err != nil {

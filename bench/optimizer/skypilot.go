@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -208,7 +209,7 @@ func (row *skyRow) read(d *skyDAG, line []byte) error {
 	if err != nil {
 		return err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return err
 	}
@@ -229,7 +230,7 @@ func (row *skyRow) read(d *skyDAG, line []byte) error {
 		}
 		row.theirs += least
 	}
-	usd, _, err := egress.Matrix(at)
+	usd, _, err := moves.Matrix(at)
 	if err != nil {
 		return err
 	}

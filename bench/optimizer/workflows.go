@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -24,11 +25,11 @@ func newPlanner() (*planner.Planner, error) {
 	if err != nil {
 		return nil, err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return nil, err
 	}
-	return planner.New(c, egress, planner.DefaultOptions()), nil
+	return planner.New(c, moves, planner.DefaultOptions()), nil
 }
 
 // workflows are the recorded ones, Pegasus DAX and WfFormat, on the whole catalogue, with the candidates that

@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -63,7 +64,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	if err != nil {
 		return nil, err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return nil, err
 	}
@@ -76,7 +77,7 @@ func newRig(ctx context.Context) (*rig, error) {
 	r := &rig{done: make(told, 16)}
 	var engine *host.Engine
 	r.b = broker.New(record.DefaultConfig(), broker.Ports{
-		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
+		Store: bolt.New(file), Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
 		Changed: agents.Changed, Committed: func() { engine.Wake() },
 	})

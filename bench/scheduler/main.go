@@ -22,9 +22,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
-	"github.com/tradewind-broker/tradewind/internal/fleet"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler/replay"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 func main() {
@@ -112,7 +112,7 @@ const perRound = 5
 
 // measure is a round. Only its own snapshot is in memory: what others hold would put off collecting garbage.
 func (z *size) measure() error {
-	snapshot := fleet.New(fleet.Options{Nodes: 1000, Tasks: z.tasks, Full: z.full})
+	snapshot := schedulertest.New(schedulertest.Options{Nodes: 1000, Tasks: z.tasks, Full: z.full})
 	policy := scheduler.DefaultPolicy()
 	runtime.GC()
 	var took []time.Duration

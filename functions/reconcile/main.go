@@ -8,4 +8,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 )
 
-func main() { lambdahost.Serve(events.FnReconcile, clouds.Part, activity.Rest, lambdahost.Leftovers) }
+func main() {
+	lambdahost.ServeDoor(events.FnReconcile, clouds.Part, activity.Rest, lambdahost.Leftovers)
+}

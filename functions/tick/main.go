@@ -7,4 +7,4 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 )
 
-func main() { lambdahost.Serve(events.FnTick, clouds.Prices) }
+func main() { lambdahost.ServeDoor(events.FnTick, clouds.Prices) }

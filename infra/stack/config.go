@@ -2,9 +2,9 @@
 // event bus, a queue with its dead-letter queue and a function for each function
 // of the broker, two buckets, an HTTP API, schedules, and what watches them.
 //
-// What goes where is not written down here: rules follow events.Routes and
-// queues events.Functions, so that a new event or function is deployed by being
-// declared. Roles are written out statement by statement (permissions.go)
+// Which function there is, is not written down here: queues follow
+// events.Functions, so that a new function is deployed by being declared.
+// Roles are written out statement by statement (permissions.go)
 // rather than granted by the CDK's helpers, whose grants are wider than what the
 // adapters call.
 package stack
@@ -20,6 +20,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/events"
 )
 
 // Config is what a deployment can be told.
@@ -36,14 +38,15 @@ type Config struct {
 	// region only. Account and Region say where this deployment is, for them.
 	Regions         []string
 	Account, Region string
-	Webhook         string // https URL for news; none when empty
-	Policy          bool   // sessions follow policyKey of the work bucket
+	Webhook         string   // https URL for news; none when empty
+	Announce        []string // types of events that are put on the event bus for others
+	Policy          bool     // sessions follow policyKey of the work bucket
 }
 
 // Default is the configuration without any flag.
 func Default() Config {
 	return Config{Name: "tradewind", Architecture: "arm64", Assets: "../dist", Out: "cdk.out", KeepData: true,
-		Alarms: true, LogDays: 30}
+		Alarms: true, LogDays: 30, Announce: events.Announced()}
 }
 
 // retentions are the spans that CloudWatch Logs keeps logs for, days.
@@ -70,6 +73,11 @@ func (c Config) Validate() error {
 		return errors.New("-regions needs -account and -region")
 	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
 		return fmt.Errorf("-webhook: %q is no https URL", c.Webhook)
+	}
+	for _, typ := range c.Announce {
+		if _, ok := events.Routes()[typ]; !ok {
+			return fmt.Errorf("-announce: there is no type of event %q", typ)
+		}
 	}
 	for _, b := range c.DataBuckets {
 		if !bucketPattern.MatchString(b) {

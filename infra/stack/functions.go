@@ -28,8 +28,8 @@ type size struct {
 	batch   int // most messages at once
 	// parallel is how many batches of its queue are under way at once, at most; at least 2, which is SQS's least.
 	parallel int
-	// door is set where events of AWS's come in while nothing is open: EventBridge invokes it, since no queue is polled
-	// then.
+	// door is set where EventBridge invokes the function itself: by a schedule, or with events of AWS's that come in while
+	// nothing is open and no queue is polled.
 	door bool
 	// keep is how long a message is worth something, seconds; as long as SQS can when 0.
 	keep int
@@ -49,19 +49,19 @@ func sizeOf(fn string) size {
 		// an older notice is moot, and reconcile has found the machine gone
 		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600}
 	case events.FnTick:
-		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600}
+		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
 	case events.FnRefresh: // what the last day's schedule left there is done when work comes in
 		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 25 * 3600}
 	case events.FnReconcile:
-		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, keep: 3600}
+		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
 	case events.FnHook:
 		return size{memory: 128, seconds: 60, batch: 10, parallel: 5}
 	case fnAPI:
 		return size{memory: 256, seconds: 29} // API Gateway waits for 30
 	case fnRelay:
 		return size{memory: 256, seconds: 60, batch: 100}
-	default: // bid, advance, schedule, execute: records only
-		return size{memory: 256, seconds: 60, batch: 10, parallel: 5}
+	default: // bid, advance, schedule, execute: records that many share, so few at once with as much as there is
+		return size{memory: 256, seconds: 60, batch: 10, parallel: 2}
 	}
 }
 
@@ -130,13 +130,18 @@ func (d *deployment) environment() {
 	env := map[string]*string{
 		"TRADEWIND_DEPLOYMENT": &d.Name, "TRADEWIND_TABLE": d.table.TableName(), "TRADEWIND_BUS": jsii.String(d.Name),
 		"TRADEWIND_QUEUE_PREFIX": jsii.String(d.Name + "-"),
-		"TRADEWIND_DAG_BUCKET":   d.dags.BucketName(), "TRADEWIND_WORK_BUCKET": d.work.BucketName(),
+		"TRADEWIND_QUEUE_URLS": jsii.String("https://sqs." + *d.stack.Region() + "." + *d.stack.UrlSuffix() + "/" +
+			*d.stack.Account() + "/"),
+		"TRADEWIND_DAG_BUCKET": d.dags.BucketName(), "TRADEWIND_WORK_BUCKET": d.work.BucketName(),
 		"TRADEWIND_API": d.endpoint(), "TRADEWIND_TOKEN_PARAMETER": jsii.String(d.tokenParameter()),
 		"TRADEWIND_SCHEDULES": jsii.String(strings.Join(activitySchedules(), ",")),
 		"TRADEWIND_MAPPINGS":  jsii.String(strings.Join(idleMappings(), ",")),
 		"TRADEWIND_TOPIC":     d.topic.TopicArn(),
 		"TRADEWIND_AGENT_KEY": jsii.String(d.agentObjects()),
 		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
+	}
+	if len(d.Announce) > 0 {
+		env["TRADEWIND_ANNOUNCE"] = jsii.String(strings.Join(d.Announce, ","))
 	}
 	if d.Webhook != "" {
 		env["TRADEWIND_WEBHOOK"] = &d.Webhook

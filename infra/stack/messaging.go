@@ -1,9 +1,6 @@
 package stack
 
 import (
-	"maps"
-	"slices"
-
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsevents"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awseventstargets"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awslambda"
@@ -16,8 +13,7 @@ import (
 )
 
 const (
-	source   = "tradewind" // of our events, as pkg/bus/aws says
-	unrouted = "unrouted"  // whose dead-letter queue takes what reached no queue
+	unrouted = "unrouted" // whose dead-letter queue takes what reached no queue
 
 	deadDays    = 14 // SQS's most
 	maxReceives = 20 // deliveries of a message before it is a dead letter, as in pkg/host
@@ -80,20 +76,9 @@ func keyless(q awssqs.Queue) {
 		"it is encrypted by SQS's own key; a customer's key costs 1 USD a month and requests of its own")
 }
 
-// rules route each type of event to the queues of the functions that react to it: one rule a function.
+// rules bring what AWS tells of machines to the function that reacts to it. Events of our own are sent to the queues by
+// those who publish them.
 func (d *deployment) rules() {
-	byFunction := map[string][]string{}
-	for typ, fns := range events.Routes() {
-		for _, fn := range fns {
-			byFunction[fn] = append(byFunction[fn], typ)
-		}
-	}
-	for _, fn := range slices.Sorted(maps.Keys(byFunction)) {
-		types := slices.Sorted(slices.Values(byFunction[fn]))
-		d.rule(title(fn)+"Rule", fn, d.bus, &awsevents.EventPattern{
-			Source: jsii.Strings(source), DetailType: jsii.Strings(types...),
-		})
-	}
 	// A machine's state is told for every machine of the account: only their ends are of interest, once each, and the
 	// function knows which are ours.
 	d.rule("TakenRule", events.FnInterrupt, nil, &awsevents.EventPattern{

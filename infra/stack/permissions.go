@@ -12,8 +12,10 @@ func (d *deployment) rights() {
 	for _, fn := range events.Functions() {
 		d.records(fn)
 		d.consume(fn)
+		d.publish(fn)
 	}
 	d.records(fnAPI)
+	d.publish(fnAPI)
 	d.relay()
 	d.toggle(events.FnSubmit)
 	d.toggle(fnAPI)
@@ -45,8 +47,7 @@ func (d *deployment) records(fn string) {
 	}, *d.table.TableArn())
 }
 
-// consume is what a function may do to its own queue: Lambda polls with the function's role. Large payloads it only
-// reads.
+// consume is what a function may do to its own queue: Lambda polls with the function's role.
 func (d *deployment) consume(fn string) {
 	d.grant(fn, "Queue", []string{
 		"sqs:ReceiveMessage", "sqs:DeleteMessage", "sqs:ChangeMessageVisibility", "sqs:GetQueueAttributes",
@@ -56,7 +57,7 @@ func (d *deployment) consume(fn string) {
 	d.grant(fn, "LargePayloads", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
 }
 
-// relay reads the outbox alone, and publishes: on the bus, or straight to a queue what is not to come before a time.
+// relay reads the outbox alone, and publishes.
 func (d *deployment) relay() {
 	d.roles[fnRelay].AddToPolicy(allowIf("Outbox",
 		[]string{"dynamodb:Query", "dynamodb:GetItem", "dynamodb:PutItem", "dynamodb:UpdateItem", "dynamodb:DeleteItem",
@@ -67,7 +68,8 @@ func (d *deployment) relay() {
 	d.publish(fnRelay)
 }
 
-// publish is putting events on the bus. What reconcile finds in the outbox it publishes itself.
+// publish is sending events to the queues, and putting on the bus what others hear of: the relay what was committed,
+// every function what goes with no record.
 func (d *deployment) publish(fn string) {
 	d.grant(fn, "Publish", []string{"events:PutEvents"}, *d.bus.EventBusArn())
 	d.grant(fn, "PublishLarge", []string{"s3:PutObject"}, *d.work.BucketArn()+"/"+prefixEvents+"*")
@@ -75,14 +77,12 @@ func (d *deployment) publish(fn string) {
 	for _, name := range events.Functions() {
 		queues = append(queues, *d.queues[name].QueueArn())
 	}
-	d.grant(fn, "PublishLater", []string{"sqs:SendMessage", "sqs:GetQueueUrl"},
+	d.grant(fn, "PublishToQueues", []string{"sqs:SendMessage", "sqs:GetQueueUrl"},
 		append(queues, *d.dead[unrouted].QueueArn())...)
 }
 
-// settle is what reconcile does beside looking after jobs: publish what the relay left, and switch off when nothing is
-// open and every queue is empty.
+// settle is what reconcile does beside looking after jobs: switch off when nothing is open and every queue is empty.
 func (d *deployment) settle() {
-	d.publish(events.FnReconcile)
 	d.toggle(events.FnReconcile)
 	var queues []string
 	for _, fn := range events.Functions() {

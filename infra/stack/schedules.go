@@ -40,8 +40,9 @@ func activitySchedules() []string {
 	return out
 }
 
-// schedules puts ready events on queues. The scheduler fills in which execution it is and for when, so that one that is
-// delivered twice is handled once.
+// schedules invoke functions with ready events: a queue between would cost three requests each time. What is on while
+// no work is open goes to its function's queue, where it waits for work. The scheduler fills in which execution it is
+// and for when, so that one that is delivered twice is handled once.
 func (d *deployment) schedules() {
 	group := awsscheduler.NewCfnScheduleGroup(d.stack, jsii.String("Schedules"),
 		&awsscheduler.CfnScheduleGroupProps{Name: &d.Name})
@@ -52,11 +53,23 @@ func (d *deployment) schedules() {
 				"StringEquals": map[string]interface{}{"aws:SourceAccount": d.stack.Account()}},
 		}),
 	})
-	targets := []string{*d.dead[unrouted].QueueArn()}
-	for _, s := range schedules() {
-		targets = append(targets, *d.queues[s.fn].QueueArn())
+	var functions []string
+	queues := []string{*d.dead[unrouted].QueueArn()}
+	target := func(s schedule) *string {
+		if s.idle {
+			return d.queues[s.fn].QueueArn()
+		}
+		return jsii.String(d.arn("lambda", "function:"+d.named(s.fn))) // by name: the function may set its schedule
 	}
-	role.AddToPolicy(allow("Targets", []string{"sqs:SendMessage"}, targets...))
+	for _, s := range schedules() {
+		if s.idle {
+			queues = append(queues, *target(s))
+		} else {
+			functions = append(functions, *target(s))
+		}
+	}
+	role.AddToPolicy(allow("Functions", []string{"lambda:InvokeFunction"}, functions...))
+	role.AddToPolicy(allow("Queues", []string{"sqs:SendMessage"}, queues...))
 	for _, s := range schedules() {
 		state := "DISABLED"
 		if s.idle {
@@ -67,7 +80,7 @@ func (d *deployment) schedules() {
 			Description:        jsii.String("Tradewind: " + s.data.Type()),
 			FlexibleTimeWindow: &awsscheduler.CfnSchedule_FlexibleTimeWindowProperty{Mode: jsii.String("OFF")},
 			Target: &awsscheduler.CfnSchedule_TargetProperty{
-				Arn: d.queues[s.fn].QueueArn(), RoleArn: role.RoleArn(), Input: jsii.String(scheduled(s)),
+				Arn: target(s), RoleArn: role.RoleArn(), Input: jsii.String(scheduled(s)),
 				DeadLetterConfig: &awsscheduler.CfnSchedule_DeadLetterConfigProperty{Arn: d.dead[unrouted].QueueArn()},
 				RetryPolicy: &awsscheduler.CfnSchedule_RetryPolicyProperty{
 					MaximumEventAgeInSeconds: num(3600), MaximumRetryAttempts: num(10),

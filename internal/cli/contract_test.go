@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
+	"github.com/tradewind-broker/tradewind/internal/sim"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -74,7 +75,7 @@ tradewind dlq redrive: queue all endpoint state output
 tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions data-buckets architecture log-days keep-data alarms webhook policy profile endpoint-url source assembly assets output
+tradewind deploy aws: diff destroy yes name region regions data-buckets architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output
@@ -150,7 +151,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, lab.ChaosViolation{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, sim.Failure{},
 		lab.PlaceResult{}, lab.GeneratedResult{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {

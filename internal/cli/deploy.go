@@ -13,9 +13,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 )
 
 // deployOptions are the flags of deploy aws.
@@ -29,6 +31,7 @@ type deployOptions struct {
 	output              *command.Choice
 	architectures       command.Choice
 	dataBuckets, others []string
+	announce            []string
 }
 
 func (a *app) deployCommand() *cobra.Command {
@@ -73,6 +76,8 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&o.alarms, "alarms", true,
 		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
+	f.StringSliceVar(&o.announce, "announce", short(events.Announced()),
+		"events that are put on the event bus for rules of yours, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
 	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy that sessions follow")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
@@ -97,6 +102,35 @@ func (a *app) deployAWSCommand() *cobra.Command {
 	return c
 }
 
+// short are the short names of types of events, as docs/events.md has them.
+func short(types []string) []string {
+	out := make([]string, len(types))
+	for i, typ := range types {
+		out[i] = events.ShortName(typ)
+	}
+	return out
+}
+
+// announced are the types of events of their short names, or of all and none.
+func announced(names []string) ([]string, error) {
+	if slices.Equal(names, []string{"none"}) {
+		return names, nil
+	}
+	known := slices.Sorted(maps.Keys(events.Routes()))
+	if slices.Equal(names, []string{"all"}) {
+		return known, nil
+	}
+	var types []string
+	for _, name := range names {
+		typ, ok := events.TypeOf(name)
+		if !ok {
+			return nil, command.BadInput(suggest.OneOf(name, short(known)), "--announce: there is no event %q", name)
+		}
+		types = append(types, typ)
+	}
+	return types, nil
+}
+
 func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
 	switch {
 	case o.diff && o.destroy:
@@ -106,6 +140,9 @@ func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
 	}
 	policy, err := a.deployedPolicy(o)
 	if err != nil {
+		return err
+	}
+	if o.settings.Announce, err = announced(o.announce); err != nil {
 		return err
 	}
 	t, err := a.target(ctx, o)

@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // policyFlag is the file that tells the broker's sessions how to decide.
@@ -109,5 +110,5 @@ func loadPolicy(path string, body []byte) (*scheduler.Policy, error) {
 	if err != nil {
 		return nil, err
 	}
-	return p, scheduler.InFile(path, session.CheckPolicy(p))
+	return p, policy.InFile(path, session.CheckPolicy(p))
 }

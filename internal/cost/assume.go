@@ -26,7 +26,7 @@ const (
 const (
 	bootTime    = 60 * time.Second       // from the launch to the agent's first call
 	streamEvery = 250 * time.Millisecond // Lambda looks at a stream four times a second, for nothing
-	routed      = 300 * time.Millisecond // from the bus into a queue
+	polled      = 20 * time.Millisecond  // from a queue to a function that waits for messages
 	retryAfter  = 2 * time.Second
 	firstPiece  = 15 * time.Second // of a task's log, when it has one by then; the rest comes with its end
 )
@@ -73,7 +73,7 @@ func Assumptions() []string {
 		"Events that are published together reach a queue together, and Lambda takes them as one batch, up to the " +
 			"batch size.",
 		"Machines boot in a minute, run for as long as planned and are not taken; agents call every 5 minutes, and " +
-			"send a kilobyte of log after 15 seconds and another with their result.",
+			"say that their task runs after 15 seconds, with a kilobyte of log, and send another with their result.",
 		"No free allowance is counted but SQS's million requests a month, of which polling with work open takes " +
 			"10,800 an hour: 92 hours.",
 		"What tasks store and move is the jobs' own, and not in it.",

@@ -175,22 +175,19 @@ func (n *node) obey(work wire.Work, c class, again time.Duration) {
 // begin runs the task.
 func (n *node) begin() {
 	w := n.w
-	n.report(byEvents, wire.Started)
 	took := w.duration(n.claims.Cluster)
-	if took > firstPiece {
-		w.after(firstPiece, n.log)
-	}
+	w.after(min(took, firstPiece), func() { n.report(byEvents, wire.Started, took > firstPiece) })
 	w.after(took, func() {
 		n.done = true
-		n.report(byEvents, wire.Succeeded)
+		n.report(byEvents, wire.Succeeded, true)
 	})
 }
 
-// report tells of an event; the last one brings the end of the log.
-func (n *node) report(c class, e wire.Event) {
+// report tells of an event, and may bring a piece of the log.
+func (n *node) report(c class, e wire.Event, log bool) {
 	n.w.as(c, func() {
 		n.w.call(func(b *broker.Broker) error {
-			if e == wire.Succeeded {
+			if log {
 				if err := n.print(); err != nil {
 					return err
 				}
@@ -200,11 +197,6 @@ func (n *node) report(c class, e wire.Event) {
 			})
 		})
 	})
-}
-
-// log sends a piece of log by itself.
-func (n *node) log() {
-	n.w.call(func(*broker.Broker) error { return n.print() })
 }
 
 // print keeps the next piece of log, as the API does.

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -13,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -94,7 +96,7 @@ func newWorld(ctx context.Context, p broker.Planner, cfg record.Config, start ti
 		w.brokers[fn] = broker.New(cfg, broker.Ports{
 			Store: quiet.New(w.table), Clouds: map[string]cloud.Cloud{"aws": w.machines}, Planner: p,
 			Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: func() time.Time { return w.now },
-			Hook: w,
+			Hook: w, Bus: direct{world: w},
 		})
 	}
 	return w
@@ -168,39 +170,68 @@ func (w *world) relayLater() {
 func (w *world) relay() {
 	w.invoke(fnRelay, func() {
 		pending := w.table.Pending()
-		ids := make([]string, len(pending))
-		sent := 0
+		ids, bodies := make([]string, len(pending)), make([][]byte, len(pending))
 		for i, p := range pending {
-			ids[i] = p.ID
-			e, err := events.Parse(p.Body)
-			if err != nil {
-				w.fail(err)
-				return
-			}
-			to := events.Routes()[e.Type()]
-			if len(to) == 0 {
-				continue // pkg/bus/aws drops what nobody wants
-			}
-			w.meter.add(BusEvents, chunks(len(p.Body), 64<<10))
-			sent++
-			for _, fn := range to {
-				w.deliver(fn, e)
-			}
+			ids[i], bodies[i] = p.ID, p.Body
 		}
-		for ; sent > 0; sent -= 10 { // entries of a PutEvents
-			w.meter.wait(waitPutEvents)
-		}
+		w.send(bodies)
 		w.table.published(w.outbox)
 		w.outbox = w.outbox[:0]
 		w.fail(w.table.Published(w.ctx, ids...))
 	})
 }
 
+// send puts events into the queues of their functions, and on the event bus what others hear of, as pkg/bus/aws does.
+func (w *world) send(bodies [][]byte) {
+	announced, sent := 0, map[string]int{}
+	for _, body := range bodies {
+		e, err := events.Parse(body)
+		if err != nil {
+			w.fail(err)
+			return
+		}
+		if slices.Contains(events.Announced(), e.Type()) {
+			w.meter.add(BusEvents, chunks(len(body), 64<<10))
+			announced++
+		}
+		for _, fn := range events.Routes()[e.Type()] {
+			sent[fn]++
+			w.deliver(fn, e)
+		}
+	}
+	for ; announced > 0; announced -= perCall {
+		w.meter.wait(waitPutEvents)
+	}
+	for _, n := range sent {
+		calls := chunks(n, perCall)
+		w.meter.add(QueueRequests, calls)
+		w.meter.wait(calls * waitQueue)
+	}
+}
+
+// direct is the bus for events that go there without the outbox.
+type direct struct {
+	bus.Bus
+	world *world
+}
+
+// Publish implements bus.Bus.
+func (d direct) Publish(_ context.Context, messages ...bus.Message) error {
+	bodies := make([][]byte, len(messages))
+	for i, m := range messages {
+		bodies[i] = m.Body
+	}
+	d.world.send(bodies)
+	return nil
+}
+
+// perCall is how many messages SQS and EventBridge take in a call.
+const perCall = 10
+
 // deliver puts an event in a function's queue.
 func (w *world) deliver(fn string, e events.Event) {
-	w.meter.add(QueueRequests, 1)
 	c := w.meter.class
-	w.after(routed, func() {
+	w.after(polled, func() {
 		q := w.queues[fn]
 		q.waiting = append(q.waiting, e)
 		if !q.polled {
@@ -274,7 +305,7 @@ func (w *world) submit(spec *dag.Job) {
 	})
 }
 
-// schedule runs a function every so often while the job is open.
+// schedule invokes a function every so often while the job is open.
 func (w *world) schedule(fn string, every time.Duration, data events.Data) {
 	w.after(every, func() {
 		if w.over {
@@ -283,7 +314,8 @@ func (w *world) schedule(fn string, every time.Duration, data events.Data) {
 		w.as(byTime, func() {
 			w.seq++
 			w.meter.add(ScheduleRuns, 1)
-			w.deliver(fn, events.New(fmt.Sprint(fn, w.seq), "tradewind/schedule", w.now, data))
+			e := events.New(fmt.Sprint(fn, w.seq), "tradewind/schedule", w.now, data)
+			w.invoke(fn, func() { w.handle(fn, []events.Event{e}) })
 		})
 		w.schedule(fn, every, data)
 	})

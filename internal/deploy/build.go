@@ -23,6 +23,7 @@ type Settings struct {
 	LogDays      int
 	DataBuckets  []string // that tasks may read and write besides their own
 	Regions      []string // further ones to buy machines in
+	Announce     []string // types of events that are put on the event bus; those of infra/ when nil
 	Webhook      string   // https URL for news
 	Policy       bool     // sessions follow the object that PutPolicy writes
 	// Account and Region say where it is deployed; needed with Regions.
@@ -112,7 +113,8 @@ func (s Settings) flags() []string {
 	var out []string
 	for _, f := range []struct{ name, value string }{
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
-		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook}, {"account", s.Account}, {"region", s.Region},
+		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
+		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},
 	} {
 		if f.value != "" {
 			out = append(out, "-"+f.name+"="+f.value)

@@ -104,6 +104,9 @@ func InFile(file string, err error) error {
 
 // Within puts the path element elem before the field of err.
 func Within(elem string, err error) error {
+	if err == nil {
+		return nil
+	}
 	var e *Error
 	if errors.As(err, &e) {
 		e.Field = Join(elem, e.Field)
@@ -115,7 +118,7 @@ func Within(elem string, err error) error {
 // element stand in brackets: file_mounts["/data"].
 func WithinKey(key string, err error) error {
 	if err == nil {
-		return nil
+		return nil // KeyElement has a cost
 	}
 	return Within(KeyElement(key), err)
 }

@@ -12,9 +12,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// ServeDoor runs a function by which work comes in while nothing is open. EventBridge invokes it directly, because a
-// queue that is only polled when something is in it does not exist; what Lambda has tried three times is a dead letter
-// of the function's, and comes back by its queue when it is redriven. It does not return.
+// ServeDoor runs a function that is invoked by EventBridge directly as well as by its queue: by a schedule, or because
+// work comes in while nothing is open and no queue is polled. What Lambda has tried three times is a dead letter of the
+// function's, and comes back by its queue when it is redriven. It does not return.
 func ServeDoor(fn string, parts ...Part) {
 	Run(fn, func(h *Host) (any, error) { return h.HandleDoor, nil }, parts...)
 }

@@ -13,6 +13,7 @@ const (
 	EnvTable       = "TRADEWIND_TABLE"           // DynamoDB table
 	EnvBus         = "TRADEWIND_BUS"             // event bus
 	EnvQueuePrefix = "TRADEWIND_QUEUE_PREFIX"    // of the functions' queues: tradewind-
+	EnvQueueURLs   = "TRADEWIND_QUEUE_URLS"      // what the URLs of all queues begin with
 	EnvDAGBucket   = "TRADEWIND_DAG_BUCKET"      // where users drop DAG files
 	EnvWorkBucket  = "TRADEWIND_WORK_BUCKET"     // outputs, checkpoints, logs, the agent, large payloads
 	EnvAPI         = "TRADEWIND_API"             // base URL at which agents reach the API
@@ -25,6 +26,7 @@ const (
 	EnvRegions  = "TRADEWIND_REGIONS"   // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvTopic    = "TRADEWIND_TOPIC"     // SNS topic for news; optional
 	EnvWebhook  = "TRADEWIND_WEBHOOK"   // URL that news are posted to; optional
+	EnvAnnounce = "TRADEWIND_ANNOUNCE"  // types of events put on the bus for others, by comma; optional, none
 	EnvPolicy   = "TRADEWIND_POLICY"    // key of the sessions' policy in the work bucket; optional, the broker's own
 	EnvLogLevel = "TRADEWIND_LOG_LEVEL" // debug, info, warn, error; optional, info
 )
@@ -35,6 +37,7 @@ type Env struct {
 	Table       string
 	Bus         string
 	QueuePrefix string
+	QueueURLs   string
 	DAGBucket   string
 	WorkBucket  string
 	API         string // without a slash at its end
@@ -46,6 +49,7 @@ type Env struct {
 	Regions     []string
 	Topic       string
 	Webhook     string
+	Announce    []string
 	Policy      string
 	LogLevel    string
 }
@@ -58,17 +62,19 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 	r := reader{getenv: getenv}
 	env := Env{
 		Deployment: r.need(EnvDeployment), Table: r.need(EnvTable), Bus: r.need(EnvBus),
-		QueuePrefix: r.need(EnvQueuePrefix), DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket),
+		QueuePrefix: r.need(EnvQueuePrefix), QueueURLs: getenv(EnvQueueURLs),
+		DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket),
 		API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
 		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
 		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
-		Webhook: getenv(EnvWebhook), Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
+		Webhook: getenv(EnvWebhook), Announce: list(getenv(EnvAnnounce)),
+		Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
 	}
 	if len(env.Clouds) == 0 {
 		env.Clouds = []string{"aws"}
 	}
-	if len(r.wrong) > 0 {
-		return Env{}, fmt.Errorf("%w: %s", ErrEnv, strings.Join(r.wrong, "; "))
+	if err := r.err(); err != nil {
+		return Env{}, err
 	}
 	return env, nil
 }
@@ -77,6 +83,13 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 type reader struct {
 	getenv func(string) string
 	wrong  []string
+}
+
+func (r *reader) err() error {
+	if len(r.wrong) == 0 {
+		return nil
+	}
+	return fmt.Errorf("%w: %s", ErrEnv, strings.Join(r.wrong, "; "))
 }
 
 func (r *reader) need(name string) string {

@@ -10,7 +10,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/config"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 	"github.com/tradewind-broker/tradewind/internal/quiet"
@@ -93,12 +92,12 @@ func brokerConfig(env Env) record.Config {
 }
 
 // FromEnvironment makes the host of a function from the process's own environment.
-func FromEnvironment(ctx context.Context, fn string, parts ...Part) (*Host, error) {
+func FromEnvironment(fn string, parts ...Part) (*Host, error) {
 	env, err := LoadEnv(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := awsConfig(os.Getenv)
 	if err != nil {
 		return nil, err
 	}

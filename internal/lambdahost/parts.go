@@ -16,8 +16,9 @@ import (
 // Queues is the part that knows bus and queues.
 func Queues(h *Host) error {
 	b, err := busaws.New(busaws.Config{
-		EventBus: h.Env.Bus, QueuePrefix: h.Env.QueuePrefix, Bucket: h.Env.WorkBucket, Queues: QueueRules(),
-		Route: events.Routes(), EventBridge: eventbridge.NewFromConfig(h.AWS), SQS: sqs.NewFromConfig(h.AWS),
+		EventBus: h.Env.Bus, QueuePrefix: h.Env.QueuePrefix, QueueURLs: h.Env.QueueURLs, Bucket: h.Env.WorkBucket,
+		Queues: QueueRules(), Route: events.Routes(), Announce: h.Env.Announce,
+		EventBridge: eventbridge.NewFromConfig(h.AWS), SQS: sqs.NewFromConfig(h.AWS),
 		S3: s3.NewFromConfig(h.AWS, S3Options(h.AWS)),
 	})
 	if err != nil {

@@ -1,7 +1,6 @@
 package lambdahost
 
 import (
-	"context"
 	"encoding/json"
 	"fmt"
 	"os"
@@ -25,7 +24,7 @@ func ServeRelay() {
 // Run makes the host of a function from the process's environment and serves what handler makes of it. It does not
 // return: what cannot start ends the sandbox with the reason in its log, and Lambda tries again with the next request.
 func Run(fn string, handler func(*Host) (any, error), parts ...Part) {
-	h, err := FromEnvironment(context.Background(), fn, append([]Part{Records, Queues}, parts...)...)
+	h, err := FromEnvironment(fn, append([]Part{Records, Queues}, parts...)...)
 	var serve any
 	if err == nil {
 		serve, err = handler(h)

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -24,7 +25,6 @@ type agent struct {
 	w       *world
 	m       *machine
 	claims  wire.Claims
-	alive   bool
 	heard   time.Time // when the broker last answered
 	known   bool      // its hello was accepted
 	seen    int       // sequence number of the last command
@@ -35,20 +35,21 @@ type agent struct {
 }
 
 func newAgent(m *machine, token string) *agent {
-	a := &agent{w: m.w, m: m, alive: true}
+	a := &agent{w: m.w, m: m}
+	m.Speaks = true
 	var err error
 	if a.claims, err = unseal(token); err != nil {
-		m.w.violate(InvToken, err.Error())
+		m.w.Violate(check.InvToken, err.Error())
 	}
-	if a.claims.Cluster != m.fleet.name || a.claims.Rank != m.rank || a.claims.Job != record.ClusterJob(m.fleet.name) {
-		m.w.violatef(InvToken, "machine %s, rank %d of %s, was given a token for rank %d of %s", m.id, m.rank,
-			m.fleet.name, a.claims.Rank, a.claims.Cluster)
+	if a.claims.Cluster != m.Cluster || a.claims.Rank != m.Rank || a.claims.Job != record.ClusterJob(m.Cluster) {
+		m.w.Violatef(check.InvToken, "machine %s, rank %d of %s, was given a token for rank %d of %s", m.ID, m.Rank,
+			m.Cluster, a.claims.Rank, a.claims.Cluster)
 	}
 	return a
 }
 
 func (a *agent) stop() {
-	a.alive = false
+	a.m.Speaks = false
 	if a.run != nil {
 		a.run.over = true
 	}
@@ -57,37 +58,37 @@ func (a *agent) stop() {
 // call asks the broker something, again and again until it answers: then done is called, unless the answer is that
 // the attempt is over.
 func (a *agent) call(what string, body func(context.Context, *broker.Broker) error, done func()) {
-	if !a.alive {
+	if !a.m.Speaks {
 		return
 	}
-	a.w.network.call("agent "+what+" "+a.m.id, !a.w.sky.cut(a.m.id), body, func(err error) {
+	a.w.network.call("agent "+what+" "+a.m.ID, !a.w.sky.Cut(a.m.ID), body, func(err error) {
 		switch {
-		case !a.alive:
+		case !a.m.Speaks:
 		case err == nil:
-			a.heard = a.w.now
+			a.heard = a.w.Now
 			done()
 		case errors.Is(err, record.ErrGone):
-			a.w.say(a.m.fleet.name, "agent exits", a.m.id+": the attempt is over")
+			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt is over")
 			a.stop()
-		case a.w.now.Sub(a.heard) > patience:
-			a.w.say(a.m.fleet.name, "agent exits", a.m.id+": broker unreachable")
+		case a.w.Now.Sub(a.heard) > patience:
+			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": broker unreachable")
 			a.stop()
 		default:
-			a.w.check.agentFailed(what, err)
-			a.w.after(a.w.rand.network.spread(time.Second, 20*time.Second), func() { a.call(what, body, done) })
+			a.w.check.AgentFailed(what, err)
+			a.w.After(a.w.rand.network.Spread(time.Second, 20*time.Second), func() { a.call(what, body, done) })
 		}
 	})
 }
 
 // boot is the beginning: the machine has booted, the agent dials home.
 func (a *agent) boot() {
-	a.heard = a.w.now
+	a.heard = a.w.Now
 	var first wire.Work
 	a.call("hello", func(ctx context.Context, b *broker.Broker) (err error) {
-		began := a.w.steps
+		began := a.w.Steps
 		if first, err = b.Hello(ctx, a.claims,
-			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.rank), Version: "sim"}); err == nil {
-			a.w.check.assigned(a, first, began)
+			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.Rank), Version: "sim"}); err == nil {
+			a.w.check.Assigned(&a.m.Machine, first, began)
 		}
 		return err
 	}, func() {
@@ -102,12 +103,12 @@ func (a *agent) boot() {
 
 // wake has the agent poll, as the broker's answer to a held poll would.
 func (a *agent) wake() {
-	if !a.alive || !a.known {
+	if !a.m.Speaks || !a.known {
 		return
 	}
 	a.again = true
 	if !a.polling {
-		a.pollAt(a.w.now.Add(a.w.rand.network.between(0, 20*time.Millisecond)))
+		a.pollAt(a.w.Now.Add(a.w.rand.network.Between(0, 20*time.Millisecond)))
 	}
 }
 
@@ -116,8 +117,8 @@ func (a *agent) pollAt(at time.Time) {
 		return
 	}
 	a.nextAt = at
-	a.w.at(at, func() {
-		if a.alive && a.nextAt.Equal(at) {
+	a.w.At(at, func() {
+		if a.m.Speaks && a.nextAt.Equal(at) {
 			a.nextAt = time.Time{}
 			a.poll()
 		}
@@ -125,21 +126,21 @@ func (a *agent) pollAt(at time.Time) {
 }
 
 func (a *agent) poll() {
-	if a.polling || !a.alive {
+	if a.polling || !a.m.Speaks {
 		return
 	}
 	a.polling, a.again = true, false
 	var work wire.Work
 	seen := a.seen
 	a.call("work", func(ctx context.Context, b *broker.Broker) error {
-		began := a.w.steps
-		if a.m.w.now.After(a.claims.Expires) {
+		began := a.w.Steps
+		if a.m.w.Now.After(a.claims.Expires) {
 			return record.ErrGone // as the API refuses who comes too late
 		}
 		got, err := b.Work(ctx, a.claims, seen)
 		if err == nil {
 			work = got
-			a.w.check.assigned(a, got, began)
+			a.w.check.Assigned(&a.m.Machine, got, began)
 		}
 		return err
 	}, func() {
@@ -152,16 +153,16 @@ func (a *agent) poll() {
 			a.obey(work)
 		}
 		if a.again {
-			a.pollAt(a.w.now)
+			a.pollAt(a.w.Now)
 		} else {
-			a.pollAt(a.w.now.Add(pollEvery))
+			a.pollAt(a.w.Now.Add(pollEvery))
 		}
 	})
 }
 
 func (a *agent) obey(w wire.Work) {
 	if w.Command != wire.None {
-		a.w.say(a.m.fleet.name, "agent obeys", fmt.Sprintf("%s: %s", a.m.id, w.Command))
+		a.w.Say(a.m.Cluster, "agent obeys", fmt.Sprintf("%s: %s", a.m.ID, w.Command))
 	}
 	switch w.Command {
 	case wire.Run:
@@ -171,7 +172,7 @@ func (a *agent) obey(w wire.Work) {
 		}
 	case wire.SaveNow:
 		if a.run != nil {
-			a.run.saveAndStop(a.w.now.Add(w.Notice))
+			a.run.saveAndStop(a.w.Now.Add(w.Notice))
 		}
 	case wire.Stop:
 		if a.run != nil {
@@ -185,9 +186,9 @@ func (a *agent) obey(w wire.Work) {
 
 // warned is what the machine itself learns of its end.
 func (a *agent) warned(at time.Time) {
-	if !a.alive || a.run == nil || a.run.over {
+	if !a.m.Speaks || a.run == nil || a.run.over {
 		return
 	}
-	a.run.report(wire.Report{Event: wire.NoticeSeen, Notice: at.Sub(a.w.now)}, nil)
+	a.run.report(wire.Report{Event: wire.NoticeSeen, Notice: at.Sub(a.w.Now)}, nil)
 	a.run.saveAndStop(at)
 }

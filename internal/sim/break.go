@@ -5,6 +5,7 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -48,12 +49,14 @@ const (
 	Overtaking Break = "overtaking"
 	// Swinging: nobody remembers for whom others were stopped, so that who was stopped stops the other in turn.
 	Swinging Break = "swinging"
+	// Asleep: a job that rests is not woken when it holds something.
+	Asleep Break = "asleep"
 )
 
 // Breaks returns all of them.
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
-		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging}
+		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -66,11 +69,17 @@ func (b Break) tx(tx store.Tx) store.Tx {
 	case NoBlock:
 		return without(tx, "blocks")
 	case Swinging:
-		return withoutList(withoutList(tx, "task#", `,"yieldedTo":[`), "", `,"claims":[`)
+		return withoutField(withoutField(tx, "task#", `,"yieldedTo":[`, "]"), "", `,"claims":[`, "]")
+	case Asleep:
+		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
+			return w.Key.Partition == record.PartActive && w.Op == store.Put && w.Expect != store.Absent &&
+				!bytes.Contains(w.Body, []byte(`"restsUntil"`))
+		})
+		return tx
 	case NoBudget:
-		return withoutField(tx, `"budgetUSD":`)
+		return withoutField(tx, "job", `"budgetUSD":`, ",")
 	case NoGang:
-		return withoutGang(tx)
+		return withoutField(tx, "task#", `,"gang":"`, `"`)
 	case OldPrice:
 		return without(tx, "market")
 	case NoHold:
@@ -109,47 +118,16 @@ func without(tx store.Tx, partition string) store.Tx {
 	return tx
 }
 
-// withoutField removes a numeric field of job records.
-func withoutField(tx store.Tx, field string) store.Tx {
+// withoutField removes a field, from how it begins to how it ends, of the records whose sort key begins so.
+func withoutField(tx store.Tx, sort, field, end string) store.Tx {
 	tx.Writes = slices.Clone(tx.Writes)
 	for i := range tx.Writes {
 		w := &tx.Writes[i]
 		before, rest, found := bytes.Cut(w.Body, []byte(field))
-		if w.Key.Sort != "job" || !found {
-			continue
+		if strings.HasPrefix(w.Key.Sort, sort) && found {
+			_, after, _ := bytes.Cut(rest, []byte(end))
+			w.Body = slices.Concat(before, after)
 		}
-		_, after, _ := bytes.Cut(rest, []byte(","))
-		w.Body = slices.Concat(before, after)
-	}
-	return tx
-}
-
-// withoutList removes a list from the records whose sort key begins so.
-func withoutList(tx store.Tx, sort, field string) store.Tx {
-	tx.Writes = slices.Clone(tx.Writes)
-	for i := range tx.Writes {
-		w := &tx.Writes[i]
-		before, rest, found := bytes.Cut(w.Body, []byte(field))
-		if !strings.HasPrefix(w.Key.Sort, sort) || !found {
-			continue
-		}
-		_, after, _ := bytes.Cut(rest, []byte("]"))
-		w.Body = slices.Concat(before, after)
-	}
-	return tx
-}
-
-// withoutGang removes the gang of task records.
-func withoutGang(tx store.Tx) store.Tx {
-	tx.Writes = slices.Clone(tx.Writes)
-	for i := range tx.Writes {
-		w := &tx.Writes[i]
-		before, rest, found := bytes.Cut(w.Body, []byte(`"gang":"`))
-		if !strings.HasPrefix(w.Key.Sort, "task#") || !found {
-			continue
-		}
-		_, after, _ := bytes.Cut(rest, []byte(`"`))
-		w.Body = slices.Concat(bytes.TrimSuffix(before, []byte(",")), after)
 	}
 	return tx
 }

@@ -7,11 +7,10 @@ import (
 	"strings"
 )
 
-// bucket is where agents keep checkpoints and outputs. A checkpoint is the share of the work it holds.
+// bucket is where agents keep checkpoints. A checkpoint is the share of the work it holds.
 type bucket struct {
 	checkpoints map[string][]saved // by the task's prefix
 	accepted    map[string]float64 // by the task's prefix: the most progress that the broker has taken note of
-	outputs     map[string]bool    // by the attempt's prefix
 }
 
 type saved struct {
@@ -21,7 +20,7 @@ type saved struct {
 }
 
 func newBucket() *bucket {
-	return &bucket{checkpoints: map[string][]saved{}, accepted: map[string]float64{}, outputs: map[string]bool{}}
+	return &bucket{checkpoints: map[string][]saved{}, accepted: map[string]float64{}}
 }
 
 func (b *bucket) save(task string, s saved) { b.checkpoints[task] = append(b.checkpoints[task], s) }

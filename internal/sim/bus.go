@@ -9,6 +9,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 )
 
@@ -76,8 +77,9 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 	for i := range messages {
 		m := messages[i]
 		names, known := b.route[m.Type]
-		b.w.check.published(m.ID, names)
-		if b.w.opt.Break == LossyBus && b.w.rand.bus.chance(0.02) {
+		b.w.check.Alone(&m)
+		b.w.check.Published(m.ID, names)
+		if b.w.opt.Break == LossyBus && b.w.rand.bus.Chance(0.02) {
 			continue
 		}
 		if !known {
@@ -94,19 +96,19 @@ func (b *messageBus) Publish(_ context.Context, messages ...bus.Message) error {
 func (b *messageBus) put(name string, m bus.Message) {
 	q, err := b.queue(name)
 	if err != nil {
-		b.w.violate(InvErrors, err.Error())
+		b.w.Violate(check.InvErrors, err.Error())
 		return
 	}
 	copies := 1
-	for copies < 3 && b.w.rand.bus.chance(b.w.faults.Repeat) {
-		b.w.count("message repeated")
+	for copies < 3 && b.w.rand.bus.Chance(b.w.faults.Repeat) {
+		b.w.Count("message repeated")
 		copies++
 	}
 	for range copies {
-		visible := b.w.now.Add(b.w.rand.bus.between(0, 50*time.Millisecond))
-		if b.w.rand.bus.chance(b.w.faults.Delay) {
-			b.w.count("message delayed")
-			visible = b.w.now.Add(b.w.rand.bus.spread(time.Second, 10*time.Minute))
+		visible := b.w.Now.Add(b.w.rand.bus.Between(0, 50*time.Millisecond))
+		if b.w.rand.bus.Chance(b.w.faults.Delay) {
+			b.w.Count("message delayed")
+			visible = b.w.Now.Add(b.w.rand.bus.Spread(time.Second, 10*time.Minute))
 		}
 		q.messages = append(q.messages, &message{Message: m, visible: visible})
 		b.w.engine.poll(q, visible)
@@ -125,14 +127,14 @@ func (b *messageBus) Receive(_ context.Context, name string, limit int, _ time.D
 		if len(out) == limit {
 			break
 		}
-		if m.visible.After(b.w.now) || b.w.rand.bus.chance(b.w.faults.Delay) { // others overtake it
+		if m.visible.After(b.w.Now) || b.w.rand.bus.Chance(b.w.faults.Delay) { // others overtake it
 			continue
 		}
 		b.serial++
 		m.attempts++
-		m.receipt, m.visible = b.serial, b.w.now.Add(q.Visibility)
-		if b.w.rand.bus.chance(b.w.faults.Drop) {
-			b.w.count("delivery lost")
+		m.receipt, m.visible = b.serial, b.w.Now.Add(q.Visibility)
+		if b.w.rand.bus.Chance(b.w.faults.Drop) {
+			b.w.Count("delivery lost")
 			continue
 		}
 		out = append(out, bus.Delivery{Message: m.Message, Receipt: strconv.FormatUint(b.serial, 10),
@@ -144,7 +146,7 @@ func (b *messageBus) Receive(_ context.Context, name string, limit int, _ time.D
 // expire gives up messages whose last delivery was never answered.
 func (b *messageBus) expire(q *queue) {
 	q.messages = slices.DeleteFunc(q.messages, func(m *message) bool {
-		if m.attempts < q.MaxAttempts || m.visible.After(b.w.now) {
+		if m.attempts < q.MaxAttempts || m.visible.After(b.w.Now) {
 			return false
 		}
 		b.bury(m, q.Name, "nobody answered")
@@ -153,10 +155,10 @@ func (b *messageBus) expire(q *queue) {
 }
 
 func (b *messageBus) bury(m *message, queue, reason string) {
-	b.w.count("dead letter")
-	b.w.say("bus", "dead letter", queue+" "+m.ID+" "+m.Type+": "+reason)
+	b.w.Count("dead letter")
+	b.w.Say("bus", "dead letter", queue+" "+m.ID+" "+m.Type+": "+reason)
 	b.dead = append(b.dead, bus.DeadLetter{Message: m.Message, Queue: queue, Reason: bus.TrimReason(reason),
-		Attempts: m.attempts, At: b.w.now})
+		Attempts: m.attempts, At: b.w.Now})
 }
 
 // held finds the message of a receipt that is good.
@@ -166,7 +168,7 @@ func (b *messageBus) held(name, receipt string) (*queue, int, error) {
 		return nil, 0, err
 	}
 	i := slices.IndexFunc(q.messages, func(m *message) bool { return strconv.FormatUint(m.receipt, 10) == receipt })
-	if i < 0 || !q.messages[i].visible.After(b.w.now) {
+	if i < 0 || !q.messages[i].visible.After(b.w.Now) {
 		return nil, 0, fmt.Errorf("sim: %w", bus.ErrStaleReceipt)
 	}
 	return q, i, nil
@@ -177,8 +179,8 @@ func (b *messageBus) Ack(_ context.Context, name string, receipts ...string) err
 	b.w.before("ack")
 	var stale error
 	for _, r := range receipts {
-		if b.w.rand.bus.chance(b.w.faults.AckLost) {
-			b.w.count("acknowledgement lost")
+		if b.w.rand.bus.Chance(b.w.faults.AckLost) {
+			b.w.Count("acknowledgement lost")
 			continue
 		}
 		q, i, err := b.held(name, r)
@@ -186,7 +188,7 @@ func (b *messageBus) Ack(_ context.Context, name string, receipts ...string) err
 			stale = err
 			continue
 		}
-		b.w.check.acked(q.Name, q.messages[i].ID)
+		b.w.check.Acked(q.Name, q.messages[i].ID)
 		q.messages = slices.Delete(q.messages, i, i+1)
 	}
 	return stale
@@ -205,7 +207,7 @@ func (b *messageBus) Nack(_ context.Context, name, receipt, reason string) error
 		q.messages = slices.Delete(q.messages, i, i+1)
 		return nil
 	}
-	m.receipt, m.visible = 0, b.w.now.Add(q.Backoff(m.attempts))
+	m.receipt, m.visible = 0, b.w.Now.Add(q.Backoff(m.attempts))
 	b.w.engine.poll(q, m.visible)
 	return nil
 }
@@ -225,7 +227,7 @@ func (b *messageBus) Reject(_ context.Context, name, receipt, reason string) err
 func (b *messageBus) Extend(_ context.Context, name, receipt string) error {
 	q, i, err := b.held(name, receipt)
 	if err == nil {
-		q.messages[i].visible = b.w.now.Add(q.Visibility)
+		q.messages[i].visible = b.w.Now.Add(q.Visibility)
 	}
 	return err
 }

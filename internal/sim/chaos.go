@@ -6,7 +6,8 @@ import (
 	"fmt"
 	"runtime"
 	"sync"
-	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 )
 
 // GCPercent is how much garbage a process that plays histories best lets gather (debug.SetGCPercent): a world is small
@@ -23,8 +24,6 @@ type ChaosOptions struct {
 	Workers int
 	// StopAfter is after how many violations no more seeds are played; 0 is never.
 	StopAfter int
-	// Now is for the time it took; nil reports none.
-	Now func() time.Time
 }
 
 // Report is what many simulations found. Its JSON is stable.
@@ -39,20 +38,16 @@ type Report struct {
 	Hours      float64        `json:"virtualHours"` // of virtual time
 	Faults     map[string]int `json:"faults"`       // what went wrong, by kind
 	Violations []Failure      `json:"violations"`   // by seed
-	Millis     int64          `json:"millis"`
 }
 
 // Failure is a violation with the lines of its history that came before.
 type Failure struct {
-	Violation
+	timeline.Violation
 	History []string `json:"history"`
 }
 
-// keptLines is how much of its history a violation in a report has.
-const keptLines = 80
-
 // Chaos plays the histories of the seeds from up to, not including, to. The report does not depend on how many run at
-// once, except for the time it took. progress, if not nil, is told after each seed, by one goroutine at a time. It
+// once. progress, if not nil, is told after each seed, by one goroutine at a time. It
 // fails with ErrSeeds, or with ctx's error and what was found until then. Options.History is written only where there
 // is one seed.
 func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func(Result)) (Report, error) {
@@ -63,14 +58,9 @@ func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func
 	if to-from > 1 {
 		opt.History = nil
 	}
-	opt.Keep = max(opt.Keep, keptLines)
 	workers := opt.Workers
 	if workers <= 0 {
 		workers = runtime.GOMAXPROCS(0)
-	}
-	var began time.Time
-	if opt.Now != nil {
-		began = opt.Now()
 	}
 	playing, stop := context.WithCancel(ctx)
 	defer stop()
@@ -86,9 +76,6 @@ func Chaos(ctx context.Context, from, to uint64, opt ChaosOptions, progress func
 			stop()
 		}
 	})
-	if opt.Now != nil {
-		report.Millis = opt.Now().Sub(began).Milliseconds()
-	}
 	return report, ctx.Err()
 }
 

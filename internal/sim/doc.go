@@ -13,7 +13,8 @@
 // After each step the invariants are checked against what was committed and what
 // the world knows to be true: what runs where, what it costs, what has finished.
 // At the end the faults stop, and everything must come to rest with nothing left over.
-// check.go lists the invariants.
+// Package check below has the invariants, weather what comes and goes by itself, timeline the clock, planner the
+// worlds' own planner; here are the broker's hosts and ports, the clouds, machines, agents and users.
 //
 // The method is that of FoundationDB's simulation and of TigerBeetle's VOPR. What a
 // world is like (which faults, how often) is drawn from the seed as well, so that some

@@ -7,6 +7,7 @@ import (
 	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -20,10 +21,10 @@ func (e *engine) handle(ctx context.Context, b *broker.Broker, q *queue, batch [
 	for _, d := range batch {
 		ev, err := events.Parse(d.Body)
 		if err != nil {
-			e.w.violatef(InvErrors, "%s: %v", d.ID, err)
+			e.w.Violatef(check.InvErrors, "%s: %v", d.ID, err)
 			return
 		}
-		e.w.say(e.w.actor(), "takes", fmt.Sprintf("%s %s %s #%d", ev.Type(), d.ID, ev.Data.Subject(), d.Attempt))
+		e.w.Say(e.w.actor(), "takes", fmt.Sprintf("%s %s %s #%d", ev.Type(), d.ID, ev.Data.Subject(), d.Attempt))
 		list, parsed = append(list, ev), append(parsed, d)
 	}
 	errs := b.Handle(ctx, q.Name, list)
@@ -38,15 +39,15 @@ func (e *engine) answer(ctx context.Context, q *queue, d bus.Delivery, err error
 	case err == nil:
 		answer = e.w.bus.Ack(ctx, q.Name, d.Receipt)
 	case errors.Is(err, record.ErrFinal):
-		e.w.check.refused(q.Name, d, err)
+		e.w.check.Refused(q.Name, d, err)
 		answer = e.w.bus.Reject(ctx, q.Name, d.Receipt, err.Error())
 	default:
-		e.w.say(e.w.actor(), "fails", d.ID+": "+err.Error())
-		e.w.check.failed(q.Name, d, err)
+		e.w.Say(e.w.actor(), "fails", d.ID+": "+err.Error())
+		e.w.check.Failed(q.Name, d, err)
 		answer = e.w.bus.Nack(ctx, q.Name, d.Receipt, err.Error())
 	}
 	if answer != nil && !errors.Is(answer, bus.ErrStaleReceipt) {
-		e.w.violate(InvErrors, answer.Error())
+		e.w.Violate(check.InvErrors, answer.Error())
 	}
 }
 

@@ -6,8 +6,12 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -37,17 +41,17 @@ func (h *host) fresh() {
 	}
 	cfg.Scheduler = h.number
 	h.broker = broker.New(cfg, broker.Ports{
-		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: egress(), Tokens: seal,
-		Now:     func() time.Time { return w.now },
-		Objects: w.users, Prices: w.sky,
+		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
+		Now:     func() time.Time { return w.Now },
+		Objects: w.users, Prices: priceSource{w},
 		Changed:   w.network.changed,
-		Committed: func() { w.engine.relayWithin(w.rand.engine.between(0, 50*time.Millisecond)) },
+		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },
 	})
 }
 
-// egress has the list prices of moving data, which are in the binary.
-func egress() *catalog.Egress {
-	e, err := catalog.DefaultEgress()
+// moves has the list prices of moving data, which are in the binary.
+func moves() *egress.Prices {
+	e, err := egress.Default()
 	if err != nil {
 		panic(err)
 	}
@@ -56,7 +60,7 @@ func egress() *catalog.Egress {
 
 // crash ends all of a host's processes but the one that is in control, which unwinds by itself.
 func (h *host) crash(but *process) {
-	h.crashFor(but, h.w.rand.process.spread(time.Second, 5*time.Minute))
+	h.crashFor(but, h.w.rand.process.Spread(time.Second, 5*time.Minute))
 }
 
 // crashFor is crash, with a restart after a time.
@@ -69,7 +73,7 @@ func (h *host) crashFor(but *process, d time.Duration) {
 		}
 		i++
 	}
-	h.w.after(d, h.restart)
+	h.w.After(d, h.restart)
 }
 
 func (h *host) restart() {
@@ -78,7 +82,7 @@ func (h *host) restart() {
 	}
 	h.up = true
 	h.fresh()
-	h.w.say(h.name, "restarts", "")
+	h.w.Say(h.name, "restarts", "")
 	h.w.engine.pollAll()
 	h.w.engine.relayWithin(0)
 }
@@ -94,7 +98,24 @@ func (w *world) anyHost() *host {
 	if len(up) == 0 {
 		return nil
 	}
-	return pick(w.rand.engine, up)
+	return timeline.Pick(w.rand.engine, up)
+}
+
+// notedPlanner plans as the one inside does, and notes which jobs were told that there is no plan: those may fail for
+// it.
+type notedPlanner struct {
+	w     *world
+	inner broker.Planner
+}
+
+// Plan implements broker.Planner.
+func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error) {
+	p.w.before("plan")
+	plan, err := p.inner.Plan(ctx, in)
+	if err == nil && plan.Status == record.PlanInfeasible {
+		p.w.check.Infeasible(in.Spec.Name)
+	}
+	return plan, err
 }
 
 // engine delivers messages to handlers, empties the outbox and keeps the schedules.
@@ -115,9 +136,9 @@ const (
 	relays         = 2
 	batchMost      = 10
 	relayIdle      = 5 * time.Second
-	reconcileEvery = 2 * time.Minute  // less than a quarter of broker.Config.Overhead
-	pricesEvery    = 10 * time.Minute // broker.Config.TickEvery
-	redriveEvery   = 40 * time.Minute
+	reconcileEvery = 2 * time.Minute // less than a quarter of broker.Config.Overhead
+
+	redriveEvery = 40 * time.Minute
 )
 
 // begin starts the schedules.
@@ -125,17 +146,17 @@ func (e *engine) begin() {
 	if e.w.opt.Break != NoReconcile {
 		e.every(reconcileEvery, "reconcile", func() events.Data { return events.BrokerReconcile{} })
 	}
-	e.every(pricesEvery, "prices", func() events.Data { return events.MarketTicked{} })
+	e.every(weather.PricesEvery, "prices", func() events.Data { return events.MarketTicked{} })
 	e.every(12*time.Hour, "catalog", func() events.Data { return events.CatalogRefresh{} })
 	e.redriveLater()
 	if !e.w.opt.steady {
-		e.w.sky.beginPrices()
+		e.w.sky.BeginPrices()
 	}
 }
 
 // every emits an event by the clock.
 func (e *engine) every(d time.Duration, name string, data func() events.Data) {
-	e.w.after(d, func() {
+	e.w.After(d, func() {
 		if e.stopped {
 			return
 		}
@@ -148,7 +169,7 @@ func (e *engine) every(d time.Duration, name string, data func() events.Data) {
 
 // redriveLater has an operator look at the dead letters from time to time.
 func (e *engine) redriveLater() {
-	e.w.after(redriveEvery, func() {
+	e.w.After(redriveEvery, func() {
 		if e.stopped {
 			return
 		}
@@ -159,7 +180,7 @@ func (e *engine) redriveLater() {
 
 func (e *engine) redrive() {
 	if n, err := e.w.bus.Redrive(context.Background(), ""); err == nil && n > 0 {
-		e.w.say("operator", "redrives", fmt.Sprint(n))
+		e.w.Say("operator", "redrives", fmt.Sprint(n))
 	}
 }
 
@@ -176,20 +197,20 @@ func (w *world) emit(source, id string, data events.Data) {
 
 func (e *engine) pollAll() {
 	for _, q := range e.w.bus.queues {
-		e.poll(q, e.w.now)
+		e.poll(q, e.w.Now)
 	}
 }
 
 // poll has a queue looked at no later than a moment.
 func (e *engine) poll(q *queue, at time.Time) {
-	if at.Before(e.w.now) {
-		at = e.w.now
+	if at.Before(e.w.Now) {
+		at = e.w.Now
 	}
 	if !q.pollAt.IsZero() && !q.pollAt.After(at) {
 		return
 	}
 	q.pollAt = at
-	e.w.at(at, func() {
+	e.w.At(at, func() {
 		if !q.pollAt.Equal(at) {
 			return
 		}
@@ -200,8 +221,8 @@ func (e *engine) poll(q *queue, at time.Time) {
 
 // receive hands what is visible in a queue to as many processes as there may be.
 func (e *engine) receive(q *queue) {
-	if stalled, until := e.w.sky.stalled(q.Name); stalled {
-		e.w.count("function stalls")
+	if stalled, until := e.w.sky.Stalled(q.Name); stalled {
+		e.w.Count("function stalls")
 		e.poll(q, until)
 		return
 	}
@@ -212,7 +233,7 @@ func (e *engine) receive(q *queue) {
 		}
 		batch, err := e.w.bus.Receive(context.Background(), q.Name, e.batch(q.Name), 0)
 		if err != nil {
-			e.w.violate(InvErrors, err.Error())
+			e.w.Violate(check.InvErrors, err.Error())
 			return
 		}
 		if len(batch) == 0 {
@@ -221,12 +242,12 @@ func (e *engine) receive(q *queue) {
 		q.busy++
 		e.w.start(h, q.Name, func(ctx context.Context, b *broker.Broker) { e.handle(ctx, b, q, batch) }, func(bool) {
 			q.busy--
-			e.poll(q, e.w.now)
+			e.poll(q, e.w.Now)
 		})
 	}
 	if at, ok := q.next(); ok && q.busy < atOnce(q.Name) {
-		if !at.After(e.w.now) { // overtaken by others
-			at = e.w.now.Add(time.Second)
+		if !at.After(e.w.Now) { // overtaken by others
+			at = e.w.Now.Add(time.Second)
 		}
 		e.poll(q, at)
 	}
@@ -250,12 +271,12 @@ func (e *engine) batch(fn string) int {
 
 // relayWithin has the outbox emptied soon.
 func (e *engine) relayWithin(d time.Duration) {
-	at := e.w.now.Add(d)
+	at := e.w.Now.Add(d)
 	if e.relaying >= relays || !e.relayAt.IsZero() && !e.relayAt.After(at) {
 		return
 	}
 	e.relayAt = at
-	e.w.at(at, func() {
+	e.w.At(at, func() {
 		if !e.relayAt.Equal(at) {
 			return
 		}
@@ -266,7 +287,7 @@ func (e *engine) relayWithin(d time.Duration) {
 
 func (e *engine) relay() {
 	h := e.w.anyHost()
-	if h == nil || e.w.check.outboxEmpty() {
+	if h == nil || e.w.check.OutboxEmpty() {
 		return
 	}
 	e.relaying++
@@ -274,8 +295,8 @@ func (e *engine) relay() {
 		_, _ = b.Relay(ctx) // it is tried again while the outbox is not empty
 	}, func(bool) {
 		e.relaying--
-		if !e.w.check.outboxEmpty() {
-			e.relayWithin(e.w.rand.engine.between(0, time.Second))
+		if !e.w.check.OutboxEmpty() {
+			e.relayWithin(e.w.rand.engine.Between(0, time.Second))
 		}
 	})
 }

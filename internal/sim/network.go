@@ -2,14 +2,11 @@ package sim
 
 import (
 	"context"
-	"errors"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
-
-// errNetwork is all that an agent or a user learns of a call that went wrong on the way, or at the other end.
-var errNetwork = errors.New("sim: no answer")
 
 // network carries calls of the API from agents and users to the hosts, and wakes agents whose command
 // may have changed.
@@ -25,33 +22,33 @@ const callTimeout = 15 * time.Second
 func (n *network) call(name string, connected bool, body func(context.Context, *broker.Broker) error,
 	done func(error)) {
 	w := n.w
-	travel := w.rand.network.between(2*time.Millisecond, 80*time.Millisecond)
-	if !connected || w.rand.network.chance(w.faults.RequestLost) {
-		w.after(callTimeout, func() { done(errNetwork) })
+	travel := w.rand.network.Between(2*time.Millisecond, 80*time.Millisecond)
+	if !connected || w.rand.network.Chance(w.faults.RequestLost) {
+		w.After(callTimeout, func() { done(weather.ErrNetwork) })
 		return
 	}
-	late := w.rand.network.chance(w.faults.RequestLate)
+	late := w.rand.network.Chance(w.faults.RequestLate)
 	if late {
-		w.count("late request")
-		travel = w.rand.network.spread(callTimeout, 30*time.Minute)
-		w.after(callTimeout, func() { done(errNetwork) })
+		w.Count("late request")
+		travel = w.rand.network.Spread(callTimeout, 30*time.Minute)
+		w.After(callTimeout, func() { done(weather.ErrNetwork) })
 	}
-	w.after(travel, func() {
+	w.After(travel, func() {
 		h := w.anyHost()
 		if h == nil {
 			if !late {
-				w.after(time.Second, func() { done(errNetwork) })
+				w.After(time.Second, func() { done(weather.ErrNetwork) })
 			}
 			return
 		}
-		err := errNetwork
+		err := weather.ErrNetwork
 		w.start(h, name, func(ctx context.Context, b *broker.Broker) { err = body(ctx, b) }, func(crashed bool) {
 			switch {
 			case late:
-			case crashed, w.rand.network.chance(w.faults.AnswerLost):
-				w.after(callTimeout, func() { done(errNetwork) })
+			case crashed, w.rand.network.Chance(w.faults.AnswerLost):
+				w.After(callTimeout, func() { done(weather.ErrNetwork) })
 			default:
-				w.after(w.rand.network.between(2*time.Millisecond, 80*time.Millisecond), func() { done(err) })
+				w.After(w.rand.network.Between(2*time.Millisecond, 80*time.Millisecond), func() { done(err) })
 			}
 		})
 	})

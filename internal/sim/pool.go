@@ -7,6 +7,10 @@ import (
 	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -35,9 +39,10 @@ func poolTimes() record.PoolTimes {
 // poolMachine is a machine of a pool: the process that speaks for it, and what it has started.
 type poolMachine struct {
 	w      *world
+	claims wire.PoolClaims // what it joined with
 	pool   string
 	id     string
-	report pool.MachineReport
+	report wire.PoolReport
 	runs   []*machine
 	up     bool
 	serial int // of its life: what was on its way when it vanished is for nobody
@@ -47,29 +52,30 @@ type poolMachine struct {
 func (y *yard) populate() {
 	r := y.w.rand.pool
 	// that one can be seen only where there are some
-	if has := r.chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions {
+	if has := r.Chance(0.35); y.w.opt.steady || !has && y.w.opt.Break != NoPartitions {
 		return
 	}
 	for i := range 1 + r.IntN(2) {
 		name := fmt.Sprintf("pool%d", i)
 		y.pools = append(y.pools, name)
 		s := record.PoolSettings{Partitions: 1 + r.IntN(6),
-			Place: pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
-		if r.chance(0.4) {
-			s.USDPerHour = r.uniform(0.01, 0.4)
+			Place: timeline.Pick(r, []string{"", "aws:us-east-1", "gcp:us-central1"})}
+		if r.Chance(0.4) {
+			s.USDPerHour = r.Uniform(0.01, 0.4)
 		}
 		y.add(name, s)
 		for n := range 1 + r.IntN(6) {
 			m := &poolMachine{w: y.w, pool: name, id: fmt.Sprintf("%s-m%d", name, n)}
-			m.report.Capacity = record.Capacity{CPUs: float64(4 * (1 + r.IntN(4))),
+			m.claims = wire.PoolClaims{Pool: name, Machine: m.id}
+			m.report.Capacity = wire.PoolCapacity{CPUs: float64(4 * (1 + r.IntN(4))),
 				MemoryGiB: float64(16 * (1 + r.IntN(3)))}
-			m.report.Type = pick(r, []string{"", "", "c5.4xlarge"})
+			m.report.Type = timeline.Pick(r, []string{"", "", "c5.4xlarge"})
 			y.machines = append(y.machines, m)
-			y.w.after(r.between(0, time.Hour), m.join)
+			y.w.After(r.Between(0, time.Hour), m.join)
 			m.foresee()
 		}
 		if !y.w.onTime {
-			y.w.after(r.span(3*time.Hour), func() { y.drain(name) })
+			y.w.After(r.Span(3*time.Hour), func() { y.drain(name) })
 		}
 	}
 }
@@ -88,8 +94,8 @@ func (y *yard) owner(what string, body func(context.Context, *broker.Broker) err
 				then(err)
 			}
 		default:
-			y.w.check.agentFailed(what, err)
-			y.w.after(y.w.rand.pool.spread(time.Second, time.Minute), func() { y.owner(what, body, then) })
+			y.w.check.AgentFailed(what, err)
+			y.w.After(y.w.rand.pool.Spread(time.Second, time.Minute), func() { y.owner(what, body, then) })
 		}
 	})
 }
@@ -98,24 +104,24 @@ func (y *yard) owner(what string, body func(context.Context, *broker.Broker) err
 func (y *yard) drain(name string) {
 	r, w := y.w.rand.pool, y.w
 	machine := ""
-	if r.chance(0.7) {
-		machine = pick(r, y.machines).id
+	if r.Chance(0.7) {
+		machine = timeline.Pick(r, y.machines).id
 	}
-	how := pick(r, []pool.Drain{pool.DrainSoon, pool.DrainNow})
-	w.count("pool drained")
-	w.say(name, "is drained", machine+" "+string(how))
+	how := timeline.Pick(r, []pool.Drain{pool.DrainSoon, pool.DrainNow})
+	w.Count("pool drained")
+	w.Say(name, "is drained", machine+" "+string(how))
 	y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
 		return b.DrainMachine(ctx, name, machine, how)
 	}, nil)
-	w.after(r.span(time.Hour), func() {
+	w.After(r.Span(time.Hour), func() {
 		y.owner("drain "+name, func(ctx context.Context, b *broker.Broker) error {
 			return b.DrainMachine(ctx, name, machine, pool.DrainUndo)
 		}, nil)
 	})
-	if machine != "" && r.chance(0.3) {
-		w.after(r.span(20*time.Minute), func() { y.remove(name, machine) })
+	if machine != "" && r.Chance(0.3) {
+		w.After(r.Span(20*time.Minute), func() { y.remove(name, machine) })
 	}
-	w.after(r.span(4*time.Hour), func() { y.drain(name) })
+	w.After(r.Span(4*time.Hour), func() { y.drain(name) })
 }
 
 // remove has an owner remove a machine, once nothing runs there; it is let in again later.
@@ -124,7 +130,7 @@ func (y *yard) remove(name, machine string) {
 		return b.RemoveMachine(ctx, name, machine)
 	}, func(err error) {
 		if err == nil {
-			y.w.count("pool machine removed")
+			y.w.Count("pool machine removed")
 		}
 	})
 }
@@ -141,9 +147,9 @@ func (m *poolMachine) join() {
 	if m.up {
 		return
 	}
-	m.up, m.report.Joined, m.report.Leaving = true, m.w.now, false
+	m.up, m.claims.Joined, m.report.Leaving = true, m.w.Now, false
 	m.serial++
-	m.w.say(m.pool, "is joined", m.id)
+	m.w.Say(m.pool, "is joined", m.id)
 	m.sync(m.serial)
 }
 
@@ -153,24 +159,24 @@ func (m *poolMachine) foresee() {
 		return
 	}
 	r := m.w.rand.pool
-	m.w.after(r.span(4*time.Hour), func() {
+	m.w.After(r.Span(4*time.Hour), func() {
 		defer m.foresee()
-		if !m.up || (m.w.faults == Faults{Interleave: m.w.faults.Interleave}) {
+		if !m.up || (m.w.faults == weather.Faults{Interleave: m.w.faults.Interleave}) {
 			return
 		}
-		if r.chance(0.5) {
+		if r.Chance(0.5) {
 			m.report.Leaving = true
-			m.w.count("pool machine leaves")
+			m.w.Count("pool machine leaves")
 			return
 		}
-		m.w.count("pool machine vanishes")
-		m.vanish(r.chance(0.5))
+		m.w.Count("pool machine vanishes")
+		m.vanish(r.Chance(0.5))
 	})
 }
 
 // vanish ends all that is on the machine, which comes back later. Its process may know then what it ran, or not.
 func (m *poolMachine) vanish(remembers bool) {
-	m.w.say(m.pool, "loses", m.id)
+	m.w.Say(m.pool, "loses", m.id)
 	m.up = false
 	for _, run := range m.runs {
 		if remembers {
@@ -182,13 +188,13 @@ func (m *poolMachine) vanish(remembers bool) {
 	if !remembers {
 		m.report.Ended = nil
 	}
-	m.w.after(m.w.rand.pool.spread(20*time.Second, 40*time.Minute), m.join)
+	m.w.After(m.w.rand.pool.Spread(20*time.Second, 40*time.Minute), m.join)
 }
 
 func (m *poolMachine) ended(run *machine, reason string) {
-	ref := record.AgentRef{Cluster: run.fleet.name, Rank: run.rank}
-	if !slices.ContainsFunc(m.report.Ended, func(e pool.AgentEnd) bool { return e.AgentRef == ref }) {
-		m.report.Ended = append(m.report.Ended, pool.AgentEnd{AgentRef: ref, Reason: reason})
+	ref := wire.PoolAgent{Cluster: run.Cluster, Rank: run.Rank}
+	if !slices.ContainsFunc(m.report.Ended, func(e wire.PoolEnd) bool { return e.PoolAgent == ref }) {
+		m.report.Ended = append(m.report.Ended, wire.PoolEnd{PoolAgent: ref, Reason: reason})
 	}
 }
 
@@ -198,44 +204,44 @@ func (m *poolMachine) sync(life int) {
 		return
 	}
 	m.bury()
-	report := m.report
+	claims, report := m.claims, m.report
 	report.Running, report.Ended = nil, slices.Clone(m.report.Ended)
 	for _, run := range m.runs {
-		report.Running = append(report.Running, record.AgentRef{Cluster: run.fleet.name, Rank: run.rank})
+		report.Running = append(report.Running, wire.PoolAgent{Cluster: run.Cluster, Rank: run.Rank})
 	}
-	var orders pool.Orders
-	m.w.network.call("sync "+m.id, !m.w.sky.cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
-		orders, err = b.SyncMachine(ctx, m.pool, m.id, report)
+	var orders wire.PoolOrders
+	m.w.network.call("sync "+m.id, !m.w.sky.Cut(m.id), func(ctx context.Context, b *broker.Broker) (err error) {
+		orders, err = b.SyncMachine(ctx, claims, report)
 		return err
 	}, func(err error) {
 		if !m.up || life != m.serial {
 			return
 		}
-		again := m.w.rand.pool.spread(time.Second, 30*time.Second)
+		again := m.w.rand.pool.Spread(time.Second, 30*time.Second)
 		switch {
 		case err == nil:
 			again = orders.After
 			m.obey(orders)
 		case errors.Is(err, record.ErrGone):
-			m.obey(pool.Orders{})
-			m.report.Joined = m.w.now // its owner lets it in again
+			m.obey(wire.PoolOrders{})
+			m.claims.Joined = m.w.Now // its owner lets it in again
 			again = 10 * time.Minute
 		default:
-			m.w.check.agentFailed("sync", err)
+			m.w.check.AgentFailed("sync", err)
 		}
-		if report.Leaving && err == nil && len(orders.Clusters) == 0 {
+		if report.Leaving && err == nil && len(orders.Agents) == 0 {
 			m.up = false
-			m.w.after(m.w.rand.pool.spread(time.Minute, 2*time.Hour), m.join)
+			m.w.After(m.w.rand.pool.Spread(time.Minute, 2*time.Hour), m.join)
 			return
 		}
-		m.w.after(again, func() { m.sync(life) })
+		m.w.After(again, func() { m.sync(life) })
 	})
 }
 
 // bury notes agents that have exited.
 func (m *poolMachine) bury() {
 	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
-		if run.alive() && run.agent.alive {
+		if run.Alive() && run.Speaks {
 			return false
 		}
 		m.ended(run, "it has exited")
@@ -245,57 +251,61 @@ func (m *poolMachine) bury() {
 }
 
 // obey ends what should not run, then starts what should.
-func (m *poolMachine) obey(o pool.Orders) {
-	ordered := func(ref record.AgentRef) bool {
-		return slices.ContainsFunc(o.Clusters, func(c pool.AgentOrder) bool { return c.AgentRef == ref })
+func (m *poolMachine) obey(o wire.PoolOrders) {
+	ordered := func(ref wire.PoolAgent) bool {
+		return slices.ContainsFunc(o.Agents, func(c wire.PoolOrder) bool { return c.PoolAgent == ref })
 	}
 	m.runs = slices.DeleteFunc(m.runs, func(run *machine) bool {
-		if ordered(record.AgentRef{Cluster: run.fleet.name, Rank: run.rank}) {
+		if ordered(wire.PoolAgent{Cluster: run.Cluster, Rank: run.Rank}) {
 			return false
 		}
 		run.end("no longer ordered")
 		return true
 	})
-	for _, c := range o.Clusters {
+	for _, c := range o.Agents {
 		running := slices.ContainsFunc(m.runs, func(run *machine) bool {
-			return run.fleet.name == c.Cluster && run.rank == c.Rank
+			return run.Cluster == c.Cluster && run.Rank == c.Rank
 		})
-		over := slices.ContainsFunc(m.report.Ended, func(e pool.AgentEnd) bool { return e.AgentRef == c.AgentRef })
+		over := slices.ContainsFunc(m.report.Ended, func(e wire.PoolEnd) bool { return e.PoolAgent == c.PoolAgent })
 		if !running && !over && c.Token != "" {
 			m.begin(c)
 		}
 	}
-	m.w.check.onMachine(m)
-	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e pool.AgentEnd) bool {
-		s := m.w.check.jobs[record.ClusterJob(e.Cluster)]
-		_, open := s.clusters[e.Cluster]
-		return !open
+	var running []*check.Machine
+	for _, run := range m.runs {
+		running = append(running, &run.Machine)
+	}
+	m.w.check.OnMachine(m.pool, m.id, m.report.Capacity.CPUs, running)
+	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e wire.PoolEnd) bool {
+		return !m.w.check.Open(e.Cluster)
 	})
 }
 
 // begin starts an agent.
-func (m *poolMachine) begin(c pool.AgentOrder) {
+func (m *poolMachine) begin(c wire.PoolOrder) {
 	y, r := m.w.yard, m.w.rand.pool
 	f := y.provider.fleet(c.Cluster)
 	run := &machine{
-		w: m.w, cloud: y.provider, fleet: f, id: fmt.Sprintf("%s/%d", m.id, len(f.machines)), rank: c.Rank,
-		launched: m.w.now, listed: m.w.now, offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool,
-			InstanceType: m.kind(), Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
+		w: m.w, listed: m.w.Now, Machine: check.Machine{
+			ID: fmt.Sprintf("%s/%d", m.id, len(f.machines)), Cluster: c.Cluster, Rank: c.Rank, Cloud: y.provider.name,
+			Launched: m.w.Now, Offer: cloud.Offer{Cloud: record.PoolCloud, Region: m.pool, InstanceType: m.kind(),
+				Accelerator: c.Hold.Accelerator, AccelCount: c.Hold.Accelerators},
+		},
 	}
 	run.agent = newAgent(run, c.Token)
 	f.machines = append(f.machines, run)
 	m.runs = append(m.runs, run)
-	m.w.count("pool agent begins")
-	m.w.say(m.pool, "launches", fmt.Sprintf("%s: rank %d on %s", c.Cluster, c.Rank, m.id))
-	m.w.check.begun(m, run)
-	if r.chance(m.w.faults.SlowBoot / 4) {
-		m.w.count("pool agent fails to begin")
+	m.w.Count("pool agent begins")
+	m.w.Say(m.pool, "launches", fmt.Sprintf("%s: rank %d on %s", c.Cluster, c.Rank, m.id))
+	m.w.check.Begun(m.id, &run.Machine, f.bought())
+	if r.Chance(m.w.faults.SlowBoot / 4) {
+		m.w.Count("pool agent fails to begin")
 		run.agent.stop()
 		return
 	}
-	m.w.after(r.between(100*time.Millisecond, 3*time.Second), run.agent.boot)
+	m.w.After(r.Between(100*time.Millisecond, 3*time.Second), run.agent.boot)
 	if m.w.faults.Dies > 0 {
-		m.w.after(r.span(m.w.faults.Dies), run.die)
+		m.w.After(r.Span(m.w.faults.Dies), run.die)
 	}
 }
 

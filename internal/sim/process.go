@@ -9,6 +9,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
 
@@ -78,7 +79,7 @@ func (p *process) play() {
 		}
 		p.crashed = true
 		if _, ok := r.(crash); !ok {
-			p.w.violate(InvPanic, fmt.Sprintf("%s: %v in %s", p.name, r, frames()))
+			p.w.Violate(check.InvPanic, fmt.Sprintf("%s: %v in %s", p.name, r, frames()))
 		}
 	}()
 	p.body(context.Background(), p.broker)
@@ -110,14 +111,14 @@ func (p *process) resume() {
 	d, _ := p.next()
 	p.w.running = outer
 	if d != ended {
-		p.w.after(d, p.resume)
+		p.w.After(d, p.resume)
 		return
 	}
 	p.over = true
 	p.w.idle = append(p.w.idle, p.coroutine)
 	p.host.processes = slices.DeleteFunc(p.host.processes, func(q *process) bool { return q == p })
 	if p.done != nil {
-		p.w.after(0, func() { p.done(p.crashed) }) // not from within another process that may have killed it
+		p.w.After(0, func() { p.done(p.crashed) }) // not from within another process that may have killed it
 	}
 }
 
@@ -142,11 +143,11 @@ func (w *world) before(op string) {
 		return
 	}
 	switch {
-	case w.rand.process.chance(w.faults.Slow):
-		w.count("slow operation")
-		p.wait(w.rand.process.spread(time.Second, slowest))
-	case w.rand.process.chance(w.faults.Interleave):
-		p.wait(w.rand.process.spread(time.Millisecond, 2*time.Second))
+	case w.rand.process.Chance(w.faults.Slow):
+		w.Count("slow operation")
+		p.wait(w.rand.process.Spread(time.Second, slowest))
+	case w.rand.process.Chance(w.faults.Interleave):
+		p.wait(w.rand.process.Spread(time.Millisecond, 2*time.Second))
 	}
 	w.mayCrash(p, "before", op)
 }
@@ -162,12 +163,12 @@ func (w *world) behind(op string) {
 const slowest = 6 * time.Minute
 
 func (w *world) mayCrash(p *process, when, op string) {
-	if !w.rand.process.chance(w.faults.Crash) {
+	if !w.rand.process.Chance(w.faults.Crash) {
 		return
 	}
-	w.count("crash " + when + " " + strings.Fields(op)[0])
-	w.say(p.host.name, "crashes "+when, op+" of "+p.name)
-	if w.rand.process.chance(0.5) {
+	w.Count("crash " + when + " " + strings.Fields(op)[0])
+	w.Say(p.host.name, "crashes "+when, op+" of "+p.name)
+	if w.rand.process.Chance(0.5) {
 		p.host.crash(p)
 	} else {
 		p.host.fresh() // a sandbox of its own, as a cloud function has

@@ -5,6 +5,8 @@ import (
 	"fmt"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -49,7 +51,7 @@ func (c *provider) Name() string { return c.name }
 // spend lets a call take its time.
 func (c *provider) spend(lo, hi time.Duration) {
 	if p := c.w.running; p != nil {
-		p.wait(c.w.rand.cloud.spread(lo, hi))
+		p.wait(c.w.rand.cloud.Spread(lo, hi))
 	}
 }
 
@@ -59,8 +61,8 @@ func (c *provider) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 	c.spend(500*time.Millisecond, 40*time.Second)
 	machines, err := c.launch(spec)
 	if err != nil {
-		c.w.say(c.name, "refuses", fmt.Sprintf("%s in %s: %v", spec.Cluster, marketOf(spec.Offer), err))
-		c.w.check.launchFailed(spec, cloud.KindOf(err), err)
+		c.w.Say(c.name, "refuses", fmt.Sprintf("%s in %s: %v", spec.Cluster, weather.MarketOf(spec.Offer), err))
+		c.w.check.LaunchFailed(spec, cloud.KindOf(err), err)
 	}
 	c.w.behind("launch " + spec.Cluster)
 	return machines, err
@@ -68,13 +70,13 @@ func (c *provider) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 
 func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	w, r := c.w, c.w.rand.cloud
-	ordered := w.sky.ordered(spec.Offer)
-	if ordered.what == "auth" || w.sky.outage(c.name) {
-		w.count("cloud outage")
+	ordered := w.sky.Ordered(spec.Offer)
+	if ordered.What == "auth" || w.sky.Outage(c.name) {
+		w.Count("cloud outage")
 		return nil, cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
 	}
-	if ordered.what == "throttled" || r.chance(w.faults.CloudThrottles) {
-		w.count("cloud throttled")
+	if ordered.What == "throttled" || r.Chance(w.faults.CloudThrottles) {
+		w.Count("cloud throttled")
 		return nil, cloud.Errorf(c.name, cloud.Throttled, "RequestLimitExceeded", "too many requests")
 	}
 	f := c.fleet(spec.Cluster)
@@ -88,44 +90,45 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	if err := c.scarce(spec, ordered); err != nil {
 		return nil, err
 	}
-	if ordered.what == "transient" || r.chance(w.faults.LaunchFails) {
-		w.count("launch fails")
+	if ordered.What == "transient" || r.Chance(w.faults.LaunchFails) {
+		w.Count("launch fails")
 		return nil, cloud.Errorf(c.name, cloud.Transient, "InternalError", "an internal error has occurred")
 	}
-	if ordered.what == "hang" || r.chance(w.faults.LaunchHangs) {
-		w.count("launch hangs")
-		late := ordered.late
+	if ordered.What == "hang" || r.Chance(w.faults.LaunchHangs) {
+		w.Count("launch hangs")
+		late := ordered.Late
 		if late == 0 {
-			late = r.spread(10*time.Second, 6*time.Minute)
+			late = r.Spread(10*time.Second, 6*time.Minute)
 		}
-		w.after(late, func() { c.appear(spec) })
+		w.After(late, func() { c.appear(spec) })
 		c.spend(30*time.Second, 2*time.Minute)
 		return nil, cloud.Errorf(c.name, cloud.Transient, "RequestTimeout", "no answer")
 	}
 	c.create(spec)
-	if ordered.what == "unseen" || r.chance(w.faults.LaunchUnseen) {
-		w.count("launch unseen")
+	if ordered.What == "unseen" || r.Chance(w.faults.LaunchUnseen) {
+		w.Count("launch unseen")
 		return nil, cloud.Errorf(c.name, cloud.Transient, "ConnectionReset", "the connection was reset")
 	}
 	return f.list(), nil
 }
 
 // scarce says whether there is nothing to sell, or not to us.
-func (c *provider) scarce(spec cloud.LaunchSpec, ordered rule) error {
+func (c *provider) scarce(spec cloud.LaunchSpec, ordered weather.Rule) error {
 	w := c.w
-	if has, _ := w.sky.capacity(spec.Offer, spec.Nodes); !has || ordered.what == "capacity" {
-		w.count("no capacity")
+	if has, _ := w.sky.Capacity(spec.Offer, spec.Nodes); !has || ordered.What == "capacity" {
+		w.Count("no capacity")
 		return cloud.Errorf(c.name, cloud.Capacity, "InsufficientInstanceCapacity", "no %s in %s",
 			spec.Offer.InstanceType, spec.Offer.Zone)
 	}
-	if usd := w.sky.market(listingOf(spec.Offer)).now().usd; spec.Offer.Spot && usd > bidOf(spec)+rounding {
-		w.count("bid too low")
+	usd := w.sky.Market(weather.ListingOf(spec.Offer)).Now().USD
+	if spec.Offer.Spot && usd > weather.BidOf(spec)+check.Rounding {
+		w.Count("bid too low")
 		return cloud.Errorf(c.name, cloud.Capacity, "SpotMaxPriceTooLow", "%s costs %.4f USD in %s",
 			spec.Offer.InstanceType, usd, spec.Offer.Zone)
 	}
-	if q := w.faults.QuotaMachines; ordered.what == "quota" || q > 0 && c.held(spec.Offer)+
+	if q := w.faults.QuotaMachines; ordered.What == "quota" || q > 0 && c.held(spec.Offer)+
 		spec.Nodes > max(q, spec.Nodes) {
-		w.count("no quota")
+		w.Count("no quota")
 		return cloud.Errorf(c.name, cloud.Quota, "VcpuLimitExceeded", "quota of %s in %s",
 			record.Family(spec.Offer.InstanceType), spec.Offer.Region)
 	}
@@ -137,8 +140,8 @@ func (c *provider) held(o cloud.Offer) int {
 	n := 0
 	for _, f := range c.order {
 		for _, m := range f.machines {
-			if m.alive() && m.offer.Region == o.Region && m.offer.Spot == o.Spot &&
-				record.Family(m.offer.InstanceType) == record.Family(o.InstanceType) {
+			if m.Alive() && m.Offer.Region == o.Region && m.Offer.Spot == o.Spot &&
+				record.Family(m.Offer.InstanceType) == record.Family(o.InstanceType) {
 				n++
 			}
 		}
@@ -161,8 +164,17 @@ func (c *provider) create(spec cloud.LaunchSpec) {
 		m := newMachine(c, f, fmt.Sprintf("%s-%04d", c.name, c.serial), rank, spec)
 		f.machines = append(f.machines, m)
 	}
-	c.w.say(c.name, "launches", fmt.Sprintf("%s: %d in %s", spec.Cluster, spec.Nodes, marketOf(spec.Offer)))
-	c.w.check.launched(f, spec)
+	c.w.Say(c.name, "launches", fmt.Sprintf("%s: %d in %s", spec.Cluster, spec.Nodes, weather.MarketOf(spec.Offer)))
+	c.w.check.Launched(spec, f.bought())
+}
+
+// bought are the machines as the checker knows them.
+func (f *fleet) bought() []*check.Machine {
+	out := make([]*check.Machine, len(f.machines))
+	for i, m := range f.machines {
+		out[i] = &m.Machine
+	}
+	return out
 }
 
 func (f *fleet) list() []cloud.Machine {
@@ -177,14 +189,14 @@ func (f *fleet) list() []cloud.Machine {
 func (c *provider) Terminate(_ context.Context, cluster string) error {
 	c.w.before("terminate " + cluster)
 	c.spend(300*time.Millisecond, 10*time.Second)
-	if c.w.sky.outage(c.name) {
-		c.w.count("cloud outage")
+	if c.w.sky.Outage(c.name) {
+		c.w.Count("cloud outage")
 		return cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
 	}
-	fails := c.w.rand.cloud.chance(c.w.faults.TerminateFails)
+	fails := c.w.rand.cloud.Chance(c.w.faults.TerminateFails)
 	if fails {
-		c.w.count("terminate fails")
-		if c.w.rand.cloud.chance(0.5) {
+		c.w.Count("terminate fails")
+		if c.w.rand.cloud.Chance(0.5) {
 			return cloud.Errorf(c.name, cloud.Transient, "InternalError", "an internal error has occurred")
 		}
 	}
@@ -209,11 +221,11 @@ const listedFor = 10 * time.Minute
 func (c *provider) Machines(_ context.Context, cluster string) ([]cloud.Machine, error) {
 	c.w.before("list")
 	c.spend(100*time.Millisecond, 3*time.Second)
-	if c.w.sky.outage(c.name) {
+	if c.w.sky.Outage(c.name) {
 		return nil, cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
 	}
-	if c.w.rand.cloud.chance(c.w.faults.ListFails) {
-		c.w.count("list fails")
+	if c.w.rand.cloud.Chance(c.w.faults.ListFails) {
+		c.w.Count("list fails")
 		return nil, cloud.Errorf(c.name, cloud.Throttled, "RequestLimitExceeded", "too many requests")
 	}
 	var out []cloud.Machine
@@ -222,7 +234,7 @@ func (c *provider) Machines(_ context.Context, cluster string) ([]cloud.Machine,
 			continue
 		}
 		for _, m := range f.machines {
-			if m.listed.After(c.w.now) || !m.alive() && c.w.now.Sub(m.ended) > listedFor {
+			if m.listed.After(c.w.Now) || !m.Alive() && c.w.Now.Sub(m.Ended) > listedFor {
 				continue
 			}
 			out = append(out, m.view())

@@ -4,6 +4,7 @@ import (
 	"context"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 )
@@ -30,20 +31,21 @@ type outgoing struct {
 }
 
 func newRun(a *agent, work *wire.Assignment) *run {
-	r := &run{a: a, work: work, total: a.w.users.duration(work, a.m.offer), resumed: work.Progress}
+	r := &run{a: a, work: work, total: a.w.users.duration(work, a.m.Offer), resumed: work.Progress}
 	if c := work.Checkpoint; c != nil {
 		r.next = c.Next
 		if c.Restore != "" {
 			s, found := a.w.bucket.load(c.Restore)
 			if !found {
-				a.w.violatef(InvCheckpoint, "%s is to resume from %s, which is not there", work.Attempt, c.Restore)
+				a.w.Violatef(check.InvCheckpoint, "%s is to resume from %s, which is not there", work.Attempt,
+					c.Restore)
 			}
 			r.resumed = s.progress
 		}
 		// Rank 0 keeps the checkpoints; while another rank is still on its way to the same attempt it may have kept a
 		// newer one.
-		if best := a.w.bucket.accepted[work.Prefix]; a.m.rank == 0 && r.resumed < best-rounding {
-			a.w.violatef(InvCheckpoint, "%s resumes with %.3f of its work done, of which %.3f had been saved",
+		if best := a.w.bucket.accepted[work.Prefix]; a.m.Rank == 0 && r.resumed < best-check.Rounding {
+			a.w.Violatef(check.InvCheckpoint, "%s resumes with %.3f of its work done, of which %.3f had been saved",
 				work.Attempt, r.resumed, best)
 		}
 	}
@@ -51,10 +53,10 @@ func newRun(a *agent, work *wire.Assignment) *run {
 }
 
 // live is false when nothing of the run matters any more.
-func (r *run) live() bool { return r.a.alive && !r.over }
+func (r *run) live() bool { return r.a.m.Speaks && !r.over }
 
 func (r *run) later(d time.Duration, f func()) {
-	r.a.w.after(d, func() {
+	r.a.w.After(d, func() {
 		if r.live() {
 			f()
 		}
@@ -63,22 +65,22 @@ func (r *run) later(d time.Duration, f func()) {
 
 // stage fetches inputs, then starts the task.
 func (r *run) stage() {
-	r.later(r.a.w.rand.machine.spread(time.Second, 2*time.Minute), r.start)
+	r.later(r.a.w.rand.machine.Spread(time.Second, 2*time.Minute), r.start)
 	r.later(heartbeat, r.beat)
 }
 
 func (r *run) start() {
 	w := r.a.w
-	r.began = w.now
+	r.began = w.Now
 	r.report(wire.Report{Event: wire.Started, Progress: r.resumed}, nil)
 	left := time.Duration(float64(r.total) * (1 - r.resumed))
 	if w.users.fails(r.work) {
-		w.count("task fails")
-		r.later(w.rand.task.between(0, left), r.fail)
+		w.Count("task fails")
+		r.later(w.rand.task.Between(0, left), r.fail)
 		return
 	}
 	r.later(left, r.finish)
-	if c := r.work.Checkpoint; c != nil && c.Every > 0 && r.a.m.rank == 0 {
+	if c := r.work.Checkpoint; c != nil && c.Every > 0 && r.a.m.Rank == 0 {
 		r.later(c.Every, r.checkpoint)
 	}
 }
@@ -88,7 +90,7 @@ func (r *run) progress() float64 {
 	if r.began.IsZero() {
 		return r.resumed
 	}
-	return min(1, r.resumed+r.a.w.now.Sub(r.began).Seconds()/max(r.total.Seconds(), 1))
+	return min(1, r.resumed+r.a.w.Now.Sub(r.began).Seconds()/max(r.total.Seconds(), 1))
 }
 
 func (r *run) beat() {
@@ -100,14 +102,14 @@ func (r *run) beat() {
 
 // save keeps a checkpoint, after the time it takes to write, and tells of it.
 func (r *run) save(then func()) {
-	if r.work.Checkpoint == nil || r.a.m.rank != 0 || r.began.IsZero() {
+	if r.work.Checkpoint == nil || r.a.m.Rank != 0 || r.began.IsZero() {
 		then()
 		return
 	}
 	s := saved{seq: r.next, progress: r.progress()}
 	r.next++
 	s.prefix = wire.CheckpointPrefix(r.work.Prefix, r.work.Attempt, s.seq)
-	r.later(r.a.w.rand.machine.between(time.Second, 15*time.Second), func() {
+	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() {
 		r.a.w.bucket.save(r.work.Prefix, s)
 		r.report(wire.Report{Event: wire.Checkpointed, Seq: s.seq, Prefix: s.prefix, Progress: s.progress}, func() {
 			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep())
@@ -150,12 +152,12 @@ func (r *run) finish() {
 		return
 	}
 	w := r.a.w
-	w.bucket.outputs[wire.OutputPrefix(r.work.Prefix, r.work.Attempt)] = true
+	w.check.Kept(wire.OutputPrefix(r.work.Prefix, r.work.Attempt))
 	r.over = true
 	r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
-	if w.rand.machine.chance(w.faults.Twice) {
-		w.count("success told twice")
-		w.after(w.rand.machine.spread(time.Second, time.Minute), func() {
+	if w.rand.machine.Chance(w.faults.Twice) {
+		w.Count("success told twice")
+		w.After(w.rand.machine.Spread(time.Second, time.Minute), func() {
 			r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
 		})
 	}
@@ -164,7 +166,7 @@ func (r *run) finish() {
 // report puts a report behind those that wait.
 func (r *run) report(report wire.Report, accepted func()) {
 	r.count++
-	report.Attempt, report.ID = r.work.Attempt, reportID(r.work.Attempt, r.a.m.rank, r.count)
+	report.Attempt, report.ID = r.work.Attempt, reportID(r.work.Attempt, r.a.m.Rank, r.count)
 	r.queue = append(r.queue, outgoing{report, accepted})
 	r.send()
 }

@@ -1,10 +1,13 @@
 package sim
 
 import (
-	"fmt"
 	"io"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/internal/sim/planner"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -12,11 +15,11 @@ import (
 // Options of a simulation. The zero value draws everything from the seed.
 type Options struct {
 	// Faults replaces the faults that the seed would have.
-	Faults *Faults
+	Faults *weather.Faults
 	// Jobs is how many jobs are submitted; 0 draws it.
 	Jobs int
 	// Traces, if any, say where spot machines can be had, instead of a model.
-	Traces []*Trace
+	Traces []*weather.Trace
 	// Break breaks the system under test, to see that it is noticed.
 	Break Break
 	// Planner replaces the simulation's own; it must be deterministic, use the simulation's offers and be safe for
@@ -30,25 +33,11 @@ type Options struct {
 	steady bool // for stories
 }
 
-func (o Options) planner(*world) broker.Planner {
+func (o Options) planner() broker.Planner {
 	if o.Planner != nil {
 		return o.Planner
 	}
-	return newPlanner()
-}
-
-// Violation is an invariant that did not hold.
-type Violation struct {
-	Seed      uint64        `json:"seed"`
-	Step      int           `json:"step"`
-	At        time.Duration `json:"at"` // virtual nanoseconds since the beginning
-	Invariant string        `json:"invariant"`
-	Detail    string        `json:"detail"`
-}
-
-func (v *Violation) Error() string {
-	return fmt.Sprintf("seed %d, step %d, %v: %s: %s", v.Seed, v.Step, v.At.Round(time.Millisecond),
-		v.Invariant, v.Detail)
+	return planner.New()
 }
 
 // Result is one history.
@@ -57,18 +46,17 @@ type Result struct {
 	Steps     int
 	Jobs      int
 	Succeeded int
-	Promised  int            // jobs whose deadline had to be kept, see Guarantee
-	Virtual   time.Duration  // how much time passed in it
-	Faults    map[string]int // what went wrong, by kind
-	Violation *Violation     // nil if every invariant held
-	History   []string       // the last lines
+	Promised  int                 // jobs whose deadline had to be kept, see Guarantee
+	Virtual   time.Duration       // how much time passed in it
+	Faults    map[string]int      // what went wrong, by kind
+	Violation *timeline.Violation // nil if every invariant held
+	History   []string            // the last lines
 }
 
 // How long the faults last, and how long the world then has to come to rest.
 const (
-	storm  = 8 * time.Hour
-	calm   = 48 * time.Hour
-	giveUp = 2 * time.Hour // into the calm, and as often after: people cancel what waits for the impossible
+	storm = 8 * time.Hour
+	calm  = 48 * time.Hour
 )
 
 // Run plays the history of a seed.
@@ -76,23 +64,24 @@ func Run(seed uint64, opt Options) Result { return live(seed, opt).result() }
 
 // live lets a world live from its beginning to its rest.
 func live(seed uint64, opt Options) *world {
-	faults := drawFaults(newRandom(seed, "faults"))
-	faults.Tides = drawTides(newRandom(seed, "tides"))
+	faults := weather.Draw(timeline.NewRandom(seed, "faults"))
+	faults.Tides = weather.DrawTides(timeline.NewRandom(seed, "tides"))
 	if opt.Faults != nil {
 		faults = *opt.Faults
 	}
 	w := newWorld(seed, opt, faults)
-	w.stormy, w.onTime = faults.stormy(), faults.punctual()
-	w.sky.pastPrices()
+	w.onTime = faults.Punctual()
+	w.check.Stormy, w.check.OnTime = faults.Stormy(), w.onTime && opt.Planner == nil
+	w.know(w.sky.PastPrices())
 	w.users.populate()
 	w.yard.populate()
 	w.engine.begin()
-	w.check.look()
-	w.until(beginning().Add(storm), w.check.allOver)
+	w.check.Look()
+	w.Until(timeline.Beginning().Add(storm), w.check.AllOver)
 	w.settle()
-	w.until(w.now.Add(calm), w.check.atRest)
-	if w.violation == nil {
-		w.check.final()
+	w.Until(w.Now.Add(calm), w.check.AtRest)
+	if w.Violation == nil {
+		w.check.Final()
 	}
 	w.end()
 	return w
@@ -100,31 +89,31 @@ func live(seed uint64, opt Options) *world {
 
 // settle ends all faults: what is broken is mended, and nothing new breaks.
 func (w *world) settle() {
-	if w.violation != nil {
+	if w.Violation != nil {
 		return
 	}
-	w.say("world", "calms down", "")
-	w.faults = Faults{Interleave: w.faults.Interleave}
+	w.Say("world", "calms down", "")
+	w.faults = weather.Faults{Interleave: w.faults.Interleave}
 	for _, h := range w.hosts {
 		h.restart()
 	}
 	w.yard.settle()
 	w.engine.redrive()
 	w.engine.relayWithin(0)
-	w.check.bound()
-	w.after(giveUp, w.users.giveUp)
+	w.check.Bound()
+	w.After(check.GiveUp, w.users.giveUp)
 }
 
 func (w *world) result() Result {
 	r := Result{
-		Seed: w.seed, Steps: w.steps, Jobs: len(w.users.jobs), Virtual: w.since(), Faults: w.counts,
-		Violation: w.violation, History: w.history.lines(),
+		Seed: w.Seed, Steps: w.Steps, Jobs: len(w.users.jobs), Virtual: w.Since(), Faults: w.Counts,
+		Violation: w.Violation, History: w.History.Lines(),
 	}
-	for _, s := range w.check.order {
-		if s.job.State == record.JobSucceeded {
+	for s := range w.check.All() {
+		if s.Record.State == record.JobSucceeded {
 			r.Succeeded++
 		}
-		if s.promised {
+		if s.Promised {
 			r.Promised++
 		}
 	}

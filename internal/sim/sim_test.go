@@ -16,7 +16,7 @@ func TestNoSeedBreaksAnInvariant(t *testing.T) {
 	if raceDetector || testing.Short() {
 		seeds, rare = 45, nil
 	}
-	report, err := Chaos(t.Context(), 0, seeds, ChaosOptions{}, nil)
+	report, err := Chaos(t.Context(), 0, seeds, ChaosOptions{Options: Options{Keep: 80}}, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -80,8 +80,8 @@ func TestTwoSeedsAreTwoHistories(t *testing.T) {
 // seeds. A quiet simulator would prove nothing.
 func TestABrokenSystemIsNoticed(t *testing.T) {
 	within := map[Break]uint64{
-		NoOutbox: 1, NoSeen: 4, NoConditions: 3, NoToken: 8, NoBlock: 3, NoTerminate: 2,
-		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 8,
+		NoOutbox: 1, NoSeen: 6, NoConditions: 3, NoToken: 12, NoBlock: 3, NoTerminate: 2,
+		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 8, Asleep: 8,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {
@@ -90,7 +90,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 			if b == NoPartitions {
 				opt.Jobs = 12 // so that sessions meet on the same machines
 			}
-			if b == Swinging {
+			if b == Swinging || b == Asleep || b == Overtaking {
 				opt.Jobs = 10
 			}
 			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: opt, Workers: 1, StopAfter: 1}, nil)

@@ -7,12 +7,10 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
-
-// errUnknown is what a store says of a transaction whose outcome it lost.
-var errUnknown = errors.New("sim: the connection was reset: outcome unknown")
 
 // recordStore is the store as handlers see it: the one in memory, at each of whose operations things go
 // wrong. The checker sees every transaction that was applied, as it was asked for.
@@ -30,8 +28,8 @@ func newRecordStore(w *world) *recordStore { return &recordStore{w: w, mem: mem.
 
 // fails draws whether an operation is refused.
 func (s *recordStore) fails() error {
-	if s.w.running != nil && s.w.rand.store.chance(s.w.faults.Throttle) {
-		s.w.count("store throttled")
+	if s.w.running != nil && s.w.rand.store.Chance(s.w.faults.Throttle) {
+		s.w.Count("store throttled")
 		return fmt.Errorf("sim: %w", store.ErrThrottled)
 	}
 	return nil
@@ -64,12 +62,12 @@ func (s *recordStore) Query(ctx context.Context, partition, prefix string,
 const lately = 10 * time.Second
 
 func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, error) {
-	if s.w.now.Sub(s.seenAt) < lately {
+	if s.w.Now.Sub(s.seenAt) < lately {
 		return s.seen, false, nil
 	}
 	var err error
 	s.seen, _, err = s.mem.Query(ctx, "queues", "", store.Page{})
-	s.seenAt = s.w.now
+	s.seenAt = s.w.Now
 	return s.seen, false, err
 }
 
@@ -79,25 +77,25 @@ func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	if err := s.fails(); err != nil {
 		return err
 	}
-	if s.w.rand.store.chance(s.w.faults.Conflict) {
-		s.w.count("store conflict")
+	if s.w.rand.store.Chance(s.w.faults.Conflict) {
+		s.w.Count("store conflict")
 		return &store.ConflictError{Keys: keysOf(tx)}
 	}
 	if err := s.mem.Commit(ctx, s.w.opt.Break.tx(tx)); err != nil {
 		if errors.Is(err, store.ErrConflict) {
-			s.w.count("true conflict")
+			s.w.Count("true conflict")
 		}
 		return err
 	}
-	s.w.say(s.w.actor(), "commit", sketch(tx))
-	s.w.check.committed(tx)
+	s.w.Say(s.w.actor(), "commit", sketch(tx))
+	s.w.check.Committed(tx)
 	if len(tx.Events) > 0 {
 		s.w.engine.relayWithin(relayIdle) // though the process may die before it can ask for it
 	}
 	s.w.behind("commit")
-	if s.w.rand.store.chance(s.w.faults.Unknown) {
-		s.w.count("store outcome unknown")
-		return errUnknown
+	if s.w.rand.store.Chance(s.w.faults.Unknown) {
+		s.w.Count("store outcome unknown")
+		return weather.ErrUnknown
 	}
 	return nil
 }
@@ -110,7 +108,7 @@ func (s *recordStore) Outbox(ctx context.Context, limit int) ([]store.Event, err
 	}
 	pending, err := s.mem.Outbox(ctx, limit)
 	if err == nil {
-		s.w.check.outbox(pending, limit)
+		s.w.check.Outbox(pending, limit)
 	}
 	return pending, err
 }
@@ -124,7 +122,7 @@ func (s *recordStore) Published(ctx context.Context, ids ...string) error {
 	if err := s.mem.Published(ctx, ids...); err != nil {
 		return err
 	}
-	s.w.check.marked(ids)
+	s.w.check.Marked(ids)
 	s.w.behind("published")
 	return nil
 }

@@ -12,6 +12,8 @@ import (
 
 	"github.com/cockroachdb/datadriven"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -57,11 +59,11 @@ type story struct {
 }
 
 func newStory() *story {
-	w := newWorld(1, Options{Keep: 1, steady: true}, Faults{})
+	w := newWorld(1, Options{Keep: 1, steady: true}, weather.Faults{})
 	s := &story{w: w}
-	w.history.told = s.tell
+	w.History.Told = s.tell
 	w.engine.begin()
-	w.check.look()
+	w.check.Look()
 	return s
 }
 
@@ -73,9 +75,9 @@ func told(what string) bool {
 	}, func(s string) bool { return strings.HasPrefix(what, s) })
 }
 
-func (s *story) tell(e entry) {
-	if told(e.what) || e.who == "INVARIANT" {
-		s.printf("%s  %s %s %s", clockTime(e.at), e.who, e.what, e.detail)
+func (s *story) tell(e timeline.Entry) {
+	if told(e.What) || e.Who == "INVARIANT" {
+		s.printf("%s  %s %s %s", clockTime(e.At), e.Who, e.What, e.Detail)
 	}
 }
 
@@ -88,8 +90,8 @@ func clockTime(d time.Duration) string {
 // printf adds a line, with jobs by the names their authors gave them.
 func (s *story) printf(format string, args ...any) {
 	line := fmt.Sprintf(format, args...)
-	for _, j := range s.w.check.order {
-		line = strings.ReplaceAll(line, j.id, j.name)
+	for j := range s.w.check.All() {
+		line = strings.ReplaceAll(line, j.ID, j.Name)
 	}
 	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
@@ -153,63 +155,67 @@ func (s *story) queue(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *story) cloud(t *testing.T, d *datadriven.TestData) {
-	r := &rule{until: s.w.now.Add(durationArg(t, d, "for", "1000h")), times: int(numberArg(t, d, "times", "-1"))}
+	r := &weather.Rule{Until: s.w.Now.Add(durationArg(t, d, "for", "1000h")), Times: int(numberArg(t, d, "times", "-1"))}
 	if len(d.CmdArgs) > 0 && len(d.CmdArgs[0].Vals) == 0 {
-		r.match.Cloud = d.CmdArgs[0].Key
+		r.Match.Cloud = d.CmdArgs[0].Key
 	}
-	r.match.Region, r.match.Zone = arg(t, d, "region", ""), arg(t, d, "zone", "")
-	r.match.InstanceType = arg(t, d, "type", "")
+	r.Match.Region, r.Match.Zone = arg(t, d, "region", ""), arg(t, d, "zone", "")
+	r.Match.InstanceType = arg(t, d, "type", "")
 	market := arg(t, d, "market", "")
-	r.any, r.match.Spot = market == "", market == "spot"
-	r.what, r.late = arg(t, d, "launch", ""), durationArg(t, d, "late", "0s")
+	r.Any, r.Match.Spot = market == "", market == "spot"
+	r.What, r.Late = arg(t, d, "launch", ""), durationArg(t, d, "late", "0s")
 	if arg(t, d, "capacity", "") == "none" {
-		r.what = string(cloud.Capacity)
+		r.What = string(cloud.Capacity)
 	}
-	s.w.sky.rules = append(s.w.sky.rules, r)
+	s.w.sky.Rules = append(s.w.sky.Rules, r)
 }
 
 func (s *story) price(t *testing.T, d *datadriven.TestData) {
-	for _, l := range catalogue() {
-		if (len(d.CmdArgs[0].Vals) > 0 || d.CmdArgs[0].Key == l.cloud) && strings.HasPrefix(l.region, arg(t, d, "region", "")) &&
-			strings.HasPrefix(l.zone, arg(t, d, "zone", "")) && strings.HasPrefix(l.instanceType, arg(t, d, "type", "")) {
-			s.w.sky.quote(l.id(), numberArg(t, d, "usd", "0"))
+	for _, l := range weather.Catalogue() {
+		if (len(d.CmdArgs[0].Vals) > 0 || d.CmdArgs[0].Key == l.Cloud) && strings.HasPrefix(l.Region, arg(t, d, "region", "")) &&
+			strings.HasPrefix(l.Zone, arg(t, d, "zone", "")) && strings.HasPrefix(l.InstanceType, arg(t, d, "type", "")) {
+			s.w.sky.Quote(l.ID(), numberArg(t, d, "usd", "0"))
 		}
 	}
 }
 
 func (s *story) past(t *testing.T, d *datadriven.TestData) {
 	times := [2]float64{numberArg(t, d, "low", "1"), numberArg(t, d, "high", "2")}
-	learned := make([]market.Online, len(catalogue()))
-	now := s.w.now.Add(-watched)
-	for n := 0; !now.After(s.w.now); n++ {
-		for i, l := range catalogue() {
-			usd := l.spotUSD * times[n%2]
+	learned := make([]market.Online, len(weather.Catalogue()))
+	now := s.w.Now.Add(-weather.Watched)
+	for n := 0; !now.After(s.w.Now); n++ {
+		for i, l := range weather.Catalogue() {
+			usd := l.SpotUSD * times[n%2]
 			learned[i].Observe(now, usd)
-			s.w.sky.paths[l.id()] = course{{now, usd}}
+			s.w.sky.Paths[l.ID()] = weather.Course{{At: now, USD: usd}}
 		}
 		now = now.Add(durationArg(t, d, "every", "1h"))
 	}
-	for i, l := range catalogue() {
-		usd := l.spotUSD * times[1]
-		learned[i].Observe(s.w.now, usd)
-		s.w.sky.paths[l.id()] = course{{s.w.now, usd}}
+	for i, l := range weather.Catalogue() {
+		usd := l.SpotUSD * times[1]
+		learned[i].Observe(s.w.Now, usd)
+		s.w.sky.Paths[l.ID()] = weather.Course{{At: s.w.Now, USD: usd}}
 	}
-	s.w.sky.know(learned)
+	s.w.know(s.w.sky.Records(learned))
 }
 
 // machines returns those that run a task now.
 func (s *story) machines(t *testing.T, d *datadriven.TestData) []*machine {
 	t.Helper()
-	task, ok := s.job.byTask[arg(t, d, "task", "")]
-	j := s.w.check.byName[s.job.spec.Name]
+	task, ok := s.job.ByTask[arg(t, d, "task", "")]
+	j := s.w.check.Named(s.job.Spec.Name)
 	if !ok || j == nil {
 		d.Fatalf(t, "no such task")
 	}
-	cluster := record.ClusterID(j.id, task, j.tasks[task].Attempt)
+	cluster := record.ClusterID(j.ID, task, j.Tasks[task].Attempt)
 	var found []*machine
-	for _, m := range j.machines {
-		if m.alive() && m.fleet.name == cluster {
-			found = append(found, m)
+	for _, c := range s.w.clouds {
+		if f := c.find(cluster); f != nil {
+			for _, m := range f.machines {
+				if m.Alive() {
+					found = append(found, m)
+				}
+			}
 		}
 	}
 	if len(found) == 0 {
@@ -226,7 +232,7 @@ func (s *story) interrupt(t *testing.T, d *datadriven.TestData) {
 	for _, m := range s.machines(t, d) {
 		m.takeWith(notice == "machine" || notice == "both")
 	}
-	s.w.after(cloudTells, func() { s.w.faults.NoticeLost = 0 })
+	s.w.After(cloudTells, func() { s.w.faults.NoticeLost = 0 })
 }
 
 // cloudTells is when the last notice of a machine that is taken has been decided on.
@@ -235,22 +241,22 @@ const cloudTells = 3 * time.Minute
 func (s *story) silence(t *testing.T, d *datadriven.TestData) {
 	node := int(numberArg(t, d, "node", "-1"))
 	for _, m := range s.machines(t, d) {
-		if node >= 0 && m.rank != node {
+		if node >= 0 && m.Rank != node {
 			continue
 		}
-		s.printf("%s  %s falls silent", clockTime(s.w.since()), m.id)
+		s.printf("%s  %s falls silent", clockTime(s.w.Since()), m.ID)
 		m.agent.stop()
 	}
 }
 
 func (s *story) cut(t *testing.T, d *datadriven.TestData) {
 	for _, m := range s.machines(t, d) {
-		s.w.sky.until[m.id] = s.w.now.Add(durationArg(t, d, "for", "10m"))
+		s.w.sky.Until[m.ID] = s.w.Now.Add(durationArg(t, d, "for", "10m"))
 	}
 }
 
 func (s *story) stall(t *testing.T, d *datadriven.TestData) {
-	s.w.sky.until[d.CmdArgs[0].Key] = s.w.now.Add(durationArg(t, d, "for", "10m"))
+	s.w.sky.Until[d.CmdArgs[0].Key] = s.w.Now.Add(durationArg(t, d, "for", "10m"))
 }
 
 func (s *story) lose(t *testing.T, d *datadriven.TestData) {
@@ -260,11 +266,11 @@ func (s *story) lose(t *testing.T, d *datadriven.TestData) {
 }
 
 func (s *story) fail(t *testing.T, d *datadriven.TestData) {
-	s.job.toFail[s.job.byTask[arg(t, d, "task", "")]] = int(numberArg(t, d, "times", "1"))
+	s.job.toFail[s.job.ByTask[arg(t, d, "task", "")]] = int(numberArg(t, d, "times", "1"))
 }
 
 func (s *story) slow(t *testing.T, d *datadriven.TestData) {
-	s.job.factor[s.job.byTask[arg(t, d, "task", "")]] = numberArg(t, d, "by", "2")
+	s.job.Factor[s.job.ByTask[arg(t, d, "task", "")]] = numberArg(t, d, "by", "2")
 }
 
 func (s *story) kill(t *testing.T, d *datadriven.TestData) {
@@ -277,36 +283,36 @@ func (s *story) cancel(*testing.T, *datadriven.TestData) { s.w.users.cancel(s.jo
 
 func (s *story) run(t *testing.T, d *datadriven.TestData) {
 	if d.HasArg("for") {
-		s.w.until(s.w.now.Add(durationArg(t, d, "for", "")), nil)
+		s.w.Until(s.w.Now.Add(durationArg(t, d, "for", "")), nil)
 		return
 	}
-	s.w.until(s.w.now.Add(48*time.Hour), s.w.check.allOver)
+	s.w.Until(s.w.Now.Add(48*time.Hour), s.w.check.AllOver)
 }
 
 func (s *story) explain(t *testing.T, d *datadriven.TestData) {
-	id := s.w.check.idOf(s.job.spec.Name)
+	id := s.w.check.IDOf(s.job.Spec.Name)
 	told, err := s.w.hosts[0].broker.Explain(context.Background(), id)
 	if err != nil {
 		d.Fatalf(t, "%v", err)
 	}
 	for _, e := range told.Entries {
-		s.printf("%s  %-9s %-6s %s", clockTime(e.At.Sub(beginning())), e.Kind, e.Task, e.Text)
+		s.printf("%s  %-9s %-6s %s", clockTime(e.At.Sub(timeline.Beginning())), e.Kind, e.Task, e.Text)
 	}
 }
 
 func (s *story) bill(*testing.T, *datadriven.TestData) {
-	for _, j := range s.w.check.order {
-		s.printf("%s: machines cost %.4f USD, booked are %.4f, set aside %.4f of a budget of %.2f", j.id, j.bill(), j.ledger.SpentUSD, j.ledger.ReservedUSD, j.job.BudgetUSD)
+	for j := range s.w.check.All() {
+		s.printf("%s: machines cost %.4f USD, booked are %.4f, set aside %.4f of a budget of %.2f", j.ID, s.w.check.Bill(j), j.Ledger.SpentUSD, j.Ledger.ReservedUSD, j.Record.BudgetUSD)
 	}
 }
 
 func (s *story) rest(*testing.T, *datadriven.TestData) {
-	s.w.until(s.w.now.Add(calm), s.w.check.atRest)
-	if s.w.violation == nil {
-		s.w.check.final()
+	s.w.Until(s.w.Now.Add(calm), s.w.check.AtRest)
+	if s.w.Violation == nil {
+		s.w.check.Final()
 	}
-	for _, j := range s.w.check.order {
-		s.printf("%s %s", j.id, j.job.State)
+	for j := range s.w.check.All() {
+		s.printf("%s %s", j.ID, j.Record.State)
 	}
 }
 

@@ -10,6 +10,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -26,16 +27,10 @@ type users struct {
 	crowded bool              // their jobs share one small quota
 }
 
-// userJob is a job as its author knows it. Names are unique in a world.
+// userJob is a job of a user of the world.
 type userJob struct {
-	spec      *dag.Job
-	byTask    map[string]int
-	id        string // once the author has heard of it
-	submitted time.Time
-	cancelled bool // its author asked for its end
-	factor    []float64
-	failures  []int // runs of each task that ended with an exit code
-	toFail    []int // and how many more are to, in a story
+	check.Wanted
+	toFail []int // how many runs of each task are yet to fail, in a story
 }
 
 func newUsers(w *world) *users {
@@ -45,38 +40,36 @@ func newUsers(w *world) *users {
 // plan makes a job known, to be submitted later.
 func (u *users) plan(spec *dag.Job) *userJob {
 	j := &userJob{
-		spec: spec, byTask: map[string]int{}, factor: make([]float64, len(spec.Tasks)),
-		failures: make([]int, len(spec.Tasks)), toFail: make([]int, len(spec.Tasks)),
+		Wanted: check.Wanted{Spec: spec, ByTask: map[string]int{}, Factor: make([]float64, len(spec.Tasks)),
+			Failures: make([]int, len(spec.Tasks))},
+		toFail: make([]int, len(spec.Tasks)),
 	}
 	for i := range spec.Tasks {
-		j.byTask[spec.Tasks[i].Name] = i
+		j.ByTask[spec.Tasks[i].Name] = i
 		// An estimate is seldom right, and now and then too small.
-		j.factor[i] = 1
+		j.Factor[i] = 1
 		if !u.w.opt.steady {
-			j.factor[i] = u.w.rand.task.uniform(0.6, 1)
+			j.Factor[i] = u.w.rand.task.Uniform(0.6, 1)
 		}
-		if u.w.rand.task.chance(u.w.faults.Overrun / 4) {
-			j.factor[i] = u.w.rand.task.uniform(1, 1+2*u.w.faults.Overrun)
+		if u.w.rand.task.Chance(u.w.faults.Overrun / 4) {
+			j.Factor[i] = u.w.rand.task.Uniform(1, 1+2*u.w.faults.Overrun)
 		}
 	}
 	u.jobs = append(u.jobs, j)
 	u.byName[spec.Name] = j
+	u.w.check.Expect(&j.Wanted)
 	return j
 }
 
 // submit submits a job by the API, again until it is accepted.
 func (u *users) submit(j *userJob) {
-	var id string
-	u.w.network.call("submit "+j.spec.Name, true, func(ctx context.Context, b *broker.Broker) error {
-		job, err := b.Submit(ctx, broker.Submission{Spec: j.spec, Token: j.spec.Name, Source: "api"})
-		id = job.ID
+	u.w.network.call("submit "+j.Spec.Name, true, func(ctx context.Context, b *broker.Broker) error {
+		_, err := b.Submit(ctx, broker.Submission{Spec: j.Spec, Token: j.Spec.Name, Source: "api"})
 		return err
 	}, func(err error) {
 		if err != nil {
-			u.w.after(u.w.rand.user.spread(time.Second, time.Minute), func() { u.submit(j) })
-			return
+			u.w.After(u.w.rand.user.Spread(time.Second, time.Minute), func() { u.submit(j) })
 		}
-		j.id = id
 	})
 }
 
@@ -84,7 +77,7 @@ func (u *users) submit(j *userJob) {
 func (u *users) put(key string, body []byte, told int) {
 	u.objects[key] = body
 	for n := range told {
-		u.w.after(u.w.rand.user.between(0, time.Minute), func() { u.tell(key, n) })
+		u.w.After(u.w.rand.user.Between(0, time.Minute), func() { u.tell(key, n) })
 	}
 }
 
@@ -96,7 +89,7 @@ func (u *users) tell(key string, n int) {
 			Size: int64(len(u.objects[key]))})
 	}, func(err error) {
 		if err != nil {
-			u.w.after(time.Minute, func() { u.tell(key, n) })
+			u.w.After(time.Minute, func() { u.tell(key, n) })
 		}
 	})
 }
@@ -116,17 +109,17 @@ func (u *users) Open(_ context.Context, _, key string) (io.ReadCloser, error) {
 
 // cancel asks for the end of a job, again until the broker has heard it.
 func (u *users) cancel(j *userJob, reason string) {
-	id := u.w.check.idOf(j.spec.Name)
+	id := u.w.check.IDOf(j.Spec.Name)
 	if id == "" {
-		u.w.after(time.Minute, func() { u.cancel(j, reason) })
+		u.w.After(time.Minute, func() { u.cancel(j, reason) })
 		return
 	}
-	j.cancelled = true
+	j.Cancelled = true
 	u.w.network.call("cancel "+id, true, func(ctx context.Context, b *broker.Broker) error {
 		return b.Cancel(ctx, id, reason)
 	}, func(err error) {
 		if err != nil && !errors.Is(err, record.ErrOver) {
-			u.w.after(u.w.rand.user.spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
+			u.w.After(u.w.rand.user.Spread(time.Second, time.Minute), func() { u.cancel(j, reason) })
 		}
 	})
 }
@@ -137,7 +130,7 @@ func (u *users) setQueue(name string, s record.QueueSettings) {
 		return b.SetQueue(ctx, name, s)
 	}, func(err error) {
 		if err != nil {
-			u.w.after(time.Second, func() { u.setQueue(name, s) })
+			u.w.After(time.Second, func() { u.setQueue(name, s) })
 		}
 	})
 }
@@ -146,41 +139,41 @@ func (u *users) setQueue(name string, s record.QueueSettings) {
 func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
 	j := u.byName[a.JobName]
 	if j == nil {
-		u.w.violatef(InvAssigned, "%s is of a job %q that nobody submitted", a.Attempt, a.JobName)
+		u.w.Violatef(check.InvAssigned, "%s is of a job %q that nobody submitted", a.Attempt, a.JobName)
 		return time.Minute
 	}
-	i := j.byTask[a.Task]
-	t := &j.spec.Tasks[i]
+	i := j.ByTask[a.Task]
+	t := &j.Spec.Tasks[i]
 	if t.StandIn() {
 		return t.Recorded
 	}
-	return time.Duration(float64(t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)) * j.factor[i])
+	return time.Duration(float64(t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)) * j.Factor[i])
 }
 
 // fails draws whether a run ends with an exit code.
 func (u *users) fails(a *wire.Assignment) bool {
 	if j := u.byName[a.JobName]; j != nil {
-		if left := &j.toFail[j.byTask[a.Task]]; *left > 0 {
+		if left := &j.toFail[j.ByTask[a.Task]]; *left > 0 {
 			*left--
 			return true
 		}
 	}
-	return a.Run != "" && u.w.rand.task.chance(u.w.faults.TaskFails)
+	return a.Run != "" && u.w.rand.task.Chance(u.w.faults.TaskFails)
 }
 
 // failed notes that one did.
 func (u *users) failed(a *wire.Assignment) {
 	if j := u.byName[a.JobName]; j != nil {
-		j.failures[j.byTask[a.Task]]++
+		j.Failures[j.ByTask[a.Task]]++
 	}
 }
 
 // giveUp cancels what waits for what will not come: money, or a place that suits.
 func (u *users) giveUp() {
 	for _, j := range u.jobs {
-		if s := u.w.check.byName[j.spec.Name]; s != nil && s.job.State == record.JobWaiting {
+		if s := u.w.check.Named(j.Spec.Name); s != nil && s.Record.State == record.JobWaiting {
 			u.cancel(j, "waited long enough")
 		}
 	}
-	u.w.after(giveUp, u.giveUp)
+	u.w.After(check.GiveUp, u.giveUp)
 }

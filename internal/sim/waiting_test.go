@@ -3,13 +3,15 @@ package sim
 import (
 	"testing"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 )
 
 // TestJobsThatWaitForABetterPriceKeepTheirDeadlines plays worlds in which prices rise and fall like tides and nothing else goes wrong than that spot machines are
 // taken: there tasks wait for low tide, and every deadline that can be kept is.
 func TestJobsThatWaitForABetterPriceKeepTheirDeadlines(t *testing.T) {
-	faults := Faults{
-		Interleave: 0.3, Spells: 0.1, Tides: span{Well: 2 * time.Hour, Ill: time.Hour}, Spot: span{Well: 6 * time.Hour, Ill: time.Hour}, Taken: 3 * time.Hour,
+	faults := weather.Faults{
+		Interleave: 0.3, Spells: 0.1, Tides: weather.Span{Well: 2 * time.Hour, Ill: time.Hour}, Spot: weather.Span{Well: 6 * time.Hour, Ill: time.Hour}, Taken: 3 * time.Hour,
 		NoticeLost: 0.3,
 	}
 	seeds := uint64(60)

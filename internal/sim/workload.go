@@ -2,8 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/planner"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
@@ -19,10 +23,10 @@ const (
 func (u *users) populate() {
 	r := u.w.rand.user
 	// What some breaks break matters where many want the same quota.
-	u.crowded = r.chance(0.12) || u.w.opt.Break == NoHold || u.w.opt.Break == Swinging
+	u.crowded = r.Chance(0.12) || slices.Contains([]Break{NoHold, Swinging, Asleep, Overtaking}, u.w.opt.Break)
 	u.drawQueues()
 	n := u.w.opt.Jobs
-	if n == 0 && newRandom(u.w.seed, "crowds").chance(crowds) {
+	if n == 0 && timeline.NewRandom(u.w.Seed, "crowds").Chance(crowds) {
 		n = crowd // as if they had been asked for
 	}
 	if n == 0 {
@@ -33,19 +37,18 @@ func (u *users) populate() {
 	}
 	for i := range n {
 		j := u.plan(u.drawJob(i))
-		u.w.after(r.between(0, 90*time.Minute), func() {
-			j.submitted = u.w.now
-			if body, err := native.Marshal(j.spec); err == nil && r.chance(0.25) {
-				u.put(j.spec.Name+".yaml", body, 1+r.IntN(2))
+		u.w.After(r.Between(0, 90*time.Minute), func() {
+			if body, err := native.Marshal(j.Spec); err == nil && r.Chance(0.25) {
+				u.put(j.Spec.Name+".yaml", body, 1+r.IntN(2))
 				return
 			}
 			u.submit(j)
 		})
-		if r.chance(0.12) {
-			u.w.after(r.between(0, 4*time.Hour), func() { u.cancel(j, "changed their mind") })
+		if r.Chance(0.12) {
+			u.w.After(r.Between(0, 4*time.Hour), func() { u.cancel(j, "changed their mind") })
 		}
 	}
-	if r.chance(0.2) {
+	if r.Chance(0.2) {
 		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)
 	}
 }
@@ -54,19 +57,19 @@ func (u *users) populate() {
 func (u *users) drawQueues() {
 	r := u.w.rand.user
 	var small, cpus record.QueueSettings
-	if r.chance(0.4) || u.crowded {
+	if r.Chance(0.4) || u.crowded {
 		u.setQueue("lab", record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)})
 		small.Parent, cpus.Parent = "lab", "lab"
 		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
-		if r.chance(0.3) {
+		if r.Chance(0.3) {
 			cpus.GuaranteedVCPU = 4
 		}
 	}
-	small.Preempt, cpus.Preempt = r.chance(0.3), r.chance(0.3)
-	if r.chance(0.5) {
+	small.Preempt, cpus.Preempt = r.Chance(0.3), r.Chance(0.3)
+	if r.Chance(0.5) {
 		small.MaxRunning = 1 + r.IntN(4)
 	}
-	if r.chance(0.5) {
+	if r.Chance(0.5) {
 		cpus.MaxVCPU = float64(4 * (1 + r.IntN(12)))
 	}
 	for _, q := range []struct {
@@ -83,16 +86,16 @@ func (u *users) drawQueues() {
 func (u *users) drawJob(n int) *dag.Job {
 	r := u.w.rand.user
 	j := &dag.Job{Name: fmt.Sprintf("job%d", n), Objective: dag.MinimizeCost, Infeasible: dag.Fail, Format: dag.Native}
-	if r.chance(0.2) {
+	if r.Chance(0.2) {
 		j.Objective = dag.MinimizeMakespan
 	}
-	if r.chance(0.6) {
+	if r.Chance(0.6) {
 		j.Infeasible = dag.Wait
 	}
-	if !u.w.onTime || r.chance(0.2) { // else its deadline may be one that has to be kept
-		j.Queue = pick(r, []string{"", "", "small", "cpus"})
+	if !u.w.onTime || r.Chance(0.2) { // else its deadline may be one that has to be kept
+		j.Queue = timeline.Pick(r, []string{"", "", "small", "cpus"})
 	}
-	if r.chance(0.3) {
+	if r.Chance(0.3) {
 		j.Priority = r.IntN(7) - 3
 	}
 	drawShape(r, j)
@@ -101,7 +104,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	}
 	drawGang(u.w.rand.gang, j)
 	if u.crowded { // many who want the same, and nothing else that would hold them up
-		j.Queue, j.Priority = pick(r, []string{"small", "cpus", "cpus"}), 0
+		j.Queue, j.Priority = timeline.Pick(r, []string{"small", "cpus", "cpus"}), 0
 		return j
 	}
 	drawLimits(r, j, u.w.onTime)
@@ -109,7 +112,7 @@ func (u *users) drawJob(n int) *dag.Job {
 }
 
 // drawShape gives a job its tasks and edges.
-func drawShape(r random, j *dag.Job) {
+func drawShape(r timeline.Random, j *dag.Job) {
 	edge := func(from, to int) { j.Edges = append(j.Edges, dag.Edge{From: from, To: to, Data: dag.GiB(r.IntN(20))}) }
 	tasks := func(n int) {
 		for i := range n {
@@ -134,7 +137,7 @@ func drawShape(r random, j *dag.Job) {
 		tasks(4 + r.IntN(7))
 		for i := 1; i < len(j.Tasks); i++ {
 			for p := max(0, i-4); p < i; p++ {
-				if r.chance(0.35) {
+				if r.Chance(0.35) {
 					edge(p, i)
 				}
 			}
@@ -149,8 +152,8 @@ func drawShape(r random, j *dag.Job) {
 }
 
 // drawGang puts tasks that wait for the same ones into a gang.
-func drawGang(r random, j *dag.Job) {
-	if !r.chance(0.3) {
+func drawGang(r timeline.Random, j *dag.Job) {
+	if !r.Chance(0.3) {
 		return
 	}
 	g := j.Graph()
@@ -165,15 +168,15 @@ func drawGang(r random, j *dag.Job) {
 	if len(order) == 0 {
 		return
 	}
-	all := together[pick(r, order)]
+	all := together[timeline.Pick(r, order)]
 	for _, i := range all[:2+r.IntN(min(len(all), dag.MaxGang)-1)] {
 		j.Tasks[i].Gang = "gang"
 	}
 }
 
-func drawTask(r random, t *dag.Task) {
-	span := r.spread(2*time.Minute, 90*time.Minute)
-	if r.chance(0.2) {
+func drawTask(r timeline.Random, t *dag.Task) {
+	span := r.Spread(2*time.Minute, 90*time.Minute)
+	if r.Chance(0.2) {
 		t.Nodes = 2 + r.IntN(3)
 	}
 	res := dag.Resources{}
@@ -183,50 +186,50 @@ func drawTask(r random, t *dag.Task) {
 	case 1:
 		res.Market = dag.MarketSpot
 	case 2:
-		res.Cloud = pick(r, cloudNames())
+		res.Cloud = timeline.Pick(r, weather.CloudNames())
 	case 3:
 		res.CPUs = dag.Range{Min: 8}
 	}
 	t.Resources = []dag.Resources{res}
-	if r.chance(0.3) {
+	if r.Chance(0.3) {
 		t.Recorded = span
 		t.Time.Default = span
 	} else {
 		t.Run = "work"
 		t.Time.Default = span
-		if r.chance(0.3) {
+		if r.Chance(0.3) {
 			t.Time.On = map[string]time.Duration{}
-			for _, big := range bigTypes() {
+			for _, big := range weather.BigTypes() {
 				t.Time.On[big] = span / 3
 			}
 		}
 		t.Retries = r.IntN(3)
 	}
-	if r.chance(0.6) {
-		t.Checkpoint = &dag.Checkpoint{Every: r.spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}
-		if r.chance(0.2) {
+	if r.Chance(0.6) {
+		t.Checkpoint = &dag.Checkpoint{Every: r.Spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}
+		if r.Chance(0.2) {
 			t.Checkpoint.Every = 0
 		}
 	}
-	if r.chance(0.5) {
+	if r.Chance(0.5) {
 		t.Outputs = []dag.Output{{Name: "out", Size: dag.GiB(1 + r.IntN(5))}}
 	}
 }
 
 // drawLimits gives some jobs a deadline, and some a budget.
-func drawLimits(r random, j *dag.Job, onTime bool) {
-	if onTime && r.chance(0.6) {
-		j.Deadline = time.Duration(float64(Guarantee(j))*r.uniform(1, 3)).Round(time.Second) + time.Second
+func drawLimits(r timeline.Random, j *dag.Job, onTime bool) {
+	if onTime && r.Chance(0.6) {
+		j.Deadline = time.Duration(float64(planner.Guarantee(j))*r.Uniform(1, 3)).Round(time.Second) + time.Second
 		return
 	}
-	if r.chance(0.5) {
-		j.Deadline = time.Duration(float64(Guarantee(j)) * r.uniform(0.8, 4)).Round(time.Second)
+	if r.Chance(0.5) {
+		j.Deadline = time.Duration(float64(planner.Guarantee(j)) * r.Uniform(0.8, 4)).Round(time.Second)
 	}
-	if r.chance(0.4) {
+	if r.Chance(0.4) {
 		usd := 0.0
 		for i := range j.Tasks {
 			usd += j.Tasks[i].Time.Default.Hours() * 0.07 * float64(j.Tasks[i].Nodes)
 		}
-		j.Budget = dag.USD(usd * r.uniform(0.9, 4))
+		j.Budget = dag.USD(usd * r.Uniform(0.9, 4))
 	}
 }

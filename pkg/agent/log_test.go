@@ -2,6 +2,7 @@ package agent_test
 
 import (
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -97,6 +98,32 @@ func TestTheEndOfALogComesWithTheResult(t *testing.T) {
 		if got := b.Log(node, "a1"); len(got) != size || len(r.Log) > piece {
 			t.Errorf("%s: log of %d bytes, %d with the report, want %d", run, len(got), len(r.Log), size)
 		}
+	}
+}
+
+func TestThatATaskHasStartedComesWithTheFirstOfItsLog(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := tailed(t, "echo one; while [ ! -e $TMPDIR/../go ]; do sleep 0.01; done; echo two")
+	w.Pace.Log = 500 * time.Millisecond
+	b.Run(node, w)
+	if r := b.Report(node, "a1", wire.Started); string(r.Log) != "one\n" || b.Calls(wire.PathLogs) != 0 {
+		t.Errorf("the report carries %q, and %d pieces were sent", r.Log, b.Calls(wire.PathLogs))
+	}
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute}) // which ends the task
+	b.Result(node, "a1")
+	if got := b.Log(node, "a1"); !strings.HasPrefix(got, "one\ntradewind: the machine will be taken") {
+		t.Errorf("log %q", got)
+	}
+}
+
+func TestAShortTaskSaysThatItHasStartedBeforeItsResult(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	b.Run(node, tailed(t, "true")) // whose first piece of log would go in seconds
+	b.Result(node, "a1")
+	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.Succeeded}) {
+		t.Errorf("%v", got)
 	}
 }
 

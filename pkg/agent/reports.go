@@ -27,9 +27,11 @@ type reports struct {
 
 type pending struct {
 	report   wire.Report
-	accepted func()    // when the broker has it; may be nil
-	log      *taskLog  // whose end it carries, if it does,
-	until    time.Time // until when it is worth waiting for
+	accepted func()        // when the broker has it; may be nil
+	log      *taskLog      // whose end it carries, if it does,
+	most     int64         // bytes of log that it takes along, of one that lingers
+	until    time.Time     // until when it is worth waiting for
+	linger   time.Duration // how long it waits for the log, or for a report after it; 0 is not at all
 	sending  bool
 }
 
@@ -45,6 +47,12 @@ func (q *reports) add(r wire.Report, accepted func()) {
 // end queues the last report. It may carry the end of a log, which is left out when it is not accepted by a time.
 func (q *reports) end(r wire.Report, log *taskLog, until time.Time) {
 	q.put(pending{report: r, log: log, until: until})
+}
+
+// soon queues a report that need not go at once: after a time, or when another follows it, it goes with what the log
+// has by then, up to most bytes, so that both are one call.
+func (q *reports) soon(r wire.Report, log *taskLog, most int64, linger time.Duration) {
+	q.put(pending{report: r, log: log, most: most, linger: linger})
 }
 
 func (q *reports) put(p pending) {
@@ -80,7 +88,15 @@ func (q *reports) run(ctx context.Context) error {
 				return ctx.Err()
 			}
 		}
+		if p.linger > 0 {
+			q.linger(ctx, p.linger)
+			p.report.LogFrom, p.report.Log = p.log.lend(p.most)
+			p.until = time.Now().Add(flushTimeout)
+		}
 		err := q.send(ctx, p)
+		if p.linger > 0 {
+			p.log.lent(p.report.LogFrom+int64(len(p.report.Log)), err == nil)
+		}
 		q.sent(err)
 		if err != nil {
 			return err
@@ -88,6 +104,17 @@ func (q *reports) run(ctx context.Context) error {
 		if p.accepted != nil {
 			p.accepted()
 		}
+	}
+}
+
+// linger waits for a time, or until another report is queued.
+func (q *reports) linger(ctx context.Context, d time.Duration) {
+	t := time.NewTimer(d)
+	defer t.Stop()
+	select {
+	case <-t.C:
+	case <-q.wake:
+	case <-ctx.Done():
 	}
 }
 

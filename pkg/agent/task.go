@@ -63,7 +63,12 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	if err != nil {
 		return false, err
 	}
-	t.reports.add(wire.Report{Event: wire.Started}, nil)
+	if pace := t.work.Pace; pace.Tail > 0 { // calls cost: that it has started goes with the first of its log
+		t.reports.soon(wire.Report{Event: wire.Started}, t.out, min(pace.Tail, wire.MaxReportLog),
+			min(pace.Log, firstPause)*9/10)
+	} else {
+		t.reports.add(wire.Report{Event: wire.Started}, nil)
+	}
 	saver := t.newSaver()
 	scheduled, cancel := context.WithCancel(t.unlessOrdered)
 	idle := make(chan struct{})
@@ -156,12 +161,9 @@ func inherited(name string) bool {
 	case "PATH", "HOME", "USER", "LOGNAME", "SHELL", "LANG", "LANGUAGE", "TZ", "LD_LIBRARY_PATH":
 		return true
 	}
-	for _, prefix := range []string{"LC_", "CUDA_", "NVIDIA_", "TPU_"} {
-		if strings.HasPrefix(name, prefix) {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc([]string{"LC_", "CUDA_", "NVIDIA_", "TPU_"}, func(prefix string) bool {
+		return strings.HasPrefix(name, prefix)
+	})
 }
 
 // taskEnv is the environment of the task's scripts: what is inherited, over that what the task asks for, and over that

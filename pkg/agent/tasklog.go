@@ -36,6 +36,8 @@ type taskLog struct {
 	hurry   chan struct{} // closed when somebody waits for the rest
 	take    int64         // up to so many bytes are for who waits for the rest
 	taken   bool          // they are: nothing is sent any more
+	// What is to be sent is on its way: onLoan with a report, shipping by itself.
+	onLoan, shipping bool
 }
 
 func newTaskLog(path string, c *client, attempt string, limit int64) (*taskLog, error) {
@@ -120,20 +122,24 @@ const firstPause = 15 * time.Second
 // most. It returns an error only when the broker has had the last word; losing a log is no reason to lose a task.
 func (l *taskLog) ship(ctx context.Context, pause, most time.Duration) error {
 	piece := make([]byte, wire.MaxLogChunk)
-	if _, err := l.await(ctx); err != nil {
+	if l.await(ctx) != nil {
 		return nil
 	}
 	l.rest(ctx, min(pause, firstPause))
 	for {
-		offset, err := l.await(ctx)
-		if err != nil {
+		if l.await(ctx) != nil {
 			return nil
 		}
 		if l.handOver() {
 			return nil
 		}
+		offset, begun := l.begin()
+		if !begun {
+			continue
+		}
 		n, err := l.file.ReadAt(piece, offset)
 		if n == 0 {
+			l.progress(offset, nil)
 			if err != nil && !errors.Is(err, io.EOF) {
 				return nil // the disk lost it
 			}
@@ -173,27 +179,35 @@ func (l *taskLog) rest(ctx context.Context, d time.Duration) {
 	}
 }
 
-// await waits until there is something to send and returns its offset.
-func (l *taskLog) await(ctx context.Context) (int64, error) {
+// await waits until there is something to send.
+func (l *taskLog) await(ctx context.Context) error {
 	for {
 		l.mu.Lock()
-		sent, size, changed := l.sent, l.size, l.changed
+		sent, size, changed, onLoan := l.sent, l.size, l.changed, l.onLoan
 		l.mu.Unlock()
-		if sent < size {
-			return sent, nil
+		if sent < size && !onLoan {
+			return nil
 		}
 		select {
 		case <-changed:
 		case <-ctx.Done():
-			return 0, ctx.Err()
+			return ctx.Err()
 		}
 	}
+}
+
+// begin marks what is to be sent as on its way, if it is not, and returns its offset.
+func (l *taskLog) begin() (offset int64, begun bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.shipping = !l.onLoan
+	return l.sent, l.shipping
 }
 
 func (l *taskLog) progress(sent int64, err error) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
-	l.sent, l.err = sent, err
+	l.sent, l.err, l.shipping = sent, err, false
 	l.broadcast()
 }
 
@@ -238,10 +252,38 @@ func (l *taskLog) handOver() bool {
 	return true
 }
 
+// lend gives what is to be sent to a report that takes it along, if it is at most so many bytes and not on its way
+// already. Nothing is sent until the report is lent no more.
+func (l *taskLog) lend(most int64) (from int64, piece []byte) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.size-l.sent > most || l.taken || l.shipping {
+		return 0, nil
+	}
+	l.onLoan = true
+	return l.unsent()
+}
+
+// lent notes whether the broker has what was lent, up to an offset.
+func (l *taskLog) lent(to int64, accepted bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.onLoan && accepted {
+		l.sent = max(l.sent, to)
+	}
+	l.onLoan = false
+	l.broadcast()
+}
+
 // left is what has not been accepted.
 func (l *taskLog) left() (from int64, rest []byte) {
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	return l.unsent()
+}
+
+// unsent is what has not been accepted; mu is held.
+func (l *taskLog) unsent() (from int64, rest []byte) {
 	rest = make([]byte, l.size-l.sent)
 	n, _ := l.file.ReadAt(rest, l.sent)
 	return l.sent, rest[:n]

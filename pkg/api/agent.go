@@ -72,10 +72,8 @@ type workInput struct {
 	Wait string `query:"wait" doc:"How long to wait for a newer one: 20s. At most a minute"`
 }
 
-type workOutput struct{ Body wire.Work }
-
 // work answers at once when there is a newer command, and otherwise when one comes or the wait is over.
-func (a *API) work(ctx context.Context, in *workInput) (*workOutput, error) {
+func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error) {
 	var wait time.Duration
 	if in.Wait != "" {
 		var err error
@@ -100,7 +98,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*workOutput, error) {
 			if err != nil {
 				return nil, err
 			}
-			return &workOutput{Body: w}, nil
+			return &body[wire.Work]{Body: w}, nil
 		}
 		select {
 		case <-rung:
@@ -114,7 +112,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*workOutput, error) {
 const unheldFirst = 2 * time.Second
 
 // workNow answers a poll at once.
-func (a *API) workNow(ctx context.Context, seen int) (*workOutput, error) {
+func (a *API) workNow(ctx context.Context, seen int) (*body[wire.Work], error) {
 	w, err := a.cfg.Broker.Work(ctx, claimed(ctx), seen)
 	if err != nil {
 		return nil, err
@@ -122,7 +120,7 @@ func (a *API) workNow(ctx context.Context, seen int) (*workOutput, error) {
 	if w.Pause = a.cfg.Unheld; w.Command == wire.None && seen == 0 {
 		w.Pause = min(unheldFirst, w.Pause)
 	}
-	return &workOutput{Body: w}, nil
+	return &body[wire.Work]{Body: w}, nil
 }
 
 type reportInput struct{ Body wire.Report }

@@ -422,3 +422,18 @@ func (s *syncBuffer) String() string {
 	defer s.mu.Unlock()
 	return s.b.String()
 }
+
+// TestATokenThatCannotBeCheckedIsNoBadToken: an agent that is refused gives its work up, so where only the key is out of
+// reach it is asked to come again.
+func TestATokenThatCannotBeCheckedIsNoBadToken(t *testing.T) {
+	away := errors.New("the keys are out of reach")
+	w := apitest.New(t, func(c *api.Config) {
+		c.Verify = func(string) (wire.Claims, error) { return wire.Claims{}, away }
+		c.Machines.Verify = func(string) (wire.PoolClaims, error) { return wire.PoolClaims{}, away }
+	})
+	for _, p := range agentPaths() {
+		if res := w.Do(p[0], p[1], "", bearer("some.good.token")); res.StatusCode != http.StatusServiceUnavailable {
+			t.Errorf("%v: %d", p, res.StatusCode)
+		}
+	}
+}

@@ -44,9 +44,7 @@ type DeadLetterList struct {
 	DeadLetters []DeadLetter `json:"deadLetters" nullable:"false" doc:"The events, the oldest first"`
 }
 
-type deadLettersOutput struct{ Body DeadLetterList }
-
-func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*deadLettersOutput, error) {
+func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*body[DeadLetterList], error) {
 	if a.cfg.Dead == nil {
 		return nil, noDeadLetters()
 	}
@@ -54,7 +52,7 @@ func (a *API) listDeadLetters(ctx context.Context, in *deadLettersInput) (*deadL
 	if err != nil {
 		return nil, err
 	}
-	out := &deadLettersOutput{Body: DeadLetterList{DeadLetters: make([]DeadLetter, 0, len(letters))}}
+	out := &body[DeadLetterList]{Body: DeadLetterList{DeadLetters: make([]DeadLetter, 0, len(letters))}}
 	for _, l := range letters {
 		out.Body.DeadLetters = append(out.Body.DeadLetters, viewLetter(l))
 	}
@@ -88,9 +86,7 @@ type Redriven struct {
 	Redriven int `json:"redriven" doc:"Events that are delivered again"`
 }
 
-type redriveOutput struct{ Body Redriven }
-
-func (a *API) redrive(ctx context.Context, in *redriveInput) (*redriveOutput, error) {
+func (a *API) redrive(ctx context.Context, in *redriveInput) (*body[Redriven], error) {
 	if a.cfg.Dead == nil {
 		return nil, noDeadLetters()
 	}
@@ -98,5 +94,5 @@ func (a *API) redrive(ctx context.Context, in *redriveInput) (*redriveOutput, er
 	if err != nil {
 		return nil, err
 	}
-	return &redriveOutput{Body: Redriven{Redriven: n}}, nil
+	return &body[Redriven]{Body: Redriven{Redriven: n}}, nil
 }

@@ -136,18 +136,7 @@ func (f *feed) tell(detail *view.JobDetail, err error) {
 	defer f.mu.Unlock()
 	is := moment{n: f.now.n + 1, detail: detail, err: err}
 	if err == nil {
-		u := updateOf(f.now.detail, detail)
-		if is.plans = f.now.plans; u.Plans != nil {
-			is.plans = is.n
-		}
-		is.told = make([]int, len(detail.TaskList))
-		copy(is.told, f.now.told)
-		for _, t := range u.Tasks {
-			is.told[t.Index] = is.n
-		}
-		for i := range u.Attempts {
-			is.told[u.Attempts[i].Task] = is.n
-		}
+		is.plans, is.told = f.now.changes(is.n, detail)
 	}
 	f.now = is
 	close(f.changed)
@@ -242,38 +231,33 @@ type JobUpdate struct {
 	Attempts []record.Attempt  `json:"attempts,omitempty" doc:"The attempts, or those that changed, by task and number"`
 }
 
-// updateOf is what someone has to be sent who knows was, nil for nothing.
-func updateOf(was, is *view.JobDetail) JobUpdate {
-	if was == nil || len(was.TaskList) != len(is.TaskList) {
-		return JobUpdate{Full: true, Job: is.JobView, Tasks: is.TaskList, Plans: is.Plans,
-			Attempts: is.Attempts}
+// changes returns as of which moment the plans and each task of a job, with its attempts, are as they are now, if this
+// is the moment n. Attempts are in the order of task and number, and none ever goes.
+func (m moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
+	was := m.detail
+	if was == nil {
+		was = &view.JobDetail{}
 	}
-	u := JobUpdate{Job: is.JobView}
+	if plans = m.plans; !slices.Equal(was.Plans, is.Plans) {
+		plans = n
+	}
+	told = make([]int, len(is.TaskList))
+	copy(told, m.told)
 	for i := range is.TaskList {
-		if !sameTask(was.TaskList[i], is.TaskList[i]) {
-			u.Tasks = append(u.Tasks, is.TaskList[i])
+		if i >= len(was.TaskList) || !sameTask(was.TaskList[i], is.TaskList[i]) {
+			told[i] = n
 		}
 	}
-	if !slices.Equal(was.Plans, is.Plans) {
-		u.Plans = is.Plans
-	}
-	u.Attempts = newAttempts(was.Attempts, is.Attempts)
-	return u
-}
-
-// newAttempts returns the attempts that were added or changed. Both lists are in the order of task and number, and none
-// ever goes.
-func newAttempts(was, is []record.Attempt) []record.Attempt {
-	var out []record.Attempt
-	for _, a := range is {
-		for len(was) > 0 && (was[0].Task < a.Task || was[0].Task == a.Task && was[0].Number < a.Number) {
-			was = was[1:]
+	old := was.Attempts
+	for _, a := range is.Attempts {
+		for len(old) > 0 && (old[0].Task < a.Task || old[0].Task == a.Task && old[0].Number < a.Number) {
+			old = old[1:]
 		}
-		if len(was) == 0 || !sameAttempt(was[0], a) {
-			out = append(out, a)
+		if len(old) == 0 || !sameAttempt(old[0], a) {
+			told[a.Task] = n
 		}
 	}
-	return out
+	return plans, told
 }
 
 // eventTasks is how many tasks one update tells of at most: a stream may be cut behind each, where a host's answers

@@ -151,7 +151,10 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Plans:    []record.PlanHead{{Version: 1}},
 		Attempts: []record.Attempt{{Task: 0, Number: 1}},
 	}
-	if u := updateOf(nil, was); !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
+	f := &feed{name: "f", changed: make(chan struct{})}
+	f.tell(was, nil)
+	first, places := f.since(f.now, "", time.Time{})
+	if u := first[0]; !u.Full || len(u.Tasks) != 2 || len(u.Plans) != 1 || len(u.Attempts) != 1 {
 		t.Errorf("the first update is not everything: %+v", u)
 	}
 	is := &view.JobDetail{
@@ -159,11 +162,14 @@ func TestUpdatesCarryWhatChanged(t *testing.T) {
 		Plans:    []record.PlanHead{{Version: 1}, {Version: 2}},
 		Attempts: []record.Attempt{{Task: 0, Number: 1, Outcome: record.OutcomePreempted}, {Task: 0, Number: 2}},
 	}
-	u := updateOf(was, is)
-	if u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
+	f.tell(is, nil)
+	next, places := f.since(f.now, places[0], time.Time{})
+	if u := next[0]; u.Full || len(u.Tasks) != 1 || u.Tasks[0].State != "queued" || len(u.Plans) != 2 || len(u.Attempts) != 2 {
 		t.Errorf("update = %+v", u)
 	}
-	if u := updateOf(is, is); u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
+	f.tell(is, nil)
+	none, _ := f.since(f.now, places[0], time.Time{})
+	if u := none[0]; u.Full || u.Tasks != nil || u.Plans != nil || u.Attempts != nil {
 		t.Errorf("an update of nothing = %+v", u)
 	}
 }

@@ -13,6 +13,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -150,15 +151,14 @@ type claimsKey struct{}
 // agents lets nodes through whose token is good, and attaches what it proves.
 func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	token := bearer(r.Header.Get("Authorization"))
-	if token == "" {
+	text := bearer(r.Header.Get("Authorization"))
+	if text == "" {
 		unauthorized(w, "the agent's token is missing")
 		return
 	}
-	claims, err := a.cfg.Verify(token)
+	claims, err := a.cfg.Verify(text)
 	if err != nil {
-		a.log.Debug("api: an agent's token was refused", "err", err)
-		unauthorized(w, "the agent's token is not, or no longer, good")
+		a.refuse(w, err)
 		return
 	}
 	if claims.Job == "" || record.ClusterJob(claims.Cluster) != claims.Job {
@@ -166,6 +166,18 @@ func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 		return
 	}
 	next(huma.WithValue(ctx, claimsKey{}, claims))
+}
+
+// refuse answers a token that does not verify. Whose token is not good gives up; where only the key to check it by
+// could not be read, whoever bears it is to come again.
+func (a *API) refuse(w http.ResponseWriter, err error) {
+	if errors.Is(err, token.ErrExpired) || errors.Is(err, token.ErrForged) || errors.Is(err, token.ErrMalformed) {
+		a.log.Debug("api: an agent's token was refused", "err", err)
+		unauthorized(w, "the token is not, or no longer, good")
+		return
+	}
+	a.log.Warn("api: an agent's token could not be checked", "err", err)
+	writeProblem(w, problem(http.StatusServiceUnavailable, "the token cannot be checked now; try again"))
 }
 
 // claimed returns what the token of an agent's request proves.

@@ -181,14 +181,12 @@ type JobList struct {
 	Next string         `json:"next,omitempty" doc:"Where the list goes on, if it does: after of the call that continues it"`
 }
 
-type jobListOutput struct{ Body JobList }
-
-func (a *API) listJobs(ctx context.Context, in *listInput) (*jobListOutput, error) {
+func (a *API) listJobs(ctx context.Context, in *listInput) (*body[JobList], error) {
 	jobs, next, err := a.cfg.Broker.Jobs(ctx, in.After, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &jobListOutput{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
+	return &body[JobList]{Body: JobList{Now: a.cfg.Now().UTC(), Jobs: orEmpty(jobs), Next: next}}, nil
 }
 
 // orEmpty makes a list that JSON does not write as null.
@@ -207,26 +205,22 @@ type partInput struct {
 
 func (in *partInput) part() view.Part { return view.Part{From: in.After, Limit: in.Limit} }
 
-type jobDetailOutput struct{ Body view.JobDetail }
-
-func (a *API) getJob(ctx context.Context, in *partInput) (*jobDetailOutput, error) {
+func (a *API) getJob(ctx context.Context, in *partInput) (*body[view.JobDetail], error) {
 	d, err := a.cfg.Broker.JobPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
-	out := &jobDetailOutput{Body: *d}
+	out := &body[view.JobDetail]{Body: *d}
 	out.Body.TaskList, out.Body.Plans, out.Body.Attempts = orEmpty(d.TaskList), orEmpty(d.Plans), orEmpty(d.Attempts)
 	return out, nil
 }
 
-type storyOutput struct{ Body view.Story }
-
-func (a *API) explainJob(ctx context.Context, in *partInput) (*storyOutput, error) {
+func (a *API) explainJob(ctx context.Context, in *partInput) (*body[view.Story], error) {
 	s, err := a.cfg.Broker.ExplainPart(ctx, in.ID, in.part())
 	if err != nil {
 		return nil, err
 	}
-	out := &storyOutput{Body: *s}
+	out := &body[view.Story]{Body: *s}
 	out.Body.Entries = orEmpty(s.Entries)
 	return out, nil
 }
@@ -236,15 +230,13 @@ type cancelInput struct {
 	Reason string `query:"reason" maxLength:"1024" default:"cancelled by user" doc:"Why, for the job's story"`
 }
 
-type jobOutput struct{ Body view.JobView }
-
-func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*jobOutput, error) {
+func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[view.JobView], error) {
 	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {
 		return nil, err
 	}
-	view, err := a.cfg.Broker.JobView(ctx, in.ID)
+	shown, err := a.cfg.Broker.JobView(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &jobOutput{Body: view}, nil
+	return &body[view.JobView]{Body: shown}, nil
 }

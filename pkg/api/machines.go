@@ -9,7 +9,6 @@ import (
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -35,15 +34,14 @@ func (a *API) machines(ctx huma.Context, next func(huma.Context)) {
 		writeProblem(w, problem(http.StatusNotImplemented, "this host lets no machines of its own join"))
 		return
 	}
-	token := bearer(r.Header.Get("Authorization"))
-	if token == "" {
+	text := bearer(r.Header.Get("Authorization"))
+	if text == "" {
 		unauthorized(w, "the machine's token is missing")
 		return
 	}
-	claims, err := a.cfg.Machines.Verify(token)
+	claims, err := a.cfg.Machines.Verify(text)
 	if err != nil {
-		a.log.Debug("api: a machine's token was refused", "err", err)
-		unauthorized(w, "the machine's token is not, or no longer, good")
+		a.refuse(w, err)
 		return
 	}
 	if claims.Pool != ctx.Param("pool") {
@@ -63,15 +61,13 @@ func poolClaimed(ctx context.Context) wire.PoolClaims {
 	return c
 }
 
-type joinOutput struct{ Body wire.PoolToken }
-
 // stateLost is that of a machine that nobody expects to be heard of again.
 const stateLost = "lost"
 
 // joinPool gives whoever may join a token of the machine's own. A name that a machine has which is still there is not
 // given away: its tasks would be too. Nothing is written until the machine syncs, so that the call can be repeated when
 // its answer is lost.
-func (a *API) joinPool(ctx context.Context, in *machineInput) (*joinOutput, error) {
+func (a *API) joinPool(ctx context.Context, in *machineInput) (*body[wire.PoolToken], error) {
 	if poolClaimed(ctx).Machine != "" {
 		return nil, problem(http.StatusForbidden, "a machine's own token is not one to join with")
 	}
@@ -90,7 +86,7 @@ func (a *API) joinPool(ctx context.Context, in *machineInput) (*joinOutput, erro
 	}
 	token, err := a.mint(wire.PoolClaims{Pool: in.Pool, Machine: in.Machine, Joined: a.cfg.Now()},
 		a.cfg.Machines.MachineFor)
-	return &joinOutput{Body: token}, err
+	return &body[wire.PoolToken]{Body: token}, err
 }
 
 type syncInput struct {
@@ -99,21 +95,18 @@ type syncInput struct {
 	Body    wire.PoolReport
 }
 
-type syncOutput struct{ Body wire.PoolOrders }
-
-func (a *API) syncMachine(ctx context.Context, in *syncInput) (*syncOutput, error) {
+func (a *API) syncMachine(ctx context.Context, in *syncInput) (*body[wire.PoolOrders], error) {
 	claims := poolClaimed(ctx)
 	if claims.Machine == "" {
 		return nil, problem(http.StatusForbidden, "a token to join with is not a machine's own")
 	}
-	o, err := a.cfg.Broker.SyncMachine(ctx, in.Pool, in.Machine, reported(&in.Body, claims))
+	out, err := a.cfg.Broker.SyncMachine(ctx, claims, in.Body)
 	if errors.Is(err, record.ErrGone) || errors.Is(err, record.ErrNotFound) {
 		return nil, problem(http.StatusGone, "pool "+in.Pool+" is gone, or machine "+in.Machine+" was removed from it")
 	}
 	if err != nil {
 		return nil, err
 	}
-	out := ordered(o)
 	if left := claims.Expires.Sub(a.cfg.Now()); left < a.cfg.Machines.MachineFor/2 {
 		token, err := a.mint(claims, a.cfg.Machines.MachineFor)
 		if err != nil {
@@ -121,31 +114,5 @@ func (a *API) syncMachine(ctx context.Context, in *syncInput) (*syncOutput, erro
 		}
 		out.Token = &token
 	}
-	return &syncOutput{Body: out}, nil
-}
-
-// reported is what a machine says in the broker's terms.
-func reported(r *wire.PoolReport, claims wire.PoolClaims) pool.MachineReport {
-	out := pool.MachineReport{Joined: claims.Joined, Type: r.Type, Labels: r.Labels,
-		Capacity: record.Capacity(r.Capacity), Leaving: r.Leaving}
-	for _, x := range r.Running {
-		out.Running = append(out.Running, record.AgentRef(x))
-	}
-	for _, x := range r.Ended {
-		out.Ended = append(out.Ended, pool.AgentEnd{AgentRef: record.AgentRef(x.PoolAgent), Reason: x.Reason})
-	}
-	return out
-}
-
-// ordered is what the broker orders in a machine's terms.
-func ordered(o pool.Orders) wire.PoolOrders {
-	out := wire.PoolOrders{Agents: make([]wire.PoolOrder, 0, len(o.Clusters)), After: o.After, Draining: o.Draining}
-	for i := range o.Clusters {
-		x := &o.Clusters[i]
-		out.Agents = append(out.Agents, wire.PoolOrder{
-			PoolAgent: wire.PoolAgent(x.AgentRef), Job: x.Job, Endpoint: x.Endpoint, Token: x.Token,
-			Hold: wire.PoolCapacity(x.Hold), Devices: x.Devices,
-		})
-	}
-	return out
+	return &body[wire.PoolOrders]{Body: out}, nil
 }

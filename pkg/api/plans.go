@@ -58,9 +58,7 @@ type PlanTask struct {
 	Runners    []record.Runner `json:"runners,omitempty" doc:"The next best places, and what each would add to the plan"`
 }
 
-type planOutput struct{ Body PlanView }
-
-func (a *API) plan(ctx context.Context, in *planInput) (*planOutput, error) {
+func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) {
 	if a.cfg.Plan == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
 	}
@@ -76,7 +74,7 @@ func (a *API) plan(ctx context.Context, in *planInput) (*planOutput, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &planOutput{Body: viewPlan(spec, plan)}, nil
+	return &body[PlanView]{Body: viewPlan(spec, plan)}, nil
 }
 
 // override puts what the query says in the place of what the file says.

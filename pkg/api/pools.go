@@ -92,14 +92,12 @@ type PoolList struct {
 	Pools []view.PoolView `json:"pools" nullable:"false" doc:"Pools by name, with their machines"`
 }
 
-type poolListOutput struct{ Body PoolList }
-
-func (a *API) listPools(ctx context.Context, _ *struct{}) (*poolListOutput, error) {
+func (a *API) listPools(ctx context.Context, _ *struct{}) (*body[PoolList], error) {
 	pools, err := a.cfg.Broker.Pools(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &poolListOutput{Body: PoolList{Now: a.cfg.Now().UTC(), Pools: orEmpty(pools)}}, nil
+	return &body[PoolList]{Body: PoolList{Now: a.cfg.Now().UTC(), Pools: orEmpty(pools)}}, nil
 }
 
 // PoolSettings is what can be set of a pool.
@@ -116,9 +114,7 @@ type setPoolInput struct {
 	Body PoolSettings
 }
 
-type poolOutput struct{ Body view.PoolView }
-
-func (a *API) setPool(ctx context.Context, in *setPoolInput) (*poolOutput, error) {
+func (a *API) setPool(ctx context.Context, in *setPoolInput) (*body[view.PoolView], error) {
 	s := record.PoolSettings{Place: in.Body.Place, USDPerHour: in.Body.USDPerHour, Partitions: in.Body.Partitions,
 		Description: in.Body.Description}
 	if err := a.cfg.Broker.SetPool(ctx, in.Pool, s); err != nil {
@@ -136,12 +132,12 @@ func (a *API) pool(ctx context.Context, name string) (*view.PoolView, error) {
 	return &p, err
 }
 
-func (a *API) onePool(ctx context.Context, name string) (*poolOutput, error) {
+func (a *API) onePool(ctx context.Context, name string) (*body[view.PoolView], error) {
 	p, err := a.pool(ctx, name)
 	if err != nil {
 		return nil, err
 	}
-	return &poolOutput{Body: *p}, nil
+	return &body[view.PoolView]{Body: *p}, nil
 }
 
 type poolInput struct {
@@ -152,10 +148,8 @@ func (a *API) removePool(ctx context.Context, in *poolInput) (*struct{}, error) 
 	return nil, a.cfg.Broker.RemovePool(ctx, in.Pool)
 }
 
-type inviteOutput struct{ Body wire.PoolToken }
-
 // invite makes a token with which machines can join a pool that there is.
-func (a *API) invite(ctx context.Context, in *poolInput) (*inviteOutput, error) {
+func (a *API) invite(ctx context.Context, in *poolInput) (*body[wire.PoolToken], error) {
 	if a.cfg.Machines == nil {
 		return nil, errNoMachines()
 	}
@@ -163,7 +157,7 @@ func (a *API) invite(ctx context.Context, in *poolInput) (*inviteOutput, error) 
 		return nil, err
 	}
 	token, err := a.mint(wire.PoolClaims{Pool: in.Pool, Joined: a.cfg.Now()}, a.cfg.Machines.JoinFor)
-	return &inviteOutput{Body: token}, err
+	return &body[wire.PoolToken]{Body: token}, err
 }
 
 // mint signs a token that is good for some time from now.
@@ -188,7 +182,7 @@ type drainPoolInput struct {
 	Body Draining
 }
 
-func (a *API) drainPool(ctx context.Context, in *drainPoolInput) (*poolOutput, error) {
+func (a *API) drainPool(ctx context.Context, in *drainPoolInput) (*body[view.PoolView], error) {
 	if err := a.cfg.Broker.DrainMachine(ctx, in.Pool, "", in.Body.How); err != nil {
 		return nil, err
 	}
@@ -206,7 +200,7 @@ type drainMachineInput struct {
 	Body    Draining
 }
 
-func (a *API) drainMachine(ctx context.Context, in *drainMachineInput) (*poolOutput, error) {
+func (a *API) drainMachine(ctx context.Context, in *drainMachineInput) (*body[view.PoolView], error) {
 	if err := a.cfg.Broker.DrainMachine(ctx, in.Pool, in.Machine, in.Body.How); err != nil {
 		return nil, err
 	}

@@ -37,7 +37,7 @@ type Broker interface {
 	RemovePool(ctx context.Context, name string) error
 	DrainMachine(ctx context.Context, pool, machine string, how pool.Drain) error
 	RemoveMachine(ctx context.Context, pool, machine string) error
-	SyncMachine(ctx context.Context, pool, machine string, r pool.MachineReport) (pool.Orders, error)
+	SyncMachine(ctx context.Context, m wire.PoolClaims, r wire.PoolReport) (wire.PoolOrders, error)
 
 	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
 	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)

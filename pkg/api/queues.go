@@ -47,15 +47,13 @@ type queueListInput struct {
 	Waiting bool `query:"waiting" doc:"Count the tasks that wait, too"`
 }
 
-type queueListOutput struct{ Body QueueList }
-
 // counted is as far as waiting tasks are counted, countsAtOnce how many queues are asked together.
 const counted, countsAtOnce = 1000, 16
 
-func (a *API) listQueues(ctx context.Context, in *queueListInput) (*queueListOutput, error) {
+func (a *API) listQueues(ctx context.Context, in *queueListInput) (*body[QueueList], error) {
 	queues, err := a.cfg.Broker.Queues(ctx)
 	if err != nil || !in.Waiting {
-		return &queueListOutput{Body: QueueList{Queues: orEmpty(queues)}}, err
+		return &body[QueueList]{Body: QueueList{Queues: orEmpty(queues)}}, err
 	}
 	out := QueueList{Queues: orEmpty(queues), Waiting: map[string]int{}}
 	var mu sync.Mutex
@@ -72,7 +70,7 @@ func (a *API) listQueues(ctx context.Context, in *queueListInput) (*queueListOut
 			return err
 		})
 	}
-	return &queueListOutput{Body: out}, g.Wait()
+	return &body[QueueList]{Body: out}, g.Wait()
 }
 
 // QueueQuota is what can be set of a queue.
@@ -102,9 +100,7 @@ type setQueueInput struct {
 	Body QueueQuota
 }
 
-type queueOutput struct{ Body record.Queue }
-
-func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, error) {
+func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[record.Queue], error) {
 	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
 		return nil, err
 	}
@@ -114,7 +110,7 @@ func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*queueOutput, er
 	}
 	for _, q := range queues {
 		if q.Name == in.Name {
-			return &queueOutput{Body: q}, nil
+			return &body[record.Queue]{Body: q}, nil
 		}
 	}
 	return nil, huma.Error404NotFound("the queue is gone")
@@ -130,28 +126,24 @@ type WaitingList struct {
 	Waiting []record.Waiting `json:"waiting" nullable:"false" doc:"The tasks, the next one first"`
 }
 
-type waitingOutput struct{ Body WaitingList }
-
-func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*waitingOutput, error) {
+func (a *API) listWaiting(ctx context.Context, in *waitingInput) (*body[WaitingList], error) {
 	waiting, err := a.cfg.Broker.Waiting(ctx, in.Name, in.Limit)
 	if err != nil {
 		return nil, err
 	}
-	return &waitingOutput{Body: WaitingList{Waiting: orEmpty(waiting)}}, nil
+	return &body[WaitingList]{Body: WaitingList{Waiting: orEmpty(waiting)}}, nil
 }
 
 type whyInput struct {
 	ID string `path:"id" doc:"Job ID" maxLength:"256"`
 }
 
-type whyOutput struct{ Body session.Why }
-
-func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*whyOutput, error) {
+func (a *API) whyWaiting(ctx context.Context, in *whyInput) (*body[session.Why], error) {
 	why, err := a.cfg.Broker.WhyWaiting(ctx, in.ID)
 	if err != nil {
 		return nil, err
 	}
-	return &whyOutput{Body: *why}, nil
+	return &body[session.Why]{Body: *why}, nil
 }
 
 // BlockList is a list of blocked places.
@@ -160,12 +152,10 @@ type BlockList struct {
 	Blocks []record.Block `json:"blocks" nullable:"false" doc:"What is not tried; an empty field is every value"`
 }
 
-type blockListOutput struct{ Body BlockList }
-
-func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*blockListOutput, error) {
+func (a *API) listBlocks(ctx context.Context, _ *struct{}) (*body[BlockList], error) {
 	blocks, err := a.cfg.Broker.Blocks(ctx)
 	if err != nil {
 		return nil, err
 	}
-	return &blockListOutput{Body: BlockList{Now: a.cfg.Now().UTC(), Blocks: orEmpty(blocks)}}, nil
+	return &body[BlockList]{Body: BlockList{Now: a.cfg.Now().UTC(), Blocks: orEmpty(blocks)}}, nil
 }

@@ -60,6 +60,9 @@ func newHuma(mux *http.ServeMux) huma.API {
 	return humago.New(mux, cfg)
 }
 
+// body is an answer that is a body and nothing else.
+type body[T any] struct{ Body T }
+
 // userRoute registers an operation for users.
 func userRoute[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
 	op.Security = []map[string][]string{{userScheme: {}}}

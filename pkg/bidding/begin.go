@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"math"
+	"slices"
 )
 
 // Begin says when a task that runs on nothing yet waits for a better price rather than begin: the recursion with
@@ -103,12 +104,7 @@ func (b *Begin) Waits(usd, work, left float64) (begin float64, wait bool) {
 
 // Any says whether there is any price at which a task waits.
 func (b *Begin) Any() bool {
-	for _, usd := range b.Above {
-		if usd > 0 {
-			return true
-		}
-	}
-	return false
+	return slices.ContainsFunc(b.Above, func(usd float32) bool { return usd > 0 })
 }
 
 func (l *Live) check() error {

@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -71,7 +72,7 @@ func decideBegin(st advancing) record.Decision {
 	}
 	st.job.State, st.job.Started, st.job.Reason = record.JobRunning, true, ""
 	d := decideAnnounce(st, 0)
-	d.Put(record.JobKey(st.job.ID), st.job)
+	d.PutJob(st.job)
 	return d
 }
 
@@ -81,124 +82,95 @@ func decideAnnounce(st advancing, from int) record.Decision {
 	if st.job.State != record.JobRunning && (st.job.State != record.JobWaiting || !st.job.Started) {
 		return record.Decision{}
 	}
-	return announce(st, func(yield func(int) bool) {
-		for i := from; i < st.job.Tasks; i++ {
-			if !yield(i) {
-				return
-			}
-		}
-	})
+	var rest []int32
+	for i := from; i < st.job.Tasks; i++ {
+		rest = append(rest, int32(i)) //nolint:gosec // a task of the job
+	}
+	return announce(st, rest)
 }
 
 // announce marks and emits the ready ones of tasks, in order, as far as one transaction holds.
-func announce(st advancing, tasks func(yield func(int) bool)) record.Decision {
-	var d record.Decision
-	count, next := 0, -1
-	g := st.spec.Graph()
-	for i := range tasks {
-		if st.progress.Phases[i] != record.PhaseWaiting || !allSucceeded(st.progress.Phases, g.Parents(i)) {
+func announce(st advancing, tasks []int32) (d record.Decision) {
+	g, phases := st.spec.Graph(), st.progress.Phases
+	undone := func(parent int32) bool { return phases[parent] != record.PhaseSucceeded }
+	for _, i := range tasks {
+		if phases[i] != record.PhaseWaiting || slices.ContainsFunc(g.Parents(int(i)), undone) {
 			continue
 		}
-		if count == announceMost {
-			next = i
+		if len(d.Emits) == announceMost {
+			d.Emit(events.DAGAdvance{Job: st.job.ID, From: int(i)})
 			break
 		}
-		count++
-		st.progress.Phases[i] = record.PhaseReady
-		d.Emit(events.TaskReady{Job: st.job.ID, Task: i, Queue: st.job.Queue, Try: 1})
-	}
-	if next >= 0 {
-		d.Emit(events.DAGAdvance{Job: st.job.ID, From: next})
+		phases[i] = record.PhaseReady
+		d.Emit(events.TaskReady{Job: st.job.ID, Task: int(i), Queue: st.job.Queue, Try: 1})
 	}
 	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
 }
 
-func allSucceeded(progress []byte, tasks []int32) bool {
-	for _, t := range tasks {
-		if progress[t] != record.PhaseSucceeded {
-			return false
-		}
-	}
-	return true
-}
-
 // decideSucceeded marks a task done, announces the children that waited for it alone, and ends the job
 // with its last task.
-func decideSucceeded(st advancing, task int) record.Decision {
+func decideSucceeded(st advancing, task int) (d record.Decision) {
 	if task < 0 || task >= st.job.Tasks || st.progress.Phases[task] == record.PhaseSucceeded {
-		return record.Decision{}
+		return d
 	}
 	st.progress.Phases[task] = record.PhaseSucceeded
 	st.progress.Succeeded++
 	if st.job.State == record.JobRunning || st.job.State == record.JobWaiting {
-		if st.progress.Succeeded == st.job.Tasks {
-			d := decideEnding(st.job, record.JobSucceeded, "")
-			d.Put(record.ProgressKey(st.job.ID), st.progress)
-			return d
+		if st.progress.Succeeded < st.job.Tasks {
+			return announce(st, st.spec.Graph().Children(task))
 		}
-		children := st.spec.Graph().Children(task)
-		return announce(st, func(yield func(int) bool) {
-			for _, c := range children {
-				if !yield(int(c)) {
-					return
-				}
-			}
-		})
+		d = decideEnding(st.job, record.JobSucceeded, "")
 	}
-	var d record.Decision
 	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
 }
 
 // decideFailed announces a task again while it has retries left, and otherwise fails the job.
-func decideFailed(st advancing, task record.Task, e events.TaskFailed) record.Decision {
+func decideFailed(st advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
 	if st.job.State != record.JobRunning && st.job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.job.Tasks ||
 		st.progress.Phases[e.Task] != record.PhaseReady {
-		return record.Decision{}
+		return d
 	}
-	name := st.spec.Tasks[e.Task].Name
-	if !e.Final && task.Try <= st.spec.Tasks[e.Task].Retries {
-		var d record.Decision
+	spec := &st.spec.Tasks[e.Task]
+	if !e.Final && task.Try <= spec.Retries {
 		d.Emit(events.TaskReady{Job: st.job.ID, Task: e.Task, Queue: st.job.Queue, Try: task.Try + 1})
 		return d
 	}
 	st.progress.Phases[e.Task] = record.PhaseFailed
-	reason := fmt.Sprintf("task %s failed with exit code %d", name, e.ExitCode)
+	reason := fmt.Sprintf("task %s failed with exit code %d", spec.Name, e.ExitCode)
 	if e.Final {
-		reason = "task " + name + " cannot run"
+		reason = "task " + spec.Name + " cannot run"
 	}
 	if e.Message != "" {
 		reason += ": " + e.Message
 	}
-	d := decideEnding(st.job, record.JobFailed, reason)
+	d = decideEnding(st.job, record.JobFailed, reason)
 	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
 }
 
 // decideEnding starts the end of a job: nothing new starts, its machines are freed, then it is settled.
-func decideEnding(job record.Job, outcome record.JobState, reason string) record.Decision {
+func decideEnding(job record.Job, outcome record.JobState, reason string) (d record.Decision) {
 	if job.State == record.JobEnding || job.State.Over() {
-		return record.Decision{}
+		return d
 	}
 	job.State, job.Outcome, job.Reason = record.JobEnding, outcome, reason
-	var d record.Decision
-	d.Put(record.JobKey(job.ID), job)
+	d.PutJob(job)
 	d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(outcome)})
 	return d
 }
 
 // decideFinished closes a job whose machines are all gone and paid for.
-func decideFinished(job record.Job, e events.DAGSettled, now time.Time) record.Decision {
+func decideFinished(job record.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
 	if job.State != record.JobEnding {
-		return record.Decision{}
+		return d
 	}
 	job.State, job.Finished, job.USD = job.Outcome, now, e.USD
 	if !job.Deadline.IsZero() && job.Finished.After(job.Deadline) {
 		job.Late = true
 	}
-	var d record.Decision
-	d.Put(record.JobKey(job.ID), job)
+	d.PutJob(job)
 	d.Del(record.ActiveKey(job.ID))
 	d.Emit(events.DAGFinished{
 		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,

@@ -125,7 +125,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 		return w, err
 	}
 	var made record.Attempt
-	if t := &spec.Tasks[cl.Task]; t.Checkpoint != nil || t.StandIn() { // which may go on from something
+	if spec.Tasks[cl.Task].Resumes() {
 		if made, _, err = book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt)); err != nil {
 			return w, err
 		}

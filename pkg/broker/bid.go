@@ -50,11 +50,10 @@ func (b *Broker) bid(u *unit.Unit, data events.Data) error {
 	if err != nil {
 		return err
 	}
-	if job.Bids, err = b.keep(u, job.ID, "bids", e.Plan, bids); err != nil {
+	if err := b.keepBids(u, &job, bids); err != nil {
 		return err
 	}
-	job.Waits = len(bids.Begin) > 0
 	var d record.Decision
-	d.Put(record.JobKey(job.ID), job)
+	d.PutJob(job)
 	return u.Apply(d)
 }

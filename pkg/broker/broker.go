@@ -49,7 +49,7 @@ type Hook interface {
 // Ports are what a host hands to the broker.
 type Ports struct {
 	Store   store.Store
-	Bus     bus.Bus                // for the relay
+	Bus     bus.Bus                // for the relay, and for events that no record goes with
 	Clouds  map[string]cloud.Cloud // by catalogue name
 	Planner Planner
 	Moves   record.Mover // of those who run sessions, or tell what they would decide
@@ -119,6 +119,9 @@ func New(cfg record.Config, p Ports) *Broker {
 	b := &Broker{Ports: p, log: log}
 	b.Loader = unit.NewLoader(p.Store, p.Now, cfg)
 	b.Done = b.told
+	if p.Bus != nil {
+		b.Publish = b.publish
+	}
 	b.Keeper = pool.New(b.Loader, p.Tokens)
 	b.Views = &view.Views{Keeper: b.Keeper}
 	b.Clouds = maps.Clone(p.Clouds)

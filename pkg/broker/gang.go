@@ -69,7 +69,7 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		if err := u.Apply(d); err != nil {
 			return err
 		}
-		if !m.Bought && m.Attempt.Offer.Cloud == record.PoolCloud {
+		if !m.Bought && m.Attempt.Assigned() {
 			if err := b.Unassign(u, m.Attempt.Offer.Region, record.ClusterID(job.ID, m.Task.Index, m.Attempt.Number),
 				m.Attempt.Hosts); err != nil {
 				return err

@@ -17,42 +17,64 @@ const leaveMost = 15
 // watchJob looks at a job with the prices of now: it asks for a plan where the one in force is worse, and reprices and
 // leaves its spot machines, as many at once as one transaction holds. It notes the job's queue where a task in it has
 // waited for a better price and does not any more.
-func (b *Broker) watchJob(
-	u *unit.Unit, cause string, w *walked, changed map[string]events.MarketChange, wake map[string]bool,
-) (done int, err error) {
+func (b *Broker) watchJob(u *unit.Unit, cause string, w *walked, changed map[string]events.MarketChange) (err error) {
 	if w.job.State.Over() {
-		return 0, nil
+		return nil
 	}
-	id := w.job.ID
 	if len(changed) > 0 && w.job.State == record.JobRunning {
-		done++
-		if err := b.lookAtPlan(u.Ctx, cause, id, changed); err != nil {
-			return done, err
+		w.done++
+		if err := b.lookAtPlan(u.Ctx, cause, w.job.ID, changed); err != nil {
+			return err
 		}
 	}
-	if awake, err := b.awake(u, w.job); err != nil {
-		return done, err
-	} else if awake {
-		wake[w.job.Queue] = true
+	if w.wake, err = b.awake(u, w.job); err != nil || w.ledger.Outstanding == 0 {
+		return err // or it holds no machine
 	}
-	if w.ledger.Outstanding == 0 {
-		return done, nil // it holds no machine
-	}
-	clusters, err := book.List[record.Cluster](u, record.JobPart(id), record.ClusterPrefix, 0)
+	w.done++
+	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	if err != nil {
-		return done, err
+		return err
 	}
 	clusters = slices.DeleteFunc(clusters, func(cl record.Cluster) bool { return !cl.Offer.Spot })
+	if len(clusters) > 0 {
+		settled, err := b.settled(u, w.job)
+		if err != nil {
+			return err
+		}
+		clusters = slices.DeleteFunc(clusters, settled)
+	}
 	for part := range slices.Chunk(clusters, leaveMost) {
-		done++
-		err := b.Transact(u.Ctx, events.FnTick, cause+"/spot/"+id, false, func(u *unit.Unit) error {
+		w.done++
+		err := b.Transact(u.Ctx, events.FnTick, cause+"/spot/"+w.job.ID, false, func(u *unit.Unit) error {
 			return b.watch(u, part)
 		})
 		if err != nil {
-			return done, err
+			return err
 		}
 	}
-	return done + 1, nil
+	return nil
+}
+
+// settled tells the spot machines of a job that a look would change nothing of: nothing but the cloud has them left,
+// and what they cost is known.
+func (b *Broker) settled(u *unit.Unit, job record.Job) (func(record.Cluster) bool, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	bids := &record.Bids{}
+	if !job.Bids.IsZero() {
+		if bids, err = u.Bids(job); err != nil {
+			return nil, err
+		}
+	}
+	return func(cl record.Cluster) bool {
+		if cl.Market == "" || !attempt.Free(job, bids, &spec.Tasks[cl.Task], cl.Task) {
+			return false
+		}
+		m, _, err := book.Get[record.MarketRecord](u, record.MarketKey(cl.Market))
+		return err == nil && !cl.Reprice(m, cl.SurchargeUSD, u.Now)
+	}, nil
 }
 
 // watch reprices and leaves some of a job's spot machines.

@@ -92,14 +92,7 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	u := b.NewUnit(ctx, events.FnOptimize)
 	in := record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
-	if spec.Deadline > 0 {
-		h := record.Hours(spec.Deadline)
-		in.DeadlineHours = &h
-	}
-	if spec.Budget > 0 {
-		usd := float64(spec.Budget)
-		in.BudgetUSD = &usd
-	}
+	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
 	if err := b.world(u, &in); err != nil {
 		return nil, err
 	}
@@ -122,11 +115,17 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 	if err != nil {
 		return err
 	}
-	if job.Bids, err = b.keep(u, job.ID, "bids", made.plan.Version, made.bids); err != nil {
+	if err := b.keepBids(u, &job, made.bids); err != nil {
 		return err
 	}
-	job.Waits = len(made.bids.Begin) > 0
 	return u.Apply(decidePlanned(job, plan, made.plan))
+}
+
+// keepBids has a job go by new bids.
+func (b *Broker) keepBids(u *unit.Unit, job *record.Job, bids record.Bids) (err error) {
+	job.Waits = len(bids.Begin) > 0
+	job.Bids, err = b.keep(u, job.ID, "bids", bids.Plan, bids)
+	return err
 }
 
 // keep writes a value of a job that is too large for a record.
@@ -157,7 +156,7 @@ func decidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record
 		}
 	}
 	job.Plan, job.RetryAt, job.Reason = ref, time.Time{}, ""
-	d.Put(record.JobKey(job.ID), job)
+	d.PutJob(job)
 	d.Put(record.PlanHeadKey(job.ID, plan.Version), plan.Head())
 	d.Emit(events.DAGPlanned{Job: job.ID, Plan: plan.Version, Status: plan.Status, USD: plan.USD, Hours: plan.Hours})
 	return d
@@ -178,7 +177,7 @@ func decideInfeasible(job record.Job, reason string, blocks []record.Block, retr
 	job.State, job.RetryAt = record.JobWaiting, at
 	job.Reason = "no feasible plan: " + reason
 	var d record.Decision
-	d.Put(record.JobKey(job.ID), job)
+	d.PutJob(job)
 	return d
 }
 

@@ -11,7 +11,6 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
-	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
@@ -26,8 +25,9 @@ func TestParallelSessionsTakeEachMachineOnce(t *testing.T) {
 	}
 	const machines, cpus = 6, 8.0
 	for i := range machines {
-		r := pool.MachineReport{Joined: w.now, Capacity: record.Capacity{CPUs: cpus, MemoryGiB: 64}}
-		if _, err := w.b.SyncMachine(ctx, "lab", fmt.Sprint("m", i), r); err != nil {
+		m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: w.now}
+		r := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: cpus, MemoryGiB: 64}}
+		if _, err := w.b.SyncMachine(ctx, m, r); err != nil {
 			t.Fatal(err)
 		}
 	}

@@ -13,7 +13,6 @@ import (
 	"time"
 
 	"github.com/cockroachdb/datadriven"
-
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
@@ -64,8 +63,9 @@ type yard struct {
 // yardMachine is a machine with the agents that run on it.
 type yardMachine struct {
 	pool, id string
-	report   pool.MachineReport
-	agents   map[record.AgentRef]*yardAgent
+	claims   wire.PoolClaims
+	report   wire.PoolReport
+	agents   map[wire.PoolAgent]*yardAgent
 	vanished bool
 	broken   bool
 }
@@ -130,11 +130,11 @@ func (s *yard) pool(d *datadriven.TestData) error {
 func (s *yard) machine(d *datadriven.TestData) error {
 	plain, named := words(d)
 	of, id, _ := strings.Cut(plain[0], "/")
-	m := &yardMachine{pool: of, id: id, agents: map[record.AgentRef]*yardAgent{}}
+	m := &yardMachine{pool: of, id: id, claims: wire.PoolClaims{Pool: of, Machine: id, Joined: s.now}, agents: map[wire.PoolAgent]*yardAgent{}}
 	acc, count, _ := strings.Cut(named["accelerators"], ":")
-	m.report = pool.MachineReport{
-		Joined: s.now, Type: named["type"],
-		Capacity: record.Capacity{CPUs: number(named["cpus"]), MemoryGiB: number(named["mem"]), Accelerator: acc, Accelerators: number(count)},
+	m.report = wire.PoolReport{
+		Type:     named["type"],
+		Capacity: wire.PoolCapacity{CPUs: number(named["cpus"]), MemoryGiB: number(named["mem"]), Accelerator: acc, Accelerators: number(count)},
 	}
 	if named["arch"] != "" {
 		m.report.Labels = map[string]string{"arch": named["arch"]}
@@ -181,25 +181,25 @@ func (s *yard) syncOne(m *yardMachine) error {
 			m.report.Running = append(m.report.Running, ref)
 		}
 	}
-	o, err := s.b.SyncMachine(context.Background(), m.pool, m.id, m.report)
+	o, err := s.b.SyncMachine(context.Background(), m.claims, m.report)
 	if err != nil {
 		return err
 	}
-	ordered := map[record.AgentRef]bool{}
-	for _, c := range o.Clusters {
-		ordered[c.AgentRef] = true
+	ordered := map[wire.PoolAgent]bool{}
+	for _, c := range o.Agents {
+		ordered[c.PoolAgent] = true
 	}
-	for _, ref := range slices.SortedFunc(maps.Keys(m.agents), func(x, y record.AgentRef) int { return strings.Compare(x.Cluster, y.Cluster) }) {
+	for _, ref := range slices.SortedFunc(maps.Keys(m.agents), func(x, y wire.PoolAgent) int { return strings.Compare(x.Cluster, y.Cluster) }) {
 		if !ordered[ref] {
 			s.printf("%s/%s ends %s", m.pool, m.id, ref.Cluster)
 			delete(m.agents, ref)
 		}
 	}
-	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e pool.AgentEnd) bool { return !ordered[e.AgentRef] })
-	for _, c := range o.Clusters {
+	m.report.Ended = slices.DeleteFunc(m.report.Ended, func(e wire.PoolEnd) bool { return !ordered[e.PoolAgent] })
+	for _, c := range o.Agents {
 		s.obey(m, c)
 	}
-	if len(o.Clusters) == 0 {
+	if len(o.Agents) == 0 {
 		s.printf("%s/%s has nothing to run", m.pool, m.id)
 	}
 	s.settle()
@@ -207,19 +207,19 @@ func (s *yard) syncOne(m *yardMachine) error {
 }
 
 // obey starts an agent that is not there yet, and has one that is ask for its work.
-func (s *yard) obey(m *yardMachine, c pool.AgentOrder) {
-	a := m.agents[c.AgentRef]
+func (s *yard) obey(m *yardMachine, c wire.PoolOrder) {
+	a := m.agents[c.PoolAgent]
 	if a == nil {
-		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(c.Hold, c.Devices))
+		s.printf("%s/%s begins %s rank %d with %s", m.pool, m.id, c.Cluster, c.Rank, held(record.Capacity(c.Hold), c.Devices))
 		if c.Token == "" || c.Job == "" {
 			s.printf("  without a token")
 		}
 		if m.broken {
-			m.report.Ended = append(m.report.Ended, pool.AgentEnd{AgentRef: c.AgentRef, Reason: "exec: no such file"})
+			m.report.Ended = append(m.report.Ended, wire.PoolEnd{PoolAgent: c.PoolAgent, Reason: "exec: no such file"})
 			return
 		}
 		a = &yardAgent{claims: wire.Claims{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}}
-		m.agents[c.AgentRef] = a
+		m.agents[c.PoolAgent] = a
 		_, err := s.b.Hello(context.Background(), a.claims, wire.Hello{Address: "10.0.0.1"})
 		s.tell("hello", err)
 		s.settle()
@@ -299,7 +299,7 @@ func (s *yard) crash(d *datadriven.TestData) error {
 	m := s.machines[d.CmdArgs[0].Key]
 	for ref, a := range m.agents {
 		a.over = true
-		m.report.Ended = append(m.report.Ended, pool.AgentEnd{AgentRef: ref, Reason: "signal: killed"})
+		m.report.Ended = append(m.report.Ended, wire.PoolEnd{PoolAgent: ref, Reason: "signal: killed"})
 	}
 	return nil
 }

@@ -41,28 +41,28 @@ func (b *Broker) provision(ctx context.Context, e events.Event) error {
 // buy commits the intent, asks the cloud, and commits the outcome. A crash between is made good by the event's
 // redelivery, or by reconcile: the cluster's name makes a second launch the same launch.
 func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) error {
-	var st attempt.Buying
-	go1 := false
+	var intent attempt.Buying
+	proceed := false
 	err := b.Transact(ctx, events.FnProvision, cause+"/intent", false, func(u *unit.Unit) error {
 		var err error
-		if st, err = attempt.LoadBuying(u, e.Job, e.Task, e.Attempt); err != nil {
+		if intent, err = attempt.LoadBuying(u, e.Job, e.Task, e.Attempt); err != nil {
 			return err
 		}
 		var d record.Decision
-		d, go1 = attempt.DecideIntent(&st, u.Now)
-		if err := u.Apply(d); err != nil || go1 || st.Attempt.Outcome == "" ||
-			st.Attempt.Offer.Cloud != record.PoolCloud {
+		d, proceed = attempt.DecideIntent(&intent, u.Now)
+		if err := u.Apply(d); err != nil || proceed || intent.Attempt.Outcome == "" || !intent.Attempt.Assigned() {
 			return err
 		}
-		return b.Unassign(u, st.Attempt.Offer.Region, record.ClusterID(e.Job, e.Task, e.Attempt), st.Attempt.Hosts)
+		return b.Unassign(u, intent.Attempt.Offer.Region, record.ClusterID(e.Job, e.Task, e.Attempt),
+			intent.Attempt.Hosts)
 	})
-	if err != nil || !go1 {
+	if err != nil || !proceed {
 		return err
 	}
-	if st.Cluster.Tries >= b.Config.LaunchTries { // given up, but for a crash
-		return b.refused(ctx, cause, e, errors.New(st.Cluster.Reason))
+	if intent.Cluster.Tries >= b.Config.LaunchTries { // given up, but for a crash
+		return b.refused(ctx, cause, e, errors.New(intent.Cluster.Reason))
 	}
-	spec, err := b.launchSpec(st)
+	spec, err := b.launchSpec(intent)
 	if err != nil {
 		return err
 	}
@@ -70,7 +70,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 	if launchErr != nil && ctx.Err() != nil {
 		return launchErr // we were stopped, not the cloud
 	}
-	return b.bought(ctx, cause, e, machines, launchErr)
+	return b.bought(ctx, cause, e, intent, machines, launchErr)
 }
 
 // launch asks the offer's cloud for a cluster.
@@ -117,12 +117,12 @@ var errAgain = errors.New("broker: to be tried again")
 
 // bought commits the outcome of a launch. The last failure is counted before what may have been bought all the same is
 // terminated, because afterwards the cluster's name cannot be launched any more.
-func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted, machines []cloud.Machine,
-	launchErr error) error {
+func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted, intent attempt.Buying,
+	machines []cloud.Machine, launchErr error) error {
 	var refusal error
 	again := false
 	err := b.Transact(ctx, events.FnProvision, cause, false, func(u *unit.Unit) error {
-		st, err := attempt.LoadBuying(u, e.Job, e.Task, e.Attempt)
+		st, err := intent.Again(u)
 		if err != nil {
 			return err
 		}
@@ -194,7 +194,7 @@ func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitte
 func (b *Broker) terminate(ctx context.Context, id string, refused cloud.Kind) error {
 	u := b.NewUnit(ctx, events.FnProvision)
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(id))
-	if err != nil || !found || !attempt.Unseen(cl, refused) && cl.Offer.Cloud != record.PoolCloud {
+	if err != nil || !found || !attempt.Unseen(cl, refused) && !cl.Assigned() {
 		return err
 	}
 	c, ok := b.Clouds[cl.Offer.Cloud]

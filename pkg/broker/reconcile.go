@@ -27,18 +27,14 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 	// Machines first: whatever is listed was intended before, so one without a record now has been given up.
 	machines, listErr := b.machines(ctx)
 	errs := []error{listErr}
+	known := map[string]bool{}
+	goOn := func(after string) events.Data { return events.BrokerReconcile{After: after} }
+	errs = append(errs, b.walk(ctx, events.FnReconcile, e.ID, data.After, goOn, func(u *unit.Unit, w *walked) error {
+		return b.reconcileJob(u, e.ID, w, machines, known)
+	}))
 	if data.After == "" { // what belongs to no job does not wait for all of them
-		errs = append(errs, b.orphans(ctx, machines), b.expireBlocks(ctx, e.ID), b.Store.Sweep(ctx, b.Now()))
+		errs = append(errs, b.orphans(ctx, machines, known), b.expireBlocks(ctx, e.ID), b.Store.Sweep(ctx, b.Now()))
 	}
-	wake := map[string]bool{}
-	last, err := b.walk(ctx, events.FnReconcile, data.After, func(u *unit.Unit, w *walked) (int, error) {
-		return b.reconcileJob(u, e.ID, w, machines, wake)
-	})
-	var next []events.Data
-	if last != "" {
-		next = append(next, events.BrokerReconcile{After: last})
-	}
-	errs = append(errs, err, b.tellLater(ctx, events.FnReconcile, e.ID, wake, next...))
 	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
 		return fmt.Errorf("%w: %w", errAgain, err)
 	}
@@ -75,12 +71,12 @@ func (b *Broker) machines(ctx context.Context) (attempt.Inventory, error) {
 	return all, errors.Join(errs...)
 }
 
-// orphans terminates machines that no record speaks for.
-func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory) error {
+// orphans terminates machines that no record speaks for. The records of known clusters have been seen.
+func (b *Broker) orphans(ctx context.Context, machines attempt.Inventory, known map[string]bool) error {
 	var errs []error
 	u := b.NewUnit(ctx, events.FnReconcile)
 	for _, name := range slices.Sorted(maps.Keys(machines)) {
-		ids := slices.Sorted(maps.Keys(machines[name]))
+		ids := slices.DeleteFunc(slices.Sorted(maps.Keys(machines[name])), func(id string) bool { return known[id] })
 		keys := make([]store.Key, len(ids))
 		for i, id := range ids {
 			keys[i] = record.ClusterKey(id)
@@ -119,13 +115,12 @@ func (b *Broker) expireBlocks(ctx context.Context, cause string) error {
 }
 
 // reconcileJob looks after one job and its clusters. Of one that merely waits nothing more is read, and nothing told:
-// its queue is noted.
-func (b *Broker) reconcileJob(
-	u *unit.Unit, cause string, w *walked, machines attempt.Inventory, wake map[string]bool,
-) (done int, err error) {
+// its queue is noted. The clusters that it has are noted as known.
+func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines attempt.Inventory,
+	known map[string]bool) error {
 	var errs []error
 	if d := decideNudge(w, b.Config, u.Now); len(d.Writes)+len(d.Emits) > 0 {
-		done++
+		w.done++
 		errs = append(errs, b.Transact(u.Ctx, events.FnReconcile, cause+"/"+w.job.ID, false, func(u *unit.Unit) error {
 			jobs, err := loadWalked(u, w.job.ID)
 			if err != nil || len(jobs) == 0 {
@@ -134,21 +129,21 @@ func (b *Broker) reconcileJob(
 			return u.Apply(decideNudge(&jobs[0], b.Config, u.Now))
 		}))
 	}
-	if w.waits() {
-		wake[w.job.Queue] = true
-	}
+	w.wake, w.rest = w.waits(), w.mayRest(u.Now)
 	if w.ledger.Outstanding == 0 {
-		return done, errors.Join(errs...) // a cluster is outstanding from before it is intended until after it is gone
+		return errors.Join(errs...) // a cluster is outstanding from before it is intended until after it is gone
 	}
 	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
 	for _, cl := range clusters {
+		known[cl.ID] = true
 		if attempt.Diagnose(cl, b.Config, machines, u.Now) != attempt.RemedyNone {
-			done++
+			w.done++
 			errs = append(errs, b.treat(u.Ctx, cause, cl.ID, machines))
 		}
 	}
-	return done + 1, errors.Join(errs...)
+	w.done++
+	return errors.Join(errs...)
 }
 
 // decideNudge sets a job going again that waits for a time, or for an event that must have been given up.
@@ -160,12 +155,12 @@ func decideNudge(w *walked, cfg record.Config, now time.Time) (d record.Decision
 			d.Emit(events.DAGReplan{Job: job.ID, Plan: job.Plan.Version, Reason: "trying again"})
 		}
 	case record.JobPlanning:
-		if now.Sub(job.Submitted) > cfg.StuckFor {
-			if job.Plan.IsZero() {
-				d.Emit(events.DAGReplan{Job: job.ID, Reason: "trying again"})
-			} else {
-				d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
-			}
+		switch {
+		case now.Sub(job.Submitted) <= cfg.StuckFor:
+		case job.Plan.IsZero():
+			d.Emit(events.DAGReplan{Job: job.ID, Reason: "trying again"})
+		default:
+			d.Emit(events.DAGPlanned{Job: job.ID, Plan: job.Plan.Version, Status: "again"})
 		}
 	case record.JobRunning:
 		if w.idle() && !w.waits() { // nothing is announced, nor is anything under way that would have it announced
@@ -189,8 +184,7 @@ func (b *Broker) treat(ctx context.Context, cause, id string, machines attempt.I
 		r := attempt.Diagnose(l.Cluster, b.Config, machines, u.Now)
 		b.log.Info("reconcile", "cluster", id, "state", l.Cluster.State, "remedy", int(r))
 		if r != attempt.RemedyLease {
-			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting &&
-				l.Cluster.Offer.Cloud == record.PoolCloud {
+			if r == attempt.RemedyLost && l.Cluster.State == record.ClusterBooting && l.Cluster.Assigned() {
 				if err := b.Blame(u, l.Cluster); err != nil {
 					return err
 				}

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // relayBatch bounds one round of the relay.
@@ -19,8 +20,22 @@ func (b *Broker) Relay(ctx context.Context) (int, error) {
 	if err != nil || len(pending) == 0 {
 		return 0, err
 	}
-	messages := make([]bus.Message, 0, len(pending))
+	if err := b.publish(ctx, pending); err != nil {
+		return 0, err
+	}
 	ids := make([]string, 0, len(pending))
+	for _, p := range pending {
+		ids = append(ids, p.ID)
+	}
+	if err := b.Store.Published(ctx, ids...); err != nil {
+		return 0, fmt.Errorf("broker: mark published: %w", err)
+	}
+	return len(ids), nil
+}
+
+// publish puts events on the bus.
+func (b *Broker) publish(ctx context.Context, pending []store.Event) error {
+	messages := make([]bus.Message, 0, len(pending))
 	for _, p := range pending {
 		m := bus.Message{ID: p.ID, Type: "unknown", Body: p.Body}
 		if e, err := events.Parse(p.Body); err == nil {
@@ -30,13 +45,9 @@ func (b *Broker) Relay(ctx context.Context) (int, error) {
 				"err", err)
 		}
 		messages = append(messages, m)
-		ids = append(ids, p.ID)
 	}
 	if err := b.Bus.Publish(ctx, messages...); err != nil {
-		return 0, fmt.Errorf("broker: publish: %w", err)
+		return fmt.Errorf("broker: publish: %w", err)
 	}
-	if err := b.Store.Published(ctx, ids...); err != nil {
-		return 0, fmt.Errorf("broker: mark published: %w", err)
-	}
-	return len(ids), nil
+	return nil
 }

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"fmt"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
@@ -10,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -23,23 +23,19 @@ func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
 		return b.enqueue(u, e)
 	case events.CapacityFreed:
 		return b.settle(u, e)
-	case events.DAGPlanned:
-		job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
+	case events.DAGPlanned, events.DAGEnding:
+		job, found, err := book.Get[record.Job](u, record.JobKey(e.Group()))
 		if err != nil || !found {
 			return record.OrSkip(err)
 		}
-		b.sessionLater(u, job.Queue)
-		return nil
-	case events.DAGEnding:
-		job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
-		if err != nil || !found {
-			return record.OrSkip(err)
+		b.sessionLater(u, job.Queue) // it admits what waited for the plan, or drops what still waits
+		if is[events.DAGPlanned](e) {
+			return nil
 		}
-		ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(e.Job))
+		ledger, _, err := book.Get[record.Ledger](u, record.LedgerKey(job.ID))
 		if err != nil {
 			return err
 		}
-		b.sessionLater(u, job.Queue) // drops what still waits
 		return u.Apply(decideSettled(job, ledger))
 	default:
 		return unexpected(events.FnSchedule, data)
@@ -175,13 +171,8 @@ func (b *Broker) sessionLater(u *unit.Unit, queue string) {
 	cause := u.Cause
 	u.Finally("session "+queue, func() error {
 		u.Cause, u.Count = cause+"/session", 0
-		return b.session(u, queue)
+		return b.inSession(u, queue, (*session.Session).Decide)
 	})
-}
-
-// session is one pass over a queue and those that share a quota with it.
-func (b *Broker) session(u *unit.Unit, name string) error {
-	return b.inSession(u, name, func(s *session.Session) error { return s.Decide() })
 }
 
 // inSession loads what a session over a queue looks at, as far as what is decided in it looks.
@@ -207,18 +198,12 @@ func (b *Broker) inSession(u *unit.Unit, name string, decide func(*session.Sessi
 // fails with ErrNotFound.
 func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error) {
 	u := b.NewUnit(ctx, "api")
-	job, found, err := book.Get[record.Job](u, record.JobKey(id))
+	job, err := view.LoadJob(u, id)
 	if err != nil {
 		return nil, err
 	}
-	if !found {
-		return nil, fmt.Errorf("%w: job %s", record.ErrNotFound, id)
-	}
 	w := &session.Why{Job: id, Queue: job.Queue, State: job.State, Tasks: []session.WhyTask{}}
-	err = b.inSession(u, job.Queue, func(s *session.Session) error {
-		w.Tasks, w.Waiting = []session.WhyTask{}, 0
-		return s.TellTasks(w, job)
-	})
+	err = b.inSession(u, job.Queue, func(s *session.Session) error { return s.TellTasks(w, job) })
 	if err != nil {
 		return nil, err
 	}

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
@@ -86,7 +87,7 @@ func newBenchOf(t *testing.T, cfg record.Config) *bench {
 	if err != nil {
 		t.Fatal(err)
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +100,7 @@ func newBenchOf(t *testing.T, cfg record.Config) *bench {
 	opt := planner.DefaultOptions()
 	opt.Now = nil
 	w.b = broker.New(cfg, broker.Ports{
-		Store: w.store, Clouds: clouds, Planner: planner.New(c, egress, opt), Moves: egress,
+		Store: w.store, Clouds: clouds, Planner: planner.New(c, moves, opt), Moves: moves,
 		Tokens: func(wire.Claims) (string, error) { return "token", nil },
 		Now:    func() time.Time { return w.now },
 	})

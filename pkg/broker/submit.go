@@ -2,6 +2,7 @@ package broker
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -12,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -31,11 +33,7 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")
 	}
-	token := s.Token
-	if token == "" {
-		token = b.Now().Format(time.RFC3339Nano)
-	}
-	digest := record.ShortHash(s.Spec.Name, token)
+	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {
 		// Another job of that name has the short ID already.
@@ -71,13 +69,10 @@ func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) 
 
 func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) record.Job {
 	job := record.Job{
-		ID: id, Digest: digest, Name: s.Spec.Name, Queue: s.Spec.Queue, Priority: s.Spec.Priority,
-		Objective: s.Spec.Objective, Infeasible: s.Spec.Infeasible, State: record.JobPlanning,
-		Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks), Spec: spec,
-		Source: s.Source,
-	}
-	if job.Queue == "" {
-		job.Queue = record.DefaultQueueName
+		ID: id, Digest: digest, Name: s.Spec.Name, Queue: cmp.Or(s.Spec.Queue, record.DefaultQueueName),
+		Priority: s.Spec.Priority, Objective: s.Spec.Objective, Infeasible: s.Spec.Infeasible,
+		State: record.JobPlanning, Submitted: now, BudgetUSD: float64(s.Spec.Budget), Tasks: len(s.Spec.Tasks),
+		Spec: spec, Source: s.Source,
 	}
 	if s.Spec.Deadline > 0 {
 		job.Deadline = now.Add(s.Spec.Deadline)
@@ -86,7 +81,7 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 }
 
 func decideSubmitted(job record.Job) (d record.Decision) {
-	d.Put(record.JobKey(job.ID), job)
+	d.PutJob(job)
 	d.Put(record.ProgressKey(job.ID), record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, job.Tasks)})
 	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
 	d.Put(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
@@ -134,12 +129,9 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 // Cancel asks for the end of a job.
 func (b *Broker) Cancel(ctx context.Context, id, reason string) error {
 	return b.Transact(ctx, "api", "cancel/"+id, false, func(u *unit.Unit) error {
-		job, found, err := book.Get[record.Job](u, record.JobKey(id))
+		job, err := view.LoadJob(u, id)
 		if err != nil {
 			return err
-		}
-		if !found {
-			return fmt.Errorf("job %s: %w", id, record.ErrNotFound)
 		}
 		if job.State.Over() {
 			return fmt.Errorf("job %s: %w", id, record.ErrOver)

@@ -2,7 +2,6 @@ package broker
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"maps"
 	"slices"
@@ -32,15 +31,10 @@ func (b *Broker) tick(ctx context.Context, e events.Event) error {
 	for _, c := range changed {
 		prices[c.Offer] = c
 	}
-	wake := map[string]bool{} // queues
-	last, err := b.walk(ctx, events.FnTick, data.After, func(u *unit.Unit, w *walked) (int, error) {
-		return b.watchJob(u, e.ID, w, prices, wake)
+	goOn := func(after string) events.Data { return events.MarketTicked{After: after, Changed: changed} }
+	return b.walk(ctx, events.FnTick, e.ID, data.After, goOn, func(u *unit.Unit, w *walked) error {
+		return b.watchJob(u, e.ID, w, prices)
 	})
-	var next []events.Data
-	if last != "" {
-		next = append(next, events.MarketTicked{After: last, Changed: changed})
-	}
-	return errors.Join(err, b.tellLater(ctx, events.FnTick, e.ID, wake, next...))
 }
 
 // takeAll takes in prices, asking for them where none were brought, and returns those that changed.
@@ -209,10 +203,7 @@ func (b *Broker) awake(u *unit.Unit, job record.Job) (bool, error) {
 		if err != nil {
 			return false, err
 		}
-		if w == nil {
-			continue
-		}
-		if _, wait := w.Wait(u.Now); !wait {
+		if w != nil && !w.Waits(u.Now) {
 			return true, nil
 		}
 	}

@@ -2,9 +2,11 @@ package broker
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 	"maps"
 	"slices"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -20,11 +22,27 @@ const (
 	walkMost     = 500 // jobs that are looked at one by one, those read together counting as two
 )
 
+// A job that was submitted so long ago, holds nothing and merely waits in its queue rests for so long.
+const (
+	restAfter    = 30 * time.Minute
+	restFor      = 24 * time.Hour
+	restTogether = 20 // jobs, with four records each
+)
+
 // walked is one job as reconcile and tick meet it.
 type walked struct {
 	job      record.Job
 	ledger   record.Ledger
 	progress record.Progress // of one that runs and holds nothing
+	// done is how much there was to do about it, wake whether its queue is to be looked at, and rest whether it may
+	// rest.
+	done       int
+	wake, rest bool
+}
+
+// mayRest says that a job holds nothing and waits for nothing but its queue: no price and no date.
+func (w *walked) mayRest(now time.Time) bool {
+	return w.waits() && !w.job.Waits && w.job.Deadline.IsZero() && now.Sub(w.job.Submitted) >= restAfter
 }
 
 // idle says that a job runs of which nothing is under way.
@@ -35,35 +53,96 @@ func (w *walked) waits() bool {
 	return w.idle() && slices.Contains(w.progress.Phases, record.PhaseReady)
 }
 
-// walk looks at the jobs that are not over, from behind one on, and returns the last one looked at; "" when there are
-// no more. look says how much it had to do; its errors do not keep it from the next.
-func (b *Broker) walk(
-	ctx context.Context, fn, after string, look func(*unit.Unit, *walked) (done int, err error),
-) (last string, err error) {
+// walk looks at the jobs that are not over, from behind one on, and tells what it found: that queues are to be looked
+// at, each once however many of its jobs wait, and by goOn where the next invocation goes on. The errors of look do not
+// keep it from the next job.
+func (b *Broker) walk(ctx context.Context, fn, cause, after string, goOn func(after string) events.Data,
+	look func(*unit.Unit, *walked) error) error {
+	wake := map[string]bool{}
+	var rest []string
+	resting := func(queue string) {
+		if fn == events.FnReconcile { // a tick changes nothing for what waits for its queue alone
+			wake[queue] = true
+		}
+	}
+	last, err := b.walkSome(ctx, fn, after, resting, func(u *unit.Unit, w *walked) error {
+		err := look(u, w)
+		if w.wake {
+			wake[w.job.Queue] = true
+		}
+		if w.rest {
+			rest = append(rest, w.job.ID)
+		}
+		return err
+	})
+	for ids := range slices.Chunk(rest, restTogether) {
+		err = errors.Join(err, b.rest(ctx, fn, cause, ids))
+	}
+	var tell []events.Data
+	if last != "" {
+		tell = append(tell, goOn(last))
+	}
+	for _, queue := range slices.Sorted(maps.Keys(wake)) {
+		tell = append(tell, events.CapacityFreed{Queue: queue})
+	}
+	for part := range slices.Chunk(tell, unit.Full) {
+		err = errors.Join(err,
+			b.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *unit.Unit) error {
+				return u.Apply(record.Decision{Emits: part})
+			}))
+	}
+	return err
+}
+
+// rest has jobs rest that may.
+func (b *Broker) rest(ctx context.Context, fn, cause string, ids []string) error {
+	return b.Transact(ctx, fn, cause+"/rest/"+ids[0], false, func(u *unit.Unit) error {
+		jobs, err := loadWalked(u, ids...)
+		if err != nil {
+			return err
+		}
+		var d record.Decision
+		for i := range jobs {
+			if jobs[i].mayRest(u.Now) {
+				d.Rest(jobs[i].job, jobs[i].ledger, u.Now.Add(restFor))
+			}
+		}
+		return u.Apply(d)
+	})
+}
+
+// walkSome looks at as many jobs as one invocation may, and returns the last one; "" when there are no more. Of those
+// that rest it tells the queue.
+func (b *Broker) walkSome(ctx context.Context, fn, after string, resting func(queue string),
+	look func(*unit.Unit, *walked) error) (last string, err error) {
 	var errs []error
 	for done := 0; done < walkMost; done += 2 {
 		index, more, err := b.Store.Query(ctx, record.PartActive, "", store.Page{After: after, Limit: walkTogether})
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
 		}
-		ids := make([]string, len(index))
-		for i, r := range index {
-			ids[i] = r.Key.Sort
-		}
 		u := b.NewUnit(ctx, fn)
+		var ids []string
+		for _, r := range index {
+			var i record.JobIndex
+			if err := json.Unmarshal(r.Body, &i); err == nil && u.Now.Before(i.RestsUntil) {
+				resting(i.Queue)
+			} else {
+				ids = append(ids, r.Key.Sort)
+			}
+		}
 		jobs, err := loadWalked(u, ids...)
 		if err != nil {
 			return "", errors.Join(append(errs, err)...)
 		}
 		for i := range jobs {
-			n, err := look(u, &jobs[i])
-			done += n
-			errs = append(errs, err)
+			errs = append(errs, look(u, &jobs[i]))
+			done += jobs[i].done
 		}
 		if !more {
 			return "", errors.Join(errs...)
 		}
-		after = ids[len(ids)-1]
+		after = index[len(index)-1].Key.Sort
 	}
 	return after, errors.Join(errs...)
 }
@@ -107,19 +186,12 @@ func loadWalked(u *unit.Unit, ids ...string) (jobs []walked, err error) {
 	return jobs, nil
 }
 
-// tellLater emits what a walk found: that queues are to be looked at, each once however many of its jobs wait, and
-// where to go on.
-func (b *Broker) tellLater(ctx context.Context, fn, cause string, wake map[string]bool, next ...events.Data) error {
-	for _, queue := range slices.Sorted(maps.Keys(wake)) {
-		next = append(next, events.CapacityFreed{Queue: queue})
+// Idle says that no job is open and no event waits to be published, so that a host may stop looking.
+func (b *Broker) Idle(ctx context.Context) (bool, error) {
+	open, err := book.List[record.JobIndex](b.NewUnit(ctx, events.FnReconcile), record.PartActive, "", 1)
+	if err != nil || len(open) > 0 {
+		return false, err
 	}
-	for part := range slices.Chunk(next, unit.Full) {
-		err := b.Transact(ctx, fn, cause+"/"+part[0].Type()+"/"+part[0].Group(), false, func(u *unit.Unit) error {
-			return u.Apply(record.Decision{Emits: part})
-		})
-		if err != nil {
-			return err
-		}
-	}
-	return nil
+	pending, err := b.Store.Outbox(ctx, 1)
+	return len(pending) == 0, err
 }

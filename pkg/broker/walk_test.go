@@ -85,6 +85,66 @@ func TestTenThousandJobsThatWaitAddNothing(t *testing.T) {
 	}
 }
 
+// TestWhatWaitsForLongRests: of jobs that merely wait reconcile and tick read nothing but their lines, until one of them
+// is admitted or changes.
+func TestWhatWaitsForLongRests(t *testing.T) {
+	p := newPorch(t, "{t: {run: x}}", nil)
+	p.many(1_000, record.Ledger{})
+	p.now = p.now.Add(time.Hour)
+	look := func(fn string, data events.Data) (wakes, requests, records int) {
+		ports := p.b.Ports
+		seen := &metered{Store: p.store}
+		ports.Store = seen
+		followed := map[string]int{}
+		b := broker.New(record.DefaultConfig(), ports)
+		if errs := b.Handle(t.Context(), fn, []events.Event{events.New(fn+p.now.String(), "test", p.now, data)}); errs[0] != nil {
+			t.Fatal(errs[0])
+		}
+		list, err := p.store.Outbox(t.Context(), 100_000)
+		if err != nil {
+			t.Fatal(err)
+		}
+		for _, pending := range list {
+			if e, err := events.Parse(pending.Body); err == nil {
+				followed[e.Type()]++
+			}
+			if err := p.store.Published(t.Context(), pending.ID); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return followed[events.TypeCapacityFreed], seen.requests, seen.records
+	}
+	look(events.FnReconcile, events.BrokerReconcile{}) // lays them to rest
+	p.now = p.now.Add(2 * time.Minute)
+	if wakes, requests, records := look(events.FnReconcile, events.BrokerReconcile{}); wakes != 1 || requests > 40 || records > 1_100 {
+		t.Errorf("%d queues are woken after %d requests and %d records", wakes, requests, records)
+	}
+	if wakes, requests, records := look(events.FnTick, events.MarketTicked{}); wakes != 0 || requests > 40 || records > 1_100 {
+		t.Errorf("a tick wakes %d queues after %d requests and %d records", wakes, requests, records)
+	}
+	one := &porch{bench: p.bench, job: "many-00007"}
+	if job := stored[record.Job](one, "job"); !job.Rests {
+		t.Fatalf("%+v", job)
+	}
+	var d record.Decision
+	d.PutJob(stored[record.Job](one, "job"))
+	for _, w := range d.Writes {
+		switch v := w.Value.(type) {
+		case record.Job:
+			if v.Rests {
+				t.Error("a job that changes rests")
+			}
+		case record.JobIndex:
+			if !v.RestsUntil.IsZero() || w.Key != record.ActiveKey("many-00007") {
+				t.Errorf("%v is %+v", w.Key, v)
+			}
+		}
+	}
+	if len(d.Writes) != 2 {
+		t.Errorf("%d records are written", len(d.Writes))
+	}
+}
+
 // TestReconcileAndTickGoOnWhereTheyStopped: five thousand jobs that hold machines take several invocations, none of which
 // reads more than a function has time for; machines that nobody knows are ended by the first, and the last job is looked at.
 func TestReconcileAndTickGoOnWhereTheyStopped(t *testing.T) {

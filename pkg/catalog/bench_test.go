@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"runtime"
 	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
 // typicalQueries are what job files ask for.
@@ -83,7 +85,7 @@ func BenchmarkNoOffer(b *testing.B) {
 }
 
 func BenchmarkEgressMatrix(b *testing.B) {
-	e, err := DefaultEgress()
+	e, err := egress.Default()
 	if err != nil {
 		b.Fatal(err)
 	}

@@ -8,6 +8,9 @@ import (
 	"sync"
 )
 
+// google is Google Cloud, as the catalogue names it.
+const google = "gcp"
+
 // carbonCSV is Google's published carbon data for its regions, 2024: data/README.
 //
 //go:embed data/carbon.csv

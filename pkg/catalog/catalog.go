@@ -6,12 +6,16 @@ import (
 	"slices"
 	"strings"
 	"sync"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // Catalog is a set of offers with the indexes to query it. It is immutable and
 // safe for concurrent use.
 type Catalog struct {
-	*columns
+	cols *table.Columns
+	// carbon is the grid's carbon intensity at each place, in gCO2eq/kWh; 0 where it is not known.
+	carbon []float64
 	// placeStart[p] is the first offer of place p; one more entry ends the last.
 	placeStart []uint32
 	// clouds are distinct and sorted; places number them in this order.
@@ -30,38 +34,18 @@ type Catalog struct {
 }
 
 // newCatalog indexes columns.
-func newCatalog(cols *columns) *Catalog {
-	c := &Catalog{columns: cols, clouds: cloudsOf(cols.places)}
-	c.placeStart = startsOf(cols.place, len(cols.places))
+func newCatalog(cols *table.Columns) *Catalog {
+	c := &Catalog{cols: cols, clouds: table.CloudsOf(cols.Places), carbon: make([]float64, len(cols.Places))}
+	for i := range cols.Places {
+		c.carbon[i] = carbonGPerKWh(cols.Places[i].Cloud, cols.Places[i].Region)
+	}
+	c.placeStart = table.StartsOf(cols.Place, len(cols.Places))
 	c.indexMachines()
 	c.plain = newPlainView(cols)
 	c.emr = sync.OnceValue(func() *view { return newServiceView(cols, emrSurcharge) })
 	c.dataproc = sync.OnceValue(func() *view { return newServiceView(cols, dataprocSurcharge) })
 	c.scratch.New = func() any { return newScratch(c) }
 	return c
-}
-
-// cloudsOf lists the clouds of sorted places.
-func cloudsOf(places []place) []string {
-	var clouds []string
-	for i := range places {
-		if i == 0 || places[i-1].cloud != places[i].cloud {
-			clouds = append(clouds, places[i].cloud)
-		}
-	}
-	return clouds
-}
-
-// startsOf counts how many of the sorted ids are each of n, as starts of runs.
-func startsOf(ids []uint16, n int) []uint32 {
-	starts := make([]uint32, n+1)
-	for _, id := range ids {
-		starts[id+1]++
-	}
-	for i := range n {
-		starts[i+1] += starts[i]
-	}
-	return starts
 }
 
 // trait is what queries compare of a machine.
@@ -80,27 +64,27 @@ const (
 )
 
 func (c *Catalog) indexMachines() {
-	c.traits = make([]trait, len(c.machines))
+	c.traits = make([]trait, len(c.cols.Machines))
 	c.cloudStart = make([]int, len(c.clouds)+1)
 	c.byAccelerator = make(map[string][]uint16)
-	c.byInstanceType = make(map[string][]uint16, len(c.machines))
-	for i := range c.machines {
-		m := &c.machines[i]
+	c.byInstanceType = make(map[string][]uint16, len(c.cols.Machines))
+	for i := range c.cols.Machines {
+		m := &c.cols.Machines[i]
 		id := uint16(i) // bounded by maxMachines
-		cloud, _ := slices.BinarySearch(c.clouds, m.cloud)
+		cloud, _ := slices.BinarySearch(c.clouds, m.Cloud)
 		c.traits[i] = trait{
-			vcpu: m.vcpu, memoryGiB: m.memoryGiB,
+			vcpu: m.Vcpu, memoryGiB: m.MemoryGiB,
 			cloudID: uint16(cloud), //nolint:gosec // at most maxPlaces clouds
 		}
 		c.cloudStart[cloud+1] = i + 1
-		if m.arch == ARM64 {
+		if m.Arm {
 			c.traits[i].kind |= kindARM
 		}
-		if m.accelerator != "" {
+		if m.Accelerator != "" {
 			c.traits[i].kind |= kindAccelerated
-			c.byAccelerator[m.accelerator] = append(c.byAccelerator[m.accelerator], id)
+			c.byAccelerator[m.Accelerator] = append(c.byAccelerator[m.Accelerator], id)
 		}
-		name := strings.ToLower(m.instanceType)
+		name := strings.ToLower(m.InstanceType)
 		c.byInstanceType[name] = append(c.byInstanceType[name], id)
 	}
 	for i := range c.clouds {
@@ -123,7 +107,7 @@ func (c *Catalog) viewOf(s Service) *view {
 }
 
 // Len is the number of offers; one sold on two markets counts once.
-func (c *Catalog) Len() int { return c.len() }
+func (c *Catalog) Len() int { return c.cols.Len() }
 
 // Clouds lists the clouds, sorted.
 func (c *Catalog) Clouds() []string { return slices.Clone(c.clouds) }
@@ -132,16 +116,16 @@ func (c *Catalog) Clouds() []string { return slices.Clone(c.clouds) }
 // is empty.
 func (c *Catalog) Regions(cloud string) []string {
 	var names []string
-	for i := range c.places {
-		p := &c.places[i]
-		if i > 0 && c.places[i-1].regionID == p.regionID {
+	for i := range c.cols.Places {
+		p := &c.cols.Places[i]
+		if i > 0 && c.cols.Places[i-1].RegionID == p.RegionID {
 			continue
 		}
 		switch cloud {
-		case p.cloud:
-			names = append(names, p.region)
+		case p.Cloud:
+			names = append(names, p.Region)
 		case "":
-			names = append(names, p.cloud+":"+p.region)
+			names = append(names, p.Cloud+":"+p.Region)
 		}
 	}
 	slices.Sort(names)
@@ -151,9 +135,9 @@ func (c *Catalog) Regions(cloud string) []string {
 // Zones lists a region's zones, sorted; none where the cloud sells by region.
 func (c *Catalog) Zones(cloud, region string) []string {
 	var names []string
-	for i := range c.places {
-		if p := &c.places[i]; p.cloud == cloud && p.region == region && p.zone != "" {
-			names = append(names, p.zone)
+	for i := range c.cols.Places {
+		if p := &c.cols.Places[i]; p.Cloud == cloud && p.Region == region && p.Zone != "" {
+			names = append(names, p.Zone)
 		}
 	}
 	slices.Sort(names)
@@ -173,8 +157,8 @@ func (c *Catalog) Accelerators() []AcceleratorInfo {
 	for name, ids := range c.byAccelerator {
 		info := AcceleratorInfo{Name: name}
 		for _, id := range ids {
-			info.Counts = append(info.Counts, c.machines[id].count)
-			info.Clouds = append(info.Clouds, c.machines[id].cloud)
+			info.Counts = append(info.Counts, c.cols.Machines[id].Count)
+			info.Clouds = append(info.Clouds, c.cols.Machines[id].Cloud)
 		}
 		slices.Sort(info.Counts)
 		slices.Sort(info.Clouds)
@@ -190,7 +174,7 @@ func (c *Catalog) Accelerators() []AcceleratorInfo {
 func (c *Catalog) All() iter.Seq[Offer] {
 	return func(yield func(Offer) bool) {
 		var o Offer
-		for i := range c.len() {
+		for i := range c.cols.Len() {
 			c.fillOffer(&o, uint32(i)) // bounded by maxOffers
 			if !yield(o) {
 				return
@@ -202,20 +186,20 @@ func (c *Catalog) All() iter.Seq[Offer] {
 // fillOffer writes offer i into o. It sets every field, one by one: through a
 // composite literal the compiler builds the struct twice.
 func (c *Catalog) fillOffer(o *Offer, i uint32) {
-	m, p := &c.machines[c.machine[i]], &c.places[c.place[i]]
-	o.Cloud, o.Region, o.Zone = p.cloud, p.region, p.zone
-	o.InstanceType = m.instanceType
-	o.VCPU, o.MemoryGiB = m.vcpu, m.memoryGiB
-	o.Accelerator, o.AcceleratorCount, o.Attached = m.accelerator, m.count, m.attached
-	o.Arch = m.arch
-	o.OnDemandUSD = c.prices[c.onDemand[i]].usd()
+	m, p := &c.cols.Machines[c.cols.Machine[i]], &c.cols.Places[c.cols.Place[i]]
+	o.Cloud, o.Region, o.Zone = p.Cloud, p.Region, p.Zone
+	o.InstanceType = m.InstanceType
+	o.VCPU, o.MemoryGiB = m.Vcpu, m.MemoryGiB
+	o.Accelerator, o.AcceleratorCount, o.Attached = m.Accelerator, m.Count, m.Attached
+	o.Arch = archName(m.Arm)
+	o.OnDemandUSD = c.cols.Prices[c.cols.OnDemand[i]].USD()
 	o.SpotUSD, o.HasSpot = 0, false
-	if s := c.spot[i]; s > 0 {
-		o.SpotUSD, o.HasSpot = c.prices[s-1].usd(), true
+	if s := c.cols.Spot[i]; s > 0 {
+		o.SpotUSD, o.HasSpot = c.cols.Prices[s-1].USD(), true
 	}
-	o.Interruption = c.band[i]
+	o.Interruption = InterruptionBand(c.cols.Band[i])
 	o.Service, o.SurchargeUSD = NoService, 0
-	o.CarbonGPerKWh = p.carbonGPerKWh
+	o.CarbonGPerKWh = c.carbon[c.cols.Place[i]]
 }
 
 // Lookup returns the offer that an ID names, on the market it names. An ID
@@ -233,12 +217,12 @@ func (c *Catalog) Lookup(id string) (Match, error) {
 	m := Match{Market: parsed.Market}
 	c.fillOffer(&m.Offer, at)
 	if parsed.Service != NoService {
-		surcharge := surchargeOf(parsed.Service)(&c.machines[c.machine[at]])
+		surcharge := surchargeOf(parsed.Service)(&c.cols.Machines[c.cols.Machine[at]])
 		if surcharge == 0 {
 			return Match{}, fmt.Errorf("%w: %s: %s does not run on it, or at a price not known", ErrUnknownOffer, id,
 				parsed.Service)
 		}
-		m.Service, m.SurchargeUSD = parsed.Service, surcharge.usd()
+		m.Service, m.SurchargeUSD = parsed.Service, surcharge.USD()
 	}
 	if m.USDPerHour, ok = m.Offer.USDPerHour(parsed.Market); !ok {
 		return Match{}, fmt.Errorf("%w: %s: it is sold on-demand only", ErrUnknownOffer, id)
@@ -248,19 +232,19 @@ func (c *Catalog) Lookup(id string) (Match, error) {
 
 // find returns the position of an offer.
 func (c *Catalog) find(id OfferID) (uint32, bool) {
-	want := place{cloud: id.Cloud, region: id.Region, zone: id.Zone}
-	p, ok := slices.BinarySearchFunc(c.places, want.prefix(), func(p place, prefix string) int {
-		return strings.Compare(p.prefix(), prefix)
+	want := table.Place{Cloud: id.Cloud, Region: id.Region, Zone: id.Zone}
+	p, ok := slices.BinarySearchFunc(c.cols.Places, want.Prefix(), func(p table.Place, prefix string) int {
+		return strings.Compare(p.Prefix(), prefix)
 	})
 	if !ok {
 		return 0, false
 	}
 	for _, m := range c.byInstanceType[strings.ToLower(id.InstanceType)] {
-		if c.machines[m].cloud != id.Cloud || c.machines[m].typeString() != id.typeString() {
+		if c.cols.Machines[m].Cloud != id.Cloud || c.cols.Machines[m].TypeString() != id.typeString() {
 			continue
 		}
 		start, end := c.placeStart[p], c.placeStart[p+1]
-		if at, ok := slices.BinarySearch(c.machine[start:end], m); ok {
+		if at, ok := slices.BinarySearch(c.cols.Machine[start:end], m); ok {
 			return start + uint32(at), true //nolint:gosec // bounded by maxOffers
 		}
 	}

@@ -100,9 +100,9 @@ func (c *Catalog) slips(q *Query) []slip {
 		found = appendSlip(found, "clouds", "cloud", name, c.clouds)
 	}
 	var regions, zones []string
-	for i := range c.places {
-		regions = append(regions, c.places[i].region)
-		zones = append(zones, c.places[i].zone)
+	for i := range c.cols.Places {
+		regions = append(regions, c.cols.Places[i].Region)
+		zones = append(zones, c.cols.Places[i].Zone)
 	}
 	for _, name := range q.Regions {
 		found = appendSlip(found, "regions", "region", afterCloud(name), regions)
@@ -121,8 +121,8 @@ func (c *Catalog) slips(q *Query) []slip {
 	}
 	if q.InstanceType != "" && len(c.byInstanceType[strings.ToLower(q.InstanceType)]) == 0 {
 		var types []string
-		for i := range c.machines {
-			types = append(types, c.machines[i].instanceType)
+		for i := range c.cols.Machines {
+			types = append(types, c.cols.Machines[i].InstanceType)
 		}
 		found = appendSlip(found, "instanceType", "machine type", q.InstanceType, types)
 	}
@@ -138,7 +138,7 @@ func appendSlip(found []slip, filter, what, name string, known []string) []slip 
 	if slices.ContainsFunc(known, func(k string) bool { return strings.EqualFold(k, name) }) {
 		return found
 	}
-	hint := fmt.Sprintf("no %s is called %s", what, clip(name))
+	hint := fmt.Sprintf("no %s is called %.32s", what, name)
 	if near := suggest.Nearest(name, known); near != "" {
 		hint += ", did you mean " + near + "?"
 	}

@@ -1,6 +1,6 @@
 // Package catalog knows what the clouds sell: every machine type in every
-// zone, its size, accelerator and prices, the managed services that run on it,
-// and what moving data between places costs. It is the Catalog of the
+// zone, its size, accelerator and prices, and the managed services that run on
+// it. It is the Catalog of the
 // intercloud-broker paper (§4.2): the optimizer asks it for the candidates of
 // a task, and users search it by attributes instead of by product name.
 //
@@ -35,10 +35,14 @@
 // # Data
 //
 // Offers are read from CSV files in the schema that SkyPilot's catalogue made
-// common, one file a cloud (see [Load]). What the files leave to the reader's
-// knowledge is decided here and documented where it is decided: which hosts
-// carry which Google accelerator (gcp.go), the host of a TPU slice (tpu.go),
-// rows that name no accelerator or the wrong one (corrections.go), which types
-// are Arm (arch.go), the grid's carbon intensity (carbon.go), and what crossing
-// a region or a cloud costs (egress.go).
+// common, one file a cloud (see [Load]): package internal/skypilot reads them and
+// decides what they leave to the reader's knowledge. Package internal/table keeps
+// them as columns, in memory and in the snapshot. The grid's carbon intensity
+// (carbon.go) is beside them here, and what crossing a region or a cloud costs is
+// in pkg/catalog/egress.
+//
+// # Stability
+//
+// Queries, offers, their IDs and their JSON are stable: fields are only added. The
+// snapshot is read by the version that wrote it; other versions may refuse it.
 package catalog

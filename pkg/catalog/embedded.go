@@ -7,7 +7,7 @@ import (
 
 // The snapshot holds the offers of data/README.md. After that data changes:
 //
-//go:generate go run ./internal/gensnapshot -data ../../../shared/data -out data
+//go:generate go run ./internal/gensnapshot -data ../../../shared/data
 
 //go:embed data/offers.snapshot
 var embeddedSnapshot []byte

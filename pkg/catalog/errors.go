@@ -2,44 +2,21 @@ package catalog
 
 import (
 	"errors"
-	"fmt"
-	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // ErrBadData is what every [DataError] wraps.
-var ErrBadData = errors.New("bad catalogue data")
+var ErrBadData = skypilot.ErrBadData
 
-// DataError says what in a catalogue file cannot be read and where.
-type DataError struct {
-	// File is the file's name within its directory.
-	File string
-	// Line counts from 1; 0 means the file as a whole.
-	Line int
-	// Column is the header name of the field, empty if it is the line as a whole.
-	Column string
-	// Reason says what is wrong, with the offending value quoted.
-	Reason string
-}
-
-func (e *DataError) Error() string {
-	var b strings.Builder
-	b.WriteString(e.File)
-	if e.Line > 0 {
-		fmt.Fprintf(&b, ":%d", e.Line)
-	}
-	b.WriteString(": ")
-	if e.Column != "" {
-		b.WriteString(e.Column + ": ")
-	}
-	b.WriteString(e.Reason)
-	return b.String()
-}
-
-// Unwrap makes errors.Is(err, ErrBadData) true.
-func (e *DataError) Unwrap() error { return ErrBadData }
+// DataError says what in a catalogue file cannot be read and where: the name of the File within its directory, the Line
+// (from 1; 0 is the file as a whole), the Column by its header (empty is the line as a whole), and the Reason with the
+// offending value quoted.
+type DataError = skypilot.DataError
 
 // ErrBadSnapshot is wrapped by the errors of [ReadSnapshot].
-var ErrBadSnapshot = errors.New("bad catalogue snapshot")
+var ErrBadSnapshot = table.ErrBadSnapshot
 
 // ErrBadQuery is what every [QueryError] wraps.
 var ErrBadQuery = errors.New("bad query")
@@ -98,6 +75,3 @@ func (e *NoOfferError) Unwrap() error { return ErrNoOffer }
 
 // ErrUnknownOffer is wrapped by [Catalog.Lookup] for an ID that names nothing.
 var ErrUnknownOffer = errors.New("unknown offer")
-
-// ErrUnknownPlace is wrapped by the errors of [Egress] for a place it cannot price.
-var ErrUnknownPlace = errors.New("unknown place")

@@ -48,22 +48,6 @@ func ExampleNoOfferError() {
 	// acceleratorCount 4
 }
 
-func ExampleEgress_Matrix() {
-	e, err := catalog.DefaultEgress()
-	if err != nil {
-		log.Fatal(err)
-	}
-	usd, hours, err := e.Matrix([]string{"aws:us-east-1", "gcp:us-central1"})
-	if err != nil {
-		log.Fatal(err)
-	}
-	fmt.Println(usd)
-	fmt.Printf("%.5f\n", hours)
-	// Output:
-	// [[0 0.09] [0.12 0]]
-	// [[0.00000 0.00024] [0.00024 0.00000]]
-}
-
 func ExampleParseOfferID() {
 	id, err := catalog.ParseOfferID("aws/us-east-1/use1-az1/p3.2xlarge/spot")
 	if err != nil {

@@ -9,6 +9,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // Explain says why a query has no match: it returns a [*NoOfferError], or nil if
@@ -226,7 +227,7 @@ type tally struct {
 	closest Match
 	least   float64
 	// near are the places of the closest matches, cheapest first.
-	near []*place
+	near []*table.Place
 }
 
 // tally visits what q finds. Matches come cheapest first, so the first of the
@@ -235,7 +236,7 @@ func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
 	q.Limit, q.CheapestPer = 0, PerOffer
 	t := &tally{}
 	s, _ := c.scratch.Get().(*scratch)
-	near := newBitset(len(c.places))
+	near := newBitset(len(c.cols.Places))
 	var m Match
 	err := s.search(c, &q, func(e uint32) bool {
 		s.fill(c, &m, e)
@@ -245,9 +246,9 @@ func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
 			t.least, t.closest, t.near = d, m, t.near[:0]
 			clear(near)
 		}
-		if p := int(c.place[e>>1]); d == t.least && !near.has(p) {
+		if p := int(c.cols.Place[e>>1]); d == t.least && !near.has(p) {
 			near.add(p)
-			t.near = append(t.near, &c.places[p])
+			t.near = append(t.near, &c.cols.Places[p])
 		}
 		return true
 	})
@@ -259,21 +260,21 @@ func (c *Catalog) tally(q Query, distance func(*Match) float64) *tally {
 }
 
 func (t *tally) clouds() string {
-	names := t.names(func(p *place) string { return p.cloud })
+	names := t.names(func(p *table.Place) string { return p.Cloud })
 	slices.Sort(names)
 	return strings.Join(names, ", ")
 }
 
 func (t *tally) regions() string {
-	return few(t.names(func(p *place) string { return p.cloud + ":" + p.region }))
+	return few(t.names(func(p *table.Place) string { return p.Cloud + ":" + p.Region }))
 }
 
 func (t *tally) zones() string {
-	return few(t.names(func(p *place) string { return cmp.Or(p.zone, p.region) }))
+	return few(t.names(func(p *table.Place) string { return cmp.Or(p.Zone, p.Region) }))
 }
 
 // names are distinct names of the nearest places, cheapest first.
-func (t *tally) names(of func(*place) string) []string {
+func (t *tally) names(of func(*table.Place) string) []string {
 	var names []string
 	for _, p := range t.near {
 		if name := of(p); !slices.Contains(names, name) {

@@ -6,6 +6,8 @@ import (
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
 )
 
 // The tests here compute facts from the published files by other means than the
@@ -255,29 +257,13 @@ func TestPlaceholderPricesOfTPUv6eAreNotOffered(t *testing.T) {
 	}
 }
 
-func TestCorrectionsNameMachinesThatAreThere(t *testing.T) {
-	c := snapshot(t)
-	for cloud, types := range corrections {
-		for instanceType, want := range types {
-			found, err := c.Find(Query{Clouds: []string{cloud}, InstanceType: instanceType, Limit: 1})
-			if err != nil {
-				t.Error(err)
-				continue
-			}
-			if spec(&found[0].Offer) != want.String() {
-				t.Errorf("%s carries %s, want %s", instanceType, spec(&found[0].Offer), want)
-			}
-		}
-	}
-}
-
 func TestArchitectureFollowsFromAWSNames(t *testing.T) {
 	for _, r := range raw(t, "aws") {
 		want := AMD64
 		if r["Arch"] == "arm64" {
 			want = ARM64
 		}
-		if got := archOf("aws", r["InstanceType"]); got != want {
+		if got := archName(skypilot.IsARM("aws", r["InstanceType"])); got != want {
 			t.Fatalf("%s is %s by its name, %s by the file", r["InstanceType"], got, want)
 		}
 	}
@@ -302,7 +288,7 @@ func TestArchitectureOfOtherClouds(t *testing.T) {
 		{"lambda", "gpu_1x_h100_pcie", AMD64},
 		{"elsewhere", "m6g.large", AMD64},
 	} {
-		if got := archOf(c.cloud, c.instanceType); got != c.want {
+		if got := archName(skypilot.IsARM(c.cloud, c.instanceType)); got != c.want {
 			t.Errorf("%s %s is %s, want %s", c.cloud, c.instanceType, got, c.want)
 		}
 	}

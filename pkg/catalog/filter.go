@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // filter is a query resolved against a catalogue: which machines, places and
@@ -85,7 +86,7 @@ func (q *Query) validate() error {
 		return &QueryError{Field: "market", Reason: "unknown market"}
 	case q.CheapestPer > PerCloud:
 		return &QueryError{Field: "cheapestPer", Reason: "unknown scope"}
-	case int(q.MaxInterruption) >= len(bandNames):
+	case int(q.MaxInterruption) >= len(table.Bands):
 		return &QueryError{Field: "maxInterruption", Reason: "unknown interruption band"}
 	}
 	return nil
@@ -96,18 +97,18 @@ func (f *filter) selectPlaces(c *Catalog, q *Query) {
 	clear(f.cloudSet)
 	f.places, f.placeEntries = f.places[:0], 0
 	regionOK := false
-	for i := range c.places {
-		p := &c.places[i]
-		if i == 0 || c.places[i-1].regionID != p.regionID {
-			regionOK = admitsName(q.Clouds, "", p.cloud) && admitsName(q.Regions, p.cloud, p.region) &&
-				(q.MaxCarbonGPerKWh == 0 || p.carbonGPerKWh > 0 && p.carbonGPerKWh <= q.MaxCarbonGPerKWh)
+	for i := range c.cols.Places {
+		p := &c.cols.Places[i]
+		if i == 0 || c.cols.Places[i-1].RegionID != p.RegionID {
+			regionOK = admitsName(q.Clouds, "", p.Cloud) && admitsName(q.Regions, p.Cloud, p.Region) &&
+				(q.MaxCarbonGPerKWh == 0 || c.carbon[i] > 0 && c.carbon[i] <= q.MaxCarbonGPerKWh)
 		}
-		if !regionOK || !admitsName(q.Zones, p.cloud, p.zone) {
+		if !regionOK || !admitsName(q.Zones, p.Cloud, p.Zone) {
 			continue
 		}
 		f.places = append(f.places, uint16(i)) // bounded by maxPlaces
 		f.placeSet.add(i)
-		f.cloudSet.add(int(p.cloudID))
+		f.cloudSet.add(int(p.CloudID))
 		for bit := range 2 {
 			if f.marketBits.has(bit) {
 				f.placeEntries += int(f.view.bucketStart[2*i+bit+1] - f.view.bucketStart[2*i+bit])
@@ -152,7 +153,7 @@ func (f *filter) selectMachines(c *Catalog, q *Query) error {
 	switch {
 	case q.InstanceType != "":
 		for _, id := range c.byInstanceType[strings.ToLower(q.InstanceType)] {
-			if accelerator == "" || c.machines[id].accelerator == accelerator {
+			if accelerator == "" || c.cols.Machines[id].Accelerator == accelerator {
 				f.take(c, q, id)
 			}
 		}
@@ -171,9 +172,9 @@ func (f *filter) selectMachines(c *Catalog, q *Query) error {
 func (f *filter) take(c *Catalog, q *Query, id uint16) {
 	t := &c.traits[id]
 	if q.VCPU.contains(t.vcpu) && q.MemoryGiB.contains(t.memoryGiB) && f.cloudSet.has(int(t.cloudID)) &&
-		(q.Arch == "" || q.Arch == c.machines[id].arch) &&
-		(q.AcceleratorCount == 0 || q.AcceleratorCount == c.machines[id].count) &&
-		(q.namesSize() || !starves(&c.machines[id])) {
+		(q.Arch == "" || q.Arch == archName(c.cols.Machines[id].Arm)) &&
+		(q.AcceleratorCount == 0 || q.AcceleratorCount == c.cols.Machines[id].Count) &&
+		(q.namesSize() || !starves(&c.cols.Machines[id])) {
 		f.add(id)
 	}
 }
@@ -187,8 +188,8 @@ func (q *Query) namesSize() bool {
 // starves says whether a machine is too small to feed the GPUs attached to it:
 // below n1-standard-4 for each, which is what the smallest machines with a T4
 // built in have on other clouds.
-func starves(m *machine) bool {
-	return m.attached && (m.vcpu < 4*m.count || m.memoryGiB < 15*m.count)
+func starves(m *table.Machine) bool {
+	return m.Attached && (m.Vcpu < 4*m.Count || m.MemoryGiB < 15*m.Count)
 }
 
 func (f *filter) add(id uint16) {

@@ -6,6 +6,8 @@ import (
 	"math"
 	"strconv"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // ErrBadOfferID is what errors of [ParseOfferID] wrap.
@@ -55,7 +57,7 @@ func (id OfferID) typeString() string {
 	if id.Accelerator == "" {
 		return id.InstanceType
 	}
-	return id.InstanceType + "+" + id.Accelerator + ":" + formatCount(id.AcceleratorCount)
+	return table.TypeString(id.InstanceType, id.Accelerator, id.AcceleratorCount)
 }
 
 // ParseOfferID reads what [OfferID.String] writes. It checks the form, not

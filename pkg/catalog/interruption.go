@@ -3,6 +3,9 @@ package catalog
 import (
 	"fmt"
 	"math"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // InterruptionBand is how often spot machines of a type in a region were taken
@@ -20,32 +23,26 @@ const (
 	InterruptionAbove20
 )
 
-// bandNames are Spot Advisor's own labels; bandMonthly the share of machines
-// interrupted within a month that stands for the band: its middle, and 25% for
-// the band that is open above.
-var (
-	bandNames   = [...]string{"", "<5%", "5-10%", "10-15%", "15-20%", ">20%"}
-	bandMonthly = [...]float64{0, 0.025, 0.075, 0.125, 0.175, 0.25}
-)
+// bandMonthly is the share of machines interrupted within a month that stands
+// for the band: its middle, and 25% for the band that is open above.
+var bandMonthly = [...]float64{0, 0.025, 0.075, 0.125, 0.175, 0.25}
 
 // hoursPerMonth is the month that clouds bill by: 365 × 24 / 12.
 const hoursPerMonth = 730
 
 // String is Spot Advisor's label, empty for UnknownInterruption.
 func (b InterruptionBand) String() string {
-	if int(b) >= len(bandNames) {
+	if int(b) >= len(table.Bands) {
 		return ""
 	}
-	return bandNames[b]
+	return table.Bands[b]
 }
 
 // ParseInterruptionBand reads a label of Spot Advisor; the empty one is
 // UnknownInterruption.
 func ParseInterruptionBand(s string) (InterruptionBand, error) {
-	for i, name := range bandNames {
-		if s == name {
-			return InterruptionBand(i), nil
-		}
+	if i := slices.Index(table.Bands[:], s); i >= 0 {
+		return InterruptionBand(i), nil //nolint:gosec // a handful
 	}
 	return UnknownInterruption,
 		fmt.Errorf("unknown interruption band %q: want <5%%, 5-10%%, 10-15%%, 15-20%% or >20%%", s)

@@ -13,6 +13,8 @@ import (
 	"testing/fstest"
 
 	"github.com/cockroachdb/datadriven"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // TestLoadStories reads small catalogues. A story has the commands
@@ -31,7 +33,7 @@ func TestLoadStories(t *testing.T) {
 				c, err := Load(dir)
 				clear(dir)
 				if err != nil {
-					if !errors.Is(err, ErrBadData) {
+					if !errors.Is(err, skypilot.ErrBadData) {
 						return "not ErrBadData: " + err.Error() + "\n"
 					}
 					return err.Error() + "\n"
@@ -60,7 +62,7 @@ const header = "InstanceType,AcceleratorName,AcceleratorCount,vCPUs,MemoryGiB,Pr
 
 func TestDataErrorsNameFileLineAndColumn(t *testing.T) {
 	_, err := Load(fstest.MapFS{"aws.csv": {Data: []byte(header + "m5.large,,,2,8,0.1,,r,z\nm5.large,,,two,8,0.1,,r,y\n")}})
-	var bad *DataError
+	var bad *skypilot.DataError
 	if !errors.As(err, &bad) || bad.File != "aws.csv" || bad.Line != 3 || bad.Column != "vCPUs" {
 		t.Errorf("%#v", err)
 	}
@@ -84,7 +86,7 @@ func TestLoadReadsGzip(t *testing.T) {
 		"not gzip":  []byte(header),
 		"empty":     nil,
 	} {
-		if _, err := Load(fstest.MapFS{"aws.csv.gz": {Data: data}}); !errors.Is(err, ErrBadData) {
+		if _, err := Load(fstest.MapFS{"aws.csv.gz": {Data: data}}); !errors.Is(err, skypilot.ErrBadData) {
 			t.Errorf("%s: %v", what, err)
 		}
 	}
@@ -112,10 +114,10 @@ func TestLoadBoundsWhatItReads(t *testing.T) {
 		"a gzip bomb":         {"aws.csv.gz", zipped(make([]byte, 2*limit)), "larger than 1048576 bytes"},
 		"rows without end":    {"aws.csv.gz", zipped([]byte(header + strings.Repeat(row, 2*limit/len(row)))), "larger than 1048576 bytes"},
 		"a quote without end": {"aws.csv", []byte(header + `"` + strings.Repeat("x,\n", limit)), "larger than 1048576 bytes"},
-		"a name too long":     {"aws.csv", []byte(header + strings.Repeat("m", maxNameLen+1) + ",,,2,8,1,,r,z\n"), "longer than 128 bytes"},
+		"a name too long":     {"aws.csv", []byte(header + strings.Repeat("m", table.MaxNameLen+1) + ",,,2,8,1,,r,z\n"), "longer than 128 bytes"},
 	} {
-		_, err := load(fstest.MapFS{c.file: {Data: c.content}}, limit)
-		if !errors.Is(err, ErrBadData) || !strings.Contains(err.Error(), c.want) {
+		_, err := skypilot.Load(fstest.MapFS{c.file: {Data: c.content}}, limit)
+		if !errors.Is(err, skypilot.ErrBadData) || !strings.Contains(err.Error(), c.want) {
 			t.Errorf("%s: %v, want %q", what, err, c.want)
 		}
 	}
@@ -202,8 +204,8 @@ func checkSound(t *testing.T, c *Catalog) {
 		t.Fatalf("%d matches of %d offers, %v", n, c.Len(), err)
 	}
 	_ = c.Explain(Query{VCPU: Exactly(3.5), Service: Dataproc})
-	again, err := decodeColumns(encode(c.columns))
-	if err != nil || again.len() != c.Len() {
+	again, err := table.Decode(table.Encode(c.cols))
+	if err != nil || again.Len() != c.Len() {
 		t.Fatalf("the snapshot of a sound catalogue cannot be read: %v", err)
 	}
 }

@@ -63,6 +63,13 @@ const (
 	ARM64 Arch = "arm64"
 )
 
+func archName(arm bool) Arch {
+	if arm {
+		return ARM64
+	}
+	return AMD64
+}
+
 // Service is a managed service that runs on a cloud's machines for a surcharge.
 // The empty Service is the plain machine.
 type Service string

@@ -3,89 +3,94 @@ package catalog
 import (
 	"fmt"
 	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // Replace returns a catalogue in which offers stand instead of those that out names; the rest is as it was. Of an offer
 // that is new, the surcharge of EMR and the interruption band are those of the same machine type in
 // the region before, unless it says its own band. The error wraps [ErrBadData].
 func (c *Catalog) Replace(out func(*Offer) bool, offers []Offer) (*Catalog, error) {
-	b := newBuilder()
+	b := table.NewBuilder()
 	type regional struct{ cloud, region, machine string }
 	type known struct {
-		emr  nanoUSD
-		band InterruptionBand
+		emr  table.NanoUSD
+		band uint8
 	}
 	before := make(map[regional]known)
 	var o Offer
-	for i := range c.len() {
+	for i := range c.cols.Len() {
 		c.fillOffer(&o, uint32(i)) // bounded by maxOffers
-		m := &c.machines[c.machine[i]]
-		before[regional{o.Cloud, o.Region, m.typeString()}] = known{m.emr, o.Interruption}
+		m := &c.cols.Machines[c.cols.Machine[i]]
+		before[regional{o.Cloud, o.Region, m.TypeString()}] = known{m.Emr, c.cols.Band[i]}
 		if out(&o) {
 			continue
 		}
-		raw := rawOffer{onDemand: c.prices[c.onDemand[i]], band: c.band[i]}
-		if at := c.spot[i]; at > 0 {
-			raw.spot = c.prices[at-1]
+		raw := table.Offer{OnDemand: c.cols.Prices[c.cols.OnDemand[i]], Band: c.cols.Band[i]}
+		if at := c.cols.Spot[i]; at > 0 {
+			raw.Spot = c.cols.Prices[at-1]
 		}
-		if err := b.add(*m, placeKey{o.Cloud, o.Region, o.Zone}, raw); err != nil {
-			return nil, fmt.Errorf("%w: %w", ErrBadData, err)
+		if err := b.Add(*m, table.Place{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone}, raw); err != nil {
+			return nil, fmt.Errorf("%w: %w", skypilot.ErrBadData, err)
 		}
 	}
 	for i := range offers {
 		o := &offers[i]
 		m, raw, err := unpriced(o)
 		if err != nil {
-			return nil, fmt.Errorf("%w: offer %d (%s): %w", ErrBadData, i, clip(o.ID()), err)
+			return nil, fmt.Errorf("%w: offer %d (%.32s): %w", skypilot.ErrBadData, i, o.ID(), err)
 		}
-		was := before[regional{o.Cloud, o.Region, m.typeString()}]
-		m.emr = was.emr
-		if raw.band == UnknownInterruption {
-			raw.band = was.band
+		was := before[regional{o.Cloud, o.Region, m.TypeString()}]
+		m.Emr = was.emr
+		if raw.Band == uint8(UnknownInterruption) {
+			raw.Band = was.band
 		}
-		if err := b.add(m, placeKey{o.Cloud, o.Region, o.Zone}, raw); err != nil {
-			return nil, fmt.Errorf("%w: offer %d (%s): %w", ErrBadData, i, clip(o.ID()), err)
+		if err := b.Add(m, table.Place{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone}, raw); err != nil {
+			return nil, fmt.Errorf("%w: offer %d (%.32s): %w", skypilot.ErrBadData, i, o.ID(), err)
 		}
 	}
-	cols, err := b.columns()
+	cols, err := b.Columns()
 	if err != nil {
-		return nil, err
+		return nil, fmt.Errorf("%w: %w", skypilot.ErrBadData, err)
 	}
 	return newCatalog(cols), nil
 }
 
 // unpriced takes an offer apart, and checks what a file's reader would have.
-func unpriced(o *Offer) (m machine, raw rawOffer, err error) {
-	if !validName(o.Cloud) || !validName(o.Region) || o.Zone != "" && !validName(o.Zone) || !validName(o.InstanceType) {
+func unpriced(o *Offer) (m table.Machine, raw table.Offer, err error) {
+	if !table.ValidName(o.Cloud) || !table.ValidName(o.Region) || o.Zone != "" && !table.ValidName(o.Zone) ||
+		!table.ValidName(o.InstanceType) {
 		return m, raw, fmt.Errorf("a name that an offer cannot have")
 	}
-	m = machine{
-		cloud: o.Cloud, instanceType: o.InstanceType, vcpu: o.VCPU, memoryGiB: o.MemoryGiB,
-		accelerator: canonicalAccelerator(o.Accelerator), count: o.AcceleratorCount, attached: o.Attached, arch: o.Arch,
+	m = table.Machine{
+		Cloud: o.Cloud, InstanceType: o.InstanceType, Vcpu: o.VCPU, MemoryGiB: o.MemoryGiB,
+		Accelerator: table.CanonicalAccelerator(o.Accelerator), Count: o.AcceleratorCount,
+		Attached: o.Attached, Arm: o.Arch == ARM64,
 	}
-	if m.arch == "" {
-		m.arch = archOf(o.Cloud, o.InstanceType)
+	if o.Arch == "" {
+		m.Arm = skypilot.IsARM(o.Cloud, o.InstanceType)
 	}
-	if m.accelerator == "" {
-		m.count = 0
+	if m.Accelerator == "" {
+		m.Count = 0
 	}
-	if !validAccelerator(m.accelerator) {
-		return m, raw, fmt.Errorf("accelerator %q", clip(m.accelerator))
+	if !table.ValidAccelerator(m.Accelerator) {
+		return m, raw, fmt.Errorf("accelerator %.32q", m.Accelerator)
 	}
-	for _, size := range []float64{m.vcpu, m.memoryGiB, m.count} {
-		if !(size >= 0 && size <= maxSize) {
+	for _, size := range []float64{m.Vcpu, m.MemoryGiB, m.Count} {
+		if !(size >= 0 && size <= table.MaxSize) {
 			return m, raw, fmt.Errorf("a size of %v", size)
 		}
 	}
-	if !(o.OnDemandUSD > 0 && o.OnDemandUSD <= maxUSDPerHour) {
+	if !(o.OnDemandUSD > 0 && o.OnDemandUSD <= table.MaxUSDPerHour) {
 		return m, raw, fmt.Errorf("an on-demand price of %v", o.OnDemandUSD)
 	}
-	raw.onDemand, raw.band = nanoUSD(math.Round(o.OnDemandUSD*1e9)), o.Interruption
-	if raw.onDemand == 0 {
+	raw.OnDemand, raw.Band = table.NanoUSD(math.Round(o.OnDemandUSD*1e9)), uint8(o.Interruption)
+	if raw.OnDemand == 0 {
 		return m, raw, fmt.Errorf("an on-demand price of %v", o.OnDemandUSD)
 	}
 	if spot := o.SpotUSD; o.HasSpot && spot > 0 && spot <= o.OnDemandUSD {
-		raw.spot = nanoUSD(math.Round(spot * 1e9))
+		raw.Spot = table.NanoUSD(math.Round(spot * 1e9))
 	}
 	return m, raw, nil
 }

@@ -1,6 +1,8 @@
 package catalog
 
-import "math/bits"
+import (
+	"math/bits"
+)
 
 // selectiveEntries is up to how many entries of the machines that match a query
 // are looked at one by one. Beyond, walking the price order until enough is
@@ -26,17 +28,17 @@ type scratch struct {
 }
 
 func newScratch(c *Catalog) *scratch {
-	words := newBitset(2 * c.len())
+	words := newBitset(2 * c.cols.Len())
 	return &scratch{
 		filter: filter{
-			machineSet: newBitset(len(c.machines)),
-			placeSet:   newBitset(len(c.places)),
+			machineSet: newBitset(len(c.cols.Machines)),
+			placeSet:   newBitset(len(c.cols.Places)),
 			cloudSet:   newBitset(len(c.clouds)),
 		},
 		marked: words,
 		low:    len(words),
 		high:   -1,
-		groups: newBitset(2 * len(c.places)),
+		groups: newBitset(2 * len(c.cols.Places)),
 	}
 }
 
@@ -118,7 +120,7 @@ func (s *scratch) markMachines(c *Catalog, q *Query, limit int) {
 		marked := 0
 		for _, rank := range f.view.machineRanks[f.view.machineStart[m]:f.view.machineStart[m+1]] {
 			e := f.view.entries[rank]
-			if f.placeSet.has(int(c.place[e>>1])) && s.admits(c, q, e) {
+			if f.placeSet.has(int(c.cols.Place[e>>1])) && s.admits(c, q, e) {
 				s.mark(rank)
 				if marked++; marked == limit {
 					break
@@ -176,7 +178,8 @@ func (s *scratch) walk(c *Catalog, q *Query, from uint32, yield func(e uint32) b
 	yielded := 0
 	for _, e := range f.view.entries[from:] {
 		offer := e >> 1
-		if !f.machineSet.has(int(c.machine[offer])) || !f.placeSet.has(int(c.place[offer])) || !s.admits(c, q, e) {
+		if !f.machineSet.has(int(c.cols.Machine[offer])) || !f.placeSet.has(int(c.cols.Place[offer])) ||
+			!s.admits(c, q, e) {
 			continue
 		}
 		if !yield(e) {
@@ -195,7 +198,7 @@ func (s *scratch) admits(c *Catalog, q *Query, e uint32) bool {
 		return false
 	}
 	if bit == spotBit && q.MaxInterruption != UnknownInterruption {
-		if band := c.band[e>>1]; band == UnknownInterruption || band > q.MaxInterruption {
+		if band := InterruptionBand(c.cols.Band[e>>1]); band == UnknownInterruption || band > q.MaxInterruption {
 			return false
 		}
 	}
@@ -236,15 +239,15 @@ func (s *scratch) emit(c *Catalog, q *Query, yield func(e uint32) bool) {
 
 // firstOfGroup says whether e is the first of its scope and market, and notes it.
 func (s *scratch) firstOfGroup(c *Catalog, scope Scope, e uint32) bool {
-	p := c.place[e>>1]
+	p := c.cols.Place[e>>1]
 	group := 2*int(p) + int(e&spotBit)
 	switch scope {
 	case PerOffer:
 		return true
 	case PerRegion:
-		group = 2*int(c.places[p].regionID) + int(e&spotBit)
+		group = 2*int(c.cols.Places[p].RegionID) + int(e&spotBit)
 	case PerCloud:
-		group = 2*int(c.places[p].cloudID) + int(e&spotBit)
+		group = 2*int(c.cols.Places[p].CloudID) + int(e&spotBit)
 	}
 	if bitset(s.groups).has(group) {
 		return false
@@ -257,18 +260,18 @@ func (s *scratch) firstOfGroup(c *Catalog, scope Scope, e uint32) bool {
 func (s *scratch) fill(c *Catalog, m *Match, e uint32) {
 	offer := e >> 1
 	c.fillOffer(&m.Offer, offer)
-	price := c.prices[c.onDemand[offer]]
+	price := c.cols.Prices[c.cols.OnDemand[offer]]
 	m.Market = OnDemand
 	if e&spotBit != 0 {
-		price = c.prices[c.spot[offer]-1]
+		price = c.cols.Prices[c.cols.Spot[offer]-1]
 		m.Market = Spot
 	}
 	if v := s.filter.view; v.surcharge != nil {
-		extra := v.surcharge[c.machine[offer]]
-		m.Service, m.SurchargeUSD = s.filter.service, extra.usd()
+		extra := v.surcharge[c.cols.Machine[offer]]
+		m.Service, m.SurchargeUSD = s.filter.service, extra.USD()
 		price += extra
 	}
-	m.USDPerHour = price.usd()
+	m.USDPerHour = price.USD()
 }
 
 // bitset is a set of small integers.
@@ -277,4 +280,5 @@ type bitset []uint64
 func newBitset(n int) bitset { return make(bitset, (n+63)/64) }
 
 func (b bitset) has(i int) bool { return b[i>>6]&(1<<(i&63)) != 0 }
-func (b bitset) add(i int)      { b[i>>6] |= 1 << (i & 63) }
+
+func (b bitset) add(i int) { b[i>>6] |= 1 << (i & 63) }

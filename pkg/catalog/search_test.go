@@ -10,9 +10,9 @@ import (
 	"sync"
 	"testing"
 
-	"pgregory.net/rapid"
-
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
+	"pgregory.net/rapid"
 )
 
 // oracle answers queries by looking at every offer.
@@ -27,7 +27,7 @@ func newOracle(c *Catalog) *oracle {
 	for i := range o.offers {
 		o.ids = append(o.ids, o.offers[i].ID())
 		for _, s := range []Service{NoService, EMR, Dataproc} {
-			o.surcharge[s] = append(o.surcharge[s], surchargeOf(s)(&c.machines[c.machine[i]]).usd())
+			o.surcharge[s] = append(o.surcharge[s], surchargeOf(s)(&c.cols.Machines[c.cols.Machine[i]]).USD())
 		}
 	}
 	return o
@@ -109,22 +109,22 @@ func trim(found []Match, q Query) []Match {
 func sampleCatalog(t testing.TB) *Catalog {
 	t.Helper()
 	full := snapshot(t)
-	b := newBuilder()
-	for i := range full.len() {
-		m := full.machines[full.machine[i]]
-		p := &full.places[full.place[i]]
-		if m.accelerator == "" && full.machine[i]%9 != 0 {
+	b := table.NewBuilder()
+	for i := range full.cols.Len() {
+		m := full.cols.Machines[full.cols.Machine[i]]
+		p := &full.cols.Places[full.cols.Place[i]]
+		if m.Accelerator == "" && full.cols.Machine[i]%9 != 0 {
 			continue
 		}
-		o := rawOffer{onDemand: full.prices[full.onDemand[i]], band: full.band[i]}
-		if s := full.spot[i]; s > 0 {
-			o.spot = full.prices[s-1]
+		o := table.Offer{OnDemand: full.cols.Prices[full.cols.OnDemand[i]], Band: full.cols.Band[i]}
+		if s := full.cols.Spot[i]; s > 0 {
+			o.Spot = full.cols.Prices[s-1]
 		}
-		if err := b.add(m, placeKey{p.cloud, p.region, p.zone}, o); err != nil {
+		if err := b.Add(m, table.Place{Cloud: p.Cloud, Region: p.Region, Zone: p.Zone}, o); err != nil {
 			t.Fatal(err)
 		}
 	}
-	cols, err := b.columns()
+	cols, err := b.Columns()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -168,7 +168,7 @@ func drawQuery(t *rapid.T, c *Catalog) Query {
 		}
 	}
 	if maybe("type") {
-		q.InstanceType = c.machines[rapid.IntRange(0, len(c.machines)-1).Draw(t, "type")].instanceType
+		q.InstanceType = c.cols.Machines[rapid.IntRange(0, len(c.cols.Machines)-1).Draw(t, "type")].InstanceType
 	}
 	if maybe("arch") {
 		q.Arch = rapid.SampledFrom([]Arch{AMD64, ARM64}).Draw(t, "arch")

@@ -3,6 +3,8 @@ package catalog
 import (
 	"math"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // DataprocUSDPerVCPUHour is what Dataproc adds to each vCPU-hour of a cluster.
@@ -10,19 +12,19 @@ const DataprocUSDPerVCPUHour = 0.010
 
 // surchargeOf is the function that prices a managed service on a machine: 0
 // where the service does not run on it.
-func surchargeOf(s Service) func(*machine) nanoUSD {
+func surchargeOf(s Service) func(*table.Machine) table.NanoUSD {
 	switch s {
 	case EMR:
 		return emrSurcharge
 	case Dataproc:
 		return dataprocSurcharge
 	default:
-		return func(*machine) nanoUSD { return 0 }
+		return func(*table.Machine) table.NanoUSD { return 0 }
 	}
 }
 
 // emrSurcharge is from the EMRPrice column: AWS lists it per instance type.
-func emrSurcharge(m *machine) nanoUSD { return m.emr }
+func emrSurcharge(m *table.Machine) table.NanoUSD { return m.Emr }
 
 // dataprocSeries are the machine series Dataproc supports (Dataproc, "Supported
 // machine types"): general-purpose, compute- and memory-optimised, and C4A.
@@ -32,19 +34,19 @@ var dataprocSeries = map[string]bool{
 	"c2": true, "c2d": true, "m1": true, "m2": true, "c4a": true,
 }
 
-func dataprocSurcharge(m *machine) nanoUSD {
-	if m.cloud != google {
+func dataprocSurcharge(m *table.Machine) table.NanoUSD {
+	if m.Cloud != google {
 		return 0
 	}
-	series, _, _ := strings.Cut(m.instanceType, "-")
+	series, _, _ := strings.Cut(m.InstanceType, "-")
 	if !dataprocSeries[series] {
 		return 0
 	}
-	switch m.instanceType {
+	switch m.InstanceType {
 	case "e2-micro", "e2-small", "e2-medium": // shared cores
 		return 0
 	case "n1-standard-1": // too small for Dataproc's images since 2.0
 		return 0
 	}
-	return nanoUSD(math.Round(m.vcpu * DataprocUSDPerVCPUHour * 1e9))
+	return table.NanoUSD(math.Round(m.Vcpu * DataprocUSDPerVCPUHour * 1e9))
 }

@@ -1,8 +1,11 @@
 package catalog
 
 import (
+	"cmp"
 	"math"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/table"
 )
 
 // An entry is an offer on one market: the offer's position, shifted left, plus
@@ -20,7 +23,7 @@ type view struct {
 	// before spot.
 	entries []uint32
 	// surcharge of each machine; nil in the plain view.
-	surcharge []nanoUSD
+	surcharge []table.NanoUSD
 	// machineRanks are the ranks of each machine's entries, ascending;
 	// machineStart[m] is where machine m's begin.
 	machineStart, machineRanks []uint32
@@ -102,25 +105,25 @@ func (b *skipBuilder) done() skip {
 
 // newPlainView orders all entries by their prices. Prices are positions in a
 // sorted table already, so this is a counting sort.
-func newPlainView(c *columns) view {
-	starts := make([]uint32, len(c.prices)+1)
-	n := c.len()
+func newPlainView(c *table.Columns) view {
+	starts := make([]uint32, len(c.Prices)+1)
+	n := c.Len()
 	for i := range n {
-		starts[c.onDemand[i]+1]++
-		if s := c.spot[i]; s > 0 {
+		starts[c.OnDemand[i]+1]++
+		if s := c.Spot[i]; s > 0 {
 			starts[s]++ // s-1 is the price's position
 		}
 	}
-	for i := range len(c.prices) {
+	for i := range len(c.Prices) {
 		starts[i+1] += starts[i]
 	}
-	entries := make([]uint32, starts[len(c.prices)])
+	entries := make([]uint32, starts[len(c.Prices)])
 	for i := range n {
 		e := uint32(i) << 1 // bounded by maxOffers
-		at := &starts[c.onDemand[i]]
+		at := &starts[c.OnDemand[i]]
 		entries[*at] = e | onDemandBit
 		*at++
-		if s := c.spot[i]; s > 0 {
+		if s := c.Spot[i]; s > 0 {
 			at := &starts[s-1]
 			entries[*at] = e | spotBit
 			*at++
@@ -133,36 +136,28 @@ func newPlainView(c *columns) view {
 
 // newServiceView orders the entries of machines that a service runs on by price
 // with its surcharge.
-func newServiceView(c *columns, surcharge func(*machine) nanoUSD) *view {
-	v := &view{surcharge: make([]nanoUSD, len(c.machines))}
-	for i := range c.machines {
-		v.surcharge[i] = surcharge(&c.machines[i])
+func newServiceView(c *table.Columns, surcharge func(*table.Machine) table.NanoUSD) *view {
+	v := &view{surcharge: make([]table.NanoUSD, len(c.Machines))}
+	for i := range c.Machines {
+		v.surcharge[i] = surcharge(&c.Machines[i])
 	}
 	type priced struct {
-		usd   nanoUSD
+		usd   table.NanoUSD
 		entry uint32
 	}
 	var all []priced
-	for i := range c.len() {
-		extra := v.surcharge[c.machine[i]]
+	for i := range c.Len() {
+		extra := v.surcharge[c.Machine[i]]
 		if extra == 0 {
 			continue
 		}
 		e := uint32(i) << 1 // bounded by maxOffers
-		all = append(all, priced{c.prices[c.onDemand[i]] + extra, e | onDemandBit})
-		if s := c.spot[i]; s > 0 {
-			all = append(all, priced{c.prices[s-1] + extra, e | spotBit})
+		all = append(all, priced{c.Prices[c.OnDemand[i]] + extra, e | onDemandBit})
+		if s := c.Spot[i]; s > 0 {
+			all = append(all, priced{c.Prices[s-1] + extra, e | spotBit})
 		}
 	}
-	slices.SortStableFunc(all, func(a, b priced) int {
-		switch {
-		case a.usd < b.usd:
-			return -1
-		case a.usd > b.usd:
-			return 1
-		}
-		return 0
-	})
+	slices.SortStableFunc(all, func(a, b priced) int { return cmp.Compare(a.usd, b.usd) })
 	v.entries = make([]uint32, len(all))
 	for i, p := range all {
 		v.entries[i] = p.entry
@@ -172,33 +167,33 @@ func newServiceView(c *columns, surcharge func(*machine) nanoUSD) *view {
 }
 
 // index builds the indexes over entries.
-func (v *view) index(c *columns) {
-	v.machineStart = make([]uint32, len(c.machines)+1)
-	v.bucketStart = make([]uint32, 2*len(c.places)+1)
+func (v *view) index(c *table.Columns) {
+	v.machineStart = make([]uint32, len(c.Machines)+1)
+	v.bucketStart = make([]uint32, 2*len(c.Places)+1)
 	for _, e := range v.entries {
-		v.machineStart[int(c.machine[e>>1])+1]++
+		v.machineStart[int(c.Machine[e>>1])+1]++
 		v.bucketStart[bucketOf(c, e)+1]++
 	}
-	for i := range c.machines {
+	for i := range c.Machines {
 		v.machineStart[i+1] += v.machineStart[i]
 	}
-	for i := range 2 * len(c.places) {
+	for i := range 2 * len(c.Places) {
 		v.bucketStart[i+1] += v.bucketStart[i]
 	}
 
-	sizes := make([]size, len(c.machines))
-	for i := range c.machines {
-		sizes[i] = sizeOf(c.machines[i].vcpu, c.machines[i].memoryGiB)
+	sizes := make([]size, len(c.Machines))
+	for i := range c.Machines {
+		sizes[i] = sizeOf(c.Machines[i].Vcpu, c.Machines[i].MemoryGiB)
 	}
 	var whole skipBuilder
-	inBucket := make([]skipBuilder, 2*len(c.places))
+	inBucket := make([]skipBuilder, 2*len(c.Places))
 	nextOfMachine := slices.Clone(v.machineStart)
 	v.machineRanks = make([]uint32, len(v.entries))
 	v.bucketRanks = make([]uint32, len(v.entries))
 	v.bucketMachines = make([]uint16, len(v.entries))
 	for i, e := range v.entries {
 		rank := uint32(i) // at most 2 maxOffers
-		m := c.machine[e>>1]
+		m := c.Machine[e>>1]
 		v.machineRanks[nextOfMachine[m]] = rank
 		nextOfMachine[m]++
 		bucket := bucketOf(c, e)
@@ -214,6 +209,6 @@ func (v *view) index(c *columns) {
 	}
 }
 
-func bucketOf(c *columns, entry uint32) int {
-	return 2*int(c.place[entry>>1]) + int(entry&spotBit)
+func bucketOf(c *table.Columns, entry uint32) int {
+	return 2*int(c.Place[entry>>1]) + int(entry&spotBit)
 }

@@ -128,6 +128,10 @@ type Task struct {
 // StandIn says whether the task has a recorded run time but no command.
 func (t *Task) StandIn() bool { return t.Run == "" && t.Recorded > 0 }
 
+// Resumes says that an attempt of the task goes on from what the one before has saved: it keeps checkpoints, or stands
+// in for one that would.
+func (t *Task) Resumes() bool { return t.Checkpoint != nil || t.StandIn() }
+
 // DiskGiB is the largest root disk that any of its alternatives asks for; 0 asks for none.
 func (t *Task) DiskGiB() float64 {
 	most := GiB(0)

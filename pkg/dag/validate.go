@@ -1,6 +1,7 @@
 package dag
 
 import (
+	"cmp"
 	"fmt"
 	"maps"
 	"net/url"
@@ -54,39 +55,26 @@ func (j *Job) AtTask(i int, err error) error {
 }
 
 func (j *Job) validateHead() error {
-	if err := CheckName(j.Name); err != nil {
-		return fault.Within("name", err)
+	return cmp.Or(
+		fault.Within("name", CheckName(j.Name)),
+		fault.Within("description", CheckDescription(j.Description)),
+		fault.Within("objective", j.Objective.Check()),
+		fault.Within("infeasible", ifSet(j.Infeasible, Infeasible.Check)),
+		fault.Within("deadline", ifSet(j.Deadline, checkDuration)),
+		fault.Within("budget", ifSet(j.Budget, checkBudget)),
+		fault.Within("queue", ifSet(j.Queue, CheckName)),
+		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
+		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),
+	)
+}
+
+// ifSet checks a value that may be left out.
+func ifSet[T comparable](v T, check func(T) error) error {
+	var none T
+	if v == none {
+		return nil
 	}
-	if err := CheckDescription(j.Description); err != nil {
-		return fault.Within("description", err)
-	}
-	if err := j.Objective.Check(); err != nil {
-		return fault.Within("objective", err)
-	}
-	if j.Infeasible != "" {
-		if err := j.Infeasible.Check(); err != nil {
-			return fault.Within("infeasible", err)
-		}
-	}
-	if j.Deadline != 0 {
-		if err := checkDuration(j.Deadline); err != nil {
-			return fault.Within("deadline", err)
-		}
-	}
-	if j.Budget != 0 {
-		if err := checkBudget(j.Budget); err != nil {
-			return fault.Within("budget", err)
-		}
-	}
-	if j.Queue != "" {
-		if err := CheckName(j.Queue); err != nil {
-			return fault.Within("queue", err)
-		}
-	}
-	if err := checkCount(j.Priority, -MaxPriority, MaxPriority); err != nil {
-		return fault.Within("priority", err)
-	}
-	return eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) })
+	return check(v)
 }
 
 // eachChecked checks the elements of a list that is field.
@@ -101,43 +89,20 @@ func eachChecked[T any](field string, list []T, check func(*T) error) error {
 
 // validate checks all of a task but what concerns others. Fields are relative to the task.
 func (t *Task) validate() error {
-	if err := CheckName(t.Name); err != nil {
-		return err
-	}
-	for _, s := range []struct{ field, script string }{{"setup", t.Setup}, {"run", t.Run}} {
-		if err := CheckScript(s.script); err != nil {
-			return fault.Within(s.field, err)
-		}
-	}
-	if err := t.validateEnv(); err != nil {
-		return err
-	}
-	if t.Workdir != "" {
-		if err := CheckURI(t.Workdir); err != nil {
-			return fault.Within("workdir", err)
-		}
-	}
-	if err := checkCount(t.Nodes, 1, MaxNodes); err != nil {
-		return fault.Within("nodes", err)
-	}
-	if err := checkCount(t.Retries, 0, MaxRetries); err != nil {
-		return fault.Within("retries", err)
-	}
-	if t.Gang != "" {
-		if err := CheckName(t.Gang); err != nil {
-			return fault.Within("gang", err)
-		}
-	}
-	if err := t.validateResources(); err != nil {
-		return err
-	}
-	if err := t.validateFiles(); err != nil {
-		return err
-	}
-	if err := t.validateTimes(); err != nil {
-		return err
-	}
-	return checkTask(t)
+	return cmp.Or(
+		CheckName(t.Name),
+		fault.Within("setup", CheckScript(t.Setup)),
+		fault.Within("run", CheckScript(t.Run)),
+		t.validateEnv(),
+		fault.Within("workdir", ifSet(t.Workdir, CheckURI)),
+		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
+		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
+		fault.Within("gang", ifSet(t.Gang, CheckName)),
+		t.validateResources(),
+		t.validateFiles(),
+		t.validateTimes(),
+		checkTask(t),
+	)
 }
 
 // checkTask checks what concerns several fields of a task.
@@ -219,57 +184,21 @@ func (t *Task) validateResources() error {
 }
 
 func (r *Resources) validate() error {
-	if err := r.CPUs.Check(MaxCPUs); err != nil {
-		return fault.Within("cpus", err)
-	}
-	if err := r.Memory.Check(MaxMemoryGiB); err != nil {
-		return fault.Within("memory", err)
-	}
-	if err := checkAccelerator(r.Accelerator, r.AcceleratorCount); err != nil {
-		return fault.Within("accelerators", err)
-	}
-	if r.Cloud != "" {
-		if err := CheckCloud(r.Cloud); err != nil {
-			return fault.Within("cloud", err)
-		}
-	}
-	words := []struct{ field, word string }{{"region", r.Region}, {"zone", r.Zone}, {"instanceType", r.InstanceType}}
-	for _, w := range words {
-		if w.word == "" {
-			continue
-		}
-		if err := CheckWord(w.word); err != nil {
-			return fault.Within(w.field, err)
-		}
-	}
-	return r.validateChoices()
-}
-
-func (r *Resources) validateChoices() error {
-	if r.Arch != "" {
-		if err := CheckArch(r.Arch); err != nil {
-			return fault.Within("arch", err)
-		}
-	}
-	if r.Market != "" {
-		if err := r.Market.Check(); err != nil {
-			return fault.Within("market", err)
-		}
-	}
-	if r.Service != "" {
-		if err := CheckService(r.Service); err != nil {
-			return fault.Within("service", err)
-		}
-	}
-	if err := r.DiskGiB.Check(); err != nil {
-		return fault.Within("disk", err)
-	}
-	if r.Image != "" {
-		if err := CheckText(r.Image); err != nil {
-			return fault.Within("image", err)
-		}
-	}
-	return r.Check()
+	return cmp.Or(
+		fault.Within("cpus", r.CPUs.Check(MaxCPUs)),
+		fault.Within("memory", r.Memory.Check(MaxMemoryGiB)),
+		fault.Within("accelerators", checkAccelerator(r.Accelerator, r.AcceleratorCount)),
+		fault.Within("cloud", ifSet(r.Cloud, CheckCloud)),
+		fault.Within("region", ifSet(r.Region, CheckWord)),
+		fault.Within("zone", ifSet(r.Zone, CheckWord)),
+		fault.Within("instanceType", ifSet(r.InstanceType, CheckWord)),
+		fault.Within("arch", ifSet(r.Arch, CheckArch)),
+		fault.Within("market", ifSet(r.Market, Market.Check)),
+		fault.Within("service", ifSet(r.Service, CheckService)),
+		fault.Within("disk", r.DiskGiB.Check()),
+		fault.Within("image", ifSet(r.Image, CheckText)),
+		r.Check(),
+	)
 }
 
 func (t *Task) validateFiles() error {
@@ -357,65 +286,36 @@ func (t *Task) validateOutputNames() error {
 }
 
 func (in *Input) validate() error {
-	if err := CheckURI(in.URI); err != nil {
-		return fault.Within("uri", err)
-	}
-	if in.Path != "" {
-		if err := CheckMountPath(in.Path); err != nil {
-			return fault.Within("path", err)
-		}
-	}
-	if err := in.Size.Check(); err != nil {
-		return fault.Within("size", err)
-	}
-	return nil
+	return cmp.Or(
+		fault.Within("uri", CheckURI(in.URI)),
+		fault.Within("path", ifSet(in.Path, CheckMountPath)),
+		fault.Within("size", in.Size.Check()),
+	)
 }
 
 func (o *Output) validate() error {
-	if err := CheckName(o.Name); err != nil {
-		return fault.Within("name", err)
-	}
-	if o.Path != "" {
-		if err := CheckInside(o.Path); err != nil {
-			return fault.Within("path", err)
-		}
-	}
-	if o.URI != "" {
-		if err := CheckURI(o.URI); err != nil {
-			return fault.Within("uri", err)
-		}
-	}
-	if err := o.Size.Check(); err != nil {
-		return fault.Within("size", err)
-	}
-	return nil
+	return cmp.Or(
+		fault.Within("name", CheckName(o.Name)),
+		fault.Within("path", ifSet(o.Path, CheckInside)),
+		fault.Within("uri", ifSet(o.URI, CheckURI)),
+		fault.Within("size", o.Size.Check()),
+	)
 }
 
 func (c *Checkpoint) validate() error {
-	if c.Every != 0 {
-		if err := checkDuration(c.Every); err != nil {
-			return fault.Within("every", err)
-		}
-	}
-	if err := CheckInside(c.Path); err != nil {
-		return fault.Within("path", err)
-	}
-	if err := c.Size.Check(); err != nil {
-		return fault.Within("size", err)
-	}
-	return nil
+	return cmp.Or(
+		fault.Within("every", ifSet(c.Every, checkDuration)),
+		fault.Within("path", CheckInside(c.Path)),
+		fault.Within("size", c.Size.Check()),
+	)
 }
 
 func (t *Task) validateTimes() error {
-	if t.Recorded != 0 {
-		if err := checkDuration(t.Recorded); err != nil {
-			return fault.Within("recorded", err)
-		}
-	}
-	if t.Time.Default != 0 {
-		if err := checkDuration(t.Time.Default); err != nil {
-			return fault.Within("time", err)
-		}
+	if err := cmp.Or(
+		fault.Within("recorded", ifSet(t.Recorded, checkDuration)),
+		fault.Within("time", ifSet(t.Time.Default, checkDuration)),
+	); err != nil {
+		return err
 	}
 	for _, key := range slices.Sorted(maps.Keys(t.Time.On)) {
 		err := checkDuration(t.Time.On[key])

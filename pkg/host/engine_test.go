@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	buslocal "github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -53,7 +54,7 @@ func newRig(ctx context.Context, tb testing.TB) *rig {
 	if err != nil {
 		tb.Fatal(err)
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -65,7 +66,7 @@ func newRig(ctx context.Context, tb testing.TB) *rig {
 	r := &rig{done: make(finished, 10)}
 	var engine *host.Engine
 	r.b = broker.New(record.DefaultConfig(), broker.Ports{
-		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
+		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: r.done,
 		Changed: agents.Changed, Committed: func() { engine.Wake() },
 	})

@@ -27,6 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	cloudlocal "github.com/tradewind-broker/tradewind/pkg/cloud/local"
@@ -64,16 +65,16 @@ type Host struct {
 func LoadCatalog(dir string) (*catalog.Catalog, error) { return catalog.Open(dir) }
 
 // newPlanner makes a planner on a catalogue, and on what moving data costs.
-func newPlanner(dir string) (*planner.Planner, *catalog.Catalog, *catalog.Egress, error) {
+func newPlanner(dir string) (*planner.Planner, *catalog.Catalog, *egress.Prices, error) {
 	c, err := LoadCatalog(dir)
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return nil, nil, nil, err
 	}
-	return planner.New(c, egress, planner.DefaultOptions()), c, egress, nil
+	return planner.New(c, moves, planner.DefaultOptions()), c, moves, nil
 }
 
 // Open prepares a host. It holds the state folder until Close, and fails with ErrLocked when another process does.
@@ -145,7 +146,7 @@ func (h *Host) wire() error {
 	if h.bus, err = local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()}); err != nil {
 		return err
 	}
-	p, c, egress, err := newPlanner(h.opt.Catalog)
+	p, c, moves, err := newPlanner(h.opt.Catalog)
 	if err != nil {
 		return err
 	}
@@ -155,7 +156,7 @@ func (h *Host) wire() error {
 	}
 	hub := api.NewHub()
 	ports := broker.Ports{
-		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: egress, Now: h.clock.Now, Log: h.log,
+		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
 		Committed: func() { h.engine.Wake() },

@@ -6,9 +6,6 @@ import (
 	"log/slog"
 	"os"
 	"path/filepath"
-	"time"
-
-	"github.com/fsnotify/fsnotify"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
@@ -53,32 +50,10 @@ func (p *policyFile) reload() (changed bool, err error) {
 // watch reloads the file whenever it changes: also where an editor puts another file in its place, so its folder is
 // watched.
 func (p *policyFile) watch(ctx context.Context) error {
-	w, err := fsnotify.NewWatcher()
-	if err != nil {
-		return fmt.Errorf("watch %s: %w", p.path, err)
-	}
-	defer w.Close() //nolint:errcheck // only read
-	if err := w.Add(filepath.Dir(p.path)); err != nil {
-		return fmt.Errorf("watch %s: %w", p.path, err)
-	}
-	timer := time.NewTimer(0) // what changed since it was read
-	defer timer.Stop()
-	for {
-		select {
-		case <-ctx.Done():
-			return nil
-		case err := <-w.Errors:
-			p.log.Warn("watching the policy", "err", err)
-			timer.Reset(settleFor)
-		case _, ok := <-w.Events:
-			if !ok {
-				return nil
-			}
-			timer.Reset(settleFor)
-		case <-timer.C:
-			p.tell(p.reload())
-		}
-	}
+	return watchDir(ctx, p.log, filepath.Dir(p.path), func() bool {
+		p.tell(p.reload())
+		return false
+	})
 }
 
 // tell logs what became of a reload.

@@ -78,13 +78,19 @@ const settleFor = 300 * time.Millisecond
 
 // watch tells of each file in the folder, those there at the start included, whenever its content changes.
 func (f *folder) watch(ctx context.Context) error {
+	return watchDir(ctx, f.log, f.dir, func() bool { return f.scan(ctx) })
+}
+
+// watchDir calls look at first, and whenever something in a directory has changed and come to rest: again after a while
+// if it says so.
+func watchDir(ctx context.Context, log *slog.Logger, dir string, look func() (again bool)) error {
 	w, err := fsnotify.NewWatcher()
 	if err != nil {
-		return fmt.Errorf("watch %s: %w", f.dir, err)
+		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	defer w.Close() //nolint:errcheck // only read
-	if err := w.Add(f.dir); err != nil {
-		return fmt.Errorf("watch %s: %w", f.dir, err)
+	if err := w.Add(dir); err != nil {
+		return fmt.Errorf("watch %s: %w", dir, err)
 	}
 	timer := time.NewTimer(0) // what is there already
 	defer timer.Stop()
@@ -93,7 +99,7 @@ func (f *folder) watch(ctx context.Context) error {
 		case <-ctx.Done():
 			return nil
 		case err := <-w.Errors:
-			f.log.Warn("watching the DAG folder", "err", err)
+			log.Warn("watching a folder", "folder", dir, "err", err)
 			timer.Reset(settleFor) // an overflow: look at everything
 		case _, ok := <-w.Events:
 			if !ok {
@@ -101,7 +107,7 @@ func (f *folder) watch(ctx context.Context) error {
 			}
 			timer.Reset(settleFor)
 		case <-timer.C:
-			if f.scan(ctx) {
+			if look() {
 				timer.Reset(settleFor)
 			}
 		}

@@ -210,24 +210,12 @@ func (inst *compiled) foldFronts(cands []Candidate, start []int32) {
 
 // compareCost orders candidates at one place by cost, then hours, then id.
 func compareCost(a, b *Candidate) int {
-	if c := cmp.Compare(a.USD, b.USD); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.Hours, b.Hours); c != 0 {
-		return c
-	}
-	return strings.Compare(a.ID, b.ID)
+	return cmp.Or(cmp.Compare(a.USD, b.USD), cmp.Compare(a.Hours, b.Hours), strings.Compare(a.ID, b.ID))
 }
 
 // compareTime orders them by hours, then cost, then id.
 func compareTime(a, b *Candidate) int {
-	if c := cmp.Compare(a.Hours, b.Hours); c != 0 {
-		return c
-	}
-	if c := cmp.Compare(a.USD, b.USD); c != 0 {
-		return c
-	}
-	return strings.Compare(a.ID, b.ID)
+	return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.USD, b.USD), strings.Compare(a.ID, b.ID))
 }
 
 // planOf turns picks, candidate indices by model task, into a plan: the option

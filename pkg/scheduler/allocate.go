@@ -3,6 +3,8 @@ package scheduler
 import (
 	"cmp"
 	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
 func builtinActions() map[string]Action {
@@ -33,7 +35,7 @@ func (enqueue) Run(s *Session) {
 			j.Phase = Inqueue
 			need := s.MinRequest(j)
 			for q := j.Queue; q != nil; q = q.Parent {
-				q.Admitted.add(&need)
+				q.Admitted.Add(&need)
 			}
 		}
 		l.done(false)
@@ -44,7 +46,7 @@ func (enqueue) Run(s *Session) {
 func (s *Session) MinRequest(j *JobInfo) Vector {
 	var sum Vector
 	for _, t := range j.missing() {
-		sum.add(&t.Class.request)
+		sum.Add(&t.Class.request)
 	}
 	return sum
 }
@@ -224,11 +226,11 @@ func (s *Session) domains(depth int, need *Vector) []search {
 			}
 		}
 		for _, n := range s.Nodes[d.from:d.to] {
-			have := n.Idle.positive()
-			idle.add(&have)
+			have := n.Idle.Positive()
+			idle.Add(&have)
 		}
-		if i = d.to; need.fits(&idle) {
-			d.idle = share(&idle, &s.Total)
+		if i = d.to; need.FitsIn(&idle) {
+			d.idle = cluster.Share(&idle, &s.Total)
 			found = append(found, d)
 		}
 	}

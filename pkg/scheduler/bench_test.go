@@ -6,8 +6,8 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/fleet"
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 // BenchmarkSession is a whole session, from a snapshot to a result, with gang, drf, queues and predicates. Per task it must not grow.
@@ -19,7 +19,7 @@ func BenchmarkSession(b *testing.B) {
 				name = fmt.Sprintf("tasks=%d/nodes=1000/half_fit", tasks)
 			}
 			b.Run(name, func(b *testing.B) {
-				snapshot := fleet.New(fleet.Options{Nodes: 1000, Tasks: tasks, Full: full})
+				snapshot := schedulertest.New(schedulertest.Options{Nodes: 1000, Tasks: tasks, Full: full})
 				policy := DefaultPolicy()
 				bound := 0
 				before := processor()

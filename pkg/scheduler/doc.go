@@ -18,6 +18,9 @@
 // It is a library without I/O, clock, randomness or goroutines: the same snapshot
 // and policy give the same result. What it reads of a snapshot it does not change.
 //
+// What it is told is in package cluster, and how a policy is written in package
+// policy; both have their names here too. Names may change with a version below 1.
+//
 // # Cost
 //
 // Tasks that ask for the same are one class. A class keeps the scores of all nodes in a

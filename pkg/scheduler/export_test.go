@@ -1,6 +1,10 @@
 package scheduler
 
-import "fmt"
+import (
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
+)
 
 // Fingerprint is all that a statement may change.
 func (s *Session) Fingerprint() string {
@@ -35,7 +39,7 @@ func (s *Session) Scan(t *TaskInfo, from, to int) *NodeInfo {
 	s.fix(t.Class)
 	var best *NodeInfo
 	for _, n := range s.Nodes[from:to] {
-		if x := s.score(t.Class, n); x != never && (best == nil || x > s.score(t.Class, best)) {
+		if x := s.score(t.Class, n); x != rank.Never && (best == nil || x > s.score(t.Class, best)) {
 			best = n
 		}
 	}
@@ -54,21 +58,20 @@ func Raise(left float64, weights, low, high []float64) []float64 {
 }
 
 // ParseState returns the state of a name.
-func ParseState(name string) (State, bool) {
-	for i, n := range stateNames {
-		if n == name {
-			return State(i), true //nolint:gosec // few
-		}
-	}
-	return Pending, false
-}
+func ParseState(name string) (State, bool) { return parse(name, Unknown) }
 
 // ParsePhase returns the phase of a name.
-func ParsePhase(name string) (Phase, bool) {
-	for i, n := range phaseNames {
-		if n == name {
-			return Phase(i), true //nolint:gosec // few
+func ParsePhase(name string) (Phase, bool) { return parse(name, Aborted) }
+
+// parse returns the value of a name, of those up to last.
+func parse[T interface {
+	~uint8
+	fmt.Stringer
+}](name string, last T) (T, bool) {
+	for v := range last + 1 {
+		if v.String() == name {
+			return v, true
 		}
 	}
-	return Waiting, false
+	return 0, false
 }

@@ -239,45 +239,30 @@ func (s *Session) Gather(f func(j *JobInfo) Closeness) {
 // Handle registers what is told of each change.
 func (s *Session) Handle(h Handler) { s.fn.handlers = append(s.fn.handlers, h) }
 
-func (s *Session) compareQueues(a, b *QueueInfo) int {
-	for _, f := range s.fn.queueOrders {
-		if c := f(a, b); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(a.Index, b.Index)
-}
-
-func (s *Session) compareNamespaces(a, b *NamespaceInfo) int {
-	for _, f := range s.fn.namespaceOrders {
-		if c := f(a, b); c != 0 {
-			return c
-		}
-	}
-	return cmp.Compare(a.Index, b.Index)
-}
-
-// compareJobs falls back to age.
-func (s *Session) compareJobs(a, b *JobInfo) int {
-	for _, f := range s.fn.jobOrders {
-		if c := f(a, b); c != 0 {
-			return c
-		}
-	}
-	if c := a.Job.Created.Compare(b.Job.Created); c != 0 {
-		return c
-	}
-	return cmp.Compare(a.Index, b.Index)
-}
-
-func (s *Session) compareTasks(a, b *TaskInfo) int {
-	for _, f := range s.fn.taskOrders {
+// first is what the first of some orders says that sees a difference, 0 if none does.
+func first[T any](orders []func(a, b T) int, a, b T) int {
+	for _, f := range orders {
 		if c := f(a, b); c != 0 {
 			return c
 		}
 	}
 	return 0
 }
+
+func (s *Session) compareQueues(a, b *QueueInfo) int {
+	return cmp.Or(first(s.fn.queueOrders, a, b), cmp.Compare(a.Index, b.Index))
+}
+
+func (s *Session) compareNamespaces(a, b *NamespaceInfo) int {
+	return cmp.Or(first(s.fn.namespaceOrders, a, b), cmp.Compare(a.Index, b.Index))
+}
+
+// compareJobs falls back to age.
+func (s *Session) compareJobs(a, b *JobInfo) int {
+	return cmp.Or(first(s.fn.jobOrders, a, b), a.Job.Created.Compare(b.Job.Created), cmp.Compare(a.Index, b.Index))
+}
+
+func (s *Session) compareTasks(a, b *TaskInfo) int { return first(s.fn.taskOrders, a, b) }
 
 // limited says why a queue may not hold so much more.
 func (s *Session) limited(q *QueueInfo, request *Vector) (Reason, *QueueInfo) {

@@ -35,7 +35,7 @@ type JobInfo struct {
 	Queue     *QueueInfo
 	Namespace *NamespaceInfo
 	Tasks     []TaskInfo
-	count     [numStates]int32
+	count     [Unknown + 1]int32
 	next      int32 // no task before it, in their order, is pending
 	Phase     Phase
 	uniform   bool  // all tasks are of one class

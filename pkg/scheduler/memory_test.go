@@ -4,14 +4,14 @@ import (
 	"runtime"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/internal/fleet"
 	. "github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/schedulertest"
 )
 
 // What a task costs in time is measured by bench/scheduler; what it costs in memory is the same in every run, and time follows it.
 func TestMemoryOfATaskDoesNotGrowWithTheirNumber(t *testing.T) {
 	each := func(tasks int) float64 {
-		snapshot := fleet.New(fleet.Options{Nodes: 1000, Tasks: tasks})
+		snapshot := schedulertest.New(schedulertest.Options{Nodes: 1000, Tasks: tasks})
 		var before, after runtime.MemStats
 		runtime.ReadMemStats(&before)
 		s, err := Open(snapshot, DefaultPolicy())

@@ -33,7 +33,7 @@ type labelCount struct{ has, hasThen, apart, apartThen int32 }
 // fits says whether a task has room: now, without taking it from those that wait for what is being released; or
 // with later, once that is released.
 func (n *NodeInfo) fits(c *Class, later bool) bool {
-	if !c.request.fits(&n.Future) || !later && !c.request.fits(&n.Idle) {
+	if !c.request.FitsIn(&n.Future) || !later && !c.request.FitsIn(&n.Idle) {
 		return false
 	}
 	switch {
@@ -155,7 +155,7 @@ func (n *NodeInfo) tell(spec *Spec, now, then bool, by int32) {
 		n.labels[p] = l
 	}
 	for k, v := range spec.Labels {
-		add(Pair{k, v}, true)
+		add(Pair{Key: k, Value: v}, true)
 	}
 	for _, p := range spec.Apart {
 		add(p, false)
@@ -180,7 +180,7 @@ func (n *NodeInfo) stands(spec *Spec, later bool) bool {
 		}
 	}
 	for k, v := range spec.Labels {
-		l := n.labels[Pair{k, v}]
+		l := n.labels[Pair{Key: k, Value: v}]
 		if l.apartThen > 0 || !later && l.apart > 0 {
 			return false
 		}

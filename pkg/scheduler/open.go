@@ -2,14 +2,16 @@ package scheduler
 
 import (
 	"cmp"
-	"errors"
 	"fmt"
 	"math"
 	"slices"
+	"strconv"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // ErrInvalid is in the chain of every error about a snapshot or a policy that can not be worked with.
-var ErrInvalid = errors.New("invalid")
+var ErrInvalid = policy.ErrInvalid
 
 // Fault is what is wrong with a snapshot.
 type Fault struct {
@@ -148,7 +150,7 @@ func (s *Session) openNodes() error {
 		}
 		n.Future = n.Idle
 		if !node.Closed {
-			s.Total.add(&n.Idle)
+			s.Total.Add(&n.Idle)
 		}
 		s.Nodes[i], s.nodes[node.Name] = n, n
 	}
@@ -423,3 +425,5 @@ func (n *NodeInfo) assume(c *Class) uint64 {
 	}
 	return on
 }
+
+func quote(s string) string { return strconv.Quote(s) }

@@ -1,5 +1,7 @@
 package scheduler
 
+import "github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
+
 // line is the order in which jobs have their turn: the first job of the first namespace of the first queue, from
 // the cluster down. A turn changes shares along one path only, so that the rest of the heaps stays as it is.
 type line struct {
@@ -13,18 +15,18 @@ type line struct {
 // branch is a queue with jobs in line.
 type branch struct {
 	queue    *QueueInfo
-	children heap[*branch]
-	spaces   heap[*space]
+	children rank.Heap[*branch]
+	spaces   rank.Heap[*space]
 }
 
 // space is a namespace within a queue.
 type space struct {
 	namespace *NamespaceInfo // nil where namespaces do not matter
 	version   int            // of the namespace, when it was put in line
-	jobs      heap[*JobInfo]
+	jobs      rank.Heap[*JobInfo]
 }
 
-func (b *branch) empty() bool { return len(b.children.items)+len(b.spaces.items) == 0 }
+func (b *branch) empty() bool { return len(b.children.Items)+len(b.spaces.Items) == 0 }
 
 // lineUp puts the jobs in line that want is true of.
 func (s *Session) lineUp(want func(j *JobInfo) bool) *line {
@@ -36,11 +38,11 @@ func (s *Session) lineUp(want func(j *JobInfo) bool) *line {
 func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 	s := l.s
 	b := &branch{queue: q}
-	b.children.compare = func(a, b *branch) int { return s.compareQueues(a.queue, b.queue) }
-	b.spaces.compare = func(a, b *space) int { return s.compareNamespaces(a.namespace, b.namespace) }
+	b.children.Compare = func(a, b *branch) int { return s.compareQueues(a.queue, b.queue) }
+	b.spaces.Compare = func(a, b *space) int { return s.compareNamespaces(a.namespace, b.namespace) }
 	for _, child := range q.Children {
 		if c := l.branch(child, want); !c.empty() {
-			b.children.push(c)
+			b.children.Push(c)
 		}
 	}
 	spaces := map[*NamespaceInfo]*space{}
@@ -55,15 +57,15 @@ func (l *line) branch(q *QueueInfo, want func(j *JobInfo) bool) *branch {
 		}
 		sp := spaces[namespace]
 		if sp == nil {
-			sp = &space{namespace: namespace, jobs: heap[*JobInfo]{compare: s.compareJobs}}
+			sp = &space{namespace: namespace, jobs: rank.Heap[*JobInfo]{Compare: s.compareJobs}}
 			sp.stamp()
 			spaces[namespace] = sp
 			order = append(order, sp)
 		}
-		sp.jobs.push(j)
+		sp.jobs.Push(j)
 	}
 	for _, sp := range order {
-		b.spaces.push(sp)
+		b.spaces.Push(sp)
 	}
 	return b
 }
@@ -81,20 +83,20 @@ func (l *line) next() *JobInfo {
 	}
 	l.path = append(l.path[:0], l.root)
 	b := l.root
-	for len(b.children.items) > 0 {
-		b = b.children.items[0]
+	for len(b.children.Items) > 0 {
+		b = b.children.Items[0]
 		l.path = append(l.path, b)
 	}
 	for {
-		l.at = b.spaces.items[0]
+		l.at = b.spaces.Items[0]
 		if l.at.namespace == nil || l.at.version == l.at.namespace.version {
 			break
 		}
 		// Its share has changed through another queue since it was put in line.
 		l.at.stamp()
-		b.spaces.sink()
+		b.spaces.Sink()
 	}
-	l.job = l.at.jobs.items[0]
+	l.job = l.at.jobs.Items[0]
 	return l.job
 }
 
@@ -102,23 +104,23 @@ func (l *line) next() *JobInfo {
 // queues' shares only, and they are the first of their heaps still.
 func (l *line) done(again bool) {
 	if again {
-		l.at.jobs.sink()
+		l.at.jobs.Sink()
 	} else {
-		l.at.jobs.pop()
+		l.at.jobs.Pop()
 	}
 	leaf := l.path[len(l.path)-1]
-	if len(l.at.jobs.items) == 0 {
-		leaf.spaces.pop()
+	if len(l.at.jobs.Items) == 0 {
+		leaf.spaces.Pop()
 	} else {
 		l.at.stamp()
-		leaf.spaces.sink()
+		leaf.spaces.Sink()
 	}
 	for i := len(l.path) - 1; i > 0; i-- {
 		parent := l.path[i-1]
 		if l.path[i].empty() {
-			parent.children.pop()
+			parent.children.Pop()
 		} else {
-			parent.children.sink()
+			parent.children.Sink()
 		}
 	}
 }
@@ -128,16 +130,16 @@ func (l *line) drop(q *QueueInfo) {
 	for i := len(l.path) - 1; i >= 0; i-- {
 		b := l.path[i]
 		if b.queue.Depth >= q.Depth {
-			b.spaces.items, b.children.items = nil, nil
+			b.spaces.Items, b.children.Items = nil, nil
 		}
 		if i == 0 {
 			return
 		}
 		parent := l.path[i-1]
 		if b.empty() {
-			parent.children.pop()
+			parent.children.Pop()
 		} else {
-			parent.children.sink()
+			parent.children.Sink()
 		}
 	}
 }

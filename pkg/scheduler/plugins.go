@@ -1,33 +1,38 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // builtin is a plugin that a policy may name.
 type builtin struct {
 	name string
-	args map[string]argKind
+	args map[string]policy.Kind
 	make func(Args) Plugin
 }
 
 func builtins() []builtin {
 	return []builtin{
-		{"gang", map[string]argKind{"strandedFor": argDuration}, newGang},
+		{"gang", map[string]policy.Kind{"strandedFor": policy.Duration}, newGang},
 		{"priority", nil, func(Args) Plugin { return priority{} }},
 		{"drf", nil, func(Args) Plugin { return &drf{} }},
 		{"proportion", nil, func(Args) Plugin { return &shares{} }},
 		{"capacity", nil, func(Args) Plugin { return &shares{fixed: true} }},
 		{"namespace", nil, func(Args) Plugin { return &namespaces{} }},
-		{"usage", map[string]argKind{"halfLife": argDuration}, newUsage},
+		{"usage", map[string]policy.Kind{"halfLife": policy.Duration}, newUsage},
 		{"predicates", nil, func(Args) Plugin { return predicates{} }},
-		{"nodeorder", map[string]argKind{"leastAllocated": argNumber, "balanced": argNumber, "preferences": argNumber},
-			newNodeOrder},
-		{"binpack", map[string]argKind{"weight": argNumber, "device": argNumber, "resources": argNumbers}, newBinpack},
-		{"sla", map[string]argKind{"maxWait": argDuration}, newSLA},
-		{"tdm", map[string]argKind{"windows": argWindows}, newTDM},
-		{"topology", map[string]argKind{"depth": argNumber}, newTopology},
+		{"nodeorder", map[string]policy.Kind{"leastAllocated": policy.Number, "balanced": policy.Number,
+			"preferences": policy.Number}, newNodeOrder},
+		{"binpack", map[string]policy.Kind{"weight": policy.Number, "device": policy.Number,
+			"resources": policy.Numbers}, newBinpack},
+		{"sla", map[string]policy.Kind{"maxWait": policy.Duration}, newSLA},
+		{"tdm", map[string]policy.Kind{"windows": policy.Windows}, newTDM},
+		{"topology", map[string]policy.Kind{"depth": policy.Number}, newTopology},
 	}
 }
 
@@ -101,22 +106,12 @@ func (g gang) stranded(s *Session) (out []Victim) {
 type priority struct{}
 
 func (priority) Open(s *Session) {
-	s.OrderQueues(func(a, b *QueueInfo) int { return descending(a.Queue.Priority, b.Queue.Priority) })
-	s.OrderJobs(func(a, b *JobInfo) int { return descending(a.priority, b.priority) })
-	s.OrderTasks(func(a, b *TaskInfo) int { return descending(a.Task.Spec.Priority, b.Task.Spec.Priority) })
+	s.OrderQueues(func(a, b *QueueInfo) int { return cmp.Compare(b.Queue.Priority, a.Queue.Priority) })
+	s.OrderJobs(func(a, b *JobInfo) int { return cmp.Compare(b.priority, a.priority) })
+	s.OrderTasks(func(a, b *TaskInfo) int { return cmp.Compare(b.Task.Spec.Priority, a.Task.Spec.Priority) })
 	s.Preemptable(func(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		return keep(candidates, func(v *TaskInfo) bool { return v.Job.Job.Priority < t.Job.Job.Priority })
 	})
-}
-
-func descending(a, b int) int {
-	switch {
-	case a > b:
-		return -1
-	case a < b:
-		return 1
-	}
-	return 0
 }
 
 func keep(candidates []*TaskInfo, ok func(v *TaskInfo) bool) (out []*TaskInfo) {
@@ -134,29 +129,19 @@ type drf struct{ shares []float64 }
 func (d *drf) Open(s *Session) {
 	d.shares = make([]float64, len(s.Jobs))
 	for i, j := range s.Jobs {
-		d.shares[i] = share(&j.Allocated, &s.Total)
+		d.shares[i] = cluster.Share(&j.Allocated, &s.Total)
 	}
-	update := func(t *TaskInfo) { d.shares[t.Job.Index] = share(&t.Job.Allocated, &s.Total) }
+	update := func(t *TaskInfo) { d.shares[t.Job.Index] = cluster.Share(&t.Job.Allocated, &s.Total) }
 	s.Handle(Handler{update, update})
-	s.OrderJobs(func(a, b *JobInfo) int { return compareFloats(d.shares[a.Index], d.shares[b.Index]) })
+	s.OrderJobs(func(a, b *JobInfo) int { return cmp.Compare(d.shares[a.Index], d.shares[b.Index]) })
 	s.Preemptable(func(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		after := t.Job.Allocated.Plus(t.Class.request)
-		mine := share(&after, &s.Total)
+		mine := cluster.Share(&after, &s.Total)
 		return keep(candidates, func(v *TaskInfo) bool {
 			rest := v.Job.Allocated.Minus(v.Class.request)
-			return v.Job.Job.Priority <= t.Job.Job.Priority && share(&rest, &s.Total) >= mine
+			return v.Job.Job.Priority <= t.Job.Job.Priority && cluster.Share(&rest, &s.Total) >= mine
 		})
 	})
-}
-
-func compareFloats(a, b float64) int {
-	switch {
-	case a < b:
-		return -1
-	case a > b:
-		return 1
-	}
-	return 0
 }
 
 // namespaces shares by weight between users, whichever queues their jobs are in.
@@ -164,13 +149,15 @@ type namespaces struct{}
 
 func (*namespaces) Open(s *Session) {
 	of := make([]float64, len(s.Namespaces))
-	update := func(n *NamespaceInfo) { of[n.Index] = share(&n.Allocated, &s.Total) / weight(n.Namespace.Weight) }
+	update := func(n *NamespaceInfo) {
+		of[n.Index] = cluster.Share(&n.Allocated, &s.Total) / weight(n.Namespace.Weight)
+	}
 	for _, n := range s.Namespaces {
 		update(n)
 	}
 	handle := func(t *TaskInfo) { update(t.Job.Namespace) }
 	s.Handle(Handler{handle, handle})
-	s.OrderNamespaces(func(a, b *NamespaceInfo) int { return compareFloats(of[a.Index], of[b.Index]) })
+	s.OrderNamespaces(func(a, b *NamespaceInfo) int { return cmp.Compare(of[a.Index], of[b.Index]) })
 }
 
 // sla orders jobs that have waited for too long before the others, and has nodes kept for them.
@@ -184,14 +171,19 @@ type lateness uint8
 const (
 	notLate    lateness = iota
 	lateToGo            // late while it has not its minimum of members
-	lateToGrow          // late while any of its tasks waits
+	lateToGrow          // late while any of its tasks waits that has waited for too long
 )
 
-func (p sla) late(s *Session, j *Job) lateness {
-	most := j.MaxWait
-	if most == 0 {
-		most = p.maxWait
+// most is how long a job may wait; 0 is as long as it takes.
+func (p sla) most(j *Job) time.Duration {
+	if j.MaxWait != 0 {
+		return j.MaxWait
 	}
+	return p.maxWait
+}
+
+func (p sla) late(s *Session, j *Job) lateness {
+	most := p.most(j)
 	since, late := j.WaitingSince, lateToGrow
 	if since.IsZero() {
 		since, late = j.Created, lateToGo
@@ -203,23 +195,45 @@ func (p sla) late(s *Session, j *Job) lateness {
 }
 
 func (p sla) Open(s *Session) {
-	all := make([]lateness, len(s.Jobs))
-	for i, j := range s.Jobs {
-		all[i] = p.late(s, j.Job)
+	all, fresh := make([]lateness, len(s.Jobs)), make([]int32, len(s.Jobs))
+	young := func(t *TaskInfo) bool { // waits for less than its job does
+		return !t.Task.Since.IsZero() && s.Now.Sub(t.Task.Since) < p.most(t.Job.Job)
 	}
+	for i, j := range s.Jobs {
+		if all[i] = p.late(s, j.Job); all[i] != lateToGrow {
+			continue
+		}
+		for k := range j.Tasks {
+			if t := &j.Tasks[k]; t.State == Pending && young(t) {
+				fresh[i]++
+			}
+		}
+	}
+	change := func(by int32) func(*TaskInfo) {
+		return func(t *TaskInfo) {
+			if all[t.Job.Index] == lateToGrow && young(t) {
+				fresh[t.Job.Index] += by
+			}
+		}
+	}
+	s.Handle(Handler{change(-1), change(1)})
 	late := func(j *JobInfo) bool {
-		l := all[j.Index]
-		return l != notLate && j.count[Pending] > 0 && (l == lateToGrow || !j.full(true))
+		switch all[j.Index] {
+		case lateToGrow:
+			return j.count[Pending] > fresh[j.Index]
+		case lateToGo:
+			return j.count[Pending] > 0 && !j.full(true)
+		}
+		return false
 	}
 	s.OrderJobs(func(a, b *JobInfo) int {
-		x, y := late(a), late(b)
-		switch {
-		case x && !y:
+		switch x := late(a); {
+		case x == late(b):
+			return 0
+		case x:
 			return -1
-		case y && !x:
-			return 1
 		}
-		return 0
+		return 1
 	})
 	s.Reservable(late)
 }

@@ -1,9 +1,5 @@
 package scheduler
 
-import (
-	"slices"
-)
-
 // predicates keeps tasks off nodes whose labels, taints or other tasks do not suit them. Resources are looked at
 // whether or not a policy has this plugin.
 type predicates struct{}
@@ -25,38 +21,16 @@ func suits(c *Class, n *NodeInfo) string {
 		}
 	}
 	for i := range c.Spec.Affinity {
-		if a := &c.Spec.Affinity[i]; a.Weight == 0 && !a.holds(n.Node.Labels) {
+		if a := &c.Spec.Affinity[i]; a.Weight == 0 && !a.Holds(n.Node.Labels) {
 			return "its label " + a.Key + " is not what the task asks for"
 		}
 	}
 	for _, t := range n.Node.Taints {
-		if !t.Soft && !tolerated(c.Spec, t) {
+		if !t.Soft && !c.Spec.Stands(t) {
 			return "its taint " + t.Key + " is not tolerated"
 		}
 	}
 	return ""
-}
-
-func tolerated(spec *Spec, t Taint) bool {
-	return slices.ContainsFunc(spec.Tolerates, func(x Toleration) bool {
-		return x.Key == "" || x.Key == t.Key && (x.Value == "" || x.Value == t.Value)
-	})
-}
-
-// holds says whether a term is true of labels.
-func (t *Term) holds(labels map[string]string) bool {
-	v, ok := labels[t.Key]
-	switch t.Op {
-	case In:
-		return ok && slices.Contains(t.Values, v)
-	case NotIn:
-		return !slices.Contains(t.Values, v)
-	case Exists:
-		return ok
-	case Missing:
-		return !ok
-	}
-	return false
 }
 
 // nodeOrder prefers nodes that tasks ask for, and spreads.
@@ -116,7 +90,7 @@ func preference(c *Class, n *NodeInfo) float64 {
 	for i := range c.Spec.Affinity {
 		if a := &c.Spec.Affinity[i]; a.Weight > 0 {
 			all += a.Weight
-			if a.holds(n.Node.Labels) {
+			if a.Holds(n.Node.Labels) {
 				have += a.Weight
 			}
 		}
@@ -126,7 +100,7 @@ func preference(c *Class, n *NodeInfo) float64 {
 		x = 100 * float64(have) / float64(all)
 	}
 	for _, t := range n.Node.Taints {
-		if t.Soft && !tolerated(c.Spec, t) {
+		if t.Soft && !c.Spec.Stands(t) {
 			x -= 100
 		}
 	}

@@ -211,10 +211,10 @@ func (r *room) victims(t *TaskInfo, n *NodeInfo) []*TaskInfo {
 		if v.canGo() && v.Class.Evictable && v.Job != t.Job && r.whom(t.Job, v.Job) &&
 			!slices.Contains(t.Job.Job.Spares, v.Job.Job.ID) {
 			candidates = append(candidates, v)
-			most.add(&v.Class.request)
+			most.Add(&v.Class.request)
 		}
 	}
-	if len(candidates) == 0 || !t.Class.request.fits(&most) {
+	if len(candidates) == 0 || !t.Class.request.FitsIn(&most) {
 		return nil
 	}
 	victims := victimsOf(r.tiers, t, candidates)

@@ -3,6 +3,8 @@ package scheduler
 import (
 	"slices"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/internal/rank"
 )
 
 // Session is one cycle of scheduling over a snapshot. It is for one goroutine.
@@ -108,11 +110,11 @@ func (t *TaskInfo) charge(sign int) {
 	if sign < 0 {
 		req = Vector{}.Minus(req)
 	}
-	t.Job.Allocated.add(&req)
+	t.Job.Allocated.Add(&req)
 	for q := t.Job.Queue; q != nil; q = q.Parent {
-		q.Allocated.add(&req)
+		q.Allocated.Add(&req)
 	}
-	t.Job.Namespace.Allocated.add(&req)
+	t.Job.Namespace.Allocated.Add(&req)
 	t.Job.Namespace.version++
 }
 
@@ -202,7 +204,7 @@ func (s *Session) react() error {
 		for i := range j.Tasks {
 			if t := &j.Tasks[i]; t.State == Pending {
 				for q := j.Queue; q != nil; q = q.Parent {
-					q.Wanted.add(&t.Class.request)
+					q.Wanted.Add(&t.Class.request)
 				}
 			}
 		}
@@ -266,7 +268,7 @@ func (s *Session) resume() {
 				continue
 			}
 			switch n := t.nominated; {
-			case s.allowed(t.Class, n) && s.score(t.Class, n) != never:
+			case s.allowed(t.Class, n) && s.score(t.Class, n) != rank.Never:
 				st.Allocate(t, n)
 			case s.roomLater(t.Class, n):
 				st.Pipeline(t, n)

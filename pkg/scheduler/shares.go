@@ -1,9 +1,12 @@
 package scheduler
 
 import (
+	"cmp"
 	"fmt"
 	"math"
 	"strconv"
+
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
 )
 
 // shares divides the cluster between queues. As proportion it does so by weight: in each resource what siblings want is
@@ -28,7 +31,7 @@ type queueShare struct {
 
 func (p *shares) Open(s *Session) {
 	p.guard(s)
-	s.OrderQueues(func(a, b *QueueInfo) int { return compareFloats(p.queue[a.Index].share, p.queue[b.Index].share) })
+	s.OrderQueues(func(a, b *QueueInfo) int { return cmp.Compare(p.queue[a.Index].share, p.queue[b.Index].share) })
 	s.Admit(p.admit)
 	s.Reclaimable(p.reclaimable)
 }
@@ -43,11 +46,11 @@ func (p *shares) guard(s *Session) {
 	p.divide(root)
 	for i := len(s.Queues) - 1; i > 0; i-- {
 		q := s.Queues[i]
-		p.queue[i].held = q.Allocated.most(q.Queue.Guarantee)
+		p.queue[i].held = q.Allocated.Most(q.Queue.Guarantee)
 		parent := &p.queue[q.Parent.Index]
-		parent.below.add(&p.queue[i].held)
+		parent.below.Add(&p.queue[i].held)
 		parent.guarantees = parent.guarantees || !q.Queue.Guarantee.IsZero()
-		p.queue[i].share = share(&q.Allocated, &p.queue[i].deserved)
+		p.queue[i].share = cluster.Share(&q.Allocated, &p.queue[i].deserved)
 	}
 	s.Handle(Handler{func(t *TaskInfo) { p.update(t.Job.Queue) }, func(t *TaskInfo) { p.update(t.Job.Queue) }})
 	s.Limit(p.limit)
@@ -56,11 +59,11 @@ func (p *shares) guard(s *Session) {
 func (p *shares) update(q *QueueInfo) {
 	for ; q.Parent != nil; q = q.Parent {
 		x := &p.queue[q.Index]
-		x.share = share(&q.Allocated, &x.deserved)
+		x.share = cluster.Share(&q.Allocated, &x.deserved)
 		if parent := &p.queue[q.Parent.Index]; parent.guarantees {
-			held := q.Allocated.most(q.Queue.Guarantee)
-			parent.below.sub(&x.held)
-			parent.below.add(&held)
+			held := q.Allocated.Most(q.Queue.Guarantee)
+			parent.below.Sub(&x.held)
+			parent.below.Add(&held)
 			x.held = held
 		}
 	}
@@ -139,7 +142,7 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 	for ; q.Parent != nil; q = q.Parent {
 		x := &p.queue[q.Index]
 		after := q.Allocated.Plus(*request)
-		if ok, r := x.capability.within(&after); !ok && request[r] > 0 {
+		if ok, r := x.capability.Within(&after); !ok && request[r] > 0 {
 			return fmt.Sprintf("queue %s has %s of the %s %s that it may have, and this needs %s", q.Queue.Name,
 				p.s.written(r, q.Allocated[r]), p.s.written(r, x.capability.Amount[r]), p.s.resource(r),
 				p.s.written(r, request[r])), q
@@ -148,7 +151,7 @@ func (p *shares) limit(q *QueueInfo, request *Vector) (why string, of *QueueInfo
 		if !parent.guarantees {
 			continue
 		}
-		held := after.most(q.Queue.Guarantee)
+		held := after.Most(q.Queue.Guarantee)
 		sum := parent.below.Minus(x.held).Plus(held)
 		for r := range sum {
 			if request[r] > 0 && parent.amount.Set[r] && sum[r] > parent.amount.Amount[r] &&
@@ -176,7 +179,7 @@ func (s *Session) written(r int, amount int64) string {
 func (p *shares) admit(j *JobInfo) string {
 	need := p.s.MinRequest(j)
 	for q := j.Queue; q.Parent != nil; q = q.Parent {
-		if ok, r := p.queue[q.Index].capability.within(&need); !ok && need[r] > 0 {
+		if ok, r := p.queue[q.Index].capability.Within(&need); !ok && need[r] > 0 {
 			return fmt.Sprintf("it needs %s %s at once and queue %s may have %s", p.s.written(r, need[r]),
 				p.s.resource(r), q.Queue.Name, p.s.written(r, p.queue[q.Index].capability.Amount[r]))
 		}
@@ -199,7 +202,7 @@ func (p *shares) reclaimable(t *TaskInfo, candidates []*TaskInfo) []*TaskInfo {
 		}
 		closer := p.excess(mine, &after, &t.Class.request) < p.excess(theirs, &theirs.Allocated,
 			&t.Class.request)-closerEps &&
-			v.alone() && v.Class.request.fits(&t.Class.request)
+			v.alone() && v.Class.request.FitsIn(&t.Class.request)
 		if !closer && !p.covers(mine, &after, &t.Class.request) {
 			return false
 		}
@@ -221,7 +224,7 @@ const closerEps = 1e-9
 // excess is which part of the cluster an amount is beyond what a queue deserves, in the resource of a request where
 // that is most.
 func (p *shares) excess(q *QueueInfo, amount, request *Vector) float64 {
-	most := -infinite
+	most := math.Inf(-1)
 	for r := range amount {
 		if request[r] > 0 && p.s.Total[r] > 0 {
 			most = max(most, float64(amount[r]-p.queue[q.Index].deserved[r])/float64(p.s.Total[r]))

@@ -1,17 +1,13 @@
 package lab
 
 import (
-	"cmp"
 	"context"
 	"fmt"
 	"maps"
-	"runtime"
 	"runtime/debug"
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
-	"sync/atomic"
 	"time"
 
 	"github.com/spf13/cobra"
@@ -82,22 +78,8 @@ func (f *seedsFlag) Set(s string) error {
 
 // ChaosResult is what `chaos -o json` prints.
 type ChaosResult struct {
-	From       uint64           `json:"from"`
-	To         uint64           `json:"to"`    // not included
-	Seeds      int              `json:"seeds"` // that were run
-	Steps      int              `json:"steps"`
-	Jobs       int              `json:"jobs"`
-	Succeeded  int              `json:"succeeded"`
-	Virtual    float64          `json:"virtualHours"`
-	Seconds    float64          `json:"seconds"` // on the clock
-	Faults     map[string]int   `json:"faults"`
-	Violations []ChaosViolation `json:"violations"`
-}
-
-// ChaosViolation is an invariant that did not hold.
-type ChaosViolation struct {
-	*sim.Violation
-	History []string `json:"history"`
+	sim.Report
+	Seconds float64 `json:"seconds"` // on the clock
 }
 
 // violationsMost is after how many seeds that fail the others are not tried any more.
@@ -108,13 +90,11 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 		return command.BadInput("", "--history and --jobs are at least 0")
 	}
 	began := a.Now()
-	r := &ChaosResult{From: o.seeds.from, To: o.seeds.to, Faults: map[string]int{}, Violations: []ChaosViolation{}}
-	only := a.simulate(ctx, o, r)
-	r.Seconds = a.Now().Sub(began).Seconds()
-	slices.SortFunc(r.Violations, func(x, y ChaosViolation) int { return cmp.Compare(x.Seed, y.Seed) })
-	if err := ctx.Err(); err != nil {
+	report, only, err := a.simulate(ctx, o)
+	if err != nil {
 		return err
 	}
+	r := &ChaosResult{Report: report, Seconds: a.Now().Sub(began).Seconds()}
 	if o.output.JSON() {
 		if err := a.PrintJSON(r); err != nil {
 			return err
@@ -125,63 +105,31 @@ func (a app) chaos(ctx context.Context, o *chaosOptions) error {
 	if len(r.Violations) > 0 {
 		v := r.Violations[0]
 		return command.Failed(fmt.Sprintf("`tradewind chaos --seeds %d --history 1000` plays it again", v.Seed), "%v",
-			v.Violation)
+			&v.Violation)
 	}
 	return nil
 }
 
 // simulate runs the worlds, as many at once as there are processors. The history of the only one is returned.
-func (a app) simulate(ctx context.Context, o *chaosOptions, r *ChaosResult) (only []string) {
+func (a app) simulate(ctx context.Context, o *chaosOptions) (report sim.Report, only []string, err error) {
 	defer debug.SetGCPercent(debug.SetGCPercent(sim.GCPercent))
-	var mu sync.Mutex
-	var next atomic.Uint64
-	next.Store(o.seeds.from)
 	var told time.Time
-	total := o.seeds.to - o.seeds.from
-	work := func() {
-		for ctx.Err() == nil {
-			seed := next.Add(1) - 1
-			if seed >= o.seeds.to {
-				return
-			}
-			result := sim.Run(seed, sim.Options{Jobs: o.jobs, Keep: o.history})
-			mu.Lock()
-			r.add(result)
-			if total == 1 {
-				only = result.History
-			}
-			if len(r.Violations) >= violationsMost {
-				next.Store(o.seeds.to)
-			}
-			if now := a.Now(); now.Sub(told) >= 5*time.Second && !o.output.JSON() {
-				if !told.IsZero() {
-					a.Tell("%s of %s", text.Thousands(r.Seeds), text.Count(int(total), "seed")) //nolint:gosec // far below
-				}
-				told = now
-			}
-			mu.Unlock()
+	played, total := 0, int(o.seeds.to-o.seeds.from) //nolint:gosec // far below
+	report, err = sim.Chaos(ctx, o.seeds.from, o.seeds.to, sim.ChaosOptions{
+		Options: sim.Options{Jobs: o.jobs, Keep: o.history}, StopAfter: violationsMost,
+	}, func(r sim.Result) {
+		played++
+		if total == 1 {
+			only = r.History
 		}
-	}
-	var wg sync.WaitGroup
-	for range runtime.GOMAXPROCS(0) {
-		wg.Go(work)
-	}
-	wg.Wait()
-	return only
-}
-
-func (r *ChaosResult) add(one sim.Result) {
-	r.Seeds++
-	r.Steps += one.Steps
-	r.Jobs += one.Jobs
-	r.Succeeded += one.Succeeded
-	r.Virtual += one.Virtual.Hours()
-	for kind, n := range one.Faults {
-		r.Faults[kind] += n
-	}
-	if one.Violation != nil {
-		r.Violations = append(r.Violations, ChaosViolation{Violation: one.Violation, History: one.History})
-	}
+		if now := a.Now(); now.Sub(told) >= 5*time.Second && !o.output.JSON() {
+			if !told.IsZero() {
+				a.Tell("%s of %s", text.Thousands(played), text.Count(total, "seed"))
+			}
+			told = now
+		}
+	})
+	return report, only, err
 }
 
 func (a app) printChaos(r *ChaosResult, only []string) error {
@@ -199,7 +147,7 @@ func (a app) printChaos(r *ChaosResult, only []string) error {
 				return err
 			}
 		}
-		if err := a.Printf("%v\n\n", v.Violation); err != nil {
+		if err := a.Printf("%v\n\n", &v.Violation); err != nil {
 			return err
 		}
 	}
@@ -214,7 +162,7 @@ func (a app) printChaos(r *ChaosResult, only []string) error {
 	}
 	if err := a.Printf("%s in %s: %s steps, %s, %s faults, %s of virtual time in %s\n", verdict,
 		text.Count(r.Seeds, "seed"), text.Thousands(r.Steps), text.Count(r.Jobs, "job"), text.Thousands(faults),
-		text.Span(text.Hours(r.Virtual)), text.Span(text.Hours(r.Seconds/3600))); err != nil {
+		text.Span(text.Hours(r.Hours)), text.Span(text.Hours(r.Seconds/3600))); err != nil {
 		return err
 	}
 	var kinds []string

@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"maps"
 	"os"
 	"slices"
 	"strconv"
@@ -166,12 +167,7 @@ func (a app) printReplay(r *replay.Report) error {
 		t.Row(name, strconv.Itoa(pods), strconv.Itoa(placed), percent(gpu), waited(w.Mean), waited(w.P50),
 			waited(w.P95), waited(w.Max))
 	}
-	names := make([]string, 0, len(r.Queues))
-	for name := range r.Queues {
-		names = append(names, name)
-	}
-	slices.Sort(names)
-	for _, name := range names {
+	for _, name := range slices.Sorted(maps.Keys(r.Queues)) {
 		q := r.Queues[name]
 		add(text.Clean(name), q.Pods, q.Placed, q.GPU, q.Wait)
 	}

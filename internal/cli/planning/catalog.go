@@ -203,24 +203,13 @@ func (f *searchFlags) query() (q catalog.Query, err error) {
 	if f.spot {
 		q.Market = catalog.Spot
 	}
-	switch f.maxInterruption.Value {
-	case "5%":
-		q.MaxInterruption = catalog.InterruptionBelow5
-	case "10%":
-		q.MaxInterruption = catalog.Interruption5To10
-	case "15%":
-		q.MaxInterruption = catalog.Interruption10To15
-	case "20%":
-		q.MaxInterruption = catalog.Interruption15To20
-	}
-	switch f.cheapest.Value {
-	case "zone":
-		q.CheapestPer = catalog.PerZone
-	case "region":
-		q.CheapestPer = catalog.PerRegion
-	case "cloud":
-		q.CheapestPer = catalog.PerCloud
-	}
+	q.MaxInterruption = map[string]catalog.InterruptionBand{
+		"5%": catalog.InterruptionBelow5, "10%": catalog.Interruption5To10,
+		"15%": catalog.Interruption10To15, "20%": catalog.Interruption15To20,
+	}[f.maxInterruption.Value]
+	q.CheapestPer = map[string]catalog.Scope{
+		"zone": catalog.PerZone, "region": catalog.PerRegion, "cloud": catalog.PerCloud,
+	}[f.cheapest.Value]
 	return q, nil
 }
 

@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -204,7 +205,7 @@ func newPlanner(dir string, clouds []string,
 	if err := knownClouds(c, clouds); err != nil {
 		return nil, nil, err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return nil, nil, err
 	}
@@ -213,7 +214,7 @@ func newPlanner(dir string, clouds []string,
 	for _, t := range tune {
 		t(&opt)
 	}
-	return planner.New(c, egress, opt), c, nil
+	return planner.New(c, moves, opt), c, nil
 }
 
 func (a app) writeModel(p *planner.Planner, in record.PlanInput, path string) error {

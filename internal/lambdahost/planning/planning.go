@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
 // Part makes plans on the clouds that the deployment buys from.
@@ -106,13 +107,13 @@ func (p *Planner) first(c *catalog.Catalog) (*planner.Planner, error) {
 			return nil, err
 		}
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return nil, err
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Regions = p.Clouds, p.Regions
-	p.made = planner.New(c, egress, opt)
+	p.made = planner.New(c, moves, opt)
 	return p.made, nil
 }
 

@@ -18,7 +18,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
@@ -53,11 +53,11 @@ type Object struct {
 // Part brings what only those need that run sessions: what moving data costs, and the deployment's policy, where it has
 // one.
 func Part(h *lambdahost.Host) error {
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return err
 	}
-	h.Ports.Moves = egress
+	h.Ports.Moves = moves
 	if h.Env.Policy == "" {
 		return nil
 	}

@@ -86,6 +86,15 @@ func (w *World) open(name string) (*door, error) {
 	return d, nil
 }
 
+// invoke hands an event to a function, as Lambda does with one that nobody waits for.
+func (w *World) invoke(ctx context.Context, function, event string) error {
+	d, err := w.open(function)
+	if err == nil {
+		w.wg.Go(func() { d.invoke(ctx, event) })
+	}
+	return err
+}
+
 func (d *door) run(ctx context.Context) {
 	var wg sync.WaitGroup
 	defer wg.Wait()

@@ -31,6 +31,7 @@ type Proxy struct {
 	failure  float64 // share of the functions' calls that fail
 	capacity int     // launches to refuse for want of capacity
 	refused  int
+	without  map[string]bool // those refused, by client token
 	injected int
 	ended    map[string]string // why machines ended that nobody terminated: a code of EC2's, by ID
 }
@@ -41,7 +42,8 @@ func newProxy(emulator string, count *Counter, rights *Rights, seed uint64, log 
 	if err != nil {
 		return nil, err
 	}
-	p := &Proxy{count: count, rights: rights, log: log, rand: rand.New(rand.NewPCG(seed, 1))} //nolint:gosec // no secret
+	p := &Proxy{count: count, rights: rights, log: log, rand: rand.New(rand.NewPCG(seed, 1)), //nolint:gosec // no secret
+		without: map[string]bool{}}
 	p.next = &httputil.ReverseProxy{
 		Rewrite: func(r *httputil.ProxyRequest) { r.SetURL(to); r.Out.Host = r.In.Host },
 		ErrorHandler: func(w http.ResponseWriter, _ *http.Request, err error) {
@@ -165,7 +167,7 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		serveMappings(p.mappings, w, r)
 		return
 	}
-	if who.service == "ec2" && action == "RunInstances" && p.refuse() {
+	if who.service == "ec2" && action == "RunInstances" && p.refuse(body) {
 		p.count.add("ec2", action, function)
 		fail(w, "ec2", http.StatusInternalServerError, "InsufficientInstanceCapacity",
 			"We currently do not have sufficient capacity in the Availability Zone you requested.")
@@ -199,14 +201,24 @@ func (p *Proxy) forward(service string, w http.ResponseWriter, r *http.Request) 
 	p.next.ServeHTTP(w, r)
 }
 
-func (p *Proxy) refuse() bool {
+// refuse says whether a launch is refused. One that was is refused again, as whoever asked may not have lived to note
+// it.
+func (p *Proxy) refuse(launch []byte) bool {
+	form, err := url.ParseQuery(string(launch))
+	token := form.Get("ClientToken")
 	p.mu.Lock()
 	defer p.mu.Unlock()
-	if p.capacity == 0 {
+	switch {
+	case err != nil:
+		return false
+	case p.without[token]:
+		return true
+	case p.capacity == 0:
 		return false
 	}
 	p.capacity--
 	p.refused++
+	p.without[token] = true
 	return true
 }
 

@@ -19,6 +19,7 @@ import (
 type clockwork struct {
 	scheduler *scheduler.Client
 	sqs       *sqs.Client
+	invoke    func(ctx context.Context, function, event string) error // by itself, and again where it fails
 	group     string
 	speed     float64 // how many times faster than the clock
 	log       *slog.Logger
@@ -81,8 +82,11 @@ func (c *clockwork) fire(ctx context.Context, name string) error {
 	}
 	body := strings.NewReplacer("<aws.scheduler.execution-id>", name+"-"+time.Now().UTC().Format("150405.000000"),
 		"<aws.scheduler.scheduled-time>", time.Now().UTC().Format(time.RFC3339)).Replace(aws.ToString(s.Target.Input))
-	url := "https://sqs." + Region + ".amazonaws.com/" + account + "/" +
-		path.Base(strings.ReplaceAll(aws.ToString(s.Target.Arn), ":", "/"))
+	arn := aws.ToString(s.Target.Arn)
+	if _, function, ok := strings.Cut(arn, ":function:"); ok {
+		return c.invoke(ctx, function, body)
+	}
+	url := "https://sqs." + Region + ".amazonaws.com/" + account + "/" + path.Base(strings.ReplaceAll(arn, ":", "/"))
 	_, err = c.sqs.SendMessage(ctx, &sqs.SendMessageInput{QueueUrl: &url, MessageBody: &body})
 	return err
 }

@@ -151,7 +151,7 @@ func (w *World) deploy(ctx context.Context) error {
 	w.Template.resolve(aws.ToString(table.Table.LatestStreamArn))
 	w.clockwork = &clockwork{
 		scheduler: scheduler.NewFromConfig(w.Config), sqs: sqs.NewFromConfig(w.Config), group: w.Stack.Name,
-		speed: w.Speed, log: w.Log,
+		speed: w.Speed, log: w.Log, invoke: w.invoke,
 	}
 	if err := w.clockwork.install(ctx, w.Template); err != nil {
 		return err

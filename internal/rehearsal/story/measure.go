@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
@@ -48,7 +49,7 @@ type Compared struct {
 
 // tolerance is how far the sum of a rehearsal may be above or below a prediction: events meet in batches as they come,
 // and what met another is read again.
-const tolerance = 0.4
+const tolerance = 0.5
 
 // measured runs a DAG to which nothing happens and holds what its events asked of AWS against what `tradewind cost`
 // says of the same file. What is asked by the hour, schedules and polling, goes at another speed here and is left out.
@@ -124,13 +125,13 @@ func predict(ctx context.Context) (*cost.Bill, error) {
 	if err != nil {
 		return nil, err
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		return nil, err
 	}
 	opt := planner.DefaultOptions()
 	opt.Clouds, opt.Now = []string{"aws"}, nil
-	return cost.Of(ctx, spec, planner.New(c, egress, opt), time.Now())
+	return cost.Of(ctx, spec, planner.New(c, moves, opt), time.Now())
 }
 
 // byClock are the functions that schedules start, whose share is not a job's.

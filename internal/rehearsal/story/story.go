@@ -193,14 +193,7 @@ func (s *Story) planned(ctx context.Context) (string, error) {
 
 func (s *Story) failover(ctx context.Context) (string, error) {
 	var said string
-	err := until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.job)
-		if err != nil {
-			return err
-		}
-		if err := alive(d); err != nil {
-			return err
-		}
+	err := s.untilJob(ctx, func(d *view.JobDetail) error {
 		var refused, next *record.Attempt
 		for i := range d.Attempts {
 			a := &d.Attempts[i]
@@ -228,26 +221,25 @@ func (s *Story) failover(ctx context.Context) (string, error) {
 	return said, err
 }
 
-// alive fails for good when a job has ended without success.
-func alive(d *view.JobDetail) error {
-	if d.State == "failed" || d.State == "cancelled" {
-		return &finalError{fmt.Errorf("the job is %s: %s", d.State, d.Reason)}
-	}
-	return nil
+// untilJob waits until a look at the job is content with it, and fails for good when it has ended without success.
+func (s *Story) untilJob(ctx context.Context, look func(d *view.JobDetail) error) error {
+	return until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if d.State == "failed" || d.State == "cancelled" {
+			return &finalError{fmt.Errorf("the job is %s: %s", d.State, d.Reason)}
+		}
+		return look(d)
+	})
 }
 
 const trainTask = 1 // its index in dag.yaml
 
 func (s *Story) training(ctx context.Context) (string, error) {
 	var said string
-	err := until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.job)
-		if err != nil {
-			return err
-		}
-		if err := alive(d); err != nil {
-			return err
-		}
+	err := s.untilJob(ctx, func(d *view.JobDetail) error {
 		last := lastAttempt(d, trainTask)
 		if last == nil || last.Started.IsZero() {
 			return fmt.Errorf("training is %s", d.TaskList[trainTask].State)
@@ -305,14 +297,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 		return "", err
 	}
 	var said string
-	err = until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.job)
-		if err != nil {
-			return err
-		}
-		if err := alive(d); err != nil {
-			return err
-		}
+	err = s.untilJob(ctx, func(d *view.JobDetail) error {
 		next := lastAttempt(d, trainTask)
 		if next.Number == first.Number || next.Started.IsZero() {
 			return fmt.Errorf("attempt %d is the last, %s %s", next.Number, next.Outcome, next.Reason)
@@ -332,14 +317,7 @@ func (s *Story) taken(ctx context.Context) (string, error) {
 
 func (s *Story) succeeded(ctx context.Context) (string, error) {
 	var said string
-	err := until(ctx, func() error {
-		d, err := s.client.Job(ctx, s.job)
-		if err != nil {
-			return err
-		}
-		if err := alive(d); err != nil {
-			return err
-		}
+	err := s.untilJob(ctx, func(d *view.JobDetail) error {
 		if d.State != "succeeded" {
 			return fmt.Errorf("the job is %s", d.State)
 		}

@@ -9,6 +9,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"path/filepath"
@@ -93,11 +94,7 @@ func LocalPath(uri string) (string, bool) {
 func (o Openers) open(ctx context.Context, u *url.URL) (*blob.Bucket, error) {
 	open, ok := o[u.Scheme]
 	if !ok {
-		known := make([]string, 0, len(o))
-		for scheme := range o {
-			known = append(known, scheme)
-		}
-		slices.Sort(known)
+		known := slices.Sorted(maps.Keys(o))
 		return nil, fmt.Errorf("%w %s:// (here: %s)", ErrScheme, u.Scheme, strings.Join(known, ", "))
 	}
 	b, err := open(ctx, u)

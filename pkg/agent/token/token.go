@@ -51,9 +51,6 @@ type payload struct {
 // Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with
 // ErrKey or ErrMalformed.
 func Mint(key []byte, c wire.Claims) (string, error) {
-	if len(key) < MinKeyBytes {
-		return "", fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)
-	}
 	if err := check(c); err != nil {
 		return "", err
 	}
@@ -63,64 +60,95 @@ func Mint(key []byte, c wire.Claims) (string, error) {
 	if !c.Issued.IsZero() {
 		p.IssuedAt = jwt.NewNumericDate(c.Issued)
 	}
-	s, err := jwt.NewWithClaims(jwt.SigningMethodHS256, p).SignedString(key)
+	return sign(key, p)
+}
+
+// sign makes a token of a body.
+func sign(key []byte, body jwt.Claims) (string, error) {
+	if err := checkKey(key); err != nil {
+		return "", err
+	}
+	s, err := jwt.NewWithClaims(jwt.SigningMethodHS256, body).SignedString(key)
 	if err != nil {
 		return "", fmt.Errorf("token: sign: %w", err)
 	}
 	return s, nil
 }
 
+func checkKey(key []byte) error {
+	if len(key) < MinKeyBytes {
+		return fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)
+	}
+	return nil
+}
+
 // Verify returns what token proves at now. It fails with ErrExpired, ErrForged, ErrMalformed or ErrKey.
 func Verify(key []byte, token string, now time.Time) (wire.Claims, error) {
-	if len(key) < MinKeyBytes {
-		return wire.Claims{}, fmt.Errorf("%w: %d bytes, need %d", ErrKey, len(key), MinKeyBytes)
+	var p payload
+	if err := prove(key, token, now, &p, audience); err != nil {
+		return wire.Claims{}, err
+	}
+	return p.claims()
+}
+
+// prove reads the body of a token that was signed for one of some audiences and is good now.
+func prove(key []byte, token string, now time.Time, body jwt.Claims, audiences ...string) error {
+	if err := checkKey(key); err != nil {
+		return err
 	}
 	if len(token) > maxBytes {
-		return wire.Claims{}, fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
+		return fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
 	}
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodHS256.Alg()}),
-		jwt.WithAudience(audience),
+		jwt.WithAudience(audiences...),
 		jwt.WithExpirationRequired(),
 		jwt.WithIssuedAt(),
 		jwt.WithLeeway(Skew),
 		jwt.WithTimeFunc(func() time.Time { return now }),
 		jwt.WithStrictDecoding(),
 	)
-	var p payload
-	if _, err := parser.ParseWithClaims(token, &p, func(*jwt.Token) (any, error) { return key, nil }); err != nil {
-		return wire.Claims{}, typed(err)
+	if _, err := parser.ParseWithClaims(token, body, func(*jwt.Token) (any, error) { return key, nil }); err != nil {
+		return typed(err)
 	}
-	c := p.claims()
+	return nil
+}
+
+// Read returns what a token says without proof: for its bearer, who cannot verify it and
+// has no reason to doubt it. Everyone else calls Verify.
+func Read(token string) (wire.Claims, error) {
+	var p payload
+	if err := believe(token, &p); err != nil {
+		return wire.Claims{}, err
+	}
+	return p.claims()
+}
+
+// believe reads the body of a token without proof.
+func believe(token string, body jwt.Claims) error {
+	if len(token) > maxBytes {
+		return fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
+	}
+	if _, _, err := jwt.NewParser().ParseUnverified(token, body); err != nil {
+		return fmt.Errorf("%w: %w", ErrMalformed, err)
+	}
+	return nil
+}
+
+func (p *payload) claims() (wire.Claims, error) {
+	c := wire.Claims{Job: p.Job, Cluster: p.Cluster, Rank: p.Rank, Expires: timeOf(p.ExpiresAt),
+		Issued: timeOf(p.IssuedAt)}
 	if err := check(c); err != nil {
 		return wire.Claims{}, err
 	}
 	return c, nil
 }
 
-// Read returns what a token says without proof: for its bearer, who cannot verify it and
-// has no reason to doubt it. Everyone else calls Verify.
-func Read(token string) (wire.Claims, error) {
-	if len(token) > maxBytes {
-		return wire.Claims{}, fmt.Errorf("%w: %d bytes long", ErrMalformed, len(token))
+func timeOf(d *jwt.NumericDate) time.Time {
+	if d == nil {
+		return time.Time{}
 	}
-	var p payload
-	if _, _, err := jwt.NewParser().ParseUnverified(token, &p); err != nil {
-		return wire.Claims{}, fmt.Errorf("%w: %w", ErrMalformed, err)
-	}
-	c := p.claims()
-	return c, check(c)
-}
-
-func (p *payload) claims() wire.Claims {
-	c := wire.Claims{Job: p.Job, Cluster: p.Cluster, Rank: p.Rank}
-	if p.ExpiresAt != nil {
-		c.Expires = p.ExpiresAt.Time
-	}
-	if p.IssuedAt != nil {
-		c.Issued = p.IssuedAt.Time
-	}
-	return c
+	return d.Time
 }
 
 func check(c wire.Claims) error {

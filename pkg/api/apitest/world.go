@@ -29,7 +29,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
-	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -74,13 +74,13 @@ func New(t testing.TB, options ...Option) *World {
 	}
 	w.Logs = logs
 	hub := api.NewHub()
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
 	planner := Planner{}
 	w.Broker = broker.New(record.DefaultConfig(), broker.Ports{
-		Store: w.Store, Planner: planner, Moves: egress, Now: w.Clock.Now, Changed: hub.Changed,
+		Store: w.Store, Planner: planner, Moves: moves, Now: w.Clock.Now, Changed: hub.Changed,
 		Clouds: w.Cloud.Everywhere(), Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
 	})
 	cfg := api.Config{

@@ -23,6 +23,21 @@ type Buying struct {
 	blocks  []record.Block
 }
 
+// Again loads what may have changed of an attempt since its intent: the job and the cluster. Nothing else writes the
+// attempt and its task while it is launched; what ends it, changes the cluster.
+func (st Buying) Again(u book.Reader) (now Buying, err error) {
+	now = st
+	job, cluster := record.JobKey(st.Job.ID), record.ClusterKey(st.Cluster.ID)
+	if err := u.Preload(job, cluster); err != nil {
+		return now, err
+	}
+	if now.Job, _, err = book.Get[record.Job](u, job); err != nil {
+		return now, err
+	}
+	now.Cluster, now.Exists, err = book.Get[record.Cluster](u, cluster)
+	return now, err
+}
+
 // LoadBuying loads what one admitted attempt is decided on.
 func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err error) {
 	id := record.ClusterID(job, task, attempt)
@@ -86,6 +101,9 @@ func DecideIntent(st *Buying, now time.Time) (d record.Decision, proceed bool) {
 		Attempt: st.Attempt.Number, Queue: st.Job.Queue, State: record.ClusterLaunching, Offer: st.Attempt.Offer,
 		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
 		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
+	}
+	if st.Attempt.Offer.Spot {
+		st.Cluster.Market, st.Cluster.SurchargeUSD = record.MarketID(st.Attempt.OfferID), st.Attempt.SurchargeUSD
 	}
 	if most := st.Cluster.Ceiling() * float64(st.Attempt.Nodes); st.Job.BudgetUSD > 0 && most > 0 {
 		st.Cluster.LeaseUntil = now.Add(record.Duration(st.Attempt.ReservedUSD / most))
@@ -160,7 +178,7 @@ func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, n
 	}
 	d.Emit(told)
 	// its machines have been taken back: others, or what is planned, are as good as before
-	if st.Attempt.Offer.Cloud == record.PoolCloud {
+	if st.Attempt.Assigned() {
 		d.Requeue(st.Job, st.task, st.Job.Plan.Version)
 		return d
 	}

@@ -72,7 +72,7 @@ func pick(is bool, r remedy) remedy {
 func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Time) bool {
 	known, ok := machines[cl.Offer.Cloud]
 	lag := cfg.StuckFor
-	if cl.Offer.Cloud == record.PoolCloud { // which lists what is in the records, and what is lost as lost
+	if cl.Assigned() { // which lists what is in the records, and what is lost as lost
 		lag = min(lag, cfg.Pool.LostAfter)
 		if !silent(cl, cfg.Pool.LostAfter, now) {
 			return false // its agents have been heard of, since the list was made perhaps

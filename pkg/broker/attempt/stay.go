@@ -99,7 +99,7 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 		doing += now.Sub(st.Attempt.Started).Seconds() / whole.Seconds()
 	}
 	work := min(time.Duration(float64(whole)*(1-min(doing, 1))), unsaved)
-	resumes := st.spec.StandIn() || st.spec.Checkpoint != nil
+	resumes := st.spec.Resumes()
 	after := work // what is left to do after leaving
 	if !resumes {
 		after = whole
@@ -127,6 +127,15 @@ func (st *staying) leave(now time.Time) (why record.Leaving, reason string) {
 				st.usd, worth, record.Rounded(work))
 	}
 	return "", ""
+}
+
+// Free says that nothing has a task leave its spot machine but the cloud: no date and no budget decides, nor a price
+// for which it could go on elsewhere.
+func Free(job record.Job, bids *record.Bids, task *dag.Task, index int) bool {
+	st := staying{bids: *bids}
+	st.Cluster.Task = index
+	return job.BudgetUSD == 0 && len(bids.FinishBy) == 0 &&
+		(st.table() == nil || !task.Resumes())
 }
 
 // left is the time until the task has to be done; dated is false where nothing says when.

@@ -3,6 +3,7 @@ package bid
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/bidding"
@@ -36,9 +37,9 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 		bids.USD[i] = in.Markets[i].USD
 	}
 	if !in.Job.Deadline.IsZero() {
-		bids.FinishBy = finishBy(in.Job, in.Spec, in.Plan)
+		_, bids.FinishBy = in.backward(func(i int) time.Duration { return record.Duration(in.Plan.TaskHours[i]) })
 	}
-	known := map[string]int32{}
+	var tables shared[*bidding.Worth]
 	for i := range n {
 		bids.Table[i] = -1
 		c := in.Plan.Of(i)
@@ -51,20 +52,12 @@ func Decide(ctx context.Context, in Input) (bids record.Bids, err error) {
 		}
 		// A table is good for all whose work and time are alike to two digits.
 		key := fmt.Sprintf("%s %.2g %.2g %.2g", c.ID, live.Work, live.Left, live.Restart)
-		at, have := known[key]
-		if !have {
-			if len(bids.Tables) == tablesMost {
-				continue
-			}
-			t, err := bidding.NewWorth(ctx, live)
-			if err != nil {
-				return bids, fmt.Errorf("broker: table of task %s: %w", in.Spec.Tasks[i].Name, err)
-			}
-			at = int32(len(bids.Tables)) //nolint:gosec // at most tablesMost
-			known[key], bids.Tables = at, append(bids.Tables, t)
+		bids.Table[i], err = tables.of(key, func() (*bidding.Worth, error) { return bidding.NewWorth(ctx, live) })
+		if err != nil {
+			return bids, fmt.Errorf("broker: table of task %s: %w", in.Spec.Tasks[i].Name, err)
 		}
-		bids.Table[i] = at
 	}
+	bids.Tables = tables.made
 	bids.Begin, bids.Begins, err = in.Waits(ctx)
 	return bids, err
 }
@@ -74,7 +67,7 @@ func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	t, c := &in.Spec.Tasks[i], in.Plan.Of(i)
 	work := record.Hours(t.Time.For(c.Offer.InstanceType, c.Offer.Accelerator, c.Offer.AccelCount))
 	if work <= 0 || !(c.Offer.USDPerHour > 0) || !(c.OnDemandUSD > 0) || !record.OnDemandAllowed(t) ||
-		t.Checkpoint == nil && !t.StandIn() {
+		!t.Resumes() {
 		return l, false
 	}
 	left := work * record.UndatedStretch
@@ -102,19 +95,46 @@ func (in *Input) live(i int, by []time.Time) (l bidding.Live, ok bool) {
 	}, true
 }
 
-// finishBy walks the DAG from its sinks: a task has to be done by the earliest latest start of its children.
-func finishBy(job record.Job, spec *dag.Job, plan *record.Plan) []time.Time {
-	by := make([]time.Time, len(plan.Choice))
-	g := spec.Graph()
-	order := spec.Order()
-	for n := len(order) - 1; n >= 0; n-- {
-		i := order[n]
-		by[i] = job.Deadline
+// backward walks the DAG from its sinks: when each task begins at the latest if it takes what it needs, and by when it
+// has to be done: the earliest latest start of its children.
+func (in *Input) backward(needs func(task int) time.Duration) (beginBy, finishBy []time.Time) {
+	n := len(in.Plan.Choice)
+	beginBy, finishBy = make([]time.Time, n), make([]time.Time, n)
+	g := in.Spec.Graph()
+	for _, i := range slices.Backward(in.Spec.Order()) {
+		finishBy[i] = in.Job.Deadline
 		for _, c := range g.Children(i) {
-			if start := by[c].Add(-record.Duration(plan.TaskHours[c])); start.Before(by[i]) {
-				by[i] = start
+			if beginBy[c].Before(finishBy[i]) {
+				finishBy[i] = beginBy[c]
 			}
 		}
+		beginBy[i] = finishBy[i].Add(-needs(i))
 	}
-	return by
+	return beginBy, finishBy
+}
+
+// shared are tables that tasks alike share, by what makes them alike.
+type shared[T any] struct {
+	made []T
+	at   map[string]int32
+}
+
+// of is the index of a table, −1 where there are too many to make it.
+func (s *shared[T]) of(key string, make func() (T, error)) (int32, error) {
+	if at, known := s.at[key]; known {
+		return at, nil
+	}
+	if len(s.made) == tablesMost {
+		return -1, nil
+	}
+	t, err := make()
+	if err != nil {
+		return -1, err
+	}
+	if s.at == nil {
+		s.at = map[string]int32{}
+	}
+	at := int32(len(s.made)) //nolint:gosec // at most tablesMost
+	s.made, s.at[key] = append(s.made, t), at
+	return at, nil
 }

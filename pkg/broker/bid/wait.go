@@ -35,7 +35,7 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 		return nil, nil, nil
 	}
 	times := sync.OnceValues(in.BeginBy)
-	made := beginTables{at: map[string]int{}}
+	var made shared[*bidding.Begin]
 	for i := range in.Plan.Choice {
 		if len(begins) == waitMost {
 			break
@@ -57,55 +57,26 @@ func (in *Input) Waits(ctx context.Context) (begins []record.Begin, tables []*bi
 			continue
 		}
 		c := in.Plan.Of(i)
-		at, err := made.of(ctx, c.ID, l)
+		key := fmt.Sprintf("%s %.3g %.2g %.2g", c.ID, l.Work, l.Left, l.Restart)
+		at, err := made.of(key, func() (*bidding.Begin, error) { return bidding.NewBegin(ctx, l) })
 		if err != nil {
 			return nil, nil, fmt.Errorf("broker: when task %s begins: %w", in.Spec.Tasks[i].Name, err)
 		}
 		// Of one that could begin now it is known whether it waits. What begins later is asked then, and what has
 		// waited when it begins: on what is cheaper by then.
 		now := (task.State == record.TaskQueued || len(in.Spec.Graph().Parents(i)) == 0) && task.WaitSince.IsZero()
-		if at >= 0 && (!now || made.waits(at, l, task.Progress)) {
+		if at < 0 || !made.made[at].Any() {
+			continue
+		}
+		if _, waits := made.made[at].Waits(l.USD, l.Work*(1-task.Progress), l.Left); waits || !now {
 			begins = append(begins, record.Begin{Task: i, Market: record.MarketID(c.ID), Spot: c.Offer.Spot, By: by[i],
-				FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: at})
+				FinishBy: finishBy[i], MostUSD: l.OnDemandUSD, Table: int(at)})
 		}
 	}
 	if len(begins) == 0 {
 		return nil, nil, nil
 	}
-	return begins, made.tables, nil
-}
-
-// beginTables are tables that tasks alike share.
-type beginTables struct {
-	tables []*bidding.Begin
-	at     map[string]int
-}
-
-// of is the index of a task's table, −1 where it never waits by it or there are too many.
-func (b *beginTables) of(ctx context.Context, candidate string, l bidding.Live) (int, error) {
-	key := fmt.Sprintf("%s %.3g %.2g %.2g", candidate, l.Work, l.Left, l.Restart)
-	at, known := b.at[key]
-	if !known {
-		if len(b.tables) == tablesMost {
-			return -1, nil
-		}
-		t, err := bidding.NewBegin(ctx, l)
-		if err != nil {
-			return -1, err
-		}
-		at = len(b.tables)
-		b.at[key], b.tables = at, append(b.tables, t)
-	}
-	if !b.tables[at].Any() {
-		return -1, nil
-	}
-	return at, nil
-}
-
-// waits says whether a task that could begin now waits by its table.
-func (b *beginTables) waits(at int, l bidding.Live, progress float64) bool {
-	_, wait := b.tables[at].Waits(l.USD, l.Work*(1-progress), l.Left)
-	return wait
+	return begins, made.made, nil
 }
 
 // mayWait says whether a task may wait at all, and what its table is made of but for the time left. One on demand may
@@ -129,25 +100,9 @@ func (in *Input) mayWait(i int) (l bidding.Live, ok bool) {
 // How often a spot machine is taken of which the plan says nothing: what was seen, beside five in two hundred hours.
 const lossesPrior, lossesPriorHours = 5, 200
 
-// BeginBy walks the DAG from its sinks: when each task begins at the latest so that it, and all that follow it, can
-// still run as they are planned even if every spot machine is taken at the worst moment; and by when it has to be done
-// for that.
-func (in *Input) BeginBy() (by, finishBy []time.Time) {
-	n := len(in.Plan.Choice)
-	by, finishBy = make([]time.Time, n), make([]time.Time, n)
-	g, order := in.Spec.Graph(), in.Spec.Order()
-	for k := n - 1; k >= 0; k-- {
-		i := order[k]
-		finishBy[i] = in.Job.Deadline
-		for _, c := range g.Children(i) {
-			if by[c].Before(finishBy[i]) {
-				finishBy[i] = by[c]
-			}
-		}
-		by[i] = finishBy[i].Add(-in.needs(i))
-	}
-	return by, finishBy
-}
+// BeginBy says when each task begins at the latest so that it, and all that follow it, can still run as they are
+// planned even if every spot machine is taken at the worst moment; and by when it has to be done for that.
+func (in *Input) BeginBy() (by, finishBy []time.Time) { return in.backward(in.needs) }
 
 // needs is the time that a task is given: its work, a start, a look at prices that comes too late, and what the loss of
 // a spot machine costs.
@@ -192,6 +147,12 @@ func (w *Waiting) Wait(now time.Time) (beginUSD float64, wait bool) {
 		beginUSD = min(beginUSD, w.MostUSD)
 	}
 	return beginUSD, wait && now.Add(w.Tick).Before(w.By)
+}
+
+// Waits says whether to wait now.
+func (w *Waiting) Waits(now time.Time) bool {
+	_, wait := w.Wait(now)
+	return wait
 }
 
 // Tell says what is waited for as people are told.

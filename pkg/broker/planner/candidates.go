@@ -5,7 +5,9 @@ import (
 	"errors"
 	"math"
 	"slices"
+	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/bidding"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
@@ -14,41 +16,33 @@ import (
 // ErrInfeasible says that a job cannot be planned at all.
 var ErrInfeasible = errors.New("infeasible")
 
-// candidates annotates the offers of a class with what a task costs and takes there.
-func (b *builder) candidates(i int, c *class, gib float64) (optimizer.Task, []option) {
-	t := &b.in.Spec.Tasks[i]
+// candidates annotates the offers of a class with what a task costs and takes there. Where emissions count, those on
+// unknown grids are left out: unknown is not clean.
+func (b *builder) candidates(i int, c *class, gib float64) []option {
+	t, f := &b.in.Spec.Tasks[i], b.in.Tasks[i]
 	nodes := float64(max(t.Nodes, 1))
-	task := optimizer.Task{ID: t.Name, Candidates: make([]optimizer.Candidate, 0, len(c.matches))}
 	options := make([]option, 0, len(c.matches))
 	baseline := math.Inf(1)
-	onDemand := false // has left spot for good
-	if f := b.in.Tasks[i]; f != nil && f.OnDemand {
-		onDemand = slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
-	}
+	leftSpot := f != nil && f.OnDemand &&
+		slices.ContainsFunc(c.matches, func(m *match) bool { return m.Market == catalog.OnDemand })
 	for _, m := range c.matches {
-		if onDemand && m.Market == catalog.Spot {
+		if leftSpot && m.Market == catalog.Spot {
 			continue
 		}
-		work := b.work(i, m)
+		o, ok := b.annotate(t, m, b.work(i, m), nodes)
 		if m.Market == catalog.OnDemand {
-			baseline = math.Min(baseline, work*m.usd*nodes)
+			baseline = math.Min(baseline, o.USD)
 		}
-		cand, o, ok := b.annotate(t, m, work, nodes)
-		if !ok {
-			continue
-		}
-		task.Candidates = append(task.Candidates, cand)
-		options = append(options, o)
-	}
-	if !math.IsInf(baseline, 1) {
-		for k := range options {
-			if o := &options[k]; o.match.Market == catalog.Spot && o.work > 0 {
-				o.elseUSD = baseline / (o.work * nodes)
-			}
+		if ok && (m.kg > 0 || !b.countsCarbon()) {
+			options = append(options, o)
 		}
 	}
-	task, options = b.emit(task, options, nodes)
-	return b.prune(task, options, gib)
+	for k := range options {
+		if o := &options[k]; o.match.Market == catalog.Spot && o.work > 0 && !math.IsInf(baseline, 1) {
+			o.elseUSD = baseline / (o.work * nodes)
+		}
+	}
+	return b.prune(options, gib)
 }
 
 // work is how long what is left of a task takes on a machine without interruptions, in hours.
@@ -60,59 +54,88 @@ func (b *builder) work(i int, m *match) float64 {
 	return whole
 }
 
-func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (optimizer.Candidate, option, bool) {
-	cand := optimizer.Candidate{ID: m.id, Place: m.place, USD: work * m.usd * nodes, Hours: work}
-	o := option{match: m, usd: cand.USD, expected: work, work: work}
-	if m.Market != catalog.Spot {
-		return cand, o, true
+// annotate makes the option of a match; ok is false where a task would be interrupted too often to finish.
+func (b *builder) annotate(t *dag.Task, m *match, work, nodes float64) (o option, ok bool) {
+	o = option{match: m, expected: work, work: work, Candidate: optimizer.Candidate{
+		ID: m.id, Place: m.place, USD: work * m.usd * nodes, Hours: work}}
+	if m.Market == catalog.Spot {
+		q, usd, ok := b.spotQuote(t, m, work)
+		if !ok {
+			return o, false
+		}
+		o.USD, o.Hours, o.expected = q.Held*usd*nodes, q.Hours, q.Hours
+		if b.in.DeadlineHours != nil {
+			o.Hours = math.Max(q.Hours, q.Guaranteed) // it must still be on time when it is taken at the worst moment
+		}
 	}
-	q, usd, ok := b.spotQuote(t, m, work)
-	if !ok {
-		return cand, o, false
-	}
-	cand.USD, cand.Hours = q.Held*usd*nodes, q.Hours
-	o.usd, o.expected = cand.USD, q.Hours
-	if b.in.DeadlineHours != nil {
-		cand.Hours = math.Max(q.Hours, q.Guaranteed) // it must still be on time when it is taken at the worst moment
-	}
-	return cand, o, true
+	o.KgCO2 = o.expected * nodes * m.kg
+	return o, true
 }
 
 // prune leaves out candidates that another one beats by more than any difference in moving the task's data
 // could make up for, in money and in time, and that emit no less where that counts. They can be in no best plan.
-func (b *builder) prune(task optimizer.Task, options []option, gib float64) (optimizer.Task, []option) {
-	if len(task.Candidates) == 0 {
-		return task, options
+func (b *builder) prune(options []option, gib float64) []option {
+	if len(options) == 0 {
+		return nil
 	}
-	// The cheapest few stay all the same: they are the runners-up that explanations name.
-	order := make([]int, len(task.Candidates))
-	for k := range order {
-		order[k] = k
+	order := make([]*option, len(options))
+	for k := range options {
+		order[k] = &options[k]
 	}
-	slices.SortStableFunc(order, func(x, y int) int {
-		a, b := task.Candidates[x], task.Candidates[y]
-		return cmp.Or(cmp.Compare(a.USD, b.USD), cmp.Compare(a.Hours, b.Hours))
+	slices.SortStableFunc(order, func(x, y *option) int {
+		return cmp.Or(cmp.Compare(x.USD, y.USD), cmp.Compare(x.Hours, y.Hours))
 	})
+	// The cheapest few stay all the same: they are the runners-up that explanations name.
+	cheapest := order[:min(len(order), runnersKept+1)]
 	// The one that most others can be compared with: the cheapest, or of the cleanest the cheapest.
-	best := &task.Candidates[order[0]]
-	for _, k := range order {
-		if c := &task.Candidates[k]; b.countsCarbon() && c.KgCO2 < best.KgCO2 {
-			best = c
+	best := order[0]
+	for _, o := range order {
+		if b.countsCarbon() && o.KgCO2 < best.KgCO2 {
+			best = o
 		}
 	}
-	slackUSD, slackHours := gib*b.dearest, gib*b.slowest
-	timed := b.timed()
-	kept, keptOptions := task.Candidates[:0], options[:0]
-	keep := make([]bool, len(order))
-	for n, k := range order {
-		c := &task.Candidates[k]
-		keep[k] = n <= runnersKept || c.USD <= best.USD+slackUSD || timed && c.Hours < best.Hours+slackHours
-	}
-	for k, c := range task.Candidates {
-		if keep[k] {
-			kept, keptOptions = append(kept, c), append(keptOptions, options[k])
+	mostUSD, mostHours := best.USD+gib*b.dearest, best.Hours+gib*b.slowest
+	var kept []option
+	for k := range options {
+		if o := &options[k]; slices.Contains(cheapest, o) || o.USD <= mostUSD || b.timed() && o.Hours < mostHours {
+			kept = append(kept, *o)
 		}
 	}
-	task.Candidates = kept
-	return task, keptOptions
+	return kept
+}
+
+// priceSteps is into how many steps a run is cut to follow its price.
+const priceSteps = 24
+
+// spotQuote is what to expect of a task's work on a spot offer: its time, with interruptions, and the mean price of an
+// hour until then by the chain of the market.
+func (b *builder) spotQuote(t *dag.Task, m *match, work float64) (q bidding.Quote, usd float64, ok bool) {
+	run := bidding.Run{
+		Hours: work, RestartHours: restart.Hours(), PreemptionsPerHour: m.rate, Nodes: max(t.Nodes, 1),
+		ReactHours: tickEvery.Hours(),
+	}
+	if t.Resumes() {
+		every := 15 * time.Minute
+		if t.Checkpoint != nil && t.Checkpoint.Every > 0 {
+			every = t.Checkpoint.Every
+		}
+		run.CheckpointHours = every.Hours()
+	}
+	if q, ok = bidding.Spot(run); !ok {
+		return q, 0, false
+	}
+	return q, b.meanUSD(m, q.Held), true
+}
+
+// meanUSD is the mean price of the next hours on a spot offer; where its price has not been seen to change, that of
+// now.
+func (b *builder) meanUSD(m *match, hours float64) float64 {
+	rec := m.changes
+	if rec == nil || !(hours > 0) || !(rec.USD > 0) {
+		return m.usd
+	}
+	chain := rec.Prices.Chain(hours/priceSteps, rec.USD, m.OnDemandUSD)
+	mean := chain.MeanAhead(chain.Level(rec.USD, 0), priceSteps, math.Max(m.OnDemandUSD, rec.USD))
+	// The level's mean price stands for the price of now; what counts is how it goes on from there.
+	return mean/chain.USD[chain.Level(rec.USD, 0)]*rec.USD + m.SurchargeUSD
 }

@@ -4,7 +4,6 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
 // What a machine draws, after the Cloud Carbon Footprint methodology: the mean of the clouds' idle and full load for a
@@ -45,21 +44,6 @@ func (m *match) kilowatts() float64 {
 	return usageEffectiveness * watts / 1000
 }
 
-// emit notes what each candidate emits where its region's grid is known. Where emissions count, candidates on unknown
-// grids are left out: unknown is not clean.
-func (b *builder) emit(task optimizer.Task, options []option, nodes float64) (optimizer.Task, []option) {
-	kept, keptOptions := task.Candidates[:0], options[:0]
-	for k, c := range task.Candidates {
-		if options[k].match.kg == 0 && b.countsCarbon() {
-			continue
-		}
-		c.KgCO2 = options[k].expected * nodes * options[k].match.kg
-		kept, keptOptions = append(kept, c), append(keptOptions, options[k])
-	}
-	task.Candidates = kept
-	return task, keptOptions
-}
-
 func (b *builder) countsCarbon() bool { return b.p.opt.LeastCarbon || b.p.opt.CarbonCapKg != nil }
 
 // Emissions is what the machines of a plan for a job emit, kg CO2eq, 0 where some grid is not known.
@@ -69,15 +53,15 @@ func (p *Planner) Emissions(in record.PlanInput, plan *record.Plan) float64 {
 		return 0
 	}
 	total := 0.0
-	for r, row := range b.rows {
+	for _, row := range b.rows {
 		if row.options == nil {
 			continue // an input, or what runs already
 		}
 		kg := 0.0
 		if c := plan.Of(row.task); c != nil {
-			for k, o := range row.options {
-				if o.match.id == c.ID {
-					kg = b.model.Tasks[r].Candidates[k].KgCO2
+			for _, o := range row.options {
+				if o.ID == c.ID {
+					kg = o.KgCO2
 				}
 			}
 		}

@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -35,13 +36,17 @@ type match struct {
 	changes *record.MarketRecord
 }
 
-func (m *match) planned() record.Planned {
-	o := cloud.Offer{
+// offerOf is an offer as a cloud is asked for it.
+func offerOf(m *catalog.Match) cloud.Offer {
+	return cloud.Offer{
 		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType,
-		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot, USDPerHour: m.usd,
+		Accelerator: m.Accelerator, AccelCount: m.AcceleratorCount, Spot: m.Market == catalog.Spot,
 	}
-	p := record.Planned{ID: m.id, Offer: o, VCPU: m.VCPU, OnDemandUSD: m.onDemand}
-	if o.Spot {
+}
+
+func (m *match) planned() record.Planned {
+	p := record.Planned{ID: m.id, Offer: offerOf(&m.Match), VCPU: m.VCPU, OnDemandUSD: m.onDemand}
+	if p.Offer.USDPerHour = m.usd; p.Offer.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}
 	return p
@@ -54,7 +59,7 @@ func (b *builder) classOf(i int) (*class, error) {
 		R []dag.Resources
 		O bool
 		K []string
-	}{t.Resources, t.Ordered, estimateKeys(t)})
+	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On))})
 	if err != nil {
 		return nil, err
 	}
@@ -67,15 +72,6 @@ func (b *builder) classOf(i int) (*class, error) {
 	}
 	b.classes[string(key)] = c
 	return c, nil
-}
-
-func estimateKeys(t *dag.Task) []string {
-	keys := make([]string, 0, len(t.Time.On))
-	for k := range t.Time.On {
-		keys = append(keys, k)
-	}
-	slices.Sort(keys)
-	return keys
 }
 
 // newClass asks the catalogue for each alternative. Ordered alternatives are taken in turn: the first one that is
@@ -117,19 +113,16 @@ func (b *builder) newClass(t *dag.Task) (*class, error) {
 // the same time.
 func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	base := catalog.Query{
-		VCPU: rangeOf(r.CPUs), MemoryGiB: rangeOf(r.Memory), Accelerator: r.Accelerator,
+		Clouds: b.p.opt.Clouds, Regions: b.p.opt.Regions,
+		VCPU: catalog.Range(r.CPUs), MemoryGiB: catalog.Range(r.Memory), Accelerator: r.Accelerator,
 		AcceleratorCount: r.AcceleratorCount, InstanceType: r.InstanceType, Arch: catalog.Arch(r.Arch),
 		Service: catalog.Service(r.Service), CheapestPer: catalog.PerRegion,
 	}
 	if r.Cloud != "" {
 		base.Clouds = []string{r.Cloud}
-	} else {
-		base.Clouds = b.p.opt.Clouds
 	}
 	if r.Region != "" {
 		base.Regions = []string{r.Region}
-	} else {
-		base.Regions = b.p.opt.Regions
 	}
 	if r.Zone != "" {
 		base.Zones = []string{r.Zone}
@@ -142,7 +135,7 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	case dag.MarketAuto, "":
 	}
 	queries := []catalog.Query{base}
-	for _, key := range estimateKeys(t) {
+	for _, key := range slices.Sorted(maps.Keys(t.Time.On)) {
 		q := base
 		name, count, counted := strings.Cut(key, ":")
 		switch {
@@ -162,22 +155,13 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	return queries
 }
 
-func rangeOf(r dag.Range) catalog.Range { return catalog.Range{Min: r.Min, Max: r.Max} }
-
 // keep refuses what is blocked now, and what lies outside the regions a job allows.
 func (b *builder) keep(m *catalog.Match) bool {
-	o := cloud.Offer{
-		Cloud: m.Cloud, Region: m.Region, Zone: m.Zone, InstanceType: m.InstanceType, Spot: m.Market == catalog.Spot,
+	o := offerOf(m)
+	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return k.Covers(o, b.in.Now) }) {
+		return false
 	}
-	for _, k := range b.in.Blocks {
-		if k.Covers(o, b.in.Now) {
-			return false
-		}
-	}
-	if len(b.in.Spec.Regions) == 0 {
-		return true
-	}
-	return slices.ContainsFunc(b.in.Spec.Regions, func(r string) bool {
+	return len(b.in.Spec.Regions) == 0 || slices.ContainsFunc(b.in.Spec.Regions, func(r string) bool {
 		return r == m.Cloud || r == m.Cloud+":"+m.Region || r == m.Region
 	})
 }

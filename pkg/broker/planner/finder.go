@@ -171,12 +171,12 @@ func (k *known) has(m *catalog.Match) bool {
 // priorHours is how many machine hours of experience the prior rate of interruptions counts for.
 const priorHours = 200
 
-// learn takes the spot price last seen, and the rate of interruptions: the band's, or the assumed one, corrected by
-// what was seen (the mean of a Gamma posterior).
+// learn takes the spot price last seen, and the rate of interruptions: the band's, of one without a band the
+// middle one's, corrected by what was seen (the mean of a Gamma posterior).
 func (b *builder) learn(m *match) {
 	rate, known := m.Interruption.PreemptionsPerHour()
 	if !known {
-		rate = b.p.opt.PreemptionsPerHour
+		rate, _ = catalog.Interruption10To15.PreemptionsPerHour()
 	}
 	rec := b.in.Markets[m.Offer.ID()]
 	if len(rec.Prices.Jumps) > 0 {

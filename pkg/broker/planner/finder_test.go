@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -34,11 +35,11 @@ func TestOfAllSpotOffersTheOneThatIsExpectedToCostLeastIsChosen(t *testing.T) {
 	const long = "tasks:\n  a: {run: x, time: 500h, resources: {cpus: 8+, cloud: aws, market: spot}}\n"
 	got := plan(t, p, record.PlanInput{Spec: readJob(t, long)})
 	q := catalog.Query{Clouds: []string{"aws"}, VCPU: catalog.AtLeast(8), Market: catalog.Spot}
-	restart := planner.DefaultOptions().Restart.Hours()
+	restart := record.DefaultConfig().Restart.Hours()
 	best := bestOf(t, c, q, func(m *catalog.Match) float64 {
 		rate, ok := m.Interruption.PreemptionsPerHour()
 		if !ok {
-			rate = planner.DefaultOptions().PreemptionsPerHour
+			rate, _ = catalog.Interruption10To15.PreemptionsPerHour()
 		}
 		quote, ok := bidding.Spot(bidding.Run{Hours: 500, RestartHours: restart, PreemptionsPerHour: rate, Nodes: 1})
 		if !ok {
@@ -99,13 +100,13 @@ func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
 	opt := planner.DefaultOptions()
 	opt.LeastCarbon, opt.Now = true, nil
-	clean := planner.New(c, egress, opt)
+	clean := planner.New(c, moves, opt)
 	spec := readJob(t, "tasks:\n  a: {run: x, time: 3h, resources: {cpus: 6+, memory: 10+, market: on-demand}}\n")
 	in := record.PlanInput{Spec: spec, Now: time.Unix(0, 0)}
 	got := plan(t, clean, in)
@@ -120,7 +121,7 @@ func TestTheLeastEmissionsAreThoseOfAllOffers(t *testing.T) {
 		t.Errorf("%s emits %v kg, the cleanest offer %v", got.Of(0).ID, kg, best)
 	}
 	opt.LeastCarbon, opt.CarbonCapKg = false, &best
-	got = plan(t, planner.New(c, egress, opt), in)
+	got = plan(t, planner.New(c, moves, opt), in)
 	if got.Status == record.PlanInfeasible || clean.Emissions(in, got) > best*(1+1e-9) {
 		t.Errorf("a cap at the least there is: %s %s", got.Status, got.Message)
 	}

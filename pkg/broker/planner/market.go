@@ -1,9 +1,10 @@
 package planner
 
 import (
-	"math"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 )
 
 // market is a catalogue with what every plan asks of it. It does not change once it is made.
@@ -19,7 +20,7 @@ type market struct {
 	banded, partly []string
 }
 
-func newMarket(c *catalog.Catalog, egress *catalog.Egress) (*market, error) {
+func newMarket(c *catalog.Catalog, moves *egress.Prices) (*market, error) {
 	m := &market{catalog: c, number: map[string]int{}}
 	for _, cloud := range c.Clouds() {
 		for _, region := range c.Regions(cloud) {
@@ -29,10 +30,12 @@ func newMarket(c *catalog.Catalog, egress *catalog.Egress) (*market, error) {
 		}
 	}
 	var err error
-	if m.usd, m.hours, err = egress.Matrix(m.places); err != nil {
+	if m.usd, m.hours, err = moves.Matrix(m.places); err != nil {
 		return nil, err
 	}
-	m.dearest, m.slowest = maxOf(m.usd), maxOf(m.hours)
+	for i := range m.places {
+		m.dearest, m.slowest = max(m.dearest, slices.Max(m.usd[i])), max(m.slowest, slices.Max(m.hours[i]))
+	}
 	for _, name := range c.Clouds() {
 		before := len(m.banded)
 		q := catalog.Query{
@@ -63,20 +66,10 @@ func (p *Planner) market() (*market, error) {
 	if m := p.known.Load(); m != nil && m.catalog == c {
 		return m, nil
 	}
-	m, err := newMarket(c, p.egress)
+	m, err := newMarket(c, p.moves)
 	if err != nil {
 		return nil, err
 	}
 	p.known.Store(m)
 	return m, nil
-}
-
-func maxOf(m [][]float64) float64 {
-	most := 0.0
-	for _, row := range m {
-		for _, v := range row {
-			most = math.Max(most, v)
-		}
-	}
-	return most
 }

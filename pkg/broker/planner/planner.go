@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
@@ -21,17 +22,6 @@ type Options struct {
 	Clouds []string
 	// Regions limits the tasks whose author named none to these, CLOUD:REGION; empty is all.
 	Regions []string
-	// Restart is what an interruption costs beside lost work: another machine found, booted and staged.
-	Restart time.Duration
-	// TickEvery is how often the broker looks at the spot machines in use, and leaves what the deadline needs it to.
-	TickEvery time.Duration
-	// PreemptionsPerHour is assumed of a spot offer of which nothing is known.
-	PreemptionsPerHour float64
-	// WorkLimit bounds a search, in the optimizer's steps for each hundred tasks and for any job twice that, so that
-	// the same input gives the same plan on any machine.
-	WorkLimit int64
-	// RunnersFor is the largest job whose plans keep the runners-up of each task.
-	RunnersFor int
 	// LeastCarbon plans for the least emissions, CarbonCapKg bounds them, in kg CO2eq. Either leaves out the regions
 	// whose grid is not known.
 	LeastCarbon bool
@@ -40,30 +30,35 @@ type Options struct {
 	Now func() time.Time
 }
 
-// DefaultOptions suit public clouds. Five interruptions in a hundred machine-months is AWS Spot Advisor's best band;
-// without a band we assume the middle one.
-func DefaultOptions() Options {
-	rate, _ := catalog.Interruption10To15.PreemptionsPerHour()
-	return Options{
-		Restart: 10 * time.Minute, TickEvery: 10 * time.Minute, PreemptionsPerHour: rate, WorkLimit: 200_000_000,
-		RunnersFor: 200, Now: time.Now,
-	}
-}
+// DefaultOptions plan on all of the catalogue.
+func DefaultOptions() Options { return Options{Now: time.Now} }
 
-// Work is what the search for a job of so many tasks may take, in the optimizer's steps.
-func (o *Options) Work(tasks int) int64 { return o.WorkLimit * (2 + int64(tasks+99)/100) }
+// What a planner reckons with. restart is what an interruption costs beside lost work: another machine found, booted
+// and staged. tickEvery is how often the broker looks at the spot machines in use, and leaves what the deadline needs
+// it to. Both are as in record.DefaultConfig.
+const (
+	restart   = 10 * time.Minute
+	tickEvery = 10 * time.Minute
+)
+
+// runnersFor is the largest job whose plans keep the runners-up of each task.
+const runnersFor = 200
+
+// WorkLimit is what the search for a job of so many tasks may take, in the optimizer's steps: bounded so that the same
+// input gives the same plan on any machine.
+func WorkLimit(tasks int) int64 { return 200_000_000 * (2 + int64(tasks+99)/100) }
 
 // Planner plans jobs on a catalogue. It is safe for concurrent use.
 type Planner struct {
 	catalog atomic.Pointer[catalog.Catalog]
 	known   atomic.Pointer[market] // nil, or that of a catalogue
-	egress  *catalog.Egress
+	moves   *egress.Prices
 	opt     Options
 }
 
 // New makes a planner.
-func New(c *catalog.Catalog, egress *catalog.Egress, opt Options) *Planner {
-	p := &Planner{egress: egress, opt: opt}
+func New(c *catalog.Catalog, moves *egress.Prices, opt Options) *Planner {
+	p := &Planner{moves: moves, opt: opt}
 	p.catalog.Store(c)
 	return p
 }
@@ -115,7 +110,7 @@ func (b *builder) previous() []int {
 		}
 		hint[r] = -1
 		if c := b.in.Previous.Of(row.task); c != nil {
-			hint[r] = slices.IndexFunc(row.options, func(o option) bool { return o.match.id == c.ID })
+			hint[r] = slices.IndexFunc(row.options, func(o option) bool { return o.ID == c.ID })
 		}
 	}
 	return hint
@@ -126,7 +121,7 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 	if now == nil {
 		now = func() time.Time { return time.Time{} }
 	}
-	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: p.opt.Work(len(m.Tasks)), Hint: hint, Now: now})
+	sol, err := optimizer.Solve(ctx, m, optimizer.Options{WorkLimit: WorkLimit(len(m.Tasks)), Hint: hint, Now: now})
 	if errors.Is(err, optimizer.ErrUndecided) {
 		return &optimizer.Solution{Status: optimizer.Infeasible,
 			Message: "no plan that keeps the deadline and the budget was found"}, nil
@@ -138,13 +133,31 @@ func (p *Planner) solve(ctx context.Context, m *optimizer.Model, hint []int) (*o
 // task has no candidate.
 func (p *Planner) Model(in record.PlanInput) (*optimizer.Model, error) {
 	b, err := p.build(in)
+	if err == nil && b.message != "" {
+		err = fmt.Errorf("%w: %s", ErrInfeasible, b.message)
+	}
 	if err != nil {
 		return nil, err
 	}
-	if b.message != "" {
-		return nil, fmt.Errorf("%w: %s", ErrInfeasible, b.message)
-	}
 	return b.model, nil
+}
+
+// Frontier finds the Pareto front of a job's plans: what it costs to be done by when. Times are those that a deadline
+// counts with, a spot run's guaranteed ones, so that a deadline at a point gives a plan at that point's cost. It fails
+// with ErrInfeasible when a task has no candidate.
+func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
+	o optimizer.FrontierOptions) (*optimizer.Front, error) {
+	given := in.DeadlineHours
+	if given == nil {
+		distant := float64(optimizer.MaxValue)
+		in.DeadlineHours = &distant
+	}
+	m, err := p.Model(in)
+	if err != nil {
+		return nil, err
+	}
+	m.DeadlineHours, o.Now = given, p.opt.Now
+	return optimizer.Frontier(ctx, m, o)
 }
 
 // builder makes one model.
@@ -155,23 +168,23 @@ type builder struct {
 	in      record.PlanInput
 	model   *optimizer.Model
 	classes map[string]*class
-	// picks maps each task of the model to the task of the job (-1 for an input) and its candidates to options.
 	rows    []row
-	byTask  []int // task of the job -> row, -1 for none
+	index   map[string]int // of the row of a task of the model, by its ID
+	byTask  []int          // task of the job -> row, -1 for none
 	message string
 }
 
 // row is one task of the model.
 type row struct {
-	task    int
+	task    int // of the job, -1 for an input
 	options []option
 	class   *class // nil where the past leaves no choice
 }
 
 // option is what one candidate of a row stands for.
 type option struct {
+	optimizer.Candidate
 	match    *match
-	usd      float64
 	expected float64 // hours
 	work     float64 // hours, without interruptions
 	elseUSD  float64 // of a spot offer: what an hour of its work costs on demand where that is cheapest, per machine
@@ -183,7 +196,8 @@ func (p *Planner) build(in record.PlanInput) (*builder, error) {
 		return nil, err
 	}
 	b := &builder{
-		p: p, market: m, in: in, classes: map[string]*class{}, byTask: make([]int, len(in.Spec.Tasks)),
+		p: p, market: m, in: in, classes: map[string]*class{}, index: map[string]int{},
+		byTask: make([]int, len(in.Spec.Tasks)),
 		model: &optimizer.Model{
 			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 			Places: m.places, USDPerGiB: m.usd, HoursPerGiB: m.hours,
@@ -229,9 +243,8 @@ func (b *builder) edgeWeights() []float64 {
 
 // addTask adds a task of the job with its candidates, as far as the past leaves it a choice.
 func (b *builder) addTask(i int, gib float64) error {
-	facts := b.in.Tasks[i]
-	id := b.in.Spec.Tasks[i].Name
-	if facts != nil && (facts.Done || facts.Fixed) {
+	facts, id := b.in.Tasks[i], b.in.Spec.Tasks[i].Name
+	if b.settled(i) {
 		place, ok := b.number[facts.Place]
 		if !ok {
 			return nil // a place the catalogue has forgotten: it constrains nothing
@@ -240,8 +253,7 @@ func (b *builder) addTask(i int, gib float64) error {
 		if facts.Fixed {
 			hours = facts.Hours
 		}
-		b.addRow(i, optimizer.Task{ID: id,
-			Candidates: []optimizer.Candidate{{ID: facts.Place, Place: place, Hours: hours}}}, row{task: i})
+		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours})
 		return nil
 	}
 	cl, err := b.classOf(i)
@@ -252,26 +264,34 @@ func (b *builder) addTask(i int, gib float64) error {
 		b.message = b.in.Spec.ErrorAt(i, -1, "resources", cl.reason, "").Error()
 		return nil
 	}
-	task, options := b.candidates(i, cl, gib)
-	if len(options) == 0 && b.countsCarbon() {
-		const reason = "no region that offers it has a grid whose carbon is known"
-		b.message = b.in.Spec.ErrorAt(i, -1, "resources", reason,
+	options := b.candidates(i, cl, gib)
+	switch at := b.in.Spec.ErrorAt; {
+	case len(options) == 0 && b.countsCarbon():
+		b.message = at(i, -1, "resources", "no region that offers it has a grid whose carbon is known",
 			"allow other regions, or plan without counting carbon").Error()
 		return nil
-	}
-	if len(options) == 0 {
-		const reason = "spot machines are interrupted too often for the task to finish, and on-demand is not allowed"
-		b.message = b.in.Spec.ErrorAt(i, -1, "resources.market", reason, "keep checkpoints, or allow on-demand").Error()
+	case len(options) == 0:
+		b.message = at(i, -1, "resources.market",
+			"spot machines are interrupted too often for the task to finish, and on-demand is not allowed",
+			"keep checkpoints, or allow on-demand").Error()
 		return nil
 	}
-	b.addRow(i, task, row{task: i, options: options, class: cl})
+	candidates := make([]optimizer.Candidate, len(options))
+	for k := range options {
+		candidates[k] = options[k].Candidate
+	}
+	b.addRow(row{task: i, options: options, class: cl}, id, candidates...)
 	return nil
 }
 
-func (b *builder) addRow(i int, t optimizer.Task, r row) {
-	b.byTask[i] = len(b.rows)
+// addRow adds a task to the model.
+func (b *builder) addRow(r row, id string, candidates ...optimizer.Candidate) {
+	b.index[id] = len(b.rows)
+	if r.task >= 0 {
+		b.byTask[r.task] = len(b.rows)
+	}
 	b.rows = append(b.rows, r)
-	b.model.Tasks = append(b.model.Tasks, t)
+	b.model.Tasks = append(b.model.Tasks, optimizer.Task{ID: id, Candidates: candidates})
 }
 
 // addEdges adds the dependencies among the tasks of the model. What moved to a task that is done, or holds its machines
@@ -300,15 +320,12 @@ func (b *builder) addInputs() {
 			continue
 		}
 		for n, in := range b.in.Spec.Tasks[i].Inputs {
-			place, ok := b.number[b.p.egress.PlaceOf(in.URI)]
+			place, ok := b.number[b.p.moves.PlaceOf(in.URI)]
 			if !ok || in.Size <= 0 {
 				continue
 			}
 			id := fmt.Sprintf("input:%s/%d", b.in.Spec.Tasks[i].Name, n)
-			b.rows = append(b.rows, row{task: -1})
-			b.model.Tasks = append(b.model.Tasks, optimizer.Task{
-				ID: id, Candidates: []optimizer.Candidate{{ID: in.URI, Place: place}},
-			})
+			b.addRow(row{task: -1}, id, optimizer.Candidate{ID: in.URI, Place: place})
 			b.model.Edges = append(b.model.Edges,
 				optimizer.Edge{From: id, To: b.in.Spec.Tasks[i].Name, GiB: float64(in.Size)})
 		}
@@ -337,13 +354,13 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 			continue
 		}
 		o := row.options[sol.Picks[r]]
-		k, ok := index[o.match.id]
+		k, ok := index[o.ID]
 		if !ok {
 			k = int32(len(plan.Offers)) //nolint:gosec // at most one offer a task
-			index[o.match.id] = k
+			index[o.ID] = k
 			plan.Offers = append(plan.Offers, o.match.planned())
 		}
-		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.usd, o.expected
+		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.USD, o.expected
 		plan.TaskOnDemandUSD[row.task] = o.elseUSD
 	}
 	stays := b.stays(sol)
@@ -373,7 +390,7 @@ const runnersKept = 3
 
 // addRunners notes for each task the next best choices with everything else as it is.
 func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
-	if len(b.in.Spec.Tasks) > b.p.opt.RunnersFor {
+	if len(b.in.Spec.Tasks) > runnersFor {
 		return nil
 	}
 	explainer, err := optimizer.NewExplainer(b.model, sol)
@@ -400,7 +417,7 @@ func (b *builder) addRunners(plan *record.Plan, sol *optimizer.Solution) error {
 			}
 			o := row.options[alt.Candidate]
 			plan.Runners[row.task] = append(plan.Runners[row.task], record.Runner{
-				ID: o.match.id, USD: o.usd, Hours: o.expected, Adds: adds,
+				ID: o.ID, USD: o.USD, Hours: o.expected, Adds: adds,
 			})
 		}
 	}

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
@@ -22,13 +23,13 @@ func newPlanner(t testing.TB) (*planner.Planner, *catalog.Catalog) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
 	opt := planner.DefaultOptions()
 	opt.Now = nil
-	return planner.New(c, egress, opt), c
+	return planner.New(c, moves, opt), c
 }
 
 func readJob(t testing.TB, text string) *dag.Job {

@@ -31,9 +31,8 @@ func (b *builder) stays(sol *optimizer.Solution) []stay {
 func (b *builder) expectedHours(at []stay) float64 {
 	finish := make([]float64, len(b.rows))
 	incoming := make([][]optimizer.Edge, len(b.rows))
-	index := b.index()
 	for _, e := range b.model.Edges {
-		incoming[index[e.To]] = append(incoming[index[e.To]], e)
+		incoming[b.index[e.To]] = append(incoming[b.index[e.To]], e)
 	}
 	longest := 0.0
 	for _, task := range b.in.Spec.Order() {
@@ -43,7 +42,7 @@ func (b *builder) expectedHours(at []stay) float64 {
 		}
 		start := 0.0
 		for _, e := range incoming[r] {
-			from := index[e.From]
+			from := b.index[e.From]
 			start = math.Max(start, finish[from]+e.GiB*b.model.HoursPerGiB[at[from].place][at[r].place])
 		}
 		finish[r] = start + at[r].hours
@@ -52,24 +51,14 @@ func (b *builder) expectedHours(at []stay) float64 {
 	return longest
 }
 
-// index is the row of each task of the model, by its ID.
-func (b *builder) index() map[string]int {
-	index := make(map[string]int, len(b.rows))
-	for r := range b.rows {
-		index[b.model.Tasks[r].ID] = r
-	}
-	return index
-}
-
 // usd is what all of it costs, with what moves.
 func (b *builder) usd(at []stay) float64 {
 	sum := 0.0
 	for _, s := range at {
 		sum += s.usd
 	}
-	index := b.index()
 	for _, e := range b.model.Edges {
-		sum += e.GiB * b.model.USDPerGiB[at[index[e.From]].place][at[index[e.To]].place]
+		sum += e.GiB * b.model.USDPerGiB[at[b.index[e.From]].place][at[b.index[e.To]].place]
 	}
 	return sum
 }

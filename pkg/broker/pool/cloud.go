@@ -25,18 +25,18 @@ func (Cloud) Name() string { return record.PoolCloud }
 
 // Launch implements cloud.Cloud: it confirms that schedule's assignments of the cluster are there, all of them. Where
 // they are not, it was terminated, and the task has to be scheduled again.
-func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) (found []cloud.Machine, err error) {
+	defer typed(&err)
 	if err := ctx.Err(); err != nil {
-		return nil, poolError(err)
+		return nil, err
 	}
 	if spec.Cluster == "" || spec.Nodes < 1 || spec.Offer.Cloud != record.PoolCloud || spec.Offer.Region == "" ||
 		len(spec.Bootstrap.Tokens) != spec.Nodes {
 		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "BadRequest",
 			"a cluster of a pool has a name, a pool, nodes and a token for each")
 	}
-	found, err := c.list(ctx, spec.Offer.Region, spec.Cluster)
-	if err != nil {
-		return nil, poolError(err)
+	if found, err = c.list(ctx, spec.Offer.Region, spec.Cluster); err != nil {
+		return nil, err
 	}
 	if len(found) != spec.Nodes {
 		return nil, cloud.Errorf(record.PoolCloud, cloud.Invalid, "NotAssigned",
@@ -50,25 +50,31 @@ func (c Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machi
 
 // Terminate implements cloud.Cloud: it takes the cluster's assignments out. The machines learn of it when they ask
 // next, and are told of nothing else before.
-func (c Cloud) Terminate(ctx context.Context, cluster string) error {
+func (c Cloud) Terminate(ctx context.Context, cluster string) (err error) {
+	defer typed(&err)
 	pools, err := c.poolsOf(ctx, cluster)
 	if err != nil {
-		return poolError(err)
+		return err
 	}
 	for _, name := range pools {
 		err := c.b.Transact(ctx, fnPool, "free/"+cluster, false, func(u *unit.Unit) error {
 			return c.b.Unassign(u, name, cluster, nil)
 		})
 		if err != nil {
-			return poolError(err)
+			return err
 		}
 	}
 	return nil
 }
 
-// poolsOf says in which pools a cluster may be: in that of its record, or in any.
+// poolsOf says in which pools a cluster may be: in that of its record, or in any. Without a cluster they are all; where
+// there was none a moment ago, without asking the store.
 func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 	u := c.b.NewUnit(ctx, fnPool)
+	if cluster == "" {
+		err := c.b.lookForPools(ctx, u.Now)
+		return c.b.known.names(), err
+	}
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
 	if err != nil {
 		return nil, err
@@ -85,81 +91,45 @@ func (c Cloud) poolsOf(ctx context.Context, cluster string) ([]string, error) {
 }
 
 // Machines implements cloud.Cloud. Those that have not been heard of for too long, nor the agents on them, are
-// terminated, as far as anybody can know. An assignment whose attempt has not come to buying yet is not listed.
-func (c Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
-	if cluster != "" {
-		pools, err := c.poolsOf(ctx, cluster)
-		if err != nil {
-			return nil, poolError(err)
-		}
-		var all []cloud.Machine
-		for _, name := range pools {
-			found, err := c.list(ctx, name, cluster)
-			if err != nil {
-				return nil, poolError(err)
-			}
-			all = append(all, found...)
-		}
-		return all, nil
-	}
-	known, err := c.known(ctx)
+// terminated, as far as anybody can know. An assignment whose attempt has not come to buying yet is not listed, unless
+// its cluster is asked for.
+func (c Cloud) Machines(ctx context.Context, cluster string) (all []cloud.Machine, err error) {
+	defer typed(&err)
+	pools, err := c.poolsOf(ctx, cluster)
 	if err != nil {
-		return nil, poolError(err)
+		return nil, err
 	}
-	var all []cloud.Machine
-	for _, name := range known {
-		found, err := c.list(ctx, name, "")
+	for _, name := range pools {
+		found, err := c.list(ctx, name, cluster)
 		if err != nil {
-			return nil, poolError(err)
+			return nil, err
 		}
 		all = append(all, found...)
 	}
-	if all, err = c.intended(ctx, all); err != nil {
-		return nil, poolError(err)
+	if cluster != "" {
+		return all, nil
 	}
-	return all, nil
-}
-
-// known lists the pools; where there was none a moment ago, without asking the store.
-func (c Cloud) known(ctx context.Context) ([]string, error) {
-	k := &c.b.known
-	if err := c.b.lookForPools(ctx, c.b.Now()); err != nil {
-		return nil, err
-	}
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	names := make([]string, len(k.pools))
-	for i, p := range k.pools {
-		names[i] = p.Name
-	}
-	return names, nil
+	return c.intended(ctx, all)
 }
 
 // list reads the assignments of a pool, of one cluster or of all, by cluster and rank.
-func (c Cloud) list(ctx context.Context, name, cluster string) ([]cloud.Machine, error) {
-	u := c.b.NewUnit(ctx, fnPool)
-	p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
-	if err != nil || !found {
-		return nil, err
-	}
-	parts, err := c.b.ReadSlices(u, p)
-	if err != nil {
-		return nil, err
-	}
+func (c Cloud) list(ctx context.Context, pool, cluster string) ([]cloud.Machine, error) {
+	parts, err := c.b.Parts(ctx, pool)
+	now := c.b.Now()
 	var out []cloud.Machine
-	for _, s := range parts {
-		for _, m := range s.Part.Machines {
+	for _, part := range parts {
+		for _, m := range part.Machines {
 			for _, use := range m.Uses {
 				if cluster != "" && use.Cluster != cluster {
 					continue
 				}
 				x := cloud.Machine{
 					ID: m.ID, Cluster: use.Cluster, Rank: use.Rank, State: cloud.Running, Launched: use.Since,
-					Offer: cloud.Offer{Cloud: record.PoolCloud, Region: name, InstanceType: m.Type,
+					Offer: cloud.Offer{Cloud: record.PoolCloud, Region: pool, InstanceType: m.Type,
 						Accelerator: use.Hold.Accelerator, AccelCount: use.Hold.Accelerators},
 				}
-				if u.Now.Sub(s.Seen[m.ID]) > c.b.Config.Pool.LostAfter {
-					x.State, x.Reason = cloud.Terminated, "not heard of since "+s.Seen[m.ID].Format(time.RFC3339)
+				if now.Sub(part.Seen[m.ID]) > c.b.Config.Pool.LostAfter {
+					x.State, x.Reason = cloud.Terminated, "not heard of since "+part.Seen[m.ID].Format(time.RFC3339)
 				}
 				out = append(out, x)
 			}
@@ -168,39 +138,32 @@ func (c Cloud) list(ctx context.Context, name, cluster string) ([]cloud.Machine,
 	slices.SortFunc(out, func(x, y cloud.Machine) int {
 		return cmp.Or(cmp.Compare(x.Cluster, y.Cluster), cmp.Compare(x.Rank, y.Rank))
 	})
-	return out, nil
+	return out, err
 }
 
 // intended leaves out the assignments of attempts that are admitted and have not come to buying. What is heard of an
 // agent is heard of its machine.
 func (c Cloud) intended(ctx context.Context, all []cloud.Machine) ([]cloud.Machine, error) {
+	u := c.b.NewUnit(ctx, fnPool)
 	out := all[:0]
-	for len(all) > 0 {
-		n := 1
-		for n < len(all) && all[n].Cluster == all[0].Cluster && all[n].Offer.Region == all[0].Offer.Region {
-			n++
-		}
-		cl, waits, err := c.attempt(ctx, all[0].Cluster)
+	for _, m := range all {
+		cl, waits, err := attemptOf(u, m.Cluster)
 		if err != nil {
 			return nil, err
 		}
-		for _, m := range all[:n] {
-			if m.Rank < len(cl.Nodes) && c.b.Now().Sub(cl.Nodes[m.Rank].Seen) <= c.b.Config.Pool.LostAfter {
-				m.State, m.Reason = cloud.Running, ""
-			}
-			if !waits {
-				out = append(out, m)
-			}
+		if m.Rank < len(cl.Nodes) && u.Now.Sub(cl.Nodes[m.Rank].Seen) <= c.b.Config.Pool.LostAfter {
+			m.State, m.Reason = cloud.Running, ""
 		}
-		all = all[n:]
+		if !waits {
+			out = append(out, m)
+		}
 	}
 	return out, nil
 }
 
-// attempt loads a cluster, the zero value of which there is no record; waits says that its attempt has not come to
+// attemptOf loads a cluster, the zero value of which there is no record; waits says that its attempt has not come to
 // buying yet.
-func (c Cloud) attempt(ctx context.Context, id string) (cl record.Cluster, waits bool, err error) {
-	u := c.b.NewUnit(ctx, fnPool)
+func attemptOf(u *unit.Unit, id string) (cl record.Cluster, waits bool, err error) {
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(id))
 	task, number, ok := record.ClusterAttempt(id)
 	if err != nil || found || !ok {
@@ -216,18 +179,9 @@ func (b *Keeper) Unassign(u *unit.Unit, pool, cluster string, hosts []string) er
 	if err != nil || !found {
 		return err
 	}
-	var parts []record.Partition
-	if len(hosts) == 0 {
-		if parts, err = b.partitions(u, p); err != nil {
-			return err
-		}
-	}
-	for _, index := range p.PartitionsOf(hosts) {
-		part, _, err := book.Get[record.Partition](u, record.PartitionKey(pool, index))
-		if err != nil {
-			return err
-		}
-		parts = append(parts, part)
+	parts, err := partitions(u, p, hosts...)
+	if err != nil {
+		return err
 	}
 	var d record.Decision
 	for _, part := range parts {
@@ -245,12 +199,16 @@ func (b *Keeper) Unassign(u *unit.Unit, pool, cluster string, hosts []string) er
 	return u.Apply(d)
 }
 
-// poolError types what a store says as clouds' failures are.
-func poolError(err error) error {
-	e := cloud.Errorf(record.PoolCloud, cloud.Transient, "Store", "%v", err)
-	if errors.Is(err, store.ErrThrottled) {
+// typed types what a store says as clouds' failures are.
+func typed(err *error) {
+	var is *cloud.Error
+	if *err == nil || errors.As(*err, &is) {
+		return
+	}
+	e := cloud.Errorf(record.PoolCloud, cloud.Transient, "Store", "%v", *err)
+	if errors.Is(*err, store.ErrThrottled) {
 		e.Kind = cloud.Throttled
 	}
-	e.Err = err
-	return e
+	e.Err = *err
+	*err = e
 }

@@ -24,8 +24,9 @@ func TestPoolCloudConforms(t *testing.T) {
 			return nil, err
 		}
 		for i := range 6 {
-			r := MachineReport{Joined: b.Now(), Capacity: record.Capacity{CPUs: 64, MemoryGiB: 64}}
-			if _, err := b.SyncMachine(ctx, "lab", fmt.Sprint("m", i), r); err != nil {
+			m := wire.PoolClaims{Pool: "lab", Machine: fmt.Sprint("m", i), Joined: b.Now()}
+			r := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: 64, MemoryGiB: 64}}
+			if _, err := b.SyncMachine(ctx, m, r); err != nil {
 				return nil, err
 			}
 		}
@@ -65,10 +66,12 @@ func (h *poolHarness) Settle(context.Context) {}
 func (h *poolHarness) Close() {}
 
 func (h *poolHarness) Left(ctx context.Context) (int, error) {
-	machines, err := h.b.poolMachines(h.b.NewUnit(ctx, fnPool), record.Pool{Name: "lab", PoolSettings: record.PoolSettings{Partitions: 3}})
+	parts, err := h.b.Parts(ctx, "lab")
 	n := 0
-	for _, m := range machines {
-		n += len(m.Uses)
+	for _, part := range parts {
+		for _, m := range part.Machines {
+			n += len(m.Uses)
+		}
 	}
 	return n, err
 }
@@ -109,10 +112,11 @@ type assigning struct {
 	h *poolHarness
 }
 
-func (a assigning) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (a assigning) Launch(ctx context.Context, spec cloud.LaunchSpec) (machines []cloud.Machine, err error) {
+	defer typed(&err)
 	if spec.Cluster != "" && spec.Nodes > 0 && spec.Offer.Cloud == record.PoolCloud && len(spec.Bootstrap.Tokens) == spec.Nodes && ctx.Err() == nil {
 		if err := a.h.assign(ctx, spec); err != nil {
-			return nil, poolError(err)
+			return nil, err
 		}
 	}
 	return a.Cloud.Launch(ctx, spec)

@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"context"
 	"fmt"
+	"maps"
 	"slices"
 	"strconv"
 	"strings"
@@ -27,27 +28,25 @@ import (
 type poolsKnown struct {
 	mu    sync.Mutex
 	until time.Time // when to look again which pools there are
-	pools []*poolKnown
+	pools map[string]*poolKnown
 }
 
 // poolKnown is the view of one pool.
 type poolKnown struct {
 	record.Pool
-	rotation  parsync.Rotation
-	scheduler int
-	turn      uint64
-	turned    time.Time // when the last turn was
-	looked    int       // how often a partition was looked at
-	parts     []*partKnown
+	rotation parsync.Rotation
+	turn     uint64
+	turned   time.Time // when the last turn was
+	looked   int       // how often a partition was looked at
+	parts    []*partKnown
 }
 
 // partKnown is the view of one partition.
 type partKnown struct {
-	record.Partition
+	record.PartSeen
 	record  store.Record // as it was; Version Absent where there is none
-	seen    map[string]time.Time
-	unknown bool // it is to be looked at before it is used
-	looked  int  // when it was looked at, in the order of the pool's
+	unknown bool         // it is to be looked at before it is used
+	looked  int          // when it was looked at, in the order of the pool's
 	at      time.Time
 }
 
@@ -58,34 +57,18 @@ func (k *poolsKnown) forget() {
 	k.until = time.Time{}
 }
 
-// conflicted has the partitions of a transaction that failed looked at anew.
-func (k *poolsKnown) conflicted(u *unit.Unit) {
+// noted takes over what this process itself has committed of partitions; those of a transaction that failed are looked
+// at anew.
+func (k *poolsKnown) noted(u *unit.Unit, committed bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	if len(k.pools) == 0 {
-		return
-	}
-	for c := range u.Changes {
-		if p := k.part(c.Key); p != nil {
-			p.unknown = true
-		}
-	}
-}
-
-// committed takes over what this process itself has written.
-func (k *poolsKnown) committed(u *unit.Unit) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	if len(k.pools) == 0 {
-		return
-	}
 	for c := range u.Changes {
 		p := k.part(c.Key)
-		if p == nil || !c.Written {
+		if p == nil || committed && !c.Written {
 			continue
 		}
 		c.Version++
-		if c.Blind || c.Body == nil || p.take(c.Record) != nil {
+		if !committed || c.Blind || c.Body == nil || p.take(c.Record) != nil {
 			p.unknown = true
 		}
 	}
@@ -94,15 +77,13 @@ func (k *poolsKnown) committed(u *unit.Unit) {
 // part finds the view that a record belongs to, nil where it is none's.
 func (k *poolsKnown) part(key store.Key) *partKnown {
 	name, ok := strings.CutPrefix(key.Partition, record.PoolPart(""))
+	p := k.pools[name]
 	number, found := strings.CutSuffix(key.Sort, "#"+record.PartitionSuffix)
-	if !ok || !found {
+	if !ok || !found || p == nil {
 		return nil
 	}
-	index, err := strconv.Atoi(number)
-	for _, p := range k.pools {
-		if p.Name == name && err == nil && index < len(p.parts) {
-			return p.parts[index]
-		}
+	if index, err := strconv.Atoi(number); err == nil && index < len(p.parts) {
+		return p.parts[index]
 	}
 	return nil
 }
@@ -126,16 +107,14 @@ func (b *Keeper) PoolsNow(ctx context.Context, now time.Time) ([]record.PoolSeen
 	if err := b.lookForPools(ctx, now); err != nil {
 		return nil, nil, err
 	}
-	k := &b.known
-	for _, look := range k.looks(b.Config.Pool, now) {
-		parts, err := readParts(ctx, b.Store, look)
+	for _, look := range b.known.looks(b.Config, now) {
+		parts, err := b.readParts(ctx, look.pool, look.prefix)
+		b.known.learn(look, parts, now, err == nil)
 		if err != nil {
-			k.unknown(look)
 			return nil, nil, err
 		}
-		k.learn(look, parts, now)
 	}
-	pools, records := k.seen()
+	pools, records := b.known.seen()
 	return pools, records, nil
 }
 
@@ -151,18 +130,14 @@ func (b *Keeper) lookForPools(ctx context.Context, now time.Time) error {
 	}
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	known := map[string]*poolKnown{}
-	for _, p := range k.pools {
-		known[p.Name] = p
-	}
-	k.pools = nil
+	was := k.pools
+	k.pools = make(map[string]*poolKnown, len(pools))
 	for _, p := range pools {
-		view := known[p.Name]
+		view := was[p.Name]
 		if view == nil || view.Partitions != p.Partitions || !view.Created.Equal(p.Created) {
 			view = b.newPoolKnown(p, now)
 		}
-		view.Pool = p
-		k.pools = append(k.pools, view)
+		view.Pool, k.pools[p.Name] = p, view
 	}
 	k.until = now.Add(b.Config.Pool.Known)
 	return nil
@@ -174,15 +149,27 @@ func (k *poolsKnown) due(now time.Time) bool {
 	return !now.Before(k.until)
 }
 
+// names lists the pools.
+func (k *poolsKnown) names() []string {
+	k.mu.Lock()
+	defer k.mu.Unlock()
+	return slices.Sorted(maps.Keys(k.pools))
+}
+
+// takers are the pools that take anything, by name.
+func (k *poolsKnown) takers(yield func(*poolKnown) bool) {
+	for _, name := range slices.Sorted(maps.Keys(k.pools)) {
+		if p := k.pools[name]; !p.Draining && !yield(p) {
+			return
+		}
+	}
+}
+
 // newPoolKnown makes a view that knows nothing yet. Where nobody has said which of how many schedulers this is, it
 // begins its turns where the clock says.
 func (b *Keeper) newPoolKnown(p record.Pool, now time.Time) *poolKnown {
-	v := &poolKnown{Pool: p, scheduler: b.Config.Scheduler}
-	var err error
-	// more schedulers than partitions
-	if v.rotation, err = parsync.NewRotation(max(b.Config.Schedulers, 1), p.Partitions); err != nil {
-		v.rotation, v.turn, v.scheduler = parsync.Rotation{Schedulers: 1, Partitions: p.Partitions}, uint64(max(v.scheduler, 0)), 0 //nolint:gosec // not negative
-	}
+	v := &poolKnown{Pool: p}
+	v.rotation = parsync.Rotation{Schedulers: max(b.Config.Schedulers, 1), Partitions: p.Partitions}
 	if b.Config.Schedulers <= 0 && b.Config.Pool.Turn > 0 {
 		v.turn = uint64(max(now.UnixNano(), 0) / int64(b.Config.Pool.Turn)) //nolint:gosec // not negative
 	}
@@ -198,35 +185,29 @@ type look struct {
 	prefix string // of the keys
 }
 
-func (l look) covers(index int) bool { return strings.HasPrefix(record.SlicePrefix(index), l.prefix) }
-
 // looks says what is to be looked at: the partitions that are not known, or the one whose turn it is.
-func (k *poolsKnown) looks(t record.PoolTimes, now time.Time) []look {
+func (k *poolsKnown) looks(cfg record.Config, now time.Time) (out []look) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	var out []look
-	for _, p := range k.pools {
-		if p.Draining {
-			continue
-		}
-		unknown, last := 0, -1
+	for p := range k.takers {
+		unknown, index := 0, -1
 		for i, part := range p.parts {
-			if part.unknown || now.Sub(part.at) > p.oldest(t) {
-				unknown, last = unknown+1, i
+			if part.unknown || now.Sub(part.at) > p.oldest(cfg.Pool) {
+				unknown, index = unknown+1, i
 			}
 		}
-		switch {
-		case unknown > 1:
-			out = append(out, look{pool: p.Name})
-		case unknown == 1:
-			out = append(out, look{pool: p.Name, prefix: record.SlicePrefix(last)})
-		case now.Sub(p.turned) >= t.Turn:
+		if unknown == 0 {
+			if now.Sub(p.turned) < cfg.Pool.Turn {
+				continue
+			}
 			p.turn++
-			out = append(out, look{pool: p.Name, prefix: record.SlicePrefix(p.rotation.Partition(p.scheduler, p.turn))})
-		default:
-			continue
+			index = p.rotation.Partition(cfg.Scheduler, p.turn)
 		}
-		p.turned = now
+		at := look{pool: p.Name}
+		if unknown <= 1 {
+			at.prefix = record.SlicePrefix(index)
+		}
+		out, p.turned = append(out, at), now
 	}
 	return out
 }
@@ -237,43 +218,27 @@ func (p *poolKnown) oldest(t record.PoolTimes) time.Duration {
 	return min(2*t.Turn*time.Duration(p.Partitions), t.StaleAfter/4)
 }
 
-// unknown notes that a reading has failed.
-func (k *poolsKnown) unknown(l look) {
+// learn takes over what was read, except where a newer state is known by now. What could not be read is unknown.
+func (k *poolsKnown) learn(l look, parts map[int]*partKnown, now time.Time, ok bool) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range k.pools {
-		for i, part := range p.parts {
-			if p.Name == l.pool && l.covers(i) {
-				part.unknown = true
-			}
-		}
-	}
-}
-
-// learn takes over what was read, except where a newer state is known by now.
-func (k *poolsKnown) learn(l look, parts map[int]*partKnown, now time.Time) {
-	k.mu.Lock()
-	defer k.mu.Unlock()
-	for _, p := range k.pools {
-		if p.Name != l.pool {
+	p := k.pools[l.pool]
+	for i := 0; p != nil && i < len(p.parts); i++ {
+		part, read := p.parts[i], parts[i]
+		switch {
+		case !strings.HasPrefix(record.SlicePrefix(i), l.prefix):
 			continue
+		case !ok:
+			part.unknown = true
+			continue
+		case read == nil: // it was never written
+			read = &partKnown{record: store.Record{Key: record.PartitionKey(p.Name, i)}}
 		}
-		for i, part := range p.parts {
-			if !l.covers(i) {
-				continue
-			}
-			read := parts[i]
-			if read == nil {
-				read = &partKnown{record: store.Record{Key: record.PartitionKey(p.Name, i)}}
-			}
-			p.looked++
-			if part.record.Version > read.record.Version && !part.unknown {
-				part.seen, part.looked, part.at = read.seen, p.looked, now
-				continue
-			}
-			read.looked, read.at = p.looked, now
-			*part = *read
+		p.looked++
+		if part.record.Version <= read.record.Version || part.unknown {
+			part.Partition, part.record, part.unknown = read.Partition, read.record, false
 		}
+		part.Seen, part.looked, part.at = read.Seen, p.looked, now
 	}
 }
 
@@ -281,14 +246,10 @@ func (k *poolsKnown) learn(l look, parts map[int]*partKnown, now time.Time) {
 func (k *poolsKnown) seen() (out []record.PoolSeen, records []store.Record) {
 	k.mu.Lock()
 	defer k.mu.Unlock()
-	for _, p := range k.pools {
-		if p.Draining {
-			continue
-		}
+	for p := range k.takers {
 		s := record.PoolSeen{Pool: p.Pool}
 		for i, part := range p.parts {
-			s.Parts, s.Order = append(s.Parts, record.PartSeen{Partition: part.Partition, Seen: part.seen}),
-				append(s.Order, i)
+			s.Parts, s.Order = append(s.Parts, part.PartSeen), append(s.Order, i)
 			records = append(records, part.record)
 		}
 		slices.SortStableFunc(s.Order, func(x, y int) int { return cmp.Compare(p.parts[y].looked, p.parts[x].looked) })
@@ -297,14 +258,25 @@ func (k *poolsKnown) seen() (out []record.PoolSeen, records []store.Record) {
 	return out, records
 }
 
+// Parts reads the partitions of a pool, by index, with when their machines were last heard of.
+func (b *Keeper) Parts(ctx context.Context, pool string) ([]record.PartSeen, error) {
+	read, err := b.readParts(ctx, pool, "")
+	var out []record.PartSeen
+	for _, index := range slices.Sorted(maps.Keys(read)) {
+		out = append(out, read[index].PartSeen)
+	}
+	return out, err
+}
+
 // readParts reads partitions and the beats of their machines, by index; those that were never written are not among
 // them.
-func readParts(ctx context.Context, st store.Store, l look) (map[int]*partKnown, error) {
+func (b *Keeper) readParts(ctx context.Context, pool, prefix string) (map[int]*partKnown, error) {
 	out := map[int]*partKnown{}
 	for after, more := "", true; more; {
 		var records []store.Record
 		var err error
-		if records, more, err = st.Query(ctx, record.PoolPart(l.pool), l.prefix, store.Page{After: after}); err != nil {
+		records, more, err = b.Store.Query(ctx, record.PoolPart(pool), prefix, store.Page{After: after})
+		if err != nil {
 			return nil, err
 		}
 		for _, r := range records {
@@ -315,8 +287,8 @@ func readParts(ctx context.Context, st store.Store, l look) (map[int]*partKnown,
 				continue
 			}
 			if out[index] == nil {
-				out[index] = &partKnown{record: store.Record{Key: record.PartitionKey(l.pool, index)},
-					seen: map[string]time.Time{}}
+				out[index] = &partKnown{record: store.Record{Key: record.PartitionKey(pool, index)}}
+				out[index].Seen = map[string]time.Time{}
 			}
 			if err := out[index].read(r, rest); err != nil {
 				return nil, err
@@ -336,6 +308,6 @@ func (p *partKnown) read(r store.Record, name string) error {
 	if err := json.Unmarshal(r.Body, &beat); err != nil {
 		return fmt.Errorf("broker: record %s: %w", r.Key, err)
 	}
-	p.seen[machine] = beat.At
+	p.Seen[machine] = beat.At
 	return nil
 }

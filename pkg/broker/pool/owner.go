@@ -73,10 +73,8 @@ func machineName(pool, machine string) string {
 // drainPool marks the pool itself, where all of it is meant.
 func (b *Keeper) drainPool(ctx context.Context, pool, machine string, how Drain) (p record.Pool, err error) {
 	err = b.Transact(ctx, fnPool, "drain/"+pool+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
-		var found bool
-		var err error
-		if p, found, err = book.Get[record.Pool](u, record.PoolKey(pool)); err != nil || !found {
-			return record.NotFound(err, "pool "+pool)
+		if p, err = LoadPool(u, pool); err != nil {
+			return err
 		}
 		if machine != "" || p.Draining == (how != DrainUndo) {
 			return record.ErrSkip
@@ -142,16 +140,16 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 	if err != nil || !found {
 		return err
 	}
+	parts, err := partitions(u, p, cl.Hosts...)
+	if err != nil {
+		return err
+	}
 	var d record.Decision
-	for _, index := range p.PartitionsOf(cl.Hosts) {
-		part, _, err := book.Get[record.Partition](u, record.PartitionKey(p.Name, index))
-		if err != nil {
-			return err
-		}
+	for _, part := range parts {
 		for rank, host := range cl.Hosts {
 			if i, here := part.Machine(host); here && cl.Nodes[rank].Address == "" {
 				part.Machines[i].Fail("no agent of "+cl.ID+" has dialled home", b.Config.Pool.BlockFor, u.Now)
-				d.Put(record.PartitionKey(p.Name, index), part)
+				d.Put(record.PartitionKey(p.Name, part.Index), part)
 			}
 		}
 	}
@@ -162,9 +160,9 @@ func (b *Keeper) Blame(u *unit.Unit, cl record.Cluster) error {
 // ErrNotFound, or with ErrPoolBusy while something holds it.
 func (b *Keeper) RemoveMachine(ctx context.Context, pool, machine string) error {
 	return b.Transact(ctx, fnPool, "remove/"+pool+"/"+machine, false, func(u *unit.Unit) error {
-		p, found, err := book.Get[record.Pool](u, record.PoolKey(pool))
-		if err != nil || !found {
-			return record.NotFound(err, "pool "+pool)
+		p, err := LoadPool(u, pool)
+		if err != nil {
+			return err
 		}
 		index := p.PartitionOf(machine)
 		part, _, err := book.Get[record.Partition](u, record.PartitionKey(pool, index))

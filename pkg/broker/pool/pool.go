@@ -1,8 +1,10 @@
 package pool
 
 import (
+	"cmp"
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -23,12 +25,12 @@ type Keeper struct {
 // New makes a keeper of the pools in a store. Whoever commits units tells it by noted.
 func New(l *unit.Loader, tokens func(wire.Claims) (string, error)) *Keeper {
 	b := &Keeper{Loader: l, tokens: tokens}
-	l.Conflicted = b.known.conflicted
+	l.Conflicted = func(u *unit.Unit) { b.known.noted(u, false) }
 	return b
 }
 
 // Noted takes over what a unit that was committed has written of pools.
-func (b *Keeper) Noted(u *unit.Unit) { b.known.committed(u) }
+func (b *Keeper) Noted(u *unit.Unit) { b.known.noted(u, true) }
 
 // Driver is the driver of pools: what schedule has assigned is a cluster as soon as it is asked for.
 func (b *Keeper) Driver() cloud.Cloud { return Cloud{b} }
@@ -39,35 +41,30 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 		return err
 	}
 	err := b.Transact(ctx, fnPool, "pool/"+name+"/"+b.Now().Format(time.RFC3339Nano), false, func(u *unit.Unit) error {
-		pools, err := book.List[record.Pool](u, record.PartPools, "", 0)
-		if err != nil {
-			return err
-		}
 		p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
 		if err != nil {
 			return err
 		}
-		if !found && len(pools) >= record.MaxPools {
-			return fmt.Errorf("%w: there are %d pools, and can be no more", record.ErrPool, len(pools))
-		}
-		if s.Partitions == 0 {
-			s.Partitions = record.DefaultPartitions
-			if found {
-				s.Partitions = p.Partitions
-			}
-		}
-		if found && p.Partitions != s.Partitions {
-			machines, err := b.poolMachines(u, p)
+		if !found {
+			pools, err := book.List[record.Pool](u, record.PartPools, "", 0)
 			if err != nil {
 				return err
 			}
-			if len(machines) > 0 {
-				return fmt.Errorf("%w: partitions: %s has %d machines in %d partitions; their number can change only "+
-					"while it has none", record.ErrPool, name, len(machines), p.Partitions)
+			if len(pools) >= record.MaxPools {
+				return fmt.Errorf("%w: there are %d pools, and can be no more", record.ErrPool, len(pools))
 			}
-		}
-		if !found {
 			p = record.Pool{Name: name, Created: u.Now}
+		}
+		s.Partitions = cmp.Or(s.Partitions, p.Partitions, record.DefaultPartitions)
+		if found && p.Partitions != s.Partitions {
+			machines, err := machinesOf(u, p)
+			if err != nil {
+				return err
+			}
+			if machines > 0 {
+				return fmt.Errorf("%w: partitions: %s has %d machines in %d partitions; their number can change only "+
+					"while it has none", record.ErrPool, name, machines, p.Partitions)
+			}
 		}
 		p.PoolSettings = s
 		var d record.Decision
@@ -81,16 +78,16 @@ func (b *Keeper) SetPool(ctx context.Context, name string, s record.PoolSettings
 // RemovePool removes a pool. It fails with ErrNotFound, or with ErrPoolBusy while something runs there.
 func (b *Keeper) RemovePool(ctx context.Context, name string) error {
 	err := b.Transact(ctx, fnPool, "pool/"+name+"/remove", false, func(u *unit.Unit) error {
-		p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
-		if err != nil || !found {
-			return record.NotFound(err, "pool "+name)
-		}
-		machines, err := b.poolMachines(u, p)
+		p, err := LoadPool(u, name)
 		if err != nil {
 			return err
 		}
-		if len(machines) > 0 {
-			return fmt.Errorf("%w: %s has %d machines: remove them first", record.ErrPoolBusy, name, len(machines))
+		machines, err := machinesOf(u, p)
+		if err != nil {
+			return err
+		}
+		if machines > 0 {
+			return fmt.Errorf("%w: %s has %d machines: remove them first", record.ErrPoolBusy, name, machines)
 		}
 		var d record.Decision
 		d.Del(record.PoolKey(name))
@@ -105,28 +102,38 @@ func (b *Keeper) RemovePool(ctx context.Context, name string) error {
 	return err
 }
 
-// poolMachines loads the machines of a pool.
-func (b *Keeper) poolMachines(u *unit.Unit, p record.Pool) ([]record.PoolMachine, error) {
-	parts, err := b.partitions(u, p)
-	var out []record.PoolMachine
-	for _, part := range parts {
-		out = append(out, part.Machines...)
+// LoadPool loads a pool. It fails with ErrNotFound.
+func LoadPool(u *unit.Unit, name string) (record.Pool, error) {
+	p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
+	if !found {
+		err = record.NotFound(err, "pool "+name)
 	}
-	return out, err
+	return p, err
 }
 
-// partitions loads those partitions of a pool that have been written, by index.
-func (b *Keeper) partitions(u *unit.Unit, p record.Pool) ([]record.Partition, error) {
-	var out []record.Partition
-	keys := make([]store.Key, p.Partitions)
-	for i := range keys {
-		keys[i] = record.PartitionKey(p.Name, i)
+// machinesOf counts the machines of a pool.
+func machinesOf(u *unit.Unit, p record.Pool) (n int, err error) {
+	parts, err := partitions(u, p)
+	for _, part := range parts {
+		n += len(part.Machines)
+	}
+	return n, err
+}
+
+// partitions loads those partitions of a pool that have been written, by index: of some machines, or all.
+func partitions(u *unit.Unit, p record.Pool, machines ...string) (out []record.Partition, err error) {
+	var keys []store.Key
+	indexes := p.PartitionsOf(machines)
+	for i := range p.Partitions {
+		if len(machines) == 0 || slices.Contains(indexes, i) {
+			keys = append(keys, record.PartitionKey(p.Name, i))
+		}
 	}
 	if err := u.Preload(keys...); err != nil {
 		return nil, err
 	}
-	for i := range keys {
-		part, found, err := book.Get[record.Partition](u, keys[i])
+	for _, key := range keys {
+		part, found, err := book.Get[record.Partition](u, key)
 		if err != nil {
 			return nil, err
 		}

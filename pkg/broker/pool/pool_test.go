@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -135,32 +136,36 @@ func TestSettingsAndReportsThatCannotBeAreRefused(t *testing.T) {
 	if err := b.SetPool(ctx, "lab", record.PoolSettings{}); err != nil {
 		t.Fatal(err)
 	}
-	good := MachineReport{Joined: now, Capacity: record.Capacity{CPUs: 4, MemoryGiB: 8}}
-	for field, spoil := range map[string]func(*MachineReport) string{
-		"machine":               func(*MachineReport) string { return "m/1" },
-		"type":                  func(r *MachineReport) string { r.Type = "a b"; return "m1" },
-		"labels":                func(r *MachineReport) string { r.Labels = map[string]string{"": "x"}; return "m1" },
-		"capacity.cpus":         func(r *MachineReport) string { r.Capacity.CPUs = 0; return "m1" },
-		"capacity.memoryGiB":    func(r *MachineReport) string { r.Capacity.MemoryGiB = 1e9; return "m1" },
-		"capacity.accelerators": func(r *MachineReport) string { r.Capacity.Accelerators = 2; return "m1" },
+	claims := func(pool, machine string) wire.PoolClaims {
+		return wire.PoolClaims{Pool: pool, Machine: machine, Joined: now}
+	}
+	good := wire.PoolReport{Capacity: wire.PoolCapacity{CPUs: 4, MemoryGiB: 8}}
+	for field, spoil := range map[string]func(*wire.PoolReport) string{
+		"machine":               func(*wire.PoolReport) string { return "m/1" },
+		"type":                  func(r *wire.PoolReport) string { r.Type = "a b"; return "m1" },
+		"labels":                func(r *wire.PoolReport) string { r.Labels = map[string]string{"": "x"}; return "m1" },
+		"capacity.cpus":         func(r *wire.PoolReport) string { r.Capacity.CPUs = 0; return "m1" },
+		"capacity.memoryGiB":    func(r *wire.PoolReport) string { r.Capacity.MemoryGiB = 1e9; return "m1" },
+		"capacity.accelerators": func(r *wire.PoolReport) string { r.Capacity.Accelerators = 2; return "m1" },
 	} {
 		r := good
 		machine := spoil(&r)
-		if _, err := b.SyncMachine(ctx, "lab", machine, r); !errors.Is(err, record.ErrPool) || !strings.Contains(err.Error(), field) {
+		if _, err := b.SyncMachine(ctx, claims("lab", machine), r); !errors.Is(err, record.ErrPool) || !strings.Contains(err.Error(), field) {
 			t.Errorf("%s: %v", field, err)
 		}
 	}
-	if _, err := b.SyncMachine(ctx, "lab", "m1", good); err != nil {
+	if _, err := b.SyncMachine(ctx, claims("lab", "m1"), good); err != nil {
 		t.Error(err)
 	}
 	if err := b.SetPool(ctx, "lab", record.PoolSettings{Partitions: 4}); !errors.Is(err, record.ErrPool) {
 		t.Errorf("the partitions of a pool with machines: %v", err)
 	}
-	if _, err := b.SyncMachine(ctx, "gone", "m1", good); !errors.Is(err, record.ErrGone) {
+	if _, err := b.SyncMachine(ctx, claims("gone", "m1"), good); !errors.Is(err, record.ErrGone) {
 		t.Errorf("a machine of no pool: %v", err)
 	}
-	good.Joined = now.Add(-time.Hour)
-	if _, err := b.SyncMachine(ctx, "lab", "m2", good); !errors.Is(err, record.ErrGone) {
+	early := claims("lab", "m2")
+	early.Joined = now.Add(-time.Hour)
+	if _, err := b.SyncMachine(ctx, early, good); !errors.Is(err, record.ErrGone) {
 		t.Errorf("a machine of an earlier pool of the name: %v", err)
 	}
 }

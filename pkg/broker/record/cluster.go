@@ -107,6 +107,9 @@ type Cluster struct {
 	PaidUSD  float64   `json:"paidUSD,omitempty"`
 	PricedAt time.Time `json:"pricedAt,omitzero"`
 	RateUSD  float64   `json:"rateUSD,omitempty"`
+	// Of a spot cluster: its market, and what of its price is not the market's, USD per hour of one machine.
+	Market       string  `json:"market,omitempty"`
+	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
 }
 
 // Node is one machine of a cluster.

@@ -83,7 +83,7 @@ func DefaultConfig() Config {
 // Wall turns a duration of the broker's clock into one of the machines'.
 func (c Config) Wall(d time.Duration) time.Duration { return time.Duration(float64(d) * c.Scale) }
 
-// Mover knows what it costs and takes to move data between places, CLOUD:REGION. A *catalog.Egress is one.
+// Mover knows what it costs and takes to move data between places, CLOUD:REGION. A *egress.Prices is one.
 type Mover interface {
 	// Move returns what a GiB costs, USD, and takes, hours, from one place to another. ok is false where either is no
 	// place.

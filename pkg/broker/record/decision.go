@@ -74,6 +74,32 @@ func (d *Decision) Enqueue(job Job, task Task) {
 	d.Put(WaitKey(job.Queue, w), w)
 }
 
+// PutJob writes a job that changes, and wakes it if it rests.
+func (d *Decision) PutJob(job Job) {
+	d.awake(&job.Rests, job)
+	d.Put(JobKey(job.ID), job)
+}
+
+// Awake wakes a job of which a task is admitted. The ledger is written with it.
+func (d *Decision) Awake(job Job, ledger *Ledger) { d.awake(&ledger.Rests, job) }
+
+func (d *Decision) awake(rests *bool, job Job) {
+	if *rests {
+		*rests = false
+		d.Put(ActiveKey(job.ID), JobIndex{ID: job.ID, Submitted: job.Submitted})
+	}
+}
+
+// Rest has a job rest that holds nothing and waits, by what its ledger and its progress say. Both the job and the
+// ledger say so: whatever wakes it writes one of them, and has seen that it rests or is void.
+func (d *Decision) Rest(job Job, ledger Ledger, until time.Time) {
+	job.Rests, ledger.Rests = true, true
+	d.Put(JobKey(job.ID), job)
+	d.Put(LedgerKey(job.ID), ledger)
+	d.Put(ActiveKey(job.ID), JobIndex{ID: job.ID, Submitted: job.Submitted, Queue: job.Queue, RestsUntil: until})
+	d.Hold(ProgressKey(job.ID))
+}
+
 // HoldTree makes the commit void if the use of any queue of the tree that was not written has changed: what is left of
 // a quota was computed from it.
 func (d *Decision) HoldTree(tree []*Queue) {

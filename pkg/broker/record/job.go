@@ -45,6 +45,7 @@ type Job struct {
 	Bids      Blob      `json:"bids,omitzero"`     // for it
 	Waits     bool      `json:"waits,omitempty"`   // some of its tasks may wait for a better price
 	Started   bool      `json:"started,omitempty"` // tasks have been announced
+	Rests     bool      `json:"rests,omitempty"`   // it merely waits in its queue: see JobIndex
 	RetryAt   time.Time `json:"retryAt,omitzero"`
 	// Estimates of the first plan, and the same work bought on demand where each task is cheapest.
 	PlannedUSD  float64 `json:"plannedUSD,omitempty"`
@@ -72,7 +73,7 @@ const (
 	PhaseFailed    Phase = 'f'
 )
 
-// Ledger is a job's money: only schedule writes it.
+// Ledger is a job's money: only schedule writes it, but for Rests.
 type Ledger struct {
 	SpentUSD    float64 `json:"spentUSD"`
 	ReservedUSD float64 `json:"reservedUSD"`
@@ -80,12 +81,19 @@ type Ledger struct {
 	Outstanding int `json:"outstanding"`
 	// VCPU is what they hold of the queue's.
 	VCPU float64 `json:"vcpu,omitempty"`
+	// Rests says that the job rests, as Job.Rests does: who admits a task of it writes this record.
+	Rests bool `json:"rests,omitempty"`
 }
 
-// JobIndex is a job's line in the list of all jobs.
+// JobIndex is a job's line in the list of all jobs, and in that of those that are not over. In the latter a job that
+// holds nothing and merely waits in its queue rests until a time: of such nothing more than the line is read, so that
+// what waits costs next to nothing. Whatever changes the job, or has it hold something, wakes it (Decision.PutJob,
+// Decision.Awake).
 type JobIndex struct {
-	ID        string    `json:"id"`
-	Submitted time.Time `json:"submitted"`
+	ID         string    `json:"id"`
+	Submitted  time.Time `json:"submitted"`
+	Queue      string    `json:"queue,omitempty"`
+	RestsUntil time.Time `json:"restsUntil,omitzero"`
 }
 
 // Seen marks an event as handled by a function.

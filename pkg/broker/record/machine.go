@@ -6,6 +6,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -47,12 +48,6 @@ type PoolUse struct {
 	Since   time.Time `json:"since"`
 }
 
-// AgentRef names the agent of one rank of a cluster.
-type AgentRef struct {
-	Cluster string
-	Rank    int
-}
-
 // Bounds on what a machine says of itself.
 const (
 	MaxLabels   = 16
@@ -92,8 +87,10 @@ func (m *PoolMachine) Fail(reason string, span time.Duration, now time.Time) {
 	m.Reason = Clip(reason)
 }
 
-// Ref names the agent that the use is of.
-func (use PoolUse) Ref() AgentRef { return AgentRef{Cluster: use.Cluster, Rank: use.Rank} }
+// Agent names the agent that the use is of.
+func (use PoolUse) Agent() wire.PoolAgent {
+	return wire.PoolAgent{Cluster: use.Cluster, Rank: use.Rank}
+}
 
 // maxMessage bounds what is kept of a machine's words.
 const maxMessage = 256

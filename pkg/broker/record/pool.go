@@ -17,6 +17,13 @@ import (
 // attempt's offer there, whose Region is the pool.
 const PoolCloud = "pool"
 
+// Assigned says that the machines of an attempt are its user's own: they were there before, are its with the admission,
+// and stay when it gives them back. Else they are bought for it.
+func (a Attempt) Assigned() bool { return a.Offer.Cloud == PoolCloud }
+
+// Assigned says the same of a cluster.
+func (cl *Cluster) Assigned() bool { return cl.Offer.Cloud == PoolCloud }
+
 // ErrPool is about settings of a pool, or a report of a machine, that cannot be.
 var ErrPool = errors.New("pool")
 

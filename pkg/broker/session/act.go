@@ -9,7 +9,7 @@ import (
 )
 
 // act turns a verdict into writes and events.
-func (s *Session) act(v verdict, a admission) error {
+func (s *Session) act(v verdict, a *admission) error {
 	var d record.Decision
 	switch v {
 	case verdictAdmit:
@@ -32,24 +32,24 @@ func (s *Session) act(v verdict, a admission) error {
 	return s.u.Apply(d)
 }
 
-// never fails a task that needs more than its queue allows.
-func (s *Session) never(a admission) (d record.Decision) {
-	if _, most := s.most(a.queue); a.gang != nil && a.vcpu() <= most {
-		return s.neverGang(a) // by itself it could go
+// never fails a task that needs more than its queue allows, by itself or with its gang.
+func (s *Session) never(a *admission) (d record.Decision) {
+	allowed, most := s.most(a.queue)
+	message := fmt.Sprintf("it needs %g vCPUs and queue %s allows %g", a.vcpu(), allowed.Name, most)
+	if a.vcpu() <= most {
+		message = a.with.tooLarge(s)
 	}
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	a.task.State, a.task.EndedAt = record.TaskFailed, s.u.Now
 	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)
-	allowed, most := s.most(a.queue)
 	d.Emit(events.TaskFailed{
-		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true,
-		Message: fmt.Sprintf("it needs %g vCPUs and queue %s allows %g", a.vcpu(), allowed.Name, most),
+		Job: a.job.ID, Task: a.waiting.Task, Attempt: a.task.Attempt, ExitCode: -1, Final: true, Message: message,
 	})
 	return d
 }
 
 // replan asks for another plan, once a session for each job.
-func (s *Session) replan(a admission) (d record.Decision) {
+func (s *Session) replan(a *admission) (d record.Decision) {
 	if s.replanned[a.job.ID] {
 		return d
 	}
@@ -57,7 +57,7 @@ func (s *Session) replan(a admission) (d record.Decision) {
 	reason := "a planned location is blocked"
 	switch {
 	case a.blocked:
-	case a.price != nil && a.affordable() == verdictAdmit:
+	case a.price != nil && a.affordable(a.usd()) == verdictAdmit:
 		reason = a.price.Why()
 	default:
 		reason = "the budget left is less than the plan needs"
@@ -71,7 +71,7 @@ func (s *Session) replan(a admission) (d record.Decision) {
 
 // admitted lets a task take capacity: it leaves the queue and holds quota and budget until
 // capacity.freed gives them back.
-func (s *Session) admitted(a admission) (d record.Decision, err error) {
+func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if a.pool, err = s.take(&d, a); err != nil {
 		return d, err
@@ -84,7 +84,7 @@ func (s *Session) admitted(a admission) (d record.Decision, err error) {
 	if err != nil {
 		return d, err
 	}
-	reserved := reserve(a, bidUSD, record.Hours(s.cfg.Overhead))
+	reserved := reserve(a, bidUSD, record.Hours(s.Config.Overhead))
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()
 	a.ledger.ReservedUSD += reserved
@@ -102,6 +102,7 @@ func (s *Session) admitted(a admission) (d record.Decision, err error) {
 	if a.pool != nil {
 		a.pool.tell(&a.task, &attempt)
 	}
+	d.Awake(a.job, &a.ledger)
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))
 	d.Put(record.LedgerKey(a.job.ID), a.ledger)
 	d.Put(record.TaskKey(a.job.ID, a.waiting.Task), a.task)

@@ -1,30 +1,135 @@
 package session
 
 import (
+	"cmp"
 	"math"
+	"strconv"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
+
+// side is a job's side of its waiting tasks, which they share: what is set aside for one of them the others see.
+type side struct {
+	job    record.Job
+	ledger record.Ledger
+	spec   *dag.Job // of a job that has a plan, as plan
+	plan   *record.Plan
+}
 
 // admission is a session's view of one waiting task: all that becomes of it depends on this.
 type admission struct {
+	*side
 	queue   *record.Queue
 	waiting record.Waiting
-	job     record.Job
-	ledger  record.Ledger
 	task    record.Task
-	plan    *record.Plan // shared; nil before the first
 	name    string
 	nodes   int
-	gang    *together    // that it is a member of; nil if of none
+	with    *together    // that it is a member of
 	blocked bool         // the planned location is not to be tried now
 	pool    *pooled      // where it is placed instead; nil where it is to be bought
 	price   *bid.Waiting // better price that it may wait for; nil for none
 }
 
 // vcpu is what the task would hold on all its machines: they are bought together or not at all.
-func (a admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
+func (a *admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
+
+// usd is what the task is expected to cost where it is planned.
+func (a *admission) usd() float64 { return a.plan.TaskUSD[a.waiting.Task] }
+
+// key names the task.
+func (a *admission) key() string { return a.job.ID + "/" + strconv.Itoa(a.waiting.Task) }
+
+// unit names what an admission is a member of, as the scheduler is told: its job, or its gang.
+func (a *admission) unit() string {
+	if a.task.Gang != "" {
+		return a.claim()
+	}
+	return a.job.ID
+}
+
+// sideOf loads a job's side, once.
+func (s *Session) sideOf(id string) (of *side, err error) {
+	if of := s.jobs[id]; of != nil {
+		return of, nil
+	}
+	of = &side{}
+	var lacks error
+	of.job, _, err = book.Get[record.Job](s.u, record.JobKey(id))
+	of.ledger, _, lacks = book.Get[record.Ledger](s.u, record.LedgerKey(id))
+	if err = cmp.Or(err, lacks); err == nil {
+		s.jobs[id] = of
+	}
+	return of, err
+}
+
+// planned says whether a job runs by a plan, and completes what is known of it.
+func (s *Session) planned(of *side) (ok bool, err error) {
+	if of.job.State != record.JobRunning || of.job.Plan.IsZero() {
+		return false, nil
+	}
+	if of.spec, err = s.u.Spec(of.job); err == nil {
+		of.plan, err = s.u.Plan(of.job)
+	}
+	return err == nil, err
+}
+
+// passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself:
+// however many tasks of a job wait for a plan or for its budget, those behind them are looked at.
+func (s *Session) passes(w record.Waiting) (bool, error) {
+	of, err := s.sideOf(w.Job)
+	switch {
+	case err != nil:
+		return false, err
+	case of.job.State == record.JobPlanning || of.job.State == record.JobWaiting || s.replanned[w.Job]:
+		return true, nil
+	case of.job.State != record.JobRunning:
+		return false, nil // it is over: the entry goes
+	case of.job.Plan.IsZero() || of.job.Plan.Version < w.MinPlan:
+		return true, nil
+	}
+	_, err = s.planned(of)
+	return err == nil && of.affordable(of.plan.TaskUSD[w.Task]) == verdictSkip, err
+}
+
+// facts loads what is to be known of a waiting task.
+func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err error) {
+	a = &admission{queue: q, waiting: w}
+	if a.side, err = s.sideOf(w.Job); err != nil {
+		return nil, err
+	}
+	if a.task, _, err = book.Get[record.Task](s.u, record.TaskKey(w.Job, w.Task)); err != nil {
+		return nil, err
+	}
+	if ok, err := s.planned(a.side); err != nil || !ok {
+		return a, err
+	}
+	a.name, a.nodes = a.spec.Tasks[w.Task].Name, a.spec.Tasks[w.Task].Nodes
+	if choice := a.plan.Of(w.Task); choice != nil {
+		if a.blocked, err = s.blocked(choice); err != nil {
+			return nil, err
+		}
+	}
+	a.price, err = s.priceOf(a)
+	return a, err
+}
+
+// blocked says whether the location that a plan chose is not to be tried now.
+func (s *Session) blocked(p *record.Planned) (_ bool, err error) {
+	if s.blocks == nil {
+		if s.blocks, err = book.List[record.Block](s.u, record.PartBlocks, "", 0); err != nil {
+			return false, err
+		}
+	}
+	for _, k := range s.blocks {
+		if k.Covers(p.Offer, s.u.Now) {
+			return true, nil
+		}
+	}
+	return false, nil
+}
 
 // verdict says what becomes of a waiting task.
 type verdict int
@@ -39,40 +144,37 @@ const (
 )
 
 // judge decides on one waiting task as far as that does not depend on others.
-func (s *Session) judge(a admission) verdict {
+func (s *Session) judge(a *admission) verdict {
 	switch {
 	case a.job.State == record.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
 		return verdictDrop
 	case a.job.State != record.JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
 		return verdictSkip
-	}
-	if a.plan.Of(a.waiting.Task) == nil || a.blocked {
+	case a.plan.Of(a.waiting.Task) == nil || a.blocked:
 		return verdictReplan
 	}
 	if _, most := s.most(a.queue); a.vcpu() > most {
 		return verdictNever
 	}
-	if v := a.affordable(); v != verdictAdmit || a.price == nil {
+	if v := a.affordable(a.usd()); v != verdictAdmit || a.price == nil {
 		return v
 	}
 	return s.judgePrice(a)
 }
 
-// affordable says whether the job's budget has enough left for the task.
-func (a admission) affordable() verdict {
-	if a.job.BudgetUSD > 0 && a.plan.TaskUSD[a.waiting.Task] > a.left()+record.CentsEps {
-		if a.ledger.Outstanding > 0 {
-			return verdictSkip // what others do not use comes back
-		}
-		return verdictReplan
+// affordable says whether the job's budget has so much left.
+func (of *side) affordable(usd float64) verdict {
+	switch {
+	case of.job.BudgetUSD <= 0 || usd <= of.left()+record.CentsEps:
+		return verdictAdmit
+	case of.ledger.Outstanding > 0:
+		return verdictSkip // what others do not use comes back
 	}
-	return verdictAdmit
+	return verdictReplan
 }
 
 // left is what the budget has neither spent nor set aside.
-func (a admission) left() float64 {
-	return a.job.BudgetUSD - a.ledger.SpentUSD - a.ledger.ReservedUSD
-}
+func (of *side) left() float64 { return of.job.BudgetUSD - of.ledger.SpentUSD - of.ledger.ReservedUSD }
 
 // reserveSlack is how much longer than expected an attempt may take on what is set aside for it.
 const reserveSlack = 1.25
@@ -80,7 +182,7 @@ const reserveSlack = 1.25
 // reserve is what to set aside for an attempt: its expected run time with some slack and the
 // broker's overhead, at the most that an hour may cost, as far as the budget goes. A job without budget sets nothing
 // aside.
-func reserve(a admission, bidUSD, overheadHours float64) float64 {
+func reserve(a *admission, bidUSD, overheadHours float64) float64 {
 	if a.job.BudgetUSD <= 0 {
 		return 0
 	}

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -77,5 +78,20 @@ func TestRoomIsMadeForAllOfAClaimOrNotAtAll(t *testing.T) {
 		if got := wholeClaims(all, most); len(got) != want {
 			t.Errorf("of %d evictions about %d are %d, not %d", len(all), most, len(got), want)
 		}
+	}
+}
+
+// A gang that was stopped may hold something still when it waits again: what it holds cannot go for what of it waits.
+func TestWhatAGangHoldsIsNoneOfWhatOfItWaits(t *testing.T) {
+	now := time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	q := &record.Queue{Name: "lab", Running: 1, VCPU: 4}
+	s := &Session{u: book.NewDraft(nil, now, 0), tree: []*record.Queue{q}}
+	task := record.Task{Gang: "g"}
+	left := attempt.Losing{Job: record.Job{ID: "j"}, Task: task, Cluster: record.Cluster{ID: "j.0.1", VCPU: 4, State: record.ClusterReleasing}}
+	x := s.scene(nil)
+	x.addHeld(map[string]holding{"j.0.1": {Losing: left, queue: q}}, func(holding) bool { return false })
+	a := &admission{side: &side{job: left.Job}, queue: q, task: task, name: "t"}
+	if _, fresh := x.job(a.claim(), a); !fresh || len(x.Jobs) != 2 {
+		t.Errorf("what waits is one of %+v", x.Jobs)
 	}
 }

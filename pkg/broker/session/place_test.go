@@ -21,7 +21,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 	cfg := record.DefaultConfig()
 	rapid.Check(t, func(t *rapid.T) {
 		k := book.New(book.NewKept(0))
-		s := &Session{cfg: cfg, u: book.NewDraft(k, now, 0)}
+		s := &Session{Input: Input{Config: cfg}, u: book.NewDraft(k, now, 0)}
 		p := drawPool(t, now)
 		for _, part := range p.Parts {
 			body, _ := json.Marshal(part.Partition)
@@ -31,8 +31,7 @@ func TestWhatIsPlacedFits(t *testing.T) {
 		for i := range rapid.IntRange(1, 8).Draw(t, "wants") {
 			wants = append(wants, drawWant(t, p, i))
 		}
-		placed, err := s.place(p, p.Order, wants)
-		if err != nil {
+		if err := s.place(p, p.Order, wants); err != nil {
 			t.Fatal(err)
 		}
 		free := map[string]record.Capacity{}
@@ -44,7 +43,8 @@ func TestWhatIsPlacedFits(t *testing.T) {
 				free[m.ID], machines[m.ID], room[m.ID] = m.Free(), m, record.MaxUses-len(m.Uses)
 			}
 		}
-		for i, x := range placed {
+		for i := range wants {
+			x := wants[i].a.pool
 			if x == nil {
 				continue
 			}
@@ -67,7 +67,8 @@ func TestWhatIsPlacedFits(t *testing.T) {
 				room[host]--
 			}
 		}
-		for i, x := range placed {
+		for i := range wants {
+			x := wants[i].a.pool
 			if x != nil || wants[i].a.nodes > 1 {
 				continue
 			}
@@ -110,7 +111,7 @@ func drawPool(t *rapid.T, now time.Time) *record.PoolSeen {
 
 func drawWant(t *rapid.T, p *record.PoolSeen, i int) *want {
 	w := &want{machines: map[record.MachineClass]float64{}}
-	w.a = admission{job: record.Job{ID: fmt.Sprint("j", i)}, nodes: 1, waiting: record.Waiting{Priority: rapid.IntRange(-1, 1).Draw(t, "priority")}}
+	w.a = &admission{side: &side{job: record.Job{ID: fmt.Sprint("j", i)}}, nodes: 1, waiting: record.Waiting{Priority: rapid.IntRange(-1, 1).Draw(t, "priority")}}
 	if rapid.IntRange(0, 3).Draw(t, "gang") == 0 {
 		w.a.nodes = rapid.IntRange(2, 3).Draw(t, "nodes")
 	}

@@ -59,12 +59,12 @@ func OwnPolicy() *scheduler.Policy {
 }
 
 // follows says whether a session's policy has an action.
-func (s *Session) follows(action string) bool { return slices.Contains(s.policy.Actions, action) }
+func (s *Session) follows(action string) bool { return slices.Contains(s.Policy.Actions, action) }
 
 // open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the
 // policy says.
 func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
-	return scheduler.Open(snap, only(s.policy, action, s.cfg.OverdueAfter), scheduler.WithGuards())
+	return scheduler.Open(snap, only(s.Policy, action, s.Config.OverdueAfter), scheduler.WithGuards())
 }
 
 // only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long

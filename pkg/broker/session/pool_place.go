@@ -2,7 +2,7 @@ package session
 
 import (
 	"fmt"
-	"math"
+	"maps"
 	"slices"
 	"strings"
 
@@ -20,33 +20,32 @@ type packing struct {
 	first    []int32 // by want: its first instance; those of a gang follow one another
 }
 
-// place places tasks on machines of some partitions of a pool, each that it can, the most urgent first, by index; nil
-// where there is no room. The partitions that are taken from are in the unit then, as they were seen.
-func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) ([]*pooled, error) {
-	out := make([]*pooled, len(wants))
+// place places tasks on machines of some partitions of a pool, each that it can, the most urgent first. The partitions
+// that are taken from are in the unit then, as they were seen.
+func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) error {
 	k, err := s.packing(p, parts, wants)
 	if err != nil || len(k.machines) == 0 {
-		return out, err
+		return err
 	}
 	network, err := placement.New(&k.p, placement.Options{Exact: -1})
 	if err != nil {
-		return nil, record.Final(fmt.Errorf("broker: pool %s: %w", p.Name, err))
+		return record.Final(fmt.Errorf("broker: pool %s: %w", p.Name, err))
 	}
 	at := network.Solve().Assignment
 	for i := k.broken(wants, at); i >= 0; i = k.broken(wants, at) {
 		for n := range int32(wants[i].a.nodes) { //nolint:gosec // few
 			if err := network.RemoveInstance(k.first[i] + n); err != nil {
-				return nil, record.Final(err)
+				return record.Final(err)
 			}
 		}
 		at = network.Solve().Assignment
 	}
 	for i, w := range wants {
 		if hosts := k.hosts(w, i, at); hosts[0] != placement.Unplaced {
-			out[i] = k.pooled(p, w, hosts)
+			w.a.pool = k.pooled(p, w, hosts)
 		}
 	}
-	return out, nil
+	return nil
 }
 
 // packing lays out the problem. Resources are vCPUs, memory, what may run beside each other, each accelerator by name,
@@ -54,13 +53,14 @@ func (s *Session) place(p *record.PoolSeen, parts []int, wants []*want) ([]*pool
 func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*packing, error) {
 	k := &packing{}
 	for _, i := range parts {
-		part, err := s.partition(p, i)
+		// As it was seen, with what the session itself has written of it.
+		part, _, err := book.Get[record.Partition](s.u, record.PartitionKey(p.Name, i))
 		if err != nil {
 			return nil, err
 		}
 		for j := range part.Machines {
 			m := &part.Machines[j]
-			if m.Usable(p.Parts[i].Seen[m.ID], s.cfg.Pool, s.u.Now) {
+			if m.Usable(p.Parts[i].Seen[m.ID], s.Config.Pool, s.u.Now) {
 				k.machines = append(k.machines, m)
 			}
 		}
@@ -83,13 +83,13 @@ func (s *Session) packing(p *record.PoolSeen, parts []int, wants []*want) (*pack
 	for _, w := range wants {
 		app := int32(len(k.p.Apps)) //nolint:gosec // few
 		k.p.Apps = append(k.p.Apps,
-			placement.App{Name: w.key(), Demand: k.demand(w, names), Priority: ranks[w.a.waiting.Priority]})
+			placement.App{Name: w.a.key(), Demand: k.demand(w, names), Priority: ranks[w.a.waiting.Priority]})
 		if w.a.nodes > 1 {
 			k.p.Rules = append(k.p.Rules, placement.Rule{A: app, B: app, Max: 1})
 		}
 		k.first = append(k.first, int32(len(k.p.Instances))) //nolint:gosec // few
 		for n := range w.a.nodes {
-			k.p.Instances = append(k.p.Instances, placement.Instance{Name: fmt.Sprintf("%s/%d", w.key(), n), App: app,
+			k.p.Instances = append(k.p.Instances, placement.Instance{Name: fmt.Sprintf("%s/%d", w.a.key(), n), App: app,
 				Machine: placement.Unplaced})
 		}
 	}
@@ -115,67 +115,57 @@ func (k *packing) kinds(wants []*want) (accelerators []string) {
 	return accelerators
 }
 
-// parts turns a quantity into parts of placement's unit; what there is is rounded down, what is asked for up.
-func parts(x float64, round func(float64) float64) int64 {
-	return int64(round(max(0, min(x, placement.MaxValue)) * placement.Unit))
+// ranksOf numbers the priorities of tasks from 0.
+func ranksOf(wants []*want) map[int]int {
+	ranks := map[int]int{}
+	for _, w := range wants {
+		ranks[w.a.waiting.Priority] = 0
+	}
+	for rank, priority := range slices.Sorted(maps.Keys(ranks)) {
+		ranks[priority] = rank
+	}
+	return ranks
 }
 
 // capacity is what a machine has left of each resource.
 func (k *packing) capacity(m *record.PoolMachine, names []string) []int64 {
 	free := m.Free()
-	v := []int64{
-		parts(free.CPUs+record.CapacityEps, math.Floor), parts(free.MemoryGiB+record.CapacityEps, math.Floor),
-		parts(float64(record.MaxUses-len(m.Uses)), math.Floor),
-	}
-	for _, name := range names {
-		has := 0.0
-		if strings.EqualFold(name, free.Accelerator) {
-			has = free.Accelerators
-		}
-		v = append(v, parts(has, math.Floor))
-	}
-	for _, class := range k.classes {
-		any := int64(placement.Unit)
+	free.CPUs += record.CapacityEps
+	free.MemoryGiB += record.CapacityEps
+	return k.vector(free, record.MaxUses-len(m.Uses), names, func(class record.MachineClass) int64 {
 		if class == m.Class() {
-			any = 0
+			return 0
 		}
-		v = append(v, any)
-	}
-	return v
+		return placement.Unit
+	})
 }
 
 // demand is what a task asks for of each resource.
 func (k *packing) demand(w *want, names []string) []int64 {
-	v := []int64{parts(w.hold.CPUs, math.Floor), parts(w.hold.MemoryGiB, math.Floor), placement.Unit}
-	for _, name := range names {
-		asks := 0.0
-		if strings.EqualFold(name, w.hold.Accelerator) {
-			asks = w.hold.Accelerators
-		}
-		v = append(v, parts(asks, math.Ceil))
-	}
-	for _, class := range k.classes {
-		not := int64(1)
+	return k.vector(w.hold, 1, names, func(class record.MachineClass) int64 {
 		if _, may := w.machines[class]; may {
-			not = 0
+			return 0
 		}
-		v = append(v, not)
-	}
-	return v
+		return 1
+	})
 }
 
-// ranksOf numbers the priorities of tasks from 0.
-func ranksOf(wants []*want) map[int]int {
-	var all []int
-	for _, w := range wants {
-		all = append(all, w.a.waiting.Priority)
+// vector is how much of each resource a capacity is, beside so many tasks, in parts of placement's unit, rounded down;
+// of says it of what stands for a class.
+func (k *packing) vector(c record.Capacity, tasks int, names []string, of func(record.MachineClass) int64) []int64 {
+	parts := func(x float64) int64 { return int64(max(0, min(x, placement.MaxValue)) * placement.Unit) }
+	v := []int64{parts(c.CPUs), parts(c.MemoryGiB), parts(float64(tasks))}
+	for _, name := range names {
+		has := 0.0
+		if strings.EqualFold(name, c.Accelerator) {
+			has = c.Accelerators
+		}
+		v = append(v, parts(has))
 	}
-	slices.Sort(all)
-	ranks := map[int]int{}
-	for _, p := range slices.Compact(all) {
-		ranks[p] = len(ranks)
+	for _, class := range k.classes {
+		v = append(v, of(class))
 	}
-	return ranks
+	return v
 }
 
 // hosts are the machines of a task's nodes.
@@ -189,9 +179,9 @@ func (k *packing) broken(wants []*want, at placement.Assignment) int {
 	found := -1
 	for i, w := range wants {
 		hosts := k.hosts(w, i, at)
-		whole := !slices.Contains(hosts, placement.Unplaced)
-		none := !slices.ContainsFunc(hosts, func(m int32) bool { return m != placement.Unplaced })
-		if !whole && !none && (found < 0 || w.a.waiting.Priority <= wants[found].a.waiting.Priority) {
+		some := slices.ContainsFunc(hosts, func(m int32) bool { return m != placement.Unplaced })
+		inPart := some && slices.Contains(hosts, placement.Unplaced)
+		if inPart && (found < 0 || w.a.waiting.Priority <= wants[found].a.waiting.Priority) {
 			found = i
 		}
 	}
@@ -213,10 +203,4 @@ func (k *packing) pooled(p *record.PoolSeen, w *want, at placement.Assignment) *
 		AccelCount: w.hold.Accelerators, USDPerHour: usd / float64(len(at)),
 	}
 	return out
-}
-
-// partition is a partition as it was seen, with what the session itself has written of it.
-func (s *Session) partition(p *record.PoolSeen, index int) (record.Partition, error) {
-	part, _, err := book.Get[record.Partition](s.u, record.PartitionKey(p.Name, index))
-	return part, err
 }

@@ -1,10 +1,9 @@
 package session
 
 import (
-	"errors"
 	"maps"
 	"slices"
-	"strconv"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -27,10 +26,7 @@ func (s *Session) takeBack() error {
 	if !reclaims && !preempts || !slices.ContainsFunc(s.tree, s.bounded) {
 		return nil
 	}
-	var err error
-	if s.candidates, err = s.waitStill(s.candidates); err != nil {
-		return err
-	}
+	s.candidates = waitStill(s.candidates)
 	claimed, others := parted(s.candidates, s.u.Now)
 	if len(others) == 0 {
 		return nil
@@ -41,18 +37,13 @@ func (s *Session) takeBack() error {
 	}
 	var evictions []scheduler.Eviction
 	if preempts {
-		evictions, err = s.evictions(clusters, others, claimed, "preempt", func(q *record.Queue) bool {
-			return q.Preempt
-		})
-		if err != nil {
-			return err
-		}
+		evictions, err = s.evictions(clusters, others, claimed, "preempt")
 	}
-	if reclaims && len(evictions) == 0 {
-		evictions, err = s.evictions(clusters, others, claimed, "reclaim", func(*record.Queue) bool { return true })
-		if err != nil {
-			return err
-		}
+	if err == nil && reclaims && len(evictions) == 0 {
+		evictions, err = s.evictions(clusters, others, claimed, "reclaim")
+	}
+	if err != nil {
+		return err
 	}
 	for _, e := range wholeClaims(evictions, reclaimMost) {
 		if err := s.evict(clusters, e); err != nil {
@@ -72,20 +63,6 @@ func wholeClaims(evictions []scheduler.Eviction, most int) []scheduler.Eviction 
 	return evictions
 }
 
-// waitStill keeps of some candidates those that have not been admitted.
-func (s *Session) waitStill(candidates []admission) (left []admission, err error) {
-	for _, a := range candidates {
-		t, _, err := book.Get[record.Task](s.u, record.TaskKey(a.job.ID, a.waiting.Task))
-		if err != nil {
-			return nil, err
-		}
-		if t.State == record.TaskQueued {
-			left = append(left, a)
-		}
-	}
-	return left, nil
-}
-
 // holding is a cluster in the tree.
 type holding struct {
 	attempt.Losing
@@ -101,43 +78,8 @@ func (s *Session) clusters() (map[string]holding, error) {
 	}
 	out := map[string]holding{}
 	for _, i := range index {
-		job, found, err := book.Get[record.Job](s.u, record.JobKey(i.ID))
-		if errors.Is(err, book.ErrLacking) {
-			continue
-		}
-		if err != nil {
+		if err := lacking(s.clustersOf(i.ID, out)); err != nil {
 			return nil, err
-		}
-		q := s.queues[job.Queue]
-		if !found || q == nil || job.State != record.JobRunning {
-			continue
-		}
-		clusters, err := book.List[record.Cluster](s.u, record.JobPart(i.ID), record.ClusterPrefix, reclaimMachines)
-		if errors.Is(err, book.ErrLacking) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		spec, err := s.u.Spec(job)
-		if errors.Is(err, book.ErrLacking) {
-			continue
-		}
-		if err != nil {
-			return nil, err
-		}
-		for _, cl := range clusters {
-			l, found, err := attempt.LoadLosing(s.u, cl.ID)
-			if errors.Is(err, book.ErrLacking) {
-				continue
-			}
-			if err != nil {
-				return nil, err
-			}
-			if found {
-				t := spec.Tasks[cl.Task]
-				out[cl.ID] = holding{Losing: l, queue: q, claim: claimOf(i.ID, t.Name, t.Gang)}
-			}
 		}
 	}
 	if s.u.Lack.Any() {
@@ -146,36 +88,55 @@ func (s *Session) clusters() (map[string]holding, error) {
 	return out, nil
 }
 
-// evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part. A gang goes as
-// a whole, and room is made for all of one or not at all. Nobody is evicted whom the candidate was stopped for.
-func (s *Session) evictions(
-	clusters map[string]holding, candidates, kept []admission, action string, takesPart func(*record.Queue) bool,
-) ([]scheduler.Eviction, error) {
-	snap := snapshot(s.tree, s.u.Now)
-	addKept(snap, kept)
-	s.addHeld(snap, clusters, takesPart)
-	index := map[string]int{}
-	running := snap.Jobs
+// clustersOf loads what runs of a job, if that is in the tree.
+func (s *Session) clustersOf(id string, out map[string]holding) error {
+	job, found, err := book.Get[record.Job](s.u, record.JobKey(id))
+	q := s.queues[job.Queue]
+	if err != nil || !found || q == nil || job.State != record.JobRunning {
+		return err
+	}
+	clusters, err := book.List[record.Cluster](s.u, record.JobPart(id), record.ClusterPrefix, reclaimMachines)
+	if err != nil {
+		return err
+	}
+	spec, err := s.u.Spec(job)
+	if err != nil {
+		return err
+	}
+	for _, cl := range clusters {
+		l, found, err := attempt.LoadLosing(s.u, cl.ID)
+		if lacking(err) != nil {
+			return err
+		}
+		if found {
+			t := spec.Tasks[cl.Task]
+			out[cl.ID] = holding{Losing: l, queue: q, claim: claimOf(id, t.Name, t.Gang)}
+		}
+	}
+	return nil
+}
+
+// evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part: all, or those
+// that preempt. A gang goes as a whole, and room is made for all of one or not at all. Nobody is evicted whom the
+// candidate was stopped for.
+func (s *Session) evictions(clusters map[string]holding, candidates, kept []*admission,
+	action string) ([]scheduler.Eviction, error) {
+	takesPart := func(q *record.Queue) bool { return q.Preempt || action != "preempt" }
+	x := s.scene(kept)
+	x.addHeld(clusters, func(h holding) bool { return takesPart(h.queue) && h.CanGo(s.Config.Restart, s.u.Now) })
+	running := x.Jobs
 	for _, a := range candidates {
 		if !takesPart(a.queue) {
 			continue
 		}
-		i, known := index[a.claim()]
-		if !known {
-			i = len(snap.Jobs)
-			index[a.claim()] = i
-			snap.Jobs = append(snap.Jobs, scheduler.Job{
-				ID: a.claim(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since,
-				Phase: scheduler.Started, Spares: spares(running, clusters, a.yielded()),
-			})
+		j, fresh := x.job(a.claim(), a)
+		if fresh {
+			j.Spares = spares(running, clusters, a.yielded())
 		}
-		j := &snap.Jobs[i]
-		j.Created = earlier(j.Created, a.waiting.Since)
-		j.Tasks = append(j.Tasks,
-			scheduler.Task{ID: strconv.Itoa(len(j.Tasks)), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+		waits(j, len(j.Tasks), a)
 		j.Min = len(j.Tasks)
 	}
-	session, err := s.open(snap, action)
+	session, err := s.open(x.Snapshot, action)
 	if err != nil {
 		return nil, record.Final(err)
 	}
@@ -183,24 +144,17 @@ func (s *Session) evictions(
 	return session.Close().Evictions, nil
 }
 
-// addHeld adds what clusters hold to a snapshot, each as a job of its own, those of a gang as one; and what else is in
-// use.
-func (s *Session) addHeld(snap *scheduler.Snapshot, clusters map[string]holding, takesPart func(*record.Queue) bool) {
-	rest := map[*record.Queue]scheduler.Vector{}
-	for _, q := range s.tree {
-		rest[q] = amount(float64(q.Running), q.VCPU)
-	}
-	gangs := map[string]int{}
+// addHeld adds what clusters hold, each as a job of its own, those of a gang as one; and what else is in use.
+func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
+	gangs := map[string]int{} // what they hold, which is another job than what of them waits
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
 		h := clusters[id]
 		use := amount(1, h.Cluster.VCPU)
-		if !use.Fits(rest[h.queue]) {
+		if !x.take(h.queue, use) {
 			continue // given back by now
 		}
-		rest[h.queue] = rest[h.queue].Minus(use)
 		j := held(id, h.queue.Leaf(), use)
-		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !h.CanGo(s.cfg.Restart, s.u.Now) ||
-			!takesPart(h.queue)
+		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !canGo(h)
 		t := &j.Tasks[0]
 		t.ID, t.Since = id, h.Cluster.Launched
 		if h.Cluster.State == record.ClusterDoomed || h.Cluster.State == record.ClusterReleasing ||
@@ -210,33 +164,30 @@ func (s *Session) addHeld(snap *scheduler.Snapshot, clusters map[string]holding,
 		gang := h.Job.ID + record.GangMark + h.Task.Gang
 		i, known := gangs[gang]
 		if h.Task.Gang == "" || !known {
-			gangs[gang] = len(snap.Jobs)
-			snap.Jobs = append(snap.Jobs, j)
+			gangs[gang] = len(x.Jobs)
+			x.Jobs = append(x.Jobs, j)
 			continue
 		}
-		all := &snap.Jobs[i]
+		all := &x.Jobs[i]
 		all.Tasks, all.Kept = append(all.Tasks, *t), all.Kept || j.Kept
 		all.Batch = true
 	}
-	for _, q := range s.tree {
-		if use := rest[q]; !use.IsZero() {
-			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.Leaf(), use))
-		}
-	}
+	x.close()
 }
 
 // evict has a cluster save its work and stop.
 func (s *Session) evict(clusters map[string]holding, e scheduler.Eviction) error {
 	h, ok := clusters[e.Task]
-	if !ok || !h.CanGo(s.cfg.Restart, s.u.Now) {
+	if !ok || !h.CanGo(s.Config.Restart, s.u.Now) {
 		return nil
 	}
-	if q := s.owner(e.For); q != nil {
-		q.Claim(e.For, s.u.Now, s.u.Now.Add(2*s.cfg.Overhead))
+	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == e.For }); i >= 0 {
+		q := s.candidates[i].queue
+		q.Claim(e.For, s.u.Now, s.u.Now.Add(2*s.Config.Overhead))
 		s.changed[q] = true
 	}
 	h.Cluster.For = e.For
-	return s.u.Apply(attempt.DecideLeave(h.Cluster, record.LeaveForOthers, e.Reason, s.cfg.Overhead, s.u.Now))
+	return s.u.Apply(attempt.DecideLeave(h.Cluster, record.LeaveForOthers, e.Reason, s.Config.Overhead, s.u.Now))
 }
 
 // spares are those of the jobs that stand for clusters which hold for one of some claims.
@@ -249,8 +200,39 @@ func spares(jobs []scheduler.Job, clusters map[string]holding, claims []string) 
 	return out
 }
 
+// claimOf names what room is made for, and what is stopped for it: a task, or a gang as a whole.
+func claimOf(job, task, gang string) string {
+	if gang != "" {
+		return job + record.GangMark + gang
+	}
+	return job + "/" + task
+}
+
+// claim names what room is made for.
+func (a *admission) claim() string { return claimOf(a.job.ID, a.name, a.task.Gang) }
+
+// yielded are the claims that a waiting task, or any of its gang, was stopped for. It never stops those in turn.
+func (a *admission) yielded() (claims []string) {
+	for _, m := range a.with.members {
+		claims = append(claims, m.task.YieldedTo...)
+	}
+	return claims
+}
+
+// parted divides waiting tasks into those that room has been made for and the others.
+func parted(candidates []*admission, now time.Time) (claimed, others []*admission) {
+	for _, a := range candidates {
+		if a.queue.Claimed(a.claim(), now) {
+			claimed = append(claimed, a)
+		} else {
+			others = append(others, a)
+		}
+	}
+	return claimed, others
+}
+
 // madeFor is what of the tree room is being made for besides a task; empty if nothing.
-func (s *Session) madeFor(a admission) string {
+func (s *Session) madeFor(a *admission) string {
 	for _, q := range s.tree {
 		for _, c := range q.Claims {
 			if c.For != a.claim() && s.u.Now.Before(c.Until) {
@@ -259,17 +241,4 @@ func (s *Session) madeFor(a admission) string {
 		}
 	}
 	return ""
-}
-
-// claim names what room is made for: a task, or a gang.
-func (a admission) claim() string { return claimOf(a.job.ID, a.name, a.task.Gang) }
-
-// owner is the queue of the candidate that room is made for.
-func (s *Session) owner(job string) *record.Queue {
-	for _, a := range s.candidates {
-		if a.claim() == job {
-			return a.queue
-		}
-	}
-	return nil
 }

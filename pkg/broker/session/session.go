@@ -3,7 +3,6 @@ package session
 import (
 	"cmp"
 	"errors"
-	"math"
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -37,96 +36,45 @@ func (s *Session) Decide() error {
 	return s.u.Apply(d)
 }
 
-// bounded says whether anything limits what a queue may have.
-func (s *Session) bounded(q *record.Queue) bool {
-	return slices.ContainsFunc(s.above(q), func(q *record.Queue) bool { return q.MaxRunning > 0 || q.MaxVCPU > 0 })
-}
-
-// above are a queue and those above it.
-func (s *Session) above(q *record.Queue) []*record.Queue {
-	var out []*record.Queue
-	for ; q != nil && len(out) <= record.MaxTree; q = s.queues[q.Parent] {
-		out = append(out, q)
-	}
-	return out
-}
-
-// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more:
-// its quota, less what is guaranteed to others below it.
-func (s *Session) most(q *record.Queue) (of *record.Queue, vcpu float64) {
-	of, vcpu = q, math.Inf(1)
-	below := q
-	for _, above := range s.above(q) {
-		if above.MaxVCPU > 0 {
-			left := above.MaxVCPU
-			for _, x := range s.tree {
-				if x.Parent == above.Name && x != below {
-					left -= x.GuaranteedVCPU
-				}
-			}
-			if above != q {
-				left = max(left, below.GuaranteedVCPU)
-			}
-			if left < vcpu {
-				of, vcpu = above, left
-			}
-		}
-		below = above
-	}
-	return of, vcpu
-}
-
-// Session is the state of one session.
-type Session struct {
-	cfg        record.Config
-	u          *book.Draft
-	mover      record.Mover
-	pools      *[]record.PoolSeen // nil: not looked at yet
-	tree       []*record.Queue
-	queues     map[string]*record.Queue // of the tree, by name
-	blocks     []record.Block
-	loaded     bool
-	replanned  map[string]bool
-	changed    map[*record.Queue]bool
-	candidates []admission
-	more       bool // than was looked at waits
-	policy     *scheduler.Policy
-	gangs      map[string]bool      // that were looked at since candidates were collected
-	jobs       map[string]admission // what of an admission is its job's, since then
-}
-
 // Input is what a session is decided on beside records.
 type Input struct {
 	Config record.Config
 	Policy *scheduler.Policy
 	Mover  record.Mover
-	Pools  *[]record.PoolSeen
+	Pools  *[]record.PoolSeen // nil: not looked at yet
+}
+
+// Session is the state of one session.
+type Session struct {
+	Input
+	u          *book.Draft
+	tree       []*record.Queue
+	queues     map[string]*record.Queue // of the tree, by name
+	blocks     []record.Block           // nil: not loaded yet
+	jobs       map[string]*side
+	replanned  map[string]bool
+	changed    map[*record.Queue]bool
+	candidates []*admission
+	gangs      map[string]bool // that were looked at since candidates were collected
+	more       bool            // than was looked at waits
 }
 
 // New begins a session over a queue and those that share a quota with it.
 func New(in Input, u *book.Draft, queue string) (*Session, error) {
 	tree, err := loadTree(u, in.Config, queue)
-	if err != nil {
-		return nil, err
-	}
-	s := &Session{
-		cfg: in.Config, policy: in.Policy, mover: in.Mover, pools: in.Pools, u: u, tree: tree,
-		queues: map[string]*record.Queue{}, replanned: map[string]bool{}, changed: map[*record.Queue]bool{},
-		gangs: map[string]bool{},
-	}
-	for _, q := range tree {
-		s.queues[q.Name] = q
-	}
-	return s, nil
+	return &Session{
+		Input: in, u: u, tree: tree, queues: byName(tree), jobs: map[string]*side{}, replanned: map[string]bool{},
+		changed: map[*record.Queue]bool{}, gangs: map[string]bool{},
+	}, err
 }
 
 // seen are the pools as they were looked at.
 func (s *Session) seen() ([]record.PoolSeen, error) {
-	if s.pools == nil {
+	if s.Pools == nil {
 		s.u.Lack.Pools = true
 		return nil, book.ErrLacking
 	}
-	return slices.Clone(*s.pools), nil
+	return slices.Clone(*s.Pools), nil
 }
 
 // run looks at what waits, has the scheduler decide, and acts on it.
@@ -134,9 +82,6 @@ func (s *Session) run() error {
 	for scale := 1; ; scale *= 4 {
 		if err := s.collect(scale); err != nil || s.stop() {
 			return err
-		}
-		if s.u.Lack.Any() {
-			return book.ErrLacking
 		}
 		admitted, err := s.admit()
 		switch {
@@ -160,20 +105,33 @@ func (s *Session) goOn() error {
 	return s.u.Apply(d)
 }
 
+// lacking is nil for an error that says that something was lacking, which is noted: whoever looks at many things goes
+// on to the next.
+func lacking(err error) error {
+	if errors.Is(err, book.ErrLacking) {
+		return nil
+	}
+	return err
+}
+
 // collect loads what waits in the queues of the tree that may admit anything, and sorts out what is not the scheduler's
 // to decide.
 func (s *Session) collect(scale int) error {
-	s.candidates, s.more, s.gangs, s.jobs = s.candidates[:0], false, map[string]bool{}, map[string]admission{}
+	s.candidates, s.more = s.candidates[:0], false
+	clear(s.gangs)
 	for _, q := range s.tree {
 		if q.Full() && !q.Preempt && len(s.tree) == 1 {
 			continue
 		}
-		if err := s.collectFrom(q, scale); err != nil && !errors.Is(err, book.ErrLacking) {
+		if err := lacking(s.collectFrom(q, scale)); err != nil {
 			return err
 		}
 		if s.stop() {
 			return s.goOn()
 		}
+	}
+	if s.u.Lack.Any() {
+		return book.ErrLacking
 	}
 	return nil
 }
@@ -194,106 +152,76 @@ func (s *Session) collectFrom(q *record.Queue, scale int) error {
 			s.more = true
 			return nil
 		}
-		passed, err := s.passes(w)
-		if err == nil && passed {
-			continue
-		}
-		var a admission
-		if err == nil {
-			a, err = s.facts(q, w)
-		}
-		if errors.Is(err, book.ErrLacking) {
-			taken++
-			continue
-		}
-		if err != nil {
+		n, err := s.consider(q, w)
+		switch {
+		case errors.Is(err, book.ErrLacking):
+			n = 1
+		case err != nil || s.stop():
 			return err
 		}
-		if a.task.Gang != "" {
-			n, err := s.collectGang(a)
-			if errors.Is(err, book.ErrLacking) {
-				taken++
-				continue
-			}
-			if err != nil || s.stop() {
-				return err
-			}
-			taken += n
-			continue
-		}
-		v := s.judge(a)
-		if v == verdictAdmit {
-			s.candidates = append(s.candidates, a)
-			taken++
-			continue
-		}
-		if err := s.act(v, a); err != nil || s.stop() {
-			return err
-		}
+		taken += n
 	}
 	return nil
 }
 
-// passes says of a waiting task that what its job lacks keeps it, so that nothing need be read of the task itself:
-// however many tasks of a job wait for a plan or for its budget, those behind them are looked at.
-func (s *Session) passes(w record.Waiting) (bool, error) {
-	of, known := s.jobs[w.Job]
-	if !known {
-		if err := s.u.Preload(record.JobKey(w.Job), record.LedgerKey(w.Job)); err != nil {
-			return false, err
+// consider makes a candidate of a waiting task that could be admitted, or of all of its gang, and acts on what does not
+// depend on others. It returns how many.
+func (s *Session) consider(q *record.Queue, w record.Waiting) (taken int, err error) {
+	if passed, err := s.passes(w); err != nil || passed {
+		return 0, err
+	}
+	a, err := s.facts(q, w)
+	if err != nil {
+		return 0, err
+	}
+	t := &together{members: []*admission{a}}
+	if a.task.Gang != "" {
+		if s.gangs[a.claim()] {
+			return 0, nil
 		}
-		var err error
-		if of.job, _, err = book.Get[record.Job](s.u, record.JobKey(w.Job)); err != nil {
-			return false, err
+		s.gangs[a.claim()] = true
+		if t, err = s.gangOf(a); err != nil {
+			return 0, err
 		}
-		if of.ledger, _, err = book.Get[record.Ledger](s.u, record.LedgerKey(w.Job)); err != nil {
-			return false, err
-		}
-		if of.job.State == record.JobRunning && of.job.BudgetUSD > 0 && !of.job.Plan.IsZero() {
-			if of.plan, err = s.u.Plan(of.job); err != nil {
-				return false, err
+	}
+	a.with = t
+	switch v, of := s.judgeAll(t); v {
+	case verdictAdmit:
+		s.candidates = append(s.candidates, t.members...)
+		return len(t.members), nil
+	case verdictDrop:
+		for _, m := range t.members {
+			if s.judge(m) == verdictDrop {
+				if err := s.act(verdictDrop, m); err != nil || s.stop() {
+					return 0, err
+				}
 			}
 		}
-		s.jobs[w.Job] = of
+		return 0, nil
+	default:
+		return 0, s.act(v, of)
 	}
-	switch {
-	case of.job.State == record.JobPlanning || of.job.State == record.JobWaiting || s.replanned[w.Job]:
-		return true, nil
-	case of.job.State != record.JobRunning:
-		return false, nil // it is over: the entry goes
-	case of.job.Plan.IsZero() || of.job.Plan.Version < w.MinPlan:
-		return true, nil
-	}
-	of.waiting = w
-	return of.plan != nil && of.affordable() == verdictSkip, nil
 }
 
 // takeTurns orders waiting tasks so that, within a priority, each job comes once before any comes twice: what the
 // scheduler is to be fair between has to be in its sight.
 func takeTurns(waiting []record.Waiting) []record.Waiting {
-	type key struct {
-		priority int
-		job      string
+	type turned struct {
+		record.Waiting
+		turn int
 	}
-	turn := make([]int, len(waiting))
-	count := map[key]int{}
-	order := make([]int, len(waiting))
+	order, count := make([]turned, len(waiting)), map[string]int{}
 	for i, w := range waiting {
-		k := key{w.Priority, w.Job}
-		turn[i], order[i] = count[k], i
-		count[k]++
+		order[i] = turned{w, count[w.Job]}
+		count[w.Job]++
 	}
-	if len(count) <= 1 {
-		return waiting
-	}
-	slices.SortStableFunc(order, func(a, b int) int {
-		return cmp.Or(cmp.Compare(waiting[b].Priority, waiting[a].Priority), cmp.Compare(turn[a], turn[b]))
+	slices.SortStableFunc(order, func(a, b turned) int {
+		return cmp.Or(cmp.Compare(b.Priority, a.Priority), cmp.Compare(a.turn, b.turn))
 	})
-	out := make([]record.Waiting, len(waiting))
-	for i, k := range order {
-		out[i] = waiting[k]
+	for i := range order {
+		waiting[i] = order[i].Waiting
 	}
-	return out
+	return waiting
 }
 
 // admit admits candidates, first those that room has been made for: what those can not have yet is kept for them. It
@@ -304,15 +232,22 @@ func (s *Session) admit() (admitted int, err error) {
 	if err != nil || s.stop() || len(others) == 0 {
 		return admitted, err
 	}
-	if claimed, err = s.waitStill(claimed); err != nil {
-		return admitted, err
-	}
-	n, err := s.admitOf(others, claimed)
+	n, err := s.admitOf(others, waitStill(claimed))
 	return admitted + n, err
 }
 
+// waitStill are those of some candidates that have not been admitted.
+func waitStill(candidates []*admission) (left []*admission) {
+	for _, a := range candidates {
+		if a.task.State == record.TaskQueued {
+			left = append(left, a)
+		}
+	}
+	return left
+}
+
 // admitOf has the scheduler decide on some candidates, and admits those that it binds, in its order.
-func (s *Session) admitOf(candidates, kept []admission) (admitted int, err error) {
+func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err error) {
 	if len(candidates) == 0 {
 		return 0, nil
 	}
@@ -324,101 +259,23 @@ func (s *Session) admitOf(candidates, kept []admission) (admitted int, err error
 	session.Run()
 	binds := session.Close().Binds
 	slices.SortFunc(binds, func(a, b scheduler.Bind) int { return cmp.Compare(a.Turn, b.Turn) })
-	if err := s.toPools(binds, byTask); err != nil {
+	bound := make([]*admission, len(binds))
+	for i, bind := range binds {
+		bound[i] = byTask[taskOf(bind)]
+	}
+	if err := s.toPools(bound); err != nil {
 		return 0, err
 	}
-	for i := 0; i < len(binds); {
-		if s.stop() {
-			return admitted, nil
-		}
-		a := byTask[taskOf(binds[i])]
-		if a.gang != nil {
-			n := len(a.gang.members)
-			done, err := s.admitGang(binds[i:min(i+n, len(binds))], byTask)
-			if err != nil || !done {
-				s.more = s.more || !done
-				return admitted, err
-			}
-			i, admitted = i+n, admitted+n
-			continue
-		}
-		i++
-		if a.ledger, _, err = book.Get[record.Ledger](s.u, record.LedgerKey(a.job.ID)); err != nil {
+	for len(bound) > 0 && !s.stop() {
+		t := bound[0].with
+		n := min(len(t.members), len(bound))
+		of, full, err := s.admitAll(t, bound[:n])
+		admitted += of
+		if err != nil || full {
+			s.more = s.more || full
 			return admitted, err
 		}
-		v := a.affordable() // what was admitted before has set some aside
-		if v == verdictAdmit {
-			admitted++
-		}
-		if err := s.act(v, a); err != nil {
-			return admitted, err
-		}
+		bound = bound[n:]
 	}
 	return admitted, nil
-}
-
-// facts loads what is to be known of a waiting task.
-func (s *Session) facts(q *record.Queue, w record.Waiting) (a admission, err error) {
-	a.queue, a.waiting = q, w
-	if err := s.u.Preload(record.JobKey(w.Job), record.LedgerKey(w.Job), record.TaskKey(w.Job, w.Task)); err != nil {
-		return a, err
-	}
-	if a.job, _, err = book.Get[record.Job](s.u, record.JobKey(w.Job)); err != nil {
-		return a, err
-	}
-	if a.ledger, _, err = book.Get[record.Ledger](s.u, record.LedgerKey(w.Job)); err != nil {
-		return a, err
-	}
-	if a.task, _, err = book.Get[record.Task](s.u, record.TaskKey(w.Job, w.Task)); err != nil {
-		return a, err
-	}
-	if a.job.State != record.JobRunning || a.job.Plan.IsZero() {
-		return a, nil
-	}
-	spec, err := s.u.Spec(a.job)
-	if err != nil {
-		return a, err
-	}
-	a.name, a.nodes = spec.Tasks[w.Task].Name, spec.Tasks[w.Task].Nodes
-	if a.plan, err = s.u.Plan(a.job); err != nil {
-		return a, err
-	}
-	if choice := a.plan.Of(w.Task); choice != nil {
-		if a.blocked, err = s.blocked(choice); err != nil {
-			return a, err
-		}
-	}
-	if a.price, err = s.priceOf(a); err != nil || a.price == nil {
-		return a, err
-	}
-	if !s.roomFor(q, a.price.Others, a.vcpu()) {
-		a.price = nil // they would have to go one after another, and By knows nothing of that
-	}
-	return a, nil
-}
-
-// roomFor says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked
-// at: where one of them has a quota there is none for certain.
-func (s *Session) roomFor(q *record.Queue, tasks int, vcpu float64) bool {
-	if q != nil && s.queues[q.Parent] != nil && s.bounded(s.queues[q.Parent]) {
-		return false
-	}
-	return q == nil || (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) &&
-		(q.MaxVCPU == 0 || q.VCPU+float64(tasks)*vcpu <= q.MaxVCPU+1e-9)
-}
-
-func (s *Session) blocked(p *record.Planned) (bool, error) {
-	if !s.loaded {
-		var err error
-		if s.blocks, err = book.List[record.Block](s.u, record.PartBlocks, "", 0); err != nil {
-			return false, err
-		}
-		s.loaded = true
-	}
-	for _, k := range s.blocks {
-		if k.Covers(p.Offer, s.u.Now) {
-			return true, nil
-		}
-	}
-	return false, nil
 }

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"math"
 	"strconv"
 	"strings"
 	"time"
@@ -9,67 +10,152 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
-// What others need that room has been made for is kept for them.
-func (s *Session) snapshot(candidates, kept []admission) (*scheduler.Snapshot, map[string]admission) {
-	snap := snapshot(s.tree, s.u.Now)
-	addKept(snap, kept)
-	byTask := make(map[string]admission, len(candidates))
-	index, given := map[string]int{}, map[string]bool{}
-	rest := map[*record.Queue]scheduler.Vector{}
-	for _, q := range s.tree {
-		rest[q] = amount(float64(q.Running), q.VCPU)
-	}
-	for _, a := range candidates {
-		i, ok := index[a.unit()]
-		if !ok {
-			i = len(snap.Jobs)
-			index[a.unit()] = i
-			j := scheduler.Job{ID: a.unit(), Queue: a.queue.Leaf(), Priority: a.waiting.Priority,
-				Created: a.waiting.Since, Phase: scheduler.Started, Kept: true}
-			if use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU); !use.IsZero() && use.Fits(rest[a.queue]) &&
-				!given[a.job.ID] {
-				j.Tasks = held("", "", use).Tasks
-				rest[a.queue] = rest[a.queue].Minus(use)
-				given[a.job.ID] = true // which of a job's units have it makes no difference to its queue
-			}
-			if a.gang != nil {
-				j.Min = len(j.Tasks) + len(a.gang.members)
-			}
-			snap.Jobs = append(snap.Jobs, j)
-		}
-		j := &snap.Jobs[i]
-		j.Created = earlier(j.Created, a.waiting.Since)
-		j.WaitingSince = j.Created
-		id := strconv.Itoa(a.waiting.Task)
-		j.Tasks = append(j.Tasks, scheduler.Task{ID: id, Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
-		byTask[a.job.ID+"/"+id] = a
-	}
-	for _, q := range s.tree {
-		if use := rest[q]; !use.IsZero() {
-			snap.Jobs = append(snap.Jobs, held("use of "+q.Name, q.Leaf(), use))
-		}
-	}
-	return snap, byTask
+const milli = 1000
+
+// endless is what there is of what has no limit: far more than anybody can ask for, and far from where sums overflow.
+const endless = int64(1) << 50
+
+func amount(tasks, vcpu float64) scheduler.Vector {
+	return scheduler.Vector{record.ResTasks: int64(math.Round(tasks * milli)),
+		record.ResVCPU: int64(math.Round(vcpu * milli))}
 }
 
-// addKept adds what is kept for tasks that room has been made for.
-func addKept(snap *scheduler.Snapshot, kept []admission) {
+// snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all.
+func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
+	s := &scheduler.Snapshot{Now: now, Resources: []string{"tasks", "vCPU"}, Units: amount(1, 1), GPU: -1}
+	queues := byName(tree)
+	capacity := scheduler.Vector{record.ResTasks: endless, record.ResVCPU: endless}
+	for _, q := range tree {
+		x := scheduler.Queue{Name: q.Name, Weight: q.Weight, Closed: q.Closed, Guarantee: amount(0, q.GuaranteedVCPU)}
+		bound := func(l *scheduler.Limit, r int, v float64) {
+			if v > 0 {
+				l.Set[r], l.Amount[r] = true, int64(math.Round(v*milli))
+			}
+		}
+		bound(&x.Capability, record.ResTasks, float64(q.MaxRunning))
+		bound(&x.Capability, record.ResVCPU, q.MaxVCPU)
+		bound(&x.Deserved, record.ResVCPU, q.DeservedVCPU)
+		if queues[q.Parent] != nil {
+			x.Parent = q.Parent
+		} else { // the root: what it may have is what there is to share
+			for r, set := range x.Capability.Set {
+				if set {
+					capacity[r] = x.Capability.Amount[r]
+				}
+			}
+		}
+		s.Queues = append(s.Queues, x)
+		if q.Inner {
+			s.Queues = append(s.Queues, scheduler.Queue{Name: q.Name + record.Own, Parent: q.Name, Closed: q.Closed})
+		}
+	}
+	s.Nodes = []scheduler.Node{{Name: "clouds", Capacity: capacity}}
+	return s
+}
+
+// held is a job that stands for what is in use.
+func held(id, queue string, use scheduler.Vector) scheduler.Job {
+	return scheduler.Job{
+		ID: id, Queue: queue, Phase: scheduler.Started, Kept: true,
+		Tasks: []scheduler.Task{{ID: "held", Spec: &scheduler.Spec{Request: use}, State: scheduler.Running,
+			Node: "clouds"}},
+	}
+}
+
+// scene is a snapshot in the making: the tree, what is kept for those that room has been made for, and jobs.
+type scene struct {
+	*scheduler.Snapshot
+	tree []*record.Queue
+	rest map[*record.Queue]scheduler.Vector // of what is in use, what no job stands for yet
+	at   map[string]int                     // of the job of what waits, by its ID
+}
+
+func (s *Session) scene(kept []*admission) *scene {
+	x := &scene{Snapshot: snapshot(s.tree, s.u.Now), tree: s.tree, rest: map[*record.Queue]scheduler.Vector{},
+		at: map[string]int{}}
+	for _, q := range s.tree {
+		x.rest[q] = amount(float64(q.Running), q.VCPU)
+	}
 	for _, a := range kept {
-		snap.Jobs = append(snap.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(),
+		x.Jobs = append(x.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(),
 			amount(1, a.vcpu())))
 	}
+	return x
+}
+
+// take has a job stand for a part of what is in use of a queue, if so much is.
+func (x *scene) take(q *record.Queue, use scheduler.Vector) bool {
+	fits := use.Fits(x.rest[q])
+	if fits {
+		x.rest[q] = x.rest[q].Minus(use)
+	}
+	return fits
+}
+
+// close adds what no job stands for as one of each queue that cannot be evicted.
+func (x *scene) close() {
+	for _, q := range x.tree {
+		if use := x.rest[q]; !use.IsZero() {
+			x.Jobs = append(x.Jobs, held("use of "+q.Name, q.Leaf(), use))
+		}
+	}
+}
+
+// job finds the job that a waiting task is to be one of; fresh says that it was not there and has been added.
+func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
+	i, known := x.at[id]
+	if !known {
+		i = len(x.Jobs)
+		x.at[id] = i
+		x.Jobs = append(x.Jobs, scheduler.Job{ID: id, Queue: a.queue.Leaf(), Priority: a.waiting.Priority,
+			Created: a.waiting.Since, Phase: scheduler.Started})
+	}
+	j = &x.Jobs[i]
+	if a.waiting.Since.Before(j.Created) {
+		j.Created = a.waiting.Since
+	}
+	return j, !known
+}
+
+// waits adds a waiting task to a job.
+func waits(j *scheduler.Job, id int, a *admission) {
+	j.Tasks = append(j.Tasks,
+		scheduler.Task{ID: strconv.Itoa(id), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+}
+
+// snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
+// What others need that room has been made for is kept for them.
+func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, map[string]*admission) {
+	x := s.scene(kept)
+	byTask := make(map[string]*admission, len(candidates))
+	given := map[string]bool{}
+	for _, a := range candidates {
+		j, fresh := x.job(a.unit(), a)
+		if fresh {
+			j.Kept = true
+			// Which of a job's units have what it holds makes no difference to its queue.
+			use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU)
+			if !use.IsZero() && !given[a.job.ID] && x.take(a.queue, use) {
+				j.Tasks = held("", "", use).Tasks
+				given[a.job.ID] = true
+			}
+			if a.task.Gang != "" {
+				j.Min = len(j.Tasks) + len(a.with.members)
+			}
+		}
+		j.WaitingSince = j.Created
+		waits(j, a.waiting.Task, a)
+		if a.task.Gang == "" { // a gang has waited for as long as the first of it
+			j.Tasks[len(j.Tasks)-1].Since = a.waiting.Since
+		}
+		byTask[a.key()] = a
+	}
+	x.close()
+	return x.Snapshot, byTask
 }
 
 // taskOf is the key of the task that a session has bound: that of its job, whatever unit it was a member of.
 func taskOf(bind scheduler.Bind) string {
 	job, _, _ := strings.Cut(bind.Job, "/")
 	return job + "/" + bind.Task
-}
-
-func earlier(a, b time.Time) time.Time {
-	if b.Before(a) {
-		return b
-	}
-	return a
 }

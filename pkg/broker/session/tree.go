@@ -4,12 +4,10 @@ import (
 	"fmt"
 	"math"
 	"slices"
-	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // QueueOf loads a queue, or what one starts as that nobody configured.
@@ -63,6 +61,15 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string,
 	return d, record.CheckQueue(q)
 }
 
+// byName are queues by name.
+func byName(queues []*record.Queue) map[string]*record.Queue {
+	out := make(map[string]*record.Queue, len(queues))
+	for _, q := range queues {
+		out[q.Name] = q
+	}
+	return out
+}
+
 // loadTree loads the queues that a session over one has to look at: those that share a quota with it.
 func loadTree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, error) {
 	q, err := QueueOf(u, cfg, name)
@@ -81,58 +88,53 @@ func loadTree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, e
 	return record.TreeOf(t, root), nil
 }
 
-const milli = 1000
-
-// endless is what there is of what has no limit: far more than anybody can ask for, and far from where sums overflow.
-const endless = int64(1) << 50
-
-func amount(tasks, vcpu float64) scheduler.Vector {
-	return scheduler.Vector{record.ResTasks: int64(math.Round(tasks * milli)),
-		record.ResVCPU: int64(math.Round(vcpu * milli))}
+// bounded says whether anything limits what a queue may have.
+func (s *Session) bounded(q *record.Queue) bool {
+	return slices.ContainsFunc(s.above(q), func(q *record.Queue) bool { return q.MaxRunning > 0 || q.MaxVCPU > 0 })
 }
 
-// snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all;
-// what is in use, as a job of each queue that can not be evicted; and what waits.
-func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
-	s := &scheduler.Snapshot{Now: now, Resources: []string{"tasks", "vCPU"}, Units: amount(1, 1), GPU: -1}
-	names := map[string]bool{}
-	for _, q := range tree {
-		names[q.Name] = true
+// above are a queue and those above it.
+func (s *Session) above(q *record.Queue) []*record.Queue {
+	var out []*record.Queue
+	for ; q != nil && len(out) <= record.MaxTree; q = s.queues[q.Parent] {
+		out = append(out, q)
 	}
-	capacity := scheduler.Vector{record.ResTasks: endless, record.ResVCPU: endless}
-	for _, q := range tree {
-		x := scheduler.Queue{Name: q.Name, Weight: q.Weight, Closed: q.Closed, Guarantee: amount(0, q.GuaranteedVCPU)}
-		bound := func(l *scheduler.Limit, r int, v float64) {
-			if v > 0 {
-				l.Set[r], l.Amount[r] = true, int64(math.Round(v*milli))
-			}
-		}
-		bound(&x.Capability, record.ResTasks, float64(q.MaxRunning))
-		bound(&x.Capability, record.ResVCPU, q.MaxVCPU)
-		bound(&x.Deserved, record.ResVCPU, q.DeservedVCPU)
-		if names[q.Parent] {
-			x.Parent = q.Parent
-		} else { // the root: what it may have is what there is to share
-			for r, set := range x.Capability.Set {
-				if set {
-					capacity[r] = x.Capability.Amount[r]
+	return out
+}
+
+// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more:
+// its quota, less what is guaranteed to others below it.
+func (s *Session) most(q *record.Queue) (of *record.Queue, vcpu float64) {
+	of, vcpu = q, math.Inf(1)
+	below := q
+	for _, above := range s.above(q) {
+		if above.MaxVCPU > 0 {
+			left := above.MaxVCPU
+			for _, x := range s.tree {
+				if x.Parent == above.Name && x != below {
+					left -= x.GuaranteedVCPU
 				}
 			}
+			if above != q {
+				left = max(left, below.GuaranteedVCPU)
+			}
+			if left < vcpu {
+				of, vcpu = above, left
+			}
 		}
-		s.Queues = append(s.Queues, x)
-		if q.Inner {
-			s.Queues = append(s.Queues, scheduler.Queue{Name: q.Name + record.Own, Parent: q.Name, Closed: q.Closed})
-		}
+		below = above
 	}
-	s.Nodes = []scheduler.Node{{Name: "clouds", Capacity: capacity}}
-	return s
+	return of, vcpu
 }
 
-// held is a job that stands for what is in use.
-func held(id, queue string, use scheduler.Vector) scheduler.Job {
-	return scheduler.Job{
-		ID: id, Queue: queue, Phase: scheduler.Started, Kept: true,
-		Tasks: []scheduler.Task{{ID: "held", Spec: &scheduler.Spec{Request: use}, State: scheduler.Running,
-			Node: "clouds"}},
+// use is what a queue holds with those below it.
+func (s *Session) use(q *record.Queue) (running int, vcpu float64) {
+	running, vcpu = q.Running, q.VCPU
+	for _, x := range s.tree {
+		if x.Parent == q.Name && x != q {
+			r, v := s.use(x)
+			running, vcpu = running+r, vcpu+v
+		}
 	}
+	return running, vcpu
 }

@@ -125,7 +125,7 @@ func TestAWaitingTaskIsJudgedByThePriceOfNow(t *testing.T) {
 		if err != nil || len(begins) != 1 {
 			t.Fatal(begins, err)
 		}
-		a := admission{price: &bid.Waiting{Begin: begins[0], Worth: tables[0], USD: c.usd, Work: 1, Tick: in.Tick}}
+		a := &admission{price: &bid.Waiting{Begin: begins[0], Worth: tables[0], USD: c.usd, Work: 1, Tick: in.Tick}}
 		if c.waited {
 			a.task.WaitSince = in.Now
 		}

@@ -1,6 +1,7 @@
 package session
 
 import (
+	"cmp"
 	"fmt"
 	"slices"
 	"time"
@@ -41,7 +42,8 @@ func (s *Session) TellTasks(w *Why, job record.Job) error {
 	if err != nil {
 		return err
 	}
-	var mine []admission
+	var mine []*admission
+	w.Tasks, w.Waiting = []WhyTask{}, 0
 	ahead := 0
 	for _, x := range waiting {
 		if x.Job != job.ID {
@@ -51,131 +53,70 @@ func (s *Session) TellTasks(w *Why, job record.Job) error {
 		if w.Waiting++; len(mine) == whyTasks {
 			continue
 		}
-		a, err := s.facts(q, x)
-		if err != nil {
-			return err
+		a, lacks := s.facts(q, x)
+		if err = cmp.Or(err, lacks); err == nil {
+			w.Tasks = append(w.Tasks, WhyTask{Task: a.name, Since: x.Since, Ahead: ahead})
 		}
 		mine = append(mine, a)
-		w.Tasks = append(w.Tasks, WhyTask{Task: a.name, Since: x.Since, Ahead: ahead, Reasons: []string{}})
 	}
-	if len(mine) == 0 {
-		return nil
-	}
-	if err := s.collectAll(); err != nil {
+	if err != nil || len(mine) == 0 {
 		return err
 	}
-	said, err := s.ask(mine)
+	said, err := s.ask(mine[0])
 	if err != nil {
 		return err
 	}
 	for i, a := range mine {
 		if a.task.Gang != "" {
-			t, err := s.together(a)
-			if err != nil {
+			if a.with, err = s.gangOf(a); err != nil {
 				return err
 			}
-			a.gang = t
-			if said := t.tell(s); said != "" && s.judge(a) == verdictAdmit {
-				w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, said)
+			if said := a.with.tell(s); said != "" && s.judge(a) == verdictAdmit {
+				w.Tasks[i].Reasons = []string{said}
 				continue
 			}
 		}
-		w.Tasks[i].Reasons = append(w.Tasks[i].Reasons, s.tell(a, said)...)
+		w.Tasks[i].Reasons = append([]string{}, s.tell(a, said)...)
 	}
 	return nil
 }
 
-// collectAll loads the candidates of the tree, and decides nothing on the others.
-func (s *Session) collectAll() error {
-	for _, q := range s.tree {
-		waiting, err := book.List[record.Waiting](s.u, record.WaitPart(q.Name), "wait#", sessionScanOf)
-		if err != nil {
-			return err
-		}
-		for _, x := range takeTurns(waiting) {
-			a, err := s.facts(q, x)
-			if err != nil {
-				return err
-			}
-			if err := s.consider(a); err != nil {
-				return err
-			}
-			if len(s.candidates) >= sessionScan*len(s.tree) {
-				break
-			}
-		}
+// ask has the scheduler say what keeps the job of a task that waits, among all that it would decide on. What collecting
+// those decides is thrown away with the rest.
+func (s *Session) ask(a *admission) (said []string, err error) {
+	if err := s.collect(1); err != nil {
+		return nil, err
 	}
-	return nil
-}
-
-// consider makes a candidate of a waiting task, with all of its gang, if it could be admitted; nothing is decided.
-func (s *Session) consider(a admission) error {
-	if a.task.Gang == "" {
-		if s.judge(a) == verdictAdmit {
-			s.candidates = append(s.candidates, a)
-		}
-		return nil
-	}
-	if s.gangs[a.job.ID+record.GangMark+a.task.Gang] {
-		return nil
-	}
-	s.gangs[a.job.ID+record.GangMark+a.task.Gang] = true
-	t, err := s.together(a)
-	if err != nil {
-		return err
-	}
-	if v, _ := s.judgeGang(t); v == verdictAdmit {
-		s.candidates = append(s.candidates, t.members...)
-	}
-	return nil
-}
-
-// unitOf is the name of the unit in which a waiting task is a candidate.
-func (s *Session) unitOf(a admission) string {
-	for _, c := range s.candidates {
-		if c.job.ID == a.job.ID && c.waiting.Task == a.waiting.Task {
-			return c.unit()
-		}
-	}
-	return a.unit()
-}
-
-// ask has the scheduler say what keeps a job of which these tasks wait.
-func (s *Session) ask(mine []admission) ([]string, error) {
-	for _, a := range mine[:1] {
-		known := slices.ContainsFunc(s.candidates, func(c admission) bool { return c.job.ID == a.job.ID })
-		if !known {
-			if err := s.consider(a); err != nil {
-				return nil, err
-			}
+	ours := func(c *admission) bool { return c.job.ID == a.job.ID }
+	if !slices.ContainsFunc(s.candidates, ours) {
+		if _, err := s.consider(a.queue, a.waiting); err != nil {
+			return nil, err
 		}
 	}
 	claimed, _ := parted(s.candidates, s.u.Now)
-	claimed = slices.DeleteFunc(claimed, func(c admission) bool { return c.job.ID == mine[0].job.ID })
-	snap, _ := s.snapshot(s.candidates, claimed)
+	snap, _ := s.snapshot(s.candidates, slices.DeleteFunc(claimed, ours))
 	session, err := s.open(snap, "allocate")
 	if err != nil {
 		return nil, err
 	}
 	session.Run()
-	var out []string
-	for _, r := range session.Why(s.unitOf(mine[0])) {
+	for _, r := range session.Why(a.unit()) {
 		if aboutQueues(r) {
-			out = append(out, r.Text)
+			said = append(said, r.Text)
 		}
 	}
-	return out, nil
+	return said, nil
 }
 
 // tell says what keeps a task; said is what the scheduler did of its job.
-func (s *Session) tell(a admission, said []string) []string {
+func (s *Session) tell(a *admission, said []string) []string {
 	switch s.judge(a) {
 	case verdictDrop:
 		return []string{"it does not wait any more"}
 	case verdictNever:
 		return []string{fmt.Sprintf("it needs %g vCPUs, more than its queue allows at all", a.vcpu())}
 	case verdictReplan:
-		if !a.blocked && a.price != nil && a.affordable() == verdictAdmit {
+		if !a.blocked && a.price != nil && a.affordable(a.usd()) == verdictAdmit {
 			return []string{a.price.Why() + ": it is being planned anew"}
 		}
 		if a.blocked {
@@ -191,7 +132,7 @@ func (s *Session) tell(a admission, said []string) []string {
 			return []string{"it is being planned anew"}
 		}
 		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f",
-			a.left(), a.plan.TaskUSD[a.waiting.Task])}
+			a.left(), a.usd())}
 	case verdictWait:
 		return []string{"it " + a.price.Tell(s.u.Now)}
 	case verdictAdmit:

@@ -8,6 +8,7 @@ import (
 	"time"
 
 	json "github.com/go-json-experiment/json/v1"
+
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -18,10 +19,11 @@ import (
 // Unit is one load → decide → commit. It sees its own writes, so that several events can share
 // one transaction.
 type Unit struct {
-	Ctx   context.Context //nolint:containedctx // a unit lives for one call
-	store store.Store
-	fn    string
-	Now   time.Time
+	Ctx     context.Context //nolint:containedctx // a unit lives for one call
+	store   store.Store
+	publish func(context.Context, []store.Event) error
+	fn      string
+	Now     time.Time
 	*book.Book
 	Emits []store.Event
 	Cause string // the event being handled
@@ -43,6 +45,9 @@ type Transactor struct {
 	clock func() time.Time
 	// seenFor is how long a handled event is remembered: longer than any queue redelivers.
 	seenFor time.Duration
+	// Publish puts events on the bus that no record goes with: there is nothing that they have to be committed with,
+	// and whoever handled their cause does so again where it fails. They are committed to the outbox where it is nil.
+	Publish func(context.Context, []store.Event) error
 	// Done and Conflicted are told of each unit that was committed, and of each that has to be decided again.
 	Done, Conflicted func(*Unit)
 }
@@ -53,7 +58,8 @@ func (b *Transactor) Now() time.Time { return b.clock().UTC() }
 // NewUnit begins a unit of a function.
 func (b *Transactor) NewUnit(ctx context.Context, fn string) *Unit {
 	return &Unit{
-		Ctx: ctx, store: b.Store, fn: fn, Now: b.Now(), Book: book.New(b.kept), known: map[string]bool{},
+		Ctx: ctx, store: b.Store, publish: b.Publish, fn: fn, Now: b.Now(), Book: book.New(b.kept),
+		known: map[string]bool{},
 	}
 }
 
@@ -203,8 +209,11 @@ func (u *Unit) commit() error {
 			tx.Writes = append(tx.Writes, w)
 		}
 	}
-	if len(tx.Writes)+len(tx.Events) == 0 {
+	switch {
+	case len(tx.Writes)+len(tx.Events) == 0:
 		return nil
+	case len(tx.Writes) == 0 && u.publish != nil:
+		return u.publish(u.Ctx, tx.Events)
 	}
 	return u.store.Commit(u.Ctx, tx)
 }
@@ -212,9 +221,11 @@ func (u *Unit) commit() error {
 // maxConflicts is how often a unit is tried again before the event goes back to its queue.
 const maxConflicts = 50
 
-// Transact runs decide in a fresh unit and commits it, again and again while it conflicts. When seen
+// Transact runs decide in a fresh unit and commits it, again and again while it conflicts. What a decision refuses for
+// good it is asked once more: it may have read two records at two moments, of which no commit could tell. When seen
 // is not empty the unit also marks that event as handled by fn, and does nothing when it is already.
 func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, decide func(*Unit) error) error {
+	refused := false
 	for range maxConflicts {
 		u := b.NewUnit(ctx, fn)
 		u.Begin(cause)
@@ -227,11 +238,11 @@ func (b *Transactor) Transact(ctx context.Context, fn, cause string, seen bool, 
 		if errors.Is(err, record.ErrSkip) {
 			return nil
 		}
-		if err != nil {
-			return err
+		if err == nil {
+			err = u.Finish()
 		}
-		err = u.Finish()
-		if errors.Is(err, store.ErrConflict) {
+		if final := errors.Is(err, record.ErrFinal); errors.Is(err, store.ErrConflict) || final && !refused {
+			refused = refused || final
 			b.Conflicted(u)
 			continue
 		}

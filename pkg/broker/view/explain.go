@@ -7,7 +7,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -78,7 +77,22 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 		s.add(b.Now(), "waiting", "", detail.Reason)
 	}
 	s.Sort()
-	return s, b.choices(ctx, id, s, detail)
+	if detail.plan != nil {
+		s.choices(detail.plan, detail.TaskList)
+	}
+	return s, nil
+}
+
+// choices adds why each task runs where it does.
+func (s *Story) choices(plan *record.Plan, tasks []TaskView) {
+	for _, t := range tasks {
+		if c, runners := plan.Of(t.Index), plan.Runners[t.Index]; c != nil && len(runners) > 0 {
+			s.Choices = append(s.Choices, TaskWhy{
+				Task: t.Name, Chosen: c.ID, USD: plan.TaskUSD[t.Index], Hours: plan.TaskHours[t.Index],
+				Runners: runners,
+			})
+		}
+	}
 }
 
 // Sort puts what happened into the order of time.
@@ -166,26 +180,4 @@ func (s *Story) attempt(a record.Attempt, task string) {
 		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.Reason)
 	}
 	s.Entries = append(s.Entries, Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
-}
-
-// choices adds why each task runs where it does, from the plan in force.
-func (b *Views) choices(ctx context.Context, id string, s *Story, detail *JobDetail) error {
-	u := b.NewUnit(ctx, "api")
-	job, found, err := book.Get[record.Job](u, record.JobKey(id))
-	if err != nil || !found || job.Plan.IsZero() {
-		return err
-	}
-	plan, err := u.Plan(job)
-	if err != nil {
-		return err
-	}
-	for _, t := range detail.TaskList {
-		i := t.Index
-		if c := plan.Of(i); c != nil && len(plan.Runners[i]) > 0 {
-			s.Choices = append(s.Choices, TaskWhy{
-				Task: t.Name, Chosen: c.ID, USD: plan.TaskUSD[i], Hours: plan.TaskHours[i], Runners: plan.Runners[i],
-			})
-		}
-	}
-	return nil
 }

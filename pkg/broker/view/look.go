@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"slices"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -53,12 +54,9 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 	if err := u.Preload(record.JobKey(id), record.ProgressKey(id), record.LedgerKey(id)); err != nil {
 		return nil, err
 	}
-	job, found, err := book.Get[record.Job](u, record.JobKey(id))
+	job, err := LoadJob(u, id)
 	if err != nil {
 		return nil, err
-	}
-	if !found {
-		return nil, fmt.Errorf("job %s: %w", id, record.ErrNotFound)
 	}
 	progress, _, err := book.Get[record.Progress](u, record.ProgressKey(id))
 	if err != nil {
@@ -79,7 +77,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 		to = min(from+p.Limit, to)
 	}
 	if open, ok := s.open(was); ok && 10*len(open) <= job.Tasks {
-		err = s.again(ctx, b.Store, id, open, was.seen)
+		err = s.again(u, job, open, was.seen)
 	} else {
 		err = s.read(ctx, b.Store, id, from, to)
 	}
@@ -97,29 +95,25 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 
 // read loads the tasks from one index to below another with their attempts.
 func (s *sight) read(ctx context.Context, st store.Store, job string, from, to int) (err error) {
-	below := func(prefix string, task int) string { return fmt.Sprintf("%s%06d", prefix, task) }
-	if s.tasks, err = between[record.Task](ctx, st, record.JobPart(job), "task#", below("task#", from),
-		below("task#", to), to-from+1); err != nil {
-		return err
+	if s.tasks, err = between[record.Task](ctx, st, job, "task#", from, to); err == nil {
+		s.attempts, err = between[record.Attempt](ctx, st, job, "attempt#", from, to)
 	}
-	s.attempts, err = between[record.Attempt](ctx, st, record.JobPart(job), "attempt#", below("attempt#", from),
-		below("attempt#", to), to-from+1)
 	return err
 }
 
-// between loads the records of a prefix whose keys lie between two, some at once: with one more than there are likely
-// to be, that one ends it.
-func between[T any](ctx context.Context, st store.Store, partition, prefix, from, below string,
-	some int) (out []T, err error) {
-	// A page begins after a key: the last that is below the first wanted ends in what no key has.
-	page := store.Page{After: from[:len(from)-1] + string(rune(from[len(from)-1]-1)) + "~", Limit: some}
+// between loads the records of a job's tasks from one index to below another, one more at once than there are likely to
+// be: that one ends it.
+func between[T any](ctx context.Context, st store.Store, job, prefix string, from, to int) (out []T, err error) {
+	// A page begins after a key: one that follows all those of the task before the first.
+	page := store.Page{After: fmt.Sprintf("%s%06d~", prefix, from-1), Limit: to - from + 1}
+	end := fmt.Sprintf("%s%06d", prefix, to)
 	for more := true; more; {
 		var records []store.Record
-		if records, more, err = st.Query(ctx, partition, prefix, page); err != nil {
+		if records, more, err = st.Query(ctx, record.JobPart(job), prefix, page); err != nil {
 			return nil, err
 		}
 		for _, r := range records {
-			if page.After = r.Key.Sort; page.After >= below {
+			if page.After = r.Key.Sort; page.After >= end {
 				return out, nil
 			}
 			var v T
@@ -134,17 +128,17 @@ func between[T any](ctx context.Context, st store.Store, partition, prefix, from
 
 // open lists the tasks of which something may have changed since an earlier look: all that are neither waiting nor
 // over, and those that had or have machines. It cannot tell before tasks were announced.
-func (s *sight) open(was *JobDetail) (open []int, ok bool) {
+func (s *sight) open(was *JobDetail) (open []int32, ok bool) {
 	if was == nil || len(s.phases) == 0 || len(was.seen.phases) != len(s.phases) {
 		return nil, false
 	}
 	for i, p := range s.phases {
 		if p == record.PhaseReady || p != was.seen.phases[i] {
-			open = append(open, i)
+			open = append(open, int32(i)) //nolint:gosec // a task of the job
 		}
 	}
 	for _, cl := range slices.Concat(s.clusters, was.seen.clusters) {
-		open = append(open, cl.Task)
+		open = append(open, int32(cl.Task)) //nolint:gosec // a task of the job
 	}
 	slices.Sort(open)
 	return slices.Compact(open), true
@@ -152,12 +146,8 @@ func (s *sight) open(was *JobDetail) (open []int, ok bool) {
 
 // again takes over what an earlier look has read, and loads the open tasks anew with those of their attempts that were
 // not settled.
-func (s *sight) again(ctx context.Context, st store.Store, job string, open []int, was sight) error {
-	keys := make([]store.Key, len(open))
-	for k, i := range open {
-		keys[k] = record.TaskKey(job, i)
-	}
-	tasks, err := fetch[record.Task](ctx, st, keys)
+func (s *sight) again(u *unit.Unit, job record.Job, open []int32, was sight) error {
+	tasks, err := attempt.LoadTasks(u, job, open)
 	if err != nil {
 		return err
 	}
@@ -165,20 +155,32 @@ func (s *sight) again(ctx context.Context, st store.Store, job string, open []in
 	for i := range was.clusters {
 		had[was.clusters[i].ID] = true
 	}
-	keys = keys[:0]
+	var keys []record.Key
 	for i := range tasks {
 		for n := 1; n <= tasks[i].Attempt; n++ {
 			a := record.Attempt{Task: tasks[i].Index, Number: n}
 			k, known := slices.BinarySearchFunc(was.attempts, a, attemptOrder)
-			if !known || was.attempts[k].Ended.IsZero() || had[record.ClusterID(job, a.Task, n)] {
-				keys = append(keys, record.AttemptKey(job, a.Task, n))
+			if !known || was.attempts[k].Ended.IsZero() || had[record.ClusterID(job.ID, a.Task, n)] {
+				keys = append(keys, record.AttemptKey(job.ID, a.Task, n))
 			}
 		}
 	}
-	attempts, err := fetch[record.Attempt](ctx, st, keys)
+	if err := u.Preload(keys...); err != nil {
+		return err
+	}
+	var attempts []record.Attempt
+	for _, key := range keys {
+		a, found, err := book.Get[record.Attempt](u, key)
+		if err != nil {
+			return err
+		}
+		if found {
+			attempts = append(attempts, a)
+		}
+	}
 	s.tasks = merged(was.tasks, tasks, func(a, b record.Task) int { return cmp.Compare(a.Index, b.Index) })
 	s.attempts = merged(was.attempts, attempts, attemptOrder)
-	return err
+	return nil
 }
 
 // attemptOrder is that of the attempts' keys.
@@ -186,34 +188,11 @@ func attemptOrder(a, b record.Attempt) int {
 	return cmp.Or(cmp.Compare(a.Task, b.Task), cmp.Compare(a.Number, b.Number))
 }
 
-// fetch loads the records that exist among keys, in their order.
-func fetch[T any](ctx context.Context, st store.Store, keys []store.Key) ([]T, error) {
-	if len(keys) == 0 {
-		return nil, nil
-	}
-	records, err := st.Get(ctx, keys...)
-	out := make([]T, len(records))
-	for i, r := range records {
-		if err := json.Unmarshal(r.Body, &out[i]); err != nil {
-			return nil, fmt.Errorf("broker: record %s: %w", r.Key, err)
-		}
-	}
-	return out, err
-}
-
 // merged joins two lists in an order; where both have one, it is the second's.
 func merged[T any](old, fresh []T, order func(a, b T) int) []T {
-	out := make([]T, 0, len(old)+len(fresh))
-	for _, f := range fresh {
-		for len(old) > 0 && order(old[0], f) < 0 {
-			out, old = append(out, old[0]), old[1:]
-		}
-		if len(old) > 0 && order(old[0], f) == 0 {
-			old = old[1:]
-		}
-		out = append(out, f)
-	}
-	return append(out, old...)
+	all := slices.Concat(fresh, old)
+	slices.SortStableFunc(all, order)
+	return slices.CompactFunc(all, func(a, b T) bool { return order(a, b) == 0 })
 }
 
 // tell makes the views of the tasks from one index to below another.
@@ -232,13 +211,12 @@ func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) e
 	if err != nil {
 		return err
 	}
-	var plan *record.Plan
 	if !job.Plan.IsZero() {
-		if plan, err = u.Plan(job); err != nil {
+		if d.plan, err = u.Plan(job); err != nil {
 			return err
 		}
 	}
-	d.TaskList = taskViews(job, spec, plan, tasks, d.Attempts, from, to)
+	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
 	return b.tellWaits(u, job, tasks, d.TaskList)
 }
 
@@ -278,10 +256,7 @@ func (b *Views) tellWaits(u *unit.Unit, job record.Job, tasks []record.Task, vie
 		if err != nil {
 			return err
 		}
-		if w == nil {
-			continue
-		}
-		if _, wait := w.Wait(u.Now); wait {
+		if w != nil && w.Waits(u.Now) {
 			views[t.Index-views[0].Index].Waits = w.Tell(u.Now)
 		}
 	}

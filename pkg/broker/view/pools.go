@@ -2,12 +2,12 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 )
@@ -73,10 +73,7 @@ func (b *Views) Pools(ctx context.Context) ([]PoolView, error) {
 // PoolView loads a pool with its machines. It fails with ErrNotFound.
 func (b *Views) PoolView(ctx context.Context, name string) (PoolView, error) {
 	u := b.NewUnit(ctx, "api")
-	p, found, err := book.Get[record.Pool](u, record.PoolKey(name))
-	if err == nil && !found {
-		err = fmt.Errorf("%w: pool %s", record.ErrNotFound, name)
-	}
+	p, err := pool.LoadPool(u, name)
 	if err != nil {
 		return PoolView{}, err
 	}
@@ -88,12 +85,12 @@ func (b *Views) poolView(u *unit.Unit, p record.Pool) (PoolView, error) {
 		Name: p.Name, Place: p.Place, USDPerHour: p.USDPerHour, Partitions: p.Partitions, Description: p.Description,
 		Draining: p.Draining, Created: p.Created, Machines: []MachineView{},
 	}
-	parts, err := b.ReadSlices(u, p)
+	parts, err := b.Parts(u.Ctx, p.Name)
 	if err != nil {
 		return v, err
 	}
 	for _, s := range parts {
-		for _, m := range s.Part.Machines {
+		for _, m := range s.Machines {
 			mv, err := b.machineView(u, m, s.Seen[m.ID])
 			if err != nil {
 				return v, err

@@ -2,7 +2,6 @@ package view
 
 import (
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 	"time"
@@ -69,6 +68,7 @@ type JobDetail struct {
 	Next     int               `json:"next,omitempty" doc:"Index of the first task that is not among these, where there is one: after of the call that continues it"`
 
 	seen sight
+	plan *record.Plan // in force; nil before the first
 }
 
 // jobsAtOnce is how many jobs are read together: their three records fit one request of a store.
@@ -113,17 +113,22 @@ func (b *Views) Jobs(ctx context.Context, after string, limit int) (views []JobV
 	return views, next, nil
 }
 
-// JobView loads what users see of a job. It fails with ErrNotFound.
-func (b *Views) JobView(ctx context.Context, id string) (JobView, error) {
-	u := b.NewUnit(ctx, "api")
+// LoadJob loads a job. It fails with ErrNotFound.
+func LoadJob(u *unit.Unit, id string) (record.Job, error) {
 	job, found, err := book.Get[record.Job](u, record.JobKey(id))
-	if err != nil {
-		return JobView{}, err
-	}
 	if !found {
-		return JobView{}, fmt.Errorf("job %s: %w", id, record.ErrNotFound)
+		err = record.NotFound(err, "job "+id)
 	}
-	v, _, err := b.viewOf(u, job)
+	return job, err
+}
+
+// JobView loads what users see of a job. It fails with ErrNotFound.
+func (b *Views) JobView(ctx context.Context, id string) (v JobView, err error) {
+	u := b.NewUnit(ctx, "api")
+	job, err := LoadJob(u, id)
+	if err == nil {
+		v, _, err = b.viewOf(u, job)
+	}
 	return v, err
 }
 

@@ -207,17 +207,19 @@ func TestNobodyChoosesWhichBucketIsRead(t *testing.T) {
 	}
 }
 
-func TestNewsIsPublishedOnlyWhereItIsWanted(t *testing.T) {
+func TestOnlyWhatIsAnnouncedIsPutOnTheEventBus(t *testing.T) {
 	for _, news := range []bool{false, true} {
 		counted := &counter{}
 		f := start(t, func(c *aws.Config) {
-			c.News = news
+			if news {
+				c.Announce = []string{"test.news.v1"}
+			}
 			counted.EventBridge = c.EventBridge
 			c.EventBridge = counted
 		})
 		f.publish("test.news.v1", "a")
 		if (counted.entries > 0) != news {
-			t.Errorf("with News %v, %d events were put", news, counted.entries)
+			t.Errorf("announced %v, %d events were put", news, counted.entries)
 		}
 		f.letters("")
 	}

@@ -16,124 +16,52 @@ import (
 )
 
 // Ack implements bus.Bus.
-func (b *Bus) Ack(ctx context.Context, name string, receipts ...string) (err error) {
-	ctx, end, err := b.life.Begin(ctx, "ack")
-	if err != nil {
-		return err
-	}
-	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	var old error
-	var handles []string
-	undo := make(map[string]func())
-	for _, r := range receipts {
-		d, back, over, err := b.held.Take(q.Name, r, driver.Gone)
-		switch {
-		case err == nil:
-			handles = append(handles, d.Handle)
-			undo[d.Handle] = back
-		case !over && old == nil:
-			old = err
-		}
-	}
-	left, err := b.delete(ctx, b.queueName(q.Name), handles)
-	for _, h := range left {
-		undo[h]()
-	}
-	return errors.Join(old, err)
+func (b *Bus) Ack(ctx context.Context, name string, receipts ...string) error {
+	return b.queues.Ack(ctx, name, receipts...)
 }
 
 // Nack implements bus.Bus.
-func (b *Bus) Nack(ctx context.Context, name, receipt, reason string) (err error) {
-	ctx, end, err := b.life.Begin(ctx, "nack")
-	if err != nil {
-		return err
-	}
-	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	d, undo, _, err := b.held.Take(q.Name, receipt, driver.Answered)
-	if err != nil {
-		return err
-	}
-	if d.Attempt >= q.MaxAttempts {
-		return b.giveUp(ctx, q, receipt, d, undo, reason)
-	}
-	err = b.hide(ctx, b.queueName(q.Name), d.Handle, q.Backoff(d.Attempt))
-	if err != nil && !errors.Is(err, bus.ErrStaleReceipt) {
-		undo()
-	}
-	return err
+func (b *Bus) Nack(ctx context.Context, name, receipt, reason string) error {
+	return b.queues.Nack(ctx, name, receipt, reason)
 }
 
 // Reject implements bus.Bus.
-func (b *Bus) Reject(ctx context.Context, name, receipt, reason string) (err error) {
-	ctx, end, err := b.life.Begin(ctx, "reject")
-	if err != nil {
-		return err
-	}
-	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	d, undo, _, err := b.held.Take(q.Name, receipt, driver.Gone)
-	if err != nil {
-		return err
-	}
-	return b.giveUp(ctx, q, receipt, d, undo, reason)
-}
-
-// giveUp moves a delivery to the dead letters. One that has timed out may be another's by now: SQS is asked before a
-// letter is written.
-func (b *Bus) giveUp(ctx context.Context, q bus.QueueConfig, receipt string, d driver.Delivered[string], undo func(),
-	reason string) error {
-	if !b.clock.Now().Before(d.Until) {
-		if err := b.hide(ctx, b.queueName(q.Name), d.Handle, q.Visibility); err != nil {
-			if !errors.Is(err, bus.ErrStaleReceipt) {
-				undo()
-			}
-			return err
-		}
-	}
-	r := Received{ReceiptHandle: d.Handle, Body: d.Content, Attempt: d.Attempt}
-	if err := b.bury(ctx, q, r, reason); err != nil {
-		undo()
-		return err
-	}
-	b.held.Set(q.Name, receipt, driver.Gone)
-	return nil
+func (b *Bus) Reject(ctx context.Context, name, receipt, reason string) error {
+	return b.queues.Reject(ctx, name, receipt, reason)
 }
 
 // Extend implements bus.Bus.
-func (b *Bus) Extend(ctx context.Context, name, receipt string) (err error) {
-	ctx, end, err := b.life.Begin(ctx, "extend")
-	if err != nil {
-		return err
+func (b *Bus) Extend(ctx context.Context, name, receipt string) error {
+	return b.queues.Extend(ctx, name, receipt)
+}
+
+// service is SQS, by a bus.
+type service struct{ b *Bus }
+
+// Remove implements driver.Service.
+func (s service) Remove(ctx context.Context, q bus.QueueConfig, handles []string) ([]string, error) {
+	return s.b.delete(ctx, s.b.queueName(q.Name), handles)
+}
+
+// Retry implements driver.Service.
+func (s service) Retry(ctx context.Context, q bus.QueueConfig, d driver.Delivered[string]) error {
+	return s.b.hide(ctx, s.b.queueName(q.Name), d.Handle, q.Backoff(d.Attempt))
+}
+
+// Hide implements driver.Service.
+func (s service) Hide(ctx context.Context, q bus.QueueConfig, handle string) (time.Duration, error) {
+	return q.Visibility, s.b.hide(ctx, s.b.queueName(q.Name), handle, q.Visibility)
+}
+
+// Bury implements driver.Service. A delivery that has timed out may be another's by now: SQS is asked before a letter
+// is written.
+func (s service) Bury(ctx context.Context, q bus.QueueConfig, d driver.Delivered[string], reason string) error {
+	if !s.b.clock.Now().Before(d.Until) {
+		if _, err := s.Hide(ctx, q, d.Handle); err != nil {
+			return err
+		}
 	}
-	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil {
-		return err
-	}
-	d, _, _, err := b.held.Take(q.Name, receipt, driver.Open)
-	if err != nil {
-		return err
-	}
-	err = b.hide(ctx, b.queueName(q.Name), d.Handle, q.Visibility)
-	switch {
-	case errors.Is(err, bus.ErrStaleReceipt):
-		b.held.Set(q.Name, receipt, driver.Answered)
-	case err == nil:
-		now := b.clock.Now()
-		b.held.Extend(q.Name, receipt, now, now.Add(q.Visibility))
-	}
-	return err
+	return s.b.bury(ctx, q, Received{ReceiptHandle: d.Handle, Body: d.Content, Attempt: d.Attempt}, reason)
 }
 
 // hide changes for how long from now a message is hidden.

@@ -1,16 +1,18 @@
 // Package aws is the bus of a deployment on AWS: one EventBridge bus, an SQS queue
 // with a dead-letter queue for each function, and the work bucket for payloads too large for either.
 //
-// Publish puts an event on the EventBridge bus; the deployment's rules, one for each queue, route it by its type
-// (its DetailType) to the queues. The body of an SQS message is therefore an EventBridge envelope, whose detail is the
+// Publish sends an event to the queues that its type routes to, ten to a request: a queue's message costs a twentieth
+// of what EventBridge takes for passing one on, and arrives sooner. Types that others want to hear of
+// (Config.Announce) are put on the EventBridge bus as well, for rules of the deployment's owner. The queues also take
+// what AWS itself sends by EventBridge, so the body of every message is an EventBridge envelope, whose detail is the
 // message (Detail); Decode reads it, as the Lambda hosts do. A payload over what the two services carry lies in S3
 // under its digest and travels as a reference. It is not deleted on Ack, for several queues share it: the bucket's
 // life-cycle rule removes it, later than the queues' retention.
 //
 // What SQS cannot do, the driver does, and so:
 //
-//   - A message with NotBefore skips EventBridge: it is sent with SQS's delay, 15 minutes at most, to every queue its
-//     type routes to, and is sent again with what is left of its delay when it comes too early.
+//   - A message with NotBefore is sent with SQS's delay, 15 minutes at most, and again with what is left of its delay
+//     when it comes too early.
 //   - A delivery that is given up is sent to the dead-letter queue with the reason in its attributes and then deleted.
 //     One that nobody answered after its last delivery is moved there by the queue's redrive policy when it is asked
 //     for next. Of such a letter SQS keeps neither reason nor time: its At is when the message was sent.
@@ -79,12 +81,15 @@ type S3 interface {
 type Config struct {
 	EventBus    string // name or ARN of the EventBridge bus
 	QueuePrefix string // tradewind-: the queue of function fn is tradewind-fn, its dead letters are in tradewind-fn-dlq
-	Bucket      string // takes payloads that are too large
-	Queues      []bus.QueueConfig
-	Route       bus.Route
-	// News says that events which no queue wants are put on the EventBridge bus all the same, for rules of the
-	// deployment's owner. Each costs what any event costs.
-	News bool
+	// QueueURLs is what the URLs of all queues begin with, https://sqs.REGION.amazonaws.com/ACCOUNT/; SQS is asked for
+	// each, once, where it is empty.
+	QueueURLs string
+	Bucket    string // takes payloads that are too large
+	Queues    []bus.QueueConfig
+	Route     bus.Route
+	// Announce are the types of events that are put on the EventBridge bus, for rules of the deployment's owner,
+	// whether a queue wants them or not. Each costs a millionth of a dollar.
+	Announce []string
 	// Translate makes a message of an event that AWS itself has sent to a queue. Without it such an
 	// event is delivered as AWS wrote it, with its detail-type as the type.
 	Translate func(Foreign) (bus.Message, error)
@@ -118,10 +123,8 @@ func (c Config) validate() error {
 type Bus struct {
 	cfg    Config
 	clock  clock.Clock
-	queues map[string]bus.QueueConfig
-	held   driver.Held[string] // by SQS message ID, with the message's body
-	life   driver.Life
-	dead   sync.Mutex // one reader of the dead-letter queues in this process
+	queues *driver.Queues[string] // by SQS message ID, with the message's body
+	dead   sync.Mutex             // one reader of the dead-letter queues in this process
 
 	mu   sync.Mutex
 	urls map[string]string // of queues by their SQS name
@@ -136,8 +139,7 @@ func New(cfg Config) (*Bus, error) {
 		return nil, err
 	}
 	b := &Bus{
-		cfg: cfg, clock: cfg.Clock, queues: make(map[string]bus.QueueConfig, len(cfg.Queues)),
-		urls: make(map[string]string), life: driver.NewLife(),
+		cfg: cfg, clock: cfg.Clock, urls: make(map[string]string),
 	}
 	if b.clock == nil {
 		b.clock = clock.System()
@@ -146,25 +148,14 @@ func New(cfg Config) (*Bus, error) {
 	for typ, names := range cfg.Route {
 		b.cfg.Route[typ] = slices.Clone(names)
 	}
-	for _, q := range cfg.Queues {
-		b.queues[q.Name] = q
-	}
+	b.queues = driver.NewQueues(cfg.Queues, b.clock, driver.Service[string](service{b}))
 	return b, nil
 }
 
 // Close implements bus.Bus. What lies in the queues stays there.
 func (b *Bus) Close() error {
-	b.life.Close()
+	b.queues.Close()
 	return nil
-}
-
-// queue returns the rules of a queue.
-func (b *Bus) queue(name string) (bus.QueueConfig, error) {
-	q, ok := b.queues[name]
-	if !ok {
-		return q, fmt.Errorf("%w: %q", bus.ErrUnknownQueue, name)
-	}
-	return q, nil
 }
 
 func (b *Bus) queueName(name string) string { return b.cfg.QueuePrefix + name }
@@ -175,8 +166,12 @@ func (b *Bus) deadName(name string) string {
 	return b.cfg.QueuePrefix + name + deadSuffix
 }
 
-// url returns the URL of a queue by its SQS name. It is asked for once.
+// url returns the URL of a queue by its SQS name.
 func (b *Bus) url(ctx context.Context, name string) (*string, error) {
+	if b.cfg.QueueURLs != "" {
+		url := b.cfg.QueueURLs + name
+		return &url, nil
+	}
 	b.mu.Lock()
 	url, ok := b.urls[name]
 	b.mu.Unlock()

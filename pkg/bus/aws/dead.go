@@ -44,7 +44,7 @@ type corpse struct {
 
 // DeadLetters implements bus.Bus.
 func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus.DeadLetter, err error) {
-	ctx, end, err := b.life.Begin(ctx, "dead letters")
+	ctx, end, err := b.queues.Begin(ctx, "dead letters")
 	if err != nil {
 		return nil, err
 	}
@@ -91,7 +91,7 @@ func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus
 // deadOf returns the queues whose dead letters are asked for; "" is that of messages without a route.
 func (b *Bus) deadOf(queue string) ([]string, error) {
 	if queue != "" {
-		_, err := b.queue(queue)
+		_, err := b.queues.Config(queue)
 		return []string{queue}, err
 	}
 	names := []string{""}
@@ -182,7 +182,7 @@ func (b *Bus) exhumed(queue string, m *types.Message) corpse {
 		c.Reason, c.Attempts = bus.TrimReason("the function failed: "+says), directAttempts
 		return c
 	}
-	config := b.queues[queue]
+	config, _ := b.queues.Config(queue)
 	c.Reason = fmt.Sprintf("no answer within %v of delivery %d, the last", config.Visibility, config.MaxAttempts)
 	c.Attempts = config.MaxAttempts
 	return c
@@ -196,7 +196,7 @@ func (b *Bus) undelivered(c *corpse, m *types.Message) {
 		says("ERROR_MESSAGE")))
 	target := says("TARGET_ARN")
 	name, ours := strings.CutPrefix(target[strings.LastIndexByte(target, ':')+1:], b.cfg.QueuePrefix)
-	if _, known := b.queues[name]; ours && known {
+	if _, err := b.queues.Config(name); ours && err == nil {
 		c.target = name
 	}
 }
@@ -242,7 +242,7 @@ func (b *Bus) release(ctx context.Context, queue string, letters []corpse) error
 
 // Redrive implements bus.Bus.
 func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redriven int, err error) {
-	ctx, end, err := b.life.Begin(ctx, "redrive")
+	ctx, end, err := b.queues.Begin(ctx, "redrive")
 	if err != nil {
 		return 0, err
 	}
@@ -314,15 +314,11 @@ func (b *Bus) origin(c *corpse) []string {
 
 // Depth implements bus.Bus.
 func (b *Bus) Depth(ctx context.Context, name string) (_ int, err error) {
-	ctx, end, err := b.life.Begin(ctx, "depth")
+	ctx, q, end, err := b.queues.Enter(ctx, "depth", name)
 	if err != nil {
 		return 0, err
 	}
 	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil {
-		return 0, err
-	}
 	visible, hidden, err := b.count(ctx, b.queueName(q.Name))
 	return visible + hidden, err
 }

@@ -3,6 +3,7 @@ package aws
 import (
 	"context"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
@@ -13,7 +14,7 @@ import (
 
 // Publish implements bus.Bus.
 func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) {
-	ctx, end, err := b.life.Begin(ctx, "publish")
+	ctx, end, err := b.queues.Begin(ctx, "publish")
 	if err != nil {
 		return err
 	}
@@ -29,22 +30,22 @@ func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) 
 	for i := range messages {
 		m := &messages[i]
 		names, routed := b.cfg.Route[m.Type]
-		if routed && len(names) == 0 && !b.cfg.News {
+		announced := slices.Contains(b.cfg.Announce, m.Type)
+		if routed && len(names) == 0 && !announced {
 			continue
 		}
 		detail, err := b.detail(ctx, m)
 		if err != nil {
 			return err
 		}
-		if !routed || m.NotBefore.After(now) {
-			if err := b.direct(sends, m, detail, names, routed, now); err != nil {
-				return err
-			}
-			continue
+		if err := b.route(sends, m, detail, names, routed, now); err != nil {
+			return err
 		}
-		source := Source
-		puts = append(puts, types.PutEventsRequestEntry{EventBusName: &b.cfg.EventBus, Source: &source,
-			DetailType: &m.Type, Detail: &detail})
+		if announced {
+			source := Source
+			puts = append(puts, types.PutEventsRequestEntry{EventBusName: &b.cfg.EventBus, Source: &source,
+				DetailType: &m.Type, Detail: &detail})
+		}
 	}
 	for name, list := range sends {
 		if err := b.send(ctx, name, list); err != nil {
@@ -54,8 +55,8 @@ func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) 
 	return b.put(ctx, puts)
 }
 
-// direct adds to sends what does not go by EventBridge: a message without a route, which is dead, or one with a delay.
-func (b *Bus) direct(sends map[string][]send, m *bus.Message, detail string, names []string, routed bool,
+// route adds a message to what is sent to the queues of its type. Without a route it is dead.
+func (b *Bus) route(sends map[string][]send, m *bus.Message, detail string, names []string, routed bool,
 	now time.Time) error {
 	body, err := enveloped(m, detail, now)
 	if err != nil {

@@ -29,14 +29,13 @@ type Received struct {
 
 // Receive implements bus.Bus.
 func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Duration) (_ []bus.Delivery, err error) {
-	ctx, end, err := b.life.Begin(ctx, "receive")
+	ctx, q, end, err := b.queues.Enter(ctx, "receive", name)
 	if err != nil {
 		return nil, err
 	}
 	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil || limit <= 0 {
-		return nil, err
+	if limit <= 0 {
+		return nil, nil
 	}
 	until := b.clock.Now().Add(wait)
 	for {
@@ -130,15 +129,11 @@ func (b *Bus) poll(ctx context.Context, q bus.QueueConfig, n int, wait time.Dura
 // and was sent again with the rest of its delay, or cannot be read and was moved to the dead letters. Either way it is
 // gone from the queue. An error means that it should come again.
 func (b *Bus) Adopt(ctx context.Context, name string, r Received) (d bus.Delivery, ok bool, err error) {
-	ctx, end, err := b.life.Begin(ctx, "adopt")
+	ctx, q, end, err := b.queues.Enter(ctx, "adopt", name)
 	if err != nil {
 		return d, false, err
 	}
 	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil {
-		return d, false, err
-	}
 	return b.adopt(ctx, q, r)
 }
 
@@ -153,7 +148,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig, r Received) (bus.Del
 	case m.NotBefore.After(now):
 		return bus.Delivery{}, false, b.postpone(ctx, q, r, m.NotBefore.Sub(now))
 	}
-	receipt := b.held.Add(q.Name, r.MessageID, driver.Delivered[string]{
+	receipt := b.queues.Held.Add(q.Name, r.MessageID, driver.Delivered[string]{
 		Attempt: r.Attempt, Handle: r.ReceiptHandle, Content: r.Body, Until: now.Add(q.Visibility),
 	}, now)
 	return bus.Delivery{Message: m, Receipt: receipt, Attempt: r.Attempt}, true, nil

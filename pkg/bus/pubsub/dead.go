@@ -32,7 +32,7 @@ type corpse struct {
 
 // DeadLetters implements bus.Bus.
 func (b *Bus) DeadLetters(ctx context.Context, queue string, limit int) (_ []bus.DeadLetter, err error) {
-	ctx, end, err := b.life.Begin(ctx, "dead letters")
+	ctx, end, err := b.queues.Begin(ctx, "dead letters")
 	if err != nil {
 		return nil, err
 	}
@@ -67,7 +67,7 @@ func (b *Bus) known(queue string) error {
 	if queue == "" {
 		return nil
 	}
-	_, err := b.queue(queue)
+	_, err := b.queues.Config(queue)
 	return err
 }
 
@@ -120,7 +120,7 @@ func (b *Bus) exhumed(r *pubsubpb.ReceivedMessage) corpse {
 	if source := a[attrSource]; c.Queue == "" && strings.HasPrefix(source, b.cfg.Prefix) {
 		c.Queue = strings.TrimPrefix(source, b.cfg.Prefix)
 	}
-	q := b.queues[c.Queue]
+	q, _ := b.queues.Config(c.Queue)
 	c.Attempts = int(policyAttempts(q))
 	if n, err := strconv.Atoi(a[attrCount]); err == nil {
 		c.Attempts = n
@@ -152,7 +152,7 @@ func (b *Bus) release(ctx context.Context, letters []corpse) error {
 
 // Redrive implements bus.Bus.
 func (b *Bus) Redrive(ctx context.Context, queue string, ids ...string) (redriven int, err error) {
-	ctx, end, err := b.life.Begin(ctx, "redrive")
+	ctx, end, err := b.queues.Begin(ctx, "redrive")
 	if err != nil {
 		return 0, err
 	}

@@ -13,7 +13,7 @@ import (
 
 // Publish implements bus.Bus.
 func (b *Bus) Publish(ctx context.Context, messages ...bus.Message) (err error) {
-	ctx, end, err := b.life.Begin(ctx, "publish")
+	ctx, end, err := b.queues.Begin(ctx, "publish")
 	if err != nil {
 		return err
 	}

@@ -80,10 +80,8 @@ type Config struct {
 type Bus struct {
 	cfg    Config
 	clock  clock.Clock
-	queues map[string]bus.QueueConfig
-	held   driver.Held[*pubsubpb.PubsubMessage] // by Pub/Sub's message ID
-	life   driver.Life
-	dead   sync.Mutex // one reader of the dead letters in this process
+	queues *driver.Queues[*pubsubpb.PubsubMessage] // by Pub/Sub's message ID
+	dead   sync.Mutex                              // one reader of the dead letters in this process
 }
 
 var _ bus.Bus = (*Bus)(nil)
@@ -102,8 +100,7 @@ func New(cfg Config) (*Bus, error) {
 	if err := bus.ValidateRoute(cfg.Route, cfg.Queues); err != nil {
 		return nil, err
 	}
-	b := &Bus{cfg: cfg, clock: cfg.Clock, queues: make(map[string]bus.QueueConfig, len(cfg.Queues)),
-		life: driver.NewLife()}
+	b := &Bus{cfg: cfg, clock: cfg.Clock}
 	if b.clock == nil {
 		b.clock = clock.System()
 	}
@@ -111,15 +108,13 @@ func New(cfg Config) (*Bus, error) {
 	for typ, names := range cfg.Route {
 		b.cfg.Route[typ] = slices.Clone(names)
 	}
-	for _, q := range cfg.Queues {
-		b.queues[q.Name] = q
-	}
+	b.queues = driver.NewQueues(cfg.Queues, b.clock, driver.Service[*pubsubpb.PubsubMessage](service{b}))
 	return b, nil
 }
 
 // Close implements bus.Bus. The clients stay open, for they are the caller's.
 func (b *Bus) Close() error {
-	b.life.Close()
+	b.queues.Close()
 	return nil
 }
 
@@ -137,14 +132,6 @@ func (c *Config) subscription(name string) string {
 	return "projects/" + c.Project + "/subscriptions/" + c.Prefix + name
 }
 
-func (b *Bus) queue(name string) (bus.QueueConfig, error) {
-	q, ok := b.queues[name]
-	if !ok {
-		return q, fmt.Errorf("%w: %q", bus.ErrUnknownQueue, name)
-	}
-	return q, nil
-}
-
 // deadline is a span as Pub/Sub takes it: whole seconds, rounded up, from 0 to ten minutes.
 func deadline(d time.Duration) int32 {
 	d = min(max(d, 0), maxDeadline)
@@ -153,12 +140,12 @@ func deadline(d time.Duration) int32 {
 
 // Depth implements bus.Bus.
 func (b *Bus) Depth(ctx context.Context, name string) (_ int, err error) {
-	ctx, end, err := b.life.Begin(ctx, "depth")
+	ctx, end, err := b.queues.Begin(ctx, "depth")
 	if err != nil {
 		return 0, err
 	}
 	defer end(&err)
-	if _, err := b.queue(name); err != nil {
+	if _, err := b.queues.Config(name); err != nil {
 		return 0, err
 	}
 	if b.cfg.Depth == nil {

@@ -16,14 +16,13 @@ import (
 
 // Receive implements bus.Bus.
 func (b *Bus) Receive(ctx context.Context, name string, limit int, wait time.Duration) (_ []bus.Delivery, err error) {
-	ctx, end, err := b.life.Begin(ctx, "receive")
+	ctx, q, end, err := b.queues.Enter(ctx, "receive", name)
 	if err != nil {
 		return nil, err
 	}
 	defer end(&err)
-	q, err := b.queue(name)
-	if err != nil || limit <= 0 {
-		return nil, err
+	if limit <= 0 {
+		return nil, nil
 	}
 	until := b.clock.Now().Add(wait)
 	for {
@@ -93,7 +92,7 @@ func (b *Bus) adopt(ctx context.Context, q bus.QueueConfig,
 		return d, false, b.bury(ctx, q, r.GetAckId(), p, letter{reason: reason, attempts: attempt - 1, at: now})
 	}
 	hidden := min(max(q.Visibility, minDeadline), maxDeadline)
-	receipt := b.held.Add(q.Name, p.GetMessageId(), driver.Delivered[*pubsubpb.PubsubMessage]{
+	receipt := b.queues.Held.Add(q.Name, p.GetMessageId(), driver.Delivered[*pubsubpb.PubsubMessage]{
 		Attempt: attempt, Handle: r.GetAckId(), Content: p, Until: now.Add(hidden),
 	}, now)
 	return bus.Delivery{Message: m, Receipt: receipt, Attempt: attempt}, true, nil

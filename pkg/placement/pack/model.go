@@ -314,22 +314,13 @@ func (m *model) square(a, shape int32) float32 {
 	return s
 }
 
-func (m *model) featuresOf(a int32) []float32 {
-	i := int(a) * m.features
-	return m.feature[i : i+m.features : i+m.features]
-}
+func (m *model) featuresOf(a int32) []float32 { return row(m.feature, a, m.features) }
 
-func (m *model) weightsOf(shape int32) []float32 {
-	i := int(shape) * m.features
-	return m.weight[i : i+m.features : i+m.features]
-}
+func (m *model) weightsOf(shape int32) []float32 { return row(m.weight, shape, m.features) }
 
-func (m *model) needOf(a int32) []int32 {
-	i := int(a) * m.dims
-	return m.need[i : i+m.dims : i+m.dims]
-}
+func (m *model) needOf(a int32) []int32 { return row(m.need, a, m.dims) }
 
-func (m *model) capacityOf(shape int32) []int32 {
-	i := int(shape) * m.dims
-	return m.capacity[i : i+m.dims : i+m.dims]
-}
+func (m *model) capacityOf(shape int32) []int32 { return row(m.capacity, shape, m.dims) }
+
+// row is one of the rows, of n each, that lie behind one another.
+func row[T any](rows []T, i int32, n int) []T { return rows[int(i)*n : int(i+1)*n : int(i+1)*n] }

@@ -34,20 +34,11 @@ func newState(m *model) *state {
 	return s
 }
 
-func (s *state) loadOf(k int32) []int32 {
-	i := int(k) * s.dims
-	return s.load[i : i+s.dims : i+s.dims]
-}
+func (s *state) loadOf(k int32) []int32 { return row(s.load, k, s.dims) }
 
-func (s *state) levelOf(k int32) []float32 {
-	i := int(k) * s.features
-	return s.level[i : i+s.features : i+s.features]
-}
+func (s *state) levelOf(k int32) []float32 { return row(s.level, k, s.features) }
 
-func (s *state) priceOf(k int32) []float32 {
-	i := int(k) * s.features
-	return s.price[i : i+s.features : i+s.features]
-}
+func (s *state) priceOf(k int32) []float32 { return row(s.price, k, s.features) }
 
 // add puts an instance on a machine on which it is known to fit.
 func (s *state) add(k, i int32) {

@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	buslocal "github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -165,7 +166,7 @@ func TestBrokerOnDynamo(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	egress, err := catalog.DefaultEgress()
+	moves, err := egress.Default()
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -177,7 +178,7 @@ func TestBrokerOnDynamo(t *testing.T) {
 	done := make(finished, 1)
 	var engine *host.Engine
 	b := broker.New(record.DefaultConfig(), broker.Ports{
-		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, egress, planner.DefaultOptions()),
+		Store: st, Bus: bs, Clouds: clouds, Planner: planner.New(c, moves, planner.DefaultOptions()),
 		Tokens: func(wire.Claims) (string, error) { return "token", nil }, Now: time.Now, Hook: done,
 		Changed: agents.Changed, Committed: func() { engine.Wake() }, Log: slog.New(slog.NewTextHandler(t.Output(), &slog.HandlerOptions{Level: slog.LevelWarn})),
 	})

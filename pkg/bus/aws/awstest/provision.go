@@ -6,14 +6,11 @@ package awstest
 import (
 	"context"
 	"encoding/json"
-	"errors"
 	"fmt"
-	"slices"
 	"strconv"
 
 	sdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
-	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
@@ -42,15 +39,14 @@ func Provision(ctx context.Context, cfg sdk.Config, c aws.Config) (aws.Config, e
 		return c, err
 	}
 	for _, q := range c.Queues {
-		if err := provisionQueue(ctx, eb, queues, c, q); err != nil {
+		if err := provisionQueue(ctx, queues, c, q); err != nil {
 			return c, err
 		}
 	}
 	return c, nil
 }
 
-func provisionQueue(ctx context.Context, eb *eventbridge.Client, queues *sqs.Client, c aws.Config,
-	q bus.QueueConfig) error {
+func provisionQueue(ctx context.Context, queues *sqs.Client, c aws.Config, q bus.QueueConfig) error {
 	name := c.QueuePrefix + q.Name
 	dead, err := createQueue(ctx, queues, name+"-dlq", map[string]string{"MessageRetentionPeriod": retention})
 	if err != nil {
@@ -61,43 +57,13 @@ func provisionQueue(ctx context.Context, eb *eventbridge.Client, queues *sqs.Cli
 	if err != nil {
 		return err
 	}
-	arn, err := createQueue(ctx, queues, name, map[string]string{
+	_, err = createQueue(ctx, queues, name, map[string]string{
 		"RedrivePolicy": string(redrive), "VisibilityTimeout": strconv.Itoa(max(1, int(q.Visibility.Seconds()))),
 	})
-	if err != nil {
-		return err
-	}
-	var kinds []string
-	for typ, to := range c.Route {
-		if slices.Contains(to, q.Name) {
-			kinds = append(kinds, typ)
-		}
-	}
-	if len(kinds) == 0 {
-		return nil
-	}
-	slices.Sort(kinds)
-	pattern, err := json.Marshal(map[string][]string{"source": {aws.Source}, "detail-type": kinds})
-	if err != nil {
-		return err
-	}
-	if _, err := eb.PutRule(ctx, &eventbridge.PutRuleInput{Name: &name, EventBusName: &c.EventBus,
-		EventPattern: sdk.String(string(pattern))}); err != nil {
-		return fmt.Errorf("rule %s: %w", name, err)
-	}
-	out, err := eb.PutTargets(ctx, &eventbridge.PutTargetsInput{
-		Rule: &name, EventBusName: &c.EventBus, Targets: []ebtypes.Target{{Id: sdk.String("queue"), Arn: &arn}},
-	})
-	if err == nil && out.FailedEntryCount > 0 {
-		err = errors.New(sdk.ToString(out.FailedEntries[0].ErrorMessage))
-	}
-	if err != nil {
-		return fmt.Errorf("target of rule %s: %w", name, err)
-	}
-	return nil
+	return err
 }
 
-// createQueue creates a queue that EventBridge may send to, and returns its ARN.
+// createQueue creates a queue and returns its ARN.
 func createQueue(ctx context.Context, queues *sqs.Client, name string, attributes map[string]string) (string, error) {
 	created, err := queues.CreateQueue(ctx, &sqs.CreateQueueInput{QueueName: &name, Attributes: attributes})
 	if err != nil {

@@ -16,7 +16,7 @@ import (
 
 func main() {
 	data := flag.String("data", "", "folder with the published data: catalog/, carbon/ and egress/")
-	out := flag.String("out", "data", "folder to write to")
+	out := flag.String("out", ".", "folder of the package catalog")
 	flag.Parse()
 	if _, err := os.Stat(filepath.Join(*data, "catalog")); errors.Is(err, fs.ErrNotExist) {
 		fmt.Fprintf(os.Stderr, "gensnapshot: no published data in %q; the embedded catalogue stays as it is\n", *data)
@@ -30,8 +30,8 @@ func main() {
 
 func generate(data, out string) error {
 	for to, from := range map[string]string{
-		"carbon.csv":             filepath.Join("carbon", "gcp-2024.csv"),
-		"aws_transfer_costs.csv": filepath.Join("egress", "aws_transfer_costs.csv"),
+		"data/carbon.csv":                    filepath.Join("carbon", "gcp-2024.csv"),
+		"egress/data/aws_transfer_costs.csv": filepath.Join("egress", "aws_transfer_costs.csv"),
 	} {
 		content, err := os.ReadFile(filepath.Join(data, from)) //nolint:gosec // the developer names the folder
 		if err != nil {
@@ -50,7 +50,7 @@ func generate(data, out string) error {
 		return err
 	}
 	fmt.Printf("%d offers, %d bytes\n", c.Len(), snapshot.Len())
-	return write(filepath.Join(out, "offers.snapshot"), snapshot.Bytes())
+	return write(filepath.Join(out, "data", "offers.snapshot"), snapshot.Bytes())
 }
 
 func write(name string, content []byte) error {

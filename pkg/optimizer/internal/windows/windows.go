@@ -120,45 +120,39 @@ func (w *Windows) Propagate(cut float64, s *network.Scratch, m *search.Meter) bo
 }
 
 func (w *Windows) updateStart(t int32, s *network.Scratch, m *search.Meter) {
-	n := w.inst.NPlace
-	s.Bound = search.Grow(s.Bound, n)
-	clear(s.Bound)
-	for _, i := range w.inst.In.Of(t) {
-		e := &w.inst.Edges[i]
-		s.H = sum(s.H, w.At(w.Start, e.From), w.At(w.Quick, e.From))
-		sd := network.Side{Matrices: network.Matrices{Table: w.inst.Hrs, Scale: e.MaxGiB}}
-		s.Offer = search.Grow(s.Offer, n)
-		m.Spend(sd.Push(s.Offer, s.H))
-		maxInto(s.Bound, s.Offer)
-	}
-	if !replace(w.At(w.Start, t), s.Bound) {
+	if !w.update(w.Start, t, w.inst.In.Of(t), w.inst.Hrs, func(e int32) int32 { return w.inst.Edges[e].From }, s, m) {
 		return
 	}
-	w.moved[t] = true
 	for _, i := range w.inst.Out.Of(t) {
 		w.lateStart[w.inst.Edges[i].To] = true
 	}
 }
 
 func (w *Windows) updateAfter(t int32, s *network.Scratch, m *search.Meter) {
+	if !w.update(w.After, t, w.inst.Out.Of(t), w.inst.HrsT, func(e int32) int32 { return w.inst.Edges[e].To }, s, m) {
+		return
+	}
+	for _, i := range w.inst.In.Of(t) {
+		w.lateAfter[w.inst.Edges[i].From] = true
+	}
+}
+
+// update computes a bound of t anew from those of the tasks at the other ends of some edges, and says whether it moved.
+func (w *Windows) update(of []float64, t int32, edges []int32, hours []float64, end func(edge int32) int32,
+	s *network.Scratch, m *search.Meter) bool {
 	n := w.inst.NPlace
 	s.Bound = search.Grow(s.Bound, n)
 	clear(s.Bound)
-	for _, i := range w.inst.Out.Of(t) {
-		e := &w.inst.Edges[i]
-		s.H = sum(s.H, w.At(w.After, e.To), w.At(w.Quick, e.To))
-		sd := network.Side{Matrices: network.Matrices{Table: w.inst.HrsT, Scale: e.MaxGiB}}
+	for _, i := range edges {
+		s.H = sum(s.H, w.At(of, end(i)), w.At(w.Quick, end(i)))
+		sd := network.Side{Matrices: network.Matrices{Table: hours, Scale: w.inst.Edges[i].MaxGiB}}
 		s.Offer = search.Grow(s.Offer, n)
 		m.Spend(sd.Push(s.Offer, s.H))
 		maxInto(s.Bound, s.Offer)
 	}
-	if !replace(w.At(w.After, t), s.Bound) {
-		return
-	}
-	w.moved[t] = true
-	for _, i := range w.inst.In.Of(t) {
-		w.lateAfter[w.inst.Edges[i].From] = true
-	}
+	moved := replace(w.At(of, t), s.Bound)
+	w.moved[t] = w.moved[t] || moved
+	return moved
 }
 
 // prune rules out the places of t that are too slow.

@@ -1,0 +1,413 @@
+package check
+
+import (
+	"bytes"
+	"iter"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	json "github.com/go-json-experiment/json/v1"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/planner"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// The invariants. Each is the name that a violation carries.
+//
+// At every transaction:
+const (
+	// InvEvent: what is emitted stays in the outbox until the bus has it, and in the bus until a handler has taken it.
+	InvEvent = "no event is lost"
+	// InvForward: a job's states only move forward; what is over stays as it is.
+	InvForward = "a job moves forward"
+	// InvCounts: Job.Progress and Job.Succeeded agree with the tasks, and no task is ready before its parents.
+	InvCounts = "progress agrees with the tasks"
+	// InvFinished: a task that succeeded stays so, and is never run again.
+	InvFinished = "a finished task never runs again"
+	// InvAttempt: at most one attempt of a task is open, and an attempt ends once.
+	InvAttempt = "one attempt at a time"
+	// InvQueued: a queued task has its entry in the queue.
+	InvQueued = "a queued task waits in its queue"
+	// InvQuota: a queue's usage is the sum of the attempts that hold some, and within its quota.
+	InvQuota = "a queue's usage is its attempts'"
+	// InvGang: the machines of a task are bought together, and it begins on all of them or on none.
+	InvGang = "a gang starts whole or not at all"
+	// InvStarved: what has waited for too long for its queue's quota is not overtaken there by what has not.
+	InvStarved = "no task starves in its queue"
+	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.
+	InvLedger = "the ledger is its attempts'"
+	// InvAsleep: what reconcile and tick do not look at holds nothing.
+	InvAsleep = "what rests holds nothing"
+	// InvBlock: nothing is bought where it has just been refused.
+	InvBlock = "a blocked location is left alone"
+	// InvIntent: nothing is bought before it was recorded that it would be.
+	InvIntent = "intent before action"
+	// InvCluster: at most one set of machines lives for an attempt.
+	InvCluster = "one live cluster an attempt"
+	// InvHealthy: no attempt is given up as lost before its machines have had the time to be heard.
+	InvHealthy = "a healthy attempt is left alone"
+	// InvAssigned: what an agent is told to run is its own open attempt, with its parents' outputs there.
+	InvAssigned = "an agent runs its own attempt"
+	// InvCheckpoint: the checkpoint to resume from is there, and is the last that was taken note of.
+	InvCheckpoint = "no saved work is lost"
+	// InvToken: each machine is given its own token.
+	InvToken = "a machine has its own token"
+)
+
+// All the time:
+const (
+	// InvOwned: a machine that nothing needs any more is gone within a bound.
+	InvOwned = "a machine is owned or about to be terminated"
+	// InvBudget: what machines have really cost stays within the job's budget (see Overspend).
+	InvBudget = "spend within budget"
+	// InvErrors: handlers fail only for what was done to them.
+	InvErrors = "a handler fails only for cause"
+	// InvPanic: and they do not panic.
+	InvPanic = "no panic"
+)
+
+// At the end, when the faults have stopped:
+const (
+	// InvEnds: every job ends.
+	InvEnds = "every job ends"
+	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's
+	// quota.
+	InvCause = "a job fails only for cause"
+	// InvDeadline: see Guarantee.
+	InvDeadline = "a deadline that can be kept is kept"
+	// InvRest: nothing is left over: no machine, no record of one, no message, no quota in use.
+	InvRest = "nothing is left over"
+	// InvBooked: what a job is said to have cost is what its machines cost.
+	InvBooked = "the bill is the ledger's"
+)
+
+// Checker knows what was committed, and compares it with what must be.
+type Checker struct {
+	*timeline.Timeline
+	sky      *weather.Sky
+	cfg      record.Config
+	store    *mem.Store
+	world    World
+	Stormy   bool // the broker's own parts are to fail
+	OnTime   bool // nothing is to take longer than planned, by the planner of a world
+	wanted   []*Wanted
+	wantedBy map[string]*Wanted         // by name
+	noPlan   map[string]bool            // jobs, by name, that were told that there is no plan
+	outputs  map[string]bool            // of attempts, by their prefixes
+	idle     map[*Machine]time.Duration // how long nothing has needed a machine
+	Jobs     map[string]*Job
+	order    []*Job
+	byName   map[string]*Job
+	queues   map[string]record.Queue
+	claimed  map[string]promise  // room that others were stopped for, by its claim
+	pending  map[string]bool     // emitted and not yet marked as published
+	bodies   map[string]string   // of what was emitted
+	sent     map[string]int      // emitted and published: how often
+	routes   map[string][]string // of what was published: who is to handle it
+	handled  map[string]bool     // queue and ID
+	freed    map[string]attemptKey
+	gone     []attemptKey         // whose clusters' records the transaction at hand removes
+	refusals map[string][]refusal // by cluster
+	avoid    []avoided
+	touched  []*Job
+	gangs    gangChecker
+	grown    []string // queues that hold more than before the transaction
+	pool     poolChecker
+	reclaim  reclaimChecker
+	heardOf  map[string][]heardOf // prices that the broker has in its records, by listing
+}
+
+// attemptKey names an attempt.
+type attemptKey struct {
+	job           string
+	task, attempt int
+}
+
+// refusal is what a cloud said of a launch.
+type refusal struct {
+	kind cloud.Kind
+	text string
+}
+
+// avoided is where nothing is to be bought.
+type avoided struct {
+	block record.Block
+	since time.Time
+}
+
+// moment is when something was committed.
+type moment struct {
+	step int
+	at   time.Time
+}
+
+// Job is a job as committed.
+type Job struct {
+	Name, ID string
+	Record   record.Job
+	progress record.Progress
+	user     *Wanted
+	graph    *dag.Graph
+	Ledger   record.Ledger
+	Tasks    map[int]record.Task
+	finished map[int]int // step in which a task succeeded
+	attempts map[attemptKey]record.Attempt
+	order    []attemptKey
+	clusters map[string]record.Cluster
+	closed   map[string]moment    // when a cluster's attempt was over
+	leases   map[string]time.Time // until when what was set aside for a cluster lasts
+	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
+	heard    map[string]bool      // clusters that the broker knew to have been bought
+	told     map[string]time.Time // when a cluster was told to run
+	waiting  map[int]int          // entries in a queue
+	entered  map[int]time.Time    // when they were committed
+	changed  time.Time            // when the job's record was
+	freed    map[attemptKey]string
+	settled  map[attemptKey]bool
+	machines []*Machine
+	rests    bool      // reconcile and tick read no more than its line
+	Promised bool      // its deadline is one that must be kept
+	endBy    time.Time // see InvBound; zero before the calm
+}
+
+// New makes one for a world in which nothing has happened yet.
+func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.Store, world World) *Checker {
+	return &Checker{
+		Timeline: t, sky: s, cfg: cfg, store: records, world: world, wantedBy: map[string]*Wanted{},
+		noPlan: map[string]bool{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
+		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
+		claimed: map[string]promise{}, pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{},
+		routes:  map[string][]string{},
+		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
+		pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
+	}
+}
+
+func (c *Checker) state(id string) *Job {
+	s, ok := c.Jobs[id]
+	if !ok {
+		s = &Job{
+			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
+			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{},
+			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
+			waiting: map[int]int{}, entered: map[int]time.Time{},
+			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
+		}
+		c.Jobs[id] = s
+		c.order = append(c.order, s)
+	}
+	return s
+}
+
+// All are the jobs, as they were accepted.
+func (c *Checker) All() iter.Seq[*Job] { return slices.Values(c.order) }
+
+// Named is a job by its name, nil when it was not accepted yet.
+func (c *Checker) Named(name string) *Job { return c.byName[name] }
+
+// Expect makes a job known that somebody will submit.
+func (c *Checker) Expect(j *Wanted) {
+	c.wanted = append(c.wanted, j)
+	c.wantedBy[j.Spec.Name] = j
+}
+
+// Infeasible notes that a job was told that there is no plan for it: it may fail for that.
+func (c *Checker) Infeasible(name string) { c.noPlan[name] = true }
+
+// Kept notes that the outputs of an attempt are there.
+func (c *Checker) Kept(prefix string) { c.outputs[prefix] = true }
+
+// Open says whether there is a record of a cluster.
+func (c *Checker) Open(cluster string) bool {
+	_, open := c.Jobs[record.ClusterJob(cluster)].clusters[cluster]
+	return open
+}
+
+// IDOf returns the ID of a job by its name, empty when it was not accepted yet.
+func (c *Checker) IDOf(name string) string {
+	if s := c.byName[name]; s != nil {
+		return s.ID
+	}
+	return ""
+}
+
+// Committed takes in a transaction, then checks what it touched.
+func (c *Checker) Committed(tx store.Tx) {
+	c.touched = c.touched[:0]
+	queue := ""
+	for i := range tx.Writes {
+		w := &tx.Writes[i]
+		switch part := w.Key.Partition; {
+		case strings.HasPrefix(part, "job#"):
+			c.jobWrite(part[len("job#"):], w)
+		case strings.HasPrefix(part, "queue#"):
+			c.waitWrite(w)
+		case strings.HasPrefix(part, "pool#"):
+			c.partition(w)
+		case part == record.PartActive && w.Op == store.Put:
+			c.state(w.Key.Sort).rests = !decode[record.JobIndex](c, w).RestsUntil.IsZero()
+		case part == "market":
+			c.marketRecord(w)
+		case part == "queues":
+			c.queueRecord(w)
+			queue = w.Key.Sort
+		case strings.HasPrefix(part, "seen#"+events.FnSchedule+"#"):
+			if k, ok := c.freed[part[len("seen#"+events.FnSchedule+"#"):]]; ok {
+				c.settle(k)
+			}
+		}
+	}
+	for i := range tx.Events {
+		c.emitted(&tx.Events[i])
+	}
+	for _, k := range c.gone { // with its cluster's record, unless it is this transaction that gives it back
+		if id := c.state(k.job).freed[k]; !slices.ContainsFunc(tx.Events, func(e store.Event) bool {
+			return e.ID == id
+		}) {
+			c.settle(k)
+		}
+	}
+	c.gone = c.gone[:0]
+	for _, s := range c.touched {
+		c.checkDone(s)
+		c.checkTasks(s)
+		c.checkLedger(s)
+		queue = s.Record.Queue
+	}
+	if q, ok := c.queues[queue]; ok {
+		c.checkQueue(q)
+	}
+	c.checkQuotas()
+	c.checkTogether()
+	c.checkAssigned()
+}
+
+func (c *Checker) touch(s *Job) {
+	if !slices.Contains(c.touched, s) {
+		c.touched = append(c.touched, s)
+	}
+}
+
+// decode reads a record as written; the zero value when it was deleted.
+func decode[T any](c *Checker, w *store.Write) (v T) {
+	if w.Op == store.Put {
+		if err := json.Unmarshal(w.Body, &v); err != nil {
+			c.Violatef(InvErrors, "record %s: %v", w.Key, err)
+		}
+	}
+	return v
+}
+
+func (c *Checker) jobWrite(id string, w *store.Write) {
+	if w.Op == store.Check {
+		return
+	}
+	s := c.state(id)
+	kind, rest, _ := strings.Cut(w.Key.Sort, "#")
+	switch kind {
+	case "job":
+		c.jobRecord(s, decode[record.Job](c, w))
+		s.changed = c.Now
+	case "progress":
+		c.progressRecord(s, decode[record.Progress](c, w))
+	case "ledger":
+		s.Ledger = decode[record.Ledger](c, w)
+	case "task":
+		c.taskRecord(s, decode[record.Task](c, w))
+	case "attempt":
+		c.attemptRecord(s, decode[record.Attempt](c, w))
+	case "cluster":
+		c.clusterRecord(s, rest, w)
+	default:
+		return
+	}
+	c.touch(s)
+}
+
+func (c *Checker) waitWrite(w *store.Write) {
+	parts := strings.Split(w.Key.Sort, "#")
+	task, err := strconv.Atoi(parts[len(parts)-1])
+	if err != nil || len(parts) < 3 {
+		c.Violatef(InvErrors, "waiting entry %s", w.Key)
+		return
+	}
+	s := c.state(parts[len(parts)-2])
+	if w.Op == store.Put {
+		s.waiting[task] = 1
+		s.entered[task] = c.Now
+	} else {
+		delete(s.waiting, task)
+	}
+	c.touch(s)
+}
+
+// freedType marks the bodies that emitted looks into.
+var freedType = []byte(`"` + events.TypeCapacityFreed + `"`)
+
+// withoutTime is an envelope but for when it was made.
+func withoutTime(body []byte) string {
+	before, rest, _ := bytes.Cut(body, []byte(`"time":"`))
+	_, after, _ := bytes.Cut(rest, []byte(`"`))
+	return string(before) + string(after)
+}
+
+// emitted notes an event, and which attempt it settles.
+func (c *Checker) emitted(e *store.Event) {
+	c.pending[e.ID] = true
+	body := withoutTime(e.Body)
+	if first, again := c.bodies[e.ID]; again && first != body {
+		c.Violatef(InvEvent, "event %s is emitted with two contents: %s and %s", e.ID, first, body)
+	}
+	c.bodies[e.ID] = body
+	if !bytes.Contains(e.Body, freedType) {
+		return
+	}
+	ev, err := events.Parse(e.Body)
+	data, ok := ev.Data.(events.CapacityFreed)
+	if err != nil || !ok || data.Job == "" {
+		return
+	}
+	s := c.state(data.Job)
+	k := attemptKey{data.Job, data.Task, data.Attempt}
+	if first, again := s.freed[k]; again && first != e.ID && data.Cluster == "" {
+		c.Violatef(InvLedger, "attempt %v is given back twice, by events %s and %s", k, first, e.ID)
+	}
+	s.freed[k] = e.ID
+	c.freed[e.ID] = k
+}
+
+// settle notes that schedule has taken back what an attempt held.
+func (c *Checker) settle(k attemptKey) {
+	s := c.state(k.job)
+	if s.settled[k] {
+		c.Violatef(InvLedger, "attempt %v is settled twice", k)
+	}
+	s.settled[k] = true
+	c.touch(s)
+}
+
+// promises says whether a job's deadline is one that has to be kept.
+func (c *Checker) promises(s *Job) bool {
+	j := s.user.Spec
+	if !c.OnTime || j.Deadline == 0 || j.Budget > 0 || j.Queue != "" ||
+		j.Deadline < planner.Guarantee(j) {
+		return false
+	}
+	for i := range j.Tasks {
+		for _, r := range j.Tasks[i].Resources {
+			if r.Market == dag.MarketSpot {
+				return false
+			}
+		}
+	}
+	return true
+}

@@ -1,0 +1,192 @@
+package check
+
+import (
+	"context"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// AtRest says whether nothing is under way but the schedules.
+func (c *Checker) AtRest() bool {
+	if len(c.pending) > 0 || len(c.world.Dead()) > 0 || !c.AllOver() {
+		return false
+	}
+	return !c.world.Busy() && !c.machinesLeft() && c.pool.assigned() == 0
+}
+
+// AllOver says whether every job that is to be submitted has been, and has ended.
+func (c *Checker) AllOver() bool {
+	for _, u := range c.wanted {
+		if s := c.byName[u.Spec.Name]; s == nil || !s.Record.State.Over() {
+			return false
+		}
+	}
+	return true
+}
+
+func (c *Checker) machinesLeft() bool {
+	for m := range c.world.Machines() {
+		if m.Alive() {
+			return true
+		}
+	}
+	return false
+}
+
+// Final checks what must be when the world has had time to come to rest.
+func (c *Checker) Final() {
+	for _, u := range c.wanted {
+		s := c.byName[u.Spec.Name]
+		if s == nil {
+			c.Violatef(InvEnds, "job %s was never accepted", u.Spec.Name)
+			return
+		}
+		if !s.Record.State.Over() {
+			c.Violate(InvEnds, s.describe()+"; bus: "+c.world.Queued())
+		}
+		c.finalJob(s)
+	}
+	c.rest()
+}
+
+func (c *Checker) finalJob(s *Job) {
+	if len(s.clusters) > 0 {
+		c.Violatef(InvRest, "records of clusters are left: %s", s.describe())
+	}
+	if len(s.waiting) > 0 {
+		c.Violatef(InvRest, "%s is over and %d of its tasks wait", s.ID, len(s.waiting))
+	}
+	if l := s.Ledger; l.Outstanding != 0 || l.ReservedUSD != 0 {
+		c.Violatef(InvRest, "%s is over and has %+v", s.ID, l)
+	}
+	c.cause(s)
+	c.checkBudget(s)
+	c.booked(s)
+	c.deadline(s)
+	if _, err := c.world.Broker().Explain(context.Background(), s.ID); err != nil {
+		c.Violatef(InvErrors, "explain %s: %v", s.ID, err)
+	}
+}
+
+// rest checks that nothing is left over beside the jobs.
+func (c *Checker) rest() {
+	for m := range c.world.Machines() {
+		if m.Alive() {
+			c.Violatef(InvRest, "machine %s of %s still runs", m.ID, m.Cluster)
+		}
+	}
+	if n := c.pool.assigned(); n > 0 {
+		c.Violatef(InvRest, "%d assignments to machines of pools are left", n)
+	}
+	if len(c.pending) > 0 {
+		c.Violatef(InvRest, "%d events are left in the outbox", len(c.pending))
+	}
+	if d := c.world.Queued(); d != "" {
+		c.Violatef(InvRest, "the bus holds %s", d)
+	}
+	for _, d := range c.world.Dead() {
+		c.Violatef(InvRest, "dead letter in %s: %s %s: %s", d.Queue, d.ID, d.Type, d.Reason)
+	}
+	for id := range c.sent {
+		c.taken(id)
+	}
+	for r := range c.store.All() {
+		if strings.HasPrefix(r.Key.Partition, "queue#") || r.Key.Partition == "active" {
+			c.Violatef(InvRest, "record %s", r.Key)
+		}
+	}
+	b := c.world.Broker()
+	queues, err := b.Queues(context.Background())
+	if err != nil {
+		c.Violatef(InvErrors, "queues: %v", err)
+	}
+	for _, q := range queues {
+		if q.Running != 0 || q.VCPU > Rounding {
+			c.Violatef(InvRest, "queue %s is at rest with %+v", q.Name, q)
+		}
+	}
+}
+
+// taken checks that every function that reacts to a published event has handled it.
+func (c *Checker) taken(id string) {
+	for _, fn := range c.routes[id] {
+		if !c.handled[fn+"#"+id] {
+			c.Violatef(InvEvent, "event %s was published and %s never handled it", id, fn)
+		}
+	}
+}
+
+// cause checks that a job did not fail for nothing.
+func (c *Checker) cause(s *Job) {
+	j, u := s.Record, s.user
+	switch j.State {
+	case record.JobCancelled:
+		if !u.Cancelled {
+			c.Violatef(InvCause, "%s was cancelled by nobody: %s", s.ID, j.Reason)
+		}
+		return
+	case record.JobFailed:
+	default:
+		return
+	}
+	for i, n := range u.Failures {
+		if n > u.Spec.Tasks[i].Retries {
+			return
+		}
+	}
+	if c.noPlan[s.Name] || strings.Contains(j.Reason, "allows") && (c.bounded(j.Queue) || c.narrow(s)) {
+		return
+	}
+	for _, k := range s.order {
+		if s.attempts[k].Outcome == record.OutcomeBudget && j.BudgetUSD > 0 {
+			return
+		}
+	}
+	c.Violatef(InvCause, "%s failed: %s", s.ID, j.Reason)
+}
+
+// checkBudget compares what a job's machines have really cost with its budget.
+func (c *Checker) checkBudget(s *Job) {
+	if s.user == nil || s.user.Spec.Budget == 0 {
+		return
+	}
+	budget := float64(s.user.Spec.Budget)
+	if bill := c.Bill(s); bill > budget+c.overspend(s)+Rounding {
+		c.Violatef(InvBudget, "%s has cost %.4f USD of a budget of %.4f (allowed beyond: %.4f; its ledger: %+v)",
+			s.ID, bill, budget, c.overspend(s), s.Ledger)
+	}
+}
+
+// overspend is by how much the budget may be passed: while the broker's own parts work, by what nobody has told it
+// only. Where they fail too it may be late to stop a machine, or unable to: what one costs after its lease has ended,
+// or after it was decided that it goes, is not the budget's.
+func (c *Checker) overspend(s *Job) float64 {
+	usd := c.untold(s)
+	if !c.Stormy {
+		return usd
+	}
+	for _, m := range s.machines {
+		end, known := s.leases[m.Cluster]
+		if over, ok := s.closed[m.Cluster]; ok && (!known || over.at.Before(end)) {
+			end, known = over.at, true
+		}
+		if known {
+			usd += c.billSince(m, end)
+		}
+	}
+	return usd
+}
+
+// deadline checks the guarantee.
+func (c *Checker) deadline(s *Job) {
+	j := s.Record
+	if !s.Promised || j.State == record.JobCancelled {
+		return
+	}
+	if j.State != record.JobSucceeded || j.Finished.After(j.Deadline) {
+		c.Violatef(InvDeadline, "%s is %s %v after a deadline that could be kept: %s", s.ID, j.State,
+			j.Finished.Sub(j.Deadline).Round(time.Second), j.Reason)
+	}
+}

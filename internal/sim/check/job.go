@@ -1,0 +1,298 @@
+package check
+
+import (
+	"bytes"
+	"math"
+	"reflect"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// jobRecord checks a job against what it was.
+func (c *Checker) jobRecord(s *Job, j record.Job) {
+	old := s.Record
+	if old.ID == "" {
+		if twin := c.byName[j.Name]; twin != nil {
+			c.Violatef(InvForward, "job %s was accepted twice, as %s and %s", j.Name, twin.ID, j.ID)
+		}
+		s.Name, s.user = j.Name, c.wantedBy[j.Name]
+		c.byName[j.Name] = s
+		if s.user == nil {
+			c.Violatef(InvForward, "job %s was accepted, which nobody submitted", j.Name)
+			return
+		}
+		s.graph, s.Promised = s.user.Spec.Graph(), c.promises(s)
+	}
+	s.Record = j
+	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
+		c.Violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome,
+			j.State, j.Outcome)
+	}
+	if old.State != j.State {
+		c.Say(j.ID, "is "+string(j.State), j.Reason)
+	}
+	if j.Plan.Version < old.Plan.Version {
+		c.Violatef(InvForward, "job %s goes back from plan %d to %d", j.ID, old.Plan.Version, j.Plan.Version)
+	}
+}
+
+// checkDone checks that a job succeeded with all its tasks.
+func (c *Checker) checkDone(s *Job) {
+	if s.Record.Outcome == record.JobSucceeded && s.progress.Succeeded < s.Record.Tasks {
+		c.Violatef(InvCounts, "job %s succeeds with %d of %d tasks", s.ID, s.progress.Succeeded, s.Record.Tasks)
+	}
+}
+
+// progressRecord checks a job's progress against what it was, and the tasks.
+func (c *Checker) progressRecord(s *Job, p record.Progress) {
+	before := s.progress.Phases
+	s.progress = p
+	if bytes.Count(p.Phases, []byte{record.PhaseSucceeded}) != p.Succeeded || s.user != nil &&
+		len(p.Phases) != len(s.user.Spec.Tasks) {
+		c.Violatef(InvCounts, "job %s counts %d succeeded with progress %s", s.ID, p.Succeeded, p.Phases)
+		return
+	}
+	for i := range p.Phases {
+		c.phase(s, i, before)
+	}
+}
+
+// phase checks what the progress says of one task.
+func (c *Checker) phase(s *Job, i int, before []byte) {
+	phase := s.progress.Phases[i]
+	was := record.PhaseWaiting
+	if i < len(before) {
+		was = before[i]
+	}
+	switch {
+	case phase == was:
+	case was == record.PhaseSucceeded:
+		c.Violatef(InvFinished, "task %d of %s was done and is %c", i, s.ID, phase)
+	case phase == record.PhaseSucceeded:
+		if s.Tasks[i].State != record.TaskSucceeded {
+			c.Violatef(InvCounts, "task %d of %s counts as done and is %s", i, s.ID, s.Tasks[i].State)
+		}
+	case phase == record.PhaseReady:
+		for _, p := range s.graph.Parents(i) {
+			if s.progress.Phases[p] != record.PhaseSucceeded {
+				c.Violatef(InvCounts, "task %d of %s is ready before its parent %d is done", i, s.ID, p)
+			}
+		}
+	case phase == record.PhaseWaiting:
+		c.Violatef(InvCounts, "task %d of %s was %c and waits again", i, s.ID, was)
+	}
+}
+
+// forward says whether a job may go from one state to another.
+func forward(from, to record.JobState) bool {
+	switch from {
+	case "", record.JobPlanning, record.JobWaiting, record.JobRunning:
+		return !to.Over()
+	case record.JobEnding:
+		return to == record.JobEnding || to.Over()
+	default:
+		return from == to
+	}
+}
+
+// taskRecord checks a task against what it was.
+func (c *Checker) taskRecord(s *Job, t record.Task) {
+	old := s.Tasks[t.Index]
+	s.Tasks[t.Index] = t
+	if old.State == record.TaskSucceeded && (t.State != record.TaskSucceeded || t.Attempt != old.Attempt ||
+		t.Output != old.Output) {
+		c.Violatef(InvFinished, "task %d of %s had succeeded in attempt %d and is %s in attempt %d", t.Index, s.ID,
+			old.Attempt, t.State, t.Attempt)
+	}
+	if t.State == record.TaskSucceeded && old.State != t.State {
+		s.finished[t.Index] = c.Steps
+	}
+	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
+		t.State != record.TaskFailed {
+		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
+	}
+	if old.State != t.State {
+		c.Say(s.ID, "task is "+string(t.State), taskName(s, t.Index))
+	}
+	if old.State != record.TaskAdmitted && t.State == record.TaskAdmitted {
+		c.gangs.admit(s, t.Index)
+	}
+	c.waits(s, old, t)
+	if t.Attempt < old.Attempt || t.Checkpoint.Seq < old.Checkpoint.Seq {
+		c.Violatef(InvAttempt, "task %d of %s goes back from attempt %d, checkpoint %d to %d, %d", t.Index, s.ID,
+			old.Attempt, old.Checkpoint.Seq, t.Attempt, t.Checkpoint.Seq)
+	}
+	if t.Progress < 0 || t.Progress > 1 || math.IsNaN(t.Progress) {
+		c.Violatef(InvCounts, "task %d of %s has progress %v", t.Index, s.ID, t.Progress)
+	}
+}
+
+// waits counts the tasks that wait for a better price.
+func (c *Checker) waits(s *Job, old, t record.Task) {
+	if !old.WaitSince.IsZero() || t.WaitSince.IsZero() {
+		return
+	}
+	c.Count("waits for a better price")
+	if s.Promised {
+		c.Count("waits with a deadline that must be kept")
+	}
+	c.Say(s.ID, "task waits for a better price", taskName(s, t.Index))
+}
+
+func taskName(s *Job, i int) string {
+	if s.user == nil || i >= len(s.user.Spec.Tasks) {
+		return ""
+	}
+	return s.user.Spec.Tasks[i].Name
+}
+
+// attemptRecord checks an attempt against what it was.
+func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
+	k := attemptKey{a.Job, a.Task, a.Number}
+	old, known := s.attempts[k]
+	s.attempts[k] = a
+	if !known {
+		s.order = append(s.order, k)
+		c.poolAttempt(a)
+		c.checkOvertaken(s, a)
+		if a.Number != 1 {
+			if _, ok := s.attempts[attemptKey{a.Job, a.Task, a.Number - 1}]; !ok {
+				c.Violatef(InvAttempt, "attempt %v follows none", k)
+			}
+		}
+		for _, other := range s.order {
+			if other != k && other.task == k.task && s.attempts[other].Outcome == "" {
+				c.Violatef(InvAttempt, "attempts %d and %d of task %d of %s are open", other.attempt, k.attempt,
+					k.task, s.ID)
+			}
+		}
+		if _, done := s.finished[a.Task]; done {
+			c.Violatef(InvFinished, "task %d of %s had succeeded and is admitted again", a.Task, s.ID)
+		}
+		return
+	}
+	if old.Outcome != "" && old.Outcome != a.Outcome {
+		c.Violatef(InvAttempt, "attempt %v had ended (%s) and is %q", k, old.Outcome, a.Outcome)
+	}
+	if s.settled[k] && !reflect.DeepEqual(old, a) {
+		c.Violatef(InvLedger, "attempt %v changes after it was settled", k)
+	}
+	if old.Outcome == "" && a.Outcome != "" {
+		c.Say(s.ID, "attempt ends", record.ClusterID(a.Job, a.Task, a.Number)+": "+string(a.Outcome)+" "+a.Reason)
+		switch a.Outcome {
+		case record.OutcomeRefused:
+			if !a.Assigned() { // what is not there any more is not placed there again anyway
+				c.avoidAfter(a)
+			}
+		case record.OutcomeLost:
+			c.checkLost(s, record.ClusterID(a.Job, a.Task, a.Number))
+		}
+	}
+}
+
+// checkLost checks that a cluster that is given up had the time to be heard of after it was told to run.
+func (c *Checker) checkLost(s *Job, cluster string) {
+	run, ok := s.told[cluster]
+	if !ok || c.Now.Sub(run) > c.cfg.SilentFor {
+		return
+	}
+	for _, m := range s.machines {
+		if m.Cluster == cluster && (!m.Alive() || !m.Speaks) {
+			return
+		}
+	}
+	c.Violatef(InvHealthy, "%s is given up %v after it was told to run", cluster, c.Now.Sub(run))
+}
+
+// avoidAfter notes that a refused offer is to be left alone, by the kind of failure.
+func (c *Checker) avoidAfter(a record.Attempt) {
+	id := record.ClusterID(a.Job, a.Task, a.Number)
+	for _, r := range c.refusals[id] {
+		if r.text != a.Reason {
+			continue
+		}
+		b := record.Block{Cloud: a.Offer.Cloud, Kind: r.kind, Until: a.Ended.Add(c.cfg.BlockFor[r.kind])}
+		switch r.kind {
+		case "auth":
+		case "quota":
+			b.Region, b.Family, b.Market = a.Offer.Region, record.Family(a.Offer.InstanceType), marketName(a.Offer.Spot)
+		default:
+			b.Region, b.Zone, b.InstanceType, b.Market = a.Offer.Region, a.Offer.Zone, a.Offer.InstanceType,
+				marketName(a.Offer.Spot)
+		}
+		c.avoid = append(c.avoid, avoided{b, c.Now})
+		return
+	}
+}
+
+// close notes that nothing needs a cluster any more.
+func (c *Checker) close(s *Job, id string) {
+	if _, ok := s.closed[id]; !ok {
+		s.closed[id] = moment{c.Steps, c.Now}
+	}
+}
+
+// derive takes what a cluster's record says of its attempt and its task as if their own said it.
+func (c *Checker) derive(s *Job, cl record.Cluster) {
+	a, known := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]
+	if known && a.Outcome == "" && cl.Outcome == record.OutcomeSucceeded {
+		a.Outcome, a.Ended = cl.Outcome, cl.Ended
+		c.attemptRecord(s, a)
+	}
+	t, known := s.Tasks[cl.Task]
+	if known && t.State == record.TaskLaunching && t.Attempt == cl.Attempt && cl.Started && cl.Outcome == "" {
+		t.State, t.StartedAt = record.TaskRunning, cl.Running
+		c.taskRecord(s, t)
+	}
+}
+
+// clusterRecord checks a cluster against what it was.
+func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
+	if w.Op == store.Delete {
+		if cl, ok := s.clusters[id]; ok {
+			c.gone = append(c.gone, attemptKey{cl.Job, cl.Task, cl.Attempt})
+		}
+		delete(s.clusters, id)
+		s.released[id] = c.Now
+		c.close(s, id)
+		return
+	}
+	cl := decode[record.Cluster](c, w)
+	old, known := s.clusters[id]
+	if !cl.LeaseUntil.IsZero() {
+		s.leases[id] = cl.LeaseUntil
+	}
+	if cl.State != record.ClusterLaunching && cl.State != record.ClusterReleasing {
+		s.heard[id] = true
+	}
+	if cl.Command == string(wire.Run) && old.Command != cl.Command {
+		// The time counts from the decision, however slow its commit was, if the decision says when it was.
+		s.told[id] = c.Now
+		if cl.Since.After(old.Since) {
+			s.told[id] = cl.Since
+		}
+	}
+	s.clusters[id] = cl
+	c.derive(s, cl)
+	c.checkGang(s, old, cl)
+	c.checkStopped(s, old, cl)
+	if cl.Outcome != "" || cl.State == record.ClusterReleasing {
+		c.close(s, id)
+	}
+	if old.Outcome != "" && cl.Outcome != old.Outcome {
+		c.Violatef(InvAttempt, "cluster %s had ended (%s) and is %q", id, old.Outcome, cl.Outcome)
+	}
+	if known {
+		return
+	}
+	for _, a := range c.avoid {
+		// What was decided after the refusal was committed must have seen it.
+		if cl.Intended.After(a.since) && a.block.Covers(cl.Offer, cl.Intended) {
+			c.Violatef(InvBlock, "%s is bought %v after %s refused it there", id,
+				cl.Intended.Sub(a.since).Round(time.Second), a.block.Kind)
+		}
+	}
+}

@@ -1,0 +1,72 @@
+package check
+
+import (
+	"math"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// checkTasks checks that a queued task waits, while its job goes on.
+func (c *Checker) checkTasks(s *Job) {
+	if s.Record.ID == "" || s.Record.State == record.JobEnding || s.Record.State.Over() {
+		return
+	}
+	for i := range s.Record.Tasks {
+		// One that schedule has not taken note of (Try) has its announcement on the way.
+		if t, ok := s.Tasks[i]; ok && t.State == record.TaskQueued && t.Try > 0 && s.waiting[i] == 0 {
+			c.Violatef(InvQueued, "task %d of %s is queued and has no entry", i, s.ID)
+		}
+	}
+}
+
+// Rounding is what sums of money and vCPUs may differ by.
+const Rounding = 1e-6
+
+// checkLedger compares a ledger with the attempts that were admitted and are not settled.
+func (c *Checker) checkLedger(s *Job) {
+	open, reserved, spent := 0, 0.0, 0.0
+	for _, k := range s.order {
+		a := s.attempts[k]
+		if s.settled[k] {
+			spent += a.USD
+			continue
+		}
+		open++
+		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
+			reserved += cl.ReservedUSD
+		} else {
+			reserved += a.ReservedUSD
+		}
+	}
+	l := s.Ledger
+	if s.rests && (open > 0 || s.Record.State != record.JobRunning) {
+		c.Violatef(InvAsleep, "%s rests, is %s and has %d attempts outstanding", s.ID, s.Record.State, open)
+	}
+	if l.Outstanding != open {
+		c.Violatef(InvLedger, "%s counts %d attempts outstanding, there are %d", s.ID, l.Outstanding, open)
+	}
+	if math.Abs(l.ReservedUSD-reserved) > Rounding || math.Abs(l.SpentUSD-spent) > Rounding {
+		c.Violatef(InvLedger, "%s has set aside %.6f USD and spent %.6f; its attempts say %.6f and %.6f", s.ID,
+			l.ReservedUSD, l.SpentUSD, reserved, spent)
+	}
+}
+
+// checkQueue compares a queue's usage with the attempts that hold some.
+func (c *Checker) checkQueue(q record.Queue) {
+	running, vcpu := 0, 0.0
+	for _, s := range c.order {
+		if s.Record.Queue != q.Name {
+			continue
+		}
+		running += s.Ledger.Outstanding
+		for _, k := range s.order {
+			if !s.settled[k] {
+				vcpu += s.attempts[k].VCPU
+			}
+		}
+	}
+	if q.Running != running || math.Abs(q.VCPU-vcpu) > Rounding {
+		c.Violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, there are %d with %g", q.Name, q.Running,
+			q.VCPU, running, vcpu)
+	}
+}

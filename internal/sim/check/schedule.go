@@ -1,0 +1,182 @@
+package check
+
+import (
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// queueRecord notes what a queue is now, and whether it holds more than before.
+func (c *Checker) queueRecord(w *store.Write) {
+	if w.Op == store.Check {
+		return
+	}
+	old, q := c.queues[w.Key.Sort], decode[record.Queue](c, w)
+	c.queues[w.Key.Sort] = q
+	for _, claim := range q.Claims {
+		if !slices.Contains(old.Claims, claim) {
+			c.claimed[claim.For] = promise{c.Now, claim.Until}
+		}
+	}
+	if q.Running > old.Running || q.VCPU > old.VCPU+Rounding {
+		c.grown = append(c.grown, q.Name)
+	}
+}
+
+// checkQuotas checks that what a queue was just given keeps its quota and those above it. Quotas that are lowered below
+// what is in use take nothing away.
+func (c *Checker) checkQuotas() {
+	for _, name := range c.grown {
+		for above := 0; above <= len(c.queues); above++ {
+			q, ok := c.queues[name]
+			if !ok {
+				break
+			}
+			running, vcpu := c.use(q)
+			if q.MaxRunning > 0 && running > q.MaxRunning || q.MaxVCPU > 0 && vcpu > q.MaxVCPU+Rounding {
+				c.Violatef(InvQuota, "queue %s may have %d attempts with %g vCPUs at once and has %d with %g", name,
+					q.MaxRunning, q.MaxVCPU, running, vcpu)
+			}
+			name = q.Parent
+		}
+	}
+	c.grown = c.grown[:0]
+}
+
+// use is what a queue holds with those below it.
+func (c *Checker) use(q record.Queue) (running int, vcpu float64) {
+	running, vcpu = q.Running, q.VCPU
+	for _, x := range c.queues {
+		if x.Parent == q.Name && x.Name != q.Name {
+			r, v := c.use(x)
+			running, vcpu = running+r, vcpu+v
+		}
+	}
+	return running, vcpu
+}
+
+// bounded says whether a queue or one above it bounds vCPUs.
+func (c *Checker) bounded(name string) bool {
+	for range len(c.queues) {
+		q := c.queues[name]
+		if q.MaxVCPU > 0 {
+			return true
+		}
+		name = q.Parent
+	}
+	return false
+}
+
+// checkGang checks that a task has all the machines that it asks for, from the intent to buy them on, and is told to
+// begin only when all have dialled home.
+func (c *Checker) checkGang(s *Job, old, cl record.Cluster) {
+	if s.user == nil || cl.Task >= len(s.user.Spec.Tasks) {
+		return
+	}
+	want := s.user.Spec.Tasks[cl.Task].Nodes
+	if len(cl.Nodes) != want {
+		c.Violatef(InvGang, "%s has %d machines of %d", cl.ID, len(cl.Nodes), want)
+	}
+	if a := s.attempts[attemptKey{cl.Job, cl.Task, cl.Attempt}]; a.Nodes != want || a.VCPU != cl.VCPU {
+		c.Violatef(InvGang, "%s was admitted with %d machines of %d, and %g vCPUs of %g", cl.ID, a.Nodes, want,
+			a.VCPU, cl.VCPU)
+	}
+	if cl.Command != string(wire.Run) || old.Command == cl.Command {
+		return
+	}
+	c.gangs.begin(s, cl.Task)
+	for rank, n := range cl.Nodes {
+		if n.Address == "" {
+			c.Violatef(InvGang, "%s is told to begin and machine %d has not dialled home", cl.ID, rank)
+		}
+	}
+	bought := 0
+	for _, m := range s.machines {
+		if m.Cluster == cl.ID {
+			bought++
+		}
+	}
+	if cl.Assigned() {
+		bought = len(c.assignedTo(cl.Offer.Region, cl.ID))
+	}
+	if bought != want {
+		c.Violatef(InvGang, "%s is told to begin on %d machines of %d", cl.ID, bought, want)
+	}
+}
+
+// promise is room that others were stopped for: since when, and until when it is kept.
+type promise struct{ since, until time.Time }
+
+// claim is the name by which room is kept for a task, or for the whole of its gang.
+func (s *Job) claim(task int) string {
+	if gang := s.gangName(task); gang != "" {
+		return s.ID + record.GangMark + gang
+	}
+	return s.ID + "/" + s.user.Spec.Tasks[task].Name
+}
+
+// checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
+// OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as
+// the first of it. Room that was promised before the other was overdue in the queue stays promised.
+func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
+	limit := c.cfg.OverdueAfter
+	for _, i := range s.gang(a.Task) {
+		if a.Admitted.Sub(s.Tasks[i].ReadyAt) >= limit {
+			return
+		}
+	}
+	for _, o := range c.order {
+		if o.Record.Queue != s.Record.Queue || o.Record.State != record.JobRunning || o.Record.BudgetUSD > 0 ||
+			o.Record.Priority < s.Record.Priority || !o.changed.Before(a.Admitted) {
+			continue
+		}
+		for i := range o.Record.Tasks {
+			t := o.Tasks[i]
+			if a.Admitted.Sub(t.ReadyAt) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
+				continue
+			}
+			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
+				continue
+			}
+			if p := c.claimed[s.claim(a.Task)]; a.Admitted.Before(p.until) &&
+				(p.since.Before(o.entered[i]) || p.since.Sub(t.ReadyAt) < limit) {
+				continue
+			}
+			c.Violatef(InvStarved,
+				"task %d of %s is admitted to queue %s before task %d of %s, which has waited for %v", a.Task, s.ID,
+				s.Record.Queue, i, o.ID, a.Admitted.Sub(t.ReadyAt).Round(time.Second))
+		}
+	}
+}
+
+// couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
+// One with a deadline can not go before the bids of its plan say whether it waits for a better price.
+func (s *Job) couldGo(task int, at time.Time) bool {
+	if !s.Record.Deadline.IsZero() && s.Record.Bids.Version < s.Record.Plan.Version {
+		return false
+	}
+	for _, i := range s.gang(task) {
+		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.Tasks[i].MinPlan > s.Record.Plan.Version ||
+			!s.Tasks[i].WaitSince.IsZero() {
+			return false
+		}
+	}
+	return s.waiting[task] != 0
+}
+
+// anyBlock says whether any location was blocked at a time: what waits may then wait for that.
+func (c *Checker) anyBlock(at time.Time) bool {
+	for r := range c.store.All() {
+		if !strings.HasPrefix(r.Key.Partition, "blocks") {
+			continue
+		}
+		if b := decode[record.Block](c, &store.Write{Op: store.Put, Body: r.Body}); b.Until.After(at) {
+			return true
+		}
+	}
+	return false
+}

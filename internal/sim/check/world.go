@@ -1,0 +1,252 @@
+package check
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+func marketName(spot bool) dag.Market {
+	if spot {
+		return dag.MarketSpot
+	}
+	return dag.MarketOnDemand
+}
+
+// Outbox checks what a relay was given: all that is pending, as far as the limit goes.
+func (c *Checker) Outbox(given []store.Event, limit int) {
+	if len(given) >= limit {
+		return
+	}
+	there := make(map[string]bool, len(given))
+	for i := range given {
+		there[given[i].ID] = true
+	}
+	lost := ""
+	for id := range c.pending {
+		if !there[id] && (lost == "" || id < lost) {
+			lost = id
+		}
+	}
+	if lost != "" {
+		c.Violatef(InvEvent, "event %s was emitted and is not in the outbox", lost)
+	}
+}
+
+// OutboxEmpty says whether the bus has all that was emitted.
+func (c *Checker) OutboxEmpty() bool { return len(c.pending) == 0 }
+
+// Alone notes an event that goes to the bus without having been committed.
+func (c *Checker) Alone(m *bus.Message) {
+	if _, committed := c.bodies[m.ID]; !committed {
+		c.emitted(&store.Event{ID: m.ID, Body: m.Body})
+		delete(c.pending, m.ID)
+	}
+}
+
+// Published notes that the bus took an event, for some functions.
+func (c *Checker) Published(id string, functions []string) {
+	c.sent[id]++
+	c.routes[id] = functions
+}
+
+// Marked checks that what leaves the outbox is in the bus.
+func (c *Checker) Marked(ids []string) {
+	for _, id := range ids {
+		if c.pending[id] && c.sent[id] == 0 {
+			c.Violatef(InvEvent, "event %s left the outbox and was never published", id)
+		}
+		delete(c.pending, id)
+	}
+}
+
+// Acked notes that a function is done with an event.
+func (c *Checker) Acked(queue, id string) { c.handled[queue+"#"+id] = true }
+
+// injected says whether an error is one that the world made, or that follows from one.
+func injected(err error) bool {
+	var c *cloud.Error
+	return errors.Is(err, store.ErrThrottled) || errors.Is(err, store.ErrConflict) ||
+		errors.Is(err, weather.ErrUnknown) ||
+		errors.Is(err, weather.ErrNetwork) || errors.As(err, &c)
+}
+
+// Failed checks that a handler had a reason to fail.
+func (c *Checker) Failed(fn string, d bus.Delivery, err error) {
+	if !injected(err) {
+		c.Violatef(InvErrors, "%s of %s %s: %v", fn, d.Type, d.ID, err)
+	}
+}
+
+// Refused is called when a handler gave an event up for good, for which nothing here is a reason.
+func (c *Checker) Refused(fn string, d bus.Delivery, err error) {
+	c.Violatef(InvErrors, "%s gives up %s %s: %v", fn, d.Type, d.ID, err)
+}
+
+// AgentFailed checks that an agent, or an owner of a pool, had a reason to be refused.
+func (c *Checker) AgentFailed(what string, err error) {
+	if !injected(err) {
+		c.Violatef(InvErrors, "agent's %s: %v", what, err)
+	}
+}
+
+// LaunchFailed notes what a cloud said of a launch.
+func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error) {
+	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], refusal{kind, err.Error()})
+}
+
+// keyOf finds the attempt of the job that a cluster is for.
+func (s *Job) keyOf(cluster string) (k attemptKey, known bool) {
+	i := slices.IndexFunc(s.order, func(k attemptKey) bool {
+		return record.ClusterID(k.job, k.task, k.attempt) == cluster
+	})
+	if i < 0 {
+		return k, false
+	}
+	return s.order[i], true
+}
+
+func (s *Job) has(cluster string) bool {
+	_, known := s.keyOf(cluster)
+	return known
+}
+
+// Launched checks that machines were meant to be bought, and not to be bought before. all are those of the same
+// cluster, the new ones last.
+func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine) {
+	s := c.Jobs[record.ClusterJob(spec.Cluster)]
+	if s == nil || !s.has(spec.Cluster) {
+		c.Violatef(InvIntent, "%s is launched, of which there is no attempt", spec.Cluster)
+		return
+	}
+	if len(all) > spec.Nodes {
+		c.Violatef(InvCluster, "%s has %d machines, %d were asked for", spec.Cluster, len(all), spec.Nodes)
+	}
+	s.machines = append(s.machines, all[len(all)-spec.Nodes:]...)
+}
+
+// Assigned checks what an agent is told, by a call that began in a step.
+func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
+	if w.Command != wire.Run {
+		return
+	}
+	cluster := m.Cluster
+	s := c.Jobs[record.ClusterJob(cluster)]
+	if s == nil || w.Assignment == nil || w.Assignment.Attempt != cluster {
+		c.Violatef(InvAssigned, "%s is told to run %+v", cluster, w.Assignment)
+		return
+	}
+	task := s.user.ByTask[w.Assignment.Task]
+	if step, ok := s.finished[task]; ok && step < began {
+		c.Violatef(InvFinished, "task %d of %s had succeeded and is handed to %s", task, s.ID, m.ID)
+	}
+	if over, ok := s.closed[cluster]; ok && over.step < began {
+		c.Violatef(InvAssigned, "%s is over and is handed to %s", cluster, m.ID)
+	}
+	for _, p := range s.graph.Parents(task) {
+		parent := &s.user.Spec.Tasks[p]
+		if s.Tasks[int(p)].State != record.TaskSucceeded {
+			c.Violatef(InvAssigned, "%s runs before task %s", cluster, parent.Name)
+		}
+		if s.user.Spec.Tasks[task].StandIn() || parent.StandIn() {
+			continue // there is nothing to stage
+		}
+		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[prefix] {
+			c.Violatef(InvAssigned, "%s is to read the outputs of %s at %q, where there are none", cluster,
+				parent.Name, prefix)
+		}
+	}
+}
+
+// Ended checks what a machine's end leaves to be checked.
+func (c *Checker) Ended(m *Machine) {
+	if s := c.Jobs[record.ClusterJob(m.Cluster)]; s != nil {
+		c.checkBudget(s)
+	}
+}
+
+// ownedWithin is how long a machine may run that nothing needs any more: until it is listed, the next
+// reconcile that gets through, and a terminate that does. Time in which its cloud takes no calls, or a function that
+// would end it no messages, does not count.
+const ownedWithin = 45 * time.Minute
+
+// lookEvery is how often all machines are looked at.
+const lookEvery = 5 * time.Minute
+
+// Look checks what only time can bring about.
+func (c *Checker) Look() {
+	for _, s := range c.order {
+		for _, m := range s.machines {
+			if m.Alive() {
+				c.checkOwned(s, m)
+			}
+		}
+		c.checkBudget(s)
+		c.checkBound(s)
+	}
+	c.lookAtPools()
+	c.After(lookEvery, c.Look)
+}
+
+func (c *Checker) checkOwned(s *Job, m *Machine) {
+	cl, known := s.clusters[m.Cluster]
+	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != record.JobEnding &&
+		!s.Record.State.Over() ||
+		c.sky.Outage(m.Cloud) {
+		c.idle[m] = 0
+		return
+	}
+	if c.reconcileStalled() {
+		return
+	}
+	if c.idle[m] += lookEvery; c.idle[m] > ownedWithin {
+		c.Violatef(InvOwned, "%s of %s runs on, though nothing has needed it for %v (record: %t %s %s)", m.ID,
+			m.Cluster, c.idle[m], known, cl.State, cl.Outcome)
+	}
+}
+
+// reconcileStalled says whether a function that would end what nothing needs gets no messages.
+func (c *Checker) reconcileStalled() bool {
+	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
+		if stalled, _ := c.sky.Stalled(fn); stalled {
+			return true
+		}
+	}
+	return false
+}
+
+// describe says where a job stands, for a violation.
+func (s *Job) describe() string {
+	var b strings.Builder
+	fmt.Fprintf(&b, "%s is %s (%s), progress %s, plan %d, bids %d, ledger %+v", s.ID, s.Record.State, s.Record.Reason,
+		s.progress.Phases, s.Record.Plan.Version, s.Record.Bids.Version, s.Ledger)
+	for _, k := range s.order {
+		if s.settled[k] {
+			continue
+		}
+		a, t := s.attempts[k], s.Tasks[k.task]
+		fmt.Fprintf(&b, "; attempt %d of task %d (%s, try %d, plan %d, waiting %d) %q given back by %q", k.attempt,
+			k.task, t.State, t.Try, t.MinPlan, s.waiting[k.task], a.Outcome, s.freed[k])
+		if cl, ok := s.clusters[record.ClusterID(k.job, k.task, k.attempt)]; ok {
+			fmt.Fprintf(&b, " with a cluster %s %q %q", cl.State, cl.Outcome, cl.Command)
+		}
+	}
+	for i := range s.Record.Tasks {
+		if t, ok := s.Tasks[i]; ok && t.State != record.TaskSucceeded && s.Record.State == record.JobRunning {
+			fmt.Fprintf(&b, "; task %d %s try %d attempt %d plan %d waiting %d", i, t.State, t.Try, t.Attempt,
+				t.MinPlan, s.waiting[i])
+		}
+	}
+	return b.String()
+}

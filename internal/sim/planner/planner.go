@@ -1,0 +1,301 @@
+package planner
+
+import (
+	"cmp"
+	"context"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/weather"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// planner is a small planner whose promises can be checked. It takes for each task the cheapest offer with which the
+// job is on time even if a spot machine is taken at the very end of its task: then the task is done again on demand.
+type planner struct {
+	list     []weather.Listing
+	overhead time.Duration // to launch, boot and stage, and what goes wrong with it
+	detect   time.Duration // until a machine that was taken is missed
+}
+
+// New makes one. It is safe for concurrent use.
+func New() broker.Planner {
+	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect}
+}
+
+// choice is one offer for one task.
+type choice struct {
+	weather.Listing
+	spot  bool
+	rate  float64       // USD per hour of one machine
+	usd   float64       // expected, for what is left of the task
+	run   time.Duration // for what is left of the task
+	safe  time.Duration // with the worst that may happen
+	index int           // in planner.list
+}
+
+func (c choice) id() string {
+	if c.spot {
+		return c.ID() + "/" + string(dag.MarketSpot)
+	}
+	return c.ID() + "/" + string(dag.MarketOnDemand)
+}
+
+// planning is one plan being made.
+type planning struct {
+	*planner
+	in      record.PlanInput
+	graph   *dag.Graph
+	order   []int
+	options [][]choice // by task, cheapest first; nil for those that need none
+	fixed   []time.Duration
+	finish  []time.Duration // of the tasks, as last computed
+	message string
+}
+
+// Plan implements broker.Planner.
+func (p *planner) Plan(_ context.Context, in record.PlanInput) (*record.Plan, error) {
+	n := len(in.Spec.Tasks)
+	g := &planning{
+		planner: p, in: in, graph: in.Spec.Graph(), order: in.Spec.Order(),
+		options: make([][]choice, n), fixed: make([]time.Duration, n), finish: make([]time.Duration, n),
+	}
+	for i := range in.Spec.Tasks {
+		if g.task(i); g.message != "" {
+			return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
+		}
+	}
+	picks, late := g.choose()
+	if g.message != "" {
+		return &record.Plan{Status: record.PlanInfeasible, Message: g.message}, nil
+	}
+	return g.plan(picks, late), nil
+}
+
+func (g *planning) facts(i int) record.TaskFacts {
+	if i < len(g.in.Tasks) && g.in.Tasks[i] != nil {
+		return *g.in.Tasks[i]
+	}
+	return record.TaskFacts{}
+}
+
+// task finds the options of a task, or what the past fixes of it.
+func (g *planning) task(i int) {
+	t, facts := &g.in.Spec.Tasks[i], g.facts(i)
+	if facts.Done {
+		return
+	}
+	if facts.Fixed {
+		g.fixed[i] = time.Duration(facts.Hours*float64(time.Hour)) + g.overhead
+		if c := g.in.Previous.Of(i); c != nil && c.Offer.Spot { // it may yet be taken
+			g.fixed[i] += g.detect + g.overhead + time.Duration(g.in.Previous.TaskHours[i]*float64(time.Hour))
+		}
+		return
+	}
+	slowest := time.Duration(0) // on demand, for spot to fall back on
+	for n, l := range g.list {
+		if !suits(t, l) {
+			continue
+		}
+		for _, spot := range []bool{false, true} {
+			c := g.option(t, facts, l, spot)
+			c.index = n
+			if !allows(t, c) || g.blocked(c) {
+				continue
+			}
+			if !spot {
+				slowest = max(slowest, c.safe)
+			}
+			g.options[i] = append(g.options[i], c)
+		}
+	}
+	if len(g.options[i]) == 0 {
+		g.message = fmt.Sprintf("task %s: nothing suits it that is not blocked now", t.Name)
+		return
+	}
+	for n := range g.options[i] {
+		if c := &g.options[i][n]; c.spot {
+			c.safe += g.detect + slowest
+		}
+	}
+	slices.SortStableFunc(g.options[i], func(a, b choice) int { return cmp.Compare(a.usd, b.usd) })
+}
+
+// suits says whether a machine has what a task asks for.
+func suits(t *dag.Task, l weather.Listing) bool {
+	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
+		return r.CPUs.Holds(l.VCPU) && (r.Cloud == "" || r.Cloud == l.Cloud) &&
+			(r.Region == "" || r.Region == l.Region) &&
+			(r.Zone == "" || r.Zone == l.Zone) && (r.InstanceType == "" || r.InstanceType == l.InstanceType)
+	})
+}
+
+// allows says whether a task may be bought on a market.
+func allows(t *dag.Task, c choice) bool {
+	return slices.ContainsFunc(t.Resources, func(r dag.Resources) bool {
+		return r.Market != dag.MarketSpot && !c.spot || r.Market != dag.MarketOnDemand && c.spot
+	})
+}
+
+func (g *planning) option(t *dag.Task, facts record.TaskFacts, l weather.Listing, spot bool) choice {
+	c := choice{Listing: l, spot: spot, rate: l.OnDemandUSD}
+	if spot {
+		c.rate = l.SpotUSD
+		if m, ok := g.in.Markets[l.ID()]; ok && m.USD > 0 {
+			c.rate = m.USD
+		}
+	}
+	whole := t.Recorded
+	if !t.StandIn() {
+		whole = t.Time.For(l.InstanceType, "", 0)
+	}
+	c.run = time.Duration(float64(whole) * (1 - facts.Progress))
+	c.usd = c.rate * float64(t.Nodes) * c.run.Hours()
+	c.safe = c.run + g.overhead
+	if spot {
+		c.usd *= 1.1 // what is lost with a machine that is taken
+	}
+	return c
+}
+
+func (g *planning) blocked(c choice) bool {
+	o := c.Offer(c.spot, c.rate)
+	return slices.ContainsFunc(g.in.Blocks, func(b record.Block) bool { return b.Covers(o, g.in.Now) })
+}
+
+// choose takes the fastest safe option of each task, then in the order of the DAG a cheaper one wherever the job
+// stays on time (or at once, when it has no deadline).
+func (g *planning) choose() (picks []int, late bool) {
+	picks = make([]int, len(g.options))
+	for i, options := range g.options {
+		for n := range options {
+			if options[n].safe < options[picks[i]].safe {
+				picks[i] = n
+			}
+		}
+	}
+	bound := math.Inf(1)
+	if g.in.DeadlineHours != nil {
+		bound = *g.in.DeadlineHours
+	}
+	late = g.makespan(picks) > bound
+	if late && g.in.Previous == nil {
+		g.message = "the deadline is too early for any plan"
+		return picks, late
+	}
+	if !late && g.in.Spec.Objective != dag.MinimizeMakespan {
+		for _, i := range g.order {
+			g.cheapen(picks, i, bound)
+		}
+	}
+	if g.in.BudgetUSD != nil && g.usd(picks) > *g.in.BudgetUSD {
+		for i := range picks {
+			picks[i] = 0 // the cheapest there is
+		}
+		late = g.makespan(picks) > bound
+		if g.usd(picks) > *g.in.BudgetUSD || late && g.in.Previous == nil {
+			g.message = fmt.Sprintf("the cheapest plan costs %.2f USD and %.2f are left", g.usd(picks), *g.in.BudgetUSD)
+		}
+	}
+	return picks, late
+}
+
+func (g *planning) cheapen(picks []int, i int, bound float64) {
+	fastest := picks[i]
+	for n := range g.options[i] {
+		picks[i] = n
+		if n == fastest || math.IsInf(bound, 1) || g.makespan(picks) <= bound {
+			return
+		}
+	}
+	picks[i] = fastest
+}
+
+// makespan is when the job is over at the latest, in hours from now.
+func (g *planning) makespan(picks []int) float64 {
+	return g.length(func(i int) time.Duration {
+		if len(g.options[i]) == 0 {
+			return g.fixed[i]
+		}
+		return g.options[i][picks[i]].safe
+	})
+}
+
+// expected is when it is over if nothing happens.
+func (g *planning) expected(picks []int) float64 {
+	return g.length(func(i int) time.Duration {
+		if len(g.options[i]) == 0 {
+			return time.Duration(g.facts(i).Hours * float64(time.Hour))
+		}
+		return g.options[i][picks[i]].run
+	})
+}
+
+// length is the critical path, in hours.
+func (g *planning) length(of func(int) time.Duration) float64 {
+	last := time.Duration(0)
+	for _, i := range g.order {
+		end := time.Duration(0)
+		for _, p := range g.graph.Parents(i) {
+			end = max(end, g.finish[p])
+		}
+		end += of(i)
+		g.finish[i] = end
+		last = max(last, end)
+	}
+	return last.Hours()
+}
+
+func (g *planning) usd(picks []int) float64 {
+	sum := 0.0
+	for i, options := range g.options {
+		if len(options) > 0 {
+			sum += options[picks[i]].usd
+		}
+	}
+	return sum
+}
+
+// plan writes down what was chosen.
+func (g *planning) plan(picks []int, late bool) *record.Plan {
+	n := len(picks)
+	plan := &record.Plan{
+		Status: "feasible", Late: late, USD: g.usd(picks), Hours: g.expected(picks),
+		Choice: make([]int32, n), TaskUSD: make([]float64, n), TaskHours: make([]float64, n),
+	}
+	plan.Objective = plan.USD
+	index := map[string]int32{}
+	for i, options := range g.options {
+		plan.Choice[i] = -1
+		if len(options) == 0 {
+			if g.in.Previous != nil && i < len(g.in.Previous.TaskHours) {
+				plan.TaskHours[i], plan.TaskUSD[i] = g.in.Previous.TaskHours[i], g.in.Previous.TaskUSD[i]
+			}
+			continue
+		}
+		c := options[picks[i]]
+		at, ok := index[c.id()]
+		if !ok {
+			at = int32(len(plan.Offers)) //nolint:gosec // a handful
+			index[c.id()] = at
+			plan.Offers = append(plan.Offers, record.Planned{
+				ID: c.id(), Offer: c.Offer(c.spot, c.rate), VCPU: c.VCPU, OnDemandUSD: c.OnDemandUSD,
+			})
+		}
+		plan.Choice[i], plan.TaskUSD[i], plan.TaskHours[i] = at, c.usd, c.run.Hours()
+		cheapest := math.Inf(1)
+		for _, o := range options {
+			if !o.spot {
+				cheapest = min(cheapest, o.usd)
+			}
+		}
+		if !math.IsInf(cheapest, 1) {
+			plan.OnDemandUSD += cheapest
+		}
+	}
+	return plan
+}

@@ -1,0 +1,61 @@
+package weather
+
+import (
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Listing is one machine type in one zone, as a world sells it. Prices and sizes are of the real clouds' order; what
+// matters is that zones, types and clouds differ, and that spot is cheaper.
+type Listing struct {
+	Cloud, Region, Zone, InstanceType string
+	VCPU                              float64
+	OnDemandUSD, SpotUSD              float64
+}
+
+// ID is the catalogue's ID of a listing, without a market.
+func (l Listing) ID() string {
+	return l.Cloud + "/" + l.Region + "/" + l.Zone + "/" + l.InstanceType
+}
+
+// Offer is what is bought on a market, at a price.
+func (l Listing) Offer(spot bool, usd float64) cloud.Offer {
+	return cloud.Offer{Cloud: l.Cloud, Region: l.Region, Zone: l.Zone, InstanceType: l.InstanceType, Spot: spot,
+		USDPerHour: usd}
+}
+
+// Catalogue lists what a world sells. A big machine is faster for tasks whose author says so, never slower.
+func Catalogue() []Listing {
+	type zone struct{ cloud, region, zone string }
+	zones := []zone{
+		{"aws", "us-east-1", "use1-az1"}, {"aws", "us-east-1", "use1-az2"}, {"aws", "eu-west-1", "euw1-az1"},
+		{"azure", "eastus", "eastus-1"}, {"azure", "eastus", "eastus-2"},
+		{"gcp", "us-central1", "us-central1-a"}, {"gcp", "us-central1", "us-central1-b"},
+		{"gcp", "europe-west4", "europe-west4-a"},
+	}
+	small := map[string]string{"aws": "m5.xlarge", "azure": "Standard_D4s_v3", "gcp": "n1-standard-4"}
+	big := map[string]string{"aws": "c5.4xlarge", "azure": "Standard_F16s_v2", "gcp": "n1-standard-16"}
+	list := make([]Listing, 0, 2*len(zones))
+	for i, z := range zones {
+		tilt := 1 + 0.03*float64(i) // no two zones cost the same
+		list = append(list,
+			Listing{z.cloud, z.region, z.zone, small[z.cloud], 4, 0.19 * tilt, 0.07 * tilt},
+			Listing{z.cloud, z.region, z.zone, big[z.cloud], 16, 0.68 * tilt, 0.26 * tilt},
+		)
+	}
+	return list
+}
+
+// BigTypes are the machine types that a task may be faster on.
+func BigTypes() []string { return []string{"c5.4xlarge", "Standard_F16s_v2", "n1-standard-16"} }
+
+// CloudNames lists the clouds of a world in order.
+func CloudNames() []string {
+	var names []string
+	for _, l := range Catalogue() {
+		names = append(names, l.Cloud)
+	}
+	slices.Sort(names)
+	return slices.Compact(names)
+}

@@ -1,0 +1,119 @@
+package weather
+
+import (
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Course is how the spot price of a listing goes: what it costs from each moment on.
+type Course []Quote
+
+// Quote is a price from a moment on, USD per hour.
+type Quote struct {
+	At  time.Time
+	USD float64
+}
+
+// Now is the last price.
+func (p Course) Now() Quote { return p[len(p)-1] }
+
+// Cost is what an hour of a machine costs from one moment to another, where none is charged more than its bid. USD.
+func (p Course) Cost(from, to time.Time, bid float64) float64 {
+	usd := 0.0
+	for i, q := range p {
+		begin, end := q.At, to
+		if i+1 < len(p) && p[i+1].At.Before(to) {
+			end = p[i+1].At
+		}
+		if i == 0 || begin.Before(from) {
+			begin = from
+		}
+		usd += max(end.Sub(begin), 0).Hours() * min(q.USD, bid)
+	}
+	return usd
+}
+
+// Market is how the price of a listing has gone.
+func (s *Sky) Market(id string) Course {
+	if p, ok := s.Paths[id]; ok {
+		return p
+	}
+	for _, l := range Catalogue() {
+		if l.ID() == id {
+			return Course{{USD: l.SpotUSD}}
+		}
+	}
+	return Course{{}}
+}
+
+// Quote changes the spot price of a listing.
+func (s *Sky) Quote(id string, usd float64) {
+	s.Paths[id] = append(slices.Clip(s.Market(id)), Quote{s.time.Now, usd})
+	s.rises(id, usd)
+}
+
+// ListingOf is the ID of an offer's listing.
+func ListingOf(o cloud.Offer) string {
+	return Listing{Cloud: o.Cloud, Region: o.Region, Zone: o.Zone, InstanceType: o.InstanceType}.ID()
+}
+
+// BidOf is the most that somebody who launches machines pays for an hour of one.
+func BidOf(spec cloud.LaunchSpec) float64 {
+	if spec.MaxUSDPerHour > 0 {
+		return spec.MaxUSDPerHour
+	}
+	for _, l := range Catalogue() {
+		if l.ID() == ListingOf(spec.Offer) {
+			return l.OnDemandUSD
+		}
+	}
+	return math.Inf(1)
+}
+
+// PricesEvery is how often somebody looks at prices: broker.Config.TickEvery.
+const PricesEvery = 10 * time.Minute
+
+// changes is the chance that a price changes between two looks at it.
+const changes = 0.1
+
+// BeginPrices has prices change by themselves, each at most once between two looks.
+func (s *Sky) BeginPrices() {
+	for _, l := range Catalogue() {
+		if !s.prices.Chance(changes) {
+			continue
+		}
+		usd := s.next(l)
+		s.time.After(s.prices.Between(0, PricesEvery), func() { s.Quote(l.ID(), usd) })
+	}
+	s.time.After(PricesEvery, s.BeginPrices)
+}
+
+// next draws another price of a listing.
+func (s *Sky) next(l Listing) float64 {
+	if spells := s.faults.Spells; spells > 0 && s.prices.Chance(spells) {
+		return l.OnDemandUSD * s.prices.Uniform(0.6, 2) // a spell that is worth leaving for, or takes what is there
+	}
+	if s.tidal {
+		usd := l.SpotUSD * s.prices.Uniform(0.9, 1.1)
+		if s.high {
+			usd *= dearer
+		}
+		return math.Min(usd, l.OnDemandUSD)
+	}
+	return math.Min(l.SpotUSD*s.prices.Uniform(0.7, 1.6), l.OnDemandUSD)
+}
+
+// Ticks are the prices that have changed since the beginning, and when.
+func (s *Sky) Ticks() []events.PriceTick {
+	var ticks []events.PriceTick
+	for _, l := range Catalogue() {
+		if p, ok := s.Paths[l.ID()]; ok {
+			ticks = append(ticks, events.PriceTick{Offer: l.ID(), USD: p.Now().USD, Since: p.Now().At})
+		}
+	}
+	return ticks
+}

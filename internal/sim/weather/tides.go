@@ -1,0 +1,73 @@
+package weather
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+// Watched is for how long prices have been watched when the history of a world with tides begins.
+const Watched = 5 * 24 * time.Hour
+
+// dearer is how much dearer everything is at high tide.
+const dearer = 2.4
+
+// PastPrices lets prices go for some days before the history begins, and returns what there is to know of them. All
+// rise and fall together, so that who waits gets them cheaper.
+func (s *Sky) PastPrices() []record.MarketRecord {
+	tides := s.faults.Tides
+	if tides.Well == 0 {
+		return nil
+	}
+	s.tidal = true
+	learned := make([]market.Online, len(Catalogue()))
+	now := timeline.Beginning().Add(-Watched)
+	turn := now
+	for ; !now.After(timeline.Beginning()); now = now.Add(PricesEvery) {
+		turned := !now.Before(turn)
+		if turned {
+			s.high = !s.high
+			turn = turn.Add(s.tide())
+		}
+		for i, l := range Catalogue() {
+			if turned || s.prices.Chance(changes) {
+				usd := s.next(l)
+				learned[i].Observe(now, usd)
+				s.Paths[l.ID()] = Course{{now, usd}}
+			}
+		}
+	}
+	s.time.After(turn.Sub(timeline.Beginning()), s.turn)
+	return s.Records(learned)
+}
+
+// Records are what was learned of each listing, and what it costs now.
+func (s *Sky) Records(learned []market.Online) (out []record.MarketRecord) {
+	for i, l := range Catalogue() {
+		q := s.Paths[l.ID()].Now()
+		out = append(out, record.MarketRecord{Offer: l.ID(), USD: q.USD, At: q.At, Prices: learned[i]})
+	}
+	return out
+}
+
+// tide draws how long the tide stays as it is.
+func (s *Sky) tide() time.Duration {
+	if s.high {
+		return s.prices.Span(s.faults.Tides.Ill)
+	}
+	return s.prices.Span(s.faults.Tides.Well)
+}
+
+// turn turns the tide, and the price of everything with it.
+func (s *Sky) turn() {
+	if s.faults.Tides.Well == 0 {
+		return // it stays as it is
+	}
+	s.high = !s.high
+	for _, l := range Catalogue() {
+		s.Quote(l.ID(), s.next(l))
+	}
+	s.time.After(s.tide(), s.turn)
+}

@@ -1,0 +1,45 @@
+package skypilot
+
+import (
+	"strings"
+)
+
+// IsARM tells the architecture of a machine type by each cloud's naming rules,
+// for files without an Arch column. Clouds and types it knows nothing about are
+// x86-64.
+func IsARM(cloud, instanceType string) bool {
+	switch cloud {
+	case "aws":
+		return isGraviton(instanceType)
+	case "azure":
+		return isAzureARM(instanceType)
+	case googleCloud:
+		// Tau T2A is Ampere, C4A and N4A are Axion, A4X is Grace.
+		series, _, _ := strings.Cut(instanceType, "-")
+		return series == "t2a" || series == "c4a" || series == "n4a" || series == "a4x"
+	case "lambda":
+		return strings.Contains(instanceType, "gh200")
+	}
+	return false
+}
+
+// isGraviton: a g among the letters after the generation is Graviton (m6g, c7gn,
+// im4gn, g5g); A1 came before the convention.
+func isGraviton(instanceType string) bool {
+	family, _, _ := strings.Cut(instanceType, ".")
+	family, _, _ = strings.Cut(family, "-")
+	if family == "a1" {
+		return true
+	}
+	generation := strings.IndexAny(family, "0123456789")
+	return generation > 0 && strings.HasPrefix(strings.TrimLeft(family[generation:], "0123456789"), "g")
+}
+
+// isAzureARM: a p among the features, the letters after the vCPUs, is an Arm
+// processor (Standard_D16pls_v5).
+func isAzureARM(instanceType string) bool {
+	_, size, _ := strings.Cut(instanceType, "_")
+	size, _, _ = strings.Cut(size, "_")
+	digit := strings.IndexAny(size, "0123456789")
+	return digit >= 0 && strings.Contains(size[digit:], "p")
+}

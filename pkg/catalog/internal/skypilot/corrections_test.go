@@ -1,0 +1,28 @@
+package skypilot_test
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/internal/skypilot"
+)
+
+func TestCorrectionsNameMachinesThatAreThere(t *testing.T) {
+	c, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	for cloud, types := range skypilot.Corrections {
+		for instanceType, want := range types {
+			found, err := c.Find(catalog.Query{Clouds: []string{cloud}, InstanceType: instanceType, Limit: 1})
+			if err != nil {
+				t.Error(err)
+				continue
+			}
+			if got := (accel.Spec{Name: found[0].Accelerator, Count: found[0].AcceleratorCount}); got != want {
+				t.Errorf("%s carries %s, want %s", instanceType, got, want)
+			}
+		}
+	}
+}

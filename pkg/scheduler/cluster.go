@@ -1,0 +1,69 @@
+package scheduler
+
+import "github.com/tradewind-broker/tradewind/pkg/scheduler/cluster"
+
+//nolint:revive // what a session is told: package cluster describes them
+type (
+	Snapshot    = cluster.Snapshot
+	Node        = cluster.Node
+	Taint       = cluster.Taint
+	Queue       = cluster.Queue
+	Namespace   = cluster.Namespace
+	Job         = cluster.Job
+	Role        = cluster.Role
+	Dependency  = cluster.Dependency
+	Closeness   = cluster.Closeness
+	Task        = cluster.Task
+	Spec        = cluster.Spec
+	Pair        = cluster.Pair
+	Toleration  = cluster.Toleration
+	Operator    = cluster.Operator
+	Term        = cluster.Term
+	Reservation = cluster.Reservation
+
+	Vector = cluster.Vector
+	Limit  = cluster.Limit
+	Usage  = cluster.Usage
+
+	State    = cluster.State
+	Phase    = cluster.Phase
+	Reaction = cluster.Reaction
+)
+
+// The bounds and units of vectors, as in package cluster.
+const (
+	MaxResources = cluster.MaxResources
+	Whole        = cluster.Whole
+)
+
+// The states, phases, reactions and operators, as in package cluster.
+const (
+	Pending   = cluster.Pending
+	Allocated = cluster.Allocated
+	Pipelined = cluster.Pipelined
+	Binding   = cluster.Binding
+	Bound     = cluster.Bound
+	Releasing = cluster.Releasing
+	Running   = cluster.Running
+	Succeeded = cluster.Succeeded
+	Failed    = cluster.Failed
+	Unknown   = cluster.Unknown
+
+	Waiting  = cluster.Waiting
+	Inqueue  = cluster.Inqueue
+	Started  = cluster.Started
+	Finished = cluster.Finished
+	Aborted  = cluster.Aborted
+
+	Ignore  = cluster.Ignore
+	Restart = cluster.Restart
+	Abort   = cluster.Abort
+
+	In      = cluster.In
+	NotIn   = cluster.NotIn
+	Exists  = cluster.Exists
+	Missing = cluster.Missing
+)
+
+// LimitOf bounds each resource of the first n by the amount given.
+func LimitOf(amount Vector, n int) Limit { return cluster.LimitOf(amount, n) }
