@@ -39,10 +39,12 @@ func (b *bucket) load(prefix string) (saved, bool) {
 const keepCheckpoints = 2
 
 // accept notes that the broker has taken note of a checkpoint, upon which an agent removes older ones, whoever saved
-// them.
-func (b *bucket) accept(task string, s saved, keep int) {
+// them, but for the one that nodes of its own attempt may still have to read.
+func (b *bucket) accept(task string, s saved, keep int, begun string) {
 	b.accepted[task] = max(b.accepted[task], s.progress)
-	b.checkpoints[task] = slices.DeleteFunc(b.checkpoints[task], func(old saved) bool { return old.seq <= s.seq-keep })
+	b.checkpoints[task] = slices.DeleteFunc(b.checkpoints[task], func(old saved) bool {
+		return old.seq <= s.seq-keep && old.prefix != begun
+	})
 }
 
 func reportID(attempt string, rank, n int) string {

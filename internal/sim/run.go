@@ -112,7 +112,11 @@ func (r *run) save(then func()) {
 	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() {
 		r.a.w.bucket.save(r.work.Prefix, s)
 		r.report(wire.Report{Event: wire.Checkpointed, Seq: s.seq, Prefix: s.prefix, Progress: s.progress}, func() {
-			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep())
+			begun := ""
+			if len(r.work.Nodes) > 1 {
+				begun = r.work.Checkpoint.Restore
+			}
+			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep(), begun)
 		})
 		then()
 	})

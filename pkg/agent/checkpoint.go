@@ -113,8 +113,10 @@ func (s *saver) reserve(left time.Duration) time.Duration {
 }
 
 // prune removes older checkpoints. It is called when the broker has accepted seq: an attempt that was replaced
-// without knowing is not heard any more, and must not remove what its successor restores.
+// without knowing is not heard any more, and must not remove what its successor restores. What this attempt resumed
+// from stays while other nodes may still have to read it: one that is late begins where the others have begun.
 func (s *saver) prune(seq int) {
+	begun := path.Base(s.work.Checkpoint.Restore)
 	ctx, cancel := context.WithTimeout(s.unlessStopped, callTimeout)
 	defer cancel()
 	b, err := s.cfg.Buckets.Open(ctx, s.work.Store)
@@ -123,7 +125,7 @@ func (s *saver) prune(seq int) {
 		err = stage.Prune(ctx, b, path.Join(s.work.Prefix, "ckpt"), func(name string) bool {
 			number, _, _ := strings.Cut(name, "-")
 			n, err := strconv.Atoi(number)
-			return err == nil && n <= seq-keepCheckpoints
+			return err == nil && n <= seq-keepCheckpoints && (name != begun || len(s.work.Nodes) <= 1)
 		})
 	}
 	if err != nil {

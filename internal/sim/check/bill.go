@@ -87,14 +87,25 @@ func (c *Checker) booked(s *Job) {
 		if s.heard[id] && a.USD < least-Rounding {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost %.6f", id, a.USD, least)
 		}
-		if over := max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes) * missedFor.Hours(); !c.Stormy &&
-			a.USD > most+over {
+		if over := c.dearest(a, s.released[id]) * float64(a.Nodes) * missedFor.Hours(); !c.Stormy && a.USD > most+over {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost only %.6f", id, a.USD, most)
 		}
 	}
 	if l := s.Ledger; s.Record.State.Over() && math.Abs(l.SpentUSD-s.Record.USD) > Rounding {
 		c.Violatef(InvBooked, "%s is said to have cost %.6f USD, its ledger says %.6f", s.ID, s.Record.USD, l.SpentUSD)
 	}
+}
+
+// dearest is the highest price, USD an hour, by which a machine may have been booked on after it was gone: the broker
+// heard of it while it had not missed the machine yet.
+func (c *Checker) dearest(a record.Attempt, released time.Time) float64 {
+	usd := max(a.Offer.USDPerHour, a.RateUSD)
+	for _, h := range c.heardOf[weather.ListingOf(a.Offer)] {
+		if a.Offer.Spot && h.committed.Before(released) && h.committed.After(released.Add(-missedFor)) {
+			usd = max(usd, h.USD)
+		}
+	}
+	return usd
 }
 
 // bills are the least and the most that an attempt may be booked with: by what was known shortly before it was, and by

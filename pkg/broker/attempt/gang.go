@@ -74,7 +74,7 @@ func DecideFollow(m member, reason string, cfg record.Config, now time.Time) (d 
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
 		d = decideUnbought(&st, record.OutcomeMoved, reason, now)
-		d.Wait(m.Job, m.Task, m.Job.Plan.Version)
+		rejoin(&d, m.Job, m.Task, reason)
 	case !m.Bought || m.Cluster.Outcome != "" || m.Cluster.State == record.ClusterDoomed ||
 		m.Cluster.State == record.ClusterReleasing:
 	case m.Cluster.Command != "":

@@ -174,3 +174,30 @@ func TestATaskThatBeginsTooLateForSpotWaitsForAPlanOnDemand(t *testing.T) {
 		}
 	}
 }
+
+// TestATaskOfABrokenGangGoesBackToAPlanThatHasAPlaceForIt: one that was made while it ran pins it where it was.
+func TestATaskOfABrokenGangGoesBackToAPlanThatHasAPlaceForIt(t *testing.T) {
+	for _, c := range []struct{ admittedUnder, want, replans int }{{3, 3, 0}, {2, 4, 1}} {
+		l := Losing{
+			Job:     record.Job{ID: "j", State: record.JobRunning, Plan: record.Blob{Version: 3}},
+			Task:    record.Task{Job: "j", State: record.TaskRunning, Attempt: 1, Plan: c.admittedUnder, Gang: "g"},
+			Cluster: record.Cluster{ID: "j.0.1", Job: "j", Attempt: 1, State: record.ClusterUp, Leaving: record.LeaveGang},
+		}
+		d := DecideLost(l, record.OutcomeMoved, "another of its gang was lost", time.Now())
+		minPlan, replans := -1, 0
+		for _, w := range d.Writes {
+			if task, ok := w.Value.(record.Task); ok {
+				minPlan = task.MinPlan
+			}
+		}
+		for _, e := range d.Emits {
+			if _, ok := e.(events.DAGReplan); ok {
+				replans++
+			}
+		}
+		if minPlan != c.want || replans != c.replans {
+			t.Errorf("admitted under plan %d of 3: it waits for plan %d and asks for %d new ones, want %d and %d",
+				c.admittedUnder, minPlan, replans, c.want, c.replans)
+		}
+	}
+}

@@ -79,8 +79,8 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	if l.Job.State == record.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
 		return d
 	}
-	if l.Cluster.Leaving == record.LeaveGang { // what is planned for it is as good as before
-		d.Wait(l.Job, l.Task, l.Job.Plan.Version)
+	if l.Cluster.Leaving == record.LeaveGang {
+		rejoin(&d, l.Job, l.Task, reason)
 		return d
 	}
 	if minPlan := l.Cluster.MinPlan; minPlan > 0 && minPlan <= l.Job.Plan.Version { // planned while it saved its work
@@ -99,6 +99,17 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	}
 	d.Replan(l.Job, reason+" in "+record.Where(l.Cluster.Offer))
 	return d
+}
+
+// rejoin has a task wait for the rest of its gang. The plan that it went by is as good as before; one that was made
+// while it ran has no place for it.
+func rejoin(d *record.Decision, job record.Job, task record.Task, reason string) {
+	if job.Plan.Version == task.Plan {
+		d.Wait(job, task, task.Plan)
+		return
+	}
+	d.Wait(job, task, job.Plan.Version+1)
+	d.Replan(job, reason)
 }
 
 // TakenBlock keeps the spot market that has just taken a machine from being tried at once: it has none to spare.

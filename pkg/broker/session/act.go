@@ -57,6 +57,8 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 	reason := "a planned location is blocked"
 	switch {
 	case a.blocked:
+	case a.plan.Of(a.waiting.Task) == nil:
+		reason = "the plan has no place for a task that waits"
 	case a.price != nil && a.affordable(a.usd()) == verdictAdmit:
 		reason = a.price.Why()
 	default:
