@@ -264,7 +264,6 @@ type MarketTicked struct {
 type MarketChange struct {
 	Offer string  `json:"offer" example:"aws/us-east-1/use1-az1/p3.2xlarge" doc:"Offer ID without its market"`
 	USD   float64 `json:"usd" example:"1.02" doc:"Spot price now, USD per hour"`
-	Share float64 `json:"share" example:"0.25" doc:"Share of its price before by which it rose"`
 }
 
 // CatalogRefresh asks to load the catalogue anew; the schedule sends it.

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"fmt"
+	"maps"
 	"path/filepath"
 	"slices"
 	"strconv"
@@ -21,20 +22,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
-// TestQueueStories plays the files of testdata/queues, each a broker with queues whose clouds launch what is not refused. The commands:
+// TestQueueStories plays the files of testdata/queues, each a broker with queues whose clouds launch what is not
+// refused.
+func TestQueueStories(t *testing.T) { playStories(t, "queues") }
+
+// playStories plays the files of a folder of testdata. The commands:
 //
 //	queue NAME [parent=Q] [weight=N] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
-//	submit NAME queue=Q [priority=N]    a job with the tasks below
-//	refuse TASK | allow                 clouds refuse to launch the task | none does
+//	submit NAME [queue=Q] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
+//	cancel JOB
+//	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
 //	up [JOB/TASK...]                    machines dial home, all or those of a task; those told to run do
 //	poll                                agents obey: they run, or save what they have and stop
 //	finish JOB/TASK | fail JOB/TASK
+//	notice JOB/TASK | taken JOB/TASK    the cloud will take its machine in two minutes | has taken it
+//	prices FACTOR                       spot machines in use cost so many times what was planned
 //	advance D
 //	reconcile
 //	status                              tasks, and what queues hold
-//	why JOB
-func TestQueueStories(t *testing.T) {
-	datadriven.Walk(t, filepath.Join("testdata", "queues"), func(t *testing.T, path string) {
+//	where JOB                           what is bought for each task, and what the job has cost
+//	explain JOB                         what became of it and why
+//	why JOB                             why its tasks wait
+func playStories(t *testing.T, folder string) {
+	datadriven.Walk(t, filepath.Join("testdata", folder), func(t *testing.T, path string) {
 		s := &office{bench: newBench(t), agents: map[string]*officeAgent{}, specs: map[string]*dag.Job{}, ids: map[string]string{}}
 		for _, c := range s.cloud {
 			c.refuse = s.refusal
@@ -51,6 +61,7 @@ type office struct {
 	specs   map[string]*dag.Job
 	agents  map[string]*officeAgent // by cluster
 	refused string
+	kind    cloud.Kind
 	out     strings.Builder
 	serial  int
 }
@@ -71,7 +82,7 @@ func (s *office) printf(format string, args ...any) {
 
 func (s *office) refusal(spec cloud.LaunchSpec) error {
 	if spec.Labels["task"] == s.refused {
-		return cloud.Errorf(spec.Offer.Cloud, cloud.Auth, "Denied", "no right to buy") // which blocks all of a cloud
+		return cloud.Errorf(spec.Offer.Cloud, s.kind, "Denied", "no right to buy")
 	}
 	return nil
 }
@@ -92,8 +103,14 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		s.settle()
 	case "submit":
 		err = s.submit(plain[0], named, d.Input)
+	case "cancel":
+		err = s.b.Cancel(context.Background(), s.ids[plain[0]], "by its owner")
+		s.settle()
 	case "refuse":
-		s.refused = plain[0]
+		s.refused, s.kind = plain[0], cloud.Auth // which blocks all of a cloud
+		if len(plain) > 1 {
+			s.kind = cloud.Kind(plain[1])
+		}
 	case "allow":
 		s.refused = ""
 	case "up":
@@ -104,6 +121,16 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		s.end(plain[0], wire.Succeeded)
 	case "fail":
 		s.end(plain[0], wire.Failed)
+	case "notice":
+		s.interrupt(plain[0], s.now.Add(2*time.Minute), "interruption")
+	case "taken":
+		s.interrupt(plain[0], s.now, "taken")
+	case "prices":
+		err = s.prices(number(plain[0]))
+	case "where":
+		err = s.where(plain[0])
+	case "explain":
+		err = s.explain(plain[0])
 	case "advance":
 		span, perr := time.ParseDuration(plain[0])
 		s.now, err = s.now.Add(span), perr
@@ -129,7 +156,11 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 }
 
 func (s *office) submit(name string, named map[string]string, tasks string) error {
-	spec, err := read.Job(name+".yaml", strings.NewReader("apiVersion: tradewind/v1\nname: "+name+"\nqueue: "+named["queue"]+"\npriority: "+strconv.Itoa(int(number(named["priority"])))+"\n"+tasks))
+	text := "apiVersion: tradewind/v1\nname: " + name + "\n"
+	for _, key := range slices.Sorted(maps.Keys(named)) {
+		text += key + ": " + named[key] + "\n"
+	}
+	spec, err := read.Job(name+".yaml", strings.NewReader(text+tasks))
 	if err != nil {
 		return err
 	}
@@ -137,7 +168,9 @@ func (s *office) submit(name string, named map[string]string, tasks string) erro
 	if err != nil {
 		return err
 	}
-	s.names = append(s.names, name)
+	if !slices.Contains(s.names, name) {
+		s.names = append(s.names, name)
+	}
 	s.ids[name], s.specs[name] = job.ID, spec
 	s.settle()
 	return nil

@@ -79,11 +79,7 @@ func (b *Broker) takePrices(u *unit.Unit, prices []events.PriceTick) (changed []
 		if m.USD == p.USD || at.Before(m.At) { // nothing new, or older than what is known
 			continue
 		}
-		c := events.MarketChange{Offer: p.Offer, USD: p.USD}
-		if m.USD > 0 {
-			c.Share = p.USD/m.USD - 1
-		}
-		changed = append(changed, c)
+		changed = append(changed, events.MarketChange{Offer: p.Offer, USD: p.USD})
 		m.Offer, m.USD, m.At = p.Offer, p.USD, at
 		m.Prices.Observe(at, p.USD)
 		var d record.Decision
@@ -118,7 +114,7 @@ func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[s
 		}
 		var d record.Decision
 		if offer, share := worse(progress, plan, changed); share >= b.Config.Worse {
-			d.Replan(job, fmt.Sprintf("%s is %.0f%% dearer", offer, 100*share))
+			d.Replan(job, fmt.Sprintf("%s makes it %.0f%% dearer", offer, 100*share))
 			return u.Apply(d)
 		}
 		bids, err := u.Bids(job)
@@ -135,8 +131,8 @@ func (b *Broker) lookAtPlan(ctx context.Context, cause, id string, changed map[s
 	})
 }
 
-// worse returns the offer by which the unstarted part of a plan became dearer the most, and by what share
-// of the plan's cost.
+// worse returns the offer by which the unstarted part of a plan became dearer the most since it was made, and by what
+// share of the plan's cost.
 func worse(progress record.Progress, plan *record.Plan,
 	changed map[string]events.MarketChange) (offer string, share float64) {
 	byOffer := map[int32]float64{}
@@ -146,11 +142,14 @@ func worse(progress record.Progress, plan *record.Plan,
 		}
 	}
 	for c := range plan.Offers {
-		id := record.MarketID(plan.Offers[c].ID)
-		if plan.USD <= 0 {
+		p := &plan.Offers[c]
+		id := record.MarketID(p.ID)
+		usd := changed[id].USD + p.SurchargeUSD
+		if changed[id].USD <= 0 || p.Offer.USDPerHour <= 0 || plan.USD <= 0 {
 			continue
 		}
-		if s := byOffer[int32(c)] * changed[id].Share / plan.USD; s > share { //nolint:gosec // an index of a slice whose indexes are int32
+		//nolint:gosec // an index of a slice whose indexes are int32
+		if s := byOffer[int32(c)] * (usd/p.Offer.USDPerHour - 1) / plan.USD; s > share {
 			offer, share = id, s
 		}
 	}
