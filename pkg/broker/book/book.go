@@ -97,6 +97,17 @@ type change struct {
 	Blind        bool // written without having been loaded
 }
 
+// Unread is a record that is written without having been asked for by its key. Where all of a span was read that would
+// have it, it is known that it is not there, and what somebody else writes meanwhile is not overwritten.
+func (k *Book) Unread(key store.Key) *Slot {
+	for r := range k.Spans {
+		if r.Limit == 0 && r.Partition == key.Partition && strings.HasPrefix(key.Sort, r.Prefix) {
+			return &Slot{Key: key, Base: store.Absent}
+		}
+	}
+	return &Slot{Key: key, Blind: true}
+}
+
 // Changes are the records that a commit would hold, in the order in which they came.
 func (k *Book) Changes(yield func(change) bool) {
 	for _, s := range k.Order {
@@ -347,9 +358,11 @@ func (d *Draft) Apply(x record.Decision) error {
 func (d *Draft) ours(key store.Key) *Slot {
 	s, ok := d.own[key]
 	if !ok {
-		s = &Slot{Key: key, Blind: true}
 		if of := d.Slots[key]; of != nil {
-			*s = *of
+			copied := *of
+			s = &copied
+		} else {
+			s = d.Unread(key)
 		}
 		d.own[key] = s
 		d.Mine = append(d.Mine, s)

@@ -164,7 +164,7 @@ func (u *Unit) Apply(d record.Decision) error {
 func (u *Unit) write(key store.Key, body []byte, expires time.Time) {
 	s, ok := u.Slots[key]
 	if !ok {
-		s = &book.Slot{Key: key, Blind: true}
+		s = u.Unread(key)
 		u.Add(s)
 	}
 	s.Body, s.Expires, s.Dirty = body, expires, true

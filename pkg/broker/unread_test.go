@@ -1,0 +1,38 @@
+package broker_test
+
+import (
+	"errors"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// TestWhatAListSaidIsNotThereIsNotOverwritten: two refusals of one place, of which the slower one knows of no block, or
+// a block of minutes would replace one of hours.
+func TestWhatAListSaidIsNotThereIsNotOverwritten(t *testing.T) {
+	b := newBench(t).b
+	block := func(within time.Duration) func() error {
+		u := b.NewUnit(t.Context(), "test")
+		known, err := book.List[record.Block](u, record.PartBlocks, "", 0)
+		if err != nil || len(known) != 0 {
+			t.Fatalf("%v, %v", known, err)
+		}
+		var d record.Decision
+		d.Block(record.Block{Cloud: "aws", Kind: cloud.Auth, Until: u.Now.Add(within)})
+		if err := u.Apply(d); err != nil {
+			t.Fatal(err)
+		}
+		return u.Finish
+	}
+	slow, quick := block(time.Minute), block(time.Hour)
+	if err := quick(); err != nil {
+		t.Fatal(err)
+	}
+	if err := slow(); !errors.Is(err, store.ErrConflict) {
+		t.Errorf("the slower one: %v", err)
+	}
+}
