@@ -49,7 +49,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 			return err
 		}
 		var d record.Decision
-		d, proceed = attempt.DecideIntent(&intent, u.Now)
+		d, proceed = attempt.DecideIntent(&intent, b.Config, u.Now)
 		if err := u.Apply(d); err != nil || proceed || intent.Attempt.Outcome == "" || !intent.Attempt.Assigned() {
 			return err
 		}

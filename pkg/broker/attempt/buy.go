@@ -74,8 +74,9 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 }
 
 // DecideIntent records that a cluster is about to be bought. proceed is false when the attempt is over, or its
-// job is, or its location has been blocked since it was planned.
-func DecideIntent(st *Buying, now time.Time) (d record.Decision, proceed bool) {
+// job is, or its location has been blocked since it was planned, or its budget pays for it no longer than until
+// somebody looks at it for the first time.
+func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decision, proceed bool) {
 	if st.Attempt.Outcome != "" || st.task.Attempt != st.Attempt.Number {
 		return d, false // told twice, long after
 	}
@@ -106,7 +107,16 @@ func DecideIntent(st *Buying, now time.Time) (d record.Decision, proceed bool) {
 		st.Cluster.Market, st.Cluster.SurchargeUSD = record.MarketID(st.Attempt.OfferID), st.Attempt.SurchargeUSD
 	}
 	if most := st.Cluster.Ceiling() * float64(st.Attempt.Nodes); st.Job.BudgetUSD > 0 && most > 0 {
-		st.Cluster.LeaseUntil = now.Add(record.Duration(st.Attempt.ReservedUSD / most))
+		lease := record.Duration(st.Attempt.ReservedUSD / most)
+		if lease < cfg.Overhead/4 {
+			reason := needsMore(st.task.Index, st.Job)
+			d := decideUnbought(st, record.OutcomeBudget, reason, now)
+			d.Emit(events.TaskFailed{
+				Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true, Message: reason,
+			})
+			return d, false
+		}
+		st.Cluster.LeaseUntil = now.Add(lease)
 	}
 	st.task.State = record.TaskLaunching
 	st.task.Place = st.Attempt.Where()

@@ -117,6 +117,11 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 	return d
 }
 
+// needsMore says that an attempt would cost more than its job may.
+func needsMore(task int, job record.Job) string {
+	return fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", task, job.BudgetUSD)
+}
+
 // DecideLease sets more of the budget aside for an attempt that takes longer than expected, or stops it before it
 // would overspend.
 func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Time) (d record.Decision) {
@@ -144,8 +149,7 @@ func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Tim
 		}
 		return d
 	}
-	reason := fmt.Sprintf("task %d needs more than what is left of the budget of %.2f USD", l.Cluster.Task,
-		l.Job.BudgetUSD)
+	reason := needsMore(l.Cluster.Task, l.Job)
 	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)

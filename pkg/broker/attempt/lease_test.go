@@ -1,9 +1,11 @@
 package attempt
 
 import (
+	"slices"
 	"testing"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -49,5 +51,23 @@ func TestALeaseOutlivesAPriceThatIsHeardOfLate(t *testing.T) {
 	}
 	if cl.Outcome != "" {
 		t.Errorf("with 999 USD left it is %q: %s", cl.Outcome, cl.Reason)
+	}
+}
+
+// TestNothingIsBoughtThatIsStoppedAtTheFirstLook: what is set aside has to last until somebody looks, or it buys a
+// machine's boot and nothing else, and more than the budget.
+func TestNothingIsBoughtThatIsStoppedAtTheFirstLook(t *testing.T) {
+	cfg := record.DefaultConfig()
+	for reserved, want := range map[float64]bool{0.4: true, 0.005: false} {
+		st := &Buying{
+			Job:     record.Job{ID: "j", State: record.JobRunning, BudgetUSD: 1},
+			task:    record.Task{Job: "j", State: record.TaskAdmitted, Attempt: 1},
+			Attempt: record.Attempt{Job: "j", Number: 1, Nodes: 1, Offer: cloud.Offer{USDPerHour: 0.4}, ReservedUSD: reserved},
+		}
+		d, buys := DecideIntent(st, cfg, time.Date(2026, 11, 21, 8, 0, 0, 0, time.UTC))
+		failed := slices.ContainsFunc(d.Emits, func(e events.Data) bool { f, ok := e.(events.TaskFailed); return ok && f.Final })
+		if buys != want || failed == want {
+			t.Errorf("with %g USD for a machine of 0.40 an hour it buys: %v, fails: %v", reserved, buys, failed)
+		}
 	}
 }

@@ -35,22 +35,44 @@ func (s *Session) takeBack() error {
 	if err != nil {
 		return err
 	}
-	var evictions []scheduler.Eviction
+	made := &scheduler.Result{}
 	if preempts {
-		evictions, err = s.evictions(clusters, others, claimed, "preempt")
+		made, err = s.evictions(clusters, others, claimed, "preempt")
 	}
-	if err == nil && reclaims && len(evictions) == 0 {
-		evictions, err = s.evictions(clusters, others, claimed, "reclaim")
+	if err == nil && reclaims && len(made.Evictions) == 0 {
+		made, err = s.evictions(clusters, others, claimed, "reclaim")
 	}
 	if err != nil {
 		return err
 	}
-	for _, e := range wholeClaims(evictions, reclaimMost) {
+	for _, e := range wholeClaims(made.Evictions, reclaimMost) {
 		if err := s.evict(clusters, e); err != nil {
 			return err
 		}
 	}
+	if len(made.Evictions) > 0 {
+		s.claimReleased(made)
+	}
 	return nil
+}
+
+// claimReleased claims what is being released anyway for those that are to have it: where others behind them have room
+// made, these would else take it, as it comes first.
+func (s *Session) claimReleased(made *scheduler.Result) {
+	for _, n := range made.Nominations {
+		if !slices.ContainsFunc(made.Evictions, func(e scheduler.Eviction) bool { return e.For == n.Job }) {
+			s.claim(n.Job)
+		}
+	}
+}
+
+// claim has room kept for a candidate, by its claim.
+func (s *Session) claim(name string) {
+	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == name }); i >= 0 {
+		q := s.candidates[i].queue
+		q.Claim(name, s.u.Now, s.u.Now.Add(2*s.Config.Overhead))
+		s.changed[q] = true
+	}
 }
 
 // wholeClaims are the first evictions, about so many as said: all of those for one, or none.
@@ -116,11 +138,11 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 	return nil
 }
 
-// evictions asks the scheduler whom to evict for candidates by an action, in the queues that take part: all, or those
+// evictions asks the scheduler whom to evict for which candidates by an action, in the queues that take part: all, or those
 // that preempt. A gang goes as a whole, and room is made for all of one or not at all. Nobody is evicted whom the
 // candidate was stopped for.
 func (s *Session) evictions(clusters map[string]holding, candidates, kept []*admission,
-	action string) ([]scheduler.Eviction, error) {
+	action string) (*scheduler.Result, error) {
 	takesPart := func(q *record.Queue) bool { return q.Preempt || action != "preempt" }
 	x := s.scene(kept)
 	x.addHeld(clusters, func(h holding) bool { return takesPart(h.queue) && h.CanGo(s.Config.Restart, s.u.Now) })
@@ -141,7 +163,7 @@ func (s *Session) evictions(clusters map[string]holding, candidates, kept []*adm
 		return nil, record.Final(err)
 	}
 	session.Run()
-	return session.Close().Evictions, nil
+	return session.Close(), nil
 }
 
 // addHeld adds what clusters hold, each as a job of its own, those of a gang as one; and what else is in use.
@@ -181,11 +203,7 @@ func (s *Session) evict(clusters map[string]holding, e scheduler.Eviction) error
 	if !ok || !h.CanGo(s.Config.Restart, s.u.Now) {
 		return nil
 	}
-	if i := slices.IndexFunc(s.candidates, func(a *admission) bool { return a.claim() == e.For }); i >= 0 {
-		q := s.candidates[i].queue
-		q.Claim(e.For, s.u.Now, s.u.Now.Add(2*s.Config.Overhead))
-		s.changed[q] = true
-	}
+	s.claim(e.For)
 	h.Cluster.For = e.For
 	return s.u.Apply(attempt.DecideLeave(h.Cluster, record.LeaveForOthers, e.Reason, s.Config.Overhead, s.u.Now))
 }

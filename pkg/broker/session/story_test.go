@@ -24,6 +24,7 @@ import (
 //	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
 //	    a running job with a plan in force; its tasks wait in the queue, but those that run
 //	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
+//	end JOB TASK             its machines are being given back
 //	session QUEUE            decides, and prints what was decided, and in how many rounds what was loaded
 //	why JOB                  tells why it waits
 //	advance D
@@ -80,6 +81,11 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 		for1, _ := time.ParseDuration(word("for", "2h"))
 		task, _ := strconv.Atoi(d.CmdArgs[1].Key)
 		s.run(name, task, for1)
+	case "end":
+		key := record.ClusterKey(record.ClusterID(name, int(number(s.t, d.CmdArgs[1].Key)), 1))
+		cl := s.records[key].(record.Cluster) //nolint:forcetypeassert // the story made it
+		cl.Outcome = record.OutcomeSucceeded
+		s.records[key] = cl
 	case "advance":
 		by, _ := time.ParseDuration(name)
 		s.now = s.now.Add(by)
@@ -101,6 +107,14 @@ func (s *stage) play(d *datadriven.TestData, out *strings.Builder) {
 	default:
 		d.Fatalf(s.t, "no command %s", d.Cmd)
 	}
+}
+
+func number(t *testing.T, text string) float64 {
+	v, err := strconv.ParseFloat(text, 64)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return v
 }
 
 func (s *stage) job(id string, word func(string, string) string, arg func(string) float64) {
@@ -231,6 +245,12 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 			var cl record.Cluster
 			_ = json.Unmarshal(slot.Body, &cl)
 			fmt.Fprintf(out, "%s saves and stops: %s\n", id, cl.Reason)
+		}
+		var q record.Queue
+		if slot.Key.Partition == record.QueueKey("").Partition && slot.Dirty && json.Unmarshal(slot.Body, &q) == nil {
+			for _, c := range q.Claims {
+				fmt.Fprintf(out, "room is kept for %s\n", c.For)
+			}
 		}
 	}
 }
