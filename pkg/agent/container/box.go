@@ -1,0 +1,220 @@
+package container
+
+import (
+	"bufio"
+	"bytes"
+	"context"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Spec is a container to start.
+type Spec struct {
+	Name  string // unique on the machine
+	Image string // already there
+	Dirs  []string
+	// Mounts are files and directories of the machine that lie elsewhere in the container, by their path there.
+	Mounts map[string]string
+	// Scripts is one of Dirs, for the package's own files.
+	Scripts string
+	GPUs    bool
+	// ShmBytes is the size of /dev/shm, by which processes of a task share memory; 0 is the engine's own.
+	ShmBytes int64
+}
+
+// Box is a container that runs. Its methods are safe for concurrent use.
+type Box struct {
+	engine  *Engine
+	name    string
+	scripts string
+	stdin   io.Closer
+	gone    chan struct{} // closed when it has ended
+}
+
+// keeper is the first process of a box. It tells that it runs, and takes everything with it when its input ends. To be
+// the first process makes it deaf to signals that it does not ask for.
+const keeper = `echo ready; read -r _; kill -KILL -1; exit 0`
+
+// endScript ends all other processes of the box but the first: they are asked, and after so many tenths of a second
+// killed. What has ended and is not waited for counts as gone.
+const endScript = `left=$1
+alive() {
+  for p in /proc/[0-9]*; do
+    n=${p#/proc/}
+    [ "$n" = 1 ] || [ "$n" = $$ ] && continue
+    while read -r key state _; do
+      [ "$key" = State: ] || continue
+      [ "$state" = Z ] || return 0
+      break
+    done 2>/dev/null <"$p/status"
+  done
+  return 1
+}
+kill -TERM -1 2>/dev/null
+while alive; do
+  [ "$left" -gt 0 ] || { kill -KILL -1 2>/dev/null; break; }
+  sleep 0.1 2>/dev/null
+  left=$((left-1))
+done
+exit 0
+`
+
+const endName = "container-end"
+
+// startWithin is how long a container whose image is there may take to start.
+const startWithin = 2 * time.Minute
+
+// Start starts a container that lives until Close, or until this process ends.
+func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
+	if err := os.WriteFile(filepath.Join(s.Scripts, endName), []byte(endScript), 0o600); err != nil {
+		return nil, err
+	}
+	args := []string{"run", "--rm", "--interactive", "--name", s.Name, "--network", "host", "--user", "0:0",
+		"--security-opt", "label=disable", "--label", "tradewind=task", "--entrypoint", "/bin/sh"}
+	for _, dir := range s.Dirs {
+		args = append(args, "--volume", dir+":"+dir)
+	}
+	for path, dir := range s.Mounts {
+		args = append(args, "--volume", dir+":"+path)
+	}
+	if s.ShmBytes > 0 {
+		args = append(args, "--shm-size", strconv.FormatInt(s.ShmBytes, 10))
+	}
+	switch {
+	case s.GPUs && e.podman:
+		args = append(args, "--device", "nvidia.com/gpu=all")
+	case s.GPUs:
+		args = append(args, "--gpus", "all")
+	}
+	var words bytes.Buffer
+	cmd := exec.Command(e.path, append(args, s.Image, "-c", keeper)...) //nolint:noctx // it outlives the start
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = e.env, &tail{to: &words}, time.Second
+	apart(cmd)
+	stdin, err := cmd.StdinPipe()
+	if err != nil {
+		return nil, err
+	}
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrStart, err)
+	}
+	b := &Box{engine: e, name: s.Name, scripts: s.Scripts, stdin: stdin, gone: make(chan struct{})}
+	ready, ended := make(chan struct{}), error(nil)
+	go func() {
+		defer close(b.gone)
+		lines := bufio.NewScanner(stdout)
+		if lines.Scan() && lines.Text() == "ready" {
+			close(ready)
+		}
+		_, _ = io.Copy(io.Discard, stdout)
+		ended = cmd.Wait()
+	}()
+	ctx, cancel := context.WithTimeout(ctx, startWithin)
+	defer cancel()
+	select {
+	case <-ready:
+		return b, nil
+	case <-b.gone:
+		return nil, fmt.Errorf("%w %s: %w", ErrStart, s.Image, told(ended, words.String()))
+	case <-ctx.Done():
+		b.Close()
+		return nil, fmt.Errorf("%w %s: %w", ErrStart, s.Image, ctx.Err())
+	}
+}
+
+// Command is the program that runs a script in the box, in a directory and with an environment of its own over the
+// image's; its arguments name files alone. What it prints is what the script prints, and it ends as the script does.
+// A variable whose name is not one of a shell's is left out.
+func (b *Box) Command(script, dir string, env []string) (argv []string, err error) {
+	var text strings.Builder
+	for _, entry := range env {
+		if name, value, _ := strings.Cut(entry, "="); shellName(name) {
+			fmt.Fprintf(&text, "export %s=%s\n", name, quote(value))
+		}
+	}
+	fmt.Fprintf(&text, "cd %s || exit 126\n[ -x /bin/bash ] && exec /bin/bash %[2]s\nexec /bin/sh %[2]s\n", quote(dir),
+		quote(script))
+	wrapper := filepath.Join(b.scripts, "container-"+filepath.Base(script))
+	if err := os.WriteFile(wrapper, []byte(text.String()), 0o600); err != nil {
+		return nil, err
+	}
+	return []string{b.engine.path, "exec", b.name, "/bin/sh", wrapper}, nil
+}
+
+// Env is the environment of the engine's own programs.
+func (b *Box) Env() []string { return b.engine.env }
+
+// Gone is closed when the box has ended, of itself or by Close.
+func (b *Box) Gone() <-chan struct{} { return b.gone }
+
+// End asks every process in the box to end, and kills what is left after grace. It returns when none is.
+func (b *Box) End(grace time.Duration) {
+	ctx, cancel := context.WithTimeout(context.Background(), grace+answersWithin)
+	defer cancel()
+	tenths := strconv.Itoa(int(grace / (100 * time.Millisecond)))
+	_, err := b.engine.output(ctx, "exec", b.name, "/bin/sh", filepath.Join(b.scripts, endName), tenths)
+	if err != nil {
+		select {
+		case <-b.gone:
+		default:
+			b.remove()
+		}
+	}
+}
+
+// Own makes what was written in directories of the box that of a user of the machine, who could not read or remove it
+// else.
+func (b *Box) Own(uid, gid int, dirs ...string) error {
+	ctx, cancel := context.WithTimeout(context.Background(), startWithin)
+	defer cancel()
+	args := append([]string{"exec", b.name, "chown", "-R", fmt.Sprintf("%d:%d", uid, gid)}, dirs...)
+	_, err := b.engine.output(ctx, args...)
+	return err
+}
+
+// Close ends the box and all that is in it.
+func (b *Box) Close() {
+	_ = b.stdin.Close()
+	select {
+	case <-b.gone:
+	case <-time.After(answersWithin):
+		b.remove()
+	}
+}
+
+func (b *Box) remove() {
+	ctx, cancel := context.WithTimeout(context.Background(), answersWithin)
+	defer cancel()
+	_, _ = b.engine.output(ctx, "rm", "--force", b.name)
+}
+
+// ExitOf is how a script in a box ended, by the code that the engine passes on: one above 128 is a signal's.
+func ExitOf(code int) (signal int) {
+	if code > 128 && code < 128+65 {
+		return code - 128
+	}
+	return 0
+}
+
+// shellName says whether a shell can have a variable of that name.
+func shellName(name string) bool {
+	for i, c := range []byte(name) {
+		letter := c == '_' || c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z'
+		if !letter && (i == 0 || c < '0' || c > '9') {
+			return false
+		}
+	}
+	return name != ""
+}
+
+// quote is a word of a shell that means s.
+func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

@@ -1,0 +1,179 @@
+package container
+
+import (
+	"bytes"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"time"
+)
+
+// Errors of this package, wrapped with detail.
+var (
+	// ErrNoEngine: neither docker nor podman answers on this machine.
+	ErrNoEngine = errors.New("no container engine")
+	// ErrPull: the image cannot be had; what follows are the engine's or the registry's own words.
+	ErrPull = errors.New("cannot pull")
+	// ErrStart: the container did not start, such as one without a shell.
+	ErrStart = errors.New("cannot start")
+)
+
+// EngineEnv names the engine to use, docker or podman or a path; else the first of them that answers is.
+const EngineEnv = "TRADEWIND_CONTAINER_ENGINE"
+
+// Engine is docker or podman.
+type Engine struct {
+	path   string
+	env    []string // of the engine itself, not of tasks
+	podman bool
+}
+
+// answersWithin is how long an engine may take to say that it is there.
+const answersWithin = 20 * time.Second
+
+// Find returns the machine's engine. environ is that of the agent: it says where programs and daemons are.
+func Find(ctx context.Context, environ []string) (*Engine, error) {
+	names := []string{"docker", "podman"}
+	if name := lookup(environ, EngineEnv); name != "" {
+		names = []string{name}
+	}
+	var why error
+	for _, name := range names {
+		path, err := exec.LookPath(name)
+		if err != nil {
+			why = errors.Join(why, err)
+			continue
+		}
+		e := &Engine{path: path, env: environ, podman: strings.Contains(filepath.Base(path), "podman")}
+		asked, cancel := context.WithTimeout(ctx, answersWithin)
+		_, err = e.output(asked, "info", "--format", "{{json .}}") // the client alone is of no use
+		cancel()
+		if err == nil {
+			return e, nil
+		}
+		why = errors.Join(why, fmt.Errorf("%s: %w", name, err))
+	}
+	return nil, fmt.Errorf("%w: install docker or podman, or set %s: %w", ErrNoEngine, EngineEnv, why)
+}
+
+// Name is docker or podman.
+func (e *Engine) Name() string {
+	if e.podman {
+		return "podman"
+	}
+	return "docker"
+}
+
+// Login is who one is at a registry. The zero Login is nobody.
+type Login struct{ Server, User, Password string }
+
+// hub is where docker looks for an image without a registry.
+const hub = "https://index.docker.io/v1/"
+
+// Pull brings an image. One that is on the machine already is good enough where its registry does not answer. The
+// login reaches the engine by a file in dir, which is removed again. Lines of progress go to note.
+func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, note func(string)) error {
+	args := []string{"pull", image}
+	if as.User != "" {
+		server := as.Server
+		if server == "" {
+			server = hub
+		}
+		key := base64.StdEncoding.EncodeToString([]byte(as.User + ":" + as.Password))
+		body, err := json.Marshal(map[string]any{"auths": map[string]any{server: map[string]string{"auth": key}}})
+		if err != nil {
+			return err
+		}
+		folder, err := os.MkdirTemp(dir, "login-")
+		if err != nil {
+			return err
+		}
+		defer os.RemoveAll(folder) //nolint:errcheck // the attempt's directory goes with it
+		file := filepath.Join(folder, "config.json")
+		if err := os.WriteFile(file, body, 0o600); err != nil {
+			return err
+		}
+		if e.podman {
+			args = []string{"pull", "--authfile", file, image}
+		} else {
+			args = append([]string{"--config", folder}, args...)
+		}
+	}
+	note("pulling " + image)
+	_, err := e.output(ctx, args...)
+	if err == nil || ctx.Err() != nil {
+		return err
+	}
+	if _, missing := e.output(ctx, "image", "inspect", image); missing == nil {
+		note(fmt.Sprintf("cannot pull %s, taking the one that is here: %v", image, err))
+		return nil
+	}
+	return fmt.Errorf("%w %s: %w", ErrPull, image, err)
+}
+
+// Home is the home directory of root in an image.
+func (e *Engine) Home(ctx context.Context, image string) (string, error) {
+	out, err := e.output(ctx, "run", "--rm", "--user", "0:0", "--network", "none", "--entrypoint", "/bin/sh", image, "-c",
+		`cd ~ && pwd`)
+	if err != nil {
+		return "", fmt.Errorf("%w %s: %w", ErrStart, image, err)
+	}
+	return strings.TrimSpace(out), nil
+}
+
+// output runs the engine and returns what it printed. An error has its words.
+func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
+	var out, words bytes.Buffer
+	cmd := e.command(ctx, args...)
+	cmd.Stdout, cmd.Stderr = &out, &tail{to: &words}
+	if err := cmd.Run(); err != nil {
+		return "", told(err, words.String())
+	}
+	return out.String(), nil
+}
+
+func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
+	cmd := exec.CommandContext(ctx, e.path, args...)
+	cmd.Env = e.env
+	cmd.WaitDelay = time.Second
+	return cmd
+}
+
+// told puts what a program said in the place of its exit code.
+func told(err error, words string) error {
+	if words = strings.TrimSpace(words); words == "" {
+		return err
+	}
+	return errors.New(words)
+}
+
+// tail keeps the end of what is written to it.
+type tail struct{ to *bytes.Buffer }
+
+const tailBytes = 4 << 10
+
+func (t *tail) Write(p []byte) (int, error) {
+	t.to.Write(p)
+	if over := t.to.Len() - tailBytes; over > 0 {
+		t.to.Next(over)
+	}
+	return len(p), nil
+}
+
+var _ io.Writer = (*tail)(nil)
+
+func lookup(environ []string, name string) (value string) {
+	for _, entry := range environ {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}
