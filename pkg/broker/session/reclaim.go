@@ -59,7 +59,7 @@ func (s *Session) takeBack() error {
 // claimReleased claims what is being released anyway for those that are to have it: where others behind them have room
 // made, these would else take it, as it comes first.
 func (s *Session) claimReleased(made *scheduler.Result) {
-	for _, n := range made.Nominations {
+	for _, n := range slices.Concat(made.Binds, made.Nominations) {
 		if !slices.ContainsFunc(made.Evictions, func(e scheduler.Eviction) bool { return e.For == n.Job }) {
 			s.claim(n.Job)
 		}
