@@ -41,6 +41,7 @@ type attempt struct {
 	work    *wire.Assignment
 	dirs    dirs
 	out     *taskLog // nil for stand-ins
+	boxed   *boxed   // nil for what runs on the machine itself
 	reports *reports
 	began   time.Time // when a stand-in's clock started
 
@@ -190,9 +191,10 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	if err := t.prepare(ctx); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
-	if err := t.stageIn(t.unlessOrdered); err != nil {
+	if err := t.stageAll(t.unlessOrdered); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
+	defer t.boxed.close()
 	t.out.phase()
 	if err := t.setup(); err != nil {
 		return t.failed(wire.PhaseSetup, err)
@@ -205,6 +207,17 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseOutputs, err)
 	}
 	return wire.Report{Event: wire.Succeeded, Progress: 1}
+}
+
+// stageAll brings the image, then what the task starts from, and opens the container that sees it.
+func (t *attempt) stageAll(ctx context.Context) error {
+	if err := t.pull(ctx); err != nil {
+		return err
+	}
+	if err := t.stageIn(ctx); err != nil {
+		return err
+	}
+	return t.open(ctx)
 }
 
 // prepare makes the directories and the log.
@@ -249,15 +262,15 @@ func truncate(s string, limit int) string {
 
 // dirs are the directories and files of one attempt.
 type dirs struct {
-	top, work, inputs, output, tmp, snapshot, scripts string
-	notice, marker, log                               string
+	top, work, inputs, output, tmp, snapshot, scripts, mounts string
+	notice, marker, log                                       string
 }
 
 func dirsIn(top string) dirs {
 	in := func(name string) string { return filepath.Join(top, name) }
 	return dirs{
 		top: top, work: in("work"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"),
-		snapshot: in("snapshot"), scripts: in("scripts"),
+		snapshot: in("snapshot"), scripts: in("scripts"), mounts: in("mounts"),
 		notice: in("notice"), marker: filepath.Join(filepath.Dir(filepath.Dir(top)), MarkerName), log: in("log"),
 	}
 }

@@ -42,7 +42,7 @@ func (t *attempt) stageIn(ctx context.Context) error {
 }
 
 func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
-	dir, dst, err := t.inputPlace(in)
+	dir, dst, err := t.inputPlace(ctx, in)
 	if err != nil {
 		return err
 	}
@@ -50,8 +50,9 @@ func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
 }
 
 // inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below
-// $TRADEWIND_INPUTS, by its own name, when it names no place; anywhere, on a machine that is the task's alone.
-func (t *attempt) inputPlace(in wire.Input) (dir, dst string, err error) {
+// $TRADEWIND_INPUTS, by its own name, when it names no place; anywhere, on a machine that is the task's alone, or in its
+// container.
+func (t *attempt) inputPlace(ctx context.Context, in wire.Input) (dir, dst string, err error) {
 	p := in.Path
 	if p == "" {
 		name := in.URI
@@ -62,6 +63,10 @@ func (t *attempt) inputPlace(in wire.Input) (dir, dst string, err error) {
 			}
 		}
 		return t.dirs.inputs, path.Base(name), nil
+	}
+	if t.boxed != nil && (path.IsAbs(p) || strings.HasPrefix(p, "~/")) &&
+		!strings.HasPrefix(p, filepath.ToSlash(t.dirs.top)+"/") {
+		return t.mountPlace(ctx, p)
 	}
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
 		home := lookup(t.cfg.Environ, "HOME")

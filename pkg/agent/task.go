@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/agent/container"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
@@ -104,6 +105,24 @@ type script struct {
 	*proc.Tree
 	read    <-chan struct{} // closed when all of its output is in the log
 	machine string
+	box     *container.Box // nil for one that runs on the machine itself
+	grace   time.Duration  // of what it left behind
+	own     func()         // has the agent's user own what the container wrote
+}
+
+// boxLinger is how long the engine's client may outlive what it ran.
+const boxLinger = 10 * time.Second
+
+// Terminate is that of the tree, which in a container is all that runs there.
+func (s *script) Terminate(grace time.Duration) {
+	if s.box == nil {
+		s.Tree.Terminate(grace)
+		return
+	}
+	go func() {
+		s.box.End(grace)
+		s.Tree.Terminate(boxLinger)
+	}()
 }
 
 // end waits for the script's end. It returns an *exitError for another code than 0.
@@ -113,6 +132,11 @@ func (s *script) end() error {
 		proc.Sweep(proc.MachineEnv, s.machine)
 	}
 	<-s.read
+	if s.box != nil {
+		s.box.End(s.grace)
+		s.own()
+		exit.Signal = syscall.Signal(container.SignalOf(exit.Code))
+	}
 	if err != nil {
 		return err
 	}
@@ -134,14 +158,20 @@ func (t *attempt) start(name, text string) (*script, error) {
 		return nil, err
 	}
 	defer out.Close() //nolint:errcheck // the task has its own
-	tree, err := proc.Start(proc.Spec{
+	spec := proc.Spec{
 		Argv: []string{shell(), path}, Dir: t.dirs.work, Env: t.taskEnv(), Output: out,
 		Hold: t.cfg.Hold, Marker: t.dirs.marker, Linger: t.cfg.Grace,
-	})
-	if err != nil {
-		return nil, err
 	}
-	return &script{tree, read, t.cfg.Machine}, nil
+	s := &script{read: read, machine: t.cfg.Machine, grace: t.cfg.Grace}
+	if t.boxed != nil {
+		s.box, s.own = t.boxed.box, t.own
+		if spec.Argv, err = s.box.Command(path, t.dirs.work, spec.Env); err != nil {
+			return nil, err
+		}
+		spec.Env = append(s.box.Env(), proc.MachineEnv+"="+t.cfg.Machine)
+	}
+	s.Tree, err = proc.Start(spec)
+	return s, err
 }
 
 // shell is the one that SkyPilot's scripts are written for, where there is one. As there, a script goes on after a
@@ -166,8 +196,8 @@ func inherited(name string) bool {
 	})
 }
 
-// taskEnv is the environment of the task's scripts: what is inherited, over that what the task asks for, and over that
-// what Tradewind says, under its own names and SkyPilot's.
+// taskEnv is the environment of the task's scripts: what is inherited (in a container, what its image says), over that
+// what the task asks for, and over that what Tradewind says, under its own names and SkyPilot's.
 //
 //	TRADEWIND_JOB, _TASK, _ATTEMPT   what runs
 //	TRADEWIND_NODE_RANK              0 … nodes-1
@@ -183,7 +213,7 @@ func inherited(name string) bool {
 func (t *attempt) taskEnv() []string {
 	env := map[string]string{}
 	for _, entry := range t.cfg.Environ {
-		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) {
+		if name, value, ok := strings.Cut(entry, "="); ok && inherited(name) && t.boxed == nil {
 			env[name] = value
 		}
 	}

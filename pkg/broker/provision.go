@@ -94,10 +94,8 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 			"attempt": fmt.Sprint(st.Attempt.Number),
 		},
 	}
-	for _, r := range st.Spec.Resources {
-		if r.Image != "" {
-			spec.Image = r.Image
-		}
+	if r := attempt.Alternative(st.Spec, st.Cluster.Offer); r != nil {
+		spec.Image = r.Machine()
 	}
 	// The times are the intent's, so that a repeated launch is the same to the letter.
 	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,

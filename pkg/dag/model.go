@@ -2,6 +2,7 @@ package dag
 
 import (
 	"strconv"
+	"strings"
 	"time"
 )
 
@@ -155,7 +156,28 @@ type Resources struct {
 	Market           Market  `json:"market,omitempty"`
 	Service          string  `json:"service,omitempty"` // emr or dataproc: a managed service instead of bare machines
 	DiskGiB          GiB     `json:"disk,omitempty"`
-	Image            string  `json:"image,omitempty"`
+	// Image is that of the machine, in its cloud's words, or docker:REF: a container's, in which the scripts run.
+	Image string `json:"image,omitempty"`
+}
+
+// containerScheme is how an image that is run in, not booted from, is written.
+const containerScheme = "docker:"
+
+// Container is the container image that the task's scripts run in; empty is none.
+func (r *Resources) Container() string {
+	image, _ := strings.CutPrefix(r.Image, containerScheme)
+	if image == r.Image {
+		return ""
+	}
+	return image
+}
+
+// Machine is the image that a machine boots from; empty is the cloud's own.
+func (r *Resources) Machine() string {
+	if strings.HasPrefix(r.Image, containerScheme) {
+		return ""
+	}
+	return r.Image
 }
 
 // Range is an amount with bounds: exactly (Min == Max, written "4"), at least (Max 0, "4+") or

@@ -197,8 +197,8 @@ func (b *Box) remove() {
 	_, _ = b.engine.output(ctx, "rm", "--force", b.name)
 }
 
-// ExitOf is how a script in a box ended, by the code that the engine passes on: one above 128 is a signal's.
-func ExitOf(code int) (signal int) {
+// SignalOf is the signal that ended a script in a box, by the code that the engine passes on; 0 is none.
+func SignalOf(code int) int {
 	if code > 128 && code < 128+65 {
 		return code - 128
 	}

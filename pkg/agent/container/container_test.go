@@ -94,7 +94,7 @@ while :; do sleep 0.05; done`)
 	cmd = start(t, b, dir, `trap '' TERM; touch deaf; while :; do sleep 0.05; done`)
 	await(t, filepath.Join(dir, "deaf"))
 	b.End(200 * time.Millisecond)
-	if _ = cmd.Wait(); container.ExitOf(cmd.ProcessState.ExitCode()) != 9 {
+	if _ = cmd.Wait(); container.SignalOf(cmd.ProcessState.ExitCode()) != 9 {
 		t.Errorf("exit code %d", cmd.ProcessState.ExitCode())
 	}
 	if out, _ := run(t, b, dir, "echo still here"); out != "still here\n" {

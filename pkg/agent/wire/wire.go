@@ -104,6 +104,8 @@ type Assignment struct {
 	Setup string            `json:"setup,omitempty"`
 	Run   string            `json:"run,omitempty"`
 	Env   map[string]string `json:"env,omitempty"`
+	// Image is the container image in which Setup and Run run; empty is the machine itself.
+	Image string `json:"image,omitempty"`
 	// Accelerators of each node, for CUDA-style variables and SKYPILOT_NUM_GPUS_PER_NODE.
 	Accelerators float64 `json:"accelerators,omitempty"`
 	// Workdir is staged first, then Inputs.

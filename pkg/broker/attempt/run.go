@@ -3,11 +3,13 @@ package attempt
 import (
 	"maps"
 	"slices"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -32,6 +34,9 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
 		Workdir: t.Workdir, Store: cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Pace: cfg.Pace,
 	}
+	if r := Alternative(t, cl.Offer); r != nil {
+		a.Image = r.Container()
+	}
 	for _, n := range cl.Nodes {
 		a.Nodes = append(a.Nodes, n.Address)
 	}
@@ -54,6 +59,20 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		a.Outputs = append(a.Outputs, wire.Output{Name: out.Name, Path: out.Path, URI: out.URI})
 	}
 	return a
+}
+
+// Alternative is the first of a task's that an offer is one of by its name and place; nil where there is none, as on
+// machines of a pool.
+func Alternative(t *dag.Task, o cloud.Offer) *dag.Resources {
+	is := func(asked, has string) bool { return asked == "" || strings.EqualFold(asked, has) }
+	for i := range t.Resources {
+		r := &t.Resources[i]
+		if is(r.Cloud, o.Cloud) && is(r.Region, o.Region) && is(r.Zone, o.Zone) && is(r.InstanceType, o.InstanceType) &&
+			is(r.Accelerator, o.Accelerator) {
+			return r
+		}
+	}
+	return nil
 }
 
 // taskPrefix is a task's own place in the job's store.

@@ -1,0 +1,136 @@
+package agent
+
+import (
+	"context"
+	"crypto/rand"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/container"
+)
+
+// The variables by which a task says who it is at the registry of its image, as SkyPilot has them.
+const (
+	envRegistryServer   = "SKYPILOT_DOCKER_SERVER"
+	envRegistryUser     = "SKYPILOT_DOCKER_USERNAME"
+	envRegistryPassword = "SKYPILOT_DOCKER_PASSWORD"
+)
+
+// boxed is what a task that runs in a container has of it.
+type boxed struct {
+	engine *container.Engine
+	image  string
+	home   string // in the container; known when an input asks for it
+	mounts map[string]string
+	box    *container.Box // nil until all is staged
+}
+
+// pull finds the machine's engine, or installs one, and brings the image.
+func (t *attempt) pull(ctx context.Context) error {
+	if t.work.Image == "" {
+		return nil
+	}
+	engine, err := container.Find(ctx, t.cfg.Environ)
+	if errors.Is(err, container.ErrNoEngine) && t.cfg.Sole && os.Geteuid() == 0 {
+		t.out.note("no container engine is here: installing one")
+		if installErr := container.Install(ctx, t.cfg.Environ); installErr != nil {
+			return fmt.Errorf("%w; installing one: %w", err, installErr)
+		}
+		engine, err = container.Find(ctx, t.cfg.Environ)
+	}
+	if err != nil {
+		return err
+	}
+	as := container.Login{
+		Server: t.work.Env[envRegistryServer], User: t.work.Env[envRegistryUser],
+		Password: t.work.Env[envRegistryPassword],
+	}
+	image := t.work.Image
+	if as.Server != "" && !strings.HasPrefix(image, as.Server+"/") {
+		image = as.Server + "/" + image
+	}
+	t.boxed = &boxed{engine: engine, image: image, mounts: map[string]string{}}
+	return engine.Pull(ctx, image, as, t.dirs.tmp, t.out.note)
+}
+
+// mountPlace is where an input is staged that is to be seen under a path of the container's own, absolute or below ~.
+func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, err error) {
+	b := t.boxed
+	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if b.home == "" {
+			if b.home, err = b.engine.Home(ctx, b.image); err != nil {
+				return "", "", err
+			}
+		}
+		p = b.home + "/" + rest
+	}
+	p = filepath.Clean(p)
+	dir = filepath.Join(t.dirs.mounts, strconv.Itoa(len(b.mounts)))
+	b.mounts[p] = filepath.Join(dir, filepath.Base(p))
+	return dir, filepath.Base(p), os.MkdirAll(dir, 0o700)
+}
+
+// open starts the container, once all that it sees is there.
+func (t *attempt) open(ctx context.Context) (err error) {
+	if t.boxed == nil {
+		return nil
+	}
+	t.boxed.box, err = t.boxed.engine.Start(ctx, container.Spec{
+		Name: boxName(t.work.Attempt, t.claims.Rank), Image: t.boxed.image, Dirs: []string{t.dirs.top},
+		Mounts: t.boxed.mounts, Scripts: t.dirs.scripts, GPUs: t.work.Accelerators > 0 && hasNvidia(),
+		ShmBytes: memoryBytes() / 2,
+	})
+	return err
+}
+
+// close ends the container.
+func (b *boxed) close() {
+	if b != nil && b.box != nil {
+		b.box.Close()
+	}
+}
+
+// own makes what the container's root wrote that of the agent's user.
+func (t *attempt) own() {
+	if uid := os.Geteuid(); uid != 0 && t.boxed.engine.Name() == "docker" {
+		if err := t.boxed.box.Own(uid, os.Getegid(), t.dirs.top); err != nil {
+			t.log.Warn("files of the container stay its root's", "err", err)
+		}
+	}
+}
+
+var notInName = regexp.MustCompile(`[^a-zA-Z0-9_.-]+`)
+
+// boxName is a name that no other container of the machine has.
+func boxName(attempt string, rank int) string {
+	return "tradewind-" + notInName.ReplaceAllString(attempt, "-") + "-" + strconv.Itoa(rank) + "-" +
+		strings.ToLower(rand.Text()[:6])
+}
+
+// hasNvidia says whether the machine has GPUs that an engine can hand on.
+func hasNvidia() bool {
+	_, device := os.Stat("/dev/nvidiactl")
+	_, program := exec.LookPath("nvidia-smi")
+	return device == nil || program == nil
+}
+
+// memoryBytes is how much memory the machine has; 0 is not known.
+func memoryBytes() int64 {
+	body, err := os.ReadFile("/proc/meminfo")
+	if err != nil {
+		return 0
+	}
+	for line := range strings.Lines(string(body)) {
+		if f := strings.Fields(line); len(f) == 3 && f[0] == "MemTotal:" {
+			kib, _ := strconv.ParseInt(f[1], 10, 64)
+			return kib << 10
+		}
+	}
+	return 0
+}

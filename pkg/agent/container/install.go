@@ -1,0 +1,47 @@
+package container
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"os/exec"
+	"time"
+)
+
+// installScript installs an engine by whichever package manager there is: Debian's and Ubuntu's, Amazon's, Red Hat's
+// and SUSE's.
+const installScript = `set -e
+if command -v apt-get; then
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -y -qq podman
+elif command -v dnf; then
+  dnf install -y -q docker || dnf install -y -q podman
+elif command -v yum; then
+  yum install -y -q docker
+elif command -v zypper; then
+  zypper --non-interactive install podman
+else
+  echo "no package manager that is known" >&2
+  exit 1
+fi
+if ! command -v podman && command -v systemctl; then
+  systemctl start docker
+fi
+`
+
+// installWithin is how long an installation may take.
+const installWithin = 10 * time.Minute
+
+// Install installs an engine. It takes root, on a machine of a task's own.
+func Install(ctx context.Context, environ []string) error {
+	ctx, cancel := context.WithTimeout(ctx, installWithin)
+	defer cancel()
+	var words bytes.Buffer
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", installScript)
+	cmd.Env, cmd.Stderr, cmd.WaitDelay = environ, &tail{to: &words}, time.Second
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("install: %w", told(err, words.String()))
+	}
+	return nil
+}

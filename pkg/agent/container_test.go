@@ -1,0 +1,77 @@
+package agent_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+)
+
+// TestATaskRunsInItsImage: set-up, command, inputs, outputs and variables are as without, the programs the image's.
+func TestATaskRunsInItsImage(t *testing.T) {
+	environ := containertest.Environ(t)
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{Environ: append(environ, "LANG=of-the-machine")})
+	data := filepath.Join(t.TempDir(), "data")
+	writeFile(t, filepath.Join(data, "a.txt"), "input")
+	w := task(t, "a1", `cat /etc/image /installed /data/a.txt ~/own/a.txt; echo " $MINE lang=$LANG $(id -u)"
+cp /data/a.txt $TRADEWIND_OUTPUT/kept; echo rank $TRADEWIND_NODE_RANK; exit 0`)
+	w.Image, w.Setup = containertest.Image, "echo set up > /installed"
+	w.Env = map[string]string{"MINE": "it's mine"}
+	w.Inputs = []wire.Input{{URI: data, Path: "/data"}, {URI: data, Path: "~/own"}}
+	b.Run(node, w)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))
+	}
+	if want := "busybox\nset up\ninputinput it's mine lang= 0\nrank 0\n"; !strings.HasSuffix(b.Log(node, "a1"), want) {
+		t.Errorf("log %q, want %q at its end", b.Log(node, "a1"), want)
+	}
+	kept := filepath.Join(storeDir(w), wire.OutputPrefix(w.Prefix, "a1"), "0", "files", "kept")
+	if got, err := os.ReadFile(kept); string(got) != "input" || err != nil {
+		t.Errorf("output %q, %v", got, err)
+	}
+	out, err := exec.Command("podman", "ps", "--all", "--quiet", "--filter", "name=tradewind-a1-").Output()
+	if len(out) > 0 || err != nil {
+		t.Errorf("left behind: %s, %v", out, err)
+	}
+}
+
+func TestATaskInAContainerFailsStopsAndSavesAsWithout(t *testing.T) {
+	environ := containertest.Environ(t)
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{Environ: environ})
+	w := task(t, "a1", "echo to standard error >&2; exit 5")
+	w.Image = containertest.Image
+	b.Run(node, w)
+	if r := b.Result(node, "a1"); r.Event != wire.Failed || r.ExitCode != 5 || r.Message != "to standard error" {
+		t.Errorf("%+v", r)
+	}
+
+	w = task(t, "a2", `trap 'echo saved > $TRADEWIND_CHECKPOINT/state; exit 0' TERM; echo ready; while :; do sleep 0.05; done`)
+	w.Image, w.Checkpoint = containertest.Image, &wire.Checkpoint{Path: "ckpt", Next: 1}
+	b.Run(node, w)
+	b.AwaitLog(node, "a2", "ready")
+	b.Tell(node, wire.Work{Command: wire.SaveNow, Notice: time.Minute})
+	if r := b.Result(node, "a2"); r.Event != wire.Stopped {
+		t.Errorf("%+v", r)
+	}
+	saved := b.Report(node, "a2", wire.Checkpointed)
+	body, err := os.ReadFile(filepath.Join(storeDir(w), saved.Prefix, "files", "state"))
+	if string(body) != "saved\n" || err != nil {
+		t.Errorf("checkpoint %q, %v", body, err)
+	}
+
+	w = task(t, "a3", "true")
+	w.Image = "127.0.0.1:1/no/such:image"
+	b.Run(node, w)
+	if r := b.Result(node, "a3"); r.Event != wire.Failed || r.Phase != wire.PhaseStage || !strings.Contains(r.Message, "cannot pull 127.0.0.1:1/no/such:image") {
+		t.Errorf("%+v", r)
+	}
+}
