@@ -19,7 +19,9 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 		return d
 	}
 	cl.Run()
-	cl.Since = now
+	if now.After(cl.Since) { // a decision may have waited for longer than its records
+		cl.Since = now
+	}
 	d.Put(record.ClusterKey(cl.ID), cl)
 	return d
 }
