@@ -138,9 +138,14 @@ func decideFailed(st advancing, task record.Task, e events.TaskFailed) (d record
 		return d
 	}
 	st.progress.Phases[e.Task] = record.PhaseFailed
-	reason := fmt.Sprintf("task %s failed with exit code %d", spec.Name, e.ExitCode)
-	if e.Final {
-		reason = "task " + spec.Name + " cannot run"
+	reason := "task " + spec.Name
+	switch {
+	case e.Final:
+		reason += " cannot run"
+	case e.ExitCode == 0: // nothing of its own ran to an end
+		reason += " failed"
+	default:
+		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
 	}
 	if e.Message != "" {
 		reason += ": " + e.Message

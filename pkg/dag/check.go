@@ -5,6 +5,7 @@ import (
 	"maps"
 	"math"
 	"path"
+	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -291,4 +292,15 @@ func CheckDescription(s string) error {
 		return fault.OverLimit(fmt.Sprintf("has %d bytes, more than %d", len(s), MaxTextBytes), "")
 	}
 	return fault.CheckString(s)
+}
+
+// imageRef is a container image by its name, tag or digest. It never begins as an option of a program does.
+var imageRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
+
+// CheckImage says what is wrong with the image of a resource.
+func CheckImage(s string) error {
+	if ref, container := strings.CutPrefix(s, containerScheme); container && !imageRef.MatchString(ref) {
+		return fault.New(fault.Quote(s)+" is not a container's image", "docker: and its name, such as docker:ubuntu:24.04")
+	}
+	return CheckText(s)
 }

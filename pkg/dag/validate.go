@@ -196,7 +196,7 @@ func (r *Resources) validate() error {
 		fault.Within("market", ifSet(r.Market, Market.Check)),
 		fault.Within("service", ifSet(r.Service, CheckService)),
 		fault.Within("disk", r.DiskGiB.Check()),
-		fault.Within("image", ifSet(r.Image, CheckText)),
+		fault.Within("image", ifSet(r.Image, CheckImage)),
 		r.Check(),
 	)
 }

@@ -11,6 +11,7 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 )
@@ -146,10 +147,17 @@ func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
 	return cmd
 }
 
-// told puts what a program said in the place of its exit code.
+// told puts what a program said in the place of its exit code: the last line that speaks of an error, where one does,
+// as engines tell of each attempt before and of their help after it.
 func told(err error, words string) error {
 	if words = strings.TrimSpace(words); words == "" {
 		return err
+	}
+	lines := strings.Split(words, "\n")
+	for _, line := range slices.Backward(lines) {
+		if strings.Contains(line, "rror") {
+			return errors.New(line)
+		}
 	}
 	return errors.New(words)
 }

@@ -61,7 +61,7 @@ func (r *reader) forResources() yamlfile.Fields[*dag.Resources] {
 		"image": yamlfile.TextField(
 			y,
 			func(r *dag.Resources) *string { return &r.Image },
-			yamlfile.Checked(dag.CheckText),
+			yamlfile.Checked(dag.CheckImage),
 		),
 	}
 }

@@ -260,7 +260,7 @@ func (r *reader) readAccelerators(c *skyChoice, n *yaml.Node) error {
 func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 	c.images, c.Image = nil, ""
 	if n.Kind != yaml.MappingNode {
-		image, err := r.readImage(n, "resources.image_id")
+		image, err := r.readImage(n)
 		c.Image = image
 		return err
 	}
@@ -269,7 +269,7 @@ func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 		return err
 	}
 	for _, e := range entries {
-		image, err := r.readImage(e.Node, "resources.image_id."+e.Key)
+		image, err := r.readImage(e.Node)
 		if err == nil {
 			err = dag.CheckWord(e.Key)
 		}
@@ -284,17 +284,13 @@ func (r *reader) readImages(c *skyChoice, n *yaml.Node) error {
 	return nil
 }
 
-// readImage reads the image of a machine; none if it is that of a container.
-func (r *reader) readImage(n *yaml.Node, field string) (string, error) {
+// readImage reads the image of a machine or of a container.
+func (r *reader) readImage(n *yaml.Node) (string, error) {
 	image, err := r.Text(n)
 	if err != nil {
 		return "", err
 	}
-	if strings.HasPrefix(image, "docker:") {
-		r.job.Warn(yamlfile.PositionOf(n), field, "containers are not run: the script runs on the machine itself")
-		return "", nil
-	}
-	return image, dag.CheckText(image)
+	return image, dag.CheckImage(image)
 }
 
 // readRecovery takes the number of restarts from job_recovery. Where a task moves to when its machine
