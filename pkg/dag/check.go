@@ -224,7 +224,7 @@ func CheckPlace(s string) error {
 }
 
 // schemes of the data that the agent can stage.
-func schemes() []string { return []string{"s3", "gs", "azblob", "file"} }
+func schemes() []string { return []string{"s3", "gs", "azblob", "file", "pack"} }
 
 // CheckURI is for data: a URL of a scheme that can be staged, or a local path.
 func CheckURI(s string) error {

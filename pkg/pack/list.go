@@ -15,16 +15,18 @@ import (
 var (
 	// ErrCorrupt: a list that is none, or bytes that are not those that their digest names.
 	ErrCorrupt = errors.New("corrupt")
+	// ErrIncomplete: a pack of which something is missing.
+	ErrIncomplete = errors.New("the pack is not complete")
 	// ErrLeaves: a path or a link that leaves its folder.
 	ErrLeaves = errors.New("leaves its folder")
 )
 
 // What a list may have.
 const (
-	MaxFiles     = 1 << 20   // entries
-	MaxListBytes = 256 << 20 // of the list itself
-	listVersion  = 1         // a reader refuses a newer one
-	itself       = "."       // path of the only entry of a pack that is a file
+	MaxFiles     = 1 << 20  // entries
+	MaxListBytes = 64 << 20 // of the list itself
+	listVersion  = 1        // a reader refuses a newer one
+	itself       = "."      // path of the only entry of a pack that is a file
 )
 
 // List is what a pack has.
@@ -85,7 +87,7 @@ func ParseList(body []byte) (*List, error) {
 		if p.Size < 1 || p.Size > maxPiece || p.Digest.Sum() == nil {
 			return nil, fmt.Errorf("%w: piece %q of %d bytes", ErrCorrupt, p.Digest, p.Size)
 		}
-		left += p.Size // of at most 2^28 / 80 pieces of 2^23 bytes
+		left += p.Size // of at most 2^26 / 80 pieces of 2^23 bytes
 	}
 	if err := l.checkEntries(left); err != nil {
 		return nil, err

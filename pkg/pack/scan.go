@@ -92,8 +92,16 @@ func (t *Tree) Close() error { return t.root.Close() }
 // Bytes is the size of all files together.
 func (t *Tree) Bytes() int64 { return t.list.Bytes() }
 
-// Files is how many files, folders and links there are.
-func (t *Tree) Files() int { return len(t.list.Entries) }
+// Files is how many files and links there are.
+func (t *Tree) Files() int {
+	n := 0
+	for i := range t.list.Entries {
+		if !t.list.Entries[i].Dir {
+			n++
+		}
+	}
+	return n
+}
 
 func (t *Tree) scan(ctx context.Context, info fs.FileInfo, base string) error {
 	if t.name != "" {

@@ -12,6 +12,7 @@ import (
 	"path"
 	"sort"
 
+	"github.com/cenkalti/backoff/v5"
 	"golang.org/x/sync/errgroup"
 )
 
@@ -35,8 +36,21 @@ func ReadList(ctx context.Context, src Source, d Digest) (*List, error) {
 	return l, nil
 }
 
+// getTries is how often something is asked for that cannot be read for a moment.
+const getTries = 4
+
 // get reads the content of a digest, of at most so many bytes, and checks it.
 func get(ctx context.Context, src Source, d Digest, most int64) ([]byte, error) {
+	return backoff.Retry(ctx, func() ([]byte, error) {
+		body, err := getOnce(ctx, src, d, most)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrCorrupt) {
+			err = backoff.Permanent(err)
+		}
+		return body, err
+	}, backoff.WithMaxTries(getTries))
+}
+
+func getOnce(ctx context.Context, src Source, d Digest, most int64) ([]byte, error) {
 	r, err := src.Get(ctx, d)
 	if err != nil {
 		return nil, fmt.Errorf("%s: %w", d, err)

@@ -12,6 +12,9 @@ import (
 // Scheme is that of a pack's URI.
 const Scheme = "pack"
 
+// Prefix is where packs lie in a store: each object is called by its digest.
+const Prefix = "packs/"
+
 // ErrURI: not the URI of a pack.
 var ErrURI = errors.New("not the URI of a pack")
 

@@ -28,9 +28,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Prefix is where packs lie in a store: each object is called by its digest.
-const Prefix = "packs/"
-
 // Keep is how long what was written stays.
 const Keep = 30 * 24 * time.Hour
 
@@ -45,13 +42,8 @@ const (
 	piece    = pack.MaxListBytes // the most bytes of an object
 )
 
-// Errors of this package, wrapped with detail.
-var (
-	// ErrIncomplete: a pack of which something is not in the depot.
-	ErrIncomplete = errors.New("the pack is not complete")
-	// ErrAsk: pieces that cannot be.
-	ErrAsk = errors.New("not pieces of a pack")
-)
+// ErrAsk: pieces that cannot be.
+var ErrAsk = errors.New("not pieces of a pack")
 
 // Shelf is the store of a depot. Its methods are called by several goroutines at once; each fails with fs.ErrNotExist
 // for what is not there.
@@ -67,7 +59,7 @@ type Shelf interface {
 type Depot struct {
 	Shelf
 	Sign grant.Signer
-	URI  string // of the store, without Prefix: file:///state/objects, s3://bucket
+	URI  string // of the store, without pack.Prefix: file:///state/objects, s3://bucket
 	Now  func() time.Time
 }
 
@@ -100,7 +92,7 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Upload, err
 		}
 		out = append(out, Upload{Digest: p.Digest})
 		wants = append(wants, grant.Want{
-			Op: grant.Put, URI: d.URI + "/" + Prefix + string(p.Digest), For: mayTake, Size: p.Size,
+			Op: grant.Put, URI: d.URI + "/" + pack.Prefix + string(p.Digest), For: mayTake, Size: p.Size,
 			Sum: grant.Sum{Kind: grant.SHA256, Value: p.Digest.Sum()},
 		})
 	}
@@ -128,7 +120,7 @@ func (d *Depot) there(ctx context.Context, pieces []pack.Piece) ([]bool, error) 
 	return out, err
 }
 
-// Check fails with ErrIncomplete unless all of the packs with these URIs is in the depot, and with pack.ErrURI or
+// Check fails with pack.ErrIncomplete unless all of the packs with these URIs is in the depot, and with pack.ErrURI or
 // pack.ErrCorrupt where one is none.
 func (d *Depot) Check(ctx context.Context, uris ...string) error {
 	for _, uri := range distinct(uris) {
@@ -155,7 +147,7 @@ func (d *Depot) Check(ctx context.Context, uris ...string) error {
 			}
 		}
 		if missing > 0 {
-			return fmt.Errorf("%s: %w: %d of %d pieces are missing", uri, ErrIncomplete, missing, len(pieces))
+			return fmt.Errorf("%s: %w: %d of %d pieces are missing", uri, pack.ErrIncomplete, missing, len(pieces))
 		}
 	}
 	return nil
@@ -194,7 +186,7 @@ func (d *Depot) pieces(ctx context.Context, uri string) ([]pack.Piece, error) {
 	}
 	l, err := pack.ReadList(ctx, d, u.Digest)
 	if errors.Is(err, fs.ErrNotExist) {
-		return nil, fmt.Errorf("%s: %w: it was not uploaded", uri, ErrIncomplete)
+		return nil, fmt.Errorf("%s: %w: it was not uploaded", uri, pack.ErrIncomplete)
 	}
 	if err != nil {
 		return nil, err

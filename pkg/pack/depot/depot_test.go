@@ -122,11 +122,11 @@ func TestAPackThatIsNotCompleteIsRefused(t *testing.T) {
 	if err := os.Remove(filepath.Join(h.dir, "packs", string(missing))); err != nil {
 		t.Fatal(err)
 	}
-	if err := h.Check(t.Context(), uri); !errors.Is(err, depot.ErrIncomplete) {
+	if err := h.Check(t.Context(), uri); !errors.Is(err, pack.ErrIncomplete) {
 		t.Errorf("without a piece: %v", err)
 	}
 	none := pack.URI{Digest: pack.DigestOf([]byte("none")), Name: "x"}.String()
-	if err := h.Check(t.Context(), none); !errors.Is(err, depot.ErrIncomplete) {
+	if err := h.Check(t.Context(), none); !errors.Is(err, pack.ErrIncomplete) {
 		t.Errorf("without a list: %v", err)
 	}
 	if err := h.Check(t.Context(), "pack://x/y"); !errors.Is(err, pack.ErrURI) {
@@ -189,7 +189,7 @@ func TestWhatAJobNeedsIsNeverRemoved(t *testing.T) {
 			t.Fatalf("day %d: %v", day, err)
 		}
 	}
-	if err := h.Check(t.Context(), unused); !errors.Is(err, depot.ErrIncomplete) {
+	if err := h.Check(t.Context(), unused); !errors.Is(err, pack.ErrIncomplete) {
 		t.Errorf("what nobody needs is still there: %v", err)
 	}
 }
@@ -227,8 +227,8 @@ func TestWhatIsOldIsSentAgain(t *testing.T) {
 	if n := h.puts.Load(); n != 4 {
 		t.Errorf("%d requests", n)
 	}
-	h.age(t, depot.Keep/2)
-	if err := h.Check(t.Context(), uri); !errors.Is(err, depot.ErrIncomplete) {
+	h.age(t, depot.Keep/2+time.Hour)
+	if err := h.Check(t.Context(), uri); !errors.Is(err, pack.ErrIncomplete) {
 		t.Errorf("a pack that ends soon is taken: %v", err)
 	}
 }

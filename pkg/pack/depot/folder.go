@@ -12,10 +12,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// Folder is the shelf of a local folder, below which packs lie under Prefix.
+// Folder is the shelf of a local folder, below which packs lie under pack.Prefix.
 type Folder struct{ Root *os.Root }
 
-func name(d pack.Digest) string { return Prefix + string(d) }
+func name(d pack.Digest) string { return pack.Prefix + string(d) }
 
 // Get implements pack.Source.
 func (f Folder) Get(_ context.Context, d pack.Digest) (io.ReadCloser, error) {
@@ -41,7 +41,7 @@ func (f Folder) Touch(_ context.Context, d pack.Digest) error {
 
 // Sweep removes what was written more than Keep before now. What is gone meanwhile is no error.
 func (f Folder) Sweep(now time.Time) error {
-	dir := path.Clean(Prefix)
+	dir := path.Clean(pack.Prefix)
 	found, err := fs.ReadDir(f.Root.FS(), dir)
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil
