@@ -66,6 +66,9 @@ type Bring func(ctx context.Context, path string, o pack.Options) (uri string, e
 // Pack puts packs in the place of the paths of a job that Find has seen, and of git repositories, which are cloned. It
 // fails with a *dag.Error, or as bring does.
 func (p Place) Pack(ctx context.Context, spec *dag.Job, o pack.Options, bring Bring) (changed bool, err error) {
+	if changed, err = p.clone(ctx, spec, o, bring); err != nil {
+		return changed, err
+	}
 	made := p.outputs(spec)
 	packed := map[string]string{}
 	err = each(spec, func(task int, field string, uri *string, _ *dag.Input) error {
@@ -115,7 +118,7 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 		reason, hint = fmt.Sprintf("%q: there is no %s", uri, abs), "paths begin at "+p.Base
 	case errors.As(err, &large):
 		hint = large.Hint()
-	case errors.Is(err, pack.ErrUnfit), errors.As(err, &changed):
+	case errors.Is(err, pack.ErrUnfit), errors.Is(err, errClone), errors.As(err, &changed):
 	case errors.As(err, &path):
 		reason = fmt.Sprintf("%q: %s", uri, err)
 	default:

@@ -40,6 +40,12 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 
 // checkCode refuses a job that names a pack that is not complete, or a path that only whoever wrote it can follow.
 func (b *Broker) checkCode(ctx context.Context, spec *dag.Job) error {
+	for i := range spec.Tasks {
+		if spec.Tasks[i].Repository != nil {
+			return spec.ErrorAt(i, -1, "", "workdir: a git repository is cloned by whoever hands the job in",
+				"`tradewind submit` does")
+		}
+	}
 	checked := map[string]bool{}
 	return eachFile(spec, func(task int, field, uri string) error {
 		refuse := func(why, hint string) error { return spec.ErrorAt(task, -1, "", field+": "+why, hint) }

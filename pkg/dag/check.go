@@ -248,6 +248,29 @@ func CheckURI(s string) error {
 	return nil
 }
 
+// CheckRepositoryURL is for git repositories: any URL or path that git takes, but no option of it and none of its
+// transports that run a program.
+func CheckRepositoryURL(s string) error {
+	if err := CheckText(s); err != nil {
+		return err
+	}
+	if strings.HasPrefix(s, "-") || strings.Contains(s, "::") {
+		return fault.New(fault.Quote(s)+" is not the URL of a git repository", "https://…, ssh://… or git@host:path")
+	}
+	return nil
+}
+
+// CheckRef is for a branch, tag or commit of a git repository (git-check-ref-format(1)).
+func CheckRef(s string) error {
+	if err := CheckText(s); err != nil {
+		return err
+	}
+	if strings.HasPrefix(s, "-") || strings.ContainsAny(s, " ~^:?*[\\\x7f") || strings.Contains(s, "..") {
+		return fault.New(fault.Quote(s)+" is not a branch, a tag or a commit", "")
+	}
+	return nil
+}
+
 // CheckInside is for paths that must not leave the directory they are relative to.
 func CheckInside(s string) error {
 	if err := CheckText(s); err != nil {

@@ -36,14 +36,18 @@ type rules struct {
 	git  bool
 }
 
-// rulesOf reads the rules that hold for what is in a folder, which is an absolute path.
-func rulesOf(dir string) (rules, error) {
+// rulesOf reads the rules that hold for what is in a folder, which is an absolute path; git's do not count where the
+// folder has only what was committed.
+func rulesOf(dir string, committed bool) (rules, error) {
 	for _, name := range []string{ownIgnore, skyIgnore} {
 		if body, err := os.ReadFile(filepath.Join(dir, name)); err == nil { //nolint:gosec // its user named the folder
 			return rules{list: parseRules(dir, body)}, nil
 		} else if !errors.Is(err, fs.ErrNotExist) {
 			return rules{}, err
 		}
+	}
+	if committed {
+		return rules{}, nil
 	}
 	above, err := repositoryRules(dir)
 	if err != nil {

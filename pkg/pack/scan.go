@@ -26,6 +26,8 @@ const (
 type Options struct {
 	MaxBytes int64 // of all files together; 0 is DefaultBytes
 	MaxFiles int   // files, folders and links; 0 is DefaultFiles
+	// Committed packs what git ignores as well: what was cloned has nothing but what was committed.
+	Committed bool
 	// Note is told of what is left out since it has no content: sockets, devices, pipes.
 	Note func(string)
 	// Read is told of each piece that was read, and how much there is in all, bytes.
@@ -118,7 +120,7 @@ func (t *Tree) scan(ctx context.Context, info fs.FileInfo, base string) error {
 		}
 		t.add(Entry{Path: itself, Mode: info.Mode().Perm(), Size: info.Size()}, base, info, at)
 	} else {
-		ig, err := rulesOf(t.dir)
+		ig, err := rulesOf(t.dir, t.opts.Committed)
 		if err != nil {
 			return err
 		}

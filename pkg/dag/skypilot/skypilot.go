@@ -302,9 +302,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node, secret bool) error {
 // readData reads what names files and buckets, in which variables stand for their values.
 func (r *reader) readData(t *skyTask) error {
 	if n := t.workdir; n != nil {
-		if n.Kind == yaml.MappingNode {
-			r.job.Warn(yamlfile.PositionOf(n), "workdir", "a git repository is not staged: clone it in setup")
-		} else if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
+		if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
 			return err
 		}
 	}
@@ -337,12 +335,40 @@ func (r *reader) readData(t *skyTask) error {
 }
 
 func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
+	if n.Kind == yaml.MappingNode {
+		return r.readRepository(t, n)
+	}
 	s, err := r.Text(n)
 	if err != nil {
 		return err
 	}
 	t.Workdir = r.expand(t, n, "workdir", s)
 	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
+}
+
+// readRepository reads a git repository, in which variables stand for their values.
+func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
+	y := &r.Reader
+	text := func(to func(*dag.Repository) *string, check func(string) error) func(*dag.Repository, *yaml.Node) error {
+		return func(repo *dag.Repository, n *yaml.Node) error {
+			s, err := y.Text(n)
+			if err != nil {
+				return err
+			}
+			*to(repo) = r.expand(t, n, "workdir", s)
+			return check(*to(repo))
+		}
+	}
+	repo := &dag.Repository{}
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Repository]{
+		"url": text(func(r *dag.Repository) *string { return &r.URL }, dag.CheckRepositoryURL),
+		"ref": text(func(r *dag.Repository) *string { return &r.Ref }, dag.CheckRef),
+	}, repo)
+	if err == nil && repo.URL == "" {
+		err = fault.Within("url", r.Fault(n, "is missing", "say which git repository"))
+	}
+	t.Repository = repo
+	return err
 }
 
 // readEstimates reads what a task reads or writes, with sizes in GiB.
