@@ -18,7 +18,7 @@ func (c *Client) Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Uplo
 	}
 	var out api.Missing
 	err = c.call(ctx, request{
-		method: http.MethodPost, path: "/v1/packs/missing", body: body, contentType: "application/json",
+		method: http.MethodPost, path: api.MissingPath, body: body, contentType: "application/json",
 	}, &out)
 	return out.Missing, err
 }

@@ -18,7 +18,7 @@ type Packs interface {
 
 func (a *API) packRoutes() {
 	userRoute(a, huma.Operation{
-		OperationID: "missing-pieces", Method: http.MethodPost, Path: "/v1/packs/missing", Tags: []string{"jobs"},
+		OperationID: "missing-pieces", Method: http.MethodPost, Path: MissingPath, Tags: []string{"jobs"},
 		Summary: "Which pieces of a pack are to be uploaded",
 		Description: "A pack is a folder or a file in pieces that are named by their content, and a list of them that is " +
 			"named the same way. A job refers to it by pack://DIGEST-OF-THE-LIST/NAME, once the list and all pieces " +
@@ -29,8 +29,11 @@ func (a *API) packRoutes() {
 	}
 }
 
-// ObjectsPath is where Config.Objects serves.
-const ObjectsPath = "/objects"
+// Paths of packs: what to upload is asked for at MissingPath, and Config.Objects serves below ObjectsPath.
+const (
+	MissingPath = "/v1/packs/missing"
+	ObjectsPath = "/objects"
+)
 
 type missingInput struct {
 	Body struct {

@@ -40,7 +40,9 @@ func (p *packs) Stay(_ context.Context, uris ...string) error {
 	return p.broken
 }
 
-func packed(what string) string { return pack.URI{Digest: pack.DigestOf([]byte(what)), Name: what}.String() }
+func packed(what string) string {
+	return pack.URI{Digest: pack.DigestOf([]byte(what)), Name: what}.String()
+}
 
 func job(t *testing.T, name, workdir, input string) *dag.Job {
 	t.Helper()
