@@ -74,7 +74,7 @@ tasks:
 	}
 	put("git.yaml", "workdir: {url: "+filepath.Join(dir, "repository")+", ref: nope}\nrun: ls\n")
 	_, errs, code := s.run("tradewind run " + filepath.Join(dir, "git.yaml"))
-	if code != 2 || !strings.Contains(errs, "git.yaml:1:1: workdir: ") ||
+	if code != 2 || !strings.Contains(errs, "git.yaml:1:10: workdir: ") ||
 		!strings.Contains(errs, "couldn't find remote ref nope") {
 		t.Errorf("exit %d:\n%s", code, errs)
 	}

@@ -99,7 +99,7 @@ func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.In
 			return err
 		}
 		for k := range t.Inputs {
-			if err := do(i, "inputs", &t.Inputs[k].URI, &t.Inputs[k]); err != nil {
+			if err := do(i, dag.InputField(k), &t.Inputs[k].URI, &t.Inputs[k]); err != nil {
 				return err
 			}
 		}
@@ -124,7 +124,7 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 	default:
 		return err
 	}
-	bad := spec.ErrorAt(task, -1, "", field+": "+reason, hint)
+	bad := spec.ErrorAt(task, dag.OfFiles, field, reason, hint)
 	bad.Cause = err
 	return bad
 }

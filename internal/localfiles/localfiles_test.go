@@ -100,9 +100,9 @@ func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
 		make func(dir string)
 		says []string
 	}{
-		"missing": {func(string) {}, []string{`job.yaml:4:3: tasks.make: workdir: "code": there is no `, "paths begin at "}},
-		"a link":  {func(d string) { put(t, d, "code/x", ""); _ = os.Symlink("/etc", d+"/code/etc") }, []string{"job.yaml:4:3: ", "/code/etc cannot be packed"}},
-		"large":   {func(d string) { put(t, d, "code/big/data", strings.Repeat("x", 2000)) }, []string{"job.yaml:4:3: ", "big/data", ".tradewindignore"}},
+		"missing": {func(string) {}, []string{`job.yaml:5:14: tasks.make.workdir: "code": there is no `, "paths begin at "}},
+		"a link":  {func(d string) { put(t, d, "code/x", ""); _ = os.Symlink("/etc", d+"/code/etc") }, []string{"job.yaml:5:14: ", "/code/etc cannot be packed"}},
+		"large":   {func(d string) { put(t, d, "code/big/data", strings.Repeat("x", 2000)) }, []string{"job.yaml:5:14: ", "big/data", ".tradewindignore"}},
 	} {
 		dir := t.TempDir()
 		c.make(dir)

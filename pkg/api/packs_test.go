@@ -61,11 +61,11 @@ func TestABrokerWithoutADepotSaysSo(t *testing.T) {
 	job := "apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls, workdir: %s}}\n"
 	p := trouble(t, w.Request("POST", "/v1/dags?name=x.yaml", fmt.Sprintf(job, "pack://"+digest+"/code")),
 		http.StatusUnprocessableEntity)
-	if p.File != "x.yaml" || p.Line != 3 || p.Reason != "workdir: this broker keeps no packs" {
+	if p.File != "x.yaml" || p.Line != 3 || p.Field != "tasks.a.workdir" || p.Reason != "this broker keeps no packs" {
 		t.Errorf("%+v", p)
 	}
 	p = trouble(t, w.Request("POST", "/v1/dags?name=x.yaml", fmt.Sprintf(job, "./code")), http.StatusUnprocessableEntity)
-	if p.Line != 3 || p.Reason != `workdir: "./code" is a path on the computer of whoever wrote it` {
+	if p.Line != 3 || p.Reason != `"./code" is a path on the computer of whoever wrote it` {
 		t.Errorf("%+v", p)
 	}
 }

@@ -30,7 +30,7 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 			}
 		}
 		for k := range t.Inputs {
-			if err := do(i, fmt.Sprintf("inputs[%d]", k), t.Inputs[k].URI); err != nil {
+			if err := do(i, dag.InputField(k), t.Inputs[k].URI); err != nil {
 				return err
 			}
 		}
@@ -42,13 +42,13 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 func (b *Broker) checkCode(ctx context.Context, spec *dag.Job) error {
 	for i := range spec.Tasks {
 		if spec.Tasks[i].Repository != nil {
-			return spec.ErrorAt(i, -1, "", "workdir: a git repository is cloned by whoever hands the job in",
+			return spec.ErrorAt(i, dag.OfFiles, "workdir", "a git repository is cloned by whoever hands the job in",
 				"`tradewind submit` does")
 		}
 	}
 	checked := map[string]bool{}
 	return eachFile(spec, func(task int, field, uri string) error {
-		refuse := func(why, hint string) error { return spec.ErrorAt(task, -1, "", field+": "+why, hint) }
+		refuse := func(why, hint string) error { return spec.ErrorAt(task, dag.OfFiles, field, why, hint) }
 		if !pack.IsURI(uri) {
 			if strings.Contains(uri, "://") || filepath.IsAbs(uri) {
 				return nil

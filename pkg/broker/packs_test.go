@@ -65,9 +65,9 @@ func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
 		return err
 	}
 	for _, c := range [][3]string{
-		{packed("code"), packed("data"), "inputs[0]: " + packed("data") + ": the pack is not complete"},
-		{"code", packed("code"), `workdir: "code" is a path on the computer of whoever wrote it`},
-		{packed("code"), "~/data", `inputs[0]: "~/data" is a path on the computer of whoever wrote it`},
+		{packed("code"), packed("data"), packed("data") + ": the pack is not complete"},
+		{"code", packed("code"), `"code" is a path on the computer of whoever wrote it`},
+		{packed("code"), "~/data", `"~/data" is a path on the computer of whoever wrote it`},
 	} {
 		var bad *dag.Error
 		if err := submit(c[0], c[1]); !errors.As(err, &bad) || bad.Line != 4 || bad.Reason != c[2] {
@@ -118,7 +118,7 @@ func (o beside) Open(context.Context, string, string) (io.ReadCloser, error) {
 }
 
 func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
-	return spec.ErrorAt(0, -1, "", "workdir: there is none", "")
+	return spec.ErrorAt(0, dag.OfFiles, "workdir", "there is none", "")
 }
 
 func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T) {
@@ -131,7 +131,7 @@ func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T)
 		t.Fatal(err)
 	}
 	pending, err := store.Outbox(t.Context(), 10)
-	if err != nil || len(pending) != 1 || !strings.Contains(string(pending[0].Body), "x.yaml:3:9: tasks.a: workdir: there is none") {
+	if err != nil || len(pending) != 1 || !strings.Contains(string(pending[0].Body), "x.yaml:3:9: tasks.a.workdir: there is none") {
 		t.Errorf("%v %s", err, pending)
 	}
 }

@@ -94,7 +94,7 @@ func TestAFolderBesideADroppedFileIsPacked(t *testing.T) {
 	}
 	eventually(t, "the missing folder is explained", func() bool {
 		said, err := os.ReadFile(filepath.Join(dags, "bad.yaml.error.txt"))
-		return err == nil && bytes.Contains(said, []byte(`bad.yaml:4:3: tasks.a: workdir: "none": there is no `)) &&
+		return err == nil && bytes.Contains(said, []byte(`bad.yaml:4:16: tasks.a.workdir: "none": there is no `)) &&
 			strings.Contains(string(said), dags)
 	})
 }

@@ -73,12 +73,16 @@ func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error 
 			paths = append(paths, &t.Inputs[k].URI)
 		}
 		for n, p := range paths {
+			field := "workdir"
+			if n > 0 {
+				field = dag.InputField(n - 1)
+			}
 			if *p == "" || strings.Contains(*p, "://") || path.IsAbs(*p) || strings.HasPrefix(*p, "~") {
 				continue
 			}
 			beside := path.Join(path.Dir(key), *p)
 			if !filepath.IsLocal(beside) {
-				return spec.ErrorAt(i, -1, "", fmt.Sprintf("%q leaves the bucket %s", *p, bucket), "paths begin at the file")
+				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, bucket), "paths begin at the file")
 			}
 			if n == 0 || strings.HasSuffix(*p, "/") {
 				beside += "/" // a folder, whatever else is called so

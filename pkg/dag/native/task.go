@@ -102,6 +102,9 @@ func (r *reader) addEnv(t *dag.Task, env map[string]string) error {
 func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
 	y := &r.Reader
 	t.Workdir, t.Repository = "", nil // of defaults
+	r.files = append(r.files, dag.Mark{
+		Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: "workdir", Path: "workdir",
+	})
 	if n.Kind != yaml.MappingNode {
 		return yamlfile.TextField(
 			y,

@@ -42,6 +42,7 @@ type skyTask struct {
 	outputs  *yaml.Node
 	priority int
 	marks    []dag.Mark
+	files    []dag.Mark // of its workdir and inputs
 	places   dag.InputPlaces
 	unset    map[string]bool // variables without a value
 }
@@ -224,7 +225,7 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	}
 	t.Name = r.names.Name(t.Name, "task")
 	o := r.origin
-	for _, m := range t.marks {
+	for _, m := range append(t.files, t.marks...) {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		o.Marks = append(o.Marks, m)
 	}
@@ -335,6 +336,7 @@ func (r *reader) readData(t *skyTask) error {
 }
 
 func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
+	t.markFile("workdir", n, "workdir")
 	if n.Kind == yaml.MappingNode {
 		return r.readRepository(t, n)
 	}
@@ -369,6 +371,11 @@ func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
 	}
 	t.Repository = repo
 	return err
+}
+
+// markFile notes where a workdir or an input stands.
+func (t *skyTask) markFile(field string, n *yaml.Node, path string) {
+	t.files = append(t.files, dag.Mark{Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: field, Path: path})
 }
 
 // readEstimates reads what a task reads or writes, with sizes in GiB.
