@@ -21,8 +21,8 @@ func packRule() *awss3.LifecycleRule {
 	}
 }
 
-// packs is signing uploads of pieces, which whoever has the URL then does with the API's rights; seeing whether a pack is
-// complete; and writing anew what a job needs for long. Machines read pieces and write none.
+// packs is signing uploads of pieces, which whoever has the URL then does with the API's rights; seeing whether a pack
+// is complete; and writing anew what a job needs for long. Machines read pieces and write none.
 func (d *deployment) packs() {
 	work := *d.work.BucketArn()
 	pieces := work + "/" + prefixPacks + "*"

@@ -27,8 +27,8 @@ func (p packsOf) Get(ctx context.Context, d pack.Digest) (io.ReadCloser, error) 
 	return r, err
 }
 
-// fetchPack unpacks the pack that a URI names to dst below dir. Like cp, it puts a single file into dst when that ends in
-// "/" or is a directory, and otherwise under that name.
+// fetchPack unpacks the pack that a URI names to dst below dir. Like cp, it puts a single file into dst when that ends
+// in "/" or is a directory, and otherwise under that name.
 func (t *attempt) fetchPack(ctx context.Context, uri, dir, dst string) error {
 	u, err := pack.ParseURI(uri)
 	if err != nil {

@@ -32,8 +32,8 @@ type Planner interface {
 type Objects interface {
 	// Open reads an object. It fails with fs.ErrNotExist when it is gone.
 	Open(ctx context.Context, bucket, key string) (io.ReadCloser, error)
-	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths. It fails with a
-	// *dag.Error for what cannot be.
+	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths. It fails
+	// with a *dag.Error for what cannot be.
 	Settle(ctx context.Context, bucket, key string, spec *dag.Job) error
 }
 

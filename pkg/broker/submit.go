@@ -28,8 +28,8 @@ type Submission struct {
 	Source string
 }
 
-// Submit stores a job and tells that it is there. Submitting the same token again returns the first job. It fails with a
-// *dag.Error for a job whose code or files no machine could get.
+// Submit stores a job and tells that it is there. Submitting the same token again returns the first job. It fails with
+// a *dag.Error for a job whose code or files no machine could get.
 func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")

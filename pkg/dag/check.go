@@ -254,7 +254,8 @@ func CheckRepositoryURL(s string) error {
 	if err := CheckText(s); err != nil {
 		return err
 	}
-	if strings.HasPrefix(s, "-") || strings.Contains(s, "::") {
+	helper, _, runs := strings.Cut(s, "::") // git-remote-HELPER, a program
+	if strings.HasPrefix(s, "-") || runs && !strings.ContainsAny(helper, "[/") {
 		return fault.New(fault.Quote(s)+" is not the URL of a git repository", "https://…, ssh://… or git@host:path")
 	}
 	return nil

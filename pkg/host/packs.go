@@ -16,7 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
-// packs keeps what jobs bring along, in the folder of outputs and checkpoints. It is uploaded to the API's own listener.
+// packs keeps what jobs bring along, in the folder of outputs and checkpoints. It is uploaded to the API's listener.
 type packs struct {
 	*depot.Depot
 	shelf depot.Folder

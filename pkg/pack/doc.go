@@ -5,8 +5,8 @@
 // # Form
 //
 // The contents of all files, one after the other in the order of their paths, are one stream. It is cut where its
-// content says so (a gear hash), into pieces of 1 MiB or so: thousands of small files share a piece, a large file has many,
-// and what is put in, taken out or changed somewhere changes the pieces around it alone. The list has every file,
+// content says so (a gear hash), into pieces of 1 MiB or so: hundreds of small files share a piece, a large file has
+// many, and what is put in, taken out or changed somewhere changes the pieces around it alone. The list has every file,
 // folder and symbolic link with its mode, and the pieces in their order. It is JSON:
 //
 //	{"version":1,

@@ -13,7 +13,7 @@ import (
 	"unicode/utf8"
 )
 
-// ErrUnfit: something in a folder that cannot be packed; the text says what, and what to do.
+// ErrUnfit says of something in a folder that it cannot be packed. The text says what it is, and what to do.
 var ErrUnfit = errors.New("cannot be packed")
 
 // Limits of a pack where none are given: what is meant to be code rarely has more.
@@ -244,8 +244,8 @@ func (t *Tree) link(p string) (string, error) {
 		}
 	}
 	if target = filepath.ToSlash(target); !linkInside(p, target) {
-		return "", fmt.Errorf("%s %w: it is a link out of %s, to %s; replace it by what it points to, name that in inputs, "+
-			"or leave it out in %s", filepath.Join(t.dir, p), ErrUnfit, t.dir, target, ownIgnore)
+		return "", fmt.Errorf("%s %w: it is a link out of %s, to %s; replace it by what it points to, name that in "+
+			"inputs, or leave it out in %s", filepath.Join(t.dir, p), ErrUnfit, t.dir, target, ownIgnore)
 	}
 	return target, nil
 }

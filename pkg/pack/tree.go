@@ -19,7 +19,8 @@ type Changed struct{ Path string }
 
 // Error names the file.
 func (c *Changed) Error() string {
-	return c.Path + " changes while it is packed; wait until whatever writes it is done, or leave it out in " + ownIgnore
+	return c.Path + " changes while it is packed; wait until whatever writes it is done, or leave it out in " +
+		ownIgnore
 }
 
 // tries is how often something that changes is packed, and stillFor how long it is given to come to rest.
@@ -167,7 +168,8 @@ func (t *Tree) Pieces() []Piece {
 	return append(out, Piece{Digest: t.digest, Size: int64(len(t.body))})
 }
 
-// Content reads a piece of a tree that Pack returned, or its list. It fails with a *Changed when the folder has changed.
+// Content reads a piece of a tree that Pack returned, or its list. It fails with a *Changed when the folder has
+// changed.
 func (t *Tree) Content(p Piece) ([]byte, error) {
 	if p.Digest == t.digest {
 		return t.body, nil

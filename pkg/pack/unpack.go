@@ -18,8 +18,8 @@ import (
 
 // Source hands out what lies under a digest: pieces and lists.
 type Source interface {
-	// Get opens the content of a digest. What it reads is checked by whoever called it. It fails with fs.ErrNotExist where
-	// there is none. It is called by several goroutines at once.
+	// Get opens the content of a digest. What it reads is checked by whoever called it. It fails with fs.ErrNotExist
+	// where there is none. It is called by several goroutines at once.
 	Get(ctx context.Context, d Digest) (io.ReadCloser, error)
 }
 

@@ -15,7 +15,7 @@ const Scheme = "pack"
 // Prefix is where packs lie in a store: each object is called by its digest.
 const Prefix = "packs/"
 
-// ErrURI: not the URI of a pack.
+// ErrURI says that something is not the URI of a pack.
 var ErrURI = errors.New("not the URI of a pack")
 
 // Digest names content: "sha256-" and the SHA-256 of its bytes in hexadecimal.

@@ -82,7 +82,8 @@ func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error 
 			}
 			beside := path.Join(path.Dir(key), *p)
 			if !filepath.IsLocal(beside) {
-				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, bucket), "paths begin at the file")
+				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, bucket),
+					"paths begin at the file")
 			}
 			if n == 0 || strings.HasSuffix(*p, "/") {
 				beside += "/" // a folder, whatever else is called so

@@ -1,5 +1,5 @@
-// Package depot is where a deployment keeps packs (package pack): it tells who packs what is not there yet and signs its
-// upload, tells the broker whether a pack is complete, and lets go of what no job has named for long.
+// Package depot is where a deployment keeps packs (package pack): it tells who packs what is not there yet and signs
+// its upload, tells the broker whether a pack is complete, and lets go of what no job has named for long.
 //
 // # How long pieces stay
 //
@@ -7,8 +7,9 @@
 // So that nothing is removed that a job needs:
 //
 //   - A piece older than a quarter of Keep counts as missing. Whoever packs it writes it again, and it is young.
-//   - Of a job that is still open after a quarter of Keep, the broker asks Stay once a day: it writes the pieces anew, in
-//     the store, of a pack whose list is older than half of Keep. No piece is then older than three quarters.
+//   - Of a job that is still open after a quarter of Keep, the broker asks Stay once a day: it writes the pieces anew,
+//     in the store, of a pack whose list is older than half of Keep. No piece is then older than three quarters, and a
+//     day.
 //
 // It needs no counting of references, which would have to be right at every crash, and no lock between those who add
 // and those who remove. It costs a few copies for a job that waits for weeks.
@@ -42,7 +43,7 @@ const (
 	piece    = pack.MaxListBytes // the most bytes of an object
 )
 
-// ErrAsk: pieces that cannot be.
+// ErrAsk says that what is asked for cannot be a piece.
 var ErrAsk = errors.New("not pieces of a pack")
 
 // Shelf is the store of a depot. Its methods are called by several goroutines at once; each fails with fs.ErrNotExist
@@ -168,7 +169,9 @@ func (d *Depot) Stay(ctx context.Context, uris ...string) error {
 		}
 		pieces, err := d.pieces(ctx, uri)
 		if err == nil {
-			err = each(ctx, len(pieces), func(ctx context.Context, i int) error { return d.Touch(ctx, pieces[i].Digest) })
+			err = each(ctx, len(pieces), func(ctx context.Context, i int) error {
+				return d.Touch(ctx, pieces[i].Digest)
+			})
 		}
 		if err == nil { // last: it says that all of them are young
 			err = d.Touch(ctx, u.Digest)

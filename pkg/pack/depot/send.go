@@ -26,8 +26,8 @@ type Asker interface {
 type Sender struct {
 	Asker Asker
 	HTTP  *http.Client // nil for http.DefaultClient
-	// Sent is told of what was sent and of how much there is to send, bytes; first of 0. It is called by one goroutine at a
-	// time. It may be nil.
+	// Sent is told of what was sent and of how much there is to send, bytes; first of 0. It is called by one goroutine
+	// at a time. It may be nil.
 	Sent func(n, of int64)
 }
 
