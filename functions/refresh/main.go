@@ -4,7 +4,8 @@ package main
 import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/refreshing"
 )
 
-func main() { lambdahost.Serve(events.FnRefresh, refreshing.Part) }
+func main() { lambdahost.Serve(events.FnRefresh, refreshing.Part, objects.Packs) }

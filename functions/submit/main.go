@@ -8,4 +8,4 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 )
 
-func main() { lambdahost.ServeDoor(events.FnSubmit, objects.Part, activity.Wake) }
+func main() { lambdahost.ServeDoor(events.FnSubmit, objects.Part, objects.Packs, activity.Wake) }

@@ -27,6 +27,7 @@ func (d *deployment) rights() {
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
 	d.settle()
 	d.prices()
+	d.packs()
 	if d.Policy { // those that run sessions, or say what one would do
 		for _, fn := range []string{events.FnSchedule, fnAPI} {
 			d.grant(fn, "Policy", []string{"s3:GetObject"}, *d.work.BucketArn()+"/"+policyKey)

@@ -48,7 +48,7 @@ func (d *deployment) storage() {
 		jsii.String("NotificationConfiguration.EventBridgeConfiguration.EventBridgeEnabled"), true)
 	d.work = d.bucket("Work", "work", policy, &[]*awss3.LifecycleRule{{
 		Id: jsii.String("large-payloads"), Prefix: jsii.String(prefixEvents), Expiration: days(eventDays),
-	}})
+	}, packRule()})
 }
 
 // bucket makes a bucket that nobody reads who is not told to.

@@ -23,7 +23,9 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // begin is when everything in these tests begins, on the broker's clock.
@@ -218,6 +220,7 @@ type fakeHosts struct {
 	broker  *fakeBroker
 	logs    *logstore.Store
 	dead    apitest.Dead
+	packs   *depot.Depot  // of the broker that was opened last
 	running *host.Running // a broker that works on the folder
 
 	mu     sync.Mutex
@@ -243,14 +246,30 @@ func (h *fakeHosts) up(scale float64) {
 }
 
 func (h *fakeHosts) serve() *httptest.Server {
+	s := httptest.NewUnstartedServer(nil)
+	dir := h.t.TempDir()
+	files, err := filegrant.New(dir, filegrant.Options{
+		BaseURL: "http://" + s.Listener.Addr().String() + api.ObjectsPath,
+	})
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		h.t.Fatal(err)
+	}
+	h.t.Cleanup(func() { files.Close(); root.Close() })
+	h.packs = &depot.Depot{Shelf: depot.Folder{Root: root}, Sign: files, URI: "file://" + dir, Now: time.Now}
 	a, err := api.New(api.Config{
+		Packs: h.packs, Objects: files,
 		Broker: h.broker, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
 	})
 	if err != nil {
 		h.t.Fatal(err)
 	}
-	s := httptest.NewServer(a)
+	s.Config.Handler = a
+	s.Start()
 	h.t.Cleanup(func() {
 		a.Close()
 		s.CloseClientConnections()

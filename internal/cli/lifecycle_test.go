@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // started runs a command that does not end by itself, and returns its result to come.
@@ -145,8 +146,16 @@ tasks:
 		t.Errorf("got %+v", got)
 	}
 	task := got.Tasks[0]
-	for want, path := range map[string]string{
-		"code": task.Workdir, "data.csv": task.Inputs[0].URI, "shared/part.csv": task.Inputs[2].URI, "shared": task.Outputs[0].URI,
+	for want, uri := range map[string]string{"code": task.Workdir, "data.csv": task.Inputs[0].URI} {
+		if !pack.IsURI(uri) || filepath.Base(uri) != want {
+			t.Errorf("%s has become %s", want, uri)
+		}
+		if err := p.hosts.packs.Check(t.Context(), uri); err != nil {
+			t.Error(err)
+		}
+	}
+	for want, path := range map[string]string{ // which a task makes
+		"shared/part.csv": task.Inputs[2].URI, "shared": task.Outputs[0].URI,
 	} {
 		if path != filepath.Join(dir, want) {
 			t.Errorf("%s has become %s", want, path)

@@ -22,12 +22,14 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // runOptions are the flags of run.
 type runOptions struct {
 	host   host.Options
 	over   *jobfile.Overrides
+	limits *jobfile.Limits
 	detach bool
 	output *command.Choice
 	set    func(flag string) bool
@@ -49,6 +51,7 @@ func (a *app) runCommand() *cobra.Command {
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, true)
+	o.limits = jobfile.LimitFlags(c)
 	a.worldFlags(c, &o.host)
 	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
 	o.output = command.OutputFlag(c)
@@ -67,12 +70,13 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	if err := checkWorld(&o.host); err != nil {
 		return err
 	}
-	f, err := a.loadJob(path, o.over)
+	packing := o.limits.Options(a.leftOut)
+	f, err := a.loadJob(ctx, path, o.over, packing)
 	if err != nil {
 		return err
 	}
 	if o.detach {
-		return a.submitTo(ctx, f, o.host.State, rand.Text(), o.output)
+		return a.submitTo(ctx, f, packing, o.host.State, rand.Text(), o.output)
 	}
 	s, err := a.brokerFor(ctx, f.Spec, o)
 	if err != nil {
@@ -86,7 +90,8 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 }
 
 // loadJob reads a job file as run and submit hand it in.
-func (a *app) loadJob(path string, over *jobfile.Overrides) (*jobfile.File, error) {
+func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides, o pack.Options) (*jobfile.File,
+	error) {
 	f, err := jobfile.Read(a.App, path)
 	if err != nil {
 		return nil, err
@@ -94,8 +99,12 @@ func (a *app) loadJob(path string, over *jobfile.Overrides) (*jobfile.File, erro
 	if err := over.Apply(f); err != nil {
 		return nil, err
 	}
-	return f, f.Settle(a.Lookup("HOME"))
+	o.Note = nil // it is told when it is packed
+	return f, f.Settle(ctx, a.Lookup("HOME"), o)
 }
+
+// leftOut tells of what is not packed.
+func (a *app) leftOut(note string) { a.Warn([]string{note}) }
 
 // brokerFor finds the broker that will run the job, or starts one.
 func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*conn, error) {
@@ -156,7 +165,7 @@ func (a *app) runOn(ctx context.Context, s *conn, f *jobfile.File, o *runOptions
 		return context.Canceled
 	default:
 	}
-	id, err := a.handIn(ctx, s, f, rand.Text())
+	id, err := a.handIn(ctx, s, f, o.limits.Options(a.leftOut), rand.Text())
 	if err != nil {
 		return err
 	}
@@ -194,8 +203,11 @@ func (a *app) tellUnfinished(ctx context.Context, s *conn) {
 	}
 }
 
-// handIn submits a job under a key of its own and tells of warnings.
-func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, key string) (string, error) {
+// handIn submits a job, with the code and files that it brings along, under a key of its own and tells of warnings.
+func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Options, key string) (string, error) {
+	if err := a.packCode(ctx, s, f, o); err != nil {
+		return "", err
+	}
 	body, err := f.Upload()
 	if err != nil {
 		return "", err
@@ -204,7 +216,11 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, key string) 
 	if err != nil {
 		return "", err
 	}
-	a.Warn(job.Warnings)
+	if f.Changed() {
+		a.Warn(f.Spec.Warnings)
+	} else {
+		a.Warn(job.Warnings)
+	}
 	return job.ID, nil
 }
 

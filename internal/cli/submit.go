@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 func (a *app) submitCommand() *cobra.Command {
@@ -24,30 +25,33 @@ func (a *app) submitCommand() *cobra.Command {
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	over := jobfile.OverrideFlags(c, true)
+	limits := jobfile.LimitFlags(c)
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",
 		"the same key and job name are the same job, however often they are submitted (default: a new one)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
-		f, err := a.loadJob(given[0], over)
+		packing := limits.Options(a.leftOut)
+		f, err := a.loadJob(c.Context(), given[0], over, packing)
 		if err != nil {
 			return err
 		}
 		if key == "" {
 			key = rand.Text()
 		}
-		return a.submitTo(c.Context(), f, state, key, output)
+		return a.submitTo(c.Context(), f, packing, state, key, output)
 	}
 	return c
 }
 
 // submitTo hands a job to a broker that runs. Standard output gets the ID alone, for other programs.
-func (a *app) submitTo(ctx context.Context, f *jobfile.File, state, key string, output *command.Choice) error {
+func (a *app) submitTo(ctx context.Context, f *jobfile.File, o pack.Options, state, key string,
+	output *command.Choice) error {
 	s, err := a.running(ctx, state, "run the job")
 	if err != nil {
 		return err
 	}
-	id, err := a.handIn(ctx, s, f, key)
+	id, err := a.handIn(ctx, s, f, o, key)
 	if err != nil {
 		return err
 	}

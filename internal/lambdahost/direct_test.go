@@ -26,7 +26,7 @@ func (b *bucket) Open(context.Context, string, string) (io.ReadCloser, error) {
 	return io.NopCloser(strings.NewReader(b.body)), b.err
 }
 
-func (*bucket) Settle(string, string, *dag.Job) {}
+func (*bucket) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
 // TestWorkComesInByTheDoor gives submit the event of a DAG file as EventBridge invokes it, and as its queue does after a redrive.
 func TestWorkComesInByTheDoor(t *testing.T) {

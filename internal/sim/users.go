@@ -95,7 +95,7 @@ func (u *users) tell(key string, n int) {
 }
 
 // Settle implements broker.Objects: users name no files that lie beside a job's.
-func (*users) Settle(string, string, *dag.Job) {}
+func (*users) Settle(context.Context, string, string, *dag.Job) error { return nil }
 
 // Open implements broker.Objects.
 func (u *users) Open(_ context.Context, _, key string) (io.ReadCloser, error) {

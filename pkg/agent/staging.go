@@ -18,13 +18,14 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // stageIn brings what the task starts from: its work directory, inputs, its parents' outputs, and the checkpoint it
 // resumes.
 func (t *attempt) stageIn(ctx context.Context) error {
 	if t.work.Workdir != "" {
-		if err := t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, t.work.Workdir, t.dirs.work, ".", t.out.note); err != nil {
+		if err := t.fetch(ctx, t.work.Workdir, t.dirs.work, "."); err != nil {
 			return fmt.Errorf("workdir: %w", err)
 		}
 	}
@@ -46,7 +47,15 @@ func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
 	if err != nil {
 		return err
 	}
-	return t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, in.URI, dir, dst, t.out.note)
+	return t.fetch(ctx, in.URI, dir, dst)
+}
+
+// fetch brings what a URI names to dst below dir.
+func (t *attempt) fetch(ctx context.Context, uri, dir, dst string) error {
+	if pack.IsURI(uri) {
+		return t.fetchPack(ctx, uri, dir, dst)
+	}
+	return t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, uri, dir, dst, t.out.note)
 }
 
 // inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below

@@ -38,6 +38,10 @@ type Config struct {
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
+	// Packs takes in what jobs bring along; nil answers 501.
+	Packs Packs
+	// Objects serves what lies below ObjectsPath, to whoever has a signed URL: a filegrant.Store. Nil answers 404.
+	Objects http.Handler
 	// Dead has the dead letters; nil answers 501.
 	Dead DeadLetters
 	// Dashboard serves / and what lies below /assets/; nil answers 404.
@@ -112,6 +116,7 @@ func (a *API) routes() {
 	a.deadLetterRoutes()
 	a.eventRoutes()
 	a.logRoutes()
+	a.packRoutes()
 	a.agentRoutes()
 	a.plainRoutes()
 }

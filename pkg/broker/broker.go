@@ -32,8 +32,17 @@ type Planner interface {
 type Objects interface {
 	// Open reads an object. It fails with fs.ErrNotExist when it is gone.
 	Open(ctx context.Context, bucket, key string) (io.ReadCloser, error)
-	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths.
-	Settle(bucket, key string, spec *dag.Job)
+	// Settle makes good anywhere what a job says in relation to where its file lies, such as relative paths. It fails
+	// with a *dag.Error for what cannot be.
+	Settle(ctx context.Context, bucket, key string, spec *dag.Job) error
+}
+
+// Packs is where the packs lie that jobs name: code and files that were brought along (pkg/pack/depot).
+type Packs interface {
+	// Check fails with pack.ErrIncomplete, ErrURI or ErrCorrupt unless all of the packs is there, for long.
+	Check(ctx context.Context, uris ...string) error
+	// Stay keeps the packs, some weeks at least.
+	Stay(ctx context.Context, uris ...string) error
 }
 
 // Prices reads spot prices for tick. It may return none.
@@ -56,6 +65,7 @@ type Ports struct {
 	Tokens  func(wire.Claims) (string, error)
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
+	Packs   Packs                           // may be nil: jobs that name packs are refused
 	Prices  Prices                          // may be nil
 	Hook    Hook                            // may be nil
 	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil

@@ -28,10 +28,14 @@ type Submission struct {
 	Source string
 }
 
-// Submit stores a job and tells that it is there. Submitting the same token again returns the first job.
+// Submit stores a job and tells that it is there. Submitting the same token again returns the first job. It fails with
+// a *dag.Error for a job whose code or files no machine could get.
 func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if s.Spec == nil || len(s.Spec.Tasks) == 0 {
 		return record.Job{}, errors.New("broker: a job without tasks")
+	}
+	if err := b.checkCode(ctx, s.Spec); err != nil {
+		return record.Job{}, err
 	}
 	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
@@ -110,19 +114,21 @@ func (b *Broker) submit(ctx context.Context, e events.Event) error {
 	if cerr := r.Close(); err == nil && cerr != nil {
 		return fmt.Errorf("broker: read %s: %w", data.Key, cerr)
 	}
+	if err == nil {
+		err = b.Objects.Settle(ctx, data.Bucket, data.Key, spec)
+	}
+	if err == nil {
+		_, err = b.Submit(ctx, Submission{
+			Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + data.ETag,
+			Source: data.Bucket + "/" + data.Key,
+		})
+	}
 	var bad *dag.Error
 	if errors.As(err, &bad) {
 		return b.Transact(ctx, events.FnSubmit, e.ID, true, func(u *unit.Unit) error {
 			return u.Emit(events.DAGRejected{Bucket: data.Bucket, Key: data.Key, Reason: bad.Error()})
 		})
 	}
-	if err != nil {
-		return err
-	}
-	b.Objects.Settle(data.Bucket, data.Key, spec)
-	_, err = b.Submit(ctx, Submission{
-		Spec: spec, Token: data.Bucket + "\x00" + data.Key + "\x00" + data.ETag, Source: data.Bucket + "/" + data.Key,
-	})
 	return err
 }
 

@@ -156,16 +156,18 @@ func worse(progress record.Progress, plan *record.Plan,
 	return offer, share
 }
 
-// refresh loads the catalogue anew, where the host can.
+// refresh loads the catalogue anew, where the host can, and keeps the packs of jobs that are open for long.
 func (b *Broker) refresh(ctx context.Context, e events.Event) error {
 	if _, ok := e.Data.(events.CatalogRefresh); !ok {
 		return unexpected(events.FnRefresh, e.Data)
 	}
-	if b.Refresh == nil {
-		return nil
+	if b.Refresh != nil {
+		if err := b.Refresh(ctx); err != nil {
+			return fmt.Errorf("%w: refresh the catalogue: %w", errAgain, err)
+		}
 	}
-	if err := b.Refresh(ctx); err != nil {
-		return fmt.Errorf("%w: refresh the catalogue: %w", errAgain, err)
+	if err := b.KeepPacks(ctx); err != nil {
+		return fmt.Errorf("%w: keep packs: %w", errAgain, err)
 	}
 	return nil
 }

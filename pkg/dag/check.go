@@ -225,7 +225,7 @@ func CheckPlace(s string) error {
 }
 
 // schemes of the data that the agent can stage.
-func schemes() []string { return []string{"s3", "gs", "azblob", "file"} }
+func schemes() []string { return []string{"s3", "gs", "azblob", "file", "pack"} }
 
 // CheckURI is for data: a URL of a scheme that can be staged, or a local path.
 func CheckURI(s string) error {
@@ -245,6 +245,30 @@ func CheckURI(s string) error {
 	}
 	if strings.Trim(rest, "/") == "" {
 		return fault.New(fault.Quote(s)+" names no data", "")
+	}
+	return nil
+}
+
+// CheckRepositoryURL is for git repositories: any URL or path that git takes, but no option of it and none of its
+// transports that run a program.
+func CheckRepositoryURL(s string) error {
+	if err := CheckText(s); err != nil {
+		return err
+	}
+	helper, _, runs := strings.Cut(s, "::") // git-remote-HELPER, a program
+	if strings.HasPrefix(s, "-") || runs && !strings.ContainsAny(helper, "[/") {
+		return fault.New(fault.Quote(s)+" is not the URL of a git repository", "https://…, ssh://… or git@host:path")
+	}
+	return nil
+}
+
+// CheckRef is for a branch, tag or commit of a git repository (git-check-ref-format(1)).
+func CheckRef(s string) error {
+	if err := CheckText(s); err != nil {
+		return err
+	}
+	if strings.HasPrefix(s, "-") || strings.ContainsAny(s, " ~^:?*[\\\x7f") || strings.Contains(s, "..") {
+		return fault.New(fault.Quote(s)+" is not a branch, a tag or a commit", "")
 	}
 	return nil
 }

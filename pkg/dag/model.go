@@ -102,8 +102,10 @@ type Task struct {
 	Env map[string]string `json:"env,omitempty"`
 	// Secrets names the variables of Env whose values must never be printed, in byte order.
 	Secrets []string `json:"secrets,omitempty"`
-	Workdir string   `json:"workdir,omitempty"` // staged to the machine; a directory or a bucket URL
-	Nodes   int      `json:"nodes"`
+	Workdir string   `json:"workdir,omitempty"` // staged to each machine; a directory, a bucket URL, or a pack
+	// Repository is the work directory instead, until the job is handed in: it is then cloned and packed.
+	Repository *Repository `json:"repository,omitempty"`
+	Nodes      int         `json:"nodes"`
 	// Resources are the alternatives the task can run on, at least one. An alternative in which
 	// nothing is set is any machine.
 	Resources []Resources `json:"resources"`
@@ -194,6 +196,12 @@ func (r Range) Holds(v float64) bool {
 
 // IsZero says whether r asks for nothing.
 func (r Range) IsZero() bool { return r == Range{} }
+
+// Repository is a git repository at one of its commits.
+type Repository struct {
+	URL string `json:"url"`           // as git takes it: https://…, ssh://…, git@host:path, or a path
+	Ref string `json:"ref,omitempty"` // branch, tag or commit; empty is the default branch
+}
 
 // Input is data that exists before the job starts.
 type Input struct {

@@ -15,7 +15,7 @@ type Origin struct {
 	Tasks []fault.Position // of each task
 	// Paths of the tasks in the file where they are not tasks.NAME; nil where they are.
 	Paths []string
-	// Marks of the fields of resources, by task and alternative.
+	// Marks of files (whose alternative is OfFiles) and of the fields of resources, by task and alternative.
 	Marks []Mark
 }
 
@@ -27,11 +27,18 @@ type Mark struct {
 	Path              string // below the task, as the file spells it
 }
 
+// OfFiles stands for an alternative in the Mark of a workdir, whose Field is "workdir", and of an input, whose Field is
+// InputField of its index.
+const OfFiles = -1
+
+// InputField is the field that is an input of a task.
+func InputField(i int) string { return "inputs" + fault.Index(i) }
+
 // ErrorAt returns an error about task (an index) of j that names the file, line and field which
 // asked for it, as far as they are known: a job that was not read from a file, or has been through
 // JSON since, has only the field. alternative is an index of the task's Resources, and field the name
 // of one of its fields in the native form ("accelerators", "cpus", "instanceType"); empty is the
-// alternative as a whole, and a negative alternative the task as a whole.
+// alternative as a whole. OfFiles is a field of the task itself: "workdir" or an InputField, or empty for the task.
 func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error {
 	e := &Error{Reason: reason, Hint: hint}
 	if task < 0 || task >= len(j.Tasks) {
@@ -44,6 +51,8 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 			below += fault.Index(alternative)
 		}
 		below = fault.Join(below, field)
+	} else {
+		below = field
 	}
 	e.Field = fault.Join(TaskPath(j.Tasks[task].Name), below)
 	o := j.origin
@@ -72,9 +81,6 @@ func (j *Job) ErrorAt(task, alternative int, field, reason, hint string) *Error 
 
 // find returns the Mark of a field, or else of its alternative.
 func (o *Origin) find(task, alternative int, field string) (Mark, bool) {
-	if alternative < 0 {
-		return Mark{}, false
-	}
 	at := Mark{Task: int32(task), Alternative: int32(alternative)} //nolint:gosec // indexes of lists that are limited
 	i, _ := slices.BinarySearchFunc(o.Marks, at, compareMarks)
 	whole, ok := Mark{}, false

@@ -95,6 +95,7 @@ func (t *Task) validate() error {
 		fault.Within("run", CheckScript(t.Run)),
 		t.validateEnv(),
 		fault.Within("workdir", ifSet(t.Workdir, CheckURI)),
+		fault.Within("workdir", t.checkRepository()),
 		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
 		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
 		fault.Within("gang", ifSet(t.Gang, CheckName)),
@@ -102,6 +103,19 @@ func (t *Task) validate() error {
 		t.validateFiles(),
 		t.validateTimes(),
 		checkTask(t),
+	)
+}
+
+func (t *Task) checkRepository() error {
+	switch {
+	case t.Repository == nil:
+		return nil
+	case t.Workdir != "":
+		return fault.New("is both a directory and a repository", "")
+	}
+	return cmp.Or(
+		fault.Within("url", CheckRepositoryURL(t.Repository.URL)),
+		fault.Within("ref", ifSet(t.Repository.Ref, CheckRef)),
 	)
 }
 

@@ -56,6 +56,7 @@ type Host struct {
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
 	folder   *folder
+	packs    *packs
 	policy   *policyFile // nil without one
 	planner  *planner.Planner
 	script   *cloudlocal.Scenario // nil without one
@@ -154,6 +155,9 @@ func (h *Host) wire() error {
 	if h.clouds, err = h.openClouds(c.Clouds()); err != nil {
 		return err
 	}
+	if h.packs, err = openPacks(h.state.path("objects"), h.URL()); err != nil {
+		return err
+	}
 	hub := api.NewHub()
 	ports := broker.Ports{
 		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
@@ -162,6 +166,7 @@ func (h *Host) wire() error {
 		Committed: func() { h.engine.Wake() },
 		Refresh:   func(context.Context) error { return h.refresh() },
 		Hook:      h,
+		Packs:     h.packs,
 	}
 	if h.opt.DAGs != "" {
 		if err := h.openFolder(); err != nil {
@@ -195,7 +200,8 @@ func (h *Host) wire() error {
 		Broker: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
-		Now:      h.clock.Now, Version: h.opt.Version, Log: h.log,
+		Packs:    h.packs, Objects: h.packs.files,
+		Now: h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
 }
@@ -209,7 +215,7 @@ func (h *Host) openFolder() error {
 	if err != nil {
 		return fmt.Errorf("DAG folder: %w", err)
 	}
-	h.folder = &folder{dir: dir, log: h.log, seen: map[string]string{}}
+	h.folder = &folder{dir: dir, log: h.log, seen: map[string]string{}, settle: h.settle}
 	h.folder.emit = func(ctx context.Context, id string, data events.Data) error {
 		return h.broker.Emit(ctx, "tradewind/folder", id, data)
 	}
@@ -316,6 +322,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
 		wg.Go(func() { h.markTime(ctx) })
+		wg.Go(func() { h.sweepPacks(ctx) })
 		if h.policy != nil {
 			wg.Go(func() {
 				if err := h.policy.watch(ctx); err != nil {
@@ -446,6 +453,9 @@ func (h *Host) Close() error {
 	}
 	if h.machines != nil {
 		errs = append(errs, h.machines.Close())
+	}
+	if h.packs != nil {
+		errs = append(errs, h.packs.Close())
 	}
 	if h.bus != nil {
 		errs = append(errs, h.bus.Close())

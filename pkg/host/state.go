@@ -37,7 +37,7 @@ func DefaultState() string {
 //	key            that agents' tokens are signed with, mode 0600
 //	clock.json     where virtual time stands
 //	running.json   who works on the folder, while someone does
-//	objects/       outputs and checkpoints
+//	objects/       outputs, checkpoints, and packs of code and files
 //	logs/          what tasks print
 //	machines/      local machines
 type state string

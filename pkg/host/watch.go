@@ -27,6 +27,8 @@ type folder struct {
 	emit func(ctx context.Context, id string, data events.Data) error
 	log  *slog.Logger
 	seen map[string]string // name -> digest
+	// settle puts packs in the place of what a job names below a folder.
+	settle func(ctx context.Context, dir string, spec *dag.Job) error
 }
 
 // bucketURL is the folder as events name it.
@@ -45,32 +47,9 @@ func (f *folder) Open(_ context.Context, bucket, key string) (io.ReadCloser, err
 	return root.Open(key)
 }
 
-// Settle implements broker.Objects: paths begin at the folder, since a machine has another directory.
-func (f *folder) Settle(_, _ string, spec *dag.Job) {
-	for i := range spec.Tasks {
-		t := &spec.Tasks[i]
-		if t.StandIn() {
-			continue // its files are only sizes
-		}
-		t.Workdir = f.absolute(t.Workdir)
-		for k := range t.Inputs {
-			t.Inputs[k].URI = f.absolute(t.Inputs[k].URI)
-		}
-		for k := range t.Outputs {
-			t.Outputs[k].URI = f.absolute(t.Outputs[k].URI)
-		}
-	}
-}
-
-// absolute is where a path or URL points from the folder.
-func (f *folder) absolute(path string) string {
-	if path == "" || filepath.IsAbs(path) || strings.HasPrefix(path, "~/") {
-		return path
-	}
-	if u, err := url.Parse(path); err == nil && u.Scheme != "" {
-		return path
-	}
-	return filepath.Join(f.dir, path)
+// Settle implements broker.Objects: what lies beside the file is packed.
+func (f *folder) Settle(ctx context.Context, _, key string, spec *dag.Job) error {
+	return f.settle(ctx, filepath.Join(f.dir, filepath.Dir(filepath.FromSlash(key))), spec)
 }
 
 // settleFor is how long a file must be left alone before it is read: editors and copies write in pieces.

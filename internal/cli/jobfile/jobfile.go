@@ -4,29 +4,34 @@ package jobfile
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
-	"net/url"
 	"path/filepath"
-	"strings"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/localfiles"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
 // File is a job as it was read from a file.
 type File struct {
-	Path string // as messages name it
-	base string // folder that its relative paths begin at
-	body []byte
-	Spec *dag.Job
+	Path  string // as messages name it
+	base  string // folder that its relative paths begin at
+	body  []byte
+	Spec  *dag.Job
+	place localfiles.Place
 	// changed says that body does not say what Spec does.
 	changed bool
 }
+
+// Changed says that what is handed in is not what the file says, so that the broker cannot tell of its warnings.
+func (f *File) Changed() bool { return f.changed }
 
 // Read reads a job file, or standard input for "-".
 func Read(a *command.App, path string) (*File, error) {
@@ -95,10 +100,9 @@ func (o *Overrides) Apply(f *File) error {
 	return nil
 }
 
-// Settle makes local paths absolute, since a machine has another directory, and checks that what should be there is:
-// better now than in the middle of the job. Paths of SkyPilot files begin at the current directory, as SkyPilot has it;
-// those of all others at the file's own.
-func (f *File) Settle(home string) error {
+// Settle sees that the files are there that the job brings along or reads. Paths of SkyPilot files begin at the current
+// directory, as SkyPilot has it; those of all others at the file's own.
+func (f *File) Settle(ctx context.Context, home string, o pack.Options) error {
 	base := f.base
 	if f.Spec.Format == dag.SkyPilot {
 		base = "."
@@ -107,84 +111,20 @@ func (f *File) Settle(home string) error {
 	if err != nil {
 		return fmt.Errorf("current directory: %w", err)
 	}
-	made := f.outputs(base, home)
-	for i := range f.Spec.Tasks {
-		t := &f.Spec.Tasks[i]
-		if t.StandIn() {
-			continue // its inputs are sizes to plan with
-		}
-		if err := f.place(i, "workdir", &t.Workdir, base, home, made); err != nil {
-			return err
-		}
-		for k := range t.Inputs {
-			if err := f.place(i, "inputs", &t.Inputs[k].URI, base, home, made); err != nil {
-				return err
-			}
-		}
-		for k := range t.Outputs {
-			f.move(&t.Outputs[k].URI, base, home)
-		}
-	}
-	return nil
+	f.place = localfiles.Place{Base: base, Home: home}
+	changed, err := f.place.Find(ctx, f.Spec, o)
+	f.changed = f.changed || changed
+	return err
 }
 
-// outputs are the local paths that tasks of the job write to: they need not be there yet.
-func (f *File) outputs(base, home string) map[string]bool {
-	made := map[string]bool{}
-	for i := range f.Spec.Tasks {
-		for _, out := range f.Spec.Tasks[i].Outputs {
-			if path, ok := localPath(out.URI, base, home); ok {
-				made[path] = true
-			}
-		}
-	}
-	return made
+// Pack brings those files where machines find them. Settle comes before it.
+func (f *File) Pack(ctx context.Context, o pack.Options, bring localfiles.Bring) error {
+	changed, err := f.place.Pack(ctx, f.Spec, o, bring)
+	f.changed = f.changed || changed
+	return err
 }
 
-// place makes a path absolute that has to be there.
-func (f *File) place(task int, field string, path *string, base, home string, made map[string]bool) error {
-	abs, ok := localPath(*path, base, home)
-	if !ok {
-		return nil
-	}
-	for dir := abs; !made[dir]; dir = filepath.Dir(dir) {
-		if dir == filepath.Dir(dir) { // no task makes it
-			if !command.Exists(abs) {
-				return f.Spec.ErrorAt(task, -1, "", fmt.Sprintf("%s: %q: there is no %s", field, *path, abs),
-					"paths begin at "+base)
-			}
-			break
-		}
-	}
-	f.move(path, base, home)
-	return nil
-}
-
-// move makes a local path absolute.
-func (f *File) move(path *string, base, home string) {
-	if abs, ok := localPath(*path, base, home); ok && *path != abs && !strings.HasPrefix(*path, "file:") {
-		*path, f.changed = abs, true
-	}
-}
-
-// localPath is the absolute path on this computer that a path or URL of a job file means, if it does.
-func localPath(s, base, home string) (string, bool) {
-	if s == "" {
-		return "", false
-	}
-	if u, err := url.Parse(s); err == nil && u.Scheme != "" {
-		return filepath.FromSlash(u.Path), u.Scheme == "file"
-	}
-	if rest, ok := strings.CutPrefix(s, "~/"); ok && home != "" {
-		return filepath.Join(home, rest), true
-	}
-	if filepath.IsAbs(s) {
-		return filepath.Clean(s), true
-	}
-	return filepath.Join(base, s), true
-}
-
-// Upload is what to hand in: the file as it is, so that the broker's messages name its lines, unless flags or paths
+// Upload is what to hand in: the file as it is, so that the broker's messages name its lines, unless flags or packs
 // changed what it says.
 func (f *File) Upload() ([]byte, error) {
 	if !f.changed {

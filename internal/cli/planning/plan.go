@@ -25,6 +25,7 @@ import (
 // planOptions are the flags of plan.
 type planOptions struct {
 	over     *jobfile.Overrides
+	limits   *jobfile.Limits
 	catalog  string
 	clouds   []string
 	modelOut string
@@ -58,6 +59,7 @@ func Plan(in *command.App) *cobra.Command {
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, false)
+	o.limits = jobfile.LimitFlags(c)
 	command.CatalogFlag(c, &o.catalog)
 	f := c.Flags()
 	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
@@ -145,6 +147,9 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		return err
 	}
 	if err := o.over.Apply(f); err != nil {
+		return err
+	}
+	if err := f.Settle(ctx, a.Lookup("HOME"), o.limits.Options(nil)); err != nil {
 		return err
 	}
 	p, c, err := newPlanner(o.catalog, o.clouds, o.carbon)

@@ -196,3 +196,15 @@ func Wrap(s string, width int) []string {
 	}
 	return strings.Split(ansi.Wrap(s, width, "/"), "\n")
 }
+
+// Bytes writes an amount of data.
+func Bytes(n int64) string {
+	unit, v := 0, float64(n)
+	for v >= 1024 && unit < 4 {
+		v, unit = v/1024, unit+1
+	}
+	if unit == 0 || v >= 100 {
+		return fmt.Sprintf("%.0f %s", v, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+	}
+	return fmt.Sprintf("%.1f %s", v, []string{"B", "KiB", "MiB", "GiB", "TiB"}[unit])
+}

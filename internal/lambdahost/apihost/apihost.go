@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
-	"strings"
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -38,7 +37,7 @@ func Serve() {
 				defer h.Begin(ctx)()
 				return g.Serve(ctx, in)
 			}), nil
-	}, policy.Part, keys.Part)
+	}, policy.Part, keys.Part, objects.Packs)
 }
 
 // New makes the gateway of a host that has its records and queues.
@@ -54,7 +53,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
 		Broker: h.Broker, Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()},
-		Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
+		Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
@@ -76,7 +75,7 @@ type waking struct {
 // ServeHTTP implements http.Handler. A request whose work nobody would look at fails, though it was taken in: repeated
 // with the same key, it is the same job.
 func (w *waking) ServeHTTP(out http.ResponseWriter, r *http.Request) {
-	if r.Method == http.MethodGet || r.Method == http.MethodHead || strings.HasPrefix(r.URL.Path, gateway.AgentPaths) {
+	if sleeps(r) {
 		w.next.ServeHTTP(out, r)
 		return
 	}

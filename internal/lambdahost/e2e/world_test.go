@@ -59,9 +59,9 @@ func TestMain(m *testing.M) {
 // parts are those of each function's main.
 func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
-		events.FnSubmit: {objects.Part, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part},
+		events.FnSubmit: {objects.Part, objects.Packs, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part},
 		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
-		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part},
+		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, objects.Packs},
 	}
 }
 

@@ -9,6 +9,10 @@ import (
 	"io"
 	"io/fs"
 	"net/http"
+	"net/url"
+	"path"
+	"path/filepath"
+	"strings"
 
 	"github.com/aws/aws-sdk-go-v2/service/s3"
 	"github.com/aws/smithy-go"
@@ -57,8 +61,38 @@ func (d *DAGs) Open(ctx context.Context, bucket, key string) (io.ReadCloser, err
 	return out.Body, nil
 }
 
-// Settle implements broker.Objects. What lies beside a file in the bucket no machine may read: paths stay as they are.
-func (*DAGs) Settle(_, _ string, _ *dag.Job) {}
+// Settle implements broker.Objects. What a job names by a relative path lies beside its file in the bucket.
+func (*DAGs) Settle(_ context.Context, bucket, key string, spec *dag.Job) error {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.StandIn() {
+			continue // its files are only sizes
+		}
+		paths := []*string{&t.Workdir}
+		for k := range t.Inputs {
+			paths = append(paths, &t.Inputs[k].URI)
+		}
+		for n, p := range paths {
+			field := "workdir"
+			if n > 0 {
+				field = dag.InputField(n - 1)
+			}
+			if *p == "" || strings.Contains(*p, "://") || path.IsAbs(*p) || strings.HasPrefix(*p, "~") {
+				continue
+			}
+			beside := path.Join(path.Dir(key), *p)
+			if !filepath.IsLocal(beside) {
+				return spec.ErrorAt(i, dag.OfFiles, field, fmt.Sprintf("%q leaves the bucket %s", *p, bucket),
+					"paths begin at the file")
+			}
+			if n == 0 || strings.HasSuffix(*p, "/") {
+				beside += "/" // a folder, whatever else is called so
+			}
+			*p = (&url.URL{Scheme: "s3", Host: bucket, Path: "/" + beside}).String()
+		}
+	}
+	return nil
+}
 
 // Missing says that an object does not exist. Not every endpoint has a code for it.
 func Missing(err error) bool {

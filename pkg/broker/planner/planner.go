@@ -261,17 +261,17 @@ func (b *builder) addTask(i int, gib float64) error {
 		return err
 	}
 	if len(cl.matches) == 0 {
-		b.message = b.in.Spec.ErrorAt(i, -1, "resources", cl.reason, "").Error()
+		b.message = b.in.Spec.ErrorAt(i, -1, "", cl.reason, "").Error()
 		return nil
 	}
 	options := b.candidates(i, cl, gib)
 	switch at := b.in.Spec.ErrorAt; {
 	case len(options) == 0 && b.countsCarbon():
-		b.message = at(i, -1, "resources", "no region that offers it has a grid whose carbon is known",
+		b.message = at(i, -1, "", "no region that offers it has a grid whose carbon is known",
 			"allow other regions, or plan without counting carbon").Error()
 		return nil
 	case len(options) == 0:
-		b.message = at(i, -1, "resources.market",
+		b.message = at(i, -1, "",
 			"spot machines are interrupted too often for the task to finish, and on-demand is not allowed",
 			"keep checkpoints, or allow on-demand").Error()
 		return nil

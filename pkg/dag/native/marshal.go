@@ -117,6 +117,12 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.part("env", env)
 	m.part("secrets", secrets)
 	m.text("workdir", t.Workdir)
+	if r := t.Repository; r != nil {
+		from := flow()
+		from.text("url", r.URL)
+		from.text("ref", r.Ref)
+		m.part("workdir", from)
+	}
 	if t.Nodes != 1 {
 		m.count("nodes", t.Nodes)
 	}

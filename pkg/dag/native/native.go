@@ -64,6 +64,7 @@ type reader struct {
 	links   []link                 // parallel to job.Edges
 	edgeOf  []int32                // by task: the last edge from it, valid if it leads to current
 	marks   []dag.Mark             // of the alternatives being read
+	files   []dag.Mark             // of the workdir and inputs of the task being read
 	gangs   map[int]fault.Position // by task: where its gang is named
 	inputs  []link                 // of current, parallel to its inputs
 	taken   map[taken]bool         // the outputs that inputs of current take
@@ -222,7 +223,7 @@ func (r *reader) readTask(i int, e yamlfile.Entry) error {
 	t := &r.job.Tasks[i]
 	*t = copied(r.defaults)
 	t.Name = e.Key
-	r.current, r.marks, r.inputs = i, nil, nil
+	r.current, r.marks, r.files, r.inputs = i, nil, nil, nil
 	clear(r.taken)
 	if err := yamlfile.ReadFields(&r.Reader, e.Node, r.taskFields, t); err != nil {
 		return err
@@ -233,7 +234,12 @@ func (r *reader) readTask(i int, e yamlfile.Entry) error {
 	if len(t.Resources) == 0 {
 		t.Resources = []dag.Resources{{}}
 	}
-	for _, m := range r.marks {
+	for k, in := range r.inputs {
+		r.files = append(r.files, dag.Mark{
+			Alternative: dag.OfFiles, Pos: in.pos, Field: dag.InputField(k), Path: dag.InputField(int(in.index)),
+		})
+	}
+	for _, m := range append(r.files, r.marks...) {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		r.origin.Marks = append(r.origin.Marks, m)
 	}

@@ -126,8 +126,14 @@ func buildSchema() object {
 		}
 	}
 	defaults := object{
-		"setup":   with(script, "shell script, once on each machine before run"),
-		"workdir": with(line, "a directory or bucket URL, staged to each machine"),
+		"setup": with(script, "shell script, once on each machine before run"),
+		"workdir": object{
+			"oneOf": []any{line, record([]string{"url"}, object{
+				"url": with(line, "of a git repository"),
+				"ref": with(line, "a branch, tag or commit; the default branch if it is left out"),
+			})},
+			"description": "a directory, a bucket URL or a git repository, staged to each machine",
+		},
 		"nodes": object{
 			"type":        "integer",
 			"minimum":     1,

@@ -23,11 +23,7 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 			func(t *dag.Task) *string { return &t.Setup },
 			yamlfile.Checked(dag.CheckScript),
 		),
-		"workdir": yamlfile.TextField(
-			y,
-			func(t *dag.Task) *string { return &t.Workdir },
-			yamlfile.Checked(dag.CheckURI),
-		),
+		"workdir": r.readWorkdir,
 		"nodes": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Nodes }, func(s string) (int, error) {
 			return dag.ParseInt(s, 1, dag.MaxNodes)
 		}),
@@ -100,6 +96,38 @@ func (r *reader) addEnv(t *dag.Task, env map[string]string) error {
 	}
 	t.Env = dag.MergeEnv(t.Env, env)
 	return nil
+}
+
+// readWorkdir reads a directory, or a repository as a mapping of url and ref.
+func (r *reader) readWorkdir(t *dag.Task, n *yaml.Node) error {
+	y := &r.Reader
+	t.Workdir, t.Repository = "", nil // of defaults
+	r.files = append(r.files, dag.Mark{
+		Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: "workdir", Path: "workdir",
+	})
+	if n.Kind != yaml.MappingNode {
+		return yamlfile.TextField(
+			y,
+			func(t *dag.Task) *string { return &t.Workdir },
+			yamlfile.Checked(dag.CheckURI),
+		)(
+			t,
+			n,
+		)
+	}
+	t.Repository = &dag.Repository{}
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Repository]{
+		"url": yamlfile.TextField(
+			y,
+			func(r *dag.Repository) *string { return &r.URL },
+			yamlfile.Checked(dag.CheckRepositoryURL),
+		),
+		"ref": yamlfile.TextField(y, func(r *dag.Repository) *string { return &r.Ref }, yamlfile.Checked(dag.CheckRef)),
+	}, t.Repository)
+	if err == nil && t.Repository.URL == "" {
+		err = fault.Within("url", r.Fault(n, "is missing", "say which git repository"))
+	}
+	return err
 }
 
 func (r *reader) readCheckpoint(c *dag.Checkpoint, n *yaml.Node) error {

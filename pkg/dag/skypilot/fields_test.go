@@ -170,7 +170,6 @@ file_mounts:
 		"sky.yaml:10:11: resources.labels: is read but not acted on",
 		"sky.yaml:13:28: resources.job_recovery.strategy: is read but not acted on",
 		"sky.yaml:9:3: resources.memory: a ratio to cpus is not acted on without cpus",
-		"sky.yaml:5:10: workdir: a git repository is not staged: clone it in setup",
 		"sky.yaml:15:7: file_mounts./v: volumes are not mounted",
 	}
 	if !reflect.DeepEqual(j.Warnings, want) {

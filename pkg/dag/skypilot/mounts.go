@@ -33,8 +33,12 @@ func (r *reader) readMounts(t *skyTask, n *yaml.Node) error {
 		if err := dag.CheckMountPath(dst); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
+		from := len(t.Inputs)
 		if err := r.readMount(t, dst, e.Node); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+		for i := from; i < len(t.Inputs); i++ {
+			t.markFile(dag.InputField(i), e.Node, fault.Join("file_mounts", fault.KeyElement(e.Key)))
 		}
 		if len(t.Inputs) > dag.MaxFiles {
 			return fault.At(

@@ -42,6 +42,7 @@ type skyTask struct {
 	outputs  *yaml.Node
 	priority int
 	marks    []dag.Mark
+	files    []dag.Mark // of its workdir and inputs
 	places   dag.InputPlaces
 	unset    map[string]bool // variables without a value
 }
@@ -224,7 +225,7 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	}
 	t.Name = r.names.Name(t.Name, "task")
 	o := r.origin
-	for _, m := range t.marks {
+	for _, m := range append(t.files, t.marks...) {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		o.Marks = append(o.Marks, m)
 	}
@@ -302,9 +303,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node, secret bool) error {
 // readData reads what names files and buckets, in which variables stand for their values.
 func (r *reader) readData(t *skyTask) error {
 	if n := t.workdir; n != nil {
-		if n.Kind == yaml.MappingNode {
-			r.job.Warn(yamlfile.PositionOf(n), "workdir", "a git repository is not staged: clone it in setup")
-		} else if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
+		if err := fault.Within("workdir", r.readWorkdir(t, n)); err != nil {
 			return err
 		}
 	}
@@ -337,12 +336,46 @@ func (r *reader) readData(t *skyTask) error {
 }
 
 func (r *reader) readWorkdir(t *skyTask, n *yaml.Node) error {
+	t.markFile("workdir", n, "workdir")
+	if n.Kind == yaml.MappingNode {
+		return r.readRepository(t, n)
+	}
 	s, err := r.Text(n)
 	if err != nil {
 		return err
 	}
 	t.Workdir = r.expand(t, n, "workdir", s)
 	return fault.At(yamlfile.PositionOf(n), dag.CheckURI(t.Workdir))
+}
+
+// readRepository reads a git repository, in which variables stand for their values.
+func (r *reader) readRepository(t *skyTask, n *yaml.Node) error {
+	y := &r.Reader
+	text := func(to func(*dag.Repository) *string, check func(string) error) func(*dag.Repository, *yaml.Node) error {
+		return func(repo *dag.Repository, n *yaml.Node) error {
+			s, err := y.Text(n)
+			if err != nil {
+				return err
+			}
+			*to(repo) = r.expand(t, n, "workdir", s)
+			return check(*to(repo))
+		}
+	}
+	repo := &dag.Repository{}
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Repository]{
+		"url": text(func(r *dag.Repository) *string { return &r.URL }, dag.CheckRepositoryURL),
+		"ref": text(func(r *dag.Repository) *string { return &r.Ref }, dag.CheckRef),
+	}, repo)
+	if err == nil && repo.URL == "" {
+		err = fault.Within("url", r.Fault(n, "is missing", "say which git repository"))
+	}
+	t.Repository = repo
+	return err
+}
+
+// markFile notes where a workdir or an input stands.
+func (t *skyTask) markFile(field string, n *yaml.Node, path string) {
+	t.files = append(t.files, dag.Mark{Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(n), Field: field, Path: path})
 }
 
 // readEstimates reads what a task reads or writes, with sizes in GiB.

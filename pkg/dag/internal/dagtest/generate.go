@@ -217,6 +217,12 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 				},
 			)
 		}
+		if task.Workdir == "" && rapid.Bool().Draw(t, "repository") {
+			task.Repository = &dag.Repository{
+				URL: "https://" + rapid.StringMatching(`[a-z/.]{1,20}`).Draw(t, "url"),
+				Ref: maybe(t, "ref", rapid.StringMatching(`[a-z0-9][a-z0-9/-]{0,10}`)),
+			}
+		}
 		if rapid.Bool().Draw(t, "checkpointed") {
 			task.Checkpoint = &dag.Checkpoint{
 				Every: maybe(t, "every", Duration()),

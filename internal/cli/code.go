@@ -1,0 +1,48 @@
+package cli
+
+import (
+	"context"
+	"path/filepath"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
+	"github.com/tradewind-broker/tradewind/internal/cli/progress"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
+)
+
+// packCode packs what a job brings along and uploads what its broker lacks. The first interrupt ends it.
+func (a *app) packCode(ctx context.Context, s *conn, f *jobfile.File, o pack.Options) error {
+	ctx, cancel := a.Stop.Context(ctx)
+	defer cancel()
+	terminal := a.paintable()
+	if a.verbose {
+		terminal = nil
+	}
+	bar := progress.NewTransfer(terminal, a.Err, a.Style(a.Err), a.glyphs(), a.Now)
+	defer bar.Close()
+	return f.Pack(ctx, o, func(ctx context.Context, path string, o pack.Options) (string, error) {
+		name := text.Clean(filepath.Base(path))
+		var sent int64
+		bar.Begin("packing " + name)
+		o.Read = bar.Add
+		sender := depot.Sender{Asker: s, Sent: func(n, of int64) {
+			if n == 0 {
+				bar.Begin("uploading " + name)
+			}
+			sent += n
+			bar.Add(n, of)
+		}}
+		t, err := sender.Bring(ctx, path, o)
+		if err != nil {
+			return "", err
+		}
+		bar.Close()
+		news := "all of it is there already"
+		if sent > 0 {
+			news = text.Bytes(sent) + " uploaded"
+		}
+		a.Tell("packed %s: %s, %s; %s", name, text.Count(t.Files(), "file"), text.Bytes(t.Bytes()), news)
+		return t.URI(), nil
+	})
+}

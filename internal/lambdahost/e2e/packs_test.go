@@ -1,0 +1,102 @@
+package e2e_test
+
+import (
+	"errors"
+	"fmt"
+	"net/http"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
+)
+
+// TestCodeGoesToTheBucketPastTheFunction brings a folder whose pieces are larger than a function's answer to S3 by signed
+// URLs, hands in a job that names it, and unpacks it from there.
+func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts emulators")
+	}
+	w := deploy(t)
+	ctx := t.Context()
+	dir := t.TempDir()
+	if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte("print(1)"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(dir, "zeros"), make([]byte, 20<<20), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	c := client.NewSigned(w.api.URL, "us-east-1", w.cfg.Credentials)
+	job := func(workdir string) []byte {
+		return fmt.Appendf(nil, "apiVersion: tradewind/v1\nname: bring\ntasks:\n  a: {run: ls, workdir: %q}\n", workdir)
+	}
+	tree, err := pack.Pack(ctx, dir, pack.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer tree.Close()
+	var bad *api.Problem
+	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI())); !errors.As(err, &bad) ||
+		bad.Status != http.StatusUnprocessableEntity || bad.Line != 4 || !strings.Contains(bad.Reason, "not uploaded") {
+		t.Errorf("a pack that is not there: %v", err)
+	}
+	var sent []int64
+	sender := depot.Sender{Asker: c, Sent: func(n, _ int64) { sent = append(sent, n) }}
+	if err := sender.Send(ctx, tree); err != nil {
+		t.Fatal(err)
+	}
+	if len(sent) != 5 { // of 20 MiB of zeros the first two pieces are one; the third has main.py; the list; and the beginning
+		t.Errorf("sent %v", sent)
+	}
+	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI())); err != nil {
+		t.Error(err)
+	}
+	if state := w.scheduleState(ctx); state != "ENABLED" {
+		t.Errorf("the job's schedule is %s", state)
+	}
+	again := depot.Sender{Asker: c, Sent: func(n, of int64) {
+		if of != 0 {
+			t.Errorf("%d of %d bytes are sent again", n, of)
+		}
+	}}
+	if err := again.Send(ctx, tree); err != nil {
+		t.Fatal(err)
+	}
+
+	d := objects.NewDepot(w.hosts[apihost.Name])
+	u, err := pack.ParseURI(tree.URI())
+	if err != nil {
+		t.Fatal(err)
+	}
+	l, err := pack.ReadList(ctx, d, u.Digest)
+	if err != nil {
+		t.Fatal(err)
+	}
+	out := t.TempDir()
+	root, err := os.OpenRoot(out)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer root.Close()
+	if err := pack.Unpack(ctx, d, l, root, "."); err != nil {
+		t.Fatal(err)
+	}
+	if info, err := os.Stat(filepath.Join(out, "main.py")); err != nil || info.Mode().Perm() != 0o755 {
+		t.Error(info, err)
+	}
+	// The daily look at what is old: S3 takes the piece for written now.
+	d.Now = func() time.Time { return time.Now().Add(20 * 24 * time.Hour) }
+	if err := d.Stay(ctx, tree.URI()); err != nil {
+		t.Error(err)
+	}
+	if err := d.Check(ctx, tree.URI()); !errors.Is(err, pack.ErrIncomplete) { // by that clock it is old all the same
+		t.Error(err)
+	}
+}

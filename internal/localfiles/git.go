@@ -1,0 +1,184 @@
+package localfiles
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"net/url"
+	"os"
+	"os/exec"
+	"path"
+	"path/filepath"
+	"regexp"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
+)
+
+// Clone is a git repository as it was cloned.
+type Clone struct {
+	Dir    string // with what was committed, and nothing of git's own
+	Commit string
+}
+
+// Repository clones a git repository at a ref, without its history, into a folder below dir. It asks nobody for a
+// password: who may read a repository is settled by what git is set up with, by $GIT_TOKEN for https, and by
+// $GIT_SSH_KEY_PATH for ssh. Errors have git's own words.
+func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error) {
+	c := Clone{Dir: filepath.Join(dir, repositoryName(r.URL))}
+	if err := os.Mkdir(c.Dir, 0o755); err != nil { //nolint:gosec // in the caller's folder
+		return c, err
+	}
+	g := git{dir: c.Dir, env: gitEnviron(os.Environ(), r.URL)}
+	if _, err := g.run(ctx, "init", "--quiet"); err != nil {
+		return c, err
+	}
+	if err := g.fetch(ctx, r); err != nil {
+		return c, err
+	}
+	if _, err := g.run(ctx, "checkout", "--quiet", "--detach", "FETCH_HEAD"); err != nil {
+		return c, err
+	}
+	commit, err := g.run(ctx, "rev-parse", "HEAD")
+	if err != nil {
+		return c, err
+	}
+	c.Commit = strings.TrimSpace(commit)
+	return c, os.RemoveAll(filepath.Join(c.Dir, ".git"))
+}
+
+// repositoryName is what a clone is called: the last part of the URL.
+func repositoryName(from string) string {
+	name := strings.TrimSuffix(path.Base(strings.TrimRight(from, "/")), ".git")
+	name = name[strings.LastIndexByte(name, ':')+1:]
+	if name == "" || name == "." || name == ".." {
+		return "repository"
+	}
+	return name
+}
+
+// git is the program git at work in a folder.
+type git struct {
+	dir string
+	env []string
+}
+
+// someCommit is an abbreviated commit, which no server looks up.
+var someCommit = regexp.MustCompile(`^[0-9a-f]{4,40}$`)
+
+// fetch brings the ref to FETCH_HEAD.
+func (g git) fetch(ctx context.Context, r dag.Repository) error {
+	_, err := g.run(ctx, "fetch", "--quiet", "--depth=1", "--no-tags", "--", r.URL, cmp.Or(r.Ref, "HEAD"))
+	if err == nil || !someCommit.MatchString(r.Ref) {
+		return err
+	}
+	// One that has to be looked for in all of the history.
+	if _, all := g.run(ctx, "fetch", "--quiet", "--", r.URL, "+refs/heads/*:refs/remotes/from/*",
+		"+refs/tags/*:refs/tags/*"); all != nil {
+		return err
+	}
+	commit, missing := g.run(ctx, "rev-parse", "--verify", "--quiet", r.Ref+"^{commit}")
+	if missing != nil {
+		return err
+	}
+	return os.WriteFile(filepath.Join(g.dir, ".git", "FETCH_HEAD"), []byte(commit), 0o600)
+}
+
+func (g git) run(ctx context.Context, args ...string) (string, error) {
+	c := exec.CommandContext(ctx, "git", args...) //nolint:gosec // no option comes from a file: see dag.CheckRef
+	c.Dir, c.Env, c.WaitDelay = g.dir, g.env, 5*time.Second
+	var out, said bytes.Buffer
+	c.Stdout, c.Stderr = &out, &said
+	if err := c.Run(); err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		return "", fmt.Errorf("git %s: %s", args[0], cmp.Or(strings.TrimSpace(said.String()), err.Error()))
+	}
+	return out.String(), nil
+}
+
+// gitEnviron is the environment of a git that asks nobody, and works in no other repository.
+func gitEnviron(environ []string, from string) []string {
+	var env []string
+	known := map[string]string{}
+	for _, kv := range environ {
+		name, value, _ := strings.Cut(kv, "=")
+		known[name] = value
+		switch name {
+		case "GIT_DIR", "GIT_WORK_TREE", "GIT_INDEX_FILE", "GIT_OBJECT_DIRECTORY", "GIT_NAMESPACE", "GIT_TOKEN":
+		default:
+			env = append(env, kv)
+		}
+	}
+	ssh := cmp.Or(known["GIT_SSH_COMMAND"], "ssh") + " -o BatchMode=yes"
+	if key := known["GIT_SSH_KEY_PATH"]; key != "" {
+		ssh += " -o IdentitiesOnly=yes -i '" + strings.ReplaceAll(key, "'", `'\''`) + "'"
+	}
+	env = append(env, "GIT_TERMINAL_PROMPT=0", "GIT_ASKPASS=true", "SSH_ASKPASS=true", "GIT_SSH_COMMAND="+ssh,
+		"GIT_ALLOW_PROTOCOL=file:git:http:https:ssh")
+	if u, err := url.Parse(from); known["GIT_TOKEN"] != "" && err == nil && u.Scheme == "https" {
+		// In the environment, where no list of processes shows it, and for this host alone.
+		basic := base64.StdEncoding.EncodeToString([]byte("x-access-token:" + known["GIT_TOKEN"]))
+		env = append(env, "GIT_CONFIG_COUNT=1", "GIT_CONFIG_KEY_0=http.https://"+u.Host+"/.extraHeader",
+			"GIT_CONFIG_VALUE_0=Authorization: Basic "+basic)
+	}
+	return env
+}
+
+// clone puts packs in the place of git repositories, each cloned once.
+func (p Place) clone(ctx context.Context, spec *dag.Job, o pack.Options, bring Bring) (changed bool, err error) {
+	packed := map[dag.Repository]string{}
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.Repository == nil {
+			continue
+		}
+		repo := *t.Repository
+		if packed[repo] == "" {
+			if packed[repo], err = p.cloneOne(ctx, repo, o, bring); err != nil {
+				return changed, p.explain(spec, i, "workdir", repo.URL, repo.URL, err)
+			}
+		}
+		t.Workdir, t.Repository, changed = packed[repo], nil, true
+	}
+	return changed, nil
+}
+
+// errClone is in the chain of what git refused.
+var errClone = errors.New("cannot be cloned")
+
+func (p Place) cloneOne(ctx context.Context, repo dag.Repository, o pack.Options, bring Bring) (_ string, err error) {
+	dir, err := os.MkdirTemp("", "tradewind-git-")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	at := repo
+	if !strings.Contains(repo.URL, ":") && !filepath.IsAbs(repo.URL) { // a path
+		at.URL = filepath.Join(p.Base, repo.URL)
+	}
+	c, err := Repository(ctx, dir, at)
+	if err != nil {
+		if ctx.Err() != nil {
+			return "", ctx.Err()
+		}
+		clean := redacted(repo.URL)
+		return "", fmt.Errorf("%s %w: %s", clean, errClone, strings.ReplaceAll(err.Error(), repo.URL, clean))
+	}
+	o.Committed = true
+	return bring(ctx, c.Dir, o)
+}
+
+// redacted is a URL without a password.
+func redacted(s string) string {
+	if u, err := url.Parse(s); err == nil {
+		return u.Redacted()
+	}
+	return s
+}

@@ -1,0 +1,121 @@
+package broker
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// eachFile calls do with what each task brings along or reads, and the field that says so, until one fails.
+func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.StandIn() {
+			continue // its files are only sizes
+		}
+		if t.Workdir != "" {
+			if err := do(i, "workdir", t.Workdir); err != nil {
+				return err
+			}
+		}
+		for k := range t.Inputs {
+			if err := do(i, dag.InputField(k), t.Inputs[k].URI); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// checkCode refuses a job that names a pack that is not complete, or a path that only whoever wrote it can follow.
+func (b *Broker) checkCode(ctx context.Context, spec *dag.Job) error {
+	for i := range spec.Tasks {
+		if spec.Tasks[i].Repository != nil {
+			return spec.ErrorAt(i, dag.OfFiles, "workdir", "a git repository is cloned by whoever hands the job in",
+				"`tradewind submit` does")
+		}
+	}
+	checked := map[string]bool{}
+	return eachFile(spec, func(task int, field, uri string) error {
+		refuse := func(why, hint string) error { return spec.ErrorAt(task, dag.OfFiles, field, why, hint) }
+		if !pack.IsURI(uri) {
+			if strings.Contains(uri, "://") || filepath.IsAbs(uri) {
+				return nil
+			}
+			return refuse(fmt.Sprintf("%q is a path on the computer of whoever wrote it", uri),
+				"`tradewind submit` packs what lies there; or name a bucket")
+		}
+		if checked[uri] {
+			return nil
+		}
+		checked[uri] = true
+		if b.Packs == nil {
+			return refuse("this broker keeps no packs", "name a bucket")
+		}
+		err := b.Packs.Check(ctx, uri)
+		if errors.Is(err, pack.ErrIncomplete) || errors.Is(err, pack.ErrURI) || errors.Is(err, pack.ErrCorrupt) {
+			return refuse(err.Error(), "`tradewind submit` uploads what is missing")
+		}
+		return err
+	})
+}
+
+// keepAfter is how long a job is open before its packs are looked after: pieces are not removed until much later.
+const keepAfter = 7 * 24 * time.Hour
+
+// KeepPacks has the packs stay of all jobs that have been open for long. Hosts call it once a day.
+func (b *Broker) KeepPacks(ctx context.Context) error {
+	if b.Packs == nil {
+		return nil
+	}
+	var errs []error
+	for page, more := (store.Page{Limit: walkTogether}), true; more; {
+		var index []store.Record
+		var err error
+		if index, more, err = b.Store.Query(ctx, record.PartActive, "", page); err != nil {
+			return errors.Join(append(errs, err)...)
+		}
+		for _, r := range index {
+			page.After = r.Key.Sort
+			var i record.JobIndex
+			if err := json.Unmarshal(r.Body, &i); err != nil || b.Now().Sub(i.Submitted) >= keepAfter {
+				errs = append(errs, b.keepPacksOf(ctx, r.Key.Sort))
+			}
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (b *Broker) keepPacksOf(ctx context.Context, id string) error {
+	u := b.NewUnit(ctx, events.FnRefresh)
+	job, found, err := book.Get[record.Job](u, record.JobKey(id))
+	if err != nil || !found {
+		return err
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return err
+	}
+	var uris []string
+	_ = eachFile(spec, func(_ int, _, uri string) error { // which never fails
+		if pack.IsURI(uri) {
+			uris = append(uris, uri)
+		}
+		return nil
+	})
+	if len(uris) == 0 {
+		return nil
+	}
+	return b.Packs.Stay(ctx, uris...)
+}

@@ -1,0 +1,137 @@
+package broker_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+)
+
+// packs is a depot that has some packs, and remembers which were to stay.
+type packs struct {
+	have   []string
+	broken error
+	stayed []string
+}
+
+func (p *packs) Check(_ context.Context, uris ...string) error {
+	for _, uri := range uris {
+		if !slices.Contains(p.have, uri) {
+			return fmt.Errorf("%s: %w", uri, pack.ErrIncomplete)
+		}
+	}
+	return p.broken
+}
+
+func (p *packs) Stay(_ context.Context, uris ...string) error {
+	p.stayed = append(p.stayed, uris...)
+	return p.broken
+}
+
+func packed(what string) string {
+	return pack.URI{Digest: pack.DigestOf([]byte(what)), Name: what}.String()
+}
+
+func job(t *testing.T, name, workdir, input string) *dag.Job {
+	t.Helper()
+	spec, err := read.Job("job.yaml", strings.NewReader(fmt.Sprintf(`apiVersion: tradewind/v1
+name: %s
+tasks:
+  a: {run: ls, workdir: %q, inputs: [{uri: %q}]}
+`, name, workdir, input)))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+func TestAJobWhoseFilesNoMachineCouldGetIsRefused(t *testing.T) {
+	depot := &packs{have: []string{packed("code")}}
+	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: time.Now, Packs: depot})
+	submit := func(workdir, input string) error {
+		_, err := b.Submit(t.Context(), broker.Submission{Spec: job(t, "j", workdir, input)})
+		return err
+	}
+	for _, c := range [][3]string{
+		{packed("code"), packed("data"), packed("data") + ": the pack is not complete"},
+		{"code", packed("code"), `"code" is a path on the computer of whoever wrote it`},
+		{packed("code"), "~/data", `"~/data" is a path on the computer of whoever wrote it`},
+	} {
+		var bad *dag.Error
+		if err := submit(c[0], c[1]); !errors.As(err, &bad) || bad.Line != 4 || bad.Reason != c[2] {
+			t.Errorf("%v", err)
+		}
+	}
+	if err := submit(packed("code"), "s3://bucket/data"); err != nil {
+		t.Error(err)
+	}
+	if err := submit("file:///code", "/on/the/machine"); err != nil {
+		t.Error(err)
+	}
+	depot.broken = errors.New("the store is away")
+	var bad *dag.Error
+	if err := submit(packed("code"), packed("code")); !errors.Is(err, depot.broken) || errors.As(err, &bad) {
+		t.Errorf("what passes is taken for the file's fault: %v", err)
+	}
+}
+
+// TestPacksOfJobsThatAreOpenForLongStay, of no others: those are young.
+func TestPacksOfJobsThatAreOpenForLongStay(t *testing.T) {
+	depot := &packs{have: []string{packed("old"), packed("data"), packed("new")}}
+	now := time.Now()
+	b := broker.New(record.DefaultConfig(), broker.Ports{Store: mem.New(), Now: func() time.Time { return now }, Packs: depot})
+	submit := func(name string) {
+		_, err := b.Submit(t.Context(), broker.Submission{Spec: job(t, name, packed(name), packed("data"))})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	submit("old")
+	now = now.Add(8 * 24 * time.Hour)
+	submit("new")
+	refresh := events.New("r", "test", now, events.CatalogRefresh{})
+	if err := errors.Join(b.Handle(t.Context(), events.FnRefresh, []events.Event{refresh})...); err != nil {
+		t.Fatal(err)
+	}
+	if want := []string{packed("old"), packed("data")}; !slices.Equal(depot.stayed, want) {
+		t.Errorf("stayed %q", depot.stayed)
+	}
+}
+
+// beside is a DAG bucket with one file, which cannot be settled.
+type beside struct{ body string }
+
+func (o beside) Open(context.Context, string, string) (io.ReadCloser, error) {
+	return io.NopCloser(strings.NewReader(o.body)), nil
+}
+
+func (beside) Settle(_ context.Context, _, _ string, spec *dag.Job) error {
+	return spec.ErrorAt(0, dag.OfFiles, "workdir", "there is none", "")
+}
+
+func TestAFileInTheBucketWhoseFilesAreMissingIsRejectedWithItsLine(t *testing.T) {
+	store := mem.New()
+	b := broker.New(record.DefaultConfig(), broker.Ports{
+		Store: store, Now: time.Now, Objects: beside{"apiVersion: tradewind/v1\nname: x\ntasks: {a: {run: ls}}\n"},
+	})
+	e := events.New("o", "test", time.Now(), events.ObjectCreated{Bucket: "b", Key: "x.yaml", ETag: "1"})
+	if err := errors.Join(b.Handle(t.Context(), events.FnSubmit, []events.Event{e})...); err != nil {
+		t.Fatal(err)
+	}
+	pending, err := store.Outbox(t.Context(), 10)
+	if err != nil || len(pending) != 1 || !strings.Contains(string(pending[0].Body), "x.yaml:3:9: tasks.a.workdir: there is none") {
+		t.Errorf("%v %s", err, pending)
+	}
+}

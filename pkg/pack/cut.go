@@ -1,0 +1,44 @@
+package pack
+
+import "math/bits"
+
+// Sizes of pieces, bytes; the last of a pack may be smaller than minPiece.
+const (
+	minPiece = 512 << 10
+	maxPiece = 8 << 20
+	// cutBits makes a cut as likely as one in 2^cutBits bytes, from minPiece on.
+	cutBits = 20
+)
+
+// cut says how long the first piece of data is: up to where the gear hash of the last 64 bytes begins with cutBits
+// zeros (Xia et al., "FastCDC", USENIX ATC 2016, section 3.1). So where a cut is depends on the bytes around it alone,
+// and the pieces after a change are those that were there before it. data is maxPiece long, or the rest of the stream.
+func cut(data []byte) int {
+	if len(data) <= minPiece {
+		return len(data)
+	}
+	data = data[:min(len(data), maxPiece)]
+	var hash uint64
+	for _, b := range data[minPiece-64 : minPiece] {
+		hash = hash<<1 + gear[b]
+	}
+	for i, b := range data[minPiece:] {
+		if hash = hash<<1 + gear[b]; hash>>(64-cutBits) == 0 {
+			return minPiece + i + 1
+		}
+	}
+	return len(data)
+}
+
+// gear has a number for each byte, none like another. It never changes: pieces would be cut elsewhere.
+var gear = func() (table [256]uint64) {
+	// SplitMix64 (Steele et al., OOPSLA 2014), from 0.
+	state := uint64(0)
+	for i := range table {
+		state += 0x9e3779b97f4a7c15
+		z := (state ^ state>>30) * 0xbf58476d1ce4e5b9
+		z = (z ^ z>>27) * 0x94d049bb133111eb
+		table[i] = bits.Reverse64(z ^ z>>31)
+	}
+	return table
+}()

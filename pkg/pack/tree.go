@@ -1,0 +1,220 @@
+package pack
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// Changed is the error of a file that does not keep still while it is packed.
+type Changed struct{ Path string }
+
+// Error names the file.
+func (c *Changed) Error() string {
+	return c.Path + " changes while it is packed; wait until whatever writes it is done, or leave it out in " +
+		ownIgnore
+}
+
+// tries is how often something that changes is packed, and stillFor how long it is given to come to rest.
+const (
+	tries    = 3
+	stillFor = 300 * time.Millisecond
+)
+
+// Pack lists a folder or a file and reads it. What changes meanwhile is packed again, some times, before it fails with
+// a *Changed; else it fails as Scan does.
+func Pack(ctx context.Context, name string, o Options) (*Tree, error) {
+	for try := 1; ; try++ {
+		t, err := Scan(ctx, name, o)
+		if err == nil {
+			if err = t.read(ctx); err == nil {
+				return t, nil
+			}
+			err = errors.Join(err, t.Close())
+		}
+		var changed *Changed
+		if !errors.As(err, &changed) || try == tries {
+			return nil, err
+		}
+		if err := clock.Pause(ctx, stillFor); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// read cuts the contents of all files into pieces, and writes the list.
+func (t *Tree) read(ctx context.Context) error {
+	in := &stream{tree: t, ctx: ctx}
+	defer in.close()
+	window := bufio.NewReaderSize(in, maxPiece)
+	of := t.list.Bytes()
+	for {
+		data, err := window.Peek(maxPiece)
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		if len(data) == 0 {
+			break
+		}
+		n := cut(data)
+		t.list.Pieces = append(t.list.Pieces, Piece{Digest: DigestOf(data[:n]), Size: int64(n)})
+		if _, err := window.Discard(n); err != nil {
+			return err
+		}
+		if t.opts.Read != nil {
+			t.opts.Read(int64(n), of)
+		}
+	}
+	var err error
+	if t.body, err = t.list.encode(); err == nil && len(t.body) > MaxListBytes {
+		err = t.large()
+	}
+	t.digest = DigestOf(t.body)
+	return err
+}
+
+// stream is the contents of a tree's files, one after the other. It fails with a *Changed when one is not as it was
+// listed.
+type stream struct {
+	tree *Tree
+	ctx  context.Context //nolint:containedctx // of the call that reads
+	next int
+	open fs.File
+	left int64
+}
+
+// Read implements io.Reader.
+func (s *stream) Read(p []byte) (int, error) {
+	for s.left == 0 {
+		if err := s.ctx.Err(); err != nil {
+			return 0, err
+		}
+		if err := s.finish(); err != nil {
+			return 0, err
+		}
+		if s.next == len(s.tree.files) {
+			return 0, io.EOF
+		}
+		f := &s.tree.files[s.next]
+		var err error
+		if s.open, err = s.tree.root.Open(f.path); err != nil {
+			return 0, s.tree.gone(f.path, err)
+		}
+		s.next, s.left = s.next+1, f.size
+	}
+	n, err := s.open.Read(p[:min(int64(len(p)), s.left)])
+	s.left -= int64(n)
+	if errors.Is(err, io.EOF) {
+		err = nil
+		if n == 0 {
+			err = s.tree.changed(&s.tree.files[s.next-1])
+		}
+	}
+	return n, err
+}
+
+// finish sees that the file that was read was not changed meanwhile.
+func (s *stream) finish() error {
+	if s.open == nil {
+		return nil
+	}
+	f := &s.tree.files[s.next-1]
+	still := f.still(s.open)
+	s.close()
+	if !still {
+		return s.tree.changed(f)
+	}
+	return nil
+}
+
+func (s *stream) close() {
+	if s.open != nil {
+		_ = s.open.Close() // only read
+		s.open = nil
+	}
+}
+
+// still says whether an open file is as it was listed.
+func (f *file) still(open fs.File) bool {
+	info, err := open.Stat()
+	return err == nil && info.Size() == f.size && info.ModTime().UnixNano() == f.modified
+}
+
+func (t *Tree) changed(f *file) error {
+	return &Changed{Path: filepath.Join(t.dir, filepath.FromSlash(f.path))}
+}
+
+// URI is how jobs refer to the pack of a tree that Pack returned.
+func (t *Tree) URI() string { return URI{Digest: t.digest, Name: t.name}.String() }
+
+// Pieces are those of a tree that Pack returned, each once, and its list, which is the last one.
+func (t *Tree) Pieces() []Piece {
+	seen := make(map[Digest]bool, len(t.list.Pieces))
+	var out []Piece
+	for _, p := range t.list.Pieces {
+		if !seen[p.Digest] {
+			seen[p.Digest] = true
+			out = append(out, p)
+		}
+	}
+	return append(out, Piece{Digest: t.digest, Size: int64(len(t.body))})
+}
+
+// Content reads a piece of a tree that Pack returned, or its list. It fails with a *Changed when the folder has
+// changed.
+func (t *Tree) Content(p Piece) ([]byte, error) {
+	if p.Digest == t.digest {
+		return t.body, nil
+	}
+	var from int64
+	for _, one := range t.list.Pieces {
+		if one == p {
+			return t.contentAt(from, p)
+		}
+		from += one.Size
+	}
+	return nil, fmt.Errorf("no piece %s in this pack", p.Digest)
+}
+
+// contentAt reads a piece that begins at an offset of the stream.
+func (t *Tree) contentAt(from int64, p Piece) ([]byte, error) {
+	body := make([]byte, p.Size)
+	first := sort.Search(len(t.files), func(i int) bool { return t.files[i].from+t.files[i].size > from })
+	for rest := body; len(rest) > 0; first++ {
+		f := &t.files[first]
+		n := min(int64(len(rest)), f.from+f.size-from)
+		if err := t.readAt(f, rest[:n], from-f.from); err != nil {
+			return nil, err
+		}
+		rest, from = rest[n:], from+n
+	}
+	if DigestOf(body) != p.Digest {
+		return nil, t.changed(&t.files[first-1])
+	}
+	return body, nil
+}
+
+func (t *Tree) readAt(f *file, p []byte, at int64) error {
+	open, err := t.root.Open(f.path)
+	if err != nil {
+		return t.gone(f.path, err)
+	}
+	defer open.Close() //nolint:errcheck // only read
+	if !f.still(open) {
+		return t.changed(f)
+	}
+	if _, err := open.ReadAt(p, at); errors.Is(err, io.EOF) {
+		return t.changed(f)
+	} else if err != nil {
+		return err
+	}
+	return nil
+}

@@ -1,0 +1,215 @@
+package pack
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path"
+	"sort"
+
+	"github.com/cenkalti/backoff/v5"
+	"golang.org/x/sync/errgroup"
+)
+
+// Source hands out what lies under a digest: pieces and lists.
+type Source interface {
+	// Get opens the content of a digest. What it reads is checked by whoever called it. It fails with fs.ErrNotExist
+	// where there is none. It is called by several goroutines at once.
+	Get(ctx context.Context, d Digest) (io.ReadCloser, error)
+}
+
+// ReadList reads the list of a pack. It fails with ErrCorrupt where what the source has is not what the digest names.
+func ReadList(ctx context.Context, src Source, d Digest) (*List, error) {
+	body, err := get(ctx, src, d, MaxListBytes)
+	if err != nil {
+		return nil, err
+	}
+	l, err := ParseList(body)
+	if err != nil {
+		return nil, fmt.Errorf("list %s: %w", d, err)
+	}
+	return l, nil
+}
+
+// getTries is how often something is asked for that cannot be read for a moment.
+const getTries = 4
+
+// get reads the content of a digest, of at most so many bytes, and checks it.
+func get(ctx context.Context, src Source, d Digest, most int64) ([]byte, error) {
+	return backoff.Retry(ctx, func() ([]byte, error) {
+		body, err := getOnce(ctx, src, d, most)
+		if errors.Is(err, fs.ErrNotExist) || errors.Is(err, fs.ErrPermission) || errors.Is(err, ErrCorrupt) {
+			err = backoff.Permanent(err)
+		}
+		return body, err
+	}, backoff.WithMaxTries(getTries))
+}
+
+func getOnce(ctx context.Context, src Source, d Digest, most int64) ([]byte, error) {
+	r, err := src.Get(ctx, d)
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d, err)
+	}
+	defer r.Close() //nolint:errcheck // only read
+	body, err := io.ReadAll(io.LimitReader(r, most+1))
+	if err != nil {
+		return nil, fmt.Errorf("%s: %w", d, err)
+	}
+	if sum := sha256.Sum256(body); int64(len(body)) > most || !bytes.Equal(sum[:], d.Sum()) {
+		return nil, fmt.Errorf("%s: %w: its content is not what it names", d, ErrCorrupt)
+	}
+	return body, nil
+}
+
+// parallel is how many pieces are under way at a time, each in memory.
+const parallel = 8
+
+// Unpack writes what a list has to a path below root: a folder, which may be there already and whose other files stay,
+// or a file. What is there under the same name is replaced. Nothing outside of that path is touched, whatever links lie
+// there, and no byte is written that was not checked.
+func Unpack(ctx context.Context, src Source, l *List, root *os.Root, to string) error {
+	u := unpacking{list: l, root: root, to: path.Clean(to), from: make([]int64, len(l.Entries)+1)}
+	for i := range l.Entries {
+		u.from[i+1] = u.from[i] + l.Entries[i].Size
+	}
+	if err := u.prepare(); err != nil {
+		return err
+	}
+	g, each := errgroup.WithContext(ctx)
+	g.SetLimit(parallel)
+	var from int64
+	for _, p := range l.Pieces {
+		if each.Err() != nil {
+			break
+		}
+		at := from
+		g.Go(func() error {
+			body, err := get(each, src, p.Digest, p.Size)
+			if err == nil && int64(len(body)) != p.Size {
+				err = fmt.Errorf("%s: %w: %d bytes, not %d", p.Digest, ErrCorrupt, len(body), p.Size)
+			}
+			if err != nil {
+				return err
+			}
+			return u.write(at, body)
+		})
+		from += p.Size
+	}
+	if err := g.Wait(); err != nil {
+		return err
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	return u.finish()
+}
+
+type unpacking struct {
+	list *List
+	root *os.Root
+	to   string
+	from []int64 // where in the stream the content of each entry begins; the last is the end
+}
+
+func (u *unpacking) path(e *Entry) string { return path.Join(u.to, e.Path) }
+
+// prepare makes room: folders are there and can be written to, files are there and empty.
+func (u *unpacking) prepare() error {
+	top := u.to
+	if u.list.Single() {
+		top = path.Dir(top)
+	}
+	if err := u.root.MkdirAll(top, 0o755); err != nil {
+		return err
+	}
+	for i := range u.list.Entries {
+		e := &u.list.Entries[i]
+		if err := u.clear(e); err != nil {
+			return err
+		}
+		switch p := u.path(e); {
+		case e.Dir:
+			if err := u.root.Mkdir(p, e.Mode|0o700); err != nil && !errors.Is(err, fs.ErrExist) {
+				return err
+			}
+			if err := u.root.Chmod(p, e.Mode|0o700); err != nil {
+				return err
+			}
+		case e.file():
+			f, err := u.root.OpenFile(p, os.O_WRONLY|os.O_CREATE|os.O_EXCL, e.Mode|0o200)
+			if err != nil {
+				return err
+			}
+			if err := f.Close(); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// clear removes what is in the way of an entry. A folder stays where one is wanted; instead of anything else a folder
+// is not removed: it may hold what nobody wants to lose.
+func (u *unpacking) clear(e *Entry) error {
+	p := u.path(e)
+	info, err := u.root.Lstat(p)
+	switch {
+	case errors.Is(err, fs.ErrNotExist):
+		return nil
+	case err != nil:
+		return err
+	case info.IsDir() && e.Dir:
+		return nil
+	case info.IsDir():
+		return fmt.Errorf("%s: a folder is in the way of a file", p)
+	}
+	return u.root.Remove(p)
+}
+
+// write puts a piece that begins at an offset of the stream into its files.
+func (u *unpacking) write(from int64, body []byte) error {
+	i := sort.Search(len(u.list.Entries), func(i int) bool { return u.from[i+1] > from })
+	for ; len(body) > 0; i++ {
+		n := min(int64(len(body)), u.from[i+1]-from)
+		if n == 0 {
+			continue
+		}
+		if err := u.writeAt(&u.list.Entries[i], body[:n], from-u.from[i]); err != nil {
+			return err
+		}
+		body, from = body[n:], from+n
+	}
+	return nil
+}
+
+func (u *unpacking) writeAt(e *Entry, body []byte, at int64) error {
+	f, err := u.root.OpenFile(u.path(e), os.O_WRONLY, 0)
+	if err != nil {
+		return err
+	}
+	_, err = f.WriteAt(body, at)
+	return errors.Join(err, f.Close())
+}
+
+// finish makes the links, so that nothing was written through one, and takes the rights that writing needed: of folders
+// last, from the deepest up.
+func (u *unpacking) finish() error {
+	for i := len(u.list.Entries) - 1; i >= 0; i-- {
+		e := &u.list.Entries[i]
+		var err error
+		if e.Link != "" {
+			err = u.root.Symlink(e.Link, u.path(e))
+		} else {
+			err = u.root.Chmod(u.path(e), e.Mode)
+		}
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
