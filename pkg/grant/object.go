@@ -42,6 +42,52 @@ func ParseOf(scheme, uri string) (Object, error) {
 	return o.of(scheme)
 }
 
+// ParsePrefix reads the URI of a prefix: that of a bucket, or one that ends in a slash.
+func ParsePrefix(uri string) (Object, error) {
+	o, err := parse(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	if o.Key != "" && !strings.HasSuffix(o.Key, "/") {
+		return Object{}, fmt.Errorf("%w %q: it names an object, and a prefix ends in a slash", ErrURI, uri)
+	}
+	return o, nil
+}
+
+// ParsePrefixOf is ParsePrefix for a driver that has the objects of one scheme alone: others are ErrStore.
+func ParsePrefixOf(scheme, uri string) (Object, error) {
+	o, err := ParsePrefix(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	return o.of(scheme)
+}
+
+// Below returns the URI of what has a key, not escaped, below a bucket or prefix. It fails with ErrURI.
+func Below(prefix, key string) (string, error) {
+	o, err := parse(prefix)
+	if err != nil {
+		return "", err
+	}
+	if o.Key != "" && !strings.HasSuffix(o.Key, "/") {
+		o.Key += "/"
+	}
+	o.Key += key
+	if why := badKey(o.Key); why != "" {
+		return "", fmt.Errorf("%w %q: %s", ErrURI, o, why)
+	}
+	return o.String(), nil
+}
+
+// In says what an object of a list is, where it can be named; drivers ask it of each key that they list.
+func (o Object) In(key string, size int64) (Listed, bool) {
+	o.Key = key
+	if key == "" || strings.HasSuffix(key, "/") || badKey(key) != "" {
+		return Listed{}, false
+	}
+	return Listed{URI: o.String(), Size: size}, true
+}
+
 func (o Object) of(scheme string) (Object, error) {
 	if o.Scheme != scheme {
 		return Object{}, fmt.Errorf("%w: this one has %s://, not %s", ErrStore, scheme, o)

@@ -28,6 +28,15 @@ func (s Scope) Check(w Want) error {
 	return within(allowed, o)
 }
 
+// CheckList fails with ErrOutside for a prefix that the scope does not allow to read.
+func (s Scope) CheckList(prefix string) error {
+	o, err := ParsePrefix(prefix)
+	if err != nil {
+		return err
+	}
+	return within(s.Read, o)
+}
+
 // Over returns a store that asks another one only for what lies in the scope. One want outside of it refuses them all.
 func (s Scope) Over(store Store) Store { return scoped{scope: s, store: store} }
 
@@ -71,6 +80,20 @@ func (s scoped) mayWrite(uri string) error {
 		return err
 	}
 	return within(s.scope.Write, o)
+}
+
+func (s scoped) List(ctx context.Context, prefix, after string) (Page, error) {
+	if err := s.scope.CheckList(prefix); err != nil {
+		return Page{}, err
+	}
+	return s.store.List(ctx, prefix, after)
+}
+
+func (s scoped) Remove(ctx context.Context, uri string) error {
+	if err := s.mayWrite(uri); err != nil {
+		return err
+	}
+	return s.store.Remove(ctx, uri)
 }
 
 func (s scoped) Begin(ctx context.Context, uri string) (string, error) {

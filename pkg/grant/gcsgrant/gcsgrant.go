@@ -174,7 +174,7 @@ func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.
 	for k, v := range r.query {
 		query.Set(k, v)
 	}
-	path := u.Path + "/" + o.Bucket + "/" + o.EscapedKey()
+	path := strings.TrimSuffix(u.Path+"/"+o.Bucket+"/"+o.EscapedKey(), "/")
 	encoded := strings.ReplaceAll(query.Encode(), "+", "%20") // Encode writes a plus sign as %2B
 	canonical := strings.Join([]string{r.method, path, encoded, lines, names, "UNSIGNED-PAYLOAD"}, "\n")
 	sum := sha256.Sum256([]byte(canonical))
@@ -306,6 +306,10 @@ func failed(status string, text []byte) error {
 	switch answer.Code {
 	case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 		return fmt.Errorf("%w: %s", grant.ErrUpload, answer.Code)
+	case "NoSuchBucket":
+		return fmt.Errorf("%w: %s", grant.ErrNoBucket, answer.Code)
+	case "NoSuchKey":
+		return fmt.Errorf("%w: %s", errNoObject, answer.Code)
 	}
 	return fmt.Errorf("%s %s", status, answer.Code)
 }
