@@ -148,9 +148,9 @@ type Store interface {
 	// Abort ends an upload and drops its parts. One that is not there is no error: a repeated Abort does nothing.
 	Abort(ctx context.Context, uri, upload string) error
 	// List returns a page of the objects below a prefix, which is the URI of a bucket or one that ends in a slash. The
-	// first page is after ""; each page names what the next one is after. What no URI can name (see Parse), such as
-	// the folders that consoles make, is left out. Below a prefix that is not there lies nothing; a bucket that is not
-	// there is ErrNoBucket.
+	// first page is after ""; each page names what the next one is after. Keys that end in a slash, which stand for
+	// folders, are left out; one that no URI can name fails the list with ErrURI. Below a prefix that is not there lies
+	// nothing; a bucket that is not there, or may not be read, is ErrNoBucket.
 	List(ctx context.Context, prefix, after string) (Page, error)
 	// Remove removes an object. One that is not there is no error.
 	Remove(ctx context.Context, uri string) error

@@ -79,13 +79,25 @@ func Below(prefix, key string) (string, error) {
 	return o.String(), nil
 }
 
-// In says what an object of a list is, where it can be named; drivers ask it of each key that they list.
-func (o Object) In(key string, size int64) (Listed, bool) {
-	o.Key = key
-	if key == "" || strings.HasSuffix(key, "/") || badKey(key) != "" {
-		return Listed{}, false
+// In is an entry of a list, by its key, for drivers. ok is false for what is no object: the folders that consoles make.
+// It fails with ErrURI for a key that no URI can name: it would be missed in silence.
+func (o Object) In(key string, size int64) (l Listed, ok bool, err error) {
+	if key == "" || strings.HasSuffix(key, "/") {
+		return Listed{}, false, nil
 	}
-	return Listed{URI: o.String(), Size: size}, true
+	if o.Key = key; badKey(key) != "" {
+		return Listed{}, false, fmt.Errorf("%w: no URI can name %q: %s", ErrURI, key, badKey(key))
+	}
+	return Listed{URI: o.String(), Size: size}, true, nil
+}
+
+// Add takes an entry into the page, if it is an object; see Object.In.
+func (p *Page) Add(in Object, key string, size int64) error {
+	l, ok, err := in.In(key, size)
+	if ok {
+		p.Objects = append(p.Objects, l)
+	}
+	return err
 }
 
 func (o Object) of(scheme string) (Object, error) {

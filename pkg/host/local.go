@@ -32,6 +32,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	cloudlocal "github.com/tradewind-broker/tradewind/pkg/cloud/local"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 	"github.com/tradewind-broker/tradewind/web"
@@ -53,6 +55,8 @@ type Host struct {
 	api      *api.API
 	listen   net.Listener
 	token    string
+	objects  *filegrant.Store // what jobs keep
+	data     grant.Store
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
 	folder   *folder
@@ -155,7 +159,11 @@ func (h *Host) wire() error {
 		return err
 	}
 	hub := api.NewHub()
+	if err := h.openData(key); err != nil {
+		return err
+	}
 	ports := broker.Ports{
+		Data:  h.data,
 		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
@@ -192,7 +200,7 @@ func (h *Host) wire() error {
 		return err
 	}
 	h.api, err = api.New(api.Config{
-		Broker: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
+		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
 		Now:      h.clock.Now, Version: h.opt.Version, Log: h.log,
@@ -306,6 +314,7 @@ func (h *Host) Serve(ctx context.Context) error {
 		defer os.Remove(h.state.path("running.json")) //nolint:errcheck // a leftover is recognised
 	}
 	server := h.api.Server()
+	server.Handler = h.withObjects(server.Handler)
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()
 	ctx, cancel := context.WithCancel(ctx)
@@ -446,6 +455,9 @@ func (h *Host) Close() error {
 	}
 	if h.machines != nil {
 		errs = append(errs, h.machines.Close())
+	}
+	if h.objects != nil {
+		errs = append(errs, h.objects.Close())
 	}
 	if h.bus != nil {
 		errs = append(errs, h.bus.Close())

@@ -232,7 +232,7 @@ func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte
 		return answer, nil
 	case code == "InvalidBlockList" || code == "InvalidBlockId" || code == "InvalidBlobOrBlock":
 		return nil, fmt.Errorf("%w: %s", grant.ErrUpload, code)
-	case code == "ContainerNotFound":
+	case code == "ContainerNotFound" || resp.StatusCode == http.StatusForbidden:
 		return nil, fmt.Errorf("%w: %s", grant.ErrNoBucket, code)
 	case resp.StatusCode == http.StatusNotFound:
 		return nil, fmt.Errorf("%w: %s", errNoBlob, code)

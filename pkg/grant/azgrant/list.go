@@ -42,8 +42,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	}
 	page := grant.Page{Next: answer.NextMarker}
 	for _, x := range answer.Blobs {
-		if l, ok := o.In(x.Name, x.Size); ok {
-			page.Objects = append(page.Objects, l)
+		if err := page.Add(o, x.Name, x.Size); err != nil {
+			return grant.Page{}, err
 		}
 	}
 	return page, nil

@@ -45,10 +45,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 			page.Next = last
 			return fs.SkipAll
 		}
-		if l, ok := o.In(s.dir+"/"+name, info.Size()); ok {
-			page.Objects, last = append(page.Objects, l), name
-		}
-		return nil
+		last = name
+		return page.Add(o, s.dir+"/"+name, info.Size())
 	})
 	if err != nil {
 		return grant.Page{}, fmt.Errorf("filegrant: list %s: %w", o, err)

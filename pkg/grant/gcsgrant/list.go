@@ -37,8 +37,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	}
 	var page grant.Page
 	for _, x := range answer.Contents {
-		if l, ok := o.In(x.Key, x.Size); ok {
-			page.Objects = append(page.Objects, l)
+		if err := page.Add(o, x.Key, x.Size); err != nil {
+			return grant.Page{}, err
 		}
 		if answer.IsTruncated {
 			page.Next = x.Key

@@ -25,8 +25,8 @@ func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, err
 	}
 	var page grant.Page
 	for _, x := range out.Contents {
-		if l, ok := o.In(aws.ToString(x.Key), aws.ToInt64(x.Size)); ok {
-			page.Objects = append(page.Objects, l)
+		if err := page.Add(o, aws.ToString(x.Key), aws.ToInt64(x.Size)); err != nil {
+			return grant.Page{}, err
 		}
 		if aws.ToBool(out.IsTruncated) {
 			page.Next = aws.ToString(x.Key)

@@ -249,7 +249,7 @@ func failed(what string, o grant.Object, err error) error {
 		switch api.ErrorCode() {
 		case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 			return fmt.Errorf("s3grant: %s %s: %w: %s", what, o, grant.ErrUpload, api.ErrorCode())
-		case "NoSuchBucket", "PermanentRedirect":
+		case "NoSuchBucket", "PermanentRedirect", "AccessDenied":
 			return fmt.Errorf("s3grant: %s %s: %w: %s", what, o, grant.ErrNoBucket, api.ErrorCode())
 		}
 	}
