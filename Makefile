@@ -79,6 +79,7 @@ rehearse-setup: emulators
 	cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1 \
 	  $(GO) run . -assets ../$(REHEARSAL) -architecture $(HOST_LAMBDA) -out ../$(REHEARSAL)/cdk.out
 	$(GO) build -trimpath -o $(REHEARSAL)/rehearse ./localstack/rehearse
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(REHEARSAL)/tradewind ./cmd/tradewind
 
 .PHONY: rehearse
 rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the real Lambda binaries and agents there, as a user would; needs node, Python and Linux

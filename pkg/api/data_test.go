@@ -363,7 +363,9 @@ func TestMachinesAreToldWhereTheirAgentLies(t *testing.T) {
 // No signature gets into the log of requests.
 func TestGrantsAreNotLogged(t *testing.T) {
 	var log bytes.Buffer
-	w := apitest.New(t, func(c *api.Config) { c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug})) })
+	w := apitest.New(t, func(c *api.Config) {
+		c.Log = slog.New(slog.NewTextHandler(&log, &slog.HandlerOptions{Level: slog.LevelDebug}))
+	})
 	_, made, node := begun(t, w, "one")
 	newClient(t, w, node).get(made + "files/model")
 	if strings.Contains(log.String(), "signature") || !strings.Contains(log.String(), wire.PathGrants) {
