@@ -91,7 +91,7 @@ func (d *deployment) outputs() {
 		"Table": d.table.TableName(),
 		"Bus":   d.bus.EventBusArn(), "News": d.topic.TopicArn(), "Alarms": d.alarms.TopicArn(),
 		"TokenParameter": jsii.String(d.tokenParameter()),
-		"Regions": jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
+		"Regions":        jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	} {
 		o := awscdk.NewCfnOutput(d.stack, jsii.String("Output"+name), &awscdk.CfnOutputProps{Value: value})
 		o.OverrideLogicalId(jsii.String(name))
