@@ -54,10 +54,10 @@ emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, w
 	@scripts/emulators.sh
 
 .PHONY: agent
-agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind (AGENT_ARCHS="amd64 arm64")
+agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
 	@for arch in $(AGENT_ARCHS); do \
 	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
-	    -o dist/agent/$$arch/tradewind ./cmd/tradewind || exit 1; \
+	    -o dist/agent/$$arch/tradewind-agent ./cmd/tradewind-agent || exit 1; \
 	done
 
 .PHONY: synth
@@ -73,11 +73,13 @@ HOST_LAMBDA := $(if $(filter amd64,$(HOST_ARCH)),x86_64,$(HOST_ARCH))
 rehearse-setup: emulators
 	@$(GO) run ./bench/lambda -build -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
 	GOOS=linux GOARCH=$(HOST_ARCH) CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
-	  -o $(REHEARSAL)/agent/amd64/tradewind ./cmd/tradewind
-	@mkdir -p $(REHEARSAL)/agent/arm64 && cp $(REHEARSAL)/agent/amd64/tradewind $(REHEARSAL)/agent/arm64/tradewind
+	  -o $(REHEARSAL)/agent/amd64/tradewind-agent ./cmd/tradewind-agent
+	@mkdir -p $(REHEARSAL)/agent/arm64 && \
+	  cp $(REHEARSAL)/agent/amd64/tradewind-agent $(REHEARSAL)/agent/arm64/tradewind-agent
 	cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1 \
 	  $(GO) run . -assets ../$(REHEARSAL) -architecture $(HOST_LAMBDA) -out ../$(REHEARSAL)/cdk.out
 	$(GO) build -trimpath -o $(REHEARSAL)/rehearse ./localstack/rehearse
+	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(REHEARSAL)/tradewind ./cmd/tradewind
 
 .PHONY: rehearse
 rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the real Lambda binaries and agents there, as a user would; needs node, Python and Linux

@@ -7,7 +7,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket/remote"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
@@ -18,7 +17,7 @@ func main() {
 	proc.Reexec()
 	// Machines start by the hundred on one computer: an agent builds none of the command line.
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
-		os.Exit(agent.Main(os.Environ(), version, remote.Openers()))
+		os.Exit(agent.Main(os.Environ(), version))
 	}
 	os.Exit(cli.Main(version))
 }

@@ -28,7 +28,7 @@ import (
 type Config struct {
 	Name         string // prefix of everything
 	Architecture string // of the functions: arm64 or x86_64
-	Assets       string // folder with lambda/<function>/bootstrap and agent/<arch>/tradewind
+	Assets       string // folder with lambda/<function>/bootstrap and agent/<arch>/tradewind-agent
 	Out          string // folder of the cloud assembly
 	KeepData     bool   // the table and the buckets outlive the stack
 	Alarms       bool
@@ -112,11 +112,11 @@ func agentArchs() []string { return []string{"amd64", "arm64"} }
 func (c Config) agentKeys() (map[string]string, error) {
 	keys := map[string]string{}
 	for _, arch := range agentArchs() {
-		digest, err := digestOf(filepath.Join(c.Assets, "agent", arch, "tradewind"))
+		digest, err := digestOf(filepath.Join(c.Assets, "agent", arch, "tradewind-agent"))
 		if err != nil {
 			return nil, err
 		}
-		keys[arch] = prefixAgent + digest + "/tradewind"
+		keys[arch] = prefixAgent + digest + "/tradewind-agent"
 	}
 	return keys, nil
 }

@@ -2,6 +2,7 @@ package stack
 
 import (
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
+	"github.com/aws/jsii-runtime-go"
 
 	"github.com/tradewind-broker/tradewind/events"
 )
@@ -22,6 +23,7 @@ func (d *deployment) rights() {
 	d.grant(events.FnSubmit, "DagFiles", []string{"s3:GetObject"}, *d.dags.BucketArn()+"/*")
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
 	d.serve()
+	d.data()
 	d.buy()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
@@ -132,6 +134,28 @@ func (d *deployment) serve() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
+// data is what the API may grant to machines, which have no rights: what it signs, S3 looks at as if it asked itself. So
+// it is the same for every job, and must not reach the places of the work bucket that are the control plane's own; what
+// a single attempt may reach, the broker checks before it signs (pkg/grant.Scope), which leaves out logs and events too.
+// Provision ends the uploads that machines leave behind.
+func (d *deployment) data() {
+	work := *d.work.BucketArn()
+	buckets, objects := []string{work}, []string{work + "/*"}
+	for _, b := range d.DataBuckets {
+		arn := "arn:" + *d.stack.Partition() + ":s3:::" + b
+		buckets, objects = append(buckets, arn), append(objects, arn+"/*")
+	}
+	d.grant(fnAPI, "Data", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, objects...)
+	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, buckets...)
+	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, work+"/*")
+	d.roles[fnAPI].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
+		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
+		Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
+		Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixCatalog+"*", work+"/"+prefixPolicy+"*"),
+	}))
+	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, objects...)
+}
+
 // tokens is reading the key that signs agents' tokens, and making it once. SSM encrypts it with its own key, which
 // needs no grant.
 func (d *deployment) tokens(fn string) {
@@ -177,8 +201,6 @@ func (d *deployment) launch(fn string) {
 	role.AddToPolicy(allowIf("SpotRole", []string{"iam:CreateServiceLinkedRole"},
 		equals("iam:AWSServiceName", "spot.amazonaws.com"),
 		d.global("iam", "role/aws-service-role/spot.amazonaws.com/AWSServiceRoleForEC2Spot")))
-	role.AddToPolicy(allowIf("AgentRole", []string{"iam:PassRole"}, equals("iam:PassedToService", "ec2.amazonaws.com"),
-		*d.agent.RoleArn()))
 	// EC2 has no narrower resource for its Describe calls.
 	d.grant(fn, "Offers", []string{
 		"ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes", "ec2:DescribeInstanceTypeOfferings",

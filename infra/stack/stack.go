@@ -35,7 +35,6 @@ type deployment struct {
 	topic      awssns.Topic
 	alarms     awssns.Topic
 	api        awsapigatewayv2.HttpApi
-	agent      awsiam.Role
 
 	queues    map[string]awssqs.Queue // by function
 	dead      map[string]awssqs.Queue // by function, and unrouted
@@ -76,7 +75,6 @@ func New(app awscdk.App, cfg Config) awscdk.Stack {
 		d.function(fn)
 	}
 	d.httpAPI()
-	d.machines()
 	d.schedules()
 	d.environment()
 	d.rights()
@@ -92,8 +90,8 @@ func (d *deployment) outputs() {
 		"Api": d.endpoint(), "DagBucket": d.dags.BucketName(), "WorkBucket": d.work.BucketName(),
 		"Table": d.table.TableName(),
 		"Bus":   d.bus.EventBusArn(), "News": d.topic.TopicArn(), "Alarms": d.alarms.TopicArn(),
-		"TokenParameter": jsii.String(d.tokenParameter()), "AgentProfile": jsii.String(d.named("agent")),
-		"Regions": jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
+		"TokenParameter": jsii.String(d.tokenParameter()),
+		"Regions":        jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	} {
 		o := awscdk.NewCfnOutput(d.stack, jsii.String("Output"+name), &awscdk.CfnOutputProps{Value: value})
 		o.OverrideLogicalId(jsii.String(name))

@@ -185,10 +185,6 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 				if !strings.Contains(string(c), `"aws:ResourceTag/tradewind:deployment":["tradewind"]`) {
 					t.Errorf("%s may open groups under %s", s.role, c)
 				}
-			case "iam:PassRole":
-				if len(s.resources) != 1 || !strings.Contains(string(c), "iam:PassedToService") {
-					t.Errorf("%s may pass %v under %s", s.role, s.resources, c)
-				}
 			}
 		}
 	}
@@ -206,33 +202,64 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 	}
 }
 
-func TestMachinesReachTheirJobsDataAlone(t *testing.T) {
+func TestMachinesHaveNoIdentity(t *testing.T) {
 	d := deployed()(t)
+	for id := range d.of("AWS::IAM::InstanceProfile") {
+		t.Errorf("there is an instance profile, %s", id)
+	}
+	for id, r := range d.of("AWS::IAM::Role") {
+		who, err := json.Marshal(r.Properties["AssumeRolePolicyDocument"])
+		if err != nil || strings.Contains(string(who), "ec2") {
+			t.Errorf("%s is for machines: %s, %v", id, who, err)
+		}
+	}
 	for _, s := range d.statements() {
-		if s.role != "tradewind-agent" {
+		c, err := json.Marshal(s.condition)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if slices.Contains(s.actions, "iam:PassRole") &&
+			string(c) != `{"StringEquals":{"iam:PassedToService":["scheduler.amazonaws.com"]}}` {
+			t.Errorf("%s may give %v to others: %s", s.role, s.resources, c)
+		}
+	}
+}
+
+// What the API grants to machines it may do itself, of the work bucket and no other, and not to what the control plane
+// goes by.
+func TestWhatTheAPIGrantsIsBounded(t *testing.T) {
+	d := deployed()(t)
+	deny, writers, removers := "", []string{}, []string{}
+	for _, s := range d.statements() {
+		switch {
+		case s.effect == "Deny":
+			if s.role == "tradewind-api" && slices.Contains(s.actions, "s3:PutObject") && slices.Contains(s.actions, "s3:DeleteObject") {
+				deny = strings.Join(s.resources, " ")
+			}
 			continue
-		}
-		for _, a := range s.actions {
-			if !strings.HasPrefix(a, "s3:") {
-				t.Errorf("a machine may %s", a)
+		case slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasPrefix(r, "<Work") && strings.HasSuffix(r, ">/*") }):
+			if slices.Contains(s.actions, "s3:PutObject") {
+				writers = append(writers, s.role)
+			}
+			if slices.Contains(s.actions, "s3:DeleteObject") {
+				removers = append(removers, s.role)
 			}
 		}
-		for _, r := range s.resources {
-			if !strings.HasPrefix(r, "<Work") {
-				t.Errorf("a machine has %s %v of %s", s.effect, s.actions, r)
+		if s.role == "tradewind-api" && slices.ContainsFunc(s.actions, func(a string) bool { return strings.HasPrefix(a, "s3:") }) {
+			for _, r := range s.resources {
+				if !strings.HasPrefix(r, "<Work") {
+					t.Errorf("the API may %v of %s", s.actions, r)
+				}
 			}
 		}
 	}
-	deny := ""
-	for _, s := range d.statements() {
-		if s.role == "tradewind-agent" && s.effect == "Deny" && slices.Contains(s.actions, "s3:PutObject") {
-			deny = strings.Join(s.resources, " ")
-		}
-	}
-	for _, prefix := range []string{"/agent/*", "/events/*", "/logs/*", "/catalog/*"} {
+	for _, prefix := range []string{"/agent/*", "/catalog/*", "/policy/*"} {
 		if !strings.Contains(deny, prefix) {
-			t.Errorf("a machine may write %s", prefix)
+			t.Errorf("the API may write %s", prefix)
 		}
+	}
+	if want := []string{"tradewind-api"}; !slices.Equal(writers, want) || !slices.Equal(removers, want) {
+		t.Errorf("all of the work bucket is written by %v, removed by %v", writers, removers)
 	}
 }
 
@@ -246,8 +273,8 @@ func TestMachinesOfEachArchitectureHaveTheirAgent(t *testing.T) {
 	}
 	// The files of the test's assets hold their own names.
 	for arch, want := range map[string]string{
-		"amd64": fmt.Sprintf("agent/%x/tradewind", sha256.Sum256([]byte("agent/amd64/tradewind"))),
-		"arm64": fmt.Sprintf("agent/%x/tradewind", sha256.Sum256([]byte("agent/arm64/tradewind"))),
+		"amd64": fmt.Sprintf("agent/%x/tradewind-agent", sha256.Sum256([]byte("agent/amd64/tradewind-agent"))),
+		"arm64": fmt.Sprintf("agent/%x/tradewind-agent", sha256.Sum256([]byte("agent/arm64/tradewind-agent"))),
 	} {
 		if keys[arch] != want {
 			t.Errorf("%s: %s, want %s", arch, keys[arch], want)
@@ -440,10 +467,10 @@ func TestAnotherNameSharesNothing(t *testing.T) {
 	}
 	found := false
 	for _, s := range other["second"].statements() {
-		found = found || s.role == "second-agent" && slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasSuffix(r, ":s3:::imagenet-mini/*") })
+		found = found || s.role == "second-api" && slices.Contains(s.actions, "s3:GetObject") && slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasSuffix(r, ":s3:::imagenet-mini/*") })
 	}
 	if !found {
-		t.Error("machines cannot read the data bucket")
+		t.Error("the API cannot grant reading the data bucket")
 	}
 }
 
@@ -457,7 +484,7 @@ func TestBadConfigurationsAreRefused(t *testing.T) {
 		"-regions: \"moon\"": func(c *Config) { c.Regions, c.Account, c.Region = []string{"moon"}, "1", "us-east-1" },
 		"-webhook":           func(c *Config) { c.Webhook = "http://plain" },
 		"make lambda":        func(c *Config) { c.Assets = t.TempDir() },
-		"make agent":         func(c *Config) { _ = os.Remove(filepath.Join(c.Assets, "agent", "arm64", "tradewind")) },
+		"make agent":         func(c *Config) { _ = os.Remove(filepath.Join(c.Assets, "agent", "arm64", "tradewind-agent")) },
 	} {
 		cfg := Default()
 		cfg.Assets = assets(t)

@@ -28,7 +28,7 @@ type resource struct {
 func assets(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	files := []string{"agent/amd64/tradewind", "agent/arm64/tradewind"}
+	files := []string{"agent/amd64/tradewind-agent", "agent/arm64/tradewind-agent"}
 	for _, fn := range functionNames() {
 		files = append(files, "lambda/"+fn+"/bootstrap")
 	}

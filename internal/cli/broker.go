@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/grant/ambient"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -135,7 +136,7 @@ func (a *app) running(ctx context.Context, state, what string) (*conn, error) {
 // start opens a broker in this process. When another process holds the folder for a moment, it is waited for; a broker
 // that turns up meanwhile is as good.
 func (a *app) start(ctx context.Context, o host.Options) (*conn, error) {
-	o.State, o.Version = absolute(o.State), a.Version
+	o.State, o.Version, o.Stores = absolute(o.State), a.Version, ambient.Stores()
 	if o.Log == nil {
 		o.Log = a.logger(slog.LevelError)
 	}

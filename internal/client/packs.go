@@ -11,7 +11,7 @@ import (
 )
 
 // Missing says which pieces of a pack are to be uploaded. It makes a Client a [depot.Asker].
-func (c *Client) Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Upload, error) {
+func (c *Client) Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Lack, error) {
 	body, err := json.Marshal(map[string]any{"pieces": pieces})
 	if err != nil {
 		return nil, err

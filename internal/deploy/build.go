@@ -89,10 +89,10 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 		return nil, err
 	}
 	for _, arch := range Archs() {
-		binary := filepath.Join(dist, "agent", arch, "tradewind")
+		binary := filepath.Join(dist, "agent", arch, "tradewind-agent")
 		env := []string{"GOOS=linux", "GOARCH=" + arch, "CGO_ENABLED=0"}
 		if err := b.run(ctx, "agent for "+arch, b.Source, env, "go", "build", "-trimpath", "-ldflags",
-			"-s -w -X main.version="+b.Version, "-o", binary, "./cmd/tradewind"); err != nil {
+			"-s -w -X main.version="+b.Version, "-o", binary, "./cmd/tradewind-agent"); err != nil {
 			return nil, err
 		}
 	}

@@ -31,7 +31,7 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 // launched before an upgrade still find theirs.
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
 	for _, arch := range Archs() {
-		body, err := os.ReadFile(filepath.Join(assets, "agent", arch, "tradewind")) //nolint:gosec // the caller names the folder
+		body, err := os.ReadFile(filepath.Join(assets, "agent", arch, "tradewind-agent")) //nolint:gosec // the caller names the folder
 		if errors.Is(err, fs.ErrNotExist) {
 			continue
 		}
@@ -39,7 +39,7 @@ func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error 
 			return fmt.Errorf("deploy: agent: %w", err)
 		}
 		sum := sha256.Sum256(body)
-		key := "agent/" + hex.EncodeToString(sum[:]) + "/tradewind"
+		key := "agent/" + hex.EncodeToString(sum[:]) + "/tradewind-agent"
 		there, err := t.exists(ctx, bucket, key)
 		if err != nil {
 			return err

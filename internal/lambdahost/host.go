@@ -88,6 +88,7 @@ func brokerConfig(env Env) record.Config {
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog},
 		silentFor
 	cfg.StoreURL = "s3://" + env.WorkBucket
+	cfg.Private = []string{"agent/", "events/", "logs/", "catalog/", "policy/"} // as infra/ lays it out
 	return cfg
 }
 

@@ -37,7 +37,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	f := flag.NewFlagSet("rehearse", flag.ContinueOnError)
 	assembly := f.String("assembly", "infra/cdk.out", "folder that infra has synthesised into")
 	assets := f.String("assets", "dist",
-		"folder with lambda/<function>/bootstrap and agent/<arch>/tradewind, for this machine")
+		"folder with lambda/<function>/bootstrap agent/<arch>/tradewind-agent and tradewind, for this machine")
 	dir := f.String("dir", "", "folder for machines and logs, kept; a temporary one when empty")
 	seed := f.Uint64("seed", 1, "of what goes wrong")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")

@@ -29,7 +29,6 @@ import (
 	"sync"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -59,8 +58,7 @@ type Config struct {
 
 	HTTPClient *http.Client
 	Logger     *slog.Logger
-	Buckets    bucket.Openers // bucket.Local when nil
-	Environ    []string       // what the task's environment is taken from (see inherited); nothing when nil
+	Environ    []string // what the task's environment is taken from (see inherited); nothing when nil
 	// Hold stays open in every process that the agent leaves running, until nothing of the task is left.
 	Hold *os.File
 	// Notices tells of the machine's own warnings that it will be taken, by how long it has left.
@@ -68,13 +66,13 @@ type Config struct {
 	// Sole says that the machine is the task's alone, so that inputs may be staged outside the task's directory.
 	Sole bool
 
-	Patience  time.Duration // how long the broker may be away; 10 min
-	Grace     time.Duration // between SIGTERM and SIGKILL; 5 s
-	Heartbeat time.Duration // between reports that the node is alive; 30 s
-	PollWait  time.Duration // how long the broker may hold a poll; 20 s
-	LogPause  time.Duration // between two pieces of log; 200 ms
-	MaxLog    int64         // bytes of log kept of one attempt; 256 MiB
-	Transfer  stage.Transfer
+	Patience  time.Duration  // how long the broker may be away; 10 min
+	Grace     time.Duration  // between SIGTERM and SIGKILL; 5 s
+	Heartbeat time.Duration  // between reports that the node is alive; 30 s
+	PollWait  time.Duration  // how long the broker may hold a poll; 20 s
+	LogPause  time.Duration  // between two pieces of log; 200 ms
+	MaxLog    int64          // bytes of log kept of one attempt; 256 MiB
+	Transfer  stage.Transfer // but for who grants it what
 }
 
 func (c Config) withDefaults() (Config, error) {
@@ -96,9 +94,6 @@ func (c Config) withDefaults() (Config, error) {
 	}
 	if c.Logger == nil {
 		c.Logger = slog.New(slog.DiscardHandler)
-	}
-	if c.Buckets == nil {
-		c.Buckets = bucket.Local()
 	}
 	defaults := []struct {
 		field *time.Duration

@@ -2,18 +2,12 @@ package agent
 
 import (
 	"context"
-	"path"
-	"strconv"
-	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
-
-// keepCheckpoints is how many checkpoints are kept: the last, and the one before it in case somebody is reading that.
-const keepCheckpoints = 2
 
 // saver saves a task's checkpoint directory, one checkpoint at a time.
 //
@@ -82,15 +76,14 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 	if print == "" || print == s.saved {
 		return nil
 	}
-	b, err := s.cfg.Buckets.Open(ctx, s.work.Store)
-	if err != nil {
-		return err
-	}
-	defer b.Close() //nolint:errcheck // only read
 	seq, began := s.next, time.Now()
 	s.next++ // whether or not it succeeds: what is left of a failure must not be mixed with the next
 	prefix := wire.CheckpointPrefix(s.work.Prefix, s.work.Attempt, seq)
-	m, err := s.cfg.Transfer.Upload(ctx, b, prefix, dir, stage.Scan{Ignore: stage.Unfinished, Note: s.out.note},
+	to, err := s.inStore(prefix)
+	if err != nil {
+		return err
+	}
+	m, err := s.transfer().Upload(ctx, to, dir, stage.Scan{Ignore: stage.Unfinished, Note: s.out.note},
 		stage.Manifest{Attempt: s.work.Attempt, Nodes: max(len(s.work.Nodes), 1)})
 	if err != nil {
 		return err
@@ -98,7 +91,7 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 	s.saved, s.took = print, time.Since(began)
 	s.log.Debug("checkpoint saved", "prefix", prefix, "bytes", m.Bytes(), "took", s.took)
 	s.reports.add(wire.Report{Event: wire.Checkpointed, Seq: seq, Prefix: prefix}, func() {
-		s.wg.Go(func() { s.prune(seq) })
+		s.wg.Go(s.prune)
 	})
 	return nil
 }
@@ -112,23 +105,11 @@ func (s *saver) reserve(left time.Duration) time.Duration {
 	return min(max(left/4, 2*s.took), left*3/4)
 }
 
-// prune removes older checkpoints. It is called when the broker has accepted seq: an attempt that was replaced
-// without knowing is not heard any more, and must not remove what its successor restores. What this attempt resumed
-// from stays while other nodes may still have to read it: one that is late begins where the others have begun.
-func (s *saver) prune(seq int) {
-	begun := path.Base(s.work.Checkpoint.Restore)
+// prune has older checkpoints removed. It is called when the broker has accepted a newer one.
+func (s *saver) prune() {
 	ctx, cancel := context.WithTimeout(s.unlessStopped, callTimeout)
 	defer cancel()
-	b, err := s.cfg.Buckets.Open(ctx, s.work.Store)
-	if err == nil {
-		defer b.Close() //nolint:errcheck // only read
-		err = stage.Prune(ctx, b, path.Join(s.work.Prefix, "ckpt"), func(name string) bool {
-			number, _, _ := strings.Cut(name, "-")
-			n, err := strconv.Atoi(number)
-			return err == nil && n <= seq-keepCheckpoints && (name != begun || len(s.work.Nodes) <= 1)
-		})
-	}
-	if err != nil {
-		s.log.Warn("cannot remove old checkpoints", "err", err)
+	if err := (grants{s.attempt}).prune(ctx); err != nil && ctx.Err() == nil {
+		s.log.Warn("old checkpoints are not removed", "err", err)
 	}
 }

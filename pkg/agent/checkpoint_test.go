@@ -67,7 +67,7 @@ func TestATaskIsSavedOnNoticeAndResumesElsewhere(t *testing.T) {
 	}
 }
 
-func TestCheckpointsAreSavedOnScheduleAndOldOnesRemoved(t *testing.T) {
+func TestCheckpointsAreSavedOnScheduleAndOldOnesToBeRemoved(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	w := task(t, "a1", `cd $TRADEWIND_CHECKPOINT; n=0; while :; do n=$((n+1)); echo $n > c.tmp; mv c.tmp c; sleep 0.1; done`)
@@ -84,29 +84,30 @@ func TestCheckpointsAreSavedOnScheduleAndOldOnesRemoved(t *testing.T) {
 	b.Tell(node, wire.Work{Command: wire.Stop})
 	b.Result(node, "a1")
 	complete, err := filepath.Glob(filepath.Join(storeDir(w), w.Prefix, "ckpt", "*", "manifest.json"))
-	if err != nil || len(complete) < 2 || len(complete) > 4 { // two, and what the last removal has not met
+	if err != nil || len(complete) < 4 {
 		t.Errorf("kept %v, %v", complete, err)
 	}
-	if first := filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 7), "manifest.json"); slices.Contains(complete, first) {
-		t.Errorf("the first of %v was not removed", seqs)
+	if n := b.Calls(wire.PathPrune); n < 3 { // the last may be on its way
+		t.Errorf("the broker was asked %d times to remove what %v have replaced", n, seqs)
 	}
 }
 
-func TestCheckpointsGoOnWhileTheBrokerIsAway(t *testing.T) {
+func TestCheckpointsGoOnWhenTheBrokerIsBack(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{})
 	dir := t.TempDir()
-	w := task(t, "a1", `echo ready; until [ -e `+dir+`/away ]; do sleep 0.01; done; echo x > $TRADEWIND_CHECKPOINT/f; while :; do sleep 0.01; done`)
+	w := task(t, "a1", `echo ready; until [ -e `+dir+`/away ]; do sleep 0.01; done; echo x > $TRADEWIND_CHECKPOINT/f; touch `+dir+`/saved; while :; do sleep 0.01; done`)
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
 	b.Stop()
 	touch(t, dir, "away")
-	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
+	awaitFile(t, dir, "saved")
 	b.Start()
 	if r := b.Report(node, "a1", wire.Checkpointed); r.Seq != 1 {
 		t.Errorf("%+v", r)
 	}
+	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
 }
 
 func TestACheckpointThatCannotBeKeptIsNotReported(t *testing.T) {
@@ -143,11 +144,12 @@ func TestATaskThatIgnoresTheNoticeIsStoppedInTimeToSave(t *testing.T) {
 	b.Report(node, "a1", wire.Checkpointed)
 }
 
-func TestTheMachinesOwnNoticeSavesWithoutTheBroker(t *testing.T) {
+func TestTheMachinesOwnNoticeSavesWhenTheBrokerIsBack(t *testing.T) {
 	b := agenttest.New(t)
 	notices := make(chan time.Duration, 1)
 	start(t, b, node, agent.Config{Notices: notices})
-	w := task(t, "a1", `echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
+	noticed := t.TempDir()
+	w := task(t, "a1", `trap 'touch `+noticed+`/f; exit' TERM; echo x > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
 	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")
@@ -155,7 +157,7 @@ func TestTheMachinesOwnNoticeSavesWithoutTheBroker(t *testing.T) {
 	b.Stop()
 	notices <- time.Minute
 	close(notices)
-	awaitFile(t, filepath.Join(storeDir(w), wire.CheckpointPrefix(w.Prefix, "a1", 1)), "manifest.json")
+	awaitFile(t, noticed, "f")
 	b.Start()
 	b.Result(node, "a1")
 	if got := b.Events(node, "a1"); !slices.Equal(got, []wire.Event{wire.Started, wire.NoticeSeen, wire.Checkpointed, wire.Stopped}) {

@@ -80,16 +80,17 @@ func (c *client) hello(ctx context.Context, h wire.Hello) (w wire.Work, err erro
 }
 
 func (c *client) report(ctx context.Context, r wire.Report) error {
-	return c.post(ctx, wire.PathReport, r)
+	return c.ask(ctx, wire.PathReport, r, nil)
 }
 
-func (c *client) post(ctx context.Context, path string, v any) error {
+// ask posts v and decodes the answer, unless that is nil.
+func (c *client) ask(ctx context.Context, path string, v, answer any) error {
 	body, err := json.Marshal(v)
 	if err != nil {
 		return err
 	}
 	return c.retry(ctx, request{method: http.MethodPost, path: path, body: body, contentType: "application/json",
-		timeout: callTimeout})
+		timeout: callTimeout, answer: answer})
 }
 
 // work returns the newest command after seen, or None after wait.
@@ -146,7 +147,9 @@ func (c *client) retry(ctx context.Context, r request) error {
 // lastWord says whether asking again is of no use.
 func lastWord(err error) bool {
 	var resume *resumeError
-	return errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) || errors.Is(err, ErrConfig) || errors.As(err, &resume)
+	var denied *deniedError
+	return errors.Is(err, ErrOver) || errors.Is(err, ErrRefused) || errors.Is(err, ErrConfig) ||
+		errors.As(err, &resume) || errors.As(err, &denied)
 }
 
 // call makes a call once.
@@ -199,6 +202,12 @@ func judge(resp *http.Response, path string, answer []byte) error {
 	case code == http.StatusConflict && (path == wire.PathLogs || path == wire.PathReport):
 		if offset, err := strconv.ParseInt(resp.Header.Get(wire.HeaderOffset), 10, 64); err == nil && offset >= 0 {
 			return &resumeError{offset}
+		}
+	case code == http.StatusNotFound || code == http.StatusConflict || code == http.StatusUnprocessableEntity ||
+		code == http.StatusNotImplemented:
+		switch path {
+		case wire.PathGrants, wire.PathList, wire.PathUploads, wire.PathPrune:
+			return denial(code, answer)
 		}
 	}
 	return fmt.Errorf("agent: %s: %s: %.200q", path, resp.Status, answer)

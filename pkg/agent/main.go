@@ -15,7 +15,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
@@ -47,8 +46,8 @@ const (
 const maxToken = 16 << 10
 
 // Main is the whole program: it configures an agent from environ, runs it until SIGTERM or SIGINT, and returns the exit
-// code. The caller has called proc.Reexec, and chooses the buckets that tasks can use.
-func Main(environ []string, version string, buckets bucket.Openers) int {
+// code. The caller has called proc.Reexec.
+func Main(environ []string, version string) int {
 	proc.Shield()
 	level := slog.LevelInfo
 	if lookup(environ, EnvDebug) == "1" {
@@ -60,7 +59,7 @@ func Main(environ []string, version string, buckets bucket.Openers) int {
 		log.Error("cannot start", "err", err)
 		return ExitFailed
 	}
-	cfg.Version, cfg.Buckets, cfg.Logger = version, buckets, log
+	cfg.Version, cfg.Logger = version, log
 	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
 	defer stop()
 	if cfg.Notices, err = watch(ctx, environ, log); err != nil {

@@ -1,30 +1,51 @@
 package agent
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"io"
-	"io/fs"
 	"os"
 	"path"
 	"strings"
 
-	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
-
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
-// packsOf are the packs of a store (pkg/pack).
-type packsOf struct{ bucket *blob.Bucket }
+// packsOf are the packs of a store (pkg/pack), as an attempt is granted them.
+type packsOf struct {
+	*attempt
+	pieces *stage.Pieces
+}
+
+// uri is where the content of a digest lies.
+func (t *attempt) packURI(d pack.Digest) (string, error) {
+	return grant.Below(t.work.Store, pack.Prefix+string(d))
+}
+
+// naming are the packs' source for what is named.
+func (t *attempt) naming(digests ...pack.Digest) (packsOf, error) {
+	uris := make([]string, len(digests))
+	for i, d := range digests {
+		uri, err := t.packURI(d)
+		if err != nil {
+			return packsOf{}, err
+		}
+		uris[i] = uri
+	}
+	return packsOf{t, t.transfer().Pieces(uris...)}, nil
+}
 
 // Get implements pack.Source.
 func (p packsOf) Get(ctx context.Context, d pack.Digest) (io.ReadCloser, error) {
-	r, err := p.bucket.NewReader(ctx, pack.Prefix+string(d), nil)
-	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil, fs.ErrNotExist
+	uri, err := p.packURI(d)
+	if err != nil {
+		return nil, err
 	}
-	return r, err
+	body, err := p.pieces.Read(ctx, uri, pack.MaxListBytes)
+	return io.NopCloser(bytes.NewReader(body)), err
 }
 
 // fetchPack unpacks the pack that a URI names to dst below dir. Like cp, it puts a single file into dst when that ends
@@ -34,19 +55,25 @@ func (t *attempt) fetchPack(ctx context.Context, uri, dir, dst string) error {
 	if err != nil {
 		return err
 	}
-	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
+	src, err := t.naming(u.Digest)
 	if err != nil {
 		return err
 	}
-	defer b.Close() //nolint:errcheck // only read
-	return unpack(ctx, packsOf{b}, u, dir, dst)
-}
-
-func unpack(ctx context.Context, src pack.Source, u pack.URI, dir, dst string) error {
 	l, err := pack.ReadList(ctx, src, u.Digest)
 	if err != nil {
 		return fmt.Errorf("%s: %w", u, err)
 	}
+	digests := make([]pack.Digest, len(l.Pieces))
+	for i, p := range l.Pieces {
+		digests[i] = p.Digest
+	}
+	if src, err = t.naming(digests...); err != nil {
+		return err
+	}
+	return unpack(ctx, src, l, u, dir, dst)
+}
+
+func unpack(ctx context.Context, src pack.Source, l *pack.List, u pack.URI, dir, dst string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err

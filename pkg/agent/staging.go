@@ -14,10 +14,9 @@ import (
 	"strconv"
 	"strings"
 
-	"gocloud.dev/blob"
-
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 )
 
@@ -34,12 +33,22 @@ func (t *attempt) stageIn(ctx context.Context) error {
 			return fmt.Errorf("input: %w", err)
 		}
 	}
-	for _, name := range slices.Sorted(maps.Keys(t.work.Parents)) {
-		if err := t.stageParent(ctx, name, t.work.Parents[name]); err != nil {
-			return fmt.Errorf("outputs of %s: %w", name, err)
-		}
+	if err := t.stageParents(ctx); err != nil {
+		return fmt.Errorf("parents' outputs: %w", err)
 	}
 	return t.restore(ctx)
+}
+
+// transfer moves files as the attempt is granted.
+func (t *attempt) transfer() stage.Transfer {
+	tr := t.cfg.Transfer
+	tr.Grants, tr.Store, tr.Batch = grants{t}, t.work.Store, wire.MaxWants
+	return tr
+}
+
+// inStore is the URI of a prefix in the job's store.
+func (t *attempt) inStore(elem ...string) (string, error) {
+	return grant.Below(t.work.Store, path.Join(elem...)+"/")
 }
 
 func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
@@ -55,7 +64,7 @@ func (t *attempt) fetch(ctx context.Context, uri, dir, dst string) error {
 	if pack.IsURI(uri) {
 		return t.fetchPack(ctx, uri, dir, dst)
 	}
-	return t.cfg.Transfer.Fetch(ctx, t.cfg.Buckets, uri, dir, dst, t.out.note)
+	return t.transfer().Fetch(ctx, uri, dir, dst, t.out.note)
 }
 
 // inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below
@@ -105,33 +114,58 @@ func lookup(environ []string, name string) string {
 	return ""
 }
 
-// stageParent brings a parent's outputs: to <inputs>/<name>, or, of a parent with several nodes, to
-// <inputs>/<name>/<rank>.
-func (t *attempt) stageParent(ctx context.Context, name, prefix string) error {
-	if !filepath.IsLocal(name) {
-		return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
+// stageParents brings the parents' outputs: of each to <inputs>/<name>, or, of one with several nodes, to
+// <inputs>/<name>/<rank>. The manifests of all are asked for together, and then the files.
+func (t *attempt) stageParents(ctx context.Context) error {
+	var trees, more []stage.Tree
+	for _, name := range slices.Sorted(maps.Keys(t.work.Parents)) {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
+		}
+		first, err := t.inStore(t.work.Parents[name], "0")
+		if err != nil {
+			return err
+		}
+		trees = append(trees, stage.Tree{Prefix: first, Dir: filepath.Join(t.dirs.inputs, name)})
 	}
-	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
-	if err != nil {
+	if err := t.readManifests(ctx, trees); err != nil {
 		return err
 	}
-	defer b.Close() //nolint:errcheck // only read
-	first, err := stage.ReadManifest(ctx, b, path.Join(prefix, "0"))
-	if err != nil {
+	for i, tree := range trees {
+		for rank := 1; rank < min(tree.Manifest.Nodes, stage.MaxFiles); rank++ {
+			r := strconv.Itoa(rank)
+			more = append(more, stage.Tree{
+				Prefix: strings.TrimSuffix(tree.Prefix, "0/") + r + "/", Dir: filepath.Join(tree.Dir, r),
+			})
+		}
+		if tree.Manifest.Nodes > 1 {
+			trees[i].Dir = filepath.Join(tree.Dir, "0")
+		}
+	}
+	if err := t.readManifests(ctx, more); err != nil {
 		return err
 	}
-	to := filepath.Join(t.dirs.inputs, name)
-	if first.Nodes <= 1 {
-		_, err = t.cfg.Transfer.Download(ctx, b, path.Join(prefix, "0"), to)
-		return err
-	}
-	for rank := range min(first.Nodes, stage.MaxFiles) {
-		r := strconv.Itoa(rank)
-		if _, err := t.cfg.Transfer.Download(ctx, b, path.Join(prefix, r), filepath.Join(to, r)); err != nil {
+	for some := range slices.Chunk(append(trees, more...), treesAtOnce) {
+		if err := t.transfer().Fill(ctx, some...); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// treesAtOnce bounds how many directories are open at once.
+const treesAtOnce = 200
+
+func (t *attempt) readManifests(ctx context.Context, trees []stage.Tree) error {
+	prefixes := make([]string, len(trees))
+	for i := range trees {
+		prefixes[i] = trees[i].Prefix
+	}
+	manifests, err := t.transfer().ReadManifests(ctx, prefixes...)
+	for i := range manifests {
+		trees[i].Manifest = manifests[i]
+	}
+	return err
 }
 
 // checkpointDir is the directory that is saved.
@@ -167,12 +201,11 @@ func (t *attempt) restore(ctx context.Context) error {
 	if c.Restore == "" {
 		return nil
 	}
-	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
-	if err != nil {
-		return err
+	from, err := t.inStore(c.Restore)
+	if err == nil {
+		_, err = t.transfer().Download(ctx, from, t.checkpointDir())
 	}
-	defer b.Close() //nolint:errcheck // only read
-	if _, err := t.cfg.Transfer.Download(ctx, b, c.Restore, t.checkpointDir()); err != nil {
+	if err != nil {
 		return fmt.Errorf("restore checkpoint: %w", err)
 	}
 	return nil
@@ -200,17 +233,11 @@ func (t *attempt) keep(ctx context.Context, dir string, scan stage.Scan) error {
 	if t.work.Store == "" {
 		return nil
 	}
-	b, err := t.cfg.Buckets.Open(ctx, t.work.Store)
+	prefix, err := t.inStore(wire.OutputPrefix(t.work.Prefix, t.work.Attempt), strconv.Itoa(t.claims.Rank))
 	if err != nil {
 		return err
 	}
-	defer b.Close() //nolint:errcheck // only read
-	return t.upload(ctx, b, dir, scan)
-}
-
-func (t *attempt) upload(ctx context.Context, b *blob.Bucket, dir string, scan stage.Scan) error {
-	prefix := path.Join(wire.OutputPrefix(t.work.Prefix, t.work.Attempt), strconv.Itoa(t.claims.Rank))
-	_, err := t.cfg.Transfer.Upload(ctx, b, prefix, dir, scan, stage.Manifest{
+	_, err = t.transfer().Upload(ctx, prefix, dir, scan, stage.Manifest{
 		Attempt: t.work.Attempt, Rank: t.claims.Rank, Nodes: max(len(t.work.Nodes), 1),
 	})
 	return err
@@ -258,7 +285,7 @@ func (t *attempt) putOutput(ctx context.Context, out wire.Output) error {
 		}
 		uri = joined
 	}
-	return t.cfg.Transfer.Put(ctx, t.cfg.Buckets, t.dirs.output, path.Clean(out.Path), uri)
+	return t.transfer().Put(ctx, t.dirs.output, path.Clean(out.Path), uri)
 }
 
 // unwanted tells what of the output directory is not kept: nothing when no output names a path, or one wants all.

@@ -89,10 +89,10 @@ func TestStagingFailsWithWhatIsWrong(t *testing.T) {
 		"input to parent":    {func(w *wire.Assignment) { w.Inputs = []wire.Input{{URI: src + "/f", Path: "../f"}} }, "leaves its directory"},
 		"input to anywhere":  {func(w *wire.Assignment) { w.Inputs = []wire.Input{{URI: src + "/f", Path: outside + "/f"}} }, "leaves its directory"},
 		"input to home":      {func(w *wire.Assignment) { w.Inputs = []wire.Input{{URI: src + "/f", Path: "~/f"}} }, "leaves its directory"},
-		"missing parent":     {func(w *wire.Assignment) { w.Parents = map[string]string{"p": "none/"} }, "outputs of p: none/0: no manifest"},
+		"missing parent":     {func(w *wire.Assignment) { w.Parents = map[string]string{"p": "none/"} }, "/none/0/: no manifest"},
 		"parent's odd name":  {func(w *wire.Assignment) { w.Parents = map[string]string{"../p": "none/"} }, "leaves its directory"},
 		"missing workdir":    {func(w *wire.Assignment) { w.Workdir = "/no/such/dir" }, "workdir: /no/such/dir: not found"},
-		"missing checkpoint": {func(w *wire.Assignment) { w.Checkpoint = &wire.Checkpoint{Path: "c", Restore: "none/"} }, "restore checkpoint: none/: no manifest"},
+		"missing checkpoint": {func(w *wire.Assignment) { w.Checkpoint = &wire.Checkpoint{Path: "c", Restore: "none/"} }, "/none/: no manifest"},
 		"checkpoint outside": {func(w *wire.Assignment) { w.Checkpoint = &wire.Checkpoint{Path: "../c"} }, "leaves its directory"},
 		"checkpoint by root": {func(w *wire.Assignment) { w.Checkpoint = &wire.Checkpoint{Path: outside} }, "leaves its directory"},
 	} {

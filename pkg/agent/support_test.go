@@ -9,7 +9,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
@@ -17,7 +16,7 @@ import (
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {
-		os.Exit(agent.Main(os.Environ(), "test", bucket.Local()))
+		os.Exit(agent.Main(os.Environ(), "test"))
 	}
 	os.Exit(m.Run())
 }

@@ -30,6 +30,10 @@ type Config struct {
 	Logs   Logs
 	// Machines has the tokens of pools' machines; nil answers 501.
 	Machines *MachineTokens
+	// Data lets agents move data; nil answers 501.
+	Data Data
+	// Program is where machines fetch the agent; nil answers 404.
+	Program ProgramFunc
 	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
 	// commands when their poll ends.
 	Hub *Hub
@@ -118,6 +122,8 @@ func (a *API) routes() {
 	a.logRoutes()
 	a.packRoutes()
 	a.agentRoutes()
+	a.dataRoutes()
+	a.programRoutes()
 	a.plainRoutes()
 }
 

@@ -74,7 +74,10 @@ func userPaths() [][2]string {
 }
 
 func agentPaths() [][2]string {
-	return [][2]string{{"POST", wire.PathHello}, {"GET", wire.PathWork}, {"POST", wire.PathReport}, {"POST", wire.PathLogs}}
+	return [][2]string{{"POST", wire.PathHello}, {"GET", wire.PathWork}, {"POST", wire.PathReport}, {"POST", wire.PathLogs},
+		{"POST", wire.PathGrants}, {"POST", wire.PathList}, {"POST", wire.PathUploads}, {"POST", wire.PathPrune},
+		{"GET", wire.PathProgram + strings.Repeat("a", 64)},
+	}
 }
 
 func TestEveryUserPathNeedsTheUserToken(t *testing.T) {
@@ -259,6 +262,7 @@ func TestTheDocumentIsCurrentAndKnowsEveryPath(t *testing.T) {
 	}
 	machines := [][2]string{{"POST", wire.PathPoolJoin("p", "m")}, {"POST", wire.PathPoolSync("p", "m")}}
 	for _, want := range slices.Concat(userPaths(), agentPaths(), machines) {
+		want[1] = strings.Replace(want[1], strings.Repeat("a", 64), "{sha256}", 1)
 		path := strings.NewReplacer("/pools/p", "/pools/{pool}", "/machines/m", "/machines/{machine}", "/x", "/{id}", "/y/", "/{task}/", "/q", "/{name}", "/queues", "/queues").Replace(want[1])
 		path = strings.Replace(path, "/{name}ueues", "/queues", 1)
 		op, ok := doc.Paths[path][strings.ToLower(want[0])]

@@ -13,7 +13,7 @@ import (
 
 // Packs takes in what jobs bring along: a [depot.Depot].
 type Packs interface {
-	Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Upload, error)
+	Missing(ctx context.Context, pieces []pack.Piece) ([]depot.Lack, error)
 }
 
 func (a *API) packRoutes() {
@@ -32,7 +32,7 @@ func (a *API) packRoutes() {
 // Paths of packs: what to upload is asked for at MissingPath, and Config.Objects serves below ObjectsPath.
 const (
 	MissingPath = "/v1/packs/missing"
-	ObjectsPath = "/objects"
+	ObjectsPath = "/v1/objects"
 )
 
 type missingInput struct {
@@ -43,7 +43,7 @@ type missingInput struct {
 
 // Missing are pieces that are not there.
 type Missing struct {
-	Missing []depot.Upload `json:"missing" nullable:"false" doc:"The pieces to upload, each with the right to"`
+	Missing []depot.Lack `json:"missing" nullable:"false" doc:"The pieces to upload, each with the right to"`
 }
 
 func (a *API) missingPieces(ctx context.Context, in *missingInput) (*body[Missing], error) {

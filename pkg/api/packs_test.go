@@ -17,13 +17,13 @@ import (
 // lacks is a depot that lacks all but pieces of one byte, and takes none of two.
 type lacks struct{}
 
-func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []depot.Upload, err error) {
+func (lacks) Missing(_ context.Context, pieces []pack.Piece) (out []depot.Lack, err error) {
 	for _, p := range pieces {
 		if p.Size == 2 {
 			return nil, fmt.Errorf("%w: of two bytes", depot.ErrAsk)
 		}
 		if p.Size > 1 {
-			out = append(out, depot.Upload{Digest: p.Digest, Grant: grant.Grant{
+			out = append(out, depot.Lack{Digest: p.Digest, Grant: grant.Grant{
 				Method: "PUT", URL: "https://x/y?z", Header: map[string]string{"A": "b"}, Expires: time.Unix(1, 0).UTC(),
 			}})
 		}

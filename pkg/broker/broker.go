@@ -19,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -63,6 +64,7 @@ type Ports struct {
 	Planner Planner
 	Moves   record.Mover // of those who run sessions, or tell what they would decide
 	Tokens  func(wire.Claims) (string, error)
+	Data    grant.Store // what tasks read and write: grants it to agents, ends the uploads that they leave behind
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
 	Packs   Packs                           // may be nil: jobs that name packs are refused
@@ -98,6 +100,7 @@ func (p Ports) Check(functions ...string) error {
 		{"Planner", p.Planner == nil && needs(events.FnOptimize)},
 		{"Moves", p.Moves == nil && needs(events.FnSchedule, FnAPI)},
 		{"Tokens", p.Tokens == nil && needs(events.FnProvision, FnAPI)},
+		{"Data", p.Data == nil && needs(events.FnProvision, FnAPI)},
 	} {
 		if port.absent {
 			missing = append(missing, port.name)

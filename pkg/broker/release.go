@@ -35,6 +35,9 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 			return fmt.Errorf("%w: terminate %s: %w", errAgain, id, err)
 		}
 	}
+	if err := b.endUploads(ctx, id); err != nil {
+		return err
+	}
 	return b.Transact(ctx, events.FnProvision, cause+"/released", false, func(u *unit.Unit) error {
 		cl, made, found, err := attempt.LoadReleased(u, id, u.Now)
 		if err != nil || !found {

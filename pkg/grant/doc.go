@@ -27,6 +27,9 @@
 // removed by the bucket's rule (S3 and Google: AbortIncompleteMultipartUpload), after a week (Azure), or by
 // filegrant's Sweep.
 //
+// Listing and removing are the broker's as well: no URL is granted for either, as a list cannot be bounded to what an
+// attempt may read on every cloud, and what was removed cannot be had back.
+//
 // # What a cloud binds
 //
 // All bind the object, the expiry and reading or writing. S3, Google and filegrant also bind the method, the length of

@@ -26,6 +26,8 @@ var (
 	ErrStore = errors.New("grant: no such store")
 	// ErrUpload: no such multipart upload of that object (never begun, completed or aborted), or not these parts.
 	ErrUpload = errors.New("grant: no such upload")
+	// ErrNoBucket: no such bucket, container or folder, or none that the store may look into.
+	ErrNoBucket = errors.New("grant: no such bucket")
 	// ErrCredentials: what the store would sign with has ended, or cannot be had.
 	ErrCredentials = errors.New("grant: no valid credentials")
 )
@@ -49,29 +51,37 @@ const (
 
 // Want is what one grant is asked for: one operation on one object.
 type Want struct {
-	Op  Op
-	URI string        // of the object; see Parse
-	For time.Duration // how long; a store gives less where its cloud or its credentials allow less
+	Op  Op            `json:"op"`
+	URI string        `json:"uri"`           // of the object; see Parse
+	For time.Duration `json:"for,omitempty"` // how long; a store gives less where its cloud or its credentials do
 
-	Range *Range // get: these bytes and no others; nil for the whole object or any range that the client asks for
-	Size  int64  // put, part: the exact length of the body in bytes
-	Sum   Sum    // put: what the body must be; part: the same, MD5 only. The zero Sum leaves it open
+	// get: these bytes and no others; nil for the whole object or any range that the client asks for
+	Range *Range `json:"range,omitempty"`
+	Size  int64  `json:"size,omitempty"` // put, part: the exact length of the body in bytes
+	// put: what the body must be; part: the same, MD5 only. The zero Sum leaves it open
+	Sum Sum `json:"sum,omitzero"`
 
-	Upload string // part: of which upload, as Begin returned it
-	Number int    // part: from 1 to MaxParts
+	Upload string `json:"upload,omitempty"` // part: of which upload, as Begin returned it
+	Number int    `json:"number,omitempty"` // part: from 1 to MaxParts
 }
 
 // Range is bytes of an object.
-type Range struct{ From, Length int64 }
+type Range struct {
+	From   int64 `json:"from"`
+	Length int64 `json:"length"`
+}
 
 // Header is the range as an HTTP header has it.
 func (r Range) Header() string { return fmt.Sprintf("bytes=%d-%d", r.From, r.From+r.Length-1) }
 
 // Sum is a checksum that the store compares with the bytes that arrive.
 type Sum struct {
-	Kind  SumKind
-	Value []byte
+	Kind  SumKind `json:"kind"`
+	Value []byte  `json:"value"`
 }
+
+// IsZero says that no checksum is given.
+func (s Sum) IsZero() bool { return s.Kind == "" && len(s.Value) == 0 }
 
 // SumKind is the algorithm of a Sum.
 type SumKind string
@@ -126,8 +136,8 @@ type Signer interface {
 	Sign(ctx context.Context, wants ...Want) ([]Grant, error)
 }
 
-// Store signs requests for objects of one cloud, and begins and ends multipart uploads, which the broker does with its
-// own rights; see the package's comment. Its methods are safe for concurrent use.
+// Store signs requests for objects of one cloud. The rest it does itself, with the broker's own rights: it begins and
+// ends multipart uploads (see the package's comment), lists and removes. Its methods are safe for concurrent use.
 type Store interface {
 	Signer
 	// Begin begins an upload of the object in parts and returns its name, of printable ASCII.
@@ -137,12 +147,34 @@ type Store interface {
 	Complete(ctx context.Context, uri, upload string, parts []Uploaded) error
 	// Abort ends an upload and drops its parts. One that is not there is no error: a repeated Abort does nothing.
 	Abort(ctx context.Context, uri, upload string) error
+	// List returns a page of the objects below a prefix, which is the URI of a bucket or one that ends in a slash. The
+	// first page is after ""; each page names what the next one is after. Keys that end in a slash, which stand for
+	// folders, are left out; one that no URI can name fails the list with ErrURI. Below a prefix that is not there lies
+	// nothing; a bucket that is not there, or may not be read, is ErrNoBucket.
+	List(ctx context.Context, prefix, after string) (Page, error)
+	// Remove removes an object. One that is not there is no error.
+	Remove(ctx context.Context, uri string) error
 }
+
+// Page is a part of a list.
+type Page struct {
+	Objects []Listed `json:"objects"`
+	Next    string   `json:"next,omitempty"` // what the next page is after; empty after the last
+}
+
+// Listed is an object of a list.
+type Listed struct {
+	URI  string `json:"uri"`
+	Size int64  `json:"size"` // bytes
+}
+
+// PageSize is how many objects a page has at most.
+const PageSize = 1000
 
 // Uploaded is a part that a store has taken.
 type Uploaded struct {
-	Number int
-	ETag   string // the ETag header of the answer to the part's request, as it came
+	Number int    `json:"number"`
+	ETag   string `json:"etag"` // the ETag header of the answer to the part's request, as it came
 }
 
 // CheckOf is Check for a driver that has the objects of one scheme alone: others are ErrStore. Drivers call it first.
@@ -243,7 +275,7 @@ func withoutQuery(rawURL string) string {
 type Mux map[string]Store
 
 func (m Mux) find(uri string) (string, error) {
-	o, err := Parse(uri)
+	o, err := parse(uri)
 	if err != nil {
 		return "", err
 	}
@@ -307,4 +339,22 @@ func (m Mux) Abort(ctx context.Context, uri, upload string) error {
 		return err
 	}
 	return m[key].Abort(ctx, uri, upload)
+}
+
+// List lists in the prefix's store.
+func (m Mux) List(ctx context.Context, prefix, after string) (Page, error) {
+	key, err := m.find(prefix)
+	if err != nil {
+		return Page{}, err
+	}
+	return m[key].List(ctx, prefix, after)
+}
+
+// Remove removes an object from its store.
+func (m Mux) Remove(ctx context.Context, uri string) error {
+	key, err := m.find(uri)
+	if err != nil {
+		return err
+	}
+	return m[key].Remove(ctx, uri)
 }

@@ -42,6 +42,64 @@ func ParseOf(scheme, uri string) (Object, error) {
 	return o.of(scheme)
 }
 
+// ParsePrefix reads the URI of a prefix: that of a bucket, or one that ends in a slash.
+func ParsePrefix(uri string) (Object, error) {
+	o, err := parse(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	if o.Key != "" && !strings.HasSuffix(o.Key, "/") {
+		return Object{}, fmt.Errorf("%w %q: it names an object, and a prefix ends in a slash", ErrURI, uri)
+	}
+	return o, nil
+}
+
+// ParsePrefixOf is ParsePrefix for a driver that has the objects of one scheme alone: others are ErrStore.
+func ParsePrefixOf(scheme, uri string) (Object, error) {
+	o, err := ParsePrefix(uri)
+	if err != nil {
+		return Object{}, err
+	}
+	return o.of(scheme)
+}
+
+// Below returns the URI of what has a key, not escaped, below a bucket or prefix. It fails with ErrURI.
+func Below(prefix, key string) (string, error) {
+	o, err := parse(prefix)
+	if err != nil {
+		return "", err
+	}
+	if o.Key != "" && !strings.HasSuffix(o.Key, "/") {
+		o.Key += "/"
+	}
+	o.Key += key
+	if why := badKey(o.Key); why != "" {
+		return "", fmt.Errorf("%w %q: %s", ErrURI, o, why)
+	}
+	return o.String(), nil
+}
+
+// In is an entry of a list, by its key, for drivers. ok is false for what is no object: the folders that consoles make.
+// It fails with ErrURI for a key that no URI can name: it would be missed in silence.
+func (o Object) In(key string, size int64) (l Listed, ok bool, err error) {
+	if key == "" || strings.HasSuffix(key, "/") {
+		return Listed{}, false, nil
+	}
+	if o.Key = key; badKey(key) != "" {
+		return Listed{}, false, fmt.Errorf("%w: no URI can name %q: %s", ErrURI, key, badKey(key))
+	}
+	return Listed{URI: o.String(), Size: size}, true, nil
+}
+
+// Add takes an entry into the page, if it is an object; see Object.In.
+func (p *Page) Add(in Object, key string, size int64) error {
+	l, ok, err := in.In(key, size)
+	if ok {
+		p.Objects = append(p.Objects, l)
+	}
+	return err
+}
+
 func (o Object) of(scheme string) (Object, error) {
 	if o.Scheme != scheme {
 		return Object{}, fmt.Errorf("%w: this one has %s://, not %s", ErrStore, scheme, o)

@@ -10,8 +10,9 @@ import (
 // in/; "s3://b/in/" is what is below alone; "s3://b" is the whole bucket. A URI that Parse would refuse allows
 // nothing, nor does the root of the disk. Reading what one may write is not implied.
 type Scope struct {
-	Read  []string `json:"read,omitempty"`
-	Write []string `json:"write,omitempty"`
+	Read  []string
+	Write []string
+	Never []string // not to be reached, whatever the others say: what is the broker's own
 }
 
 // Check fails with ErrOutside for a want that the scope does not allow, and with ErrURI or ErrWant for one that is
@@ -25,19 +26,41 @@ func (s Scope) Check(w Want) error {
 	if w.Op == Get {
 		allowed = s.Read
 	}
-	return within(allowed, o)
+	return s.within(allowed, o)
+}
+
+// CheckList fails with ErrOutside for a prefix that the scope does not allow to read.
+func (s Scope) CheckList(prefix string) error {
+	o, err := ParsePrefix(prefix)
+	if err != nil {
+		return err
+	}
+	for _, never := range s.Never {
+		if n, err := parse(never); err != nil || covers(o, n) {
+			return fmt.Errorf("%w: %s", ErrOutside, o)
+		}
+	}
+	return s.within(s.Read, o)
 }
 
 // Over returns a store that asks another one only for what lies in the scope. One want outside of it refuses them all.
 func (s Scope) Over(store Store) Store { return scoped{scope: s, store: store} }
 
-func within(allowed []string, o Object) error {
-	for _, prefix := range allowed {
+func (s Scope) within(allowed []string, o Object) error {
+	if anyCovers(s.Never, o) || !anyCovers(allowed, o) {
+		return fmt.Errorf("%w: %s", ErrOutside, o)
+	}
+	return nil
+}
+
+// anyCovers says whether one of some URIs covers an object.
+func anyCovers(uris []string, o Object) bool {
+	for _, prefix := range uris {
 		if p, err := parse(prefix); err == nil && covers(p, o) {
-			return nil
+			return true
 		}
 	}
-	return fmt.Errorf("%w: %s", ErrOutside, o)
+	return false
 }
 
 // covers compares byte by byte: case and Unicode forms count, as they do in the stores.
@@ -70,7 +93,21 @@ func (s scoped) mayWrite(uri string) error {
 	if err != nil {
 		return err
 	}
-	return within(s.scope.Write, o)
+	return s.scope.within(s.scope.Write, o)
+}
+
+func (s scoped) List(ctx context.Context, prefix, after string) (Page, error) {
+	if err := s.scope.CheckList(prefix); err != nil {
+		return Page{}, err
+	}
+	return s.store.List(ctx, prefix, after)
+}
+
+func (s scoped) Remove(ctx context.Context, uri string) error {
+	if err := s.mayWrite(uri); err != nil {
+		return err
+	}
+	return s.store.Remove(ctx, uri)
 }
 
 func (s scoped) Begin(ctx context.Context, uri string) (string, error) {

@@ -77,14 +77,28 @@ func (r *recorder) Abort(_ context.Context, uri, _ string) error {
 	return nil
 }
 
+func (r *recorder) List(_ context.Context, prefix, _ string) (grant.Page, error) {
+	r.asked = append(r.asked, prefix)
+	return grant.Page{}, nil
+}
+
+func (r *recorder) Remove(_ context.Context, uri string) error {
+	r.asked = append(r.asked, uri)
+	return nil
+}
+
 func TestWhatIsOutsideReachesNoStore(t *testing.T) {
 	var r recorder
 	s := grant.Scope{Read: []string{"s3://b/in"}, Write: []string{"s3://b/out"}}.Over(&r)
 	_, signed := s.Sign(t.Context(), get("s3://b/in/a"), put("s3://b/in/a"))
 	_, begun := s.Begin(t.Context(), "s3://b/in/a")
+	_, listed := s.List(t.Context(), "s3://b/", "")
+	_, beside := s.List(t.Context(), "s3://b/in2/", "")
+	_, written := s.List(t.Context(), "s3://b/out/", "")
 	for name, err := range map[string]error{
 		"sign": signed, "begin": begun, "complete": s.Complete(t.Context(), "s3://b/in/a", "u", nil),
-		"abort": s.Abort(t.Context(), "s3://b/in/a", "u"),
+		"abort": s.Abort(t.Context(), "s3://b/in/a", "u"), "remove": s.Remove(t.Context(), "s3://b/in/a"),
+		"list of more": listed, "list beside": beside, "list of what may be written": written,
 	} {
 		if !errors.Is(err, grant.ErrOutside) {
 			t.Errorf("%s: %v, want ErrOutside", name, err)
@@ -101,6 +115,27 @@ func TestWhatIsOutsideReachesNoStore(t *testing.T) {
 	}
 	if err := errors.Join(s.Complete(t.Context(), "s3://b/out/a", "u", nil), s.Abort(t.Context(), "s3://b/out/a", "u")); err != nil {
 		t.Error(err)
+	}
+	for _, prefix := range []string{"s3://b/in/", "s3://b/in/deep/"} {
+		if _, err := s.List(t.Context(), prefix, ""); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+func TestBelowNamesWhatLiesThere(t *testing.T) {
+	for _, c := range [][3]string{
+		{"s3://b", "a b", "s3://b/a%20b"}, {"s3://b/", "a", "s3://b/a"}, {"s3://b/in", "50%/é", "s3://b/in/50%25/%C3%A9"},
+		{"file:///state/objects", "job/x/", "file:///state/objects/job/x/"},
+	} {
+		if got, err := grant.Below(c[0], c[1]); err != nil || got != c[2] {
+			t.Errorf("%s below %s: %s, %v, want %s", c[1], c[0], got, err, c[2])
+		}
+	}
+	for _, c := range [][2]string{{"s3://b", "../a"}, {"s3://b/in", "a//b"}, {"s3://b/in", "/a"}, {"b", "a"}, {"s3://b?region=x", "a"}} {
+		if got, err := grant.Below(c[0], c[1]); !errors.Is(err, grant.ErrURI) {
+			t.Errorf("%s below %s: %s, %v, want ErrURI", c[1], c[0], got, err)
+		}
 	}
 }
 

@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -21,7 +20,7 @@ import (
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
-		os.Exit(agent.Main(os.Environ(), "test", bucket.Local()))
+		os.Exit(agent.Main(os.Environ(), "test"))
 	}
 	if len(os.Args) == 3 && os.Args[1] == "broker" {
 		os.Exit(brokerMain(os.Args[2]))

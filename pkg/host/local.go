@@ -32,6 +32,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	cloudlocal "github.com/tradewind-broker/tradewind/pkg/cloud/local"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 	"github.com/tradewind-broker/tradewind/web"
@@ -53,6 +55,8 @@ type Host struct {
 	api      *api.API
 	listen   net.Listener
 	token    string
+	objects  *filegrant.Store // what jobs keep
+	data     grant.Store
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
 	folder   *folder
@@ -155,11 +159,15 @@ func (h *Host) wire() error {
 	if h.clouds, err = h.openClouds(c.Clouds()); err != nil {
 		return err
 	}
-	if h.packs, err = openPacks(h.state.path("objects"), h.URL()); err != nil {
+	hub := api.NewHub()
+	if err := h.openData(key); err != nil {
 		return err
 	}
-	hub := api.NewHub()
+	if h.packs, err = openPacks(h.state.path("objects"), h.URL(), h.objects); err != nil {
+		return err
+	}
 	ports := broker.Ports{
+		Data:  h.data,
 		Store: st, Bus: h.bus, Clouds: h.clouds, Planner: p, Moves: moves, Now: h.clock.Now, Log: h.log,
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
@@ -197,10 +205,10 @@ func (h *Host) wire() error {
 		return err
 	}
 	h.api, err = api.New(api.Config{
-		Broker: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
+		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
 		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines: h.machineTokens(key),
-		Packs:    h.packs, Objects: h.packs.files,
+		Packs:    h.packs, Objects: h.objects,
 		Now: h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
@@ -456,6 +464,9 @@ func (h *Host) Close() error {
 	}
 	if h.packs != nil {
 		errs = append(errs, h.packs.Close())
+	}
+	if h.objects != nil {
+		errs = append(errs, h.objects.Close())
 	}
 	if h.bus != nil {
 		errs = append(errs, h.bus.Close())

@@ -3,6 +3,8 @@ package host
 import (
 	"log/slog"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Options of a host on one machine. The zero value of each field is its default.
@@ -30,6 +32,9 @@ type Options struct {
 	Policy string
 	// Passive serves the API for reading and runs nothing.
 	Passive bool
+	// Stores are those of the clouds, by scheme as in grant.Mux, from which tasks read and to which they write as the
+	// broker grants it, with the broker's rights. What jobs keep lies in the state folder.
+	Stores grant.Mux
 	// Agent is the command that runs on each machine; empty is this program's own agent command.
 	Agent   []string
 	Version string

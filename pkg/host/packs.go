@@ -9,9 +9,8 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/localfiles"
-	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
-	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
@@ -20,27 +19,38 @@ import (
 type packs struct {
 	*depot.Depot
 	shelf depot.Folder
-	files *filegrant.Store
 }
 
-// openPacks opens the depot in a folder; base is where the API is reached.
-func openPacks(dir, base string) (_ *packs, err error) {
+// openPacks opens the depot in a folder whose files are signed for; base is where the API is reached.
+func openPacks(dir, base string, files grant.Signer) (_ *packs, err error) {
 	p := &packs{}
 	if p.shelf.Root, err = os.OpenRoot(dir); err != nil {
 		return nil, err
 	}
-	if p.files, err = filegrant.New(dir, filegrant.Options{BaseURL: base + api.ObjectsPath}); err != nil {
-		return nil, errors.Join(err, p.shelf.Root.Close())
-	}
 	p.Depot = &depot.Depot{
-		Shelf: p.shelf, Sign: p.files, URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(),
+		Shelf: p.shelf, Sign: at{files, base}, URI: (&url.URL{Scheme: "file", Path: filepath.ToSlash(dir)}).String(),
 		Now: time.Now, // as the files' own times are
 	}
 	return p, nil
 }
 
+// at signs with URLs that say where the broker is: who submits may not have asked it itself.
+type at struct {
+	grant.Signer
+	base string
+}
+
+// Sign implements grant.Signer.
+func (a at) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+	signed, err := a.Signer.Sign(ctx, wants...)
+	for i := range signed {
+		signed[i].URL = a.base + signed[i].URL
+	}
+	return signed, err
+}
+
 // Close lets go of the folder.
-func (p *packs) Close() error { return errors.Join(p.files.Close(), p.shelf.Root.Close()) }
+func (p *packs) Close() error { return p.shelf.Root.Close() }
 
 // sweepEvery is how often packs that no job has named for long are removed.
 const sweepEvery = 24 * time.Hour
@@ -53,7 +63,7 @@ func (h *Host) sweepPacks(ctx context.Context) {
 		err := h.broker.KeepPacks(ctx)
 		if err == nil { // else something that is needed may be old
 			now := time.Now()
-			err = errors.Join(h.packs.shelf.Sweep(now), h.packs.files.Sweep(now.Add(-7*sweepEvery)))
+			err = errors.Join(h.packs.shelf.Sweep(now), h.objects.Sweep(now.Add(-sweepAfter)))
 		}
 		if err != nil && ctx.Err() == nil {
 			h.log.Warn("packs", "err", err)

@@ -32,7 +32,7 @@ func New(tb testing.TB, name string) *Assembly {
 // Agent replaces the agent's binary.
 func (a *Assembly) Agent(content string) {
 	a.tb.Helper()
-	a.write(filepath.Join(a.Assets, "agent", "amd64", "tradewind"), []byte(content))
+	a.write(filepath.Join(a.Assets, "agent", "amd64", "tradewind-agent"), []byte(content))
 }
 
 // Template replaces the template, and the folder that its one asset is, which it refers to as lambda/code.zip.

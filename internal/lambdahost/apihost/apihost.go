@@ -6,6 +6,7 @@ import (
 	"encoding/json"
 	"net/http"
 	"net/url"
+	"time"
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
@@ -13,12 +14,14 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Name of the function.
@@ -37,7 +40,7 @@ func Serve() {
 				defer h.Begin(ctx)()
 				return g.Serve(ctx, in)
 			}), nil
-	}, policy.Part, keys.Part, objects.Packs)
+	}, policy.Part, keys.Part, objects.Packs, data.Part)
 }
 
 // New makes the gateway of a host that has its records and queues.
@@ -52,8 +55,9 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()},
-		Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
+		Broker: h.Broker, Data: h.Broker, Program: program(h), Token: token, Verify: ring.Verify, Dead: h.Ports.Bus,
+		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
+		Unheld:   lambdahost.PollEvery,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
@@ -62,6 +66,25 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
 		Log: h.Log()}, nil
+}
+
+// programFor is how long a machine has to begin to fetch its agent.
+const programFor = 10 * time.Minute
+
+// program signs for the agents' programs, which lie in the work bucket by their digest: they are larger than an answer
+// of a function may be.
+func program(h *lambdahost.Host) api.ProgramFunc {
+	return func(ctx context.Context, sha256 string) (string, error) {
+		uri, err := grant.Below("s3://"+h.Env.WorkBucket, "agent/"+sha256+"/tradewind-agent")
+		if err != nil {
+			return "", err
+		}
+		grants, err := h.Ports.Data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
+		if err != nil {
+			return "", err
+		}
+		return grants[0].URL, nil
+	}
 }
 
 // waking wakes the deployment after each request of a user that changed something: a job, or dead letters that were

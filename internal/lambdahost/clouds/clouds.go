@@ -25,17 +25,13 @@ func Part(h *lambdahost.Host) error {
 // Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events
 // are.
 func Open(h *lambdahost.Host) (*cloudaws.Cloud, error) {
-	agents, err := cloudaws.ParseAgents(h.Env.WorkBucket, h.Env.AgentKey)
+	agents, err := cloudaws.ParseAgents(h.Env.AgentKey)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvAgentKey, err)
 	}
 	cfg := cloudaws.Config{
-		Deployment: h.Env.Deployment, Regions: h.BuyIn(), InstanceProfile: h.Env.Deployment + "-agent",
-		Agents: agents,
+		Deployment: h.Env.Deployment, Regions: h.BuyIn(), Agents: agents,
 		Graves: cloudaws.StoreGraves(h.Ports.Store, h.Config.SeenFor, h.Ports.Now), Log: h.Log(),
-	}
-	if h.AWS.BaseEndpoint != nil {
-		cfg.Environment = map[string]string{"AWS_ENDPOINT_URL": *h.AWS.BaseEndpoint}
 	}
 	return cloudaws.New(h.AWS, cfg), nil
 }

@@ -9,9 +9,7 @@ import (
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/url"
 	"os"
-	"path/filepath"
 	"strconv"
 	"strings"
 	"sync"
@@ -28,8 +26,6 @@ import (
 	schedulertypes "github.com/aws/aws-sdk-go-v2/service/scheduler/types"
 	"github.com/aws/aws-sdk-go-v2/service/sqs"
 	sqstypes "github.com/aws/aws-sdk-go-v2/service/sqs/types"
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/fileblob"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
@@ -37,6 +33,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/hooks"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
@@ -44,7 +41,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws/awstest"
@@ -59,9 +55,9 @@ func TestMain(m *testing.M) {
 // parts are those of each function's main.
 func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
-		events.FnSubmit: {objects.Part, objects.Packs, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part},
+		events.FnSubmit: {objects.Part, objects.Packs, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
 		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
-		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, objects.Packs},
+		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, data.Part, objects.Packs},
 	}
 }
 
@@ -77,7 +73,6 @@ type world struct {
 	queues *sqs.Client
 	log    *lockedBuffer
 	agents sync.WaitGroup
-	data   string // where the agents' buckets are
 }
 
 type lockedBuffer struct {
@@ -99,7 +94,7 @@ func deploy(t *testing.T) *world {
 		t.Setenv(name, value)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", local)
-	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{}, data: t.TempDir()}
+	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{}}
 	ctx := t.Context()
 	var err error
 	if w.cfg, err = config.LoadDefaultConfig(ctx); err != nil {
@@ -128,7 +123,7 @@ func (w *world) environment() map[string]string {
 	return map[string]string{
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
-		"TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind",
+		"TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind-agent",
 		"TRADEWIND_SCHEDULES": "reconcile",
 	}
 }
@@ -157,28 +152,7 @@ func (w *world) provision(ctx context.Context) {
 		Target:             &schedulertypes.Target{Arn: aws.String("arn:aws:sqs:us-east-1:123456789012:q"), RoleArn: aws.String("arn:aws:iam::123456789012:role/r"), Input: aws.String("{}")},
 	})
 	must(err)
-	must(w.profile(ctx))
 	w.table, w.queues = dynamodb.NewFromConfig(w.cfg), sqs.NewFromConfig(w.cfg)
-}
-
-// profile makes the instance profile of machines. The emulator tells services apart by the signature's scope.
-func (w *world) profile(ctx context.Context) error {
-	form := url.Values{"Action": {"CreateInstanceProfile"}, "Version": {"2010-05-08"}, "InstanceProfileName": {w.name + "-agent"}}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, *w.cfg.BaseEndpoint, strings.NewReader(form.Encode()))
-	if err != nil {
-		return err
-	}
-	req.Header.Set("Content-Type", "application/x-www-form-urlencoded")
-	req.Header.Set("Authorization", "AWS4-HMAC-SHA256 Credential=testing/20261121/us-east-1/iam/aws4_request, SignedHeaders=host, Signature=0")
-	res, err := http.DefaultClient.Do(req)
-	if err != nil {
-		return err
-	}
-	defer res.Body.Close() //nolint:errcheck // only its status matters
-	if res.StatusCode != http.StatusOK {
-		return fmt.Errorf("instance profile: %s", res.Status)
-	}
-	return nil
 }
 
 func (w *world) s3() *s3.Client {
@@ -328,13 +302,10 @@ func (w *world) drop(ctx context.Context, fn string, message any) {
 
 // machine starts the agent of a machine that was launched with a token.
 func (w *world) machine(ctx context.Context, token string) {
-	buckets := bucket.Openers{"s3": func(_ context.Context, u *url.URL) (*blob.Bucket, error) {
-		return fileblob.OpenBucket(filepath.Join(w.data, u.Host), &fileblob.Options{CreateDir: true, NoTempDir: true, Metadata: fileblob.MetadataDontWrite})
-	}}
 	dir := w.TempDir()
 	w.agents.Go(func() {
 		_ = agent.Run(ctx, agent.Config{
-			Endpoint: w.api.URL, Token: token, Dir: dir, Address: "127.0.0.1", Environ: os.Environ(), Buckets: buckets,
+			Endpoint: w.api.URL, Token: token, Dir: dir, Address: "127.0.0.1", Environ: os.Environ(),
 		}) // that the attempt is over is how it ends
 	})
 }

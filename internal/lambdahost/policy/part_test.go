@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
@@ -20,6 +21,7 @@ import (
 func TestWhoRunsSessionsKnowsWhatMovingDataCosts(t *testing.T) {
 	records := func(h *lambdahost.Host) error {
 		h.Ports.Store, h.Ports.Now = mem.New(), time.Now
+		h.Ports.Data = grant.Mux{}
 		h.Ports.Tokens = func(wire.Claims) (string, error) { return "token", nil }
 		return nil
 	}

@@ -27,9 +27,6 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// agentKey begins the access keys of machines.
-const agentKey = "AKIAMACHINE"
-
 // Hypervisor makes a process of each machine that EC2 reports: its user data runs, with a metadata service of its own
 // and a directory for a disk. When EC2 says that it is terminated the process is killed; when the process ends, so does
 // the machine.
@@ -126,8 +123,7 @@ func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	h.mu.Unlock()
 	m := &machine{id: id, exited: make(chan struct{}), imds: &imdstest.Machine{
 		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1),
-		Region: Region, Zone: aws.ToString(i.Placement.AvailabilityZone), Role: "agent",
-		AccessKeyID: agentKey + fmt.Sprint(n), SecretAccessKey: "machine", SessionToken: "session", UserData: raw,
+		Region: Region, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw,
 	}}
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
 	if err != nil {

@@ -121,17 +121,22 @@ func (p *Proxy) Refused() (launches, injected int) {
 
 var credential = regexp.MustCompile(`Credential=([^/]+)/\d+/([^/]+)/([^/]+)/aws4_request`)
 
-// caller is who made a request, of what: what its signature says.
+// caller is who signed a request, of what: what its signature says.
 type caller struct {
 	key, Region, service string
+	granted              bool // by a signature in the URL: whoever was given it sends the request
 }
 
 func callerOf(r *http.Request) caller {
-	m := credential.FindStringSubmatch(r.Header.Get("Authorization"))
+	signed, granted := r.Header.Get("Authorization"), false
+	if name := r.URL.Query().Get("X-Amz-Credential"); signed == "" && name != "" {
+		signed, granted = "Credential="+name, true
+	}
+	m := credential.FindStringSubmatch(signed)
 	if m == nil {
 		return caller{key: "anonymous", service: "s3"}
 	}
-	return caller{key: m[1], Region: m[2], service: m[3]}
+	return caller{key: m[1], Region: m[2], service: m[3], granted: granted}
 }
 
 // functionKey is the access key of a function's sandboxes: who calls is in every signature.
@@ -159,7 +164,10 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 				"User is not authorized to perform: "+lacks)
 			return
 		}
-	} else if function = "user"; strings.HasPrefix(who.key, agentKey) {
+	} else {
+		function = "user"
+	}
+	if who.granted { // with the rights of the function that granted it
 		function = "agent"
 	}
 	if strings.HasPrefix(r.URL.Path, mappingPath) {

@@ -240,7 +240,7 @@ var nameOf = map[string]string{
 	"AWS::Lambda::Function": "FunctionName", "AWS::SQS::Queue": "QueueName", "AWS::DynamoDB::Table": "TableName",
 	"AWS::S3::Bucket": "BucketName", "AWS::IAM::Role": "RoleName", "AWS::SNS::Topic": "TopicName",
 	"AWS::Events::EventBus": "Name", "AWS::Logs::LogGroup": "LogGroupName",
-	"AWS::Scheduler::ScheduleGroup": "Name", "AWS::IAM::InstanceProfile": "InstanceProfileName",
+	"AWS::Scheduler::ScheduleGroup": "Name",
 }
 
 func (t *Template) ref(id string) any {

@@ -32,13 +32,12 @@ import (
 // cliWithin bounds one command.
 const cliWithin = 30 * time.Second
 
-// cli runs the command line as a user with credentials would, and returns what it printed. It is the same program as
-// the agent.
+// cli runs the command line as a user with credentials would, and returns what it printed.
 func (s *Story) cli(ctx context.Context, stdin string, args ...string) ([]byte, error) {
 	w := s.World
 	ctx, cancel := context.WithTimeout(ctx, cliWithin)
 	defer cancel()
-	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "agent", w.Arch, "tradewind"), args...) //nolint:gosec // built beside this
+	c := exec.CommandContext(ctx, filepath.Join(w.Assets, "tradewind"), args...) //nolint:gosec // built beside this
 	c.Dir, c.Stdin = w.Dir, strings.NewReader(stdin)
 	c.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + w.Dir, "TRADEWIND_ENDPOINT=" + w.API,

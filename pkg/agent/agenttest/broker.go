@@ -10,6 +10,7 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"path"
 	"slices"
 	"strconv"
 	"strings"
@@ -19,6 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
 // patience is how long a test waits for what must come.
@@ -36,11 +38,13 @@ type Report struct {
 	Node
 }
 
-// Broker is the API of wire, on a loopback address. Its methods are safe for concurrent use.
+// Broker is the API of wire, on a loopback address. What lies in the test's temporary folders is granted to whoever asks;
+// other stores it has none. Its methods are safe for concurrent use.
 type Broker struct {
 	t    testing.TB
 	key  []byte
 	addr string
+	data *filegrant.Store
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -52,6 +56,7 @@ type Broker struct {
 	refuse  func(path string) int
 	noLogs  bool
 	calls   map[string]int
+	program string
 }
 
 // New starts a broker that stops with the test.
@@ -63,6 +68,7 @@ func New(t testing.TB) *Broker {
 	}
 	b.Start()
 	t.Cleanup(b.Stop)
+	b.openData()
 	return b
 }
 
@@ -117,6 +123,9 @@ func (b *Broker) Tokens(cluster string, nodes int) []string {
 
 // Refuse has calls fail with the status that f returns for their path; 0 lets them pass, as does nil for f.
 func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = f }) }
+
+// Program has machines fetch the agent from a URL.
+func (b *Broker) Program(url string) { b.update(func() { b.program = url }) }
 
 // RefuseLogs has reports that carry a log fail.
 func (b *Broker) RefuseLogs() { b.update(func() { b.noLogs = true }) }
@@ -257,6 +266,10 @@ func logKey(n Node, attempt string) string {
 
 // ServeHTTP is the API.
 func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if strings.HasPrefix(r.URL.Path, dataPath) { // its URLs have signatures of their own
+		b.data.ServeHTTP(w, r)
+		return
+	}
 	var refuse func(string) int
 	b.update(func() {
 		b.calls[r.URL.Path]++
@@ -276,6 +289,12 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	}
 	n := Node{claims.Cluster, claims.Rank}
 	switch r.Method + " " + r.URL.Path {
+	case "GET " + wire.PathProgram + path.Base(r.URL.Path):
+		b.mu.Lock()
+		defer b.mu.Unlock()
+		http.Redirect(w, r, b.program, http.StatusTemporaryRedirect)
+	case "POST " + wire.PathGrants, "POST " + wire.PathList, "POST " + wire.PathUploads, "POST " + wire.PathPrune:
+		b.serveData(w, r)
 	case "POST " + wire.PathHello:
 		b.serveHello(w, r, n)
 	case "POST " + wire.PathReport:

@@ -9,7 +9,7 @@ imds="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}"
 imds="${imds%/}"
 lib="$root/var/lib/tradewind"
 run="$root/run/tradewind"
-agent="$lib/agent/$sha256/tradewind"
+agent="$lib/agent/$sha256/tradewind-agent"
 # Words may be empty: an empty array is no error in any bash.
 for word in ${environment[@]+"${environment[@]}"}; do export "${word?}"; done
 
@@ -53,31 +53,20 @@ rank=$(again 5 about ami-launch-index)
 address=$(again 5 about local-ipv4)
 [ "$rank" -lt "${#tokens[@]}" ] || off "rank $rank of ${#tokens[@]}"
 
-# by_curl fetches an S3 object with the machine's own keys, which curl reads from a file.
-by_curl() {
-  local role keys url
-  role=$(about iam/security-credentials/) || return 1
-  keys=$(about "iam/security-credentials/${role%%$'\n'*}") || return 1
-  value() { sed -n "s/.*\"$1\" *: *\"\([^\"]*\)\".*/\1/p" <<<"${keys//,/$'\n'}"; }
-  if [ -n "${AWS_ENDPOINT_URL:-}" ]; then
-    url="${AWS_ENDPOINT_URL%/}/$bucket/$key"
-  else
-    url="https://$bucket.s3.$region.amazonaws.com/$key"
-  fi
-  {
-    printf 'user = "%s:%s"\n' "$(value AccessKeyId)" "$(value SecretAccessKey)"
-    printf 'header = "x-amz-security-token: %s"\n' "$(value Token)"
-  } >"$run/curl"
-  curl -fsS --connect-timeout 10 -m 600 -K "$run/curl" --aws-sigv4 "aws:amz:$region:s3" -o "$agent.part" "$url" || return 1
-}
-by_cli() { aws s3 cp --only-show-errors --region "$region" "s3://$bucket/$key" "$agent.part" || return 1; }
-genuine() { echo "$sha256  $1" | sha256sum -c --status 2>/dev/null; }
+# fetch asks the broker where the agent lies, and gets it from there without the token. What curl is told goes through a
+# file: a process list is for everyone to read.
 fetch() {
-  if command -v aws >/dev/null; then by_cli; else by_curl; fi || return 1
+  local url
+  printf 'header = "Authorization: Bearer %s"\n' "${tokens[$rank]}" >"$run/curl"
+  url=$(curl -fsS -m 60 -K "$run/curl" -o /dev/null -w '%{redirect_url}' "$endpoint$program") || return 1
+  [ -n "$url" ] || { say "the broker does not say where the agent lies"; return 1; }
+  printf 'url = "%s"\n' "$url" >"$run/curl"
+  curl -fsS --connect-timeout 10 -m 600 -K "$run/curl" -o "$agent.part" || return 1
   genuine "$agent.part" || { say "the agent's digest is not $sha256"; return 1; }
 }
+genuine() { echo "$sha256  $1" | sha256sum -c --status 2>/dev/null; }
 if ! genuine "$agent"; then
-  again 5 fetch || off "the agent cannot be fetched from $bucket"
+  again 5 fetch || off "the agent cannot be fetched"
   chmod 0755 "$agent.part"
   mv -f "$agent.part" "$agent"
 fi
@@ -94,12 +83,12 @@ if [ -n "$systemd" ]; then
   systemd-run --unit=tradewind-agent --collect --working-directory="$lib/work" \
     --property=KillMode=mixed --property=OOMScoreAdjust=-500 --property=LimitNOFILE=1048576 --property=TasksMax=infinity \
     --property='ExecStopPost=+/bin/sh -c "shutdown -h now"' \
-    "${settings[@]/#/--setenv=}" --setenv=TRADEWIND_SOLE=1 "$agent" agent
+    "${settings[@]/#/--setenv=}" --setenv=TRADEWIND_SOLE=1 "$agent"
 elif [ -n "$root" ]; then
   cd "$lib/work"
-  exec env "${settings[@]}" "$agent" agent
+  exec env "${settings[@]}" "$agent"
 else
   cd "$lib/work"
-  env "${settings[@]}" TRADEWIND_SOLE=1 "$agent" agent || true
+  env "${settings[@]}" TRADEWIND_SOLE=1 "$agent" || true
   off "the agent has ended"
 fi

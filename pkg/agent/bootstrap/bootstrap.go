@@ -1,12 +1,10 @@
-// Package bootstrap writes what a new machine is told to do when it boots: fetch the agent from the
-// deployment's bucket, check its digest, and start it with its token. It is a shell
-// script that cloud-init runs as root, for images with bash, curl, sha256sum, and either the AWS
-// CLI or a curl that signs S3 requests (7.88 or later), as Amazon Linux 2023 has.
+// Package bootstrap writes what a new machine is told to do when it boots: fetch the agent from where the broker says,
+// check its digest, and start it with its token. It is a shell script that cloud-init runs as root, for images with
+// bash, curl and sha256sum.
 //
 // One script serves all machines of a cluster: each takes the token of its rank, which is its launch index. The tokens
-// are the only secrets in it: they are for one node of one job and expire. Whatever else a machine may do, its instance
-// profile lets it, with keys that the machine asks for itself; those and the token go through files that only root can
-// read, not through the process list.
+// are the only secrets in it: they are for one node of one job and expire. The machine has no identity of its own in the
+// cloud, and no rights; the token goes through files that only root can read, not through the process list.
 //
 // A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
 // more, and the broker learns it from the cloud.
@@ -23,6 +21,8 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
 // MaxBytes is the most that EC2 takes as user data, before base64 (EC2 User Guide, "User data considerations").
@@ -40,7 +40,7 @@ var (
 const (
 	// EnvRoot is put before every path; the agent then runs in the script's own process, and nothing is powered off.
 	EnvRoot = "TRADEWIND_ROOT"
-	// EnvMetadata is where the machine asks who it is, as for the AWS SDKs.
+	// EnvMetadata is where the machine asks who it is.
 	EnvMetadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 )
 
@@ -48,10 +48,8 @@ const (
 type Machine struct {
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
-	// The agent's binary: an object and its SHA-256, hexadecimal.
-	Bucket, Region, Key string
-	SHA256              string
-	// Environment of the agent, beside its own variables. AWS_ENDPOINT_URL holds for the fetch too.
+	SHA256   string   // of the agent's program, hexadecimal
+	// Environment of the agent, beside its own variables.
 	Environment map[string]string
 }
 
@@ -73,7 +71,7 @@ func Script(m Machine) ([]byte, error) {
 	}
 	var b strings.Builder
 	for _, v := range [][2]string{
-		{"endpoint", m.Endpoint}, {"bucket", m.Bucket}, {"region", m.Region}, {"key", m.Key}, {"sha256", m.SHA256},
+		{"endpoint", strings.TrimSuffix(m.Endpoint, "/")}, {"program", wire.PathProgram + m.SHA256}, {"sha256", m.SHA256},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], quote(v[1]))
 	}
@@ -98,11 +96,8 @@ func Script(m Machine) ([]byte, error) {
 }
 
 func (m Machine) check() error {
-	for what, v := range map[string]string{"endpoint": m.Endpoint, "bucket": m.Bucket, "region": m.Region,
-		"key": m.Key} {
-		if v == "" || !printable(v) {
-			return fmt.Errorf("%w: %s %q", ErrInvalid, what, v)
-		}
+	if m.Endpoint == "" || !printable(m.Endpoint) {
+		return fmt.Errorf("%w: endpoint %q", ErrInvalid, m.Endpoint)
 	}
 	if !validDigest.MatchString(m.SHA256) {
 		return fmt.Errorf("%w: SHA-256 %q", ErrInvalid, m.SHA256)

@@ -6,17 +6,17 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"io"
+	"net/http"
 	"net/http/httptest"
 	"os"
 	"os/exec"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
 
-	"github.com/aws/aws-sdk-go-v2/service/s3"
-
-	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
@@ -28,7 +28,7 @@ import (
 
 // stub is an agent that tells what it was started with.
 const stub = `#!/bin/sh
-[ "$1" = agent ] || exit 2
+[ $# = 0 ] || exit 2
 echo "arguments: $0 $*"
 echo "mode: $(stat -c %a "$TRADEWIND_TOKEN_FILE")"
 echo "token: $(cat "$TRADEWIND_TOKEN_FILE")"
@@ -37,57 +37,63 @@ env | grep -E '^(TRADEWIND_|EXTRA)' | sort
 pwd
 `
 
-// machine is a place where a boot script runs as on a new machine.
+// machine is a place where a boot script runs as on a new machine, and the broker that it asks for its agent.
 type machine struct {
 	*testing.T
 	root     string
-	endpoint string
 	imds     *imdstest.Machine
 	metadata string
-	path     string // of commands; with or without the AWS CLI
+	path     string // of commands
 	told     bootstrap.Machine
+
+	program  string // what lies where the broker says
+	location string // where that is; empty: it does not say
+	asked    []string
 }
 
 func newMachine(t *testing.T, program string) *machine {
 	t.Helper()
-	endpoint := emulator.Moto(t)
 	sum := sha256.Sum256([]byte(program))
-	m := &machine{T: t, root: t.TempDir(), endpoint: endpoint, imds: &imdstest.Machine{
+	m := &machine{T: t, root: t.TempDir(), program: program, path: commands(t), imds: &imdstest.Machine{
 		ID: "i-0abc", LaunchIndex: 1, Address: "127.0.0.9", Region: "us-east-1",
-		Role: "machine", AccessKeyID: "AKIATEST", SecretAccessKey: "s/e+c", SessionToken: "session=token",
 	}}
 	server := httptest.NewServer(m.imds)
 	t.Cleanup(server.Close)
 	m.metadata = server.URL
+	store := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		if r.Header.Get("Authorization") != "" {
+			t.Error("the store was sent the token")
+		}
+		if r.URL.Query().Get("signature") != "a b\"'$c" {
+			t.Errorf("the store was asked for %s", r.URL)
+		}
+		_, _ = io.WriteString(w, m.program)
+	}))
+	t.Cleanup(store.Close)
+	m.location = store.URL + "/program?signature=a+b%22%27%24c"
+	broker := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		m.asked = append(m.asked, r.URL.Path+" "+r.Header.Get("Authorization"))
+		if m.location == "" {
+			w.WriteHeader(http.StatusServiceUnavailable)
+			return
+		}
+		w.Header().Set("Location", m.location)
+		w.WriteHeader(http.StatusTemporaryRedirect)
+	}))
+	t.Cleanup(broker.Close)
 	m.told = bootstrap.Machine{
-		Endpoint: "https://api.example/it's", Tokens: []string{"zero", "one", "two"}, Bucket: "work-" + hex.EncodeToString(sum[:4]),
-		Region: "us-east-1", SHA256: hex.EncodeToString(sum[:]),
-		Environment: map[string]string{"AWS_ENDPOINT_URL": endpoint, "EXTRA": "a 'b' $c"},
+		Endpoint: broker.URL, Tokens: []string{"zero", "one", "two"}, SHA256: hex.EncodeToString(sum[:]),
+		Environment: map[string]string{"EXTRA": "a 'b' $c"},
 	}
-	m.told.Key = "agent/" + m.told.SHA256 + "/tradewind"
-	m.put(program)
-	m.path = commands(t)
 	return m
 }
 
-// put lays a program where the machine fetches its agent.
-func (m *machine) put(program string) {
-	m.Helper()
-	c := s3.NewFromConfig(emulator.Config(m.endpoint), func(o *s3.Options) { o.UsePathStyle = true })
-	_, err := c.CreateBucket(m.Context(), &s3.CreateBucketInput{Bucket: &m.told.Bucket})
-	if err == nil {
-		_, err = c.PutObject(m.Context(), &s3.PutObjectInput{Bucket: &m.told.Bucket, Key: &m.told.Key, Body: strings.NewReader(program)})
-	}
-	if err != nil {
-		m.Fatal(err)
-	}
-}
-
-// commands is a directory with what an image of Amazon Linux has of commands, but for the AWS CLI.
+// commands is a directory with bash, curl and sha256sum, with what every system has beside them, and with what the
+// stub needs.
 func commands(t *testing.T) string {
 	t.Helper()
 	dir := t.TempDir()
-	for _, name := range []string{"bash", "sh", "curl", "sed", "mkdir", "chmod", "mv", "rm", "sha256sum", "sleep", "env", "cat", "grep", "sort", "tr", "stat", "pwd"} {
+	for _, name := range []string{"bash", "sh", "curl", "mkdir", "chmod", "mv", "rm", "sha256sum", "sleep", "env", "cat", "grep", "sort", "tr", "stat", "pwd"} {
 		found, err := exec.LookPath(name)
 		if err != nil {
 			t.Skipf("no %s here", name)
@@ -134,7 +140,7 @@ func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
 		t.Fatalf("%v\n%s", err, out)
 	}
 	for _, want := range []string{
-		"token: one\n", "mode: 600\n", agent.EnvEndpoint + "=https://api.example/it's\n", proc.MachineEnv + "=i-0abc\n",
+		"token: one\n", "mode: 600\n", agent.EnvEndpoint + "=" + m.told.Endpoint + "\n", proc.MachineEnv + "=i-0abc\n",
 		agent.EnvAddress + "=127.0.0.9\n", notices.EnvCloud + "=aws\n", "EXTRA=a 'b' $c\n", agent.EnvDir + "=" + m.root + "/var/lib/tradewind/work\n",
 		m.root + "/var/lib/tradewind/work\n",
 	} {
@@ -148,16 +154,22 @@ func TestAMachineFetchesChecksAndStartsItsAgent(t *testing.T) {
 		}
 	}
 	if left, _ := filepath.Glob(m.root + "/run/tradewind/curl"); len(left) > 0 {
-		t.Errorf("the machine's keys are left in %v", left)
+		t.Errorf("what curl was told is left in %v", left)
+	}
+	if want := wire.PathProgram + m.told.SHA256 + " Bearer one"; !slices.Equal(m.asked, []string{want}) {
+		t.Errorf("the broker was asked %q, want %q", m.asked, want)
 	}
 	if again, err := m.boot(m.script()); err != nil || !strings.Contains(again, "token: one\n") {
 		t.Errorf("a second time: %v\n%s", err, again)
+	}
+	if len(m.asked) != 1 {
+		t.Error("an agent that is there was fetched again")
 	}
 }
 
 func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
 	m := newMachine(t, stub)
-	m.put(stub + "echo changed\n")
+	m.program += "echo changed\n"
 	out, err := m.boot(m.script())
 	if err == nil || strings.Contains(out, "token:") || !strings.Contains(out, "digest") {
 		t.Errorf("%v\n%s", err, out)
@@ -169,8 +181,8 @@ func TestAnAgentWithAnotherDigestIsNotStarted(t *testing.T) {
 
 func TestAMachineThatCannotStartItsAgentGivesUp(t *testing.T) {
 	for name, spoil := range map[string]func(*machine){
-		"no object":   func(m *machine) { m.told.Key += "x" },
-		"no role":     func(m *machine) { m.imds.Role = "" },
+		"no store":    func(m *machine) { m.location = "http://127.0.0.1:1/program" },
+		"no answer":   func(m *machine) { m.location = "" },
 		"no rank":     func(m *machine) { m.imds.LaunchIndex = 3 },
 		"no metadata": func(m *machine) { m.metadata = "http://127.0.0.1:1" },
 	} {
@@ -184,19 +196,6 @@ func TestAMachineThatCannotStartItsAgentGivesUp(t *testing.T) {
 				t.Errorf("after %v: %v\n%s", time.Since(began), err, out)
 			}
 		})
-	}
-}
-
-func TestTheAWSCommandLineIsUsedWhereThereIsOne(t *testing.T) {
-	m := newMachine(t, stub)
-	fake := "#!/bin/sh\necho \"$*\" >'" + m.root + "/called'\ncat >\"$7\" <<'E'\n" + stub + "E\n"
-	if err := os.WriteFile(filepath.Join(m.path, "aws"), []byte(fake), 0o700); err != nil { //nolint:gosec // a program
-		t.Fatal(err)
-	}
-	out, err := m.boot(m.script())
-	called, _ := os.ReadFile(m.root + "/called")
-	if err != nil || !strings.HasPrefix(string(called), "s3 cp --only-show-errors --region us-east-1 s3://"+m.told.Bucket+"/agent/") {
-		t.Errorf("%v, %s\n%s", err, called, out)
 	}
 }
 
@@ -230,12 +229,12 @@ func TestManyTokensFitCompressed(t *testing.T) {
 }
 
 func TestNonsenseIsNoScript(t *testing.T) {
-	good := bootstrap.Machine{Endpoint: "https://a", Tokens: []string{"t"}, Bucket: "b", Region: "r", Key: "k", SHA256: strings.Repeat("a", 64)}
+	good := bootstrap.Machine{Endpoint: "https://a", Tokens: []string{"t"}, SHA256: strings.Repeat("a", 64)}
 	if _, err := bootstrap.Script(good); err != nil {
 		t.Fatal(err)
 	}
 	for name, spoil := range map[string]func(*bootstrap.Machine){
-		"endpoint": func(m *bootstrap.Machine) { m.Endpoint = "" }, "newline": func(m *bootstrap.Machine) { m.Bucket = "b\nrm" },
+		"endpoint": func(m *bootstrap.Machine) { m.Endpoint = "" }, "newline": func(m *bootstrap.Machine) { m.Endpoint = "b\nrm" },
 		"digest": func(m *bootstrap.Machine) { m.SHA256 = "abc" }, "tokens": func(m *bootstrap.Machine) { m.Tokens = nil },
 		"token": func(m *bootstrap.Machine) { m.Tokens = []string{"a\x00b"} }, "name": func(m *bootstrap.Machine) { m.Environment = map[string]string{"A B": "c"} },
 	} {
@@ -253,7 +252,7 @@ func FuzzScript(f *testing.F) {
 	f.Add("$(touch x)", "`id`", "\\\"'!*~")
 	f.Fuzz(func(t *testing.T, endpoint, token, value string) {
 		b, err := bootstrap.Script(bootstrap.Machine{
-			Endpoint: endpoint, Tokens: []string{token}, Bucket: "b", Region: "r", Key: "k", SHA256: strings.Repeat("a", 64),
+			Endpoint: endpoint, Tokens: []string{token}, SHA256: strings.Repeat("a", 64),
 			Environment: map[string]string{"V": value},
 		})
 		if err != nil {
@@ -265,7 +264,7 @@ func FuzzScript(f *testing.F) {
 		}
 		cmd := exec.CommandContext(t.Context(), "bash", "-c", values+"\nprintf '%s\\n' \"$endpoint\" \"${tokens[0]}\" \"${environment[0]}\"")
 		out, err := cmd.CombinedOutput()
-		if want := endpoint + "\n" + token + "\nV=" + value + "\n"; err != nil || string(out) != want {
+		if want := strings.TrimSuffix(endpoint, "/") + "\n" + token + "\nV=" + value + "\n"; err != nil || string(out) != want {
 			t.Fatalf("%v: %q, want %q", err, out, want)
 		}
 	})

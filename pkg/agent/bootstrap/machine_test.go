@@ -2,13 +2,13 @@ package bootstrap_test
 
 import (
 	"os"
+	"path/filepath"
 	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket/remote"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
@@ -17,13 +17,14 @@ import (
 func TestMain(m *testing.M) {
 	proc.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {
-		os.Exit(agent.Main(os.Environ(), "test", remote.Openers()))
+		os.Exit(agent.Main(os.Environ(), "test"))
 	}
 	os.Exit(m.Run())
 }
 
-// From user data to a result: the real agent is fetched, checked and started, reads and writes S3, and the machine ends when it is let go.
-func TestAMachineBootsAndRunsATaskWithS3(t *testing.T) {
+// From user data to a result: the real agent is fetched, checked and started, reads and writes what it is granted, and the
+// machine ends when it is let go.
+func TestAMachineBootsAndRunsATaskWithoutRightsOfItsOwn(t *testing.T) {
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -32,10 +33,13 @@ func TestAMachineBootsAndRunsATaskWithS3(t *testing.T) {
 	b := agenttest.New(t)
 	node := agenttest.Node{Cluster: "cluster", Rank: 0}
 	m.imds.LaunchIndex = 0
-	m.told.Endpoint, m.told.Tokens = b.URL(), b.Tokens("cluster", 1)
-	m.told.Environment = map[string]string{
-		"AWS_ENDPOINT_URL": m.endpoint, "AWS_REGION": "us-east-1", // the keys are the machine's own, by its metadata
+	b.Program(m.location)
+	m.told.Endpoint, m.told.Tokens, m.told.Environment = b.URL(), b.Tokens("cluster", 1), map[string]string{
 		bootstrap.EnvMetadata: m.metadata,
+	}
+	store := t.TempDir()
+	if err := os.WriteFile(filepath.Join(store, "in.txt"), []byte("from the store\n"), 0o600); err != nil {
+		t.Fatal(err)
 	}
 	ended := make(chan string, 1)
 	go func() {
@@ -51,17 +55,17 @@ func TestAMachineBootsAndRunsATaskWithS3(t *testing.T) {
 	work := &wire.Assignment{
 		Job: "job", JobName: "job", Task: "task", Attempt: "a1", Nodes: []string{"127.0.0.9"},
 		Run:    `cat in.txt; echo made >"$TRADEWIND_OUTPUT/out.txt"; echo "$TRADEWIND_MACHINE"`,
-		Inputs: []wire.Input{{URI: "s3://" + m.told.Bucket + "/" + m.told.Key, Path: "in.txt"}},
-		Store:  "s3://" + m.told.Bucket + "?region=us-east-1", Prefix: "jobs/job/task",
+		Inputs: []wire.Input{{URI: "file://" + store + "/in.txt", Path: "in.txt"}},
+		Store:  "file://" + store, Prefix: "jobs/job/task",
 	}
 	b.Run(node, work)
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
 		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))
 	}
-	if log := b.Log(node, "a1"); !strings.Contains(log, self) || strings.Contains(log, m.told.Tokens[0]) {
+	if log := b.Log(node, "a1"); !strings.Contains(log, "from the store") || strings.Contains(log, m.told.Tokens[0]) {
 		t.Errorf("log %q", log)
 	}
-	again := *work // a child of what is now in S3
+	again := *work // a child of what is now in the store
 	again.Attempt, again.Inputs, again.Run = "a2", nil, `cat "$TRADEWIND_INPUTS/parent/out.txt"`
 	again.Parents = map[string]string{"parent": wire.OutputPrefix(work.Prefix, "a1")}
 	b.Run(node, &again)

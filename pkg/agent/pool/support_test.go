@@ -21,7 +21,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/pool"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
@@ -43,7 +42,7 @@ func TestMain(m *testing.M) {
 	}
 	switch {
 	case os.Getenv(agent.EnvEndpoint) != "":
-		os.Exit(agent.Main(os.Environ(), "test", bucket.Local()))
+		os.Exit(agent.Main(os.Environ(), "test"))
 	case os.Getenv(residentEnv) != "":
 		os.Exit(residentMain(strings.Fields(os.Getenv(residentEnv))))
 	}

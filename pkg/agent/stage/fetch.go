@@ -6,22 +6,20 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/url"
 	"os"
 	"path"
 	"path/filepath"
 	"strings"
 
-	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
-
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Fetch copies what uri names to dst below dir: one object or file, or all below a prefix or directory. Like cp, it
 // puts a single file into dst when that ends in "/" or is a directory, and otherwise under that name. dst "." is dir
 // itself. It fails with ErrNotFound when nothing is there, and with ErrLeaves for a dst or a key that would leave dir.
 // note is told of what was left out of a local directory.
-func (t Transfer) Fetch(ctx context.Context, open bucket.Openers, uri, dir, dst string, note func(string)) error {
+func (t Transfer) Fetch(ctx context.Context, uri, dir, dst string, note func(string)) error {
 	into := strings.HasSuffix(dst, "/")
 	dst = path.Clean(dst)
 	if dst != "." {
@@ -38,10 +36,14 @@ func (t Transfer) Fetch(ctx context.Context, open bucket.Openers, uri, dir, dst 
 		into = true
 	}
 	to := place{root: root, path: dst, into: into}
-	if p, ok := bucket.LocalPath(uri); ok {
+	p, local, err := t.local(uri)
+	switch {
+	case err != nil:
+		return err
+	case local:
 		err = t.fetchLocal(ctx, p, to, note)
-	} else {
-		err = t.fetchBucket(ctx, open, uri, to)
+	default:
+		err = t.fetchObjects(ctx, uri, to)
 	}
 	if err != nil {
 		return fmt.Errorf("%s: %w", uri, err)
@@ -83,7 +85,7 @@ func (t Transfer) fetchLocal(ctx context.Context, src string, to place, note fun
 	if err != nil {
 		return err
 	}
-	return write(to.root, p, info.Mode(), func(w io.Writer) error {
+	return write(to.root, p, info.Mode(), func(w *os.File) error {
 		f, err := os.Open(src) //nolint:gosec // an input that its user named
 		if err != nil {
 			return err
@@ -120,7 +122,7 @@ func (t Transfer) copyDir(ctx context.Context, src string, to place, note func(s
 		case f.Link != "":
 			return link(to.root, &f)
 		}
-		return write(to.root, f.Path, f.Mode, func(w io.Writer) error {
+		return write(to.root, f.Path, f.Mode, func(w *os.File) error {
 			r, err := from.Open(name)
 			if err != nil {
 				return err
@@ -132,66 +134,82 @@ func (t Transfer) copyDir(ctx context.Context, src string, to place, note func(s
 	})
 }
 
-func (t Transfer) fetchBucket(ctx context.Context, open bucket.Openers, uri string, to place) error {
-	b, key, err := open.Object(ctx, uri)
-	if err != nil {
-		return err
-	}
-	defer b.Close() //nolint:errcheck // only read
-	if key != "" && !strings.HasSuffix(key, "/") {
-		exists := false
-		err := t.retry(ctx, func() (err error) { exists, err = b.Exists(ctx, key); return err })
+func (t Transfer) fetchObjects(ctx context.Context, uri string, to place) error {
+	if o, err := grant.Parse(uri); err == nil {
+		p, err := to.file(path.Base(o.Key))
 		if err != nil {
 			return err
 		}
-		if exists {
-			p, err := to.file(path.Base(key))
-			if err != nil {
-				return err
-			}
-			return t.retry(ctx, func() error { return get(ctx, b, key, to.root, &File{Path: p}) })
+		w := wanted{root: to.root, file: File{Path: p}, size: -1, uri: uri}
+		if err := t.getAll(ctx, []wanted{w}); err == nil || !missing(err) {
+			return err
 		}
-		key += "/"
+		uri += "/"
 	}
-	files, err := below(ctx, b, key, to.path)
+	list, err := t.below(ctx, uri, to)
+	if err == nil && len(list) == 0 {
+		err = ErrNotFound
+	}
 	if err != nil {
 		return err
 	}
-	if len(files) == 0 {
-		return ErrNotFound
-	}
-	return t.each(ctx, len(files), func(ctx context.Context, i int) error {
-		return t.retry(ctx, func() error { return get(ctx, b, files[i].key, to.root, &File{Path: files[i].path}) })
-	})
+	return t.getAll(ctx, list)
 }
 
-type object struct{ key, path string }
-
-// below lists the objects below prefix with the paths they get below dst.
-func below(ctx context.Context, b *blob.Bucket, prefix, dst string) ([]object, error) {
-	var out []object
-	it := b.List(&blob.ListOptions{Prefix: prefix})
-	for {
-		o, err := it.Next(ctx)
-		if errors.Is(err, io.EOF) {
-			return out, nil
+// below lists the objects below a URI as files below a place.
+func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, error) {
+	prefix, err := grant.ParsePrefix(uri)
+	if err != nil {
+		return nil, err
+	}
+	var list []wanted
+	for after, more := "", true; more; more = after != "" {
+		var page grant.Page
+		err := t.retry(ctx, passing, func() (err error) {
+			page, err = t.Grants.List(ctx, uri, after)
+			return err
+		})
+		if errors.Is(err, grant.ErrNoBucket) {
+			err = fmt.Errorf("%w: %w", ErrNotFound, err)
 		}
 		if err != nil {
-			if gcerrors.Code(err) == gcerrors.NotFound {
-				return nil, ErrNotFound
+			return nil, err
+		}
+		for _, l := range page.Objects {
+			o, err := grant.Parse(l.URI)
+			if err != nil {
+				return nil, err
 			}
-			return nil, err
+			// The key's own part must stay inside, before it is joined to where it goes, which would tidy away what
+			// leaves it.
+			rel, ok := strings.CutPrefix(o.Key, prefix.Key)
+			if err := inside(rel); err != nil || !ok {
+				return nil, fmt.Errorf("path %q %w", rel, ErrLeaves)
+			}
+			list = append(list, wanted{root: to.root, file: File{Path: path.Join(to.path, rel)}, size: l.Size, uri: l.URI})
 		}
-		if strings.HasSuffix(o.Key, "/") { // a directory's stand-in, as consoles make them
-			continue
-		}
-		// The key's own part must stay inside, before it is joined to dst, which would tidy away what leaves it.
-		rel := strings.TrimPrefix(o.Key, prefix)
-		if err := inside(rel); err != nil {
-			return nil, err
-		}
-		if out = append(out, object{o.Key, path.Join(dst, rel)}); len(out) > MaxFiles {
+		if after = page.Next; len(list) > MaxFiles {
 			return nil, fmt.Errorf("%w: more than %d", ErrTooMany, MaxFiles)
 		}
 	}
+	return list, nil
+}
+
+// local returns the path of a file or directory of this machine, if that is what a URI names: a file URI, or an absolute
+// path. It fails with ErrURI for a path that is not absolute.
+func (t Transfer) local(uri string) (p string, ok bool, err error) {
+	if !strings.Contains(uri, "://") {
+		if !filepath.IsAbs(uri) {
+			return "", false, fmt.Errorf("%w %q: neither a URL nor an absolute path", grant.ErrURI, uri)
+		}
+		return uri, true, nil
+	}
+	u, err := url.Parse(uri)
+	if err != nil || u.Scheme != "file" || t.Store != "" && strings.HasPrefix(uri, strings.TrimSuffix(t.Store, "/")+"/") {
+		return "", false, nil //nolint:nilerr // whoever grants says what is wrong with it
+	}
+	if u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) {
+		return "", false, fmt.Errorf("%w %q: want file:///path", grant.ErrURI, uri)
+	}
+	return filepath.FromSlash(u.Path), true, nil
 }

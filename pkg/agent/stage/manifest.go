@@ -1,7 +1,10 @@
-// Package stage moves directories between a machine and buckets so that a reader
-// sees all of a directory or nothing: files first, each with its size and SHA-256,
-// and last a manifest that lists them. What has no manifest does not exist; what
-// does not agree with it is not used.
+// Package stage moves directories between a machine and object stores so that a reader sees all of a directory or
+// nothing: files first, each with its size and SHA-256, and last a manifest that lists them. What has no manifest does
+// not exist; what does not agree with it is not used.
+//
+// It has no rights on any store. Every request is granted (see Grants), by a URL that expires, and sent with a plain
+// HTTP client: small objects side by side, large ones in parts. What fails for a moment is tried again, and a grant that
+// has ended is renewed.
 //
 // Names are never trusted. Every path that comes from a manifest, a bucket listing or an
 // assignment must stay inside the directory it belongs to, and all of them are opened through os.Root,
@@ -18,12 +21,12 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"net/http"
 	"path"
 	"path/filepath"
 	"strings"
 
-	"gocloud.dev/blob"
-	"gocloud.dev/gcerrors"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Errors of this package, wrapped with the file they are about.
@@ -38,6 +41,8 @@ var (
 	ErrChanging = errors.New("keeps changing")
 	// ErrNotFound: nothing lies where an input should.
 	ErrNotFound = errors.New("not found")
+	// ErrRefused: who grants has said no for good.
+	ErrRefused = errors.New("refused")
 	// ErrTooMany: more files than MaxFiles.
 	ErrTooMany = errors.New("too many files")
 )
@@ -88,27 +93,51 @@ func (m *Manifest) Bytes() int64 {
 	return n
 }
 
-// ReadManifest reads the manifest below prefix and checks it. It fails with ErrIncomplete or ErrCorrupt.
-func ReadManifest(ctx context.Context, b *blob.Bucket, prefix string) (*Manifest, error) {
-	key := path.Join(prefix, manifestName)
-	r, err := b.NewReader(ctx, key, nil)
-	if gcerrors.Code(err) == gcerrors.NotFound {
-		return nil, fmt.Errorf("%s: %w", prefix, ErrIncomplete)
+// ReadManifests reads the manifests below some prefixes, URIs, and checks them. It fails with ErrIncomplete or
+// ErrCorrupt.
+func (t Transfer) ReadManifests(ctx context.Context, prefixes ...string) ([]*Manifest, error) {
+	manifests := make([]*Manifest, len(prefixes))
+	for first := 0; first < len(prefixes); first += t.batch() {
+		some := prefixes[first:min(first+t.batch(), len(prefixes))]
+		gets := make([]*granted, len(some))
+		for i, prefix := range some {
+			uri, err := grant.Below(prefix, manifestName)
+			if err != nil {
+				return nil, err
+			}
+			gets[i] = &granted{want: grant.Want{Op: grant.Get, URI: uri}}
+		}
+		if err := t.retry(ctx, passing, func() error { return t.sign(ctx, gets) }); err != nil {
+			return nil, err
+		}
+		err := t.each(ctx, len(some), func(ctx context.Context, i int) (err error) {
+			manifests[first+i], err = t.readManifest(ctx, gets[i])
+			if missing(err) {
+				err = fmt.Errorf("%s: %w", some[i], ErrIncomplete)
+			}
+			return err
+		})
+		if err != nil {
+			return nil, err
+		}
 	}
+	return manifests, nil
+}
+
+func (t Transfer) readManifest(ctx context.Context, g *granted) (m *Manifest, err error) {
+	var body []byte
+	err = t.do(ctx, exchange{granted: g, take: func(r *http.Response) (err error) {
+		body, err = io.ReadAll(io.LimitReader(r.Body, maxManifestBytes+1))
+		return err
+	}})
 	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
+		return nil, err
 	}
-	defer r.Close() //nolint:errcheck // only read
-	if r.Size() > maxManifestBytes {
-		return nil, fmt.Errorf("%s: %w: %d bytes", key, ErrCorrupt, r.Size())
+	if len(body) > maxManifestBytes {
+		return nil, fmt.Errorf("%s: %w: more than %d bytes", g.want.URI, ErrCorrupt, maxManifestBytes)
 	}
-	body, err := io.ReadAll(io.LimitReader(r, maxManifestBytes))
-	if err != nil {
-		return nil, fmt.Errorf("read %s: %w", key, err)
-	}
-	m, err := parseManifest(body)
-	if err != nil {
-		return nil, fmt.Errorf("%s: %w", key, err)
+	if m, err = parseManifest(body); err != nil {
+		return nil, fmt.Errorf("%s: %w", g.want.URI, err)
 	}
 	return m, nil
 }

@@ -2,19 +2,22 @@ package stage
 
 import (
 	"context"
+	"errors"
 	"fmt"
+	"io"
 	"io/fs"
 	"os"
 	"path"
+	"path/filepath"
 	"strings"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // Put copies a file or directory, src below dir, to uri, plainly: no manifest, so a reader may see a part of it
-// meanwhile. A file goes to the object that uri names, or below it when uri ends in "/"; the files of a directory go
-// below uri.
-func (t Transfer) Put(ctx context.Context, open bucket.Openers, dir, src, uri string) error {
+// meanwhile. A file goes to the object that uri names, or below it when uri ends in "/" or is a bucket; the files of a
+// directory go below uri.
+func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 	root, err := os.OpenRoot(dir)
 	if err != nil {
 		return err
@@ -24,61 +27,103 @@ func (t Transfer) Put(ctx context.Context, open bucket.Openers, dir, src, uri st
 	if err != nil {
 		return err
 	}
+	to, local, err := t.local(uri)
+	if err != nil {
+		return err
+	}
 	if info.IsDir() {
-		return t.putDir(ctx, open, root, src, uri)
-	}
-	b, key, err := open.Object(ctx, uri)
-	if err != nil {
-		return err
-	}
-	defer b.Close() //nolint:errcheck // only read
-	if key == "" || strings.HasSuffix(key, "/") {
-		key += path.Base(src)
-	}
-	return t.retry(ctx, func() error {
-		_, err := put(ctx, b, key, root, &File{Path: src, Size: info.Size()})
-		return err
-	})
-}
-
-func (t Transfer) putDir(ctx context.Context, open bucket.Openers, root *os.Root, src, uri string) error {
-	from, err := root.OpenRoot(src)
-	if err != nil {
-		return err
-	}
-	defer from.Close() //nolint:errcheck // only read
-	entries, err := Scan{}.list(ctx, from)
-	if err != nil {
-		return err
-	}
-	b, err := open.Open(ctx, uri)
-	if err != nil {
-		return err
-	}
-	defer b.Close() //nolint:errcheck // only read
-	return t.each(ctx, len(entries), func(ctx context.Context, i int) error {
-		f := entries[i].File
-		if f.Dir {
-			return nil
-		}
-		if f.Link != "" { // buckets have no links: what it points to is copied
-			info, err := from.Stat(f.Path)
-			if err != nil || !info.Mode().IsRegular() {
-				return notAFile(f.Path, info, err)
-			}
-			f.Size = info.Size()
-		}
-		return t.retry(ctx, func() error {
-			_, err := put(ctx, b, f.Path, from, &f)
+		if root, err = root.OpenRoot(src); err != nil {
 			return err
-		})
-	})
+		}
+		defer root.Close() //nolint:errcheck // only read
+		list, err := plainFiles(ctx, root)
+		if err == nil && local {
+			return t.putFiles(ctx, list, to)
+		}
+		if err == nil {
+			err = t.sendBelow(ctx, list, uri)
+		}
+		return err
+	}
+	file := &source{root: root, path: src, size: info.Size(), uri: uri}
+	if local {
+		if name := path.Base(src); strings.HasSuffix(uri, "/") {
+			to = filepath.Join(to, name)
+		}
+		return file.copy(to)
+	}
+	if _, err := grant.ParsePrefix(uri); err == nil {
+		if file.uri, err = grant.Below(uri, path.Base(src)); err != nil {
+			return err
+		}
+	}
+	return t.sendAll(ctx, []*source{file})
 }
 
-// notAFile refuses a link that a bucket cannot stand in for.
+// plainFiles lists the files of a directory. Stores have no links: what one points to is copied.
+func plainFiles(ctx context.Context, root *os.Root) ([]*source, error) {
+	entries, err := Scan{}.list(ctx, root)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]*source, 0, len(entries))
+	for _, e := range entries {
+		if e.Dir {
+			continue
+		}
+		if e.Link != "" {
+			info, err := root.Stat(e.Path)
+			if err != nil || !info.Mode().IsRegular() {
+				return nil, notAFile(e.Path, info, err)
+			}
+			e.Size = info.Size()
+		}
+		list = append(list, &source{root: root, path: e.Path, size: e.Size})
+	}
+	return list, nil
+}
+
+// notAFile refuses a link that a store cannot stand in for.
 func notAFile(p string, info fs.FileInfo, err error) error {
 	if err != nil {
 		return err
 	}
 	return fmt.Errorf("%s: cannot copy a link to a %s into a bucket", p, info.Mode().Type())
+}
+
+func (t Transfer) sendBelow(ctx context.Context, list []*source, uri string) (err error) {
+	for _, s := range list {
+		if s.uri, err = grant.Below(uri, s.path); err != nil {
+			return err
+		}
+	}
+	return t.sendAll(ctx, list)
+}
+
+func (t Transfer) putFiles(ctx context.Context, list []*source, dir string) error {
+	return t.each(ctx, len(list), func(_ context.Context, i int) error {
+		return list[i].copy(filepath.Join(dir, filepath.FromSlash(list[i].path)))
+	})
+}
+
+// copy copies a file to a path of this machine, where it appears when it is complete.
+func (s *source) copy(to string) (err error) {
+	dir, name := filepath.Split(to)
+	if err := os.MkdirAll(dir, 0o755); err != nil { //nolint:gosec // as a user's own mkdir
+		return err
+	}
+	place, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer func() { err = errors.Join(err, place.Close()) }()
+	return write(place, name, 0, func(w *os.File) error {
+		r, err := s.root.Open(s.path)
+		if err != nil {
+			return err
+		}
+		defer r.Close() //nolint:errcheck // only read
+		_, err = io.Copy(w, r)
+		return err
+	})
 }

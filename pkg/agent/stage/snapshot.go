@@ -102,7 +102,7 @@ func copyEntry(ctx context.Context, from, to *os.Root, e *entry) error {
 	case e.Link != "":
 		return link(to, &e.File)
 	}
-	return write(to, e.Path, e.Mode, func(w io.Writer) error {
+	return write(to, e.Path, e.Mode, func(w *os.File) error {
 		r, err := from.Open(e.Path)
 		if err != nil {
 			return err

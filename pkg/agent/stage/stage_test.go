@@ -6,7 +6,6 @@ import (
 	"errors"
 	"io/fs"
 	"maps"
-	"net/url"
 	"os"
 	"path"
 	"path/filepath"
@@ -17,12 +16,10 @@ import (
 	"testing"
 	"time"
 
-	"gocloud.dev/blob"
-	"gocloud.dev/blob/memblob"
 	"pgregory.net/rapid"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // tree is a directory as a map: contents of files, "-> target" of links, "/" of empty directories.
@@ -86,35 +83,9 @@ func newDir(t testing.TB, content tree) string {
 	return dir
 }
 
-func newBucket(t testing.TB, objects map[string]string) *blob.Bucket {
+func upload(t testing.TB, b *bucket, prefix, dir string) *stage.Manifest {
 	t.Helper()
-	b := memblob.OpenBucket(nil)
-	t.Cleanup(func() { b.Close() })
-	for key, content := range objects {
-		if err := b.WriteAll(context.Background(), key, []byte(content), nil); err != nil {
-			t.Fatal(err)
-		}
-	}
-	return b
-}
-
-func objects(t testing.TB, b *blob.Bucket) []string {
-	t.Helper()
-	var keys []string
-	for it := b.List(nil); ; {
-		o, err := it.Next(context.Background())
-		if err != nil {
-			return keys
-		}
-		keys = append(keys, o.Key)
-	}
-}
-
-var once = stage.Transfer{Tries: 1}
-
-func upload(t testing.TB, b *blob.Bucket, prefix, dir string) *stage.Manifest {
-	t.Helper()
-	m, err := once.Upload(context.Background(), b, prefix, dir, stage.Scan{}, stage.Manifest{Attempt: "a", Rank: 1, Nodes: 2})
+	m, err := b.once().Upload(context.Background(), b.at(prefix), dir, stage.Scan{}, stage.Manifest{Attempt: "a", Rank: 1, Nodes: 2})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -137,7 +108,7 @@ func TestADirectoryComesBackAsItWas(t *testing.T) {
 		want.write(t, src)
 		b := newBucket(t, nil)
 		m := upload(t, b, "p/q", src)
-		got, err := once.Download(context.Background(), b, "p/q/", filepath.Join(dst, "made"))
+		got, err := b.once().Download(context.Background(), b.at("p/q"), filepath.Join(dst, "made"))
 		if err != nil {
 			rt.Fatal(err)
 		}
@@ -159,7 +130,7 @@ func TestModesComeBack(t *testing.T) {
 	}
 	b, dst := newBucket(t, nil), t.TempDir()
 	upload(t, b, "p", dir)
-	if _, err := once.Download(t.Context(), b, "p", dst); err != nil {
+	if _, err := b.once().Download(t.Context(), b.at("p"), dst); err != nil {
 		t.Fatal(err)
 	}
 	for name, mode := range map[string]fs.FileMode{"run.sh": 0o755, "secret": 0o400} {
@@ -172,11 +143,9 @@ func TestModesComeBack(t *testing.T) {
 func TestNothingIsReadWithoutItsManifest(t *testing.T) {
 	b := newBucket(t, nil)
 	upload(t, b, "p", newDir(t, tree{"f": "1"}))
-	if err := b.Delete(t.Context(), "p/manifest.json"); err != nil {
-		t.Fatal(err)
-	}
+	b.remove("p/manifest.json")
 	dst := t.TempDir()
-	if _, err := once.Download(t.Context(), b, "p", dst); !errors.Is(err, stage.ErrIncomplete) {
+	if _, err := b.once().Download(t.Context(), b.at("p"), dst); !errors.Is(err, stage.ErrIncomplete) {
 		t.Errorf("%v", err)
 	}
 	if got := read(t, dst); len(got) != 0 {
@@ -185,26 +154,18 @@ func TestNothingIsReadWithoutItsManifest(t *testing.T) {
 }
 
 func TestDamageIsNoticed(t *testing.T) {
-	for name, damage := range map[string]func(*blob.Bucket) error{
-		"a byte":  func(b *blob.Bucket) error { return b.WriteAll(context.Background(), "p/files/f", []byte("two"), nil) },
-		"shorter": func(b *blob.Bucket) error { return b.WriteAll(context.Background(), "p/files/f", []byte("on"), nil) },
-		"longer": func(b *blob.Bucket) error {
-			return b.WriteAll(context.Background(), "p/files/f", []byte("one more"), nil)
-		},
-		"gone": func(b *blob.Bucket) error { return b.Delete(context.Background(), "p/files/f") },
-		"manifest is none": func(b *blob.Bucket) error {
-			return b.WriteAll(context.Background(), "p/manifest.json", []byte("{"), nil)
-		},
-		"manifest is newer": func(b *blob.Bucket) error {
-			return b.WriteAll(context.Background(), "p/manifest.json", []byte(`{"version":2}`), nil)
-		},
+	for name, damage := range map[string]func(*bucket){
+		"a byte":            func(b *bucket) { b.put("p/files/f", "two") },
+		"shorter":           func(b *bucket) { b.put("p/files/f", "on") },
+		"longer":            func(b *bucket) { b.put("p/files/f", "one more") },
+		"gone":              func(b *bucket) { b.remove("p/files/f") },
+		"manifest is none":  func(b *bucket) { b.put("p/manifest.json", "{") },
+		"manifest is newer": func(b *bucket) { b.put("p/manifest.json", `{"version":2}`) },
 	} {
 		b, dst := newBucket(t, nil), t.TempDir()
 		upload(t, b, "p", newDir(t, tree{"f": "one"}))
-		if err := damage(b); err != nil {
-			t.Fatal(err)
-		}
-		if _, err := once.Download(t.Context(), b, "p", dst); !errors.Is(err, stage.ErrCorrupt) {
+		damage(b)
+		if _, err := b.once().Download(t.Context(), b.at("p"), dst); !errors.Is(err, stage.ErrCorrupt) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := read(t, dst); len(got) != 0 {
@@ -214,7 +175,7 @@ func TestDamageIsNoticed(t *testing.T) {
 }
 
 // manifest writes a manifest of one file, whose content is "x".
-func manifest(t *testing.T, b *blob.Bucket, files ...stage.File) {
+func manifest(t *testing.T, b *bucket, files ...stage.File) {
 	t.Helper()
 	const sumOfX = "2d711642b726b04401627ca9fbac32f5c8530fb1903cc4db02258717921a4881"
 	for i := range files {
@@ -226,9 +187,7 @@ func manifest(t *testing.T, b *blob.Bucket, files ...stage.File) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	if err := b.WriteAll(t.Context(), "p/manifest.json", body, nil); err != nil {
-		t.Fatal(err)
-	}
+	b.put("p/manifest.json", string(body))
 }
 
 func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
@@ -251,11 +210,11 @@ func TestAManifestCannotLeaveItsDirectory(t *testing.T) {
 		b := newBucket(t, nil)
 		manifest(t, b, files...)
 		for _, f := range files {
-			if f.Path != "" {
-				_ = b.WriteAll(t.Context(), "p/files/"+f.Path, []byte("x"), nil)
+			if filepath.IsLocal(f.Path) && !strings.ContainsRune(f.Path, 0) && f.Link == "" && f.Path != "." {
+				b.put("p/files/"+f.Path, "x")
 			}
 		}
-		if _, err := once.Download(t.Context(), b, "p", filepath.Join(outer, "in")); !errors.Is(err, stage.ErrLeaves) {
+		if _, err := b.once().Download(t.Context(), b.at("p"), filepath.Join(outer, "in")); !errors.Is(err, stage.ErrLeaves) {
 			t.Errorf("%s: %v", name, err)
 		}
 		if got := read(t, outer); len(got) != 0 {
@@ -269,7 +228,7 @@ func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
 	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
 	b := newBucket(t, map[string]string{"p/files/l/x": "x"})
 	manifest(t, b, stage.File{Path: "l/x"})
-	if _, err := once.Download(t.Context(), b, "p", filepath.Join(outer, "in")); err == nil {
+	if _, err := b.once().Download(t.Context(), b.at("p"), filepath.Join(outer, "in")); err == nil {
 		t.Error("downloaded through a link that leads out")
 	}
 	if got := read(t, outer); got["out"] != "/" {
@@ -280,48 +239,47 @@ func TestWhatLiesInTheWayCannotTakeFilesOutside(t *testing.T) {
 func TestAnUploadRefusesLinksThatLeave(t *testing.T) {
 	for _, target := range []string{"/etc/passwd", "../x", "d/../../x"} {
 		dir := newDir(t, tree{"d/f": "1", "l": "-> " + target})
-		_, err := once.Upload(t.Context(), newBucket(t, nil), "p", dir, stage.Scan{}, stage.Manifest{})
+		b := newBucket(t, nil)
+		_, err := b.once().Upload(t.Context(), b.at("p"), dir, stage.Scan{}, stage.Manifest{})
 		if !errors.Is(err, stage.ErrLeaves) {
 			t.Errorf("%s: %v", target, err)
 		}
 		var notes []string
-		b := newBucket(t, nil)
-		_, err = once.Upload(t.Context(), b, "p", dir, stage.Scan{Note: func(s string) { notes = append(notes, s) }}, stage.Manifest{})
-		if err != nil || len(notes) != 1 || len(objects(t, b)) != 2 {
-			t.Errorf("%s: %v, notes %v, objects %v", target, err, notes, objects(t, b))
+		_, err = b.once().Upload(t.Context(), b.at("p"), dir, stage.Scan{Note: func(s string) { notes = append(notes, s) }}, stage.Manifest{})
+		if err != nil || len(notes) != 1 || len(b.objects()) != 2 {
+			t.Errorf("%s: %v, notes %v, objects %v", target, err, notes, b.objects())
 		}
 	}
 }
 
-// inMemory is openers for mem:// that always open b. It stays open: Close of a prefixed or plain bucket would end it.
-func inMemory(t *testing.T, content map[string]string) bucket.Openers {
-	return bucket.Openers{"mem": func(context.Context, *url.URL) (*blob.Bucket, error) { return newBucket(t, content), nil }}
-}
-
 func TestFetchCopiesLikeCp(t *testing.T) {
-	content := map[string]string{"data/a.txt": "a", "data/sub/b.txt": "b", "data/sub/": "", "database": "no"}
+	content := map[string]string{"data/a.txt": "a", "data/sub/b.txt": "b", "database": "no"}
 	src := newDir(t, tree{"data/a.txt": "a", "data/sub/b.txt": "b", "data/l": "-> sub/b.txt", "data/out": "-> /etc/passwd"})
 	for _, tc := range []struct {
 		uri, dst string
 		before   tree
 		want     tree
 	}{
-		{"mem://b/data/a.txt", "x", nil, tree{"x": "a"}},
-		{"mem://b/data/a.txt", "x/y.txt", nil, tree{"x/y.txt": "a"}},
-		{"mem://b/data/a.txt", "x/", nil, tree{"x/a.txt": "a"}},
-		{"mem://b/data/a.txt", "x", tree{"x/old": "o"}, tree{"x/old": "o", "x/a.txt": "a"}},
-		{"mem://b/data/a.txt", ".", nil, tree{"a.txt": "a"}},
-		{"mem://b/data/a.txt", "x", tree{"x": "old"}, tree{"x": "a"}},
-		{"mem://b/data", "x", nil, tree{"x/a.txt": "a", "x/sub/b.txt": "b"}},
-		{"mem://b/data/", ".", nil, tree{"a.txt": "a", "sub/b.txt": "b"}},
-		{"mem://b", "x", nil, tree{"x/data/a.txt": "a", "x/data/sub/b.txt": "b", "x/database": "no"}},
+		{"store:/data/a.txt", "x", nil, tree{"x": "a"}},
+		{"store:/data/a.txt", "x/y.txt", nil, tree{"x/y.txt": "a"}},
+		{"store:/data/a.txt", "x/", nil, tree{"x/a.txt": "a"}},
+		{"store:/data/a.txt", "x", tree{"x/old": "o"}, tree{"x/old": "o", "x/a.txt": "a"}},
+		{"store:/data/a.txt", ".", nil, tree{"a.txt": "a"}},
+		{"store:/data/a.txt", "x", tree{"x": "old"}, tree{"x": "a"}},
+		{"store:/data", "x", nil, tree{"x/a.txt": "a", "x/sub/b.txt": "b"}},
+		{"store:/data/", ".", nil, tree{"a.txt": "a", "sub/b.txt": "b"}},
+		{"store:", "x", nil, tree{"x/data/a.txt": "a", "x/data/sub/b.txt": "b", "x/database": "no"}},
 		{src + "/data/a.txt", "x", nil, tree{"x": "a"}},
 		{"file://" + src + "/data/a.txt", "x/", nil, tree{"x/a.txt": "a"}},
 		{"file://" + src + "/data", "x", nil, tree{"x/a.txt": "a", "x/sub/b.txt": "b", "x/l": "-> sub/b.txt"}},
 		{src + "/data/", ".", nil, tree{"a.txt": "a", "sub/b.txt": "b", "l": "-> sub/b.txt"}},
 	} {
-		dir := newDir(t, tc.before)
-		if err := once.Fetch(t.Context(), inMemory(t, content), tc.uri, dir, tc.dst, nil); err != nil {
+		dir, b := newDir(t, tc.before), newBucket(t, content)
+		uri := strings.Replace(tc.uri, "store:", b.url, 1)
+		if uri == b.url {
+			uri += "/"
+		}
+		if err := b.once().Fetch(t.Context(), uri, dir, tc.dst, nil); err != nil {
 			t.Errorf("%s to %s: %v", tc.uri, tc.dst, err)
 		}
 		if got := read(t, dir); !maps.Equal(got, tc.want) {
@@ -331,12 +289,13 @@ func TestFetchCopiesLikeCp(t *testing.T) {
 }
 
 func TestFetchSaysWhatIsMissing(t *testing.T) {
-	for _, uri := range []string{"mem://b/none", "mem://b/none/", "/no/such/file", "file:///no/such/file"} {
-		if err := once.Fetch(t.Context(), inMemory(t, nil), uri, t.TempDir(), "x", nil); !errors.Is(err, stage.ErrNotFound) || !strings.Contains(err.Error(), uri) {
+	b := newBucket(t, nil)
+	for _, uri := range []string{b.url + "/none", b.url + "/none/", "/no/such/file", "file:///no/such/file"} {
+		if err := b.once().Fetch(t.Context(), uri, t.TempDir(), "x", nil); !errors.Is(err, stage.ErrNotFound) || !strings.Contains(err.Error(), uri) {
 			t.Errorf("%s: %v", uri, err)
 		}
 	}
-	if err := once.Fetch(t.Context(), inMemory(t, nil), "/dev/null", t.TempDir(), "x", nil); err == nil {
+	if err := b.once().Fetch(t.Context(), "/dev/null", t.TempDir(), "x", nil); err == nil {
 		t.Error("fetched a device")
 	}
 }
@@ -344,24 +303,41 @@ func TestFetchSaysWhatIsMissing(t *testing.T) {
 func TestFetchCannotLeaveItsDirectory(t *testing.T) {
 	for _, dst := range []string{"../x", "/x", "a/../../x", ".."} {
 		outer := newDir(t, tree{"in": "/", "out": "/"})
-		err := once.Fetch(t.Context(), inMemory(t, map[string]string{"k": "v"}), "mem://b/k", filepath.Join(outer, "in"), dst, nil)
+		b := newBucket(t, map[string]string{"k": "v"})
+		err := b.once().Fetch(t.Context(), b.url+"/k", filepath.Join(outer, "in"), dst, nil)
 		if !errors.Is(err, stage.ErrLeaves) {
 			t.Errorf("to %q: %v", dst, err)
 		}
 	}
-	for _, key := range []string{"p/../../x", "p/..", "p//etc/x", "p/a/./b"} {
+	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
+	b := newBucket(t, map[string]string{"k": "v"})
+	if err := b.once().Fetch(t.Context(), b.url+"/k", filepath.Join(outer, "in"), "l/x", nil); err == nil {
+		t.Error("fetched through a link that leads out")
+	}
+}
+
+// lying is a store whose lists name what does not lie below the prefix.
+type lying struct {
+	stage.Grants
+	uri string
+}
+
+func (l lying) List(context.Context, string, string) (grant.Page, error) {
+	return grant.Page{Objects: []grant.Listed{{URI: l.uri, Size: 1}}}, nil
+}
+
+func TestAListCannotLeaveItsDirectory(t *testing.T) {
+	b := newBucket(t, map[string]string{"other/x": "x"})
+	for _, uri := range []string{b.url + "/other/x", b.url + "/p/../other/x", b.url + "/p//x", "x"} {
 		outer := newDir(t, tree{"in": "/"})
-		err := once.Fetch(t.Context(), inMemory(t, map[string]string{key: "v"}), "mem://b/p/", filepath.Join(outer, "in"), "x", nil)
-		if !errors.Is(err, stage.ErrLeaves) {
-			t.Errorf("key %q: %v", key, err)
+		tr := b.once()
+		tr.Grants = lying{b, uri}
+		if err := tr.Fetch(t.Context(), b.url+"/p/", filepath.Join(outer, "in"), "x", nil); err == nil {
+			t.Errorf("%s was fetched", uri)
 		}
 		if got := read(t, outer); len(got) != 1 {
-			t.Errorf("key %q: wrote %v", key, got)
+			t.Errorf("%s: wrote %v", uri, got)
 		}
-	}
-	outer := newDir(t, tree{"in/l": "-> ../out", "out": "/"})
-	if err := once.Fetch(t.Context(), inMemory(t, map[string]string{"k": "v"}), "mem://b/k", filepath.Join(outer, "in"), "l/x", nil); err == nil {
-		t.Error("fetched through a link that leads out")
 	}
 }
 
@@ -376,15 +352,25 @@ func TestPutCopiesPlainly(t *testing.T) {
 		{"d", "x", tree{"x/g": "2", "x/l": "2"}},
 		{".", "x", tree{"x/f": "1", "x/d/g": "2", "x/d/l": "2"}},
 	} {
-		dst := t.TempDir()
-		if err := once.Put(t.Context(), bucket.Local(), dir, tc.src, "file://"+dst+"/"+tc.to); err != nil {
-			t.Errorf("%s: %v", tc.src, err)
-		}
-		if got := read(t, dst); !maps.Equal(got, tc.want) {
-			t.Errorf("%s to %s: %q, want %q", tc.src, tc.to, got, tc.want)
+		b := newBucket(t, nil)
+		for where, store := range map[string]string{"the store": b.url, "this machine": ""} {
+			b.log = nil
+			tr, dst := b.once(), b.dir
+			if tr.Store = store; store == "" {
+				dst = t.TempDir()
+			}
+			if err := tr.Put(t.Context(), dir, tc.src, "file://"+dst+"/"+tc.to); err != nil {
+				t.Errorf("%s to %s: %v", tc.src, where, err)
+			}
+			got := read(t, dst)
+			delete(got, ".uploads/tmp")
+			if sent := len(b.asked("PUT")); !maps.Equal(got, tc.want) || (sent > 0) != (store != "") {
+				t.Errorf("%s to %s of %s: %q, want %q", tc.src, tc.to, where, got, tc.want)
+			}
 		}
 	}
-	if err := once.Put(t.Context(), bucket.Local(), dir, "none", "file:///x"); !errors.Is(err, fs.ErrNotExist) {
+	b := newBucket(t, nil)
+	if err := b.once().Put(t.Context(), dir, "none", b.url+"/x"); !errors.Is(err, fs.ErrNotExist) {
 		t.Errorf("%v", err)
 	}
 }
@@ -494,37 +480,16 @@ func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
 	t.Error("a file that was changed just now was taken for still")
 }
 
-func TestPruneRemovesWholeDirectoriesManifestFirst(t *testing.T) {
-	b := newBucket(t, map[string]string{"other/x": "", "p/ckpt/loose": "", "p/ckpt/000002-a/files/unfinished": ""})
-	for _, name := range []string{"000001-a", "000003-b", "000004-b"} {
-		upload(t, b, "p/ckpt/"+name, newDir(t, tree{"f": name, "g/h": "2"}))
-	}
-	err := stage.Prune(t.Context(), b, "p/ckpt", func(name string) bool { return name < "000003" })
-	if err != nil {
-		t.Fatal(err)
-	}
-	want := []string{
-		"other/x", "p/ckpt/000003-b/files/f", "p/ckpt/000003-b/files/g/h", "p/ckpt/000003-b/manifest.json",
-		"p/ckpt/000004-b/files/f", "p/ckpt/000004-b/files/g/h", "p/ckpt/000004-b/manifest.json", "p/ckpt/loose",
-	}
-	if got := objects(t, b); !slices.Equal(got, want) {
-		t.Errorf("left %v", got)
-	}
-	if err := stage.Prune(t.Context(), b, "nothing/here", func(string) bool { return true }); err != nil {
-		t.Error(err)
-	}
-}
-
 func FuzzManifest(f *testing.F) {
 	f.Add([]byte(`{"version":1,"files":[{"path":"a","size":1,"sha256":"00"}]}`))
 	f.Add([]byte(`{"version":1,"files":[{"path":"../a","link":"b"},{"path":"d","dir":true}]}`))
 	f.Fuzz(func(t *testing.T, body []byte) {
 		b := newBucket(t, map[string]string{"p/manifest.json": string(body)})
-		m, err := stage.ReadManifest(t.Context(), b, "p")
+		m, err := b.once().ReadManifests(t.Context(), b.at("p"))
 		if err != nil {
 			return
 		}
-		for _, file := range m.Files {
+		for _, file := range m[0].Files {
 			if !filepath.IsLocal(file.Path) || file.Link != "" && !filepath.IsLocal(filepath.Join(filepath.Dir(file.Path), file.Link)) {
 				t.Fatalf("accepted %+v", file)
 			}

@@ -24,6 +24,9 @@ const (
 	PathLogs   = "/v1/agent/logs"   // POST ?attempt=A&offset=N, raw bytes -> 204; 409 with HeaderOffset
 )
 
+// PathProgram is where a new machine learns where to fetch the agent: GET PathProgram + SHA-256 -> 307.
+const PathProgram = "/v1/agent/program/"
+
 // Answers mean the same for every path: 2xx accepted; 401 and 403 the token is not (or no longer) good; 410 the
 // attempt, or the whole cluster, is over. The agent stops its task and exits on these three. Anything else is tried
 // again until it is accepted or the agent's patience ends.

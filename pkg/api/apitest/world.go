@@ -33,6 +33,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
@@ -52,6 +53,8 @@ type World struct {
 	Cloud  *Cloud
 	Dead   *Dead
 	Logs   *logstore.Store
+	Data   *filegrant.Store // of the folder Dir, which jobs keep their data in
+	Dir    string
 
 	t       testing.TB
 	key     []byte
@@ -79,12 +82,16 @@ func New(t testing.TB, options ...Option) *World {
 		t.Fatal(err)
 	}
 	planner := Planner{}
-	w.Broker = broker.New(record.DefaultConfig(), broker.Ports{
+	w.openData()
+	config := record.DefaultConfig()
+	config.StoreURL, config.Private = "file://"+w.Dir, []string{"private/"}
+	w.Broker = broker.New(config, broker.Ports{
+		Data:  w.Data,
 		Store: w.Store, Planner: planner, Moves: moves, Now: w.Clock.Now, Changed: hub.Changed,
 		Clouds: w.Cloud.Everywhere(), Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
 	})
 	cfg := api.Config{
-		Broker: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now, Version: "test",
+		Broker: w.Broker, Data: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now, Version: "test",
 		Verify: func(s string) (wire.Claims, error) { return token.Verify(w.key, s, w.Clock.Now()) },
 		Machines: &api.MachineTokens{
 			Mint:   func(c wire.PoolClaims) (string, error) { return token.MintPool(w.key, c) },
@@ -109,6 +116,21 @@ func New(t testing.TB, options ...Option) *World {
 		}
 	})
 	return w
+}
+
+// openData opens the jobs' store and serves it.
+func (w *World) openData() {
+	w.t.Helper()
+	w.Dir = w.t.TempDir()
+	server := httptest.NewServer(http.HandlerFunc(func(out http.ResponseWriter, r *http.Request) {
+		w.Data.ServeHTTP(out, r)
+	}))
+	w.t.Cleanup(server.Close)
+	var err error
+	if w.Data, err = filegrant.New(w.Dir, filegrant.Options{BaseURL: server.URL}); err != nil {
+		w.t.Fatal(err)
+	}
+	w.t.Cleanup(func() { _ = w.Data.Close() })
 }
 
 // Drain handles events until there are none.
@@ -336,3 +358,6 @@ func (d *Dead) Redrive(_ context.Context, queue string, ids ...string) (int, err
 	})
 	return before - len(d.letters), nil
 }
+
+// URI is that of a key in the jobs' store.
+func (w *World) URI(key string) string { return "file://" + w.Dir + "/" + key }

@@ -13,6 +13,11 @@ type Config struct {
 	Endpoint string
 	// StoreURL is the bucket for outputs and checkpoints: file:///…, s3://….
 	StoreURL string
+	// Private are prefixes in that bucket that are the broker's own: no attempt reaches them.
+	Private []string
+	// GrantFor is how long what an agent is granted lasts, in the machines' time. It is granted anew while its attempt
+	// lasts, so that this is how long a machine that was let go of can still write.
+	GrantFor time.Duration
 	// SeenFor is how long a handled event is remembered: longer than any queue redelivers.
 	SeenFor time.Duration
 	// BlockFor is how long a location is not tried after a failure of a kind; it doubles with each
@@ -69,6 +74,7 @@ func DefaultConfig() Config {
 		StuckFor:    10 * time.Minute,
 		RetryEvery:  10 * time.Minute,
 		TokenFor:    24 * time.Hour,
+		GrantFor:    15 * time.Minute,
 		Overhead:    10 * time.Minute,
 		Scale:       1, StandInScale: 1,
 		MinBilled:    time.Minute,

@@ -23,27 +23,18 @@ type Config struct {
 	Home string
 	// Regions are all in which machines may be: what is elsewhere is never seen. Home alone when empty.
 	Regions []string
-	// InstanceProfile is the name of the IAM instance profile of machines; it lets them read the agent, and read and
-	// write the work bucket. None when empty.
-	InstanceProfile string
-	// Agents are the agent's binaries by architecture (amd64, arm64); "" is for any.
-	Agents map[string]Agent
+	// Agents are the SHA-256 of the agent's programs, hexadecimal, by architecture (amd64, arm64); "" is for any.
+	Agents map[string]string
 	// Images are used instead of AWS's own where a task names none: ami-… or ssm:/parameter/name, by class of machine
 	// (amd64, arm64, amd64-gpu, arm64-gpu, amd64-neuron).
 	Images map[string]string
-	// Environment is put in the environment of agents: AWS_ENDPOINT_URL where the cloud is an emulator.
+	// Environment is put in the environment of agents.
 	Environment map[string]string
 	// DiskGiB is the root volume of a machine that asks for none; 30 when 0.
 	DiskGiB float64
 	// Graves remember terminated clusters; in this process's memory when nil.
 	Graves Graves
 	Log    *slog.Logger
-}
-
-// Agent is where machines find an agent's binary.
-type Agent struct {
-	Bucket, Key string
-	SHA256      string // hexadecimal
 }
 
 // Times that calls may take, so that a region that does not answer holds up nothing for long.

@@ -4,6 +4,7 @@ import (
 	"context"
 	"encoding/base64"
 	"errors"
+	"maps"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -16,7 +17,6 @@ import (
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
-	"github.com/aws/aws-sdk-go-v2/service/iam"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
@@ -99,9 +99,7 @@ func TestUserDataHoldsTheTokensAndTheAgentsDigest(t *testing.T) {
 func TestArmMachinesGetArmImagesAndAgents(t *testing.T) {
 	armDigest := strings.Repeat("ab", 32)
 	w := newWorld(t, func(c *aws.Config) {
-		c.Agents = map[string]aws.Agent{
-			"amd64": c.Agents[""], "arm64": {Bucket: "work", Key: "agent/" + armDigest + "/tradewind", SHA256: armDigest},
-		}
+		c.Agents = map[string]string{"amd64": c.Agents[""], "arm64": armDigest}
 	})
 	offer := onDemand
 	offer.InstanceType = "t4g.small"
@@ -143,19 +141,33 @@ func TestAcceleratedMachinesGetTheImageWithTheDriver(t *testing.T) {
 	}
 }
 
-func TestMachinesGetTheInstanceProfile(t *testing.T) {
-	w := newWorld(t, func(c *aws.Config) { c.InstanceProfile = c.Deployment + "-machine" })
-	who := iam.NewFromConfig(emulator.Config(w.endpoint))
-	if _, err := w.aws.Launch(t.Context(), w.spec("early", onDemand, 1)); cloud.KindOf(err) != cloud.Invalid {
-		t.Errorf("without the profile: %v", err)
-	}
-	if _, err := who.CreateInstanceProfile(t.Context(), &iam.CreateInstanceProfileInput{InstanceProfileName: &w.cfg.InstanceProfile}); err != nil {
-		t.Fatal(err)
-	}
+func TestMachinesHaveNoIdentityOfTheirOwn(t *testing.T) {
+	w := newWorld(t, nil)
 	w.launch(w.spec("c", onDemand, 1))
 	all, err := w.instances(t.Context(), "us-east-1")
-	if err != nil || len(all) != 1 || all[0].IamInstanceProfile == nil || !strings.HasSuffix(awssdk.ToString(all[0].IamInstanceProfile.Arn), w.cfg.InstanceProfile) {
+	if err != nil || len(all) != 1 || all[0].IamInstanceProfile != nil {
 		t.Errorf("%+v, %v", all, err)
+	}
+	for name := range w.proxy.request("RunInstances") {
+		if strings.Contains(name, "IamInstanceProfile") {
+			t.Errorf("it was asked for %s", name)
+		}
+	}
+}
+
+func TestAgentsAreKnownByTheirDigests(t *testing.T) {
+	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
+	got, err := aws.ParseAgents("amd64=agent/" + a + "/tradewind-agent, arm64=agent/" + b + "/tradewind-agent")
+	if err != nil || !maps.Equal(got, map[string]string{"amd64": a, "arm64": b}) {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err = aws.ParseAgents("agent/" + a + "/tradewind-agent"); err != nil || got[""] != a {
+		t.Errorf("%v, %v", got, err)
+	}
+	for _, bad := range []string{"", "amd64=agent/x/tradewind-agent", "x=" + a + ",x=" + b, "amd64=" + strings.ToUpper(a)} {
+		if got, err := aws.ParseAgents(bad); !errors.Is(err, aws.ErrAgents) {
+			t.Errorf("%q: %v, %v", bad, got, err)
+		}
 	}
 }
 

@@ -52,7 +52,8 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 		SubnetId: &subnet, SecurityGroupIds: []string{group},
 		UserData:            awssdk.String(base64.StdEncoding.EncodeToString(data)),
 		BlockDeviceMappings: []types.BlockDeviceMapping{r.cloud.disk(spec, image)},
-		// Session-bound metadata alone, and none for containers: it hands out the machine's keys.
+		// Session-bound metadata alone, and none for containers: it has the user data, with the machines' tokens. There
+		// are no keys in it, as the machine has no identity of its own.
 		MetadataOptions: &types.InstanceMetadataOptionsRequest{
 			HttpEndpoint: types.InstanceMetadataEndpointStateEnabled, HttpTokens: types.HttpTokensStateRequired,
 			HttpPutResponseHopLimit: awssdk.Int32(1),
@@ -60,9 +61,6 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 		// a machine that gives up costs nothing more
 		InstanceInitiatedShutdownBehavior: types.ShutdownBehaviorTerminate,
 		TagSpecifications:                 r.cloud.tags(spec),
-	}
-	if profile := r.cloud.cfg.InstanceProfile; profile != "" {
-		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &profile}
 	}
 	if spec.Offer.Spot {
 		in.InstanceMarketOptions = spotOptions(spec.MaxUSDPerHour)
@@ -166,7 +164,7 @@ func (c *Cloud) userData(spec cloud.LaunchSpec, arch string) ([]byte, error) {
 	}
 	data, err := bootstrap.Script(bootstrap.Machine{
 		Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens,
-		Bucket: agent.Bucket, Region: c.cfg.Home, Key: agent.Key, SHA256: agent.SHA256, Environment: c.cfg.Environment,
+		SHA256: agent, Environment: c.cfg.Environment,
 	})
 	if err != nil {
 		return nil, fail(cloud.Invalid, codeBadSpec, "%v", err)
@@ -177,10 +175,10 @@ func (c *Cloud) userData(spec cloud.LaunchSpec, arch string) ([]byte, error) {
 // ErrAgents says that a list of agents cannot be read.
 var ErrAgents = errors.New("aws: agents")
 
-// ParseAgents reads where agents are in a bucket: KEY for machines of any architecture, or ARCH=KEY,ARCH=KEY. A key has
-// the SHA-256 of what it names as one of its parts: agent/<sha256>/tradewind.
-func ParseAgents(bucket, text string) (map[string]Agent, error) {
-	agents := map[string]Agent{}
+// ParseAgents reads the digests of agents by where they lie: KEY for machines of any architecture, or
+// ARCH=KEY,ARCH=KEY. A key has the SHA-256 of what it names as one of its parts: agent/<sha256>/tradewind-agent.
+func ParseAgents(text string) (map[string]string, error) {
+	agents := map[string]string{}
 	for part := range strings.SplitSeq(text, ",") {
 		arch, key, ok := strings.Cut(strings.TrimSpace(part), "=")
 		if !ok {
@@ -193,7 +191,7 @@ func ParseAgents(bucket, text string) (map[string]Agent, error) {
 		if _, twice := agents[arch]; twice {
 			return nil, fmt.Errorf("%w: %q is there twice", ErrAgents, arch)
 		}
-		agents[arch] = Agent{Bucket: bucket, Key: key, SHA256: strings.Split(key, "/")[i]}
+		agents[arch] = strings.Split(key, "/")[i]
 	}
 	return agents, nil
 }

@@ -48,7 +48,7 @@ func newWorld(t *testing.T, change func(*aws.Config)) *world {
 	w.proxy = newProxy(t, w.endpoint)
 	w.cfg = aws.Config{
 		Deployment: fmt.Sprintf("tw%d-%d", time.Now().UnixNano(), counter.Add(1)),
-		Agents:     map[string]aws.Agent{"": {Bucket: "work", Key: "agent/" + digest + "/tradewind", SHA256: digest}},
+		Agents:     map[string]string{"": digest},
 	}
 	if change != nil {
 		change(&w.cfg)

@@ -14,7 +14,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
-	"github.com/tradewind-broker/tradewind/pkg/agent/bucket"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -28,7 +27,7 @@ func TestMain(m *testing.M) {
 	case os.Getenv(launcherEnv) != "":
 		launcher()
 	case os.Getenv(agent.EnvEndpoint) != "":
-		os.Exit(agent.Main(os.Environ(), "test", bucket.Local()))
+		os.Exit(agent.Main(os.Environ(), "test"))
 	}
 	os.Exit(m.Run())
 }

@@ -38,6 +38,8 @@ const (
 	scheme  = "azblob"
 	longest = 7 * 24 * time.Hour // a user delegation key's life; no more for an account's key
 	callFor = 5 * time.Minute    // the store's own requests
+
+	maxAnswer = 16 << 20 // bytes
 )
 
 // Store signs for the containers of one account. Make one with New.
@@ -78,7 +80,7 @@ type request struct {
 	method string
 	query  map[string]string
 	header map[string]string
-	read   bool
+	rights string // as sas.BlobPermissions or, of a container, sas.ContainerPermissions write them
 }
 
 // Sign implements grant.Signer. Of checksums it takes MD5.
@@ -105,13 +107,13 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 // ask says what request a want is (Blob service REST API: Get Blob, Put Blob, Put Block).
 func ask(w grant.Want) (request, error) {
 	if w.Op == grant.Get {
-		r := request{method: http.MethodGet, read: true}
+		r := request{method: http.MethodGet, rights: reading.String()}
 		if w.Range != nil {
 			r.header = map[string]string{"x-ms-range": w.Range.Header()} // counts before Range
 		}
 		return r, nil
 	}
-	r := request{method: http.MethodPut, header: map[string]string{}}
+	r := request{method: http.MethodPut, header: map[string]string{}, rights: writing.String()}
 	switch {
 	case w.Sum.Kind == grant.MD5:
 		r.header["Content-MD5"] = base64.StdEncoding.EncodeToString(w.Sum.Value)
@@ -128,6 +130,13 @@ func ask(w grant.Want) (request, error) {
 	return r, nil
 }
 
+var (
+	reading  = sas.BlobPermissions{Read: true}
+	writing  = sas.BlobPermissions{Write: true}
+	removing = sas.BlobPermissions{Delete: true}
+	listing  = sas.ContainerPermissions{List: true}
+)
+
 const emptyMD5 = "1B2M2Y8AsgTpgAmY7PhCfg=="
 
 // block is the identifier of a part; those of one blob must have the same length.
@@ -138,9 +147,8 @@ func block(upload string, number int) string {
 func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.Duration) (grant.Grant, error) {
 	now := s.opts.Now()
 	expires := now.Add(min(lasts, longest)).Truncate(time.Second)
-	permissions := sas.BlobPermissions{Read: r.read, Write: !r.read}
 	params, expires, err := s.keys.sign(ctx, now, sas.BlobSignatureValues{
-		Protocol: s.protocol, ExpiryTime: expires.UTC(), Permissions: permissions.String(),
+		Protocol: s.protocol, ExpiryTime: expires.UTC(), Permissions: r.rights,
 		ContainerName: o.Bucket, BlobName: o.Key,
 	}, r)
 	if err != nil {
@@ -155,7 +163,7 @@ func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.
 		query = extra.Encode() + "&" + query
 	}
 	return grant.Grant{
-		Method: r.method, URL: s.endpoint + "/" + o.Bucket + "/" + o.EscapedKey() + "?" + query,
+		Method: r.method, URL: strings.TrimSuffix(s.endpoint+"/"+o.Bucket+"/"+o.EscapedKey(), "/") + "?" + query,
 		Header: r.header, Expires: expires,
 	}, nil
 }
@@ -194,34 +202,42 @@ func (s *Store) Complete(ctx context.Context, uri, upload string, parts []grant.
 	if err != nil {
 		return err
 	}
-	g, err := s.sign(ctx, o, request{method: http.MethodPut, query: map[string]string{"comp": "blocklist"}}, callFor)
-	if err != nil {
-		return err
-	}
-	if err := s.send(ctx, g, body); err != nil {
+	r := request{method: http.MethodPut, query: map[string]string{"comp": "blocklist"}, rights: writing.String()}
+	if _, err := s.call(ctx, o, r, body); err != nil {
 		return fmt.Errorf("azgrant: complete %s: %w", o, err)
 	}
 	return nil
 }
 
-func (s *Store) send(ctx context.Context, g grant.Grant, body []byte) error {
+// call grants itself a request and sends it.
+func (s *Store) call(ctx context.Context, o grant.Object, r request, body []byte) (answer []byte, err error) {
+	g, err := s.sign(ctx, o, r, callFor)
+	if err != nil {
+		return nil, err
+	}
 	req, err := g.Request(ctx, bytes.NewReader(body), int64(len(body)))
 	if err != nil {
-		return err
+		return nil, err
 	}
 	resp, err := s.opts.Client.Do(req)
 	if err != nil {
-		return grant.Redact(err)
+		return nil, grant.Redact(err)
 	}
-	defer resp.Body.Close()                                      //nolint:errcheck // read
-	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1<<20)) // for the connection's next request
+	defer resp.Body.Close() //nolint:errcheck // read
+	if answer, err = io.ReadAll(io.LimitReader(resp.Body, maxAnswer)); err != nil {
+		return nil, grant.Redact(err)
+	}
 	switch code := resp.Header.Get("x-ms-error-code"); {
-	case resp.StatusCode == http.StatusCreated:
-		return nil
+	case resp.StatusCode < http.StatusMultipleChoices:
+		return answer, nil
 	case code == "InvalidBlockList" || code == "InvalidBlockId" || code == "InvalidBlobOrBlock":
-		return fmt.Errorf("%w: %s", grant.ErrUpload, code)
+		return nil, fmt.Errorf("%w: %s", grant.ErrUpload, code)
+	case code == "ContainerNotFound" || resp.StatusCode == http.StatusForbidden:
+		return nil, fmt.Errorf("%w: %s", grant.ErrNoBucket, code)
+	case resp.StatusCode == http.StatusNotFound:
+		return nil, fmt.Errorf("%w: %s", errNoBlob, code)
 	default:
-		return fmt.Errorf("%s %s", resp.Status, code)
+		return nil, fmt.Errorf("%s %s", resp.Status, code)
 	}
 }
 

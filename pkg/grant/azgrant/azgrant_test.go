@@ -63,7 +63,7 @@ func harness(t *testing.T, endpoint string, keys azgrant.Credential) granttest.H
 			return s
 		},
 		Calls:  func() int { return int(count.calls.Load()) },
-		Prefix: "azblob://grants/job/", Other: "azblob://others/",
+		Prefix: "azblob://grants/job/", Other: "azblob://others/", NoBucket: "azblob://none/",
 		Secrets: []string{servers.AzureKey},
 	}
 }

@@ -98,7 +98,7 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	rest := url.Values{}
-	for _, name := range []string{"comp", "blockid"} {
+	for _, name := range []string{"comp", "blockid", "restype", "prefix", "marker", "maxresults"} {
 		if q.Has(name) {
 			rest.Set(name, q.Get(name))
 		}

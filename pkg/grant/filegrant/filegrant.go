@@ -53,7 +53,9 @@ type Store struct {
 
 // Options are what a Store is told. BaseURL is needed.
 type Options struct {
-	BaseURL string           // where the handler is reached: "http://127.0.0.1:8080", and the path it is mounted at
+	// BaseURL is where the handler is reached: "http://127.0.0.1:8080", and the path it is mounted at; or that path
+	// alone, "/objects", where whoever is granted something knows the address.
+	BaseURL string
 	Key     []byte           // of the HMAC, at least 32 bytes; nil for a random one: grants end with the process
 	Now     func() time.Time // nil for time.Now
 }

@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/hex"
 	"errors"
+	"fmt"
 	"hash"
 	"hash/crc32"
 	"io"
@@ -46,7 +47,7 @@ func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		s.putPart(w, r, q, name)
 		return
 	}
-	s.answer(w, s.write(name, body(r, q, nil)))
+	s.answer(w, s.write(name, body(r, q)))
 }
 
 // granted checks the signature over method, path and query, the expiry and the range.
@@ -85,6 +86,7 @@ func (s *Store) get(w http.ResponseWriter, r *http.Request, name string) {
 	}
 	w.Header().Set("Content-Type", "application/octet-stream") // not for a browser to guess
 	w.Header().Set("X-Content-Type-Options", "nosniff")
+	w.Header().Set("ETag", fmt.Sprintf(`"%x-%x"`, info.ModTime().UnixNano(), info.Size()))
 	http.ServeContent(w, r, "", info.ModTime(), f)
 }
 
@@ -103,10 +105,10 @@ func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, na
 	var random [8]byte
 	_, _ = rand.Read(random[:]) // never fails
 	etag := hex.EncodeToString(random[:])
-	err = s.write(path.Join(dir, partFile(number, etag)), body(r, q, func() error {
-		_, err := s.find(name, q.Get(qUpload)) // it may have been ended while the body came
-		return err
-	}))
+	err = s.write(path.Join(dir, partFile(number, etag)), body(r, q))
+	if _, ended := s.find(name, q.Get(qUpload)); ended != nil { // while the body came
+		err = errors.Join(ended, s.root.RemoveAll(dir)) // which the part has made again
+	}
 	if err == nil {
 		w.Header().Set("ETag", `"`+etag+`"`)
 	}
@@ -115,16 +117,13 @@ func (s *Store) putPart(w http.ResponseWriter, r *http.Request, q url.Values, na
 
 var errBody = errors.New("the body is not the granted one")
 
-// body copies a request's body, whose length net/http enforces, compares its checksum, and asks last, if there is one.
-func body(r *http.Request, q url.Values, last func() error) func(io.Writer) error {
+// body copies a request's body, whose length net/http enforces, and compares its checksum.
+func body(r *http.Request, q url.Values) func(io.Writer) error {
 	return func(w io.Writer) error {
 		sum, want := checksum(q)
 		n, err := io.Copy(io.MultiWriter(w, sum), r.Body)
 		if err != nil || n != r.ContentLength || want != nil && !bytes.Equal(sum.Sum(nil), want) {
 			return errBody
-		}
-		if last != nil {
-			return last()
 		}
 		return nil
 	}

@@ -21,8 +21,10 @@ import (
 	"crypto"
 	"crypto/rsa"
 	"crypto/sha256"
+	"crypto/x509"
 	"encoding/base64"
 	"encoding/hex"
+	"encoding/pem"
 	"encoding/xml"
 	"errors"
 	"fmt"
@@ -72,6 +74,23 @@ func RSA(key *rsa.PrivateKey) SignFunc {
 		sum := sha256.Sum256(payload)
 		return rsa.SignPKCS1v15(nil, key, crypto.SHA256, sum[:])
 	}
+}
+
+// PEM is RSA of a key as the file of a service account's key has it.
+func PEM(text []byte) (SignFunc, error) {
+	block, _ := pem.Decode(text)
+	if block == nil {
+		return nil, errors.New("gcsgrant: not a PEM key")
+	}
+	key, err := x509.ParsePKCS8PrivateKey(block.Bytes)
+	if err != nil {
+		return nil, fmt.Errorf("gcsgrant: the key: %w", err)
+	}
+	private, ok := key.(*rsa.PrivateKey)
+	if !ok {
+		return nil, errors.New("gcsgrant: not an RSA key")
+	}
+	return RSA(private), nil
 }
 
 // New returns a store.
@@ -174,7 +193,7 @@ func (s *Store) sign(ctx context.Context, o grant.Object, r request, lasts time.
 	for k, v := range r.query {
 		query.Set(k, v)
 	}
-	path := u.Path + "/" + o.Bucket + "/" + o.EscapedKey()
+	path := strings.TrimSuffix(u.Path+"/"+o.Bucket+"/"+o.EscapedKey(), "/")
 	encoded := strings.ReplaceAll(query.Encode(), "+", "%20") // Encode writes a plus sign as %2B
 	canonical := strings.Join([]string{r.method, path, encoded, lines, names, "UNSIGNED-PAYLOAD"}, "\n")
 	sum := sha256.Sum256([]byte(canonical))
@@ -306,6 +325,10 @@ func failed(status string, text []byte) error {
 	switch answer.Code {
 	case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 		return fmt.Errorf("%w: %s", grant.ErrUpload, answer.Code)
+	case "NoSuchBucket", "AccessDenied":
+		return fmt.Errorf("%w: %s", grant.ErrNoBucket, answer.Code)
+	case "NoSuchKey":
+		return fmt.Errorf("%w: %s", errNoObject, answer.Code)
 	}
 	return fmt.Errorf("%s %s", status, answer.Code)
 }

@@ -80,7 +80,7 @@ func TestConformance(t *testing.T) {
 				})
 			},
 			Calls:  func() int { return int(count.calls.Load()) },
-			Prefix: "gs://grants/job/", Other: "gs://others/",
+			Prefix: "gs://grants/job/", Other: "gs://others/", NoBucket: "gs://none/",
 		}
 	})
 }

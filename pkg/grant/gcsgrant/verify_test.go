@@ -9,6 +9,7 @@ import (
 	"encoding/base64"
 	"encoding/binary"
 	"encoding/hex"
+	"encoding/json"
 	"encoding/xml"
 	"fmt"
 	"hash/crc32"
@@ -59,7 +60,63 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.multipart(w, r, q, body)
 		return
 	}
+	if q.Has("list-type") {
+		g.list(w, r, q)
+		return
+	}
 	g.forward(w, r, body)
+}
+
+// list answers as the XML API does with what the server's JSON API has, where an offset is inclusive.
+func (g *gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
+	bucket := strings.TrimPrefix(r.URL.Path, "/")
+	resp, err := http.Get(g.target.String() + "/storage/v1/b/" + bucket + "/o?" + url.Values{"prefix": {q.Get("prefix")}, "maxResults": {"100000"}}.Encode())
+	if err != nil {
+		refuse(w, http.StatusBadGateway, "", err.Error())
+		return
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		refuse(w, http.StatusNotFound, "NoSuchBucket", "")
+		return
+	}
+	type content struct {
+		Key  string `json:"name"`
+		Size int64  `json:"size,string"`
+	}
+	var all struct{ Items []content }
+	if err := json.NewDecoder(resp.Body).Decode(&all); err != nil {
+		refuse(w, http.StatusBadGateway, "", err.Error())
+		return
+	}
+	most, _ := strconv.Atoi(q.Get("max-keys"))
+	answer := struct {
+		XMLName     xml.Name `xml:"ListBucketResult"`
+		IsTruncated bool
+		Contents    []content
+	}{}
+	for _, c := range all.Items {
+		if c.Key <= q.Get("start-after") {
+			continue
+		}
+		if answer.IsTruncated = len(answer.Contents) == most; answer.IsTruncated {
+			break
+		}
+		answer.Contents = append(answer.Contents, c)
+	}
+	_ = xml.NewEncoder(w).Encode(answer)
+}
+
+// missing says in the XML API's words that an object is not there.
+type missing struct{ http.ResponseWriter }
+
+func (m *missing) WriteHeader(status int) {
+	if status == http.StatusNotFound {
+		m.Header().Del("Content-Length")
+		refuse(m.ResponseWriter, status, "NoSuchKey", "")
+		return
+	}
+	m.ResponseWriter.WriteHeader(status)
 }
 
 func refuse(w http.ResponseWriter, status int, code, why string) {
@@ -76,6 +133,13 @@ func (g *gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 		bucket, object, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
 		clean.URL.Path, clean.URL.RawPath = "/upload/storage/v1/b/"+bucket+"/o", ""
 		clean.URL.RawQuery = url.Values{"uploadType": {"media"}, "name": {object}}.Encode()
+	}
+	if r.Method == http.MethodDelete {
+		bucket, object, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+		clean.URL.Path = "/storage/v1/b/" + bucket + "/o/" + object
+		clean.URL.RawPath = "/storage/v1/b/" + bucket + "/o/" + url.PathEscape(object)
+		g.server.ServeHTTP(&missing{ResponseWriter: w}, clean)
+		return
 	}
 	clean.Body, clean.ContentLength = io.NopCloser(bytes.NewReader(body)), int64(len(body))
 	clean.Host = g.target.Host

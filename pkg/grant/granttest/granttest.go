@@ -23,6 +23,8 @@ type Harness struct {
 	Lacks map[Check]string
 	// Secrets are words that no error may have in it: keys, session tokens.
 	Secrets []string
+	// NoBucket is a prefix in a bucket that is not there.
+	NoBucket string
 }
 
 // Check names a part of the suite.
@@ -63,6 +65,9 @@ func Run(t *testing.T, open func(t *testing.T) Harness) {
 		{"an aborted upload leaves nothing", s.abort},
 		{"a small part before the last is refused", s.smallPart},
 		{"uploads that are not there", s.noUpload},
+		{"lists", s.lists},
+		{"pages of a list", s.pages},
+		{"what is removed is gone", s.remove},
 		{"errors and texts keep secrets", s.secrets},
 	} {
 		t.Run(c.name, c.run)

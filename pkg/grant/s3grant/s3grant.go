@@ -249,6 +249,8 @@ func failed(what string, o grant.Object, err error) error {
 		switch api.ErrorCode() {
 		case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 			return fmt.Errorf("s3grant: %s %s: %w: %s", what, o, grant.ErrUpload, api.ErrorCode())
+		case "NoSuchBucket", "PermanentRedirect", "AccessDenied":
+			return fmt.Errorf("s3grant: %s %s: %w: %s", what, o, grant.ErrNoBucket, api.ErrorCode())
 		}
 	}
 	return fmt.Errorf("s3grant: %s %s: %w", what, o, grant.Redact(err))

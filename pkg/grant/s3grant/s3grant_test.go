@@ -49,7 +49,7 @@ func TestConformance(t *testing.T) {
 				return s3grant.New(c, s3grant.Options{Now: func() time.Time { return now }})
 			},
 			Calls:  func() int { return int(count.calls.Load()) },
-			Prefix: "s3://grants/job/", Other: "s3://others/",
+			Prefix: "s3://grants/job/", Other: "s3://others/", NoBucket: "s3://none/",
 			Secrets: []string{servers.S3SecretKey},
 		}
 	})

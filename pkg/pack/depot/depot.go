@@ -64,15 +64,15 @@ type Depot struct {
 	Now  func() time.Time
 }
 
-// Upload is a piece that is not there, and the right to write it.
-type Upload struct {
+// Lack is a piece that is not there, and the right to write it.
+type Lack struct {
 	Digest pack.Digest `json:"digest"`
 	Grant  grant.Grant `json:"grant"`
 }
 
 // Missing says which pieces are to be written, of at most MaxAsk, and signs that: each for its digest and size alone.
 // It fails with ErrAsk.
-func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Upload, error) {
+func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error) {
 	if len(pieces) > MaxAsk {
 		return nil, fmt.Errorf("%w: more than %d at a time", ErrAsk, MaxAsk)
 	}
@@ -85,13 +85,13 @@ func (d *Depot) Missing(ctx context.Context, pieces []pack.Piece) ([]Upload, err
 	if err != nil {
 		return nil, err
 	}
-	var out []Upload
+	var out []Lack
 	var wants []grant.Want
 	for i, p := range pieces {
 		if there[i] {
 			continue
 		}
-		out = append(out, Upload{Digest: p.Digest})
+		out = append(out, Lack{Digest: p.Digest})
 		wants = append(wants, grant.Want{
 			Op: grant.Put, URI: d.URI + "/" + pack.Prefix + string(p.Digest), For: mayTake, Size: p.Size,
 			Sum: grant.Sum{Kind: grant.SHA256, Value: p.Digest.Sum()},

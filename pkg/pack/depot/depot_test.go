@@ -260,7 +260,7 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	h := open(t)
 	dir := folder(t, "print(1)")
 	times := 0
-	ask := asker(func(ctx context.Context, p []pack.Piece) ([]depot.Upload, error) {
+	ask := asker(func(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) {
 		if times++; times == 1 {
 			if err := os.WriteFile(filepath.Join(dir, "main.py"), []byte("print(22)"), 0o600); err != nil {
 				t.Error(err)
@@ -280,6 +280,6 @@ func TestAFolderThatChangesWhileItIsSentIsPackedAnew(t *testing.T) {
 	}
 }
 
-type asker func(context.Context, []pack.Piece) ([]depot.Upload, error)
+type asker func(context.Context, []pack.Piece) ([]depot.Lack, error)
 
-func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]depot.Upload, error) { return a(ctx, p) }
+func (a asker) Missing(ctx context.Context, p []pack.Piece) ([]depot.Lack, error) { return a(ctx, p) }

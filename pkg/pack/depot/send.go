@@ -19,7 +19,7 @@ import (
 
 // Asker tells what of a pack is missing: a Depot, or a client of the API that has one.
 type Asker interface {
-	Missing(ctx context.Context, pieces []pack.Piece) ([]Upload, error)
+	Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error)
 }
 
 // Sender brings packs into a depot.
@@ -41,7 +41,7 @@ const (
 // Send uploads what the depot lacks of a tree that was packed: the list last, so that who finds it finds the rest.
 func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	sizes := map[pack.Digest]int64{}
-	var missing []Upload
+	var missing []Lack
 	var of int64
 	all := t.Pieces()
 	for part := range slices.Chunk(all, MaxAsk) {
@@ -72,7 +72,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	}()
 	defer func() { close(told); <-done }()
 	told <- 0
-	send := func(ctx context.Context, u Upload) error {
+	send := func(ctx context.Context, u Lack) error {
 		p := pack.Piece{Digest: u.Digest, Size: sizes[u.Digest]}
 		body, err := t.Content(p)
 		if err != nil {
@@ -98,7 +98,7 @@ func (s *Sender) Send(ctx context.Context, t *pack.Tree) error {
 	if err := g.Wait(); err != nil {
 		return err
 	}
-	if i := slices.IndexFunc(missing, func(u Upload) bool { return u.Digest == list }); i >= 0 {
+	if i := slices.IndexFunc(missing, func(u Lack) bool { return u.Digest == list }); i >= 0 {
 		return send(ctx, missing[i])
 	}
 	return ctx.Err()

@@ -1,5 +1,5 @@
-// Package imdstest is the instance metadata service of one machine (IMDSv2), as far as a boot script, the AWS SDKs'
-// credentials and the agent's watch for notices ask it. It lets a rehearsal start machines as processes. It is no part
+// Package imdstest is the instance metadata service of one machine (IMDSv2), as far as a boot script and
+// the agent's watch for notices ask it. It lets a rehearsal start machines as processes. It is no part
 // of the product.
 package imdstest
 
@@ -19,9 +19,7 @@ type Machine struct {
 	Address     string // 127.0.0.2
 	Region      string
 	Zone        string // us-east-1a
-	// Credentials of the instance profile; none when Role is empty.
-	Role, AccessKeyID, SecretAccessKey, SessionToken string
-	UserData                                         []byte
+	UserData    []byte
 
 	mu     sync.Mutex
 	action string
@@ -76,10 +74,6 @@ func (m *Machine) answer(path string) (string, bool) {
 		return m.Zone, true
 	case "user-data":
 		return string(m.UserData), len(m.UserData) > 0
-	case "meta-data/iam/security-credentials":
-		return m.Role, m.Role != ""
-	case "meta-data/iam/security-credentials/" + m.Role:
-		return m.credentials(), m.Role != ""
 	case "meta-data/spot/instance-action":
 		m.mu.Lock()
 		defer m.mu.Unlock()
@@ -89,13 +83,6 @@ func (m *Machine) answer(path string) (string, bool) {
 		return document(map[string]string{"action": m.action, "time": m.taken.UTC().Format(time.RFC3339)}), true
 	}
 	return "", false
-}
-
-func (m *Machine) credentials() string {
-	return document(map[string]string{
-		"Code": "Success", "Type": "AWS-HMAC", "AccessKeyId": m.AccessKeyID, "SecretAccessKey": m.SecretAccessKey,
-		"Token": m.SessionToken, "LastUpdated": "2026-01-01T00:00:00Z", "Expiration": "2099-01-01T00:00:00Z",
-	})
 }
 
 // document writes JSON as the service does: a field a line.

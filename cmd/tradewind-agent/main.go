@@ -1,0 +1,18 @@
+// Command tradewind-agent is the agent on a machine: it fetches a task from the broker, runs it and moves its data, as
+// the broker grants it. It has no cloud's SDK and no rights of its own.
+package main
+
+import (
+	"os"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+)
+
+// version is set by the linker.
+var version = "dev"
+
+func main() {
+	proc.Reexec()
+	os.Exit(agent.Main(os.Environ(), version))
+}

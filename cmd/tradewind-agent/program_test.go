@@ -1,0 +1,59 @@
+package main
+
+import (
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strings"
+	"testing"
+)
+
+// maxBytes is the largest program that machines are made to fetch.
+const maxBytes = 12 << 20
+
+func TestTheProgramIsSmallAndStandsAlone(t *testing.T) {
+	for _, arch := range []string{"amd64", "arm64"} {
+		t.Run(arch, func(t *testing.T) {
+			program := filepath.Join(t.TempDir(), "tradewind-agent")
+			build := exec.Command("go", "build", "-trimpath", "-ldflags", "-s -w", "-o", program, ".")
+			build.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
+			if out, err := build.CombinedOutput(); err != nil {
+				t.Fatalf("%v\n%s", err, out)
+			}
+			body, err := os.ReadFile(program)
+			if err != nil {
+				t.Fatal(err)
+			}
+			t.Logf("%.1f MB", float64(len(body))/(1<<20))
+			if len(body) > maxBytes {
+				t.Errorf("%d bytes, at most %d", len(body), maxBytes)
+			}
+			if bytes.Contains(body, []byte("/lib64/ld-linux")) || bytes.Contains(body, []byte("/lib/ld-linux")) {
+				t.Error("it needs a dynamic linker")
+			}
+		})
+	}
+}
+
+// What an agent may do it is granted, request by request: it has no use for a cloud's SDK, for credentials, or for the
+// broker's own code.
+func TestTheProgramHasNoCloudsSDK(t *testing.T) {
+	out, err := exec.Command("go", "list", "-deps", ".").Output()
+	if err != nil {
+		t.Fatal(err)
+	}
+	const here = "github.com/tradewind-broker/tradewind/"
+	refused := []string{
+		"github.com/aws/", "github.com/Azure/", "github.com/AzureAD/", "cloud.google.com/", "google.golang.org/", "gocloud.dev",
+		"golang.org/x/oauth2", here + "pkg/broker", here + "pkg/cloud", here + "pkg/store", here + "pkg/catalog", here + "pkg/api",
+		here + "pkg/grant/", here + "internal/cli",
+	}
+	for imported := range strings.Lines(string(out)) {
+		for _, r := range refused {
+			if strings.HasPrefix(imported, r) {
+				t.Errorf("it imports %s", imported)
+			}
+		}
+	}
+}

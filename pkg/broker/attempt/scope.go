@@ -1,0 +1,144 @@
+package attempt
+
+import (
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/pack"
+)
+
+// Scope is what a node of an attempt may reach of the objects that it names: it reads its task's inputs and work
+// directory, its parents' outputs and the checkpoint that it resumes; it writes its own outputs and checkpoints, and
+// where its task's outputs are to go besides. Of the parents only those are loaded whose outputs are named: a task may
+// have ten thousand.
+func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, rank int,
+	named []string) (s grant.Scope, err error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return s, err
+	}
+	t := &spec.Tasks[cl.Task]
+	store, err := grant.Below(cfg.StoreURL, job.ID+"/")
+	if err != nil {
+		return s, err
+	}
+	inStore := func(prefix string) string { // prefixes in records begin with the job's ID
+		uri, _ := grant.Below(cfg.StoreURL, prefix) // of names that are checked
+		return uri
+	}
+	for _, prefix := range cfg.Private {
+		s.Never = append(s.Never, inStore(prefix))
+	}
+	mine := taskPrefix(job.ID, t.Name)
+	s.Write = append(s.Write, inStore(path.Join(wire.OutputPrefix(mine, cl.ID), strconv.Itoa(rank))+"/"))
+	if t.Checkpoint != nil && rank == 0 {
+		for _, prefix := range ownCheckpoints(mine, cl.ID, inStore(mine+"/ckpt/"), named) {
+			s.Write = append(s.Write, inStore(prefix))
+		}
+	}
+	if t.StandIn() {
+		return s, nil // its files are only sizes
+	}
+	brought := append([]string{t.Workdir}, uris(t.Inputs)...)
+	s.Read = append(s.Read, brought...)
+	if slices.ContainsFunc(brought, pack.IsURI) {
+		s.Read = append(s.Read, namedPieces(inStore(pack.Prefix), named)...)
+	}
+	for _, out := range t.Outputs {
+		switch below, err := grant.Below(out.URI, strconv.Itoa(rank)+"/"); {
+		case err != nil: // none, or a path of the machine's own
+		case len(cl.Nodes) > 1:
+			s.Write = append(s.Write, below)
+		default:
+			s.Write = append(s.Write, out.URI)
+		}
+	}
+	parents, err := namedParents(u, job, spec, cl.Task, store, named)
+	for _, parent := range parents {
+		if parent.Output != "" {
+			s.Read = append(s.Read, inStore(parent.Output))
+		}
+	}
+	if err != nil || !t.Resumes() {
+		return s, err
+	}
+	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	if strings.HasPrefix(made.ResumedFrom, mine+"/ckpt/") { // an agent has told where it lies
+		s.Read = append(s.Read, inStore(made.ResumedFrom))
+	}
+	return s, err
+}
+
+func uris(inputs []dag.Input) []string {
+	out := make([]string, len(inputs))
+	for i, in := range inputs {
+		out[i] = in.URI
+	}
+	return out
+}
+
+// namedPieces are the lists and pieces of packs that are named, each by itself. Which of them are of a task's own packs
+// only their lists tell; but a digest is known to who has the content or a list that names it, and none can be listed.
+func namedPieces(packs string, named []string) (out []string) {
+	for _, uri := range named {
+		if rest, ok := strings.CutPrefix(uri, packs); ok && pack.Digest(rest).Sum() != nil {
+			out = append(out, uri)
+		}
+	}
+	return out
+}
+
+// ownCheckpoints are the checkpoints of an attempt that are named: their numbers are in the names.
+func ownCheckpoints(task, attempt, below string, named []string) (prefixes []string) {
+	known := map[string]bool{}
+	for _, uri := range named {
+		rest, ok := strings.CutPrefix(uri, below)
+		name, _, _ := strings.Cut(rest, "/")
+		number, _, _ := strings.Cut(name, "-")
+		seq, err := strconv.Atoi(number)
+		if !ok || err != nil || seq < 1 || known[name] {
+			continue
+		}
+		known[name] = true
+		prefixes = append(prefixes, wire.CheckpointPrefix(task, attempt, seq))
+	}
+	return prefixes
+}
+
+// namedParents loads the parents of a task whose outputs are named.
+func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, store string,
+	named []string) ([]record.Task, error) {
+	byName := map[string]int32{}
+	for _, p := range spec.Graph().Parents(task) {
+		byName[spec.Tasks[p].Name] = p
+	}
+	var wanted []int32
+	for _, uri := range named {
+		rest, ok := strings.CutPrefix(uri, store)
+		name, _, _ := strings.Cut(rest, "/")
+		if p, parent := byName[name]; ok && parent {
+			delete(byName, name) // once
+			wanted = append(wanted, p)
+		}
+	}
+	if len(wanted) == 0 {
+		return nil, nil
+	}
+	return LoadTasks(u, job, wanted)
+}
+
+// Checkpoints is the prefix below which a task's checkpoints lie.
+func Checkpoints(u book.Reader, cfg record.Config, job record.Job, task int) (string, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return "", err
+	}
+	return grant.Below(cfg.StoreURL, taskPrefix(job.ID, spec.Tasks[task].Name)+"/ckpt/")
+}

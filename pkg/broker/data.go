@@ -1,0 +1,251 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"golang.org/x/sync/errgroup"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// reach is what an agent may reach of some objects, while its attempt lasts. It fails with record.ErrGone when that is
+// over.
+func (b *Broker) reach(u *unit.Unit, c wire.Claims, named ...string) (s grant.Scope, err error) {
+	if b.Data == nil {
+		return s, fmt.Errorf("%w: this broker grants nothing", grant.ErrStore)
+	}
+	cl, err := b.ownCluster(u, c)
+	if err == nil && cl.Outcome != "" {
+		err = record.ErrGone
+	}
+	if err != nil {
+		return s, err
+	}
+	job, found, err := book.Get[record.Job](u, record.JobKey(cl.Job))
+	if err == nil && !found {
+		err = record.ErrGone
+	}
+	if err != nil {
+		return s, err
+	}
+	return attempt.Scope(u, b.Config, job, cl, c.Rank, named)
+}
+
+// Grant signs what an agent wants to read and write, for as long as Config.GrantFor. One want that it may not have
+// refuses them all, with an error of package grant. It writes nothing.
+func (b *Broker) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) ([]grant.Grant, error) {
+	named := make([]string, len(wants))
+	wants = slices.Clone(wants)
+	for i := range wants {
+		named[i], wants[i].For = wants[i].URI, b.Config.GrantFor
+	}
+	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, named...)
+	if err != nil {
+		return nil, err
+	}
+	return scope.Over(b.Data).Sign(ctx, wants...)
+}
+
+// List lists what an agent may read below a prefix, a page at a time.
+func (b *Broker) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
+	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, prefix)
+	if err != nil {
+		return grant.Page{}, err
+	}
+	return scope.Over(b.Data).List(ctx, prefix, after)
+}
+
+// BeginUpload begins a multipart upload for an agent. It is recorded before the agent hears of it, so that each upload
+// that can have parts is known; one that a crash leaves between the two has none, costs nothing, and goes by the
+// bucket's rule.
+func (b *Broker) BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error) {
+	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, uri)
+	if err != nil {
+		return "", err
+	}
+	data := scope.Over(b.Data)
+	if upload, err = data.Begin(ctx, uri); err != nil {
+		return "", err
+	}
+	err = b.Transact(ctx, fnAgent, "upload/"+c.Cluster, false, func(u *unit.Unit) error {
+		if _, err := b.reach(u, c, uri); err != nil {
+			return err
+		}
+		up := record.Upload{URI: uri, Upload: upload, At: u.Now}
+		var d record.Decision
+		d.Put(record.UploadKey(c.Cluster, up), up)
+		d.Hold(record.ClusterKey(c.Cluster)) // or its end would miss this one
+		return u.Apply(d)
+	})
+	if err != nil {
+		return "", errors.Join(err, data.Abort(context.WithoutCancel(ctx), uri, upload))
+	}
+	return upload, nil
+}
+
+// EndUpload completes an upload of parts, or aborts it where there are none. Ending one again does nothing.
+func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error {
+	u := b.NewUnit(ctx, fnAgent)
+	scope, err := b.reach(u, c, uri)
+	if err != nil {
+		return err
+	}
+	key := record.UploadKey(c.Cluster, record.Upload{URI: uri, Upload: upload})
+	if _, open, err := book.Get[record.Upload](u, key); err != nil || !open {
+		return err
+	}
+	if data := scope.Over(b.Data); len(parts) > 0 {
+		err = data.Complete(ctx, uri, upload, parts)
+	} else {
+		err = data.Abort(ctx, uri, upload)
+	}
+	if err != nil {
+		return err
+	}
+	return b.forget(ctx, c.Cluster, key)
+}
+
+// forget removes the records of uploads that have ended.
+func (b *Broker) forget(ctx context.Context, cluster string, keys ...record.Key) error {
+	for some := range slices.Chunk(keys, record.MaxItems) {
+		err := b.Transact(ctx, fnAgent, "uploaded/"+cluster, false, func(u *unit.Unit) error {
+			var d record.Decision
+			for _, key := range some {
+				d.Del(key)
+			}
+			return u.Apply(d)
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// A store that does not answer holds up no release: what cannot be aborted is left to the bucket's rule.
+const (
+	abortTries = 3
+	abortPause = 200 * time.Millisecond
+)
+
+// endUploads aborts what a cluster has begun to upload, when its machines are gone.
+func (b *Broker) endUploads(ctx context.Context, cluster string) error {
+	if b.Data == nil {
+		return nil
+	}
+	u := b.NewUnit(ctx, events.FnProvision)
+	left, err := book.List[record.Upload](u, record.JobPart(record.ClusterJob(cluster)), record.UploadPrefix(cluster), 0)
+	if err != nil || len(left) == 0 {
+		return err
+	}
+	keys := make([]record.Key, len(left))
+	for i, up := range left {
+		keys[i] = record.UploadKey(cluster, up)
+		if err := b.abort(ctx, up); err != nil {
+			b.log.Warn("an upload could not be aborted", "cluster", cluster, "uri", up.URI, "err", err)
+		}
+	}
+	return b.forget(ctx, cluster, keys...)
+}
+
+func (b *Broker) abort(ctx context.Context, up record.Upload) (err error) {
+	for range abortTries {
+		if err = b.Data.Abort(ctx, up.URI, up.Upload); err == nil || clock.Pause(ctx, abortPause) != nil {
+			return err
+		}
+	}
+	return err
+}
+
+// keepCheckpoints is how many checkpoints are kept: the last, and the one before it in case somebody is reading that.
+const keepCheckpoints = 2
+
+// Prune removes the checkpoints of an agent's task that newer ones have replaced, each manifest before its files, so
+// that a reader who comes between finds nothing rather than a part. An attempt that was replaced is ErrGone: it must
+// not remove what its successor resumes from.
+func (b *Broker) Prune(ctx context.Context, c wire.Claims) error {
+	u := b.NewUnit(ctx, fnAgent)
+	if _, err := b.reach(u, c); err != nil {
+		return err
+	}
+	cl, err := b.ownCluster(u, c)
+	if err != nil {
+		return err
+	}
+	task, _, err := book.Get[record.Task](u, record.TaskKey(cl.Job, cl.Task))
+	if err != nil {
+		return err
+	}
+	if task.Attempt != cl.Attempt {
+		return record.ErrGone
+	}
+	job, _, err := book.Get[record.Job](u, record.JobKey(cl.Job))
+	if err != nil {
+		return err
+	}
+	prefix, err := attempt.Checkpoints(u, b.Config, job, cl.Task)
+	if err != nil {
+		return err
+	}
+	begun := ""
+	if len(cl.Nodes) > 1 { // a node that is late begins where the others have begun
+		made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+		if err != nil {
+			return err
+		}
+		begun = path.Base(made.ResumedFrom)
+	}
+	return b.removeUpTo(ctx, prefix, task.Checkpoint.Seq-keepCheckpoints, begun)
+}
+
+// removeUpTo removes the checkpoints below a prefix whose number is at most seq, but for one.
+func (b *Broker) removeUpTo(ctx context.Context, prefix string, seq int, but string) error {
+	var manifests, files []string
+	for after, more := "", seq > 0; more; more = after != "" {
+		page, err := b.Data.List(ctx, prefix, after)
+		if err != nil {
+			return err
+		}
+		for _, o := range page.Objects {
+			rest := strings.TrimPrefix(o.URI, prefix)
+			number, _, _ := strings.Cut(rest, "-")
+			name, _, _ := strings.Cut(rest, "/")
+			if n, err := strconv.Atoi(number); err != nil || n > seq || name == but {
+				continue
+			}
+			if path.Base(rest) == "manifest.json" && strings.Count(rest, "/") == 1 {
+				manifests = append(manifests, o.URI)
+			} else {
+				files = append(files, o.URI)
+			}
+		}
+		after = page.Next
+	}
+	for _, uris := range [][]string{manifests, files} {
+		group, ctx := errgroup.WithContext(ctx)
+		group.SetLimit(removeAtOnce)
+		for _, uri := range uris {
+			group.Go(func() error { return b.Data.Remove(ctx, uri) })
+		}
+		if err := group.Wait(); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+const removeAtOnce = 16

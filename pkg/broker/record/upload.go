@@ -1,0 +1,25 @@
+package record
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Upload is the record of a multipart upload that an attempt has begun, until it is completed or aborted. What is left
+// of them when the attempt's machines are gone is aborted.
+type Upload struct {
+	URI    string    `json:"uri"`
+	Upload string    `json:"upload"`
+	At     time.Time `json:"at"`
+}
+
+// UploadPrefix begins the sort keys of a cluster's uploads.
+func UploadPrefix(cluster string) string { return "upload#" + cluster + "#" }
+
+// UploadKey is the key of an Upload.
+func UploadKey(cluster string, up Upload) store.Key {
+	return store.Key{
+		Partition: JobPart(ClusterJob(cluster)), Sort: UploadPrefix(cluster) + ShortHash(up.URI, up.Upload),
+	}
+}

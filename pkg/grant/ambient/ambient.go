@@ -1,0 +1,141 @@
+// Package ambient has the stores of the three clouds with the credentials of whoever runs this process, as each cloud's
+// own tools find them: for a broker on somebody's computer or in a cluster. A store is opened when it is first asked
+// for, so that who uses none needs no credentials, and starts no later.
+package ambient
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"sync"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
+)
+
+// Stores are the stores by scheme: s3, gs and azblob.
+func Stores() grant.Mux {
+	return grant.Mux{"s3": &lazy{open: openS3}, "gs": &lazy{open: openGoogle}, "azblob": &lazy{open: openAzure}}
+}
+
+// openS3 takes what the AWS SDK finds: the environment, the shared files, a role.
+func openS3(ctx context.Context) (grant.Store, error) {
+	cfg, err := config.LoadDefaultConfig(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if cfg.Region == "" {
+		cfg.Region = "us-east-1" // a bucket's own is asked for
+	}
+	return s3grant.NewAnywhere(s3.NewFromConfig(cfg, func(o *s3.Options) {
+		o.UsePathStyle = o.BaseEndpoint != nil // what is named by a URL has no host for each bucket
+	}), s3grant.Options{}), nil
+}
+
+// openAzure takes the account that AZURE_STORAGE_ACCOUNT names, with AZURE_STORAGE_KEY, else with what the Azure SDK
+// finds, by user delegation.
+func openAzure(context.Context) (grant.Store, error) {
+	account, key := os.Getenv("AZURE_STORAGE_ACCOUNT"), os.Getenv("AZURE_STORAGE_KEY")
+	if account == "" {
+		return nil, fmt.Errorf("AZURE_STORAGE_ACCOUNT does not name the account")
+	}
+	endpoint := "https://" + account + ".blob.core.windows.net"
+	if key != "" {
+		shared, err := service.NewSharedKeyCredential(account, key)
+		if err != nil {
+			return nil, err
+		}
+		return azgrant.New(endpoint, azgrant.SharedKey(shared), azgrant.Options{})
+	}
+	identity, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, err
+	}
+	client, err := service.NewClient(endpoint, identity, nil)
+	if err != nil {
+		return nil, err
+	}
+	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
+}
+
+// lazy is a store that is opened when it is first asked for, again and again while it cannot be.
+type lazy struct {
+	open func(context.Context) (grant.Store, error)
+
+	mu    sync.Mutex
+	store grant.Store
+}
+
+func (l *lazy) get(ctx context.Context) (grant.Store, error) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.store != nil {
+		return l.store, nil
+	}
+	s, err := l.open(ctx)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %w", grant.ErrCredentials, err)
+	}
+	l.store = s
+	return s, nil
+}
+
+// Sign implements grant.Signer.
+func (l *lazy) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+	s, err := l.get(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return s.Sign(ctx, wants...)
+}
+
+// Begin implements grant.Store.
+func (l *lazy) Begin(ctx context.Context, uri string) (string, error) {
+	s, err := l.get(ctx)
+	if err != nil {
+		return "", err
+	}
+	return s.Begin(ctx, uri)
+}
+
+// Complete implements grant.Store.
+func (l *lazy) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Complete(ctx, uri, upload, parts)
+}
+
+// Abort implements grant.Store.
+func (l *lazy) Abort(ctx context.Context, uri, upload string) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Abort(ctx, uri, upload)
+}
+
+// List implements grant.Store.
+func (l *lazy) List(ctx context.Context, prefix, after string) (grant.Page, error) {
+	s, err := l.get(ctx)
+	if err != nil {
+		return grant.Page{}, err
+	}
+	return s.List(ctx, prefix, after)
+}
+
+// Remove implements grant.Store.
+func (l *lazy) Remove(ctx context.Context, uri string) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return s.Remove(ctx, uri)
+}

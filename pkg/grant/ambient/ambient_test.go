@@ -1,0 +1,121 @@
+package ambient
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"io"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// alone takes away what the test's own environment would have found.
+func alone(t *testing.T) {
+	t.Helper()
+	home := t.TempDir()
+	for name, value := range map[string]string{
+		"HOME": home, "AWS_EC2_METADATA_DISABLED": "true", "AWS_ACCESS_KEY_ID": "", "AWS_SECRET_ACCESS_KEY": "",
+		"AWS_SESSION_TOKEN": "", "AWS_PROFILE": "", "AWS_REGION": "", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
+		"AWS_CONFIG_FILE": home + "/none", "AWS_SHARED_CREDENTIALS_FILE": home + "/none",
+		"GOOGLE_APPLICATION_CREDENTIALS": "", "AZURE_STORAGE_ACCOUNT": "", "AZURE_STORAGE_KEY": "",
+	} {
+		t.Setenv(name, value)
+	}
+}
+
+func sign(t *testing.T, uri string) (grant.Grant, error) {
+	t.Helper()
+	grants, err := Stores().Sign(t.Context(), grant.Want{Op: grant.Get, URI: uri, For: time.Minute})
+	if err != nil {
+		return grant.Grant{}, err
+	}
+	return grants[0], nil
+}
+
+func TestWithoutCredentialsNothingIsGrantedAndItIsSaidWhatIsMissing(t *testing.T) {
+	alone(t)
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "user.json"))
+	user := `{"type":"authorized_user","client_id":"i","client_secret":"s","refresh_token":"r"}`
+	if err := os.WriteFile(os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"), []byte(user), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for uri, words := range map[string]string{
+		"s3://b/x": "", "gs://b/x": "GOOGLE_APPLICATION_CREDENTIALS", "azblob://c/x": "AZURE_STORAGE_ACCOUNT",
+	} {
+		if g, err := sign(t, uri); !errors.Is(err, grant.ErrCredentials) || !strings.Contains(err.Error(), words) {
+			t.Errorf("%s: %v, %v", uri, g, err)
+		}
+	}
+}
+
+func TestCredentialsOfTheEnvironmentSign(t *testing.T) {
+	alone(t)
+	t.Setenv("AWS_ACCESS_KEY_ID", "AKIA")
+	t.Setenv("AWS_SECRET_ACCESS_KEY", "secret")
+	t.Setenv("AZURE_STORAGE_ACCOUNT", "account")
+	t.Setenv("AZURE_STORAGE_KEY", base64.StdEncoding.EncodeToString([]byte("secret")))
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := json.Marshal(map[string]string{
+		"type": "service_account", "client_email": "broker@p.iam.gserviceaccount.com", "token_uri": "http://127.0.0.1:1",
+		"private_key": string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", filepath.Join(t.TempDir(), "key.json"))
+	if err := os.WriteFile(os.Getenv("GOOGLE_APPLICATION_CREDENTIALS"), file, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	for uri, want := range map[string]string{
+		"s3://b/x": "http://127.0.0.1:1/b/x?", "gs://b/x": "https://storage.googleapis.com/b/x?",
+		"azblob://c/x": "https://account.blob.core.windows.net/c/x?",
+	} {
+		if g, err := sign(t, uri); err != nil || !strings.HasPrefix(g.URL, want) {
+			t.Errorf("%s: %v, %v", uri, g, err)
+		}
+	}
+}
+
+func TestIAMSignsForAnAccountWithoutAKey(t *testing.T) {
+	status := http.StatusOK
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		var asked struct{ Payload []byte }
+		body, _ := io.ReadAll(r.Body)
+		if err := json.Unmarshal(body, &asked); err != nil || r.URL.Path != "/v1/projects/-/serviceAccounts/a@p:signBlob" {
+			t.Errorf("%s: %s", r.URL, body)
+		}
+		w.WriteHeader(status)
+		if status == http.StatusOK {
+			_ = json.NewEncoder(w).Encode(map[string][]byte{"signedBlob": append([]byte("signed "), asked.Payload...)})
+			return
+		}
+		_, _ = io.WriteString(w, `{"error":{"message":"no permission iam.serviceAccounts.signBlob"}}`)
+	}))
+	defer server.Close()
+	sign := signBlob(server.Client(), server.URL, "a@p")
+	if got, err := sign(t.Context(), []byte("payload")); err != nil || string(got) != "signed payload" {
+		t.Errorf("%s, %v", got, err)
+	}
+	status = http.StatusForbidden
+	if _, err := sign(t.Context(), []byte("payload")); err == nil || !strings.Contains(err.Error(), "signBlob") {
+		t.Errorf("%v", err)
+	}
+}

@@ -1,0 +1,82 @@
+package filegrant
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"path"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// List implements grant.Store. Its order is that in which a tree is walked: a folder's content where the folder stands.
+func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, error) {
+	o, err := grant.ParsePrefixOf("file", prefix)
+	if err != nil {
+		return grant.Page{}, err
+	}
+	top := "."
+	if o.Key != s.dir+"/" {
+		if top, err = s.name(o); err != nil {
+			return grant.Page{}, err
+		}
+		top = strings.TrimSuffix(top, "/")
+	}
+	var page grant.Page
+	last := ""
+	err = fs.WalkDir(s.root.FS(), top, func(name string, d fs.DirEntry, err error) error {
+		switch {
+		case errors.Is(err, fs.ErrNotExist):
+			return nil // it went while we looked
+		case err != nil || ctx.Err() != nil:
+			return errors.Join(err, ctx.Err())
+		case d.IsDir() && (name == uploads || before(name, after) && !strings.HasPrefix(after, name+"/")):
+			return fs.SkipDir
+		case !d.Type().IsRegular() || after != "" && !before(after, name):
+			return nil
+		}
+		info, err := d.Info()
+		if err != nil {
+			return nil //nolint:nilerr // it went while we looked
+		}
+		if len(page.Objects) == grant.PageSize {
+			page.Next = last
+			return fs.SkipAll
+		}
+		last = name
+		return page.Add(o, s.dir+"/"+name, info.Size())
+	})
+	if err != nil {
+		return grant.Page{}, fmt.Errorf("filegrant: list %s: %w", o, err)
+	}
+	return page, nil
+}
+
+// before says whether a walk comes to a before it comes to b.
+func before(a, b string) bool {
+	order := func(name string) string { return strings.ReplaceAll(name, "/", "\x00") }
+	return order(a) < order(b)
+}
+
+// Remove implements grant.Store. Folders that it leaves empty go with it.
+func (s *Store) Remove(_ context.Context, uri string) error {
+	o, err := grant.ParseOf("file", uri)
+	if err != nil {
+		return err
+	}
+	name, err := s.name(o)
+	if err != nil {
+		return err
+	}
+	if info, err := s.root.Stat(name); err != nil || !info.Mode().IsRegular() {
+		return nil //nolint:nilerr // no such object
+	}
+	if err := s.root.Remove(name); err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return fmt.Errorf("filegrant: remove %s: %w", o, err)
+	}
+	for dir := path.Dir(name); dir != "." && s.root.Remove(dir) == nil; dir = path.Dir(dir) {
+	}
+	return nil
+}

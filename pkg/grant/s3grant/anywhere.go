@@ -1,0 +1,148 @@
+package s3grant
+
+import (
+	"context"
+	"net/http"
+	"net/url"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// Anywhere signs for buckets in any region: a task's data need not lie where the broker is, and S3 takes a request in
+// the bucket's own region only. Where a bucket lies it asks once. Make one with NewAnywhere.
+type Anywhere struct {
+	home *Store
+	// public is where S3 answers for every region; empty where the client has an endpoint of its own, which has no
+	// other regions.
+	public string
+	client *http.Client
+
+	mu      sync.Mutex
+	buckets map[string]*Store
+	regions map[string]*Store
+}
+
+// NewAnywhere returns a store with the client's credentials. What it does not find it takes for the client's region.
+func NewAnywhere(client *s3.Client, opts Options) *Anywhere {
+	a := &Anywhere{
+		home: New(client, opts), client: &http.Client{CheckRedirect: func(*http.Request, []*http.Request) error {
+			return http.ErrUseLastResponse
+		}},
+		buckets: map[string]*Store{}, regions: map[string]*Store{},
+	}
+	if client.Options().BaseEndpoint == nil {
+		a.public = "https://s3.us-east-1.amazonaws.com"
+	}
+	a.regions[client.Options().Region] = a.home
+	return a
+}
+
+// Home says that buckets are in the client's region, so that nobody is asked.
+func (a *Anywhere) Home(buckets ...string) *Anywhere {
+	for _, b := range buckets {
+		a.buckets[b] = a.home
+	}
+	return a
+}
+
+// lookupWithin bounds the question where a bucket is.
+const lookupWithin = 5 * time.Second
+
+// of returns the store of a bucket's region.
+func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
+	a.mu.Lock()
+	s, known := a.buckets[bucket]
+	a.mu.Unlock()
+	if known || a.public == "" {
+		if known {
+			return s
+		}
+		return a.home
+	}
+	region := a.region(ctx, bucket)
+	a.mu.Lock()
+	defer a.mu.Unlock()
+	if region == "" {
+		return a.home // and asked again the next time
+	}
+	if s = a.regions[region]; s == nil {
+		opts := a.home.client.Options()
+		opts.Region = region
+		s = &Store{client: s3.New(opts), now: a.home.now}
+		a.regions[region] = s
+	}
+	a.buckets[bucket] = s
+	return s
+}
+
+// region asks S3 where a bucket is. It says so to anybody, in a header, whatever else it answers (Amazon S3 API
+// reference, HeadBucket).
+func (a *Anywhere) region(ctx context.Context, bucket string) string {
+	ctx, cancel := context.WithTimeout(ctx, lookupWithin)
+	defer cancel()
+	req, err := http.NewRequestWithContext(ctx, http.MethodHead,
+		strings.TrimSuffix(a.public, "/")+"/"+url.PathEscape(bucket), nil)
+	if err != nil {
+		return ""
+	}
+	resp, err := a.client.Do(req) //nolint:gosec // S3's own address; the name is escaped
+	if err != nil {
+		return ""
+	}
+	defer resp.Body.Close() //nolint:errcheck // a HEAD has none
+	return resp.Header.Get("X-Amz-Bucket-Region")
+}
+
+// find returns the store of a URI's bucket; errors are the store's to tell.
+func (a *Anywhere) find(ctx context.Context, uri string) *Store {
+	bucket, _, _ := strings.Cut(strings.TrimPrefix(uri, scheme+"://"), "/")
+	if _, err := grant.ParsePrefix(scheme + "://" + bucket); err != nil {
+		return a.home
+	}
+	return a.of(ctx, bucket)
+}
+
+// Sign implements grant.Signer.
+func (a *Anywhere) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+	stores := grant.Mux{scheme: a.home}
+	for _, w := range wants {
+		o, err := w.CheckOf(scheme)
+		if err != nil {
+			return nil, err
+		}
+		if key := scheme + "://" + o.Bucket; stores[key] == nil {
+			stores[key] = a.of(ctx, o.Bucket)
+		}
+	}
+	return stores.Sign(ctx, wants...)
+}
+
+// Begin implements grant.Store.
+func (a *Anywhere) Begin(ctx context.Context, uri string) (string, error) {
+	return a.find(ctx, uri).Begin(ctx, uri)
+}
+
+// Complete implements grant.Store.
+func (a *Anywhere) Complete(ctx context.Context, uri, upload string, parts []grant.Uploaded) error {
+	return a.find(ctx, uri).Complete(ctx, uri, upload, parts)
+}
+
+// Abort implements grant.Store.
+func (a *Anywhere) Abort(ctx context.Context, uri, upload string) error {
+	return a.find(ctx, uri).Abort(ctx, uri, upload)
+}
+
+// List implements grant.Store.
+func (a *Anywhere) List(ctx context.Context, prefix, after string) (grant.Page, error) {
+	return a.find(ctx, prefix).List(ctx, prefix, after)
+}
+
+// Remove implements grant.Store.
+func (a *Anywhere) Remove(ctx context.Context, uri string) error {
+	return a.find(ctx, uri).Remove(ctx, uri)
+}
