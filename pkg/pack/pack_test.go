@@ -439,6 +439,22 @@ func TestURIs(t *testing.T) {
 	}
 }
 
+// FuzzURI: what is read is written the same way, and names nothing elsewhere.
+func FuzzURI(f *testing.F) {
+	f.Add("pack://" + string(pack.DigestOf(nil)) + "/my%20code")
+	f.Add("pack://" + string(pack.DigestOf(nil)) + "/%2e%2e")
+	f.Fuzz(func(t *testing.T, s string) {
+		u, err := pack.ParseURI(s)
+		if err != nil {
+			return
+		}
+		if again, err := pack.ParseURI(u.String()); err != nil || again != u || !filepath.IsLocal(u.Name) ||
+			strings.ContainsAny(u.Name, "/\x00") {
+			t.Fatalf("%q is %+v, and again %+v, %v", s, u, again, err)
+		}
+	})
+}
+
 // FuzzList: what is accepted can be unpacked from pieces that have the right bytes, and nothing lies outside.
 func FuzzList(f *testing.F) {
 	zero := pack.DigestOf([]byte{0})
