@@ -100,6 +100,8 @@ func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides,
 		return nil, err
 	}
 	o.Note = nil // it is told when it is packed
+	ctx, cancel := a.Stop.Context(ctx)
+	defer cancel()
 	return f, f.Settle(ctx, a.Lookup("HOME"), o)
 }
 

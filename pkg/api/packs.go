@@ -20,9 +20,9 @@ func (a *API) packRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "missing-pieces", Method: http.MethodPost, Path: MissingPath, Tags: []string{"jobs"},
 		Summary: "Which pieces of a pack are to be uploaded",
-		Description: "A pack is a folder or a file in pieces that are named by their content, and a list of them that " +
-			"is named the same way. A job refers to it by pack://DIGEST-OF-THE-LIST/NAME, once the list and all pieces " +
-			"are there. Each grant is an HTTP request to send with the piece as its body.",
+		Description: "A pack is a folder or a file in pieces that are named by their content, and a list of them " +
+			"that is named the same way. A job refers to it by pack://DIGEST-OF-THE-LIST/NAME, once the list and all " +
+			"pieces are there. Each grant is an HTTP request to send with the piece as its body.",
 	}, a.missingPieces)
 	if a.cfg.Objects != nil {
 		a.mux.Handle(ObjectsPath+"/", a.cfg.Objects)
