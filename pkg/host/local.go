@@ -200,10 +200,11 @@ func (h *Host) wire() error {
 		return err
 	}
 	h.api, err = api.New(api.Config{
-		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
-		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
-		Machines: h.machineTokens(key),
-		Now:      h.clock.Now, Version: h.opt.Version, Log: h.log,
+		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
+		Dashboard: dashboard,
+		Verify:    func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
+		Machines:  h.machineTokens(key),
+		Now:       h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
 }

@@ -56,8 +56,9 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Data: h.Broker, Program: program(h), Token: token, Verify: ring.Verify, Dead: h.Ports.Bus, Hosts: []string{endpoint.Hostname()},
-		Now: h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
+		Broker: h.Broker, Data: h.Broker, Program: program(h), Token: token, Verify: ring.Verify, Dead: h.Ports.Bus,
+		Hosts: []string{endpoint.Hostname()},
+		Now:   h.Ports.Now, Log: h.Log(), Unheld: lambdahost.PollEvery,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
