@@ -36,7 +36,8 @@ func run(args []string) error {
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
 	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment, the prefix of everything in it")
 	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "of the Lambda functions: arm64 or x86_64")
-	f.StringVar(&cfg.Assets, "assets", cfg.Assets, "folder with lambda/<function>/bootstrap and agent/<arch>/tradewind-agent")
+	f.StringVar(&cfg.Assets, "assets", cfg.Assets,
+		"folder with lambda/<function>/bootstrap and agent/<arch>/tradewind-agent")
 	f.StringVar(&cfg.Out, "out", cfg.Out, "folder to synthesise into")
 	f.BoolVar(&cfg.KeepData, "keep-data", cfg.KeepData, "keep the table and the buckets when the stack is deleted")
 	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms,

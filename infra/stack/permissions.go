@@ -134,10 +134,10 @@ func (d *deployment) serve() {
 	d.grant(fnAPI, "Redrive", []string{"sqs:SendMessage", "sqs:GetQueueUrl", "sqs:GetQueueAttributes"}, queues...)
 }
 
-// data is what the API may grant to machines, which have no rights: what it signs, S3 looks at as if it asked itself. So
-// it is the same for every job, and must not reach the places of the work bucket that are the control plane's own; what
-// a single attempt may reach, the broker checks before it signs (pkg/grant.Scope), which leaves out logs and events too.
-// Provision ends the uploads that machines leave behind.
+// data is what the API may grant to machines, which have no rights: what it signs, S3 looks at as if it asked itself.
+// So it is the same for every job, and must not reach the places of the work bucket that are the control plane's own;
+// what a single attempt may reach, the broker checks before it signs (pkg/grant.Scope), which leaves out logs and
+// events too. Provision ends the uploads that machines leave behind.
 func (d *deployment) data() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}

@@ -87,12 +87,15 @@ func (a *agent) boot() {
 	a.call("hello", func(ctx context.Context, b *broker.Broker) (err error) {
 		began := a.w.Steps
 		if first, err = b.Hello(ctx, a.claims,
-			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.Rank), Version: "sim"}); err == nil {
+			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.Rank), Version: "sim", Nonce: a.m.ID}); err == nil {
 			a.w.check.Assigned(&a.m.Machine, first, began)
 		}
 		return err
 	}, func() {
 		a.known = true
+		if c, err := unseal(first.Token); err == nil {
+			a.claims = c
+		}
 		if first.Seq > a.seen {
 			a.seen = first.Seq
 			a.obey(first)

@@ -18,6 +18,7 @@ package agent
 import (
 	"cmp"
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"log/slog"
@@ -160,7 +161,7 @@ func Run(ctx context.Context, cfg Config) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.wg.Wait()
 	defer cancel()
-	first, err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version})
+	first, err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version, Nonce: rand.Text()})
 	if err != nil {
 		return err
 	}

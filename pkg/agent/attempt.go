@@ -203,10 +203,11 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	if stopped, err := t.runTask(); err != nil || stopped {
 		return t.failed(wire.PhaseRun, err)
 	}
-	if err := t.stageOut(t.unlessStopped); err != nil {
+	empty, err := t.stageOut(t.unlessStopped)
+	if err != nil {
 		return t.failed(wire.PhaseOutputs, err)
 	}
-	return wire.Report{Event: wire.Succeeded, Progress: 1}
+	return wire.Report{Event: wire.Succeeded, Progress: 1, Empty: empty}
 }
 
 // stageAll brings the image, then what the task starts from, and opens the container that sees it.

@@ -280,11 +280,11 @@ func TestAStandInOfNoTimeSucceedsAtOnceAndFeedsItsChildren(t *testing.T) {
 	start(t, b, node, agent.Config{})
 	parent := task(t, "a1", "")
 	b.Run(node, parent)
-	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded || !r.Empty {
 		t.Fatalf("%+v", r)
 	}
 	child := task(t, "a2", `ls $TRADEWIND_INPUTS/parent | wc -l`)
-	child.Store, child.Parents = parent.Store, map[string]string{"parent": wire.OutputPrefix(parent.Prefix, "a1")}
+	child.Store, child.Nothing = parent.Store, []string{"parent"}
 	b.Run(node, child)
 	if r := b.Result(node, "a2"); r.Event != wire.Succeeded || strings.TrimSpace(b.Log(node, "a2")) != strconv.Itoa(0) {
 		t.Errorf("%+v, log %q", r, b.Log(node, "a2"))

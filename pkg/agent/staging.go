@@ -117,6 +117,14 @@ func lookup(environ []string, name string) string {
 // stageParents brings the parents' outputs: of each to <inputs>/<name>, or, of one with several nodes, to
 // <inputs>/<name>/<rank>. The manifests of all are asked for together, and then the files.
 func (t *attempt) stageParents(ctx context.Context) error {
+	for _, name := range t.work.Nothing {
+		if !filepath.IsLocal(name) {
+			return fmt.Errorf("path %q %w", name, stage.ErrLeaves)
+		}
+		if err := os.MkdirAll(filepath.Join(t.dirs.inputs, name), 0o755); err != nil { //nolint:gosec // as a user's own
+			return err
+		}
+	}
 	var trees, more []stage.Tree
 	for _, name := range slices.Sorted(maps.Keys(t.work.Parents)) {
 		if !filepath.IsLocal(name) {
@@ -212,20 +220,26 @@ func (t *attempt) restore(ctx context.Context) error {
 }
 
 // stageOut keeps what the task left in $TRADEWIND_OUTPUT: what its outputs name, or all of it, below the attempt's
-// prefix by rank; and copies to where its outputs want it besides.
-func (t *attempt) stageOut(ctx context.Context) error {
+// prefix by rank; and copies to where its outputs want it besides. Where the only node left nothing, nothing is kept.
+func (t *attempt) stageOut(ctx context.Context) (empty bool, err error) {
 	if err := t.requireOutputs(); err != nil {
-		return err
+		return false, err
 	}
 	for _, out := range t.work.Outputs {
 		if out.URI == "" {
 			continue
 		}
 		if err := t.putOutput(ctx, out); err != nil {
-			return fmt.Errorf("output %s to %s: %w", out.Name, out.URI, err)
+			return false, fmt.Errorf("output %s to %s: %w", out.Name, out.URI, err)
 		}
 	}
-	return t.keep(ctx, t.dirs.output, stage.Scan{Ignore: t.unwanted()})
+	scan := stage.Scan{Ignore: t.unwanted()}
+	if len(t.work.Nodes) <= 1 {
+		if empty, err = scan.Empty(ctx, t.dirs.output); err != nil || empty {
+			return empty, err
+		}
+	}
+	return false, t.keep(ctx, t.dirs.output, scan)
 }
 
 // keep uploads dir as this node's outputs.

@@ -253,3 +253,36 @@ func TestTheEnvironmentOfATask(t *testing.T) {
 		}
 	}
 }
+
+// Whoever leaves nothing asks for nothing to keep it, and its children find an empty directory.
+func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	w := task(t, "a1", "true")
+	b.Run(node, w)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded || !r.Empty {
+		t.Errorf("%+v", r)
+	}
+	if n := b.Calls(wire.PathGrants); n != 0 || len(files(t, storeDir(w))) != 0 {
+		t.Errorf("%d calls for grants, and in the store lies %v", n, files(t, storeDir(w)))
+	}
+	for run, empty := range map[string]bool{"mkdir $TRADEWIND_OUTPUT/d": false, "echo x > $TRADEWIND_OUTPUT/f": false} {
+		w := task(t, run, run)
+		b.Run(node, w)
+		if r := b.Result(node, run); r.Event != wire.Succeeded || r.Empty != empty {
+			t.Errorf("%s: %+v", run, r)
+		}
+	}
+	child := task(t, "child", `ls -d $TRADEWIND_INPUTS/parent; ls $TRADEWIND_INPUTS/parent | wc -l`)
+	child.Nothing = []string{"parent"}
+	b.Run(node, child)
+	if r := b.Result(node, "child"); r.Event != wire.Succeeded || !strings.HasSuffix(b.Log(node, "child"), "/parent\n0\n") {
+		t.Errorf("%+v, log %q", r, b.Log(node, "child"))
+	}
+	child = task(t, "bad", "true")
+	child.Nothing = []string{"../parent"}
+	b.Run(node, child)
+	if r := b.Result(node, "bad"); r.Event != wire.Failed || !strings.Contains(r.Message, "leaves its directory") {
+		t.Errorf("%+v", r)
+	}
+}

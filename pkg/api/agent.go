@@ -18,7 +18,8 @@ func (a *API) agentRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
 		Description: "The answer is its first command, as of " + wire.PathWork +
-			" with seen=0, where there is one already; else it is empty, and the node asks for work.",
+			" with seen=0, where there is one already; else it is empty, but for a new token, and the node asks for work. " +
+			"What a machine boots with is good for one agent's hello.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)
@@ -61,6 +62,9 @@ func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 		return &helloOutput{Status: http.StatusOK, Body: &w}, nil
 	}
 	out := &helloOutput{Status: http.StatusNoContent}
+	if w.Token != "" {
+		out.Status, out.Body = http.StatusOK, &w
+	}
 	if a.cfg.Unheld > 0 {
 		out.RetryAfter = strconv.Itoa(int(min(unheldFirst, a.cfg.Unheld).Seconds()))
 	}

@@ -165,6 +165,10 @@ func (a *API) agents(ctx huma.Context, next func(huma.Context)) {
 		writeProblem(w, problem(http.StatusForbidden, "the token's cluster is not of its job"))
 		return
 	}
+	if claims.Boot && r.URL.Path != wire.PathHello && !strings.HasPrefix(r.URL.Path, wire.PathProgram) {
+		writeProblem(w, problem(http.StatusForbidden, "the token is for an agent's first hello"))
+		return
+	}
 	next(huma.WithValue(ctx, claimsKey{}, claims))
 }
 

@@ -16,8 +16,8 @@ func (a *API) programRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-program", Method: http.MethodGet, Path: wire.PathProgram + "{sha256}",
 		Summary: "Where a new machine fetches the agent's program", DefaultStatus: http.StatusTemporaryRedirect,
-		Description: "The machine checks what it fetches by this digest. The token is for this API alone, and not to be " +
-			"sent along.",
+		Description: "The machine checks what it fetches by this digest. The token is for this API alone, and not " +
+			"to be sent along.",
 	}, a.program)
 }
 

@@ -26,6 +26,9 @@ func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 			return err
 		}
 		st := attempt.Arriving{Cluster: cl, Rank: c.Rank}
+		if c.Boot && st.Taken(h) {
+			return record.ErrGone // what a machine boots with is good once
+		}
 		if st.Up() {
 			if err := b.loadArriving(u, &st); err != nil {
 				return err
@@ -46,13 +49,18 @@ func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 }
 
 // renewed is a new token for who speaks for an attempt that lives, where less than half of what one is good for is left
-// of the old one. Who verified that one has refused it if it has expired, and only a rank of its own cluster is named.
+// of the old one, or that one is what its machine booted with. Who verified that one has refused it if it has expired,
+// and only a rank of its own cluster is named.
 func (b *Broker) renewed(c wire.Claims) (token string, err error) {
-	if now := b.Now(); !c.Expires.IsZero() && c.Expires.Sub(now) < b.Config.TokenFor/2 {
-		c.Issued, c.Expires = time.Time{}, now.Add(b.Config.TokenFor).Truncate(time.Second)
-		return b.Tokens(c)
+	now, boot := b.Now(), c.Boot
+	old := !c.Expires.IsZero() && c.Expires.Sub(now) < b.Config.TokenFor/2
+	if !old && !boot {
+		return "", nil
 	}
-	return "", nil
+	if c.Boot, c.Issued = false, (time.Time{}); old {
+		c.Expires = now.Add(b.Config.TokenFor).Truncate(time.Second)
+	}
+	return b.Tokens(c)
 }
 
 // ownCluster loads the cluster that claims speak for, while its attempt lasts.
@@ -130,11 +138,11 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 			return w, err
 		}
 	}
-	parents, err := attempt.ParentOutputs(u, job, spec, cl.Task)
+	parents, nothing, err := attempt.ParentOutputs(u, job, spec, cl.Task)
 	if err != nil {
 		return w, err
 	}
-	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, parents)
+	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, parents, nothing)
 	return w, nil
 }
 

@@ -148,7 +148,8 @@ func (b *Broker) endUploads(ctx context.Context, cluster string) error {
 		return nil
 	}
 	u := b.NewUnit(ctx, events.FnProvision)
-	left, err := book.List[record.Upload](u, record.JobPart(record.ClusterJob(cluster)), record.UploadPrefix(cluster), 0)
+	part := record.JobPart(record.ClusterJob(cluster))
+	left, err := book.List[record.Upload](u, part, record.UploadPrefix(cluster), 0)
 	if err != nil || len(left) == 0 {
 		return err
 	}

@@ -83,7 +83,8 @@ func (b *Broker) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 	return c.Launch(ctx, spec)
 }
 
-// launchSpec asks for the machines of an intended cluster, each with a token of its own.
+// launchSpec asks for the machines of an intended cluster, each with a token of its own, which is good for its first
+// hello.
 func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	spec := cloud.LaunchSpec{
 		Cluster: st.Cluster.ID, Offer: st.Cluster.Offer, Nodes: len(st.Cluster.Nodes),
@@ -101,7 +102,9 @@ func (b *Broker) launchSpec(st attempt.Buying) (cloud.LaunchSpec, error) {
 	expires := st.Cluster.Intended.Add(b.Config.TokenFor + 2*st.Spec.Time.For(st.Cluster.Offer.InstanceType,
 		st.Cluster.Offer.Accelerator, st.Cluster.Offer.AccelCount))
 	for rank := range st.Cluster.Nodes {
-		token, err := b.Tokens(wire.Claims{Job: st.Job.ID, Cluster: st.Cluster.ID, Rank: rank, Expires: expires})
+		token, err := b.Tokens(wire.Claims{
+			Job: st.Job.ID, Cluster: st.Cluster.ID, Rank: rank, Expires: expires, Boot: true,
+		})
 		if err != nil {
 			return spec, fmt.Errorf("broker: token for %s: %w", st.Cluster.ID, err)
 		}

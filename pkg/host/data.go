@@ -14,9 +14,9 @@ import (
 // sweepAfter is how long an upload that a crash left behind is kept.
 const sweepAfter = 7 * 24 * time.Hour
 
-// openData opens the folder of what jobs keep beside the stores that the host was given. Grants are signed with a key of
-// their own, made of the state folder's, so that they hold over a restart; their URLs are relative to wherever an agent
-// reaches the broker.
+// openData opens the folder of what jobs keep beside the stores that the host was given. Grants are signed with a key
+// of their own, made of the state folder's, so that they hold over a restart; their URLs are relative to wherever an
+// agent reaches the broker.
 func (h *Host) openData(key []byte) error {
 	mac := hmac.New(sha256.New, key)
 	mac.Write([]byte("objects")) // never fails

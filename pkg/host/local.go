@@ -205,10 +205,11 @@ func (h *Host) wire() error {
 		return err
 	}
 	h.api, err = api.New(api.Config{
-		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus, Dashboard: dashboard,
-		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
-		Machines: h.machineTokens(key),
-		Packs:    h.packs, Objects: h.objects,
+		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
+		Dashboard: dashboard,
+		Verify:    func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
+		Machines:  h.machineTokens(key),
+		Packs:     h.packs, Objects: h.objects,
 		Now: h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err

@@ -38,8 +38,8 @@ type Report struct {
 	Node
 }
 
-// Broker is the API of wire, on a loopback address. What lies in the test's temporary folders is granted to whoever asks;
-// other stores it has none. Its methods are safe for concurrent use.
+// Broker is the API of wire, on a loopback address. What lies in the test's temporary folders is granted to whoever
+// asks; other stores it has none. Its methods are safe for concurrent use.
 type Broker struct {
 	t    testing.TB
 	key  []byte

@@ -3,8 +3,9 @@
 // bash, curl and sha256sum.
 //
 // One script serves all machines of a cluster: each takes the token of its rank, which is its launch index. The tokens
-// are the only secrets in it: they are for one node of one job and expire. The machine has no identity of its own in the
-// cloud, and no rights; the token goes through files that only root can read, not through the process list.
+// are the only secrets in it: they are for one node of one job, for its agent's first call, and expire. The machine has
+// no identity of its own in the cloud, and no rights; the token goes through files that only root can read, not through
+// the process list.
 //
 // A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
 // more, and the broker learns it from the cloud.
@@ -71,7 +72,8 @@ func Script(m Machine) ([]byte, error) {
 	}
 	var b strings.Builder
 	for _, v := range [][2]string{
-		{"endpoint", strings.TrimSuffix(m.Endpoint, "/")}, {"program", wire.PathProgram + m.SHA256}, {"sha256", m.SHA256},
+		{"endpoint", strings.TrimSuffix(m.Endpoint, "/")}, {"program", wire.PathProgram + m.SHA256},
+		{"sha256", m.SHA256},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], quote(v[1]))
 	}

@@ -186,7 +186,8 @@ func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, er
 			if err := inside(rel); err != nil || !ok {
 				return nil, fmt.Errorf("path %q %w", rel, ErrLeaves)
 			}
-			list = append(list, wanted{root: to.root, file: File{Path: path.Join(to.path, rel)}, size: l.Size, uri: l.URI})
+			file := File{Path: path.Join(to.path, rel)}
+			list = append(list, wanted{root: to.root, file: file, size: l.Size, uri: l.URI})
 		}
 		if after = page.Next; len(list) > MaxFiles {
 			return nil, fmt.Errorf("%w: more than %d", ErrTooMany, MaxFiles)
@@ -195,8 +196,8 @@ func (t Transfer) below(ctx context.Context, uri string, to place) ([]wanted, er
 	return list, nil
 }
 
-// local returns the path of a file or directory of this machine, if that is what a URI names: a file URI, or an absolute
-// path. It fails with ErrURI for a path that is not absolute.
+// local returns the path of a file or directory of this machine, if that is what a URI names: a file URI, or an
+// absolute path. It fails with ErrURI for a path that is not absolute.
 func (t Transfer) local(uri string) (p string, ok bool, err error) {
 	if !strings.Contains(uri, "://") {
 		if !filepath.IsAbs(uri) {
@@ -205,7 +206,8 @@ func (t Transfer) local(uri string) (p string, ok bool, err error) {
 		return uri, true, nil
 	}
 	u, err := url.Parse(uri)
-	if err != nil || u.Scheme != "file" || t.Store != "" && strings.HasPrefix(uri, strings.TrimSuffix(t.Store, "/")+"/") {
+	granted := t.Store != "" && strings.HasPrefix(uri, strings.TrimSuffix(t.Store, "/")+"/")
+	if err != nil || u.Scheme != "file" || granted {
 		return "", false, nil //nolint:nilerr // whoever grants says what is wrong with it
 	}
 	if u.Host != "" && u.Host != "localhost" || !path.IsAbs(u.Path) {

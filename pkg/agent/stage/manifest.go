@@ -3,8 +3,8 @@
 // not exist; what does not agree with it is not used.
 //
 // It has no rights on any store. Every request is granted (see Grants), by a URL that expires, and sent with a plain
-// HTTP client: small objects side by side, large ones in parts. What fails for a moment is tried again, and a grant that
-// has ended is renewed.
+// HTTP client: small objects side by side, large ones in parts. What fails for a moment is tried again, and a grant
+// that has ended is renewed.
 //
 // Names are never trusted. Every path that comes from a manifest, a bucket listing or an
 // assignment must stay inside the directory it belongs to, and all of them are opened through os.Root,

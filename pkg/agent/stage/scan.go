@@ -17,6 +17,17 @@ type Scan struct {
 	Note func(msg string)
 }
 
+// Empty says that nothing of a directory is kept.
+func (s Scan) Empty(ctx context.Context, dir string) (bool, error) {
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return false, err
+	}
+	defer root.Close() //nolint:errcheck // only read
+	entries, err := s.list(ctx, root)
+	return len(entries) == 0, err
+}
+
 // entry is a file with what tells whether it was changed.
 type entry struct {
 	File

@@ -46,6 +46,7 @@ type payload struct {
 	Job     string `json:"job"`
 	Cluster string `json:"cluster"`
 	Rank    int    `json:"rank"`
+	Boot    bool   `json:"boot,omitempty"`
 }
 
 // Mint signs c. Expires is required; Issued is put in where it is set. Both are kept to the second. It fails with
@@ -54,7 +55,7 @@ func Mint(key []byte, c wire.Claims) (string, error) {
 	if err := check(c); err != nil {
 		return "", err
 	}
-	p := payload{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank}
+	p := payload{Job: c.Job, Cluster: c.Cluster, Rank: c.Rank, Boot: c.Boot}
 	p.Audience = jwt.ClaimStrings{audience}
 	p.ExpiresAt = jwt.NewNumericDate(c.Expires)
 	if !c.Issued.IsZero() {
@@ -137,7 +138,7 @@ func believe(token string, body jwt.Claims) error {
 
 func (p *payload) claims() (wire.Claims, error) {
 	c := wire.Claims{Job: p.Job, Cluster: p.Cluster, Rank: p.Rank, Expires: timeOf(p.ExpiresAt),
-		Issued: timeOf(p.IssuedAt)}
+		Issued: timeOf(p.IssuedAt), Boot: p.Boot}
 	if err := check(c); err != nil {
 		return wire.Claims{}, err
 	}

@@ -48,12 +48,18 @@ type Claims struct {
 	Rank    int       `json:"rank"`
 	Expires time.Time `json:"expires"`
 	Issued  time.Time `json:"issued,omitzero"`
+	// Boot says that it is what a machine boots with, which others on it may read: it is good for one agent's hello,
+	// whose answer brings another, and to fetch the agent.
+	Boot bool `json:"boot,omitempty"`
 }
 
 // Hello registers a node; idempotent.
 type Hello struct {
 	Address string `json:"address"` // where the other nodes of the cluster reach it
 	Version string `json:"version"` // of the agent
+	// Nonce is made up by an agent when it starts. One that repeats its hello, as it had no answer, is known by it; any
+	// other that comes with the same token is refused.
+	Nonce string `json:"nonce,omitempty"`
 }
 
 // Command is what the broker wants of a node.
@@ -123,6 +129,8 @@ type Assignment struct {
 	// attempt that succeeded. They are staged to $TRADEWIND_INPUTS/<task>/ (and <task>/<rank>/ where the parent had
 	// several nodes).
 	Parents map[string]string `json:"parents,omitempty"`
+	// Nothing are parents that left nothing, for which there is an empty directory.
+	Nothing []string `json:"nothing,omitempty"`
 	// Checkpoint is nil when the task keeps none.
 	Checkpoint *Checkpoint `json:"checkpoint,omitempty"`
 	// StandIn is the wall time a task without a command takes from beginning to end; Progress the share of it done
@@ -203,6 +211,8 @@ type Report struct {
 	ExitCode int     `json:"exitCode,omitempty"`
 	Phase    string  `json:"phase,omitempty"`   // with Failed
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or what could not be staged
+	// Empty says, with Succeeded, that the only node of an attempt left nothing: there is no manifest of its outputs.
+	Empty bool `json:"empty,omitempty"`
 	// Notice is how long the machine has left, with NoticeSeen.
 	Notice time.Duration `json:"notice,omitempty"`
 	// Log is the end of the node's log, from byte LogFrom on, where Pace.Tail allows it; at most MaxReportLog. It is

@@ -91,8 +91,9 @@ func New(t testing.TB, options ...Option) *World {
 		Clouds: w.Cloud.Everywhere(), Tokens: func(c wire.Claims) (string, error) { return token.Mint(w.key, c) },
 	})
 	cfg := api.Config{
-		Broker: w.Broker, Data: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now, Version: "test",
-		Verify: func(s string) (wire.Claims, error) { return token.Verify(w.key, s, w.Clock.Now()) },
+		Broker: w.Broker, Data: w.Broker, Token: Token, Hub: hub, Logs: logs, Dead: w.Dead, Now: w.Clock.Now,
+		Version: "test",
+		Verify:  func(s string) (wire.Claims, error) { return token.Verify(w.key, s, w.Clock.Now()) },
 		Machines: &api.MachineTokens{
 			Mint:   func(c wire.PoolClaims) (string, error) { return token.MintPool(w.key, c) },
 			Verify: func(s string) (wire.PoolClaims, error) { return token.VerifyPool(w.key, s, w.Clock.Now()) },

@@ -25,11 +25,26 @@ func (st *Arriving) Up() bool {
 	return st.Cluster.State == record.ClusterBooting
 }
 
+// Taken says that another agent has said hello already.
+func (st *Arriving) Taken(h wire.Hello) bool {
+	n := st.Cluster.Nodes[st.Rank]
+	return n.Address != "" && n.Hello != madeUp(h)
+}
+
+// madeUp is what is kept of what an agent made up; nothing of one that did not.
+func madeUp(h wire.Hello) string {
+	if h.Nonce == "" {
+		return ""
+	}
+	return record.ShortHash(h.Nonce)
+}
+
 // DecideHello notes a node's address; the last one to come brings the cluster up.
 func DecideHello(st *Arriving, h wire.Hello, now time.Time) (d record.Decision) {
 	up := st.Up()
 	st.Cluster.Nodes = append([]record.Node(nil), st.Cluster.Nodes...)
-	st.Cluster.Nodes[st.Rank].Address, st.Cluster.Nodes[st.Rank].Seen = h.Address, now
+	node := &st.Cluster.Nodes[st.Rank]
+	node.Address, node.Hello, node.Seen = h.Address, madeUp(h), now
 	if up {
 		d.BringUp(st.Job, st.Task, &st.Cluster, now)
 	}

@@ -37,7 +37,7 @@ func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 		if over {
 			break
 		}
-		return st.succeeded()
+		return st.succeeded(r)
 	case wire.Failed:
 		if over {
 			break
@@ -122,7 +122,7 @@ func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 }
 
 // succeeded notes that a node is done; the last one ends the task.
-func (st *Reporting) succeeded() (d record.Decision) {
+func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	st.node().Started, st.node().Done = true, true
 	if !st.every(func(n record.Node) bool { return n.Done }) {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
@@ -134,7 +134,9 @@ func (st *Reporting) succeeded() (d record.Decision) {
 	// the attempt's record is written when it is known what it cost
 	st.Cluster.Outcome, st.Cluster.Ended = record.OutcomeSucceeded, st.Now
 	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
-	st.Task.Output = wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID)
+	if !r.Empty || len(st.Cluster.Nodes) > 1 {
+		st.Task.Output = wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID)
+	}
 	st.save(&d)
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,

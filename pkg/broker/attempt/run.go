@@ -29,12 +29,13 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 // Assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
 func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
-	attempt record.Attempt, parents map[string]string) *wire.Assignment {
+	attempt record.Attempt, parents map[string]string, nothing []string) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
-		Workdir: t.Workdir, Store: cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Pace: cfg.Pace,
+		Workdir: t.Workdir, Store: cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Nothing: nothing,
+		Pace: cfg.Pace,
 	}
 	if r := Alternative(t, cl.Offer); r != nil {
 		a.Image = r.Container()
@@ -51,7 +52,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	if t.StandIn() {
 		// Its files are only sizes: there is nothing to stage.
 		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // no time at all, but a stand-in
-		a.Progress, a.Workdir, a.Parents = attempt.Resumed, "", nil
+		a.Progress, a.Workdir, a.Parents, a.Nothing = attempt.Resumed, "", nil, nil
 		return a
 	}
 	for _, in := range t.Inputs {
@@ -80,19 +81,22 @@ func Alternative(t *dag.Task, o cloud.Offer) *dag.Resources {
 // taskPrefix is a task's own place in the job's store.
 func taskPrefix(job, task string) string { return job + "/" + task }
 
-// ParentOutputs finds where the outputs of a task's parents lie.
-func ParentOutputs(u book.Reader, job record.Job, spec *dag.Job, task int) (map[string]string, error) {
+// ParentOutputs finds where the outputs of a task's parents lie, and which of them left nothing.
+func ParentOutputs(u book.Reader, job record.Job, spec *dag.Job, task int) (out map[string]string, nothing []string,
+	err error) {
 	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(task)), func(p int32) bool {
 		return spec.Tasks[p].StandIn() // its files are only sizes
 	})
 	found, err := LoadTasks(u, job, parents)
-	out := make(map[string]string, len(found))
+	out = make(map[string]string, len(found))
 	for _, parent := range found {
 		if parent.Output != "" {
 			out[spec.Tasks[parent.Index].Name] = parent.Output
+		} else {
+			nothing = append(nothing, spec.Tasks[parent.Index].Name)
 		}
 	}
-	return out, err
+	return out, nothing, err
 }
 
 // manyTasks is from how many on the tasks of a job may be read as pages of its partition: a request for so many keys

@@ -116,6 +116,7 @@ type Cluster struct {
 type Node struct {
 	Machine string    `json:"machine,omitempty"`
 	Address string    `json:"address,omitempty"` // empty until it dialled home
+	Hello   string    `json:"hello,omitempty"`   // which agent did: a digest of what that made up
 	Seen    time.Time `json:"seen,omitzero"`
 	Started bool      `json:"started,omitempty"`
 	Done    bool      `json:"done,omitempty"`    // succeeded

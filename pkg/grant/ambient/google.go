@@ -50,7 +50,8 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 
 const iam = "https://iamcredentials.googleapis.com"
 
-// signBlob has IAM sign in the name of an account (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
+// signBlob has IAM sign in the name of an account (IAM Service Account Credentials API,
+// projects.serviceAccounts.signBlob).
 func signBlob(client *http.Client, endpoint, email string) gcsgrant.SignFunc {
 	target := endpoint + "/v1/projects/-/serviceAccounts/" + url.PathEscape(email) + ":signBlob"
 	return func(ctx context.Context, payload []byte) ([]byte, error) {
