@@ -1,8 +1,6 @@
 package agent_test
 
 import (
-	"errors"
-	"io/fs"
 	"os"
 	"path/filepath"
 	"slices"
@@ -208,42 +206,6 @@ func TestOfSeveralNodesTheFirstSavesAndAllRestore(t *testing.T) {
 			t.Errorf("rank %d: %+v, log %q", n.Rank, r, b.Log(n, "a2"))
 		}
 	}
-}
-
-// TestANodeThatIsLateRestoresWhatTheOthersHave: the first may have saved any number of newer ones by then.
-func TestANodeThatIsLateRestoresWhatTheOthersHave(t *testing.T) {
-	b := agenttest.New(t)
-	w := task(t, "a1", `echo first > $TRADEWIND_CHECKPOINT/f; echo ready; while :; do sleep 0.01; done`)
-	w.Nodes = []string{"127.0.0.1", "127.0.0.2"}
-	w.Checkpoint = &wire.Checkpoint{Path: "ckpt", Next: 1}
-	nodes := []agenttest.Node{{Cluster: "c"}, {Cluster: "c", Rank: 1}}
-	start(t, b, nodes[0], agent.Config{})
-	b.Run(nodes[0], w)
-	b.AwaitLog(nodes[0], "a1", "ready")
-	b.Tell(nodes[0], wire.Work{Command: wire.SaveNow, Notice: time.Minute})
-	b.Result(nodes[0], "a1")
-
-	again := *w
-	again.Attempt, again.Run = "a2", `cd $TRADEWIND_CHECKPOINT; echo restored $(cat f)
-[ $TRADEWIND_NODE_RANK = 1 ] || while :; do n=$((n+1)); echo $n > c.tmp; mv c.tmp c; sleep 0.05; done`
-	again.Checkpoint = &wire.Checkpoint{Path: "ckpt", Every: 10 * time.Millisecond, Next: 2,
-		Restore: b.Report(nodes[0], "a1", wire.Checkpointed).Prefix}
-	b.Run(nodes[0], &again)
-	second := b.Report(nodes[0], "a2", wire.Checkpointed)
-	gone := filepath.Join(storeDir(w), second.Prefix, "manifest.json")
-	for i := 1; ; i++ {
-		if _, err := os.Stat(gone); errors.Is(err, fs.ErrNotExist) {
-			break
-		}
-		b.ReportAfter(i, nodes[0], "a2", wire.Checkpointed)
-	}
-	start(t, b, nodes[1], agent.Config{})
-	b.Run(nodes[1], &again)
-	if r := b.Result(nodes[1], "a2"); r.Event != wire.Succeeded || b.Log(nodes[1], "a2") != "restored first\n" {
-		t.Errorf("%+v, log %q", r, b.Log(nodes[1], "a2"))
-	}
-	b.Tell(nodes[0], wire.Work{Command: wire.Stop})
-	b.Result(nodes[0], "a2")
 }
 
 func TestAStandInPassesItsTimeAndSavesItsProgress(t *testing.T) {

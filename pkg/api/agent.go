@@ -18,8 +18,8 @@ func (a *API) agentRoutes() {
 	agentRoute(a, huma.Operation{
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
 		Description: "The answer is its first command, as of " + wire.PathWork +
-			" with seen=0, where there is one already; else it is empty, but for a new token, and the node asks for work. " +
-			"What a machine boots with is good for one agent's hello.",
+			" with seen=0, where there is one already; else it is empty, but for a new token, and the node asks for " +
+			"work. What a machine boots with is good for one agent's hello.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)

@@ -262,6 +262,41 @@ func TestOldCheckpointsAreRemoved(t *testing.T) {
 	trouble(t, c.post(wire.PathPrune, wire.Pruning{Attempt: c.attempt}), http.StatusGone)
 }
 
+// TestWhatSeveralNodesHaveBegunFromStays: one of them may be late, and begins where the others have begun.
+func TestWhatSeveralNodesHaveBegunFromStays(t *testing.T) {
+	w := apitest.New(t)
+	spec := pair("two", w)
+	spec.Tasks[1].Nodes = 2
+	job := w.Submit(spec)
+	w.Node(job, "make", 0).Start().Succeed()
+	var left []string
+	for attempt := range 2 {
+		node := w.Node(job, "use", 0).Start()
+		w.Node(job, "use", 1).Start()
+		c := newClient(t, w, node)
+		for seq := 4*attempt + 1; seq <= 4*attempt+4; seq++ {
+			prefix := wire.CheckpointPrefix(job+"/use", node.Attempt(), seq)
+			c.put(w.URI(prefix)+"manifest.json", "{}")
+			node.Report(wire.Report{Event: wire.Checkpointed, Seq: seq, Prefix: prefix})
+		}
+		empty(t, c.post(wire.PathPrune, wire.Pruning{Attempt: c.attempt}))
+		dirs, err := filepath.Glob(filepath.Join(w.Dir, job, "use", "ckpt", "*"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		left = left[:0]
+		for _, dir := range dirs {
+			if entries, _ := os.ReadDir(dir); len(entries) > 0 {
+				left = append(left, filepath.Base(dir)[:6])
+			}
+		}
+		w.Take(job, "use")
+	}
+	if want := []string{"000004", "000007", "000008"}; !slices.Equal(left, want) {
+		t.Errorf("left are %v, want %v", left, want)
+	}
+}
+
 func TestAnAttemptThatIsOverIsGrantedNothing(t *testing.T) {
 	w := apitest.New(t)
 	job, made, node := begun(t, w, "one")

@@ -1,6 +1,7 @@
 package filegrant_test
 
 import (
+	"errors"
 	"net/http"
 	"net/http/httptest"
 	"os"
@@ -152,6 +153,31 @@ func TestSweepRemovesWhatWasLeft(t *testing.T) {
 	for _, name := range []string{upload, "tmp/left"} {
 		if _, err := os.Stat(filepath.Join(dir, ".uploads", name)); err == nil {
 			t.Errorf("%s was not swept", name)
+		}
+	}
+}
+
+func TestAListOfTheFolderHasNoUploads(t *testing.T) {
+	dir := t.TempDir()
+	_, _, s := serve(t, dir)
+	uri := "file://" + dir + "/object"
+	upload, err := s.Begin(t.Context(), uri)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if code := request(t, s, grant.Want{Op: grant.Part, URI: uri, Upload: upload, Number: 1}, "part"); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	if code := request(t, s, grant.Want{Op: grant.Put, URI: uri}, "whole"); code != http.StatusOK {
+		t.Fatal(code)
+	}
+	page, err := s.List(t.Context(), "file://"+dir+"/", "")
+	if err != nil || len(page.Objects) != 1 || page.Objects[0].URI != uri {
+		t.Errorf("%v, %v", page, err)
+	}
+	for _, outside := range []string{"file:///", "file://" + filepath.Dir(dir) + "/"} {
+		if _, err := s.List(t.Context(), outside, ""); !errors.Is(err, grant.ErrStore) {
+			t.Errorf("%s: %v, want ErrStore", outside, err)
 		}
 	}
 }
