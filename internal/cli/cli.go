@@ -13,6 +13,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 )
@@ -62,7 +63,6 @@ type app struct {
 	*command.App
 	brokers Brokers
 
-	verbose   bool
 	logFormat command.Choice
 	// The broker elsewhere that is meant, and the flags of the commands that take one.
 	endpoint string
@@ -103,7 +103,7 @@ func (a *app) root() *cobra.Command {
 	}
 	command.Group(root)
 	root.SetVersionTemplate("tradewind {{.Version}}\n")
-	root.PersistentFlags().BoolVarP(&a.verbose, "verbose", "v", false, "log what the broker does to standard error")
+	root.PersistentFlags().BoolVarP(&a.Verbose, "verbose", "v", false, "log what the broker does to standard error")
 	root.PersistentFlags().Var(&a.logFormat, "log-format", "form of the log")
 	command.CompleteChoice(root, "log-format", &a.logFormat)
 	root.SetFlagErrorFunc(a.FlagError)
@@ -117,7 +117,7 @@ func (a *app) root() *cobra.Command {
 	a.add(root, groupPlan, planning.Plan(a.App), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App),
 		lab.Backtest(a.App), lab.Prices(a.App), planning.Catalog(a.App), planning.Convert(a.App),
 		planning.Schema(a.App))
-	a.add(root, groupOperate, a.upCommand(), a.deployCommand(), a.queueCommand(), a.poolCommand(), a.dlqCommand(),
+	a.add(root, groupOperate, a.upCommand(), deployment.Command(a.App), a.queueCommand(), a.poolCommand(), a.dlqCommand(),
 		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
 	root.AddCommand(agentCommand())
 	return root
@@ -132,7 +132,7 @@ func (a *app) add(root *cobra.Command, group string, commands ...*cobra.Command)
 
 // logger logs to standard error when --verbose asks for it, and else what a person must know from level on.
 func (a *app) logger(level slog.Level) *slog.Logger {
-	if a.verbose {
+	if a.Verbose {
 		level = slog.LevelDebug
 	}
 	opt := &slog.HandlerOptions{Level: level}

@@ -16,7 +16,7 @@ func (a *app) packCode(ctx context.Context, s *conn, f *jobfile.File, o pack.Opt
 	ctx, cancel := a.Stop.Context(ctx)
 	defer cancel()
 	terminal := a.paintable()
-	if a.verbose {
+	if a.Verbose {
 		terminal = nil
 	}
 	bar := progress.NewTransfer(terminal, a.Err, a.Style(a.Err), a.glyphs(), a.Now)

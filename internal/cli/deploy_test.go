@@ -8,6 +8,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/deploy/deploytest"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 )
@@ -38,7 +39,7 @@ func TestDeployAWS(t *testing.T) {
 	if r := run("--diff"); r.code != command.ExitDone || !strings.Contains(r.out, "AWS::SQS::Queue") || !strings.Contains(r.out, "2 resources would change") {
 		t.Fatalf("diff: exit %d\n%s\n%s", r.code, r.out, r.err)
 	}
-	var d Deployment
+	var d deployment.Deployment
 	r := run("-o", "json")
 	if err := json.Unmarshal([]byte(r.out), &d); err != nil || r.code != command.ExitDone || len(d.Stacks) != 1 || len(d.Stacks[0].Changes) != 2 || !d.Stacks[0].New {
 		t.Fatalf("exit %d, %v\n%s\n%s", r.code, err, r.out, r.err)

@@ -17,15 +17,14 @@ import (
 
 // Environment of a broker elsewhere.
 const (
-	envEndpoint = "TRADEWIND_ENDPOINT"    // instead of --endpoint
-	envToken    = "TRADEWIND_TOKEN"       // of a broker that is not behind IAM; not the value: gosec
-	envSign     = "TRADEWIND_SIGN_REGION" // for an API of AWS behind a name of one's own
+	envToken = "TRADEWIND_TOKEN"       // of a broker that is not behind IAM; not the value: gosec
+	envSign  = "TRADEWIND_SIGN_REGION" // for an API of AWS behind a name of one's own
 )
 
 // brokerFlags adds the flags that say which broker is meant: the one of a state folder here, or one elsewhere.
 func (a *app) brokerFlags(c *cobra.Command, state *string) {
 	a.StateFlag(c, state)
-	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(envEndpoint),
+	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(command.EnvEndpoint),
 		"`URL` of a broker elsewhere, as \"tradewind deploy aws\" prints it")
 	c.Flags().Lookup("endpoint").DefValue = "" // what the environment says is no default of the program
 	a.chosen = append(a.chosen, c.Flags())

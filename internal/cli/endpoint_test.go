@@ -91,7 +91,7 @@ func TestABrokerElsewhere(t *testing.T) {
 	if r.code != command.ExitDone || !strings.Contains(r.err, "-w "+strings.TrimSpace(r.out)+" --endpoint "+endpoint) {
 		t.Errorf("submit: exit %d, %q\n%s", r.code, r.out, r.err)
 	}
-	p.environ = append(p.environ, envEndpoint+"="+endpoint)
+	p.environ = append(p.environ, command.EnvEndpoint+"="+endpoint)
 	if r = p.run("submit", "-"); r.code != command.ExitDone || strings.Contains(r.err, "--endpoint") {
 		t.Errorf("submit: exit %d, %q\n%s", r.code, r.out, r.err)
 	}
@@ -114,7 +114,7 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
 	p := newProgram(t)
 	endpoint, seen := elsewhere(t, p)
-	p.environ = []string{envEndpoint + "=" + endpoint, envSign + "=eu-west-1", envToken + "=not-sent"}
+	p.environ = []string{command.EnvEndpoint + "=" + endpoint, envSign + "=eu-west-1", envToken + "=not-sent"}
 	if r := p.run("queue", "list"); r.code != command.ExitDone {
 		t.Fatalf("exit %d\n%s", r.code, r.err)
 	}

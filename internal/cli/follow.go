@@ -24,7 +24,7 @@ type follower interface {
 func (a *app) newFollower(scale float64, hint string) follower {
 	out := a.paintable()
 	style := a.Style(a.Err)
-	if out == nil || a.verbose {
+	if out == nil || a.Verbose {
 		return progress.NewLines(a.Err, scale, style)
 	}
 	live := progress.NewLive(progress.LiveOptions{

@@ -9,8 +9,6 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/host"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler"
-	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // policyFlag is the file that tells the broker's sessions how to decide.
@@ -60,7 +58,7 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 	if err != nil {
 		return err
 	}
-	p, err := loadPolicy(name, body)
+	p, err := session.ReadPolicy(name, body)
 	if err != nil {
 		return err
 	}
@@ -87,28 +85,4 @@ func (a *app) checkPolicy(path string, output *command.Choice) error {
 		t.Row(n.Name, n.Reason)
 	}
 	return a.PrintTable(t)
-}
-
-// deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the
-// broker's own.
-func (a *app) deployedPolicy(o *deployOptions) ([]byte, error) {
-	if o.policy == "" {
-		return nil, nil
-	}
-	o.settings.Policy = true
-	name, body, err := a.ReadInput(o.policy)
-	if err != nil {
-		return nil, err
-	}
-	_, err = loadPolicy(name, body)
-	return body, err
-}
-
-// loadPolicy reads a policy as a broker would.
-func loadPolicy(path string, body []byte) (*scheduler.Policy, error) {
-	p, err := scheduler.ReadPolicy(path, body)
-	if err != nil {
-		return nil, err
-	}
-	return p, policy.InFile(path, session.CheckPolicy(p))
 }

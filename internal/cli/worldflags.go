@@ -4,6 +4,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -39,7 +40,7 @@ func checkWorld(o *host.Options) error {
 		if err != nil {
 			return err
 		}
-		_, err = loadPolicy(o.Policy, body)
+		_, err = session.ReadPolicy(o.Policy, body)
 		return err
 	}
 	return nil

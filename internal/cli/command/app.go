@@ -4,6 +4,9 @@ import "context"
 
 // App is what the commands of one run share.
 type App struct {
+	// Verbose says that --verbose was given.
+	Verbose bool
+
 	*Env
 	Args []string // of the command line
 	Stop *Interrupts

@@ -65,3 +65,6 @@ func Width(w io.Writer) int {
 	}
 	return cells
 }
+
+// EnvEndpoint names the broker elsewhere that is meant, where no flag does.
+const EnvEndpoint = "TRADEWIND_ENDPOINT"

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler/policy"
 )
 
 // CheckPolicy says why sessions over queues can not follow a policy: a *scheduler.PolicyError.
@@ -13,6 +14,15 @@ func CheckPolicy(p *scheduler.Policy) error {
 		return p.Wrong("actions", "without allocate no task is ever admitted", "add allocate")
 	}
 	return nil
+}
+
+// ReadPolicy reads a policy from the content of a file, as sessions would follow it. An error tells its line and field.
+func ReadPolicy(file string, body []byte) (*scheduler.Policy, error) {
+	p, err := scheduler.ReadPolicy(file, body)
+	if err != nil {
+		return nil, err
+	}
+	return p, policy.InFile(file, CheckPolicy(p))
 }
 
 // PolicyNote is an action or a plugin of a policy that does nothing in a broker's sessions.

@@ -1,4 +1,4 @@
-package cli
+package deployment
 
 import (
 	"bufio"
@@ -18,6 +18,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 )
 
 // deployOptions are the flags of deploy aws.
@@ -34,7 +35,9 @@ type deployOptions struct {
 	announce            []string
 }
 
-func (a *app) deployCommand() *cobra.Command {
+// Command is the command deploy.
+func Command(in *command.App) *cobra.Command {
+	a := app{in}
 	c := &cobra.Command{
 		Use: "deploy", Short: "Put the broker into a cloud, or take it out",
 		Long: "Puts the broker into an account of a cloud, as functions that run when something happens and cost " +
@@ -46,7 +49,7 @@ func (a *app) deployCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) deployAWSCommand() *cobra.Command {
+func (a app) deployAWSCommand() *cobra.Command {
 	o := &deployOptions{architectures: command.NewChoice("arm64", "arm64", "x86_64")}
 	c := &cobra.Command{
 		Use: "aws", Short: "Deploy to the AWS account of the current credentials, or bring what is there up to date",
@@ -131,7 +134,7 @@ func announced(names []string) ([]string, error) {
 	return types, nil
 }
 
-func (a *app) deployAWS(ctx context.Context, o *deployOptions) error {
+func (a app) deployAWS(ctx context.Context, o *deployOptions) error {
 	switch {
 	case o.diff && o.destroy:
 		return command.BadInput("leave out one of them", "--diff changes nothing, and --destroy deletes all")
@@ -197,7 +200,7 @@ type Deployment struct {
 }
 
 // target finds out where to deploy.
-func (a *app) target(ctx context.Context, o *deployOptions) (*deploy.Target, error) {
+func (a app) target(ctx context.Context, o *deployOptions) (*deploy.Target, error) {
 	load := []func(*config.LoadOptions) error{config.WithSharedConfigProfile(o.profile)}
 	if o.settings.Region != "" {
 		load = append(load, config.WithRegion(o.settings.Region))
@@ -220,7 +223,7 @@ func (a *app) target(ctx context.Context, o *deployOptions) (*deploy.Target, err
 }
 
 // tellStep says what happens. Of a resource that changes only the end is worth a line.
-func (a *app) tellStep(s deploy.Step) {
+func (a app) tellStep(s deploy.Step) {
 	if strings.HasSuffix(s.Status, "_IN_PROGRESS") {
 		return
 	}
@@ -237,7 +240,7 @@ func (a *app) tellStep(s deploy.Step) {
 }
 
 // assemble reads what was synthesised, or builds it.
-func (a *app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (*deploy.Assembly, string, error) {
+func (a app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) (*deploy.Assembly, string, error) {
 	if o.assembly != "" {
 		assembly, err := deploy.ReadAssembly(o.assembly)
 		if err != nil {
@@ -254,7 +257,7 @@ func (a *app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) 
 		return nil, "", explainDeploy(err)
 	}
 	b := &deploy.Builder{Source: root, Version: a.Version, Progress: a.tellStep}
-	if a.verbose {
+	if a.Verbose {
 		b.Log = a.Err
 	}
 	s := o.settings
@@ -270,7 +273,7 @@ func (a *app) assemble(ctx context.Context, t *deploy.Target, o *deployOptions) 
 }
 
 // destroyAWS deletes the stacks of a deployment, those of other regions first.
-func (a *app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions) error {
+func (a app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions) error {
 	name := o.settings.Name
 	out, err := t.Outputs(ctx, name)
 	if err != nil {
@@ -301,7 +304,7 @@ func (a *app) destroyAWS(ctx context.Context, t *deploy.Target, o *deployOptions
 }
 
 // confirm asks whoever sits at a terminal.
-func (a *app) confirm(o *deployOptions, name string, t *deploy.Target) error {
+func (a app) confirm(o *deployOptions, name string, t *deploy.Target) error {
 	if o.yes {
 		return nil
 	}
@@ -317,7 +320,7 @@ func (a *app) confirm(o *deployOptions, name string, t *deploy.Target) error {
 	return nil
 }
 
-func (a *app) printDiff(d *Deployment, output *command.Choice) error {
+func (a app) printDiff(d *Deployment, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(d)
 	}
@@ -343,7 +346,7 @@ func (a *app) printDiff(d *Deployment, output *command.Choice) error {
 	return a.Printf("\n%s would change\n", text.Count(n, "resource"))
 }
 
-func (a *app) printDeployment(d *Deployment, output *command.Choice) error {
+func (a app) printDeployment(d *Deployment, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(d)
 	}
@@ -362,7 +365,7 @@ func (a *app) printDeployment(d *Deployment, output *command.Choice) error {
 		return err
 	}
 	if api := d.Outputs["Api"]; api != "" {
-		a.Tell("\nexport %s=%s   # then `tradewind submit` and the like talk to it", envEndpoint, api)
+		a.Tell("\nexport %s=%s   # then `tradewind submit` and the like talk to it", command.EnvEndpoint, api)
 	}
 	if dags := d.Outputs["DagBucket"]; dags != "" {
 		a.Tell("aws s3 cp job.yaml s3://%s/   # or drop a file there", dags)
@@ -399,4 +402,19 @@ func explainDeploy(err error) error {
 		return err
 	}
 	return command.Because(err, code, hint, "%s", strings.TrimPrefix(err.Error(), "deploy: "))
+}
+
+// deployedPolicy is the policy that a deployment is to follow, which is checked before anything is changed; nil is the
+// broker's own.
+func (a app) deployedPolicy(o *deployOptions) ([]byte, error) {
+	if o.policy == "" {
+		return nil, nil
+	}
+	o.settings.Policy = true
+	name, body, err := a.ReadInput(o.policy)
+	if err != nil {
+		return nil, err
+	}
+	_, err = session.ReadPolicy(name, body)
+	return body, err
 }
