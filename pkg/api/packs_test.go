@@ -48,7 +48,7 @@ func TestMissingPiecesAreAnsweredWithTheRightToUploadThem(t *testing.T) {
 	}
 	trouble(t, w.Request("POST", "/v1/packs/missing", ask(2)), http.StatusUnprocessableEntity)
 	trouble(t, w.Request("POST", "/v1/packs/missing", `{"pieces": []}`), http.StatusUnprocessableEntity)
-	if s := body(t, w.Do("GET", "/objects/a/b?signed", "", http.Header{})); s != "/objects/a/b" {
+	if s := body(t, w.Do("GET", "/v1/objects/a/b?signed", "", http.Header{})); s != "/v1/objects/a/b" {
 		t.Errorf("whoever has a signed URL is answered %s", s)
 	}
 }
