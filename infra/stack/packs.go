@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/aws-cdk-go/awscdk/v2/awss3"
 	"github.com/aws/jsii-runtime-go"
 
@@ -34,9 +33,4 @@ func (d *deployment) packs() {
 		// Without it S3 says of what is not there that it is forbidden.
 		d.grant(fn, "PacksMissing", []string{"s3:ListBucket"}, work)
 	}
-	d.agent.AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
-		Sid: jsii.String("NorPacks"), Effect: awsiam.Effect_DENY,
-		Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
-		Resources: jsii.Strings(pieces),
-	}))
 }

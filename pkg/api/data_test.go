@@ -297,6 +297,18 @@ func TestWhatSeveralNodesHaveBegunFromStays(t *testing.T) {
 	}
 }
 
+// TestNobodyWritesWhatOthersHaveBroughtAlong: a piece under its digest is what all jobs that name it run.
+func TestNobodyWritesWhatOthersHaveBroughtAlong(t *testing.T) {
+	w := apitest.New(t)
+	spec := pair("one", w)
+	spec.Tasks[0].Outputs = []dag.Output{{Name: "all", URI: w.URI("packs/")}}
+	job := w.Submit(spec)
+	c := newClient(t, w, w.Node(job, "make", 0).Start())
+	piece := w.URI("packs/sha256-" + strings.Repeat("0", 64))
+	trouble(t, c.ask(grant.Want{Op: grant.Put, URI: piece, Size: 1}), http.StatusUnprocessableEntity)
+	trouble(t, c.ask(grant.Want{Op: grant.Get, URI: piece}), http.StatusUnprocessableEntity) // it has no pack
+}
+
 func TestAnAttemptThatIsOverIsGrantedNothing(t *testing.T) {
 	w := apitest.New(t)
 	job, made, node := begun(t, w, "one")

@@ -54,6 +54,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	for _, out := range t.Outputs {
 		switch below, err := grant.Below(out.URI, strconv.Itoa(rank)+"/"); {
 		case err != nil: // none, or a path of the machine's own
+		case strings.HasPrefix(below, inStore(pack.Prefix)): // what others have brought along
 		case len(cl.Nodes) > 1:
 			s.Write = append(s.Write, below)
 		default:
