@@ -19,7 +19,7 @@ import (
 const (
 	envRegistryServer   = "SKYPILOT_DOCKER_SERVER"
 	envRegistryUser     = "SKYPILOT_DOCKER_USERNAME"
-	envRegistryPassword = "SKYPILOT_DOCKER_PASSWORD"
+	envRegistryPassword = "SKYPILOT_DOCKER_PASSWORD" //nolint:gosec // its name
 )
 
 // boxed is what a task that runs in a container has of it.

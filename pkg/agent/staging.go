@@ -68,8 +68,8 @@ func (t *attempt) fetch(ctx context.Context, uri, dir, dst string) error {
 }
 
 // inputPlace returns the directory that an input must stay in and its place there: below the task's directory; below
-// $TRADEWIND_INPUTS, by its own name, when it names no place; anywhere, on a machine that is the task's alone, or in its
-// container.
+// $TRADEWIND_INPUTS, by its own name, when it names no place; anywhere, on a machine that is the task's alone, or in
+// its container.
 func (t *attempt) inputPlace(ctx context.Context, in wire.Input) (dir, dst string, err error) {
 	p := in.Path
 	if p == "" {

@@ -324,7 +324,8 @@ var imageRef = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/@-]*$`)
 // CheckImage says what is wrong with the image of a resource.
 func CheckImage(s string) error {
 	if ref, container := strings.CutPrefix(s, containerScheme); container && !imageRef.MatchString(ref) {
-		return fault.New(fault.Quote(s)+" is not a container's image", "docker: and its name, such as docker:ubuntu:24.04")
+		return fault.New(fault.Quote(s)+" is not a container's image",
+			"docker: and its name, such as docker:ubuntu:24.04")
 	}
 	return CheckText(s)
 }

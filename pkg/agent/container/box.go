@@ -93,7 +93,8 @@ func (e *Engine) Start(ctx context.Context, s Spec) (*Box, error) {
 		args = append(args, "--gpus", "all")
 	}
 	var words bytes.Buffer
-	cmd := exec.Command(e.path, append(args, s.Image, "-c", keeper)...) //nolint:noctx // it outlives the start
+	//nolint:gosec,noctx // the engine of this machine; it outlives the start
+	cmd := exec.Command(e.path, append(args, s.Image, "-c", keeper)...)
 	cmd.Env, cmd.Stderr, cmd.WaitDelay = e.env, &tail{to: &words}, time.Second
 	apart(cmd)
 	stdin, err := cmd.StdinPipe()

@@ -121,8 +121,8 @@ func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, n
 
 // Home is the home directory of root in an image.
 func (e *Engine) Home(ctx context.Context, image string) (string, error) {
-	out, err := e.output(ctx, "run", "--rm", "--user", "0:0", "--network", "none", "--entrypoint", "/bin/sh", image, "-c",
-		`cd ~ && pwd`)
+	out, err := e.output(ctx, "run", "--rm", "--user", "0:0", "--network", "none", "--entrypoint", "/bin/sh", image,
+		"-c", `cd ~ && pwd`)
 	if err != nil {
 		return "", fmt.Errorf("%w %s: %w", ErrStart, image, err)
 	}
@@ -141,7 +141,7 @@ func (e *Engine) output(ctx context.Context, args ...string) (string, error) {
 }
 
 func (e *Engine) command(ctx context.Context, args ...string) *exec.Cmd {
-	cmd := exec.CommandContext(ctx, e.path, args...)
+	cmd := exec.CommandContext(ctx, e.path, args...) //nolint:gosec // the engine of this machine
 	cmd.Env = e.env
 	cmd.WaitDelay = time.Second
 	return cmd

@@ -112,7 +112,8 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 			reason := needsMore(st.task.Index, st.Job)
 			d := decideUnbought(st, record.OutcomeBudget, reason, now)
 			d.Emit(events.TaskFailed{
-				Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true, Message: reason,
+				Job: st.Job.ID, Task: st.task.Index, Attempt: st.Attempt.Number, ExitCode: -1, Final: true,
+				Message: reason,
 			})
 			return d, false
 		}

@@ -138,8 +138,8 @@ func (s *Session) clustersOf(id string, out map[string]holding) error {
 	return nil
 }
 
-// evictions asks the scheduler whom to evict for which candidates by an action, in the queues that take part: all, or those
-// that preempt. A gang goes as a whole, and room is made for all of one or not at all. Nobody is evicted whom the
+// evictions asks the scheduler whom to evict for which candidates by an action, in the queues that take part: all, or
+// those that preempt. A gang goes as a whole, and room is made for all of one or not at all. Nobody is evicted whom the
 // candidate was stopped for.
 func (s *Session) evictions(clusters map[string]holding, candidates, kept []*admission,
 	action string) (*scheduler.Result, error) {

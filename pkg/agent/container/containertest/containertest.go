@@ -46,7 +46,7 @@ func Environ(t testing.TB) []string {
 func load(t testing.TB, environ []string) {
 	t.Helper()
 	podman := func(stdin *bytes.Buffer, args ...string) error {
-		cmd := exec.Command("podman", args...)
+		cmd := exec.Command("podman", args...) //nolint:gosec // the test's own
 		cmd.Env = environ
 		if stdin != nil {
 			cmd.Stdin = stdin
@@ -72,11 +72,11 @@ func busybox(t testing.TB) *bytes.Buffer {
 	if err != nil {
 		t.Fatal(err)
 	}
-	program, err := os.ReadFile(path)
+	program, err := os.ReadFile(path) //nolint:gosec // found in PATH
 	if err != nil {
 		t.Fatal(err)
 	}
-	list, err := exec.Command(path, "--list").Output()
+	list, err := exec.Command(path, "--list").Output() //nolint:gosec // found in PATH
 	if err != nil {
 		t.Fatal(err)
 	}
