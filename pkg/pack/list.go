@@ -6,9 +6,9 @@ import (
 	"fmt"
 	"io/fs"
 	"path"
-	"path/filepath"
-	"strings"
 	"unicode/utf8"
+
+	where "github.com/tradewind-broker/tradewind/internal/inside"
 )
 
 // Errors of lists and contents, wrapped with what they are about.
@@ -140,30 +140,13 @@ func (e *Entry) check(single bool) error {
 	return nil
 }
 
-// inside says whether p is a relative path that stays below where it starts, spelled the only way.
+// inside says why p is no relative path that stays below where it starts, spelled the only way.
 func inside(p string) error {
-	if p == "" || p == itself || strings.ContainsRune(p, 0) || path.Clean(p) != p || !utf8.ValidString(p) ||
-		!filepath.IsLocal(filepath.FromSlash(p)) {
+	if !where.Path(p) || !utf8.ValidString(p) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
-// linkInside says whether a link at p to target points below the folder that p is relative to. A target that goes up
-// after it went down is refused too: what it went down may be another link, and where up leads from there cannot be
-// told from names.
-func linkInside(p, target string) bool {
-	if path.IsAbs(target) || strings.ContainsRune(target, 0) || !utf8.ValidString(target) {
-		return false
-	}
-	down := false
-	for part := range strings.SplitSeq(target, "/") {
-		switch {
-		case part == ".." && down:
-			return false
-		case part != ".." && part != "." && part != "":
-			down = true
-		}
-	}
-	return filepath.IsLocal(filepath.FromSlash(path.Join(path.Dir(p), target)))
-}
+// linkInside says whether a link at p to target points below the folder that p is relative to.
+func linkInside(p, target string) bool { return utf8.ValidString(target) && where.Link(p, target) }

@@ -7,7 +7,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -174,8 +173,6 @@ func (t *tail) Write(p []byte) (int, error) {
 	}
 	return len(p), nil
 }
-
-var _ io.Writer = (*tail)(nil)
 
 func lookup(environ []string, name string) (value string) {
 	for _, entry := range environ {

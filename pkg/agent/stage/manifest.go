@@ -24,8 +24,8 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
-	"strings"
 
+	where "github.com/tradewind-broker/tradewind/internal/inside"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -183,32 +183,14 @@ func (f *File) check() error {
 
 // inside says whether p is a relative path that stays below where it starts, spelled the only way.
 func inside(p string) error {
-	if p == "" || p == "." || strings.ContainsRune(p, 0) || path.Clean(p) != p ||
-		!filepath.IsLocal(filepath.FromSlash(p)) {
+	if !where.Path(p) {
 		return fmt.Errorf("path %q %w", p, ErrLeaves)
 	}
 	return nil
 }
 
-// linkInside says whether a link at p to target points below the directory that p is relative to. A target that goes up
-// after it went down is refused too: what it went down may be another link, and where up leads from there cannot be
-// told from names.
-func linkInside(p, target string) bool {
-	target = filepath.ToSlash(target)
-	if path.IsAbs(target) || strings.ContainsRune(target, 0) {
-		return false
-	}
-	down := false
-	for part := range strings.SplitSeq(target, "/") {
-		switch {
-		case part == ".." && down:
-			return false
-		case part != ".." && part != "." && part != "":
-			down = true
-		}
-	}
-	return filepath.IsLocal(filepath.FromSlash(path.Join(path.Dir(p), target)))
-}
+// linkInside says whether a link at p to target points below the directory that p is relative to.
+func linkInside(p, target string) bool { return where.Link(p, filepath.ToSlash(target)) }
 
 // throughLink names a path of m that leads through one of its links, which could take it anywhere; "" when there is
 // none.
