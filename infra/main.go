@@ -32,7 +32,7 @@ func main() {
 func run(args []string) error {
 	defer jsii.Close()
 	cfg := stack.Default()
-	var data, regions, announce string
+	var data, regions, announce, secrets string
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
 	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment, the prefix of everything in it")
 	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "of the Lambda functions: arm64 or x86_64")
@@ -44,6 +44,8 @@ func run(args []string) error {
 		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
 	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
 	f.StringVar(&data, "data-buckets", "", "further buckets, by comma, that tasks may read and write")
+	f.StringVar(&secrets, "secrets", "",
+		"further paths, by comma, such as /team/, below which jobs may refer to parameters and secrets")
 	f.StringVar(&regions, "regions", "",
 		"further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
 	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
@@ -60,6 +62,7 @@ func run(args []string) error {
 		return fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
 	cfg.DataBuckets, cfg.Regions, cfg.Announce = list(data), list(regions), list(announce)
+	cfg.Secrets = list(secrets)
 	if announce == "none" {
 		cfg.Announce = nil
 	}

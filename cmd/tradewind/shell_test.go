@@ -101,6 +101,7 @@ func TestFromAShell(t *testing.T) {
 		t.Parallel()
 		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })
 		t.Run("code", func(t *testing.T) { testCode(t, built.in(t)) })
+		t.Run("secrets", func(t *testing.T) { testSecrets(t, built.in(t)) })
 		t.Run("interrupt", func(t *testing.T) { testInterrupt(t, built.in(t)) })
 		t.Run("up", func(t *testing.T) { testUp(t, built.in(t)) })
 		built.mustBeGone(t)

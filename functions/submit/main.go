@@ -5,7 +5,10 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 )
 
-func main() { lambdahost.ServeDoor(events.FnSubmit, objects.Part, objects.Packs, activity.Wake) }
+func main() {
+	lambdahost.ServeDoor(events.FnSubmit, objects.Part, objects.Packs, keys.Secrets, activity.Wake)
+}

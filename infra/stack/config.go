@@ -34,6 +34,8 @@ type Config struct {
 	Alarms       bool
 	LogDays      int      // one of the retentions that CloudWatch knows
 	DataBuckets  []string // that tasks may read and write besides their own
+	// Secrets are paths, such as /team/, below which jobs may refer to parameters and secrets, besides /NAME/secrets/.
+	Secrets []string
 	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own
 	// region only. Account and Region say where this deployment is, for them.
 	Regions         []string
@@ -55,6 +57,7 @@ var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545,
 var (
 	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{1,18}[a-z0-9]$`)
 	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	pathPattern   = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+/$`)
 	regionPattern = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
 )
 
@@ -82,6 +85,14 @@ func (c Config) Validate() error {
 	for _, b := range c.DataBuckets {
 		if !bucketPattern.MatchString(b) {
 			return fmt.Errorf("-data-buckets: %q is no name of a bucket", b)
+		}
+	}
+	for _, path := range c.Secrets {
+		if !pathPattern.MatchString(path) {
+			return fmt.Errorf("-secrets: %q is no path such as /team/", path)
+		}
+		if strings.HasPrefix("/"+c.Name+"/token-key", path) {
+			return fmt.Errorf("-secrets: %q has the deployment's own key below it", path)
 		}
 	}
 	for _, r := range c.Regions {

@@ -138,6 +138,7 @@ func (d *deployment) environment() {
 		"TRADEWIND_MAPPINGS":  jsii.String(strings.Join(idleMappings(), ",")),
 		"TRADEWIND_TOPIC":     d.topic.TopicArn(),
 		"TRADEWIND_AGENT_KEY": jsii.String(d.agentObjects()),
+		"TRADEWIND_SECRETS":   jsii.String(strings.Join(d.secretPaths(), ",")),
 		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	}
 	if len(d.Announce) > 0 {

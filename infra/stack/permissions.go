@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"strings"
+
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
 	"github.com/aws/jsii-runtime-go"
 
@@ -19,6 +21,7 @@ func (d *deployment) rights() {
 	d.publish(fnAPI)
 	d.relay()
 	d.toggle(events.FnSubmit)
+	d.secrets(events.FnSubmit)
 	d.toggle(fnAPI)
 	d.grant(events.FnSubmit, "DagFiles", []string{"s3:GetObject"}, *d.dags.BucketArn()+"/*")
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
@@ -117,7 +120,7 @@ func (d *deployment) toggle(fn string) {
 
 // serve is what the API does beside keeping records: check tokens, keep logs, show and send back dead letters.
 func (d *deployment) serve() {
-	d.tokens(fnAPI)
+	d.secrets(fnAPI)
 	work := *d.work.BucketArn()
 	d.grant(fnAPI, "Logs", []string{"s3:GetObject", "s3:PutObject"}, work+"/"+prefixLogs+"*")
 	d.grant(fnAPI, "LargePayloads", []string{"s3:GetObject"}, work+"/"+prefixEvents+"*")
@@ -161,6 +164,25 @@ func (d *deployment) data() {
 func (d *deployment) tokens(fn string) {
 	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"},
 		d.arn("ssm", "parameter"+d.tokenParameter()))
+}
+
+// secretPaths are the paths below which jobs may refer to parameters and secrets.
+func (d *deployment) secretPaths() []string {
+	return append([]string{"/" + d.Name + "/secrets/"}, d.Secrets...)
+}
+
+// secrets is sealing and opening the secrets of jobs with the key of tokens, and reading those that are kept where the
+// deployment may. SSM hands secrets of the Secrets Manager out to who may read them there.
+func (d *deployment) secrets(fn string) {
+	d.tokens(fn)
+	var parameters, secrets []string
+	for _, path := range d.secretPaths() {
+		parameters = append(parameters, d.arn("ssm", "parameter"+path+"*"),
+			d.arn("ssm", "parameter/aws/reference/secretsmanager"+path+"*"))
+		secrets = append(secrets, d.arn("secretsmanager", "secret:"+strings.TrimPrefix(path, "/")+"*"))
+	}
+	d.grant(fn, "SecretParameters", []string{"ssm:GetParameter"}, parameters...)
+	d.grant(fn, "Secrets", []string{"secretsmanager:GetSecretValue"}, secrets...)
 }
 
 // buy is what provision, interrupt and reconcile do on EC2, in whichever region.

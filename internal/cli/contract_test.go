@@ -42,7 +42,7 @@ func tree(t *testing.T) []*cobra.Command {
 // TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
-tradewind run: objective deadline budget queue policy scenario seed state catalog max-machines time-scale detach pack-size pack-files output
+tradewind run: objective deadline budget queue policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale output
 tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files
 tradewind optimize: time-limit
@@ -54,7 +54,7 @@ tradewind backtest workflow: dag prices deadlines repeats train time policy seed
 tradewind prices chart: days prices state output
 tradewind prices import: state output
 tradewind prices show: prices state output
-tradewind submit: objective deadline budget queue endpoint state key pack-size pack-files output
+tradewind submit: objective deadline budget queue endpoint state key secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output
@@ -75,7 +75,7 @@ tradewind dlq redrive: queue all endpoint state output
 tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions data-buckets architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
+tradewind deploy aws: diff destroy yes name region regions data-buckets secrets architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output

@@ -30,6 +30,7 @@ type runOptions struct {
 	host   host.Options
 	over   *jobfile.Overrides
 	limits *jobfile.Limits
+	secret *jobfile.Secrets
 	detach bool
 	output *command.Choice
 	set    func(flag string) bool
@@ -51,7 +52,7 @@ func (a *app) runCommand() *cobra.Command {
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	o.over = jobfile.OverrideFlags(c, true)
-	o.limits = jobfile.LimitFlags(c)
+	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
 	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
 	o.output = command.OutputFlag(c)
@@ -71,7 +72,7 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 		return err
 	}
 	packing := o.limits.Options(a.leftOut)
-	f, err := a.loadJob(ctx, path, o.over, packing)
+	f, err := a.loadJob(ctx, path, o.over, o.secret, packing)
 	if err != nil {
 		return err
 	}
@@ -90,13 +91,16 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 }
 
 // loadJob reads a job file as run and submit hand it in.
-func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides, o pack.Options) (*jobfile.File,
-	error) {
+func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides, secrets *jobfile.Secrets,
+	o pack.Options) (*jobfile.File, error) {
 	f, err := jobfile.Read(a.App, path)
 	if err != nil {
 		return nil, err
 	}
 	if err := over.Apply(f); err != nil {
+		return nil, err
+	}
+	if err := secrets.Fill(a.App, f); err != nil {
 		return nil, err
 	}
 	o.Note = nil // it is told when it is packed
@@ -214,7 +218,7 @@ func (a *app) handIn(ctx context.Context, s *conn, f *jobfile.File, o pack.Optio
 	if err != nil {
 		return "", err
 	}
-	job, err := s.Submit(ctx, f.Path, key, body)
+	job, err := s.Submit(ctx, f.Path, key, body, f.Secrets)
 	if err != nil {
 		return "", err
 	}

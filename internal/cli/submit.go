@@ -21,18 +21,19 @@ func (a *app) submitCommand() *cobra.Command {
 			"elsewhere (--endpoint), and prints the job's ID. - is standard input.",
 		Example: "  tradewind submit job.yaml --queue research\n" +
 			"  tradewind status -w $(tradewind submit job.yaml)\n" +
-			"  tradewind submit nightly.yaml --key nightly-$(date +%F)",
+			"  tradewind submit nightly.yaml --key nightly-$(date +%F)\n" +
+			"  HF_TOKEN=… tradewind submit train.yaml --secret HF_TOKEN --secret WANDB=ssm:/team/wandb",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	over := jobfile.OverrideFlags(c, true)
-	limits := jobfile.LimitFlags(c)
+	limits, secrets := jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.brokerFlags(c, &state)
 	c.Flags().StringVar(&key, "key", "",
 		"the same key and job name are the same job, however often they are submitted (default: a new one)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		packing := limits.Options(a.leftOut)
-		f, err := a.loadJob(c.Context(), given[0], over, packing)
+		f, err := a.loadJob(c.Context(), given[0], over, secrets, packing)
 		if err != nil {
 			return err
 		}

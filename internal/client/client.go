@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"mime/multipart"
 	"net/http"
 	"net/url"
 	"strconv"
@@ -52,19 +53,50 @@ func New(base, token string) *Client {
 	}
 }
 
-// Submit hands in a job file. The name is for messages, and its extension settles the form where the content does not;
-// the same key is the same job, however often it is sent. A file that is not valid is an *api.Problem with
-// its File and Reason set.
-func (c *Client) Submit(ctx context.Context, name, key string, file []byte) (*api.Submitted, error) {
+// Submit hands in a job file with its secrets. The name is for messages, and its extension settles the form where the
+// content does not; the same key is the same job, however often it is sent. A file that is not valid is an *api.Problem
+// with its File and Reason set.
+func (c *Client) Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*api.Submitted,
+	error) {
 	q := url.Values{}
 	if name != "" {
 		q.Set("name", name)
 	}
+	body, contentType := file, "application/octet-stream"
+	if len(secrets) > 0 {
+		var err error
+		if body, contentType, err = withSecrets(file, secrets); err != nil {
+			return nil, err
+		}
+	}
 	var out api.Submitted
 	return &out, c.call(ctx, request{
-		method: http.MethodPost, path: "/v1/dags", query: q, body: file, contentType: "application/octet-stream",
-		key: key,
+		method: http.MethodPost, path: "/v1/dags", query: q, body: body, contentType: contentType, key: key,
 	}, &out)
+}
+
+// withSecrets makes a form of a job file and its secrets.
+func withSecrets(file []byte, secrets map[string]string) (body []byte, contentType string, err error) {
+	var buf bytes.Buffer
+	form := multipart.NewWriter(&buf)
+	values, err := json.Marshal(secrets)
+	if err != nil {
+		return nil, "", err
+	}
+	for _, part := range []struct {
+		name  string
+		value []byte
+	}{{api.FormSecrets, values}, {api.FormFile, file}} {
+		w, err := form.CreateFormField(part.name)
+		if err == nil {
+			_, err = w.Write(part.value)
+		}
+		if err != nil {
+			return nil, "", err
+		}
+	}
+	err = form.Close()
+	return buf.Bytes(), form.FormDataContentType(), err
 }
 
 // Jobs lists up to limit jobs, the newest first.

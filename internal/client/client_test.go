@@ -40,7 +40,7 @@ func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
 		"GET /v1/jobs/a%2Fb?limit=2000":        func() error { _, err := c.Job(ctx, "a/b"); return err },
 		"GET /v1/jobs/j-1/explain?limit=2000":  func() error { _, err := c.Explain(ctx, "j-1"); return err },
 		"POST /v1/jobs/j-1/cancel?reason=a+b":  func() error { _, err := c.Cancel(ctx, "j-1", "a b"); return err },
-		"POST /v1/dags?name=x.yaml":            func() error { _, err := c.Submit(ctx, "x.yaml", "k", []byte("y")); return err },
+		"POST /v1/dags?name=x.yaml":            func() error { _, err := c.Submit(ctx, "x.yaml", "k", []byte("y"), nil); return err },
 		"GET /v1/queues":                       func() error { _, err := c.Queues(ctx); return err },
 		"PUT /v1/queues/research":              func() error { _, err := c.SetQueue(ctx, "research", api.QueueQuota{}); return err },
 		"GET /v1/jobs/j-1/waiting":             func() error { _, err := c.WhyWaiting(ctx, "j-1"); return err },
@@ -75,7 +75,7 @@ func TestSubmitSendsTheFileAndItsKey(t *testing.T) {
 		w.WriteHeader(http.StatusCreated)
 		_, _ = io.WriteString(w, `{"id":"j-1","warnings":["w"]}`)
 	})
-	got, err := c.Submit(context.Background(), "x.yaml", "once", []byte("the file"))
+	got, err := c.Submit(context.Background(), "x.yaml", "once", []byte("the file"), nil)
 	if err != nil || got.ID != "j-1" || len(got.Warnings) != 1 {
 		t.Fatalf("got %+v, %v", got, err)
 	}
@@ -87,7 +87,7 @@ func TestAProblemIsAnErrorThatNamesTheLine(t *testing.T) {
 		w.WriteHeader(http.StatusUnprocessableEntity)
 		_, _ = io.WriteString(w, `{"title":"t","status":422,"file":"x.yaml","line":3,"field":"tasks.a","reason":"no","hint":"try"}`)
 	})
-	_, err := c.Submit(context.Background(), "x.yaml", "", nil)
+	_, err := c.Submit(context.Background(), "x.yaml", "", nil, nil)
 	var p *api.Problem
 	if !errors.As(err, &p) || p.Line != 3 || p.Hint != "try" || Status(err) != http.StatusUnprocessableEntity {
 		t.Fatalf("got %#v", err)
@@ -169,7 +169,7 @@ func TestACallIsMadeAgainWhileItsFailureMayPass(t *testing.T) {
 				}
 				_, _ = io.WriteString(w, `{"id":"j-1"}`)
 			})
-			job, err := client.Submit(context.Background(), "x.yaml", "the key", []byte("file"))
+			job, err := client.Submit(context.Background(), "x.yaml", "the key", []byte("file"), nil)
 			mu.Lock()
 			defer mu.Unlock()
 			if c.ok != (err == nil) || len(keys) != c.calls {

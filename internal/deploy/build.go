@@ -22,6 +22,7 @@ type Settings struct {
 	NoAlarms     bool
 	LogDays      int
 	DataBuckets  []string // that tasks may read and write besides their own
+	Secrets      []string // paths below which jobs may refer to secrets, besides /NAME/secrets/
 	Regions      []string // further ones to buy machines in
 	Announce     []string // types of events that are put on the event bus; those of infra/ when nil
 	Webhook      string   // https URL for news
@@ -113,7 +114,7 @@ func (s Settings) flags() []string {
 	var out []string
 	for _, f := range []struct{ name, value string }{
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
-		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
+		{"secrets", strings.Join(s.Secrets, ",")}, {"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
 		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},
 	} {
 		if f.value != "" {

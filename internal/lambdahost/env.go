@@ -24,6 +24,7 @@ const (
 	EnvMappings = "TRADEWIND_MAPPINGS"
 	EnvClouds   = "TRADEWIND_CLOUDS"    // clouds to plan on, by comma; optional, aws
 	EnvRegions  = "TRADEWIND_REGIONS"   // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvSecrets  = "TRADEWIND_SECRETS"   // paths below which jobs may refer to secrets, by comma; optional, none
 	EnvTopic    = "TRADEWIND_TOPIC"     // SNS topic for news; optional
 	EnvWebhook  = "TRADEWIND_WEBHOOK"   // URL that news are posted to; optional
 	EnvAnnounce = "TRADEWIND_ANNOUNCE"  // types of events put on the bus for others, by comma; optional, none
@@ -47,6 +48,7 @@ type Env struct {
 	Mappings    []string
 	Clouds      []string
 	Regions     []string
+	Secrets     []string
 	Topic       string
 	Webhook     string
 	Announce    []string
@@ -67,6 +69,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
 		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
 		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
+		Secrets: list(getenv(EnvSecrets)),
 		Webhook: getenv(EnvWebhook), Announce: list(getenv(EnvAnnounce)),
 		Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
 	}

@@ -5,12 +5,15 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -39,6 +42,7 @@ var errEnded = errors.New("ended on command")
 type attempt struct {
 	*agent
 	work    *wire.Assignment
+	mask    *mask.Mask // of the task's secrets
 	dirs    dirs
 	out     *taskLog // nil for stand-ins
 	boxed   *boxed   // nil for what runs on the machine itself
@@ -60,6 +64,7 @@ type attempt struct {
 func (a *agent) begin(ctx context.Context, work *wire.Assignment, number int) *attempt {
 	t := &attempt{
 		agent: a, work: work, done: make(chan struct{}),
+		mask:    mask.New(slices.Collect(maps.Values(work.Secrets))...),
 		dirs:    dirsIn(filepath.Join(a.cfg.Dir, "attempts", strconv.Itoa(number))),
 		reports: newReports(a.client, work.Attempt, a.claims.Rank),
 	}
@@ -191,6 +196,9 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	if err := t.prepare(ctx); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
+	if t.work.Refused != "" {
+		return t.failed(wire.PhaseStage, errors.New(t.work.Refused))
+	}
 	if err := t.stageAll(t.unlessOrdered); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
@@ -229,7 +237,7 @@ func (t *attempt) prepare(ctx context.Context) error {
 	if err := t.dirs.make(); err != nil {
 		return err
 	}
-	out, err := newTaskLog(t.dirs.log, t.client, t.work.Attempt, t.cfg.MaxLog)
+	out, err := newTaskLog(t.dirs.log, t.client, t.work.Attempt, t.cfg.MaxLog, t.mask)
 	if err != nil {
 		return err
 	}
@@ -249,7 +257,7 @@ func (t *attempt) failed(phase string, err error) wire.Report {
 		r.ExitCode, r.Message = exit.Code, t.out.lastLines()
 	}
 	if r.Message == "" {
-		r.Message = truncate(fmt.Sprint(err), tailBytes)
+		r.Message = truncate(t.mask.String(fmt.Sprint(err)), tailBytes)
 	}
 	return r
 }

@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"errors"
@@ -48,8 +49,7 @@ func (t *attempt) pull(ctx context.Context) error {
 		return err
 	}
 	as := container.Login{
-		Server: t.work.Env[envRegistryServer], User: t.work.Env[envRegistryUser],
-		Password: t.work.Env[envRegistryPassword],
+		Server: t.given(envRegistryServer), User: t.given(envRegistryUser), Password: t.given(envRegistryPassword),
 	}
 	image := t.work.Image
 	if as.Server != "" && !strings.HasPrefix(image, as.Server+"/") {
@@ -58,6 +58,9 @@ func (t *attempt) pull(ctx context.Context) error {
 	t.boxed = &boxed{engine: engine, image: image, mounts: map[string]string{}}
 	return engine.Pull(ctx, image, as, t.dirs.tmp, t.out.note)
 }
+
+// given is a variable of the task, secret or not.
+func (t *attempt) given(name string) string { return cmp.Or(t.work.Secrets[name], t.work.Env[name]) }
 
 // mountPlace is where an input is staged that is to be seen under a path of the container's own, absolute or below ~.
 func (t *attempt) mountPlace(ctx context.Context, p string) (dir, dst string, err error) {

@@ -43,6 +43,23 @@ cp /data/a.txt $TRADEWIND_OUTPUT/kept; echo rank $TRADEWIND_NODE_RANK; exit 0`)
 	}
 }
 
+// TestASecretInAContainer is in its task's environment, and in no file that the container or its engine keeps.
+func TestASecretInAContainer(t *testing.T) {
+	environ := containertest.Environ(t)
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{Environ: environ})
+	w := task(t, "a1", `printf '%s\n' "${#TOKEN} $TOKEN"; grep -rl "$TOKEN" $TRADEWIND_OUTPUT/../.. 2>/dev/null; exit 0`)
+	w.Image, w.Setup = containertest.Image, `[ -n "$TOKEN" ]`
+	w.Secrets = wire.Secrets{"TOKEN": "it's hunter2"}
+	b.Run(node, w)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))
+	}
+	if want := "\n12 ***\n"; !strings.HasSuffix(b.Log(node, "a1"), want) {
+		t.Errorf("log %q, want %q at its end", b.Log(node, "a1"), want)
+	}
+}
+
 func TestATaskInAContainerFailsStopsAndSavesAsWithout(t *testing.T) {
 	environ := containertest.Environ(t)
 	b := agenttest.New(t)

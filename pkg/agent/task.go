@@ -219,6 +219,7 @@ func (t *attempt) taskEnv() []string {
 	}
 	env["TMPDIR"] = t.dirs.tmp
 	maps.Copy(env, t.work.Env)
+	maps.Copy(env, t.work.Secrets)
 	w, nodes := t.work, strings.Join(t.work.Nodes, "\n")
 	head := ""
 	if len(w.Nodes) > 0 {

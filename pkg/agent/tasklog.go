@@ -11,6 +11,7 @@ import (
 	"time"
 	"unicode/utf8"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
@@ -23,6 +24,7 @@ type taskLog struct {
 	client  *client
 	attempt string
 	limit   int64
+	mask    *mask.Mask // of what a task prints
 
 	mu      sync.Mutex
 	file    *os.File
@@ -40,12 +42,12 @@ type taskLog struct {
 	onLoan, shipping bool
 }
 
-func newTaskLog(path string, c *client, attempt string, limit int64) (*taskLog, error) {
+func newTaskLog(path string, c *client, attempt string, limit int64, m *mask.Mask) (*taskLog, error) {
 	f, err := os.OpenFile(path, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600) //nolint:gosec // below the agent's own directory
 	if err != nil {
 		return nil, err
 	}
-	return &taskLog{client: c, attempt: attempt, limit: limit, file: f, changed: make(chan struct{}),
+	return &taskLog{client: c, attempt: attempt, limit: limit, mask: m, file: f, changed: make(chan struct{}),
 		hurry: make(chan struct{})}, nil
 }
 
@@ -73,7 +75,7 @@ func (l *taskLog) Write(p []byte) (int, error) {
 }
 
 // note writes a line of the agent's own.
-func (l *taskLog) note(msg string) { _, _ = fmt.Fprintf(l, "tradewind: %s\n", msg) }
+func (l *taskLog) note(msg string) { _, _ = fmt.Fprintf(l, "tradewind: %s\n", l.mask.String(msg)) }
 
 // phase forgets the tail, so that a failure shows only lines of its own phase.
 func (l *taskLog) phase() {
@@ -109,7 +111,9 @@ func (l *taskLog) pipe() (*os.File, <-chan struct{}, error) {
 	go func() {
 		defer close(done)
 		defer r.Close() //nolint:errcheck // only read
-		_, _ = io.Copy(l, r)
+		to := l.mask.Writer(l)
+		_, _ = io.Copy(to, r)
+		_ = to.Flush() // the log takes all
 	}()
 	return w, done, nil
 }

@@ -3,9 +3,12 @@ package api
 import (
 	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"mime"
+	"mime/multipart"
 	"net/http"
 	"path"
 	"strings"
@@ -22,11 +25,15 @@ import (
 )
 
 func (a *API) jobRoutes() {
+	submit := fileRequest()
+	defer func() { submit.Content["multipart/form-data"] = formRequest() }()
 	userRoute(a, huma.Operation{
 		OperationID: "submit", Method: http.MethodPost, Path: "/v1/dags", Tags: []string{"jobs"},
-		Summary: "Submit a job file", DefaultStatus: http.StatusCreated, RequestBody: fileRequest(),
+		Summary: "Submit a job file", DefaultStatus: http.StatusCreated, RequestBody: submit,
 		Description: "Takes Tradewind or SkyPilot YAML, WfCommons JSON and Pegasus DAX, each also gzipped. " +
-			"A file that is not valid stores nothing and is answered with 422 and where it is wrong.",
+			"A file that is not valid stores nothing and is answered with 422 and where it is wrong. A job with " +
+			"secrets comes as a form: the part secrets, a JSON object of their values, or of where they are kept " +
+			"(ssm:/path), by name, and then the part file.",
 	}, a.submit)
 	userRoute(a, huma.Operation{
 		OperationID: "list-jobs", Method: http.MethodGet, Path: "/v1/jobs", Tags: []string{"jobs"},
@@ -66,10 +73,29 @@ func fileRequest() *huma.RequestBody {
 	}
 }
 
-// fileBody is the body of a request that is a job file. It is read as it comes in.
+// formRequest describes the form of a job with its secrets. It is added when the operation is registered already: huma
+// would read the body of every other request by it.
+func formRequest() *huma.MediaType {
+	return &huma.MediaType{Schema: &huma.Schema{
+		Type: huma.TypeObject, Required: []string{FormFile},
+		Properties: map[string]*huma.Schema{
+			FormSecrets: {Type: huma.TypeString, Description: "JSON object of secrets by name; before the file"},
+			FormFile:    {Type: huma.TypeString, Format: "binary"},
+		},
+	}}
+}
+
+// The parts of a form that hands in a job file with its secrets, in this order: the file is read as it comes in.
+const (
+	FormSecrets = "secrets" // a JSON object of values, or of references to where they are kept, by name
+	FormFile    = "file"
+)
+
+// fileBody is the body of a request that is a job file, or a form with one. It is read as it comes in.
 type fileBody struct {
 	body     io.Reader
-	fallback string // name of a file that has none
+	fallback string                            // name of a file that has none
+	form     func() (*multipart.Reader, error) // nil for a file alone
 	deadline func(time.Time) error
 }
 
@@ -78,8 +104,49 @@ func (f *fileBody) Resolve(ctx huma.Context) []error {
 	r, w := humago.Unwrap(ctx)
 	f.body, f.fallback = r.Body, "dag"+extension(r.Header.Get("Content-Type"))
 	f.deadline = http.NewResponseController(w).SetReadDeadline
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if mediaType == "multipart/form-data" {
+		f.form = r.MultipartReader
+	}
 	return nil
 }
+
+// secrets reads the secrets of a form, up to where its file begins. What is wrong with them is told without them.
+func (f *fileBody) secrets() (values dag.SecretValues, err error) {
+	if f.form == nil {
+		return nil, nil
+	}
+	form, err := f.form()
+	if err != nil {
+		return nil, problem(http.StatusBadRequest, "the form cannot be read: "+err.Error())
+	}
+	for {
+		part, err := form.NextPart()
+		var big *http.MaxBytesError
+		switch {
+		case errors.As(err, &big):
+			return nil, err
+		case err != nil:
+			return nil, problem(http.StatusBadRequest, "the form has no part "+FormFile)
+		}
+		switch part.FormName() {
+		case FormFile:
+			f.body, f.fallback = part, "dag"+extension(part.Header.Get("Content-Type"))
+			return values, nil
+		case FormSecrets:
+			in := io.LimitReader(part, maxSecretBytes)
+			if json.NewDecoder(in).Decode((*map[string]string)(&values)) != nil {
+				return nil, problem(http.StatusBadRequest, "the part "+FormSecrets+" is no JSON object of texts")
+			}
+		default:
+			return nil, problem(http.StatusBadRequest, fmt.Sprintf("the form has a part %q; there are %s and %s",
+				printable(part.FormName()), FormSecrets, FormFile))
+		}
+	}
+}
+
+// maxSecretBytes bounds the JSON of a job's secrets; what it holds the broker bounds more closely.
+const maxSecretBytes = 1 << 20
 
 // extension is what the name of a file of a media type ends in.
 func extension(contentType string) string {
@@ -110,25 +177,28 @@ func printable(name string) string {
 
 // readFile reads the job in the body of a request. At most maxHeavy are read and planned at once; the caller calls done
 // when it is through with the job.
-func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *dag.Job, done func(), err error) {
+func (a *API) readFile(ctx context.Context, name string, in *fileBody) (spec *dag.Job, secrets dag.SecretValues,
+	done func(), err error) {
 	select {
 	case a.heavy <- struct{}{}:
 	case <-ctx.Done():
-		return nil, nil, ctx.Err()
+		return nil, nil, nil, ctx.Err()
 	}
 	done = func() { <-a.heavy }
 	if err := in.deadline(time.Now().Add(uploadWithin)); err != nil && !errors.Is(err, http.ErrNotSupported) {
 		done()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	spec, err = read.Job(cmp.Or(printable(name), in.fallback), in.body)
+	if secrets, err = in.secrets(); err == nil {
+		spec, err = read.Job(cmp.Or(printable(name), in.fallback), in.body)
+	}
 	// Planning may take longer than the upload was allowed to.
 	_ = in.deadline(time.Time{}) // it could be set just now
 	if err != nil {
 		done()
-		return nil, nil, err
+		return nil, nil, nil, err
 	}
-	return spec, done, nil
+	return spec, secrets, done, nil
 }
 
 type submitInput struct {
@@ -149,7 +219,7 @@ type submitOutput struct {
 }
 
 func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error) {
-	spec, done, err := a.readFile(ctx, in.Name, &in.fileBody)
+	spec, secrets, done, err := a.readFile(ctx, in.Name, &in.fileBody)
 	if err != nil {
 		return nil, err
 	}
@@ -158,7 +228,7 @@ func (a *API) submit(ctx context.Context, in *submitInput) (*submitOutput, error
 	if name := printable(in.Name); name != "" {
 		source = path.Base(name)
 	}
-	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Token: in.Key, Source: source})
+	job, err := a.cfg.Broker.Submit(ctx, broker.Submission{Spec: spec, Secrets: secrets, Token: in.Key, Source: source})
 	if err != nil {
 		return nil, err
 	}

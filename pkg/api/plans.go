@@ -62,7 +62,7 @@ func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) 
 	if a.cfg.Plan == nil {
 		return nil, problem(http.StatusNotImplemented, "this broker plans submitted jobs only")
 	}
-	spec, done, err := a.readFile(ctx, in.Name, &in.fileBody)
+	spec, _, done, err := a.readFile(ctx, in.Name, &in.fileBody)
 	if err != nil {
 		return nil, err
 	}

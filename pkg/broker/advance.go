@@ -52,7 +52,7 @@ func (b *Broker) advance(u *unit.Unit, data events.Data) error {
 	case events.DAGCancel:
 		return u.Apply(decideEnding(job, record.JobCancelled, e.Reason))
 	case events.DAGSettled:
-		return u.Apply(decideFinished(job, e, u.Now))
+		return u.Apply(decideFinished(job, spec, e, u.Now))
 	default:
 		return unexpected(events.FnAdvance, data)
 	}
@@ -166,8 +166,8 @@ func decideEnding(job record.Job, outcome record.JobState, reason string) (d rec
 	return d
 }
 
-// decideFinished closes a job whose machines are all gone and paid for.
-func decideFinished(job record.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
+// decideFinished closes a job whose machines are all gone and paid for. Nobody needs its secrets any more.
+func decideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
 	if job.State != record.JobEnding {
 		return d
 	}
@@ -177,6 +177,9 @@ func decideFinished(job record.Job, e events.DAGSettled, now time.Time) (d recor
 	}
 	d.PutJob(job)
 	d.Del(record.ActiveKey(job.ID))
+	if len(spec.SecretNames()) > 0 {
+		d.Del(record.SecretsKey(job.ID))
+	}
 	d.Emit(events.DAGFinished{
 		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,
 		USD: e.USD, Hours: record.Hours(job.Finished.Sub(job.Submitted)),

@@ -143,7 +143,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 		return w, err
 	}
 	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, parents, nothing)
-	return w, nil
+	return w, b.handOut(u, job, &spec.Tasks[cl.Task], w.Assignment)
 }
 
 // polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.

@@ -68,6 +68,7 @@ type Ports struct {
 	Now     func() time.Time
 	Objects Objects                         // may be nil: no DAG bucket
 	Packs   Packs                           // may be nil: jobs that name packs are refused
+	Secrets Secrets                         // may be nil: jobs that have secrets are refused
 	Prices  Prices                          // may be nil
 	Hook    Hook                            // may be nil
 	Refresh func(ctx context.Context) error // reloads the catalogue; may be nil

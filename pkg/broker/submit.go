@@ -22,6 +22,8 @@ import (
 // Submission is a job on its way in.
 type Submission struct {
 	Spec *dag.Job
+	// Secrets are values of secrets, or references to where they are kept, by name, before what the spec states.
+	Secrets dag.SecretValues
 	// Token makes the submission idempotent: the same token is the same job. Empty is taken from the time.
 	Token string
 	// Source says where it came from, for people.
@@ -37,6 +39,11 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
+	secrets, err := gather(s)
+	if err != nil {
+		return record.Job{}, err
+	}
+	s.Secrets = secrets
 	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {
@@ -66,7 +73,11 @@ func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) 
 			return err
 		}
 		job = newJob(id, digest, s, spec.Blob, u.Now)
-		return u.Apply(decideSubmitted(job))
+		sealed, err := b.seal(ctx, id, s.Spec, s.Secrets)
+		if err != nil {
+			return err
+		}
+		return u.Apply(decideSubmitted(job, sealed))
 	})
 	return job, err
 }
@@ -84,8 +95,11 @@ func newJob(id, digest string, s Submission, spec record.Blob, now time.Time) re
 	return job
 }
 
-func decideSubmitted(job record.Job) (d record.Decision) {
+func decideSubmitted(job record.Job, secrets []byte) (d record.Decision) {
 	d.PutJob(job)
+	if secrets != nil {
+		d.Put(record.SecretsKey(job.ID), record.Secrets{Sealed: secrets})
+	}
 	d.Put(record.ProgressKey(job.ID), record.Progress{Phases: bytes.Repeat([]byte{record.PhaseWaiting}, job.Tasks)})
 	d.Put(record.IndexKey(job), record.JobIndex{ID: job.ID, Submitted: job.Submitted})
 	d.Put(record.ActiveKey(job.ID), record.JobIndex{ID: job.ID, Submitted: job.Submitted})

@@ -75,6 +75,8 @@ type Job struct {
 	// Edges are in the order of MergeEdges when a reader made them: by To, then by From.
 	Edges  []Edge `json:"edges,omitempty"`
 	Format Format `json:"format"`
+	// Stated are values of secrets that the file states. They are not part of what is kept of the job.
+	Stated SecretValues `json:"-"`
 	// Warnings are things the file asks for that Tradewind reads but does not act on.
 	// There are at most MaxWarnings.
 	Warnings []string `json:"warnings,omitempty"`
@@ -100,7 +102,7 @@ type Task struct {
 	Run   string `json:"run,omitempty"`   // shell script, on each machine; empty where Recorded stands in
 	// Env may be shared between tasks: it is not to be changed.
 	Env map[string]string `json:"env,omitempty"`
-	// Secrets names the variables of Env whose values must never be printed, in byte order.
+	// Secrets names variables whose values are given apart, and never printed, in byte order. Env has none of them.
 	Secrets []string `json:"secrets,omitempty"`
 	Workdir string   `json:"workdir,omitempty"` // staged to each machine; a directory, a bucket URL, or a pack
 	// Repository is the work directory instead, until the job is handed in: it is then cloned and packed.

@@ -94,6 +94,7 @@ func (t *Task) validate() error {
 		fault.Within("setup", CheckScript(t.Setup)),
 		fault.Within("run", CheckScript(t.Run)),
 		t.validateEnv(),
+		t.validateSecrets(),
 		fault.Within("workdir", ifSet(t.Workdir, CheckURI)),
 		fault.Within("workdir", t.checkRepository()),
 		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
@@ -171,14 +172,6 @@ func (t *Task) validateEnv() error {
 		}
 		if err != nil {
 			return fault.Within("env", fault.WithinKey(name, err))
-		}
-	}
-	for i, name := range t.Secrets {
-		if _, ok := t.Env[name]; !ok || i > 0 && t.Secrets[i-1] >= name {
-			return fault.Within(
-				"secrets",
-				fault.New(fault.Quote(name)+" is not a variable of env, or not in order", ""),
-			)
 		}
 	}
 	return nil

@@ -34,6 +34,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
 	"github.com/tradewind-broker/tradewind/web"
@@ -175,6 +176,9 @@ func (h *Host) wire() error {
 		Refresh:   func(context.Context) error { return h.refresh() },
 		Hook:      h,
 		Packs:     h.packs,
+		Secrets: &secret.Vault{
+			Keys: func() ([][]byte, error) { return [][]byte{key}, nil }, Sources: h.opt.Secrets,
+		},
 	}
 	if h.opt.DAGs != "" {
 		if err := h.openFolder(); err != nil {

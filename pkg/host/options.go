@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 // Options of a host on one machine. The zero value of each field is its default.
@@ -35,6 +36,8 @@ type Options struct {
 	// Stores are those of the clouds, by scheme as in grant.Mux, from which tasks read and to which they write as the
 	// broker grants it, with the broker's rights. What jobs keep lies in the state folder.
 	Stores grant.Mux
+	// Secrets fetch the secrets that jobs refer to, by scheme (pkg/secret).
+	Secrets map[string]secret.Source
 	// Agent is the command that runs on each machine; empty is this program's own agent command.
 	Agent   []string
 	Version string

@@ -59,7 +59,7 @@ func TestAChangeAfterItWasHandedInDoesNotReachTheJob(t *testing.T) {
 name: bring
 tasks:
   a: {workdir: %q, run: cp version $TRADEWIND_OUTPUT, time: 1m}
-`, tree.URI()))
+`, tree.URI()), nil)
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -21,11 +21,13 @@ import (
 
 // File is a job as it was read from a file.
 type File struct {
-	Path  string // as messages name it
-	base  string // folder that its relative paths begin at
-	body  []byte
-	Spec  *dag.Job
-	place localfiles.Place
+	Path string // as messages name it
+	base string // folder that its relative paths begin at
+	body []byte
+	Spec *dag.Job
+	// Secrets are the values of the job's secrets, or where they are kept: Fill notes them.
+	Secrets dag.SecretValues
+	place   localfiles.Place
 	// changed says that body does not say what Spec does.
 	changed bool
 }

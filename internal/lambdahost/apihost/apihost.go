@@ -40,7 +40,7 @@ func Serve() {
 				defer h.Begin(ctx)()
 				return g.Serve(ctx, in)
 			}), nil
-	}, policy.Part, keys.Part, objects.Packs, data.Part)
+	}, policy.Part, keys.Part, keys.Secrets, objects.Packs, data.Part)
 }
 
 // New makes the gateway of a host that has its records and queues.

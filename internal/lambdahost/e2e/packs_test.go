@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
@@ -43,7 +44,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	}
 	defer tree.Close()
 	var bad *api.Problem
-	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI())); !errors.As(err, &bad) ||
+	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI()), nil); !errors.As(err, &bad) ||
 		bad.Status != http.StatusUnprocessableEntity || bad.Line != 4 || !strings.Contains(bad.Reason, "not uploaded") {
 		t.Errorf("a pack that is not there: %v", err)
 	}
@@ -55,7 +56,7 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	if len(sent) != 5 { // of 20 MiB of zeros the first two pieces are one; the third has main.py; the list; and the beginning
 		t.Errorf("sent %v", sent)
 	}
-	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI())); err != nil {
+	if _, err := c.Submit(ctx, "job.yaml", "", job(tree.URI()), nil); err != nil {
 		t.Error(err)
 	}
 	if state := w.scheduleState(ctx); state != "ENABLED" {
@@ -98,5 +99,32 @@ func TestCodeGoesToTheBucketPastTheFunction(t *testing.T) {
 	}
 	if err := d.Check(ctx, tree.URI()); !errors.Is(err, pack.ErrIncomplete) { // by that clock it is old all the same
 		t.Error(err)
+	}
+}
+
+// TestSecretsAreSealedInTheTable: what the API takes in is not to be read in DynamoDB, a reference is followed only
+// below the deployment's own paths, and the agent alone is handed it.
+func TestSecretsAreSealedInTheTable(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts emulators")
+	}
+	w := deploy(t)
+	ctx := t.Context()
+	c := client.NewSigned(w.api.URL, "us-east-1", w.cfg.Credentials)
+	file := []byte("run: x\nsecrets:\n  TOKEN:\n")
+	var bad *api.Problem
+	for _, given := range []string{"ssm:" + w.hosts[apihost.Name].Env.TokenKey, "ssm:/" + w.hosts[apihost.Name].Env.Deployment + "/secrets/none"} {
+		_, err := c.Submit(ctx, "job.yaml", "", file, map[string]string{"TOKEN": given})
+		if !errors.As(err, &bad) || bad.Status != http.StatusUnprocessableEntity || bad.Line != 3 {
+			t.Errorf("%s: %v", given, err)
+		}
+	}
+	job, err := c.Submit(ctx, "job.yaml", "", file, map[string]string{"TOKEN": "hunter2"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := w.hosts[apihost.Name].Ports.Store.Get(ctx, record.SecretsKey(job.ID))
+	if err != nil || len(kept) != 1 || len(kept[0].Body) == 0 || strings.Contains(string(kept[0].Body), "hunter2") {
+		t.Errorf("%v %+v", err, kept)
 	}
 }

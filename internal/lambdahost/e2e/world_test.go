@@ -55,9 +55,9 @@ func TestMain(m *testing.M) {
 // parts are those of each function's main.
 func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
-		events.FnSubmit: {objects.Part, objects.Packs, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
+		events.FnSubmit: {objects.Part, objects.Packs, keys.Secrets, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
 		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
-		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, data.Part, objects.Packs},
+		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, keys.Secrets, data.Part, objects.Packs},
 	}
 }
 
@@ -123,7 +123,7 @@ func (w *world) environment() map[string]string {
 	return map[string]string{
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
-		"TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind-agent",
+		"TRADEWIND_SECRETS": "/" + w.name + "/secrets/", "TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind-agent",
 		"TRADEWIND_SCHEDULES": "reconcile",
 	}
 }

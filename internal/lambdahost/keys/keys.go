@@ -86,6 +86,10 @@ func (r *Ring) VerifyPool(text string) (wire.PoolClaims, error) {
 	return verify(r, text, token.VerifyPool)
 }
 
+// Keys are the keys, the newest first, as they were a minute ago at most: what was sealed with a new one is opened by a
+// function that has run for long.
+func (r *Ring) Keys() ([][]byte, error) { return r.known(againAfter) }
+
 // verifier checks a token by one key.
 type verifier[C any] func(key []byte, text string, now time.Time) (C, error)
 

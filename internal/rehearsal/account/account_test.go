@@ -257,7 +257,7 @@ func TestTheGatewayChecksSignatures(t *testing.T) {
 	with := func(base, Region, key, secret string) {
 		c := client.NewSigned(base, Region, credentials.NewStaticCredentialsProvider(key, secret, ""))
 		_, _ = c.Jobs(t.Context(), 10)
-		_, _ = c.Submit(t.Context(), "a b.yaml", "key", []byte("tasks: {}"))
+		_, _ = c.Submit(t.Context(), "a b.yaml", "key", []byte("tasks: {}"), nil)
 	}
 	with(s.URL, Region, "AKIAUSER", "secret")
 	if len(Refused) > 0 {

@@ -142,9 +142,9 @@ func (b *Box) Command(script, dir string, env []string) (argv []string, err erro
 			fmt.Fprintf(&text, "export %s=%s\n", name, quote(value))
 		}
 	}
-	fmt.Fprintf(&text, "cd %s || exit 126\n[ -x /bin/bash ] && exec /bin/bash %[2]s\nexec /bin/sh %[2]s\n", quote(dir),
-		quote(script))
 	wrapper := filepath.Join(b.scripts, "container-"+filepath.Base(script))
+	fmt.Fprintf(&text, "rm -f %s 2>/dev/null # it may hold secrets\ncd %s || exit 126\n"+
+		"[ -x /bin/bash ] && exec /bin/bash %[3]s\nexec /bin/sh %[3]s\n", quote(wrapper), quote(dir), quote(script))
 	if err := os.WriteFile(wrapper, []byte(text.String()), 0o600); err != nil {
 		return nil, err
 	}

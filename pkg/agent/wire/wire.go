@@ -113,6 +113,11 @@ type Assignment struct {
 	Setup string            `json:"setup,omitempty"`
 	Run   string            `json:"run,omitempty"`
 	Env   map[string]string `json:"env,omitempty"`
+	// Secrets are variables over Env that are kept by nobody but the task's own processes. What the task prints of them
+	// is masked, and nothing prints the rest.
+	Secrets Secrets `json:"secrets,omitempty"`
+	// Refused says that the task's secrets cannot be had, and why: it fails before anything is staged.
+	Refused string `json:"refused,omitempty"`
 	// Image is the container image in which Setup and Run run; empty is the machine itself.
 	Image string `json:"image,omitempty"`
 	// Accelerators of each node, for CUDA-style variables and SKYPILOT_NUM_GPUS_PER_NODE.

@@ -104,18 +104,12 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	if t.Recorded > 0 {
 		m.add("recorded", plain(dag.FormatDuration(t.Recorded)))
 	}
-	env, secrets := block(), block()
+	env := block()
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
-		to := env
-		for _, secret := range t.Secrets {
-			if secret == name {
-				to = secrets
-			}
-		}
-		to.add(name, text(t.Env[name]))
+		env.add(name, text(t.Env[name]))
 	}
 	m.part("env", env)
-	m.part("secrets", secrets)
+	m.texts("secrets", t.Secrets)
 	m.text("workdir", t.Workdir)
 	if r := t.Repository; r != nil {
 		from := flow()

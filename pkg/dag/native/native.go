@@ -49,6 +49,7 @@ type reader struct {
 	index  map[string]int // of tasks by name
 
 	env      map[string]string // of the job, under that of each task
+	secrets  []named           // of the job, in every task
 	defaults dag.Task
 	tasks    *yaml.Node
 
@@ -176,6 +177,10 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			r.env, err = r.readEnv(n)
 			return err
 		},
+		"secrets": func(_ *dag.Job, n *yaml.Node) (err error) {
+			r.secrets, err = r.readSecrets(n, "secrets")
+			return err
+		},
 		"defaults": func(_ *dag.Job, n *yaml.Node) error {
 			return yamlfile.ReadFields(y, n, r.defaultFields, &r.defaults)
 		},
@@ -234,6 +239,9 @@ func (r *reader) readTask(i int, e yamlfile.Entry) error {
 	if len(t.Resources) == 0 {
 		t.Resources = []dag.Resources{{}}
 	}
+	for _, s := range r.secrets {
+		r.files = append(r.files, s.mark)
+	}
 	for k, in := range r.inputs {
 		r.files = append(r.files, dag.Mark{
 			Alternative: dag.OfFiles, Pos: in.pos, Field: dag.InputField(k), Path: dag.InputField(int(in.index)),
@@ -243,8 +251,9 @@ func (r *reader) readTask(i int, e yamlfile.Entry) error {
 		m.Task = int32(i) //nolint:gosec // below dag.MaxTasks
 		r.origin.Marks = append(r.origin.Marks, m)
 	}
+	r.addJobSecrets(t)
 	t.Env = dag.MergeEnv(r.env, t.Env)
-	return nil
+	return fault.Within("secrets", notBoth(t))
 }
 
 // copied is a copy that shares nothing which can be changed.

@@ -125,6 +125,22 @@ func buildSchema() object {
 			"description": description,
 		}
 	}
+	secrets := object{
+		"description": "variables that are never printed: names, whose values are given when the job is handed in, " +
+			"or what they are, or where they are kept (ssm:/path)",
+		"oneOf": []any{
+			object{"type": "array", "items": object{
+				"type": "string", "pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"},
+			}},
+			object{
+				"type":          "object",
+				"propertyNames": object{"pattern": dag.EnvPattern, "not": object{"pattern": "^" + "TRADEWIND_"}},
+				"additionalProperties": object{
+					"type": []string{"string", "number", "boolean", "null"},
+				},
+			},
+		},
+	}
 	defaults := object{
 		"setup": with(script, "shell script, once on each machine before run"),
 		"workdir": object{
@@ -201,7 +217,7 @@ func buildSchema() object {
 		),
 		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
 		"env":      env("environment variables, besides the job's"),
-		"secrets":  env("environment variables that are never printed"),
+		"secrets":  secrets,
 		"after":    object{"type": "array", "items": after, "description": "the tasks to wait for"},
 		"inputs":   list(input, dag.MaxFiles),
 		"outputs":  with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
@@ -230,6 +246,7 @@ func buildSchema() object {
 			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
 			"description": "the only places for every task: CLOUD or CLOUD:REGION",
 		},
+		"secrets":  secrets,
 		"env":      env("environment variables of every task"),
 		"defaults": with(record(nil, defaults), "fields of every task that does not have them itself"),
 		"tasks": object{

@@ -2,8 +2,6 @@ package native
 
 import (
 	"fmt"
-	"maps"
-	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -54,12 +52,12 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	)
 	known["env"] = func(t *dag.Task, n *yaml.Node) error {
 		env, err := r.readEnv(n)
-		return firstOf(err, func() error { return r.addEnv(t, env) })
+		t.Env = env
+		return firstOf(err, func() error { return notBoth(t) })
 	}
 	known["secrets"] = func(t *dag.Task, n *yaml.Node) error {
-		env, err := r.readEnv(n)
-		t.Secrets = slices.Sorted(maps.Keys(env))
-		return firstOf(err, func() error { return r.addEnv(t, env) })
+		secrets, err := r.readSecrets(n, "secrets")
+		return firstOf(err, func() error { return r.addSecrets(t, secrets) })
 	}
 	known["after"] = func(_ *dag.Task, n *yaml.Node) error {
 		return r.List(n, func(i int, n *yaml.Node) error { return r.readAfter(i, n) })
@@ -85,17 +83,6 @@ func firstOf(err error, next func() error) error {
 		return err
 	}
 	return next()
-}
-
-// addEnv adds variables of env or secrets, which must not both have one.
-func (r *reader) addEnv(t *dag.Task, env map[string]string) error {
-	for name := range t.Env {
-		if _, both := env[name]; both {
-			return fault.WithinKey(name, fault.New("is in both env and secrets", "remove one"))
-		}
-	}
-	t.Env = dag.MergeEnv(t.Env, env)
-	return nil
 }
 
 // readWorkdir reads a directory, or a repository as a mapping of url and ref.

@@ -165,7 +165,6 @@ file_mounts:
 	want := []string{
 		"sky.yaml:2:10: service: is not acted on: the task runs as a batch task, until its script ends",
 		"sky.yaml:3:9: config: is read but not acted on",
-		"sky.yaml:6:10: secrets: names secrets that SkyPilot keeps, which are not set here",
 		"sky.yaml:9:10: resources.ports: is read but not acted on",
 		"sky.yaml:10:11: resources.labels: is read but not acted on",
 		"sky.yaml:13:28: resources.job_recovery.strategy: is read but not acted on",

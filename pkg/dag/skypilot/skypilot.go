@@ -4,7 +4,6 @@ package skypilot
 
 import (
 	"fmt"
-	"maps"
 	"slices"
 	"strings"
 
@@ -176,8 +175,8 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 		"num_nodes": yamlfile.TextField(y, func(t *skyTask) *int { return &t.Nodes }, func(s string) (int, error) {
 			return dag.ParseInt(s, 1, dag.MaxNodes)
 		}),
-		"envs":        func(t *skyTask, n *yaml.Node) error { return r.readEnvs(t, n, false) },
-		"secrets":     func(t *skyTask, n *yaml.Node) error { return r.readEnvs(t, n, true) },
+		"envs":        func(t *skyTask, n *yaml.Node) error { return r.readEnvs(t, n) },
+		"secrets":     func(t *skyTask, n *yaml.Node) error { return r.readSecrets(t, n) },
 		"resources":   func(t *skyTask, n *yaml.Node) error { return r.readResources(t, n) },
 		"workdir":     later(func(t *skyTask) **yaml.Node { return &t.workdir }),
 		"file_mounts": later(func(t *skyTask) **yaml.Node { return &t.mounts }),
@@ -257,16 +256,8 @@ func (r *reader) readKnown(doc *yaml.Node, t *skyTask) error {
 	return nil
 }
 
-// readEnvs reads envs or secrets. SkyPilot wants values that are missing on its command line.
-func (r *reader) readEnvs(t *skyTask, n *yaml.Node, secret bool) error {
-	field := "envs"
-	if secret {
-		field = "secrets"
-	}
-	if secret && n.Kind == yaml.SequenceNode {
-		r.job.Warn(yamlfile.PositionOf(n), field, "names secrets that SkyPilot keeps, which are not set here")
-		return nil
-	}
+// readEnvs reads variables. SkyPilot wants values that are missing on its command line.
+func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 	entries, err := r.Mapping(n)
 	if err != nil {
 		return err
@@ -275,7 +266,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node, secret bool) error {
 	for _, e := range entries {
 		if yamlfile.IsNull(e.Node) {
 			t.unset[e.Key] = true
-			r.job.Warn(yamlfile.PositionOf(e.Name), field+"."+e.Key, "has no value and is not set")
+			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key, "has no value and is not set")
 			continue
 		}
 		if err := dag.CheckEnvName(e.Key); err != nil {
@@ -285,19 +276,61 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node, secret bool) error {
 			return fault.WithinKey(e.Key, err)
 		}
 	}
-	if secret {
-		t.Secrets = slices.Sorted(maps.Keys(env))
-	} else { // a secret of the same name hides it, in whichever order they stand
-		maps.DeleteFunc(env, func(name, _ string) bool { return slices.Contains(t.Secrets, name) })
-	}
-	t.Env = dag.MergeEnv(t.Env, env)
+	t.Env = dag.WithoutEnv(dag.MergeEnv(t.Env, env), t.Secrets)
 	if len(t.Env) == 0 {
 		t.Env = nil
 	}
-	if len(t.Secrets) == 0 {
-		t.Secrets = nil
-	}
 	return nil
+}
+
+// readSecrets reads secrets, which hide variables of their names, in whichever order they stand. One without a value is
+// given when the job is handed in; so is one of a list, which SkyPilot would keep itself.
+func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
+	add := func(name string, at *yaml.Node) error {
+		if err := dag.CheckEnvName(name); err != nil {
+			return fault.At(yamlfile.PositionOf(at), err)
+		}
+		t.Secrets = append(t.Secrets, name)
+		t.markFile(dag.SecretField(name), at, dag.SecretField(name))
+		return nil
+	}
+	if n.Kind == yaml.SequenceNode {
+		err := r.List(n, func(_ int, n *yaml.Node) error {
+			name, err := r.Text(n)
+			if err != nil {
+				return err
+			}
+			return add(name[strings.LastIndexByte(name, ':')+1:], n)
+		})
+		if err != nil {
+			return err
+		}
+	} else {
+		entries, err := r.Mapping(n)
+		if err != nil {
+			return err
+		}
+		for _, e := range entries {
+			if err := r.readSecret(e, add); err != nil {
+				return fault.WithinKey(e.Key, err)
+			}
+		}
+	}
+	slices.Sort(t.Secrets)
+	t.Secrets = slices.Compact(t.Secrets)
+	t.Env = dag.WithoutEnv(t.Env, t.Secrets)
+	return nil
+}
+
+func (r *reader) readSecret(e yamlfile.Entry, add func(string, *yaml.Node) error) error {
+	if err := add(e.Key, e.Name); err != nil || yamlfile.IsNull(e.Node) {
+		return err
+	}
+	value, err := r.Text(e.Node)
+	if err != nil || value == "" {
+		return err // an empty one is to be given, too
+	}
+	return fault.At(yamlfile.PositionOf(e.Node), r.job.StateSecret(e.Key, value))
 }
 
 // readData reads what names files and buckets, in which variables stand for their values.

@@ -187,13 +187,14 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 		}
 		env := rapid.MapOfN(rapid.StringMatching(`[A-Z_][A-Z0-9_]{0,5}`), genText(), 0, 4).Draw(t, "env")
 		for _, variable := range slices.Sorted(maps.Keys(env)) {
+			if rapid.Bool().Draw(t, "secret") {
+				task.Secrets = append(task.Secrets, variable)
+				continue
+			}
 			if task.Env == nil {
 				task.Env = map[string]string{}
 			}
 			task.Env[variable] = env[variable]
-			if rapid.Bool().Draw(t, "secret") {
-				task.Secrets = append(task.Secrets, variable)
-			}
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "inputs") {
 			task.Inputs = append(

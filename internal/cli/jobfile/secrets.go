@@ -1,0 +1,165 @@
+package jobfile
+
+import (
+	"bytes"
+	"errors"
+	"fmt"
+	"os"
+	"slices"
+	"strings"
+
+	"github.com/spf13/cobra"
+	"golang.org/x/term"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+)
+
+// Secrets are the flags that give the secrets of a job. None of them takes a value itself: command lines are for
+// everyone on the computer to read, and are kept by shells.
+type Secrets struct {
+	given []string
+	files []string
+}
+
+// SecretFlags adds those flags to a command.
+func SecretFlags(c *cobra.Command) *Secrets {
+	s := &Secrets{}
+	c.Flags().StringArrayVar(&s.given, "secret", nil,
+		"a secret of the job: NAME (the variable of that name, else asked for), NAME=@FILE, NAME=ssm:/path")
+	c.Flags().StringArrayVar(&s.files, "secret-file", nil, "a file of secrets, NAME=value a line")
+	_ = c.RegisterFlagCompletionFunc("secret", cobra.NoFileCompletions) // of a flag that is there
+	return s
+}
+
+// Fill notes the values of a job's secrets, those that its file states and those that the flags give, and fails at the
+// line that names one without a value.
+func (s *Secrets) Fill(a *command.App, f *File) error {
+	f.Secrets = dag.SecretValues{}
+	for _, path := range s.files {
+		if err := readSecrets(path, f.Secrets); err != nil {
+			return err
+		}
+	}
+	for _, given := range s.given {
+		name, value, err := secretOf(a, given)
+		if err != nil {
+			return err
+		}
+		f.Secrets[name] = value
+	}
+	names := make([]string, 0, len(f.Secrets))
+	for name := range f.Secrets {
+		names = append(names, name)
+	}
+	if f.Spec.GiveSecrets(names) {
+		f.changed = true
+	}
+	for name, value := range f.Spec.Stated {
+		if f.Secrets[name] == "" {
+			f.Secrets[name] = value
+		}
+	}
+	if err := f.Spec.MissingSecret(f.Secrets); err != nil {
+		return err
+	}
+	named := f.Spec.SecretNames() // of a job of stand-ins nobody has any
+	for name := range f.Secrets {
+		if !slices.Contains(named, name) {
+			delete(f.Secrets, name)
+		}
+	}
+	return nil
+}
+
+// secretOf is what one flag gives.
+func secretOf(a *command.App, given string) (name, value string, err error) {
+	name, from, some := strings.Cut(given, "=")
+	if err := dag.CheckEnvName(name); err != nil {
+		return "", "", command.BadInput("--secret NAME, or --secret NAME=@FILE", "--secret: %s", reasonOf(err))
+	}
+	path, file := strings.CutPrefix(from, "@")
+	_, _, reference := secret.Reference(from)
+	switch {
+	case !some:
+		value, err = fromEnvironment(a, name)
+	case reference:
+		value = from
+	case file:
+		var body []byte
+		_, body, err = a.ReadInput(path)
+		value = strings.TrimRight(string(body), "\r\n")
+	default:
+		return "", "", command.BadInput(
+			fmt.Sprintf("--secret %[1]s takes it from the variable of that name, --secret %[1]s=@FILE from a file, and "+
+				"--secret %[1]s=ssm:/path says where it is kept", name),
+			"--secret %s: a value on the command line could be read by everyone on this computer", name)
+	}
+	if err == nil {
+		if bad := dag.CheckSecret(value); bad != nil {
+			err = command.BadInput("", "--secret %s: %s", name, reasonOf(bad))
+		}
+	}
+	return name, value, err
+}
+
+// fromEnvironment is the value of a variable, or what somebody at a terminal types instead.
+func fromEnvironment(a *command.App, name string) (string, error) {
+	if value := a.Lookup(name); value != "" {
+		return value, nil
+	}
+	if in := command.Terminal(a.In); in != nil && command.Terminal(a.Err) != nil {
+		_, _ = fmt.Fprintf(a.Err, "%s: ", name)
+		typed, err := term.ReadPassword(int(in.Fd())) //nolint:gosec // descriptors are small
+		_, _ = fmt.Fprintln(a.Err)
+		if err == nil {
+			return string(typed), nil
+		}
+	}
+	return "", command.BadInput("export "+name+"=… first, or --secret "+name+"=@FILE",
+		"--secret %s: the variable %s is not set", name, name)
+}
+
+// readSecrets reads NAME=value lines, of which quotes and export are taken off; # begins a remark.
+func readSecrets(path string, to dag.SecretValues) error {
+	body, err := command.ReadFile(path)
+	if err != nil {
+		return err
+	}
+	if info, err := os.Stat(path); err == nil && len(body) > dag.MaxEnvBytes {
+		return command.BadInput("", "%s: has %d bytes, more than %d", path, info.Size(), dag.MaxEnvBytes)
+	}
+	for i, line := range bytes.Split(body, []byte("\n")) {
+		text := strings.TrimSpace(string(line))
+		if text == "" || text[0] == '#' {
+			continue
+		}
+		name, value, ok := strings.Cut(strings.TrimSpace(strings.TrimPrefix(text, "export ")), "=")
+		if value = strings.TrimSpace(value); len(value) > 1 && (value[0] == '"' || value[0] == '\'') &&
+			value[len(value)-1] == value[0] {
+			value = value[1 : len(value)-1]
+		}
+		err := dag.CheckEnvName(name)
+		if err == nil {
+			err = dag.CheckSecret(value)
+		}
+		if !ok {
+			return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, i+1) // without what it says
+		}
+		if err != nil {
+			return command.BadInput("", "%s:%d: %s", path, i+1, reasonOf(err))
+		}
+		to[name] = value
+	}
+	return nil
+}
+
+// reasonOf is what is wrong, without a place.
+func reasonOf(err error) string {
+	var bad *dag.Error
+	if errors.As(err, &bad) {
+		return bad.Reason
+	}
+	return err.Error()
+}

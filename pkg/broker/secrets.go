@@ -1,0 +1,82 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"maps"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+)
+
+// Secrets seals what jobs keep to themselves, and opens it for their agents (pkg/secret).
+type Secrets interface {
+	Seal(ctx context.Context, job string, values map[string]string) ([]byte, error)
+	Open(ctx context.Context, job string, sealed []byte, names []string) (map[string]string, error)
+}
+
+// gather takes the values of a job's secrets: those that were given, and of the others those that its file states. What
+// was given and no task names, all tasks have. It fails with a *dag.Error for a name without a value.
+func gather(s Submission) (dag.SecretValues, error) {
+	spec, values := s.Spec, dag.SecretValues{}
+	maps.Copy(values, spec.Stated)
+	for name, value := range s.Secrets {
+		err := dag.CheckEnvName(name)
+		if err == nil {
+			err = dag.CheckSecret(value)
+		}
+		if err != nil {
+			return nil, spec.SecretError(name, err.Error(), "")
+		}
+		values[name] = value
+	}
+	spec.GiveSecrets(slices.Collect(maps.Keys(s.Secrets)))
+	names := spec.SecretNames()
+	maps.DeleteFunc(values, func(name, _ string) bool { return !slices.Contains(names, name) })
+	return values, spec.MissingSecret(values)
+}
+
+// seal seals a job's secrets. It fails with a *dag.Error for one that cannot be had.
+func (b *Broker) seal(ctx context.Context, id string, spec *dag.Job, values dag.SecretValues) ([]byte, error) {
+	if len(values) == 0 {
+		return nil, nil
+	}
+	if b.Secrets == nil {
+		return nil, spec.SecretError(spec.SecretNames()[0], "this broker keeps no secrets", "")
+	}
+	sealed, err := b.Secrets.Seal(ctx, id, values)
+	var refused *secret.Refused
+	switch {
+	case errors.As(err, &refused) && errors.Is(err, secret.ErrReference):
+		return nil, spec.SecretError(refused.Name, refused.Err.Error(), "")
+	case errors.Is(err, secret.ErrLarge):
+		return nil, spec.SecretError(spec.SecretNames()[0], err.Error(),
+			"encrypt what is large, and make its key the secret")
+	}
+	return sealed, err
+}
+
+// handOut opens the secrets of a task for its agent. One that cannot be had any more fails the task, in the words of
+// where it is kept.
+func (b *Broker) handOut(u *unit.Unit, job record.Job, t *dag.Task, a *wire.Assignment) error {
+	if len(t.Secrets) == 0 {
+		return nil
+	}
+	kept, found, err := book.Get[record.Secrets](u, record.SecretsKey(job.ID))
+	if err != nil {
+		return err
+	}
+	if !found || b.Secrets == nil {
+		return record.ErrGone // the job is over
+	}
+	a.Secrets, err = b.Secrets.Open(u.Ctx, job.ID, kept.Sealed, t.Secrets)
+	if errors.Is(err, secret.ErrReference) || errors.Is(err, secret.ErrSealed) {
+		a.Refused, err = err.Error(), nil
+	}
+	return err
+}

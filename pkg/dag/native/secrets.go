@@ -1,0 +1,94 @@
+package native
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// named is a secret where the file names it.
+type named struct {
+	name string
+	mark dag.Mark
+}
+
+// readSecrets reads secrets: a list of names, or a mapping that may say of each what it is, or where it is kept.
+func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err error) {
+	add := func(name string, at *yaml.Node) error {
+		if err := dag.CheckEnvName(name); err != nil {
+			return fault.At(yamlfile.PositionOf(at), err)
+		}
+		secrets = append(secrets, named{name, dag.Mark{
+			Alternative: dag.OfFiles, Pos: yamlfile.PositionOf(at), Field: dag.SecretField(name),
+			Path: fault.Join(path, fault.KeyElement(name)),
+		}})
+		return nil
+	}
+	if n.Kind == yaml.SequenceNode {
+		err = r.List(n, func(_ int, n *yaml.Node) error {
+			name, err := r.Text(n)
+			return firstOf(err, func() error { return add(name, n) })
+		})
+		return secrets, err
+	}
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if err := add(e.Key, e.Name); err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+		if yamlfile.IsNull(e.Node) {
+			continue // it is given when the job is handed in
+		}
+		value, err := r.Text(e.Node)
+		if err == nil {
+			err = fault.At(yamlfile.PositionOf(e.Node), r.job.StateSecret(e.Key, value))
+		}
+		if err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+	}
+	return secrets, nil
+}
+
+// addSecrets gives a task the secrets that it names.
+func (r *reader) addSecrets(t *dag.Task, secrets []named) error {
+	for _, s := range secrets {
+		t.Secrets = append(t.Secrets, s.name)
+		r.files = append(r.files, s.mark)
+	}
+	slices.Sort(t.Secrets)
+	t.Secrets = slices.Compact(t.Secrets)
+	return notBoth(t)
+}
+
+// addJobSecrets gives a task those that the job names for all, unless it has a variable of that name.
+func (r *reader) addJobSecrets(t *dag.Task) {
+	if t.StandIn() {
+		return
+	}
+	own := len(t.Secrets)
+	for _, s := range r.secrets {
+		if _, hidden := t.Env[s.name]; !hidden && !slices.Contains(t.Secrets[:own], s.name) {
+			t.Secrets = append(t.Secrets, s.name)
+		}
+	}
+	slices.Sort(t.Secrets)
+	t.Secrets = slices.Compact(t.Secrets)
+}
+
+// notBoth refuses a name that is in both env and secrets of a task.
+func notBoth(t *dag.Task) error {
+	for _, name := range t.Secrets {
+		if _, both := t.Env[name]; both {
+			return fault.WithinKey(name, fault.New("is in both env and secrets", "remove one"))
+		}
+	}
+	return nil
+}

@@ -1,0 +1,119 @@
+package secret_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"testing"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+)
+
+// kept is a source of what a map holds.
+type kept map[string]string
+
+func (k kept) Fetch(_ context.Context, name string) (string, error) {
+	if v, ok := k[name]; ok {
+		return v, nil
+	}
+	return "", fmt.Errorf("%w: no such parameter", secret.ErrReference)
+}
+
+func vault(keys ...string) *secret.Vault {
+	return &secret.Vault{Keys: func() (out [][]byte, err error) {
+		for _, k := range keys {
+			out = append(out, bytes.Repeat([]byte(k), 32))
+		}
+		return out, nil
+	}, Sources: map[string]secret.Source{secret.SSM: kept{"/team/hf": "kept there"}}}
+}
+
+func TestWhatIsSealedOpensForItsJobAlone(t *testing.T) {
+	ctx := t.Context()
+	v := vault("k")
+	sealed, err := v.Seal(ctx, "job-1", map[string]string{"TOKEN": "hunter2", "HF": "ssm:/team/hf", "OTHER": "x"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if bytes.Contains(sealed, []byte("hunter2")) || bytes.Contains(sealed, []byte("TOKEN")) {
+		t.Error("it is not sealed")
+	}
+	got, err := v.Open(ctx, "job-1", sealed, []string{"HF", "TOKEN"})
+	if err != nil || len(got) != 2 || got["TOKEN"] != "hunter2" || got["HF"] != "kept there" {
+		t.Errorf("%v %v", got, err)
+	}
+	if _, err := v.Open(ctx, "job-2", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
+		t.Errorf("it opens for another job: %v", err)
+	}
+	if _, err := vault("n").Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
+		t.Errorf("it opens with another key: %v", err)
+	}
+	if got, err := vault("n", "k").Open(ctx, "job-1", sealed, []string{"TOKEN"}); err != nil || got["TOKEN"] != "hunter2" {
+		t.Errorf("it does not open with an older key: %v", err)
+	}
+	sealed[len(sealed)-1] ^= 1
+	if _, err := v.Open(ctx, "job-1", sealed, []string{"TOKEN"}); !errors.Is(err, secret.ErrSealed) {
+		t.Errorf("it opens though it was changed: %v", err)
+	}
+}
+
+func TestAReferenceThatIsNotGoodIsRefusedByName(t *testing.T) {
+	v := vault("k")
+	for value, want := range map[string]string{
+		"ssm:/team/none":       "A: ssm:/team/none: secret: cannot be had: no such parameter",
+		"secretsmanager:thing": "A: secret: cannot be had: this broker reads no secretsmanager",
+	} {
+		_, err := v.Seal(t.Context(), "job", map[string]string{"A": value, "B": "hunter2"})
+		var refused *secret.Refused
+		if !errors.As(err, &refused) || !errors.Is(err, secret.ErrReference) || err.Error() != want {
+			t.Errorf("%v, want %s", err, want)
+		}
+	}
+	_, err := v.Seal(t.Context(), "job", map[string]string{"A": strings.Repeat("x", secret.MaxBytes)})
+	if !errors.Is(err, secret.ErrLarge) {
+		t.Errorf("%v", err)
+	}
+}
+
+func TestFewValuesAreTakenForReferences(t *testing.T) {
+	for value, want := range map[string]bool{
+		"ssm:/a/b": true, "ssm:/a:3": true, "secretsmanager:team/hf": true, "ssm:a": false, "ssm:": false,
+		"ssm:/a b": false, "hunter2": false, "https://x": false, "SSM:/a": false, "": false,
+	} {
+		if _, _, got := secret.Reference(value); got != want {
+			t.Errorf("%q: %v", value, got)
+		}
+	}
+}
+
+// Whatever the values are, they come back as they were, and no error shows them.
+func TestValuesComeBack(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		values := rapid.MapOf(rapid.StringMatching(`[A-Z]{1,5}`), rapid.StringMatching(`(?s).{1,30}`)).Draw(t, "values")
+		var names []string
+		for name, value := range values {
+			if _, _, ok := secret.Reference(value); ok {
+				t.Skip("kept elsewhere")
+			}
+			names = append(names, name)
+		}
+		v := vault("k")
+		sealed, err := v.Seal(t.Context(), "job", values)
+		if err != nil {
+			t.Fatal(err)
+		}
+		got, err := v.Open(t.Context(), "job", sealed, names)
+		if err != nil || len(got) != len(values) {
+			t.Fatal(err)
+		}
+		for name, value := range values {
+			if got[name] != value {
+				t.Fatalf("%s: %q, was %q", name, got[name], value)
+			}
+		}
+	})
+}
