@@ -191,7 +191,7 @@ func TestMachinesAreBoundByTheDeploymentsTag(t *testing.T) {
 	for action, want := range map[string][]string{
 		"ec2:RunInstances":         {"tradewind-provision"},
 		"ec2:TerminateInstances":   {"tradewind-provision", "tradewind-reconcile"},
-		"ssm:PutParameter":         {"tradewind-api", "tradewind-provision"},
+		"ssm:PutParameter":         {"tradewind-api", "tradewind-provision", "tradewind-submit"},
 		"scheduler:UpdateSchedule": {"tradewind-api", "tradewind-reconcile", "tradewind-submit"},
 		"sns:Publish":              {"tradewind-hook"},
 	} {

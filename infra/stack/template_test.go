@@ -3,6 +3,7 @@ package stack
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"os"
 	"path/filepath"
 	"slices"
@@ -190,14 +191,16 @@ type statement struct {
 	condition map[string]any
 }
 
-// statements lists those of every role.
+// statements lists those of every role, also those that its own policy has no room for.
 func (t template) statements() []statement {
 	names := map[string]string{}
 	for id, r := range t.of("AWS::IAM::Role") {
 		names["<"+id+">"] = fmt.Sprint(r.Properties["RoleName"])
 	}
 	var out []statement
-	for _, p := range t.of("AWS::IAM::Policy") {
+	policies := t.of("AWS::IAM::Policy")
+	maps.Copy(policies, t.of("AWS::IAM::ManagedPolicy"))
+	for _, p := range policies {
 		for _, s := range p.at("PolicyDocument", "Statement").([]any) {
 			m := s.(map[string]any)
 			c, _ := m["Condition"].(map[string]any)

@@ -3,6 +3,7 @@ package account
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/http"
 	"path"
 	"slices"
@@ -28,13 +29,15 @@ type grant struct {
 
 // rights reads the roles of a template's functions.
 func (t *Template) rights() *Rights {
+	policies := t.Of("AWS::IAM::Policy")
+	maps.Copy(policies, t.Of("AWS::IAM::ManagedPolicy")) // of a role whose own has no room left
 	r := &Rights{functions: map[string]string{}, allowed: map[string][]grant{}, used: map[string]map[string]bool{},
 		denied: map[string]int{}}
 	for _, f := range t.Of("AWS::Lambda::Function") {
 		name := f.Text("FunctionName")
 		r.functions[functionKey(name)] = name
 		role := path.Base(f.Text("Role"))
-		for _, p := range t.Of("AWS::IAM::Policy") {
+		for _, p := range policies {
 			if roles, _ := p.at("Roles").([]any); !slices.Contains(roles, any(role)) {
 				continue
 			}
