@@ -139,6 +139,7 @@ func (d *deployment) environment() {
 		"TRADEWIND_TOPIC":     d.topic.TopicArn(),
 		"TRADEWIND_AGENT_KEY": jsii.String(d.agentObjects()),
 		"TRADEWIND_SECRETS":   jsii.String(strings.Join(d.secretPaths(), ",")),
+		"TRADEWIND_STORES":    d.stores(),
 		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	}
 	if len(d.Announce) > 0 {
@@ -155,6 +156,15 @@ func (d *deployment) environment() {
 			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String(name), value, nil)
 		}
 	}
+}
+
+// stores are the buckets of the other regions: REGION=BUCKET by comma.
+func (d *deployment) stores() *string {
+	var out []string
+	for _, region := range d.Regions {
+		out = append(out, region+"="+d.regionalBucket(region))
+	}
+	return jsii.String(strings.Join(out, ","))
 }
 
 // agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: ARCH=KEY by comma.

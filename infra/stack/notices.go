@@ -8,19 +8,20 @@ import (
 	"github.com/aws/jsii-runtime-go"
 )
 
-// newNotices adds a small stack for another region in which machines are bought. EventBridge tells of a machine's
-// interruption in the machine's own region; this passes it on to the deployment's bus. Everything else that the broker
-// does in another region it does from home.
+// newNotices adds a small stack for another region in which machines are bought. What tasks leave there stays in a bucket
+// of that region. EventBridge tells of a machine's interruption in the machine's own region; this passes it on to the
+// deployment's bus. Everything else that the broker does in another region it does from home.
 func newNotices(app awscdk.App, cfg Config, region string) awscdk.Stack {
 	name := cfg.Name + "-notices-" + region
 	s := awscdk.NewStack(app, &name, &awscdk.StackProps{
 		StackName: &name, Env: &awscdk.Environment{Account: &cfg.Account, Region: &region},
-		Description: jsii.String("Tradewind: passes the spot notices of this region on to " + cfg.Region),
+		Description: jsii.String("Tradewind: keeps what tasks leave in this region, passes its spot notices on to " + cfg.Region),
 		Synthesizer: awscdk.NewCliCredentialsStackSynthesizer(&awscdk.CliCredentialsStackSynthesizerProps{
 			FileAssetsBucketName: jsii.String(AssetBucket), BucketPrefix: jsii.String("lambda/"),
 		}),
 	})
 	awscdk.Tags_Of(s).Add(jsii.String(TagDeployment), &cfg.Name, nil)
+	newBucket(s, "Work", jsii.String(cfg.regionalBucket(region)), cfg.removal(), nil)
 	home := s.FormatArn(&awscdk.ArnComponents{
 		Service: jsii.String("events"), Region: &cfg.Region, Resource: jsii.String("event-bus"),
 		ResourceName: &cfg.Name,

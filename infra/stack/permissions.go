@@ -1,6 +1,7 @@
 package stack
 
 import (
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -144,13 +145,18 @@ func (d *deployment) serve() {
 func (d *deployment) data() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
-	for _, b := range d.DataBuckets {
-		arn := "arn:" + *d.stack.Partition() + ":s3:::" + b
-		buckets, objects = append(buckets, arn), append(objects, arn+"/*")
+	kept := []string{work + "/*"}
+	others := slices.Clone(d.DataBuckets)
+	for _, region := range d.Regions {
+		others = append(others, d.regionalBucket(region))
+		kept = append(kept, d.bucketArn(d.regionalBucket(region))+"/*")
+	}
+	for _, b := range others {
+		buckets, objects = append(buckets, d.bucketArn(b)), append(objects, d.bucketArn(b)+"/*")
 	}
 	d.grant(fnAPI, "Data", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, objects...)
 	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, buckets...)
-	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, work+"/*")
+	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, kept...)
 	d.roles[fnAPI].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
 		Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
@@ -164,6 +170,10 @@ func (d *deployment) data() {
 func (d *deployment) tokens(fn string) {
 	d.grant(fn, "TokenKey", []string{"ssm:GetParameter", "ssm:PutParameter"},
 		d.arn("ssm", "parameter"+d.tokenParameter()))
+}
+
+func (d *deployment) bucketArn(name string) string {
+	return "arn:" + *d.stack.Partition() + ":s3:::" + name
 }
 
 // secretPaths are the paths below which jobs may refer to parameters and secrets.

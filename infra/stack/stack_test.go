@@ -465,6 +465,25 @@ func TestAnotherNameSharesNothing(t *testing.T) {
 	if !ok || len(far.of("AWS::Events::Rule")) != 1 {
 		t.Errorf("nobody passes on the notices of eu-west-1: %v", slices.Collect(maps.Keys(other)))
 	}
+	// What tasks leave in another region stays there, and the API alone reaches it.
+	const store = "second-work-111122223333-eu-west-1"
+	if _, b := far.named(t, "AWS::S3::Bucket", "BucketName", store); b.Properties["PublicAccessBlockConfiguration"] == nil {
+		t.Error("the bucket of eu-west-1 may be public")
+	}
+	reached := map[string]bool{}
+	for _, s := range other["second"].statements() {
+		if slices.ContainsFunc(s.resources, func(r string) bool { return strings.Contains(r, store) }) {
+			reached[s.role] = true
+		}
+	}
+	if want := map[string]bool{"second-api": true, "second-provision": true}; !maps.Equal(reached, want) {
+		t.Errorf("%s is reached by %v", store, reached)
+	}
+	for name, f := range other["second"].of("AWS::Lambda::Function") {
+		if got := f.at("Environment", "Variables", "TRADEWIND_STORES"); got != "eu-west-1="+store {
+			t.Errorf("%s knows of the stores %v", name, got)
+		}
+	}
 	found := false
 	for _, s := range other["second"].statements() {
 		found = found || s.role == "second-api" && slices.Contains(s.actions, "s3:GetObject") && slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasSuffix(r, ":s3:::imagenet-mini/*") })

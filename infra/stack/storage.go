@@ -25,10 +25,7 @@ const eventDays = 2*deadDays + 2
 
 // storage is the table and the two buckets: all that is worth keeping.
 func (d *deployment) storage() {
-	policy := awscdk.RemovalPolicy_DESTROY
-	if d.KeepData {
-		policy = awscdk.RemovalPolicy_RETAIN
-	}
+	policy := d.removal()
 	d.table = awsdynamodb.NewTable(d.stack, jsii.String("Table"), &awsdynamodb.TableProps{
 		TableName:    &d.Name,
 		PartitionKey: &awsdynamodb.Attribute{Name: jsii.String("pk"), Type: awsdynamodb.AttributeType_STRING},
@@ -51,8 +48,27 @@ func (d *deployment) storage() {
 	}, packRule()})
 }
 
+// removal is what becomes of what is worth keeping when its stack is deleted.
+func (c Config) removal() awscdk.RemovalPolicy {
+	if c.KeepData {
+		return awscdk.RemovalPolicy_RETAIN
+	}
+	return awscdk.RemovalPolicy_DESTROY
+}
+
 // bucket makes a bucket that nobody reads who is not told to.
 func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy,
+	rules *[]*awss3.LifecycleRule) awss3.Bucket {
+	name := awscdk.Fn_Sub(jsii.String(d.Name+"-"+suffix+"-${AWS::AccountId}-${AWS::Region}"), nil)
+	return newBucket(d.stack, id, name, policy, rules)
+}
+
+// regionalBucket names the bucket of another region that jobs keep data in.
+func (c Config) regionalBucket(region string) string {
+	return c.Name + "-work-" + c.Account + "-" + region
+}
+
+func newBucket(s awscdk.Stack, id string, name *string, policy awscdk.RemovalPolicy,
 	rules *[]*awss3.LifecycleRule) awss3.Bucket {
 	all := []*awss3.LifecycleRule{{
 		Id: jsii.String("unfinished-uploads"), AbortIncompleteMultipartUploadAfter: days(7),
@@ -62,8 +78,8 @@ func (d *deployment) bucket(id, suffix string, policy awscdk.RemovalPolicy,
 	if rules != nil {
 		all = append(all, *rules...)
 	}
-	b := awss3.NewBucket(d.stack, jsii.String(id), &awss3.BucketProps{
-		BucketName: awscdk.Fn_Sub(jsii.String(d.Name+"-"+suffix+"-${AWS::AccountId}-${AWS::Region}"), nil),
+	b := awss3.NewBucket(s, jsii.String(id), &awss3.BucketProps{
+		BucketName: name,
 		Encryption: awss3.BucketEncryption_S3_MANAGED, BlockPublicAccess: awss3.BlockPublicAccess_BLOCK_ALL(),
 		EnforceSSL: jsii.Bool(true), MinimumTLSVersion: jsii.Number(1.2), Versioned: jsii.Bool(true),
 		ObjectOwnership: awss3.ObjectOwnership_BUCKET_OWNER_ENFORCED, LifecycleRules: &all, RemovalPolicy: policy,

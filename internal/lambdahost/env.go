@@ -25,6 +25,7 @@ const (
 	EnvClouds   = "TRADEWIND_CLOUDS"    // clouds to plan on, by comma; optional, aws
 	EnvRegions  = "TRADEWIND_REGIONS"   // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvSecrets  = "TRADEWIND_SECRETS"   // paths below which jobs may refer to secrets, by comma; optional, none
+	EnvStores   = "TRADEWIND_STORES"    // buckets of other regions that jobs keep data in: REGION=BUCKET by comma; optional
 	EnvTopic    = "TRADEWIND_TOPIC"     // SNS topic for news; optional
 	EnvWebhook  = "TRADEWIND_WEBHOOK"   // URL that news are posted to; optional
 	EnvAnnounce = "TRADEWIND_ANNOUNCE"  // types of events put on the bus for others, by comma; optional, none
@@ -49,6 +50,7 @@ type Env struct {
 	Clouds      []string
 	Regions     []string
 	Secrets     []string
+	Stores      map[string]string // bucket by region
 	Topic       string
 	Webhook     string
 	Announce    []string
@@ -69,7 +71,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
 		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
 		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
-		Secrets: list(getenv(EnvSecrets)),
+		Secrets: list(getenv(EnvSecrets)), Stores: r.pairs(EnvStores),
 		Webhook: getenv(EnvWebhook), Announce: list(getenv(EnvAnnounce)),
 		Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
 	}
@@ -114,6 +116,19 @@ func (r *reader) url(name string) string {
 			fmt.Sprintf("%s is %q, which is no base URL such as https://api.example.com", name, v))
 	}
 	return strings.TrimRight(v, "/")
+}
+
+func (r *reader) pairs(name string) map[string]string {
+	out := map[string]string{}
+	for _, pair := range list(r.getenv(name)) {
+		key, value, ok := strings.Cut(pair, "=")
+		if !ok || key == "" || value == "" {
+			r.wrong = append(r.wrong, fmt.Sprintf("%s has %q, which is no REGION=BUCKET", name, pair))
+			continue
+		}
+		out[key] = value
+	}
+	return out
 }
 
 func (r *reader) level(name string) string {

@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -88,8 +89,26 @@ func brokerConfig(env Env) record.Config {
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog},
 		silentFor
 	cfg.StoreURL = "s3://" + env.WorkBucket
+	cfg.Stores = Stores(env)
 	cfg.Private = []string{"agent/", "events/", "logs/", "catalog/", "policy/"} // as infra/ lays it out
 	return cfg
+}
+
+// Stores are the buckets that jobs keep data in: the work bucket in the deployment's own region, and those of the others
+// that machines are bought in.
+func Stores(env Env) record.Stores {
+	if len(env.Stores) == 0 || len(env.Regions) == 0 {
+		return record.Stores{}
+	}
+	moves, err := egress.Default()
+	if err != nil {
+		return record.Stores{} // the table is in the program, and tested
+	}
+	s := record.Stores{Moves: moves, URLs: map[string]string{"aws:" + env.Regions[0]: "s3://" + env.WorkBucket}}
+	for region, bucket := range env.Stores {
+		s.URLs["aws:"+region] = "s3://" + bucket
+	}
+	return s
 }
 
 // FromEnvironment makes the host of a function from the process's own environment.

@@ -46,9 +46,17 @@ func (t *attempt) transfer() stage.Transfer {
 	return tr
 }
 
-// inStore is the URI of a prefix in the job's store.
-func (t *attempt) inStore(elem ...string) (string, error) {
-	return grant.Below(t.work.Store, path.Join(elem...)+"/")
+// inStore is the URI of a prefix in the store that the attempt keeps its data in. What lies in another store is named by
+// its URI already.
+func (t *attempt) inStore(where string, elem ...string) (string, error) {
+	key := path.Join(append([]string{where}, elem...)...) + "/"
+	if !strings.Contains(where, "://") {
+		return grant.Below(t.work.Store, key)
+	}
+	if len(elem) == 0 {
+		return where, nil // it ends in a slash
+	}
+	return grant.Below(where, path.Join(elem...)+"/")
 }
 
 func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {

@@ -138,7 +138,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 			return w, err
 		}
 	}
-	parents, nothing, err := attempt.ParentOutputs(u, job, spec, cl.Task)
+	parents, nothing, err := attempt.ParentOutputs(u, b.Config, job, spec, cl)
 	if err != nil {
 		return w, err
 	}

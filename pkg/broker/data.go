@@ -198,19 +198,24 @@ func (b *Broker) Prune(ctx context.Context, c wire.Claims) error {
 	if err != nil {
 		return err
 	}
-	prefix, err := attempt.Checkpoints(u, b.Config, job, cl.Task)
+	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	if err != nil {
+		return err
+	}
+	prefixes, err := attempt.Checkpoints(u, b.Config, job, cl, made.ResumedFrom)
 	if err != nil {
 		return err
 	}
 	begun := ""
 	if len(cl.Nodes) > 1 { // a node that is late begins where the others have begun
-		made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
-		if err != nil {
-			return err
-		}
 		begun = path.Base(made.ResumedFrom)
 	}
-	return b.removeUpTo(ctx, prefix, task.Checkpoint.Seq-keepCheckpoints, begun)
+	for _, prefix := range prefixes {
+		if err := b.removeUpTo(ctx, prefix, task.Checkpoint.Seq-keepCheckpoints, begun); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // removeUpTo removes the checkpoints below a prefix whose number is at most seq, but for one.

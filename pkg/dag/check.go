@@ -207,8 +207,11 @@ func CheckCloud(s string) error {
 	return nil
 }
 
-// CheckPlace is for the places of a job: CLOUD or CLOUD:REGION.
+// CheckPlace is for the places of a job: CLOUD, CLOUD:REGION or eu.
 func CheckPlace(s string) error {
+	if s == unionPlace {
+		return nil
+	}
 	cloud, region, some := strings.Cut(s, ":")
 	if strings.Contains(s, "/") {
 		return fault.New(fault.Quote(s)+" is not a place", "write CLOUD or CLOUD:REGION, such as gcp:europe-west4")

@@ -114,8 +114,9 @@ type PlanResult struct {
 	Message       string     `json:"message,omitempty"`
 	USD           float64    `json:"usd"`
 	Hours         float64    `json:"hours"`
-	Bound         float64    `json:"bound"`       // in the objective's unit
-	TransferUSD   float64    `json:"transferUSD"` // of USD, what moving data costs
+	Bound         float64    `json:"bound"`           // in the objective's unit
+	TransferUSD   float64    `json:"transferUSD"`     // of USD, what moving data costs
+	KeepUSD       float64    `json:"keepUSDPerMonth"` // beside USD: keeping what the tasks leave, a month
 	OnDemandUSD   float64    `json:"onDemandUSD"`
 	KgCO2         float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
 	Millis        float64    `json:"millis"`          // of solving
@@ -245,7 +246,7 @@ func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 	r := &PlanResult{
 		Name: spec.Name, Objective: string(spec.Objective), DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
 		Status: p.Status, Message: p.Message, USD: p.USD, Hours: p.Hours, Bound: p.Bound, OnDemandUSD: p.OnDemandUSD,
-		Millis: p.Millis, Tasks: []PlanTask{}, Warnings: spec.Warnings,
+		KeepUSD: p.KeepUSD, Millis: p.Millis, Tasks: []PlanTask{}, Warnings: spec.Warnings,
 	}
 	if p.Status == record.PlanInfeasible {
 		return r
@@ -387,6 +388,11 @@ func (a app) planTotals(r *PlanResult) error {
 	}
 	if r.TransferUSD > 0 {
 		if err := a.Printf("      %s USD of it for moving data\n", text.USD(r.TransferUSD)); err != nil {
+			return err
+		}
+	}
+	if r.KeepUSD > 0 {
+		if err := a.Printf("      keeping what it leaves: %s USD a month\n", text.USD(r.KeepUSD)); err != nil {
 			return err
 		}
 	}

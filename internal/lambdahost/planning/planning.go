@@ -28,7 +28,8 @@ import (
 // Part makes plans on the clouds that the deployment buys from.
 func Part(h *lambdahost.Host) error {
 	p := &Planner{
-		Client: objects.NewClient(h), Bucket: h.Env.WorkBucket, Clouds: h.Env.Clouds, Now: h.Ports.Now, Log: h.Log(),
+		Client: objects.NewClient(h), Bucket: h.Env.WorkBucket, Clouds: h.Env.Clouds, Stores: h.Config.Stores,
+		Now: h.Ports.Now, Log: h.Log(),
 	}
 	if slices.Equal(h.Env.Clouds, []string{"aws"}) { // where else a cloud may be used, its own account says
 		for _, region := range h.BuyIn() {
@@ -61,6 +62,7 @@ type Planner struct {
 	Clouds []string
 	// Regions that may be bought in, CLOUD:REGION; all when empty.
 	Regions []string
+	Stores  record.Stores
 	Now     func() time.Time
 	Log     *slog.Logger
 
@@ -112,7 +114,7 @@ func (p *Planner) first(c *catalog.Catalog) (*planner.Planner, error) {
 		return nil, err
 	}
 	opt := planner.DefaultOptions()
-	opt.Clouds, opt.Regions = p.Clouds, p.Regions
+	opt.Clouds, opt.Regions, opt.Stores = p.Clouds, p.Regions, p.Stores
 	p.made = planner.New(c, moves, opt)
 	return p.made, nil
 }

@@ -20,6 +20,7 @@ type Buying struct {
 	Cluster record.Cluster
 	Exists  bool // the cluster: intended before
 	Spec    *dag.Task
+	regions []string // that the job allows
 	blocks  []record.Block
 }
 
@@ -66,7 +67,7 @@ func LoadBuying(u book.Reader, job string, task, attempt int) (st Buying, err er
 	if err != nil {
 		return st, err
 	}
-	st.Spec = &spec.Tasks[task]
+	st.Spec, st.regions = &spec.Tasks[task], spec.Regions
 	if st.blocks, err = book.List[record.Block](u, record.PartBlocks, "", 0); err != nil {
 		return st, err
 	}
@@ -102,6 +103,9 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 		Attempt: st.Attempt.Number, Queue: st.Job.Queue, State: record.ClusterLaunching, Offer: st.Attempt.Offer,
 		MaxUSD: st.Attempt.MaxUSD, VCPU: st.Attempt.VCPU, Hosts: st.Attempt.Hosts, ReservedUSD: st.Attempt.ReservedUSD,
 		Nodes: make([]record.Node, st.Attempt.Nodes), Intended: now, Since: now,
+	}
+	if url, _, _ := cfg.Stores.For(st.Attempt.Where(), st.regions); url != cfg.StoreURL {
+		st.Cluster.Store = url
 	}
 	if st.Attempt.Offer.Spot {
 		st.Cluster.Market, st.Cluster.SurchargeUSD = record.MarketID(st.Attempt.OfferID), st.Attempt.SurchargeUSD

@@ -108,7 +108,7 @@ func (st *Reporting) checkpointed(r wire.Report) (d record.Decision) {
 		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
 		return d
 	}
-	st.Task.Checkpoint = record.Saved{Seq: r.Seq, Prefix: r.Prefix, At: st.Now}
+	st.Task.Checkpoint = record.Saved{Seq: r.Seq, Prefix: st.Cluster.Keeps(r.Prefix), At: st.Now}
 	if st.Spec.StandIn() {
 		st.Task.Progress = max(st.Task.Progress, min(r.Progress, 1))
 	} else {
@@ -135,7 +135,7 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	st.Cluster.Outcome, st.Cluster.Ended = record.OutcomeSucceeded, st.Now
 	st.Task.State, st.Task.EndedAt, st.Task.Progress = record.TaskSucceeded, st.Now, 1
 	if !r.Empty || len(st.Cluster.Nodes) > 1 {
-		st.Task.Output = wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID)
+		st.Task.Output = st.Cluster.Keeps(wire.OutputPrefix(taskPrefix(st.Cluster.Job, st.Spec.Name), st.Cluster.ID))
 	}
 	st.save(&d)
 	d.Unplanned(st.Job, st.Cluster)

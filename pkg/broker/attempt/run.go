@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"maps"
 	"slices"
 	"strings"
@@ -34,7 +35,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
-		Workdir: t.Workdir, Store: cfg.StoreURL, Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Nothing: nothing,
+		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Nothing: nothing,
 		Pace: cfg.Pace,
 	}
 	if r := Alternative(t, cl.Offer); r != nil {
@@ -46,7 +47,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	if t.Checkpoint != nil {
 		a.Checkpoint = &wire.Checkpoint{
 			Every: cfg.Wall(t.Checkpoint.Every), Path: t.Checkpoint.Path,
-			Restore: attempt.ResumedFrom, Next: task.Checkpoint.Seq + 1,
+			Restore: from(cfg, cl, attempt.ResumedFrom), Next: task.Checkpoint.Seq + 1,
 		}
 	}
 	if t.StandIn() {
@@ -62,6 +63,20 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		a.Outputs = append(a.Outputs, wire.Output{Name: out.Name, Path: out.Path, URI: out.URI})
 	}
 	return a
+}
+
+// from is what an agent is told of where something lies: a path in the store that its own attempt keeps its data in,
+// else a URI.
+func from(cfg record.Config, cl record.Cluster, where string) string {
+	store := cmp.Or(cl.Store, cfg.StoreURL)
+	if where == "" || store == cfg.StoreURL {
+		return where
+	}
+	uri := cfg.At(where)
+	if path, ok := strings.CutPrefix(uri, strings.TrimSuffix(store, "/")+"/"); ok {
+		return path
+	}
+	return uri
 }
 
 // Alternative is the first of a task's that an offer is one of by its name and place; nil where there is none, as on
@@ -81,17 +96,17 @@ func Alternative(t *dag.Task, o cloud.Offer) *dag.Resources {
 // taskPrefix is a task's own place in the job's store.
 func taskPrefix(job, task string) string { return job + "/" + task }
 
-// ParentOutputs finds where the outputs of a task's parents lie, and which of them left nothing.
-func ParentOutputs(u book.Reader, job record.Job, spec *dag.Job, task int) (out map[string]string, nothing []string,
-	err error) {
-	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(task)), func(p int32) bool {
+// ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told, and which of them left nothing.
+func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (
+	out map[string]string, nothing []string, err error) {
+	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(cl.Task)), func(p int32) bool {
 		return spec.Tasks[p].StandIn() // its files are only sizes
 	})
 	found, err := LoadTasks(u, job, parents)
 	out = make(map[string]string, len(found))
 	for _, parent := range found {
 		if parent.Output != "" {
-			out[spec.Tasks[parent.Index].Name] = parent.Output
+			out[spec.Tasks[parent.Index].Name] = from(cfg, cl, parent.Output)
 		} else {
 			nothing = append(nothing, spec.Tasks[parent.Index].Name)
 		}

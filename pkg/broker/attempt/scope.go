@@ -25,17 +25,18 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 		return s, err
 	}
 	t := &spec.Tasks[cl.Task]
-	store, err := grant.Below(cfg.StoreURL, job.ID+"/")
-	if err != nil {
-		return s, err
-	}
-	inStore := func(prefix string) string { // prefixes in records begin with the job's ID
-		uri, _ := grant.Below(cfg.StoreURL, prefix) // of names that are checked
+	in := func(store, prefix string) string { // prefixes in records begin with the job's ID
+		uri, _ := grant.Below(store, prefix) // of names that are checked
 		return uri
 	}
+	stores := cfg.StoreURLs()
 	for _, prefix := range cfg.Private {
-		s.Never = append(s.Never, inStore(prefix))
+		for _, store := range stores {
+			s.Never = append(s.Never, in(store, prefix))
+		}
 	}
+	inStore := func(prefix string) string { return cfg.At(cl.Keeps(prefix)) }
+	packs := in(cfg.StoreURL, pack.Prefix)
 	mine := taskPrefix(job.ID, t.Name)
 	s.Write = append(s.Write, inStore(path.Join(wire.OutputPrefix(mine, cl.ID), strconv.Itoa(rank))+"/"))
 	if t.Checkpoint != nil && rank == 0 {
@@ -49,30 +50,31 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	brought := append([]string{t.Workdir}, uris(t.Inputs)...)
 	s.Read = append(s.Read, brought...)
 	if slices.ContainsFunc(brought, pack.IsURI) {
-		s.Read = append(s.Read, namedPieces(inStore(pack.Prefix), named)...)
+		s.Read = append(s.Read, namedPieces(packs, named)...)
 	}
 	for _, out := range t.Outputs {
 		switch below, err := grant.Below(out.URI, strconv.Itoa(rank)+"/"); {
 		case err != nil: // none, or a path of the machine's own
-		case strings.HasPrefix(below, inStore(pack.Prefix)): // what others have brought along
+		case strings.HasPrefix(below, packs): // what others have brought along
 		case len(cl.Nodes) > 1:
 			s.Write = append(s.Write, below)
 		default:
 			s.Write = append(s.Write, out.URI)
 		}
 	}
-	parents, err := namedParents(u, job, spec, cl.Task, store, named)
+	parents, err := namedParents(u, job, spec, cl.Task, stores, named)
 	for _, parent := range parents {
 		if parent.Output != "" {
-			s.Read = append(s.Read, inStore(parent.Output))
+			s.Read = append(s.Read, cfg.At(parent.Output))
 		}
 	}
 	if err != nil || !t.Resumes() {
 		return s, err
 	}
 	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
-	if strings.HasPrefix(made.ResumedFrom, mine+"/ckpt/") { // an agent has told where it lies
-		s.Read = append(s.Read, inStore(made.ResumedFrom))
+	from := cfg.At(made.ResumedFrom)
+	if slices.ContainsFunc(stores, func(store string) bool { return strings.HasPrefix(from, in(store, mine+"/ckpt/")) }) {
+		s.Read = append(s.Read, from) // an agent has told where it lies
 	}
 	return s, err
 }
@@ -114,7 +116,7 @@ func ownCheckpoints(task, attempt, below string, named []string) (prefixes []str
 }
 
 // namedParents loads the parents of a task whose outputs are named.
-func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, store string,
+func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores,
 	named []string) ([]record.Task, error) {
 	byName := map[string]int32{}
 	for _, p := range spec.Graph().Parents(task) {
@@ -122,11 +124,13 @@ func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, store 
 	}
 	var wanted []int32
 	for _, uri := range named {
-		rest, ok := strings.CutPrefix(uri, store)
-		name, _, _ := strings.Cut(rest, "/")
-		if p, parent := byName[name]; ok && parent {
-			delete(byName, name) // once
-			wanted = append(wanted, p)
+		for _, store := range stores {
+			rest, ok := strings.CutPrefix(uri, strings.TrimSuffix(store, "/")+"/"+job.ID+"/")
+			name, _, _ := strings.Cut(rest, "/")
+			if p, parent := byName[name]; ok && parent {
+				delete(byName, name) // once
+				wanted = append(wanted, p)
+			}
 		}
 	}
 	if len(wanted) == 0 {
@@ -135,11 +139,24 @@ func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, store 
 	return LoadTasks(u, job, wanted)
 }
 
-// Checkpoints is the prefix below which a task's checkpoints lie.
-func Checkpoints(u book.Reader, cfg record.Config, job record.Job, task int) (string, error) {
+// Checkpoints are the prefixes below which the checkpoints of a cluster's task lie: where it keeps its own, and where the
+// one lies that it has resumed from.
+func Checkpoints(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
-		return "", err
+		return nil, err
 	}
-	return grant.Below(cfg.StoreURL, taskPrefix(job.ID, spec.Tasks[task].Name)+"/ckpt/")
+	dir := taskPrefix(job.ID, spec.Tasks[cl.Task].Name) + "/ckpt/"
+	below := []string{cfg.At(cl.Keeps(dir))}
+	from := cfg.At(resumed)
+	for _, store := range cfg.StoreURLs() {
+		before, err := grant.Below(store, dir)
+		if err != nil {
+			return nil, err
+		}
+		if resumed != "" && before != below[0] && strings.HasPrefix(from, before) {
+			below = append(below, before)
+		}
+	}
+	return below, nil
 }

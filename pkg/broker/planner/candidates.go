@@ -42,6 +42,9 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 			o.elseUSD = baseline / (o.work * nodes)
 		}
 	}
+	for k := range options {
+		b.data.leave(t, &options[k])
+	}
 	return b.prune(options, gib)
 }
 

@@ -161,7 +161,5 @@ func (b *builder) keep(m *catalog.Match) bool {
 	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return k.Covers(o, b.in.Now) }) {
 		return false
 	}
-	return len(b.in.Spec.Regions) == 0 || slices.ContainsFunc(b.in.Spec.Regions, func(r string) bool {
-		return r == m.Cloud || r == m.Cloud+":"+m.Region || r == m.Region
-	})
+	return dag.InPlaces(b.in.Spec.Regions, m.Cloud, m.Region)
 }

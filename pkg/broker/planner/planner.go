@@ -26,6 +26,9 @@ type Options struct {
 	// whose grid is not known.
 	LeastCarbon bool
 	CarbonCapKg *float64
+	// Stores are where tasks keep what they leave, by place: it moves there from where a task runs, and from there to
+	// those that read it.
+	Stores record.Stores
 	// Now is for the time a plan took; nil reports none, so that the plan follows from its input alone.
 	Now func() time.Time
 }
@@ -164,6 +167,7 @@ func (p *Planner) Frontier(ctx context.Context, in record.PlanInput,
 type builder struct {
 	p       *Planner
 	*market // as it was when the plan was begun
+	data    data
 	known   known
 	in      record.PlanInput
 	model   *optimizer.Model
@@ -187,6 +191,7 @@ type option struct {
 	match    *match
 	expected float64 // hours
 	work     float64 // hours, without interruptions
+	movesUSD float64 // of its cost: moving what it leaves to its store
 	elseUSD  float64 // of a spot offer: what an hour of its work costs on demand where that is cheapest, per machine
 }
 
@@ -200,9 +205,14 @@ func (p *Planner) build(in record.PlanInput) (*builder, error) {
 		byTask: make([]int, len(in.Spec.Tasks)),
 		model: &optimizer.Model{
 			Objective: optimizer.Cost, DeadlineHours: in.DeadlineHours, BudgetUSD: in.BudgetUSD,
-			Places: m.places, USDPerGiB: m.usd, HoursPerGiB: m.hours,
 		},
 	}
+	var ok bool
+	if b.data, ok = b.whereDataLies(); !ok {
+		b.message = "no store of this deployment lies where the job allows its data to be (regions)"
+		return b, nil
+	}
+	b.model.Places, b.model.USDPerGiB, b.model.HoursPerGiB = b.data.places, b.data.usd, b.data.hours
 	if in.Spec.Objective == dag.MinimizeMakespan {
 		b.model.Objective = optimizer.Makespan
 	}
@@ -324,6 +334,7 @@ func (b *builder) addInputs() {
 			if !ok || in.Size <= 0 {
 				continue
 			}
+			place = b.data.bucketAt(place)
 			id := fmt.Sprintf("input:%s/%d", b.in.Spec.Tasks[i].Name, n)
 			b.addRow(row{task: -1}, id, optimizer.Candidate{ID: in.URI, Place: place})
 			b.model.Edges = append(b.model.Edges,
@@ -360,8 +371,9 @@ func (b *builder) plan(sol *optimizer.Solution) *record.Plan {
 			index[o.ID] = k
 			plan.Offers = append(plan.Offers, o.match.planned())
 		}
-		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.USD, o.expected
+		plan.Choice[row.task], plan.TaskUSD[row.task], plan.TaskHours[row.task] = k, o.USD-o.movesUSD, o.expected
 		plan.TaskOnDemandUSD[row.task] = o.elseUSD
+		plan.KeepUSD += b.data.keepUSD(&b.in.Spec.Tasks[row.task], &o)
 	}
 	stays := b.stays(sol)
 	plan.Hours = b.expectedHours(stays)

@@ -74,6 +74,8 @@ type Cluster struct {
 	MaxUSD  float64      `json:"maxUSD,omitempty"`
 	VCPU    float64      `json:"vcpu"`            // of all nodes
 	Hosts   []string     `json:"hosts,omitempty"` // of a pool, by rank
+	// Store is the URL of the store that it keeps outputs and checkpoints in; empty is Config.StoreURL.
+	Store string `json:"store,omitempty"`
 	// ReservedUSD was set aside of the job's budget; LeaseUntil is when it is used up.
 	ReservedUSD float64   `json:"reservedUSD"`
 	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`

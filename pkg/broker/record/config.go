@@ -13,6 +13,8 @@ type Config struct {
 	Endpoint string
 	// StoreURL is the bucket for outputs and checkpoints: file:///…, s3://….
 	StoreURL string
+	// Stores are those of the places where tasks run.
+	Stores Stores
 	// Private are prefixes in that bucket that are the broker's own: no attempt reaches them.
 	Private []string
 	// GrantFor is how long what an agent is granted lasts, in the machines' time. It is granted anew while its attempt

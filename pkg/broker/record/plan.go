@@ -121,6 +121,8 @@ type Plan struct {
 	// OnDemandUSD is what the same work would cost on demand at its cheapest, with what it would move, as USD has: in
 	// the plan's regions, or each task where it is cheapest. Where time counts it is no slower than the plan.
 	OnDemandUSD float64 `json:"onDemandUSD"`
+	// KeepUSD is what keeping what its tasks leave costs, USD a month, for as long as it is kept. USD has none of it.
+	KeepUSD float64 `json:"keepUSDPerMonth,omitempty"`
 	// Late says that the deadline can no longer be kept: the plan is the fastest there is.
 	Late bool `json:"late,omitempty"`
 	// Offers are the distinct choices; Choice has an index into them for each task, -1 for one that needs none.

@@ -252,9 +252,7 @@ func (p *Pool) suits(m *PoolMachine, r *dag.Resources) bool {
 // Allowed says whether a job may run where a pool is.
 func (p *Pool) Allowed(regions []string) bool {
 	at, region, _ := strings.Cut(p.Place, ":")
-	return len(regions) == 0 || p.Place != "" && slices.ContainsFunc(regions, func(r string) bool {
-		return r == at || r == p.Place || r == region
-	})
+	return len(regions) == 0 || p.Place != "" && dag.InPlaces(regions, at, region)
 }
 
 // Classes are the kinds of machines of a pool that suit an alternative, with one of each.

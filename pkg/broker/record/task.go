@@ -38,7 +38,7 @@ type Task struct {
 	StartedAt  time.Time `json:"startedAt,omitzero"` // of the last attempt that started
 	EndedAt    time.Time `json:"endedAt,omitzero"`
 	Place      string    `json:"place,omitempty"`  // aws:us-east-1: where it runs, or its outputs are
-	Output     string    `json:"output,omitempty"` // prefix of its outputs in the job's store
+	Output     string    `json:"output,omitempty"` // where its outputs lie (Config.At)
 	Reason     string    `json:"reason,omitempty"`
 	// OnDemand says that spot was left for good: nothing else keeps the deadline.
 	OnDemand bool `json:"onDemand,omitempty"`
@@ -56,7 +56,7 @@ type Task struct {
 // Saved is a complete checkpoint.
 type Saved struct {
 	Seq    int       `json:"seq"`
-	Prefix string    `json:"prefix"`
+	Prefix string    `json:"prefix"` // where it lies (Config.At)
 	At     time.Time `json:"at"`
 }
 

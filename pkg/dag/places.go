@@ -1,0 +1,34 @@
+package dag
+
+import (
+	"slices"
+	"strings"
+)
+
+// InPlaces says whether what a job allows (Job.Regions) has a region of a cloud: "aws", "gcp:europe-west4", a region
+// alone, or "eu", the member states of the European Union. No places are all places.
+func InPlaces(allowed []string, cloud, region string) bool {
+	return len(allowed) == 0 || slices.ContainsFunc(allowed, func(a string) bool {
+		return a == cloud || a == cloud+":"+region || a == region || a == unionPlace && inUnion(cloud, region)
+	})
+}
+
+// unionPlace stands for the regions in the member states of the European Union.
+const unionPlace = "eu"
+
+// inUnion says whether a region lies in the European Union, as far as its name tells.
+func inUnion(cloud, region string) bool {
+	switch cloud {
+	case "aws": // but London and Zurich
+		return (strings.HasPrefix(region, "eu-") || strings.HasPrefix(region, "eusc-")) && region != "eu-west-2" &&
+			region != "eu-central-2"
+	case "gcp": // but London and Zurich
+		return strings.HasPrefix(region, "europe-") && region != "europe-west2" && region != "europe-west6"
+	case "azure":
+		return slices.ContainsFunc([]string{"europe", "austria", "belgium", "denmark", "finland", "france", "germany",
+			"greece", "italy", "poland", "spain", "sweden"}, func(part string) bool {
+			return strings.Contains(region, part)
+		})
+	}
+	return strings.HasPrefix(region, "europe-") || strings.HasPrefix(region, "eu-")
+}
