@@ -46,8 +46,8 @@ func (t *attempt) transfer() stage.Transfer {
 	return tr
 }
 
-// inStore is the URI of a prefix in the store that the attempt keeps its data in. What lies in another store is named by
-// its URI already.
+// inStore is the URI of a prefix in the store that the attempt keeps its data in. What lies in another store is named
+// by its URI already.
 func (t *attempt) inStore(where string, elem ...string) (string, error) {
 	key := path.Join(append([]string{where}, elem...)...) + "/"
 	if !strings.Contains(where, "://") {

@@ -92,8 +92,8 @@ func secretOf(a *command.App, given string) (name, value string, err error) {
 		value = strings.TrimRight(string(body), "\r\n")
 	default:
 		return "", "", command.BadInput(
-			fmt.Sprintf("--secret %[1]s takes it from the variable of that name, --secret %[1]s=@FILE from a file, and "+
-				"--secret %[1]s=ssm:/path says where it is kept", name),
+			fmt.Sprintf("--secret %[1]s takes it from the variable of that name, --secret %[1]s=@FILE from a file, "+
+				"and --secret %[1]s=ssm:/path says where it is kept", name),
 			"--secret %s: a value on the command line could be read by everyone on this computer", name)
 	}
 	if err == nil {

@@ -35,8 +35,8 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
-		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name), Parents: parents, Nothing: nothing,
-		Pace: cfg.Pace,
+		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
+		Parents: parents, Nothing: nothing, Pace: cfg.Pace,
 	}
 	if r := Alternative(t, cl.Offer); r != nil {
 		a.Image = r.Container()
@@ -96,7 +96,8 @@ func Alternative(t *dag.Task, o cloud.Offer) *dag.Resources {
 // taskPrefix is a task's own place in the job's store.
 func taskPrefix(job, task string) string { return job + "/" + task }
 
-// ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told, and which of them left nothing.
+// ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told, and which of
+// them left nothing.
 func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (
 	out map[string]string, nothing []string, err error) {
 	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(cl.Task)), func(p int32) bool {

@@ -73,7 +73,8 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 	}
 	made, _, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
 	from := cfg.At(made.ResumedFrom)
-	if slices.ContainsFunc(stores, func(store string) bool { return strings.HasPrefix(from, in(store, mine+"/ckpt/")) }) {
+	saved := func(store string) bool { return strings.HasPrefix(from, in(store, mine+"/ckpt/")) }
+	if slices.ContainsFunc(stores, saved) {
 		s.Read = append(s.Read, from) // an agent has told where it lies
 	}
 	return s, err
@@ -139,8 +140,8 @@ func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores
 	return LoadTasks(u, job, wanted)
 }
 
-// Checkpoints are the prefixes below which the checkpoints of a cluster's task lie: where it keeps its own, and where the
-// one lies that it has resumed from.
+// Checkpoints are the prefixes below which the checkpoints of a cluster's task lie: where it keeps its own, and where
+// the one lies that it has resumed from.
 func Checkpoints(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string, error) {
 	spec, err := u.Spec(job)
 	if err != nil {

@@ -20,7 +20,7 @@ type data struct {
 
 // whereDataLies finds the store of each place for the job. ok is false where none lies in what the job allows.
 func (b *builder) whereDataLies() (d data, ok bool) {
-	d = data{places: b.market.places, usd: b.market.usd, hours: b.market.hours}
+	d = data{places: b.places, usd: b.market.usd, hours: b.hours}
 	if len(b.p.opt.Stores.URLs) == 0 {
 		return d, true
 	}
@@ -42,8 +42,8 @@ func (b *builder) whereDataLies() (d data, ok bool) {
 	d.toUSD, d.toHours, d.buckets = make([]float64, len(store)), make([]float64, len(store)), map[int]int{}
 	usd, hours := make([][]float64, len(store)), make([][]float64, len(store))
 	for i, s := range store {
-		d.toUSD[i], d.toHours[i] = b.market.usd[i][s], b.market.hours[i][s]
-		usd[i], hours[i] = b.market.usd[s], b.market.hours[s]
+		d.toUSD[i], d.toHours[i] = b.market.usd[i][s], b.hours[i][s]
+		usd[i], hours[i] = b.market.usd[s], b.hours[s]
 	}
 	for _, place := range b.bucketsRead() {
 		if store[place] == place {
@@ -51,7 +51,7 @@ func (b *builder) whereDataLies() (d data, ok bool) {
 		}
 		d.buckets[place] = len(usd)
 		d.places = append(slices.Clip(d.places), d.places[place]+" bucket")
-		usd, hours = append(usd, b.market.usd[place]), append(hours, b.market.hours[place])
+		usd, hours = append(usd, b.market.usd[place]), append(hours, b.hours[place])
 	}
 	d.usd, d.hours = square(usd), square(hours)
 	return d, true
@@ -109,8 +109,7 @@ func (d *data) keepUSD(t *dag.Task, o *option) float64 {
 	return float64(leaves(t)) * catalog.StorageUSD(d.places[place])
 }
 
-// leaves is how much data a task leaves, as far as its author says: what is kept, and what goes elsewhere besides is not
-// counted.
+// leaves is how much data a task leaves to be kept, as far as its author says.
 func leaves(t *dag.Task) (sum dag.GiB) {
 	for i := range t.Outputs {
 		sum += t.Outputs[i].Size
