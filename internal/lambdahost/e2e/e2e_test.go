@@ -101,7 +101,7 @@ func (w *world) untilOver(ctx context.Context) (job view.JobDetail) {
 		for _, i := range w.instances(ctx) {
 			if id := aws.ToString(i.InstanceId); !booted[id] {
 				booted[id] = true
-				w.machine(ctx, w.tokenOf(ctx, id))
+				w.machine(ctx, id, w.tokenOf(ctx, id))
 			}
 		}
 		var jobs struct{ Jobs []view.JobView }
