@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -51,6 +52,9 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
+	if os.Getenv(agent.EnvEndpoint) != "" { // the agent of a machine that has booted
+		os.Exit(agent.Main(os.Environ(), "test"))
+	}
 	os.Exit(m.Run())
 }
 
@@ -130,7 +134,7 @@ func (w *world) environment() map[string]string {
 	return map[string]string{
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
-		"TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind-agent",
+		"TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + digest(program()) + "/tradewind-agent",
 		"TRADEWIND_SCHEDULES": "reconcile", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
 	}
 }
@@ -198,7 +202,11 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 		out.Header().Set(name, v)
 	}
 	out.WriteHeader(answer.StatusCode)
-	_, _ = io.WriteString(out, answer.Body)
+	raw := []byte(answer.Body)
+	if answer.IsBase64Encoded { // as large answers are, compressed
+		raw, _ = base64.StdEncoding.DecodeString(answer.Body)
+	}
+	_, _ = out.Write(raw)
 }
 
 // round plays Lambda once for the stream and every queue, and says how many messages there were.
