@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -40,7 +41,12 @@ func (h *host) fresh() {
 		cfg.OverdueAfter = 0
 	}
 	cfg.Scheduler = h.number
+	var data grant.Store
+	if w.moves {
+		data = w.objects
+	}
 	h.broker = broker.New(cfg, broker.Ports{
+		Data:  data,
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
 		Objects: w.users, Prices: priceSource{w},

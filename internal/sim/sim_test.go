@@ -82,6 +82,7 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 	within := map[Break]uint64{
 		NoOutbox: 1, NoSeen: 6, NoConditions: 3, NoToken: 12, NoBlock: 3, NoTerminate: 2,
 		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 8, Asleep: 8,
+		NoUploads: 40, Generous: 20, Lasting: 20, Hasty: 20,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {
