@@ -49,6 +49,8 @@ const (
 	Overtaking Break = "overtaking"
 	// Swinging: nobody remembers for whom others were stopped, so that who was stopped stops the other in turn.
 	Swinging Break = "swinging"
+	// Stuck: nobody advances jobs.
+	Stuck Break = "stuck"
 	// NoUploads: nobody remembers which uploads were begun.
 	NoUploads Break = "no-uploads"
 	// Generous: whatever an agent asks for is granted, and Lasting: whenever it asks.
@@ -64,7 +66,7 @@ const (
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep,
-		NoUploads, Generous, Lasting, Hasty}
+		Stuck, NoUploads, Generous, Lasting, Hasty}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -143,6 +145,11 @@ func withoutField(tx store.Tx, sort, field, end string) store.Tx {
 		}
 	}
 	return tx
+}
+
+// moves says whether the break is of something that takes moving data.
+func (b Break) moves() bool {
+	return slices.Contains([]Break{NoUploads, Generous, Lasting, Hasty}, b)
 }
 
 // keep is how many checkpoints an agent keeps.

@@ -227,6 +227,9 @@ func (e *engine) poll(q *queue, at time.Time) {
 
 // receive hands what is visible in a queue to as many processes as there may be.
 func (e *engine) receive(q *queue) {
+	if e.w.opt.Break == Stuck && q.Name == events.FnAdvance {
+		return
+	}
 	if stalled, until := e.w.sky.Stalled(q.Name); stalled {
 		e.w.Count("function stalls")
 		e.poll(q, until)

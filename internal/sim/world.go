@@ -77,7 +77,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w.clouds = append(w.clouds, w.yard.provider)
 	w.network = &network{w: w}
 	w.bucket, w.objects = newBucket(), newObjectStore(w)
-	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves)
+	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.moves()
 	w.check.Data = w.objects
 	w.planner = &notedPlanner{w: w, inner: opt.planner()}
 	w.users = newUsers(w)
@@ -89,7 +89,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 }
 
 // shareMoves is the share of worlds in which data is moved: each call that it takes costs steps.
-const shareMoves = 0.5
+const shareMoves = 0.3
 
 // config is the broker's. The fewer tries a launch has, the more is given up while it is under way.
 func config(seed uint64, steady bool) record.Config {
