@@ -1,7 +1,7 @@
-// Package attack tries what a task could do to a deployment with all that it finds on its machine: every path and method
-// of the API with every secret, other attempts' names in every place that takes one, paths and URIs that say one thing
-// and mean another. What matters is not what is answered but what has changed: a test compares all that is stored before
-// and after. It is for tests alone.
+// Package attack tries what a task could do to a deployment with all that it finds on its machine: every path and
+// method of the API with every secret, other attempts' names in every place that takes one, paths and URIs that say one
+// thing and mean another. What matters is not what is answered but what has changed: a test compares all that is stored
+// before and after. It is for tests alone.
 package attack
 
 import (
@@ -52,7 +52,8 @@ type Report struct {
 }
 
 func (r Report) String() string {
-	return fmt.Sprintf("%d requests with %d secrets, answers %v, granted %d", r.Requests, r.Secrets, r.Answers, len(r.Granted))
+	return fmt.Sprintf("%d requests with %d secrets, answers %v, granted %d", r.Requests, r.Secrets, r.Answers,
+		len(r.Granted))
 }
 
 // attacker is one run.
@@ -173,10 +174,12 @@ func (a *attacker) fill(path string, victim wire.Claims) []string {
 func (a *attacker) body(victim wire.Claims, i int) []byte {
 	uri := a.Foreign[i%len(a.Foreign)]
 	raw, err := json.Marshal(map[string]any{
-		"id": fmt.Sprint("forged-", i), "attempt": victim.Cluster, "event": "failed", "exitCode": 1, "message": "forged", "phase": "run",
-		"address": "10.6.6.6", "version": "forged", "nonce": fmt.Sprint("forged", i), "step": "begin", "uri": uri, "prefix": uri, "upload": "1",
+		"id": fmt.Sprint("forged-", i), "attempt": victim.Cluster, "event": "failed", "exitCode": 1,
+		"message": "forged", "phase": "run", "address": "10.6.6.6", "version": "forged",
+		"nonce": fmt.Sprint("forged", i), "step": "begin", "uri": uri, "prefix": uri, "upload": "1",
 		"wants": []grant.Want{{Op: grant.Put, URI: uri, Size: 6}}, "how": "now", "reason": "forged", "quota": 1,
-		"pieces": []map[string]any{{"digest": strings.Repeat("a", 64), "size": 1}}, "name": "forged", "ids": []string{"1"},
+		"pieces": []map[string]any{{"digest": strings.Repeat("a", 64), "size": 1}}, "name": "forged",
+		"ids": []string{"1"},
 		"job": victim.Job, "cluster": victim.Cluster, "rank": victim.Rank, "boot": false,
 	})
 	if err != nil {
@@ -254,10 +257,13 @@ func (a *attacker) crooked(secrets []string) {
 	victim := a.Others[0].Job
 	for _, secret := range secrets {
 		for _, path := range []string{
-			"/v1/agent/../jobs", "/v1/agent/../jobs/" + victim + "/cancel", "/v1/agent/%2e%2e/jobs/" + victim + "/cancel",
-			"/v1/agent/..%2fjobs", "/v1/agent/.%2e/jobs", "//v1/jobs", "/v1//jobs", "/v1/./jobs", "/V1/jobs", "/v1/jobs/", "/v1/jobs%2f" + victim,
-			"/v1/agent/hello/../../jobs", "/v1/agent/program/../../jobs", "/v1/agent\\..\\jobs", "/v1/agent/;/../jobs", "/v1/agent/pools/p/../../../jobs",
-			"/v1/jobs?token=" + secret, "/?token=" + secret, "/v1/objects/", "/v1/objects/../../token", "/v1/objects/%2e%2e/%2e%2e/token", "/v1/objects/..%2f..%2fkey",
+			"/v1/agent/../jobs", "/v1/agent/../jobs/" + victim + "/cancel",
+			"/v1/agent/%2e%2e/jobs/" + victim + "/cancel", "/v1/agent/..%2fjobs", "/v1/agent/.%2e/jobs",
+			"//v1/jobs", "/v1//jobs", "/v1/./jobs", "/V1/jobs", "/v1/jobs/", "/v1/jobs%2f" + victim,
+			"/v1/agent/hello/../../jobs", "/v1/agent/program/../../jobs", "/v1/agent\\..\\jobs",
+			"/v1/agent/;/../jobs", "/v1/agent/pools/p/../../../jobs", "/v1/jobs?token=" + secret,
+			"/?token=" + secret, "/v1/objects/", "/v1/objects/../../token",
+			"/v1/objects/%2e%2e/%2e%2e/token", "/v1/objects/..%2f..%2fkey",
 		} {
 			for _, method := range []string{"GET", "POST", "PUT", "DELETE"} {
 				status := a.try(method, path, "Authorization", secret, a.body(a.Others[0], 0))

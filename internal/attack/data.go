@@ -24,8 +24,8 @@ func (a *attacker) data() {
 			if op == grant.Get {
 				want.Size = 0
 			}
-			var granted wire.Granted
-			if a.ask(wire.PathGrants, wire.Wants{Attempt: a.Own.Cluster, Wants: []grant.Want{want}}, &granted) != http.StatusOK {
+			granted, status := a.want(want)
+			if status != http.StatusOK {
 				continue
 			}
 			a.report.Granted = append(a.report.Granted, string(op)+" "+uri)
@@ -37,16 +37,19 @@ func (a *attacker) data() {
 			}
 		}
 		for _, step := range []wire.Upload{
-			{Step: wire.UploadBegin}, {Step: wire.UploadComplete, Upload: "1", Parts: []grant.Uploaded{{Number: 1, ETag: "x"}}}, {Step: wire.UploadAbort, Upload: "1"},
+			{Step: wire.UploadBegin},
+			{Step: wire.UploadComplete, Upload: "1", Parts: []grant.Uploaded{{Number: 1, ETag: "x"}}},
+			{Step: wire.UploadAbort, Upload: "1"},
 		} {
 			step.Attempt, step.URI = a.Own.Cluster, uri
-			var begun wire.Begun
-			if a.ask(wire.PathUploads, step, &begun) == http.StatusOK && a.foreign(uri) && step.Step == wire.UploadBegin {
+			status := a.ask(wire.PathUploads, step, nil)
+			if status == http.StatusOK && a.foreign(uri) && step.Step == wire.UploadBegin {
 				a.Errorf("an upload of %s is begun", uri)
 			}
 		}
 		var page grant.Page
-		if a.ask(wire.PathList, wire.Listing{Attempt: a.Own.Cluster, Prefix: uri}, &page) == http.StatusOK && a.foreign(uri) {
+		status := a.ask(wire.PathList, wire.Listing{Attempt: a.Own.Cluster, Prefix: uri}, &page)
+		if status == http.StatusOK && a.foreign(uri) {
 			a.Errorf("%s may be listed: %v", uri, page.Objects)
 		}
 	}
@@ -55,6 +58,14 @@ func (a *attacker) data() {
 }
 
 const forged = "forged"
+
+// want asks for one grant.
+func (a *attacker) want(w grant.Want) (granted wire.Granted, status int) {
+	a.Helper()
+	wants := wire.Wants{Attempt: a.Own.Cluster, Wants: []grant.Want{w}}
+	status = a.ask(wire.PathGrants, wants, &granted)
+	return granted, status
+}
 
 // foreign says whether a URI is, to the letter, one of those that are not the attempt's.
 func (a *attacker) foreign(uri string) bool {
@@ -75,9 +86,11 @@ func (a *attacker) crookedURIs() []string {
 		bucket, key, _ := strings.Cut(rest, "/")
 		up := strings.Repeat("../", 1+strings.Count(strings.TrimPrefix(a.Folder, scheme+"://"), "/"))
 		out = append(out,
-			a.Folder+up+rest, a.Folder+strings.ReplaceAll(up, "..", "%2e%2e")+rest, a.Folder+strings.ReplaceAll(up, "/", "%2f")+rest,
-			a.Folder+"..\\"+key, a.Folder+"./"+key, a.Folder+"/"+rest, a.Folder+"\x00/../"+key, a.Folder+"#/../"+key, a.Folder+"?/../"+key,
-			strings.ToUpper(scheme)+"://"+rest, scheme+"://"+bucket+"//"+key, scheme+"://"+bucket+"/./"+key, scheme+"://x@"+rest, scheme+":///"+key,
+			a.Folder+up+rest, a.Folder+strings.ReplaceAll(up, "..", "%2e%2e")+rest,
+			a.Folder+strings.ReplaceAll(up, "/", "%2f")+rest, a.Folder+"..\\"+key, a.Folder+"./"+key,
+			a.Folder+"/"+rest, a.Folder+"\x00/../"+key, a.Folder+"#/../"+key, a.Folder+"?/../"+key,
+			strings.ToUpper(scheme)+"://"+rest, scheme+"://"+bucket+"//"+key, scheme+"://"+bucket+"/./"+key,
+			scheme+"://x@"+rest, scheme+":///"+key,
 			"file:///etc/passwd", "http://127.0.0.1/"+key, "https://example.com/"+key, "gs://"+rest, "", "/", key,
 		)
 	}
@@ -158,10 +171,9 @@ func (a *attacker) send(g grant.Grant, target *url.URL) int {
 // Target.Foreign of one that does not is not to be named by its URLs.
 func (a *attacker) tamper() {
 	a.Helper()
-	var granted wire.Granted
 	own := a.Folder + "own"
-	want := grant.Want{Op: grant.Put, URI: own, Size: int64(len(forged))}
-	if status := a.ask(wire.PathGrants, wire.Wants{Attempt: a.Own.Cluster, Wants: []grant.Want{want}}, &granted); status != http.StatusOK {
+	granted, status := a.want(grant.Want{Op: grant.Put, URI: own, Size: int64(len(forged))})
+	if status != http.StatusOK {
 		a.Fatalf("its own output is answered with %d: nothing is tried", status)
 	}
 	g := granted.Grants[0]
@@ -186,7 +198,8 @@ func (a *attacker) tamper() {
 				continue
 			}
 			if status := a.use(changed); status >= 200 && status < 300 {
-				a.Errorf("a grant that was changed to %s is answered with %d", strings.SplitN(changed.URL, "?", 2)[0], status)
+				path, _, _ := strings.Cut(changed.URL, "?")
+				a.Errorf("a grant that was changed to %s is answered with %d", path, status)
 			}
 		}
 	}

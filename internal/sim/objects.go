@@ -25,7 +25,8 @@ type objectStore struct {
 var _ grant.Store = (*objectStore)(nil)
 
 func newObjectStore(w *world) *objectStore {
-	return &objectStore{w: w, objects: map[string]bool{}, open: map[string]*check.Upload{}, granted: map[string]grant.Want{}}
+	return &objectStore{w: w, objects: map[string]bool{}, open: map[string]*check.Upload{},
+		granted: map[string]grant.Want{}}
 }
 
 // Sign implements grant.Store.

@@ -11,8 +11,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// transfer is one object on its way from a machine to the store: in one request, or in parts, each granted. What a store
-// refuses is asked for anew, as the real agent does.
+// transfer is one object on its way from a machine to the store: in one request, or in parts, each granted. What a
+// store refuses is asked for anew, as the real agent does.
 type transfer struct {
 	r      *run
 	uri    string

@@ -19,8 +19,8 @@ func (a *API) agentRoutes() {
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
 		Description: "The answer is its first command, as of " + wire.PathWork +
 			" with seen=0, where there is one already; else it is empty, but for a new token, and the node asks for " +
-			"work. What a machine boots with is good for one agent's hello. Where the machine's cloud proves which one " +
-			"it is, the answer to another than was launched is 403, and 503 until the launch is recorded.",
+			"work. What a machine boots with is good for one agent's hello. Where the machine's cloud proves which " +
+			"one it is, the answer to another than was launched is 403, and 503 until the launch is recorded.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)

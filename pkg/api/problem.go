@@ -98,7 +98,8 @@ func (a *API) fail(ctx context.Context, err error) error {
 			http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, identity.ErrUnavailable):
 		a.log.WarnContext(ctx, "api: a machine's proof cannot be checked", "err", err)
-		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable, "the proof cannot be checked now; come again"),
+		return huma.ErrorWithHeaders(
+			problem(http.StatusServiceUnavailable, identity.ErrUnavailable.Error()+"; come again"),
 			http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, store.ErrThrottled), errors.Is(err, store.ErrConflict),
 		errors.Is(err, store.ErrClosed), errors.Is(err, bus.ErrClosed):

@@ -176,7 +176,7 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 		partitions = append(partitions, record.JobPart(job))
 	}
 	for _, part := range partitions {
-		records, _, err := h.Broker().Ports.Store.Query(context.Background(), part, "", store.Page{})
+		records, _, err := h.Broker().Store.Query(context.Background(), part, "", store.Page{})
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -203,4 +203,3 @@ func everything(t *testing.T, h *host.Host, state string, jobs ...string) map[st
 	}
 	return out
 }
-

@@ -263,7 +263,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 	}
 	w.Hypervisor = &Hypervisor{
 		authority: w.authority,
-		ec2: ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended,
+		ec2:       ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended,
 		dir: filepath.Join(w.Dir, "machines"), log: w.Log, machines: map[string]*machine{},
 	}
 	w.wg.Go(func() { w.Hypervisor.run(ctx) })

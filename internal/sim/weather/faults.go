@@ -46,8 +46,8 @@ type Faults struct {
 	RequestLost, AnswerLost, RequestLate float64
 	Partition                            Span
 
-	// The store of data: the chance that it refuses what was granted, and that a body takes many minutes. Coveting is the
-	// chance that an agent asks for what is not its own.
+	// The store of data: the chance that it refuses what was granted, and that a body takes many minutes. Coveting is
+	// the chance that an agent asks for what is not its own.
 	StoreRefuses, SlowBody, Coveting float64
 
 	// Tasks: the chance that a run ends with an exit code, and by how much one may take longer than its author said.

@@ -1,5 +1,5 @@
-// Package prove asks a machine's metadata service for what its cloud has signed of it, which goes to the broker with the
-// agent's first call. What it gets it does not look at: the broker checks it.
+// Package prove asks a machine's metadata service for what its cloud has signed of it, which goes to the broker with
+// the agent's first call. What it gets it does not look at: the broker checks it.
 package prove
 
 import (

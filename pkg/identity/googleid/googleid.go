@@ -1,6 +1,6 @@
 // Package googleid checks the identity tokens of Compute Engine (Compute Engine documentation, "Verify the identity of
-// VMs"): JSON Web Tokens for the broker's address, signed by one of Google's keys, which are fetched and kept. A machine
-// has them only with a service account; one without any role is enough.
+// VMs"): JSON Web Tokens for the broker's address, signed by one of Google's keys, which are fetched and kept. A
+// machine has them only with a service account; one without any role is enough.
 package googleid
 
 import (
@@ -195,7 +195,8 @@ func parseKeys(body []byte) (map[string]*rsa.PublicKey, error) {
 		e, eerr := base64.RawURLEncoding.DecodeString(k.Exponent)
 		modulus, exponent := new(big.Int).SetBytes(n), new(big.Int).SetBytes(e)
 		if k.Kind != "RSA" || k.ID == "" || nerr != nil || eerr != nil || modulus.BitLen() < minBits ||
-			modulus.BitLen() > maxBits || !exponent.IsInt64() || exponent.Int64() < 3 || exponent.Int64() > maxExponent {
+			modulus.BitLen() > maxBits || !exponent.IsInt64() || exponent.Int64() < 3 ||
+			exponent.Int64() > maxExponent {
 			continue
 		}
 		keys[k.ID] = &rsa.PublicKey{N: modulus, E: int(exponent.Int64())}

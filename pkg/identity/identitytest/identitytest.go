@@ -52,7 +52,8 @@ func Run(t *testing.T, v identity.Verifier, c Cloud) {
 	})
 	t.Run("nonsense is refused", func(t *testing.T) {
 		for _, text := range []string{"", " ", "x", "{}", "bm9uZQ==", "a.b.c", strings.Repeat("A", 10_000),
-			genuine[:len(genuine)/2], `{"encoding":"pkcs7","signature":""}`, "MAA=", "MIAGCSqGSIb3DQEHAqCAMIACAQExADAL"} {
+			genuine[:len(genuine)/2], `{"encoding":"pkcs7","signature":""}`, "MAA=",
+			"MIAGCSqGSIb3DQEHAqCAMIACAQExADAL"} {
 			refused(t, text, nonce)
 		}
 	})
