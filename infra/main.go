@@ -53,6 +53,8 @@ func run(args []string) error {
 	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
 		"types of events, by comma, that are put on the event bus for rules of yours, or none")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.BoolVar(&cfg.Unproven, "unproven-machines", false,
+		"take machines at their word where they do not prove which one they are")
 	f.BoolVar(&cfg.Policy, "policy", false,
 		"sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
 	if err := f.Parse(args); err != nil {

@@ -42,6 +42,7 @@ type Config struct {
 	Account, Region string
 	Webhook         string   // https URL for news; none when empty
 	Announce        []string // types of events that are put on the event bus for others
+	Unproven        bool     // machines need not prove which one they are
 	Policy          bool     // sessions follow policyKey of the work bucket
 }
 

@@ -148,6 +148,9 @@ func (d *deployment) environment() {
 	if d.Webhook != "" {
 		env["TRADEWIND_WEBHOOK"] = &d.Webhook
 	}
+	if d.Unproven {
+		env["TRADEWIND_MACHINE_PROOF"] = jsii.String("optional")
+	}
 	if d.Policy {
 		env["TRADEWIND_POLICY"] = jsii.String(policyKey)
 	}

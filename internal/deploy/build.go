@@ -26,6 +26,7 @@ type Settings struct {
 	Regions      []string // further ones to buy machines in
 	Announce     []string // types of events that are put on the event bus; those of infra/ when nil
 	Webhook      string   // https URL for news
+	Unproven     bool     // machines need not prove which one they are
 	Policy       bool     // sessions follow the object that PutPolicy writes
 	// Account and Region say where it is deployed; needed with Regions.
 	Account, Region string
@@ -126,6 +127,9 @@ func (s Settings) flags() []string {
 	}
 	if s.Policy {
 		out = append(out, "-policy")
+	}
+	if s.Unproven {
+		out = append(out, "-unproven-machines")
 	}
 	if s.DropData {
 		out = append(out, "-keep-data=false")

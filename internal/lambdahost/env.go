@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"net/url"
+	"slices"
 	"strings"
 )
 
@@ -22,15 +23,19 @@ const (
 	EnvSchedules   = "TRADEWIND_SCHEDULES"       // schedules switched on while work is open, by comma
 	// functions whose queues are polled only while work is open, by comma; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
-	EnvClouds   = "TRADEWIND_CLOUDS"    // clouds to plan on, by comma; optional, aws
-	EnvRegions  = "TRADEWIND_REGIONS"   // of EC2 to buy in, by comma; optional, the deployment's own
-	EnvSecrets  = "TRADEWIND_SECRETS"   // paths below which jobs may refer to secrets, by comma; optional, none
-	EnvStores   = "TRADEWIND_STORES"    // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
-	EnvTopic    = "TRADEWIND_TOPIC"     // SNS topic for news; optional
-	EnvWebhook  = "TRADEWIND_WEBHOOK"   // URL that news are posted to; optional
-	EnvAnnounce = "TRADEWIND_ANNOUNCE"  // types of events put on the bus for others, by comma; optional, none
-	EnvPolicy   = "TRADEWIND_POLICY"    // key of the sessions' policy in the work bucket; optional, the broker's own
-	EnvLogLevel = "TRADEWIND_LOG_LEVEL" // debug, info, warn, error; optional, info
+	EnvClouds   = "TRADEWIND_CLOUDS"   // clouds to plan on, by comma; optional, aws
+	EnvRegions  = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvSecrets  = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
+	EnvStores   = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
+	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
+	EnvWebhook  = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
+	EnvAnnounce = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
+	EnvPolicy   = "TRADEWIND_POLICY"   // key of the sessions' policy in the work bucket; optional, the broker's own
+	// EnvProof says whether machines have to prove which one they are: required, optional; optional, required.
+	EnvProof = "TRADEWIND_MACHINE_PROOF"
+	// EnvCertificates are by which their proofs are checked instead of AWS's own, PEM; optional, for emulators.
+	EnvCertificates = "TRADEWIND_MACHINE_CERTIFICATES"
+	EnvLogLevel     = "TRADEWIND_LOG_LEVEL" // debug, info, warn, error; optional, info
 )
 
 // Env is the environment of a function, read once.
@@ -55,7 +60,10 @@ type Env struct {
 	Webhook     string
 	Announce    []string
 	Policy      string
-	LogLevel    string
+	// Unproven lets machines say hello that do not prove which one they are.
+	Unproven     bool
+	Certificates string
+	LogLevel     string
 }
 
 // ErrEnv says that the environment is not what infra/ sets.
@@ -73,6 +81,7 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
 		Secrets: list(getenv(EnvSecrets)), Stores: r.pairs(EnvStores),
 		Webhook: getenv(EnvWebhook), Announce: list(getenv(EnvAnnounce)),
+		Unproven: r.oneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
 		Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
 	}
 	if len(env.Clouds) == 0 {
@@ -129,6 +138,18 @@ func (r *reader) pairs(name string) map[string]string {
 		out[key] = value
 	}
 	return out
+}
+
+// oneOf reads one of some words; the first where nothing is set.
+func (r *reader) oneOf(name string, words ...string) string {
+	v := r.getenv(name)
+	if v == "" {
+		return words[0]
+	}
+	if !slices.Contains(words, v) {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of %s", name, v, strings.Join(words, ", ")))
+	}
+	return v
 }
 
 func (r *reader) level(name string) string {

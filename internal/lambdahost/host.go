@@ -88,6 +88,9 @@ func brokerConfig(env Env) record.Config {
 	cfg.Endpoint = env.API
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog},
 		silentFor
+	if !env.Unproven {
+		cfg.Proven = []string{"aws"}
+	}
 	cfg.StoreURL = "s3://" + env.WorkBucket
 	cfg.Stores = Stores(env)
 	cfg.Private = []string{"agent/", "events/", "logs/", "catalog/", "policy/"} // as infra/ lays it out

@@ -49,6 +49,15 @@ const (
 	Overtaking Break = "overtaking"
 	// Swinging: nobody remembers for whom others were stopped, so that who was stopped stops the other in turn.
 	Swinging Break = "swinging"
+	// Stuck: nobody advances jobs.
+	Stuck Break = "stuck"
+	// NoUploads: nobody remembers which uploads were begun.
+	NoUploads Break = "no-uploads"
+	// Generous: whatever an agent asks for is granted, and Lasting: whenever it asks.
+	Generous Break = "generous"
+	Lasting  Break = "lasting"
+	// Hasty: agents say that an object is there when they have begun to send it.
+	Hasty Break = "hasty"
 	// Asleep: a job that rests is not woken when it holds something.
 	Asleep Break = "asleep"
 )
@@ -56,7 +65,8 @@ const (
 // Breaks returns all of them.
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
-		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep}
+		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep,
+		Stuck, NoUploads, Generous, Lasting, Hasty}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -74,6 +84,11 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
 			return w.Key.Partition == record.PartActive && w.Op == store.Put && w.Expect != store.Absent &&
 				!bytes.Contains(w.Body, []byte(`"restsUntil"`))
+		})
+		return tx
+	case NoUploads:
+		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
+			return strings.HasPrefix(w.Key.Sort, "upload#")
 		})
 		return tx
 	case NoBudget:
@@ -130,6 +145,11 @@ func withoutField(tx store.Tx, sort, field, end string) store.Tx {
 		}
 	}
 	return tx
+}
+
+// moves says whether the break is of something that takes moving data.
+func (b Break) moves() bool {
+	return slices.Contains([]Break{NoUploads, Generous, Lasting, Hasty}, b)
 }
 
 // keep is how many checkpoints an agent keeps.

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -40,7 +41,12 @@ func (h *host) fresh() {
 		cfg.OverdueAfter = 0
 	}
 	cfg.Scheduler = h.number
+	var data grant.Store
+	if w.moves {
+		data = w.objects
+	}
 	h.broker = broker.New(cfg, broker.Ports{
+		Data:  data,
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
 		Objects: w.users, Prices: priceSource{w},
@@ -221,6 +227,9 @@ func (e *engine) poll(q *queue, at time.Time) {
 
 // receive hands what is visible in a queue to as many processes as there may be.
 func (e *engine) receive(q *queue) {
+	if e.w.opt.Break == Stuck && q.Name == events.FnAdvance {
+		return
+	}
 	if stalled, until := e.w.sky.Stalled(q.Name); stalled {
 		e.w.Count("function stalls")
 		e.poll(q, until)

@@ -2,6 +2,9 @@ package sim
 
 import (
 	"context"
+	"maps"
+	"slices"
+	"strconv"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/sim/check"
@@ -65,8 +68,41 @@ func (r *run) later(d time.Duration, f func()) {
 
 // stage fetches inputs, then starts the task.
 func (r *run) stage() {
-	r.later(r.a.w.rand.machine.Spread(time.Second, 2*time.Minute), r.start)
+	r.later(r.a.w.rand.machine.Spread(time.Second, 2*time.Minute), r.staged)
 	r.later(heartbeat, r.beat)
+}
+
+// staged has the inputs there, but for what others have left in the store.
+func (r *run) staged() {
+	w := r.a.w
+	if !w.moves {
+		r.start()
+		return
+	}
+	if w.rand.grant.Chance(w.faults.Coveting) {
+		r.covet()
+	}
+	var uris []string
+	for _, parent := range slices.Sorted(maps.Keys(r.work.Parents)) {
+		uris = append(uris, w.prefixed(r.work.Parents[parent]+"0", "data"))
+	}
+	if c := r.work.Checkpoint; c != nil && c.Restore != "" {
+		uris = append(uris, w.prefixed(c.Restore, "data"))
+	}
+	r.fetch(uris, r.start)
+}
+
+// keeping sends an object to the store, where data is moved at all.
+func (r *run) keeping(prefix string, done func()) {
+	if !r.a.w.moves {
+		done()
+		return
+	}
+	r.keep(r.a.w.prefixed(prefix, "data"), func() {
+		if r.live() {
+			done()
+		}
+	})
 }
 
 func (r *run) start() {
@@ -109,7 +145,7 @@ func (r *run) save(then func()) {
 	s := saved{seq: r.next, progress: r.progress()}
 	r.next++
 	s.prefix = wire.CheckpointPrefix(r.work.Prefix, r.work.Attempt, s.seq)
-	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() {
+	kept := func() {
 		r.a.w.bucket.save(r.work.Prefix, s)
 		r.report(wire.Report{Event: wire.Checkpointed, Seq: s.seq, Prefix: s.prefix, Progress: s.progress}, func() {
 			begun := ""
@@ -119,7 +155,8 @@ func (r *run) save(then func()) {
 			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep(), begun)
 		})
 		then()
-	})
+	}
+	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() { r.keeping(s.prefix, kept) })
 }
 
 func (r *run) checkpoint() {
@@ -152,6 +189,15 @@ func (r *run) fail() {
 
 // finish keeps the outputs and tells of the success.
 func (r *run) finish() {
+	if r.saving {
+		return
+	}
+	prefix := wire.OutputPrefix(r.work.Prefix, r.work.Attempt)
+	r.keeping(prefix+strconv.Itoa(r.a.m.Rank), r.finished)
+}
+
+// finished is when the outputs are kept.
+func (r *run) finished() {
 	if r.saving {
 		return
 	}

@@ -5,8 +5,11 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
 )
 
 // TestNoSeedBreaksAnInvariant plays some histories, in which every kind of fault happens; `tradewind chaos` plays as many as
@@ -82,6 +85,11 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 	within := map[Break]uint64{
 		NoOutbox: 1, NoSeen: 6, NoConditions: 3, NoToken: 12, NoBlock: 3, NoTerminate: 2,
 		LossyBus: 3, NoReconcile: 8, NoBudget: 8, Forgetful: 6, Overtaking: 8, NoPartitions: 8, NoGang: 10, NoHold: 6, OldPrice: 30, Swinging: 8, Asleep: 8,
+		NoUploads: 20, Generous: 12, Lasting: 10, Hasty: 8, Stuck: 2,
+	}
+	// Of what there is one break for alone, the invariant that has to notice it.
+	by := map[Break]string{
+		NoUploads: check.InvUpload, Generous: check.InvScope, Lasting: check.InvGrant, Hasty: check.InvObject, Stuck: check.InvBound,
 	}
 	for _, b := range Breaks() {
 		t.Run(string(b), func(t *testing.T) {
@@ -93,9 +101,16 @@ func TestABrokenSystemIsNoticed(t *testing.T) {
 			if b == Swinging || b == Asleep || b == Overtaking {
 				opt.Jobs = 10
 			}
-			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: opt, Workers: 1, StopAfter: 1}, nil)
+			most := 1
+			if by[b] != "" {
+				most = 0 // others may notice it, too
+			}
+			report, err := Chaos(t.Context(), 0, within[b], ChaosOptions{Options: opt, Workers: 1, StopAfter: most}, nil)
 			if err != nil {
 				t.Fatal(err)
+			}
+			if !slices.ContainsFunc(report.Violations, func(v Failure) bool { return by[b] == "" || v.Invariant == by[b] }) {
+				t.Errorf("no violation of %q in %d seeds", by[b], report.Seeds)
 			}
 			if len(report.Violations) == 0 {
 				t.Fatalf("%d seeds did not notice it", report.Seeds)

@@ -34,6 +34,8 @@ type world struct {
 	engine  *engine
 	network *network
 	bucket  *bucket
+	objects *objectStore
+	moves   bool // data goes to the store by grants, and comes from there
 	planner *notedPlanner
 	users   *users
 	yard    *yard
@@ -42,7 +44,7 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user, pool, gang timeline.Random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, grant timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -54,7 +56,7 @@ func newSources(seed uint64, steady bool) sources {
 	return sources{
 		process: part("process"), store: part("store"), bus: part("bus"), cloud: part("cloud"),
 		machine: part("machine"), network: part("network"), task: part("task"), engine: part("engine"),
-		user: part("user"), pool: part("pool"), gang: part("gang"),
+		user: part("user"), pool: part("pool"), gang: part("gang"), grant: part("grant"),
 	}
 }
 
@@ -74,7 +76,9 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w.yard = newYard(w)
 	w.clouds = append(w.clouds, w.yard.provider)
 	w.network = &network{w: w}
-	w.bucket = newBucket()
+	w.bucket, w.objects = newBucket(), newObjectStore(w)
+	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.moves()
+	w.check.Data = w.objects
 	w.planner = &notedPlanner{w: w, inner: opt.planner()}
 	w.users = newUsers(w)
 	w.engine = newEngine(w)
@@ -83,6 +87,9 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	}
 	return w
 }
+
+// shareMoves is the share of worlds in which data is moved: each call that it takes costs steps.
+const shareMoves = 0.3
 
 // config is the broker's. The fewer tries a launch has, the more is given up while it is under way.
 func config(seed uint64, steady bool) record.Config {

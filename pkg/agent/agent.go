@@ -30,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -64,6 +65,8 @@ type Config struct {
 	Hold *os.File
 	// Notices tells of the machine's own warnings that it will be taken, by how long it has left.
 	Notices <-chan time.Duration
+	// Prove asks for the proof of which machine this is; nil where there is none.
+	Prove prove.Func
 	// Sole says that the machine is the task's alone, so that inputs may be staged outside the task's directory.
 	Sole bool
 
@@ -161,12 +164,25 @@ func Run(ctx context.Context, cfg Config) error {
 	background, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer a.wg.Wait()
 	defer cancel()
-	first, err := a.client.hello(ctx, wire.Hello{Address: cfg.Address, Version: cfg.Version, Nonce: rand.Text()})
+	first, err := a.client.hello(ctx, a.greeting(ctx))
 	if err != nil {
 		return err
 	}
 	a.log.Debug("registered", "cluster", claims.Cluster, "rank", claims.Rank)
 	return a.loop(ctx, background, first)
+}
+
+// greeting is what the agent says first. Where its cloud does not answer it comes without a proof: whether one is needed
+// the broker decides.
+func (a *agent) greeting(ctx context.Context) wire.Hello {
+	h := wire.Hello{Address: a.cfg.Address, Version: a.cfg.Version, Nonce: rand.Text()}
+	if a.cfg.Prove != nil {
+		var err error
+		if h.Proof, err = a.cfg.Prove(ctx, h.Nonce); err != nil {
+			a.log.Warn("the machine cannot prove which one it is", "err", err)
+		}
+	}
+	return h
 }
 
 // loop serves commands until the end, after what the hello was answered with.

@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/notices"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
 )
 
 // The environment that the program on a machine is started with. The token comes by a file that is removed once it was
@@ -66,6 +67,10 @@ func Main(environ []string, version string) int {
 		log.Error("cannot start", "err", err)
 		return ExitFailed
 	}
+	if cfg.Prove, err = prover(environ, cfg.Endpoint); err != nil {
+		log.Error("cannot start", "err", err)
+		return ExitFailed
+	}
 	if err = Run(ctx, cfg); err != nil {
 		log.Info("exit", "reason", err)
 	}
@@ -81,6 +86,20 @@ func watch(ctx context.Context, environ []string, log *slog.Logger) (<-chan time
 		return nil, err
 	}
 	return notices.Leads(ctx, w, time.Now, log), nil
+}
+
+// prover asks the machine's cloud which machine it is, where environ names one.
+func prover(environ []string, endpoint string) (prove.Func, error) {
+	get := func(name string) string { return lookup(environ, name) }
+	cloud := get(prove.EnvCloud)
+	if cloud == "" {
+		return nil, nil
+	}
+	f, err := prove.New(prove.Config{Cloud: cloud, URL: notices.MetadataURL(cloud, get), Audience: endpoint})
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", ErrConfig, prove.EnvCloud, err)
+	}
+	return f, nil
 }
 
 // ExitCode is the program's exit code for what Run returned.

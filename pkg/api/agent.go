@@ -19,7 +19,8 @@ func (a *API) agentRoutes() {
 		OperationID: "agent-hello", Method: http.MethodPost, Path: wire.PathHello, Summary: "Register a node",
 		Description: "The answer is its first command, as of " + wire.PathWork +
 			" with seen=0, where there is one already; else it is empty, but for a new token, and the node asks for " +
-			"work. What a machine boots with is good for one agent's hello.",
+			"work. What a machine boots with is good for one agent's hello. Where the machine's cloud proves which " +
+			"one it is, the answer to another than was launched is 403, and 503 until the launch is recorded.",
 		DefaultStatus: http.StatusOK,
 		Responses:     map[string]*huma.Response{"204": {Description: "Registered; there is no work yet"}},
 	}, a.hello)
@@ -53,7 +54,12 @@ type helloOutput struct {
 // hello registers a node. The last one of a cluster is answered with its work; the others', and that of gangs, follows
 // from what it sets off, so that asking at once would be in vain.
 func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
-	w, err := a.cfg.Broker.Hello(ctx, claimed(ctx), in.Body)
+	claims := claimed(ctx)
+	var err error
+	if claims.Machine, err = a.cfg.Identity.Machine(ctx, in.Body); err != nil {
+		return nil, err
+	}
+	w, err := a.cfg.Broker.Hello(ctx, claims, in.Body)
 	if err != nil {
 		return nil, err
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
 // MinTokenBytes is the shortest user token that New accepts.
@@ -28,6 +29,8 @@ type Config struct {
 	// Verify checks an agent's token: pkg/agent/token with the deployment's key and clock.
 	Verify func(token string) (wire.Claims, error)
 	Logs   Logs
+	// Identity checks what machines prove of themselves when they say hello, by cloud; without it no proof counts.
+	Identity identity.Verifiers
 	// Machines has the tokens of pools' machines; nil answers 501.
 	Machines *MachineTokens
 	// Data lets agents move data; nil answers 501.

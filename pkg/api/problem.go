@@ -13,6 +13,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -90,6 +91,16 @@ func (a *API) fail(ctx context.Context, err error) error {
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrGone):
 		return problem(http.StatusGone, "the attempt is over")
+	case errors.Is(err, record.ErrMachine):
+		return problem(http.StatusForbidden, err.Error())
+	case errors.Is(err, record.ErrEarly):
+		return huma.ErrorWithHeaders(problem(http.StatusServiceUnavailable, err.Error()+"; come again"),
+			http.Header{"Retry-After": {"1"}})
+	case errors.Is(err, identity.ErrUnavailable):
+		a.log.WarnContext(ctx, "api: a machine's proof cannot be checked", "err", err)
+		return huma.ErrorWithHeaders(
+			problem(http.StatusServiceUnavailable, identity.ErrUnavailable.Error()+"; come again"),
+			http.Header{"Retry-After": {"1"}})
 	case errors.Is(err, store.ErrThrottled), errors.Is(err, store.ErrConflict),
 		errors.Is(err, store.ErrClosed), errors.Is(err, bus.ErrClosed):
 		a.log.WarnContext(ctx, "api: unavailable", "err", err)

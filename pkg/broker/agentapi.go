@@ -18,14 +18,20 @@ import (
 const fnAgent = "agent"
 
 // Hello registers a node of a cluster, and returns what it is to do where that is known, as Work does for one that has
-// seen nothing: the last node's hello brings the cluster up. The claims come from a verified token.
+// seen nothing: the last node's hello brings the cluster up. The claims come from a verified token and, which machine it
+// is, from a verified proof. It fails with ErrGone, with ErrMachine where that is not the machine that was launched, and
+// with ErrEarly where that is not recorded yet.
 func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
+	var doubt error
 	err = b.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit.Unit) error {
 		cl, err := b.ownCluster(u, c)
 		if err != nil {
 			return err
 		}
 		st := attempt.Arriving{Cluster: cl, Rank: c.Rank}
+		if doubt = st.Doubt(b.Config, c.Machine); doubt != nil {
+			return b.doubted(u, cl, c.Rank, doubt)
+		}
 		if c.Boot && st.Taken(h) {
 			return record.ErrGone // what a machine boots with is good once
 		}
@@ -43,9 +49,25 @@ func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire
 		return err
 	})
 	if err == nil {
+		err = doubt
+	}
+	if err == nil {
 		w.Token, err = b.renewed(c)
 	}
 	return w, err
+}
+
+// doubted notes why a machine was not believed, for the story of the attempt: once, however often it comes.
+func (b *Broker) doubted(u *unit.Unit, cl record.Cluster, rank int, doubt error) error {
+	if errors.Is(doubt, record.ErrEarly) {
+		return record.ErrSkip
+	}
+	made, found, err := book.Get[record.Attempt](u, record.AttemptKey(cl.Job, cl.Task, cl.Attempt))
+	if err != nil || !found || made.Doubt != "" {
+		return record.OrSkip(err)
+	}
+	b.log.Warn("a machine's hello is refused", "cluster", cl.ID, "rank", rank, "reason", doubt)
+	return u.Apply(attempt.DecideDoubt(made, rank, doubt, u.Now))
 }
 
 // renewed is a new token for who speaks for an attempt that lives, where less than half of what one is good for is left

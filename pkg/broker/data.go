@@ -109,7 +109,7 @@ func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 		return err
 	}
 	if data := scope.Over(b.Data); len(parts) > 0 {
-		err = data.Complete(ctx, uri, upload, parts)
+		err = b.complete(ctx, key, func() error { return data.Complete(ctx, uri, upload, parts) })
 	} else {
 		err = data.Abort(ctx, uri, upload)
 	}
@@ -117,6 +117,45 @@ func (b *Broker) EndUpload(ctx context.Context, c wire.Claims, uri, upload strin
 		return err
 	}
 	return b.forget(ctx, c.Cluster, key)
+}
+
+// complete completes an upload that is recorded: the intent is committed first. A store that knows no such upload, or
+// not these parts, is believed where this call alone has asked it; else one before, whose answer nobody heard, has
+// completed it.
+func (b *Broker) complete(ctx context.Context, key record.Key, act func() error) error {
+	note := func(what string, change func(*record.Upload) error) error {
+		return b.Transact(ctx, fnAgent, what+"/"+key.Sort, false, func(u *unit.Unit) error {
+			up, open, err := book.Get[record.Upload](u, key)
+			if err != nil || !open {
+				return record.OrSkip(err) // completed by another call, or aborted, which the next one is told
+			}
+			if err := change(&up); err != nil {
+				return err
+			}
+			var d record.Decision
+			d.Put(key, up)
+			return u.Apply(d)
+		})
+	}
+	if err := note("completing", func(up *record.Upload) error { up.Completing++; return nil }); err != nil {
+		return err
+	}
+	failed := act()
+	if !errors.Is(failed, grant.ErrUpload) {
+		return failed
+	}
+	alone := false
+	err := note("not-completed", func(up *record.Upload) error {
+		if alone = up.Completing == 1; !alone {
+			return record.ErrSkip
+		}
+		up.Completing = 0
+		return nil
+	})
+	if err == nil && alone {
+		err = failed
+	}
+	return err
 }
 
 // forget removes the records of uploads that have ended.

@@ -3,6 +3,7 @@ package broker_test
 import (
 	"context"
 	"slices"
+	"strconv"
 	"strings"
 	"sync"
 	"testing"
@@ -47,7 +48,7 @@ func (s *shelf) Launch(_ context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 func (s *shelf) machines(spec cloud.LaunchSpec) []cloud.Machine {
 	out := make([]cloud.Machine, spec.Nodes)
 	for i := range out {
-		out[i] = cloud.Machine{ID: spec.Cluster + "/m", Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
+		out[i] = cloud.Machine{ID: spec.Cluster + "/m" + strconv.Itoa(i), Cluster: spec.Cluster, Rank: i, State: cloud.Running, Offer: spec.Offer}
 	}
 	return out
 }

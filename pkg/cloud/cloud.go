@@ -118,7 +118,8 @@ const (
 type Machine struct {
 	ID       string // the cloud's own
 	Cluster  string
-	Rank     int // 0 … Nodes-1
+	Rank     int    // 0 … Nodes-1
+	Account  string // account, project or subscription that it is of; empty where the cloud has none, or has not said
 	State    State
 	Offer    Offer
 	Launched time.Time

@@ -84,6 +84,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.announce, "announce", short(events.Announced()),
 		"events that are put on the event bus for rules of yours, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.BoolVar(&o.settings.Unproven, "unproven-machines", false,
+		"take machines at their word where they do not prove which one they are")
 	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy that sessions follow")
 	_ = c.MarkFlagFilename("policy", "yaml", "yml")
 	f.StringVar(&o.profile, "profile", "", "AWS profile (default: $AWS_PROFILE)")

@@ -4,6 +4,7 @@ package apihost
 import (
 	"context"
 	"encoding/json"
+	"fmt"
 	"net/http"
 	"net/url"
 	"time"
@@ -22,6 +23,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
 // Name of the function.
@@ -53,11 +56,16 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
+	proofs, err := awsid.New(h.Env.Certificates)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvCertificates, err)
+	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
 		Broker: h.Broker, Data: h.Broker, Program: program(h), Token: token, Verify: ring.Verify, Dead: h.Ports.Bus,
 		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
 		Unheld:   lambdahost.PollEvery,
+		Identity: identity.Verifiers{awsid.Name: proofs},
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})

@@ -101,7 +101,7 @@ func (w *world) untilOver(ctx context.Context) (job view.JobDetail) {
 		for _, i := range w.instances(ctx) {
 			if id := aws.ToString(i.InstanceId); !booted[id] {
 				booted[id] = true
-				w.machine(ctx, w.tokenOf(ctx, id))
+				w.machine(ctx, id, w.tokenOf(ctx, id))
 			}
 		}
 		var jobs struct{ Jobs []view.JobView }
@@ -152,6 +152,17 @@ var jwt = regexp.MustCompile(`eyJ[\w-]+\.[\w-]+\.[\w-]+`)
 // tokenOf reads the token that a machine was given with its user data.
 func (w *world) tokenOf(ctx context.Context, id string) string {
 	w.Helper()
+	raw := w.userData(ctx, id)
+	found := jwt.FindString(string(plain(w.T, raw)))
+	if found == "" {
+		w.Fatalf("no token in %q", raw)
+	}
+	return found
+}
+
+// userData is what a machine was launched with.
+func (w *world) userData(ctx context.Context, id string) []byte {
+	w.Helper()
 	out, err := ec2.NewFromConfig(w.cfg).DescribeInstanceAttribute(ctx, &ec2.DescribeInstanceAttributeInput{
 		InstanceId: &id, Attribute: types.InstanceAttributeNameUserData,
 	})
@@ -162,11 +173,7 @@ func (w *world) tokenOf(ctx context.Context, id string) string {
 	if err != nil {
 		w.Fatal(err)
 	}
-	found := jwt.FindString(string(plain(w.T, raw)))
-	if found == "" {
-		w.Fatalf("no token in %q", raw)
-	}
-	return found
+	return raw
 }
 
 // request calls the API as a user whom IAM has let in, or with whatever else is given as authorization.

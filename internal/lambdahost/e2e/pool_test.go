@@ -110,7 +110,7 @@ func (w *world) untilPoolIsDone(ctx context.Context, sync func() wire.PoolOrders
 		for _, o := range orders {
 			running = append(running, o.PoolAgent)
 			if o.Token != "" {
-				w.machine(ctx, o.Token)
+				w.machine(ctx, "", o.Token)
 			}
 		}
 		report.Running = running

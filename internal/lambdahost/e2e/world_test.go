@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"compress/gzip"
 	"context"
+	"encoding/base64"
 	"encoding/json"
 	"fmt"
 	"io"
@@ -41,7 +42,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/planning"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
 	busaws "github.com/tradewind-broker/tradewind/pkg/bus/aws"
 	"github.com/tradewind-broker/tradewind/pkg/bus/aws/awstest"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
@@ -49,6 +52,9 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
+	if os.Getenv(agent.EnvEndpoint) != "" { // the agent of a machine that has booted
+		os.Exit(agent.Main(os.Environ(), "test"))
+	}
 	os.Exit(m.Run())
 }
 
@@ -73,6 +79,8 @@ type world struct {
 	queues *sqs.Client
 	log    *lockedBuffer
 	agents sync.WaitGroup
+	// authority signs what machines are.
+	authority *imdstest.Authority
 }
 
 type lockedBuffer struct {
@@ -100,6 +108,9 @@ func deploy(t *testing.T) *world {
 	if w.cfg, err = config.LoadDefaultConfig(ctx); err != nil {
 		t.Fatal(err)
 	}
+	if w.authority, err = imdstest.NewAuthority(); err != nil {
+		t.Fatal(err)
+	}
 	w.api = httptest.NewServer(http.HandlerFunc(w.serve))
 	t.Cleanup(w.api.Close)
 	w.provision(ctx)
@@ -123,8 +134,8 @@ func (w *world) environment() map[string]string {
 	return map[string]string{
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
-		"TRADEWIND_SECRETS": "/" + w.name + "/secrets/", "TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + strings.Repeat("a", 64) + "/tradewind-agent",
-		"TRADEWIND_SCHEDULES": "reconcile",
+		"TRADEWIND_SECRETS": "/" + w.name + "/secrets/", "TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + digest(program()) + "/tradewind-agent",
+		"TRADEWIND_SCHEDULES": "reconcile", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
 	}
 }
 
@@ -191,7 +202,11 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 		out.Header().Set(name, v)
 	}
 	out.WriteHeader(answer.StatusCode)
-	_, _ = io.WriteString(out, answer.Body)
+	raw := []byte(answer.Body)
+	if answer.IsBase64Encoded { // as large answers are, compressed
+		raw, _ = base64.StdEncoding.DecodeString(answer.Body)
+	}
+	_, _ = out.Write(raw)
 }
 
 // round plays Lambda once for the stream and every queue, and says how many messages there were.
@@ -300,12 +315,37 @@ func (w *world) drop(ctx context.Context, fn string, message any) {
 	}
 }
 
-// machine starts the agent of a machine that was launched with a token.
-func (w *world) machine(ctx context.Context, token string) {
+// account is moto's.
+const account = "123456789012"
+
+// metadata is the metadata service of a machine.
+func (w *world) metadata(id string) *imdstest.Machine {
+	return &imdstest.Machine{ID: id, Address: "127.0.0.1", Region: "us-east-1", Zone: "us-east-1a", Account: account, Signer: w.authority}
+}
+
+// proves asks a metadata service for proofs, as an agent does.
+func (w *world) proves(m *imdstest.Machine) prove.Func {
+	w.Helper()
+	service := httptest.NewServer(m)
+	w.Cleanup(service.Close)
+	f, err := prove.New(prove.Config{Cloud: "aws", URL: service.URL})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return f
+}
+
+// machine starts the agent of a machine that was launched with a token; one without an ID is of a pool, and of no cloud.
+func (w *world) machine(ctx context.Context, id, token string) {
+	w.Helper()
 	dir := w.TempDir()
+	var proof prove.Func
+	if id != "" {
+		proof = w.proves(w.metadata(id))
+	}
 	w.agents.Go(func() {
 		_ = agent.Run(ctx, agent.Config{
-			Endpoint: w.api.URL, Token: token, Dir: dir, Address: "127.0.0.1", Environ: os.Environ(),
+			Endpoint: w.api.URL, Token: token, Dir: dir, Address: "127.0.0.1", Environ: os.Environ(), Prove: proof,
 		}) // that the attempt is over is how it ends
 	})
 }

@@ -35,7 +35,9 @@ type Hypervisor struct {
 	events *eventbridge.Client
 	ended  func(id, code string) // tells why, where nobody asked for the end
 	dir    string
-	log    *slog.Logger
+	// authority signs the machines' identity documents.
+	authority *imdstest.Authority
+	log       *slog.Logger
 
 	mu       sync.Mutex
 	machines map[string]*machine
@@ -124,6 +126,7 @@ func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	m := &machine{id: id, exited: make(chan struct{}), imds: &imdstest.Machine{
 		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1),
 		Region: Region, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw,
+		Account: account, Signer: h.authority,
 	}}
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
 	if err != nil {

@@ -29,6 +29,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/deploy"
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
@@ -64,6 +65,7 @@ type World struct {
 	Mappings   []*Mapping
 	Hypervisor *Hypervisor
 
+	authority *imdstest.Authority // signs what machines are
 	emulator  *emulator.Process
 	clockwork *clockwork
 	servers   []*http.Server
@@ -90,6 +92,9 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 		return nil, err
 	}
 	if w.emulator, err = emulator.Start(emulator.MotoServer("MOTO_ACCOUNT_ID=" + account)); err != nil {
+		return nil, err
+	}
+	if w.authority, err = imdstest.NewAuthority(); err != nil {
 		return nil, err
 	}
 	w.Config = emulator.Config(w.emulator.Endpoint)
@@ -257,7 +262,8 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
 	}
 	w.Hypervisor = &Hypervisor{
-		ec2: ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended,
+		authority: w.authority,
+		ec2:       ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended,
 		dir: filepath.Join(w.Dir, "machines"), log: w.Log, machines: map[string]*machine{},
 	}
 	w.wg.Go(func() { w.Hypervisor.run(ctx) })
@@ -290,6 +296,7 @@ func (w *World) function(f Resource, endpoint string) error {
 		env[k] = fmt.Sprint(v)
 	}
 	env["TRADEWIND_API"] = w.API // the emulator has no such host
+	env["TRADEWIND_MACHINE_CERTIFICATES"] = w.authority.Certificates()
 	timeout := f.number("Timeout")
 	w.Functions[name] = &sandbox.Function{
 		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,

@@ -98,6 +98,7 @@ type Checker struct {
 	store    *mem.Store
 	world    World
 	Stormy   bool // the broker's own parts are to fail
+	Data     Objects
 	OnTime   bool // nothing is to take longer than planned, by the planner of a world
 	wanted   []*Wanted
 	wantedBy map[string]*Wanted         // by name

@@ -77,6 +77,7 @@ func (c *Checker) rest() {
 			c.Violatef(InvRest, "machine %s of %s still runs", m.ID, m.Cluster)
 		}
 	}
+	c.checkUploads()
 	if n := c.pool.assigned(); n > 0 {
 		c.Violatef(InvRest, "%d assignments to machines of pools are left", n)
 	}

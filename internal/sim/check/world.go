@@ -196,6 +196,7 @@ func (c *Checker) Look() {
 		c.checkBound(s)
 	}
 	c.lookAtPools()
+	c.checkUploads()
 	c.After(lookEvery, c.Look)
 }
 

@@ -46,6 +46,10 @@ type Faults struct {
 	RequestLost, AnswerLost, RequestLate float64
 	Partition                            Span
 
+	// The store of data: the chance that it refuses what was granted, and that a body takes many minutes. Coveting is
+	// the chance that an agent asks for what is not its own.
+	StoreRefuses, SlowBody, Coveting float64
+
 	// Tasks: the chance that a run ends with an exit code, and by how much one may take longer than its author said.
 	TaskFails, Overrun float64
 	// Twice is the chance that an agent tells of its success again, under another ID.
@@ -139,6 +143,9 @@ func Draw(r timeline.Random) Faults {
 	some(&f.RequestLate, 0.1)
 	spans(&f.Partition, 0.4, time.Hour, 6*time.Minute)
 	some(&f.Twice, 0.2)
+	some(&f.StoreRefuses, 0.2)
+	some(&f.SlowBody, 0.1)
+	some(&f.Coveting, 0.5)
 	return f
 }
 

@@ -76,7 +76,8 @@ printf '%s\n' "${tokens[$rank]}" >"$run/token"
 unset tokens
 settings=(
   "TRADEWIND_ENDPOINT=$endpoint" "TRADEWIND_TOKEN_FILE=$run/token" "TRADEWIND_DIR=$lib/work" "TRADEWIND_MACHINE=$id"
-  "TRADEWIND_ADDRESS=$address" "TRADEWIND_NOTICES=aws" "HOME=${HOME:-/root}" ${environment[@]+"${environment[@]}"}
+  "TRADEWIND_ADDRESS=$address" "TRADEWIND_NOTICES=aws" "TRADEWIND_PROOF=aws" "HOME=${HOME:-/root}"
+  ${environment[@]+"${environment[@]}"}
 )
 umask 022
 if [ -n "$systemd" ]; then

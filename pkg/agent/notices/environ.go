@@ -21,17 +21,24 @@ func FromEnvironment(lookup func(string) string, c Config) (Watcher, error) {
 	if cloud == "imds" {
 		cloud = "aws"
 	}
-	c.URL = lookup(EnvURL)
-	switch {
-	case c.URL != "":
-	case cloud == "aws": // as the AWS SDKs
-		c.URL = lookup("AWS_EC2_METADATA_SERVICE_ENDPOINT")
-	case cloud == "gcp" && lookup("GCE_METADATA_HOST") != "": // as Google's libraries
-		c.URL = "http://" + lookup("GCE_METADATA_HOST")
-	}
+	c.URL = MetadataURL(cloud, lookup)
 	w, err := New(cloud, c)
 	if err != nil {
 		return nil, fmt.Errorf("%s=%s: %w", EnvCloud, strings.ToValidUTF8(cloud, ""), err)
 	}
 	return w, nil
+}
+
+// MetadataURL is where the environment says that a cloud's metadata service is, empty where it does not say.
+func MetadataURL(cloud string, lookup func(string) string) string {
+	if url := lookup(EnvURL); url != "" {
+		return url
+	}
+	switch {
+	case cloud == "aws": // as the AWS SDKs
+		return lookup("AWS_EC2_METADATA_SERVICE_ENDPOINT")
+	case cloud == "gcp" && lookup("GCE_METADATA_HOST") != "": // as Google's libraries
+		return "http://" + lookup("GCE_METADATA_HOST")
+	}
+	return ""
 }

@@ -51,6 +51,8 @@ type Claims struct {
 	// Boot says that it is what a machine boots with, which others on it may read: it is good for one agent's hello,
 	// whose answer brings another, and to fetch the agent.
 	Boot bool `json:"boot,omitempty"`
+	// Machine is what was proved beside the token: which machine it is. No token says it.
+	Machine *Machine `json:"-"`
 }
 
 // Hello registers a node; idempotent.
@@ -60,6 +62,8 @@ type Hello struct {
 	// Nonce is made up by an agent when it starts. One that repeats its hello, as it had no answer, is known by it; any
 	// other that comes with the same token is refused.
 	Nonce string `json:"nonce,omitempty"`
+	// Proof is of which machine this is, where its cloud gives one.
+	Proof *Proof `json:"proof,omitempty"`
 }
 
 // Command is what the broker wants of a node.

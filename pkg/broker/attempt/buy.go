@@ -153,7 +153,7 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 	st.Cluster.State, st.Cluster.Since, st.Cluster.Launched, st.Cluster.Reason = record.ClusterBooting, now, now, ""
 	for _, m := range machines {
 		if m.Rank >= 0 && m.Rank < len(st.Cluster.Nodes) {
-			st.Cluster.Nodes[m.Rank].Machine = m.ID
+			st.Cluster.Nodes[m.Rank].Machine, st.Cluster.Account = m.ID, m.Account
 		}
 		if !m.Launched.IsZero() && m.Launched.Before(st.Cluster.Launched) && !m.Launched.Before(st.Cluster.Intended) {
 			st.Cluster.Launched = m.Launched

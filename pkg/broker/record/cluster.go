@@ -80,7 +80,8 @@ type Cluster struct {
 	ReservedUSD float64   `json:"reservedUSD"`
 	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`
 	Nodes       []Node    `json:"nodes"`
-	Tries       int       `json:"tries,omitempty"` // launches that failed for a passing reason
+	Account     string    `json:"account,omitempty"` // of its machines, where their cloud has said it
+	Tries       int       `json:"tries,omitempty"`   // launches that failed for a passing reason
 	Intended    time.Time `json:"intended"`
 	Launched    time.Time `json:"launched,omitzero"`
 	Since       time.Time `json:"since"` // in this state

@@ -17,6 +17,8 @@ type Config struct {
 	Stores Stores
 	// Private are prefixes in that bucket that are the broker's own: no attempt reaches them.
 	Private []string
+	// Proven are the clouds whose machines have to prove which they are when they say hello.
+	Proven []string
 	// GrantFor is how long what an agent is granted lasts, in the machines' time. It is granted anew while its attempt
 	// lasts, so that this is how long a machine that was let go of can still write.
 	GrantFor time.Duration

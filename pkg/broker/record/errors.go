@@ -16,6 +16,12 @@ func OrSkip(err error) error {
 // ErrGone says that the attempt an agent speaks for is over: it stops its task and exits.
 var ErrGone = errors.New("broker: the attempt is over")
 
+// ErrMachine says that whoever says hello is not the machine that was launched, or does not prove it.
+var ErrMachine = errors.New("this is not known to be the machine that was launched")
+
+// ErrEarly says that a machine speaks before it is recorded that it was launched: it is to come again.
+var ErrEarly = errors.New("the launch of this machine is not recorded yet")
+
 // ErrFinal marks an error that trying again cannot mend: the event goes to the dead letters.
 var ErrFinal = errors.New("final")
 

@@ -96,6 +96,9 @@ type Attempt struct {
 	Hosts   []string `json:"hosts,omitempty"`
 	Place   string   `json:"place,omitempty"`
 	Instead Instead  `json:"instead,omitzero"`
+	// Doubt is why a machine that spoke for the attempt was not believed, the first time; DoubtedAt is when.
+	Doubt     string    `json:"doubt,omitempty"`
+	DoubtedAt time.Time `json:"doubtedAt,omitzero"`
 }
 
 // Outcome says how an attempt ended.

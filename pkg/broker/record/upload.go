@@ -12,6 +12,9 @@ type Upload struct {
 	URI    string    `json:"uri"`
 	Upload string    `json:"upload"`
 	At     time.Time `json:"at"`
+	// Completing is how many calls have set out to complete it and have not said what came of it: after a crash nobody
+	// knows whether the store had done it.
+	Completing int `json:"completing,omitempty"`
 }
 
 // UploadPrefix begins the sort keys of a cluster's uploads.

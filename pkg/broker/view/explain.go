@@ -21,7 +21,7 @@ type Story struct {
 // Entry is one thing that happened.
 type Entry struct {
 	At   time.Time `json:"at" doc:"When"`
-	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, refused, started, preempted, moved, lost, succeeded, failed, blocked, budget, cancelled or finished"`
+	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, preempted, moved, lost, succeeded, failed, blocked, budget, cancelled or finished"`
 	Task string    `json:"task,omitempty" doc:"Task it happened to"`
 	Text string    `json:"text" doc:"What happened and why, in a sentence"`
 	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
@@ -163,6 +163,9 @@ func (s *Story) attempt(a record.Attempt, task string) {
 			text += fmt.Sprintf(", resuming from a checkpoint (%.0f%% done)", 100*a.Resumed)
 		}
 		s.add(a.Launched, "launched", task, text)
+	}
+	if a.Doubt != "" {
+		s.add(a.DoubtedAt, "doubted", task, fmt.Sprintf("attempt %d: %s", a.Number, a.Doubt))
 	}
 	if a.Ended.IsZero() {
 		return

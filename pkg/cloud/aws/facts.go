@@ -24,6 +24,23 @@ type facts struct {
 	locks locks
 	mu    sync.Mutex
 	known map[string]fact
+	owner string // account that the machines are of, once EC2 has said it
+}
+
+// owned notes the account that a reservation is of.
+func (f *facts) owned(account *string) {
+	if account == nil || *account == "" {
+		return
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.owner = *account
+}
+
+func (f *facts) account() string {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	return f.owner
 }
 
 type fact struct {

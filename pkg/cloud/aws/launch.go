@@ -133,6 +133,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 	defer cancel()
 	out, err := r.ec2.RunInstances(call, in, func(o *ec2.Options) { o.Retryer = awssdk.NopRetryer{} })
 	if err == nil {
+		r.facts.owned(out.OwnerId)
 		return r.machines(ctx, out.Instances)
 	}
 	r.facts.doubt(Typed(err))

@@ -88,6 +88,7 @@ func (r *region) find(ctx context.Context, cluster string) ([]types.Instance, er
 			return nil, err
 		}
 		for _, reservation := range page.Reservations {
+			r.facts.owned(reservation.OwnerId)
 			found = append(found, reservation.Instances...)
 		}
 	}
@@ -110,7 +111,8 @@ func (r *region) machines(ctx context.Context, instances []types.Instance) ([]cl
 	for _, i := range instances {
 		m := cloud.Machine{
 			ID: awssdk.ToString(i.InstanceId), Cluster: tagOf(i, tagCluster),
-			Rank: int(awssdk.ToInt32(i.AmiLaunchIndex)), State: state(i.State), Launched: awssdk.ToTime(i.LaunchTime),
+			Rank: int(awssdk.ToInt32(i.AmiLaunchIndex)), Account: r.facts.account(), State: state(i.State),
+			Launched: awssdk.ToTime(i.LaunchTime),
 			Offer: cloud.Offer{
 				Cloud: Name, Region: r.name, InstanceType: string(i.InstanceType),
 				Spot: i.InstanceLifecycle == types.InstanceLifecycleTypeSpot,

@@ -20,6 +20,8 @@ type Machine struct {
 	Region      string
 	Zone        string // us-east-1a
 	UserData    []byte
+	Account     string     // that owns it
+	Signer      *Authority // of its identity document; nil serves none
 
 	mu     sync.Mutex
 	action string
@@ -72,6 +74,10 @@ func (m *Machine) answer(path string) (string, bool) {
 		return m.Region, true
 	case "meta-data/placement/availability-zone":
 		return m.Zone, true
+	case "dynamic/instance-identity/document":
+		return string(m.Document()), m.Signer != nil
+	case "dynamic/instance-identity/rsa2048":
+		return m.Proof(), m.Signer != nil
 	case "user-data":
 		return string(m.UserData), len(m.UserData) > 0
 	case "meta-data/spot/instance-action":

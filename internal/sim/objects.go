@@ -1,0 +1,149 @@
+package sim
+
+import (
+	"context"
+	"fmt"
+	"iter"
+	"maps"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/check"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// objectStore is the store of what tasks leave and of checkpoints, as the broker and as machines see it: an object is
+// there whole or not at all, an upload is there until it is completed or aborted, and a grant is good until it expires.
+type objectStore struct {
+	w       *world
+	objects map[string]bool // by URI
+	open    map[string]*check.Upload
+	granted map[string]grant.Want // by the grant's URL
+	count   int
+}
+
+var _ grant.Store = (*objectStore)(nil)
+
+func newObjectStore(w *world) *objectStore {
+	return &objectStore{w: w, objects: map[string]bool{}, open: map[string]*check.Upload{},
+		granted: map[string]grant.Want{}}
+}
+
+// Sign implements grant.Store.
+func (s *objectStore) Sign(_ context.Context, wants ...grant.Want) ([]grant.Grant, error) {
+	out := make([]grant.Grant, len(wants))
+	for i, want := range wants {
+		if _, err := want.Check(); err != nil {
+			return nil, err
+		}
+		s.count++
+		out[i] = grant.Grant{URL: fmt.Sprint("sim://grant/", s.count), Expires: s.w.Now.Add(want.For)}
+		s.granted[out[i].URL] = want
+	}
+	return out, nil
+}
+
+// Begin implements grant.Store.
+func (s *objectStore) Begin(_ context.Context, uri string) (string, error) {
+	s.w.before("begin upload")
+	s.count++
+	name := fmt.Sprint("upload", s.count)
+	s.open[name] = &check.Upload{URI: uri, Name: name}
+	s.w.behind("begin upload")
+	return name, nil
+}
+
+// Complete implements grant.Store.
+func (s *objectStore) Complete(_ context.Context, uri, name string, parts []grant.Uploaded) error {
+	s.w.before("complete upload")
+	up := s.open[name]
+	if up == nil || up.URI != uri || up.Parts != len(parts) {
+		return fmt.Errorf("%w: %s", grant.ErrUpload, name)
+	}
+	s.objects[uri] = true
+	delete(s.open, name)
+	s.w.behind("complete upload")
+	return nil
+}
+
+// Abort implements grant.Store.
+func (s *objectStore) Abort(_ context.Context, _, name string) error {
+	s.w.before("abort upload")
+	if up := s.open[name]; up != nil {
+		s.w.Count("upload aborted")
+		delete(s.open, name)
+	}
+	s.w.behind("abort upload")
+	return nil
+}
+
+// List implements grant.Store. Nothing here is listed: old checkpoints are removed by the agents.
+func (s *objectStore) List(context.Context, string, string) (grant.Page, error) {
+	return grant.Page{}, nil
+}
+
+// Remove implements grant.Store.
+func (s *objectStore) Remove(_ context.Context, uri string) error {
+	delete(s.objects, uri)
+	return nil
+}
+
+// The answers of a store to a request that was granted.
+type answer int
+
+const (
+	stored  answer = iota
+	refused        // 403: expired, or the store will not now
+	missing        // 404: no such upload, or no such object
+)
+
+// begins says how a store answers a request of a machine when it comes.
+func (s *objectStore) begins(g grant.Grant) answer {
+	want := s.granted[g.URL]
+	switch {
+	case !s.w.Now.Before(g.Expires):
+		s.w.Count("grant expired")
+		return refused
+	case s.w.rand.grant.Chance(s.w.faults.StoreRefuses):
+		s.w.Count("store refuses")
+		return refused
+	case want.Op == grant.Part && s.open[want.Upload] == nil:
+		return missing
+	case want.Op == grant.Get && !s.objects[want.URI]:
+		return missing
+	}
+	return stored
+}
+
+// ends is when all of a body has come, of a machine that lives: that of one that was taken never ends.
+func (s *objectStore) ends(g grant.Grant, by *machine) answer {
+	want := s.granted[g.URL]
+	s.w.check.Wrote(&by.Machine, want.URI)
+	switch {
+	case want.Op == grant.Put:
+		s.objects[want.URI] = true
+	case s.open[want.Upload] == nil: // ended meanwhile
+		return missing
+	default:
+		up := s.open[want.Upload]
+		up.Parts, up.Cluster = max(up.Parts, want.Number), by.Cluster
+	}
+	return stored
+}
+
+// prefixed is the URI of an object below a prefix of the broker's.
+func (w *world) prefixed(prefix, name string) string {
+	return w.cfg.StoreURL + "/" + strings.TrimSuffix(prefix, "/") + "/" + name
+}
+
+// bodyTakes is how long the body of one request is on its way.
+func (w *world) bodyTakes() time.Duration {
+	if w.rand.grant.Chance(w.faults.SlowBody) {
+		w.Count("slow transfer")
+		return w.rand.grant.Between(2*time.Minute, 30*time.Minute) // some longer than a grant lasts
+	}
+	return w.rand.grant.Between(100*time.Millisecond, 4*time.Second)
+}
+
+// Uploads implements check.Objects.
+func (s *objectStore) Uploads() iter.Seq[*check.Upload] { return maps.Values(s.open) }

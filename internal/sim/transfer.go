@@ -1,0 +1,210 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// transfer is one object on its way from a machine to the store: in one request, or in parts, each granted. What a
+// store refuses is asked for anew, as the real agent does.
+type transfer struct {
+	r      *run
+	uri    string
+	parts  int    // 0 is a small object, in one request
+	upload string // of parts
+	grants []grant.Grant
+	sent   int // parts that have come
+	done   func()
+}
+
+// shareLarge is the share of objects that go in parts, of at most mostParts.
+const (
+	shareLarge = 0.4
+	mostParts  = 4
+)
+
+// keep sends an object, and calls done when it is there.
+func (r *run) keep(uri string, done func()) {
+	w := r.a.w
+	t := &transfer{r: r, uri: uri, done: done}
+	if w.opt.Break == Hasty { // it says that it is done when it has begun
+		t.done = func() {}
+		defer done()
+	}
+	if w.rand.grant.Chance(shareLarge) {
+		t.parts = 1 + w.rand.grant.IntN(mostParts)
+		t.begin()
+		return
+	}
+	t.ask()
+}
+
+// begin begins an upload. Where the answer is lost, another is begun: what the first leaves the broker ends.
+func (t *transfer) begin() {
+	var name string
+	t.r.a.call("begin upload", func(ctx context.Context, b *broker.Broker) (err error) {
+		began := t.r.a.w.Steps
+		if name, err = b.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
+			t.r.a.w.check.Granted(&t.r.a.m.Machine, "write", t.uri, began)
+		}
+		return err
+	}, func() {
+		t.upload = name
+		t.ask()
+	})
+}
+
+// wants are what is still to be sent.
+func (t *transfer) wants() []grant.Want {
+	if t.parts == 0 {
+		return []grant.Want{{Op: grant.Put, URI: t.uri, Size: 1}}
+	}
+	var out []grant.Want
+	for n := t.sent + 1; n <= t.parts; n++ {
+		out = append(out, grant.Want{Op: grant.Part, URI: t.uri, Size: 1, Upload: t.upload, Number: n})
+	}
+	return out
+}
+
+func (t *transfer) ask() {
+	t.r.ask("write", t.wants(), func(g []grant.Grant) {
+		t.grants = g
+		t.send()
+	})
+}
+
+// send sends the next part, or the whole.
+func (t *transfer) send() {
+	w, store := t.r.a.w, t.r.a.w.objects
+	if len(t.grants) == 0 {
+		t.complete()
+		return
+	}
+	g := t.grants[0]
+	switch store.begins(g) {
+	case refused:
+		t.r.later(w.rand.grant.Spread(time.Second, 10*time.Second), t.ask)
+		return
+	case missing: // its attempt is over, which the agent learns when it asks
+		t.r.later(time.Second, t.ask)
+		return
+	default:
+	}
+	t.r.later(w.bodyTakes(), func() {
+		if store.ends(g, t.r.a.m) == missing {
+			t.ask()
+			return
+		}
+		t.sent++
+		t.grants = t.grants[1:]
+		t.send()
+	})
+}
+
+func (t *transfer) complete() {
+	if t.parts == 0 {
+		t.done()
+		return
+	}
+	parts := make([]grant.Uploaded, t.parts)
+	for i := range parts {
+		parts[i].Number = i + 1
+	}
+	t.r.a.call("complete upload", func(ctx context.Context, b *broker.Broker) error {
+		began := t.r.a.w.Steps
+		err := b.EndUpload(ctx, t.r.a.claims, t.uri, t.upload, parts)
+		if errors.Is(err, grant.ErrUpload) {
+			t.r.a.w.check.Denied(&t.r.a.m.Machine, t.uri, began)
+			return record.ErrGone
+		}
+		return err
+	}, func() { t.done() })
+}
+
+// ask has the broker grant something.
+func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
+	w, m := r.a.w, r.a.m
+	var got []grant.Grant
+	r.a.call("grant", func(ctx context.Context, b *broker.Broker) (err error) {
+		began := w.Steps
+		got, err = w.grant(ctx, b, r.a.claims, wants)
+		if err == nil {
+			for _, want := range wants {
+				w.check.Granted(&m.Machine, what, want.URI, began)
+			}
+		}
+		return err
+	}, func() {
+		if r.live() {
+			done(got)
+		}
+	})
+}
+
+// grant asks the broker, or one that is broken.
+func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, wants []grant.Want) ([]grant.Grant, error) {
+	got, err := b.Grant(ctx, c, wants...)
+	if err != nil && (w.opt.Break == Generous && errors.Is(err, grant.ErrOutside) ||
+		w.opt.Break == Lasting && errors.Is(err, record.ErrGone)) {
+		for i := range wants {
+			wants[i].For = w.cfg.GrantFor
+		}
+		return w.objects.Sign(ctx, wants...)
+	}
+	return got, err
+}
+
+// covet has an agent ask for what another attempt, or another node, is to write.
+func (r *run) covet() {
+	w := r.a.w
+	other := w.prefixed(wire.OutputPrefix(r.work.Prefix, r.work.Attempt+"0")+"0", "data")
+	if w.rand.grant.Chance(0.5) {
+		other = w.prefixed(wire.OutputPrefix(r.work.Prefix, r.work.Attempt), "99/data")
+	}
+	r.a.call("grant", func(ctx context.Context, b *broker.Broker) error {
+		began := w.Steps
+		_, err := w.grant(ctx, b, r.a.claims, []grant.Want{{Op: grant.Put, URI: other, Size: 1}})
+		if errors.Is(err, grant.ErrOutside) {
+			return nil
+		}
+		if err == nil {
+			w.check.Granted(&r.a.m.Machine, "write", other, began)
+		}
+		return err
+	}, func() {})
+}
+
+// fetch reads objects, then goes on. Each has to be there, whole.
+func (r *run) fetch(uris []string, done func()) {
+	if len(uris) == 0 || r.work.Run == "" { // a stand-in reads nothing
+		done()
+		return
+	}
+	wants := make([]grant.Want, len(uris))
+	for i, uri := range uris {
+		wants[i] = grant.Want{Op: grant.Get, URI: uri}
+	}
+	r.ask("read", wants, func(grants []grant.Grant) { r.read(uris, grants, done) })
+}
+
+func (r *run) read(uris []string, grants []grant.Grant, done func()) {
+	w := r.a.w
+	if len(grants) == 0 {
+		done()
+		return
+	}
+	switch w.objects.begins(grants[0]) {
+	case refused:
+		r.later(w.rand.grant.Spread(time.Second, 10*time.Second), func() { r.fetch(uris, done) })
+	case missing:
+		w.check.Absent(&r.a.m.Machine, uris[0])
+	default:
+		r.later(w.bodyTakes(), func() { r.read(uris[1:], grants[1:], done) })
+	}
+}

@@ -1,0 +1,96 @@
+package broker_test
+
+import (
+	"errors"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// strict is the porch's broker for a deployment in which machines of every cloud prove which one they are.
+func (p *porch) strict() *broker.Broker {
+	cfg := p.b.Config
+	cfg.Proven = []string{"aws", "gcp", "azure"}
+	return broker.New(cfg, p.b.Ports)
+}
+
+// itself is what the machine of a rank proves.
+func (p *porch) itself(c wire.Claims) *wire.Machine {
+	p.t.Helper()
+	cl := stored[record.Cluster](p, "cluster#"+c.Cluster)
+	return &wire.Machine{Cloud: cl.Offer.Cloud, Region: cl.Offer.Region, ID: cl.Nodes[c.Rank].Machine}
+}
+
+func TestAMachineThatIsNotTheOneLaunchedGetsNoWorkAndIsToldOfOnce(t *testing.T) {
+	p := newPorch(t, "{t: {run: x, nodes: 2}}", nil)
+	b, c := p.strict(), p.claims(0, 0)
+	for range 3 {
+		for _, m := range []*wire.Machine{nil, p.itself(p.claims(0, 1)), {Fault: "the proof is not good: forged"}} {
+			c.Machine = m
+			if w, err := b.Hello(t.Context(), c, wire.Hello{Address: "10.6.6.6"}); !errors.Is(err, record.ErrMachine) || w.Token != "" || w.Command != "" && w.Command != wire.None {
+				t.Errorf("%+v is told %+v, %v", m, w, err)
+			}
+		}
+	}
+	if cl := stored[record.Cluster](p, "cluster#"+c.Cluster); cl.Nodes[0].Address != "" || !cl.Nodes[0].Seen.IsZero() {
+		t.Errorf("a machine that was not believed is in the record: %+v", cl.Nodes[0])
+	}
+	times := 0
+	for _, e := range p.story() {
+		if e.Kind == "doubted" {
+			times++
+			if !strings.Contains(e.Text, "rank 0") || !strings.Contains(e.Text, "without the proof") {
+				t.Errorf("the story says %q", e.Text)
+			}
+		}
+	}
+	if times != 1 {
+		t.Errorf("the story tells of it %d times", times)
+	}
+	for rank := range 2 { // those that were launched come all the same
+		c = p.claims(0, rank)
+		c.Machine = p.itself(c)
+		answer := hello(t, b, c)
+		want, nodes := wire.None, 0
+		if rank == 1 {
+			want, nodes = wire.Run, 2
+		}
+		told(t, "the machine itself", answer, want, nodes)
+	}
+}
+
+// A machine may boot faster than its launch is recorded: it is neither believed nor refused then.
+func TestAMachineThatComesBeforeItsLaunchIsRecordedComesAgain(t *testing.T) {
+	var early error
+	p := newPorch(t, "{t: {run: x}}", func(p *porch, cluster string) {
+		c := wire.Claims{Job: record.ClusterJob(cluster), Cluster: cluster, Machine: &wire.Machine{Cloud: "aws", ID: "unknown"}}
+		cl := stored[record.Cluster](p, "cluster#"+cluster)
+		c.Machine.Cloud, c.Machine.Region = cl.Offer.Cloud, cl.Offer.Region
+		_, early = p.strict().Hello(p.t.Context(), c, wire.Hello{Address: "10.0.0.1"})
+	})
+	if !errors.Is(early, record.ErrEarly) {
+		t.Errorf("before the launch was recorded: %v", early)
+	}
+	c := p.claims(0, 0)
+	c.Machine = p.itself(c)
+	told(t, "the machine, which comes again,", hello(t, p.strict(), c), wire.Run, 1)
+	for _, e := range p.story() {
+		if e.Kind == "doubted" {
+			t.Errorf("to come early is told as %q", e.Text)
+		}
+	}
+}
+
+// story is what Explain tells of the porch's job.
+func (p *porch) story() []view.Entry {
+	p.t.Helper()
+	s, err := p.b.Explain(p.t.Context(), p.job)
+	if err != nil {
+		p.t.Fatal(err)
+	}
+	return s.Entries
+}

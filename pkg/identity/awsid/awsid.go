@@ -1,0 +1,145 @@
+// Package awsid checks the instance identity documents of EC2, signed as PKCS7 with RSA-2048 (EC2 User Guide, "Verify
+// the instance identity document"). AWS publishes one certificate a region for that, good until the 2190s; they are
+// compiled in, so that no call is made.
+package awsid
+
+import (
+	"context"
+	"crypto/rsa"
+	"crypto/x509"
+	_ "embed"
+	"encoding/base64"
+	"encoding/json"
+	"encoding/pem"
+	"errors"
+	"fmt"
+	"strings"
+	"unicode"
+
+	"github.com/smallstep/pkcs7"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+)
+
+// Name is the catalogue's name of the cloud.
+const Name = "aws"
+
+// published are AWS's certificates for RSA-2048 signatures, each after a comment with its region, from the EC2 User
+// Guide's "AWS public certificates for instance identity document signatures".
+//
+//go:embed certificates.pem
+var published []byte
+
+// ErrCertificates says that a setting has no certificates in it, or others than RSA.
+var ErrCertificates = errors.New("awsid: certificates")
+
+// Verifier is an identity.Verifier.
+type Verifier struct {
+	regions map[string]*x509.Certificate
+	any     []*x509.Certificate // of a setting: for every region
+}
+
+var _ identity.Verifier = (*Verifier)(nil)
+
+// New makes a verifier by AWS's certificates, or by those of certificates, PEM, alone where that is not empty: for
+// emulators, and for regions newer than this program. One after a comment "# REGION" is good for that region alone. It
+// fails with ErrCertificates.
+func New(certificates string) (*Verifier, error) {
+	if strings.TrimSpace(certificates) == "" {
+		certificates = string(published)
+	}
+	v := &Verifier{regions: map[string]*x509.Certificate{}}
+	for rest := []byte(certificates); ; {
+		before, _, _ := strings.Cut(string(rest), "-----BEGIN")
+		block, after := pem.Decode(rest)
+		if block == nil {
+			break
+		}
+		rest = after
+		cert, err := x509.ParseCertificate(block.Bytes)
+		if err != nil {
+			return nil, fmt.Errorf("%w: %w", ErrCertificates, err)
+		}
+		if _, ok := cert.PublicKey.(*rsa.PublicKey); !ok {
+			return nil, fmt.Errorf("%w: %s is not of an RSA key", ErrCertificates, cert.Subject)
+		}
+		if region := commented(before); region != "" {
+			v.regions[region] = cert
+		} else {
+			v.any = append(v.any, cert)
+		}
+	}
+	if len(v.regions)+len(v.any) == 0 {
+		return nil, fmt.Errorf("%w: none in PEM form", ErrCertificates)
+	}
+	return v, nil
+}
+
+// commented is the region of the last comment of a text.
+func commented(text string) string {
+	lines := strings.Split(strings.TrimSpace(text), "\n")
+	region, ok := strings.CutPrefix(lines[len(lines)-1], "#")
+	if !ok {
+		return ""
+	}
+	return strings.TrimSpace(region)
+}
+
+// document is what of the instance identity document is of use.
+type document struct {
+	AccountID  string `json:"accountId"`
+	InstanceID string `json:"instanceId"`
+	Region     string `json:"region"`
+}
+
+// Verify implements identity.Verifier. The text is base64 of a PKCS7 message with the document in it, with or without
+// the lines of PEM. EC2 signs no nonce.
+func (v *Verifier) Verify(_ context.Context, text, _ string) (wire.Machine, error) {
+	raw, err := base64.StdEncoding.DecodeString(unwrapped(text))
+	if err != nil {
+		return invalid("it is not base64")
+	}
+	message, err := pkcs7.Parse(raw)
+	if err != nil {
+		return invalid("it is no PKCS7 message")
+	}
+	if len(message.Signers) != 1 {
+		return invalid("it has %d signatures", len(message.Signers))
+	}
+	var doc document
+	if err := json.Unmarshal(message.Content, &doc); err != nil || doc.InstanceID == "" || doc.Region == "" ||
+		doc.AccountID == "" {
+		return invalid("it is no instance identity document")
+	}
+	trusted := v.any
+	if cert := v.regions[doc.Region]; cert != nil {
+		trusted = append([]*x509.Certificate{cert}, trusted...)
+	}
+	if len(trusted) == 0 {
+		return invalid("no certificate is known of region %q", doc.Region)
+	}
+	for _, cert := range trusted {
+		// What the message brings along itself is nobody's word.
+		message.Certificates = []*x509.Certificate{cert}
+		if message.Verify() == nil {
+			return wire.Machine{Cloud: Name, Account: doc.AccountID, Region: doc.Region, ID: doc.InstanceID}, nil
+		}
+	}
+	return invalid("its signature is not AWS's for region %q", doc.Region)
+}
+
+// unwrapped leaves the base64 of a text.
+func unwrapped(text string) string {
+	text = strings.ReplaceAll(strings.ReplaceAll(text, "-----BEGIN PKCS7-----", ""), "-----END PKCS7-----", "")
+	return strings.Map(func(r rune) rune {
+		if unicode.IsSpace(r) {
+			return -1
+		}
+		return r
+	}, text)
+}
+
+func invalid(format string, args ...any) (wire.Machine, error) {
+	return wire.Machine{}, fmt.Errorf("%w: %s", identity.ErrInvalid, fmt.Sprintf(format, args...))
+}
