@@ -231,7 +231,7 @@ func TestCredentialsAreRenewed(t *testing.T) {
 	a.put(t, "in/x", "one")
 	good := a.lend(t, "s3://bucket/in/", false)
 	short := good
-	short.SecretKey, short.Expires = "not the key", time.Now().Add(3*time.Second) // as far as rclone knows
+	short.AccessKey, short.Expires = "AKIANOBODY", time.Now().Add(3*time.Second) // as far as rclone knows
 	p, err := open(t, "s3://bucket/in/", mount.Read, short)
 	must(t, p, err)
 	if got, err := os.ReadFile(filepath.Join(p.point, "x")); err == nil {
