@@ -37,6 +37,9 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
+	if err := b.checkMounts(ctx, s.Spec); err != nil {
+		return record.Job{}, err
+	}
 	digest := record.ShortHash(s.Spec.Name, cmp.Or(s.Token, b.Now().Format(time.RFC3339Nano)))
 	job, err := b.submitAs(ctx, record.Slug(s.Spec.Name)+"-"+digest[:idDigits], digest, s)
 	if err == nil && job.Digest != digest {

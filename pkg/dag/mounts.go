@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"net/url"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
@@ -59,6 +60,11 @@ func (m *Mount) UnmarshalJSON(b []byte) error {
 	err := json.Unmarshal(b, &s)
 	*m = Mount(s)
 	return err
+}
+
+// Mounts says whether the task mounts anything.
+func (t *Task) Mounts() bool {
+	return slices.ContainsFunc(t.Inputs, func(in Input) bool { return in.Mount != Copied })
 }
 
 // Bucket says whose an input's bucket is.

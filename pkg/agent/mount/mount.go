@@ -76,7 +76,10 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
 		return nil, err
 	}
-	m := &Mount{spec: s, rc: newControl(filepath.Join(s.Dir, "rc"))}
+	m := &Mount{spec: s}
+	if m.rc, err = newControl(s.Dir); err != nil {
+		return nil, err
+	}
 	defer func() {
 		if err != nil {
 			m.Close()
@@ -117,7 +120,7 @@ func (m *Mount) arguments() []string {
 	s := m.spec
 	args := []string{
 		"mount", m.config.remote, s.Point, "--config", m.config.path, "--cache-dir", filepath.Join(s.Dir, "cache"),
-		"--devname", deviceName + s.URI, "--rc", "--rc-addr", "unix://" + m.rc.socket, "--rc-no-auth",
+		"--devname", deviceName + s.URI, "--rc", "--rc-addr", "unix://" + socketName, "--rc-no-auth",
 		"--log-level", "NOTICE", "--use-server-modtime", "--poll-interval", "0", "--file-perms", "0755",
 		"--vfs-read-chunk-size", "16M", "--vfs-read-chunk-streams", "4", "--transfers", "8",
 		"--vfs-cache-max-age", "24h", "--vfs-cache-min-free-space", "1G",
@@ -203,6 +206,7 @@ func (m *Mount) Close() {
 	if m.config != nil {
 		m.config.close()
 	}
+	m.rc.close()
 	_ = os.RemoveAll(m.spec.Dir)
 }
 

@@ -8,26 +8,39 @@ import (
 	"io"
 	"net"
 	"net/http"
+	"os"
 	"time"
 )
 
-// control is rclone's remote control (rclone.org/rc), on a socket that its user alone may use.
+// control is rclone's remote control (rclone.org/rc), on a socket in a directory that its user alone may enter. The name
+// of a socket may have about a hundred bytes, which paths often have more of: rclone is told its name in its own
+// directory, and here it is reached through a descriptor of that.
 type control struct {
-	socket string
+	dir    *os.File
 	client *http.Client
 }
+
+// socketName is the socket's name in the mount's own directory.
+const socketName = "rc"
 
 // rcWithin bounds one call.
 const rcWithin = 10 * time.Second
 
-func newControl(socket string) *control {
-	return &control{socket: socket, client: &http.Client{Transport: &http.Transport{
+func newControl(path string) (*control, error) {
+	dir, err := os.Open(path) //nolint:gosec // the mount's own
+	if err != nil {
+		return nil, err
+	}
+	socket := fmt.Sprintf("/proc/self/fd/%d/%s", dir.Fd(), socketName)
+	return &control{dir: dir, client: &http.Client{Transport: &http.Transport{
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
 			return (&net.Dialer{}).DialContext(ctx, "unix", socket)
 		},
 		DisableKeepAlives: true,
-	}}}
+	}}}, nil
 }
+
+func (c *control) close() { _ = c.dir.Close() }
 
 // maxAnswer bounds what is read of an answer: a queue of a million files is not longer.
 const maxAnswer = 256 << 20

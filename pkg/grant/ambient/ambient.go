@@ -109,6 +109,24 @@ func (l *lazy) Lend(ctx context.Context, loan grant.Loan) (grant.Credentials, er
 	return grant.Lend(ctx, s, loan)
 }
 
+// MakeBucket implements grant.Bucketer.
+func (l *lazy) MakeBucket(ctx context.Context, bucket string) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return grant.MakeBucket(ctx, s, bucket)
+}
+
+// RemoveBucket implements grant.Bucketer.
+func (l *lazy) RemoveBucket(ctx context.Context, bucket string) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return grant.RemoveBucket(ctx, s, bucket)
+}
+
 // Begin implements grant.Store.
 func (l *lazy) Begin(ctx context.Context, uri string) (string, error) {
 	s, err := l.get(ctx)
