@@ -34,6 +34,9 @@ type Config struct {
 	Alarms       bool
 	LogDays      int      // one of the retentions that CloudWatch knows
 	DataBuckets  []string // that tasks may read and write besides their own
+	// MakeBuckets are names, or beginnings of names that end in a star, of buckets that are made when jobs ask for them.
+	// They are data buckets, too.
+	MakeBuckets []string
 	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own
 	// region only. Account and Region say where this deployment is, for them.
 	Regions         []string
@@ -55,6 +58,7 @@ var retentions = []int{1, 3, 5, 7, 14, 30, 60, 90, 120, 150, 180, 365, 400, 545,
 var (
 	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{1,18}[a-z0-9]$`)
 	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
+	makePattern   = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[a-z0-9][a-z0-9.-]{3,60}\*)$`)
 	regionPattern = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
 )
 
@@ -82,6 +86,11 @@ func (c Config) Validate() error {
 	for _, b := range c.DataBuckets {
 		if !bucketPattern.MatchString(b) {
 			return fmt.Errorf("-data-buckets: %q is no name of a bucket", b)
+		}
+	}
+	for _, b := range c.MakeBuckets {
+		if !makePattern.MatchString(b) {
+			return fmt.Errorf("-make-buckets: %q is no name of a bucket, nor four letters or more of one and a star", b)
 		}
 	}
 	for _, r := range c.Regions {

@@ -24,6 +24,8 @@ func (d *deployment) rights() {
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
 	d.serve()
 	d.data()
+	d.mounts()
+	d.makeBuckets()
 	d.buy()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
@@ -140,20 +142,16 @@ func (d *deployment) serve() {
 // events too. Provision ends the uploads that machines leave behind.
 func (d *deployment) data() {
 	work := *d.work.BucketArn()
-	buckets, objects := []string{work}, []string{work + "/*"}
-	for _, b := range d.DataBuckets {
-		arn := "arn:" + *d.stack.Partition() + ":s3:::" + b
-		buckets, objects = append(buckets, arn), append(objects, arn+"/*")
-	}
-	d.grant(fnAPI, "Data", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, objects...)
-	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, buckets...)
+	d.grant(fnAPI, "Data", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, work+"/*")
+	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, work)
 	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, work+"/*")
 	d.roles[fnAPI].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
 		Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
 		Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixCatalog+"*", work+"/"+prefixPolicy+"*"),
 	}))
-	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, objects...)
+	_, named := d.mountable()
+	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, append(named, work+"/*")...)
 }
 
 // tokens is reading the key that signs agents' tokens, and making it once. SSM encrypts it with its own key, which
