@@ -117,8 +117,12 @@ func (c *config) google() {
 		if err != nil {
 			return err
 		}
+		endpoint := creds.Endpoint
+		if endpoint != "" { // of the JSON interface, which is not at the top
+			endpoint = strings.TrimSuffix(endpoint, "/") + "/storage/v1/"
+		}
 		return c.section("type", "google cloud storage", "token", string(token), "bucket_policy_only", "true",
-			"no_check_bucket", "true", "endpoint", creds.Endpoint)
+			"no_check_bucket", "true", "endpoint", endpoint)
 	}
 }
 

@@ -3,16 +3,21 @@ package mount_test
 import (
 	"context"
 	"errors"
+	"io"
 	"net/http"
 	"net/http/httptest"
+	"net/http/httputil"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -22,6 +27,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
@@ -409,3 +415,89 @@ func TestAnOldProgramIsRefused(t *testing.T) {
 }
 
 func itoa(n int) string { return strconv.Itoa(n) }
+
+// Azure's signature is added to each request on its way, so that a renewed one counts at once; only rclone can ask so.
+func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
+	endpoint := servers.Azurite(t) + "/" + servers.AzureAccount
+	key, err := service.NewSharedKeyCredential(servers.AzureAccount, servers.AzureKey)
+	if err != nil {
+		t.Fatal(err)
+	}
+	account, err := service.NewClientWithSharedKeyCredential(endpoint, key, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := account.CreateContainer(t.Context(), "mounted", nil); err != nil {
+		t.Fatal(err)
+	}
+	store, err := azgrant.New(endpoint, azgrant.SharedKey(key), azgrant.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	good, err := store.Lend(t.Context(), grant.Loan{Prefix: "azblob://mounted", Write: true, For: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	ended := good
+	ended.Query = strings.Replace(good.Query, "sig=", "sig=x", 1)
+	p, err := open(t, "azblob://mounted", mount.Cached, ended)
+	must(t, p, err)
+	if _, err := os.ReadDir(p.point); err == nil {
+		t.Fatal("listed with a bad signature")
+	}
+	if err := p.m.Renew(good); err != nil {
+		t.Fatal(err)
+	}
+	if err := p.write("deep/a b", "written"); err != nil {
+		t.Fatal(err)
+	}
+	p.flush()
+	out, err := account.NewContainerClient("mounted").NewBlobClient("deep/a b").DownloadStream(t.Context(), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer out.Body.Close() //nolint:errcheck // read
+	if got, err := io.ReadAll(out.Body); string(got) != "written" {
+		t.Errorf("arrived %q, %v", got, err)
+	}
+}
+
+// fake-gcs-server checks no tokens: what is seen here is that rclone sends them, and takes up the renewed one.
+func TestAGoogleBucketIsMountedAndItsTokenRenewed(t *testing.T) {
+	target, err := url.Parse(servers.FakeGCS(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	var tokens sync.Map
+	proxy := httputil.NewSingleHostReverseProxy(target)
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		tokens.Store(r.Header.Get("Authorization"), true)
+		proxy.ServeHTTP(w, r)
+	}))
+	defer server.Close()
+	resp, err := http.Post(server.URL+"/storage/v1/b?project=p", "application/json", strings.NewReader(`{"name":"bucket"}`)) //nolint:noctx // a test's
+	if err != nil || resp.StatusCode != http.StatusOK {
+		t.Fatal(resp, err)
+	}
+	_ = resp.Body.Close()
+	c := grant.Credentials{Token: "first", Endpoint: server.URL, Expires: time.Now().Add(20 * time.Second)}
+	p, err := open(t, "gs://bucket/in", mount.Cached, c)
+	must(t, p, err)
+	if err := p.write("x", "written"); err != nil {
+		t.Fatal(err)
+	}
+	p.flush()
+	c.Token, c.Expires = "second", time.Now().Add(time.Hour)
+	if err := p.m.Renew(c); err != nil {
+		t.Fatal(err)
+	}
+	n := 0
+	until(t, "the second token", func() bool {
+		n++
+		_ = p.write("y"+itoa(n), "again")
+		p.flush()
+		_, first := tokens.Load("Bearer first")
+		_, second := tokens.Load("Bearer second")
+		return first && second
+	})
+}

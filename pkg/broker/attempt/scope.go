@@ -103,9 +103,10 @@ func overlap(a, b string) bool {
 
 // CheckLoan fails with grant.ErrOutside unless a task mounts what lies below a prefix, and writes there where it asks to.
 func CheckLoan(t *dag.Task, l grant.Loan) error {
+	asked, _ := grant.AsPrefix(l.Prefix) // "" of what is none
 	for _, in := range t.Inputs {
 		prefix, err := grant.AsPrefix(in.URI)
-		if in.Mount != dag.Copied && err == nil && prefix == l.Prefix && (!l.Write || in.Mount.Writes()) && !t.StandIn() {
+		if in.Mount != dag.Copied && err == nil && prefix == asked && (!l.Write || in.Mount.Writes()) && !t.StandIn() {
 			return nil
 		}
 	}
