@@ -32,7 +32,8 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
 	for _, arch := range Archs() {
 		for name, what := range map[string]string{"tradewind-agent": "agent", "rclone": "rclone"} {
-			if err := t.uploadProgram(ctx, filepath.Join(assets, "agent", arch, name), bucket, what+" for "+arch); err != nil {
+			path := filepath.Join(assets, "agent", arch, name)
+			if err := t.uploadProgram(ctx, path, bucket, what+" for "+arch); err != nil {
 				return err
 			}
 		}

@@ -52,14 +52,14 @@ func (b *Broker) checkMounts(ctx context.Context, spec *dag.Job) error {
 
 // wrongMount says why an input cannot be mounted, or its bucket made. An error of a store that may pass is none.
 func (b *Broker) wrongMount(ctx context.Context, in *dag.Input) (why, hint string, err error) {
+	cannot := func(err any) string { return fmt.Sprintf("%q cannot be mounted: %v", in.URI, err) }
 	prefix, err := grant.AsPrefix(in.URI)
 	if err != nil {
-		return err.Error(), "", nil
+		return cannot(err), "", nil
 	}
 	if store, err := grant.AsPrefix(b.Config.StoreURL); err == nil && in.Mount != dag.Copied &&
-		(prefix == store || strings.HasPrefix(store, prefix)) {
-		return fmt.Sprintf("%q cannot be mounted: what all jobs keep lies there", in.URI), "name a prefix or bucket of your own",
-			nil
+		strings.HasPrefix(store, prefix) {
+		return cannot("what all jobs keep lies there"), "name a prefix or bucket of your own", nil
 	}
 	if b.Data == nil || strings.HasPrefix(prefix, "file:") { // the machine's own folder, which only it knows
 		return "", "", nil
@@ -69,27 +69,24 @@ func (b *Broker) wrongMount(ctx context.Context, in *dag.Input) (why, hint strin
 	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketThere:
 		return b.wrongBucket(prefix)
 	case errors.Is(err, grant.ErrNoBucket):
-		return fmt.Sprintf("%q cannot be mounted: %v", in.URI, err), "name a bucket that is there and may be read", nil
+		return cannot(err), "name a bucket that is there and may be read", nil
 	case errors.Is(err, grant.ErrStore), errors.Is(err, grant.ErrCredentials), errors.Is(err, grant.ErrURI):
-		return fmt.Sprintf("%q cannot be mounted: %v", in.URI, err), "", nil
+		return cannot(err), "", nil
 	case err != nil:
 		b.log.Warn("a mount could not be checked", "uri", in.URI, "err", err)
 		return "", "", nil
-	}
-	if len(page.Objects) == 0 && prefix != in.URI && b.isObject(ctx, in.URI) {
-		return fmt.Sprintf("%q is an object, and what is mounted is a bucket or a folder of one", in.URI),
+	case len(page.Objects) == 0 && prefix != in.URI && b.isObject(ctx, in.URI):
+		return cannot("it is an object, and what is mounted is a bucket or a folder of one"),
 			"leave mount out to have it copied, or name the folder that it lies in", nil
-	}
-	if in.Mount == dag.Copied {
+	case in.Mount == dag.Copied:
 		return "", "", nil
 	}
 	_, err = grant.Lend(ctx, b.Data, grant.Loan{Prefix: prefix, Write: in.Mount.Writes(), For: b.Config.GrantFor})
-	if errors.Is(err, errors.ErrUnsupported) || errors.Is(err, grant.ErrCredentials) || errors.Is(err, grant.ErrURI) {
-		return fmt.Sprintf("%q cannot be mounted: %v", in.URI, err), "leave mount out to have it copied; docs/mounts.md says " +
-			"what is to be set up", nil
-	}
-	if err != nil {
+	if passes := !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, grant.ErrCredentials) &&
+		!errors.Is(err, grant.ErrURI); err != nil && passes {
 		b.log.Warn("a mount could not be checked", "uri", in.URI, "err", err)
+	} else if err != nil {
+		return cannot(err), "leave mount out to have it copied; docs/mounts.md says what is to be set up", nil
 	}
 	return "", "", nil
 }
@@ -140,7 +137,8 @@ func (b *Broker) makeBuckets(ctx context.Context, job string, t *dag.Task) error
 		}
 		if err := b.makeBucket(ctx, job, bucket, in.Bucket); err != nil {
 			kind := cloud.Transient
-			if errors.Is(err, grant.ErrNoBucket) || errors.Is(err, errors.ErrUnsupported) || errors.Is(err, grant.ErrCredentials) {
+			if errors.Is(err, grant.ErrNoBucket) || errors.Is(err, errors.ErrUnsupported) ||
+				errors.Is(err, grant.ErrCredentials) {
 				kind = cloud.Invalid
 			}
 			return cloud.Errorf("storage", kind, "NoBucket", "%v", err)
@@ -187,8 +185,9 @@ func decideBucket(was record.Bucket, known, there bool, bucket, job string, life
 	return d
 }
 
-// removeBuckets removes the buckets that were made for jobs which have all ended.
-func (b *Broker) removeBuckets(ctx context.Context, cause string) error {
+// RemoveBuckets removes the buckets that were made for jobs which have all ended. Reconcile does it, and so may a host
+// that is about to stop.
+func (b *Broker) RemoveBuckets(ctx context.Context, cause string) error {
 	if b.Data == nil {
 		return nil
 	}

@@ -8,14 +8,15 @@ import (
 
 // Bucketer makes and removes buckets. A Store that can is one as well.
 type Bucketer interface {
-	// MakeBucket makes a bucket, named by its URI. One that is the account's own already is no error; one that is somebody
-	// else's is ErrNoBucket.
+	// MakeBucket makes a bucket, named by its URI. One that is the account's own already is no error; one that is
+	// somebody else's is ErrNoBucket.
 	MakeBucket(ctx context.Context, bucket string) error
-	// RemoveBucket removes a bucket and all that is in it. One that is not there is no error, nor is one of somebody else's.
+	// RemoveBucket removes a bucket and all that is in it. One that is not there is no error, nor is one of somebody
+	// else's.
 	RemoveBucket(ctx context.Context, bucket string) error
 }
 
-// ErrNoMaking: this store makes no buckets.
+// ErrNoMaking is that of a store that makes no buckets.
 var ErrNoMaking = fmt.Errorf("grant: buckets are not made here: %w", errors.ErrUnsupported)
 
 // MakeBucket has a store make a bucket, if it does: ErrNoMaking else.

@@ -142,7 +142,7 @@ func TestMountsThatCannotBeAreRefusedAtSubmission(t *testing.T) {
 	state := h.Broker().Config.StoreURL
 	for input, words := range map[string]string{
 		`{uri: "s3://none/x", path: d, mount: true}`:                  "no such bucket",
-		`{uri: "s3://data/in/x", path: d, mount: cached}`:             "is an object, and what is mounted is a bucket or a folder",
+		`{uri: "s3://data/in/x", path: d, mount: cached}`:             "it is an object, and what is mounted is a bucket or a folder",
 		`{uri: "gs://bucket/x", path: d, mount: true}`:                "no such store",
 		`{uri: "` + state + `", path: d, mount: cached}`:              "what all jobs keep lies there",
 		`{uri: "s3://data/in", path: d, mount: true}`:                 "",

@@ -58,7 +58,8 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token, Verify: ring.Verify, Dead: h.Ports.Bus,
+		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
+		Verify: ring.Verify, Dead: h.Ports.Bus,
 		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
 		Unheld:   lambdahost.PollEvery,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},

@@ -79,7 +79,8 @@ func prefix(uri string) (grant.Object, error) {
 func (c *config) s3(creds grant.Credentials) error {
 	keys, aws := filepath.Join(c.dir, "keys.json"), filepath.Join(c.dir, "aws")
 	quoted := "'" + strings.ReplaceAll(keys, "'", `'\''`) + "'"
-	if err := atomicfile.Write(aws, 0o600, []byte("[default]\ncredential_process = /bin/cat "+quoted+"\n")); err != nil {
+	profile := "[default]\ncredential_process = /bin/cat " + quoted + "\n"
+	if err := atomicfile.Write(aws, 0o600, []byte(profile)); err != nil {
 		return err
 	}
 	c.extra = []string{
@@ -172,8 +173,8 @@ func (c *config) environ(environ []string) []string {
 	for _, entry := range environ {
 		name, _, _ := strings.Cut(entry, "=")
 		switch name {
-		case "PATH", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy", "http_proxy",
-			"no_proxy", "LANG":
+		case "PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy",
+			"http_proxy", "no_proxy":
 			out = append(out, entry)
 		}
 	}

@@ -113,8 +113,8 @@ func (m *Mount) refused(waiting []queued) string {
 	}
 	words := m.words()
 	for _, sign := range []string{
-		"AccessDenied", "Access Denied", "Forbidden", "403", "NoSuchBucket", "ContainerNotFound", "AuthorizationPermission",
-		"permission denied", "read-only file system", "no space left", "quota",
+		"AccessDenied", "Access Denied", "Forbidden", "403", "NoSuchBucket", "ContainerNotFound",
+		"AuthorizationPermission", "permission denied", "read-only file system", "no space left", "quota",
 	} {
 		if strings.Contains(words, sign) {
 			return words

@@ -56,8 +56,8 @@ func suits(ctx context.Context, path string) error {
 		return fmt.Errorf("%w: %s does not tell its version", ErrNoProgram, path)
 	}
 	if !atLeast(string(found[1]), Version) {
-		return fmt.Errorf("%w: %s is %s, and mounts need %s or newer: install it (https://rclone.org/install) or set %s",
-			ErrNoProgram, path, found[1], Version, ProgramEnv)
+		return fmt.Errorf(
+			"%w: %s is %s, and mounts need %s or newer: install it (https://rclone.org/install) or set %s", ErrNoProgram, path, found[1], Version, ProgramEnv)
 	}
 	return nil
 }
@@ -154,7 +154,8 @@ func Fetch(ctx context.Context, client *http.Client, dir, url, digest string) (s
 		return "", fmt.Errorf("%w: fetch it: %w", ErrNoProgram, err)
 	}
 	if has, err := digestOf(part.Name()); err != nil || has != digest {
-		return "", errors.Join(fmt.Errorf("%w: what was fetched has the digest %s, not %s", ErrNoProgram, has, digest), err)
+		return "", errors.Join(
+			fmt.Errorf("%w: what was fetched has the digest %s, not %s", ErrNoProgram, has, digest), err)
 	}
 	if err := os.Rename(part.Name(), path); err != nil {
 		return "", err

@@ -12,8 +12,8 @@ import (
 	"time"
 )
 
-// control is rclone's remote control (rclone.org/rc), on a socket in a directory that its user alone may enter. The name
-// of a socket may have about a hundred bytes, which paths often have more of: rclone is told its name in its own
+// control is rclone's remote control (rclone.org/rc), on a socket in a directory that its user alone may enter. The
+// name of a socket may have about a hundred bytes, which paths often have more of: rclone is told its name in its own
 // directory, and here it is reached through a descriptor of that.
 type control struct {
 	dir    *os.File

@@ -67,7 +67,8 @@ func ours(dir string) (points []string, err error) {
 	all, err := table()
 	for i := len(all) - 1; i >= 0; i-- {
 		e := all[i]
-		if strings.HasPrefix(e.device, deviceName) && (dir == "" || e.point == dir || strings.HasPrefix(e.point, dir+"/")) {
+		below := dir == "" || e.point == dir || strings.HasPrefix(e.point, dir+"/")
+		if below && strings.HasPrefix(e.device, deviceName) {
 			points = append(points, e.point)
 		}
 	}

@@ -48,12 +48,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 		return s, nil // its files are only sizes
 	}
 	brought := append([]string{t.Workdir}, uris(t.Inputs)...)
-	packs := inStore(pack.Prefix)
-	for _, in := range t.Inputs {
-		if (in.Mount.Writes() || in.Source != "") && !overlap(in.URI, packs) { // what others have brought along
-			s.Write = append(s.Write, in.URI)
-		}
-	}
+	s.Write = append(s.Write, written(t.Inputs, inStore(pack.Prefix))...)
 	s.Read = append(s.Read, brought...)
 	if slices.ContainsFunc(brought, pack.IsURI) {
 		s.Read = append(s.Read, namedPieces(inStore(pack.Prefix), named)...)
@@ -89,6 +84,16 @@ func uris(inputs []dag.Input) []string {
 	for _, in := range inputs {
 		if out = append(out, in.URI); in.Source != "" {
 			out = append(out, in.Source)
+		}
+	}
+	return out
+}
+
+// written are the inputs that a task writes to, but for what others have brought along.
+func written(inputs []dag.Input, packs string) (out []string) {
+	for _, in := range inputs {
+		if (in.Mount.Writes() || in.Source != "") && !overlap(in.URI, packs) {
+			out = append(out, in.URI)
 		}
 	}
 	return out

@@ -32,7 +32,8 @@ func (s *Store) Lend(ctx context.Context, l grant.Loan) (grant.Credentials, erro
 	}
 	token, err := source.Token()
 	if err != nil {
-		return grant.Credentials{}, fmt.Errorf("gcsgrant: %w to lend for %s: %w", grant.ErrCredentials, o, grant.Redact(err))
+		return grant.Credentials{}, fmt.Errorf("gcsgrant: %w to lend for %s: %w", grant.ErrCredentials, o,
+			grant.Redact(err))
 	}
 	out := grant.Credentials{Expires: token.Expiry, Token: token.AccessToken}
 	if s.opts.Endpoint != public {
@@ -53,9 +54,10 @@ func boundary(o grant.Object, write bool) downscope.AccessBoundaryRule {
 		AvailablePermissions: []string{role},
 	}
 	if o.Key != "" {
+		name := "projects/_/buckets/" + o.Bucket + "/objects/" + o.Key
 		rule.Condition = &downscope.AvailabilityCondition{
 			Title: "prefix",
-			Expression: "resource.name.startsWith(" + strconv.QuoteToASCII("projects/_/buckets/"+o.Bucket+"/objects/"+o.Key) +
+			Expression: "resource.name.startsWith(" + strconv.QuoteToASCII(name) +
 				") || api.getAttribute('storage.googleapis.com/objectListPrefix', '').startsWith(" +
 				strconv.QuoteToASCII(o.Key) + ")",
 		}

@@ -21,15 +21,18 @@ type Holder interface {
 
 // LoanHarness is a lender under test and the server that checks what it lends.
 type LoanHarness struct {
-	Lender  grant.Lender
-	Owner   Holder                                         // of everything
-	Hold    func(t *testing.T, c grant.Credentials) Holder // with what was lent
-	Bucket  string                                         // a URI without a slash at its end
-	Other   string                                         // another one
-	Prefix  func(name string) (lent, beside string)        // prefixes to lend, and to be refused
-	Lacks   string                                         // why what is refused cannot be checked here; empty where it is
-	Escapes string                                         // why such a prefix is refused here, though the cloud takes it
-	Buckets bool                                           // prefixes are whole buckets, as nothing less can be lent here
+	Lender grant.Lender
+	Owner  Holder                                         // of everything
+	Hold   func(t *testing.T, c grant.Credentials) Holder // with what was lent
+	Bucket string                                         // a URI without a slash at its end
+	Other  string                                         // another one
+	Prefix func(name string) (lent, beside string)        // prefixes to lend, and to be refused
+	// Lacks is why what is refused cannot be checked here; empty where it is.
+	Lacks string
+	// Escapes is why a prefix with the characters of patterns is refused here, though the cloud takes it.
+	Escapes string
+	// Buckets says that prefixes are whole buckets, as nothing less can be lent here.
+	Buckets bool
 }
 
 // RunLoans is the conformance suite of lenders: what is lent does what it is for below its prefix, and nothing else.

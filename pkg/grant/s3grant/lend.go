@@ -84,7 +84,8 @@ func lendError(o grant.Object, err error) error {
 		case "PackedPolicyTooLarge", "MalformedPolicyDocument":
 			return fmt.Errorf("s3grant: credentials cannot be bounded to %s: %s: %w", o, api.ErrorMessage(), grant.ErrURI)
 		}
-		return fmt.Errorf("s3grant: %w to lend for %s: %s: %s", grant.ErrCredentials, o, api.ErrorCode(), api.ErrorMessage())
+		return fmt.Errorf("s3grant: %w to lend for %s: %s: %s", grant.ErrCredentials, o, api.ErrorCode(),
+			api.ErrorMessage())
 	}
 	return fmt.Errorf("s3grant: lend for %s: %w", o, grant.Redact(err))
 }
@@ -102,7 +103,8 @@ func policyFor(o grant.Object, write bool, partition string) string {
 	bucket := "arn:" + partition + ":s3:::" + o.Bucket
 	actions := []string{"s3:GetObject"}
 	if write {
-		actions = append(actions, "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload", "s3:ListMultipartUploadParts")
+		actions = append(actions, "s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload",
+			"s3:ListMultipartUploadParts")
 	}
 	list := statement{Effect: "Allow", Action: []string{"s3:ListBucket"}, Resource: bucket}
 	if o.Key != "" {

@@ -66,7 +66,8 @@ func Mounted(t testing.TB, root string) (points []string) {
 		t.Fatal(err)
 	}
 	for line := range strings.Lines(string(body)) {
-		if f := strings.Fields(line); len(f) > 4 && strings.HasPrefix(f[4], root+"/") && strings.Contains(line, " fuse") {
+		f := strings.Fields(line)
+		if len(f) > 4 && strings.HasPrefix(f[4], root+"/") && strings.Contains(line, " fuse") {
 			points = append(points, f[4])
 		}
 	}
