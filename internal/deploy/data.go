@@ -27,8 +27,8 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 	return nil
 }
 
-// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest, and those
-// of rclone where they were built. Machines launched before an upgrade still find theirs.
+// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest, and
+// those of rclone where they were built. Machines launched before an upgrade still find theirs.
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
 	for _, arch := range Archs() {
 		for name, what := range map[string]string{"tradewind-agent": "agent", "rclone": "rclone"} {

@@ -145,7 +145,8 @@ func (t *attempt) mountOne(ctx context.Context, in wire.Input, i int, program st
 		return nil, fmt.Errorf("mount %s: %w", in.URI, err)
 	}
 	m, err := mount.Start(ctx, mount.Spec{
-		URI: in.URI, Mode: mount.Mode(in.Mount), Point: point, Program: program, Environ: t.cfg.Environ, Hold: t.cfg.Hold,
+		URI: in.URI, Mode: mount.Mode(in.Mount), Point: point, Program: program, Environ: t.cfg.Environ,
+		Hold: t.cfg.Hold,
 		// Not below the attempt's own directory, which a container sees.
 		Dir: filepath.Join(t.cfg.Dir, "mounts", filepath.Base(t.dirs.top), strconv.Itoa(i)), Still: t.cfg.Patience,
 	}, c)

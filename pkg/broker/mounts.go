@@ -81,14 +81,25 @@ func (b *Broker) wrongMount(ctx context.Context, in *dag.Input) (why, hint strin
 	case in.Mount == dag.Copied:
 		return "", "", nil
 	}
-	_, err = grant.Lend(ctx, b.Data, grant.Loan{Prefix: prefix, Write: in.Mount.Writes(), For: b.Config.GrantFor})
-	if passes := !errors.Is(err, errors.ErrUnsupported) && !errors.Is(err, grant.ErrCredentials) &&
-		!errors.Is(err, grant.ErrURI); err != nil && passes {
-		b.log.Warn("a mount could not be checked", "uri", in.URI, "err", err)
-	} else if err != nil {
+	if err := b.tryLoan(ctx, grant.Loan{Prefix: prefix, Write: in.Mount.Writes()}); err != nil {
 		return cannot(err), "leave mount out to have it copied; docs/mounts.md says what is to be set up", nil
 	}
 	return "", "", nil
+}
+
+// tryLoan sees whether credentials are lent. An error that may pass is none.
+func (b *Broker) tryLoan(ctx context.Context, l grant.Loan) error {
+	l.For = b.Config.GrantFor
+	_, err := grant.Lend(ctx, b.Data, l)
+	for _, lasting := range []error{errors.ErrUnsupported, grant.ErrCredentials, grant.ErrURI} {
+		if errors.Is(err, lasting) {
+			return err
+		}
+	}
+	if err != nil {
+		b.log.Warn("a mount could not be checked", "uri", l.Prefix, "err", err)
+	}
+	return nil
 }
 
 // wrongBucket says why a bucket that is not there cannot be made.

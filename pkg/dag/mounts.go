@@ -3,6 +3,7 @@ package dag
 import (
 	"encoding/json"
 	"fmt"
+	"maps"
 	"net/url"
 	"path"
 	"slices"
@@ -96,7 +97,8 @@ func (in *Input) CheckMount() error {
 				"leave mount out to have it copied, or name a bucket, or file:///… for a folder of the machine itself"))
 		}
 		if u, err := url.Parse(in.URI); err != nil || u.RawQuery != "" || u.Fragment != "" {
-			return fault.Within("uri", fault.New(fault.Quote(in.URI)+" cannot be mounted", "write ? and # as %3F and %23"))
+			return fault.Within("uri",
+				fault.New(fault.Quote(in.URI)+" cannot be mounted", "write ? and # as %3F and %23"))
 		}
 		if why := badMountPoint(in.Path); why != "" {
 			return fault.Within("path", fault.New(why, "give the mount a folder of its own, such as data"))
@@ -165,9 +167,10 @@ func (p InputPlaces) Take(in *Input) error {
 		}
 	}
 	if in.Mount != Copied {
-		for other, inner := range p {
+		for _, other := range slices.Sorted(maps.Keys(p)) {
 			if strings.HasPrefix(other, place+"/") {
-				return fault.New(fmt.Sprintf("would be mounted over %s, where %s lies", other, fault.Quote(inner.uri)), hint)
+				return fault.New(
+					fmt.Sprintf("would be mounted over %s, where %s lies", other, fault.Quote(p[other].uri)), hint)
 			}
 		}
 	}

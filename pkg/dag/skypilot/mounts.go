@@ -227,7 +227,8 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 	}
 	if nameless {
 		r.job.Warn(yamlfile.PositionOf(n), field,
-			"local sources without the name of a bucket are copied to the machine: what the task writes there stays on it")
+			"local sources without the name of a bucket are copied to the machine: "+
+				"what the task writes there stays on it")
 	}
 	return nil
 }

@@ -25,8 +25,8 @@ func Stores() grant.Mux {
 	return grant.Mux{"s3": &lazy{open: openS3}, "gs": &lazy{open: openGoogle}, "azblob": &lazy{open: openAzure}}
 }
 
-// EnvMountsRole names the role, by its ARN, whose credentials are lent for mounts of S3, each bounded to one prefix. Who
-// has the long-lived keys of a user needs none.
+// EnvMountsRole names the role, by its ARN, whose credentials are lent for mounts of S3, each bounded to one prefix.
+// Who has the long-lived keys of a user needs none.
 const EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
 
 // openS3 takes what the AWS SDK finds: the environment, the shared files, a role.

@@ -69,7 +69,8 @@ func (s *Store) ask(ctx context.Context, policy *string, seconds *int32) (*types
 		return out.Credentials, nil
 	}
 	out, err := s.loans.STS.AssumeRole(ctx, &sts.AssumeRoleInput{
-		RoleArn: aws.String(s.loans.Role), RoleSessionName: aws.String(session), Policy: policy, DurationSeconds: seconds,
+		RoleArn: aws.String(s.loans.Role), RoleSessionName: aws.String(session), Policy: policy,
+		DurationSeconds: seconds,
 	})
 	if err != nil {
 		return nil, err
@@ -82,7 +83,8 @@ func lendError(o grant.Object, err error) error {
 	if errors.As(err, &api) {
 		switch api.ErrorCode() {
 		case "PackedPolicyTooLarge", "MalformedPolicyDocument":
-			return fmt.Errorf("s3grant: credentials cannot be bounded to %s: %s: %w", o, api.ErrorMessage(), grant.ErrURI)
+			return fmt.Errorf("s3grant: credentials cannot be bounded to %s: %s: %w", o, api.ErrorMessage(),
+				grant.ErrURI)
 		}
 		return fmt.Errorf("s3grant: %w to lend for %s: %s: %s", grant.ErrCredentials, o, api.ErrorCode(),
 			api.ErrorMessage())
