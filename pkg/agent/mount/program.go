@@ -57,8 +57,8 @@ func suits(ctx context.Context, path string) error {
 	}
 	if !atLeast(string(found[1]), Version) {
 		return fmt.Errorf(
-			"%w: %s is %s, and mounts need %s or newer: install it (https://rclone.org/install) or set %s", ErrNoProgram,
-			path, found[1], Version, ProgramEnv)
+			"%w: %s is %s, and mounts need %s or newer: install it (https://rclone.org/install) or set %s",
+			ErrNoProgram, path, found[1], Version, ProgramEnv)
 	}
 	return nil
 }

@@ -106,7 +106,8 @@ func overlap(a, b string) bool {
 	return errA == nil && errB == nil && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
 }
 
-// CheckLoan fails with grant.ErrOutside unless a task mounts what lies below a prefix, and writes there where it asks to.
+// CheckLoan fails with grant.ErrOutside unless a task mounts what lies below a prefix, and writes there where it asks
+// to.
 func CheckLoan(t *dag.Task, l grant.Loan) error {
 	asked, _ := grant.AsPrefix(l.Prefix) // "" of what is none
 	for _, in := range t.Inputs {
