@@ -60,6 +60,10 @@ agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tr
 	    -o dist/agent/$$arch/tradewind-agent ./cmd/tradewind-agent || exit 1; \
 	done
 
+.PHONY: rclone
+rclone: ## Build rclone for the machines of the clouds, as pinned, into dist/agent/ARCH/rclone: deployments with it can mount
+	@for arch in $(AGENT_ARCHS); do scripts/rclone.sh $$arch dist/agent/$$arch/rclone || exit 1; done
+
 .PHONY: synth
 synth: lambda agent ## Synthesise the AWS deployment into infra/cdk.out
 	cd infra && $(GO) run . -assets ../dist -out cdk.out

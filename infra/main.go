@@ -32,7 +32,7 @@ func main() {
 func run(args []string) error {
 	defer jsii.Close()
 	cfg := stack.Default()
-	var data, regions, announce, secrets string
+	var data, made, regions, announce, secrets string
 	f := flag.NewFlagSet("infra", flag.ContinueOnError)
 	f.StringVar(&cfg.Name, "name", cfg.Name, "name of the deployment, the prefix of everything in it")
 	f.StringVar(&cfg.Architecture, "architecture", cfg.Architecture, "of the Lambda functions: arm64 or x86_64")
@@ -43,7 +43,9 @@ func run(args []string) error {
 	f.BoolVar(&cfg.Alarms, "alarms", cfg.Alarms,
 		"alarms for dead letters that stop a job, and for the relay: ten, as many as are free")
 	f.IntVar(&cfg.LogDays, "log-days", cfg.LogDays, "days that logs are kept")
-	f.StringVar(&data, "data-buckets", "", "further buckets, by comma, that tasks may read and write")
+	f.StringVar(&data, "data-buckets", "", "further buckets, by comma, that tasks may read, write and mount")
+	f.StringVar(&made, "make-buckets", "",
+		"buckets, by comma, that are made when jobs ask for them; a name may end in a star")
 	f.StringVar(&secrets, "secrets", "",
 		"further paths, by comma, such as /team/, below which jobs may refer to parameters and secrets")
 	f.StringVar(&regions, "regions", "",
@@ -63,7 +65,8 @@ func run(args []string) error {
 	if f.NArg() > 0 {
 		return fmt.Errorf("unknown argument %q", f.Arg(0))
 	}
-	cfg.DataBuckets, cfg.Regions, cfg.Announce = list(data), list(regions), list(announce)
+	cfg.DataBuckets, cfg.MakeBuckets = list(data), list(made)
+	cfg.Regions, cfg.Announce = list(regions), list(announce)
 	cfg.Secrets = list(secrets)
 	if announce == "none" {
 		cfg.Announce = nil

@@ -1,8 +1,8 @@
 #!/usr/bin/env bash
 # Installs the emulators and checkers that the tests of the AWS parts run
 # against, under .tools/: DynamoDB Local (Java), a Python environment with moto,
-# cfn-lint and checkov, and the object stores of pkg/grant: versitygw and
-# fake-gcs-server (Go), Azurite (Node). Quick when all is there; safe to run twice
+# cfn-lint and checkov, the object stores of pkg/grant: versitygw,
+# fake-gcs-server and MinIO (Go), Azurite (Node), and rclone (Go), which mounts. Quick when all is there; safe to run twice
 # at once.
 #
 #   scripts/emulators.sh            install what is missing
@@ -15,6 +15,7 @@ set -euo pipefail
 
 DYNAMODB_LOCAL=2.5.2 # com.amazonaws:DynamoDBLocal
 VERSITYGW=v1.8.0     # github.com/versity/versitygw: S3, with signatures checked
+MINIO=v0.0.0-20260212201848-7aac2a2c5b7c # github.com/minio/minio: S3 with STS, and session policies checked
 FAKE_GCS=v1.56.1     # github.com/fsouza/fake-gcs-server
 AZURITE=3.35.0       # npm: azurite, Azure Storage's emulator
 HERE=$(cd "$(dirname "${BASH_SOURCE[0]}")" && pwd)
@@ -30,10 +31,12 @@ say() { printf 'emulators: %s\n' "$*" >&2; }
 jars_stamp() { printf 'DynamoDBLocal %s\n' "$DYNAMODB_LOCAL"; }
 venv_stamp() { cat "$REQUIREMENTS" "$CONSTRAINTS"; }
 stores_stamp() { printf 'versitygw %s, fake-gcs-server %s\n' "$VERSITYGW" "$FAKE_GCS"; }
+rclone_stamp() { printf 'rclone %s, MinIO %s\n' "$("$HERE/rclone.sh" --version)" "$MINIO"; }
 azurite_stamp() { printf 'azurite %s\n' "$AZURITE"; }
 
 jars_ready() { [[ "$(cat "$TOOLS/dynamodb-local/stamp" 2>/dev/null)" == "$(jars_stamp)" ]]; }
 stores_ready() { [[ "$(cat "$TOOLS/bin/stores.stamp" 2>/dev/null)" == "$(stores_stamp)" ]]; }
+rclone_ready() { [[ "$(cat "$TOOLS/bin/rclone.stamp" 2>/dev/null)" == "$(rclone_stamp)" ]]; }
 azurite_ready() { [[ "$(cat "$TOOLS/azurite/stamp" 2>/dev/null)" == "$(azurite_stamp)" ]]; }
 venv_ready() {
   [[ "$(cat "$TOOLS/venv/stamp" 2>/dev/null)" == "$(venv_stamp)" ]] || return 1
@@ -125,6 +128,21 @@ install_stores() {
   stores_stamp >"$TOOLS/bin/stores.stamp"
 }
 
+# Both are large: a minute or two each on an idle machine.
+install_rclone() {
+  if rclone_ready; then return 0; fi
+  if ! command -v go >/dev/null; then
+    say "skipped rclone and MinIO: not found: go (tests of mounts will skip)"
+    return 0
+  fi
+  say "building $(rclone_stamp)"
+  mkdir -p "$TOOLS/bin" && rm -f "$TOOLS/bin/rclone.stamp"
+  quietly "$TOOLS/bin/install-rclone.log" "$HERE/rclone.sh" "$(go env GOARCH)" "$TOOLS/bin/rclone" || return 1
+  quietly "$TOOLS/bin/install-rclone.log" env GOBIN="$TOOLS/bin" GOFLAGS= CGO_ENABLED=0 \
+    go install -trimpath -ldflags '-s -w' "github.com/minio/minio@$MINIO" || return 1
+  rclone_stamp >"$TOOLS/bin/rclone.stamp"
+}
+
 install_azurite() {
   local lack dir=$TOOLS/azurite
   if azurite_ready; then return 0; fi
@@ -144,6 +162,7 @@ report() {
   local p
   if jars_ready; then say "DynamoDB Local $DYNAMODB_LOCAL is installed"; else say "DynamoDB Local is not installed"; fi
   if stores_ready; then say "$(stores_stamp) are installed"; else say "versitygw and fake-gcs-server are not installed"; fi
+  if rclone_ready; then say "$(rclone_stamp) are installed"; else say "rclone and MinIO are not installed"; fi
   if azurite_ready; then say "Azurite $AZURITE is installed"; else say "Azurite is not installed"; fi
   for p in $PROGRAMS; do
     if venv_ready && [[ -x $TOOLS/venv/bin/$p ]]; then say "$p is installed"; else say "$p is not installed"; fi
@@ -171,11 +190,12 @@ case ${1:-} in
 *) say "unknown argument $1"; exit 2 ;;
 esac
 
-if jars_ready && venv_ready && stores_ready && azurite_ready; then exit 0; fi
+if jars_ready && venv_ready && stores_ready && azurite_ready && rclone_ready; then exit 0; fi
 lock
 failed=0
 install_jars || failed=1
 install_venv || failed=1
 install_stores || say "versitygw and fake-gcs-server could not be built: tests of pkg/grant on them skip"
+install_rclone || say "rclone and MinIO could not be built: tests of mounts skip"
 install_azurite || say "Azurite could not be installed: tests of pkg/grant on it skip"
 exit $failed

@@ -6,8 +6,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/data"
 )
 
 func main() {
-	lambdahost.ServeDoor(events.FnReconcile, clouds.Part, activity.Rest, lambdahost.Leftovers)
+	lambdahost.ServeDoor(events.FnReconcile, clouds.Part, activity.Rest, lambdahost.Leftovers, data.Part)
 }

@@ -36,6 +36,9 @@ type Config struct {
 	DataBuckets  []string // that tasks may read and write besides their own
 	// Secrets are paths, such as /team/, below which jobs may refer to parameters and secrets, besides /NAME/secrets/.
 	Secrets []string
+	// MakeBuckets are names, or beginnings of names that end in a star, of buckets that are made when jobs ask for them.
+	// They are data buckets, too.
+	MakeBuckets []string
 	// Regions are further ones in which machines are bought: EventBridge tells of an interruption in the machine's own
 	// region only. Account and Region say where this deployment is, for them.
 	Regions         []string
@@ -59,6 +62,7 @@ var (
 	namePattern   = regexp.MustCompile(`^[a-z][a-z0-9-]{1,18}[a-z0-9]$`)
 	bucketPattern = regexp.MustCompile(`^[a-z0-9][a-z0-9.-]{1,61}[a-z0-9]$`)
 	pathPattern   = regexp.MustCompile(`^(/[A-Za-z0-9_.-]+)+/$`)
+	makePattern   = regexp.MustCompile(`^([a-z0-9][a-z0-9.-]{1,61}[a-z0-9]|[a-z0-9][a-z0-9.-]{3,60}\*)$`)
 	regionPattern = regexp.MustCompile(`^[a-z]{2}(-[a-z]+)+-[0-9]$`)
 )
 
@@ -94,6 +98,11 @@ func (c Config) Validate() error {
 		}
 		if strings.HasPrefix("/"+c.Name+"/token-key", path) {
 			return fmt.Errorf("-secrets: %q has the deployment's own key below it", path)
+		}
+	}
+	for _, b := range c.MakeBuckets {
+		if !makePattern.MatchString(b) {
+			return fmt.Errorf("-make-buckets: %q is no name of a bucket, nor four letters or more of one and a star", b)
 		}
 	}
 	for _, r := range c.Regions {

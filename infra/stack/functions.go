@@ -142,6 +142,12 @@ func (d *deployment) environment() {
 		"TRADEWIND_STORES":    d.stores(),
 		"TRADEWIND_REGIONS":   jsii.String(strings.Join(append([]string{*d.stack.Region()}, d.Regions...), ",")),
 	}
+	if buckets, _ := d.mountable(); len(buckets) > 0 {
+		env["TRADEWIND_MOUNTS_ROLE"] = jsii.String(d.global("iam", "role/"+d.mountsRole()))
+	}
+	if keys := d.rcloneObjects(); keys != "" {
+		env["TRADEWIND_RCLONE_KEY"] = &keys
+	}
 	if len(d.Announce) > 0 {
 		env["TRADEWIND_ANNOUNCE"] = jsii.String(strings.Join(d.Announce, ","))
 	}

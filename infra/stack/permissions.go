@@ -1,7 +1,6 @@
 package stack
 
 import (
-	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -28,6 +27,8 @@ func (d *deployment) rights() {
 	d.grant(events.FnSubmit, "DagFileMissing", []string{"s3:ListBucket"}, *d.dags.BucketArn())
 	d.serve()
 	d.data()
+	d.mounts()
+	d.makeBuckets()
 	d.buy()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
@@ -145,24 +146,20 @@ func (d *deployment) serve() {
 func (d *deployment) data() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
-	kept := []string{work + "/*"}
-	others := slices.Clone(d.DataBuckets)
 	for _, region := range d.Regions {
-		others = append(others, d.regionalBucket(region))
-		kept = append(kept, d.bucketArn(d.regionalBucket(region))+"/*")
-	}
-	for _, b := range others {
-		buckets, objects = append(buckets, d.bucketArn(b)), append(objects, d.bucketArn(b)+"/*")
+		arn := d.bucketArn(d.regionalBucket(region))
+		buckets, objects = append(buckets, arn), append(objects, arn+"/*")
 	}
 	d.grant(fnAPI, "Data", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, objects...)
 	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, buckets...)
-	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, kept...)
+	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, objects...)
 	d.roles[fnAPI].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
 		Actions:   jsii.Strings("s3:PutObject", "s3:DeleteObject", "s3:AbortMultipartUpload"),
 		Resources: jsii.Strings(work+"/"+prefixAgent+"*", work+"/"+prefixCatalog+"*", work+"/"+prefixPolicy+"*"),
 	}))
-	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, objects...)
+	_, named := d.mountable()
+	d.grant(events.FnProvision, "LeftUploads", []string{"s3:AbortMultipartUpload"}, append(named, objects...)...)
 }
 
 // tokens is reading the key that signs agents' tokens, and making it once. SSM encrypts it with its own key, which

@@ -21,7 +21,8 @@ type Settings struct {
 	DropData     bool   // the table and the buckets go with the stack
 	NoAlarms     bool
 	LogDays      int
-	DataBuckets  []string // that tasks may read and write besides their own
+	DataBuckets  []string // that tasks may read, write and mount besides their own
+	MakeBuckets  []string // that are made when jobs ask for them; a name may end in a star
 	Secrets      []string // paths below which jobs may refer to secrets, besides /NAME/secrets/
 	Regions      []string // further ones to buy machines in
 	Announce     []string // types of events that are put on the event bus; those of infra/ when nil
@@ -98,6 +99,9 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 			return nil, err
 		}
 	}
+	if err := b.rclone(ctx, s); err != nil {
+		return nil, err
+	}
 	// A template of another name would be deployed as well.
 	if err := os.RemoveAll(out); err != nil {
 		return nil, err
@@ -110,12 +114,31 @@ func (b *Builder) Build(ctx context.Context, s Settings) (*Assembly, error) {
 	return ReadAssembly(out)
 }
 
+// rclone builds what machines mount with, where there is anything to mount.
+func (b *Builder) rclone(ctx context.Context, s Settings) error {
+	for _, arch := range Archs() {
+		binary := filepath.Join(b.Assets(), "agent", arch, "rclone")
+		if len(s.DataBuckets)+len(s.MakeBuckets) == 0 {
+			if err := os.RemoveAll(binary); err != nil { // of a deployment that mounts
+				return err
+			}
+			continue
+		}
+		if err := b.run(ctx, "rclone for "+arch, b.Source, nil, filepath.Join(b.Source, "scripts", "rclone.sh"), arch,
+			binary); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
 // flags are what infra's command is told.
 func (s Settings) flags() []string {
 	var out []string
 	for _, f := range []struct{ name, value string }{
 		{"name", s.Name}, {"architecture", s.Architecture}, {"data-buckets", strings.Join(s.DataBuckets, ",")},
-		{"secrets", strings.Join(s.Secrets, ",")}, {"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
+		{"make-buckets", strings.Join(s.MakeBuckets, ",")}, {"secrets", strings.Join(s.Secrets, ",")},
+		{"regions", strings.Join(s.Regions, ",")}, {"webhook", s.Webhook},
 		{"announce", strings.Join(s.Announce, ",")}, {"account", s.Account}, {"region", s.Region},
 	} {
 		if f.value != "" {

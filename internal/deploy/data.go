@@ -27,30 +27,37 @@ func (t *Target) PutPolicy(ctx context.Context, bucket string, body []byte) erro
 	return nil
 }
 
-// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest. Machines
-// launched before an upgrade still find theirs.
+// UploadAgents puts the agents' binaries below a folder of assets into the work bucket, each under its digest, and
+// those of rclone where they were built. Machines launched before an upgrade still find theirs.
 func (t *Target) UploadAgents(ctx context.Context, assets, bucket string) error {
 	for _, arch := range Archs() {
-		body, err := os.ReadFile(filepath.Join(assets, "agent", arch, "tradewind-agent")) //nolint:gosec // the caller names the folder
-		if errors.Is(err, fs.ErrNotExist) {
-			continue
+		for name, what := range map[string]string{"tradewind-agent": "agent", "rclone": "rclone"} {
+			path := filepath.Join(assets, "agent", arch, name)
+			if err := t.uploadProgram(ctx, path, bucket, what+" for "+arch); err != nil {
+				return err
+			}
 		}
-		if err != nil {
-			return fmt.Errorf("deploy: agent: %w", err)
-		}
-		sum := sha256.Sum256(body)
-		key := "agent/" + hex.EncodeToString(sum[:]) + "/tradewind-agent"
-		there, err := t.exists(ctx, bucket, key)
-		if err != nil {
-			return err
-		}
-		if there {
-			continue
-		}
-		if err := t.put(ctx, bucket, key, body); err != nil {
-			return err
-		}
-		t.tell(Step{What: "upload", Name: "agent for " + arch, Status: "done", Physical: "s3://" + bucket + "/" + key})
 	}
+	return nil
+}
+
+func (t *Target) uploadProgram(ctx context.Context, path, bucket, what string) error {
+	body, err := os.ReadFile(path) //nolint:gosec // the caller names the folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("deploy: agent: %w", err)
+	}
+	sum := sha256.Sum256(body)
+	key := "agent/" + hex.EncodeToString(sum[:]) + "/" + filepath.Base(path)
+	there, err := t.exists(ctx, bucket, key)
+	if err != nil || there {
+		return err
+	}
+	if err := t.put(ctx, bucket, key, body); err != nil {
+		return err
+	}
+	t.tell(Step{What: "upload", Name: what, Status: "done", Physical: "s3://" + bucket + "/" + key})
 	return nil
 }

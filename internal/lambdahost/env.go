@@ -20,7 +20,11 @@ const (
 	EnvAPI         = "TRADEWIND_API"             // base URL at which agents reach the API
 	EnvTokenKey    = "TRADEWIND_TOKEN_PARAMETER" //nolint:gosec // the parameter's name, not what is in it
 	EnvAgentKey    = "TRADEWIND_AGENT_KEY"       // object keys of the agents: amd64=agent/<sha256>/tradewind,arm64=…
-	EnvSchedules   = "TRADEWIND_SCHEDULES"       // schedules switched on while work is open, by comma
+	// the role whose credentials are lent for mounts, by its ARN; optional, nothing is lent
+	EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
+	// object keys of rclone: amd64=agent/<sha256>/rclone,arm64=…; optional
+	EnvRcloneKey = "TRADEWIND_RCLONE_KEY"
+	EnvSchedules = "TRADEWIND_SCHEDULES" // schedules switched on while work is open, by comma
 	// functions whose queues are polled only while work is open, by comma; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
 	EnvClouds   = "TRADEWIND_CLOUDS"   // clouds to plan on, by comma; optional, aws
@@ -50,6 +54,8 @@ type Env struct {
 	API         string // without a slash at its end
 	TokenKey    string
 	AgentKey    string
+	MountsRole  string
+	RcloneKey   []string
 	Schedules   []string
 	Mappings    []string
 	Clouds      []string
@@ -77,7 +83,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		QueuePrefix: r.need(EnvQueuePrefix), QueueURLs: getenv(EnvQueueURLs),
 		DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket),
 		API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
-		AgentKey: r.need(EnvAgentKey), Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
+		AgentKey: r.need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: list(getenv(EnvRcloneKey)),
+		Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
 		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
 		Secrets: list(getenv(EnvSecrets)), Stores: r.pairs(EnvStores),
 		Webhook: getenv(EnvWebhook), Announce: list(getenv(EnvAnnounce)),

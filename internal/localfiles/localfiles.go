@@ -102,6 +102,9 @@ func each(spec *dag.Job, do func(task int, field string, uri *string, in *dag.In
 			if err := do(i, dag.InputField(k), &t.Inputs[k].URI, &t.Inputs[k]); err != nil {
 				return err
 			}
+			if err := do(i, dag.InputField(k), &t.Inputs[k].Source, &t.Inputs[k]); err != nil {
+				return err
+			}
 		}
 	}
 	return nil

@@ -30,6 +30,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/prove"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
@@ -158,6 +159,9 @@ func Run(ctx context.Context, cfg Config) error {
 	claims, err := token.Read(cfg.Token)
 	if err != nil {
 		return fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	if err := mount.Clear(ctx, cfg.Dir); err != nil { // of an agent before, in the same directory
+		return err
 	}
 	a := &agent{cfg: cfg, log: cfg.Logger, claims: claims, client: newClient(cfg), fatal: make(chan error, 8)}
 	// What is in the background outlives ctx by the time that it takes to report the end.

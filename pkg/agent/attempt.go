@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -46,6 +47,7 @@ type attempt struct {
 	dirs    dirs
 	out     *taskLog // nil for stand-ins
 	boxed   *boxed   // nil for what runs on the machine itself
+	mounts  mounts
 	reports *reports
 	began   time.Time // when a stand-in's clock started
 
@@ -196,6 +198,7 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	if err := t.prepare(ctx); err != nil {
 		return t.failed(wire.PhaseStage, err)
 	}
+	defer t.mounts.close()
 	if t.work.Refused != "" {
 		return t.failed(wire.PhaseStage, errors.New(t.work.Refused))
 	}
@@ -209,7 +212,11 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 	}
 	t.out.phase()
 	if stopped, err := t.runTask(); err != nil || stopped {
+		t.flushLeft(ctx)
 		return t.failed(wire.PhaseRun, err)
+	}
+	if err := t.mounts.flush(t.unlessStopped); err != nil {
+		return t.failed(wire.PhaseOutputs, err)
 	}
 	empty, err := t.stageOut(t.unlessStopped)
 	if err != nil {
@@ -231,6 +238,9 @@ func (t *attempt) stageAll(ctx context.Context) error {
 
 // prepare makes the directories and the log.
 func (t *attempt) prepare(ctx context.Context) error {
+	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
+		return err
+	}
 	if err := os.RemoveAll(filepath.Dir(t.dirs.top)); err != nil { // of an earlier attempt
 		return err
 	}

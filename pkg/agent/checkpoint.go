@@ -56,6 +56,10 @@ func (s *saver) saveRunning(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
+	// What was written to mounts before counts for whoever resumes from it.
+	if err := s.mounts.settle(ctx); err != nil {
+		return err
+	}
 	return s.upload(ctx, s.dirs.snapshot, print)
 }
 
@@ -100,6 +104,9 @@ func (s *saver) upload(ctx context.Context, dir, print string) error {
 // never more than most.
 func (s *saver) reserve(left time.Duration) time.Duration {
 	if !s.saves() {
+		if s.mounts.writable() {
+			return left / 4
+		}
 		return 0
 	}
 	return min(max(left/4, 2*s.took), left*3/4)

@@ -206,7 +206,7 @@ func judge(resp *http.Response, path string, answer []byte) error {
 	case code == http.StatusNotFound || code == http.StatusConflict || code == http.StatusUnprocessableEntity ||
 		code == http.StatusNotImplemented:
 		switch path {
-		case wire.PathGrants, wire.PathList, wire.PathUploads, wire.PathPrune:
+		case wire.PathGrants, wire.PathList, wire.PathUploads, wire.PathPrune, wire.PathMounts:
 			return denial(code, answer)
 		}
 	}

@@ -102,7 +102,14 @@ func (b *boxed) close() {
 // own makes what the container's root wrote that of the agent's user.
 func (t *attempt) own() {
 	if uid := os.Geteuid(); uid != 0 && t.boxed.engine.Name() == "docker" {
-		if err := t.boxed.box.Own(uid, os.Getegid(), t.dirs.top); err != nil {
+		dirs := []string{t.dirs.top}
+		if len(t.mounts.list) > 0 { // of which nothing is to be changed in the buckets
+			dirs = []string{t.dirs.output, t.dirs.tmp}
+			if t.work.Checkpoint != nil {
+				dirs = append(dirs, t.checkpointDir())
+			}
+		}
+		if err := t.boxed.box.Own(uid, os.Getegid(), dirs...); err != nil {
 			t.log.Warn("files of the container stay its root's", "err", err)
 		}
 	}

@@ -33,6 +33,9 @@ func (t *attempt) stageIn(ctx context.Context) error {
 			return fmt.Errorf("input: %w", err)
 		}
 	}
+	if err := t.mountAll(ctx); err != nil {
+		return fmt.Errorf("input: %w", err)
+	}
 	if err := t.stageParents(ctx); err != nil {
 		return fmt.Errorf("parents' outputs: %w", err)
 	}
@@ -60,6 +63,14 @@ func (t *attempt) inStore(where string, elem ...string) (string, error) {
 }
 
 func (t *attempt) stageInput(ctx context.Context, in wire.Input) error {
+	if in.Source != "" {
+		if err := t.uploadSource(ctx, in); err != nil {
+			return fmt.Errorf("upload to %s: %w", in.URI, err)
+		}
+	}
+	if in.Mount != "" { // when all is copied: nothing may be copied over it
+		return nil
+	}
 	dir, dst, err := t.inputPlace(ctx, in)
 	if err != nil {
 		return err

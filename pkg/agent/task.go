@@ -50,8 +50,18 @@ func (t *attempt) setup() error {
 	case <-s.Done():
 	case <-t.unlessOrdered.Done():
 		s.Terminate(t.cfg.Grace)
+	case err := <-t.mounts.lost:
+		return t.endOf(s, err)
 	}
 	return s.end()
+}
+
+// endOf ends a script for a reason that counts for more than how it ends.
+func (t *attempt) endOf(s *script, reason error) error {
+	t.out.note(reason.Error())
+	s.Terminate(t.cfg.Grace)
+	_ = s.end()
+	return reason
 }
 
 // runTask runs the task's command, saving checkpoints meanwhile. stopped says that it was ended by an order.
@@ -77,8 +87,10 @@ func (t *attempt) runTask() (stopped bool, err error) {
 		defer close(idle)
 		saver.schedule(scheduled)
 	}()
+	var lost error
 	select {
 	case <-s.Done():
+	case lost = <-t.mounts.lost:
 	case <-t.unlessOrdered.Done():
 		select {
 		case <-s.Done(): // it had ended before it was told to
@@ -88,6 +100,9 @@ func (t *attempt) runTask() (stopped bool, err error) {
 	}
 	cancel()
 	<-idle
+	if lost != nil {
+		return false, t.endOf(s, lost)
+	}
 	if !stopped {
 		return false, s.end()
 	}
@@ -284,7 +299,12 @@ func (t *attempt) saveAndStop(s *script, saver *saver, until time.Time) {
 	}
 	_ = s.end()
 	// Without a deadline: if the machine stays longer than foretold, so much the better; if not, what has no manifest
-	// does not count.
+	// does not count. What was written to mounts comes first: who resumes from the checkpoint counts on it.
+	if err := t.mounts.flush(t.unlessStopped); err != nil {
+		t.out.note("no checkpoint was saved: " + err.Error())
+		t.log.Warn("no checkpoint was saved", "err", err)
+		return
+	}
 	if err := saver.saveLast(t.unlessStopped); err != nil {
 		t.out.note("no checkpoint was saved: " + err.Error())
 		t.log.Warn("no checkpoint was saved", "err", err)

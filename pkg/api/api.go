@@ -37,6 +37,8 @@ type Config struct {
 	Data Data
 	// Program is where machines fetch the agent; nil answers 404.
 	Program ProgramFunc
+	// Mounter is where machines without one fetch the program that mounts; nil knows none.
+	Mounter MounterFunc
 	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
 	// commands when their poll ends.
 	Hub *Hub

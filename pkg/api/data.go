@@ -19,7 +19,11 @@ type Data interface {
 	BeginUpload(ctx context.Context, c wire.Claims, uri string) (upload string, err error)
 	EndUpload(ctx context.Context, c wire.Claims, uri, upload string, parts []grant.Uploaded) error
 	Prune(ctx context.Context, c wire.Claims) error
+	Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error)
 }
+
+// MounterFunc returns where the program that mounts can be fetched for an architecture, nil where none is known.
+type MounterFunc func(ctx context.Context, arch string) (*wire.Program, error)
 
 // maxDataBody is more than the largest request takes: MaxWants wants, or grant.MaxParts parts.
 const maxDataBody = 4 << 20
@@ -43,6 +47,10 @@ func (a *API) dataRoutes() {
 		OperationID: "agent-prune", Method: http.MethodPost, Path: wire.PathPrune,
 		Summary: "Remove the checkpoints of a task that newer ones have replaced",
 	}, a.prune)
+	agentRoute(a, huma.Operation{
+		OperationID: "agent-mounts", Method: http.MethodPost, Path: wire.PathMounts,
+		Summary: "Lend credentials for what an attempt mounts, each for one prefix", Description: refusals,
+	}, a.mounts)
 }
 
 // data is the broker's part in moving data, for the attempt that a request speaks for.
@@ -112,6 +120,31 @@ func (a *API) prune(ctx context.Context, in *pruneInput) (*struct{}, error) {
 		return nil, err
 	}
 	return nil, refused(data.Prune(ctx, claims))
+}
+
+type mountingInput struct{ Body wire.Mounting }
+
+func (a *API) mounts(ctx context.Context, in *mountingInput) (*body[wire.Mounted], error) {
+	data, claims, err := a.data(ctx, in.Body.Attempt)
+	if err != nil {
+		return nil, err
+	}
+	if n := len(in.Body.Loans); n > wire.MaxLoans {
+		return nil, problem(http.StatusUnprocessableEntity,
+			fmt.Sprintf("%d loans; at most %d are made at once", n, wire.MaxLoans))
+	}
+	loans := make([]grant.Loan, len(in.Body.Loans))
+	for i, l := range in.Body.Loans {
+		loans[i] = grant.Loan{Prefix: l.Prefix, Write: l.Write}
+	}
+	out := wire.Mounted{}
+	if out.Credentials, err = data.Lend(ctx, claims, loans...); err != nil {
+		return nil, refused(err)
+	}
+	if in.Body.Program != "" && a.cfg.Mounter != nil {
+		out.Program, err = a.cfg.Mounter(ctx, in.Body.Program)
+	}
+	return &body[wire.Mounted]{out}, err
 }
 
 // refused is the answer to what is not granted. Errors of package grant are for people to read, and hold no secret.

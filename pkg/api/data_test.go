@@ -15,12 +15,15 @@ import (
 	"testing"
 	"time"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
+
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 )
 
 // pair is a job of two tasks: make leaves something, and use takes it and more in, saves checkpoints and leaves a copy
@@ -418,4 +421,55 @@ func TestGrantsAreNotLogged(t *testing.T) {
 	if strings.Contains(log.String(), "signature") || !strings.Contains(log.String(), wire.PathGrants) {
 		t.Errorf("the log is %s", log.String())
 	}
+}
+
+// What a task mounts is lent to its attempt as it asks for it in the file, and nothing else, until it is over.
+func TestWhatIsMountedIsLentToItsAttemptAlone(t *testing.T) {
+	w := apitest.New(t)
+	key, err := service.NewSharedKeyCredential("account", "c2VjcmV0")
+	if err != nil {
+		t.Fatal(err)
+	}
+	// It signs by itself; nobody answers there.
+	azure, err := azgrant.New("http://127.0.0.1:1/account", azgrant.SharedKey(key), azgrant.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	w.Broker.Data = grant.Mux{"file": w.Data, "azblob": azure}
+	spec := pair("one", w)
+	spec.Tasks[0].Inputs = []dag.Input{
+		{URI: "azblob://in/data", Path: "in", Mount: dag.MountRead}, {URI: "azblob://out", Path: "out", Mount: dag.MountCached},
+		{URI: "azblob://copied", Path: "copied"},
+	}
+	job := w.Submit(spec)
+	node := w.Node(job, "make", 0).Start()
+	c := newClient(t, w, node)
+	ask := func(loans ...wire.Loan) *http.Response {
+		t.Helper()
+		return c.post(wire.PathMounts, wire.Mounting{Attempt: c.attempt, Loans: loans})
+	}
+	got := answer[wire.Mounted](t, ask(wire.Loan{Prefix: "azblob://in/data/"}, wire.Loan{Prefix: "azblob://out", Write: true}), http.StatusOK)
+	if len(got.Credentials) != 2 || !strings.Contains(got.Credentials[0].Query, "sp=rl&") || !strings.Contains(got.Credentials[1].Query, "sp=racwdl&") {
+		t.Errorf("lent %+v", got)
+	}
+	if left := time.Until(got.Credentials[0].Expires); left < 10*time.Minute || left > 20*time.Minute {
+		t.Errorf("lent for %v", left)
+	}
+	for name, l := range map[string]wire.Loan{
+		"to write what is read":     {Prefix: "azblob://in/data/", Write: true},
+		"more than is mounted":      {Prefix: "azblob://in"},
+		"a part of what is mounted": {Prefix: "azblob://in/data/deep/"},
+		"what is copied":            {Prefix: "azblob://copied"},
+		"another bucket":            {Prefix: "azblob://other", Write: true},
+		"another scheme":            {Prefix: "s3://out", Write: true},
+		"the jobs' store":           {Prefix: w.URI(""), Write: true},
+		"nothing":                   {},
+	} {
+		if res := ask(wire.Loan{Prefix: "azblob://out"}, l); res.StatusCode != http.StatusUnprocessableEntity {
+			t.Errorf("%s: %s", name, res.Status)
+		}
+	}
+	trouble(t, ask(make([]wire.Loan, wire.MaxLoans+1)...), http.StatusUnprocessableEntity)
+	w.Take(job, "make")
+	trouble(t, ask(wire.Loan{Prefix: "azblob://out", Write: true}), http.StatusGone)
 }

@@ -60,6 +60,39 @@ func (b *Broker) Grant(ctx context.Context, c wire.Claims, wants ...grant.Want) 
 	return scope.Over(b.Data).Sign(ctx, wants...)
 }
 
+// Lend lends an agent credentials for what its task mounts, each for one prefix, for about as long as grants last. It
+// writes nothing.
+func (b *Broker) Lend(ctx context.Context, c wire.Claims, loans ...grant.Loan) ([]grant.Credentials, error) {
+	u := b.NewUnit(ctx, fnAgent)
+	scope, err := b.reach(u, c)
+	if err != nil {
+		return nil, err
+	}
+	cl, err := b.ownCluster(u, c)
+	if err != nil {
+		return nil, err
+	}
+	job, _, err := book.Get[record.Job](u, record.JobKey(cl.Job))
+	if err != nil {
+		return nil, err
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	out := make([]grant.Credentials, len(loans))
+	for i, l := range loans {
+		if err := attempt.CheckLoan(&spec.Tasks[cl.Task], l); err != nil {
+			return nil, err
+		}
+		l.For = b.Config.GrantFor
+		if out[i], err = grant.Lend(ctx, scope.Over(b.Data), l); err != nil {
+			return nil, err
+		}
+	}
+	return out, nil
+}
+
 // List lists what an agent may read below a prefix, a page at a time.
 func (b *Broker) List(ctx context.Context, c wire.Claims, prefix, after string) (grant.Page, error) {
 	scope, err := b.reach(b.NewUnit(ctx, fnAgent), c, prefix)

@@ -33,6 +33,11 @@ func eachFile(spec *dag.Job, do func(task int, field, uri string) error) error {
 			if err := do(i, dag.InputField(k), t.Inputs[k].URI); err != nil {
 				return err
 			}
+			if src := t.Inputs[k].Source; src != "" {
+				if err := do(i, dag.InputField(k), src); err != nil {
+					return err
+				}
+			}
 		}
 	}
 	return nil

@@ -66,7 +66,11 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 	if err != nil {
 		return err
 	}
-	machines, launchErr := b.launch(ctx, spec)
+	var machines []cloud.Machine
+	launchErr := b.makeBuckets(ctx, intent.Job.ID, intent.Spec)
+	if launchErr == nil {
+		machines, launchErr = b.launch(ctx, spec)
+	}
 	if launchErr != nil && ctx.Err() != nil {
 		return launchErr // we were stopped, not the cloud
 	}

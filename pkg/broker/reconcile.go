@@ -33,7 +33,8 @@ func (b *Broker) reconcile(ctx context.Context, e events.Event) error {
 		return b.reconcileJob(u, e.ID, w, machines, known)
 	}))
 	if data.After == "" { // what belongs to no job does not wait for all of them
-		errs = append(errs, b.orphans(ctx, machines, known), b.expireBlocks(ctx, e.ID), b.Store.Sweep(ctx, b.Now()))
+		errs = append(errs, b.orphans(ctx, machines, known), b.expireBlocks(ctx, e.ID), b.RemoveBuckets(ctx, e.ID),
+			b.Store.Sweep(ctx, b.Now()))
 	}
 	if err := errors.Join(slices.DeleteFunc(errs, b.leftToNext)...); err != nil {
 		return fmt.Errorf("%w: %w", errAgain, err)

@@ -39,6 +39,9 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
+	if err := b.checkMounts(ctx, s.Spec); err != nil {
+		return record.Job{}, err
+	}
 	secrets, err := gather(s)
 	if err != nil {
 		return record.Job{}, err

@@ -210,8 +210,12 @@ type Input struct {
 	URI  string `json:"uri"`            // s3://, gs://, azblob://, file:// or a local path
 	Path string `json:"path,omitempty"` // where the task sees it: relative to its directory, absolute, or under ~/
 	Size GiB    `json:"size,omitempty"`
-	// Mount streams the bucket instead of copying it first, where the machine can.
-	Mount bool `json:"mount,omitempty"`
+	// Mount has the task read it, or read and write it, where it lies, instead of copying it first.
+	Mount Mount `json:"mount,omitempty"`
+	// Bucket has the input's bucket made where there is none.
+	Bucket Bucket `json:"bucket,omitempty"`
+	// Source is a local path, or a pack of it, that is uploaded to the URI first.
+	Source string `json:"source,omitempty"`
 }
 
 // Output is data the task leaves behind.

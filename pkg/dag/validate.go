@@ -4,8 +4,6 @@ import (
 	"cmp"
 	"fmt"
 	"maps"
-	"net/url"
-	"path"
 	"slices"
 	"strings"
 
@@ -232,47 +230,19 @@ func (t *Task) validateFiles() error {
 	return nil
 }
 
-// CheckInputs says of which input another lies in the same place already, where one would overwrite the other. Of a
+// CheckInputs says which input cannot lie where it is to: another lies there already, or it cannot be mounted. Of a
 // stand-in nothing is staged.
 func (t *Task) CheckInputs() (input int, err error) {
-	if t.StandIn() || len(t.Inputs) < 2 {
+	if t.StandIn() {
 		return 0, nil
 	}
 	places := make(InputPlaces, len(t.Inputs))
 	for i := range t.Inputs {
-		if err := places.Take(&t.Inputs[i]); err != nil {
+		if err := cmp.Or(places.Take(&t.Inputs[i]), t.checkMount(&t.Inputs[i])); err != nil {
 			return i, err
 		}
 	}
 	return 0, nil
-}
-
-// InputPlaces are where a task sees its inputs, each with the URI of what lies there.
-type InputPlaces map[string]string
-
-// Take puts an input where it is to lie, and refuses it if another lies there.
-func (p InputPlaces) Take(in *Input) error {
-	place := in.place()
-	if first, taken := p[place]; taken {
-		return fault.New("would lie where "+fault.Quote(first)+" does, in "+place, "give each a path of its own")
-	}
-	p[place] = in.URI
-	return nil
-}
-
-// place is where a task sees an input: at its path, or else below $TRADEWIND_INPUTS by its own name, as the agent
-// puts it.
-func (in *Input) place() string {
-	if in.Path != "" {
-		return path.Clean(in.Path)
-	}
-	name := in.URI
-	if u, err := url.Parse(in.URI); err == nil && u.Scheme != "" {
-		if name = u.Path; name == "" || name == "/" {
-			name = u.Host
-		}
-	}
-	return "$TRADEWIND_INPUTS/" + path.Base(name)
 }
 
 func (t *Task) validateOutputNames() error {
@@ -297,6 +267,7 @@ func (in *Input) validate() error {
 		fault.Within("uri", CheckURI(in.URI)),
 		fault.Within("path", ifSet(in.Path, CheckMountPath)),
 		fault.Within("size", in.Size.Check()),
+		in.CheckMount(),
 	)
 }
 

@@ -300,6 +300,19 @@ func (h *Host) refresh() error {
 	return err
 }
 
+// bucketsWithin is how long what jobs had made for a time may take to be removed.
+const bucketsWithin = 30 * time.Second
+
+// removeBuckets removes what jobs that have ended had made for a time: nobody may start this host again. What cannot be
+// removed is tried again if somebody does.
+func (h *Host) removeBuckets() {
+	ctx, cancel := context.WithTimeout(context.Background(), bucketsWithin)
+	defer cancel()
+	if err := h.broker.RemoveBuckets(ctx, "stop/"+h.clock.Now().Format(time.RFC3339Nano)); err != nil {
+		h.log.Warn("a bucket is not removed", "err", err)
+	}
+}
+
 // Notify implements broker.Hook: news for people go to the log, and beside the file that they are about.
 func (h *Host) Notify(_ context.Context, e events.Event) error {
 	switch data := e.Data.(type) {
@@ -360,6 +373,7 @@ func (h *Host) Serve(ctx context.Context) error {
 	wg.Wait()
 	if !h.opt.Passive {
 		err = errors.Join(err, h.stopMachines())
+		h.removeBuckets()
 	}
 	stop, done := context.WithTimeout(context.Background(), shutdownWithin)
 	defer done()

@@ -23,16 +23,16 @@ import (
 
 // deployOptions are the flags of deploy aws.
 type deployOptions struct {
-	settings            deploy.Settings
-	diff, destroy, yes  bool
-	source, assembly    string
-	assets, policy      string
-	profile, endpoint   string
-	keepData, alarms    bool
-	output              *command.Choice
-	architectures       command.Choice
-	dataBuckets, others []string
-	announce            []string
+	settings                         deploy.Settings
+	diff, destroy, yes               bool
+	source, assembly                 string
+	assets, policy                   string
+	profile, endpoint                string
+	keepData, alarms                 bool
+	output                           *command.Choice
+	architectures                    command.Choice
+	dataBuckets, makeBuckets, others []string
+	announce                         []string
 }
 
 // Command is the command deploy.
@@ -74,7 +74,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.others, "regions", nil, "further regions to buy machines in")
 	f.StringSliceVar(&o.settings.Secrets, "secrets", nil,
 		"further paths, such as /team/, below which jobs may refer to parameters and secrets")
-	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "further buckets that tasks may read and write")
+	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "further buckets that tasks may read, write and mount")
+	f.StringSliceVar(&o.makeBuckets, "make-buckets", nil,
+		"buckets that are made when jobs ask for them; a name may end in a star")
 	f.Var(&o.architectures, "architecture", "of the functions")
 	command.CompleteChoice(c, "architecture", &o.architectures)
 	f.IntVar(&o.settings.LogDays, "log-days", 30, "days that logs are kept")
@@ -103,7 +105,7 @@ func (a app) deployAWSCommand() *cobra.Command {
 		defer cancel()
 		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
 			!o.keepData, !o.alarms
-		o.settings.DataBuckets, o.settings.Regions = o.dataBuckets, o.others
+		o.settings.DataBuckets, o.settings.MakeBuckets, o.settings.Regions = o.dataBuckets, o.makeBuckets, o.others
 		return a.deployAWS(ctx, o)
 	}
 	return c

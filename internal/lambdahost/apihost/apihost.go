@@ -7,6 +7,8 @@ import (
 	"fmt"
 	"net/http"
 	"net/url"
+	"path"
+	"strings"
 	"time"
 
 	awsevents "github.com/aws/aws-lambda-go/events"
@@ -20,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/keys"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/policy"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -62,7 +65,8 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
-		Broker: h.Broker, Data: h.Broker, Program: program(h), Token: token, Verify: ring.Verify, Dead: h.Ports.Bus,
+		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
+		Verify: ring.Verify, Dead: h.Ports.Bus,
 		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
 		Unheld:   lambdahost.PollEvery,
 		Identity: identity.Verifiers{awsid.Name: proofs},
@@ -92,6 +96,29 @@ func program(h *lambdahost.Host) api.ProgramFunc {
 			return "", err
 		}
 		return grants[0].URL, nil
+	}
+}
+
+// mounter signs for rclone, which lies where the agents' programs do, for machines that have none.
+func mounter(h *lambdahost.Host) api.MounterFunc {
+	return func(ctx context.Context, arch string) (*wire.Program, error) {
+		for _, entry := range h.Env.RcloneKey {
+			key, mine := strings.CutPrefix(entry, arch+"=")
+			digest := path.Base(path.Dir(key))
+			if !mine {
+				continue
+			}
+			uri, err := grant.Below("s3://"+h.Env.WorkBucket, key)
+			if err != nil {
+				return nil, err
+			}
+			grants, err := h.Ports.Data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
+			if err != nil {
+				return nil, err
+			}
+			return &wire.Program{URL: grants[0].URL, SHA256: digest}, nil
+		}
+		return nil, nil //nolint:nilnil // none is known
 	}
 }
 

@@ -3,6 +3,8 @@
 package data
 
 import (
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -11,7 +13,11 @@ import (
 
 // Part lets the broker grant, and end the uploads that agents leave behind.
 func Part(h *lambdahost.Host) error {
-	s3 := s3grant.NewAnywhere(objects.NewClient(h), s3grant.Options{}).Home(h.Env.WorkBucket)
+	var loans s3grant.Loans
+	if h.Env.MountsRole != "" {
+		loans = s3grant.Loans{STS: sts.NewFromConfig(h.AWS), Role: h.Env.MountsRole}
+	}
+	s3 := s3grant.NewAnywhere(objects.NewClient(h), s3grant.Options{Loans: loans}).Home(h.Env.WorkBucket)
 	h.Ports.Data = grant.Mux{"s3": s3}
 	return nil
 }

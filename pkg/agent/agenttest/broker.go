@@ -20,6 +20,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
 )
 
@@ -45,6 +46,8 @@ type Broker struct {
 	key  []byte
 	addr string
 	data *filegrant.Store
+
+	lender grant.Lender // of what is mounted; nil lends nothing
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -126,6 +129,9 @@ func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = 
 
 // Program has machines fetch the agent from a URL.
 func (b *Broker) Program(url string) { b.update(func() { b.program = url }) }
+
+// Lend has credentials lent for whatever is asked.
+func (b *Broker) Lend(l grant.Lender) { b.update(func() { b.lender = l }) }
 
 // RefuseLogs has reports that carry a log fail.
 func (b *Broker) RefuseLogs() { b.update(func() { b.noLogs = true }) }
@@ -293,7 +299,8 @@ func (b *Broker) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		b.mu.Lock()
 		defer b.mu.Unlock()
 		http.Redirect(w, r, b.program, http.StatusTemporaryRedirect)
-	case "POST " + wire.PathGrants, "POST " + wire.PathList, "POST " + wire.PathUploads, "POST " + wire.PathPrune:
+	case "POST " + wire.PathGrants, "POST " + wire.PathList, "POST " + wire.PathUploads, "POST " + wire.PathPrune,
+		"POST " + wire.PathMounts:
 		b.serveData(w, r)
 	case "POST " + wire.PathHello:
 		b.serveHello(w, r, n)

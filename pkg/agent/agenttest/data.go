@@ -63,6 +63,12 @@ func (b *Broker) granted(r *http.Request) (answer any, err error) {
 			return nil, err
 		}
 		return b.data.List(r.Context(), q.Prefix, q.After)
+	case wire.PathMounts:
+		var q wire.Mounting
+		if err := body.Decode(&q); err != nil {
+			return nil, err
+		}
+		return b.lend(r, q)
 	case wire.PathPrune:
 		return struct{}{}, nil // the broker's matter, which this is none of
 	}
@@ -79,4 +85,22 @@ func (b *Broker) granted(r *http.Request) (answer any, err error) {
 		err = b.data.Abort(r.Context(), up.URI, up.Upload)
 	}
 	return wire.Begun{Upload: up.Upload}, err
+}
+
+func (b *Broker) lend(r *http.Request, q wire.Mounting) (wire.Mounted, error) {
+	b.mu.Lock()
+	lender := b.lender
+	b.mu.Unlock()
+	out := wire.Mounted{Credentials: make([]grant.Credentials, len(q.Loans))}
+	for i, l := range q.Loans {
+		if lender == nil {
+			return out, errors.ErrUnsupported
+		}
+		var err error
+		out.Credentials[i], err = lender.Lend(r.Context(), grant.Loan{Prefix: l.Prefix, Write: l.Write, For: time.Hour})
+		if err != nil {
+			return out, err
+		}
+	}
+	return out, nil
 }

@@ -100,12 +100,31 @@ func supervise() int {
 	_ = out.Encode(status{PID: pid}) // an owner that does not hear it has closed the other pipe too
 	t := &tending{pid: pid, linger: task.Linger, orders: orders(in), reaped: reap()}
 	t.tend()
+	after(task)
 	if t.exit == nil { // impossible: nobody else waits for our children
 		return 1
 	}
 	unmark(task.Marker)
 	_ = out.Encode(t.exit)
 	return 0
+}
+
+// AfterTimeout bounds Spec.After.
+const AfterTimeout = 10 * time.Second
+
+// after runs what is to follow the task. What it prints is nobody's matter, nor whether it fails.
+func after(task order) {
+	if len(task.After) == 0 {
+		return
+	}
+	cmd := exec.Command(task.After[0], task.After[1:]...) //nolint:gosec,noctx // as told, and ended below
+	cmd.Dir, cmd.Env, cmd.SysProcAttr = "/", task.Env, taskAttr()
+	if cmd.Start() != nil {
+		return
+	}
+	timer := time.AfterFunc(AfterTimeout, func() { _ = cmd.Process.Kill() })
+	defer timer.Stop()
+	_ = cmd.Wait()
 }
 
 func startTask(task order) (int, error) {

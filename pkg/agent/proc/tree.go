@@ -36,6 +36,9 @@ type Spec struct {
 	// Marker, when set, is a file that exists as long as anything of the tree may; what is left when both supervisor
 	// and owner were killed is found by it.
 	Marker string
+	// After is a command that runs once nothing of the tree is left, however that came about, for AfterTimeout at most:
+	// what the tree leaves behind that no process is. It is not run when the supervisor is killed, too.
+	After []string
 	// Linger is how long what the first process left behind may take to end, after SIGTERM.
 	Linger time.Duration
 }
@@ -64,6 +67,7 @@ type order struct {
 	Dir    string        `json:"dir,omitempty"`
 	Env    []string      `json:"env,omitempty"`
 	Marker string        `json:"marker,omitempty"`
+	After  []string      `json:"after,omitempty"`
 	Linger time.Duration `json:"linger,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
 }
@@ -124,7 +128,8 @@ func closeAll(files ...*os.File) {
 // begin hands over the task and waits until it runs.
 func (t *Tree) begin(s Spec, statuses *os.File) error {
 	_ = t.control.SetWriteDeadline(time.Now().Add(startTimeout))
-	if err := t.send(order{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Marker: s.Marker, Linger: s.Linger}); err != nil {
+	if err := t.send(order{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Marker: s.Marker, After: s.After,
+		Linger: s.Linger}); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSupervised, err)
 	}
 	_ = statuses.SetReadDeadline(time.Now().Add(startTimeout))

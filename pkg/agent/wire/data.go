@@ -11,6 +11,7 @@ const (
 	PathList    = "/v1/agent/list"    // POST Listing -> 200 grant.Page
 	PathUploads = "/v1/agent/uploads" // POST Upload -> 200 Begun
 	PathPrune   = "/v1/agent/prune"   // POST Pruning -> 204; removes checkpoints that newer ones have replaced
+	PathMounts  = "/v1/agent/mounts"  // POST Mounting -> 200 Mounted; credentials for what the task mounts
 )
 
 // MaxWants is how many grants are asked for at once.
@@ -61,4 +62,33 @@ type Begun struct {
 // Pruning names the attempt whose task's old checkpoints are to go.
 type Pruning struct {
 	Attempt string `json:"attempt"`
+}
+
+// MaxLoans is for how many prefixes credentials are asked at once.
+const MaxLoans = 100
+
+// Mounting asks for credentials for prefixes that the attempt's task mounts. It is asked again before they end.
+type Mounting struct {
+	Attempt string `json:"attempt"`
+	Loans   []Loan `json:"loans"`
+	// Program asks for the program that mounts, by the machine's architecture as Go names it; empty does not.
+	Program string `json:"program,omitempty"`
+}
+
+// Loan is a prefix for which credentials are asked.
+type Loan struct {
+	Prefix string `json:"prefix"`
+	Write  bool   `json:"write,omitempty"`
+}
+
+// Mounted are the credentials in the order of the loans.
+type Mounted struct {
+	Credentials []grant.Credentials `json:"credentials"`
+	Program     *Program            `json:"program,omitempty"` // where it was asked for and the broker knows one
+}
+
+// Program is where a program can be fetched, without a token, and what it must be.
+type Program struct {
+	URL    string `json:"url"`
+	SHA256 string `json:"sha256"` // hexadecimal
 }

@@ -160,10 +160,14 @@ func CheckpointPrefix(prefix, attempt string, seq int) string {
 	return path.Join(prefix, "ckpt", fmt.Sprintf("%06d-%s", seq, url.PathEscape(attempt))) + "/"
 }
 
-// Input is data to stage before the task starts.
+// Input is data to stage, or to mount, before the task starts.
 type Input struct {
 	URI  string `json:"uri"`
 	Path string `json:"path"`
+	// Mount is how it is mounted: read, write or cached; empty is that it is copied.
+	Mount string `json:"mount,omitempty"`
+	// Source is what is uploaded to the URI first: a pack.
+	Source string `json:"source,omitempty"`
 }
 
 // Output is data to keep after the task succeeded: Path below $TRADEWIND_OUTPUT (all of it when empty), also copied to

@@ -57,7 +57,9 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		return a
 	}
 	for _, in := range t.Inputs {
-		a.Inputs = append(a.Inputs, wire.Input{URI: in.URI, Path: in.Path})
+		a.Inputs = append(a.Inputs, wire.Input{
+			URI: in.URI, Path: in.Path, Mount: string(in.Mount), Source: in.Source,
+		})
 	}
 	for _, out := range t.Outputs {
 		a.Outputs = append(a.Outputs, wire.Output{Name: out.Name, Path: out.Path, URI: out.URI})

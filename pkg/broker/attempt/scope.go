@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"fmt"
 	"path"
 	"slices"
 	"strconv"
@@ -48,6 +49,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 		return s, nil // its files are only sizes
 	}
 	brought := append([]string{t.Workdir}, uris(t.Inputs)...)
+	s.Write = append(s.Write, written(t.Inputs, inStore(pack.Prefix))...)
 	s.Read = append(s.Read, brought...)
 	if slices.ContainsFunc(brought, pack.IsURI) {
 		s.Read = append(s.Read, namedPieces(packs, named)...)
@@ -81,11 +83,43 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 }
 
 func uris(inputs []dag.Input) []string {
-	out := make([]string, len(inputs))
-	for i, in := range inputs {
-		out[i] = in.URI
+	out := make([]string, 0, len(inputs))
+	for _, in := range inputs {
+		if out = append(out, in.URI); in.Source != "" {
+			out = append(out, in.Source)
+		}
 	}
 	return out
+}
+
+// written are the inputs that a task writes to, but for what others have brought along.
+func written(inputs []dag.Input, packs string) (out []string) {
+	for _, in := range inputs {
+		if (in.Mount.Writes() || in.Source != "") && !overlap(in.URI, packs) {
+			out = append(out, in.URI)
+		}
+	}
+	return out
+}
+
+// overlap says whether one of two URIs lies below the other, or is it.
+func overlap(a, b string) bool {
+	a, errA := grant.AsPrefix(a)
+	b, errB := grant.AsPrefix(b)
+	return errA == nil && errB == nil && (strings.HasPrefix(a, b) || strings.HasPrefix(b, a))
+}
+
+// CheckLoan fails with grant.ErrOutside unless a task mounts what lies below a prefix, and writes there where it asks
+// to.
+func CheckLoan(t *dag.Task, l grant.Loan) error {
+	asked, _ := grant.AsPrefix(l.Prefix) // "" of what is none
+	for _, in := range t.Inputs {
+		prefix, err := grant.AsPrefix(in.URI)
+		if in.Mount != dag.Copied && err == nil && prefix == asked && (!l.Write || in.Mount.Writes()) && !t.StandIn() {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: the task does not mount %s so", grant.ErrOutside, l.Prefix)
 }
 
 // namedPieces are the lists and pieces of packs that are named, each by itself. Which of them are of a task's own packs

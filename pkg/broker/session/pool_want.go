@@ -32,6 +32,9 @@ func (s *Session) want(p *record.PoolSeen, a *admission) (*want, error) {
 	}
 	w := &want{a: a}
 	t := &a.spec.Tasks[a.waiting.Task]
+	if t.Mounts() { // that a pool's machines can is not known
+		return nil, nil
+	}
 	here, planned, err := s.moves(p, a, choice)
 	if err != nil {
 		return nil, err

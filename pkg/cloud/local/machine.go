@@ -18,6 +18,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -297,6 +298,9 @@ func removeDir(dir string) error {
 		return nil
 	}
 	if err != nil {
+		return err
+	}
+	if err := mount.Clear(context.Background(), dir); err != nil { // or what lies in a bucket would be removed
 		return err
 	}
 	for _, e := range entries {

@@ -123,10 +123,26 @@ func (r *reader) forInput() yamlfile.Fields[*nativeInput] {
 			other,
 			yamlfile.TextField(y, func(in *nativeInput) *dag.GiB { return &in.Size }, dag.ParseSize),
 		),
-		"mount": noting(other, func(in *nativeInput, n *yaml.Node) (err error) {
-			in.Mount, err = r.Boolean(n)
-			return err
-		}),
+		"mount": noting(
+			other,
+			yamlfile.TextField(y, func(in *nativeInput) *dag.Mount { return &in.Mount }, dag.ParseMount),
+		),
+		"bucket": noting(
+			other,
+			yamlfile.TextField(
+				y,
+				func(in *nativeInput) *dag.Bucket { return &in.Bucket },
+				func(s string) (dag.Bucket, error) { return dag.Bucket(s), dag.Bucket(s).Check() },
+			),
+		),
+		"source": noting(
+			other,
+			yamlfile.TextField(
+				y,
+				func(in *nativeInput) *string { return &in.Source },
+				yamlfile.Checked(dag.CheckURI),
+			),
+		),
 		"from": noting(
 			func(in *nativeInput) **yaml.Node { return &in.fromAt },
 			yamlfile.TextField(
@@ -180,6 +196,9 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 		)
 	case len(t.Inputs) == dag.MaxFiles:
 		return fault.OverLimit(fmt.Sprintf("more than %d inputs", dag.MaxFiles), "")
+	}
+	if err := in.CheckMount(); err != nil {
+		return fault.At(yamlfile.PositionOf(n), err)
 	}
 	t.Inputs = append(t.Inputs, in.Input)
 	index := int32(i) //nolint:gosec // a file has a limit

@@ -181,9 +181,15 @@ func writeInputs(inputs []dag.Input) []*yaml.Node {
 		m.text("uri", in.URI)
 		m.text("path", in.Path)
 		m.size("size", in.Size)
-		if in.Mount {
+		switch in.Mount {
+		case dag.Copied:
+		case dag.MountRead:
 			m.add("mount", plain("true"))
+		default:
+			m.text("mount", string(in.Mount))
 		}
+		m.text("bucket", string(in.Bucket))
+		m.text("source", in.Source)
 		list = append(list, m.node)
 	}
 	return list

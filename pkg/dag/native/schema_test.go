@@ -185,10 +185,17 @@ func buildSchema() object {
 	input := object{"oneOf": []any{
 		with(line, "the URI of data that exists"),
 		record([]string{"uri"}, object{
-			"uri":   with(line, "s3://, gs://, azblob://, file:// or a local path"),
-			"path":  with(line, "where the task sees it"),
-			"size":  ref("size"),
-			"mount": object{"type": "boolean", "description": "stream it instead of copying it first"},
+			"uri":  with(line, "s3://, gs://, azblob://, file:// or a local path"),
+			"path": with(line, "where the task sees it"),
+			"size": ref("size"),
+			"mount": object{
+				"enum": []any{true, false, "write", "cached"},
+				"description": "read it where it lies instead of copying it first (true), read and write it there (write), " +
+					"or through a cache on the machine's disk (cached)",
+			},
+			"bucket": with(oneOf("make", "temporary"),
+				"make it where there is none, for good or until the job has ended"),
+			"source": with(line, "a local path that is uploaded to the URI first"),
 		}),
 		record([]string{"from"}, object{
 			"from":   with(ref("name"), "the task whose output is read; it is waited for"),
@@ -440,7 +447,8 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"unknown accelerator", "is a family of machines", "unknown cloud", "there is no emr on", "data cannot be read from", "names no data", "is in both env and secrets",
 		"in two spellings", "the least, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
-		"does not wait for the same tasks", "would lie where", "of its own gang", "has 17 tasks",
+		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks",
+		"be mounted", "cannot be a mount", "is in no bucket", "is uploaded to a bucket", "is no local path", "keeps its checkpoints",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

@@ -179,29 +179,52 @@ file_mounts:
 	}
 }
 
-// What works otherwise than SkyPilot has it is told, until it works.
-func TestMountsAreToldAndContainersKept(t *testing.T) {
+// Modes, stores and persistence of SkyPilot's mounts, each as the native form has it.
+func TestMountsKeepTheirModeAndTheirBucket(t *testing.T) {
+	j := readSky(t, `run: x
+inputs: {s3://bucket/other: 1, s3://bucket/seen: 2}
+file_mounts:
+  /mount: {source: s3://bucket/ckpt, mode: MOUNT}
+  /default: {source: s3://bucket/default}
+  /cached: {name: mine, store: gcs, mode: MOUNT_CACHED}
+  /gone: {name: mine-2, store: azure, mode: MOUNT, persistent: false}
+  /seen: {source: s3://bucket/seen, mode: COPY}
+  /plain: s3://bucket/plain
+  /up: {name: up, source: ~/code, store: s3, mode: COPY}
+  /below: {name: mine-3, store: s3, _bucket_sub_path: runs/1, persistent: true}
+  /local: {source: ~/data, mode: MOUNT}
+`)
+	want := []dag.Input{
+		{URI: "s3://bucket/ckpt", Path: "/mount", Mount: dag.MountWrite},
+		{URI: "s3://bucket/default", Path: "/default", Mount: dag.MountWrite},
+		{URI: "gs://mine", Path: "/cached", Mount: dag.MountCached, Bucket: dag.BucketMade},
+		{URI: "azblob://mine-2", Path: "/gone", Mount: dag.MountWrite, Bucket: dag.BucketTemporary},
+		{URI: "s3://bucket/seen", Path: "/seen", Size: 2},
+		{URI: "s3://bucket/plain", Path: "/plain"},
+		{URI: "s3://up", Path: "/up", Bucket: dag.BucketMade, Source: "~/code"},
+		{URI: "s3://mine-3/runs/1", Path: "/below", Mount: dag.MountWrite, Bucket: dag.BucketMade},
+		{URI: "~/data", Path: "/local"},
+		{URI: "s3://bucket/other", Size: 1},
+	}
+	if got := j.Tasks[0].Inputs; !reflect.DeepEqual(got, want) {
+		t.Errorf("%+v\nwant\n%+v", got, want)
+	}
+	told := []string{
+		"sky.yaml:12:11: file_mounts./local: local sources without the name of a bucket are copied to the machine: " +
+			"what the task writes there stays on it",
+		"sky.yaml:2:29: inputs.s3://bucket/other: is copied to $TRADEWIND_INPUTS before the task starts",
+	}
+	if !reflect.DeepEqual(j.Warnings, told) {
+		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(told, "\n"))
+	}
+}
+
+func TestContainersAreKept(t *testing.T) {
 	j := readSky(t, `run: x
 resources:
   image_id: docker:ubuntu
   any_of: [{cpus: 1}, {cpus: 2, image_id: ami-1}, {cpus: 3, image_id: {us-east-1: "docker:a"}}]
-inputs: {s3://bucket/other: 1, s3://bucket/seen: 2}
-file_mounts:
-  /ckpt: {source: s3://bucket/ckpt, mode: MOUNT}
-  /cached: {name: mine, store: gcs, mode: MOUNT_CACHED}
-  /seen: {source: s3://bucket/seen, mode: COPY}
-  /plain: s3://bucket/plain
 `)
-	const copied = "is copied before the task starts, not mounted: what the task writes there stays on the machine"
-	want := []string{
-		"sky.yaml:7:10: file_mounts./ckpt: " + copied,
-		"sky.yaml:8:19: file_mounts./cached: the bucket must exist: none is made",
-		"sky.yaml:8:12: file_mounts./cached: " + copied,
-		"sky.yaml:5:29: inputs.s3://bucket/other: is copied to $TRADEWIND_INPUTS before the task starts",
-	}
-	if !reflect.DeepEqual(j.Warnings, want) {
-		t.Errorf("%s\nwant\n%s", strings.Join(j.Warnings, "\n"), strings.Join(want, "\n"))
-	}
 	var images []string
 	for _, r := range j.Tasks[0].Resources {
 		images = append(images, r.Region+"/"+r.Image)

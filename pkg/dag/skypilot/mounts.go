@@ -17,8 +17,10 @@ import (
 // skyStorage is a file mount that is a bucket.
 type skyStorage struct {
 	name, store, mode string
+	below             string // in the bucket
 	sources           []string
 	isVolume          bool
+	temporary         bool
 	at                *yaml.Node // of name or store
 }
 
@@ -126,9 +128,17 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 			s.isVolume = strings.EqualFold(text, "volume")
 			return err
 		},
-		// Who deletes the bucket and how it is mounted is left to the user and the agent.
-		"persistent": ignored, "config": ignored, "mount_options": ignored,
-		"_is_sky_managed": ignored, "_bucket_sub_path": ignored, "_force_delete": ignored,
+		"persistent": func(s *skyStorage, n *yaml.Node) error {
+			persistent, err := y.Boolean(n)
+			s.temporary = !persistent
+			return err
+		},
+		"_bucket_sub_path": func(s *skyStorage, n *yaml.Node) (err error) {
+			s.below, err = r.Text(n)
+			return err
+		},
+		// How it is mounted is left to the agent.
+		"config": ignored, "mount_options": ignored, "_is_sky_managed": ignored, "_force_delete": ignored,
 	}
 	for field, read := range known {
 		known[field] = func(s *skyStorage, n *yaml.Node) error {
@@ -141,16 +151,36 @@ func (r *reader) forStorage() yamlfile.Fields[*skyStorage] {
 	return known
 }
 
-// copied is the warning about a bucket that is to be mounted.
-const copied = "is copied before the task starts, not mounted: what the task writes there stays on the machine"
-
 // addInput adds data that lies somewhere, unless it would overwrite other data.
 func (t *skyTask) addInput(in dag.Input) error {
 	if err := dag.CheckURI(in.URI); err != nil {
 		return err
 	}
+	if err := in.CheckMount(); err != nil {
+		return err
+	}
 	t.Inputs = append(t.Inputs, in)
 	return t.places.Take(&in)
+}
+
+// mounts are SkyPilot's modes.
+func (s *skyStorage) mount() dag.Mount {
+	switch s.mode {
+	case "COPY":
+		return dag.Copied
+	case "MOUNT_CACHED":
+		return dag.MountCached
+	}
+	return dag.MountWrite // MOUNT, SkyPilot's default
+}
+
+// bucket is whose the bucket is that is named: SkyPilot makes one where there is none, and keeps it unless it is told
+// otherwise.
+func (s *skyStorage) bucket() dag.Bucket {
+	if s.temporary {
+		return dag.BucketTemporary
+	}
+	return dag.BucketMade
 }
 
 // addStorage turns a bucket mount into inputs: its sources, or the bucket itself.
@@ -160,28 +190,33 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 		r.job.Warn(yamlfile.PositionOf(n), field, "volumes are not mounted")
 		return nil
 	}
-	mount := s.mode != "COPY"
 	if len(s.sources) == 0 {
 		if s.name == "" {
 			return fault.New("names neither a bucket nor a source", "give it a source or a name")
 		}
-		scheme, err := r.bucketScheme(t, s, field)
+		uri, err := r.bucketURI(t, s, field)
 		if err != nil {
-			return fault.At(yamlfile.PositionOf(s.at), err)
+			return err
 		}
-		r.job.Warn(yamlfile.PositionOf(s.at), field, "the bucket must exist: none is made")
-		if mount {
-			r.job.Warn(yamlfile.PositionOf(n), field, copied)
-		}
-		return t.addInput(dag.Input{URI: scheme + "://" + s.name, Path: dst, Mount: mount})
+		return t.addInput(dag.Input{URI: uri, Path: dst, Mount: s.mount(), Bucket: s.bucket()})
 	}
-	local := false
+	nameless := false
 	for _, src := range s.sources {
 		in := dag.Input{URI: src, Path: dst}
-		if strings.Contains(src, "://") {
-			in.Mount = mount
-		} else {
-			local = true
+		switch {
+		case strings.Contains(src, "://"):
+			in.Mount = s.mount()
+		case s.name == "":
+			nameless = true
+		default:
+			uri, err := r.bucketURI(t, s, field)
+			if err != nil {
+				return err
+			}
+			in = dag.Input{URI: uri, Path: dst, Mount: s.mount(), Bucket: s.bucket(), Source: src}
+			if len(s.sources) > 1 {
+				in.URI += "/" + lastElement(src)
+			}
 		}
 		if len(s.sources) > 1 { // several are laid side by side
 			in.Path = path.Join(dst, lastElement(src))
@@ -190,13 +225,25 @@ func (r *reader) addStorage(t *skyTask, dst string, s *skyStorage, n *yaml.Node)
 			return err
 		}
 	}
-	if mount && strings.Contains(strings.Join(s.sources, " "), "://") {
-		r.job.Warn(yamlfile.PositionOf(n), field, copied)
-	}
-	if local {
-		r.job.Warn(yamlfile.PositionOf(n), field, "local sources are staged to the machine, not through a bucket")
+	if nameless {
+		r.job.Warn(yamlfile.PositionOf(n), field,
+			"local sources without the name of a bucket are copied to the machine: "+
+				"what the task writes there stays on it")
 	}
 	return nil
+}
+
+// bucketURI is the URI of a bucket that is asked for by its name.
+func (r *reader) bucketURI(t *skyTask, s *skyStorage, field string) (string, error) {
+	scheme, err := r.bucketScheme(t, s, field)
+	if err != nil {
+		return "", fault.At(yamlfile.PositionOf(s.at), err)
+	}
+	uri := scheme + "://" + s.name
+	if s.below != "" {
+		uri += "/" + strings.Trim(s.below, "/")
+	}
+	return uri, nil
 }
 
 // bucketScheme is the scheme of a bucket that is named without one: by its store, else by the cloud

@@ -213,6 +213,14 @@ func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
 	if err := r.readData(t); err != nil {
 		return err
 	}
+	if k, err := t.CheckInputs(); err != nil {
+		for _, m := range t.files {
+			if m.Field == dag.InputField(k) {
+				return fault.At(m.Pos, fault.Within(m.Path, err))
+			}
+		}
+		return err
+	}
 	switch {
 	case alone && t.Name != "":
 		r.job.Name = dag.ToName(t.Name, r.job.Name)
@@ -451,7 +459,7 @@ func (r *reader) addEstimate(t *skyTask, uri string, size dag.GiB, n *yaml.Node)
 		fault.Join("inputs", uri),
 		"is copied to $TRADEWIND_INPUTS before the task starts",
 	)
-	return t.addInput(dag.Input{URI: uri, Size: size, Mount: true})
+	return t.addInput(dag.Input{URI: uri, Size: size})
 }
 
 // chain makes each task wait for the one before, and read what it leaves.

@@ -13,6 +13,7 @@ import (
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
@@ -23,6 +24,10 @@ import (
 func Stores() grant.Mux {
 	return grant.Mux{"s3": &lazy{open: openS3}, "gs": &lazy{open: openGoogle}, "azblob": &lazy{open: openAzure}}
 }
+
+// EnvMountsRole names the role, by its ARN, whose credentials are lent for mounts of S3, each bounded to one prefix.
+// Who has the long-lived keys of a user needs none.
+const EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
 
 // openS3 takes what the AWS SDK finds: the environment, the shared files, a role.
 func openS3(ctx context.Context) (grant.Store, error) {
@@ -35,7 +40,7 @@ func openS3(ctx context.Context) (grant.Store, error) {
 	}
 	return s3grant.NewAnywhere(s3.NewFromConfig(cfg, func(o *s3.Options) {
 		o.UsePathStyle = o.BaseEndpoint != nil // what is named by a URL has no host for each bucket
-	}), s3grant.Options{}), nil
+	}), s3grant.Options{Loans: s3grant.Loans{STS: sts.NewFromConfig(cfg), Role: os.Getenv(EnvMountsRole)}}), nil
 }
 
 // openAzure takes the account that AZURE_STORAGE_ACCOUNT names, with AZURE_STORAGE_KEY, else with what the Azure SDK
@@ -93,6 +98,33 @@ func (l *lazy) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, er
 		return nil, err
 	}
 	return s.Sign(ctx, wants...)
+}
+
+// Lend implements grant.Lender.
+func (l *lazy) Lend(ctx context.Context, loan grant.Loan) (grant.Credentials, error) {
+	s, err := l.get(ctx)
+	if err != nil {
+		return grant.Credentials{}, err
+	}
+	return grant.Lend(ctx, s, loan)
+}
+
+// MakeBucket implements grant.Bucketer.
+func (l *lazy) MakeBucket(ctx context.Context, bucket string) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return grant.MakeBucket(ctx, s, bucket)
+}
+
+// RemoveBucket implements grant.Bucketer.
+func (l *lazy) RemoveBucket(ctx context.Context, bucket string) error {
+	s, err := l.get(ctx)
+	if err != nil {
+		return err
+	}
+	return grant.RemoveBucket(ctx, s, bucket)
 }
 
 // Begin implements grant.Store.

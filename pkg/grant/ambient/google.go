@@ -34,7 +34,9 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 			return nil, err
 		}
 		client := oauth2.NewClient(context.WithoutCancel(ctx), found.TokenSource)
-		return gcsgrant.New(gcsgrant.Options{Account: email, Sign: signBlob(client, iam, email)})
+		return gcsgrant.New(gcsgrant.Options{
+			Account: email, Sign: signBlob(client, iam, email), Token: found.TokenSource,
+		})
 	}
 	key, err := google.JWTConfigFromJSON(found.JSON, googleScope)
 	if err != nil {
@@ -45,7 +47,7 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gcsgrant.New(gcsgrant.Options{Account: key.Email, Sign: sign})
+	return gcsgrant.New(gcsgrant.Options{Account: key.Email, Sign: sign, Token: found.TokenSource})
 }
 
 const iam = "https://iamcredentials.googleapis.com"

@@ -35,6 +35,7 @@ import (
 	"strings"
 	"time"
 
+	"golang.org/x/oauth2"
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -62,6 +63,8 @@ type Options struct {
 	Endpoint string           // "" for https://storage.googleapis.com
 	Client   *http.Client     // begins and ends uploads; nil for http.DefaultClient
 	Now      func() time.Time // nil for time.Now
+	// Token is the account's own, of which parts are lent; nil lends nothing.
+	Token oauth2.TokenSource
 }
 
 // SignFunc returns the service account's RSA signature (PKCS #1 v1.5) of the SHA-256 of payload, as IAM's signBlob

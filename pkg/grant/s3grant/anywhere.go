@@ -73,7 +73,7 @@ func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
 	if s = a.regions[region]; s == nil {
 		opts := a.home.client.Options()
 		opts.Region = region
-		s = &Store{client: s3.New(opts), now: a.home.now}
+		s = &Store{client: s3.New(opts), now: a.home.now, loans: a.home.loans}
 		a.regions[region] = s
 	}
 	a.buckets[bucket] = s

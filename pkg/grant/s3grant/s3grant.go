@@ -34,11 +34,13 @@ const longest = 7 * 24 * time.Hour // Signature Version 4's own limit
 type Store struct {
 	client *s3.Client
 	now    func() time.Time
+	loans  Loans
 }
 
 // Options are what a Store may be told.
 type Options struct {
-	Now func() time.Time // nil for time.Now
+	Now   func() time.Time // nil for time.Now
+	Loans Loans            // the zero value lends nothing
 }
 
 // New returns a store with the client's credentials, region and endpoint.
@@ -46,7 +48,7 @@ func New(client *s3.Client, opts Options) *Store {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Store{client: client, now: opts.Now}
+	return &Store{client: client, now: opts.Now, loans: opts.Loans}
 }
 
 // Sign implements grant.Signer.

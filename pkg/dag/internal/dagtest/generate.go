@@ -197,15 +197,22 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 			task.Env[variable] = env[variable]
 		}
 		for i := range rapid.IntRange(0, 3).Draw(t, "inputs") {
-			task.Inputs = append(
-				task.Inputs,
-				dag.Input{
-					URI:   genLine().Draw(t, "uri"),
-					Path:  fmt.Sprint("in", i, maybe(t, "path", genLine())),
-					Size:  Size().Draw(t, "size"),
-					Mount: rapid.Bool().Draw(t, "mount"),
-				},
-			)
+			in := dag.Input{
+				URI:  genLine().Draw(t, "uri"),
+				Path: fmt.Sprint("in", i, maybe(t, "path", genLine())),
+				Size: Size().Draw(t, "size"),
+			}
+			if rapid.Bool().Draw(t, "bucket") {
+				in.URI, in.Path = fmt.Sprint("s3://bucket/", i), fmt.Sprint("in", i)
+				in.Mount = rapid.SampledFrom([]dag.Mount{
+					dag.Copied, dag.MountRead, dag.MountWrite, dag.MountCached,
+				}).Draw(t, "mount")
+				in.Bucket = rapid.SampledFrom([]dag.Bucket{
+					dag.BucketThere, dag.BucketMade, dag.BucketTemporary,
+				}).Draw(t, "whose")
+				in.Source = maybe(t, "source", rapid.Just("code"))
+			}
+			task.Inputs = append(task.Inputs, in)
 		}
 		for i := range rapid.IntRange(0, 4).Draw(t, "outputs") {
 			task.Outputs = append(

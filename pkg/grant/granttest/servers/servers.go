@@ -83,3 +83,19 @@ func start(tb testing.TB, name string, command func(tools, port string) ([]strin
 	tb.Cleanup(p.Stop)
 	return p.Endpoint
 }
+
+// Minio returns the endpoint of a server that lends credentials (AWS STS) and checks what policies they are under. The
+// keys are those of Versitygw.
+func Minio(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	return start(tb, "minio", func(tools, port string) ([]string, error) {
+		program := filepath.Join(tools, "bin", "minio")
+		env := []string{
+			"/usr/bin/env", "MINIO_ROOT_USER=" + S3AccessKey, "MINIO_ROOT_PASSWORD=" + S3SecretKey,
+			"MINIO_BROWSER=off", "MINIO_UPDATE=off", "MINIO_CI_CD=1", "HOME=" + dir,
+		}
+		return append(env, program, "server", "--quiet", "--address", "127.0.0.1:"+port, dir+"/data"),
+			installed("minio", program)
+	})
+}

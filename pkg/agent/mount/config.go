@@ -1,0 +1,182 @@
+package mount
+
+import (
+	"encoding/json"
+	"fmt"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// config is what one rclone is told, in files that its user alone may read.
+type config struct {
+	dir, path string
+	remote    string // what is mounted, in rclone's words
+	notes     string // where below its own the cache's notes of this remote begin
+	write     func(grant.Credentials) error
+	extra     []string // environment: where files are, never what is in them
+	relay     *relay   // Azure
+}
+
+// section is the name of the remote in rclone's file.
+const section = "store"
+
+// early is how long before their end credentials are taken up anew: what has just been signed must still arrive.
+func early(expires time.Time) time.Time {
+	left := time.Until(expires)
+	return expires.Add(-min(left/3, 5*time.Minute)).UTC()
+}
+
+// newConfig writes the files.
+func newConfig(s Spec, creds grant.Credentials) (*config, error) {
+	o, err := prefix(s.URI)
+	if err != nil {
+		return nil, err
+	}
+	c := &config{dir: s.Dir, path: filepath.Join(s.Dir, "rclone.conf")}
+	below := strings.TrimSuffix(o.Bucket+"/"+o.Key, "/")
+	switch o.Scheme {
+	case "file":
+		below = "/" + strings.TrimSuffix(o.Key, "/")
+		if info, statErr := os.Stat(below); statErr != nil || !info.IsDir() {
+			err = fmt.Errorf("there is no folder %s on this machine", below)
+		}
+		c.write = func(grant.Credentials) error { return c.section("type", "local") }
+	case "s3":
+		err = c.s3(creds)
+	case "gs":
+		c.google()
+	case "azblob":
+		err = c.azure(creds, o.Bucket)
+	default:
+		return nil, fmt.Errorf("%s:// cannot be mounted", o.Scheme)
+	}
+	if err != nil {
+		return nil, err
+	}
+	// With a slash at its end rclone does not ask whether it is an object, which the credentials do not allow.
+	c.remote, c.notes = section+":"+below+"/", filepath.Join(section, filepath.FromSlash(below))
+	return c, c.write(creds)
+}
+
+// prefix is what a URI names.
+func prefix(uri string) (grant.Object, error) {
+	p, err := grant.AsPrefix(uri)
+	if err != nil {
+		return grant.Object{}, err
+	}
+	return grant.ParsePrefix(p)
+}
+
+// s3 has rclone ask a program for its keys, as AWS's own tools do (credential_process), since it asks again when they
+// end: a file with them would be read once. The program is cat.
+func (c *config) s3(creds grant.Credentials) error {
+	keys, aws := filepath.Join(c.dir, "keys.json"), filepath.Join(c.dir, "aws")
+	quoted := "'" + strings.ReplaceAll(keys, "'", `'\''`) + "'"
+	profile := "[default]\ncredential_process = /bin/cat " + quoted + "\n"
+	if err := atomicfile.Write(aws, 0o600, []byte(profile)); err != nil {
+		return err
+	}
+	c.extra = []string{
+		"AWS_CONFIG_FILE=" + aws, "AWS_SHARED_CREDENTIALS_FILE=" + filepath.Join(c.dir, "none"),
+		"AWS_EC2_METADATA_DISABLED=true",
+	}
+	provider := "AWS"
+	if creds.Endpoint != "" {
+		provider = "Other"
+	}
+	if err := c.section("type", "s3", "provider", provider, "env_auth", "true", "region", creds.Region,
+		"endpoint", creds.Endpoint, "force_path_style", fmt.Sprint(creds.PathStyle), "no_check_bucket", "true",
+		"chunk_size", "16Mi", "upload_concurrency", "4"); err != nil {
+		return err
+	}
+	c.write = func(creds grant.Credentials) error {
+		body, err := json.Marshal(map[string]any{
+			"Version": 1, "AccessKeyId": creds.AccessKey, "SecretAccessKey": creds.SecretKey,
+			"SessionToken": creds.SessionToken, "Expiration": early(creds.Expires).Format(time.RFC3339),
+		})
+		if err != nil {
+			return err
+		}
+		return atomicfile.Write(keys, 0o600, body)
+	}
+	return nil
+}
+
+// google gives rclone a token that has ended when it is to be read anew from the file.
+func (c *config) google() {
+	c.write = func(creds grant.Credentials) error {
+		token, err := json.Marshal(map[string]any{
+			"access_token": creds.Token, "token_type": "Bearer", "expiry": early(creds.Expires),
+		})
+		if err != nil {
+			return err
+		}
+		endpoint := creds.Endpoint
+		if endpoint != "" { // of the JSON interface, which is not at the top
+			endpoint = strings.TrimSuffix(endpoint, "/") + "/storage/v1/"
+		}
+		return c.section("type", "google cloud storage", "token", string(token), "bucket_policy_only", "true",
+			"no_check_bucket", "true", "endpoint", endpoint)
+	}
+}
+
+// azure gives rclone an address of this process, which adds the signature to each request: rclone would keep the one it
+// began with.
+func (c *config) azure(creds grant.Credentials, container string) (err error) {
+	if c.relay, err = newRelay(creds); err != nil {
+		return err
+	}
+	if err = c.section("type", "azureblob", "sas_url", c.relay.url+"/"+url.PathEscape(container)+"?relay=1",
+		"no_check_container", "true"); err != nil {
+		return err
+	}
+	c.write = func(creds grant.Credentials) error {
+		c.relay.set(creds)
+		return nil
+	}
+	return nil
+}
+
+// section writes rclone's file, of names and values in turn. Empty values are left out.
+func (c *config) section(pairs ...string) error {
+	var b strings.Builder
+	b.WriteString("[" + section + "]\n")
+	for pair := range slices.Chunk(pairs, 2) {
+		if strings.ContainsAny(pair[1], "\r\n") {
+			return fmt.Errorf("%s is more than a line", pair[0])
+		}
+		if pair[1] != "" {
+			b.WriteString(pair[0] + " = " + pair[1] + "\n")
+		}
+	}
+	return atomicfile.Write(c.path, 0o600, []byte(b.String()))
+}
+
+func (c *config) renew(creds grant.Credentials) error { return c.write(creds) }
+
+func (c *config) close() {
+	if c.relay != nil {
+		c.relay.close()
+	}
+}
+
+// environ is rclone's environment: where its helper is, and its own directory for everything else.
+func (c *config) environ(environ []string) []string {
+	out := append([]string{"HOME=" + c.dir, "TMPDIR=" + c.dir}, c.extra...)
+	for _, entry := range environ {
+		name, _, _ := strings.Cut(entry, "=")
+		switch name {
+		case "PATH", "LANG", "SSL_CERT_FILE", "SSL_CERT_DIR", "HTTPS_PROXY", "HTTP_PROXY", "NO_PROXY", "https_proxy",
+			"http_proxy", "no_proxy":
+			out = append(out, entry)
+		}
+	}
+	return out
+}

@@ -1,0 +1,220 @@
+package mount
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// Settle returns when every file that was closed before the call has been uploaded.
+func (m *Mount) Settle(ctx context.Context) error {
+	if !m.Writes() {
+		return nil
+	}
+	before, err := m.rc.queue(ctx)
+	if err != nil {
+		return m.unless(ctx, err)
+	}
+	waited := map[uint64]bool{}
+	for _, q := range before {
+		waited[q.ID] = true
+	}
+	return m.wait(ctx, func(queue []queued) ([]queued, []string, error) {
+		return slices.DeleteFunc(queue, func(q queued) bool { return !waited[q.ID] }), nil, nil
+	})
+}
+
+// Flush returns when everything that was written has been uploaded. Nobody may write any more, or it waits for them. It
+// fails with ErrUnsent, and the names of what is missing, when a file is refused for good, nothing has moved for
+// Spec.Still, or ctx ends; with ErrLost when rclone has ended.
+func (m *Mount) Flush(ctx context.Context) error {
+	if !m.Writes() {
+		return nil
+	}
+	return m.wait(ctx, func(queue []queued) ([]queued, []string, error) {
+		if len(queue) > 0 {
+			return queue, nil, nil
+		}
+		left, err := m.unsent() // files that were not closed yet are in no queue
+		return nil, left, err
+	})
+}
+
+const (
+	flushPause = 50 * time.Millisecond
+	retryIn    = 2.0 // seconds
+	manyTries  = 4
+)
+
+// wait looks at what is left until that is nothing: files in the queue, or files that are not in it yet.
+func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []string, error)) error {
+	still := m.spec.Still
+	if still <= 0 {
+		still = stillFor
+	}
+	var seen string
+	since := time.Now()
+	for {
+		queue, err := m.rc.queue(ctx)
+		if err != nil {
+			return m.unless(ctx, err)
+		}
+		waiting, open, err := left(queue)
+		if err != nil {
+			return err
+		}
+		if len(waiting)+len(open) == 0 {
+			return nil
+		}
+		if why := m.refused(waiting); why != "" {
+			return fmt.Errorf("%s: %w: %s: %s", m.spec.URI, ErrUnsent, namesOf(waiting), why)
+		}
+		moved, _ := m.rc.moved(ctx) // or it is seen by the number of files
+		if now := fmt.Sprint(len(waiting), len(open), moved); now != seen {
+			seen, since = now, time.Now()
+		}
+		if time.Since(since) > still {
+			return fmt.Errorf("%s: nothing moved for %v: %w: %s: %s", m.spec.URI, still, ErrUnsent,
+				namesOf(waiting, open...), m.words())
+		}
+		m.push(ctx, waiting)
+		if err := clock.Pause(ctx, flushPause); err != nil {
+			return fmt.Errorf("%s: %w: %s: %w", m.spec.URI, ErrUnsent, namesOf(waiting, open...), context.Cause(ctx))
+		}
+	}
+}
+
+// push has files uploaded that would wait for more to be written, or long for another try.
+func (m *Mount) push(ctx context.Context, waiting []queued) {
+	for _, q := range waiting {
+		switch {
+		case q.Uploading:
+		case q.Tries == 0 && q.Expiry > 0:
+			_ = m.rc.hasten(ctx, q.ID, 0) // it is tried again at the next look
+		case q.Expiry > retryIn:
+			_ = m.rc.hasten(ctx, q.ID, retryIn)
+		}
+	}
+}
+
+// refused is the store's answer to a file that it will not take, however often it is asked; "" where there is none.
+func (m *Mount) refused(waiting []queued) string {
+	if !slices.ContainsFunc(waiting, func(q queued) bool { return q.Tries >= manyTries }) {
+		return ""
+	}
+	words := m.words()
+	for _, sign := range []string{
+		"AccessDenied", "Access Denied", "Forbidden", "403", "NoSuchBucket", "ContainerNotFound",
+		"AuthorizationPermission", "permission denied", "read-only file system", "no space left", "quota",
+	} {
+		if strings.Contains(words, sign) {
+			return words
+		}
+	}
+	return ""
+}
+
+// unless is an error of the remote control, in other words where rclone has ended, or ctx has.
+func (m *Mount) unless(ctx context.Context, err error) error {
+	select {
+	case <-m.tree.Done():
+		return m.Lost()
+	default:
+	}
+	if ctx.Err() != nil {
+		left, _ := m.unsent()
+		return fmt.Errorf("%s: %w: %s: %w", m.spec.URI, ErrUnsent, names(left), context.Cause(ctx))
+	}
+	select { // the socket goes before the process
+	case <-m.tree.Done():
+		return m.Lost()
+	case <-time.After(time.Second):
+	}
+	return fmt.Errorf("%s: %w", m.spec.URI, err)
+}
+
+// unsent names the files that rclone's cache notes as written and not uploaded. The notes lie on disk, and are there
+// when rclone is not.
+func (m *Mount) unsent() (files []string, err error) {
+	notes := filepath.Join(m.spec.Dir, "cache", "vfsMeta")
+	top := ""
+	err = filepath.WalkDir(notes, func(path string, d fs.DirEntry, err error) error {
+		if errors.Is(err, fs.ErrNotExist) { // nothing was written, or it was uploaded meanwhile
+			return nil
+		}
+		if err != nil || d.IsDir() {
+			return err
+		}
+		body, err := os.ReadFile(path) //nolint:gosec // of the mount's own directory
+		if errors.Is(err, fs.ErrNotExist) {
+			return nil
+		}
+		note := struct{ Dirty bool }{true} // of a note that is just being written
+		if err == nil && json.Unmarshal(body, &note) == nil && !note.Dirty {
+			return nil
+		}
+		if top == "" {
+			top = filepath.Join(notes, m.config.notes)
+		}
+		if rel, err := filepath.Rel(top, path); err == nil {
+			files = append(files, filepath.ToSlash(rel))
+		}
+		return nil
+	})
+	return files, err
+}
+
+// shown is how many files an error names.
+const shown = 10
+
+func namesOf(waiting []queued, more ...string) string {
+	files := slices.Clone(more)
+	for _, q := range waiting {
+		files = append(files, q.Name)
+	}
+	return names(files)
+}
+
+func names(files []string) string {
+	slices.Sort(files)
+	if n := len(files) - shown; n > 0 {
+		return fmt.Sprintf("%s and %d more", strings.Join(files[:shown], ", "), n)
+	}
+	return strings.Join(files, ", ")
+}
+
+func (m *Mount) logPath() string { return filepath.Join(m.spec.Dir, "log") }
+
+const wordsBytes = 600
+
+// words are the last of rclone's log that speak of an error, or the last at all.
+func (m *Mount) words() string {
+	body, err := os.ReadFile(m.logPath())
+	if err != nil {
+		return ""
+	}
+	lines := strings.Split(strings.TrimSpace(string(body)), "\n")
+	last := lines[len(lines)-1]
+	for _, line := range slices.Backward(lines) {
+		if strings.Contains(line, "ERROR") || strings.Contains(line, "Fatal") || strings.Contains(line, "CRITICAL") {
+			last = line
+			break
+		}
+	}
+	if _, rest, dated := strings.Cut(last, " ERROR : "); dated {
+		last = rest
+	}
+	if len(last) > wordsBytes {
+		last = last[:wordsBytes]
+	}
+	return last
+}

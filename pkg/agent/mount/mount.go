@@ -1,0 +1,243 @@
+package mount
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// Errors of this package, wrapped with detail.
+var (
+	// ErrNoProgram: rclone is not there, or too old.
+	ErrNoProgram = errors.New("no rclone")
+	// ErrNoFUSE: this machine cannot mount.
+	ErrNoFUSE = errors.New("this machine cannot mount")
+	// ErrMount: it could not be mounted; what follows are rclone's words.
+	ErrMount = errors.New("cannot mount")
+	// ErrLost: rclone ended while it was needed.
+	ErrLost = errors.New("lost the mount")
+	// ErrUnsent: what was written has not arrived; the error names the files.
+	ErrUnsent = errors.New("not uploaded")
+)
+
+// Mode is what a task may do with a mount, as a job says it.
+type Mode string
+
+// The modes.
+const (
+	Read   Mode = "read"   // read
+	Write  Mode = "write"  // read, and write; a file is uploaded when it is closed
+	Cached Mode = "cached" // the same through a cache on disk, uploaded in the background
+)
+
+func (m Mode) writes() bool { return m != Read }
+
+// Spec is something to mount.
+type Spec struct {
+	URI   string // of a bucket, of a prefix, or of a folder of this machine (file:///)
+	Mode  Mode
+	Point string // the absolute path of an empty directory
+	// Dir is a directory for the mount's own files: what rclone is told, its log and its cache. It is made, and removed
+	// when the mount is closed.
+	Dir     string
+	Program string        // rclone; see Find
+	Environ []string      // where rclone finds its helper: PATH
+	Hold    *os.File      // see proc.Spec
+	Still   time.Duration // how long nothing may move before a flush fails; 0 is 10 min
+}
+
+const (
+	mountWithin = time.Minute // for rclone to mount
+	endGrace    = 5 * time.Second
+	look        = 20 * time.Millisecond
+	stillFor    = 10 * time.Minute
+)
+
+// Mount is something mounted. Its methods are safe for concurrent use, but for Close.
+type Mount struct {
+	spec   Spec
+	config *config
+	rc     *control
+	tree   *proc.Tree
+}
+
+// Start mounts, with credentials that suit the URI; a folder of this machine needs none. It returns when the mount can
+// be used.
+func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err error) {
+	if err := os.MkdirAll(s.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	m := &Mount{spec: s}
+	if m.rc, err = newControl(s.Dir); err != nil {
+		return nil, err
+	}
+	defer func() {
+		if err != nil {
+			m.Close()
+		}
+	}()
+	if err := emptyDir(s.Point); err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrMount, s.URI, err)
+	}
+	if m.config, err = newConfig(s, c); err != nil {
+		return nil, fmt.Errorf("%w %s: %w", ErrMount, s.URI, err)
+	}
+	log, err := os.OpenFile(m.logPath(), os.O_CREATE|os.O_WRONLY|os.O_APPEND, 0o600)
+	if err != nil {
+		return nil, err
+	}
+	defer log.Close() //nolint:errcheck // rclone has its own
+	m.tree, err = proc.Start(proc.Spec{
+		Argv: append([]string{s.Program}, m.arguments()...), Dir: s.Dir, Env: m.config.environ(s.Environ), Output: log,
+		Hold: s.Hold, Linger: endGrace, After: unmountCommand(s.Point),
+	})
+	if err != nil {
+		return nil, err
+	}
+	return m, m.ready(ctx)
+}
+
+// emptyDir fails unless a path is a directory with nothing in it: what lay there could not be seen any more.
+func emptyDir(path string) error {
+	entries, err := os.ReadDir(path)
+	if err == nil && len(entries) > 0 {
+		err = fmt.Errorf("%s is not empty: it has %s", path, entries[0].Name())
+	}
+	return err
+}
+
+// arguments are rclone's. None of them is a secret: they are for everyone on the machine to read.
+func (m *Mount) arguments() []string {
+	s := m.spec
+	args := []string{
+		"mount", m.config.remote, s.Point, "--config", m.config.path, "--cache-dir", filepath.Join(s.Dir, "cache"),
+		"--devname", deviceName + s.URI, "--rc", "--rc-addr", "unix://" + socketName, "--rc-no-auth",
+		"--log-level", "NOTICE", "--use-server-modtime", "--poll-interval", "0", "--file-perms", "0755",
+		"--vfs-read-chunk-size", "16M", "--vfs-read-chunk-streams", "4", "--transfers", "8",
+		"--vfs-cache-max-age", "24h", "--vfs-cache-min-free-space", "1G",
+	}
+	if othersMay() {
+		args = append(args, "--allow-other")
+	}
+	switch s.Mode {
+	case Write:
+		// What was closed is uploaded at once, though not while close waits: a failure is tried again.
+		return append(args, "--vfs-cache-mode", "writes", "--vfs-write-back", "100ms", "--dir-cache-time", "10s")
+	case Cached:
+		return append(args, "--vfs-cache-mode", "full", "--vfs-write-back", "5s", "--dir-cache-time", "10s")
+	}
+	return append(args, "--vfs-cache-mode", "off", "--read-only")
+}
+
+// othersMay says whether processes of other users may be let in, such as those of a container whose engine runs as
+// root (fuse(8), allow_other).
+func othersMay() bool {
+	return os.Geteuid() == 0 || fuseConfAllows("/etc/fuse.conf")
+}
+
+// ready waits until it is mounted.
+func (m *Mount) ready(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(ctx, mountWithin)
+	defer cancel()
+	for {
+		mounted, err := isMounted(m.spec.Point)
+		if err != nil || mounted {
+			return err
+		}
+		select {
+		case <-m.tree.Done():
+			return fmt.Errorf("%w %s: %s", ErrMount, m.spec.URI, m.words())
+		case <-ctx.Done():
+			return fmt.Errorf("%w %s: %w: %s", ErrMount, m.spec.URI, ctx.Err(), m.words())
+		case <-time.After(look):
+		}
+	}
+}
+
+// Writes says whether a task may write to it.
+func (m *Mount) Writes() bool { return m.spec.Mode.writes() }
+
+// URI is what is mounted.
+func (m *Mount) URI() string { return m.spec.URI }
+
+// Renew replaces the credentials. rclone takes up the new ones before the old ones end.
+func (m *Mount) Renew(c grant.Credentials) error { return m.config.renew(c) }
+
+// Gone is closed when the mount is not there any more.
+func (m *Mount) Gone() <-chan struct{} { return m.tree.Done() }
+
+// Lost is why a mount is gone that nobody closed. It names what has not been uploaded.
+func (m *Mount) Lost() error {
+	how := "rclone ended"
+	if exit, err := m.tree.Wait(); err != nil {
+		how = "rclone was killed"
+	} else if exit.Signal != 0 {
+		how = "rclone was killed by signal " + strconv.Itoa(int(exit.Signal)) + " (" + exit.Signal.String() + ")"
+	}
+	if words := m.words(); words != "" {
+		how += ": " + words
+	}
+	err := fmt.Errorf("%w of %s at %s: %s", ErrLost, m.spec.URI, m.spec.Point, how)
+	if left, _ := m.unsent(); len(left) > 0 {
+		return fmt.Errorf("%w; %w: %s", err, ErrUnsent, names(left))
+	}
+	return err
+}
+
+// Close unmounts, whatever is under way, and removes what the mount kept on disk. What was not flushed is lost.
+func (m *Mount) Close() {
+	if m.tree != nil {
+		unmount(m.spec.Point)
+		m.tree.Terminate(endGrace)
+		<-m.tree.Done()
+	}
+	if mounted, err := isMounted(m.spec.Point); err == nil && mounted {
+		unmount(m.spec.Point)
+	}
+	if m.config != nil {
+		m.config.close()
+	}
+	m.rc.close()
+	_ = os.RemoveAll(m.spec.Dir)
+}
+
+// unmount unmounts at once, though it be busy or rclone be dead: what still has files open there gets errors.
+func unmount(point string) {
+	argv := unmountCommand(point)
+	if len(argv) == 0 {
+		return
+	}
+	ctx, cancel := context.WithTimeout(context.Background(), 10*time.Second)
+	defer cancel()
+	_ = exec.CommandContext(ctx, argv[0], argv[1:]...).Run() //nolint:gosec // the system's own
+}
+
+// Clear unmounts what is left of mounts of this package at or below a directory, or everywhere when it is empty: an
+// agent that was killed, and what was to end its mounts with it, may leave some. It fails if any is still there, for
+// to remove the directory would then be to remove what lies in a bucket.
+func Clear(ctx context.Context, dir string) error {
+	for tries := 0; ; tries++ {
+		left, err := ours(dir)
+		if err != nil || len(left) == 0 {
+			return err
+		}
+		if tries == 3 {
+			return fmt.Errorf("still mounted: %s", left[0])
+		}
+		for _, point := range left {
+			unmount(point)
+		}
+		if err := clock.Pause(ctx, time.Duration(tries)*100*time.Millisecond); err != nil {
+			return err
+		}
+	}
+}

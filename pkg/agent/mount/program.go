@@ -1,0 +1,204 @@
+package mount
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// Version is the least version of rclone that will do, and the one that deployments bring to machines which have none.
+const Version = "v1.76.0"
+
+// ProgramEnv names the rclone to use; else the one in PATH is.
+const ProgramEnv = "TRADEWIND_RCLONE"
+
+// Find returns the machine's rclone. It fails with ErrNoProgram where there is none, or one that is too old.
+func Find(ctx context.Context, environ []string) (string, error) {
+	name := lookup(environ, ProgramEnv)
+	if name == "" {
+		name = "rclone"
+	}
+	path, err := exec.LookPath(name)
+	if err != nil {
+		return "", fmt.Errorf("%w: mounts need rclone %s or newer: install it (https://rclone.org/install) or set %s",
+			ErrNoProgram, Version, ProgramEnv)
+	}
+	return path, suits(ctx, path)
+}
+
+var versionLine = regexp.MustCompile(`^rclone (v[0-9]+\.[0-9]+\.[0-9]+\S*)`)
+
+const answersWithin = 30 * time.Second
+
+// suits fails if a program is no rclone that will do.
+func suits(ctx context.Context, path string) error {
+	ctx, cancel := context.WithTimeout(ctx, answersWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, path, "version")
+	cmd.WaitDelay = time.Second
+	out, err := cmd.Output()
+	found := versionLine.FindSubmatch(bytes.TrimSpace(out))
+	if err != nil || found == nil {
+		return fmt.Errorf("%w: %s does not tell its version", ErrNoProgram, path)
+	}
+	if !atLeast(string(found[1]), Version) {
+		return fmt.Errorf(
+			"%w: %s is %s, and mounts need %s or newer: install it (https://rclone.org/install) or set %s",
+			ErrNoProgram, path, found[1], Version, ProgramEnv)
+	}
+	return nil
+}
+
+// atLeast compares versions by their numbers.
+func atLeast(have, want string) bool {
+	h, w := numbers(have), numbers(want)
+	for i := range h {
+		if h[i] != w[i] {
+			return h[i] > w[i]
+		}
+	}
+	return true
+}
+
+func numbers(version string) (out [3]int) {
+	for i, part := range strings.SplitN(strings.TrimPrefix(version, "v"), ".", len(out)) {
+		digits, _, _ := strings.Cut(part, "-")
+		out[i], _ = strconv.Atoi(digits) // 0 of what is none
+	}
+	return out
+}
+
+// CheckFUSE fails with ErrNoFUSE where nothing can be mounted.
+func CheckFUSE() error {
+	if _, err := os.Stat("/dev/fuse"); err != nil {
+		return fmt.Errorf("%w: it has no /dev/fuse", ErrNoFUSE)
+	}
+	for _, name := range helpers() {
+		if _, err := exec.LookPath(name); err == nil {
+			return nil
+		}
+	}
+	return fmt.Errorf("%w: fusermount3 is not there: install the package fuse3", ErrNoFUSE)
+}
+
+// installScript installs FUSE's helper by whichever package manager there is.
+const installScript = `set -e
+modprobe fuse || true
+if command -v apt-get; then
+  export DEBIAN_FRONTEND=noninteractive
+  apt-get update -qq
+  apt-get install -y -qq --no-install-recommends fuse3
+elif command -v dnf; then
+  dnf install -y -q fuse3
+elif command -v yum; then
+  yum install -y -q fuse3 || yum install -y -q fuse
+elif command -v zypper; then
+  zypper --non-interactive install fuse3
+else
+  echo "no package manager that is known" >&2
+  exit 1
+fi
+`
+
+const installWithin = 10 * time.Minute
+
+// InstallFUSE installs what CheckFUSE misses. It takes root, on a machine of a task's own.
+func InstallFUSE(ctx context.Context, environ []string) error {
+	ctx, cancel := context.WithTimeout(ctx, installWithin)
+	defer cancel()
+	cmd := exec.CommandContext(ctx, "/bin/sh", "-c", installScript)
+	cmd.Env, cmd.WaitDelay = environ, time.Second
+	if out, err := cmd.CombinedOutput(); err != nil {
+		lines := strings.Split(strings.TrimSpace(string(out)), "\n")
+		return fmt.Errorf("install fuse3: %w: %s", err, lines[len(lines)-1])
+	}
+	return CheckFUSE()
+}
+
+// maxProgram bounds what is fetched: several times rclone.
+const maxProgram = 512 << 20
+
+// Fetch brings rclone from a URL into a directory, unless it is there, and checks its digest (SHA-256, hexadecimal)
+// and version. It returns its path.
+func Fetch(ctx context.Context, client *http.Client, dir, url, digest string) (string, error) {
+	if raw, err := hex.DecodeString(digest); err != nil || len(raw) != sha256.Size {
+		return "", fmt.Errorf("%w: the broker names no digest", ErrNoProgram)
+	}
+	path := filepath.Join(dir, "rclone-"+digest)
+	if has, err := digestOf(path); err == nil && has == digest {
+		return path, nil
+	}
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", err
+	}
+	part, err := os.CreateTemp(dir, "rclone-*.part")
+	if err != nil {
+		return "", err
+	}
+	defer os.Remove(part.Name()) //nolint:errcheck // it has another name when it is complete
+	err = errors.Join(download(ctx, client, url, part), part.Chmod(0o700), part.Close())
+	if err != nil {
+		return "", fmt.Errorf("%w: fetch it: %w", ErrNoProgram, err)
+	}
+	if has, err := digestOf(part.Name()); err != nil || has != digest {
+		return "", errors.Join(
+			fmt.Errorf("%w: what was fetched has the digest %s, not %s", ErrNoProgram, has, digest), err)
+	}
+	if err := os.Rename(part.Name(), path); err != nil {
+		return "", err
+	}
+	return path, suits(ctx, path)
+}
+
+func download(ctx context.Context, client *http.Client, url string, to io.Writer) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, url, nil)
+	if err != nil {
+		return errors.New("no URL")
+	}
+	resp, err := client.Do(req)
+	if err != nil {
+		return grant.Redact(err)
+	}
+	defer resp.Body.Close() //nolint:errcheck // read
+	if resp.StatusCode != http.StatusOK {
+		return errors.New(resp.Status)
+	}
+	_, err = io.Copy(to, io.LimitReader(resp.Body, maxProgram))
+	return grant.Redact(err)
+}
+
+func digestOf(path string) (string, error) {
+	f, err := os.Open(path) //nolint:gosec // of the agent's own directory
+	if err != nil {
+		return "", err
+	}
+	defer f.Close() //nolint:errcheck // read
+	h := sha256.New()
+	if _, err := io.Copy(h, f); err != nil {
+		return "", err
+	}
+	return hex.EncodeToString(h.Sum(nil)), nil
+}
+
+func lookup(environ []string, name string) (value string) {
+	for _, entry := range environ {
+		if v, ok := strings.CutPrefix(entry, name+"="); ok {
+			value = v
+		}
+	}
+	return value
+}

@@ -1,0 +1,106 @@
+package mount
+
+import (
+	"bufio"
+	"bytes"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"regexp"
+	"strconv"
+	"strings"
+)
+
+// deviceName begins what the table of mounts has as the device of each of this package.
+const deviceName = "tradewind:"
+
+// entry is a line of the table of mounts.
+type entry struct{ point, kind, device string }
+
+// table reads the mounts that this process sees (proc(5), mountinfo).
+func table() ([]entry, error) {
+	body, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		return nil, err
+	}
+	var out []entry
+	lines := bufio.NewScanner(bytes.NewReader(body))
+	lines.Buffer(nil, len(body)+1)
+	for lines.Scan() {
+		before, after, ok := strings.Cut(lines.Text(), " - ")
+		place, source := strings.Fields(before), strings.Fields(after)
+		if ok && len(place) >= 5 && len(source) >= 2 {
+			out = append(out, entry{unescape(place[4]), source[0], unescape(source[1])})
+		}
+	}
+	return out, lines.Err()
+}
+
+var octal = regexp.MustCompile(`\\[0-7]{3}`)
+
+// unescape reads the spaces and the like of a name in the table.
+func unescape(s string) string {
+	return octal.ReplaceAllStringFunc(s, func(code string) string {
+		n, _ := strconv.ParseUint(code[1:], 8, 8) // which it is
+		return string([]byte{byte(n)})
+	})
+}
+
+// isMounted says whether something of this package is mounted at a path.
+func isMounted(point string) (bool, error) {
+	all, err := table()
+	for _, e := range all {
+		if e.point == point && strings.HasPrefix(e.device, deviceName) {
+			return true, nil
+		}
+	}
+	return false, err
+}
+
+// ours are the mounts of this package at or below a directory, the last ones first.
+func ours(dir string) (points []string, err error) {
+	if dir != "" {
+		if real, err := filepath.EvalSymlinks(dir); err == nil {
+			dir = real
+		}
+	}
+	all, err := table()
+	for i := len(all) - 1; i >= 0; i-- {
+		e := all[i]
+		below := dir == "" || e.point == dir || strings.HasPrefix(e.point, dir+"/")
+		if below && strings.HasPrefix(e.device, deviceName) {
+			points = append(points, e.point)
+		}
+	}
+	return points, err
+}
+
+// helpers are FUSE's program that mounts and unmounts, by its names.
+func helpers() []string { return []string{"fusermount3", "fusermount"} }
+
+// unmountCommand unmounts a path at once, busy or not.
+func unmountCommand(point string) []string {
+	for _, name := range helpers() {
+		if program, err := exec.LookPath(name); err == nil {
+			return []string{program, "-u", "-z", "-q", point}
+		}
+	}
+	if program, err := exec.LookPath("umount"); err == nil {
+		return []string{program, "-l", point}
+	}
+	return nil
+}
+
+// fuseConfAllows says whether users who are not root may let others in (mount.fuse3(8), user_allow_other).
+func fuseConfAllows(path string) bool {
+	body, err := os.ReadFile(path) //nolint:gosec // the system's own
+	if err != nil {
+		return false
+	}
+	for line := range strings.Lines(string(body)) {
+		if strings.TrimSpace(line) == "user_allow_other" {
+			return true
+		}
+	}
+	return false
+}

@@ -1,0 +1,15 @@
+//go:build !linux
+
+package mount
+
+const deviceName = "tradewind:"
+
+func isMounted(string) (bool, error) { return false, ErrNoFUSE }
+
+func ours(string) ([]string, error) { return nil, nil }
+
+func helpers() []string { return nil }
+
+func unmountCommand(string) []string { return nil }
+
+func fuseConfAllows(string) bool { return false }
