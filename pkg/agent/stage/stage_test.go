@@ -9,6 +9,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"reflect"
 	"slices"
 	"strconv"
 	"strings"
@@ -115,7 +116,7 @@ func TestADirectoryComesBackAsItWas(t *testing.T) {
 		if tree := read(t, filepath.Join(dst, "made")); !maps.Equal(tree, want) {
 			rt.Fatalf("came back as %q, was %q", tree, want)
 		}
-		if got.Attempt != "a" || got.Rank != 1 || got.Nodes != 2 || !slices.Equal(got.Files, m.Files) {
+		if got.Attempt != "a" || got.Rank != 1 || got.Nodes != 2 || !reflect.DeepEqual(got.Files, m.Files) {
 			rt.Fatalf("manifest %+v", got)
 		}
 	})
@@ -160,7 +161,7 @@ func TestDamageIsNoticed(t *testing.T) {
 		"longer":            func(b *bucket) { b.put("p/files/f", "one more") },
 		"gone":              func(b *bucket) { b.remove("p/files/f") },
 		"manifest is none":  func(b *bucket) { b.put("p/manifest.json", "{") },
-		"manifest is newer": func(b *bucket) { b.put("p/manifest.json", `{"version":2}`) },
+		"manifest is newer": func(b *bucket) { b.put("p/manifest.json", `{"version":3}`) },
 	} {
 		b, dst := newBucket(t, nil), t.TempDir()
 		upload(t, b, "p", newDir(t, tree{"f": "one"}))
