@@ -16,7 +16,7 @@ import (
 
 // pour copies just so many bytes, and into a check. With fewer it fails with io.ErrUnexpectedEOF.
 func pour(to io.Writer, from io.Reader, length int64, by check) error {
-	chunk := chunks.Get().(*[256 << 10]byte)
+	chunk := chunks.Get().(*[64 << 10]byte)
 	defer chunks.Put(chunk)
 	for length > 0 {
 		n, err := from.Read(chunk[:min(length, int64(len(chunk)))])

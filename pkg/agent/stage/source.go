@@ -8,6 +8,7 @@ import (
 	"errors"
 	"fmt"
 	"hash"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"os"
@@ -37,7 +38,7 @@ func (s *source) sending() *sending {
 	}
 	return &sending{
 		granted: granted{want: grant.Want{Op: grant.Put, URI: s.uri, Size: s.size}}, what: s.path, weight: s.size,
-		sum: func() (grant.Sum, error) { return s.sum(0, s.size, digest) }, open: s.section(0, s.size),
+		sum: func() (grant.Sum, error) { return s.sum(0, s.size, digest, nil) }, open: s.section(0, s.size),
 	}
 }
 
@@ -84,24 +85,26 @@ func (e *exactly) Read(p []byte) (int, error) {
 }
 
 // chunks are what files are read, and objects are written, by.
-var chunks = sync.Pool{New: func() any { return new([256 << 10]byte) }}
+var chunks = sync.Pool{New: func() any { return new([64 << 10]byte) }}
 
-// sum reads a part of the file for the store's checksum and, where digest is given, its SHA-256. With the last part it
-// notices that the file has grown.
-func (s *source) sum(from, length int64, digest *string) (grant.Sum, error) {
+// sum reads a part of the file for the store's checksum and, where they are given, its SHA-256 and its CRC32C. With the
+// last part it notices that the file has grown.
+func (s *source) sum(from, length int64, digest *string, crc *uint32) (grant.Sum, error) {
 	f, err := s.root.Open(s.path)
 	if err != nil {
 		return grant.Sum{}, err
 	}
 	defer f.Close() //nolint:errcheck // only read
 	md := md5.New() //nolint:gosec // see above
-	var sha hash.Hash
-	to := io.Writer(md)
+	sha, short := sha256.New(), crc32.New(castagnoli)
+	to := hashes{md}
 	if digest != nil {
-		sha = sha256.New()
-		to = both{sha, md}
+		to = append(to, sha)
 	}
-	chunk := chunks.Get().(*[256 << 10]byte)
+	if crc != nil {
+		to = append(to, short)
+	}
+	chunk := chunks.Get().(*[64 << 10]byte)
 	defer chunks.Put(chunk)
 	n, err := io.CopyBuffer(to, onlyRead{io.NewSectionReader(f, from, length)}, chunk[:])
 	if err == nil && n != length {
@@ -120,15 +123,20 @@ func (s *source) sum(from, length int64, digest *string) (grant.Sum, error) {
 	if digest != nil {
 		*digest = hex.EncodeToString(sha.Sum(nil))
 	}
+	if crc != nil {
+		*crc = short.Sum32()
+	}
 	return grant.Sum{Kind: grant.MD5, Value: md.Sum(nil)}, nil
 }
 
-// both writes to two hashes, which never fail.
-type both struct{ a, b hash.Hash }
+// hashes are all given what is written; they never fail.
+type hashes []hash.Hash
 
-func (w both) Write(p []byte) (int, error) {
-	_, _ = w.a.Write(p)
-	return w.b.Write(p)
+func (w hashes) Write(p []byte) (int, error) {
+	for _, h := range w {
+		_, _ = h.Write(p)
+	}
+	return len(p), nil
 }
 
 // onlyRead keeps io.CopyBuffer to its buffer.
