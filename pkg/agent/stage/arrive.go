@@ -12,10 +12,11 @@ import (
 	"os"
 	"path"
 	"sync"
+	"syscall"
 )
 
 // pour copies just so many bytes, and into a check. With fewer it fails with io.ErrUnexpectedEOF.
-func pour(to io.Writer, from io.Reader, length int64, by check) error {
+func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
 	chunk := chunks.Get().(*[64 << 10]byte)
 	defer chunks.Put(chunk)
 	for length > 0 {
@@ -40,42 +41,72 @@ func pour(to io.Writer, from io.Reader, length int64, by check) error {
 // smalls are what small files are read into before they are written: they are checked before the disk sees them.
 var smalls = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
 
-// whole brings an object by one request.
+// whole brings an object by one request, from another node where that has it, or from the store.
 func (t Transfer) whole(ctx context.Context, g *getting) error {
+	if g.share != nil && !g.share.mine {
+		err := t.ask(ctx, g, func(given Given) (sum string, err error) {
+			want := given.SHA256
+			if g.digest != "" {
+				want = g.digest
+			}
+			by := checkOf(want)
+			err = write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
+				err := pour(f, given.Body, given.Size, by)
+				if err == nil && by.text() != want {
+					err = errGiven
+				}
+				return err
+			})
+			return by.text(), err
+		})
+		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+			return err
+		}
+	}
 	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
 		sum, by := g.digest, checkOf(g.digest)
 		if sum == "" {
 			sum, by = told(r.Header)
 		}
-		if g.size > bundledSize {
-			return write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
-				if err := pour(f, r.Body, g.size, by); err != nil {
-					return err
-				}
-				if n, _ := r.Body.Read(make([]byte, 1)); n > 0 {
-					return g.wrongSize(g.size + 1)
-				}
-				return g.compare(sum, by)
+		if g.size <= bundledSize {
+			return g.little(r, sum, by)
+		}
+		own := g.own()
+		err := write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
+			if err := pour(f, r.Body, g.size, hashes{by, own}); err != nil {
+				return err
+			}
+			if n, _ := r.Body.Read(make([]byte, 1)); n > 0 {
+				return g.wrongSize(g.size + 1)
+			}
+			return g.compare(sum, by)
+		})
+		if err == nil {
+			t.offer(g, r.Header.Get("ETag"), own, func() (io.ReadCloser, error) {
+				return stretch(g.root.Name(), g.file.Path, 0, g.size)
 			})
 		}
-		room := smalls.Get().(*[bundledSize + 1]byte)
-		defer smalls.Put(room)
-		n, err := io.ReadFull(r.Body, room[:g.size+1])
-		switch {
-		case int64(n) != g.size:
-			if err == nil || errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) && r.ContentLength == int64(n) {
-				return g.wrongSize(int64(n))
-			}
-			return err
-		case !errors.Is(err, io.EOF) && !errors.Is(err, io.ErrUnexpectedEOF):
-			return err
-		}
-		_, _ = by.Write(room[:n]) // never fails
-		if err := g.compare(sum, by); err != nil {
-			return err
-		}
-		return writeContent(g.root, g.file.Path, g.file.Mode, room[:n])
+		return err
 	}})
+}
+
+// little writes a small object, checked before the disk sees it.
+func (g *getting) little(r *http.Response, sum string, by check) error {
+	room := smalls.Get().(*[bundledSize + 1]byte)
+	defer smalls.Put(room)
+	n, err := io.ReadFull(r.Body, room[:g.size+1])
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case err == nil || ended && int64(n) != g.size && r.ContentLength == int64(n):
+		return g.wrongSize(int64(n))
+	case int64(n) != g.size || !ended:
+		return err
+	}
+	_, _ = by.Write(room[:n]) // never fails
+	if err := g.compare(sum, by); err != nil {
+		return err
+	}
+	return writeContent(g.root, g.file.Path, g.file.Mode, room[:n])
 }
 
 func (g *getting) wrongSize(n int64) error {
@@ -96,34 +127,51 @@ func (g *getting) compare(sum string, by check) error {
 	return fmt.Errorf("%w: %s is not as its store says", ErrCorrupt, g.uri)
 }
 
-// unbundle brings the files of a bundle.
+// unbundle brings the files of a bundle, from another node where that has them, or from the store.
 func (t Transfer) unbundle(ctx context.Context, g *getting) error {
-	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
-		room := smalls.Get().(*[bundledSize + 1]byte)
-		defer smalls.Put(room)
-		var at int64
-		for i := range g.bundle {
-			f := &g.bundle[i]
-			if err := pour(io.Discard, r.Body, f.Offset-at, nothing{}); err != nil {
-				return g.short(err)
-			}
-			content := room[:min(f.Size, bundledSize)]
-			if f.Size > bundledSize {
-				content = make([]byte, f.Size)
-			}
-			if _, err := io.ReadFull(r.Body, content); err != nil {
-				return g.short(err)
-			}
-			at = f.Offset + f.Size
-			if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != f.SHA256 {
-				return fmt.Errorf("%w: %s in %s is not as its manifest says", ErrCorrupt, f.Path, g.uri)
-			}
-			if err := writeContent(g.root, f.Path, f.Mode, content); err != nil {
-				return err
-			}
+	if g.share != nil && !g.share.mine {
+		err := t.ask(ctx, g, func(given Given) (string, error) {
+			return given.SHA256, g.unpack(given.Body) // each file has its own digest
+		})
+		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+			return err
 		}
-		return nil
+	}
+	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
+		err := g.unpack(r.Body)
+		if err == nil {
+			t.offer(g, "", nothing{}, opened(g.root.Name(), g.bundle))
+		}
+		return err
 	}})
+}
+
+// unpack writes the files of a bundle.
+func (g *getting) unpack(body io.Reader) error {
+	room := smalls.Get().(*[bundledSize + 1]byte)
+	defer smalls.Put(room)
+	var at int64
+	for i := range g.bundle {
+		f := &g.bundle[i]
+		if err := pour(io.Discard, body, f.Offset-at, nothing{}); err != nil {
+			return g.short(err)
+		}
+		content := room[:min(f.Size, bundledSize)]
+		if f.Size > bundledSize {
+			content = make([]byte, f.Size)
+		}
+		if _, err := io.ReadFull(body, content); err != nil {
+			return g.short(err)
+		}
+		at = f.Offset + f.Size
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != f.SHA256 {
+			return fmt.Errorf("%w: %s in %s is not as its manifest says", ErrCorrupt, f.Path, g.uri)
+		}
+		if err := writeContent(g.root, f.Path, f.Mode, content); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func (g *getting) short(err error) error {

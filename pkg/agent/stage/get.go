@@ -2,6 +2,8 @@ package stage
 
 import (
 	"context"
+	"crypto/sha256"
+	"encoding/hex"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -9,6 +11,7 @@ import (
 	"net/http"
 	"os"
 	"sync"
+	"syscall"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
@@ -29,6 +32,7 @@ type getting struct {
 	digest string // SHA-256 in hexadecimal, of what this brings; "" where there is none
 	in     *incoming
 	index  int    // of the range
+	share  *share // nil of what is not passed between nodes
 	odd    []byte // a sum that was not the store's, when it was read before
 }
 
@@ -71,8 +75,10 @@ func (t Transfer) getAll(ctx context.Context, list []wanted) error {
 	if err := roomFor(list); err != nil {
 		return err
 	}
+	t.sharing = t.Peers != nil && t.known(list)
 	return t.retry(ctx, spoiled, func() (err error) {
 		list, err = t.getOnce(ctx, list)
+		t.Peers = nil // another time from the store alone
 		return err
 	})
 }
@@ -86,6 +92,7 @@ var errAgain = errors.New("to be read again")
 // getOnce returns the objects that are to be read again, with the reason, after all else has come.
 func (t Transfer) getOnce(ctx context.Context, list []wanted) (again []wanted, err error) {
 	var large []*incoming
+	turn := 0
 	err = flow(ctx, t, func(ctx context.Context, hand func([]*getting) error) error {
 		for rest := list; len(rest) > 0; {
 			some := rest[:min(len(rest), t.batch())]
@@ -93,6 +100,7 @@ func (t Transfer) getOnce(ctx context.Context, list []wanted) (again []wanted, e
 			batch, files, err := t.plan(ctx, some)
 			large = append(large, files...)
 			if err == nil {
+				t.shares(batch, &turn)
 				err = hand(batch)
 			}
 			if err != nil {
@@ -150,10 +158,9 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 		large = append(large, in)
 		first := 0
 		if w.size < 0 {
-			if err := t.probe(ctx, in, *gets[i]); err != nil {
+			if first, err = t.probe(ctx, in, *gets[i]); err != nil {
 				return nil, large, err
 			}
-			first = 1
 		}
 		for j := first; j < in.ranges(); j++ {
 			g := &getting{granted: *gets[i], wanted: in.wanted, in: in, index: j}
@@ -166,21 +173,31 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 	return batch, large, nil
 }
 
-// probe brings the first range of an object whose size is not known, and with it the size.
-func (t Transfer) probe(ctx context.Context, in *incoming, g granted) error {
+// probe learns the size of an object by asking for its first range, which it keeps. It returns how many ranges have come.
+// Where nodes share what they read it asks for a byte.
+func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges int, err error) {
 	in.left, in.unknown = 1, true
-	err := t.bring(ctx, &getting{granted: g, wanted: in.wanted, in: in})
+	if t.Peers == nil {
+		ranges, err = 1, t.bring(ctx, &getting{granted: g, wanted: in.wanted, in: in})
+	} else {
+		rang := grant.Range{Length: 1}
+		err = t.do(ctx, exchange{granted: &g, rang: &rang, take: func(r *http.Response) error {
+			_, err := in.begins(r, rang)
+			return err
+		}})
+	}
 	if beyond(err) { // of nothing there is no range
+		in.size = 0
 		in.done = true
-		return writeContent(in.root, in.file.Path, in.file.Mode, nil)
+		return 0, writeContent(in.root, in.file.Path, in.file.Mode, nil)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if in.left = in.ranges() - 1; in.left > 0 {
-		return nil
+	if in.left = in.ranges() - ranges; in.left > 0 {
+		return ranges, nil
 	}
-	return in.fail(in.finish())
+	return ranges, in.fail(in.finish())
 }
 
 // get brings what one request asks for, and checks it.
@@ -251,33 +268,69 @@ func beyond(err error) bool {
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// bring writes a range to its place in the file.
+// bring writes a range to its place in the file, from another node where that has it, or from the store.
 func (t Transfer) bring(ctx context.Context, g *getting) error {
 	in := g.in
 	rang := grant.Range{From: int64(g.index) * in.part, Length: in.part}
 	if in.size >= 0 {
 		rang.Length = in.length(g.index)
 	}
-	err := t.do(ctx, exchange{granted: &g.granted, rang: &rang, take: func(r *http.Response) error {
-		length, err := in.begins(r, rang)
-		if err != nil {
-			return err
-		}
+	take := func(body io.Reader, length int64, by hashes) error {
 		f, err := in.file0()
 		if err != nil {
 			return err
 		}
-		by := crc{crc32.New(castagnoli)}
-		if err := pour(io.NewOffsetWriter(f, rang.From), r.Body, length, by); err != nil {
+		sum := crc32.New(castagnoli)
+		if err := pour(io.NewOffsetWriter(f, rang.From), body, length, append(by, sum)); err != nil {
 			return err
 		}
-		if sums := in.file.Sums; len(sums) > 0 && by.Sum32() != sums[g.index] {
+		if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[g.index] {
 			return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
 		}
-		in.crcs[g.index] = by.Sum32()
+		in.crcs[g.index] = sum.Sum32()
+		return nil
+	}
+	if g.share != nil && !g.share.mine {
+		err := t.ask(ctx, g, func(given Given) (string, error) {
+			by := sha256.New()
+			err := take(given.Body, given.Size, hashes{by})
+			return hex.EncodeToString(by.Sum(nil)), err
+		})
+		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return t.do(ctx, exchange{granted: &g.granted, rang: &rang, take: func(r *http.Response) error {
+		length, err := in.begins(r, rang)
+		if err != nil {
+			return err
+		}
+		by := g.own()
+		if err := take(r.Body, length, hashes{by}); err != nil {
+			return err
+		}
+		t.offer(g, in.seen(), by, func() (io.ReadCloser, error) {
+			return stretch(in.root.Name(), in.file.Path, rang.From, length)
+		})
 		return nil
 	}})
-	return err
+}
+
+// same says whether an ETag is that of the object that is read; the first one is.
+func (in *incoming) same(etag string) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.etag == "" {
+		in.etag = etag
+	}
+	return in.etag == etag
+}
+
+// seen is the ETag of the object that is read; "" before the first answer.
+func (in *incoming) seen() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.etag
 }
 
 // begins reads the head of an answer: that it is the object of which the other ranges are, and that this one is what

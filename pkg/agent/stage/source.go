@@ -7,7 +7,6 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
 	"hash/crc32"
 	"io"
 	"net/http"
@@ -130,7 +129,7 @@ func (s *source) sum(from, length int64, digest *string, crc *uint32) (grant.Sum
 }
 
 // hashes are all given what is written; they never fail.
-type hashes []hash.Hash
+type hashes []io.Writer
 
 func (w hashes) Write(p []byte) (int, error) {
 	for _, h := range w {

@@ -31,6 +31,10 @@ type Transfer struct {
 	Tries    int          // of one request; 0 is 4
 	Part     int64        // bytes; what is larger is moved in such parts; 0 is 16 MiB
 	Batch    int          // grants asked for at once; 0 is 500
+	Peers    Peers        // nodes that start from the same files; nil where there are none
+	Shared   int64        // bytes; what is brought at once and is less is not passed between them; 0 is 64 MiB
+
+	sharing bool // what is brought now is large enough to be shared
 }
 
 const (
@@ -38,10 +42,12 @@ const (
 	defaultPart     = 16 << 20
 	defaultBatch    = 500
 	defaultTries    = 4
+	defaultShared   = 64 << 20
 )
 
 func (t Transfer) parallel() int { return cmp.Or(max(t.Parallel, 0), defaultParallel) }
 func (t Transfer) batch() int    { return cmp.Or(max(t.Batch, 0), defaultBatch) }
+func (t Transfer) shared() int64 { return cmp.Or(max(t.Shared, 0), defaultShared) }
 func (t Transfer) part() int64   { return max(cmp.Or(t.Part, defaultPart), grant.MinPart) }
 
 // Upload copies what scan finds in dir below the URI prefix, and the manifest last. m says whose it is; its list of
