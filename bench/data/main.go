@@ -29,6 +29,9 @@ type settings struct {
 	large   int   // how many of them
 	small   int   // how many small files
 	repeat  int
+	nodes   int            // processes that bring the same input
+	width   int            // of the way to the store then, MB a second for all
+	spread  int64          // MiB of that input
 	only    *regexp.Regexp // of rows
 	dir     string
 	profile string
@@ -60,6 +63,9 @@ func command(ctx context.Context, args []string) error {
 	flags.IntVar(&s.large, "large", 4, "how many large files")
 	flags.IntVar(&s.small, "files", 100_000, "how many files of 4 KiB")
 	flags.IntVar(&s.repeat, "repeat", 3, "rounds of each row")
+	flags.IntVar(&s.nodes, "nodes", 16, "processes that bring the same input")
+	flags.IntVar(&s.width, "width", 50, "MB a second that the store gives all of them together")
+	flags.Int64Var(&s.spread, "spread", 128, "MiB of that input")
 	only := flags.String("only", "", "regular expression for the rows to measure")
 	flags.StringVar(&s.dir, "dir", "", "folder for all files; a temporary one when empty")
 	flags.StringVar(&s.profile, "profile", "", "folder for profiles of our processes")
@@ -76,9 +82,9 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	const title = "Data"
-	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d`. Medians; programs and servers "+
+	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d`. Medians; programs and servers "+
 		"share the processors. \"tradewind\" keeps a manifest with the digest of every byte and bundles small files; "+
-		"\"plain objects\" is one object a file, as the peers have it.\n\n", *size, s.large, s.small, s.repeat) + body
+		"\"plain objects\" is one object a file, as the peers have it.\n\n", *size, s.large, s.small, s.repeat, s.nodes) + body
 	fmt.Println(report.Section(title, body, time.Now()))
 	if *page == "" {
 		return nil
@@ -104,7 +110,7 @@ func measure(ctx context.Context, s settings) (body string, err error) {
 		return "", errors.New("neither s5cmd nor rclone is installed: run scripts/bench-data.sh")
 	}
 	body = head
-	err = b.rows(ctx, s, func(c contest) error {
+	more, err := b.rows(ctx, s, func(c contest) error {
 		if !s.only.MatchString(c.what) {
 			return nil
 		}
@@ -114,33 +120,33 @@ func measure(ctx context.Context, s settings) (body string, err error) {
 		}
 		return err
 	})
-	return body, err
+	return body + more, err
 }
 
 // rows makes each row when its turn has come, and hands it to hold.
-func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) error {
+func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) (more string, err error) {
 	large := workload{name: "large", files: s.large, size: s.size}
 	fewer := workload{name: "fewer", files: s.large, size: max(s.size/8, 1<<20)}
 	small := workload{name: "small", files: s.small, size: smallSize}
 	a, err := openS3(ctx, b.dir, "a")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer a.stop()
 	for _, w := range []workload{large, small} {
 		if err := b.both(ctx, s, a, "S3", w, hold); err != nil {
-			return err
+			return "", err
 		}
 	}
 	other, err := openS3(ctx, b.dir, "b")
 	if err != nil {
-		return err
+		return "", err
 	}
 	defer other.stop()
 	what := "S3 to S3, " + sizes(large)
 	if s.only.MatchString(what) {
 		if err := b.cross(ctx, a, other, what, large, hold); err != nil {
-			return err
+			return "", err
 		}
 	}
 	for name, open := range map[string]func() (*place, error){
@@ -148,10 +154,10 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 		"Azure":  func() (*place, error) { return openAzure(ctx, b.dir+"/az") },
 	} {
 		if err := b.elsewhere(ctx, s, a, name, open, fewer, hold); err != nil {
-			return err
+			return "", err
 		}
 	}
-	return nil
+	return b.spreads(ctx, s, a)
 }
 
 // elsewhere holds the contests of a place that is not S3.

@@ -12,6 +12,7 @@ import (
 	"os"
 	"runtime/pprof"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/spread"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -19,6 +20,9 @@ import (
 
 // moving is the first argument of a process that moves files as an agent does.
 const moving = "move"
+
+// exchangeKey is the environment variable with the key of nodes that pass on what they read.
+const exchangeKey = "BENCH_EXCHANGE_KEY"
 
 // move is the process: a transfer by grants that it asks the benchmark for.
 func move(ctx context.Context, args []string) (err error) {
@@ -29,6 +33,8 @@ func move(ctx context.Context, args []string) (err error) {
 	dir := flags.String("dir", "", "folder")
 	part := flags.Int64("part", 0, "bytes of a part; 0 is the default")
 	profile := flags.String("cpuprofile", "", "file for a profile")
+	nodes := flags.Int("nodes", 1, "nodes of this machine that pass on what they read")
+	rank := flags.Int("rank", 0, "which of them this is")
 	if err := flags.Parse(args); err != nil {
 		return err
 	}
@@ -44,6 +50,18 @@ func move(ctx context.Context, args []string) (err error) {
 		defer pprof.StopCPUProfile()
 	}
 	tr := stage.Transfer{Grants: asking{*broker}, Batch: wire.MaxWants, Part: *part}
+	if *nodes > 1 {
+		cfg := spread.Config{Rank: *rank, Key: []byte(os.Getenv(exchangeKey))}
+		for range *nodes {
+			cfg.Nodes = append(cfg.Nodes, "127.0.0.1")
+		}
+		e, err := spread.Join(ctx, cfg)
+		if err != nil {
+			return err
+		}
+		defer e.Leave(ctx)
+		tr.Peers, tr.Shared = e, 1<<20
+	}
 	switch *op {
 	case "upload":
 		_, err = tr.Upload(ctx, *uri, *dir, stage.Scan{}, stage.Manifest{Nodes: 1})

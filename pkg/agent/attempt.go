@@ -11,6 +11,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -43,7 +44,8 @@ type attempt struct {
 	out     *taskLog // nil for stand-ins
 	boxed   *boxed   // nil for what runs on the machine itself
 	reports *reports
-	began   time.Time // when a stand-in's clock started
+	peers   stage.Peers // while files are staged in, of several nodes
+	began   time.Time   // when a stand-in's clock started
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop and above

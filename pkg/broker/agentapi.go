@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"time"
 
@@ -143,7 +144,18 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 		return w, err
 	}
 	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, parents, nothing)
-	return w, nil
+	if len(cl.Nodes) > 1 && w.Assignment.StandIn == 0 {
+		w.Assignment.Exchange, err = b.exchangeKey(cl)
+	}
+	return w, err
+}
+
+// exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
+// to keep it: it is the digest of a token of a rank that does not exist, which ended long ago.
+func (b *Broker) exchangeKey(cl record.Cluster) ([]byte, error) {
+	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0)})
+	sum := sha256.Sum256([]byte("exchange " + token))
+	return sum[:], err
 }
 
 // polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.

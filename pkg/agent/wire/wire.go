@@ -109,10 +109,13 @@ type Assignment struct {
 	Task    string `json:"task"`
 	Attempt string `json:"attempt"`
 	// Nodes are the addresses of all nodes by rank, the first is the rendezvous.
-	Nodes []string          `json:"nodes"`
-	Setup string            `json:"setup,omitempty"`
-	Run   string            `json:"run,omitempty"`
-	Env   map[string]string `json:"env,omitempty"`
+	Nodes []string `json:"nodes"`
+	// Exchange is a secret of the attempt's nodes, by which they know each other while they pass on what they read from
+	// the store; empty where there is one node.
+	Exchange []byte            `json:"exchange,omitempty"`
+	Setup    string            `json:"setup,omitempty"`
+	Run      string            `json:"run,omitempty"`
+	Env      map[string]string `json:"env,omitempty"`
 	// Image is the container image in which Setup and Run run; empty is the machine itself.
 	Image string `json:"image,omitempty"`
 	// Accelerators of each node, for CUDA-style variables and SKYPILOT_NUM_GPUS_PER_NODE.
