@@ -2,11 +2,14 @@ package spread_test
 
 import (
 	"context"
+	"crypto/ed25519"
 	"crypto/tls"
+	"crypto/x509"
 	"errors"
 	"fmt"
 	"io"
 	"maps"
+	"math/big"
 	"math/rand/v2"
 	"net/http"
 	"net/http/httptest"
@@ -275,13 +278,15 @@ func TestStrangersAreRefused(t *testing.T) {
 		t.Errorf("%q, %v", b, err)
 	}
 	_ = given.Body.Close()
-	client := &http.Client{Transport: &http.Transport{
-		TLSClientConfig: &tls.Config{InsecureSkipVerify: true}, //nolint:gosec // a stranger
-	}}
-	resp, err := client.Get("https://" + e.Address() + "/piece")
-	if err == nil {
-		_ = resp.Body.Close()
-		t.Errorf("a stranger was answered %s", resp.Status)
+	for name, certs := range map[string][]tls.Certificate{"nothing": nil, "a certificate of its own": {stranger(t)}} {
+		client := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs}, //nolint:gosec // a stranger
+		}}
+		resp, err := client.Get("https://" + e.Address() + "/piece")
+		if err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("a stranger with %s was answered %s", name, resp.Status)
+		}
 	}
 	ended, cancel := context.WithCancel(t.Context())
 	cancel()
@@ -290,6 +295,20 @@ func TestStrangersAreRefused(t *testing.T) {
 	if _, err := friend.Get(t.Context(), 0, "piece"); err == nil {
 		t.Error("it listens after it has left")
 	}
+}
+
+func stranger(t *testing.T) tls.Certificate {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
 }
 
 func TestBadKeysAndAddresses(t *testing.T) {

@@ -142,7 +142,7 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 		return nil, nil, err
 	}
 	for i, w := range some {
-		part := t.part()
+		part := max(t.part(), w.size/grant.MaxParts+1) // whatever size somebody claims, its ranges are not many
 		if w.file.Piece > 0 {
 			part = w.file.Piece
 		}
