@@ -54,7 +54,7 @@ func (c contest) hold(ctx context.Context, repeat int, tell func(string, ...any)
 			if err != nil {
 				return nil, fmt.Errorf("%s, %s: %w", c.what, r.name, err)
 			}
-			tell("%s: %s: %.2f s, processor %.2f s, %d MB", c.what, r.name, u.wall.Seconds(), u.cpu.Seconds(), u.peak>>20)
+			tell("%s: %s: %.2f s, processor %.2f s, %d MB", c.what, r.name, wall(u), cpu(u), u.peak>>20)
 			r.took = append(r.took, u)
 		}
 	}

@@ -82,9 +82,10 @@ func command(ctx context.Context, args []string) error {
 		return err
 	}
 	const title = "Data"
-	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d`. Medians; programs and servers "+
-		"share the processors. \"tradewind\" keeps a manifest with the digest of every byte and bundles small files; "+
-		"\"plain objects\" is one object a file, as the peers have it.\n\n", *size, s.large, s.small, s.repeat, s.nodes) + body
+	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d`. Medians; "+
+		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of every byte and bundles small files; "+
+		"\"plain objects\" is one object a file, as the peers have it.\n\n",
+		*size, s.large, s.small, s.repeat, s.nodes) + body
 	fmt.Println(report.Section(title, body, time.Now()))
 	if *page == "" {
 		return nil
@@ -191,7 +192,9 @@ func sizes(w workload) string {
 }
 
 // both holds the contests of a workload up and down.
-func (b *bench) both(ctx context.Context, s settings, at *place, name string, w workload, hold func(contest) error) error {
+func (b *bench) both(ctx context.Context, s settings, at *place, name string, w workload,
+	hold func(contest) error,
+) error {
 	what := name + ", " + sizes(w)
 	if !s.only.MatchString(what+" up") && !s.only.MatchString(what+" down") {
 		return nil

@@ -195,7 +195,9 @@ func timedOut(err error) bool {
 	return errors.As(err, &n) && n.Timeout()
 }
 
-func (e *Exchange) callOnce(ctx context.Context, method string, rank int, path string) (resp *http.Response, err error) {
+func (e *Exchange) callOnce(ctx context.Context, method string, rank int, path string) (
+	resp *http.Response, err error,
+) {
 	e.mu.Lock()
 	known := e.peers[rank].port
 	e.mu.Unlock()

@@ -39,7 +39,7 @@ func newStore(t *testing.T) *store {
 	dir := t.TempDir()
 	s := &store{url: "file://" + dir}
 	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		s.Store.ServeHTTP(&counting{w, s, r.Method == http.MethodGet}, r)
+		s.ServeHTTP(&counting{w, s, r.Method == http.MethodGet}, r)
 	}))
 	t.Cleanup(server.Close)
 	var err error

@@ -12,9 +12,9 @@ import (
 	"strings"
 )
 
-// A manifest has the SHA-256 of every byte. Of other objects it is the store that says what they are, if it does: Google
-// a CRC32C, also of what was uploaded in parts; Azure the MD5 of what was put whole; S3 the same as its ETag. What a
-// store says nothing of is checked by its size, and by its ETag to be one object.
+// A manifest has digests of every byte. Of other objects it is the store that says what they are, if it does: Google a
+// CRC32C, also of what was uploaded in parts; Azure the MD5 of what was put whole; S3 the same as its ETag. What a store
+// says nothing of is checked by its size, and by its ETag to be one object.
 
 // check is a sum of what arrives.
 type check interface {
@@ -79,8 +79,8 @@ func told(h http.Header) (sum string, by check) {
 	return "", nothing{}
 }
 
-// joinCRC is the CRC32C of two stretches of bytes, from that of each and the length of the second: the first is moved on
-// by as many zero bytes, a multiplication by a power of x among polynomials modulo Castagnoli's.
+// joinCRC is the CRC32C of two stretches of bytes, from that of each and the length of the second: the first is moved
+// on by as many zero bytes, a multiplication by a power of x among polynomials modulo Castagnoli's.
 func joinCRC(a, b uint32, length int64) uint32 {
 	power, square := uint32(1)<<31, uint32(1)<<23 // x^0, and x^8: a byte; the highest bit is the lowest power
 	for ; length > 0; length >>= 1 {

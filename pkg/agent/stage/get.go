@@ -173,8 +173,8 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 	return batch, large, nil
 }
 
-// probe learns the size of an object by asking for its first range, which it keeps. It returns how many ranges have come.
-// Where nodes share what they read it asks for a byte.
+// probe learns the size of an object by asking for its first range, which it keeps. It returns how many ranges have
+// come. Where nodes share what they read it asks for a byte.
 func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges int, err error) {
 	in.left, in.unknown = 1, true
 	if t.Peers == nil {

@@ -90,9 +90,9 @@ type File struct {
 	Link   string      `json:"link,omitempty"`   // where a symbolic link points to
 	Dir    bool        `json:"dir,omitempty"`
 
-	// Pieces are the SHA-256 of each Piece bytes of a large file, and Sums their CRC32C, so that each is checked where it
-	// arrives and is brought again alone: by the first where it comes from another machine, by the second, which takes a
-	// tenth of the time, where it comes from the store, as the manifest does.
+	// Pieces are the SHA-256 of each Piece bytes of a large file, and Sums their CRC32C, so that each is checked where
+	// it arrives and is brought again alone: by the first where it comes from another machine, by the second, which
+	// takes a tenth of the time, where it comes from the store, as the manifest does.
 	Piece  int64    `json:"piece,omitempty"`
 	Pieces []string `json:"pieces,omitempty"`
 	Sums   []uint32 `json:"sums,omitempty"`

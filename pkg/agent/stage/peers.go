@@ -56,7 +56,8 @@ func (t Transfer) shares(batch []*getting, turn *int) {
 	}
 	rank, n := t.Peers.Nodes()
 	for _, g := range batch {
-		if large := g.in != nil && g.in.size >= t.shared(); g.cost() < min(sharedPiece, t.shared()) || !large && !t.sharing {
+		large := g.in != nil && g.in.size >= t.shared()
+		if !large && !t.sharing || g.cost() < min(sharedPiece, t.shared()) {
 			continue
 		}
 		s := &share{rank: *turn % n, mine: *turn%n == rank}
