@@ -83,7 +83,8 @@ func command(ctx context.Context, args []string) error {
 	}
 	const title = "Data"
 	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d`. Medians; "+
-		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of every byte and bundles small files; "+
+		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of "+
+		"every byte and bundles small files; "+
 		"\"plain objects\" is one object a file, as the peers have it.\n\n",
 		*size, s.large, s.small, s.repeat, s.nodes) + body
 	fmt.Println(report.Section(title, body, time.Now()))
@@ -162,8 +163,8 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 }
 
 // elsewhere holds the contests of a place that is not S3.
-func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string, open func() (*place, error), w workload,
-	hold func(contest) error,
+func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string,
+	open func() (*place, error), w workload, hold func(contest) error,
 ) error {
 	at, err := open()
 	if absent(err) {

@@ -79,7 +79,8 @@ func (o ours) move(ctx context.Context, at *place, op, prefix, dir string) (usag
 		args = append(args, "-part", strconv.Itoa(2<<30))
 	}
 	if o.profile != "" {
-		args = append(args, "-cpuprofile", filepath.Join(o.profile, op+"-"+strings.ReplaceAll(prefix, "/", "-")+".pprof"))
+		file := op + "-" + strings.ReplaceAll(prefix, "/", "-") + ".pprof"
+		args = append(args, "-cpuprofile", filepath.Join(o.profile, file))
 	}
 	return run(ctx, nil, self, args...)
 }

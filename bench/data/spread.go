@@ -49,7 +49,7 @@ func newNarrow(ctx context.Context, to string, bytesASecond int) (*narrow, error
 				return
 			}
 			req.Host, req.Header, req.ContentLength = r.Host, r.Header, r.ContentLength // what was signed
-			resp, err := client.Do(req) //nolint:gosec // see above
+			resp, err := client.Do(req)                                                 //nolint:gosec // see above
 			if err != nil {
 				http.Error(w, "", http.StatusBadGateway)
 				return

@@ -41,8 +41,8 @@ func (t *attempt) stageIn(ctx context.Context) error {
 	return t.restore(ctx)
 }
 
-// exchange has the nodes of the attempt pass on to each other what they stage, and returns what ends it. Where this node
-// cannot listen it reads all from the store.
+// exchange has the nodes of the attempt pass on to each other what they stage, and returns what ends it. Where this
+// node cannot listen it reads all from the store.
 func (t *attempt) exchange(ctx context.Context) (end func()) {
 	resumes := t.work.Checkpoint != nil && t.work.Checkpoint.Restore != ""
 	if len(t.work.Nodes) < 2 || len(t.work.Exchange) == 0 || !resumes && len(t.work.Inputs)+len(t.work.Parents) == 0 {

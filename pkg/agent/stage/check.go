@@ -13,8 +13,8 @@ import (
 )
 
 // A manifest has digests of every byte. Of other objects it is the store that says what they are, if it does: Google a
-// CRC32C, also of what was uploaded in parts; Azure the MD5 of what was put whole; S3 the same as its ETag. What a store
-// says nothing of is checked by its size, and by its ETag to be one object.
+// CRC32C, also of what was uploaded in parts; Azure the MD5 of what was put whole; S3 the same as its ETag. What a
+// store says nothing of is checked by its size, and by its ETag to be one object.
 
 // check is a sum of what arrives.
 type check interface {

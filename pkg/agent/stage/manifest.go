@@ -96,7 +96,8 @@ type File struct {
 	Piece  int64    `json:"piece,omitempty"`
 	Pieces []string `json:"pieces,omitempty"`
 	Sums   []uint32 `json:"sums,omitempty"`
-	// Bundle is the number, from 1, of the object in which a small file lies, at byte Offset; 0 is an object of its own.
+	// Bundle is the number, from 1, of the object in which a small file lies, at byte Offset; 0 is an object of its
+	// own.
 	Bundle int   `json:"bundle,omitempty"`
 	Offset int64 `json:"offset,omitempty"`
 }
