@@ -39,8 +39,8 @@ type upload struct {
 }
 
 // sendAll uploads files and bundles and fills in their digests. Every body is read twice, first for its sums; what is
-// read ahead is what is granted together, so that it still lies in memory when it is sent. A file that changes meanwhile
-// fails with ErrChanging.
+// read ahead is what is granted together, so that it still lies in memory when it is sent. A file that changes
+// meanwhile fails with ErrChanging.
 func (t Transfer) sendAll(ctx context.Context, list []*source, bundles ...*bundle) error {
 	gone := func(err error) bool { return errors.Is(err, grant.ErrUpload) }
 	return t.retry(ctx, gone, func() (err error) {

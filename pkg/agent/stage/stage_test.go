@@ -480,25 +480,3 @@ func TestADirectoryThatDoesNotKeepStillHasNoSnapshot(t *testing.T) {
 	}
 	t.Error("a file that was changed just now was taken for still")
 }
-
-func FuzzManifest(f *testing.F) {
-	f.Add([]byte(`{"version":1,"files":[{"path":"a","size":1,"sha256":"00"}]}`))
-	f.Add([]byte(`{"version":2,"files":[{"path":"a","size":1,"sha256":"00","bundle":1,"offset":2}]}`))
-	f.Add([]byte(`{"version":2,"files":[{"path":"a","size":1,"piece":5242880,"pieces":["00"],"sums":[1]}]}`))
-	f.Add([]byte(`{"version":1,"files":[{"path":"../a","link":"b"},{"path":"d","dir":true}]}`))
-	f.Fuzz(func(t *testing.T, body []byte) {
-		b := newBucket(t, map[string]string{"p/manifest.json": string(body)})
-		m, err := b.once().ReadManifests(t.Context(), b.at("p"))
-		if err != nil {
-			return
-		}
-		for _, file := range m[0].Files {
-			if !filepath.IsLocal(file.Path) || file.Link != "" && !filepath.IsLocal(filepath.Join(filepath.Dir(file.Path), file.Link)) {
-				t.Fatalf("accepted %+v", file)
-			}
-			if file.Size < 0 || file.Bundle < 0 || file.Offset < 0 || file.Bundle > 0 && file.Offset+file.Size < 0 {
-				t.Fatalf("accepted %+v", file)
-			}
-		}
-	})
-}
