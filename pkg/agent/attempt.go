@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
@@ -49,7 +50,8 @@ type attempt struct {
 	boxed   *boxed   // nil for what runs on the machine itself
 	mounts  mounts
 	reports *reports
-	began   time.Time // when a stand-in's clock started
+	peers   stage.Peers // while files are staged in, of several nodes
+	began   time.Time   // when a stand-in's clock started
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop and above

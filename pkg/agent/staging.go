@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/spread"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -23,6 +24,7 @@ import (
 // stageIn brings what the task starts from: its work directory, inputs, its parents' outputs, and the checkpoint it
 // resumes.
 func (t *attempt) stageIn(ctx context.Context) error {
+	defer t.exchange(ctx)()
 	if t.work.Workdir != "" {
 		if err := t.fetch(ctx, t.work.Workdir, t.dirs.work, "."); err != nil {
 			return fmt.Errorf("workdir: %w", err)
@@ -42,10 +44,29 @@ func (t *attempt) stageIn(ctx context.Context) error {
 	return t.restore(ctx)
 }
 
+// exchange has the nodes of the attempt pass on to each other what they stage, and returns what ends it. Where this
+// node cannot listen it reads all from the store.
+func (t *attempt) exchange(ctx context.Context) (end func()) {
+	resumes := t.work.Checkpoint != nil && t.work.Checkpoint.Restore != ""
+	if len(t.work.Nodes) < 2 || len(t.work.Exchange) == 0 || !resumes && len(t.work.Inputs)+len(t.work.Parents) == 0 {
+		return func() {}
+	}
+	e, err := spread.Join(ctx, spread.Config{Nodes: t.work.Nodes, Rank: t.claims.Rank, Key: t.work.Exchange})
+	if err != nil {
+		t.log.Info("all is read from the store", "attempt", t.work.Attempt, "because", err)
+		return func() {}
+	}
+	t.peers = e
+	return func() {
+		t.peers = nil
+		t.wg.Go(func() { e.Leave(t.unlessOrdered) }) // others may still read, while the task begins
+	}
+}
+
 // transfer moves files as the attempt is granted.
 func (t *attempt) transfer() stage.Transfer {
 	tr := t.cfg.Transfer
-	tr.Grants, tr.Store, tr.Batch = grants{t}, t.work.Store, wire.MaxWants
+	tr.Grants, tr.Store, tr.Batch, tr.Peers = grants{t}, t.work.Store, wire.MaxWants, t.peers
 	return tr
 }
 

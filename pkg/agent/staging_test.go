@@ -3,15 +3,20 @@ package agent_test
 import (
 	"io/fs"
 	"maps"
+	"net/http"
 	"os"
+	"path"
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
 func writeFile(t *testing.T, path, content string) {
@@ -284,5 +289,65 @@ func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
 	b.Run(node, child)
 	if r := b.Result(node, "bad"); r.Event != wire.Failed || !strings.Contains(r.Message, "leaves its directory") {
 		t.Errorf("%+v", r)
+	}
+}
+
+// reading counts what is read of a store by path.
+type reading struct {
+	mu    sync.Mutex
+	times map[string]int
+}
+
+func (c *reading) RoundTrip(r *http.Request) (*http.Response, error) {
+	c.mu.Lock()
+	c.times[r.Method+" "+path.Base(path.Dir(r.URL.Path))+"/"+path.Base(r.URL.Path)+" "+r.Header.Get("Range")]++
+	c.mu.Unlock()
+	return http.DefaultTransport.RoundTrip(r)
+}
+
+// Both nodes start from the same large file: each piece of it is read from the store once.
+func TestNodesPassOnWhatTheyStartFrom(t *testing.T) {
+	b := agenttest.New(t)
+	w := task(t, "a1", `cksum < $TRADEWIND_INPUTS/parent/large; cksum < mine`)
+	large := strings.Repeat("0123456789abcdef", 4<<16) // 4 MiB
+	writeFile(t, filepath.Join(storeDir(w), "in", "large"), strings.Repeat(large, 3))
+	from := t.TempDir()
+	writeFile(t, filepath.Join(from, "large"), strings.Repeat(large, 5))
+	parent := task(t, "p1", "cp "+filepath.Join(from, "large")+" $TRADEWIND_OUTPUT/")
+	parent.Store, parent.Prefix = w.Store, "jobs/job/parent"
+	start(t, b, node, agent.Config{Transfer: stage.Transfer{Part: grant.MinPart}})
+	b.Run(node, parent)
+	if r := b.Result(node, "p1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v", r)
+	}
+	w.Nodes, w.Exchange = []string{"127.0.0.1", "127.0.0.1"}, []byte("a secret of "+t.TempDir())
+	w.Parents = map[string]string{"parent": wire.OutputPrefix(parent.Prefix, "p1")}
+	w.Inputs = []wire.Input{{URI: w.Store + "/in/large", Path: "mine"}}
+	nodes := []agenttest.Node{{Cluster: "c"}, {Cluster: "c", Rank: 1}}
+	count := &reading{times: map[string]int{}}
+	for _, n := range nodes {
+		start(t, b, n, agent.Config{Transfer: stage.Transfer{
+			Part: grant.MinPart, Shared: 1 << 20, Client: &http.Client{Transport: count},
+		}})
+		b.Run(n, w)
+	}
+	for _, n := range nodes {
+		if r := b.Result(n, "a1"); r.Event != wire.Succeeded {
+			t.Fatalf("%+v", r)
+		}
+	}
+	if a, b := b.Log(nodes[0], "a1"), b.Log(nodes[1], "a1"); a != b || a == "" {
+		t.Errorf("%q and %q", a, b)
+	}
+	pieces := 0
+	for what, times := range count.times {
+		if strings.Contains(what, "/large bytes=") && !strings.HasSuffix(what, "=0-0") {
+			if pieces++; times != 1 {
+				t.Errorf("%s: %d times", what, times)
+			}
+		}
+	}
+	if pieces != 4+3 {
+		t.Errorf("%d pieces: %v", pieces, count.times)
 	}
 }

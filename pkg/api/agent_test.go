@@ -186,7 +186,7 @@ func TestABrokerThatDoesNotHoldCallsSaysWhenToAskAgain(t *testing.T) {
 	}
 	last := answer[wire.Work](t, w.Do("POST", wire.PathHello, toJSON(t, wire.Hello{Address: "10.0.0.2"}), other), http.StatusOK)
 	work := ask(0)
-	if work.Command != wire.Run || len(work.Assignment.Nodes) != 2 || !reflect.DeepEqual(work, last) || work.Pause != 2*time.Minute {
+	if work.Command != wire.Run || len(work.Assignment.Nodes) != 2 || len(work.Assignment.Exchange) != 32 || !reflect.DeepEqual(work, last) || work.Pause != 2*time.Minute {
 		t.Fatalf("its work is %+v, the last one's %+v", work, last)
 	}
 	if again := ask(work.Seq); again.Command != wire.None || again.Pause != 2*time.Minute {

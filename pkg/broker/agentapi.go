@@ -2,6 +2,7 @@ package broker
 
 import (
 	"context"
+	"crypto/sha256"
 	"errors"
 	"time"
 
@@ -165,7 +166,21 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 		return w, err
 	}
 	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, parents, nothing)
+	if len(cl.Nodes) > 1 && w.Assignment.StandIn == 0 {
+		w.Assignment.Exchange, err = b.exchangeKey(cl)
+	}
+	if err != nil {
+		return w, err
+	}
 	return w, b.handOut(u, job, &spec.Tasks[cl.Task], w.Assignment)
+}
+
+// exchangeKey is the secret that the nodes of a cluster share. It follows from the deployment's key, so that nobody has
+// to keep it. The token it is made of is of no use: it names a rank that there is not, and has expired.
+func (b *Broker) exchangeKey(cl record.Cluster) ([]byte, error) {
+	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0)})
+	sum := sha256.Sum256([]byte("exchange " + token))
+	return sum[:], err
 }
 
 // polled takes a poll for a sign of life, where no others are sent: one that comes soon after another says nothing new.

@@ -6,123 +6,260 @@ import (
 	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
+	"hash/crc32"
 	"io"
 	"net/http"
 	"os"
-
-	"golang.org/x/sync/errgroup"
+	"sync"
+	"syscall"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// wanted is an object that is to become a file.
+// wanted is an object that is to become a file, or a bundle that is to become many.
 type wanted struct {
-	root *os.Root
-	file File   // Path below root; its hash, if it has one, is checked
-	size int64  // -1: not known
-	uri  string // of the object
+	root   *os.Root
+	file   File   // Path below root; its digests, if it has some, are checked
+	size   int64  // -1: not known
+	uri    string // of the object
+	bundle []File // what lies in it, in the order of their offsets; of a bundle alone
 }
 
-// getAll brings objects, with grants for many at once: small ones side by side, of a large one its parts.
+// getting is one request: a whole object, or a range of a large one.
+type getting struct {
+	granted
+	wanted
+	digest string // SHA-256 in hexadecimal, of what this brings; "" where there is none
+	in     *incoming
+	index  int    // of the range
+	share  *share // nil of what is not passed between nodes
+	odd    []byte // a sum that was not the store's, when it was read before
+}
+
+func (g *getting) cost() int64 {
+	if g.in != nil {
+		return g.in.length(g.index)
+	}
+	return g.size
+}
+
+// incoming is a large file on its way in ranges.
+type incoming struct {
+	wanted
+	part int64 // bytes of a range
+
+	mu     sync.Mutex
+	f      *os.File // once the first range comes
+	etag   string   // of the object that is read
+	crc    string   // the store's own sum of all of it
+	crcs   []uint32 // of the ranges
+	left   int      // ranges that have not arrived
+	failed error    // ErrChanging or ErrCorrupt: all of it is to be read again
+	done   bool
+	// unknown says that the size was not known before.
+	unknown bool
+}
+
+// listed says that a manifest has the object: that it is missing is a fault.
+func (w *wanted) listed() bool {
+	return w.file.SHA256 != "" || len(w.file.Pieces) > 0 || w.bundle != nil
+}
+
+// ranges is how many there are, once the size is known.
+func (in *incoming) ranges() int { return int((in.size + in.part - 1) / in.part) }
+
+func (in *incoming) length(i int) int64 { return min(in.part, in.size-int64(i)*in.part) }
+
+// getAll brings objects: small ones side by side, of large ones their ranges. Grants are asked for ahead, many at once.
 func (t Transfer) getAll(ctx context.Context, list []wanted) error {
-	for len(list) > 0 {
-		some := list[:min(len(list), t.batch())]
-		list = list[len(some):]
-		gets := make([]*granted, len(some))
-		for i := range some {
-			gets[i] = &granted{want: grant.Want{Op: grant.Get, URI: some[i].uri}}
-		}
-		if err := t.retry(ctx, passing, func() error { return t.sign(ctx, gets) }); err != nil {
-			return err
-		}
-		var large []int
-		small := make([]int, 0, len(some))
-		for i := range some {
-			if some[i].size > t.part() {
-				large = append(large, i)
-			} else {
-				small = append(small, i)
-			}
-		}
-		err := t.each(ctx, len(small), func(ctx context.Context, i int) error {
-			return t.get(ctx, some[small[i]], gets[small[i]])
-		})
-		for _, i := range large {
-			if err != nil {
-				break
-			}
-			err = t.get(ctx, some[i], gets[i])
-		}
-		if err != nil {
-			return err
-		}
+	if err := roomFor(list); err != nil {
+		return err
 	}
-	return nil
-}
-
-// get brings one object and checks it, where its hash is known. It appears under its name when all of it is there.
-func (t Transfer) get(ctx context.Context, w wanted, g *granted) error {
-	err := t.retry(ctx, spoiled, func() error {
-		return write(w.root, w.file.Path, w.file.Mode, func(f *os.File) error {
-			sum := sha256.New()
-			if err := t.content(ctx, f, w.size, g, sum); err != nil {
-				return err
-			}
-			if got := hex.EncodeToString(sum.Sum(nil)); w.file.SHA256 != "" && got != w.file.SHA256 {
-				return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, w.uri)
-			}
-			return nil
-		})
+	t.sharing = t.Peers != nil && t.known(list)
+	return t.retry(ctx, spoiled, func() (err error) {
+		list, err = t.getOnce(ctx, list)
+		t.Peers = nil // another time from the store alone
+		return err
 	})
-	if missing(err) && w.file.SHA256 != "" {
-		return fmt.Errorf("%w: %s is missing", ErrCorrupt, w.uri)
-	}
-	return err
 }
 
 // spoiled says that what came is not what was to come: another look at it may help.
-func spoiled(err error) bool { return errors.Is(err, ErrCorrupt) || errors.Is(err, ErrChanging) }
+func spoiled(err error) bool { return errors.Is(err, errAgain) }
 
-// content writes an object to an empty file and into sum.
-func (t Transfer) content(ctx context.Context, f *os.File, size int64, g *granted, sum hash.Hash) error {
-	if size >= 0 && size <= t.part() {
-		return t.whole(ctx, f, size, g, sum)
-	}
-	first, got := grant.Range{Length: t.part()}, int64(0)
-	var etag string
-	err := t.do(ctx, exchange{granted: g, rang: &first, take: func(r *http.Response) error {
-		total := r.ContentLength
-		if r.StatusCode == http.StatusPartialContent {
-			var err error
-			if _, total, err = contentRange(r.Header); err != nil {
+// errAgain marks a file that is to be read anew, from its beginning.
+var errAgain = errors.New("to be read again")
+
+// getOnce returns the objects that are to be read again, with the reason, after all else has come.
+func (t Transfer) getOnce(ctx context.Context, list []wanted) (again []wanted, err error) {
+	var large []*incoming
+	turn := 0
+	err = flow(ctx, t, func(ctx context.Context, hand func([]*getting) error) error {
+		for rest := list; len(rest) > 0; {
+			some := rest[:min(len(rest), t.batch())]
+			rest = rest[len(some):]
+			batch, files, err := t.plan(ctx, some)
+			large = append(large, files...)
+			if err == nil {
+				t.shares(batch, &turn)
+				err = hand(batch)
+			}
+			if err != nil {
 				return err
 			}
 		}
-		if size >= 0 && total != size {
-			return fmt.Errorf("%w: %s has %d bytes, not %d", ErrCorrupt, g.want.URI, total, size)
+		return nil
+	}, t.get)
+	for _, in := range large {
+		if !in.done {
+			in.drop()
 		}
-		size, etag = total, r.Header.Get("ETag")
-		if r.StatusCode != http.StatusPartialContent {
-			got = size // a store that knows no ranges sends all of it
-		} else {
-			got = min(t.part(), total)
+		if in.failed != nil && err == nil {
+			w := in.wanted
+			if in.unknown {
+				w.size = -1
+			}
+			again = append(again, w)
 		}
-		return fill(f, 0, got, r.Body)
-	}})
-	if beyond(err) {
-		return t.whole(ctx, f, 0, g, sum) // of nothing there is no range
 	}
-	if err == nil {
-		err = t.rest(ctx, f, got, size, etag, g)
+	if len(again) > 0 {
+		for _, in := range large {
+			if in.failed != nil {
+				return again, fmt.Errorf("%w: %w", errAgain, in.failed)
+			}
+		}
+	}
+	return nil, err
+}
+
+// plan has objects granted and says what requests bring them. Of one whose size is not known it asks for the first
+// range at once.
+func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, large []*incoming, err error) {
+	gets := make([]*granted, len(some))
+	for i := range some {
+		gets[i] = &granted{want: grant.Want{Op: grant.Get, URI: some[i].uri}}
+	}
+	if err := t.retry(ctx, passing, func() error { return t.sign(ctx, gets) }); err != nil {
+		return nil, nil, err
+	}
+	for i, w := range some {
+		part := max(t.part(), w.size/grant.MaxParts+1) // whatever size somebody claims, its ranges are not many
+		if w.file.Piece > 0 {
+			part = w.file.Piece
+		}
+		if w.bundle != nil || w.size >= 0 && w.size <= part {
+			g := &getting{granted: *gets[i], wanted: w, digest: w.file.SHA256}
+			if len(w.file.Pieces) == 1 {
+				g.digest = w.file.Pieces[0]
+			}
+			batch = append(batch, g)
+			continue
+		}
+		in := &incoming{wanted: w, part: part}
+		large = append(large, in)
+		first := 0
+		if w.size < 0 {
+			if first, err = t.probe(ctx, in, *gets[i]); err != nil {
+				return nil, large, err
+			}
+		}
+		for j := first; j < in.ranges(); j++ {
+			g := &getting{granted: *gets[i], wanted: in.wanted, in: in, index: j}
+			if w.file.Piece > 0 {
+				g.digest = w.file.Pieces[j]
+			}
+			batch = append(batch, g)
+		}
+	}
+	return batch, large, nil
+}
+
+// probe learns the size of an object by asking for its first range, which it keeps. It returns how many ranges have
+// come. Where nodes share what they read it asks for a byte.
+func (t Transfer) probe(ctx context.Context, in *incoming, g granted) (ranges int, err error) {
+	in.left, in.unknown = 1, true
+	if t.Peers == nil {
+		ranges, err = 1, t.bring(ctx, &getting{granted: g, wanted: in.wanted, in: in})
+	} else {
+		rang := grant.Range{Length: 1}
+		err = t.do(ctx, exchange{granted: &g, rang: &rang, take: func(r *http.Response) error {
+			_, err := in.begins(r, rang)
+			return err
+		}})
+	}
+	if beyond(err) { // of nothing there is no range
+		in.size = 0
+		in.done = true
+		return 0, writeContent(in.root, in.file.Path, in.file.Mode, nil)
 	}
 	if err != nil {
-		return err
+		return 0, err
 	}
-	if _, err = f.Seek(0, io.SeekStart); err == nil {
-		_, err = io.Copy(sum, f)
+	if in.left = in.ranges() - ranges; in.left > 0 {
+		return ranges, nil
+	}
+	return ranges, in.fail(in.finish())
+}
+
+// get brings what one request asks for, and checks it.
+func (t Transfer) get(ctx context.Context, g *getting) error {
+	var err error
+	switch {
+	case g.bundle != nil:
+		err = t.unbundle(ctx, g)
+	case g.in == nil:
+		err = t.whole(ctx, g)
+	default:
+		return t.getRange(ctx, g)
+	}
+	if missing(err) && g.listed() {
+		return fmt.Errorf("%w: %s is missing", ErrCorrupt, g.uri)
 	}
 	return err
+}
+
+// getRange brings a range of a large file. One that shows that the object is another one by now is no failure yet: all
+// of the file is read again when the rest has come.
+func (t Transfer) getRange(ctx context.Context, g *getting) error {
+	in := g.in
+	in.mu.Lock()
+	if in.crcs == nil {
+		in.crcs, in.left = make([]uint32, in.ranges()), in.ranges()
+	}
+	failed := in.failed
+	in.mu.Unlock()
+	if failed != nil {
+		return nil
+	}
+	err := t.bring(ctx, g)
+	switch {
+	case beyond(err):
+		err = fmt.Errorf("%s %w", g.uri, ErrChanging)
+	case missing(err) && g.listed():
+		err = fmt.Errorf("%w: %s is missing", ErrCorrupt, g.uri)
+	}
+	if err != nil {
+		return in.fail(err)
+	}
+	in.mu.Lock()
+	in.left--
+	last := in.left == 0 && in.failed == nil
+	in.mu.Unlock()
+	if !last {
+		return nil
+	}
+	return in.fail(in.finish())
+}
+
+// fail notes what reading the file anew may help against; other errors it returns.
+func (in *incoming) fail(err error) error {
+	again := errors.Is(err, ErrChanging) || errors.Is(err, ErrCorrupt) && len(in.file.Pieces) == 0
+	if !again {
+		return err
+	}
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	in.failed = err
+	return nil
 }
 
 // beyond says that an object ends before a range begins.
@@ -131,53 +268,94 @@ func beyond(err error) bool {
 	return errors.As(err, &status) && status.status == http.StatusRequestedRangeNotSatisfiable
 }
 
-// whole writes an object that is brought by one request.
-func (t Transfer) whole(ctx context.Context, f *os.File, size int64, g *granted, sum hash.Hash) error {
-	return t.do(ctx, exchange{granted: g, take: func(r *http.Response) error {
-		sum.Reset()
-		if _, err := f.Seek(0, io.SeekStart); err != nil {
+// bring writes a range to its place in the file, from another node where that has it, or from the store.
+func (t Transfer) bring(ctx context.Context, g *getting) error {
+	in := g.in
+	rang := grant.Range{From: int64(g.index) * in.part, Length: in.part}
+	if in.size >= 0 {
+		rang.Length = in.length(g.index)
+	}
+	take := func(body io.Reader, length int64, by hashes) error {
+		f, err := in.file0()
+		if err != nil {
 			return err
 		}
-		n, err := io.Copy(io.MultiWriter(f, sum), io.LimitReader(r.Body, size+1))
-		if err == nil && n != size {
-			err = fmt.Errorf("%w: %s has %d bytes, not %d", ErrCorrupt, g.want.URI, n, size)
+		sum := crc32.New(castagnoli)
+		if err := pour(io.NewOffsetWriter(f, rang.From), body, length, append(by, sum)); err != nil {
+			return err
 		}
-		return err
+		if sums := in.file.Sums; len(sums) > 0 && sum.Sum32() != sums[g.index] {
+			return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
+		}
+		in.crcs[g.index] = sum.Sum32()
+		return nil
+	}
+	if g.share != nil && !g.share.mine {
+		err := t.ask(ctx, g, func(given Given) (string, error) {
+			by := sha256.New()
+			err := take(given.Body, given.Size, hashes{by})
+			return hex.EncodeToString(by.Sum(nil)), err
+		})
+		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return t.do(ctx, exchange{granted: &g.granted, rang: &rang, take: func(r *http.Response) error {
+		length, err := in.begins(r, rang)
+		if err != nil {
+			return err
+		}
+		by := g.own()
+		if err := take(r.Body, length, hashes{by}); err != nil {
+			return err
+		}
+		t.offer(g, in.seen(), by, func() (io.ReadCloser, error) {
+			return stretch(in.root.Name(), in.file.Path, rang.From, length)
+		})
+		return nil
 	}})
 }
 
-// rest writes what of an object lies behind its beginning, in parts side by side.
-func (t Transfer) rest(ctx context.Context, f *os.File, from, size int64, etag string, g *granted) error {
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(t.parallel())
-	for at := from; at < size && ctx.Err() == nil; at += t.part() {
-		part := grant.Range{From: at, Length: min(t.part(), size-at)}
-		one := *g // each renews its own
-		group.Go(func() error {
-			err := t.do(ctx, exchange{granted: &one, rang: &part, take: func(r *http.Response) error {
-				start, total, err := contentRange(r.Header)
-				if err != nil {
-					return err
-				}
-				if start != part.From || total != size || r.Header.Get("ETag") != etag {
-					return fmt.Errorf("%s %w", g.want.URI, ErrChanging)
-				}
-				return fill(f, part.From, part.Length, r.Body)
-			}})
-			if beyond(err) {
-				err = fmt.Errorf("%s %w", g.want.URI, ErrChanging)
-			}
-			return err
-		})
+// same says whether an ETag is that of the object that is read; the first one is.
+func (in *incoming) same(etag string) bool {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.etag == "" {
+		in.etag = etag
 	}
-	return group.Wait()
+	return in.etag == etag
 }
 
-// fill writes just so many bytes to a place in a file.
-func fill(f *os.File, at, length int64, body io.Reader) error {
-	n, err := io.Copy(io.NewOffsetWriter(f, at), io.LimitReader(body, length))
-	if err == nil && n != length {
-		err = io.ErrUnexpectedEOF
+// seen is the ETag of the object that is read; "" before the first answer.
+func (in *incoming) seen() string {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	return in.etag
+}
+
+// begins reads the head of an answer: that it is the object of which the other ranges are, and that this one is what
+// was asked for. It returns how many bytes come.
+func (in *incoming) begins(r *http.Response, rang grant.Range) (length int64, err error) {
+	start, total := rang.From, r.ContentLength
+	if r.StatusCode == http.StatusPartialContent {
+		if start, total, err = contentRange(r.Header); err != nil {
+			return 0, err
+		}
+	} else if _, err := io.CopyN(io.Discard, r.Body, rang.From); err != nil { // a store that knows no ranges
+		return 0, err
 	}
-	return err
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	etag := r.Header.Get("ETag")
+	if in.etag == "" {
+		in.etag, in.crc = etag, crcOf(r.Header)
+	}
+	if in.size < 0 {
+		in.size = total
+		in.crcs = make([]uint32, in.ranges())
+	}
+	if start != rang.From || total != in.size || etag != in.etag {
+		return 0, fmt.Errorf("%s %w", in.uri, ErrChanging)
+	}
+	return min(rang.Length, in.size-rang.From), nil
 }

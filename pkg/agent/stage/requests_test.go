@@ -276,15 +276,16 @@ func TestManySmallFilesAreGrantedTogether(t *testing.T) {
 	}
 	b := newBucket(t, nil)
 	c := &counting{Grants: b}
-	tr := stage.Transfer{Grants: c, Batch: 20}
-	if _, err := tr.Upload(t.Context(), b.at("p"), newDir(t, want), stage.Scan{}, stage.Manifest{}); err != nil {
+	tr := stage.Transfer{Grants: c, Store: b.url, Batch: 20}
+	if err := tr.Put(t.Context(), newDir(t, want), ".", b.url+"/plain/"); err != nil {
 		t.Fatal(err)
 	}
-	if c.calls != 6 || c.most != 20 { // five of files, and the manifest
+	if c.calls != 5 || c.most != 20 {
 		t.Errorf("%d calls for up to %d grants", c.calls, c.most)
 	}
 	dst := t.TempDir()
-	if _, err := tr.Download(t.Context(), b.at("p"), dst); err != nil || len(read(t, dst)) != len(want) || c.calls != 12 {
+	err := tr.Fetch(t.Context(), b.url+"/plain/", dst, ".", nil)
+	if err != nil || len(read(t, dst)) != len(want) || c.calls != 10 {
 		t.Errorf("%v, %d calls", err, c.calls)
 	}
 }

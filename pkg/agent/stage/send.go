@@ -2,221 +2,231 @@ package stage
 
 import (
 	"context"
-	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
-	"hash"
-	"io"
 	"net/http"
-	"os"
+	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// source is a file that is to become an object.
-type source struct {
-	root *os.Root
-	path string // below root
-	size int64  // as it was seen
-	uri  string // of the object
-	sum  string // its SHA-256 in hexadecimal, once it was read
+// sending is one request with a body, and what is done before and after it.
+type sending struct {
+	granted
+	what   string                                   // for people
+	weight int64                                    // bytes that are held or read again while it is on its way
+	sum    func() (grant.Sum, error)                // reads the body for its sums, before it is granted
+	open   opener                                   // the body, from its beginning
+	sent   func(context.Context, http.Header) error // takes the answer; may be nil
+	of     *upload                                  // of a part
 }
 
-// sendAll uploads files and fills in their sums, with grants for many at once: small ones side by side, of a large one
-// its parts. A file that changes meanwhile fails with ErrChanging.
-func (t Transfer) sendAll(ctx context.Context, list []*source) error {
-	var small, large []*source
-	for _, s := range list {
-		if s.size > t.part() {
-			large = append(large, s)
-		} else {
-			small = append(small, s)
-		}
-	}
-	for len(small) > 0 {
-		some := small[:min(len(small), t.batch())]
-		small = small[len(some):]
-		if err := t.sendSmall(ctx, some); err != nil {
-			return err
-		}
-	}
-	for _, s := range large {
-		gone := func(err error) bool { return errors.Is(err, grant.ErrUpload) }
-		if err := t.retry(ctx, gone, func() error { return t.sendLarge(ctx, s) }); err != nil {
-			return fmt.Errorf("write %s: %w", s.path, err)
-		}
-	}
-	return nil
+// cost is what a sending tells of the pace.
+func (s *sending) cost() int64 { return s.want.Size }
+
+// upload is a file on its way in parts.
+type upload struct {
+	*source
+	name string // of the upload, once it has begun
+	part int64  // bytes of a part
+
+	mu    sync.Mutex
+	parts []grant.Uploaded
+	left  int   // parts that have not arrived
+	over  bool  // it is the object
+	gone  error // grant.ErrUpload: the store knows it no longer
 }
 
-func (t Transfer) sendSmall(ctx context.Context, list []*source) error {
-	puts := make([]*granted, len(list))
-	err := t.each(ctx, len(list), func(_ context.Context, i int) error {
-		s := list[i]
-		md, err := s.read()
-		puts[i] = &granted{want: grant.Want{Op: grant.Put, URI: s.uri, Size: s.size, Sum: md}}
+// sendAll uploads files and bundles and fills in their digests. Every body is read twice, first for its sums; what is
+// read ahead is what is granted together, so that it still lies in memory when it is sent. A file that changes
+// meanwhile fails with ErrChanging.
+func (t Transfer) sendAll(ctx context.Context, list []*source, bundles ...*bundle) error {
+	gone := func(err error) bool { return errors.Is(err, grant.ErrUpload) }
+	return t.retry(ctx, gone, func() (err error) {
+		list, err = t.sendOnce(ctx, list, bundles)
+		bundles = nil
 		return err
 	})
-	if err == nil {
-		err = t.retry(ctx, passing, func() error { return t.sign(ctx, puts) })
-	}
-	if err != nil {
-		return err
-	}
-	return t.each(ctx, len(list), func(ctx context.Context, i int) error {
-		if err := t.put(ctx, puts[i], list[i].section(0, list[i].size), nil); err != nil {
-			return fmt.Errorf("write %s: %w", list[i].path, err)
+}
+
+// sendOnce returns the files whose uploads the store no longer knew, with grant.ErrUpload, after all else has arrived.
+func (t Transfer) sendOnce(ctx context.Context, list []*source, bundles []*bundle) (again []*source, err error) {
+	var uploads []*upload
+	err = t.sendPlan(ctx, func(yield func(*sending) bool) {
+		for _, b := range bundles {
+			if !yield(b.sending(t.part())) {
+				return
+			}
 		}
-		return nil
+		for _, s := range list {
+			if s.size <= t.part() {
+				if !yield(s.sending()) {
+					return
+				}
+				continue
+			}
+			u := s.upload(t.part())
+			uploads = append(uploads, u)
+			for i := range u.parts {
+				if !yield(u.sending(t, i)) {
+					return
+				}
+			}
+		}
 	})
-}
-
-// put sends a body.
-func (t Transfer) put(ctx context.Context, g *granted, open opener, take func(*http.Response) error) error {
-	var file io.Closer
-	done := func() {
-		if file != nil {
-			_ = file.Close() // only read
+	for _, u := range uploads {
+		if u.over || u.name == "" {
+			continue
 		}
-	}
-	defer func() { done() }()
-	return t.do(ctx, exchange{granted: g, take: take, body: func() (io.Reader, error) {
-		done()
-		r, c, err := open()
-		file = c
-		return r, err
-	}})
-}
-
-// opener opens what is to be sent, from its beginning.
-type opener func() (io.Reader, io.Closer, error)
-
-// section opens a part of the file.
-func (s *source) section(from, length int64) opener {
-	return func() (io.Reader, io.Closer, error) {
-		f, err := s.root.Open(s.path)
-		if err != nil {
-			return nil, nil, err
+		if err == nil {
+			again = append(again, u.source)
 		}
-		return &exactly{r: io.NewSectionReader(f, from, length), left: length}, f, nil
+		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
+		_ = t.Grants.Abort(end, u.uri, u.name)
+		cancel()
 	}
-}
-
-// exactly fails with ErrChanging where a file has become shorter than what it was to send.
-type exactly struct {
-	r    io.Reader
-	left int64
-}
-
-func (e *exactly) Read(p []byte) (int, error) {
-	n, err := e.r.Read(p)
-	if e.left -= int64(n); err == io.EOF && e.left > 0 { //nolint:errorlint // as readers return it
-		err = ErrChanging
+	if err == nil && len(again) > 0 {
+		err = fmt.Errorf("write %s: %w", again[0].path, grant.ErrUpload)
 	}
-	return n, err
-}
-
-// read reads a file once, for its sums.
-func (s *source) read() (grant.Sum, error) {
-	f, err := s.root.Open(s.path)
-	if err != nil {
-		return grant.Sum{}, err
-	}
-	defer f.Close()                    //nolint:errcheck // only read
-	sha, md := sha256.New(), md5.New() //nolint:gosec // see above
-	n, err := io.Copy(io.MultiWriter(sha, md), f)
-	if err == nil && n != s.size {
-		err = fmt.Errorf("%w: %d bytes, then %d", ErrChanging, s.size, n)
-	}
-	if err != nil {
-		return grant.Sum{}, fmt.Errorf("read %s: %w", s.path, err)
-	}
-	s.sum = hex.EncodeToString(sha.Sum(nil))
-	return grant.Sum{Kind: grant.MD5, Value: md.Sum(nil)}, nil
+	return again, err
 }
 
 // abortWithin bounds the end of an upload that failed; the broker ends what is left when the attempt is over.
 const abortWithin = 10 * time.Second
 
-// sendLarge uploads a file in parts.
-func (t Transfer) sendLarge(ctx context.Context, s *source) error {
-	upload, err := t.Grants.Begin(ctx, s.uri)
+// sendPlan sends what plan yields: while one batch is on its way the next is read and granted.
+func (t Transfer) sendPlan(ctx context.Context, plan func(func(*sending) bool)) error {
+	return flow(ctx, t, func(ctx context.Context, hand func([]*sending) error) (err error) {
+		var batch []*sending
+		var weight int64
+		flush := func() error {
+			err := t.prepare(ctx, batch)
+			if err == nil {
+				err = hand(batch)
+			}
+			batch, weight = nil, 0
+			return err
+		}
+		plan(func(s *sending) bool {
+			batch, weight = append(batch, s), weight+s.weight
+			if len(batch) >= t.batch() || weight >= int64(t.parallel())*t.part() {
+				err = flush()
+			}
+			return err == nil
+		})
+		if err == nil && len(batch) > 0 {
+			err = flush()
+		}
+		return err
+	}, func(ctx context.Context, s *sending) error {
+		if err := t.send(ctx, s); err != nil {
+			return fmt.Errorf("write %s: %w", s.what, err)
+		}
+		return nil
+	})
+}
+
+// prepare begins the uploads of a batch, reads its bodies for their sums and has them granted.
+func (t Transfer) prepare(ctx context.Context, batch []*sending) error {
+	var begin []*upload
+	for _, s := range batch {
+		if s.of != nil && s.of.name == "" && (len(begin) == 0 || begin[len(begin)-1] != s.of) {
+			begin = append(begin, s.of)
+		}
+	}
+	err := t.each(ctx, len(begin), func(ctx context.Context, i int) (err error) {
+		begin[i].name, err = t.Grants.Begin(ctx, begin[i].uri)
+		return err
+	})
 	if err != nil {
 		return err
 	}
-	parts, err := t.sendParts(ctx, s, upload)
-	if err == nil {
-		err = t.Grants.Complete(ctx, s.uri, upload, parts)
-	}
+	err = t.each(ctx, len(batch), func(_ context.Context, i int) (err error) {
+		s := batch[i]
+		if s.want.Sum, err = s.sum(); err != nil {
+			return fmt.Errorf("read %s: %w", s.what, err)
+		}
+		if s.of != nil {
+			s.want.Upload = s.of.name
+		}
+		return nil
+	})
 	if err != nil {
-		end, cancel := context.WithTimeout(context.WithoutCancel(ctx), abortWithin)
-		defer cancel()
-		_ = t.Grants.Abort(end, s.uri, upload)
+		return err
+	}
+	list := make([]*granted, len(batch))
+	for i, s := range batch {
+		list[i] = &s.granted
+	}
+	return t.retry(ctx, passing, func() error { return t.sign(ctx, list) })
+}
+
+// send sends one body. That an upload is gone is noted, and no failure of the others.
+func (t Transfer) send(ctx context.Context, s *sending) error {
+	if s.of != nil && s.of.lost(nil) {
+		return nil
+	}
+	var answer http.Header
+	err := t.put(ctx, &s.granted, s.open, func(r *http.Response) error {
+		answer = r.Header
+		return nil
+	})
+	if err == nil && s.sent != nil {
+		err = s.sent(ctx, answer)
+	}
+	if s.of != nil && s.of.lost(err) {
+		return nil
 	}
 	return err
 }
 
-// sendParts reads the file once, for its sums, some parts ahead of those that are on their way.
-func (t Transfer) sendParts(ctx context.Context, s *source, upload string) ([]grant.Uploaded, error) {
-	f, err := s.root.Open(s.path)
-	if err != nil {
-		return nil, err
+// lost notes an error that says that the upload is gone, and says whether it is.
+func (u *upload) lost(err error) bool {
+	u.mu.Lock()
+	defer u.mu.Unlock()
+	if errors.Is(err, grant.ErrUpload) {
+		u.gone = err
 	}
-	defer f.Close() //nolint:errcheck // only read
-	size := max(t.part(), (s.size+grant.MaxParts-1)/grant.MaxParts)
-	parts := make([]grant.Uploaded, (s.size+size-1)/size)
-	sha := sha256.New()
-	group, ctx := errgroup.WithContext(ctx)
-	group.SetLimit(t.parallel())
-	for first := 0; first < len(parts) && ctx.Err() == nil; {
-		last := min(first+t.parallel(), len(parts))
-		var puts []*granted
-		for i := first; i < last && err == nil; i++ {
-			var g *granted
-			g, err = s.sumPart(f, sha, upload, i, size)
-			puts = append(puts, g)
-		}
-		if err == nil {
-			err = t.retry(ctx, passing, func() error { return t.sign(ctx, puts) })
-		}
-		if err != nil {
-			break
-		}
-		for _, g := range puts {
-			from := int64(g.want.Number-1) * size
-			group.Go(func() error {
-				return t.put(ctx, g, s.section(from, g.want.Size), func(r *http.Response) error {
-					parts[g.want.Number-1] = grant.Uploaded{Number: g.want.Number, ETag: r.Header.Get("ETag")}
-					return nil
-				})
-			})
-		}
-		first = last
-	}
-	if sent := group.Wait(); err == nil {
-		err = sent
-	}
-	if n, _ := f.Read(make([]byte, 1)); err == nil && n > 0 {
-		err = fmt.Errorf("%w: more than %d bytes", ErrChanging, s.size)
-	}
-	s.sum = hex.EncodeToString(sha.Sum(nil))
-	return parts, err
+	return u.gone != nil
 }
 
-// sumPart reads the next part of a file, for its sum and the file's, and says what is to be granted for it.
-func (s *source) sumPart(f io.Reader, whole hash.Hash, upload string, index int, size int64) (*granted, error) {
-	size = min(size, s.size-int64(index)*size)
-	md := md5.New() //nolint:gosec // see above
-	if n, err := io.CopyN(io.MultiWriter(whole, md), f, size); err != nil {
-		return nil, fmt.Errorf("%w: part %d has %d bytes of %d: %w", ErrChanging, index+1, n, size, err)
+// upload plans a file in parts.
+func (s *source) upload(part int64) *upload {
+	part = max(part, (s.size+grant.MaxParts-1)/grant.MaxParts)
+	n := int((s.size + part - 1) / part)
+	if s.digest {
+		s.file.Piece, s.file.Pieces, s.file.Sums = part, make([]string, n), make([]uint32, n)
 	}
-	return &granted{want: grant.Want{
-		Op: grant.Part, URI: s.uri, Upload: upload, Number: index + 1, Size: size,
-		Sum: grant.Sum{Kind: grant.MD5, Value: md.Sum(nil)},
-	}}, nil
+	return &upload{source: s, part: part, parts: make([]grant.Uploaded, n), left: n}
+}
+
+// sending says how a part is sent. With the last one that arrives the upload becomes the object.
+func (u *upload) sending(t Transfer, i int) *sending {
+	from := int64(i) * u.part
+	size := min(u.part, u.size-from)
+	var digest *string
+	var crc *uint32
+	if u.digest {
+		digest, crc = &u.file.Pieces[i], &u.file.Sums[i]
+	}
+	return &sending{
+		granted: granted{want: grant.Want{Op: grant.Part, URI: u.uri, Number: i + 1, Size: size}},
+		what:    u.path, weight: size, of: u,
+		sum:  func() (grant.Sum, error) { return u.sum(from, size, digest, crc) },
+		open: u.section(from, size),
+		sent: func(ctx context.Context, answer http.Header) error {
+			u.mu.Lock()
+			u.parts[i] = grant.Uploaded{Number: i + 1, ETag: answer.Get("ETag")}
+			u.left--
+			last := u.left == 0
+			u.mu.Unlock()
+			if !last {
+				return nil
+			}
+			err := t.Grants.Complete(ctx, u.uri, u.name, u.parts)
+			u.over = err == nil
+			return err
+		},
+	}
 }

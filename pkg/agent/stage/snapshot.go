@@ -117,7 +117,7 @@ func copyEntry(ctx context.Context, from, to *os.Root, e *entry) error {
 // differs names a path that is not the same in both lists, "" when all are.
 func differs(a, b []entry) string {
 	for i := range min(len(a), len(b)) {
-		if a[i].File != b[i].File || !a[i].modified.Equal(b[i].modified) {
+		if !a[i].same(&b[i]) {
 			return a[i].Path
 		}
 	}
@@ -128,6 +128,12 @@ func differs(a, b []entry) string {
 		return b[len(a)].Path
 	}
 	return ""
+}
+
+// same says whether two looks found the same.
+func (e *entry) same(o *entry) bool {
+	return e.Path == o.Path && e.Size == o.Size && e.Mode == o.Mode && e.Link == o.Link && e.Dir == o.Dir &&
+		e.modified.Equal(o.modified)
 }
 
 // fileTick is more than the time between two changes that a file system's clock cannot tell apart.

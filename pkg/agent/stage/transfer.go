@@ -13,6 +13,7 @@ import (
 	"net/http"
 	"os"
 	"path"
+	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -30,6 +31,10 @@ type Transfer struct {
 	Tries    int          // of one request; 0 is 4
 	Part     int64        // bytes; what is larger is moved in such parts; 0 is 16 MiB
 	Batch    int          // grants asked for at once; 0 is 500
+	Peers    Peers        // nodes that start from the same files; nil where there are none
+	Shared   int64        // bytes; what is brought at once and is less is not passed between them; 0 is 64 MiB
+
+	sharing bool // what is brought now is large enough to be shared
 }
 
 const (
@@ -37,17 +42,19 @@ const (
 	defaultPart     = 16 << 20
 	defaultBatch    = 500
 	defaultTries    = 4
+	defaultShared   = 64 << 20
 )
 
 func (t Transfer) parallel() int { return cmp.Or(max(t.Parallel, 0), defaultParallel) }
 func (t Transfer) batch() int    { return cmp.Or(max(t.Batch, 0), defaultBatch) }
+func (t Transfer) shared() int64 { return cmp.Or(max(t.Shared, 0), defaultShared) }
 func (t Transfer) part() int64   { return max(cmp.Or(t.Part, defaultPart), grant.MinPart) }
 
 // Upload copies what scan finds in dir below the URI prefix, and the manifest last. m says whose it is; its list of
 // files is filled in. No file may change meanwhile; one that does fails the upload with ErrChanging. dir "" has no
 // files.
 func (t Transfer) Upload(ctx context.Context, prefix, dir string, scan Scan, m Manifest) (*Manifest, error) {
-	m.Version, m.Files = manifestVersion, []File{}
+	m.Version, m.Files = firstVersion, []File{}
 	if dir != "" {
 		root, err := os.OpenRoot(dir)
 		if err != nil {
@@ -57,6 +64,9 @@ func (t Transfer) Upload(ctx context.Context, prefix, dir string, scan Scan, m M
 		if m.Files, err = t.sendTree(ctx, root, prefix, scan); err != nil {
 			return nil, err
 		}
+	}
+	if slices.ContainsFunc(m.Files, func(f File) bool { return f.Bundle > 0 || len(f.Pieces) > 0 }) {
+		m.Version = newestVersion
 	}
 	body, err := json.Marshal(&m)
 	if err != nil {
@@ -83,26 +93,34 @@ func (t Transfer) sendTree(ctx context.Context, root *os.Root, prefix string, sc
 		return nil, err
 	}
 	files := make([]File, len(entries))
-	sources := map[int]*source{}
 	list := make([]*source, 0, len(entries))
+	var small []*source
 	for i := range entries {
 		if files[i] = entries[i].File; !files[i].regular() {
 			continue
 		}
-		uri, err := grant.Below(prefix, filesPrefix+files[i].Path)
-		if err != nil {
-			return nil, fmt.Errorf("%s: %w", files[i].Path, err)
+		s := &source{root: root, path: files[i].Path, size: files[i].Size, digest: true, file: &files[i]}
+		if s.size <= bundledSize {
+			small = append(small, s)
+		} else {
+			list = append(list, s)
 		}
-		sources[i] = &source{root: root, path: files[i].Path, size: files[i].Size, uri: uri}
-		list = append(list, sources[i])
 	}
-	if err := t.sendAll(ctx, list); err != nil {
-		return nil, err
+	bundles := []*bundle{}
+	if len(small) >= bundledLeast {
+		bundles, err = bundled(prefix, small)
+	} else {
+		list = append(list, small...)
 	}
-	for i, s := range sources {
-		files[i].SHA256 = s.sum
+	for _, s := range list {
+		if err == nil {
+			s.uri, err = grant.Below(prefix, filesPrefix+s.path)
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", s.path, err)
+		}
 	}
-	return files, nil
+	return files, t.sendAll(ctx, list, bundles...)
 }
 
 // Tree is a manifest that was read, and where what it lists is to go.
@@ -139,13 +157,18 @@ func (t Transfer) Fill(ctx context.Context, trees ...Tree) error {
 			return err
 		}
 		roots = append(roots, root)
+		bundles, err := bundlesOf(&tree, root)
+		if err != nil {
+			return err
+		}
+		list = append(list, bundles...)
 		for i := range tree.Manifest.Files {
 			switch f := &tree.Manifest.Files[i]; {
 			case f.Dir:
 				if err := root.MkdirAll(f.Path, 0o755); err != nil {
 					return err
 				}
-			case f.regular():
+			case f.regular() && f.Bundle == 0:
 				uri, err := grant.Below(tree.Prefix, filesPrefix+f.Path)
 				if err != nil {
 					return fmt.Errorf("%w: %w", ErrCorrupt, err)

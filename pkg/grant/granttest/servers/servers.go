@@ -24,33 +24,46 @@ const (
 // Versitygw returns the endpoint of a gateway that checks Signature Version 4.
 func Versitygw(tb testing.TB) string {
 	tb.Helper()
-	dir := tb.TempDir()
-	return start(tb, "versitygw", func(tools, port string) ([]string, error) {
+	return start(tb, VersitygwServer(tb.TempDir()))
+}
+
+// VersitygwServer is the gateway, over a folder: what lies in it are the buckets, and in them the objects as files.
+func VersitygwServer(dir string) emulator.Server {
+	return emulator.Server{Name: "versitygw", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "versitygw")
 		return []string{
 			program, "--port", "127.0.0.1:" + port, "--access", S3AccessKey, "--secret", S3SecretKey, "--quiet",
 			"posix", dir,
 		}, installed("versitygw", program)
-	})
+	}}
 }
 
 // FakeGCS returns the endpoint of a server that does not check signatures.
 func FakeGCS(tb testing.TB) string {
 	tb.Helper()
-	return start(tb, "fake-gcs-server", func(tools, port string) ([]string, error) {
+	return start(tb, FakeGCSServer())
+}
+
+// FakeGCSServer is the server, which keeps objects in memory.
+func FakeGCSServer() emulator.Server {
+	return emulator.Server{Name: "fake-gcs-server", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "fake-gcs-server")
 		return []string{
 			program, "-scheme", "http", "-host", "127.0.0.1", "-port", port, "-backend", "memory",
 			"-public-host", "127.0.0.1:" + port, "-log-level", "error",
 		}, installed("fake-gcs-server", program)
-	})
+	}}
 }
 
 // Azurite returns the endpoint of Azure Storage's emulator, without an account's name.
 func Azurite(tb testing.TB) string {
 	tb.Helper()
-	dir := tb.TempDir()
-	return start(tb, "azurite", func(tools, port string) ([]string, error) {
+	return start(tb, AzuriteServer(tb.TempDir()))
+}
+
+// AzuriteServer is Azure Storage's emulator, over a folder.
+func AzuriteServer(dir string) emulator.Server {
+	return emulator.Server{Name: "azurite", Command: func(tools, port string) ([]string, error) {
 		node, err := exec.LookPath("node")
 		if err != nil {
 			return nil, &emulator.NotInstalledError{Server: "azurite", Missing: "node"}
@@ -60,7 +73,7 @@ func Azurite(tb testing.TB) string {
 			node, program, "--blobHost", "127.0.0.1", "--blobPort", port, "--location", dir, "--silent",
 			"--disableTelemetry", "--skipApiVersionCheck", "--disableProductStyleUrl",
 		}, installed("azurite", program)
-	})
+	}}
 }
 
 func installed(server, file string) error {
@@ -70,9 +83,9 @@ func installed(server, file string) error {
 	return nil
 }
 
-func start(tb testing.TB, name string, command func(tools, port string) ([]string, error)) string {
+func start(tb testing.TB, server emulator.Server) string {
 	tb.Helper()
-	p, err := emulator.Start(emulator.Server{Name: name, Command: command})
+	p, err := emulator.Start(server)
 	var absent *emulator.NotInstalledError
 	if errors.As(err, &absent) && os.Getenv(emulator.Required) == "" {
 		tb.Skip(err)
@@ -89,7 +102,7 @@ func start(tb testing.TB, name string, command func(tools, port string) ([]strin
 func Minio(tb testing.TB) string {
 	tb.Helper()
 	dir := tb.TempDir()
-	return start(tb, "minio", func(tools, port string) ([]string, error) {
+	return start(tb, emulator.Server{Name: "minio", Command: func(tools, port string) ([]string, error) {
 		program := filepath.Join(tools, "bin", "minio")
 		env := []string{
 			"/usr/bin/env", "MINIO_ROOT_USER=" + S3AccessKey, "MINIO_ROOT_PASSWORD=" + S3SecretKey,
@@ -97,5 +110,5 @@ func Minio(tb testing.TB) string {
 		}
 		return append(env, program, "server", "--quiet", "--address", "127.0.0.1:"+port, dir+"/data"),
 			installed("minio", program)
-	})
+	}})
 }

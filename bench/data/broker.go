@@ -1,0 +1,80 @@
+package main
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net"
+	"net/http"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// granting answers what an agent asks the broker for, with the signing that the API has. What the API looks up before,
+// whether the attempt lasts and what is its own, is not measured here: it is a read of some records a batch.
+type granting struct {
+	grant.Store
+	server *http.Server
+	url    string
+}
+
+// grantLasts is what the broker gives.
+const grantLasts = 15 * time.Minute
+
+func newGranting(ctx context.Context, store grant.Store) (*granting, error) {
+	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", "127.0.0.1:0")
+	if err != nil {
+		return nil, err
+	}
+	g := &granting{Store: store, url: "http://" + l.Addr().String()}
+	mux := http.NewServeMux()
+	mux.HandleFunc("POST "+wire.PathGrants, answer(func(ctx context.Context, q wire.Wants) (any, error) {
+		if len(q.Wants) > wire.MaxWants {
+			return nil, errors.New("too many wants")
+		}
+		for i := range q.Wants {
+			q.Wants[i].For = grantLasts
+		}
+		signed, err := g.Sign(ctx, q.Wants...)
+		return wire.Granted{Grants: signed}, err
+	}))
+	mux.HandleFunc("POST "+wire.PathList, answer(func(ctx context.Context, q wire.Listing) (any, error) {
+		return g.List(ctx, q.Prefix, q.After)
+	}))
+	mux.HandleFunc("POST "+wire.PathUploads, answer(func(ctx context.Context, q wire.Upload) (any, error) {
+		switch q.Step {
+		case wire.UploadBegin:
+			name, err := g.Begin(ctx, q.URI)
+			return wire.Begun{Upload: name}, err
+		case wire.UploadComplete:
+			return wire.Begun{}, g.Complete(ctx, q.URI, q.Upload, q.Parts)
+		case wire.UploadAbort:
+			return wire.Begun{}, g.Abort(ctx, q.URI, q.Upload)
+		}
+		return nil, errors.New("no such step")
+	}))
+	g.server = &http.Server{Handler: mux, ReadHeaderTimeout: time.Minute}
+	go func() { _ = g.server.Serve(l) }() // until it is closed
+	return g, nil
+}
+
+// answer reads a question and writes its answer, both JSON.
+func answer[Q any](do func(context.Context, Q) (any, error)) http.HandlerFunc {
+	return func(w http.ResponseWriter, r *http.Request) {
+		var q Q
+		err := json.NewDecoder(r.Body).Decode(&q)
+		var a any
+		if err == nil {
+			a, err = do(r.Context(), q)
+		}
+		if err != nil {
+			http.Error(w, err.Error(), http.StatusUnprocessableEntity)
+			return
+		}
+		_ = json.NewEncoder(w).Encode(a) // the client sees what is cut off
+	}
+}
+
+func (g *granting) Close() error { return g.server.Close() }

@@ -1,0 +1,236 @@
+package main
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"time"
+)
+
+// contest is one row: programs that do the same work.
+type contest struct {
+	what       string
+	work       workload
+	contenders []contender
+}
+
+// contender does the work once. check compares every byte; clean removes what was made. Neither is measured.
+type contender struct {
+	name         string
+	run          func(context.Context) (usage, error)
+	check, clean func(context.Context) error
+}
+
+// result is what a contender took, each time.
+type result struct {
+	contender
+	took []usage
+}
+
+// hold lets the contenders take turns, so that a busy minute of the machine meets all of them.
+func (c contest) hold(ctx context.Context, repeat int, tell func(string, ...any)) ([]*result, error) {
+	results := make([]*result, len(c.contenders))
+	for i, one := range c.contenders {
+		results[i] = &result{contender: one}
+	}
+	for n := range repeat {
+		for i := range results {
+			r := results[(i+n)%len(results)]
+			if err := r.clean(ctx); err != nil {
+				return nil, err
+			}
+			syscall.Sync() // what one has written is not on the other's time
+			u, err := r.run(ctx)
+			if err == nil {
+				err = r.check(ctx)
+			}
+			if err == nil {
+				err = r.clean(ctx)
+			}
+			if err != nil {
+				return nil, fmt.Errorf("%s, %s: %w", c.what, r.name, err)
+			}
+			tell("%s: %s: %.2f s, processor %.2f s, %d MB", c.what, r.name, wall(u), cpu(u), u.peak>>20)
+			r.took = append(r.took, u)
+		}
+	}
+	return results, nil
+}
+
+// peer says that ours is compared with it.
+func (r *result) peer() bool { return !strings.HasPrefix(r.name, "tradewind") }
+
+// median of what a contender took.
+func (r *result) median(of func(usage) float64) float64 {
+	values := make([]float64, len(r.took))
+	for i, u := range r.took {
+		values[i] = of(u)
+	}
+	slices.Sort(values)
+	return (values[(len(values)-1)/2] + values[len(values)/2]) / 2
+}
+
+func wall(u usage) float64 { return u.wall.Seconds() }
+func cpu(u usage) float64  { return u.cpu.Seconds() }
+func peak(u usage) float64 { return float64(u.peak >> 20) }
+
+// ratio is the median, over the rounds, of what the fastest peer took to what r took: above one, r is faster.
+func (r *result) ratio(all []*result, of func(usage) float64) float64 {
+	ratios := &result{}
+	for n := range r.took {
+		least := 0.0
+		for _, p := range all {
+			if v := of(p.took[n]); p.peer() && (least == 0 || v < least) {
+				least = v
+			}
+		}
+		ratios.took = append(ratios.took, usage{wall: time.Duration(least / of(r.took[n]) * float64(time.Second))})
+	}
+	return ratios.median(wall)
+}
+
+// line writes the results of a row.
+func (c contest) line(results []*result) string {
+	var b strings.Builder
+	for _, r := range results {
+		pace := fmt.Sprintf("%.0f MB/s", float64(c.work.bytes())/1e6/r.median(wall))
+		if c.work.size < 1<<16 {
+			pace = fmt.Sprintf("%.0f files/s", float64(c.work.files)/r.median(wall))
+		}
+		ratio := ""
+		if strings.HasPrefix(r.name, "tradewind") && slices.ContainsFunc(results, (*result).peer) {
+			ratio = fmt.Sprintf("%.2f", r.ratio(results, wall))
+		}
+		fmt.Fprintf(&b, "| %s | %s | %.2f | %s | %.2f | %.0f | %s |\n", c.what, r.name, r.median(wall), pace,
+			r.median(cpu), r.median(peak), ratio)
+	}
+	return b.String()
+}
+
+const head = "| work | by | wall, s | pace | processor, s | memory, MB | faster peer's time to ours |\n" +
+	"| --- | --- | --- | --- | --- | --- | --- |\n"
+
+// fresh empties a folder.
+func fresh(dir string) func(context.Context) error {
+	return func(context.Context) error {
+		if err := os.RemoveAll(dir); err != nil {
+			return err
+		}
+		return os.MkdirAll(dir, 0o750)
+	}
+}
+
+// bench is what all rows share.
+type bench struct {
+	dir   string // for everything
+	peers []program
+	mine  []program
+}
+
+// programs are all that can reach a place.
+func (b *bench) programs(places ...*place) (list []program) {
+	list = append(list, b.mine...)
+	for _, p := range b.peers {
+		if _, s3only := p.(s5cmd); s3only && slices.ContainsFunc(places, func(p *place) bool { return p.s3 == "" }) {
+			continue
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+func (b *bench) source(w workload) string { return filepath.Join(b.dir, "from", w.name) }
+
+// uploads is the row of a workload that goes to a place.
+func (b *bench) uploads(at *place, what string, w workload) contest {
+	c := contest{what: what + " up", work: w}
+	back := filepath.Join(b.dir, "back")
+	for i, p := range b.programs(at) {
+		prefix := fmt.Sprintf("up/%s-%d", w.name, i)
+		c.contenders = append(c.contenders, contender{
+			name:  p.name(),
+			run:   func(ctx context.Context) (usage, error) { return p.upload(ctx, b.source(w), at, prefix) },
+			clean: func(ctx context.Context) error { return at.empty(ctx, prefix) },
+			check: func(ctx context.Context) error { return b.arrived(ctx, p, at, prefix, w, back) },
+		})
+	}
+	return c
+}
+
+// arrived compares what a program has uploaded with the source.
+func (b *bench) arrived(ctx context.Context, p program, at *place, prefix string, w workload, back string) error {
+	reader, mine := p.(ours)
+	if at.files != "" && (!mine || reader.plain) { // it lies there as it is
+		return w.same(b.source(w), filepath.Join(at.files, filepath.FromSlash(prefix)))
+	}
+	if !mine {
+		reader = ours{plain: true}
+	}
+	reader.profile = ""
+	if err := fresh(back)(ctx); err != nil {
+		return err
+	}
+	defer os.RemoveAll(back) //nolint:errcheck // emptied before it is used
+	if _, err := reader.download(ctx, at, prefix, back); err != nil {
+		return err
+	}
+	return w.same(b.source(w), back)
+}
+
+// downloads is the row of a workload that comes from a place. What peers read and ours reads as plain objects is the
+// same.
+func (b *bench) downloads(ctx context.Context, at *place, what string, w workload, list []program) (contest, error) {
+	c := contest{what: what + " down", work: w}
+	prefixes := map[bool]string{true: "down/" + w.name + "-plain", false: "down/" + w.name}
+	for plain, prefix := range prefixes {
+		if _, err := (ours{plain: plain}).upload(ctx, b.source(w), at, prefix); err != nil {
+			return c, err
+		}
+	}
+	for _, p := range list {
+		me, mine := p.(ours)
+		prefix, dir := prefixes[!mine || me.plain], filepath.Join(b.dir, "to")
+		c.contenders = append(c.contenders, contender{
+			name:  p.name(),
+			run:   func(ctx context.Context) (usage, error) { return p.download(ctx, at, prefix, dir) },
+			clean: fresh(dir),
+			check: func(context.Context) error { return w.same(b.source(w), dir) },
+		})
+	}
+	return c, nil
+}
+
+// across is the row of a workload that comes from one store to the machine and goes from there to another.
+func (b *bench) across(ctx context.Context, from, to *place, what string, w workload) (contest, error) {
+	list, back := b.programs(from, to), filepath.Join(b.dir, "back")
+	c, err := b.downloads(ctx, from, what, w, list)
+	if err != nil {
+		return c, err
+	}
+	c.what = what
+	for i, p := range list {
+		one, prefix, dir := &c.contenders[i], fmt.Sprintf("across/%s-%d", w.name, i), filepath.Join(b.dir, "to")
+		down := one.run
+		one.run = func(ctx context.Context) (usage, error) {
+			u, err := down(ctx)
+			if err != nil {
+				return u, err
+			}
+			up, err := p.upload(ctx, dir, to, prefix)
+			return u.add(up), err
+		}
+		empty := one.clean
+		one.clean = func(ctx context.Context) error {
+			if err := to.empty(ctx, prefix); err != nil {
+				return err
+			}
+			return empty(ctx)
+		}
+		one.check = func(ctx context.Context) error { return b.arrived(ctx, p, to, prefix, w, back) }
+	}
+	return c, nil
+}

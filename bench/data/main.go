@@ -1,0 +1,236 @@
+// Command data moves the same files with this repository's transfer, rclone and s5cmd, to and from the same servers in
+// one run: versitygw for S3, fake-gcs-server for Google Cloud Storage and Azurite for Azure Blob. It prints wall time,
+// processor time and memory of each, and the ratio to the faster peer. The programs take turns; every byte that
+// arrived is compared.
+//
+//	go run ./bench/data -report bench/RESULTS.md
+//
+// Ours runs as a process of its own that asks the benchmark for grants as an agent asks the broker. Servers and
+// programs share the machine, so that a program that needs less of the processor is also faster.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"log"
+	"os"
+	"os/signal"
+	"regexp"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+)
+
+// settings are how large a run is.
+type settings struct {
+	size    int64 // bytes of a large file
+	large   int   // how many of them
+	small   int   // how many small files
+	repeat  int
+	nodes   int            // processes that bring the same input
+	width   int            // of the way to the store then, MB a second for all
+	spread  int64          // MiB of that input
+	only    *regexp.Regexp // of rows
+	dir     string
+	profile string
+	tell    func(string, ...any)
+}
+
+// smallSize is bytes of a small file.
+const smallSize = 4 << 10
+
+func main() {
+	log.SetFlags(0)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	err := command(ctx, os.Args[1:])
+	stop()
+	if err != nil {
+		fmt.Fprintln(os.Stderr, "error:", err)
+		os.Exit(1)
+	}
+}
+
+func command(ctx context.Context, args []string) error {
+	if len(args) > 0 && args[0] == moving {
+		return move(ctx, args[1:])
+	}
+	flags := flag.NewFlagSet("data", flag.ExitOnError)
+	s := settings{tell: log.Printf}
+	page := flags.String("report", "", "page whose section to write anew; standard output when empty")
+	size := flags.Int64("size", 1024, "MiB of a large file")
+	flags.IntVar(&s.large, "large", 4, "how many large files")
+	flags.IntVar(&s.small, "files", 100_000, "how many files of 4 KiB")
+	flags.IntVar(&s.repeat, "repeat", 3, "rounds of each row")
+	flags.IntVar(&s.nodes, "nodes", 16, "processes that bring the same input")
+	flags.IntVar(&s.width, "width", 50, "MB a second that the store gives all of them together")
+	flags.Int64Var(&s.spread, "spread", 128, "MiB of that input")
+	only := flags.String("only", "", "regular expression for the rows to measure")
+	flags.StringVar(&s.dir, "dir", "", "folder for all files; a temporary one when empty")
+	flags.StringVar(&s.profile, "profile", "", "folder for profiles of our processes")
+	if err := flags.Parse(args); err != nil {
+		return err
+	}
+	s.size = *size << 20
+	var err error
+	if s.only, err = regexp.Compile(*only); err != nil {
+		return err
+	}
+	body, err := measure(ctx, s)
+	if err != nil {
+		return err
+	}
+	const title = "Data"
+	body = fmt.Sprintf("`go run ./bench/data -size %d -large %d -files %d -repeat %d -nodes %d`. Medians; "+
+		"programs and servers share the processors. \"tradewind\" keeps a manifest with the digest of "+
+		"every byte and bundles small files; "+
+		"\"plain objects\" is one object a file, as the peers have it.\n\n",
+		*size, s.large, s.small, s.repeat, s.nodes) + body
+	fmt.Println(report.Section(title, body, time.Now()))
+	if *page == "" {
+		return nil
+	}
+	return report.Write(*page, title, body, time.Now())
+}
+
+// measure makes the files, starts the servers and holds the contests.
+func measure(ctx context.Context, s settings) (body string, err error) {
+	dir, err := os.MkdirTemp(s.dir, "tradewind-data-*")
+	if err != nil {
+		return "", err
+	}
+	defer func() { err = errors.Join(err, os.RemoveAll(dir)) }()
+	b := &bench{dir: dir, mine: []program{ours{profile: s.profile}, ours{plain: true, profile: s.profile}}}
+	if path, err := peer("s5cmd"); err == nil {
+		b.peers = append(b.peers, s5cmd{path})
+	}
+	if path, err := peer("rclone"); err == nil {
+		b.peers = append(b.peers, rclone{path})
+	}
+	if len(b.peers) == 0 {
+		return "", errors.New("neither s5cmd nor rclone is installed: run scripts/bench-data.sh")
+	}
+	body = head
+	more, err := b.rows(ctx, s, func(c contest) error {
+		if !s.only.MatchString(c.what) {
+			return nil
+		}
+		results, err := c.hold(ctx, s.repeat, s.tell)
+		if err == nil {
+			body += c.line(results)
+		}
+		return err
+	})
+	return body + more, err
+}
+
+// rows makes each row when its turn has come, and hands it to hold.
+func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) (more string, err error) {
+	large := workload{name: "large", files: s.large, size: s.size}
+	fewer := workload{name: "fewer", files: s.large, size: max(s.size/8, 1<<20)}
+	small := workload{name: "small", files: s.small, size: smallSize}
+	a, err := openS3(ctx, b.dir, "a")
+	if err != nil {
+		return "", err
+	}
+	defer a.stop()
+	for _, w := range []workload{large, small} {
+		if err := b.both(ctx, s, a, "S3", w, hold); err != nil {
+			return "", err
+		}
+	}
+	other, err := openS3(ctx, b.dir, "b")
+	if err != nil {
+		return "", err
+	}
+	defer other.stop()
+	what := "S3 to S3, " + sizes(large)
+	if s.only.MatchString(what) {
+		if err := b.cross(ctx, a, other, what, large, hold); err != nil {
+			return "", err
+		}
+	}
+	for name, open := range map[string]func() (*place, error){
+		"Google": func() (*place, error) { return openGCS(ctx) },
+		"Azure":  func() (*place, error) { return openAzure(ctx, b.dir+"/az") },
+	} {
+		if err := b.elsewhere(ctx, s, a, name, open, fewer, hold); err != nil {
+			return "", err
+		}
+	}
+	return b.spreads(ctx, s, a)
+}
+
+// elsewhere holds the contests of a place that is not S3.
+func (b *bench) elsewhere(ctx context.Context, s settings, a *place, name string,
+	open func() (*place, error), w workload, hold func(contest) error,
+) error {
+	at, err := open()
+	if absent(err) {
+		s.tell("%s: left out: %v", name, err)
+		return nil
+	}
+	if err != nil {
+		return err
+	}
+	defer at.stop()
+	if err := b.both(ctx, s, at, name, w, hold); err != nil {
+		return err
+	}
+	what := "S3 to " + name + ", " + sizes(w)
+	if !s.only.MatchString(what) {
+		return nil
+	}
+	return b.cross(ctx, a, at, what, w, hold)
+}
+
+func sizes(w workload) string {
+	if w.size < 1<<20 {
+		return fmt.Sprintf("%d × %d KiB", w.files, w.size>>10)
+	}
+	return fmt.Sprintf("%d × %d MiB", w.files, w.size>>20)
+}
+
+// both holds the contests of a workload up and down.
+func (b *bench) both(ctx context.Context, s settings, at *place, name string, w workload,
+	hold func(contest) error,
+) error {
+	what := name + ", " + sizes(w)
+	if !s.only.MatchString(what+" up") && !s.only.MatchString(what+" down") {
+		return nil
+	}
+	if err := b.make(w); err != nil {
+		return err
+	}
+	if err := hold(b.uploads(at, what, w)); err != nil {
+		return err
+	}
+	if !s.only.MatchString(what + " down") {
+		return nil
+	}
+	c, err := b.downloads(ctx, at, what, w, b.programs(at))
+	if err == nil {
+		err = hold(c)
+	}
+	return errors.Join(err, at.empty(ctx, "down"))
+}
+
+func (b *bench) cross(ctx context.Context, from, to *place, what string, w workload, hold func(contest) error) error {
+	if err := b.make(w); err != nil {
+		return err
+	}
+	c, err := b.across(ctx, from, to, what, w)
+	if err == nil {
+		err = hold(c)
+	}
+	return errors.Join(err, from.empty(ctx, "down"))
+}
+
+// make writes a workload's files, once.
+func (b *bench) make(w workload) error {
+	if _, err := os.Stat(b.source(w)); err == nil {
+		return nil
+	}
+	return w.write(b.source(w))
+}

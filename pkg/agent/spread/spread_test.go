@@ -1,0 +1,325 @@
+package spread_test
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/tls"
+	"crypto/x509"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"math/big"
+	"math/rand/v2"
+	"net/http"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/spread"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
+)
+
+// store is a folder whose content is granted, and counts what is read of it.
+type store struct {
+	*filegrant.Store
+	url  string
+	mu   sync.Mutex
+	read int64 // bytes
+}
+
+func newStore(t *testing.T) *store {
+	t.Helper()
+	dir := t.TempDir()
+	s := &store{url: "file://" + dir}
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		s.ServeHTTP(&counting{w, s, r.Method == http.MethodGet}, r)
+	}))
+	t.Cleanup(server.Close)
+	var err error
+	if s.Store, err = filegrant.New(dir, filegrant.Options{BaseURL: server.URL}); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = s.Close() })
+	return s
+}
+
+type counting struct {
+	http.ResponseWriter
+	of   *store
+	read bool
+}
+
+func (c *counting) Write(p []byte) (int, error) {
+	if c.read {
+		c.of.mu.Lock()
+		c.of.read += int64(len(p))
+		c.of.mu.Unlock()
+	}
+	return c.ResponseWriter.Write(p)
+}
+
+func (s *store) transfer() stage.Transfer {
+	return stage.Transfer{Grants: s, Store: s.url, Part: grant.MinPart, Shared: 1 << 20}
+}
+
+// files makes a folder of a large file, one of a single piece and many small ones.
+func files(t *testing.T) (dir string, bytes int64) {
+	t.Helper()
+	dir = t.TempDir()
+	noise := rand.NewChaCha8([32]byte{1})
+	sizes := map[string]int{"large": 6*grant.MinPart + 1, "middle": 1 << 20}
+	for i := range 40 {
+		sizes[fmt.Sprintf("s%02d", i)] = 16 << 10
+	}
+	for name, size := range sizes {
+		content := make([]byte, size)
+		_, _ = noise.Read(content)
+		if err := os.WriteFile(filepath.Join(dir, name), content, 0o600); err != nil {
+			t.Fatal(err)
+		}
+		bytes += int64(size)
+	}
+	return dir, bytes
+}
+
+func contents(t *testing.T, dir string) map[string]string {
+	t.Helper()
+	found := map[string]string{}
+	entries, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, e := range entries {
+		b, err := os.ReadFile(filepath.Join(dir, e.Name()))
+		if err != nil {
+			t.Fatal(err)
+		}
+		found[e.Name()] = string(b)
+	}
+	return found
+}
+
+// newKey is another one for each test, and with it other ports.
+func newKey(t *testing.T) []byte { return []byte("the key of " + t.Name() + time.Now().String()) }
+
+func addresses(n int) (nodes []string) {
+	for range n {
+		nodes = append(nodes, "127.0.0.1")
+	}
+	return nodes
+}
+
+// staged has each node bring what do brings, all at once, and returns where each put it.
+func staged(t *testing.T, join []spread.Config, do func(ctx context.Context, peers stage.Peers, dir string) error) []string {
+	t.Helper()
+	dirs := make([]string, len(join))
+	var all sync.WaitGroup
+	for i, cfg := range join {
+		dirs[i] = t.TempDir()
+		all.Go(func() {
+			e, err := spread.Join(t.Context(), cfg)
+			if err != nil {
+				t.Error(err)
+				return
+			}
+			if err := do(t.Context(), e, dirs[i]); err != nil {
+				t.Errorf("node %d: %v", cfg.Rank, err)
+			}
+			ctx, cancel := context.WithTimeout(t.Context(), 3*time.Second) // for those that never come
+			defer cancel()
+			e.Leave(ctx)
+		})
+	}
+	all.Wait()
+	return dirs
+}
+
+func everyRank(n int, key []byte) (list []spread.Config) {
+	for rank := range n {
+		list = append(list, spread.Config{Nodes: addresses(n), Rank: rank, Key: key})
+	}
+	return list
+}
+
+func TestNodesReadTheStoreOnceTogether(t *testing.T) {
+	src, bytes := files(t)
+	want := contents(t, src)
+	s := newStore(t)
+	if _, err := s.transfer().Upload(t.Context(), s.url+"/out/", src, stage.Scan{}, stage.Manifest{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.transfer().Put(t.Context(), src, ".", s.url+"/plain/"); err != nil {
+		t.Fatal(err)
+	}
+	for name, do := range map[string]func(context.Context, stage.Transfer, string) error{
+		"what a manifest lists": func(ctx context.Context, tr stage.Transfer, dir string) error {
+			_, err := tr.Download(ctx, s.url+"/out/", dir)
+			return err
+		},
+		"plain objects": func(ctx context.Context, tr stage.Transfer, dir string) error {
+			return tr.Fetch(ctx, s.url+"/plain/", dir, ".", nil)
+		},
+		"one object": func(ctx context.Context, tr stage.Transfer, dir string) error {
+			return tr.Fetch(ctx, s.url+"/plain/large", dir, "large", nil)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			s.read = 0
+			const n = 4
+			dirs := staged(t, everyRank(n, newKey(t)), func(ctx context.Context, peers stage.Peers, dir string) error {
+				tr := s.transfer()
+				tr.Peers = peers
+				return do(ctx, tr, dir)
+			})
+			for _, dir := range dirs {
+				got := contents(t, dir)
+				if got["large"] != want["large"] || name != "one object" && !maps.Equal(got, want) {
+					t.Errorf("%d files, not as they were", len(got))
+				}
+			}
+			// Small objects, manifests and lists each node reads by itself.
+			if most := bytes + n*(1<<20); s.read > most {
+				t.Errorf("the store gave %d bytes for %d, at most %d", s.read, bytes, most)
+			}
+		})
+	}
+}
+
+// One of three nodes never comes: the store gives its part, and nobody fails.
+func TestANodeThatIsNotThereCostsNothingButItsPart(t *testing.T) {
+	src, _ := files(t)
+	want := contents(t, src)
+	s := newStore(t)
+	if _, err := s.transfer().Upload(t.Context(), s.url+"/out/", src, stage.Scan{}, stage.Manifest{}); err != nil {
+		t.Fatal(err)
+	}
+	dirs := staged(t, everyRank(3, newKey(t))[:2], func(ctx context.Context, peers stage.Peers, dir string) error {
+		tr := s.transfer()
+		tr.Peers = peers
+		_, err := tr.Download(ctx, s.url+"/out/", dir)
+		return err
+	})
+	for _, dir := range dirs {
+		if !maps.Equal(contents(t, dir), want) {
+			t.Error("not as it was")
+		}
+	}
+}
+
+// A node whose files were changed gives what is not asked for: the digest says so, and the store is asked.
+func TestWhatANodeGivesIsChecked(t *testing.T) {
+	src, _ := files(t)
+	want := contents(t, src)
+	s := newStore(t)
+	if _, err := s.transfer().Upload(t.Context(), s.url+"/out/", src, stage.Scan{}, stage.Manifest{}); err != nil {
+		t.Fatal(err)
+	}
+	if err := s.transfer().Put(t.Context(), src, ".", s.url+"/plain/"); err != nil {
+		t.Fatal(err)
+	}
+	for _, from := range []string{"/out/", "/plain/"} {
+		dirs := staged(t, everyRank(2, newKey(t)), func(ctx context.Context, peers stage.Peers, dir string) error {
+			tr := s.transfer()
+			tr.Peers = &lying{Peers: peers}
+			if from == "/out/" {
+				_, err := tr.Download(ctx, s.url+from, dir)
+				return err
+			}
+			return tr.Fetch(ctx, s.url+from, dir, ".", nil)
+		})
+		for _, dir := range dirs {
+			if !maps.Equal(contents(t, dir), want) {
+				t.Errorf("%s: not as it was", from)
+			}
+		}
+	}
+}
+
+// lying gives something else than it has said.
+type lying struct{ stage.Peers }
+
+func (l *lying) Have(id string, h stage.Held) {
+	open := h.Open
+	h.Open = func() (io.ReadCloser, error) {
+		body, err := open()
+		return struct {
+			io.Reader
+			io.Closer
+		}{io.MultiReader(strings.NewReader("x"), body), body}, err
+	}
+	l.Peers.Have(id, h)
+}
+
+func TestStrangersAreRefused(t *testing.T) {
+	nodes, key := addresses(2), newKey(t)
+	e, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 0, Key: key, Late: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Have("piece", stage.Held{Size: 1, Open: func() (io.ReadCloser, error) {
+		return io.NopCloser(strings.NewReader("s")), nil
+	}})
+	friend, err := spread.Join(t.Context(), spread.Config{Nodes: nodes, Rank: 1, Key: key, Late: time.Second})
+	if err != nil {
+		t.Fatal(err)
+	}
+	given, err := friend.Get(t.Context(), 0, "piece")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if b, err := io.ReadAll(given.Body); err != nil || string(b) != "s" {
+		t.Errorf("%q, %v", b, err)
+	}
+	_ = given.Body.Close()
+	for name, certs := range map[string][]tls.Certificate{"nothing": nil, "a certificate of its own": {stranger(t)}} {
+		client := &http.Client{Transport: &http.Transport{
+			TLSClientConfig: &tls.Config{InsecureSkipVerify: true, Certificates: certs}, //nolint:gosec // a stranger
+		}}
+		resp, err := client.Get("https://" + e.Address() + "/piece")
+		if err == nil {
+			_ = resp.Body.Close()
+			t.Errorf("a stranger with %s was answered %s", name, resp.Status)
+		}
+	}
+	ended, cancel := context.WithCancel(t.Context())
+	cancel()
+	e.Leave(ended)
+	friend.Leave(ended)
+	if _, err := friend.Get(t.Context(), 0, "piece"); err == nil {
+		t.Error("it listens after it has left")
+	}
+}
+
+func stranger(t *testing.T) tls.Certificate {
+	t.Helper()
+	public, private, err := ed25519.GenerateKey(nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	template := &x509.Certificate{SerialNumber: big.NewInt(1), NotAfter: time.Now().Add(time.Hour)}
+	der, err := x509.CreateCertificate(nil, template, template, public, private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return tls.Certificate{Certificate: [][]byte{der}, PrivateKey: private}
+}
+
+func TestBadKeysAndAddresses(t *testing.T) {
+	for name, cfg := range map[string]spread.Config{
+		"no key":            {Nodes: addresses(2)},
+		"one node":          {Nodes: addresses(1), Key: newKey(t)},
+		"no such rank":      {Nodes: addresses(2), Rank: 2, Key: newKey(t)},
+		"another's address": {Nodes: []string{"192.0.2.1", "127.0.0.1"}, Key: newKey(t)},
+	} {
+		if _, err := spread.Join(t.Context(), cfg); err == nil || errors.Is(err, context.Canceled) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,315 @@
+package stage
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"net/http"
+	"os"
+	"path"
+	"sync"
+	"syscall"
+)
+
+// pour copies just so many bytes, and into a check. With fewer it fails with io.ErrUnexpectedEOF.
+func pour(to io.Writer, from io.Reader, length int64, by io.Writer) error {
+	chunk := chunks.Get().(*[64 << 10]byte)
+	defer chunks.Put(chunk)
+	for length > 0 {
+		n, err := from.Read(chunk[:min(length, int64(len(chunk)))])
+		if n > 0 {
+			_, _ = by.Write(chunk[:n]) // never fails
+			if _, err := to.Write(chunk[:n]); err != nil {
+				return err
+			}
+			length -= int64(n)
+		}
+		if errors.Is(err, io.EOF) && length > 0 {
+			return io.ErrUnexpectedEOF
+		}
+		if err != nil && length > 0 {
+			return err
+		}
+	}
+	return nil
+}
+
+// smalls are what small files are read into before they are written: they are checked before the disk sees them.
+var smalls = sync.Pool{New: func() any { return new([bundledSize + 1]byte) }}
+
+// whole brings an object by one request, from another node where that has it, or from the store.
+func (t Transfer) whole(ctx context.Context, g *getting) error {
+	if g.share != nil && !g.share.mine {
+		err := t.ask(ctx, g, func(given Given) (sum string, err error) {
+			want := given.SHA256
+			if g.digest != "" {
+				want = g.digest
+			}
+			by := checkOf(want)
+			err = write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
+				err := pour(f, given.Body, given.Size, by)
+				if err == nil && by.text() != want {
+					err = errGiven
+				}
+				return err
+			})
+			return by.text(), err
+		})
+		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
+		sum, by := g.digest, checkOf(g.digest)
+		if sum == "" {
+			sum, by = told(r.Header)
+		}
+		if g.size <= bundledSize {
+			return g.little(r, sum, by)
+		}
+		own := g.own()
+		err := write(g.root, g.file.Path, g.file.Mode, func(f *os.File) error {
+			if err := pour(f, r.Body, g.size, hashes{by, own}); err != nil {
+				return err
+			}
+			if n, _ := r.Body.Read(make([]byte, 1)); n > 0 {
+				return g.wrongSize(g.size + 1)
+			}
+			return g.compare(sum, by)
+		})
+		if err == nil {
+			t.offer(g, r.Header.Get("ETag"), own, func() (io.ReadCloser, error) {
+				return stretch(g.root.Name(), g.file.Path, 0, g.size)
+			})
+		}
+		return err
+	}})
+}
+
+// little writes a small object, checked before the disk sees it.
+func (g *getting) little(r *http.Response, sum string, by check) error {
+	room := smalls.Get().(*[bundledSize + 1]byte)
+	defer smalls.Put(room)
+	n, err := io.ReadFull(r.Body, room[:g.size+1])
+	ended := errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF)
+	switch {
+	case err == nil || ended && int64(n) != g.size && r.ContentLength == int64(n):
+		return g.wrongSize(int64(n))
+	case int64(n) != g.size || !ended:
+		return err
+	}
+	_, _ = by.Write(room[:n]) // never fails
+	if err := g.compare(sum, by); err != nil {
+		return err
+	}
+	return writeContent(g.root, g.file.Path, g.file.Mode, room[:n])
+}
+
+func (g *getting) wrongSize(n int64) error {
+	return fmt.Errorf("%w: %s has %d bytes, not %d", ErrCorrupt, g.uri, n, g.size)
+}
+
+// compare says whether what came has the sum. What the store tells of a foreign object need not be what it is taken
+// for: read again with the same outcome it is believed.
+func (g *getting) compare(sum string, by check) error {
+	got := by.text()
+	if got == sum || g.digest == "" && string(g.odd) == got {
+		return nil
+	}
+	g.odd = []byte(got)
+	if g.digest != "" {
+		return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, g.uri)
+	}
+	return fmt.Errorf("%w: %s is not as its store says", ErrCorrupt, g.uri)
+}
+
+// unbundle brings the files of a bundle, from another node where that has them, or from the store.
+func (t Transfer) unbundle(ctx context.Context, g *getting) error {
+	if g.share != nil && !g.share.mine {
+		err := t.ask(ctx, g, func(given Given) (string, error) {
+			return given.SHA256, g.unpack(given.Body) // each file has its own digest
+		})
+		if err == nil || errors.Is(err, syscall.ENOSPC) || ctx.Err() != nil {
+			return err
+		}
+	}
+	return t.do(ctx, exchange{granted: &g.granted, take: func(r *http.Response) error {
+		err := g.unpack(r.Body)
+		if err == nil {
+			t.offer(g, "", nothing{}, opened(g.root.Name(), g.bundle))
+		}
+		return err
+	}})
+}
+
+// unpack writes the files of a bundle.
+func (g *getting) unpack(body io.Reader) error {
+	room := smalls.Get().(*[bundledSize + 1]byte)
+	defer smalls.Put(room)
+	var at int64
+	for i := range g.bundle {
+		f := &g.bundle[i]
+		if err := pour(io.Discard, body, f.Offset-at, nothing{}); err != nil {
+			return g.short(err)
+		}
+		content := room[:min(f.Size, bundledSize)]
+		if f.Size > bundledSize {
+			content = make([]byte, f.Size)
+		}
+		if _, err := io.ReadFull(body, content); err != nil {
+			return g.short(err)
+		}
+		at = f.Offset + f.Size
+		if sum := sha256.Sum256(content); hex.EncodeToString(sum[:]) != f.SHA256 {
+			return fmt.Errorf("%w: %s in %s is not as its manifest says", ErrCorrupt, f.Path, g.uri)
+		}
+		if err := writeContent(g.root, f.Path, f.Mode, content); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *getting) short(err error) error {
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return fmt.Errorf("%w: %s is too short: %w", ErrCorrupt, g.uri, err)
+	}
+	return err
+}
+
+// writeContent makes a file of content that was checked. It replaces what was there.
+func writeContent(root *os.Root, p string, mode fs.FileMode, content []byte) error {
+	if mode = mode.Perm(); mode == 0 {
+		mode = 0o644
+	}
+	const fresh = os.O_WRONLY | os.O_CREATE | os.O_EXCL
+	f, err := root.OpenFile(p, fresh, mode|0o200)
+	if errors.Is(err, fs.ErrNotExist) {
+		if err = root.MkdirAll(path.Dir(p), 0o755); err == nil {
+			f, err = root.OpenFile(p, fresh, mode|0o200)
+		}
+	}
+	if err != nil { // something is there
+		return write(root, p, mode, func(f *os.File) error {
+			_, err := f.Write(content)
+			return err
+		})
+	}
+	_, err = f.Write(content)
+	if err == nil {
+		err = f.Chmod(mode) // whatever the umask
+	}
+	if err = errors.Join(err, f.Close()); err != nil {
+		_ = root.Remove(p)
+	}
+	return err
+}
+
+// file0 opens the file that a large object is written to, under the name of an unfinished one.
+func (in *incoming) file0() (*os.File, error) {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.f != nil {
+		return in.f, nil
+	}
+	if err := in.root.MkdirAll(path.Dir(in.file.Path), 0o755); err != nil {
+		return nil, err
+	}
+	f, err := in.root.OpenFile(in.file.Path+partSuffix, os.O_RDWR|os.O_CREATE|os.O_TRUNC, 0o600)
+	in.f = f
+	return f, err
+}
+
+// finish checks what can only be checked of all of it, and gives the file its name.
+func (in *incoming) finish() error {
+	if err := in.verify(); err != nil {
+		return err
+	}
+	mode := in.file.Mode.Perm()
+	if mode == 0 {
+		mode = 0o644
+	}
+	part := in.file.Path + partSuffix
+	err := in.f.Chmod(mode)
+	err = errors.Join(err, in.f.Close())
+	if err == nil {
+		err = in.root.Rename(part, in.file.Path)
+	}
+	if err != nil {
+		_ = in.root.Remove(part)
+	}
+	in.done = true
+	return err
+}
+
+// verify checks a large file as a whole: by what its store says, or by the digest that manifests of the first version
+// have, which is the one thing that is read again for it.
+func (in *incoming) verify() error {
+	if len(in.file.Pieces) > 0 {
+		return nil
+	}
+	if in.file.SHA256 == "" {
+		if in.crc == "" {
+			return nil
+		}
+		sum := uint32(0)
+		for i, c := range in.crcs {
+			sum = joinCRC(sum, c, in.length(i))
+		}
+		if crcText(sum) != in.crc {
+			return fmt.Errorf("%w: %s is not as its store says", ErrCorrupt, in.uri)
+		}
+		return nil
+	}
+	by := checkOf(in.file.SHA256)
+	if err := pour(io.Discard, io.NewSectionReader(in.f, 0, in.size), in.size, by); err != nil {
+		return err
+	}
+	if by.text() != in.file.SHA256 {
+		return fmt.Errorf("%w: %s is not as its manifest says", ErrCorrupt, in.uri)
+	}
+	return nil
+}
+
+// drop removes what has come of a file that fails.
+func (in *incoming) drop() {
+	in.mu.Lock()
+	defer in.mu.Unlock()
+	if in.f != nil {
+		_ = in.f.Close() // it is removed
+		_ = in.root.Remove(in.file.Path + partSuffix)
+	}
+}
+
+// bundlesOf are the objects in which a tree's small files lie.
+func bundlesOf(tree *Tree, root *os.Root) ([]wanted, error) {
+	byNumber := map[int]*wanted{}
+	var order []int
+	for _, f := range tree.Manifest.Files {
+		if f.Bundle == 0 {
+			continue
+		}
+		b := byNumber[f.Bundle]
+		if b == nil {
+			uri, err := bundleURI(tree.Prefix, f.Bundle)
+			if err != nil {
+				return nil, fmt.Errorf("%w: %w", ErrCorrupt, err)
+			}
+			b = &wanted{root: root, uri: uri}
+			byNumber[f.Bundle], order = b, append(order, f.Bundle)
+		}
+		if f.Offset < b.size { // in the order of paths they lie in the bundle
+			return nil, fmt.Errorf("%w: %q lies over another file of its bundle", ErrCorrupt, f.Path)
+		}
+		b.bundle, b.size = append(b.bundle, f), f.Offset+f.Size
+	}
+	list := make([]wanted, len(order))
+	for i, number := range order {
+		list[i] = *byNumber[number]
+	}
+	return list, nil
+}

@@ -1,0 +1,112 @@
+package stage
+
+import (
+	"bytes"
+	"context"
+	"crypto/md5" //nolint:gosec // what every store compares with what arrives, not a secret
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"strconv"
+	"sync"
+
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// A request for a small file takes as long as one for some MiB, and is billed the same. So where there are many of
+// them they travel together. A few keep objects of their own, which a person can read in the store.
+const (
+	bundledSize  = 512 << 10 // bytes; what is larger is an object of its own
+	bundledLeast = 17        // small files of a directory, from which on they are bundled
+	bundleSize   = 4 << 20   // bytes of a bundle at most
+)
+
+// bundle is an object that holds small files, one behind the other.
+type bundle struct {
+	uri   string
+	files []*source
+	size  int64
+	body  []byte // while it is on its way
+}
+
+// bundled puts files into bundles below a prefix, in their order, and notes where each lies.
+func bundled(prefix string, files []*source) (list []*bundle, err error) {
+	var last *bundle
+	for _, s := range files {
+		if last == nil || last.size+s.size > bundleSize {
+			last = &bundle{}
+			list = append(list, last)
+			if last.uri, err = bundleURI(prefix, len(list)); err != nil {
+				return nil, err
+			}
+		}
+		s.file.Bundle, s.file.Offset = len(list), last.size
+		last.files = append(last.files, s)
+		last.size += s.size
+	}
+	return list, nil
+}
+
+func bundleURI(prefix string, number int) (string, error) {
+	return grant.Below(prefix, bundlesPrefix+strconv.Itoa(number))
+}
+
+// rooms are what bundles are read into; a byte more than they hold shows that a file has grown.
+var rooms = sync.Pool{New: func() any { return new([bundleSize + 1]byte) }}
+
+// read reads the files of a bundle, for their digests and its own sum.
+func (b *bundle) read(room *[bundleSize + 1]byte) (grant.Sum, error) {
+	var at int64
+	for _, s := range b.files {
+		err := s.into(room[at : at+s.size+1])
+		if err != nil {
+			return grant.Sum{}, fmt.Errorf("read %s: %w", s.path, err)
+		}
+		sum := sha256.Sum256(room[at : at+s.size])
+		s.file.SHA256 = hex.EncodeToString(sum[:])
+		at += s.size
+	}
+	b.body = room[:at]
+	sum := md5.Sum(b.body) //nolint:gosec // see above
+	return grant.Sum{Kind: grant.MD5, Value: sum[:]}, nil
+}
+
+// into reads the whole file into buf, which has room for a byte more.
+func (s *source) into(buf []byte) error {
+	f, err := s.root.Open(s.path)
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	n, err := io.ReadFull(f, buf)
+	if int64(n) != s.size {
+		return fmt.Errorf("%w: %d bytes, then %d", ErrChanging, s.size, n)
+	}
+	if errors.Is(err, io.EOF) || errors.Is(err, io.ErrUnexpectedEOF) {
+		return nil
+	}
+	return err
+}
+
+// sending says how a bundle is sent, and what it weighs: it is held in memory, where others are read again.
+func (b *bundle) sending(weight int64) *sending {
+	room, opened := rooms.Get().(*[bundleSize + 1]byte), 0
+	return &sending{
+		granted: granted{want: grant.Want{Op: grant.Put, URI: b.uri, Size: b.size}},
+		what:    b.uri, weight: weight,
+		sum: func() (grant.Sum, error) { return b.read(room) },
+		open: func() (io.Reader, io.Closer, error) {
+			opened++
+			return bytes.NewReader(b.body), nil, nil
+		},
+		sent: func(context.Context, http.Header) error {
+			if b.body = nil; opened == 1 { // of a try that was cut off something may still read
+				rooms.Put(room)
+			}
+			return nil
+		},
+	}
+}
