@@ -97,8 +97,8 @@ func brokerConfig(env Env) record.Config {
 	return cfg
 }
 
-// Stores are the buckets that jobs keep data in: the work bucket in the deployment's own region, and those of the others
-// that machines are bought in.
+// Stores are the buckets that jobs keep data in: the work bucket in the deployment's own region, and those of the
+// others that machines are bought in.
 func Stores(env Env) record.Stores {
 	if len(env.Stores) == 0 || len(env.Regions) == 0 {
 		return record.Stores{}

@@ -176,8 +176,8 @@ func Run(ctx context.Context, cfg Config) error {
 	return a.loop(ctx, background, first)
 }
 
-// greeting is what the agent says first. Where its cloud does not answer it comes without a proof: whether one is needed
-// the broker decides.
+// greeting is what the agent says first. Where its cloud does not answer it comes without a proof: whether one is
+// needed the broker decides.
 func (a *agent) greeting(ctx context.Context) wire.Hello {
 	h := wire.Hello{Address: a.cfg.Address, Version: a.cfg.Version, Nonce: rand.Text()}
 	if a.cfg.Prove != nil {

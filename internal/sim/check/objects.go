@@ -79,8 +79,8 @@ func (c *Checker) Absent(m *Machine, uri string) {
 	c.Violatef(InvObject, "%s of %s reads %s, which was never completed", m.ID, m.Cluster, uri)
 }
 
-// Denied is called when an agent that has sent all parts is told that there is no such upload, by a call that began in a
-// step. Once its attempt is over that is as it should be.
+// Denied is called when an agent that has sent all parts is told that there is no such upload, by a call that began in
+// a step. Once its attempt is over that is as it should be.
 func (c *Checker) Denied(m *Machine, uri string, began int) {
 	s := c.Jobs[record.ClusterJob(m.Cluster)]
 	if _, closed := s.closed[m.Cluster]; !closed {
