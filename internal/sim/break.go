@@ -58,6 +58,8 @@ const (
 	Lasting  Break = "lasting"
 	// Hasty: agents say that an object is there when they have begun to send it.
 	Hasty Break = "hasty"
+	// Homesick: nobody knows of the stores of places.
+	Homesick Break = "homesick"
 	// Asleep: a job that rests is not woken when it holds something.
 	Asleep Break = "asleep"
 )
@@ -66,7 +68,7 @@ const (
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep,
-		Stuck, NoUploads, Generous, Lasting, Hasty}
+		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick}
 }
 
 // tx is what a broken store makes of a transaction.
@@ -149,7 +151,7 @@ func withoutField(tx store.Tx, sort, field, end string) store.Tx {
 
 // moves says whether the break is of something that takes moving data.
 func (b Break) moves() bool {
-	return slices.Contains([]Break{NoUploads, Generous, Lasting, Hasty}, b)
+	return slices.Contains([]Break{NoUploads, Generous, Lasting, Hasty, Homesick}, b)
 }
 
 // keep is how many checkpoints an agent keeps.

@@ -1,10 +1,8 @@
 package sim
 
 import (
-	"path"
 	"slices"
 	"strconv"
-	"strings"
 )
 
 // bucket is where agents keep checkpoints. A checkpoint is the share of the work it holds.
@@ -14,7 +12,7 @@ type bucket struct {
 }
 
 type saved struct {
-	prefix   string
+	uri      string // where it lies
 	seq      int
 	progress float64
 }
@@ -25,11 +23,10 @@ func newBucket() *bucket {
 
 func (b *bucket) save(task string, s saved) { b.checkpoints[task] = append(b.checkpoints[task], s) }
 
-// load finds a checkpoint by its prefix.
-func (b *bucket) load(prefix string) (saved, bool) {
-	task := path.Dir(path.Dir(strings.TrimSuffix(prefix, "/")))
+// load finds a checkpoint of a task by where it lies.
+func (b *bucket) load(task, uri string) (saved, bool) {
 	list := b.checkpoints[task]
-	if i := slices.IndexFunc(list, func(s saved) bool { return s.prefix == prefix }); i >= 0 {
+	if i := slices.IndexFunc(list, func(s saved) bool { return s.uri == uri }); i >= 0 {
 		return list[i], true
 	}
 	return saved{}, false
@@ -43,7 +40,7 @@ const keepCheckpoints = 2
 func (b *bucket) accept(task string, s saved, keep int, begun string) {
 	b.accepted[task] = max(b.accepted[task], s.progress)
 	b.checkpoints[task] = slices.DeleteFunc(b.checkpoints[task], func(old saved) bool {
-		return old.seq <= s.seq-keep && old.prefix != begun
+		return old.seq <= s.seq-keep && old.uri != begun
 	})
 }
 

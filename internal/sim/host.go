@@ -40,6 +40,9 @@ func (h *host) fresh() {
 	if w.opt.Break == Overtaking {
 		cfg.OverdueAfter = 0
 	}
+	if w.opt.Break == Homesick {
+		cfg.Stores = record.Stores{}
+	}
 	cfg.Scheduler = h.number
 	var data grant.Store
 	if w.moves {

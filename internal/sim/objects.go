@@ -131,9 +131,9 @@ func (s *objectStore) ends(g grant.Grant, by *machine) answer {
 	return stored
 }
 
-// prefixed is the URI of an object below a prefix of the broker's.
-func (w *world) prefixed(prefix, name string) string {
-	return w.cfg.StoreURL + "/" + strings.TrimSuffix(prefix, "/") + "/" + name
+// object is the URI of an object below where the broker says that something lies.
+func (r *run) object(where, name string) string {
+	return strings.TrimSuffix(check.At(r.work.Store, where), "/") + "/" + name
 }
 
 // bodyTakes is how long the body of one request is on its way.

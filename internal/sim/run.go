@@ -38,7 +38,7 @@ func newRun(a *agent, work *wire.Assignment) *run {
 	if c := work.Checkpoint; c != nil {
 		r.next = c.Next
 		if c.Restore != "" {
-			s, found := a.w.bucket.load(c.Restore)
+			s, found := a.w.bucket.load(work.Prefix, check.At(work.Store, c.Restore))
 			if !found {
 				a.w.Violatef(check.InvCheckpoint, "%s is to resume from %s, which is not there", work.Attempt,
 					c.Restore)
@@ -84,10 +84,10 @@ func (r *run) staged() {
 	}
 	var uris []string
 	for _, parent := range slices.Sorted(maps.Keys(r.work.Parents)) {
-		uris = append(uris, w.prefixed(r.work.Parents[parent]+"0", "data"))
+		uris = append(uris, r.object(r.work.Parents[parent]+"0", "data"))
 	}
 	if c := r.work.Checkpoint; c != nil && c.Restore != "" {
-		uris = append(uris, w.prefixed(c.Restore, "data"))
+		uris = append(uris, r.object(c.Restore, "data"))
 	}
 	r.fetch(uris, r.start)
 }
@@ -98,7 +98,7 @@ func (r *run) keeping(prefix string, done func()) {
 		done()
 		return
 	}
-	r.keep(r.a.w.prefixed(prefix, "data"), func() {
+	r.keep(r.object(prefix, "data"), func() {
 		if r.live() {
 			done()
 		}
@@ -144,19 +144,20 @@ func (r *run) save(then func()) {
 	}
 	s := saved{seq: r.next, progress: r.progress()}
 	r.next++
-	s.prefix = wire.CheckpointPrefix(r.work.Prefix, r.work.Attempt, s.seq)
+	prefix := wire.CheckpointPrefix(r.work.Prefix, r.work.Attempt, s.seq)
+	s.uri = check.At(r.work.Store, prefix)
 	kept := func() {
 		r.a.w.bucket.save(r.work.Prefix, s)
-		r.report(wire.Report{Event: wire.Checkpointed, Seq: s.seq, Prefix: s.prefix, Progress: s.progress}, func() {
+		r.report(wire.Report{Event: wire.Checkpointed, Seq: s.seq, Prefix: prefix, Progress: s.progress}, func() {
 			begun := ""
 			if len(r.work.Nodes) > 1 {
-				begun = r.work.Checkpoint.Restore
+				begun = check.At(r.work.Store, r.work.Checkpoint.Restore)
 			}
 			r.a.w.bucket.accept(r.work.Prefix, s, r.a.w.opt.Break.keep(), begun)
 		})
 		then()
 	}
-	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() { r.keeping(s.prefix, kept) })
+	r.later(r.a.w.rand.machine.Between(time.Second, 15*time.Second), func() { r.keeping(prefix, kept) })
 }
 
 func (r *run) checkpoint() {
@@ -202,7 +203,7 @@ func (r *run) finished() {
 		return
 	}
 	w := r.a.w
-	w.check.Kept(wire.OutputPrefix(r.work.Prefix, r.work.Attempt))
+	w.check.Kept(check.At(r.work.Store, wire.OutputPrefix(r.work.Prefix, r.work.Attempt)))
 	r.over = true
 	r.report(wire.Report{Event: wire.Succeeded, Progress: 1}, nil)
 	if w.rand.machine.Chance(w.faults.Twice) {

@@ -163,9 +163,9 @@ func (w *world) grant(ctx context.Context, b *broker.Broker, c wire.Claims, want
 // covet has an agent ask for what another attempt, or another node, is to write.
 func (r *run) covet() {
 	w := r.a.w
-	other := w.prefixed(wire.OutputPrefix(r.work.Prefix, r.work.Attempt+"0")+"0", "data")
+	other := r.object(wire.OutputPrefix(r.work.Prefix, r.work.Attempt+"0")+"0", "data")
 	if w.rand.grant.Chance(0.5) {
-		other = w.prefixed(wire.OutputPrefix(r.work.Prefix, r.work.Attempt), "99/data")
+		other = r.object(wire.OutputPrefix(r.work.Prefix, r.work.Attempt), "99/data")
 	}
 	r.a.call("grant", func(ctx context.Context, b *broker.Broker) error {
 		began := w.Steps

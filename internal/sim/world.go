@@ -99,7 +99,29 @@ func config(seed uint64, steady bool) record.Config {
 	}
 	cfg.Pool, cfg.Schedulers = poolTimes(), hostCount
 	cfg.Endpoint, cfg.StoreURL = "https://broker.invalid", "sim://bucket"
+	cfg.Stores = stores(seed, steady)
 	return cfg
+}
+
+// The share of worlds that have a store in some of their places, and the share of those places.
+const (
+	shareStores = 0.5
+	shareStore  = 0.6
+)
+
+// stores are those of the places of a world, if it has any.
+func stores(seed uint64, steady bool) record.Stores {
+	s := record.Stores{URLs: map[string]string{}, Moves: moves()}
+	r := timeline.NewRandom(seed, "stores")
+	if steady || !r.Chance(shareStores) {
+		return s
+	}
+	for _, l := range weather.Catalogue() {
+		if place := l.Cloud + ":" + l.Region; s.URLs[place] == "" && r.Chance(shareStore) {
+			s.URLs[place] = "sim://" + l.Cloud + "-" + l.Region
+		}
+	}
+	return s
 }
 
 func (w *world) cloudPorts() map[string]cloud.Cloud {

@@ -18,10 +18,20 @@ const (
 	InvScope = "an attempt writes its own objects"
 	// InvObject: what is read was completed.
 	InvObject = "nobody reads half an object"
+	// InvPlace: what an attempt writes lies in the store of the place where it runs, if there is one.
+	InvPlace = "an attempt keeps its data where it runs"
 	// InvUpload: what is uploaded in parts is completed when its agent says so, and what is left of it goes with the
 	// attempt's machines.
 	InvUpload = "no upload outlives its attempt"
 )
+
+// At is where something lies that an agent is told of: by its URI, or below the store of the agent's attempt.
+func At(store, where string) string {
+	if strings.Contains(where, "://") {
+		return where
+	}
+	return store + "/" + where
+}
 
 // Upload is a multipart upload that is open.
 type Upload struct {
@@ -69,6 +79,10 @@ func (c *Checker) over(m *Machine, began int) bool {
 
 // Wrote checks what a machine has stored.
 func (c *Checker) Wrote(m *Machine, uri string) {
+	store := c.cfg.Stores.URLs[m.Offer.Cloud+":"+m.Offer.Region]
+	if store != "" && !strings.HasPrefix(uri, store+"/") {
+		c.Violatef(InvPlace, "%s of %s, in %s, has written %s", m.ID, m.Cluster, m.Offer.Region, uri)
+	}
 	if !owns(m, uri) {
 		c.Violatef(InvScope, "rank %d of %s has written %s", m.Rank, m.Cluster, uri)
 	}

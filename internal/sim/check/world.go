@@ -162,7 +162,7 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 		if s.user.Spec.Tasks[task].StandIn() || parent.StandIn() {
 			continue // there is nothing to stage
 		}
-		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[prefix] {
+		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[At(w.Assignment.Store, prefix)] {
 			c.Violatef(InvAssigned, "%s is to read the outputs of %s at %q, where there are none", cluster,
 				parent.Name, prefix)
 		}
