@@ -73,7 +73,9 @@ func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
 	if s = a.regions[region]; s == nil {
 		opts := a.home.client.Options()
 		opts.Region = region
+		making.Lock()
 		s = &Store{client: s3.New(opts), now: a.home.now, loans: a.home.loans}
+		making.Unlock()
 		a.regions[region] = s
 	}
 	a.buckets[bucket] = s

@@ -14,6 +14,7 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
+	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -122,11 +123,21 @@ func (b batch) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	return g, nil
 }
 
+// making keeps presigners from being made at once: each writes to options that all of a client's share
+// (finalizeExpressCredentials of the SDK).
+var making sync.Mutex
+
+func newPresigner(c *s3.Client, opts ...func(*s3.PresignOptions)) *s3.PresignClient {
+	making.Lock()
+	defer making.Unlock()
+	return s3.NewPresignClient(c, opts...)
+}
+
 // presign has the SDK make and sign the request.
 func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts time.Duration) (
 	*v4.PresignedHTTPRequest, error,
 ) {
-	presigner := s3.NewPresignClient(b.client, func(p *s3.PresignOptions) {
+	presigner := newPresigner(b.client, func(p *s3.PresignOptions) {
 		p.Expires = lasts
 		p.Presigner = signer{now: b.now}
 		p.ClientOptions = append(p.ClientOptions, func(c *s3.Options) {
