@@ -73,9 +73,8 @@ func (a *Anywhere) of(ctx context.Context, bucket string) *Store {
 	if s = a.regions[region]; s == nil {
 		opts := a.home.client.Options()
 		opts.Region = region
-		making.Lock()
-		s = &Store{client: s3.New(opts), now: a.home.now, loans: a.home.loans}
-		making.Unlock()
+		opts.ExpressCredentials = nil // the home client's own, which a client that has them writes to
+		s = New(s3.New(opts), Options{Now: a.home.now, Loans: a.home.loans})
 		a.regions[region] = s
 	}
 	a.buckets[bucket] = s

@@ -14,7 +14,6 @@ import (
 	"errors"
 	"fmt"
 	"net/http"
-	"sync"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -34,6 +33,7 @@ const longest = 7 * 24 * time.Hour // Signature Version 4's own limit
 // Store signs for the buckets of one region, those of the client's. Make one with New.
 type Store struct {
 	client *s3.Client
+	signer *s3.PresignClient // one for all: making one writes to options that it shares with the client
 	now    func() time.Time
 	loans  Loans
 }
@@ -49,7 +49,7 @@ func New(client *s3.Client, opts Options) *Store {
 	if opts.Now == nil {
 		opts.Now = time.Now
 	}
-	return &Store{client: client, now: opts.Now, loans: opts.Loans}
+	return &Store{client: client, signer: s3.NewPresignClient(client), now: opts.Now, loans: opts.Loans}
 }
 
 // Sign implements grant.Signer.
@@ -62,7 +62,7 @@ func (s *Store) Sign(ctx context.Context, wants ...grant.Want) ([]grant.Grant, e
 		return nil, err
 	}
 	// Signature Version 4 counts in seconds, and what it rounds away must not lengthen a grant.
-	b := batch{client: s.client, creds: creds, now: s.now().Truncate(time.Second)}
+	b := batch{signer: s.signer, creds: creds, now: s.now().Truncate(time.Second)}
 	grants := make([]grant.Grant, 0, len(wants))
 	for _, w := range wants {
 		g, err := b.sign(ctx, w)
@@ -91,7 +91,7 @@ func (s *Store) credentials(ctx context.Context) (aws.Credentials, error) {
 }
 
 type batch struct {
-	client *s3.Client
+	signer *s3.PresignClient
 	creds  aws.Credentials
 	now    time.Time
 }
@@ -123,21 +123,11 @@ func (b batch) sign(ctx context.Context, w grant.Want) (grant.Grant, error) {
 	return g, nil
 }
 
-// making keeps presigners from being made at once: each writes to options that all of a client's share
-// (finalizeExpressCredentials of the SDK).
-var making sync.Mutex
-
-func newPresigner(c *s3.Client, opts ...func(*s3.PresignOptions)) *s3.PresignClient {
-	making.Lock()
-	defer making.Unlock()
-	return s3.NewPresignClient(c, opts...)
-}
-
 // presign has the SDK make and sign the request.
 func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts time.Duration) (
 	*v4.PresignedHTTPRequest, error,
 ) {
-	presigner := newPresigner(b.client, func(p *s3.PresignOptions) {
+	as := func(p *s3.PresignOptions) {
 		p.Expires = lasts
 		p.Presigner = signer{now: b.now}
 		p.ClientOptions = append(p.ClientOptions, func(c *s3.Options) {
@@ -145,7 +135,7 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 			c.RequestChecksumCalculation = aws.RequestChecksumCalculationWhenRequired // there is no body to take it of
 			c.ResponseChecksumValidation = aws.ResponseChecksumValidationWhenRequired
 		})
-	})
+	}
 	bucket, key := aws.String(o.Bucket), aws.String(o.Key)
 	switch w.Op {
 	case grant.Put:
@@ -161,7 +151,7 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 		case w.Size == 0:
 			in.ContentMD5 = aws.String(emptyMD5)
 		}
-		return presigner.PresignPutObject(ctx, in)
+		return b.signer.PresignPutObject(ctx, in, as)
 	case grant.Part:
 		in := &s3.UploadPartInput{
 			Bucket: bucket, Key: key, ContentLength: aws.Int64(w.Size), UploadId: aws.String(w.Upload),
@@ -172,13 +162,13 @@ func (b batch) presign(ctx context.Context, o grant.Object, w grant.Want, lasts 
 		} else if w.Size == 0 {
 			in.ContentMD5 = aws.String(emptyMD5)
 		}
-		return presigner.PresignUploadPart(ctx, in)
+		return b.signer.PresignUploadPart(ctx, in, as)
 	}
 	in := &s3.GetObjectInput{Bucket: bucket, Key: key}
 	if w.Range != nil {
 		in.Range = aws.String(w.Range.Header())
 	}
-	return presigner.PresignGetObject(ctx, in)
+	return b.signer.PresignGetObject(ctx, in, as)
 }
 
 // emptyMD5 bounds an empty body: the signer leaves out a length of zero, as a request without a body has none.
