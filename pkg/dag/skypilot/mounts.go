@@ -3,6 +3,7 @@ package skypilot
 import (
 	"fmt"
 	"path"
+	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -285,8 +286,11 @@ func (r *reader) expand(t *skyTask, n *yaml.Node, field, s string) string {
 		value, ok := t.Env[name]
 		if !ok {
 			value = s[:length]
-			if t.unset[name] {
+			switch {
+			case t.unset[name]:
 				r.job.Warn(yamlfile.PositionOf(n), field, "uses "+s[:length]+", which has no value")
+			case slices.Contains(t.Secrets, name):
+				r.job.Warn(yamlfile.PositionOf(n), field, "uses "+s[:length]+", a secret, which is in no name: use envs")
 			}
 		}
 		b.WriteString(value)
