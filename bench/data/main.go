@@ -21,6 +21,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
 // settings are how large a run is.
@@ -43,6 +44,7 @@ const smallSize = 4 << 10
 
 func main() {
 	log.SetFlags(0)
+	proc.Reexec()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	err := command(ctx, os.Args[1:])
 	stop()
@@ -137,6 +139,11 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 	defer a.stop()
 	for _, w := range []workload{large, small} {
 		if err := b.both(ctx, s, a, "S3", w, hold); err != nil {
+			return "", err
+		}
+	}
+	for _, w := range []workload{large, {name: "few", files: min(s.small, 1000), size: smallSize}} {
+		if err := b.mounted(ctx, s, a, w, hold); err != nil {
 			return "", err
 		}
 	}

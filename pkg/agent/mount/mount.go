@@ -122,7 +122,7 @@ func (m *Mount) arguments() []string {
 		"mount", m.config.remote, s.Point, "--config", m.config.path, "--cache-dir", filepath.Join(s.Dir, "cache"),
 		"--devname", deviceName + s.URI, "--rc", "--rc-addr", "unix://" + socketName, "--rc-no-auth",
 		"--log-level", "NOTICE", "--use-server-modtime", "--poll-interval", "0", "--file-perms", "0755",
-		"--vfs-read-chunk-size", "16M", "--vfs-read-chunk-streams", "4", "--transfers", "8",
+		"--vfs-read-chunk-size", "16M", "--vfs-read-chunk-streams", "4", "--transfers", "16",
 		"--vfs-cache-max-age", "24h", "--vfs-cache-min-free-space", "1G",
 	}
 	if othersMay() {
@@ -133,7 +133,7 @@ func (m *Mount) arguments() []string {
 		// What was closed is uploaded at once, though not while close waits: a failure is tried again.
 		return append(args, "--vfs-cache-mode", "writes", "--vfs-write-back", "100ms", "--dir-cache-time", "10s")
 	case Cached:
-		return append(args, "--vfs-cache-mode", "full", "--vfs-write-back", "5s", "--dir-cache-time", "10s")
+		return append(args, "--vfs-cache-mode", "full", "--vfs-write-back", "1s", "--dir-cache-time", "10s")
 	}
 	return append(args, "--vfs-cache-mode", "off", "--read-only")
 }

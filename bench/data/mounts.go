@@ -1,0 +1,92 @@
+package main
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"path/filepath"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+)
+
+// mounted is the row of a task that writes a workload: to a cached mount, until it has arrived, or to a folder that is
+// copied when it is done. It is left out where nothing can be mounted.
+func (b *bench) mounted(ctx context.Context, s settings, at *place, w workload, hold func(contest) error) error {
+	what := "cached mount, " + sizes(w) + " written"
+	if !s.only.MatchString(what) {
+		return nil
+	}
+	program, err := peer("rclone")
+	if err = errors.Join(err, mount.CheckFUSE()); err != nil {
+		s.tell("%s: left out: %v", what, err)
+		return nil
+	}
+	if err := b.make(w); err != nil {
+		return err
+	}
+	copied := ours{plain: true}
+	runs := map[string]func(context.Context, string) (usage, error){
+		"tradewind, cached mount": func(ctx context.Context, prefix string) (usage, error) {
+			return b.throughMount(ctx, at, program, prefix, w)
+		},
+		"written, then copied": func(ctx context.Context, prefix string) (usage, error) {
+			dir := filepath.Join(b.dir, "written")
+			defer os.RemoveAll(dir) //nolint:errcheck // the folder of all goes, too
+			u, err := run(ctx, nil, "cp", "-r", b.source(w), dir)
+			if err != nil {
+				return u, err
+			}
+			v, err := copied.upload(ctx, dir, at, prefix)
+			v.wall += u.wall
+			return v, err
+		},
+	}
+	c := contest{what: what, work: w}
+	for i, name := range []string{"tradewind, cached mount", "written, then copied"} {
+		prefix := fmt.Sprintf("mount/%d", i)
+		c.contenders = append(c.contenders, contender{
+			name:  name,
+			run:   func(ctx context.Context) (usage, error) { return runs[name](ctx, prefix) },
+			clean: func(ctx context.Context) error { return at.empty(ctx, prefix) },
+			check: func(ctx context.Context) error {
+				return b.arrived(ctx, copied, at, prefix, w, filepath.Join(b.dir, "back"))
+			},
+		})
+	}
+	return hold(c)
+}
+
+// throughMount writes a workload to a mount and waits until all of it has arrived. To mount and to unmount are not on its
+// time. Processor time is not known: it is that of a process of rclone's.
+func (b *bench) throughMount(ctx context.Context, at *place, program, prefix string, w workload) (u usage, err error) {
+	dir, err := os.MkdirTemp(b.dir, "mount-*")
+	if err != nil {
+		return u, err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // the folder of all goes, too
+	point := filepath.Join(dir, "point")
+	if err := os.Mkdir(point, 0o700); err != nil {
+		return u, err
+	}
+	m, err := mount.Start(ctx, mount.Spec{
+		URI: at.uri + "/" + prefix + "/", Mode: mount.Cached, Point: point, Dir: filepath.Join(dir, "own"),
+		Program: program, Environ: os.Environ(),
+	}, grant.Credentials{
+		Expires: time.Now().Add(12 * time.Hour), Endpoint: at.s3, Region: "us-east-1", PathStyle: true,
+		AccessKey: servers.S3AccessKey, SecretKey: servers.S3SecretKey,
+	})
+	if err != nil {
+		return u, err
+	}
+	defer m.Close()
+	began := time.Now()
+	if _, err := run(ctx, nil, "cp", "-r", b.source(w)+"/.", point); err != nil {
+		return u, err
+	}
+	err = m.Flush(ctx)
+	return usage{wall: time.Since(began)}, err
+}
