@@ -75,7 +75,7 @@ HOST_LAMBDA := $(if $(filter amd64,$(HOST_ARCH)),x86_64,$(HOST_ARCH))
 
 .PHONY: rehearse-setup
 rehearse-setup: emulators
-	@$(GO) run ./bench/lambda -build -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
+	@$(GO) run ./bench/lambda -build -any-size -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
 	GOOS=linux GOARCH=$(HOST_ARCH) CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
 	  -o $(REHEARSAL)/agent/amd64/tradewind-agent ./cmd/tradewind-agent
 	@mkdir -p $(REHEARSAL)/agent/arm64 && \
