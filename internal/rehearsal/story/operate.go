@@ -129,7 +129,7 @@ func (s *Story) renewed(ctx context.Context) (string, error) {
 	}
 	var said string
 	err := until(ctx, func() error {
-		keys, err := s.keys(ctx, "catalog/")
+		keys, err := s.keys(ctx, s.World.Bucket("work"), "catalog/")
 		if err == nil && len(keys) == 0 {
 			err = errors.New("no catalogue in the work bucket")
 		}
@@ -296,14 +296,16 @@ func (s *Story) sleeping(ctx context.Context) error {
 	if left := w.Hypervisor.Running(); len(left) > 0 {
 		return fmt.Errorf("machines %v run", left)
 	}
-	out, err := ec2.NewFromConfig(w.Config).DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
-	if err != nil {
-		return err
-	}
-	for _, r := range out.Reservations {
-		for _, i := range r.Instances {
-			if i.State.Name != types.InstanceStateNameTerminated {
-				return fmt.Errorf("%s is %s", aws.ToString(i.InstanceId), i.State.Name)
+	for _, region := range w.Regions() {
+		out, err := ec2.NewFromConfig(w.In(region)).DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+		if err != nil {
+			return err
+		}
+		for _, r := range out.Reservations {
+			for _, i := range r.Instances {
+				if i.State.Name != types.InstanceStateNameTerminated {
+					return fmt.Errorf("%s in %s is %s", aws.ToString(i.InstanceId), region, i.State.Name)
+				}
 			}
 		}
 	}

@@ -1,6 +1,11 @@
 package story
 
-import "testing"
+import (
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+)
 
 func TestSecretsAreSeen(t *testing.T) {
 	for text, want := range map[string]bool{
@@ -11,5 +16,34 @@ func TestSecretsAreSeen(t *testing.T) {
 		if secretShapes.MatchString(text) != want {
 			t.Errorf("%s", text)
 		}
+	}
+}
+
+func TestWhatMovedIsPricedByWhatItIs(t *testing.T) {
+	const east, west = account.Region, Elsewhere
+	got, err := between([]account.Move{
+		{From: west, To: east, Object: "west/j-1/survey/a", Bytes: 1 << 30},
+		{From: west, To: east, Object: "west/j-1/survey/b", Bytes: 1 << 29},
+		{From: east, To: west, Object: "east/agent/x", Bytes: 1 << 20},
+		{From: east, To: west, Object: "east/j-2/a", Bytes: 5},
+	}, "j-1")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []Between{
+		{What: outputs, From: west, To: east, Bytes: 3 << 29, USD: 0.03},
+		{What: program, From: east, To: west, Bytes: 1 << 20, USD: 0.02 / 1024},
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("%+v", got)
+	}
+	got[0].PlannedUSD = 0.031
+	line := "moved between regions: 1610612736 bytes of outputs from us-west-2 to us-east-1, 0.030000 USD; " +
+		"planned 0.031000 USD"
+	if got[0].String() != line {
+		t.Errorf("%s", got[0])
+	}
+	if _, err := between([]account.Move{{From: west, To: account.Unknown, Object: "west/j-1/a", Bytes: 1}}, "j-1"); err == nil {
+		t.Error("what nobody was given is passed over")
 	}
 }
