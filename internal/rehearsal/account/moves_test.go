@@ -42,7 +42,8 @@ func TestWhatMovesBetweenRegionsIsCountedByWhomAURLWasGivenTo(t *testing.T) {
 	give("j.0.1", "/work-west/j/a?X-Amz-Signature=1&x=a%2Fb")
 	give("j.1.1", "/work-west/j/a?X-Amz-Signature=2")
 	give("j.1.1", "/work-east/j/b?X-Amz-Signature=3")
-	m.granted(as("j.1.1", wire.PathProgram+"ab"), map[string]string{"location": host + "/work-east/agent/x?X-Amz-Signature=4"}, nil)
+	m.granted(as("j.1.1", wire.PathProgram+"ab"),
+		map[string]string{"location": host + "/work-east/agent/x?X-Amz-Signature=4"}, nil)
 	use("/work-west/j/a?X-Amz-Signature=1&x=a%2Fb", 0, 100) // read in the east
 	use("/work-west/j/a?X-Amz-Signature=1&x=a%2Fb", 0, 20)
 	use("/work-west/j/a?X-Amz-Signature=2", 7, 0) // written in the west, where it lies

@@ -35,7 +35,8 @@ type Between struct {
 
 // String is the line of a report.
 func (b Between) String() string {
-	s := fmt.Sprintf("moved between regions: %d bytes of %s from %s to %s, %.6f USD", b.Bytes, b.What, b.From, b.To, b.USD)
+	s := fmt.Sprintf("moved between regions: %d bytes of %s from %s to %s, %.6f USD", b.Bytes, b.What, b.From,
+		b.To, b.USD)
 	if b.PlannedUSD > 0 {
 		s += fmt.Sprintf("; planned %.6f USD", b.PlannedUSD)
 	}
@@ -153,8 +154,8 @@ func between(moves []account.Move, job string) ([]Between, error) {
 	var out []Between
 	for _, m := range moves {
 		if m.From == account.Unknown || m.To == account.Unknown {
-			return nil, fmt.Errorf("nobody was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes, m.From,
-				m.To)
+			return nil, fmt.Errorf("nobody was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
+				m.From, m.To)
 		}
 		_, key, _ := strings.Cut(m.Object, "/")
 		what := program

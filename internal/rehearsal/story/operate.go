@@ -92,7 +92,8 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	var id string
 	if err := until(ctx, func() error {
 		// Under a key: an answer that was lost may be asked for again.
-		out, err := s.cli(ctx, endless, "submit", "-", "--key", "endless", "--secret", secretName+"=ssm:"+s.secretPath())
+		out, err := s.cli(ctx, endless, "submit", "-", "--key", "endless",
+			"--secret", secretName+"=ssm:"+s.secretPath())
 		id = strings.TrimSpace(string(out))
 		return err
 	}); err != nil {

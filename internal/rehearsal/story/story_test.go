@@ -48,7 +48,8 @@ func TestWhatMovedIsPricedByWhatItIs(t *testing.T) {
 	if got[0].String() != line {
 		t.Errorf("%s", got[0])
 	}
-	if _, err := between([]account.Move{{From: west, To: account.Unknown, Object: "west/j-1/a", Bytes: 1}}, "j-1"); err == nil {
+	nobody := account.Move{From: west, To: account.Unknown, Object: "west/j-1/a", Bytes: 1}
+	if _, err := between([]account.Move{nobody}, "j-1"); err == nil {
 		t.Error("what nobody was given is passed over")
 	}
 }
