@@ -71,17 +71,19 @@ synth: lambda agent ## Synthesise the AWS deployment into infra/cdk.out
 # The rehearsal runs on this machine, whichever machines it buys, so it has builds of its own.
 REHEARSAL   := dist/rehearse
 HOST_ARCH   := $(shell $(GO) env GOARCH)
+# The emulated account and where it is deployed to, with a further region to buy machines in.
+REHEARSED_AT := -account 123456789012 -region us-east-1 -regions us-west-2
 HOST_LAMBDA := $(if $(filter amd64,$(HOST_ARCH)),x86_64,$(HOST_ARCH))
 
 .PHONY: rehearse-setup
 rehearse-setup: emulators
-	@$(GO) run ./bench/lambda -build -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
+	@$(GO) run ./bench/lambda -build -any-size -arch $(HOST_ARCH) -out $(REHEARSAL)/lambda
 	GOOS=linux GOARCH=$(HOST_ARCH) CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \
 	  -o $(REHEARSAL)/agent/amd64/tradewind-agent ./cmd/tradewind-agent
 	@mkdir -p $(REHEARSAL)/agent/arm64 && \
 	  cp $(REHEARSAL)/agent/amd64/tradewind-agent $(REHEARSAL)/agent/arm64/tradewind-agent
 	cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1 \
-	  $(GO) run . -assets ../$(REHEARSAL) -architecture $(HOST_LAMBDA) -out ../$(REHEARSAL)/cdk.out
+	  $(GO) run . -assets ../$(REHEARSAL) -architecture $(HOST_LAMBDA) -out ../$(REHEARSAL)/cdk.out $(REHEARSED_AT)
 	$(GO) build -trimpath -o $(REHEARSAL)/rehearse ./localstack/rehearse
 	$(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" -o $(REHEARSAL)/tradewind ./cmd/tradewind
 

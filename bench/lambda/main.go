@@ -19,18 +19,19 @@ import (
 
 func main() {
 	var (
-		only = flag.Bool("build", false, "only build the functions")
-		arch = flag.String("arch", runtime.GOARCH, "architecture to build for")
-		out  = flag.String("out", "", "folder to build into; with -build only")
-		page = flag.String("report", "", "page whose section to write anew; standard output when empty")
-		runs = flag.Int("runs", 15, "starts of each function")
+		only    = flag.Bool("build", false, "only build the functions")
+		arch    = flag.String("arch", runtime.GOARCH, "architecture to build for")
+		out     = flag.String("out", "", "folder to build into; with -build only")
+		anySize = flag.Bool("any-size", false, "take binaries above 20 MB, which are not for Lambda; with -build only")
+		page    = flag.String("report", "", "page whose section to write anew; standard output when empty")
+		runs    = flag.Int("runs", 15, "starts of each function")
 	)
 	flag.Parse()
 	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
 	defer stop()
 	var err error
 	if *only {
-		err = buildAll(ctx, *arch, *out)
+		err = buildAll(ctx, *arch, *out, *anySize)
 	} else {
 		err = measureAll(ctx, *runs, *page)
 	}

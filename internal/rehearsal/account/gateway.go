@@ -33,6 +33,7 @@ type gateway struct {
 	function *sandbox.Function
 	keys     aws.Credentials // the one user that there is
 	count    *Counter
+	moves    *Moves
 	log      *slog.Logger
 }
 
@@ -121,7 +122,14 @@ func (g *gateway) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		refuse(w, http.StatusInternalServerError, "Internal Server Error")
 		return
 	}
-	write(w, answer)
+	var out awsevents.APIGatewayV2HTTPResponse
+	if err := json.Unmarshal(answer, &out); err != nil || out.StatusCode == 0 {
+		refuse(w, http.StatusInternalServerError, "Internal Server Error")
+		return
+	}
+	body = bodyOf(out)
+	g.moves.granted(r, out.Headers, body)
+	write(w, out, body)
 }
 
 func refuse(w http.ResponseWriter, status int, message string) {
@@ -160,21 +168,20 @@ func request(r *http.Request, body []byte, key string) awsevents.APIGatewayV2HTT
 }
 
 // write answers with what the function returned.
-func write(w http.ResponseWriter, answer []byte) {
-	var out awsevents.APIGatewayV2HTTPResponse
-	if err := json.Unmarshal(answer, &out); err != nil || out.StatusCode == 0 {
-		refuse(w, http.StatusInternalServerError, "Internal Server Error")
-		return
-	}
+func write(w http.ResponseWriter, out awsevents.APIGatewayV2HTTPResponse, body []byte) {
 	for k, v := range out.Headers {
 		w.Header().Set(k, v)
 	}
-	body := []byte(out.Body)
-	if out.IsBase64Encoded {
-		body, _ = base64.StdEncoding.DecodeString(out.Body)
-	}
 	w.WriteHeader(out.StatusCode)
 	_, _ = w.Write(body)
+}
+
+func bodyOf(out awsevents.APIGatewayV2HTTPResponse) []byte {
+	if !out.IsBase64Encoded {
+		return []byte(out.Body)
+	}
+	body, _ := base64.StdEncoding.DecodeString(out.Body) // nothing, where the function has not encoded it
+	return body
 }
 
 // errForbidden says that a signature is missing or wrong.

@@ -31,10 +31,10 @@ import (
 // and a directory for a disk. When EC2 says that it is terminated the process is killed; when the process ends, so does
 // the machine.
 type Hypervisor struct {
-	ec2    *ec2.Client
-	events *eventbridge.Client
-	ended  func(id, code string) // tells why, where nobody asked for the end
-	dir    string
+	regions []*regional
+	ended   func(id, code string)        // tells why, where nobody asked for the end
+	placed  func(cluster, region string) // tells where a cluster's machines are
+	dir     string
 	// authority signs the machines' identity documents.
 	authority *imdstest.Authority
 	log       *slog.Logger
@@ -44,8 +44,16 @@ type Hypervisor struct {
 	started  int
 }
 
+// regional is what a region has of its own.
+type regional struct {
+	name   string
+	ec2    *ec2.Client
+	events *eventbridge.Client
+}
+
 type machine struct {
 	id     string
+	region *regional
 	cmd    *exec.Cmd
 	imds   *imdstest.Machine
 	server *http.Server
@@ -56,8 +64,10 @@ type machine struct {
 
 func (h *Hypervisor) run(ctx context.Context) {
 	for ctx.Err() == nil {
-		if err := h.look(ctx); err != nil && ctx.Err() == nil {
-			h.log.Warn("hypervisor", "err", err)
+		for _, r := range h.regions {
+			if err := h.look(ctx, r); err != nil && ctx.Err() == nil {
+				h.log.Warn("hypervisor", "region", r.name, "err", err)
+			}
 		}
 		_ = clock.Pause(ctx, 300*time.Millisecond)
 	}
@@ -68,9 +78,9 @@ func (h *Hypervisor) run(ctx context.Context) {
 	}
 }
 
-// look starts what is new and kills what is over.
-func (h *Hypervisor) look(ctx context.Context) error {
-	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+// look starts what is new in a region and kills what is over.
+func (h *Hypervisor) look(ctx context.Context, at *regional) error {
+	out, err := at.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
 	if err != nil {
 		return err
 	}
@@ -82,7 +92,7 @@ func (h *Hypervisor) look(ctx context.Context) error {
 			h.mu.Unlock()
 			switch state := i.State.Name; {
 			case m == nil && (state == types.InstanceStateNameRunning || state == types.InstanceStateNamePending):
-				if err := h.start(ctx, i); err != nil {
+				if err := h.start(ctx, at, i); err != nil {
 					h.log.Warn("machine", "id", id, "err", err)
 				}
 			case m != nil &&
@@ -104,9 +114,14 @@ func (m *machine) kill() {
 }
 
 // start boots a machine.
-func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
+func (h *Hypervisor) start(ctx context.Context, at *regional, i types.Instance) error {
 	id := aws.ToString(i.InstanceId)
-	data, err := h.ec2.DescribeInstanceAttribute(ctx,
+	for _, tag := range i.Tags {
+		if aws.ToString(tag.Key) == "tradewind:cluster" {
+			h.placed(aws.ToString(tag.Value), at.name)
+		}
+	}
+	data, err := at.ec2.DescribeInstanceAttribute(ctx,
 		&ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: types.InstanceAttributeNameUserData})
 	if err != nil {
 		return err
@@ -123,9 +138,9 @@ func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	h.started++
 	n := h.started
 	h.mu.Unlock()
-	m := &machine{id: id, exited: make(chan struct{}), imds: &imdstest.Machine{
+	m := &machine{id: id, region: at, exited: make(chan struct{}), imds: &imdstest.Machine{
 		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1),
-		Region: Region, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw,
+		Region: at.name, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw,
 		Account: account, Signer: h.authority,
 	}}
 	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
@@ -149,7 +164,7 @@ func (h *Hypervisor) start(ctx context.Context, i types.Instance) error {
 	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // what EC2 would run; it is killed as a machine is
 	m.cmd.Env = []string{
 		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "LANG=C.UTF-8", bootstrap.EnvRoot + "=" + root,
-		bootstrap.EnvMetadata + "=http://" + l.Addr().String(), "AWS_REGION=" + Region,
+		bootstrap.EnvMetadata + "=http://" + l.Addr().String(), "AWS_REGION=" + at.name,
 	}
 	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = root, console, console
 	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
@@ -180,25 +195,26 @@ func (h *Hypervisor) wait(ctx context.Context, m *machine) {
 	h.mu.Unlock()
 	ctx, cancel := context.WithTimeout(ctx, 10*time.Second)
 	defer cancel()
-	if _, err := h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
+	if _, err := m.region.ec2.TerminateInstances(ctx,
+		&ec2.TerminateInstancesInput{InstanceIds: []string{m.id}}); err != nil {
 		h.log.Warn("machine", "id", m.id, "err", err) // its end is told all the same
 	}
-	h.tell(ctx, "EC2 Instance State-change Notification", m.id, map[string]any{"state": "shutting-down"})
+	h.tell(ctx, m, "EC2 Instance State-change Notification", map[string]any{"state": "shutting-down"})
 }
 
-// tell puts an event of EC2 on the account's bus.
-func (h *Hypervisor) tell(ctx context.Context, typ, id string, detail map[string]any) {
-	detail["instance-id"] = id
+// tell puts an event of EC2 on the account's bus in the machine's region.
+func (h *Hypervisor) tell(ctx context.Context, m *machine, typ string, detail map[string]any) {
+	detail["instance-id"] = m.id
 	body, err := json.Marshal(detail)
 	if err != nil {
 		return
 	}
-	_, err = h.events.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
+	_, err = m.region.events.PutEvents(ctx, &eventbridge.PutEventsInput{Entries: []ebtypes.PutEventsRequestEntry{{
 		Source: aws.String("aws.ec2"), DetailType: &typ, Detail: aws.String(string(body)),
-		Resources: []string{"arn:aws:ec2:" + Region + ":" + account + ":instance/" + id},
+		Resources: []string{"arn:aws:ec2:" + m.region.name + ":" + account + ":instance/" + m.id},
 	}}})
 	if err != nil {
-		h.log.Warn("notice", "id", id, "err", err)
+		h.log.Warn("notice", "id", m.id, "err", err)
 	}
 }
 
@@ -211,7 +227,7 @@ func (h *Hypervisor) Interrupt(ctx context.Context, id string, after time.Durati
 		return fmt.Errorf("rehearsal: no machine %s", id)
 	}
 	m.imds.Take(time.Now().Add(2 * time.Minute))
-	h.tell(ctx, "EC2 Spot Instance Interruption Warning", id, map[string]any{"instance-action": "terminate"})
+	h.tell(ctx, m, "EC2 Spot Instance Interruption Warning", map[string]any{"instance-action": "terminate"})
 	_ = clock.Pause(ctx, after)
 	h.mu.Lock()
 	m.taken = !m.killed // or it was terminated meanwhile

@@ -20,6 +20,7 @@ type Proxy struct {
 	count    *Counter
 	rights   *Rights
 	mappings []*Mapping
+	moves    *Moves
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
 	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is
@@ -191,6 +192,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		answer.ResponseWriter = discard{header: http.Header{}}
 	}
 	p.forward(who.service, answer, r)
+	if who.granted && answer.status < http.StatusMultipleChoices {
+		p.moves.moved(r, int64(len(body)), int64(answer.size))
+	}
 	units := unitsOf(who.service, action, body, answer.size)
 	if who.service == "dynamodb" && answer.status >= http.StatusBadRequest {
 		action += Refused

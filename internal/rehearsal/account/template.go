@@ -39,7 +39,7 @@ func setAside(typ string) bool {
 		strings.HasPrefix(typ, "AWS::ApiGatewayV2::") || strings.HasPrefix(typ, "AWS::Scheduler::")
 }
 
-// readTemplate reads the first stack of an assembly.
+// readTemplate reads a stack of an assembly.
 func readTemplate(s deploy.Stack) (*Template, error) {
 	t := &Template{Name: s.Name, Resources: map[string]Resource{}}
 	raw, err := os.ReadFile(s.Template.Path)
@@ -83,7 +83,7 @@ func (t *Template) writeFor(s deploy.Stack, dir string) (deploy.Stack, error) {
 		fmt.Fprintf(&out, "%q:%s", id, body)
 	}
 	out.WriteString("}}")
-	s.Template.Path = filepath.Join(dir, "template.json")
+	s.Template.Path = filepath.Join(dir, s.Name+".template.json")
 	return s, os.WriteFile(s.Template.Path, out.Bytes(), 0o600)
 }
 

@@ -53,7 +53,9 @@ type World struct {
 	Options
 	Template *Template
 	Stack    deploy.Stack
+	Further  []deploy.Stack // of the other regions that machines are bought in
 	Count    *Counter
+	Moves    *Moves
 	Proxy    *Proxy
 	Rights   *Rights
 	API      string // its base URL
@@ -103,7 +105,7 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if err != nil {
 		return nil, err
 	}
-	w.Stack = a.Stacks[0]
+	w.Stack, w.Further = a.Stacks[0], a.Stacks[1:]
 	if w.Template, err = readTemplate(w.Stack); err != nil {
 		return nil, err
 	}
@@ -117,7 +119,8 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if w.Mappings, err = w.Template.mappings(); err != nil {
 		return nil, err
 	}
-	w.Proxy.mappings = w.Mappings
+	w.Moves = newMoves(w.Buckets())
+	w.Proxy.mappings, w.Proxy.moves = w.Mappings, w.Moves
 	endpoint, err := w.serve(ctx, w.Proxy)
 	if err != nil {
 		return nil, err
@@ -138,6 +141,9 @@ func (w *World) deploy(ctx context.Context) error {
 		return err
 	}
 	if _, err := target.Deploy(ctx, stack, w.Assets); err != nil {
+		return err
+	}
+	if err := w.deployFurther(ctx, target); err != nil {
 		return err
 	}
 	// Before anything is put in a bucket.
@@ -186,11 +192,6 @@ func (w *World) notify(ctx context.Context) error {
 	return nil
 }
 
-// Bucket is the name of a bucket of the deployment: dags or work.
-func (w *World) Bucket(part string) string {
-	return w.Stack.Name + "-" + part + "-" + account + "-" + Region
-}
-
 // shortest is how long a message is invisible at least, seconds: a batch takes a few here, whatever it may take.
 const shortest = 8
 
@@ -232,7 +233,7 @@ func (w *World) serve(ctx context.Context, h http.Handler) (string, error) {
 
 // connect makes the functions and feeds them.
 func (w *World) connect(ctx context.Context, endpoint string) error {
-	g := &gateway{keys: w.User, count: w.Count, log: w.Log}
+	g := &gateway{keys: w.User, count: w.Count, moves: w.Moves, log: w.Log}
 	var err error
 	if g.routes, err = w.Template.routes(); err != nil {
 		return err
@@ -262,9 +263,13 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
 	}
 	w.Hypervisor = &Hypervisor{
-		authority: w.authority,
-		ec2:       ec2.NewFromConfig(w.Config), events: eventbridge.NewFromConfig(w.Config), ended: w.Proxy.Ended,
+		authority: w.authority, ended: w.Proxy.Ended, placed: w.Moves.placed,
 		dir: filepath.Join(w.Dir, "machines"), log: w.Log, machines: map[string]*machine{},
+	}
+	for _, region := range w.Regions() {
+		cfg := w.In(region)
+		w.Hypervisor.regions = append(w.Hypervisor.regions,
+			&regional{name: region, ec2: ec2.NewFromConfig(cfg), events: eventbridge.NewFromConfig(cfg)})
 	}
 	w.wg.Go(func() { w.Hypervisor.run(ctx) })
 	if w.Chaos {

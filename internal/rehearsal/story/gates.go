@@ -171,5 +171,7 @@ func (s *Story) secrets(ctx context.Context) (string, error) {
 	if bytes.Contains(logs, []byte(aws.ToString(out.Parameter.Value))) {
 		return "", errors.New("a log holds the key that signs tokens")
 	}
-	return fmt.Sprintf("%d KiB of logs looked through", len(logs)>>10), nil
+	items, files, err := s.hidden(ctx)
+	return fmt.Sprintf("%d KiB of logs, %d items of the table and %d files looked through", len(logs)>>10, items,
+		files), err
 }

@@ -69,12 +69,16 @@ const endless = `apiVersion: tradewind/v1
 name: endless
 tasks:
   wait:
-    run: echo waiting; sleep 600
+    run: echo "waiting with $REHEARSED"; sleep 600
+    secrets: [REHEARSED]
     resources: {cpus: 2+, cloud: aws, region: us-east-1}
     time: 10m
 `
 
-// operated submits a job by the command line, follows it until it prints, and cancels it.
+// waitingMasked is what the log of that task has.
+const waitingMasked = "waiting with ***"
+
+// operated submits a job with a secret by the command line, follows it until it prints, and cancels it.
 func (s *Story) operated(ctx context.Context) (string, error) {
 	// The daily schedule is due as well; what it sends waits for work to come in.
 	if !s.World.Chaos {
@@ -82,10 +86,14 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 			return "", err
 		}
 	}
+	if err := s.keepSecret(ctx); err != nil {
+		return "", err
+	}
 	var id string
 	if err := until(ctx, func() error {
 		// Under a key: an answer that was lost may be asked for again.
-		out, err := s.cli(ctx, endless, "submit", "-", "--key", "endless")
+		out, err := s.cli(ctx, endless, "submit", "-", "--key", "endless",
+			"--secret", secretName+"=ssm:"+s.secretPath())
 		id = strings.TrimSpace(string(out))
 		return err
 	}); err != nil {
@@ -94,21 +102,26 @@ func (s *Story) operated(ctx context.Context) (string, error) {
 	said := "submit: " + id
 	if err := until(ctx, func() error {
 		out, err := s.cli(ctx, "", "logs", id, "wait")
-		if err == nil && strings.TrimSpace(string(out)) != "waiting" {
+		if err == nil && strings.TrimSpace(string(out)) != waitingMasked {
 			err = fmt.Errorf("logs: %q", out)
 		}
 		return err
 	}); err != nil {
 		return said, err
 	}
-	said += "\nlogs: waiting"
+	items, files, err := s.hidden(ctx)
+	if err != nil {
+		return said, err
+	}
+	said += fmt.Sprintf("\nlogs: %s; the secret is in none of %d items of the table and of %d files", waitingMasked,
+		items, files)
 	if err := until(ctx, func() error {
 		_, err := s.cli(ctx, "", "cancel", id)
 		return err
 	}); err != nil {
 		return said, err
 	}
-	err := until(ctx, func() error {
+	err = until(ctx, func() error {
 		var d view.JobDetail
 		if err := s.cliJSON(ctx, &d, "status", id); err != nil {
 			return err
@@ -129,7 +142,7 @@ func (s *Story) renewed(ctx context.Context) (string, error) {
 	}
 	var said string
 	err := until(ctx, func() error {
-		keys, err := s.keys(ctx, "catalog/")
+		keys, err := s.keys(ctx, s.World.Bucket("work"), "catalog/")
 		if err == nil && len(keys) == 0 {
 			err = errors.New("no catalogue in the work bucket")
 		}
@@ -296,14 +309,16 @@ func (s *Story) sleeping(ctx context.Context) error {
 	if left := w.Hypervisor.Running(); len(left) > 0 {
 		return fmt.Errorf("machines %v run", left)
 	}
-	out, err := ec2.NewFromConfig(w.Config).DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
-	if err != nil {
-		return err
-	}
-	for _, r := range out.Reservations {
-		for _, i := range r.Instances {
-			if i.State.Name != types.InstanceStateNameTerminated {
-				return fmt.Errorf("%s is %s", aws.ToString(i.InstanceId), i.State.Name)
+	for _, region := range w.Regions() {
+		out, err := ec2.NewFromConfig(w.In(region)).DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+		if err != nil {
+			return err
+		}
+		for _, r := range out.Reservations {
+			for _, i := range r.Instances {
+				if i.State.Name != types.InstanceStateNameTerminated {
+					return fmt.Errorf("%s in %s is %s", aws.ToString(i.InstanceId), region, i.State.Name)
+				}
 			}
 		}
 	}

@@ -21,6 +21,8 @@ type Report struct {
 	// says of it.
 	PlainTasks int        `json:"plainTasks"`
 	Compared   []Compared `json:"compared"`
+	// Between is what moved from region to region for the job with a task in another.
+	Between []Between `json:"betweenRegions"`
 }
 
 // FunctionReport is one function's share.
@@ -34,7 +36,7 @@ type FunctionReport struct {
 func (s *Story) Report() Report {
 	w := s.World
 	r := Report{Tasks: storyTasks, Requests: w.Count.Calls(), Functions: map[string]FunctionReport{},
-		PlainTasks: plainTasks, Compared: s.compared}
+		PlainTasks: plainTasks, Compared: s.compared, Between: s.between}
 	for name, f := range w.Functions {
 		u := f.Usage()
 		r.Functions[name[len(w.Stack.Name)+1:]] = FunctionReport{Usage: u, MemoryMiB: f.Memory,
@@ -44,7 +46,7 @@ func (s *Story) Report() Report {
 }
 
 // storyTasks are the tasks of the story's jobs.
-const storyTasks = 4 + 1 + 1 + plainTasks
+const storyTasks = 5 + 1 + 1 + plainTasks
 
 // Page is the rehearsal's section of bench/RESULTS.md.
 func (s *Story) Page(took time.Duration) string {
@@ -66,6 +68,10 @@ func (s *Story) Page(took time.Duration) string {
 		"| --- | ---: | ---: |\n", plainTasks)
 	for _, c := range s.compared {
 		_, _ = fmt.Fprintf(&b, "| %s, %s | %.0f | %.0f |\n", c.Service, c.Unit, c.Counted, c.Predicted)
+	}
+	b.WriteString("\nOf a DAG with a task in another region:\n\n")
+	for _, x := range s.between {
+		_, _ = fmt.Fprintf(&b, "- %s\n", x)
 	}
 	return b.String()
 }

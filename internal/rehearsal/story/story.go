@@ -38,6 +38,9 @@ type Story struct {
 	began  time.Time
 	// Requests for the DAG to which nothing happened, beside those foretold.
 	compared []Compared
+	// What the first plan says of moving data, and what was moved.
+	plannedToMove float64
+	between       []Between
 }
 
 // step is one of the story, with what it found.
@@ -76,6 +79,7 @@ func (s *Story) steps() []step {
 		{"the machine is taken, and training goes on elsewhere", 120 * time.Second, s.taken},
 		{"the job succeeds", 180 * time.Second, s.succeeded},
 		{"its outputs and logs are there", 30 * time.Second, s.results},
+		{"outputs lie in two regions, and what moved between them was planned", 30 * time.Second, s.moved},
 		{"a token opens its own job's doors only, and not for ever", 30 * time.Second, s.tokens},
 		{"the command line submits, follows and cancels", 120 * time.Second, s.operated},
 		{"the catalogue is renewed", 180 * time.Second, s.renewed},
@@ -84,7 +88,7 @@ func (s *Story) steps() []step {
 		{"no machine is left, and the deployment sleeps", 150 * time.Second, s.asleep},
 		{"a job's events cost what `tradewind cost` says", 240 * time.Second, s.measured},
 		{"every call was within the rights of its function's role", time.Second, s.rights},
-		{"no log holds a secret", time.Second, s.secrets},
+		{"no log, no item of the table and no machine holds a secret", 30 * time.Second, s.secrets},
 	}
 }
 
@@ -181,8 +185,12 @@ func (s *Story) planned(ctx context.Context) (string, error) {
 				return fmt.Errorf("task %s has no offer yet", t.Name)
 			}
 		}
+		if s.plannedToMove, err = s.planToMove(ctx); err != nil {
+			return err
+		}
 		p := d.Plans[0]
-		said = fmt.Sprintf("plan %d is %s: %.4f USD, on demand %.4f", p.Version, p.Status, p.USD, p.OnDemandUSD)
+		said = fmt.Sprintf("plan %d is %s: %.4f USD, %.6f of it for moving data, on demand %.4f", p.Version,
+			p.Status, p.USD, s.plannedToMove, p.OnDemandUSD)
 		for _, t := range d.TaskList {
 			said += fmt.Sprintf("\n%s on %s", t.Name, t.Offer)
 		}
@@ -247,7 +255,7 @@ func (s *Story) training(ctx context.Context) (string, error) {
 		if !last.Offer.Spot {
 			return &finalError{fmt.Errorf("training runs on %s", last.OfferID)}
 		}
-		keys, err := s.keys(ctx, s.job+"/train/ckpt/")
+		keys, err := s.keys(ctx, s.World.Bucket("work"), s.job+"/train/ckpt/")
 		if err != nil {
 			return err
 		}
@@ -270,8 +278,7 @@ func lastAttempt(d *view.JobDetail, task int) *record.Attempt {
 	return last
 }
 
-func (s *Story) keys(ctx context.Context, prefix string) ([]string, error) {
-	bucket := s.World.Bucket("work")
+func (s *Story) keys(ctx context.Context, bucket, prefix string) ([]string, error) {
 	out, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket, Prefix: &prefix})
 	if err != nil {
 		return nil, err
@@ -329,7 +336,7 @@ func (s *Story) succeeded(ctx context.Context) (string, error) {
 }
 
 func (s *Story) results(ctx context.Context) (string, error) {
-	keys, err := s.keys(ctx, s.job+"/report/")
+	keys, err := s.keys(ctx, s.World.Bucket("work"), s.job+"/report/")
 	if err != nil {
 		return "", err
 	}

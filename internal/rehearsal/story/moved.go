@@ -1,0 +1,181 @@
+package story
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+)
+
+// Elsewhere is the region of one task of dag.yaml: the task, and what it leaves, in bytes.
+const (
+	Elsewhere     = "us-west-2"
+	elsewhereTask = "survey"
+	elsewhereFile = "tiles.bin"
+)
+
+// Between is what was moved from one region to another, beside what the plan said of it.
+type Between struct {
+	What       string  `json:"what"`
+	From       string  `json:"from"`
+	To         string  `json:"to"`
+	Bytes      int64   `json:"bytes"`
+	USD        float64 `json:"usd"`        // at the list price of moving
+	PlannedUSD float64 `json:"plannedUSD"` // 0 for what plans have no price of
+}
+
+// String is the line of a report.
+func (b Between) String() string {
+	s := fmt.Sprintf("moved between regions: %d bytes of %s from %s to %s, %.6f USD", b.Bytes, b.What, b.From,
+		b.To, b.USD)
+	if b.PlannedUSD > 0 {
+		s += fmt.Sprintf("; planned %.6f USD", b.PlannedUSD)
+	}
+	return s
+}
+
+// movedWithin is how far what was moved may be from what was planned: the task leaves as much as its file says, and
+// a manifest of it.
+const movedWithin = 0.1
+
+// moved looks where the outputs lie, and holds what machines moved between regions against the first plan.
+func (s *Story) moved(ctx context.Context) (string, error) {
+	where, err := s.apart(ctx)
+	if err != nil {
+		return "", err
+	}
+	if s.between, err = between(s.World.Moves.Between(), s.job); err != nil {
+		return "", err
+	}
+	err = asPlanned(s.between, s.plannedToMove)
+	said := []string{where}
+	for _, b := range s.between {
+		said = append(said, b.String())
+	}
+	if s.World.Chaos { // what fails is read again
+		err = nil
+	}
+	return strings.Join(said, "\n"), err
+}
+
+// asPlanned notes what was planned for the outputs of the task elsewhere, and says whether they and no others moved.
+func asPlanned(moved []Between, usd float64) error {
+	i := slices.IndexFunc(moved, func(b Between) bool {
+		return b.What == outputs && b.From == Elsewhere && b.To == account.Region
+	})
+	if i < 0 {
+		return fmt.Errorf("no outputs were read in %s from %s: %v", account.Region, Elsewhere, moved)
+	}
+	moved[i].PlannedUSD = usd
+	for j, b := range moved {
+		if j != i && b.What == outputs {
+			return fmt.Errorf("that was not planned: %s", b)
+		}
+	}
+	if !(math.Abs(moved[i].USD/usd-1) <= movedWithin) {
+		return fmt.Errorf("what moved is not what was planned: %s; planned %.6f USD", moved[i], usd)
+	}
+	return nil
+}
+
+// apart looks for the output of the task elsewhere: in the bucket there, and not in that of the deployment's region.
+func (s *Story) apart(ctx context.Context) (string, error) {
+	prefix := s.job + "/" + elsewhereTask + "/"
+	there, err := s.keys(ctx, s.World.WorkIn(Elsewhere), prefix)
+	if err != nil {
+		return "", err
+	}
+	here, err := s.keys(ctx, s.World.WorkIn(account.Region), prefix)
+	if err != nil {
+		return "", err
+	}
+	if len(here) > 0 {
+		return "", fmt.Errorf("in the bucket of %s lie %v", account.Region, here)
+	}
+	i := slices.IndexFunc(there, func(k string) bool { return strings.HasSuffix(k, "/"+elsewhereFile) })
+	if i < 0 {
+		return "", fmt.Errorf("no %s among %v in the bucket of %s", elsewhereFile, there, Elsewhere)
+	}
+	others, err := s.keys(ctx, s.World.WorkIn(Elsewhere), "")
+	if err != nil {
+		return "", err
+	}
+	for _, k := range others {
+		if !strings.HasPrefix(k, prefix) {
+			return "", fmt.Errorf("in the bucket of %s lies %s", Elsewhere, k)
+		}
+	}
+	return fmt.Sprintf("s3://%s/%s, and nothing of it in %s", s.World.WorkIn(Elsewhere), there[i],
+		s.World.WorkIn(account.Region)), nil
+}
+
+// planToMove is what the plan in force says that moving data costs, USD: what it has beside its tasks.
+func (s *Story) planToMove(ctx context.Context) (float64, error) {
+	u := unit.NewLoader(s.store, time.Now, record.Config{}).NewUnit(ctx, "api")
+	job, found, err := book.Get[record.Job](u, record.JobKey(s.job))
+	if err != nil {
+		return 0, err
+	}
+	if !found {
+		return 0, errors.New("no record of the job")
+	}
+	p, err := u.Plan(job)
+	if err != nil {
+		return 0, err
+	}
+	usd := p.USD
+	for _, task := range p.TaskUSD {
+		usd -= task
+	}
+	return usd, nil
+}
+
+// What is moved.
+const (
+	outputs = "outputs"
+	program = "the agent's program"
+)
+
+// between adds up what went from region to region for a job. It fails where it is not known between which.
+func between(moves []account.Move, job string) ([]Between, error) {
+	prices, err := egress.Default()
+	if err != nil {
+		return nil, err
+	}
+	var out []Between
+	for _, m := range moves {
+		if m.From == account.Unknown || m.To == account.Unknown {
+			return nil, fmt.Errorf("nobody was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
+				m.From, m.To)
+		}
+		_, key, _ := strings.Cut(m.Object, "/")
+		what := program
+		switch {
+		case strings.HasPrefix(key, job+"/"):
+			what = outputs
+		case !strings.HasPrefix(key, "agent/"):
+			continue // of other jobs
+		}
+		perGiB, err := prices.USDPerGiB("aws:"+m.From, "aws:"+m.To)
+		if err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(out, func(b Between) bool { return b.What == what && b.From == m.From && b.To == m.To })
+		if i < 0 {
+			i = len(out)
+			out = append(out, Between{What: what, From: m.From, To: m.To})
+		}
+		out[i].Bytes += m.Bytes
+		out[i].USD += float64(m.Bytes) / (1 << 30) * perGiB
+	}
+	return out, nil
+}
