@@ -143,7 +143,7 @@ func (b *bench) rows(ctx context.Context, s settings, hold func(contest) error) 
 		}
 	}
 	for _, w := range []workload{large, {name: "few", files: min(s.small, 1000), size: smallSize}} {
-		if err := b.mounted(ctx, s, a, w, hold); err != nil {
+		if err := b.mounted(s, a, w, hold); err != nil {
 			return "", err
 		}
 	}

@@ -15,7 +15,7 @@ import (
 
 // mounted is the row of a task that writes a workload: to a cached mount, until it has arrived, or to a folder that is
 // copied when it is done. It is left out where nothing can be mounted.
-func (b *bench) mounted(ctx context.Context, s settings, at *place, w workload, hold func(contest) error) error {
+func (b *bench) mounted(s settings, at *place, w workload, hold func(contest) error) error {
 	what := "cached mount, " + sizes(w) + " written"
 	if !s.only.MatchString(what) {
 		return nil
@@ -60,8 +60,8 @@ func (b *bench) mounted(ctx context.Context, s settings, at *place, w workload, 
 	return hold(c)
 }
 
-// throughMount writes a workload to a mount and waits until all of it has arrived. To mount and to unmount are not on its
-// time. Processor time is not known: it is that of a process of rclone's.
+// throughMount writes a workload to a mount and waits until all of it has arrived. To mount and to unmount are not on
+// its time. Processor time is not known: it is that of a process of rclone's.
 func (b *bench) throughMount(ctx context.Context, at *place, program, prefix string, w workload) (u usage, err error) {
 	dir, err := os.MkdirTemp(b.dir, "mount-*")
 	if err != nil {

@@ -93,7 +93,8 @@ func (c *config) s3(creds grant.Credentials) error {
 	}
 	if err := c.section("type", "s3", "provider", provider, "env_auth", "true", "region", creds.Region,
 		"endpoint", creds.Endpoint, "force_path_style", fmt.Sprint(creds.PathStyle), "no_check_bucket", "true",
-		"chunk_size", "16Mi", "upload_concurrency", "4", "disable_checksum", "true", "no_head", "true", "use_unsigned_payload", "true"); err != nil {
+		"chunk_size", "16Mi", "upload_concurrency", "4", "disable_checksum", "true", "no_head", "true",
+		"use_unsigned_payload", "true"); err != nil {
 		return err
 	}
 	c.write = func(creds grant.Credentials) error {

@@ -29,8 +29,8 @@ func (st *Arriving) Up() bool {
 	return st.Cluster.State == record.ClusterBooting
 }
 
-// Doubt is why whoever says hello is not taken for the machine that was launched for the rank; nil where it is, or where
-// nothing was proved and nothing has to be. It is ErrEarly or ErrMachine, the latter with a reason.
+// Doubt is why whoever says hello is not taken for the machine that was launched for the rank; nil where it is, or
+// where nothing was proved and nothing has to be. It is ErrEarly or ErrMachine, the latter with a reason.
 func (st *Arriving) Doubt(cfg record.Config, m *wire.Machine) error {
 	cl := &st.Cluster
 	launched := cl.Nodes[st.Rank].Machine

@@ -176,7 +176,8 @@ func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores
 
 // Checkpoints are the prefixes below which the checkpoints of a cluster's task lie: where it keeps its own, and where
 // the one lies that it has resumed from.
-func Checkpoints(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string, error) {
+func Checkpoints(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, resumed string) ([]string,
+	error) {
 	spec, err := u.Spec(job)
 	if err != nil {
 		return nil, err
