@@ -6,10 +6,13 @@ import (
 	"regexp"
 	"strings"
 	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 )
 
 // TestMain lets this binary be the process that moves files, too.
 func TestMain(m *testing.M) {
+	proc.Reexec()
 	if len(os.Args) > 1 && os.Args[1] == moving {
 		if err := move(context.Background(), os.Args[2:]); err != nil {
 			_, _ = os.Stderr.WriteString(err.Error())

@@ -1,0 +1,67 @@
+package stack
+
+import (
+	"maps"
+	"slices"
+	"strings"
+	"testing"
+)
+
+func TestAnotherNameSharesNothing(t *testing.T) {
+	one, other := deployed()(t), synthesise(t, func(c *Config) {
+		c.Name, c.KeepData, c.Alarms, c.Architecture, c.DataBuckets = "second", false, false, "x86_64", []string{"imagenet-mini"}
+		c.Account, c.Region, c.Regions = "111122223333", "us-east-1", []string{"eu-west-1"}
+	})
+	names := func(d template) []string {
+		var out []string
+		for _, r := range d.Resources {
+			for _, p := range []string{"FunctionName", "QueueName", "TableName", "BucketName", "RoleName", "TopicName", "LogGroupName", "InstanceProfileName", "DashboardName"} {
+				if n, ok := r.Properties[p].(string); ok && !strings.HasPrefix(n, "<") { // a reference to another resource
+					out = append(out, r.Type+" "+n)
+				}
+			}
+		}
+		return out
+	}
+	for _, n := range names(other["second"]) {
+		if slices.Contains(names(one), n) {
+			t.Errorf("two deployments share %s", n)
+		}
+	}
+	if _, table := other["second"].named(t, "AWS::DynamoDB::Table", "TableName", "second"); table.DeletionPolicy != "Delete" {
+		t.Errorf("the table outlives the stack: %s", table.DeletionPolicy)
+	}
+	if n := len(other["second"].of("AWS::CloudWatch::Alarm")); n > 0 {
+		t.Errorf("%d alarms", n)
+	}
+	far, ok := other["second-notices-eu-west-1"]
+	if !ok || len(far.of("AWS::Events::Rule")) != 1 {
+		t.Errorf("nobody passes on the notices of eu-west-1: %v", slices.Collect(maps.Keys(other)))
+	}
+	// What tasks leave in another region stays there, and the API alone reaches it.
+	const store = "second-work-111122223333-eu-west-1"
+	if _, b := far.named(t, "AWS::S3::Bucket", "BucketName", store); b.Properties["PublicAccessBlockConfiguration"] == nil {
+		t.Error("the bucket of eu-west-1 may be public")
+	}
+	reached := map[string]bool{}
+	for _, s := range other["second"].statements() {
+		if slices.ContainsFunc(s.resources, func(r string) bool { return strings.Contains(r, store) }) {
+			reached[s.role] = true
+		}
+	}
+	if want := map[string]bool{"second-api": true, "second-provision": true}; !maps.Equal(reached, want) {
+		t.Errorf("%s is reached by %v", store, reached)
+	}
+	for name, f := range other["second"].of("AWS::Lambda::Function") {
+		if got := f.at("Environment", "Variables", "TRADEWIND_STORES"); got != "eu-west-1="+store {
+			t.Errorf("%s knows of the stores %v", name, got)
+		}
+	}
+	found := false
+	for _, s := range other["second"].statements() {
+		found = found || s.role == "second-api" && slices.Contains(s.actions, "s3:GetObject") && slices.ContainsFunc(s.resources, func(r string) bool { return strings.HasSuffix(r, ":s3:::imagenet-mini/*") })
+	}
+	if !found {
+		t.Error("the API cannot grant reading the data bucket")
+	}
+}
