@@ -10,8 +10,8 @@ import (
 	"time"
 )
 
-// maxBytes is the largest binary that is accepted: Lambda loads it when a sandbox starts. Machine code for x86 is a tenth
-// larger than for arm64, which is the default.
+// maxBytes is the largest binary that is accepted: Lambda loads it when a sandbox starts. Machine code for x86 is a
+// tenth larger than for arm64, which is the default.
 func maxBytes(arch string) int64 {
 	if arch == "amd64" {
 		return 22 << 20

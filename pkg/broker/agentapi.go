@@ -20,8 +20,8 @@ const fnAgent = "agent"
 
 // Hello registers a node of a cluster, and returns what it is to do where that is known, as Work does for one that has
 // seen nothing: the last node's hello brings the cluster up. The claims come from a verified token and, which machine
-// it is, from a verified proof. It fails with ErrGone, with ErrMachine where that is not the machine that was launched, and
-// with ErrEarly where that is not recorded yet.
+// it is, from a verified proof. It fails with ErrGone, with ErrMachine where that is not the machine that was launched,
+// and with ErrEarly where that is not recorded yet.
 func (b *Broker) Hello(ctx context.Context, c wire.Claims, h wire.Hello) (w wire.Work, err error) {
 	var doubt error
 	err = b.Transact(ctx, fnAgent, "hello/"+c.Cluster, false, func(u *unit.Unit) error {

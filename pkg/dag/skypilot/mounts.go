@@ -290,7 +290,8 @@ func (r *reader) expand(t *skyTask, n *yaml.Node, field, s string) string {
 			case t.unset[name]:
 				r.job.Warn(yamlfile.PositionOf(n), field, "uses "+s[:length]+", which has no value")
 			case slices.Contains(t.Secrets, name):
-				r.job.Warn(yamlfile.PositionOf(n), field, "uses "+s[:length]+", a secret, which is in no name: use envs")
+				r.job.Warn(yamlfile.PositionOf(n), field,
+					"uses "+s[:length]+", a secret, which is in no name: use envs")
 			}
 		}
 		b.WriteString(value)
