@@ -29,6 +29,10 @@ func (s *signs) Sign(_ context.Context, wants ...grant.Want) ([]grant.Grant, err
 	return make([]grant.Grant, len(wants)), nil
 }
 
+func (s *signs) Lend(context.Context, grant.Loan) (grant.Credentials, error) {
+	return grant.Credentials{}, nil
+}
+
 func (s *signs) List(_ context.Context, prefix, _ string) (p grant.Page, err error) {
 	for _, uri := range s.holds {
 		if strings.HasPrefix(uri, prefix) {
@@ -65,7 +69,7 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	ports.Data, ports.Planner = data, planner.New(c, moves, opt)
 	p.b = broker.New(cfg, ports)
 	p.submit(`{
-  far: {run: x, outputs: [{name: o, size: 1GiB}], resources: {cpus: 4, cloud: aws, region: eu-west-1}},
+  far: {run: x, inputs: [{uri: "s3://home/packs/", path: p, mount: write}], outputs: [{name: o, size: 1GiB}], resources: {cpus: 4, cloud: aws, region: eu-west-1}},
   home: {run: x, after: [far], checkpoint: {path: c}, resources: {cpus: 4, cloud: aws, region: us-east-1}},
   last: {run: x, after: [home, far], resources: {cpus: 4, cloud: aws, region: eu-west-1}}}`, "1")
 	p.settle()
@@ -97,6 +101,7 @@ func TestATaskKeepsItsDataWhereItRuns(t *testing.T) {
 	may(0, grant.Put, out+"0/files/x", true)
 	may(0, grant.Put, strings.Replace(out, "far", "home", 1)+"0/files/x", false)
 	may(0, grant.Put, "s3://far/agent/x", false)
+	may(0, grant.Put, "s3://home/packs/x", false) // what others have brought along, though it mounts it
 	report(0, wire.Report{ID: "s", Event: wire.Started})
 	report(0, wire.Report{ID: "d", Event: wire.Succeeded})
 

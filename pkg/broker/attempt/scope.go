@@ -49,7 +49,7 @@ func Scope(u book.Reader, cfg record.Config, job record.Job, cl record.Cluster, 
 		return s, nil // its files are only sizes
 	}
 	brought := append([]string{t.Workdir}, uris(t.Inputs)...)
-	s.Write = append(s.Write, written(t.Inputs, inStore(pack.Prefix))...)
+	s.Write = append(s.Write, written(t.Inputs, packs)...)
 	s.Read = append(s.Read, brought...)
 	if slices.ContainsFunc(brought, pack.IsURI) {
 		s.Read = append(s.Read, namedPieces(packs, named)...)
