@@ -10,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	cloudaws "github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Part lets the broker buy and free machines.
@@ -25,13 +26,13 @@ func Part(h *lambdahost.Host) error {
 // Open makes the EC2 driver of a deployment. Terminated clusters are remembered in the table, for as long as events
 // are.
 func Open(h *lambdahost.Host) (*cloudaws.Cloud, error) {
-	agents, err := cloudaws.ParseAgents(h.Env.AgentKey)
+	agents, err := driver.ParseAgents(h.Env.AgentKey)
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvAgentKey, err)
 	}
 	cfg := cloudaws.Config{
 		Deployment: h.Env.Deployment, Regions: h.BuyIn(), Agents: agents,
-		Graves: cloudaws.StoreGraves(h.Ports.Store, h.Config.SeenFor, h.Ports.Now), Log: h.Log(),
+		Graves: driver.StoreGraves(cloudaws.Name, h.Ports.Store, h.Config.SeenFor, h.Ports.Now), Log: h.Log(),
 	}
 	return cloudaws.New(h.AWS, cfg), nil
 }

@@ -6,14 +6,10 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
-	"net"
-	"net/http"
 	"os"
-	"os/exec"
 	"path/filepath"
 	"strings"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
@@ -22,6 +18,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/eventbridge"
 	ebtypes "github.com/aws/aws-sdk-go-v2/service/eventbridge/types"
 
+	hardware "github.com/tradewind-broker/tradewind/internal/emulator/machine"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
@@ -52,13 +49,10 @@ type regional struct {
 }
 
 type machine struct {
+	*hardware.Machine
 	id     string
 	region *regional
-	cmd    *exec.Cmd
 	imds   *imdstest.Machine
-	server *http.Server
-	exited chan struct{}
-	killed bool
 	taken  bool // by EC2, and not terminated by whoever launched it
 }
 
@@ -74,7 +68,7 @@ func (h *Hypervisor) run(ctx context.Context) {
 	h.mu.Lock()
 	defer h.mu.Unlock()
 	for _, m := range h.machines {
-		m.kill()
+		m.Kill()
 	}
 }
 
@@ -98,19 +92,12 @@ func (h *Hypervisor) look(ctx context.Context, at *regional) error {
 			case m != nil &&
 				(state == types.InstanceStateNameTerminated || state == types.InstanceStateNameShuttingDown):
 				h.mu.Lock()
-				m.kill()
+				m.Kill()
 				h.mu.Unlock()
 			}
 		}
 	}
 	return nil
-}
-
-func (m *machine) kill() {
-	if m.cmd != nil && !m.killed {
-		m.killed = true
-		_ = syscall.Kill(-m.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
-	}
 }
 
 // start boots a machine.
@@ -130,45 +117,22 @@ func (h *Hypervisor) start(ctx context.Context, at *regional, i types.Instance) 
 	if err != nil {
 		return fmt.Errorf("user data: %w", err)
 	}
-	script, err := bootstrap.Plain(raw)
-	if err != nil {
-		return err
-	}
 	h.mu.Lock()
 	h.started++
 	n := h.started
 	h.mu.Unlock()
-	m := &machine{id: id, region: at, exited: make(chan struct{}), imds: &imdstest.Machine{
+	m := &machine{id: id, region: at, imds: &imdstest.Machine{
 		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.1.%d", n%250+1),
 		Region: at.name, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw,
 		Account: account, Signer: h.authority,
 	}}
-	l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
+	m.Machine, err = hardware.Boot(hardware.Config{
+		Dir: filepath.Join(h.dir, id), UserData: raw, Metadata: m.imds,
+		Environment: func(service string) []string {
+			return []string{bootstrap.EnvMetadata + "=http://" + service, "AWS_REGION=" + at.name}
+		},
+	})
 	if err != nil {
-		return err
-	}
-	m.server = &http.Server{Handler: m.imds, ReadHeaderTimeout: 10 * time.Second}
-	go func() { _ = m.server.Serve(l) }() // ends with the machine
-	root := filepath.Join(h.dir, id)
-	if err := os.MkdirAll(root, 0o700); err != nil {
-		return err
-	}
-	file := filepath.Join(root, "user-data")
-	if err := os.WriteFile(file, script, 0o600); err != nil {
-		return err
-	}
-	console, err := os.Create(filepath.Join(root, "console.log")) //nolint:gosec // in the rehearsal's own folder
-	if err != nil {
-		return err
-	}
-	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // what EC2 would run; it is killed as a machine is
-	m.cmd.Env = []string{
-		"PATH=" + os.Getenv("PATH"), "HOME=" + root, "LANG=C.UTF-8", bootstrap.EnvRoot + "=" + root,
-		bootstrap.EnvMetadata + "=http://" + l.Addr().String(), "AWS_REGION=" + at.name,
-	}
-	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = root, console, console
-	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
-	if err := m.cmd.Start(); err != nil {
 		return err
 	}
 	h.mu.Lock()
@@ -181,15 +145,14 @@ func (h *Hypervisor) start(ctx context.Context, at *regional, i types.Instance) 
 
 // wait ends a machine whose process has ended, and tells of it as EC2 does.
 func (h *Hypervisor) wait(ctx context.Context, m *machine) {
-	err := m.cmd.Wait()
-	close(m.exited)
-	_ = m.server.Close()
+	<-m.Exited()
+	killed, err := m.Ended()
 	h.log.Info("machine ends", "id", m.id, "err", err)
 	h.mu.Lock()
 	switch {
 	case m.taken:
 		h.ended(m.id, "Server.SpotInstanceTermination")
-	case !m.killed: // it shut itself down
+	case !killed: // it shut itself down
 		h.ended(m.id, "Client.InstanceInitiatedShutdown")
 	}
 	h.mu.Unlock()
@@ -230,8 +193,9 @@ func (h *Hypervisor) Interrupt(ctx context.Context, id string, after time.Durati
 	h.tell(ctx, m, "EC2 Spot Instance Interruption Warning", map[string]any{"instance-action": "terminate"})
 	_ = clock.Pause(ctx, after)
 	h.mu.Lock()
-	m.taken = !m.killed // or it was terminated meanwhile
-	m.kill()
+	killed, _ := m.Ended()
+	m.taken = !killed // or it was terminated meanwhile
+	m.Kill()
 	h.mu.Unlock()
 	return nil
 }
@@ -250,7 +214,7 @@ func (h *Hypervisor) Running() []string {
 	var out []string
 	for id, m := range h.machines {
 		select {
-		case <-m.exited:
+		case <-m.Exited():
 		default:
 			out = append(out, id)
 		}

@@ -5,8 +5,6 @@ umask 077
 
 #VALUES#
 root="${TRADEWIND_ROOT:-}"
-imds="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}"
-imds="${imds%/}"
 lib="$root/var/lib/tradewind"
 run="$root/run/tradewind"
 agent="$lib/agent/$sha256/tradewind-agent"
@@ -42,16 +40,45 @@ if [ -n "$systemd" ] && systemctl is-active --quiet tradewind-agent; then
   exit 0
 fi
 
-# Who this machine is: only IMDSv2 is open.
-session() {
-  pass=$(curl -fsS -m 5 -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 600' "$imds/latest/api/token")
+# Who this machine is. What its cloud's metadata service does not tell, the broker has written above.
+metadata() { # PATH HEADER
+  curl -fsS -m 5 --noproxy '*' -H "$2" "$service/$1"
 }
-about() { curl -fsS -m 5 -H "X-aws-ec2-metadata-token: $pass" "$imds/latest/meta-data/$1"; }
-again 10 session || off "the machine's metadata does not answer"
-id=$(again 5 about instance-id)
-rank=$(again 5 about ami-launch-index)
-address=$(again 5 about local-ipv4)
-[ "$rank" -lt "${#tokens[@]}" ] || off "rank $rank of ${#tokens[@]}"
+session() {
+  pass=$(curl -fsS -m 5 --noproxy '*' -X PUT -H 'X-aws-ec2-metadata-token-ttl-seconds: 600' "$service/latest/api/token")
+}
+aws() { metadata "latest/meta-data/$1" "X-aws-ec2-metadata-token: $pass"; }
+gcp() { metadata "computeMetadata/v1/instance/$1" 'Metadata-Flavor: Google'; }
+azure() { metadata "metadata/instance/$1?api-version=2021-02-01&format=text" 'Metadata: true'; }
+silent="the machine's metadata does not answer"
+case $cloud in
+aws) # only IMDSv2 is open
+  service="${AWS_EC2_METADATA_SERVICE_ENDPOINT:-http://169.254.169.254}"
+  service="${service%/}"
+  again 10 session || off "$silent"
+  id=$(again 5 aws instance-id)
+  rank=${rank:-$(again 5 aws ami-launch-index)}
+  address=$(again 5 aws local-ipv4)
+  ;;
+gcp) # machines that are made together are named NAME-RANK
+  service="http://${GCE_METADATA_HOST:-metadata.google.internal}"
+  id=$(again 10 gcp id) || off "$silent"
+  [ -n "$rank" ] || { name=$(again 5 gcp name); rank=$((10#${name##*-})); }
+  address=$(again 5 gcp network-interfaces/0/ip)
+  ;;
+azure)
+  service="${TRADEWIND_METADATA:-http://169.254.169.254}"
+  service="${service%/}"
+  id=$(again 10 azure compute/vmId) || off "$silent"
+  address=$(again 5 azure network/interface/0/ipv4/ipAddress/0/privateIpAddress)
+  ;;
+*) # no metadata service: a machine is known by its name, and by the address that it would call the broker from
+  id=$(hostname)
+  address=${TRADEWIND_ADDRESS:-$(hostname -I 2>/dev/null | cut -d ' ' -f 1)}
+  ;;
+esac
+case $cloud in aws | gcp | azure) tells=$cloud ;; *) tells= ;; esac
+[ "$rank" -lt "${#tokens[@]}" ] && [ -n "${tokens[$rank]}" ] || off "rank $rank of ${#tokens[@]}"
 
 # fetch asks the broker where the agent lies, and gets it from there without the token. What curl is told goes through a
 # file: a process list is for everyone to read.
@@ -76,7 +103,7 @@ printf '%s\n' "${tokens[$rank]}" >"$run/token"
 unset tokens
 settings=(
   "TRADEWIND_ENDPOINT=$endpoint" "TRADEWIND_TOKEN_FILE=$run/token" "TRADEWIND_DIR=$lib/work" "TRADEWIND_MACHINE=$id"
-  "TRADEWIND_ADDRESS=$address" "TRADEWIND_NOTICES=aws" "TRADEWIND_PROOF=aws" "HOME=${HOME:-/root}"
+  "TRADEWIND_ADDRESS=$address" "TRADEWIND_NOTICES=$tells" "TRADEWIND_PROOF=$tells" "HOME=${HOME:-/root}"
   ${environment[@]+"${environment[@]}"}
 )
 umask 022

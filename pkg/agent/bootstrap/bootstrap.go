@@ -2,10 +2,11 @@
 // check its digest, and start it with its token. It is a shell script that cloud-init runs as root, for images with
 // bash, curl and sha256sum.
 //
-// One script serves all machines of a cluster: each takes the token of its rank, which is its launch index. The tokens
-// are the only secrets in it: they are for one node of one job, for its agent's first call, and expire. The machine has
-// no identity of its own in the cloud, and no rights; the token goes through files that only root can read, not through
-// the process list.
+// One script serves all machines of a cluster where they are made by one call: each takes the token of its rank, which
+// is its launch index on EC2 and the number at the end of its name on Google Cloud. Where each machine is made by a call
+// of its own it is told its own token alone. The tokens are the only secrets in it: they are for one node of one job, for
+// its agent's first call, and expire. The machine has no identity of its own in the cloud, and no rights; the token goes
+// through files that only root can read, not through the process list.
 //
 // A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
 // more, and the broker learns it from the cloud.
@@ -13,6 +14,7 @@ package bootstrap
 
 import (
 	"bytes"
+	"cmp"
 	"compress/gzip"
 	_ "embed"
 	"errors"
@@ -21,6 +23,7 @@ import (
 	"maps"
 	"regexp"
 	"slices"
+	"strconv"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -45,11 +48,16 @@ const (
 	EnvMetadata = "AWS_EC2_METADATA_SERVICE_ENDPOINT"
 )
 
-// Machine is what the machines of a cluster are told.
+// Machine is what the machines of a cluster are told, or one of them.
 type Machine struct {
+	// Cloud is whose metadata service tells the machine who it is: aws (also when empty), gcp or azure. Others have none.
+	Cloud    string
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
-	SHA256   string   // of the agent's program, hexadecimal
+	// Own says that the script is for the machine of this rank alone: it holds no other's token. Nil is for all of them,
+	// where the metadata service tells the rank.
+	Own    *int
+	SHA256 string // of the agent's program, hexadecimal
 	// Environment of the agent, beside its own variables.
 	Environment map[string]string
 }
@@ -62,10 +70,12 @@ const mark = "#VALUES#\n"
 
 var (
 	validDigest = regexp.MustCompile(`^[0-9a-f]{64}$`)
+	validCloud  = regexp.MustCompile(`^[a-z]{0,20}$`)
 	validName   = regexp.MustCompile(`^[A-Za-z_][A-Za-z0-9_]*$`)
 )
 
-// Script returns the user data of a cluster's machines, at most MaxBytes: a script, compressed where it would not fit.
+// Script returns the user data of a cluster's machines, at most MaxBytes: a script, compressed where it would not
+// fit.
 func Script(m Machine) ([]byte, error) {
 	if err := m.check(); err != nil {
 		return nil, err
@@ -73,12 +83,15 @@ func Script(m Machine) ([]byte, error) {
 	var b strings.Builder
 	for _, v := range [][2]string{
 		{"endpoint", strings.TrimSuffix(m.Endpoint, "/")}, {"program", wire.PathProgram + m.SHA256},
-		{"sha256", m.SHA256},
+		{"sha256", m.SHA256}, {"cloud", cmp.Or(m.Cloud, "aws")}, {"rank", m.rank()},
 	} {
 		fmt.Fprintf(&b, "%s=%s\n", v[0], quote(v[1]))
 	}
 	b.WriteString("tokens=(\n")
-	for _, t := range m.Tokens {
+	for rank, t := range m.Tokens {
+		if m.Own != nil && rank != *m.Own {
+			t = ""
+		}
 		b.WriteString(quote(t) + "\n")
 	}
 	b.WriteString(")\nenvironment=(\n")
@@ -97,7 +110,23 @@ func Script(m Machine) ([]byte, error) {
 	return small, err
 }
 
+// rank is the one that the script is for, empty where the machine finds it out.
+func (m Machine) rank() string {
+	if m.Own == nil {
+		return ""
+	}
+	return strconv.Itoa(*m.Own)
+}
+
 func (m Machine) check() error {
+	if !validCloud.MatchString(m.Cloud) {
+		return fmt.Errorf("%w: cloud %q", ErrInvalid, m.Cloud)
+	}
+	if own := m.Own; own == nil && m.Cloud != "" && m.Cloud != "aws" && m.Cloud != "gcp" {
+		return fmt.Errorf("%w: a machine of %s cannot find out its rank", ErrInvalid, m.Cloud)
+	} else if own != nil && (*own < 0 || *own >= len(m.Tokens)) {
+		return fmt.Errorf("%w: rank %d of %d", ErrInvalid, *own, len(m.Tokens))
+	}
 	if m.Endpoint == "" || !printable(m.Endpoint) {
 		return fmt.Errorf("%w: endpoint %q", ErrInvalid, m.Endpoint)
 	}

@@ -13,6 +13,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Config is what the driver needs to know. Deployment is required; zero values of the others are useful.
@@ -23,8 +24,7 @@ type Config struct {
 	Home string
 	// Regions are all in which machines may be: what is elsewhere is never seen. Home alone when empty.
 	Regions []string
-	// Agents are the SHA-256 of the agent's programs, hexadecimal, by architecture (amd64, arm64); "" is for any.
-	Agents map[string]string
+	Agents  driver.Agents
 	// Images are used instead of AWS's own where a task names none: ami-… or ssm:/parameter/name, by class of machine
 	// (amd64, arm64, amd64-gpu, arm64-gpu, amd64-neuron).
 	Images map[string]string
@@ -33,7 +33,7 @@ type Config struct {
 	// DiskGiB is the root volume of a machine that asks for none; 30 when 0.
 	DiskGiB float64
 	// Graves remember terminated clusters; in this process's memory when nil.
-	Graves Graves
+	Graves driver.Graves
 	Log    *slog.Logger
 }
 
@@ -48,8 +48,8 @@ type Cloud struct {
 	cfg    Config
 	sdk    awssdk.Config
 	log    *slog.Logger
-	graves Graves
-	locks  locks
+	graves driver.Graves
+	locks  driver.Locks
 	page   int32 // of lists; 0 is the largest
 
 	mu      sync.Mutex
@@ -78,7 +78,7 @@ func New(sdk awssdk.Config, cfg Config) *Cloud {
 		c.log = slog.New(slog.DiscardHandler)
 	}
 	if c.graves == nil {
-		c.graves = &memoryGraves{}
+		c.graves = &driver.MemoryGraves{}
 	}
 	return c
 }
@@ -175,46 +175,6 @@ func (c *Cloud) settled(cluster, region string) {
 		}
 	}
 	c.homes[cluster] = region
-}
-
-// locks serialise what is done to one thing, by name, within this process.
-type locks struct {
-	mu   sync.Mutex
-	held map[string]*lock
-}
-
-type lock struct {
-	turn  chan struct{} // holds one
-	users int
-}
-
-// take waits for a name until ctx ends.
-func (l *locks) take(ctx context.Context, name string) (release func(), err error) {
-	l.mu.Lock()
-	if l.held == nil {
-		l.held = map[string]*lock{}
-	}
-	k, ok := l.held[name]
-	if !ok {
-		k = &lock{turn: make(chan struct{}, 1)}
-		l.held[name] = k
-	}
-	k.users++
-	l.mu.Unlock()
-	leave := func() {
-		l.mu.Lock()
-		defer l.mu.Unlock()
-		if k.users--; k.users == 0 {
-			delete(l.held, name)
-		}
-	}
-	select {
-	case k.turn <- struct{}{}:
-		return func() { <-k.turn; leave() }, nil
-	case <-ctx.Done():
-		leave()
-		return nil, ctx.Err()
-	}
 }
 
 // Regions are those of the deployment that the account has enabled.

@@ -2,11 +2,13 @@ package aws_test
 
 import (
 	"context"
+	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // harness is EC2 as moto plays it, for the conformance suite.
@@ -24,6 +26,17 @@ func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
 func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
 	h.proxy.failLaunch(err)
 	return true
+}
+
+func (h harness) LoseAnswer() bool {
+	h.proxy.lose("RunInstances", 1)
+	return true
+}
+
+func (h harness) Sibling() cloud.Cloud {
+	return aws.New(h.sdk(), aws.Config{
+		Deployment: "another", Home: h.offer.Region, Agents: driver.Agents{"": strings.Repeat("b", 64)},
+	})
 }
 
 func (h harness) Settle(context.Context) {}

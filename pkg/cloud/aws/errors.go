@@ -13,6 +13,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Name is the catalogue's name of this cloud.
@@ -20,12 +21,12 @@ const Name = "aws"
 
 // Codes of this driver's own failures; all others are the API's.
 const (
-	codeTerminated  = "ClusterTerminated"
-	codeLost        = "ClusterLost"
+	codeTerminated  = driver.CodeTerminated
+	codeLost        = driver.CodeLost
 	codeNoVPC       = "NoVPC"
 	codeNoSubnet    = "NoSubnetInZone"
 	codeNoRegion    = "RegionNotEnabled"
-	codeBadSpec     = "InvalidLaunch"
+	codeBadSpec     = driver.CodeBadSpec
 	codeCredentials = "NoCredentials"
 )
 

@@ -14,6 +14,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // factsFor is how long what was read of a region is believed.
@@ -21,7 +22,7 @@ const factsFor = time.Hour
 
 // facts are what rarely changes of a region, read when first needed.
 type facts struct {
-	locks locks
+	locks driver.Locks
 	mu    sync.Mutex
 	known map[string]fact
 	owner string // account that the machines are of, once EC2 has said it
@@ -56,7 +57,7 @@ func learn[T any](ctx context.Context, r *region, name string, read func(context
 		return v.(T), nil
 	}
 	var none T
-	release, err := r.facts.locks.take(ctx, name)
+	release, err := r.facts.locks.Take(ctx, name)
 	if err != nil {
 		return none, err
 	}

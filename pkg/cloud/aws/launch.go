@@ -5,7 +5,6 @@ import (
 	"context"
 	"errors"
 	"fmt"
-	"regexp"
 	"slices"
 	"strings"
 	"time"
@@ -16,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Launch implements cloud.Cloud.
@@ -28,10 +28,10 @@ func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 }
 
 func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
-	if err := check(spec); err != nil {
+	if err := driver.Check(Name, spec); err != nil {
 		return nil, err
 	}
-	release, err := c.locks.take(ctx, spec.Cluster)
+	release, err := c.locks.Take(ctx, spec.Cluster)
 	if err != nil {
 		return nil, err
 	}
@@ -55,29 +55,6 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	return c.confirm(ctx, r, spec, machines)
 }
 
-// validCluster is what a name may consist of; the tag of that value is looked for to the letter.
-var validCluster = regexp.MustCompile(`^[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,254}$`)
-
-// check refuses what no cloud could launch.
-func check(spec cloud.LaunchSpec) error {
-	o := spec.Offer
-	switch {
-	case !validCluster.MatchString(spec.Cluster):
-		return fail(cloud.Invalid, codeBadSpec, "a cluster cannot be called %.300q", spec.Cluster)
-	case o.Cloud != Name:
-		return fail(cloud.Invalid, codeBadSpec, "the offer is of %q", o.Cloud)
-	case o.Region == "" || o.InstanceType == "":
-		return fail(cloud.Invalid, codeBadSpec, "the offer names no region or no machine type")
-	case spec.Nodes < 1:
-		return fail(cloud.Invalid, codeBadSpec, "%d machines", spec.Nodes)
-	case len(spec.Bootstrap.Tokens) != spec.Nodes:
-		return fail(cloud.Invalid, codeBadSpec, "%d tokens for %d machines", len(spec.Bootstrap.Tokens), spec.Nodes)
-	case spec.Bootstrap.Endpoint == "":
-		return fail(cloud.Invalid, codeBadSpec, "no endpoint for agents")
-	}
-	return nil
-}
-
 // alive refuses the name of a cluster that was terminated.
 func (c *Cloud) alive(ctx context.Context, cluster string) error {
 	buried, err := c.graves.Buried(ctx, cluster)
@@ -85,13 +62,9 @@ func (c *Cloud) alive(ctx context.Context, cluster string) error {
 		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
 	}
 	if buried {
-		return terminated(cluster)
+		return driver.Terminated(Name, cluster)
 	}
 	return nil
-}
-
-func terminated(cluster string) error {
-	return fail(cloud.Invalid, codeTerminated, "cluster %s was terminated", cluster)
 }
 
 // existing returns the machines of an earlier launch, nil when there was none. One that is not whole any more is ended.
@@ -120,7 +93,7 @@ func ended(cluster string, found []types.Instance) error {
 				cluster, code)
 		}
 	}
-	return terminated(cluster)
+	return driver.Terminated(Name, cluster)
 }
 
 // run buys the machines. The SDK does not repeat this call: whoever repeats it looks for them first.
@@ -217,7 +190,7 @@ func (r *region) rank(ctx context.Context, machines []cloud.Machine) {
 
 // Terminate implements cloud.Cloud.
 func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
-	if !validCluster.MatchString(cluster) {
+	if !driver.ValidCluster(cluster) {
 		return nil // there never was one
 	}
 	if err := c.terminateCluster(ctx, cluster); err != nil {
@@ -230,7 +203,7 @@ func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
 	if err := c.graves.Bury(ctx, cluster); err != nil {
 		return fmt.Errorf("terminate %s: %w", cluster, err)
 	}
-	release, err := c.locks.take(ctx, cluster)
+	release, err := c.locks.Take(ctx, cluster)
 	if err != nil {
 		return err
 	}

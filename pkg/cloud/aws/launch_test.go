@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/store/mem"
 )
 
@@ -157,15 +158,15 @@ func TestMachinesHaveNoIdentityOfTheirOwn(t *testing.T) {
 
 func TestAgentsAreKnownByTheirDigests(t *testing.T) {
 	a, b := strings.Repeat("a", 64), strings.Repeat("b", 64)
-	got, err := aws.ParseAgents("amd64=agent/" + a + "/tradewind-agent, arm64=agent/" + b + "/tradewind-agent")
+	got, err := driver.ParseAgents("amd64=agent/" + a + "/tradewind-agent, arm64=agent/" + b + "/tradewind-agent")
 	if err != nil || !maps.Equal(got, map[string]string{"amd64": a, "arm64": b}) {
 		t.Errorf("%v, %v", got, err)
 	}
-	if got, err = aws.ParseAgents("agent/" + a + "/tradewind-agent"); err != nil || got[""] != a {
+	if got, err = driver.ParseAgents("agent/" + a + "/tradewind-agent"); err != nil || got[""] != a {
 		t.Errorf("%v, %v", got, err)
 	}
 	for _, bad := range []string{"", "amd64=agent/x/tradewind-agent", "x=" + a + ",x=" + b, "amd64=" + strings.ToUpper(a)} {
-		if got, err := aws.ParseAgents(bad); !errors.Is(err, aws.ErrAgents) {
+		if got, err := driver.ParseAgents(bad); !errors.Is(err, driver.ErrAgents) {
 			t.Errorf("%q: %v, %v", bad, got, err)
 		}
 	}

@@ -15,6 +15,7 @@ import (
 	"github.com/aws/smithy-go"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Tags of everything that is launched. The rights of whoever terminates are bounded by the first.
@@ -30,7 +31,7 @@ const (
 // Machines implements cloud.Cloud. All regions of the deployment are asked; what one does not answer, the whole list
 // lacks, so it fails.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
-	if cluster != "" && !validCluster.MatchString(cluster) {
+	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
 	}
 	machines, err := c.list(ctx, cluster)

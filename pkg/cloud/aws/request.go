@@ -5,8 +5,6 @@ import (
 	"crypto/sha256"
 	"encoding/base64"
 	"encoding/hex"
-	"errors"
-	"fmt"
 	"maps"
 	"math"
 	"slices"
@@ -17,7 +15,6 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
 
-	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -39,7 +36,7 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 	if err != nil {
 		return nil, err
 	}
-	data, err := r.cloud.userData(spec, kind.arch)
+	data, err := r.cloud.cfg.Agents.UserData(Name, spec, kind.arch, nil, r.cloud.cfg.Environment)
 	if err != nil {
 		return nil, err
 	}
@@ -153,50 +150,3 @@ func (c *Cloud) disk(spec cloud.LaunchSpec, image image) types.BlockDeviceMappin
 
 // maxDiskGiB is the largest gp3 volume (EBS User Guide).
 const maxDiskGiB = 65536
-
-// userData is what the machines are told at boot.
-func (c *Cloud) userData(spec cloud.LaunchSpec, arch string) ([]byte, error) {
-	agent, ok := c.cfg.Agents[arch]
-	if !ok {
-		if agent, ok = c.cfg.Agents[""]; !ok {
-			return nil, fail(cloud.Invalid, codeBadSpec, "this deployment has no agent for %s machines", arch)
-		}
-	}
-	data, err := bootstrap.Script(bootstrap.Machine{
-		Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens,
-		SHA256: agent, Environment: c.cfg.Environment,
-	})
-	if err != nil {
-		return nil, fail(cloud.Invalid, codeBadSpec, "%v", err)
-	}
-	return data, nil
-}
-
-// ErrAgents says that a list of agents cannot be read.
-var ErrAgents = errors.New("aws: agents")
-
-// ParseAgents reads the digests of agents by where they lie: KEY for machines of any architecture, or
-// ARCH=KEY,ARCH=KEY. A key has the SHA-256 of what it names as one of its parts: agent/<sha256>/tradewind-agent.
-func ParseAgents(text string) (map[string]string, error) {
-	agents := map[string]string{}
-	for part := range strings.SplitSeq(text, ",") {
-		arch, key, ok := strings.Cut(strings.TrimSpace(part), "=")
-		if !ok {
-			arch, key = "", arch
-		}
-		i := slices.IndexFunc(strings.Split(key, "/"), isDigest)
-		if i < 0 {
-			return nil, fmt.Errorf("%w: key %q has no SHA-256 in it", ErrAgents, key)
-		}
-		if _, twice := agents[arch]; twice {
-			return nil, fmt.Errorf("%w: %q is there twice", ErrAgents, arch)
-		}
-		agents[arch] = strings.Split(key, "/")[i]
-	}
-	return agents, nil
-}
-
-func isDigest(s string) bool {
-	b, err := hex.DecodeString(s)
-	return err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
-}

@@ -24,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -312,4 +313,4 @@ func (p *proxy) rewrite(action, old, replacement string) {
 }
 
 // graves are in a store that several functions share.
-func graves(st store.Store) aws.Graves { return aws.StoreGraves(st, time.Hour, time.Now) }
+func graves(st store.Store) driver.Graves { return driver.StoreGraves("aws", st, time.Hour, time.Now) }

@@ -46,20 +46,23 @@ const patience = 5 * time.Minute
 // Run runs the suite.
 func Run(t *testing.T, mk Maker) {
 	for name, test := range map[string]func(*suite){
-		"LaunchGivesEveryRankOnce":           launchGivesEveryRankOnce,
-		"LaunchIsIdempotent":                 launchIsIdempotent,
-		"LaunchInParallelBuysOnce":           launchInParallelBuysOnce,
-		"ClustersAreApart":                   clustersAreApart,
-		"TerminateEndsEveryMachine":          terminateEndsEveryMachine,
-		"TerminateIsIdempotent":              terminateIsIdempotent,
-		"TerminatedIsTerminated":             terminatedIsTerminated,
-		"LaunchAndTerminateMeet":             launchAndTerminateMeet,
-		"FailuresAreTypedAndBuyNothing":      failuresAreTypedAndBuyNothing,
-		"AFailedLaunchCanBeTriedAgain":       aFailedLaunchCanBeTriedAgain,
-		"NonsenseIsInvalid":                  nonsenseIsInvalid,
-		"AnEndedContextEndsTheCall":          anEndedContextEndsTheCall,
-		"MachinesOfAnUnknownClusterAreNone":  machinesOfAnUnknownClusterAreNone,
-		"ManyClustersInParallelLeaveNothing": manyClustersInParallelLeaveNothing,
+		"LaunchGivesEveryRankOnce":            launchGivesEveryRankOnce,
+		"LaunchIsIdempotent":                  launchIsIdempotent,
+		"LaunchInParallelBuysOnce":            launchInParallelBuysOnce,
+		"ClustersAreApart":                    clustersAreApart,
+		"TerminateEndsEveryMachine":           terminateEndsEveryMachine,
+		"TerminateIsIdempotent":               terminateIsIdempotent,
+		"TerminatedIsTerminated":              terminatedIsTerminated,
+		"LaunchAndTerminateMeet":              launchAndTerminateMeet,
+		"FailuresAreTypedAndBuyNothing":       failuresAreTypedAndBuyNothing,
+		"AFailedLaunchCanBeTriedAgain":        aFailedLaunchCanBeTriedAgain,
+		"NonsenseIsInvalid":                   nonsenseIsInvalid,
+		"AnEndedContextEndsTheCall":           anEndedContextEndsTheCall,
+		"MachinesOfAnUnknownClusterAreNone":   machinesOfAnUnknownClusterAreNone,
+		"ManyClustersInParallelLeaveNothing":  manyClustersInParallelLeaveNothing,
+		"LateFailuresAreTypedAndLeaveNothing": lateFailuresAreTypedAndLeaveNothing,
+		"ALostAnswerBuysOnce":                 aLostAnswerBuysOnce,
+		"DeploymentsAreApart":                 deploymentsAreApart,
 	} {
 		t.Run(name, func(t *testing.T) {
 			ctx, cancel := context.WithTimeout(t.Context(), patience)
@@ -166,6 +169,17 @@ func (s *suite) empty() {
 			s.Fatal(err)
 		}
 		return n == 0
+	})
+	littered, ok := s.Harness.(Littered)
+	if !ok {
+		return
+	}
+	s.await("an account without leftovers", func() bool {
+		left, err := littered.Leftovers(s.ctx)
+		if err != nil {
+			s.Fatal(err)
+		}
+		return len(left) == 0
 	})
 }
 

@@ -1,4 +1,4 @@
-package aws
+package driver
 
 import (
 	"context"
@@ -16,13 +16,14 @@ type Graves interface {
 	Buried(ctx context.Context, cluster string) (bool, error)
 }
 
-// memoryGraves are for one process.
-type memoryGraves struct {
+// MemoryGraves are for one process. The zero value has none.
+type MemoryGraves struct {
 	mu    sync.Mutex
 	names map[string]bool
 }
 
-func (g *memoryGraves) Bury(ctx context.Context, cluster string) error {
+// Bury implements Graves.
+func (g *MemoryGraves) Bury(_ context.Context, cluster string) error {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if g.names == nil {
@@ -32,35 +33,37 @@ func (g *memoryGraves) Bury(ctx context.Context, cluster string) error {
 	return nil
 }
 
-func (g *memoryGraves) Buried(_ context.Context, cluster string) (bool, error) {
+// Buried implements Graves.
+func (g *MemoryGraves) Buried(_ context.Context, cluster string) (bool, error) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	return g.names[cluster], nil
 }
 
-// StoreGraves keeps graves in the deployment's table for a time, which is to be longer than any queue delivers again.
-// A grave costs one write, a launch two reads.
-func StoreGraves(s store.Store, keep time.Duration, now func() time.Time) Graves {
-	return storeGraves{store: s, keep: keep, now: now}
+// StoreGraves keeps a cloud's graves in the deployment's table for a time, which is to be longer than any queue delivers
+// again. A grave costs one write, a launch two reads.
+func StoreGraves(cloud string, s store.Store, keep time.Duration, now func() time.Time) Graves {
+	return storeGraves{cloud: cloud, store: s, keep: keep, now: now}
 }
 
 type storeGraves struct {
+	cloud string
 	store store.Store
 	keep  time.Duration
 	now   func() time.Time
 }
 
-func graveKey(cluster string) store.Key {
-	return store.Key{Partition: "grave#" + Name + "#" + cluster, Sort: "grave"}
+func (g storeGraves) key(cluster string) store.Key {
+	return store.Key{Partition: "grave#" + g.cloud + "#" + cluster, Sort: "grave"}
 }
 
 func (g storeGraves) Bury(ctx context.Context, cluster string) error {
 	return g.store.Commit(ctx, store.Tx{Writes: []store.Write{{
-		Op: store.Put, Key: graveKey(cluster), Expect: store.Any, Body: []byte("{}"), Expires: g.now().Add(g.keep),
+		Op: store.Put, Key: g.key(cluster), Expect: store.Any, Body: []byte("{}"), Expires: g.now().Add(g.keep),
 	}}})
 }
 
 func (g storeGraves) Buried(ctx context.Context, cluster string) (bool, error) {
-	records, err := g.store.Get(ctx, graveKey(cluster))
+	records, err := g.store.Get(ctx, g.key(cluster))
 	return len(records) > 0, err
 }

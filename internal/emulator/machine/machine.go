@@ -1,0 +1,116 @@
+// Package machine is one machine of an emulated cloud: a process that boots what the machine was told, with a folder for
+// a disk and a metadata service of its own, and that is killed as a machine is. Nothing here is part of the product.
+package machine
+
+import (
+	"fmt"
+	"net"
+	"net/http"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"sync"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+)
+
+// Config is what a machine is made of.
+type Config struct {
+	Dir      string // its disk, which is made when it is not there
+	UserData []byte // a script, or one that is compressed
+	// Metadata answers for the cloud's metadata service; nil where the cloud has none.
+	Metadata http.Handler
+	// Environment is what the boot script finds set, beside PATH and HOME; service is the host and port of the metadata
+	// service, empty without one. It stands in for the addresses at which a real machine finds its cloud.
+	Environment func(service string) []string
+}
+
+// Machine is a booted one.
+type Machine struct {
+	cmd    *exec.Cmd
+	server *http.Server
+	exited chan struct{}
+
+	mu     sync.Mutex
+	killed bool
+	err    error
+}
+
+// Boot starts a machine. Its console is the file console.log on its disk.
+func Boot(c Config) (*Machine, error) {
+	script, err := bootstrap.Plain(c.UserData)
+	if err != nil {
+		return nil, err
+	}
+	if err := os.MkdirAll(c.Dir, 0o700); err != nil {
+		return nil, err
+	}
+	file := filepath.Join(c.Dir, "user-data")
+	if err := os.WriteFile(file, script, 0o600); err != nil {
+		return nil, err
+	}
+	console, err := os.Create(filepath.Join(c.Dir, "console.log"))
+	if err != nil {
+		return nil, err
+	}
+	defer console.Close() //nolint:errcheck // the process has its own
+	m := &Machine{exited: make(chan struct{})}
+	service := ""
+	if c.Metadata != nil {
+		l, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // on loopback, at once
+		if err != nil {
+			return nil, err
+		}
+		service = l.Addr().String()
+		m.server = &http.Server{Handler: c.Metadata, ReadHeaderTimeout: 10 * time.Second}
+		go func() { _ = m.server.Serve(l) }() // ends with the machine
+	}
+	m.cmd = exec.Command("bash", file) //nolint:gosec,noctx // what the cloud would run; it is killed as a machine is
+	m.cmd.Env = append([]string{
+		"PATH=" + os.Getenv("PATH"), "HOME=" + c.Dir, "LANG=C.UTF-8", bootstrap.EnvRoot + "=" + c.Dir,
+	}, c.Environment(service)...)
+	m.cmd.Dir, m.cmd.Stdout, m.cmd.Stderr = c.Dir, console, console
+	m.cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true}
+	if err := m.cmd.Start(); err != nil {
+		m.close()
+		return nil, fmt.Errorf("boot: %w", err)
+	}
+	go func() {
+		err := m.cmd.Wait()
+		m.close()
+		m.mu.Lock()
+		m.err = err
+		m.mu.Unlock()
+		close(m.exited)
+	}()
+	return m, nil
+}
+
+func (m *Machine) close() {
+	if m.server != nil {
+		_ = m.server.Close()
+	}
+}
+
+// Kill takes the machine away, with all that runs on it.
+func (m *Machine) Kill() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.killed {
+		m.killed = true
+		_ = syscall.Kill(-m.cmd.Process.Pid, syscall.SIGKILL) // it may have ended
+	}
+}
+
+// Exited is closed when the machine has ended, killed or not.
+func (m *Machine) Exited() <-chan struct{} { return m.exited }
+
+// Ended says how it went, once Exited is closed: whether it was killed, or else ended itself, as a machine that shuts
+// down, and with what error.
+func (m *Machine) Ended() (killed bool, err error) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return m.killed, m.err
+}

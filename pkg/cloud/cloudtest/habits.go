@@ -1,0 +1,117 @@
+package cloudtest
+
+import (
+	"context"
+	"slices"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// What only some clouds do, or can be made to do. A harness that has a method of these is held to more.
+type (
+	// Late is a cloud that takes a launch and fails it afterwards, in an operation: FailLate has the next launch of an
+	// offer fail so, after some of its machines are there where the cloud does that.
+	Late interface {
+		FailLate(offer cloud.Offer, err *cloud.Error) bool
+	}
+	// Lossy is a cloud whose next launch is carried out, but its answer does not arrive.
+	Lossy interface {
+		LoseAnswer() bool
+	}
+	// Littered is a cloud where more than machines can be left behind: Leftovers names the disks, addresses, interfaces
+	// and groups that exist and that no machine needs.
+	Littered interface {
+		Leftovers(ctx context.Context) ([]string, error)
+	}
+	// Shared is an account that another deployment uses as well: Sibling is that one's driver.
+	Shared interface {
+		Sibling() cloud.Cloud
+	}
+)
+
+func lateFailuresAreTypedAndLeaveNothing(s *suite) {
+	late, ok := s.Harness.(Late)
+	if !ok {
+		s.Skip("this cloud says at once what it refuses")
+	}
+	for _, kind := range []cloud.Kind{cloud.Capacity, cloud.Quota, cloud.Transient} {
+		if !late.FailLate(s.Offer(), &cloud.Error{Kind: kind, Code: "late", Message: "on second thoughts"}) {
+			s.Logf("cannot be made to fail late with %s", kind)
+			continue
+		}
+		spec := s.spec("late-"+string(kind), 3)
+		machines, err := s.Cloud().Launch(s.ctx, spec)
+		if got := cloud.KindOf(err); err == nil || got != kind {
+			s.Errorf("%s: kind %s, machines %v: %v", kind, got, ids(machines), err)
+		}
+		// Whole or nothing: what the operation had made before it failed is gone without anybody's asking, unless
+		// the caller is told to try the same again.
+		if kind == cloud.Transient {
+			s.terminate(spec.Cluster)
+		}
+		s.empty()
+		if again, err := s.Cloud().Launch(s.ctx, s.spec("after-"+string(kind), 1)); err != nil || len(again) != 1 {
+			s.Errorf("after a late %s: %v", kind, err)
+		}
+		s.terminate(s.prefix + "-after-" + string(kind))
+	}
+	s.empty()
+}
+
+func aLostAnswerBuysOnce(s *suite) {
+	lossy, ok := s.Harness.(Lossy)
+	if !ok || !lossy.LoseAnswer() {
+		s.Skip("answers cannot be made to get lost")
+	}
+	spec := s.spec("a", 2)
+	if _, err := s.Cloud().Launch(s.ctx, spec); err != nil && cloud.KindOf(err) != cloud.Transient {
+		s.Errorf("a lost answer is transient: %v", err)
+	}
+	var again []cloud.Machine
+	s.await("a launch that finds the machines", func() bool {
+		var err error
+		again, err = s.Cloud().Launch(s.ctx, spec)
+		return err == nil
+	})
+	if n, err := s.Left(s.ctx); err != nil || n != 2 || len(again) != 2 {
+		s.Errorf("launched %v, %d machines exist, %v", ids(again), n, err)
+	}
+	s.terminate(spec.Cluster)
+	if lossy.LoseAnswer() {
+		spec = s.spec("b", 2)
+		_, _ = s.Cloud().Launch(s.ctx, spec) // nobody hears what became of it
+		s.terminate(spec.Cluster)
+	}
+	s.empty()
+}
+
+func deploymentsAreApart(s *suite) {
+	shared, ok := s.Harness.(Shared)
+	if !ok {
+		s.Skip("no second deployment in this account")
+	}
+	other, spec := shared.Sibling(), s.spec("a", 2)
+	mine := s.launch(spec)
+	theirs, err := other.Launch(s.ctx, spec) // of the same name
+	if err != nil {
+		s.Fatalf("the other deployment: %v", err)
+	}
+	defer func() {
+		if err := other.Terminate(context.WithoutCancel(s.ctx), spec.Cluster); err != nil {
+			s.Errorf("the other deployment: %v", err)
+		}
+	}()
+	for _, m := range theirs {
+		if slices.Contains(ids(mine), m.ID) {
+			s.Errorf("machine %s is of both", m.ID)
+		}
+	}
+	s.await("one's own machines", func() bool { return slices.Equal(ids(s.live("")), ids(mine)) })
+	s.terminate(spec.Cluster)
+	s.await("an end of one's own machines", func() bool { return len(s.live("")) == 0 })
+	left, err := other.Machines(s.ctx, spec.Cluster)
+	left = slices.DeleteFunc(left, func(m cloud.Machine) bool { return m.State != cloud.Pending && m.State != cloud.Running })
+	if err != nil || !slices.Equal(ids(left), ids(theirs)) {
+		s.Errorf("the other deployment had %v and has %v; %v", ids(theirs), ids(left), err)
+	}
+}

@@ -1,0 +1,65 @@
+package driver
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Agents are the SHA-256 of the agent's programs, hexadecimal, by architecture (amd64, arm64); "" is for any.
+type Agents map[string]string
+
+// UserData is what the machines of a cluster are told at boot, or the one of rank own where that is not nil. It fails
+// with a *cloud.Error of kind Invalid.
+func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *int,
+	environment map[string]string) ([]byte, error) {
+	agent, ok := a[arch]
+	if !ok {
+		if agent, ok = a[""]; !ok {
+			return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec, "this deployment has no agent for %s machines", arch)
+		}
+	}
+	data, err := bootstrap.Script(bootstrap.Machine{
+		Cloud: name, Endpoint: spec.Bootstrap.Endpoint, Tokens: spec.Bootstrap.Tokens, Own: own, SHA256: agent,
+		Environment: environment,
+	})
+	if err != nil {
+		return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec, "%v", err)
+	}
+	return data, nil
+}
+
+// ErrAgents says that a list of agents cannot be read.
+var ErrAgents = errors.New("agents")
+
+// ParseAgents reads the digests of agents by where they lie: KEY for machines of any architecture, or
+// ARCH=KEY,ARCH=KEY. A key has the SHA-256 of what it names as one of its parts: agent/<sha256>/tradewind-agent.
+func ParseAgents(text string) (Agents, error) {
+	agents := Agents{}
+	for part := range strings.SplitSeq(text, ",") {
+		arch, key, ok := strings.Cut(strings.TrimSpace(part), "=")
+		if !ok {
+			arch, key = "", arch
+		}
+		i := slices.IndexFunc(strings.Split(key, "/"), isDigest)
+		if i < 0 {
+			return nil, fmt.Errorf("%w: key %q has no SHA-256 in it", ErrAgents, key)
+		}
+		if _, twice := agents[arch]; twice {
+			return nil, fmt.Errorf("%w: %q is there twice", ErrAgents, arch)
+		}
+		agents[arch] = strings.Split(key, "/")[i]
+	}
+	return agents, nil
+}
+
+func isDigest(s string) bool {
+	b, err := hex.DecodeString(s)
+	return err == nil && len(b) == sha256.Size && s == strings.ToLower(s)
+}
