@@ -1,0 +1,32 @@
+package driver
+
+import "context"
+
+// Report is what a cloud says of whoever would buy there.
+type Report struct {
+	Identity string   `json:"identity,omitempty"` // as whom the cloud knows the caller
+	Account  string   `json:"account,omitempty"`  // account, project or subscription that is billed
+	Regions  []string `json:"regions,omitempty"`  // that can be bought in
+	Quotas   []Quota  `json:"quotas,omitempty"`
+	Missing  []Lack   `json:"missing,omitempty"` // nothing: it can be bought
+}
+
+// Quota is a limit of the account.
+type Quota struct {
+	Name   string  `json:"name"`
+	Region string  `json:"region,omitempty"` // empty is everywhere
+	Limit  float64 `json:"limit"`
+	Used   float64 `json:"used"`
+}
+
+// Lack is what stands in the way of buying, or of buying all there is.
+type Lack struct {
+	What  string `json:"what"`            // in one line, with the cloud's own words where it said some
+	Mend  string `json:"mend,omitempty"`  // the command that mends it
+	Fatal bool   `json:"fatal,omitempty"` // nothing can be bought before it is mended
+}
+
+// Checker is a driver that can say what it may do. Check fails only when ctx ends; whatever a cloud refuses is a Lack.
+type Checker interface {
+	Check(ctx context.Context) (Report, error)
+}
