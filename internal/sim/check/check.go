@@ -172,6 +172,7 @@ type Job struct {
 	waiting  map[int]int          // entries in a queue
 	entered  map[int]time.Time    // when they were committed
 	changed  time.Time            // when the job's record was
+	planned  time.Time            // when the plan in force was committed
 	freed    map[attemptKey]string
 	settled  map[attemptKey]bool
 	machines []*Machine
@@ -316,8 +317,11 @@ func (c *Checker) jobWrite(id string, w *store.Write) {
 	kind, rest, _ := strings.Cut(w.Key.Sort, "#")
 	switch kind {
 	case "job":
+		plan := s.Record.Plan.Version
 		c.jobRecord(s, decode[record.Job](c, w))
-		s.changed = c.Now
+		if s.changed = c.Now; s.Record.Plan.Version != plan {
+			s.planned = c.Now
+		}
 	case "progress":
 		c.progressRecord(s, decode[record.Progress](c, w))
 	case "ledger":

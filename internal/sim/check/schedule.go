@@ -121,7 +121,8 @@ func (s *Job) claim(task int) string {
 
 // checkOvertaken checks that an attempt was not admitted before a task of its queue that had waited for longer than
 // OverdueAfter, is at least as urgent, and could have gone as far as it itself goes. A gang has waited for as long as
-// the first of it. Room that was promised before the other was overdue in the queue stays promised.
+// the first of it. Room that was promised before the other was overdue in the queue, or before it could go, stays
+// promised.
 func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 	limit := c.cfg.OverdueAfter
 	for _, i := range s.gang(a.Task) {
@@ -143,7 +144,7 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 				continue
 			}
 			if p := c.claimed[s.claim(a.Task)]; a.Admitted.Before(p.until) &&
-				(p.since.Before(o.entered[i]) || p.since.Sub(t.ReadyAt) < limit) {
+				(p.since.Before(o.couldGoSince(i)) || p.since.Sub(t.ReadyAt) < limit) {
 				continue
 			}
 			c.Violatef(InvStarved,
@@ -166,6 +167,15 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 		}
 	}
 	return s.waiting[task] != 0
+}
+
+// couldGoSince is when a task that could go was first able to: it was in its queue, and where it wanted a plan made
+// after what became of it, that plan was there.
+func (s *Job) couldGoSince(task int) time.Time {
+	if s.Tasks[task].MinPlan == s.Record.Plan.Version && s.planned.After(s.entered[task]) {
+		return s.planned
+	}
+	return s.entered[task]
 }
 
 // anyBlock says whether any location was blocked at a time: what waits may then wait for that.

@@ -1,0 +1,30 @@
+package check
+
+import (
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// What was lost and waits for a new plan cannot go, so room that is promised meanwhile to what came after it stays
+// promised; what waits with a plan of its own can, whatever plans are made after that.
+func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
+	entered, planned := time.Unix(1000, 0), time.Unix(2000, 0)
+	for name, c := range map[string]struct {
+		minPlan, plan int
+		want          time.Time
+	}{
+		"a plan from before":     {0, 3, entered},
+		"the plan it wanted":     {3, 3, planned},
+		"a plan newer than that": {2, 3, entered},
+	} {
+		s := &Job{
+			Record: record.Job{Plan: record.Blob{Version: c.plan}}, planned: planned,
+			Tasks: map[int]record.Task{0: {MinPlan: c.minPlan}}, entered: map[int]time.Time{0: entered},
+		}
+		if got := s.couldGoSince(0); !got.Equal(c.want) {
+			t.Errorf("%s: since %v, want %v", name, got, c.want)
+		}
+	}
+}
