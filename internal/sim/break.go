@@ -60,6 +60,12 @@ const (
 	Hasty Break = "hasty"
 	// Homesick: nobody knows of the stores of places.
 	Homesick Break = "homesick"
+	// Careless: drivers do not say that a launch had made machines before it failed, and leave them.
+	Careless Break = "careless"
+	// Stale: the lists of clouds lag for longer than the broker allows for.
+	Stale Break = "stale"
+	// Deaf: nobody acts upon the notices of clouds.
+	Deaf Break = "deaf"
 	// Asleep: a job that rests is not woken when it holds something.
 	Asleep Break = "asleep"
 )
@@ -68,7 +74,7 @@ const (
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep,
-		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick}
+		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf}
 }
 
 // tx is what a broken store makes of a transaction.

@@ -230,7 +230,7 @@ func (e *engine) poll(q *queue, at time.Time) {
 
 // receive hands what is visible in a queue to as many processes as there may be.
 func (e *engine) receive(q *queue) {
-	if e.w.opt.Break == Stuck && q.Name == events.FnAdvance {
+	if b := e.w.opt.Break; b == Stuck && q.Name == events.FnAdvance || b == Deaf && q.Name == events.FnInterrupt {
 		return
 	}
 	if stalled, until := e.w.sky.Stalled(q.Name); stalled {

@@ -18,6 +18,7 @@ type machine struct {
 	listed time.Time // from when on lists show it
 	reason string
 	doomed bool // it will be taken
+	told   bool // and the broker was told so by the cloud
 	agent  *agent
 }
 
@@ -27,6 +28,9 @@ func newMachine(c *provider, f *fleet, id string, rank int, spec cloud.LaunchSpe
 		Offer: spec.Offer, Bid: weather.BidOf(spec), Launched: w.Now}}
 	if lag := w.faults.ListLag; lag > 0 {
 		m.listed = w.Now.Add(r.Between(0, lag))
+	}
+	if w.opt.Break == Stale {
+		m.listed = w.Now.Add(time.Hour)
 	}
 	m.agent = newAgent(m, spec.Bootstrap.Tokens[rank])
 	boot := r.Between(15*time.Second, 100*time.Second)
@@ -119,10 +123,20 @@ func (m *machine) takeWith(learns bool) {
 	}
 	m.w.At(at, func() {
 		if m.Alive() {
+			m.heeded()
 			m.end("spot-interruption")
 			m.tell(cloud.Taken, m.w.Now)
 		}
 	})
+}
+
+// heeded checks that what ran on a machine when its cloud told of its end was told to save its work, where everything
+// in between works.
+func (m *machine) heeded() {
+	r := m.agent.run
+	if m.told && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving {
+		m.w.check.Unheeded(&m.Machine)
+	}
 }
 
 func (m *machine) hears() bool { return !m.w.rand.machine.Chance(m.w.faults.NoticeLost) }
@@ -134,6 +148,7 @@ func (m *machine) tell(kind cloud.NoticeKind, at time.Time) {
 			continue
 		}
 		m.w.After(m.w.rand.machine.Between(0, 10*time.Second), func() {
+			m.told = true
 			m.w.emit("cloud/"+m.Cloud, fmt.Sprintf("%s/%s/%d", m.ID, kind, n), events.SpotInterrupted{
 				Cluster: m.Cluster, Job: record.ClusterJob(m.Cluster), Machine: m.ID, Kind: string(kind), At: at,
 			})

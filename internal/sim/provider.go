@@ -27,6 +27,7 @@ type fleet struct {
 	name     string
 	machines []*machine // the ended ones too
 	buried   bool       // terminated: nothing is launched under the name again
+	dry      bool       // its launch ran out of stock when some of it was made
 }
 
 func newProvider(w *world, name string) *provider {
@@ -84,6 +85,8 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	case f.buried && w.opt.Break != NoToken:
 		return nil, cloud.Errorf(c.name, cloud.Invalid, "IdempotentInstanceTerminated", "%s was terminated",
 			spec.Cluster)
+	case f.dry:
+		return nil, c.ranDry(spec)
 	case len(f.machines) > 0 && w.opt.Break != NoToken:
 		return f.list(), nil // as the first time, though some may be gone
 	}
@@ -104,7 +107,10 @@ func (c *provider) launch(spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 		c.spend(30*time.Second, 2*time.Minute)
 		return nil, cloud.Errorf(c.name, cloud.Transient, "RequestTimeout", "no answer")
 	}
-	c.create(spec)
+	if r.Chance(w.faults.LaunchHalf) {
+		return nil, c.half(spec)
+	}
+	c.create(spec, spec.Nodes)
 	if ordered.What == "unseen" || r.Chance(w.faults.LaunchUnseen) {
 		w.Count("launch unseen")
 		return nil, cloud.Errorf(c.name, cloud.Transient, "ConnectionReset", "the connection was reset")
@@ -153,19 +159,47 @@ func (c *provider) held(o cloud.Offer) int {
 // them already. It does not help that the name was terminated meanwhile: the request was made before.
 func (c *provider) appear(spec cloud.LaunchSpec) {
 	if f := c.fleet(spec.Cluster); len(f.machines) == 0 || c.w.opt.Break == NoToken {
-		c.create(spec)
+		c.create(spec, spec.Nodes)
 	}
 }
 
-func (c *provider) create(spec cloud.LaunchSpec) {
+// half is a launch that the cloud took: some of its machines are there, and run, when it turns out that there are no
+// more. The driver takes them back, unless that fails too.
+func (c *provider) half(spec cloud.LaunchSpec) error {
+	w, r := c.w, c.w.rand.cloud
+	w.Count("late stock-out")
 	f := c.fleet(spec.Cluster)
-	for rank := range spec.Nodes {
+	f.dry = true
+	c.create(spec, 1+r.IntN(spec.Nodes))
+	c.spend(5*time.Second, 90*time.Second)
+	if w.opt.Break == Careless {
+		return cloud.Errorf(c.name, cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED", "no more %s", spec.Offer.InstanceType)
+	}
+	if !r.Chance(w.faults.TerminateFails) {
+		for _, m := range f.machines {
+			m.end("taken back")
+		}
+	}
+	return c.ranDry(spec)
+}
+
+func (c *provider) ranDry(spec cloud.LaunchSpec) error {
+	err := cloud.Errorf(c.name, cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED", "no more %s in %s after some were made",
+		spec.Offer.InstanceType, spec.Offer.Zone)
+	err.Late = len(c.fleet(spec.Cluster).machines)
+	return err
+}
+
+// create makes the first machines of a cluster, all of them or not.
+func (c *provider) create(spec cloud.LaunchSpec, nodes int) {
+	f := c.fleet(spec.Cluster)
+	for rank := range nodes {
 		c.serial++
 		m := newMachine(c, f, fmt.Sprintf("%s-%04d", c.name, c.serial), rank, spec)
 		f.machines = append(f.machines, m)
 	}
-	c.w.Say(c.name, "launches", fmt.Sprintf("%s: %d in %s", spec.Cluster, spec.Nodes, weather.MarketOf(spec.Offer)))
-	c.w.check.Launched(spec, f.bought())
+	c.w.Say(c.name, "launches", fmt.Sprintf("%s: %d in %s", spec.Cluster, nodes, weather.MarketOf(spec.Offer)))
+	c.w.check.Launched(spec, f.bought(), nodes)
 }
 
 // bought are the machines as the checker knows them.

@@ -60,7 +60,7 @@ func (b *Broker) buy(ctx context.Context, cause string, e events.TaskAdmitted) e
 		return err
 	}
 	if intent.Cluster.Tries >= b.Config.LaunchTries { // given up, but for a crash
-		return b.refused(ctx, cause, e, errors.New(intent.Cluster.Reason))
+		return b.refused(ctx, cause, e, attempt.Refusal(intent.Cluster))
 	}
 	spec, err := b.launchSpec(intent)
 	if err != nil {
@@ -132,36 +132,25 @@ func (b *Broker) bought(ctx context.Context, cause string, e events.TaskAdmitted
 			return err
 		}
 		again, refusal = false, nil
-		if !st.Exists || st.Cluster.State != record.ClusterLaunching || launchErr != nil && st.Cluster.Outcome != "" {
-			return record.ErrSkip // released or finished by another
+		if !st.Exists || st.Cluster.State != record.ClusterLaunching {
+			return record.ErrSkip // released by another
 		}
-		if launchErr == nil && st.Cluster.Tries >= b.Config.LaunchTries {
-			refusal = errors.New(st.Cluster.Reason) // given up by another, who takes back what was bought
-			return record.ErrSkip
-		}
-		if launchErr == nil {
-			market, err := attempt.MarketOf(u, st.Attempt)
-			if err != nil {
-				return err
+		if launchErr != nil {
+			var d record.Decision
+			if d, again, refusal = attempt.DecideFailed(st, b.Config, launchErr); len(d.Writes) == 0 {
+				return record.ErrSkip
 			}
-			return u.Apply(attempt.DecideBought(st, machines, market, u.Now))
+			return u.Apply(d)
 		}
-		kind := cloud.KindOf(launchErr)
-		if st.Cluster.Tries >= b.Config.LaunchTries || st.Cluster.Tries > 0 && kind == cloud.Invalid {
-			// Given up before, by us or by another: the name is refused because it was terminated since.
-			refusal = errors.New(st.Cluster.Reason)
+		if st.Cluster.Tries >= b.Config.LaunchTries {
+			refusal = attempt.Refusal(st.Cluster) // given up by another, who takes back what was bought
 			return record.ErrSkip
 		}
-		refusal = launchErr
-		if kind != cloud.Transient && kind != cloud.Throttled {
-			return record.ErrSkip
+		market, err := attempt.MarketOf(u, st.Attempt)
+		if err != nil {
+			return err
 		}
-		st.Cluster.Tries++
-		st.Cluster.Reason = launchErr.Error()
-		again = st.Cluster.Tries < b.Config.LaunchTries
-		var d record.Decision
-		d.Put(record.ClusterKey(st.Cluster.ID), st.Cluster)
-		return u.Apply(d)
+		return u.Apply(attempt.DecideBought(st, machines, market, u.Now))
 	})
 	switch {
 	case err != nil:
@@ -180,7 +169,7 @@ func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitte
 	id := record.ClusterID(e.Job, e.Task, e.Attempt)
 	kind := cloud.KindOf(launchErr)
 	// A cloud that takes no calls does not hold up failover: reconcile finds what it may have launched.
-	if err := b.terminate(ctx, id, kind); err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
+	if err := b.terminate(ctx, id, launchErr); err != nil && kind != cloud.Auth && cloud.KindOf(err) != cloud.Auth {
 		return fmt.Errorf("%w: terminate %s after %w: %w", errAgain, id, launchErr, err)
 	}
 	return b.Transact(ctx, events.FnProvision, cause+"/refused", false, func(u *unit.Unit) error {
@@ -191,12 +180,12 @@ func (b *Broker) refused(ctx context.Context, cause string, e events.TaskAdmitte
 		if !st.Exists || st.Cluster.State != record.ClusterLaunching || st.Cluster.Outcome != "" {
 			return record.ErrSkip
 		}
-		return u.Apply(attempt.DecideRefused(st, b.Config, kind, launchErr, u.Now))
+		return u.Apply(attempt.DecideRefused(st, b.Config, launchErr, u.Now))
 	})
 }
 
 // terminate ends a cluster that may have been bought unseen.
-func (b *Broker) terminate(ctx context.Context, id string, refused cloud.Kind) error {
+func (b *Broker) terminate(ctx context.Context, id string, refused error) error {
 	u := b.NewUnit(ctx, events.FnProvision)
 	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(id))
 	if err != nil || !found || !attempt.Unseen(cl, refused) && !cl.Assigned() {

@@ -33,6 +33,9 @@ type Error struct {
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
 	Message    string        // the cloud's own words
 	RetryAfter time.Duration // when the cloud said so; 0 is unknown
+	// Late is how many machines had been made when the launch failed, whatever has been undone of them: they may be there,
+	// and they are billed. A failure of kind Transient or Throttled may always hide some.
+	Late int
 	Err        error         // the cause, when there is one
 }
 
@@ -57,6 +60,21 @@ func KindOf(err error) Kind {
 		return e.Kind
 	}
 	return Transient
+}
+
+// Late is how many machines are known to have been made by a launch that failed with err.
+func Late(err error) int {
+	var e *Error
+	if errors.As(err, &e) {
+		return e.Late
+	}
+	return 0
+}
+
+// Hidden says whether a launch that failed with err may have made machines.
+func Hidden(err error) bool {
+	kind := KindOf(err)
+	return Late(err) > 0 || kind == Transient || kind == Throttled
 }
 
 // Errorf makes an Error of a kind with a message.

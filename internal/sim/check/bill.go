@@ -84,7 +84,8 @@ func (c *Checker) booked(s *Job) {
 			continue // nobody sends a bill
 		}
 		least, most := c.bills(s, a, id)
-		if s.heard[id] && a.USD < least-Rounding {
+		heard := s.heard[id] || a.Outcome == record.OutcomeRefused && a.Reason == s.late[id]
+		if heard && a.USD < least-Rounding {
 			c.Violatef(InvBooked, "%s is booked with %.6f USD, its machines cost %.6f", id, a.USD, least)
 		}
 		if over := c.dearest(a, s.released[id]) * float64(a.Nodes) * missedFor.Hours(); !c.Stormy && a.USD > most+over {

@@ -82,6 +82,8 @@ const (
 	// InvCause: a job that failed did so for a cause: a task's exit code, no feasible plan, its budget, its queue's
 	// quota.
 	InvCause = "a job fails only for cause"
+	// InvNotice: what runs is told to save its work when its machine is about to be taken and the cloud has said so.
+	InvNotice = "a notice is passed on"
 	// InvDeadline: see Guarantee.
 	InvDeadline = "a deadline that can be kept is kept"
 	// InvRest: nothing is left over: no machine, no record of one, no message, no quota in use.
@@ -168,6 +170,7 @@ type Job struct {
 	leases   map[string]time.Time // until when what was set aside for a cluster lasts
 	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
 	heard    map[string]bool      // clusters that the broker knew to have been bought
+	late     map[string]string    // how a cluster was refused of which machines had been made
 	told     map[string]time.Time // when a cluster was told to run
 	waiting  map[int]int          // entries in a queue
 	entered  map[int]time.Time    // when they were committed
@@ -200,7 +203,7 @@ func (c *Checker) state(id string) *Job {
 		s = &Job{
 			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
 			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{},
-			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
+			late: map[string]string{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
 			waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}

@@ -265,7 +265,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	if !cl.LeaseUntil.IsZero() {
 		s.leases[id] = cl.LeaseUntil
 	}
-	if cl.State != record.ClusterLaunching && cl.State != record.ClusterReleasing {
+	if cl.State != record.ClusterLaunching && cl.State != record.ClusterReleasing || cl.Made > 0 {
 		s.heard[id] = true
 	}
 	if cl.Command == string(wire.Run) && old.Command != cl.Command {

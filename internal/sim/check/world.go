@@ -103,7 +103,15 @@ func (c *Checker) AgentFailed(what string, err error) {
 
 // LaunchFailed notes what a cloud said of a launch.
 func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error) {
+	if s := c.Jobs[record.ClusterJob(spec.Cluster)]; s != nil && kind == cloud.Capacity && s.made(spec.Cluster) {
+		s.late[spec.Cluster] = err.Error()
+	}
 	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], refusal{kind, err.Error()})
+}
+
+// made says whether any machine of a cluster was ever there.
+func (s *Job) made(cluster string) bool {
+	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Cluster == cluster })
 }
 
 // keyOf finds the attempt of the job that a cluster is for.
@@ -123,8 +131,8 @@ func (s *Job) has(cluster string) bool {
 }
 
 // Launched checks that machines were meant to be bought, and not to be bought before. all are those of the same
-// cluster, the new ones last.
-func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine) {
+// cluster, the fresh ones last.
+func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s := c.Jobs[record.ClusterJob(spec.Cluster)]
 	if s == nil || !s.has(spec.Cluster) {
 		c.Violatef(InvIntent, "%s is launched, of which there is no attempt", spec.Cluster)
@@ -133,7 +141,14 @@ func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine) {
 	if len(all) > spec.Nodes {
 		c.Violatef(InvCluster, "%s has %d machines, %d were asked for", spec.Cluster, len(all), spec.Nodes)
 	}
-	s.machines = append(s.machines, all[len(all)-spec.Nodes:]...)
+	s.machines = append(s.machines, all[len(all)-fresh:]...)
+}
+
+// Unheeded is called when a machine is taken, of which its cloud had told, and what runs on it was not told to save.
+func (c *Checker) Unheeded(m *Machine) {
+	if !c.Stormy {
+		c.Violatef(InvNotice, "%s %s is taken, and its agent was not told to save", m.Cluster, m.ID)
+	}
 }
 
 // Assigned checks what an agent is told, by a call that began in a step.

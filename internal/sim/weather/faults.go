@@ -23,8 +23,10 @@ type Faults struct {
 	// The bus: messages that are late or repeated, deliveries that nobody gets, acknowledgements that are lost.
 	Delay, Repeat, Drop, AckLost float64
 
-	// Clouds. A launch may fail, succeed unseen, or hang until its machines appear later.
+	// Clouds. A launch may fail, succeed unseen, hang until its machines appear later, or be taken and run out of stock
+	// when some of its machines have been made (as Google's and Azure's operations do).
 	LaunchFails, LaunchUnseen, LaunchHangs float64
+	LaunchHalf                             float64
 	CloudThrottles, TerminateFails         float64
 	ListFails                              float64
 	ListLag                                time.Duration // until a new machine is listed, at most
@@ -146,6 +148,7 @@ func Draw(r timeline.Random) Faults {
 	some(&f.StoreRefuses, 0.2)
 	some(&f.SlowBody, 0.1)
 	some(&f.Coveting, 0.5)
+	some(&f.LaunchHalf, 0.3)
 	return f
 }
 

@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"cmp"
 	"errors"
 	"slices"
 	"time"
@@ -151,6 +152,7 @@ func freed(queue string, a record.Attempt) events.CapacityFreed {
 // DecideBought records the machines of a launched cluster.
 func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecord, now time.Time) (d record.Decision) {
 	st.Cluster.State, st.Cluster.Since, st.Cluster.Launched, st.Cluster.Reason = record.ClusterBooting, now, now, ""
+	st.Cluster.Refused, st.Cluster.Made = "", 0
 	for _, m := range machines {
 		if m.Rank >= 0 && m.Rank < len(st.Cluster.Nodes) {
 			st.Cluster.Nodes[m.Rank].Machine, st.Cluster.Account = m.ID, m.Account
@@ -172,17 +174,58 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 }
 
 // Unseen says that machines of a cluster may have been bought although no launch said so.
-func Unseen(cl record.Cluster, kind cloud.Kind) bool {
-	return cl.Tries > 0 || kind == cloud.Transient || kind == cloud.Throttled
+func Unseen(cl record.Cluster, refused error) bool { return cl.Tries > 0 || cloud.Hidden(refused) }
+
+// DecideFailed notes a launch that failed, where machines may have been made all the same. again says that it is to be
+// tried again; refusal, that it is given up, and for what.
+func DecideFailed(st Buying, cfg record.Config, failure error) (d record.Decision, again bool, refusal error) {
+	cl, kind, late := &st.Cluster, cloud.KindOf(failure), cloud.Late(failure)
+	over := cl.Outcome != "" // ended by another, who releases it
+	switch {
+	case over && late == 0:
+		return d, false, nil
+	case !over && (cl.Tries >= cfg.LaunchTries || cl.Tries > 0 && kind == cloud.Invalid):
+		// Given up before, by us or by another: the name is refused because it was terminated since.
+		return d, false, Refusal(*cl)
+	case !cloud.Hidden(failure):
+		return d, false, failure
+	}
+	if late > 0 { // which are billed
+		cl.Launched, cl.Made = cl.Intended, min(late, len(cl.Nodes))
+	}
+	if !over {
+		cl.Refused, cl.Reason, cl.Tries, refusal = kind, failure.Error(), cl.Tries+1, failure
+		if kind != cloud.Transient && kind != cloud.Throttled { // the same again would be refused again
+			cl.Tries = max(cl.Tries, cfg.LaunchTries)
+		}
+		again = cl.Tries < cfg.LaunchTries
+	}
+	d.Put(record.ClusterKey(cl.ID), *cl)
+	return d, again, refusal
 }
+
+// Refusal is the failure for which the launch of a cluster was given up.
+func Refusal(cl record.Cluster) error {
+	return refusal{text: cl.Reason, kind: &cloud.Error{Kind: cmp.Or(cl.Refused, cloud.Transient)}}
+}
+
+// refusal says what was said before, and is of the same kind.
+type refusal struct {
+	text string
+	kind *cloud.Error
+}
+
+func (r refusal) Error() string { return r.text }
+func (r refusal) Unwrap() error { return r.kind }
 
 // DecideRefused ends an attempt that the cloud did not launch: its location is blocked, and its task waits for another
 // plan.
-func DecideRefused(st Buying, cfg record.Config, kind cloud.Kind, cause error, now time.Time) (d record.Decision) {
+func DecideRefused(st Buying, cfg record.Config, cause error, now time.Time) (d record.Decision) {
+	kind := cloud.KindOf(cause)
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeRefused, cause.Error(), now
 	st.Attempt.MaxUSD = st.Cluster.MaxUSD
 	st.Attempt.ReservedUSD = st.Cluster.ReservedUSD
-	if Unseen(st.Cluster, kind) {
+	if Unseen(st.Cluster, cause) {
 		_, st.Attempt.USD = booked(st.Cluster, cfg.MinBilled, now)
 	}
 	d.Put(record.AttemptKey(st.Job.ID, st.task.Index, st.Attempt.Number), st.Attempt)

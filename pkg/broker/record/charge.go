@@ -34,6 +34,14 @@ func (cl *Cluster) ChargedFrom() (from time.Time, ok bool) {
 	return cl.Intended, !cl.LeaseUntil.IsZero()
 }
 
+// machines is how many are charged.
+func (cl *Cluster) machines() float64 {
+	if cl.Made > 0 {
+		return float64(cl.Made)
+	}
+	return float64(len(cl.Nodes))
+}
+
 // pricedSince is since when the price is that of now.
 func (cl *Cluster) pricedSince() time.Time {
 	if !cl.PricedAt.IsZero() {
@@ -52,7 +60,7 @@ func (cl *Cluster) Charged(until time.Time) float64 {
 	if cl.Launched.IsZero() {
 		rate = cl.Ceiling()
 	}
-	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*float64(len(cl.Nodes))
+	return cl.PaidUSD + Hours(max(until.Sub(cl.pricedSince()), 0))*rate*cl.machines()
 }
 
 // Reprice takes in what the market says: what was paid until its price changed, and the price since. It reports whether
@@ -82,7 +90,7 @@ func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) boo
 // Covered is until when what was set aside for a cluster lasts for certain: even if its price has been the highest
 // since the last looks, and stays so.
 func (cl *Cluster) Covered(tickEvery time.Duration, now time.Time) time.Time {
-	nodes := float64(len(cl.Nodes))
+	nodes := cl.machines()
 	most := cl.Ceiling() * nodes
 	unseen := min(max(now.Sub(cl.pricedSince()), 0), looksUnseen*tickEvery)
 	spent := cl.Charged(now)

@@ -81,10 +81,13 @@ type Cluster struct {
 	LeaseUntil  time.Time `json:"leaseUntil,omitzero"`
 	Nodes       []Node    `json:"nodes"`
 	Account     string    `json:"account,omitempty"` // of its machines, where their cloud has said it
-	Tries       int       `json:"tries,omitempty"`   // launches that failed for a passing reason
-	Intended    time.Time `json:"intended"`
-	Launched    time.Time `json:"launched,omitzero"`
-	Since       time.Time `json:"since"` // in this state
+	Tries       int       `json:"tries,omitempty"`   // launches that failed and may have made machines
+	// Refused is the kind of the failure for which its launch is given up, as soon as that is known; see Reason.
+	Refused  cloud.Kind `json:"refused,omitempty"`
+	Made     int        `json:"made,omitempty"` // machines of a launch that failed late; 0 is all Nodes
+	Intended time.Time  `json:"intended"`
+	Launched time.Time  `json:"launched,omitzero"`
+	Since    time.Time  `json:"since"` // in this state
 	// Seq, Command and Until are what the agents are told (wire.Work).
 	Seq     int       `json:"seq"`
 	Command string    `json:"command,omitempty"`

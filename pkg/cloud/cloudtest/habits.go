@@ -10,7 +10,7 @@ import (
 // What only some clouds do, or can be made to do. A harness that has a method of these is held to more.
 type (
 	// Late is a cloud that takes a launch and fails it afterwards, in an operation: FailLate has the next launch of an
-	// offer fail so, after some of its machines are there where the cloud does that.
+	// offer fail so, after some of its machines are there; the driver says how many with the error (cloud.Late).
 	Late interface {
 		FailLate(offer cloud.Offer, err *cloud.Error) bool
 	}
@@ -43,6 +43,9 @@ func lateFailuresAreTypedAndLeaveNothing(s *suite) {
 		machines, err := s.Cloud().Launch(s.ctx, spec)
 		if got := cloud.KindOf(err); err == nil || got != kind {
 			s.Errorf("%s: kind %s, machines %v: %v", kind, got, ids(machines), err)
+		}
+		if made := cloud.Late(err); made < 1 || made > spec.Nodes {
+			s.Errorf("%s: %d of %d machines are said to have been made: %v", kind, made, spec.Nodes, err)
 		}
 		// Whole or nothing: what the operation had made before it failed is gone without anybody's asking, unless
 		// the caller is told to try the same again.
