@@ -52,6 +52,15 @@ func run(args []string) error {
 		"further regions, by comma, to buy machines in; each gets a stack that passes its spot notices on")
 	f.StringVar(&cfg.Account, "account", "", "account of the deployment; needed with -regions alone")
 	f.StringVar(&cfg.Region, "region", "", "region of the deployment; needed with -regions alone")
+	f.Func("cloud", "further cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda; again for more",
+		func(text string) error {
+			name, settings, _ := strings.Cut(text, ":")
+			if cfg.Clouds == nil {
+				cfg.Clouds = map[string]string{}
+			}
+			cfg.Clouds[name] = settings
+			return nil
+		})
 	f.StringVar(&announce, "announce", strings.Join(cfg.Announce, ","),
 		"types of events, by comma, that are put on the event bus for rules of yours, or none")
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")

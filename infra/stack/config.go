@@ -22,6 +22,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Config is what a deployment can be told.
@@ -43,10 +44,12 @@ type Config struct {
 	// region only. Account and Region say where this deployment is, for them.
 	Regions         []string
 	Account, Region string
-	Webhook         string   // https URL for news; none when empty
-	Announce        []string // types of events that are put on the event bus for others
-	Unproven        bool     // machines need not prove which one they are
-	Policy          bool     // sessions follow policyKey of the work bucket
+	// Clouds are those beside AWS to buy on, each with its settings as driver.ParseSettings reads them.
+	Clouds   map[string]string
+	Webhook  string   // https URL for news; none when empty
+	Announce []string // types of events that are put on the event bus for others
+	Unproven bool     // machines need not prove which one they are
+	Policy   bool     // sessions follow policyKey of the work bucket
 }
 
 // Default is the configuration without any flag.
@@ -110,7 +113,15 @@ func (c Config) Validate() error {
 			return fmt.Errorf("-regions: %q is no other region", r)
 		}
 	}
-	for _, fn := range functionNames() {
+	for name, settings := range c.Clouds {
+		if !slices.Contains([]string{"gcp", "azure", "lambda"}, name) {
+			return fmt.Errorf("-cloud: %q is none of gcp, azure, lambda", name)
+		}
+		if _, err := driver.ParseSettings(settings); err != nil {
+			return fmt.Errorf("-cloud %s: %w", name, err)
+		}
+	}
+	for _, fn := range c.functionNames() {
 		if _, err := os.Stat(filepath.Join(c.code(fn), "bootstrap")); err != nil {
 			return fmt.Errorf("-assets: %w (`make lambda` builds the functions)", err)
 		}

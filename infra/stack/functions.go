@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2"
@@ -18,8 +20,20 @@ const (
 	fnRelay = "relay" // the table's stream
 )
 
-// functionNames are all Lambda functions of a deployment.
+// functionNames are all Lambda functions of every deployment.
 func functionNames() []string { return append(events.Functions(), fnAPI, fnRelay) }
+
+// cloudPrefix begins the names of the functions of other clouds, which hold their drivers (internal/lambdahost).
+const cloudPrefix = "cloud-"
+
+// functionNames are all Lambda functions of this deployment.
+func (c Config) functionNames() []string {
+	names := functionNames()
+	for _, cloud := range slices.Sorted(maps.Keys(c.Clouds)) {
+		names = append(names, cloudPrefix+cloud)
+	}
+	return names
+}
 
 // size is what a function gets, and how it is fed.
 type size struct {
@@ -60,6 +74,8 @@ func sizeOf(fn string) size {
 		return size{memory: 256, seconds: 29} // API Gateway waits for 30
 	case fnRelay:
 		return size{memory: 256, seconds: 60, batch: 100}
+	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as those that wait for them
+		return size{memory: 256, seconds: 300}
 	default: // bid, advance, schedule, execute: records that many share, so few at once with as much as there is
 		return size{memory: 256, seconds: 60, batch: 10, parallel: 2}
 	}
@@ -115,7 +131,7 @@ func (d *deployment) function(fn string) {
 		props.RetryAttempts, props.MaxEventAge = num(doorRetries), seconds(doorSeconds)
 	} else {
 		reasons = append(reasons, "CKV_AWS_116", "it is invoked by a queue with a dead-letter queue, a stream with "+
-			"an on-failure destination, or HTTP; never asynchronously")
+			"an on-failure destination, HTTP or another function that waits; never asynchronously")
 	}
 	f := awslambda.NewFunction(d.stack, jsii.String(title(fn)), props)
 	if s.door { // its role may send there, as to every dead-letter queue of its own (permissions.go)
@@ -160,9 +176,16 @@ func (d *deployment) environment() {
 	if d.Policy {
 		env["TRADEWIND_POLICY"] = jsii.String(policyKey)
 	}
-	for _, fn := range functionNames() {
+	if len(d.Clouds) > 0 {
+		names := append([]string{"aws"}, slices.Sorted(maps.Keys(d.Clouds))...)
+		env["TRADEWIND_CLOUDS"] = jsii.String(strings.Join(names, ","))
+	}
+	for _, fn := range d.functionNames() {
 		for name, value := range env {
 			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String(name), value, nil)
+		}
+		if settings, ok := d.Clouds[strings.TrimPrefix(fn, cloudPrefix)]; ok && settings != "" {
+			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String("TRADEWIND_CLOUD"), &settings, nil)
 		}
 	}
 }
@@ -210,6 +233,8 @@ func describe(fn string) string {
 		return "Tradewind: the HTTP API"
 	case fnRelay:
 		return "Tradewind: publishes what lies in the outbox"
+	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda":
+		return "Tradewind: buys and frees machines of the cloud " + strings.TrimPrefix(fn, cloudPrefix)
 	default:
 		return "Tradewind: the broker's function " + fn
 	}

@@ -1,6 +1,8 @@
 package stack
 
 import (
+	"maps"
+	"slices"
 	"strings"
 
 	"github.com/aws/aws-cdk-go/awscdk/v2/awsiam"
@@ -30,6 +32,7 @@ func (d *deployment) rights() {
 	d.mounts()
 	d.makeBuckets()
 	d.buy()
+	d.far()
 	d.grant(events.FnHook, "Tell", []string{"sns:Publish"}, *d.topic.TopicArn())
 	d.grant(events.FnHook, "Remarks", []string{"s3:PutObject"}, *d.dags.BucketArn()+"/*")
 	d.settle()
@@ -239,6 +242,32 @@ func (d *deployment) launch(fn string) {
 	d.grant(fn, "Images", []string{"ssm:GetParameter", "ssm:GetParameters"},
 		d.anyRegion("ssm", "", "parameter/aws/service/*"))
 }
+
+// far is what buying on other clouds needs here: those that buy, free and list machines call the functions that do it
+// there. These keep in the table which clusters they have ended, and nothing else; the key of Lambda Cloud, which has
+// no other way, lies in SSM.
+func (d *deployment) far() {
+	var functions []string
+	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
+		fn := cloudPrefix + name
+		functions = append(functions, *d.functions[fn].FunctionArn())
+		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"},
+			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
+				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},
+			*d.table.TableArn()))
+		if name == "lambda" {
+			d.grant(fn, "Key", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.lambdaKey()))
+		}
+	}
+	if len(functions) > 0 {
+		for _, fn := range []string{events.FnProvision, events.FnReconcile} {
+			d.grant(fn, "Clouds", []string{"lambda:InvokeFunction"}, functions...)
+		}
+	}
+}
+
+// lambdaKey names the parameter with the key of Lambda Cloud.
+func (d *deployment) lambdaKey() string { return "/" + d.Name + "/clouds/lambda-key" }
 
 // groups is making the security group of the machines in a region where there is none yet, and opening it to itself. Of
 // others it touches none: what it opens has to bear the deployment's tag.

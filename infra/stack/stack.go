@@ -71,7 +71,7 @@ func New(app awscdk.App, cfg Config) awscdk.Stack {
 	awscdk.Tags_Of(d.stack).Add(jsii.String(TagDeployment), &cfg.Name, nil)
 	d.storage()
 	d.messaging()
-	for _, fn := range functionNames() {
+	for _, fn := range d.functionNames() {
 		d.function(fn)
 	}
 	d.httpAPI()

@@ -57,7 +57,7 @@ func (d *deployment) dashboard() {
 	for _, name := range deadNames() {
 		dead = append(dead, d.dead[name].MetricApproximateNumberOfMessagesVisible(metric("Maximum")))
 	}
-	for _, fn := range functionNames() {
+	for _, fn := range d.functionNames() {
 		invoked = append(invoked, d.functions[fn].MetricInvocations(metric("Sum")))
 		failed = append(failed, d.functions[fn].MetricErrors(metric("Sum")),
 			d.functions[fn].MetricThrottles(metric("Sum")))

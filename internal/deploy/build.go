@@ -25,6 +25,7 @@ type Settings struct {
 	MakeBuckets  []string // that are made when jobs ask for them; a name may end in a star
 	Secrets      []string // paths below which jobs may refer to secrets, besides /NAME/secrets/
 	Regions      []string // further ones to buy machines in
+	Clouds       []string // further ones to buy on: NAME:SETTINGS, as driver.ParseSettings reads these
 	Announce     []string // types of events that are put on the event bus; those of infra/ when nil
 	Webhook      string   // https URL for news
 	Unproven     bool     // machines need not prove which one they are
@@ -144,6 +145,9 @@ func (s Settings) flags() []string {
 		if f.value != "" {
 			out = append(out, "-"+f.name+"="+f.value)
 		}
+	}
+	for _, cloud := range s.Clouds {
+		out = append(out, "-cloud="+cloud)
 	}
 	if s.LogDays != 0 {
 		out = append(out, "-log-days="+strconv.Itoa(s.LogDays))

@@ -27,7 +27,8 @@ const (
 	EnvSchedules = "TRADEWIND_SCHEDULES" // schedules switched on while work is open, by comma
 	// functions whose queues are polled only while work is open, by comma; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
-	EnvClouds   = "TRADEWIND_CLOUDS"   // clouds to plan on, by comma; optional, aws
+	EnvClouds   = "TRADEWIND_CLOUDS"   // clouds to plan and buy on, by comma; optional, aws
+	EnvCloud    = "TRADEWIND_CLOUD"    // settings of a cloud's own function, NAME=VALUE by comma
 	EnvRegions  = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvSecrets  = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
 	EnvStores   = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
@@ -180,6 +181,9 @@ func list(v string) []string {
 	}
 	return out
 }
+
+// CloudFunction is the function of a cloud that is not AWS.
+func CloudFunction(cloud string) string { return "cloud-" + cloud }
 
 // Function is the name of a Lambda function of the deployment.
 func (e Env) Function(fn string) string { return e.Deployment + "-" + fn }

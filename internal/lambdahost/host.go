@@ -89,7 +89,11 @@ func brokerConfig(env Env) record.Config {
 	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog},
 		silentFor
 	if !env.Unproven {
-		cfg.Proven = []string{"aws"}
+		for _, name := range env.Clouds {
+			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // elsewhere there is none
+				cfg.Proven = append(cfg.Proven, name)
+			}
+		}
 	}
 	cfg.StoreURL = "s3://" + env.WorkBucket
 	cfg.Stores = Stores(env)

@@ -36,7 +36,7 @@ type Error struct {
 	// Late is how many machines had been made when the launch failed, whatever has been undone of them: they may be there,
 	// and they are billed. A failure of kind Transient or Throttled may always hide some.
 	Late int
-	Err        error         // the cause, when there is one
+	Err  error // the cause, when there is one
 }
 
 func (e *Error) Error() string {

@@ -72,6 +72,8 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringVar(&o.settings.Name, "name", "tradewind", "name of the deployment, the prefix of everything in it")
 	f.StringVar(&o.settings.Region, "region", "", "region to deploy to (default: that of the profile or environment)")
 	f.StringSliceVar(&o.others, "regions", nil, "further regions to buy machines in")
+	f.StringArrayVar(&o.settings.Clouds, "cloud", nil,
+		"further cloud to buy on, with its settings: gcp:project=P, azure:subscription=S, lambda")
 	f.StringSliceVar(&o.settings.Secrets, "secrets", nil,
 		"further paths, such as /team/, below which jobs may refer to parameters and secrets")
 	f.StringSliceVar(&o.dataBuckets, "data-buckets", nil, "further buckets that tasks may read, write and mount")

@@ -1,5 +1,5 @@
 // Package clouds brings EC2 into the functions that buy machines, free them or
-// listen to what becomes of them.
+// listen to what becomes of them, and the other clouds by their own functions.
 package clouds
 
 import (
@@ -20,6 +20,7 @@ func Part(h *lambdahost.Host) error {
 		return err
 	}
 	h.Ports.Clouds = map[string]cloud.Cloud{c.Name(): c}
+	far(h, h.Ports.Clouds)
 	return nil
 }
 

@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
 // harness is EC2 as moto plays it, for the conformance suite.
@@ -53,6 +54,20 @@ func TestConformance(t *testing.T) {
 			})
 		})
 	}
+}
+
+// distant is EC2 whose driver is called from afar.
+type distant struct{ harness }
+
+func (h distant) Cloud() cloud.Cloud {
+	return remote.New(aws.Name, remote.Server{Cloud: h.harness.Cloud()}.Serve)
+}
+
+// With the driver behind package remote, as a function that links no SDK has it.
+func TestConformanceFromAfar(t *testing.T) {
+	cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
+		return distant{harness{newWorld(t, nil), onDemand}}, nil
+	})
 }
 
 func TestConformanceInSeveralRegions(t *testing.T) {

@@ -1,0 +1,85 @@
+package stack
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"testing"
+)
+
+// clouds configures further clouds, with the functions' files in place.
+func clouds(tb testing.TB, settings map[string]string) func(*Config) {
+	return func(c *Config) {
+		c.Clouds = settings
+		for name := range settings {
+			file := filepath.Join(c.code(cloudPrefix+name), "bootstrap")
+			if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+				tb.Fatal(err)
+			}
+			if err := os.WriteFile(file, []byte(name), 0o600); err != nil {
+				tb.Fatal(err)
+			}
+		}
+	}
+}
+
+// A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no others.
+func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
+	d := synthesise(t, clouds(t, map[string]string{"gcp": "project=acme", "lambda": ""}))["tradewind"]
+	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-cloud-gcp")
+	if got := f.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != "project=acme" {
+		t.Errorf("its settings are %v", got)
+	}
+	_, p := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-provision")
+	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUDS"); got != "aws,gcp,lambda" {
+		t.Errorf("provision buys on %v", got)
+	}
+	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != nil {
+		t.Errorf("provision is told the settings %v", got)
+	}
+	callers := map[string]bool{}
+	for _, s := range d.statements() {
+		if slices.Contains(s.actions, "lambda:InvokeFunction") && strings.Contains(fmt.Sprint(s.resources), "Cloud") {
+			callers[s.role] = true
+		}
+		if !strings.HasPrefix(s.role, "tradewind-cloud-") {
+			continue
+		}
+		for _, a := range s.actions {
+			switch {
+			case strings.HasPrefix(a, "logs:"):
+			case strings.HasPrefix(a, "dynamodb:"):
+				keys := fmt.Sprint(s.condition)
+				if want := "grave#" + strings.TrimPrefix(s.role, "tradewind-cloud-") + "#*"; !strings.Contains(keys, want) {
+					t.Errorf("%s: %s of %s", s.role, a, keys)
+				}
+			case a == "ssm:GetParameter" && s.role == "tradewind-cloud-lambda":
+				if len(s.resources) != 1 || !strings.HasSuffix(s.resources[0], "parameter/tradewind/clouds/lambda-key") {
+					t.Errorf("%s reads %v", s.role, s.resources)
+				}
+			default:
+				t.Errorf("%s may %s", s.role, a)
+			}
+		}
+	}
+	if len(callers) != 2 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] {
+		t.Errorf("called by %v", callers)
+	}
+	for _, role := range deployed()(t).roles() {
+		if strings.Contains(fmt.Sprint(role), "cloud-") {
+			t.Errorf("without clouds there is %v", role)
+		}
+	}
+}
+
+func TestBadCloudsAreRefused(t *testing.T) {
+	for name, settings := range map[string]string{"gpc": "", "aws": "", "gcp": "project", "azure": "a=b,a=c", "lambda": "k=a b"} {
+		c := Default()
+		c.Clouds = map[string]string{name: settings}
+		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "-cloud") {
+			t.Errorf("%s:%s: %v", name, settings, err)
+		}
+	}
+}

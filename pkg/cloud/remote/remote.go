@@ -1,0 +1,193 @@
+// Package remote is a cloud whose driver runs elsewhere: in a function of its own, which alone links the cloud's SDK and
+// alone has rights there. [Client] is the driver that the broker sees; [Server] is what it calls. They exchange one
+// message of JSON each way, by whatever carries it.
+//
+// The driver behind it is idempotent by the cluster's name, so a call whose answer is lost may be made again.
+package remote
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Codes of failures that are the road's, not the cloud's.
+const (
+	codeNoAnswer = "NoAnswer"    // the call did not come back
+	codeGarbled  = "BadMessage"  // what came, or came back, is no message of this package
+	codeEnded    = "CallEnded"   // the caller's context ended
+	codeUnknown  = "UnknownCall" // the other side is older
+)
+
+// call is what is asked.
+type call struct {
+	Op      string            `json:"op"`
+	Spec    *cloud.LaunchSpec `json:"spec,omitempty"`
+	Cluster string            `json:"cluster,omitempty"`
+	// Within is how long the caller waits: what takes longer is not begun in vain, and ends by itself.
+	Within time.Duration `json:"within,omitempty"`
+}
+
+// The calls.
+const (
+	opLaunch    = "launch"
+	opTerminate = "terminate"
+	opMachines  = "machines"
+	opCheck     = "check"
+)
+
+// answer is what comes back.
+type answer struct {
+	Machines []cloud.Machine `json:"machines,omitempty"`
+	Report   *driver.Report  `json:"report,omitempty"`
+	Failure  *failure        `json:"failure,omitempty"`
+}
+
+// failure is a cloud.Error on its way.
+type failure struct {
+	Kind       cloud.Kind    `json:"kind"`
+	Code       string        `json:"code,omitempty"`
+	Message    string        `json:"message,omitempty"`
+	RetryAfter time.Duration `json:"retryAfter,omitempty"`
+	Late       int           `json:"late,omitempty"`
+}
+
+// Call carries a message to the other side and its answer back.
+type Call func(ctx context.Context, message []byte) ([]byte, error)
+
+// Client is a cloud whose driver is called. It implements cloud.Cloud and driver.Checker.
+type Client struct {
+	name string
+	call Call
+}
+
+var (
+	_ cloud.Cloud    = (*Client)(nil)
+	_ driver.Checker = (*Client)(nil)
+)
+
+// New makes the driver of a cloud of the catalogue's name.
+func New(name string, call Call) *Client { return &Client{name: name, call: call} }
+
+// Name implements cloud.Cloud.
+func (c *Client) Name() string { return c.name }
+
+// Launch implements cloud.Cloud.
+func (c *Client) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	if err := driver.Check(c.name, spec); err != nil {
+		return nil, err
+	}
+	a, err := c.ask(ctx, call{Op: opLaunch, Spec: &spec})
+	return a.Machines, err
+}
+
+// Terminate implements cloud.Cloud.
+func (c *Client) Terminate(ctx context.Context, cluster string) error {
+	_, err := c.ask(ctx, call{Op: opTerminate, Cluster: cluster})
+	return err
+}
+
+// Machines implements cloud.Cloud.
+func (c *Client) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	a, err := c.ask(ctx, call{Op: opMachines, Cluster: cluster})
+	return a.Machines, err
+}
+
+// Check implements driver.Checker.
+func (c *Client) Check(ctx context.Context) (driver.Report, error) {
+	a, err := c.ask(ctx, call{Op: opCheck})
+	if err != nil || a.Report == nil {
+		return driver.Report{}, err
+	}
+	return *a.Report, nil
+}
+
+func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
+	if err := ctx.Err(); err != nil {
+		return a, c.fail(cloud.Transient, codeEnded, err)
+	}
+	if until, ok := ctx.Deadline(); ok {
+		what.Within = time.Until(until)
+	}
+	message, err := json.Marshal(what)
+	if err != nil {
+		return a, c.fail(cloud.Invalid, codeGarbled, err)
+	}
+	back, err := c.call(ctx, message)
+	if err != nil {
+		return a, c.fail(cloud.Transient, codeNoAnswer, err)
+	}
+	if err := json.Unmarshal(back, &a); err != nil {
+		return a, c.fail(cloud.Transient, codeGarbled, err)
+	}
+	if f := a.Failure; f != nil {
+		return answer{}, &cloud.Error{
+			Kind: f.Kind, Cloud: c.name, Code: f.Code, Message: f.Message, RetryAfter: f.RetryAfter, Late: f.Late,
+		}
+	}
+	return a, nil
+}
+
+func (c *Client) fail(kind cloud.Kind, code string, err error) error {
+	return &cloud.Error{Kind: kind, Cloud: c.name, Code: code, Message: err.Error(), Err: err}
+}
+
+// Server answers the calls of clients with a driver.
+type Server struct{ Cloud cloud.Cloud }
+
+// Serve answers one call. It fails only for what is no message of this package: a failure of the cloud is an answer.
+func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
+	var in call
+	if err := json.Unmarshal(message, &in); err != nil {
+		return nil, fmt.Errorf("cloud %s: call: %w", s.Cloud.Name(), err)
+	}
+	if in.Within > 0 {
+		var cancel context.CancelFunc
+		ctx, cancel = context.WithTimeout(ctx, in.Within)
+		defer cancel()
+	}
+	out, err := s.do(ctx, in)
+	if err != nil {
+		out = answer{Failure: failed(err)}
+	}
+	return json.Marshal(out)
+}
+
+func (s Server) do(ctx context.Context, in call) (out answer, err error) {
+	switch in.Op {
+	case opLaunch:
+		if in.Spec == nil {
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeGarbled, "a launch of nothing")
+		}
+		out.Machines, err = s.Cloud.Launch(ctx, *in.Spec)
+	case opTerminate:
+		err = s.Cloud.Terminate(ctx, in.Cluster)
+	case opMachines:
+		out.Machines, err = s.Cloud.Machines(ctx, in.Cluster)
+	case opCheck:
+		checker, ok := s.Cloud.(driver.Checker)
+		if !ok {
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this driver cannot be checked")
+		}
+		var report driver.Report
+		report, err = checker.Check(ctx)
+		out.Report = &report
+	default:
+		err = cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "a call of %q", in.Op)
+	}
+	return out, err
+}
+
+// failed is what becomes of an error on its way: what nobody typed is tried again, as cloud.KindOf has it.
+func failed(err error) *failure {
+	var e *cloud.Error
+	if errors.As(err, &e) {
+		return &failure{Kind: e.Kind, Code: e.Code, Message: e.Message, RetryAfter: e.RetryAfter, Late: e.Late}
+	}
+	return &failure{Kind: cloud.KindOf(err), Message: err.Error()}
+}

@@ -1,0 +1,134 @@
+package remote_test
+
+import (
+	"context"
+	"errors"
+	"reflect"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
+)
+
+// distant is a driver that answers as it is told. The conformance suite is run by pkg/cloud/aws, whose driver it has
+// behind this package.
+type distant struct {
+	machines []cloud.Machine
+	err      error
+	within   time.Duration // until the deadline of the last call
+	spec     cloud.LaunchSpec
+	ended    string
+}
+
+func (d *distant) Name() string { return "gcp" }
+
+func (d *distant) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	if until, ok := ctx.Deadline(); ok {
+		d.within = time.Until(until)
+	}
+	d.spec = spec
+	return d.machines, d.err
+}
+
+func (d *distant) Terminate(_ context.Context, cluster string) error {
+	d.ended = cluster
+	return d.err
+}
+
+func (d *distant) Machines(context.Context, string) ([]cloud.Machine, error) {
+	return d.machines, d.err
+}
+
+func (d *distant) Check(context.Context) (driver.Report, error) {
+	return driver.Report{Identity: "somebody", Missing: []driver.Lack{{What: "rights", Mend: "gcloud", Fatal: true}}}, d.err
+}
+
+var spec = cloud.LaunchSpec{
+	Cluster: "job.0.1", Nodes: 1, MaxUSDPerHour: 0.5, DiskGiB: 40, Image: "family/x", Labels: map[string]string{"job": "j"},
+	Offer:     cloud.Offer{Cloud: "gcp", Region: "r", Zone: "z", InstanceType: "n1", Accelerator: "T4", AccelCount: 1, Spot: true, USDPerHour: 0.2},
+	Bootstrap: cloud.Bootstrap{Endpoint: "https://broker", Tokens: []string{"t"}},
+}
+
+func TestWhatIsAskedAndAnsweredComesThroughWhole(t *testing.T) {
+	d := &distant{machines: []cloud.Machine{{
+		ID: "1", Cluster: "job.0.1", Account: "p", State: cloud.Running, Offer: spec.Offer, Launched: time.Unix(9, 0).UTC(),
+	}}}
+	c := remote.New("gcp", remote.Server{Cloud: d}.Serve)
+	ctx, cancel := context.WithTimeout(t.Context(), time.Minute)
+	defer cancel()
+	got, err := c.Launch(ctx, spec)
+	if err != nil || !reflect.DeepEqual(got, d.machines) || !reflect.DeepEqual(d.spec, spec) {
+		t.Errorf("%v: %+v\nasked for %+v", err, got, d.spec)
+	}
+	if d.within <= 0 || d.within > time.Minute {
+		t.Errorf("the other side has %v", d.within)
+	}
+	if got, err := c.Machines(ctx, ""); err != nil || !reflect.DeepEqual(got, d.machines) {
+		t.Errorf("%v: %+v", err, got)
+	}
+	if err := c.Terminate(ctx, "job.0.1"); err != nil || d.ended != "job.0.1" {
+		t.Errorf("%v, ended %q", err, d.ended)
+	}
+	if r, err := c.Check(ctx); err != nil || r.Identity != "somebody" || len(r.Missing) != 1 || !r.Missing[0].Fatal {
+		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+func TestAFailureIsTheSameAsAtTheDriver(t *testing.T) {
+	want := &cloud.Error{Kind: cloud.Capacity, Cloud: "gcp", Code: "STOCKOUT", Message: "none left", RetryAfter: time.Minute, Late: 2}
+	d := &distant{err: want}
+	c := remote.New("gcp", remote.Server{Cloud: d}.Serve)
+	for name, call := range map[string]func() error{
+		"launch":    func() error { _, err := c.Launch(t.Context(), spec); return err },
+		"terminate": func() error { return c.Terminate(t.Context(), "a") },
+		"machines":  func() error { _, err := c.Machines(t.Context(), "a"); return err },
+		"check":     func() error { _, err := c.Check(t.Context()); return err },
+	} {
+		var got *cloud.Error
+		if err := call(); !errors.As(err, &got) || !reflect.DeepEqual(got, want) {
+			t.Errorf("%s: %+v", name, err)
+		}
+	}
+	d.err = errors.New("nobody typed this")
+	if err := c.Terminate(t.Context(), "a"); cloud.KindOf(err) != cloud.Transient {
+		t.Errorf("untyped: %v", err)
+	}
+}
+
+func TestARoadThatFailsIsTransient(t *testing.T) {
+	for name, call := range map[string]remote.Call{
+		"no answer": func(context.Context, []byte) ([]byte, error) { return nil, errors.New("reset") },
+		"garbled":   func(context.Context, []byte) ([]byte, error) { return []byte("<html>"), nil },
+		"empty":     func(context.Context, []byte) ([]byte, error) { return nil, nil },
+	} {
+		if _, err := remote.New("gcp", call).Launch(t.Context(), spec); cloud.KindOf(err) != cloud.Transient {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	c := remote.New("gcp", func(context.Context, []byte) ([]byte, error) { t.Error("called"); return nil, nil })
+	if _, err := c.Machines(ctx, ""); cloud.KindOf(err) != cloud.Transient {
+		t.Errorf("an ended call: %v", err)
+	}
+	bad := spec
+	bad.Nodes = 0
+	if _, err := c.Launch(t.Context(), bad); cloud.KindOf(err) != cloud.Invalid {
+		t.Errorf("nonsense: %v", err)
+	}
+}
+
+func FuzzServe(f *testing.F) {
+	f.Add([]byte(`{"op":"launch","spec":{"Cluster":"a"}}`))
+	f.Add([]byte(`{"op":"launch"}`))
+	f.Add([]byte(`{"op":"sing","within":-1}`))
+	f.Add([]byte(`[]`))
+	f.Fuzz(func(t *testing.T, message []byte) {
+		back, err := remote.Server{Cloud: &distant{}}.Serve(t.Context(), message)
+		if (err == nil) != (len(back) > 0) {
+			t.Errorf("%q, %v", back, err)
+		}
+	})
+}
