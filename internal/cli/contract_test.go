@@ -75,7 +75,7 @@ tradewind dlq redrive: queue all endpoint state output
 tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions data-buckets make-buckets secrets unproven-machines architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
+tradewind deploy aws: diff destroy yes name region regions cloud data-buckets make-buckets secrets unproven-machines architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output
