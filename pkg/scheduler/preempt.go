@@ -130,7 +130,7 @@ func (r *room) fill(st *Statement, j *JobInfo) bool {
 		}
 		if !s.offer(st, t, where) && !s.pipeline(st, t, where) && !r.oust(st, t, where) {
 			failed = t.Class
-			return true
+			return j.limit == nil || !s.overdue(j) // as in allocate: which queue had not enough is to be known
 		}
 		done = ready || s.JobPipelined(j)
 		return !done
