@@ -146,7 +146,9 @@ func (c *Cloud) Down(is bool) {
 }
 
 // isDry says whether a type cannot be had in a region now. The lock is held.
-func (c *Cloud) isDry(kind, region string) bool { return c.bad.dry[kind+"@"+region] || c.bad.dry["@"+region] }
+func (c *Cloud) isDry(kind, region string) bool {
+	return c.bad.dry[kind+"@"+region] || c.bad.dry["@"+region]
+}
 
 // launchFailure is what the next launch fails with, if it does. The lock is held.
 func (c *Cloud) launchFailure() (Failure, bool) {

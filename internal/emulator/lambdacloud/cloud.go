@@ -128,7 +128,9 @@ func New(cfg Config) *Cloud {
 }
 
 // living says whether a machine costs.
-func (i *instance) living() bool { return i.status == booting || i.status == active || i.status == unhealthy }
+func (i *instance) living() bool {
+	return i.status == booting || i.status == active || i.status == unhealthy
+}
 
 // Living are the ids of the machines that cost, whatever lists say.
 func (c *Cloud) Living() []string {

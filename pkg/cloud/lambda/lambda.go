@@ -71,8 +71,14 @@ type Cloud struct {
 	mu     sync.Mutex
 	next   time.Time // when the next launch may be made
 	sshKey string    // the account has it
-	whole  map[string]map[int]string
-	ended  map[string]bool
+	known  map[string]*cluster
+	ended  map[string]bool // clusters that this process has terminated
+}
+
+// cluster is what this process has bought of one: lists may lack it for a while.
+type cluster struct {
+	machines map[int]owned // by rank
+	whole    bool          // a launch has told of it
 }
 
 var (
@@ -89,7 +95,7 @@ func New(cfg Config) *Cloud {
 	orElse(&cfg.LaunchEvery, launchEvery)
 	orElse(&cfg.SeenWithin, seenWithin)
 	orElse(&cfg.LookEvery, lookEvery)
-	c := &Cloud{cfg: cfg, log: cfg.Log, graves: cfg.Graves, sshKey: cfg.SSHKey, whole: map[string]map[int]string{},
+	c := &Cloud{cfg: cfg, log: cfg.Log, graves: cfg.Graves, sshKey: cfg.SSHKey, known: map[string]*cluster{},
 		ended: map[string]bool{}}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
@@ -151,24 +157,28 @@ func (c *Cloud) turn(ctx context.Context) error {
 // maxKnown bounds what is remembered of clusters.
 const maxKnown = 10_000
 
-// bought notes which machines a cluster is made of.
-func (c *Cloud) bought(cluster string, machines []owned) {
+// bought notes machines of a cluster, and whether they are all of it.
+func (c *Cloud) bought(name string, whole bool, machines ...owned) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	thin(c.whole)
-	c.whole[cluster] = map[int]string{}
+	k := c.known[name]
+	if k == nil || whole {
+		thin(c.known)
+		k = &cluster{machines: map[int]owned{}, whole: whole}
+		c.known[name] = k
+	}
 	for _, m := range machines {
-		c.whole[cluster][m.rank] = m.ID
+		k.machines[m.rank] = m
 	}
 }
 
 // terminated notes that a cluster is no more.
-func (c *Cloud) terminated(cluster string) {
+func (c *Cloud) terminated(name string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
 	thin(c.ended)
-	c.ended[cluster] = true
-	delete(c.whole, cluster)
+	c.ended[name] = true
+	delete(c.known, name)
 }
 
 // thin forgets half of what a map has when it has too much: it only serves to know sooner.
@@ -180,9 +190,30 @@ func thin[V any](m map[string]V) {
 	}
 }
 
-// members are the machines that this process knows a cluster to be made of: by rank, nil when it does not.
-func (c *Cloud) members(cluster string) map[int]string {
+// members are the machines of a cluster that this process has bought, by rank, and whether they were all of it.
+func (c *Cloud) members(name string) (machines map[int]owned, whole bool) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	return maps.Clone(c.whole[cluster])
+	if k := c.known[name]; k != nil {
+		return maps.Clone(k.machines), k.whole
+	}
+	return nil, false
+}
+
+// forget drops what is known of a cluster: it was undone.
+func (c *Cloud) forget(name string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	delete(c.known, name)
+}
+
+// unlisted are the machines that this process bought of a cluster and that a list does not have yet.
+func (c *Cloud) unlisted(name string, list []owned) (missing []owned) {
+	bought, _ := c.members(name)
+	for _, m := range bought {
+		if !slices.ContainsFunc(list, func(l owned) bool { return l.ID == m.ID }) {
+			missing = append(missing, m)
+		}
+	}
+	return missing
 }

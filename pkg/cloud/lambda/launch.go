@@ -42,12 +42,17 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 	if err != nil {
 		return nil, err
 	}
+	for _, m := range c.unlisted(spec.Cluster, found) {
+		if time.Since(m.at) < c.cfg.SeenWithin {
+			found = append(found, m)
+		}
+	}
 	have, err := c.sole(ctx, spec.Cluster, found)
 	if err != nil {
 		return nil, err
 	}
 	if len(have) >= spec.Nodes {
-		c.bought(spec.Cluster, have)
+		c.bought(spec.Cluster, true, have...)
 		return have, nil
 	}
 	if gone := c.gone(spec.Cluster, found); gone != "" {
@@ -61,6 +66,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 		case cloud.Throttled, cloud.Transient: // the same is tried again, and finds what there is
 			return nil, err
 		}
+		c.forget(spec.Cluster)
 		return nil, errors.Join(Typed(err), c.undo(ctx, have))
 	}
 	return c.confirm(ctx, spec, have)
@@ -96,9 +102,9 @@ func (c *Cloud) alive(ctx context.Context, cluster string) error {
 // sole returns a cluster's living machines by rank, and ends those that a lost answer has doubled. This process keeps
 // the ones it has told of, any other the first.
 func (c *Cloud) sole(ctx context.Context, cluster string, found []owned) ([]owned, error) {
-	told := c.members(cluster)
+	told, _ := c.members(cluster)
 	slices.SortFunc(found, func(a, b owned) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), -cmp.Compare(truth(told[a.rank] == a.ID), truth(told[b.rank] == b.ID)),
+		return cmp.Or(cmp.Compare(a.rank, b.rank), -cmp.Compare(truth(told[a.rank].ID == a.ID), truth(told[b.rank].ID == b.ID)),
 			a.at.Compare(b.at), strings.Compare(a.ID, b.ID))
 	})
 	var keep []owned
@@ -128,7 +134,7 @@ func truth(is bool) int {
 // gone names a machine of the cluster that has ended without being asked to: one that is listed so, or one that this
 // process has launched and that is listed no more. A cluster that was never whole has lost none.
 func (c *Cloud) gone(cluster string, found []owned) string {
-	told := c.members(cluster)
+	told, whole := c.members(cluster)
 	for _, m := range found {
 		if m.living() {
 			delete(told, m.rank)
@@ -137,7 +143,9 @@ func (c *Cloud) gone(cluster string, found []owned) string {
 		}
 	}
 	for _, rank := range slices.Sorted(maps.Keys(told)) {
-		return told[rank]
+		if whole {
+			return told[rank].ID
+		}
 	}
 	return ""
 }
@@ -161,6 +169,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec, have []owned) ([
 			return have, err
 		}
 		have = append(have, m)
+		c.bought(spec.Cluster, false, m)
 	}
 	slices.SortFunc(have, func(a, b owned) int { return cmp.Compare(a.rank, b.rank) })
 	return have, nil
@@ -254,7 +263,7 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 		return nil, errors.Join(err, c.undo(ctx, append(have, found...)))
 	}
 	if lookErr != nil || !listed(found) {
-		c.bought(spec.Cluster, have)
+		c.bought(spec.Cluster, true, have...)
 		return have, nil // what cannot be seen now, Machines ends later
 	}
 	kept, err := c.sole(ctx, spec.Cluster, found)
@@ -265,7 +274,7 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 		return nil, fail(cloud.Transient, driver.CodeLost, "cluster %s has %d machines of %d", spec.Cluster, len(kept),
 			spec.Nodes)
 	}
-	c.bought(spec.Cluster, kept)
+	c.bought(spec.Cluster, true, kept...)
 	return kept, nil
 }
 

@@ -115,13 +115,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	if err != nil {
 		return err
 	}
-	ids := living(found)
-	for _, id := range c.members(cluster) { // which may not be listed yet
-		if !slices.ContainsFunc(found, func(m owned) bool { return m.ID == id }) {
-			ids = append(ids, id)
-		}
-	}
-	if err := c.end(ctx, ids); err != nil {
+	if err := c.end(ctx, living(append(found, c.unlisted(cluster, found)...))); err != nil {
 		return err
 	}
 	c.terminated(cluster)
