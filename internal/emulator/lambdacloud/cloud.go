@@ -1,0 +1,277 @@
+package lambdacloud
+
+import (
+	"crypto/rand"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"maps"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+)
+
+// Config is how an account is. The zero value has every type of Types, the key DefaultKey, and records for machines.
+type Config struct {
+	Key   string // the API key that is good
+	Types []Type // that are sold
+	// Dir is where the disks of machines are; empty boots none.
+	Dir string
+	// Environment is what the boot script of a machine finds set beside PATH and HOME.
+	Environment []string
+	Now         func() time.Time
+	// Fault is told what does not fit the published description; nil panics.
+	Fault func(error)
+}
+
+// DefaultKey is the key of an account that was given none.
+const DefaultKey = "secret_emulated_0123456789abcdef"
+
+// Type is a machine type.
+type Type struct {
+	Name        string
+	GPU         string // in Lambda's words: "A10 (24 GB PCIe)"; empty is N/A
+	GPUs        int
+	Cents       int // an hour
+	VCPU        int
+	MemoryGiB   int
+	StorageGiB  int
+	Regions     []string // that sell it
+	Description string
+}
+
+// Types are sold where a Config names none: prices and sizes as Lambda had them when this was written.
+func Types() []Type {
+	return []Type{
+		{Name: "cpu_4x_general", Cents: 20, VCPU: 4, MemoryGiB: 16, StorageGiB: 512,
+			Regions: []string{"us-east-1", "us-west-2"}, Description: "4x CPU General (16 GiB)"},
+		{Name: "gpu_1x_a10", GPU: "A10 (24 GB PCIe)", GPUs: 1, Cents: 75, VCPU: 30, MemoryGiB: 200, StorageGiB: 1400,
+			Regions: []string{"us-east-1", "us-west-1"}, Description: "1x A10 (24 GB PCIe)"},
+		{Name: "gpu_8x_v100", GPU: "V100 (16 GB)", GPUs: 8, Cents: 440, VCPU: 92, MemoryGiB: 448, StorageGiB: 6000,
+			Regions: []string{"us-east-1", "us-south-1"}, Description: "8x V100 (16 GB)"},
+		{Name: "gpu_1x_gh200", GPU: "GH200 (96 GB)", GPUs: 1, Cents: 149, VCPU: 64, MemoryGiB: 432, StorageGiB: 4096,
+			Regions: []string{"us-east-3"}, Description: "1x GH200 (96 GB)"},
+	}
+}
+
+// Cloud is an account of Lambda's GPU cloud. It is an http.Handler; its methods are safe for concurrent use.
+type Cloud struct {
+	cfg Config
+	api *description
+
+	mu        sync.Mutex
+	types     map[string]Type
+	instances map[string]*instance
+	keys      map[string]string // SSH keys: public by name
+	bad       badDay
+	bills     []Bill
+	calls     map[string]int
+}
+
+// instance is a machine.
+type instance struct {
+	id, name, host, sshKey string
+	kind                   Type
+	region                 string
+	status                 string
+	tags                   []tag
+	userData               string
+	launched, ended        time.Time
+	hidden                 int // lists that will lack it
+	seen                   int // lists that had it since it ended
+	machine                *machine.Machine
+}
+
+type tag struct {
+	Key   string `json:"key"`
+	Value string `json:"value"`
+}
+
+// Statuses of an instance.
+const (
+	booting     = "booting"
+	active      = "active"
+	unhealthy   = "unhealthy"
+	terminating = "terminating"
+	terminated  = "terminated"
+	preempted   = "preempted"
+)
+
+// New makes an account without machines.
+func New(cfg Config) *Cloud {
+	if cfg.Key == "" {
+		cfg.Key = DefaultKey
+	}
+	if cfg.Types == nil {
+		cfg.Types = Types()
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Fault == nil {
+		cfg.Fault = func(err error) { panic(err) }
+	}
+	api, err := newDescription()
+	if err != nil {
+		panic(err) // it is in the binary
+	}
+	c := &Cloud{cfg: cfg, api: api, types: map[string]Type{}, instances: map[string]*instance{},
+		keys: map[string]string{}, calls: map[string]int{}}
+	for _, t := range cfg.Types {
+		c.types[t.Name] = t
+	}
+	return c
+}
+
+// living says whether a machine costs.
+func (i *instance) living() bool {
+	return i.status == booting || i.status == active || i.status == unhealthy
+}
+
+// Living are the ids of the machines that cost, whatever lists say.
+func (c *Cloud) Living() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var ids []string
+	for _, id := range slices.Sorted(maps.Keys(c.instances)) {
+		if c.instances[id].living() {
+			ids = append(ids, id)
+		}
+	}
+	return ids
+}
+
+// SSHKeys are the names of those that the account has.
+func (c *Cloud) SSHKeys() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Sorted(maps.Keys(c.keys))
+}
+
+// UserData is what a machine was told.
+func (c *Cloud) UserData(id string) string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if i := c.instances[id]; i != nil {
+		return i.userData
+	}
+	return ""
+}
+
+// Calls says how often an operation was called: "launchInstance".
+func (c *Cloud) Calls(operation string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[operation]
+}
+
+// Bill is what a machine cost.
+type Bill struct {
+	ID, Name, Type, Region string
+	From, To               time.Time
+	USD                    float64 // by the minute begun, as Lambda bills
+}
+
+// Bills are those of all machines that there were, of the living ones up to now.
+func (c *Cloud) Bills() []Bill {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	all := slices.Clone(c.bills)
+	for _, id := range slices.Sorted(maps.Keys(c.instances)) {
+		if i := c.instances[id]; i.living() {
+			all = append(all, i.bill(c.cfg.Now()))
+		}
+	}
+	return all
+}
+
+func (i *instance) bill(now time.Time) Bill {
+	minutes := (now.Sub(i.launched) + time.Minute - 1) / time.Minute
+	return Bill{ID: i.id, Name: i.name, Type: i.kind.Name, Region: i.region, From: i.launched, To: now,
+		USD: float64(minutes) * float64(i.kind.Cents) / 100 / 60}
+}
+
+// boot starts a machine's process. The lock is held.
+func (c *Cloud) boot(i *instance) {
+	if c.cfg.Dir == "" {
+		i.status = active
+		return
+	}
+	m, err := machine.Boot(machine.Config{
+		Dir: filepath.Join(c.cfg.Dir, i.id), UserData: []byte(i.userData),
+		Environment: func(string) []string { return append([]string{"TRADEWIND_ADDRESS=127.0.0.1"}, c.cfg.Environment...) },
+	})
+	if err != nil {
+		c.cfg.Fault(fmt.Errorf("machine %s: %w", i.id, err))
+		i.status = unhealthy
+		return
+	}
+	i.status, i.machine = active, m
+	go func() {
+		<-m.Exited()
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		if i.living() { // whoever shuts down from inside goes on paying
+			i.status = unhealthy
+		}
+	}()
+}
+
+// end takes a machine away. The lock is held.
+func (c *Cloud) end(i *instance, status string) {
+	if i.living() {
+		i.ended = c.cfg.Now()
+		c.bills = append(c.bills, i.bill(i.ended))
+	}
+	i.status = status
+	if i.machine != nil {
+		i.machine.Kill()
+	}
+}
+
+// Close takes all machines away and waits for their processes.
+func (c *Cloud) Close() {
+	c.mu.Lock()
+	var machines []*machine.Machine
+	for _, i := range c.instances {
+		if i.living() {
+			c.end(i, terminated)
+		}
+		if i.machine != nil {
+			machines = append(machines, i.machine)
+		}
+	}
+	c.mu.Unlock()
+	for _, m := range machines {
+		<-m.Exited()
+	}
+}
+
+// Console is the file with what a machine printed; none where machines are records.
+func (c *Cloud) Console(id string) string { return filepath.Join(c.cfg.Dir, id, "console.log") }
+
+func newID() string {
+	b := make([]byte, 16)
+	_, _ = rand.Read(b) // never fails
+	return hex.EncodeToString(b)
+}
+
+var errNotFound = errors.New("no such machine")
+
+// Preempt takes a living machine away as the cloud does: at once, without notice.
+func (c *Cloud) Preempt(id string) error {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	i := c.instances[id]
+	if i == nil || !i.living() {
+		return fmt.Errorf("%w: %s", errNotFound, id)
+	}
+	c.end(i, preempted)
+	return nil
+}
+
+var _ http.Handler = (*Cloud)(nil)

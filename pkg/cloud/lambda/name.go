@@ -1,0 +1,166 @@
+package lambda
+
+import (
+	"crypto/sha256"
+	"encoding/base32"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// A machine is called tw-DEPLOYMENT-TIME-RANK-CLUSTER: the hash of the deployment's name, the milliseconds since 1970 in
+// base 36, and the cluster's name as it is, or "_" and its hash where that would be too long.
+const (
+	maxName         = 64 // characters, which the API takes
+	mark            = "tw-"
+	hashed          = "_" // no cluster's name begins so
+	deploymentBytes = 5
+	clusterBytes    = 16
+	timeBase        = 36
+	// nameless is what a cluster is called whose machines have lost the tags with its name.
+	nameless = "unnamed:"
+)
+
+// hash is the first bytes of a text's SHA-256, in letters that every name may have.
+func hash(text string, bytes int) string {
+	sum := sha256.Sum256([]byte(text))
+	return strings.ToLower(base32.StdEncoding.WithPadding(base32.NoPadding).EncodeToString(sum[:bytes]))
+}
+
+// nameOf is what the machine of a rank is called.
+func nameOf(deployment, cluster string, rank int, at time.Time) string {
+	head := mark + hash(deployment, deploymentBytes) + "-" + strconv.FormatInt(at.UnixMilli(), timeBase) + "-" +
+		strconv.Itoa(rank) + "-"
+	if len(head)+len(cluster) <= maxName {
+		return head + cluster
+	}
+	return head + hashed + hash(cluster, clusterBytes)
+}
+
+// named is what a machine's name says.
+type named struct {
+	cluster string // or hashed and its hash
+	rank    int
+	at      time.Time
+}
+
+// readName reads the name of a machine; ok says whether it is one of the deployment's.
+func readName(deployment, name string) (n named, ok bool) {
+	rest, ok := strings.CutPrefix(name, mark+hash(deployment, deploymentBytes)+"-")
+	if !ok {
+		return named{}, false
+	}
+	at, rest, _ := strings.Cut(rest, "-")
+	rank, cluster, _ := strings.Cut(rest, "-")
+	ms, err := strconv.ParseInt(at, timeBase, 64)
+	if err != nil || ms < 0 {
+		return named{}, false
+	}
+	n.rank, err = strconv.Atoi(rank)
+	if err != nil || n.rank < 0 || cluster == "" {
+		return named{}, false
+	}
+	n.cluster, n.at = cluster, time.UnixMilli(ms).UTC()
+	return n, true
+}
+
+// of says whether a name is of a cluster's machine.
+func (n named) of(cluster string) bool {
+	digest, isHash := strings.CutPrefix(n.cluster, hashed)
+	if !isHash {
+		return n.cluster == cluster
+	}
+	return digest == hash(cluster, clusterBytes) || cluster == nameless+digest
+}
+
+// Tags of a machine. The API takes values of 128 characters, so a cluster's name may need two.
+const (
+	tagDeployment = "tradewind:deployment"
+	tagCluster    = "tradewind:cluster"
+	tagMore       = "tradewind:cluster-more"
+	tagAccel      = "tradewind:accelerator"
+	maxTag        = 128
+)
+
+func (c *Cloud) tags(spec cloud.LaunchSpec) []tag {
+	first := spec.Cluster[:min(len(spec.Cluster), maxTag)]
+	tags := []tag{{tagDeployment, clip(c.cfg.Deployment)}, {tagCluster, first}}
+	if more := spec.Cluster[len(first):]; more != "" {
+		tags = append(tags, tag{tagMore, more})
+	}
+	if o := spec.Offer; o.Accelerator != "" {
+		tags = append(tags, tag{tagAccel, clip(o.Accelerator + ":" + strconv.FormatFloat(o.AccelCount, 'f', -1, 64))})
+	}
+	return tags
+}
+
+func clip(s string) string { return s[:min(len(s), maxTag)] }
+
+// owned is a machine of the deployment.
+type owned struct {
+	cloud.Machine
+	named
+}
+
+// living says whether it costs, and has to be ended by somebody.
+func (m owned) living() bool { return m.State == cloud.Pending || m.State == cloud.Running }
+
+// own says what an instance is to this deployment; ok is false where it is somebody else's.
+func (c *Cloud) own(i instance) (m owned, ok bool) {
+	n, ok := readName(c.cfg.Deployment, i.Name)
+	if !ok {
+		return owned{}, false
+	}
+	if d := i.tag(tagDeployment); d != "" && d != clip(c.cfg.Deployment) {
+		return owned{}, false
+	}
+	cluster := n.cluster
+	if digest, isHash := strings.CutPrefix(n.cluster, hashed); isHash {
+		cluster = i.tag(tagCluster) + i.tag(tagMore)
+		if hash(cluster, clusterBytes) != digest {
+			cluster = nameless + digest
+		}
+	}
+	m = owned{named: n, Machine: cloud.Machine{
+		ID: i.ID, Cluster: cluster, Rank: n.rank, State: stateOf(i.Status), Launched: n.at,
+		Offer: cloud.Offer{
+			Cloud: Name, Region: i.Region.Name, InstanceType: i.Type.Name, USDPerHour: float64(i.Type.Cents) / 100,
+		},
+	}}
+	accelerator, count, _ := strings.Cut(i.tag(tagAccel), ":")
+	if n, err := strconv.ParseFloat(count, 64); err == nil && n > 0 && !math.IsInf(n, 0) {
+		m.Offer.Accelerator, m.Offer.AccelCount = accelerator, n
+	}
+	if i.Status == statusPreempted {
+		m.Reason = statusPreempted
+	}
+	return m, true
+}
+
+func (i instance) tag(key string) string {
+	at := slices.IndexFunc(i.Tags, func(t tag) bool { return t.Key == key })
+	if at < 0 {
+		return ""
+	}
+	return i.Tags[at].Value
+}
+
+// stateOf reads a status. A machine that does not answer costs as one that does: that it is of no use, its agent's
+// silence says.
+func stateOf(status string) cloud.State {
+	switch status {
+	case statusBooting:
+		return cloud.Pending
+	case statusActive, statusUnhealthy:
+		return cloud.Running
+	case statusTerminated, statusPreempted:
+		return cloud.Terminated
+	case statusTerminating:
+		return cloud.Terminating
+	}
+	return cloud.Running // a new word: it is listed, so it may cost
+}

@@ -1,0 +1,52 @@
+package lambda_test
+
+import (
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+)
+
+var names = rapid.StringMatching(`[A-Za-z0-9][A-Za-z0-9._:/=+@-]{0,254}`)
+
+// TestANameTellsWhoseAMachineIs holds names to what the API takes, and to being read again.
+func TestANameTellsWhoseAMachineIs(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		deployment, cluster, other := names.Draw(t, "deployment"), names.Draw(t, "cluster"), names.Draw(t, "other")
+		rank := rapid.IntRange(0, 4095).Draw(t, "rank")
+		at := time.UnixMilli(rapid.Int64Range(0, 4e12).Draw(t, "at"))
+		name := lambda.NameOf(deployment, cluster, rank, at)
+		if len(name) > 64 {
+			t.Fatalf("%q has %d characters", name, len(name))
+		}
+		short, got, of, ok := lambda.ReadName(deployment, name)
+		if !ok || got != rank || !of(cluster) || (other != cluster && of(other)) {
+			t.Fatalf("%q is read as rank %d of %q (%v)", name, got, short, ok)
+		}
+		if _, _, _, ok := lambda.ReadName(deployment+"x", name); ok {
+			t.Fatalf("%q is another deployment's too", name)
+		}
+	})
+}
+
+func TestWhatAJobIsCalledStandsInTheName(t *testing.T) {
+	const cluster = "dag-20261122-0123456789abcdef.12.3"
+	if short, _, _, _ := lambda.ReadName("d", lambda.NameOf("d", cluster, 1, time.Now())); short != cluster {
+		t.Errorf("read %q", short)
+	}
+}
+
+func FuzzReadName(f *testing.F) {
+	for _, s := range []string{"", "tw-", lambda.NameOf("d", "c", 1, time.Now()), "tw-aaaaaaaa-zz-1-", "tw-aaaaaaaa--1-c", "My Instance"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, name string) {
+		cluster, rank, of, ok := lambda.ReadName("d", name)
+		if ok && (rank < 0 || cluster == "" || (driver.ValidCluster(cluster) && !of(cluster))) {
+			t.Errorf("%q is read as rank %d of %q", name, rank, cluster)
+		}
+	})
+}

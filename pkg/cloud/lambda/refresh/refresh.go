@@ -1,0 +1,224 @@
+// Package refresh renews what the catalogue knows of Lambda's GPU cloud: which machine types it sells, what they are
+// like and what they cost, by the API's list of them (intercloud-broker paper, §4.2). The result, merged over the
+// catalogue in the binary, is a snapshot that planners read.
+//
+// The API does not tell which regions sell a type, only which have some of it now. So a type stays where it was known,
+// and is new where it has capacity; a type that is listed no more is gone everywhere.
+package refresh
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+)
+
+// Snapshots is where the refreshed catalogue is kept.
+type Snapshots interface {
+	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
+	// with fs.ErrNotExist when there is none.
+	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
+	Put(ctx context.Context, data []byte) error
+}
+
+// Source lists the machine types that are sold, by name. *lambda.Cloud is one.
+type Source interface {
+	Types(ctx context.Context) (map[string]lambda.Sold, error)
+}
+
+// ErrMalformed says that a list of machine types cannot be believed: the catalogue stays as it was.
+var ErrMalformed = errors.New("the list of machine types is malformed")
+
+// Refresher renews Lambda's part of a catalogue.
+type Refresher struct {
+	Source    Source
+	Snapshots Snapshots
+	Now       func() time.Time
+	Log       *slog.Logger // nothing is told when nil
+	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	Base *catalog.Catalog
+}
+
+// Result says what a refresh found.
+type Result struct {
+	Offers  int
+	New     []string // offers, by ID
+	Gone    []string
+	Changed []Change
+	Took    time.Duration // by Now
+}
+
+// Change is another price, USD per hour.
+type Change struct {
+	ID       string
+	Was, Now float64
+}
+
+// Refresh asks for the machine types, merges them over the last snapshot, and writes the next. When it fails nothing is
+// written, and what was known still holds.
+func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
+	began := r.Now()
+	log := r.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	base, err := r.base(ctx)
+	if err != nil {
+		return Result{}, err
+	}
+	sold, err := r.Source.Types(ctx)
+	if err == nil {
+		err = believable(sold)
+	}
+	if err != nil {
+		log.Warn("Lambda's offers stay as they were", "err", err)
+		return Result{}, err
+	}
+	of := func(o *catalog.Offer) bool { return o.Cloud == lambda.Name }
+	before := map[string]catalog.Offer{}
+	for o := range base.All() {
+		if of(&o) {
+			before[o.ID()] = o
+		}
+	}
+	offers := merge(before, sold)
+	res := compare(before, offers)
+	next, err := base.Replace(of, offers)
+	if err != nil {
+		return Result{}, err
+	}
+	var out bytes.Buffer
+	if err := next.WriteSnapshot(&out); err != nil {
+		return Result{}, err
+	}
+	for _, c := range res.Changed {
+		log.Info("a price has changed", "offer", c.ID, "was", c.Was, "is", c.Now)
+	}
+	res.Took = r.Now().Sub(began)
+	return res, r.Snapshots.Put(ctx, out.Bytes())
+}
+
+// base is what is merged over: the last snapshot, or the catalogue that was shipped.
+func (r *Refresher) base(ctx context.Context) (*catalog.Catalog, error) {
+	data, _, err := r.Snapshots.Get(ctx, "")
+	if err == nil {
+		var c *catalog.Catalog
+		if c, err = catalog.ReadSnapshot(data); err == nil {
+			return c, nil
+		}
+	}
+	switch {
+	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, catalog.ErrBadSnapshot):
+		return nil, err
+	case r.Base != nil:
+		return r.Base, nil
+	}
+	return catalog.Default()
+}
+
+// believable refuses a list in which a type has no name, price or size: taken as it is, it would make offers of nothing.
+func believable(sold map[string]lambda.Sold) error {
+	if len(sold) == 0 {
+		return fmt.Errorf("%w: it is empty", ErrMalformed)
+	}
+	for name, s := range sold {
+		if t := s.Type; t.Name != name || t.Cents <= 0 || t.Specs.VCPU <= 0 || t.Specs.MemoryGiB <= 0 || t.Specs.GPUs < 0 {
+			return fmt.Errorf("%w: type %.64q: %+v", ErrMalformed, name, t)
+		}
+	}
+	return nil
+}
+
+// merge makes the offers of today.
+func merge(before map[string]catalog.Offer, sold map[string]lambda.Sold) []catalog.Offer {
+	known := map[string]catalog.Offer{} // by type
+	regions := map[string]map[string]bool{}
+	add := func(kind, region string) {
+		if regions[kind] == nil {
+			regions[kind] = map[string]bool{}
+		}
+		regions[kind][region] = true
+	}
+	for _, o := range before {
+		if _, is := sold[o.InstanceType]; is {
+			known[o.InstanceType] = o
+			add(o.InstanceType, o.Region)
+		}
+	}
+	var offers []catalog.Offer
+	for name, s := range sold {
+		for _, r := range s.Regions {
+			if r.Name != "" {
+				add(name, r.Name)
+			}
+		}
+		like, was := known[name]
+		if !was {
+			like = fresh(s.Type)
+		}
+		for region := range regions[name] {
+			o := like
+			if old, ok := before[lambda.Name+"/"+region+"/"+name]; ok {
+				o = old
+			}
+			o.Region, o.OnDemandUSD = region, float64(s.Type.Cents)/100
+			offers = append(offers, o)
+		}
+	}
+	slices.SortFunc(offers, func(a, b catalog.Offer) int { return cmp.Compare(a.ID(), b.ID()) })
+	return offers
+}
+
+// fresh is an offer of a type that was not known, as the API describes it.
+func fresh(t lambda.Type) catalog.Offer {
+	o := catalog.Offer{Cloud: lambda.Name, InstanceType: t.Name, VCPU: float64(t.Specs.VCPU),
+		MemoryGiB: float64(t.Specs.MemoryGiB), Arch: catalog.Arch(lambda.Arch(t.Name))}
+	if t.Specs.GPUs > 0 {
+		o.Accelerator, o.AcceleratorCount = accelerator(t.GPU), float64(t.Specs.GPUs)
+	}
+	return o
+}
+
+// accelerator names a GPU as the catalogue does: "A100 (80 GB SXM4)" is A100-80GB, "A10 (24 GB PCIe)" is A10.
+func accelerator(description string) string {
+	model, detail, _ := strings.Cut(description, " (")
+	size, _, _ := strings.Cut(detail, " ")
+	if _, err := strconv.Atoi(size); err == nil {
+		if name, err := accel.Normalize(model + "-" + size + "GB"); err == nil {
+			return name
+		}
+	}
+	if name, err := accel.Normalize(model); err == nil {
+		return name
+	}
+	return strings.ReplaceAll(model, " ", "-")
+}
+
+func compare(before map[string]catalog.Offer, offers []catalog.Offer) Result {
+	res := Result{Offers: len(offers)}
+	gone := maps.Clone(before)
+	for _, o := range offers {
+		was, ok := before[o.ID()]
+		delete(gone, o.ID())
+		switch {
+		case !ok:
+			res.New = append(res.New, o.ID())
+		case was.OnDemandUSD != o.OnDemandUSD:
+			res.Changed = append(res.Changed, Change{o.ID(), was.OnDemandUSD, o.OnDemandUSD})
+		}
+	}
+	res.Gone = slices.Sorted(maps.Keys(gone))
+	return res
+}
