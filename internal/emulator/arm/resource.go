@@ -1,0 +1,235 @@
+package arm
+
+import (
+	"context"
+	"fmt"
+	"net/http"
+	"regexp"
+	"slices"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/fake"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
+)
+
+// The types of what comes with a machine.
+const (
+	typeMachine   = "Microsoft.Compute/virtualMachines"
+	typeDisk      = "Microsoft.Compute/disks"
+	typeInterface = "Microsoft.Network/networkInterfaces"
+	typeAddress   = "Microsoft.Network/publicIPAddresses"
+)
+
+// resource is anything that is no machine.
+type resource struct {
+	kind, name string
+	model      armresources.GenericResource
+	machine    *virtual // that it belongs to
+	dies       bool     // with it
+	reserved   int      // how often its removal is refused: an interface is kept for its machine for 180 seconds
+}
+
+func (s *Server) idOf(kind, name string) string {
+	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", s.cfg.Subscription, s.cfg.Group, kind, name)
+}
+
+func (s *Server) add(kind, name string, v *virtual, tags map[string]*string, dies bool) {
+	id := s.idOf(kind, name)
+	s.resources[strings.ToLower(id)] = &resource{kind: kind, name: name, machine: v, dies: dies,
+		model: armresources.GenericResource{ID: &id, Name: &name, Type: to.Ptr(kind), Location: v.model.Location, Tags: tags}}
+}
+
+// network makes what a machine's interface configurations ask for.
+func (s *Server) network(v *virtual) {
+	s.subnets++
+	v.address = fmt.Sprintf("10.0.%d.%d", s.subnets/250, 4+s.subnets%250)
+	for _, n := range v.model.Properties.NetworkProfile.NetworkInterfaceConfigurations {
+		dies := value(n.Properties.DeleteOption) == armcompute.DeleteOptionsDelete
+		s.add(typeInterface, value(n.Name), v, n.Tags, dies)
+		for _, ip := range n.Properties.IPConfigurations {
+			if public := ip.Properties.PublicIPAddressConfiguration; public != nil {
+				dies := value(public.Properties.DeleteOption) == armcompute.DeleteOptionsDelete
+				s.add(typeAddress, value(public.Name), v, public.Tags, dies)
+			}
+		}
+	}
+}
+
+func (s *Server) attachDisk(v *virtual) {
+	disk := v.model.Properties.StorageProfile.OSDisk
+	name := value(disk.Name)
+	if name == "" {
+		name = v.name + "_OsDisk_1_" + strings.ReplaceAll(newID(), "-", "")
+	}
+	s.add(typeDisk, name, v, v.model.Tags, value(disk.DeleteOption) == armcompute.DiskDeleteOptionTypesDelete)
+}
+
+// forget takes a machine away, with what is to go with it unless that is stranded.
+func (s *Server) forget(v *virtual, strand bool) {
+	if s.machines[strings.ToLower(v.name)] == v {
+		delete(s.machines, strings.ToLower(v.name))
+	}
+	for id, r := range s.resources {
+		if r.machine != v {
+			continue
+		}
+		r.machine = nil
+		if r.dies && !strand {
+			delete(s.resources, id)
+		} else if r.kind == typeInterface {
+			r.reserved = 1
+		}
+	}
+}
+
+var subnetID = regexp.MustCompile(`^(/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/virtualNetworks/[^/]+)/subnets/([^/]+)$`)
+
+// checkNetwork refuses interfaces that are incomplete or refer to what is not there.
+func (s *Server) checkNetwork(n *armcompute.NetworkProfile, zone string) *Fault {
+	bad := func(format string, args ...any) *Fault {
+		return fault(http.StatusBadRequest, "InvalidParameter", format, args...)
+	}
+	if len(n.NetworkInterfaceConfigurations) == 0 || n.NetworkAPIVersion == nil {
+		return bad("Required parameter 'networkProfile.networkInterfaceConfigurations' is missing (null).")
+	}
+	for _, c := range n.NetworkInterfaceConfigurations {
+		if value(c.Name) == "" || c.Properties == nil || len(c.Properties.IPConfigurations) == 0 {
+			return bad("Required parameter 'networkInterfaceConfigurations.name' is missing (null).")
+		}
+		if g := c.Properties.NetworkSecurityGroup; g != nil && s.resources[strings.ToLower(value(g.ID))] == nil {
+			return invalidReference(value(g.ID))
+		}
+		for _, ip := range c.Properties.IPConfigurations {
+			if ip.Properties == nil || ip.Properties.Subnet == nil {
+				return bad("Required parameter 'subnet' is missing (null).")
+			}
+			m := subnetID.FindStringSubmatch(value(ip.Properties.Subnet.ID))
+			if m == nil || !s.hasSubnet(m[1], m[2]) {
+				return invalidReference(value(ip.Properties.Subnet.ID))
+			}
+			public := ip.Properties.PublicIPAddressConfiguration
+			if public != nil && (public.SKU == nil || value(public.SKU.Name) != armcompute.PublicIPAddressSKUNameStandard) {
+				return fault(http.StatusBadRequest, "IPv4BasicSkuPublicIpCountLimitReached",
+					"Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this region.")
+			}
+		}
+	}
+	return nil
+}
+
+func invalidReference(id string) *Fault {
+	return fault(http.StatusBadRequest, "InvalidResourceReference",
+		"Resource %s referenced by the virtual machine was not found. Please make sure that the referenced resource exists, and that both resources are in the same region.", id)
+}
+
+func (s *Server) hasSubnet(network, subnet string) bool {
+	r := s.resources[strings.ToLower(network)]
+	if r == nil {
+		return false
+	}
+	properties, _ := r.model.Properties.(map[string]any)
+	subnets, _ := properties["subnets"].([]any)
+	return slices.ContainsFunc(subnets, func(one any) bool {
+		m, _ := one.(map[string]any)
+		return m["name"] == subnet
+	})
+}
+
+// put makes or changes a resource of any type.
+func (c *call) put(_ context.Context, id, apiVersion string, model armresources.GenericResource,
+	_ *armresources.ClientBeginCreateOrUpdateByIDOptions) (
+	resp fake.PollerResponder[armresources.ClientCreateOrUpdateByIDResponse], errResp fake.ErrorResponder) {
+	id, kind, name := split(id)
+	if apiVersion == "" || kind == "" {
+		errResp.SetError(fault(http.StatusBadRequest, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."))
+		return resp, errResp
+	}
+	model.ID, model.Name, model.Type = &id, &name, &kind
+	status := http.StatusOK
+	r := c.resources[strings.ToLower(id)]
+	if r == nil {
+		r = &resource{kind: kind, name: name}
+		c.resources[strings.ToLower(id)] = r
+		status = http.StatusCreated
+	}
+	r.model = model
+	c.op = c.begin(value(model.Location), func() *Fault { return nil })
+	resp.SetTerminalResponse(status, armresources.ClientCreateOrUpdateByIDResponse{GenericResource: model}, nil)
+	return resp, errResp
+}
+
+func split(path string) (id, kind, name string) {
+	id = "/" + strings.Trim(path, "/")
+	parts := strings.Split(id, "/")
+	if len(parts) != 9 {
+		return id, "", ""
+	}
+	return id, parts[6] + "/" + parts[7], parts[8]
+}
+
+func (c *call) getByID(_ context.Context, id, _ string, _ *armresources.ClientGetByIDOptions) (
+	resp fake.Responder[armresources.ClientGetByIDResponse], errResp fake.ErrorResponder) {
+	id, kind, name := split(id)
+	r := c.resources[strings.ToLower(id)]
+	if r == nil {
+		errResp.SetError(fault(http.StatusNotFound, "ResourceNotFound", "The Resource '%s/%s' under resource group '%s' was not found.", kind, name, c.cfg.Group))
+		return resp, errResp
+	}
+	resp.SetResponse(http.StatusOK, armresources.ClientGetByIDResponse{GenericResource: r.model}, nil)
+	return resp, errResp
+}
+
+func (c *call) removeByID(_ context.Context, id, _ string, _ *armresources.ClientBeginDeleteByIDOptions) (
+	resp fake.PollerResponder[armresources.ClientDeleteByIDResponse], errResp fake.ErrorResponder) {
+	id, _, _ = split(id)
+	r := c.resources[strings.ToLower(id)]
+	switch {
+	case r == nil:
+		resp.SetTerminalResponse(http.StatusNoContent, armresources.ClientDeleteByIDResponse{}, nil)
+	case r.machine != nil:
+		errResp.SetError(fault(http.StatusConflict, "OperationNotAllowed", "%s is attached to VM %s.", r.name, r.machine.name))
+	case r.reserved > 0:
+		r.reserved--
+		errResp.SetError(fault(http.StatusBadRequest, "NicReservedForAnotherVm",
+			"Nic(s) in request is reserved for another Virtual Machine for 180 seconds. Please provide another nic(s) or retry after 180 seconds."))
+	default:
+		delete(c.resources, strings.ToLower(id))
+		c.op = c.begin(value(r.model.Location), func() *Fault { return nil })
+		resp.SetTerminalResponse(http.StatusAccepted, armresources.ClientDeleteByIDResponse{}, nil)
+	}
+	return resp, errResp
+}
+
+var nameFilter = regexp.MustCompile(`^substringof\('([^']*)', ?name\)$`)
+
+// listResources lists what is in the group, of a name if that is asked for.
+func (c *call) listResources(_ string, o *armresources.ClientListByResourceGroupOptions) (
+	resp fake.PagerResponder[armresources.ClientListByResourceGroupResponse]) {
+	part := ""
+	if o != nil && o.Filter != nil {
+		m := nameFilter.FindStringSubmatch(*o.Filter)
+		if m == nil {
+			resp.AddError(fault(http.StatusBadRequest, "InvalidFilterInQueryString", "Invalid $filter '%s' specified in the query string.", *o.Filter))
+			return resp
+		}
+		part = strings.ToLower(m[1])
+	}
+	var all []*armresources.GenericResourceExpanded
+	add := func(id, name, kind string, location *string, tags map[string]*string) {
+		if strings.Contains(strings.ToLower(name), part) {
+			all = append(all, &armresources.GenericResourceExpanded{ID: &id, Name: &name, Type: &kind, Location: location, Tags: tags})
+		}
+	}
+	for _, r := range c.resources {
+		add(value(r.model.ID), r.name, r.kind, r.model.Location, r.model.Tags)
+	}
+	for _, v := range c.machines {
+		add(c.idOf(typeMachine, v.name), v.name, typeMachine, v.model.Location, v.model.Tags)
+	}
+	slices.SortFunc(all, func(a, b *armresources.GenericResourceExpanded) int { return strings.Compare(*a.ID, *b.ID) })
+	resp.AddPage(http.StatusOK, armresources.ClientListByResourceGroupResponse{
+		ResourceListResult: armresources.ResourceListResult{Value: all}}, nil)
+	return resp
+}

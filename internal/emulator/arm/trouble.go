@@ -1,0 +1,317 @@
+package arm
+
+import (
+	"net/http"
+	"regexp"
+	"slices"
+	"sort"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+)
+
+// Trouble is something that happens to requests of a kind.
+type Trouble struct {
+	Kind  string // "PUT machine"; the methods and kinds are those of the routes
+	Times int    // negative is for ever
+	After int    // how many requests pass before it
+	Fault *Fault // the answer; nil is for one that gets lost
+}
+
+// Make has a trouble happen from now on.
+func (s *Server) Make(t Trouble) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.troubles = append(s.troubles, &t)
+}
+
+// FailLate has the next machines that are made fail in their operation: those after the first few.
+func (s *Server) FailLate(after, times int, f *Fault) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.late = append(s.late, &Trouble{After: after, Times: times, Fault: f})
+}
+
+// Calm ends all troubles.
+func (s *Server) Calm() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.troubles, s.late, s.dry, s.lag, s.strand, s.skew = nil, nil, nil, 0, 0, 0
+	s.denied = map[string]bool{}
+	s.providers = map[string]bool{"microsoft.compute": true, "microsoft.network": true}
+}
+
+// trouble is what happens to this request: an answer instead of what it asks for, or the loss of its answer.
+func (s *Server) trouble(kind string) (instead error, lose bool) {
+	for _, t := range s.troubles {
+		if t.Kind != kind || t.Times == 0 {
+			continue
+		}
+		if t.After > 0 {
+			t.After--
+			continue
+		}
+		t.Times--
+		if t.Fault == nil {
+			return nil, true
+		}
+		return t.Fault, false
+	}
+	return nil, false
+}
+
+// failLate is what the operation of a new machine will end with.
+func (s *Server) failLate(v *virtual) *Fault {
+	for _, t := range s.late {
+		switch {
+		case t.Times == 0:
+		case t.After > 0:
+			t.After--
+		default:
+			t.Times--
+			return t.Fault
+		}
+	}
+	for _, d := range s.dry {
+		if !d.Late || !d.matches(v.size.Name, v.model) {
+			continue
+		}
+		if len(v.model.Zones) > 0 {
+			return fault(http.StatusConflict, "ZonalAllocationFailed", "Allocation failed. We do not have sufficient capacity for the requested VM size in this zone.")
+		}
+		return fault(http.StatusConflict, "AllocationFailed", "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.")
+	}
+	return nil
+}
+
+// Stock is what there is none of; empty fields are for all.
+type Stock struct {
+	Location, Zone, Size string
+	Spot                 *bool
+	Late                 bool // it is noticed in the operation, not at once
+}
+
+func (d Stock) matches(size string, vm armcompute.VirtualMachine) bool {
+	spot := vm.Properties.Priority != nil && *vm.Properties.Priority == armcompute.VirtualMachinePriorityTypesSpot
+	zone := ""
+	if len(vm.Zones) > 0 {
+		zone = *vm.Zones[0]
+	}
+	return (d.Location == "" || d.Location == value(vm.Location)) && (d.Zone == "" || d.Zone == zone) &&
+		(d.Size == "" || d.Size == size) && (d.Spot == nil || *d.Spot == spot)
+}
+
+// Dry has a stock run dry, until Refill.
+func (s *Server) Dry(d Stock) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dry = append(s.dry, d)
+}
+
+// Refill ends all that ran dry.
+func (s *Server) Refill() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.dry = nil
+}
+
+// Lag has machines that are made from now on be missing from so many lists.
+func (s *Server) Lag(lists int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.lag = lists
+}
+
+// Strand has the next machines that go leave their interfaces, addresses and disks behind, as it happens.
+func (s *Server) Strand(times int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.strand = times
+}
+
+func (s *Server) takeStrand() bool {
+	if s.strand == 0 {
+		return false
+	}
+	s.strand--
+	return true
+}
+
+// Skew has tokens be expired, as they are for whom Azure's clock is ahead.
+func (s *Server) Skew(by time.Duration) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.skew = by
+}
+
+// Deny takes the right to an action: Microsoft.Compute/virtualMachines/write.
+func (s *Server) Deny(actions ...string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for _, a := range actions {
+		s.denied[strings.ToLower(a)] = true
+	}
+}
+
+// Unregister takes a provider's registration.
+func (s *Server) Unregister(namespace string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.providers[strings.ToLower(namespace)] = false
+}
+
+// RemoveGroup takes the resource group away.
+func (s *Server) RemoveGroup() {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.groups = map[string]bool{}
+}
+
+var providerPath = regexp.MustCompile(`(?i)/providers/(microsoft\.[a-z]+)/([a-z]+)`)
+
+// actionOf is the right that a request needs.
+func actionOf(r *http.Request, kind string) string {
+	verb := map[string]string{"GET": "read", "PUT": "write", "DELETE": "delete", "POST": "action"}[r.Method]
+	switch kind {
+	case "subscription", "locations", "provider":
+		return "Microsoft.Resources/subscriptions/read"
+	case "register":
+		return "Microsoft.Compute/register/action"
+	case "group":
+		return "Microsoft.Resources/subscriptions/resourceGroups/" + verb
+	case "resources":
+		return "Microsoft.Resources/subscriptions/resourceGroups/resources/read"
+	case "usages":
+		return "Microsoft.Compute/locations/usages/read"
+	}
+	all := providerPath.FindAllStringSubmatch(r.URL.Path, -1)
+	if len(all) == 0 {
+		return ""
+	}
+	return all[0][1] + "/" + all[0][2] + "/" + verb
+}
+
+// allowed refuses what the caller has no right to, and what the subscription is not registered for.
+func (s *Server) allowed(r *http.Request, kind string) error {
+	action := actionOf(r, kind)
+	if s.denied[strings.ToLower(action)] || s.denied["*"] {
+		return fault(http.StatusForbidden, "AuthorizationFailed",
+			"The client 'ada@example.com' with object id '7' does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+
+				"If access was recently granted, please refresh your credentials.", action, r.URL.Path)
+	}
+	if m := providerPath.FindStringSubmatch(r.URL.Path); m != nil && kind != "provider" && kind != "register" {
+		if registered, known := s.providers[strings.ToLower(m[1])]; known && !registered {
+			return fault(http.StatusConflict, "MissingSubscriptionRegistration",
+				"The subscription is not registered to use namespace '%s'. See https://aka.ms/rps-not-found for how to register subscriptions.", m[1])
+		}
+	}
+	return nil
+}
+
+// refuse is what the subscription, rather than the request, has against a new machine.
+func (s *Server) refuse(size Size, vm armcompute.VirtualMachine) *Fault {
+	p := vm.Properties
+	spot := p.Priority != nil && *p.Priority == armcompute.VirtualMachinePriorityTypesSpot
+	zone := ""
+	if len(vm.Zones) > 0 {
+		zone = *vm.Zones[0]
+	}
+	if size.Restricted || spot && size.NoSpotCapable {
+		return skuNotAvailable(size.Name, *vm.Location, zone)
+	}
+	if bid := p.BillingProfile; spot && bid != nil && bid.MaxPrice != nil && *bid.MaxPrice > 0 && *bid.MaxPrice < size.SpotUSD {
+		return fault(http.StatusConflict, "OperationNotAllowed",
+			"Operation could not be completed as the max price provided ($%v) is lower than the current Spot price for the VM size.", *bid.MaxPrice)
+	}
+	for _, d := range s.dry {
+		if !d.Late && d.matches(size.Name, vm) {
+			return skuNotAvailable(size.Name, *vm.Location, zone)
+		}
+	}
+	names := []string{"cores", size.Family}
+	if spot {
+		names = []string{"lowPriorityCores"}
+	}
+	used := s.used(*vm.Location)
+	for _, name := range names {
+		if limit, ok := s.cfg.Limits[name]; ok && used[name]+size.VCPU > limit {
+			return fault(http.StatusConflict, "OperationNotAllowed",
+				"Operation could not be completed as it results in exceeding approved %s Cores quota. Additional details - Deployment Model: Resource Manager, "+
+					"Location: %s, Current Limit: %d, Current Usage: %d, Additional Required: %d, (Minimum) New Limit Required: %d.",
+				name, *vm.Location, limit, used[name], size.VCPU, used[name]+size.VCPU)
+		}
+	}
+	return nil
+}
+
+// used counts vCPUs by quota in a location.
+func (s *Server) used(location string) map[string]int {
+	used := map[string]int{}
+	for _, v := range s.machines {
+		switch {
+		case value(v.model.Location) != location:
+		case v.spot():
+			used["lowPriorityCores"] += v.size.VCPU
+		default:
+			used["cores"] += v.size.VCPU
+			used[v.size.Family] += v.size.VCPU
+		}
+	}
+	return used
+}
+
+// Limit sets a quota of vCPUs.
+func (s *Server) Limit(name string, limit int) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	limits := map[string]int{name: limit}
+	for k, v := range s.cfg.Limits {
+		if k != name {
+			limits[k] = v
+		}
+	}
+	s.cfg.Limits = limits
+}
+
+// Calls is how often a kind of request was made.
+func (s *Server) Calls(kind string) int {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.calls[kind]
+}
+
+// Unpublished names the fields that requests had and the published models lack.
+func (s *Server) Unpublished() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return slices.Clone(s.strict)
+}
+
+// Left names the machines that there are, but for those on their way out.
+func (s *Server) Left() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var left []string
+	for _, v := range s.machines {
+		if v.state != deleting {
+			left = append(left, v.name)
+		}
+	}
+	sort.Strings(left)
+	return left
+}
+
+// Leftovers name the interfaces, addresses and disks that no machine has.
+func (s *Server) Leftovers() []string {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	var left []string
+	for _, r := range s.resources {
+		if r.machine == nil && slices.Contains([]string{typeDisk, typeInterface, typeAddress}, r.kind) {
+			left = append(left, r.kind+"/"+r.name)
+		}
+	}
+	sort.Strings(left)
+	return left
+}

@@ -1,0 +1,254 @@
+package azure
+
+import (
+	"context"
+	"crypto/sha256"
+	"encoding/hex"
+	"errors"
+	"fmt"
+	"log/slog"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/arm"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armsubscriptions"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Config is what the driver needs to know. Deployment, Subscription, Regions and Credential are required.
+type Config struct {
+	// Deployment is the name that everything launched is tagged with, and all that is seen and terminated.
+	Deployment   string
+	Subscription string
+	// ResourceGroup is where all machines are made, in whichever region; Deployment when empty.
+	ResourceGroup string
+	// Regions are all in which machines may be made.
+	Regions []string
+	Agents  driver.Agents
+	// Images are used instead of Ubuntu's where a task names none, by class of machine (amd64, arm64, amd64-gpu,
+	// amd64-gen1): PUBLISHER:OFFER:SKU:VERSION, or the ID of an image.
+	Images map[string]string
+	// Subnets are used instead of one that the driver makes, by region: their IDs.
+	Subnets map[string]string
+	// Tags are put on everything, for policies that ask for some.
+	Tags map[string]string
+	// Environment is put in the environment of agents.
+	Environment map[string]string
+	// DiskGiB is the root disk of a machine that asks for none; 30 when 0.
+	DiskGiB float64
+	// NoPublicAddress makes machines that have none: their subnet has to have another way out.
+	NoPublicAddress bool
+	// Graves remember terminated clusters; in this process's memory when nil.
+	Graves     driver.Graves
+	Log        *slog.Logger
+	Credential azcore.TokenCredential
+	// Options name another cloud of Azure's, or a transport; nil is for the public one.
+	Options *arm.ClientOptions
+}
+
+// Times that calls may take, so that an API that does not answer holds up nothing for long.
+const (
+	readWithin   = 20 * time.Second
+	writeWithin  = 30 * time.Second
+	launchWithin = 90 * time.Second
+	undoWithin   = 30 * time.Second
+)
+
+// maxRetryDelay bounds what the SDK waits by itself before it repeats a read: what is asked for longer is told.
+const maxRetryDelay = 3 * time.Second
+
+// Cloud is a subscription as the broker sees it. It implements cloud.Cloud.
+type Cloud struct {
+	cfg    Config
+	log    *slog.Logger
+	graves driver.Graves
+	locks  driver.Locks
+	pause  time.Duration // between two looks at what takes its time
+	now    func() time.Time
+
+	raw           *arm.Client
+	machines      *armcompute.VirtualMachinesClient
+	usage         *armcompute.UsageClient
+	skus          *armcompute.ResourceSKUsClient
+	resources     *armresources.Client
+	groups        *armresources.ResourceGroupsClient
+	providers     *armresources.ProvidersClient
+	subscriptions *armsubscriptions.Client
+
+	mu      sync.Mutex
+	whole   map[string]bool              // clusters that this process has seen whole
+	subnets map[string]string            // by region, of those known to be there
+	zones   map[string]map[string]string // by region: physical zone -> logical one
+	first   map[string]bool              // machine types that were found to boot the first generation alone
+	swept   time.Time                    // when the deployment was last swept
+}
+
+var (
+	_ cloud.Cloud    = (*Cloud)(nil)
+	_ driver.Checker = (*Cloud)(nil)
+)
+
+// ErrConfig says that a Config lacks something.
+var ErrConfig = errors.New("azure")
+
+// New makes the driver. It calls nobody, and fails with ErrConfig.
+func New(cfg Config) (*Cloud, error) {
+	switch {
+	case cfg.Deployment == "":
+		return nil, fmt.Errorf("%w: no deployment", ErrConfig)
+	case cfg.Subscription == "":
+		return nil, fmt.Errorf("%w: no subscription", ErrConfig)
+	case len(cfg.Regions) == 0:
+		return nil, fmt.Errorf("%w: no regions", ErrConfig)
+	case cfg.Credential == nil:
+		return nil, fmt.Errorf("%w: no credential", ErrConfig)
+	}
+	if cfg.ResourceGroup == "" {
+		cfg.ResourceGroup = cfg.Deployment
+	}
+	cfg.Regions = slices.Compact(slices.Sorted(slices.Values(cfg.Regions)))
+	if cfg.DiskGiB <= 0 {
+		cfg.DiskGiB = cloud.DefaultDiskGiB
+	}
+	c := &Cloud{
+		cfg: cfg, log: cfg.Log, graves: cfg.Graves, pause: 2 * time.Second, now: time.Now, whole: map[string]bool{},
+		subnets: map[string]string{}, zones: map[string]map[string]string{}, first: map[string]bool{},
+	}
+	if c.log == nil {
+		c.log = slog.New(slog.DiscardHandler)
+	}
+	if c.graves == nil {
+		c.graves = &driver.MemoryGraves{}
+	}
+	if err := c.connect(); err != nil {
+		return nil, fmt.Errorf("%w: %w", ErrConfig, err)
+	}
+	return c, nil
+}
+
+// connect makes the clients, which share their connections.
+func (c *Cloud) connect() error {
+	o := arm.ClientOptions{}
+	if c.cfg.Options != nil {
+		o = *c.cfg.Options
+	}
+	o.DisableRPRegistration = true // whoever sets up registers; the driver may not
+	if o.Retry.MaxRetries == 0 {
+		o.Retry = policy.RetryOptions{MaxRetries: 2, MaxRetryDelay: maxRetryDelay}
+	}
+	var errs [8]error
+	sub, who := c.cfg.Subscription, c.cfg.Credential
+	c.raw, errs[0] = arm.NewClient("tradewind", "v1.0.0", who, &o)
+	c.machines, errs[1] = armcompute.NewVirtualMachinesClient(sub, who, &o)
+	c.usage, errs[2] = armcompute.NewUsageClient(sub, who, &o)
+	c.skus, errs[3] = armcompute.NewResourceSKUsClient(sub, who, &o)
+	c.resources, errs[4] = armresources.NewClient(sub, who, &o)
+	c.groups, errs[5] = armresources.NewResourceGroupsClient(sub, who, &o)
+	c.providers, errs[6] = armresources.NewProvidersClient(sub, who, &o)
+	c.subscriptions, errs[7] = armsubscriptions.NewClient(who, &o)
+	return errors.Join(errs[:]...)
+}
+
+// Name implements cloud.Cloud.
+func (c *Cloud) Name() string { return Name }
+
+// Regions are those in which machines may be made.
+func (c *Cloud) Regions() []string { return slices.Clone(c.cfg.Regions) }
+
+// SKUs lists the machine types and Usage the quotas of a region, for whoever refreshes the catalogue.
+func (c *Cloud) SKUs() *armcompute.ResourceSKUsClient { return c.skus }
+
+// Usage is the client of the region's quotas.
+func (c *Cloud) Usage() *armcompute.UsageClient { return c.usage }
+
+// once has the SDK not repeat a call: whoever repeats it looks first what became of it.
+func once(ctx context.Context) context.Context {
+	return policy.WithRetryOptions(ctx, policy.RetryOptions{MaxRetries: -1})
+}
+
+// prefix is how all names of the deployment begin, and base those of a cluster. Machines are found by them, in a group
+// that others may use as well.
+func (c *Cloud) prefix() string { return "tw-" + short(c.cfg.Deployment, 8) }
+
+func (c *Cloud) base(cluster string) string {
+	return c.prefix() + "-" + short(c.cfg.Deployment+"\x00"+cluster, 20)
+}
+
+func (c *Cloud) nameOf(cluster string, rank int) string { return fmt.Sprintf("%s-%d", c.base(cluster), rank) }
+
+func short(s string, n int) string {
+	sum := sha256.Sum256([]byte(s))
+	return hex.EncodeToString(sum[:])[:n]
+}
+
+// idOf is the ID of a resource in the deployment's group.
+func (c *Cloud) idOf(kind, name string) string {
+	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", c.cfg.Subscription, c.cfg.ResourceGroup,
+		kind, name)
+}
+
+// zone is the number that the subscription has for a zone of an offer: "2", or eastus-az3, which is called something
+// else in each subscription. It is empty where the offer is of the whole region.
+func (c *Cloud) zone(ctx context.Context, o cloud.Offer) (string, error) {
+	if o.Zone == "" || len(o.Zone) == 1 {
+		return o.Zone, nil
+	}
+	c.mu.Lock()
+	known := c.zones[o.Region]
+	c.mu.Unlock()
+	if known == nil {
+		all, err := c.locations(ctx)
+		if err != nil {
+			return "", err
+		}
+		c.mu.Lock()
+		for name, l := range all {
+			c.zones[name] = l
+		}
+		known = c.zones[o.Region]
+		c.mu.Unlock()
+	}
+	logical, ok := known[strings.ToLower(o.Zone)]
+	if !ok {
+		return "", fail(cloud.Capacity, codeNoZone, "this subscription has no zone %s in %s", o.Zone, o.Region)
+	}
+	return logical, nil
+}
+
+// locations are the regions of the subscription, with their zones: physical -> logical.
+func (c *Cloud) locations(ctx context.Context) (map[string]map[string]string, error) {
+	all := map[string]map[string]string{}
+	pages := c.subscriptions.NewListLocationsPager(c.cfg.Subscription, nil)
+	for pages.More() {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		page, err := pages.NextPage(call)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for _, l := range page.Value {
+			zones := map[string]string{}
+			for _, z := range l.AvailabilityZoneMappings {
+				zones[strings.ToLower(text(z.PhysicalZone))] = text(z.LogicalZone)
+			}
+			all[text(l.Name)] = zones
+		}
+	}
+	return all, nil
+}
+
+// text is what a pointer of the SDK's points to, or nothing.
+func text[T ~string](p *T) string {
+	if p == nil {
+		return ""
+	}
+	return string(*p)
+}

@@ -1,0 +1,359 @@
+package azure
+
+import (
+	"cmp"
+	"context"
+	"encoding/base64"
+	"encoding/json"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Actions are the rights that the driver needs in its resource group. Those on networks are needed once a region, and
+// not where Config.Subnets names one of its own, but for join.
+var Actions = []string{
+	"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/virtualMachines/write",
+	"Microsoft.Compute/virtualMachines/delete", "Microsoft.Compute/disks/read", "Microsoft.Compute/disks/write",
+	"Microsoft.Compute/disks/delete", "Microsoft.Network/networkInterfaces/read",
+	"Microsoft.Network/networkInterfaces/write", "Microsoft.Network/networkInterfaces/delete",
+	"Microsoft.Network/networkInterfaces/join/action", "Microsoft.Network/publicIPAddresses/read",
+	"Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/publicIPAddresses/delete",
+	"Microsoft.Network/publicIPAddresses/join/action", "Microsoft.Network/virtualNetworks/read",
+	"Microsoft.Network/virtualNetworks/write", "Microsoft.Network/virtualNetworks/subnets/join/action",
+	"Microsoft.Network/networkSecurityGroups/read", "Microsoft.Network/networkSecurityGroups/write",
+	"Microsoft.Network/networkSecurityGroups/join/action", "Microsoft.Resources/subscriptions/resourceGroups/read",
+	"Microsoft.Resources/subscriptions/resourceGroups/resources/read",
+}
+
+// Providers are the namespaces that the subscription has to be registered for.
+var Providers = []string{"Microsoft.Compute", "Microsoft.Network"}
+
+// maxSkew is how far the clock may be off before that is told.
+const maxSkew = 5 * time.Minute
+
+// Check implements driver.Checker.
+func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
+	r := driver.Report{Account: c.cfg.Subscription}
+	if c.checkIdentity(ctx, &r) && c.checkSubscription(ctx, &r) {
+		c.checkProviders(ctx, &r)
+		if c.checkGroup(ctx, &r) {
+			c.checkRights(ctx, &r)
+		}
+		c.checkRegions(ctx, &r)
+		c.checkQuotas(ctx, &r)
+	}
+	return r, ctx.Err()
+}
+
+// checkIdentity asks for a token and reads whose it is. It is not checked: Azure does that.
+func (c *Cloud) checkIdentity(ctx context.Context, r *driver.Report) bool {
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	token, err := c.cfg.Credential.GetToken(call, policy.TokenRequestOptions{Scopes: []string{c.audience() + "/.default"}})
+	if err != nil {
+		r.Missing = append(r.Missing, driver.Lack{What: "no token of Azure's: " + firstLine(err.Error()), Mend: "az login", Fatal: true})
+		return false
+	}
+	r.Identity = Whose(token.Token)
+	return true
+}
+
+func (c *Cloud) audience() string {
+	configuration := cloud.AzurePublic
+	if c.cfg.Options != nil && len(c.cfg.Options.Cloud.Services) > 0 {
+		configuration = c.cfg.Options.Cloud
+	}
+	if audience := configuration.Services[cloud.ResourceManager].Audience; audience != "" {
+		return strings.TrimSuffix(audience, "/")
+	}
+	return "https://management.core.windows.net"
+}
+
+// Whose reads from an access token whom Azure takes its bearer for: a user's name, or an application's ID. It is empty
+// where the token does not say.
+func Whose(token string) string {
+	parts := strings.Split(token, ".")
+	if len(parts) != 3 {
+		return ""
+	}
+	raw, err := base64.RawURLEncoding.DecodeString(parts[1])
+	if err != nil {
+		return ""
+	}
+	var claims struct {
+		UPN    string `json:"upn"`
+		Unique string `json:"unique_name"`
+		Name   string `json:"app_displayname"`
+		App    string `json:"appid"`
+		Object string `json:"oid"`
+	}
+	if json.Unmarshal(raw, &claims) != nil {
+		return ""
+	}
+	return cmp.Or(claims.UPN, claims.Unique, claims.Name, claims.App, claims.Object)
+}
+
+// checkSubscription asks for the subscription, and what time it is there.
+func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
+	var response *http.Response
+	call, cancel := context.WithTimeout(policy.WithCaptureResponse(ctx, &response), readWithin)
+	defer cancel()
+	out, err := c.subscriptions.Get(call, c.cfg.Subscription, nil)
+	off := c.skewOf(response)
+	switch {
+	case off > maxSkew || off < -maxSkew:
+		lack := driver.Lack{What: fmt.Sprintf("this machine's clock is off by %v", off.Round(time.Second)), Mend: "timedatectl set-ntp true"}
+		if err != nil {
+			lack.What, lack.Fatal = lack.What+": "+words(err), true
+		}
+		r.Missing = append(r.Missing, lack)
+		return err == nil
+	case err != nil:
+		r.Missing = append(r.Missing, c.lack("the subscription cannot be seen", err))
+		return false
+	case text(out.State) != "Enabled" && text(out.State) != "Warned" && text(out.State) != "PastDue":
+		r.Missing = append(r.Missing, driver.Lack{What: "the subscription is " + text(out.State), Fatal: true,
+			Mend: "az account show --subscription " + c.cfg.Subscription})
+		return false
+	}
+	return true
+}
+
+// skewOf is how far this machine's clock is ahead of Azure's.
+func (c *Cloud) skewOf(response *http.Response) time.Duration {
+	if response == nil {
+		return 0
+	}
+	at, err := http.ParseTime(response.Header.Get("Date"))
+	if err != nil {
+		return 0
+	}
+	return c.now().Sub(at)
+}
+
+func (c *Cloud) checkProviders(ctx context.Context, r *driver.Report) {
+	for _, name := range Providers {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		out, err := c.providers.Get(call, name, nil)
+		cancel()
+		if err != nil {
+			r.Missing = append(r.Missing, c.lack("whether the subscription is registered for "+name+" cannot be seen", err))
+		} else if state := text(out.RegistrationState); state != "Registered" {
+			r.Missing = append(r.Missing, driver.Lack{What: "the subscription is not registered for " + name, Fatal: true,
+				Mend: "az provider register --namespace " + name + " --subscription " + c.cfg.Subscription})
+		}
+	}
+}
+
+func (c *Cloud) checkGroup(ctx context.Context, r *driver.Report) bool {
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	_, err := c.groups.Get(call, c.cfg.ResourceGroup, nil)
+	if err != nil {
+		r.Missing = append(r.Missing, c.lack("the resource group cannot be seen", err))
+	}
+	return err == nil
+}
+
+// permissions are what one may do in the group, and what of it not ("Permissions: List For Resource Group").
+type permissions struct {
+	Value []struct {
+		Actions    []string `json:"actions"`
+		NotActions []string `json:"notActions"`
+	} `json:"value"`
+}
+
+// allow says whether an action is among what is permitted.
+func (p permissions) allow(action string) bool {
+	for _, one := range p.Value {
+		if slices.ContainsFunc(one.Actions, func(a string) bool { return covers(a, action) }) &&
+			!slices.ContainsFunc(one.NotActions, func(a string) bool { return covers(a, action) }) {
+			return true
+		}
+	}
+	return false
+}
+
+// covers says whether a pattern with * takes an action, whatever the case.
+func covers(pattern, action string) bool {
+	parts := strings.Split(strings.ToLower(pattern), "*")
+	rest, ok := strings.CutPrefix(strings.ToLower(action), parts[0])
+	if !ok {
+		return false
+	}
+	for i, part := range parts[1:] {
+		if i == len(parts)-2 {
+			return strings.HasSuffix(rest, part)
+		}
+		at := strings.Index(rest, part)
+		if at < 0 {
+			return false
+		}
+		rest = rest[at+len(part):]
+	}
+	return rest == ""
+}
+
+// checkRights compares what the driver needs with what it may.
+func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
+	var may permissions
+	err := c.ask(ctx, fmt.Sprintf("/subscriptions/%s/resourcegroups/%s/providers/Microsoft.Authorization/permissions",
+		c.cfg.Subscription, c.cfg.ResourceGroup), "2022-04-01", &may)
+	if err != nil {
+		r.Missing = append(r.Missing, c.lack("what one may do in the resource group cannot be seen", err))
+		return
+	}
+	var lacking []string
+	for _, action := range Actions {
+		if !may.allow(action) {
+			lacking = append(lacking, action)
+		}
+	}
+	if len(lacking) > 0 {
+		r.Missing = append(r.Missing, driver.Lack{Fatal: true, Mend: c.grant(r.Identity),
+			What: "no right in resource group " + c.cfg.ResourceGroup + " to " + strings.Join(lacking, ", ")})
+	}
+}
+
+// ask gets a document that the SDK's clients at hand have no call for.
+func (c *Cloud) ask(ctx context.Context, path, version string, into any) error {
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	req, err := runtime.NewRequest(ctx, http.MethodGet, runtime.JoinPaths(c.raw.Endpoint(), path))
+	if err != nil {
+		return err
+	}
+	query := req.Raw().URL.Query()
+	query.Set("api-version", version)
+	req.Raw().URL.RawQuery = query.Encode()
+	response, err := c.raw.Pipeline().Do(req)
+	if err != nil {
+		return err
+	}
+	if !runtime.HasStatusCode(response, http.StatusOK) {
+		return runtime.NewResponseError(response)
+	}
+	return runtime.UnmarshalAsJSON(response, into)
+}
+
+func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
+	all, err := c.locations(ctx)
+	if err != nil {
+		r.Missing = append(r.Missing, c.lack("the subscription's regions cannot be seen", err))
+		return
+	}
+	for _, name := range c.cfg.Regions {
+		if _, ok := all[name]; ok {
+			r.Regions = append(r.Regions, name)
+			continue
+		}
+		r.Missing = append(r.Missing, driver.Lack{What: "this subscription has no region " + name,
+			Mend: "az account list-locations --query '[].name' --subscription " + c.cfg.Subscription})
+	}
+	if len(r.Regions) == 0 {
+		r.Missing = append(r.Missing, driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: "tradewind cloud add azure --regions"})
+	}
+}
+
+// quotas of vCPUs that every machine counts against: on demand, and on the spot.
+const (
+	quotaCores = "cores"
+	quotaSpot  = "lowPriorityCores"
+)
+
+func (c *Cloud) checkQuotas(ctx context.Context, r *driver.Report) {
+	for _, region := range r.Regions {
+		quotas, err := c.Quotas(ctx, region)
+		if err != nil {
+			r.Missing = append(r.Missing, c.lack("the quotas of "+region+" cannot be seen", err))
+			continue
+		}
+		r.Quotas = append(r.Quotas, quotas...)
+		for _, q := range quotas {
+			if (q.Name == quotaCores || q.Name == quotaSpot) && q.Limit == 0 {
+				r.Missing = append(r.Missing, driver.Lack{
+					What: fmt.Sprintf("the quota %s of %s is 0", q.Name, region),
+					Mend: fmt.Sprintf("az quota update --resource-name %s --scope /subscriptions/%s/providers/Microsoft.Compute/locations/%s"+
+						" --limit-object value=100", q.Name, c.cfg.Subscription, region),
+				})
+			}
+		}
+	}
+}
+
+// Quotas are the limits of a region, in vCPUs and in machines; those that nothing can be bought of are among them.
+func (c *Cloud) Quotas(ctx context.Context, region string) ([]driver.Quota, error) {
+	var all []driver.Quota
+	pages := c.usage.NewListPager(region, nil)
+	for pages.More() {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		page, err := pages.NextPage(call)
+		cancel()
+		if err != nil {
+			return nil, Typed(err)
+		}
+		for _, u := range page.Value {
+			if u == nil || u.Name == nil || u.Limit == nil {
+				continue
+			}
+			q := driver.Quota{Name: text(u.Name.Value), Region: region, Limit: float64(*u.Limit)}
+			if u.CurrentValue != nil {
+				q.Used = float64(*u.CurrentValue)
+			}
+			all = append(all, q)
+		}
+	}
+	slices.SortFunc(all, func(a, b driver.Quota) int { return strings.Compare(a.Name, b.Name) })
+	return all, nil
+}
+
+// lack says what Azure refused, in its own words, and what mends it.
+func (c *Cloud) lack(what string, err error) driver.Lack {
+	l := driver.Lack{What: what + ": " + words(err), Fatal: true}
+	var code string
+	if typed := asError(err); typed != nil {
+		code = typed.Code
+	}
+	switch code {
+	case "SubscriptionNotFound", "InvalidSubscriptionId", "InvalidAuthenticationTokenTenant":
+		l.Mend = "az account list --all; az login --tenant TENANT"
+	case "ResourceGroupNotFound":
+		l.Mend = fmt.Sprintf("az group create --name %s --location %s --subscription %s", c.cfg.ResourceGroup, c.cfg.Regions[0],
+			c.cfg.Subscription)
+	case "AuthorizationFailed", "LinkedAuthorizationFailed", "Forbidden":
+		l.Mend = c.grant("")
+	case "MissingSubscriptionRegistration", "SubscriptionNotRegistered":
+		l.Mend = "az provider register --namespace Microsoft.Compute --subscription " + c.cfg.Subscription
+	case "ExpiredAuthenticationToken", "InvalidAuthenticationToken", "AuthenticationFailed", codeCredentials:
+		l.Mend = "az login"
+	}
+	return l
+}
+
+// grant is the command that gives somebody what the driver needs; it is less where a role of one's own has Actions.
+func (c *Cloud) grant(who string) string {
+	return fmt.Sprintf("az role assignment create --assignee %s --role Contributor --scope /subscriptions/%s/resourceGroups/%s",
+		cmp.Or(who, "WHO"), c.cfg.Subscription, c.cfg.ResourceGroup)
+}
+
+// words are the cloud's own.
+func words(err error) string {
+	if e := asError(err); e != nil {
+		return firstLine(strings.TrimPrefix(e.Code+": "+e.Message, ": "))
+	}
+	return firstLine(err.Error())
+}
+
+func firstLine(s string) string {
+	line, _, _ := strings.Cut(strings.TrimSpace(s), "\n")
+	return line
+}

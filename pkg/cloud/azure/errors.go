@@ -1,0 +1,275 @@
+package azure
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"net/http"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Name is the catalogue's name of this cloud.
+const Name = "azure"
+
+// Codes of this driver's own failures; all others are the API's.
+const (
+	codeTerminated  = driver.CodeTerminated
+	codeLost        = driver.CodeLost
+	codeBadSpec     = driver.CodeBadSpec
+	codeNoRegion    = "RegionNotConfigured"
+	codeNoZone      = "NoSuchZone"
+	codeCredentials = "NoCredentials"
+	codeSlow        = "StillCreating"
+	codeExists      = "ConditionNotMet"
+)
+
+// kinds type the codes of Azure Resource Manager and of the providers Compute and Network, in calls and in operations.
+// A code is Capacity when another zone or machine type may do, Quota when another region or family may, Invalid when
+// nothing but another request helps. What a policy forbids is Quota: it forbids regions and machine types.
+//
+// Source: "Troubleshoot common Azure deployment errors"; "Understand common error messages when you manage virtual
+// machines in Azure"; "Troubleshoot allocation failures"; "Throttling Resource Manager requests".
+var kinds = map[cloud.Kind][]string{
+	cloud.Capacity: {
+		"AllocationFailed", "ZonalAllocationFailed", "OverconstrainedAllocationRequest",
+		"OverconstrainedZonalAllocationRequest", "ConstrainedAllocationRequest", "SkuNotAvailable",
+		"NotAvailableForSubscription", "VMSizeNotSupported", "SubnetIsFull", "InvalidVMSize",
+		"AvailabilityZoneNotSupported", "ZoneNotSupported", codeNoZone,
+	},
+	cloud.Quota: {
+		"QuotaExceeded", "ResourceQuotaExceeded", "SpotQuotaExceeded", "LowPriorityQuotaExceeded", "CoreQuotaExceeded",
+		"PublicIPCountLimitReached", "IPv4StandardSkuPublicIpCountLimitReached", "IPv4BasicSkuPublicIpCountLimitReached",
+		"NetworkInterfaceCountLimitReached", "NetcfgSubscriptionMaxResourceCountReached", "ResourceCountExceedsLimit",
+		"LocationNotAvailableForResourceType", "LocationNotAvailable", "NoRegisteredProviderFound",
+		"RequestDisallowedByPolicy", "RequestDisallowedByAzure", "ScopeLocked", codeNoRegion,
+	},
+	cloud.Auth: {
+		"AuthorizationFailed", "LinkedAuthorizationFailed", "AuthenticationFailed", "InvalidAuthenticationToken",
+		"InvalidAuthenticationTokenTenant", "InvalidAuthenticationTokenAudience", "ExpiredAuthenticationToken",
+		"AuthenticationFailedMissingToken", "InvalidSubscriptionId", "SubscriptionNotFound", "SubscriptionNotRegistered",
+		"MissingSubscriptionRegistration", "ReadOnlyDisabledSubscription", "SubscriptionDisabled", "DisallowedProvider",
+		"ResourceGroupNotFound", "Forbidden", "Unauthorized", codeCredentials,
+	},
+	cloud.Throttled: {
+		"TooManyRequests", "SubscriptionRequestsThrottled", "ResourceRequestsThrottled",
+		"ResourceCollectionRequestsThrottled", "TenantRequestsThrottled", "HighCostGetRequestsThrottled",
+	},
+	cloud.Transient: {
+		"InternalServerError", "InternalError", "InternalExecutionError", "InternalOperationError", "InternalDiskManagementError",
+		"NetworkingInternalOperationError", "RetryableError", "RetryableErrorDueToAnotherOperation", "ServerTimeout",
+		"GatewayTimeout", "ServiceUnavailable", "ServerBusy", "Conflict", "AnotherOperationInProgress",
+		"OperationPreempted", "OperationPreemptedByAnotherOperation", "Canceled", "VMStartTimedOut", "OSProvisioningTimedOut",
+		"OSProvisioningInternalError", "ReferencedResourceNotProvisioned", "NicReservedForAnotherVm", "NicInUse",
+		"AttachDiskWhileBeingDetached", "InUseSubnetCannotBeDeleted", "PublicIPAddressCannotBeDeleted",
+		// Made or removed a moment ago, and not known everywhere yet.
+		"ResourceNotFound", "ParentResourceNotFound", "InvalidResourceReference", "NotFound", codeExists,
+		"PreconditionFailed", codeSlow,
+	},
+	cloud.Invalid: {
+		"InvalidParameter", "InvalidRequestContent", "InvalidRequestFormat", "BadRequest", "MissingApiVersionParameter",
+		"PropertyChangeNotAllowed", "PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound", "InvalidImage",
+		"MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed", "VMMarketplaceInvalidInput",
+		"InvalidTagNameCharacters", "InvalidTagValueLength", "TagLimitExceeded", "InvalidResourceName", codeTerminated, codeBadSpec,
+	},
+}
+
+// kindOfCode looks a code up in kinds.
+func kindOfCode(code string) (cloud.Kind, bool) {
+	for kind, codes := range kinds {
+		for _, c := range codes {
+			if strings.EqualFold(c, code) {
+				return kind, true
+			}
+		}
+	}
+	return "", false
+}
+
+// kindOf types a code by the table and by the words that stand with it, where one code is for many things.
+func kindOf(code, message string) (cloud.Kind, bool) {
+	message = strings.ToLower(message)
+	has := func(words ...string) bool {
+		for _, w := range words {
+			if strings.Contains(message, w) {
+				return true
+			}
+		}
+		return false
+	}
+	switch {
+	case code == "OperationNotAllowed" && has("too many requests"):
+		return cloud.Throttled, true
+	case code == "OperationNotAllowed" && has("max price", "maxprice"):
+		return cloud.Capacity, true // the price is above the bid: for us there is none
+	case code == "OperationNotAllowed" && has("quota", "limit", "not supported", "not available"):
+		return cloud.Quota, true
+	case code == "OperationNotAllowed" && has("being deleted", "in progress", "is attached"):
+		return cloud.Transient, true
+	case code == "OperationNotAllowed":
+		return cloud.Invalid, true
+	case code == "InvalidParameter" && has("vm size is not valid", "the vm size"):
+		return cloud.Capacity, true // no such type in this region
+	}
+	return kindOfCode(code)
+}
+
+// throttledFor is how long to wait when the API says only that it is asked too often: its buckets refill every minute
+// ("Throttling limits for compute resources").
+const throttledFor = 30 * time.Second
+
+// maxMessage bounds what is kept of the cloud's words, in bytes.
+const maxMessage = 1000
+
+// detail is an error as Azure writes it, with what caused it.
+type detail struct {
+	Code    string   `json:"code"`
+	Message string   `json:"message"`
+	Details []detail `json:"details"`
+}
+
+// find returns the first that the table knows, from the outside in; else the outermost.
+func (d detail) find() detail {
+	if _, ok := kindOf(d.Code, d.Message); ok {
+		return d
+	}
+	for _, inner := range d.Details {
+		if found := inner.find(); found.Code != "" {
+			if _, ok := kindOf(found.Code, found.Message); ok {
+				return found
+			}
+		}
+	}
+	return d
+}
+
+// DecodeError reads a code and a message from the body of an error, or of an operation that failed. It never fails:
+// what it cannot read has neither.
+func DecodeError(body []byte) (code, message string) {
+	var in struct {
+		Error detail `json:"error"`
+		detail
+	}
+	if json.Unmarshal(body, &in) != nil {
+		return "", ""
+	}
+	d := in.Error
+	if d.Code == "" && d.Message == "" {
+		d = in.detail
+	}
+	d = d.find()
+	return d.Code, d.Message
+}
+
+// Typed makes an *cloud.Error of an error of the API: by its code, else by its HTTP status, else as Transient,
+// because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
+func Typed(err error) error {
+	var typed *cloud.Error
+	if err == nil || errors.As(err, &typed) {
+		return err
+	}
+	e := &cloud.Error{Kind: cloud.Transient, Cloud: Name, Message: err.Error(), Err: err}
+	var response *azcore.ResponseError
+	var final interface{ NonRetriable() }
+	switch {
+	case errors.Is(err, context.Canceled) || errors.Is(err, context.DeadlineExceeded):
+	case errors.As(err, &response):
+		answered(e, response)
+	case errors.As(err, &final): // the SDK has no token: it never came to asking
+		e.Kind, e.Code = cloud.Auth, codeCredentials
+	}
+	if e.Kind == cloud.Throttled && e.RetryAfter <= 0 {
+		e.RetryAfter = throttledFor
+	}
+	e.Message = strings.ToValidUTF8(e.Message[:min(len(e.Message), maxMessage)], "")
+	return e
+}
+
+// answered types what the API answered.
+func answered(e *cloud.Error, response *azcore.ResponseError) {
+	e.Code = response.ErrorCode
+	if raw := response.RawResponse; raw != nil {
+		e.RetryAfter = retryAfter(raw.Header)
+		if body, err := runtime.Payload(raw); err == nil {
+			if code, message := DecodeError(body); code != "" {
+				e.Code, e.Message = code, message
+			}
+		}
+	}
+	if e.Message == "" {
+		e.Message = http.StatusText(response.StatusCode)
+	}
+	known, ok := kindOf(e.Code, e.Message)
+	switch status := response.StatusCode; {
+	case status == http.StatusTooManyRequests: // whatever it is called
+		e.Kind = cloud.Throttled
+	case ok:
+		e.Kind = known
+	case strings.HasSuffix(e.Code, "Throttled"):
+		e.Kind = cloud.Throttled
+	case strings.HasSuffix(e.Code, "AllocationFailed"):
+		e.Kind = cloud.Capacity
+	case strings.HasSuffix(e.Code, "LimitReached"), strings.HasSuffix(e.Code, "QuotaExceeded"):
+		e.Kind = cloud.Quota
+	case status == http.StatusUnauthorized || status == http.StatusForbidden:
+		e.Kind = cloud.Auth
+	case status == http.StatusRequestTimeout, status == http.StatusConflict, status == http.StatusPreconditionFailed:
+		e.Kind = cloud.Transient
+	case status >= 400 && status < 500 && e.Code != "":
+		e.Kind = cloud.Invalid
+	}
+}
+
+// retryAfter reads the seconds of a Retry-After header, 0 when it has none.
+func retryAfter(h http.Header) time.Duration {
+	const most = 3600
+	n, err := strconv.Atoi(h.Get("Retry-After"))
+	if err != nil || n < 0 {
+		return 0
+	}
+	return time.Duration(min(n, most)) * time.Second
+}
+
+// unknown says that a call may have taken effect although it failed: nothing, or nothing definite, was answered.
+func unknown(err error) bool {
+	var response *azcore.ResponseError
+	if !errors.As(err, &response) {
+		return cloud.KindOf(Typed(err)) == cloud.Transient
+	}
+	return response.StatusCode >= 500
+}
+
+// isCode says whether an error of the API is of this code, or of this HTTP status where it has no body.
+func isCode(err error, status int, code string) bool {
+	var response *azcore.ResponseError
+	return errors.As(err, &response) && (response.StatusCode == status || response.ErrorCode == code)
+}
+
+// gone says that what was asked for is not there.
+func gone(err error) bool { return isCode(err, http.StatusNotFound, "ResourceNotFound") && !missingGroup(err) }
+
+// missingGroup says that the whole resource group is not there.
+func missingGroup(err error) bool {
+	var response *azcore.ResponseError
+	return errors.As(err, &response) && (response.ErrorCode == "ResourceGroupNotFound" || response.ErrorCode == "SubscriptionNotFound")
+}
+
+func fail(kind cloud.Kind, code, format string, args ...any) error {
+	return cloud.Errorf(Name, kind, code, format, args...)
+}
+
+// asError is the typed error in err.
+func asError(err error) *cloud.Error {
+	var e *cloud.Error
+	if errors.As(Typed(err), &e) {
+		return e
+	}
+	return nil
+}

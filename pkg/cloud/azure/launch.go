@@ -1,0 +1,336 @@
+package azure
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"sync"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Launch implements cloud.Cloud.
+func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	machines, err := c.launch(ctx, spec)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	return machines, nil
+}
+
+func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	if err := driver.Check(Name, spec); err != nil {
+		return nil, err
+	}
+	if !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
+		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", spec.Offer.Region,
+			c.cfg.Regions)
+	}
+	release, err := c.locks.Take(ctx, spec.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.alive(ctx, spec.Cluster); err != nil {
+		return nil, err
+	}
+	bound, cancel := context.WithTimeout(ctx, launchWithin)
+	defer cancel()
+	found, err := c.look(bound, spec)
+	if err != nil {
+		return nil, err
+	}
+	// An earlier call may have made them, or some of them.
+	if err := c.ended(spec, found); err != nil {
+		return nil, errors.Join(err, c.undo(ctx, spec))
+	}
+	machines, err := c.buy(bound, spec, found)
+	switch {
+	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
+		return nil, fail(cloud.Transient, codeSlow, "the machines of cluster %s are still being made after %v", spec.Cluster,
+			launchWithin)
+	case err != nil && again(err): // what is there already the next launch finds
+		return nil, err
+	case err != nil:
+		return nil, errors.Join(err, c.undo(ctx, spec))
+	}
+	if err := c.alive(ctx, spec.Cluster); err != nil { // somebody terminated it meanwhile
+		return nil, errors.Join(err, c.undo(ctx, spec))
+	}
+	c.note(spec.Cluster, true)
+	return machines, nil
+}
+
+// alive refuses the name of a cluster that was terminated.
+func (c *Cloud) alive(ctx context.Context, cluster string) error {
+	buried, err := c.graves.Buried(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
+	}
+	if buried {
+		return driver.Terminated(Name, cluster)
+	}
+	return nil
+}
+
+// broken is a machine that was made and did not come to be. Its error says why.
+type broken struct{ error }
+
+func (b broken) Unwrap() error { return b.error }
+
+// again says that a launch which failed so is to be repeated as it is, with what there is of it. A machine that failed
+// to come to be stands in the way of that.
+func again(err error) bool {
+	var b broken
+	if errors.As(err, &b) {
+		return false
+	}
+	switch cloud.KindOf(Typed(err)) {
+	case cloud.Transient, cloud.Throttled:
+		return true
+	default:
+		return false
+	}
+}
+
+// look asks for every machine of a cluster by its name; nil is one that is not there.
+func (c *Cloud) look(ctx context.Context, spec cloud.LaunchSpec) ([]*armcompute.VirtualMachine, error) {
+	found := make([]*armcompute.VirtualMachine, spec.Nodes)
+	err := each(spec.Nodes, func(rank int) error {
+		vm, err := c.get(ctx, c.nameOf(spec.Cluster, rank))
+		found[rank] = vm
+		return err
+	})
+	return found, err
+}
+
+// get asks for a machine and how it runs; nil is one that is not there.
+func (c *Cloud) get(ctx context.Context, name string) (*armcompute.VirtualMachine, error) {
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	out, err := c.machines.Get(call, c.cfg.ResourceGroup, name,
+		&armcompute.VirtualMachinesClientGetOptions{Expand: to.Ptr(armcompute.InstanceViewTypesInstanceView)})
+	if gone(err) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	return &out.VirtualMachine, nil
+}
+
+// young is how long after its first machine was made a cluster may still be in the making, by whichever process.
+const young = 10 * time.Minute
+
+// ended types why what is there of a cluster is no cluster any more: machines of it failed, were ended, or are gone.
+func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine) error {
+	living, oldest := 0, c.now()
+	for _, vm := range found {
+		if vm == nil || vm.Properties == nil {
+			continue
+		}
+		switch state := text(vm.Properties.ProvisioningState); {
+		case state == stateDeleting:
+			return driver.Terminated(Name, spec.Cluster)
+		case state == stateFailed:
+			return failureOf(vm)
+		case stopped(vm):
+			return fail(cloud.Capacity, codeLost, "machine %s of cluster %s has shut itself down", text(vm.Name), spec.Cluster)
+		}
+		living++
+		if at := vm.Properties.TimeCreated; at != nil && at.Before(oldest) {
+			oldest = *at
+		}
+	}
+	whole := c.isWhole(spec.Cluster)
+	if living < spec.Nodes && (whole || living > 0 && c.now().Sub(oldest) > young) {
+		return fail(cloud.Capacity, codeLost, "%d of %d machines of cluster %s are gone", spec.Nodes-living, spec.Nodes,
+			spec.Cluster)
+	}
+	return nil
+}
+
+// buy makes the machines that are not there, and waits until all have power. What Azure refuses at once is found with
+// the first, before there is anything to undo.
+func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec, found []*armcompute.VirtualMachine) ([]cloud.Machine, error) {
+	t, err := c.prepare(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	pending := make([]*making, spec.Nodes)
+	begin := func(rank int) (err error) {
+		pending[rank] = &making{name: c.nameOf(spec.Cluster, rank)}
+		if found[rank] == nil {
+			pending[rank].poller, err = c.create(ctx, t, rank)
+		}
+		return err
+	}
+	err = begin(0)
+	if err != nil && c.learn(spec, err) {
+		if t, err = c.prepare(ctx, spec); err == nil {
+			err = begin(0)
+		}
+	}
+	if err == nil {
+		err = each(spec.Nodes-1, func(i int) error { return begin(i + 1) })
+	}
+	if err != nil {
+		c.doubt(spec.Offer.Region, err)
+		return nil, err
+	}
+	machines := make([]cloud.Machine, spec.Nodes)
+	ctx, cancel := context.WithCancelCause(ctx)
+	defer cancel(nil)
+	err = each(spec.Nodes, func(rank int) error {
+		vm, err := c.await(ctx, pending[rank])
+		if err != nil {
+			cancel(err) // the others are not waited for
+			return err
+		}
+		machines[rank] = c.describe(vm)
+		return nil
+	})
+	var first broken
+	if cause := context.Cause(ctx); errors.As(cause, &first) {
+		return nil, first
+	}
+	return machines, err
+}
+
+// making is a machine that is being made. One that an earlier call began has no poller.
+type making struct {
+	name   string
+	poller *runtime.Poller[armcompute.VirtualMachinesClientCreateOrUpdateResponse]
+}
+
+// create asks for a machine, unless it is there.
+func (c *Cloud) create(ctx context.Context, t *template, rank int) (
+	*runtime.Poller[armcompute.VirtualMachinesClientCreateOrUpdateResponse], error) {
+	body, err := c.machine(t, rank)
+	if err != nil {
+		return nil, err
+	}
+	name := c.nameOf(t.spec.Cluster, rank)
+	call, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	poller, err := c.machines.BeginCreateOrUpdate(once(call), c.cfg.ResourceGroup, name, body,
+		&armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions{IfNoneMatch: to.Ptr("*")})
+	switch {
+	case err == nil:
+		return poller, nil
+	case isCode(err, http.StatusPreconditionFailed, codeExists): // somebody was faster
+		return nil, nil
+	case !unknown(err) || ctx.Err() != nil:
+		return nil, err
+	}
+	// Whether it was done nobody said.
+	if vm, findErr := c.get(ctx, name); findErr != nil || vm == nil {
+		return nil, errors.Join(err, findErr)
+	}
+	return nil, nil
+}
+
+// await waits until a machine has power. It fails with broken when it does not come to be.
+func (c *Cloud) await(ctx context.Context, m *making) (*armcompute.VirtualMachine, error) {
+	for {
+		if m.poller != nil && !m.poller.Done() {
+			if _, err := m.poller.Poll(ctx); err != nil {
+				return nil, err
+			}
+			if m.poller.Done() {
+				if _, err := m.poller.Result(ctx); err != nil && !gone(err) {
+					return nil, broken{err}
+				}
+			}
+		}
+		vm, err := c.get(ctx, m.name)
+		switch {
+		case err != nil:
+			return nil, err
+		case vm == nil:
+			return nil, broken{fail(cloud.Capacity, codeLost, "machine %s was taken before it ran", m.name)}
+		case text(vm.Properties.ProvisioningState) == stateFailed:
+			return nil, broken{failureOf(vm)}
+		case text(vm.Properties.ProvisioningState) == stateDeleting:
+			return nil, broken{fail(cloud.Invalid, codeTerminated, "machine %s is being deleted", m.name)}
+		case powered(vm) || text(vm.Properties.ProvisioningState) == stateSucceeded:
+			return vm, nil
+		}
+		if err := clock.Pause(ctx, c.pause); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// undo deletes what there is of a cluster that is not to be, without waiting until it is gone. What stays behind of it
+// is swept later.
+func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+	defer cancel()
+	c.note(spec.Cluster, false)
+	return each(spec.Nodes, func(rank int) error { return c.remove(ctx, c.nameOf(spec.Cluster, rank)) })
+}
+
+// remove has a machine deleted; it is no error that it is not there.
+func (c *Cloud) remove(ctx context.Context, name string) error {
+	call, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	// Nobody waits for a clean end: whoever terminates has what the machine knew.
+	_, err := c.machines.BeginDelete(call, c.cfg.ResourceGroup, name,
+		&armcompute.VirtualMachinesClientBeginDeleteOptions{ForceDeletion: to.Ptr(true)})
+	if err == nil || isCode(err, http.StatusNotFound, "ResourceNotFound") {
+		return nil
+	}
+	return fmt.Errorf("delete %s: %w", name, err)
+}
+
+// isWhole says that this process has seen a cluster with all its machines.
+func (c *Cloud) isWhole(cluster string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.whole[cluster]
+}
+
+// maxWhole bounds what is remembered.
+const maxWhole = 10_000
+
+func (c *Cloud) note(cluster string, whole bool) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if !whole {
+		delete(c.whole, cluster)
+		return
+	}
+	if len(c.whole) >= maxWhole {
+		clear(c.whole)
+	}
+	c.whole[cluster] = true
+}
+
+// maxAtOnce bounds how many machines are asked for at a time.
+const maxAtOnce = 16
+
+// each calls f for 0 … n-1, several at a time, and joins the errors.
+func each(n int, f func(i int) error) error {
+	errs := make([]error, max(n, 0))
+	slots := make(chan struct{}, maxAtOnce)
+	var wg sync.WaitGroup
+	for i := range n {
+		slots <- struct{}{}
+		wg.Go(func() {
+			defer func() { <-slots }()
+			errs[i] = f(i)
+		})
+	}
+	wg.Wait()
+	return errors.Join(errs...)
+}

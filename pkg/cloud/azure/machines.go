@@ -1,0 +1,250 @@
+package azure
+
+import (
+	"context"
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// States of a machine's provisioning.
+const (
+	stateSucceeded = "Succeeded"
+	stateFailed    = "Failed"
+	stateDeleting  = "Deleting"
+)
+
+// reasonExited is why a machine ended that shut itself down.
+const reasonExited = "exited"
+
+// Machines implements cloud.Cloud. The whole deployment's machines are in one group, so one list has those of all
+// regions. Machines of the deployment that have shut themselves down are deleted on the way: Azure keeps and bills them.
+func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	if cluster != "" && !driver.ValidCluster(cluster) {
+		return nil, ctx.Err()
+	}
+	found, err := c.list(ctx, cluster)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	out := make([]cloud.Machine, 0, len(found))
+	for _, vm := range found {
+		m := c.describe(vm)
+		if cluster == "" && stopped(vm) && text(vm.Properties.ProvisioningState) != stateDeleting {
+			if err := c.remove(ctx, text(vm.Name)); err != nil {
+				c.log.Warn("a machine that has shut down cannot be deleted", "machine", m.ID, "err", err)
+			} else {
+				m.State = cloud.Terminated
+			}
+		}
+		out = append(out, m)
+	}
+	slices.SortFunc(out, func(a, b cloud.Machine) int {
+		if d := strings.Compare(a.Cluster, b.Cluster); d != 0 {
+			return d
+		}
+		return a.Rank - b.Rank
+	})
+	return out, nil
+}
+
+// list finds the machines of a cluster, or of the deployment, and how they run.
+func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.VirtualMachine, error) {
+	found, err := c.find(ctx, cluster)
+	if err != nil || len(found) == 0 {
+		return nil, err
+	}
+	if cluster != "" {
+		for _, vm := range found {
+			now, err := c.get(ctx, text(vm.Name))
+			if err != nil {
+				return nil, err
+			}
+			if now != nil {
+				vm.Properties = now.Properties
+			}
+		}
+		return found, nil
+	}
+	views, err := c.views(ctx)
+	if cloud.KindOf(Typed(err)) == cloud.Auth && err != nil {
+		c.log.Warn("how machines run cannot be seen: the right Microsoft.Compute/virtualMachines/read is to be had in the subscription",
+			"err", err)
+		return found, nil
+	}
+	for _, vm := range found {
+		if view := views[strings.ToLower(text(vm.ID))]; view != nil {
+			vm.Properties.InstanceView = view
+		}
+	}
+	return found, err
+}
+
+// find lists the machines of a cluster, or of the deployment, in any state.
+func (c *Cloud) find(ctx context.Context, cluster string) ([]*armcompute.VirtualMachine, error) {
+	var found []*armcompute.VirtualMachine
+	pages := c.machines.NewListPager(c.cfg.ResourceGroup, nil)
+	for pages.More() {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		page, err := pages.NextPage(call)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for _, vm := range page.Value {
+			mine := vm != nil && vm.Properties != nil && tag(vm, tagDeployment) == c.cfg.Deployment && tag(vm, tagCluster) != ""
+			if mine && (cluster == "" || tag(vm, tagCluster) == cluster) {
+				found = append(found, vm)
+			}
+		}
+	}
+	return found, nil
+}
+
+// views are how the subscription's machines run, by lower-case ID. The list of a group does not tell.
+func (c *Cloud) views(ctx context.Context) (map[string]*armcompute.VirtualMachineInstanceView, error) {
+	views := map[string]*armcompute.VirtualMachineInstanceView{}
+	pages := c.machines.NewListAllPager(&armcompute.VirtualMachinesClientListAllOptions{StatusOnly: to.Ptr("true")})
+	for pages.More() {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		page, err := pages.NextPage(call)
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		for _, vm := range page.Value {
+			if vm != nil && vm.Properties != nil {
+				views[strings.ToLower(text(vm.ID))] = vm.Properties.InstanceView
+			}
+		}
+	}
+	return views, nil
+}
+
+// describe is a machine as the broker knows it. Its ID is the one that attested documents prove.
+func (c *Cloud) describe(vm *armcompute.VirtualMachine) cloud.Machine {
+	p := vm.Properties
+	m := cloud.Machine{
+		ID: text(p.VMID), Cluster: tag(vm, tagCluster), Account: strings.ToLower(c.cfg.Subscription), State: state(vm),
+		Offer: cloud.Offer{Cloud: Name, Region: text(vm.Location), Zone: tag(vm, tagZone)},
+	}
+	m.Rank, _ = strconv.Atoi(tag(vm, tagRank))
+	if p.TimeCreated != nil {
+		m.Launched = *p.TimeCreated
+	}
+	if p.HardwareProfile != nil {
+		m.Offer.InstanceType = text(p.HardwareProfile.VMSize)
+	}
+	m.Offer.Spot = text(p.Priority) == string(armcompute.VirtualMachinePriorityTypesSpot)
+	m.Offer.USDPerHour, _ = strconv.ParseFloat(tag(vm, tagUSD), 64)
+	accelerator, count, _ := strings.Cut(tag(vm, tagAccel), ":")
+	m.Offer.Accelerator = accelerator
+	m.Offer.AccelCount, _ = strconv.ParseFloat(count, 64)
+	if m.State == cloud.Terminating {
+		switch code, _ := failed(vm); {
+		case stopped(vm):
+			m.Reason = reasonExited
+		default:
+			m.Reason = code
+		}
+	}
+	return m
+}
+
+// state is a machine's: one that failed, or has shut down, is of no use and still to be deleted.
+func state(vm *armcompute.VirtualMachine) cloud.State {
+	switch text(vm.Properties.ProvisioningState) {
+	case stateDeleting, stateFailed:
+		return cloud.Terminating
+	case stateSucceeded:
+		if stopped(vm) {
+			return cloud.Terminating
+		}
+		return cloud.Running
+	}
+	if powered(vm) {
+		return cloud.Running
+	}
+	return cloud.Pending
+}
+
+// statuses are what the platform says of a machine: ProvisioningState/succeeded, PowerState/running.
+func statuses(vm *armcompute.VirtualMachine, yield func(code, message string)) {
+	if vm.Properties == nil || vm.Properties.InstanceView == nil {
+		return
+	}
+	for _, s := range vm.Properties.InstanceView.Statuses {
+		if s != nil {
+			yield(text(s.Code), text(s.Message))
+		}
+	}
+}
+
+func power(vm *armcompute.VirtualMachine) (state string) {
+	statuses(vm, func(code, _ string) {
+		if after, ok := strings.CutPrefix(code, "PowerState/"); ok {
+			state = after
+		}
+	})
+	return state
+}
+
+func powered(vm *armcompute.VirtualMachine) bool { return power(vm) == "running" }
+
+// stopped says that a machine was shut down, by itself or by somebody.
+func stopped(vm *armcompute.VirtualMachine) bool {
+	if text(vm.Properties.ProvisioningState) != stateSucceeded {
+		return false
+	}
+	switch power(vm) {
+	case "stopped", "stopping", "deallocated", "deallocating":
+		return true
+	}
+	return false
+}
+
+// failed is why a machine did not come to be.
+func failed(vm *armcompute.VirtualMachine) (code, message string) {
+	statuses(vm, func(status, text string) {
+		if after, ok := strings.CutPrefix(status, "ProvisioningState/failed/"); ok {
+			code, message = after, text
+		}
+	})
+	return code, message
+}
+
+// failureOf types why a machine did not come to be, as it stands with the machine.
+func failureOf(vm *armcompute.VirtualMachine) error {
+	code, message := failed(vm)
+	if code == "" {
+		return fail(cloud.Transient, "ProvisioningFailed", "machine %s was not made, and Azure does not say why", text(vm.Name))
+	}
+	kind, ok := kindOf(code, message)
+	if !ok {
+		kind = cloud.Transient
+	}
+	if message == "" {
+		message = fmt.Sprintf("machine %s was not made", text(vm.Name))
+	}
+	return fail(kind, code, "%.1000s", message)
+}
+
+// tag is the value of a machine's tag; names of tags differ in case from call to call.
+func tag(vm *armcompute.VirtualMachine, key string) string {
+	if v, ok := vm.Tags[key]; ok {
+		return text(v)
+	}
+	for k, v := range vm.Tags {
+		if strings.EqualFold(k, key) {
+			return text(v)
+		}
+	}
+	return ""
+}

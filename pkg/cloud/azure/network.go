@@ -1,0 +1,122 @@
+package azure
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// Types of resources beside machines, and the version of their API that is spoken. Networks are written by the API of
+// any resource: that of the network alone is as large as all the rest.
+const (
+	typeNetwork   = "Microsoft.Network/virtualNetworks"
+	typeFilter    = "Microsoft.Network/networkSecurityGroups"
+	typeInterface = "Microsoft.Network/networkInterfaces"
+	typeAddress   = "Microsoft.Network/publicIPAddresses"
+	typeDisk      = "Microsoft.Compute/disks"
+
+	networkVersion = "2024-05-01"
+	diskVersion    = "2024-03-02"
+)
+
+// addresses are those of a region's network. Regions are not joined, so they may be the same in each.
+const addresses = "10.128.0.0/16"
+
+// Network is what a region's network is made of: the body of a filter that lets nobody in from outside, which is what an
+// empty one does, and that of a network with one subnet behind it.
+func Network(region, filterID string, tags map[string]*string) (filter, network armresources.GenericResource) {
+	filter = armresources.GenericResource{Location: &region, Tags: tags, Properties: map[string]any{"securityRules": []any{}}}
+	network = armresources.GenericResource{Location: &region, Tags: tags, Properties: map[string]any{
+		"addressSpace": map[string]any{"addressPrefixes": []string{addresses}},
+		"subnets": []any{map[string]any{"name": subnetName, "properties": map[string]any{
+			"addressPrefix": addresses, "networkSecurityGroup": map[string]any{"id": filterID},
+		}}},
+	}}
+	return filter, network
+}
+
+const subnetName = "machines"
+
+// subnet is the ID of the subnet that a region's machines are put in. One that is not there is made.
+func (c *Cloud) subnet(ctx context.Context, region string) (string, error) {
+	if own := c.cfg.Subnets[region]; own != "" {
+		return own, nil
+	}
+	c.mu.Lock()
+	known := c.subnets[region]
+	c.mu.Unlock()
+	if known != "" {
+		return known, nil
+	}
+	release, err := c.locks.Take(ctx, "network "+region)
+	if err != nil {
+		return "", err
+	}
+	defer release()
+	name := c.prefix() + "-" + region
+	id := c.idOf(typeNetwork, name)
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	_, err = c.resources.GetByID(call, id, networkVersion, nil)
+	cancel()
+	if gone(err) {
+		tags := map[string]*string{tagDeployment: &c.cfg.Deployment}
+		for k, v := range c.cfg.Tags {
+			tags[k] = to.Ptr(v)
+		}
+		filterID := c.idOf(typeFilter, name)
+		filter, network := Network(region, filterID, tags)
+		if err = c.put(ctx, filterID, filter); err == nil {
+			err = c.put(ctx, id, network)
+		}
+	}
+	if err != nil {
+		return "", err
+	}
+	id += "/subnets/" + subnetName
+	c.mu.Lock()
+	c.subnets[region] = id
+	c.mu.Unlock()
+	return id, nil
+}
+
+// doubt forgets a region's network, which somebody may have removed.
+func (c *Cloud) doubt(region string, err error) {
+	if isCode(err, 0, "InvalidResourceReference") || isCode(err, 0, "ParentResourceNotFound") {
+		c.mu.Lock()
+		defer c.mu.Unlock()
+		delete(c.subnets, region)
+	}
+}
+
+// put makes a resource and waits until it is there.
+func (c *Cloud) put(ctx context.Context, id string, body armresources.GenericResource) error {
+	ctx, cancel := context.WithTimeout(ctx, writeWithin)
+	defer cancel()
+	poller, err := c.resources.BeginCreateOrUpdateByID(ctx, id, networkVersion, body, nil)
+	if err != nil {
+		return err
+	}
+	return done(ctx, poller, c)
+}
+
+// done waits for an operation.
+func done[T any](ctx context.Context, poller *runtime.Poller[T], c *Cloud) error {
+	for !poller.Done() {
+		if err := clock.Pause(ctx, c.pause/4); err != nil {
+			return err
+		}
+		if _, err := poller.Poll(ctx); err != nil {
+			return err
+		}
+	}
+	_, err := poller.Result(ctx)
+	if isCode(err, http.StatusNotFound, "") { // removed, and asked what it is like
+		return nil
+	}
+	return err
+}

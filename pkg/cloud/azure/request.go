@@ -1,0 +1,216 @@
+package azure
+
+import (
+	"context"
+	"crypto/ed25519"
+	"crypto/rand"
+	"encoding/base64"
+	"encoding/binary"
+	"fmt"
+	"maps"
+	"math"
+	"strconv"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// Tags of everything that is launched.
+const (
+	tagPrefix     = "tradewind:"
+	tagDeployment = tagPrefix + "deployment"
+	tagCluster    = tagPrefix + "cluster"
+	tagRank       = tagPrefix + "rank"
+	tagNodes      = tagPrefix + "nodes"
+	tagUSD        = tagPrefix + "usd-per-hour"
+	tagAccel      = tagPrefix + "accelerator"
+	tagZone       = tagPrefix + "zone" // as the offer has it
+)
+
+// maxTags and maxTag bound how many tags a resource has, and how long a value is.
+const (
+	maxTags = 50
+	maxTag  = 256
+)
+
+// template is what all machines of a cluster have in common.
+type template struct {
+	spec   cloud.LaunchSpec
+	subnet string
+	zones  []*string
+	image  *armcompute.ImageReference
+	disk   *int32
+	tags   map[string]*string
+}
+
+// prepare finds out what the machines of a cluster are made with. The same spec gives the same, but for the keys that
+// nobody has.
+func (c *Cloud) prepare(ctx context.Context, spec cloud.LaunchSpec) (*template, error) {
+	t := &template{spec: spec, tags: c.tags(spec)}
+	image, floor, err := c.image(spec)
+	if err != nil {
+		return nil, err
+	}
+	t.image = image
+	if gib := max(spec.DiskGiB, 0); gib > 0 || floor > 0 {
+		if gib == 0 {
+			gib = c.cfg.DiskGiB
+		}
+		t.disk = to.Ptr(max(int32(min(math.Ceil(gib), maxDiskGiB)), floor))
+	}
+	zone, err := c.zone(ctx, spec.Offer)
+	if err != nil {
+		return nil, err
+	}
+	if zone != "" {
+		t.zones = []*string{&zone}
+	}
+	t.subnet, err = c.subnet(ctx, spec.Offer.Region)
+	return t, err
+}
+
+// maxDiskGiB is the largest OS disk ("Managed disks: OS disk").
+const maxDiskGiB = 4095
+
+// machine is the body that makes the machine of a rank.
+func (c *Cloud) machine(t *template, rank int) (armcompute.VirtualMachine, error) {
+	data, err := c.cfg.Agents.UserData(Name, t.spec, Arch(t.spec.Offer.InstanceType), &rank, c.cfg.Environment)
+	if err != nil {
+		return armcompute.VirtualMachine{}, err
+	}
+	key, err := nobodysKey()
+	if err != nil {
+		return armcompute.VirtualMachine{}, err
+	}
+	name := c.nameOf(t.spec.Cluster, rank)
+	tags := maps.Clone(t.tags)
+	tags[tagRank] = to.Ptr(strconv.Itoa(rank))
+	p := &armcompute.VirtualMachineProperties{
+		HardwareProfile: &armcompute.HardwareProfile{
+			VMSize: to.Ptr(armcompute.VirtualMachineSizeTypes(t.spec.Offer.InstanceType)),
+		},
+		StorageProfile: &armcompute.StorageProfile{
+			ImageReference: t.image,
+			OSDisk: &armcompute.OSDisk{
+				Name: to.Ptr(name + "-os"), CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DiskSizeGB: t.disk,
+				DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
+				ManagedDisk: &armcompute.ManagedDiskParameters{
+					StorageAccountType: to.Ptr(armcompute.StorageAccountTypesStandardSSDLRS),
+				},
+			},
+		},
+		OSProfile: &armcompute.OSProfile{
+			ComputerName: &name, AdminUsername: to.Ptr("tradewind"),
+			CustomData: to.Ptr(base64.StdEncoding.EncodeToString(data)),
+			LinuxConfiguration: &armcompute.LinuxConfiguration{
+				DisablePasswordAuthentication: to.Ptr(true),
+				SSH: &armcompute.SSHConfiguration{PublicKeys: []*armcompute.SSHPublicKey{{
+					Path: to.Ptr("/home/tradewind/.ssh/authorized_keys"), KeyData: &key,
+				}}},
+			},
+		},
+		NetworkProfile: c.networkOf(t, name, tags),
+	}
+	if t.spec.Offer.Spot {
+		p.Priority = to.Ptr(armcompute.VirtualMachinePriorityTypesSpot)
+		p.EvictionPolicy = to.Ptr(armcompute.VirtualMachineEvictionPolicyTypesDelete)
+		p.BillingProfile = &armcompute.BillingProfile{MaxPrice: to.Ptr(maxPrice(t.spec.MaxUSDPerHour))}
+	}
+	return armcompute.VirtualMachine{Location: &t.spec.Offer.Region, Zones: t.zones, Tags: tags, Properties: p}, nil
+}
+
+// networkOf has the machine's interface, and its address, made and removed with it.
+func (c *Cloud) networkOf(t *template, name string, tags map[string]*string) *armcompute.NetworkProfile {
+	ip := &armcompute.VirtualMachineNetworkInterfaceIPConfigurationProperties{
+		Primary: to.Ptr(true), Subnet: &armcompute.SubResource{ID: &t.subnet},
+	}
+	if !c.cfg.NoPublicAddress {
+		ip.PublicIPAddressConfiguration = &armcompute.VirtualMachinePublicIPAddressConfiguration{
+			Name: to.Ptr(name + "-ip"), Tags: tags,
+			SKU: &armcompute.PublicIPAddressSKU{
+				Name: to.Ptr(armcompute.PublicIPAddressSKUNameStandard),
+				Tier: to.Ptr(armcompute.PublicIPAddressSKUTierRegional),
+			},
+			Properties: &armcompute.VirtualMachinePublicIPAddressConfigurationProperties{
+				DeleteOption:             to.Ptr(armcompute.DeleteOptionsDelete),
+				PublicIPAllocationMethod: to.Ptr(armcompute.PublicIPAllocationMethodStatic),
+			},
+		}
+	}
+	return &armcompute.NetworkProfile{
+		NetworkAPIVersion: to.Ptr(armcompute.NetworkAPIVersionTwoThousandTwentyTwo1101),
+		NetworkInterfaceConfigurations: []*armcompute.VirtualMachineNetworkInterfaceConfiguration{{
+			Name: to.Ptr(name + "-nic"), Tags: tags,
+			Properties: &armcompute.VirtualMachineNetworkInterfaceConfigurationProperties{
+				Primary: to.Ptr(true), DeleteOption: to.Ptr(armcompute.DeleteOptionsDelete),
+				IPConfigurations: []*armcompute.VirtualMachineNetworkInterfaceIPConfiguration{
+					{Name: to.Ptr("first"), Properties: ip},
+				},
+			},
+		}},
+	}
+}
+
+// maxPrice is a bid as Azure takes it: to a hundred-thousandth of a dollar; -1 is the on-demand price.
+func maxPrice(usd float64) float64 {
+	if !(usd > 0) || math.IsInf(usd, 0) {
+		return -1
+	}
+	return math.Ceil(usd*1e5) / 1e5
+}
+
+// nobodysKey is a public key whose other half is forgotten: Azure wants a key or a password, and nobody logs in.
+func nobodysKey() (string, error) {
+	public, _, err := ed25519.GenerateKey(rand.Reader)
+	if err != nil {
+		return "", err
+	}
+	const kind = "ssh-ed25519"
+	blob := binary.BigEndian.AppendUint32(nil, uint32(len(kind)))
+	blob = append(blob, kind...)
+	blob = binary.BigEndian.AppendUint32(blob, uint32(len(public))) //nolint:gosec // 32 bytes
+	blob = append(blob, public...)
+	return kind + " " + base64.StdEncoding.EncodeToString(blob) + " nobody", nil
+}
+
+// tags are for the machines of a cluster, their interfaces and addresses.
+func (c *Cloud) tags(spec cloud.LaunchSpec) map[string]*string {
+	own := map[string]string{
+		tagDeployment: c.cfg.Deployment, tagCluster: spec.Cluster, tagNodes: strconv.Itoa(spec.Nodes),
+		tagUSD:  strconv.FormatFloat(spec.Offer.USDPerHour, 'f', -1, 64),
+		tagZone: spec.Offer.Zone,
+	}
+	if spec.Offer.Accelerator != "" {
+		own[tagAccel] = fmt.Sprintf("%s:%s", spec.Offer.Accelerator, strconv.FormatFloat(spec.Offer.AccelCount, 'f', -1, 64))
+	}
+	tags := map[string]*string{}
+	add := func(k, v string) {
+		k = strings.Map(tagRune, k)
+		if v = strings.ToValidUTF8(v[:min(len(v), maxTag)], ""); v != "" && (len(tags) < maxTags-1 || tags[k] != nil) {
+			tags[k] = &v
+		}
+	}
+	for k, v := range own {
+		add(k, v)
+	}
+	for k, v := range c.cfg.Tags {
+		add(k, v)
+	}
+	for k, v := range spec.Labels {
+		if _, is := own[tagPrefix+k]; !is && tagPrefix+k != tagRank {
+			add(tagPrefix+k, v)
+		}
+	}
+	return tags
+}
+
+// tagRune is what of a tag's name Azure takes.
+func tagRune(r rune) rune {
+	if r < ' ' || strings.ContainsRune(`<>%&\?/`, r) {
+		return '-'
+	}
+	return r
+}
