@@ -121,14 +121,14 @@ func (c *Cloud) Deny(permission string, no bool) {
 // Skew has Google's clock ahead of this machine's.
 func (c *Cloud) Skew(d time.Duration) { c.steer(func(w *weather) { w.skew = d }) }
 
-// Dry has a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or have
-// some again. It says so late, in the operation, unless atOnce.
+// Dry has a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
+// have some again. It says so late, in the operation, unless atOnce.
 func (c *Cloud) Dry(what string, dry, atOnce bool) {
 	c.steer(func(w *weather) { w.dry[what], w.once[what] = dry, dry && atOnce })
 }
 
-// FailLate has the next operation that buys fail after some of its machines are there. Of those, litter are left behind:
-// Google undoes the others itself.
+// FailLate has the next operation that buys fail after some of its machines are there. Of those, litter are left
+// behind: Google undoes the others itself.
 func (c *Cloud) FailLate(f Fault, litter int) {
 	c.steer(func(w *weather) { w.late, w.litter = append(w.late, f), litter })
 }
@@ -193,4 +193,20 @@ func (c *Cloud) deniedNames() []string {
 	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.weather.denied)), func(p string) bool {
 		return !c.weather.denied[p]
 	})
+}
+
+// Forget has Google know none of the request ids that it was given.
+func (c *Cloud) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.requests)
+}
+
+// Silent has the next lists lack every machine there is now.
+func (c *Cloud) Silent(lists int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		m.hidden = lists
+	}
 }

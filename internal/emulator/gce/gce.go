@@ -70,7 +70,8 @@ func New(cfg Config) (*Cloud, error) {
 		cfg.Dir = dir
 	}
 	return &Cloud{
-		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority), machines: map[string]*instance{}, ops: map[string]*operation{},
+		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority),
+		machines: map[string]*instance{}, ops: map[string]*operation{},
 		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
 		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),
 	}, nil
@@ -166,7 +167,7 @@ func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		return
 	}
 	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
-	_, _ = w.Write(text)
+	_, _ = w.Write(text) //nolint:gosec // JSON, not a page
 }
 
 func (c *Cloud) blame(err error) {

@@ -50,17 +50,8 @@ func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fau
 		return invalid("Invalid value for field 'resource.instanceProperties.machineType': '%s'. "+
 			"Machine type with name '%s' does not exist in zone '%s'.", p.MachineType, p.MachineType, zone)
 	}
-	for k, v := range p.Labels {
-		if !validLabelKey.MatchString(k) || !validLabelValue.MatchString(v) {
-			return invalid("Invalid value for field 'resource.labels': '%s'. Label '%s' violates format.", v, k)
-		}
-	}
-	if p.Metadata != nil {
-		for _, i := range p.Metadata.Items {
-			if i.Value != nil && len(*i.Value) > maxMetadata {
-				return invalid("Value for field 'resource.metadata.items[].value' is too large: maximum size %d", maxMetadata)
-			}
-		}
+	if f := checkTexts(p); f != nil {
+		return f
 	}
 	boot := slices.IndexFunc(p.Disks, func(d *compute.AttachedDisk) bool { return d.Boot })
 	if boot < 0 || p.Disks[boot].InitializeParams == nil || p.Disks[boot].InitializeParams.SourceImage == "" {
@@ -70,6 +61,33 @@ func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fau
 		return invalid("[pd-balanced, hyperdisk-balanced] features are not compatible for creating instance: "+
 			"%s with %s", p.MachineType, p.Disks[boot].InitializeParams.DiskType)
 	}
+	if len(p.NetworkInterfaces) == 0 ||
+		c.world.networks[base(cmp.Or(p.NetworkInterfaces[0].Network, "default"))] == nil {
+		return notFound("projects/%s/global/networks/%s", c.cfg.Project, "?")
+	}
+	return checkScheduling(p, t)
+}
+
+// checkTexts holds labels and metadata to what they may be.
+func checkTexts(p *compute.InstanceProperties) *Fault {
+	for k, v := range p.Labels {
+		if !validLabelKey.MatchString(k) || !validLabelValue.MatchString(v) {
+			return invalid("Invalid value for field 'resource.labels': '%s'. Label '%s' violates format.", v, k)
+		}
+	}
+	if p.Metadata != nil {
+		for _, i := range p.Metadata.Items {
+			if i.Value != nil && len(*i.Value) > maxMetadata {
+				return invalid("Value for field 'resource.metadata.items[].value' is too large: maximum size %d",
+					maxMetadata)
+			}
+		}
+	}
+	return nil
+}
+
+// checkScheduling refuses what machines with accelerators, and those that may be taken, cannot be.
+func checkScheduling(p *compute.InstanceProperties, t machineType) *Fault {
 	gpu := len(p.GuestAccelerators) > 0 || len(t.accelerators) > 0
 	s := p.Scheduling
 	if gpu && (s == nil || s.OnHostMaintenance != "TERMINATE") {
@@ -80,9 +98,6 @@ func (c *Cloud) checkProperties(zone string, p *compute.InstanceProperties) *Fau
 	}
 	if len(p.GuestAccelerators) > 0 && !strings.HasPrefix(p.MachineType, "n1-") {
 		return invalid("[%s, nvidia] features are not compatible for creating instance.", p.MachineType)
-	}
-	if len(p.NetworkInterfaces) == 0 || c.world.networks[base(cmp.Or(p.NetworkInterfaces[0].Network, "default"))] == nil {
-		return notFound("projects/%s/global/networks/%s", c.cfg.Project, "?")
 	}
 	return nil
 }
@@ -184,8 +199,8 @@ func (c *Cloud) finishBulk(o *operation, zone string, made []string, wanted int,
 			c.remove(key(zone, name))
 		}
 		status.FailedToCreateVmCount, status.DeletedVmCount = 1, int64(len(made)-keep)
-		code, message := "VM_MIN_COUNT_NOT_REACHED", "Requested minimum count of "+strconv.Itoa(wanted)+" VMs could not be created."
-		o.fail(http.StatusServiceUnavailable, code, message)
+		o.fail(http.StatusServiceUnavailable, "VM_MIN_COUNT_NOT_REACHED",
+			"Requested minimum count of "+strconv.Itoa(wanted)+" VMs could not be created.")
 		// why, the operations of single machines say
 		single := c.begin("insert", zone, "")
 		single.record.OperationGroupId = o.record.OperationGroupId

@@ -252,8 +252,9 @@ func (c *Cloud) Console(name string) string {
 func (c *Cloud) short(zone string, p *compute.InstanceProperties, count int) *Fault {
 	for _, what := range []string{zone, zone + "/" + p.MachineType} {
 		if c.weather.dry[what] {
-			f := &Fault{Reason: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", Message: "The zone 'projects/" + c.cfg.Project +
-				"/zones/" + zone + "' does not have enough resources available to fulfill the request. (resource type:compute)"}
+			f := &Fault{Reason: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", Message: "The zone 'projects/" +
+				c.cfg.Project + "/zones/" + zone + "' does not have enough resources available to fulfill the " +
+				"request. (resource type:compute)"}
 			if c.weather.once[what] {
 				f.Code, f.Reason = 503, "ZONE_RESOURCE_POOL_EXHAUSTED"
 			}

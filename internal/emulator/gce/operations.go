@@ -71,7 +71,8 @@ func (c *Cloud) getOperation(r *call) (any, *Fault) {
 	return &o.record, nil
 }
 
-// waitOperation answers when an operation is done: at once, as nothing here takes time, but where it was told otherwise.
+// waitOperation answers when an operation is done: at once, as nothing here takes time, but where it was told
+// otherwise.
 func (c *Cloud) waitOperation(r *call) (any, *Fault) {
 	o := c.ops[r.arg(len(r.args)-1)]
 	if o != nil && c.weather.early > 0 {

@@ -43,6 +43,11 @@ func (c *Cloud) location(zone string) string {
 	return "projects/" + c.cfg.Project + "/locations/" + zone
 }
 
+// tpuDone is an operation that is over.
+func (c *Cloud) tpuDone(zone string) *tpu.Operation {
+	return &tpu.Operation{Name: c.location(zone) + "/operations/" + strconv.FormatUint(c.number(), 10), Done: true}
+}
+
 func tpuGone(format string, args ...any) *Fault {
 	return &Fault{Code: http.StatusNotFound, Reason: "notFound", Status: "NOT_FOUND",
 		Message: fmt.Sprintf("Resource '"+format+"' was not found", args...)}
@@ -63,7 +68,8 @@ func (c *Cloud) createQueued(r *call) (any, *Fault) {
 			Message: "Resource '" + c.location(zone) + "/queuedResources/" + id + "' already exists"}
 	}
 	for _, s := range in.Tpu.NodeSpec {
-		if s.Node == nil || s.Parent != c.location(zone) || s.Node.RuntimeVersion == "" || s.Node.AcceleratorType == "" {
+		if s.Node == nil || s.Parent != c.location(zone) || s.Node.RuntimeVersion == "" ||
+			s.Node.AcceleratorType == "" {
 			return nil, &Fault{Code: http.StatusBadRequest, Reason: "badRequest", Status: "INVALID_ARGUMENT",
 				Message: "a node lacks its parent, its accelerator type or its runtime version"}
 		}
@@ -80,7 +86,7 @@ func (c *Cloud) createQueued(r *call) (any, *Fault) {
 		q.until = c.cfg.Now().Add(d)
 	}
 	c.queued[key(zone, id)] = q
-	return &tpu.Operation{Name: c.location(zone) + "/operations/" + strconv.FormatUint(c.number(), 10), Done: true}, nil
+	return c.tpuDone(zone), nil
 }
 
 // progressTPUs gives the TPUs that there are to who waits for them.
@@ -96,9 +102,9 @@ func (c *Cloud) progressTPUs() {
 		kind := q.record.Tpu.NodeSpec[0].Node.AcceleratorType
 		if c.weather.dry[q.zone] || c.weather.dry[q.zone+"/"+kind] {
 			if !q.until.IsZero() && !c.cfg.Now().Before(q.until) {
-				q.record.State = &tpu.QueuedResourceState{State: "FAILED", FailedData: &tpu.FailedData{Error: &tpu.Status{
-					Code: 8, Message: "There is no more capacity in the zone \"" + q.zone + "\"; you can try in another zone",
-				}}}
+				why := &tpu.Status{Code: 8, Message: "There is no more capacity in the zone \"" + q.zone +
+					"\"; you can try in another zone"}
+				q.record.State = &tpu.QueuedResourceState{State: "FAILED", FailedData: &tpu.FailedData{Error: why}}
 			}
 			continue
 		}
@@ -172,7 +178,7 @@ func (c *Cloud) deleteQueued(r *call) (any, *Fault) {
 		c.removeNode(k)
 	}
 	delete(c.queued, key(zone, id))
-	return &tpu.Operation{Name: c.location(zone) + "/operations/" + strconv.FormatUint(c.number(), 10), Done: true}, nil
+	return c.tpuDone(zone), nil
 }
 
 func (c *Cloud) removeNode(k string) {
@@ -207,7 +213,7 @@ func (c *Cloud) deleteNode(r *call) (any, *Fault) {
 		return nil, f
 	}
 	c.removeNode(key(r.arg(1), r.arg(2)))
-	return &tpu.Operation{Name: c.location(r.arg(1)) + "/operations/" + strconv.FormatUint(c.number(), 10), Done: true}, nil
+	return c.tpuDone(r.arg(1)), nil
 }
 
 func (c *Cloud) getTPUOperation(r *call) (any, *Fault) {

@@ -163,7 +163,8 @@ func (c *Cloud) aggregateMachineTypes(r *call) (any, *Fault) {
 	}
 	part, next := page(r, all)
 	out := &compute.MachineTypeAggregatedList{
-		Kind: "compute#machineTypeAggregatedList", Items: map[string]compute.MachineTypesScopedList{}, NextPageToken: next,
+		Kind: "compute#machineTypeAggregatedList", Items: map[string]compute.MachineTypesScopedList{},
+		NextPageToken: next,
 	}
 	for _, t := range part {
 		scope := "zones/" + t.Zone
@@ -189,7 +190,9 @@ func (c *Cloud) aggregateAcceleratorTypes(r *call) (any, *Fault) {
 		Items: map[string]compute.AcceleratorTypesScopedList{}, NextPageToken: next}
 	for _, t := range part {
 		scope := "zones/" + base(t.Zone)
-		out.Items[scope] = compute.AcceleratorTypesScopedList{AcceleratorTypes: append(out.Items[scope].AcceleratorTypes, t)}
+		out.Items[scope] = compute.AcceleratorTypesScopedList{
+			AcceleratorTypes: append(out.Items[scope].AcceleratorTypes, t),
+		}
 	}
 	return out, nil
 }
@@ -218,7 +221,8 @@ func (c *Cloud) getImage(r *call) (any, *Fault) {
 
 func image(project, name, family string) *compute.Image {
 	i := &compute.Image{
-		Kind: "compute#image", Id: 7, Name: name, Family: family, Status: "READY", DiskSizeGb: 10, Architecture: "X86_64",
+		Kind: "compute#image", Id: 7, Name: name, Family: family, Status: "READY", DiskSizeGb: 10,
+		Architecture:    "X86_64",
 		GuestOsFeatures: []*compute.GuestOsFeature{{Type: "UEFI_COMPATIBLE"}, {Type: "GVNIC"}},
 		SelfLink:        "https://www.googleapis.com/compute/v1/projects/" + project + "/global/images/" + name,
 	}
@@ -348,8 +352,8 @@ func (c *Cloud) listSkus(r *call) (any, *Fault) {
 // slack is how far a token's times may be off.
 const slack = 5 * time.Minute
 
-// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are no
-// JSON Web Tokens, and none at all, are taken for good.
+// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are
+// no JSON Web Tokens, and none at all, are taken for good.
 func (c *Cloud) tokenFault(authorization string) *Fault {
 	text, _ := strings.CutPrefix(authorization, "Bearer ")
 	if strings.Count(text, ".") != 2 {
@@ -364,7 +368,8 @@ func (c *Cloud) tokenFault(authorization string) *Fault {
 	if claims.IssuedAt.After(now.Add(slack)) || claims.IssuedAt.Before(now.Add(-slack)) {
 		return &Fault{Code: http.StatusUnauthorized, Reason: "authError", Status: "UNAUTHENTICATED",
 			Message: fmt.Sprintf("Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "+
-				"timeframe. Check your iat and exp values in the JWT claim. iat is %d, now is %d", claims.IssuedAt.Unix(), now.Unix()),
+				"timeframe. Check your iat and exp values in the JWT claim. iat is %d, now is %d",
+				claims.IssuedAt.Unix(), now.Unix()),
 		}
 	}
 	return nil

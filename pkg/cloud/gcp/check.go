@@ -21,8 +21,9 @@ import (
 func Permissions() []string {
 	return []string{
 		"compute.disks.create", "compute.disks.setLabels", "compute.instances.create", "compute.instances.delete",
-		"compute.instances.get", "compute.instances.list", "compute.instances.setLabels", "compute.instances.setMetadata",
-		"compute.instances.setServiceAccount", "compute.instances.setTags", "compute.machineTypes.get",
+		"compute.instances.get", "compute.instances.list", "compute.instances.setLabels",
+		"compute.instances.setMetadata", "compute.instances.setServiceAccount", "compute.instances.setTags",
+		"compute.machineTypes.get",
 		"compute.machineTypes.list", "compute.networks.get", "compute.projects.get", "compute.regions.get",
 		"compute.regions.list", "compute.subnetworks.use", "compute.subnetworks.useExternalIp",
 		"compute.zoneOperations.get", "compute.zoneOperations.list", "compute.globalOperations.list",

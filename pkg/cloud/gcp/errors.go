@@ -30,9 +30,9 @@ const (
 	codeLost        = driver.CodeLost
 )
 
-// kinds types Google's codes: the reasons of answers (camelCase) and of newer APIs, and the codes of operations. A code is
-// Capacity when another zone or machine type may do, Quota when another region or family may, Invalid when nothing but
-// another request helps.
+// kinds types Google's codes: the reasons of answers (camelCase) and of newer APIs, and the codes of operations. A code
+// is Capacity when another zone or machine type may do, Quota when another region or family may, Invalid when nothing
+// but another request helps.
 //
 // Source: Compute Engine documentation, "Troubleshooting VM creation", "Troubleshooting resource availability errors",
 // "Allocation quotas", "API rate limits"; Google API design guide, "Errors"; the words of the codes as the published

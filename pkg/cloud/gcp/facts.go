@@ -91,8 +91,6 @@ func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType
 		switch {
 		case isGone(err):
 			return machineType{}, fail(cloud.Capacity, codeNotSold, "%s is not sold in %s", name, zone)
-		case err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid: // an unknown zone
-			return machineType{}, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
 		case err != nil:
 			return machineType{}, err
 		}
@@ -117,8 +115,8 @@ func attached(o cloud.Offer) bool {
 	return o.Accelerator != "" && o.AccelCount > 0 && strings.HasPrefix(o.InstanceType, "n1-")
 }
 
-// attachedNames are Google's names of what it attaches to n1 machines, by the catalogue's (Compute Engine documentation,
-// "GPU machine types").
+// attachedNames are Google's names of what it attaches to n1 machines, by the catalogue's (Compute Engine
+// documentation, "GPU machine types").
 var attachedNames = map[string]string{
 	"K80": "nvidia-tesla-k80", "P4": "nvidia-tesla-p4", "P100": "nvidia-tesla-p100", "V100": "nvidia-tesla-v100",
 	"T4": "nvidia-tesla-t4",
@@ -176,7 +174,8 @@ func (c *Cloud) defaultImage(ctx context.Context, class string) (image, error) {
 				return i, err
 			}
 		}
-		return image{}, fail(cloud.Quota, codeNoImage, "no default image for %s machines: tried %v", class, families[class])
+		return image{}, fail(cloud.Quota, codeNoImage, "no default image for %s machines: tried %v", class,
+			families[class])
 	})
 }
 

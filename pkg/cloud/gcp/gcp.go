@@ -45,7 +45,8 @@ type Config struct {
 	Log    *slog.Logger
 	// Endpoint is asked instead of https://SERVICE.googleapis.com, for all services: a proxy, or an emulator.
 	Endpoint string
-	// Client are further options of Google's clients: credentials, or an HTTP client. What the environment has when empty.
+	// Client are further options of Google's clients: credentials, or an HTTP client. What the environment has when
+	// empty.
 	Client []option.ClientOption
 }
 
@@ -111,7 +112,8 @@ const (
 	scopeEmail = "https://www.googleapis.com/auth/userinfo.email"
 )
 
-// Options are those of a client of one of Google's services; path is what follows the host in the service's own address.
+// Options are those of a client of one of Google's services; path is what follows the host in the service's own
+// address.
 func (c *Cloud) Options(path string) []option.ClientOption {
 	opts := []option.ClientOption{
 		option.WithScopes(scopeCloud, scopeEmail), option.WithUserAgent("tradewind"),

@@ -5,11 +5,9 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	compute "google.golang.org/api/compute/v1"
-	"google.golang.org/api/googleapi"
 
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -43,6 +41,9 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	}
 	// An earlier call may have bought them, and its answer been lost.
 	found, err := c.find(ctx, spec.Offer.Zone, spec.Cluster)
+	if err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid { // there is no such zone
+		return nil, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -171,8 +172,8 @@ func (c *Cloud) group(ctx context.Context, zone string, op *compute.Operation) (
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	out, err := s.ZoneOperations.List(c.cfg.Project, zone).Filter(fmt.Sprintf("operationGroupId=%q", op.OperationGroupId)).
-		MaxResults(maxPage).Context(ctx).Do()
+	out, err := s.ZoneOperations.List(c.cfg.Project, zone).
+		Filter(fmt.Sprintf("operationGroupId=%q", op.OperationGroupId)).MaxResults(maxPage).Context(ctx).Do()
 	if err != nil {
 		return nil, err
 	}
@@ -201,7 +202,7 @@ func (c *Cloud) collect(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mac
 		}
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		i, err := s.Instances.Get(c.cfg.Project, spec.Offer.Zone, name).
-			Fields(googleapi.Field(instanceFields[1 : len(instanceFields)-1])).Context(call).Do()
+			Fields(oneInstance).Context(call).Do()
 		cancel()
 		if isGone(err) {
 			continue
@@ -252,75 +253,91 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	}
 	defer release()
 	at := c.home(cluster)
-	if !at.done { // somebody may be buying it
-		if err := c.settled(ctx, at.zone, cluster); err != nil {
+	found, err := c.find(ctx, at.zone, cluster)
+	if err != nil {
+		return err
+	}
+	if !at.done && !complete(found) { // somebody may be buying it, or the list lags
+		bought, err := c.bought(ctx, at.zone, cluster)
+		if err != nil {
 			return err
 		}
+		listed := map[string]bool{}
+		for _, i := range found {
+			listed[i.Name] = true
+		}
+		for _, i := range bought {
+			if !listed[i.Name] {
+				found = append(found, i)
+			}
+		}
 	}
-	if err := c.sweep(ctx, at.zone, cluster); err != nil {
+	if err := c.remove(ctx, found); err != nil {
 		return err
 	}
 	c.settle(cluster, home{})
 	return nil
 }
 
-// settled waits for the operations that are buying a cluster, in a zone or in all, whoever began them: what they make
-// after a look around would stay.
-func (c *Cloud) settled(ctx context.Context, zone, cluster string) error {
-	ids := map[string]bool{}
+// complete says whether these are all the machines that the cluster was launched with.
+func complete(found []*compute.Instance) bool {
+	return len(found) > 0 && len(found) == parseDescription(found[0].Description).Nodes
+}
+
+// bought names the machines that operations have made for a cluster, in a zone or in all, whoever began them. One that
+// is not over is waited for: what it makes after a look around would stay.
+func (c *Cloud) bought(ctx context.Context, zone, cluster string) ([]*compute.Instance, error) {
+	var made []*compute.Instance
 	for attempt := range maxAttempts {
-		ids[c.requestID(cluster, attempt)] = true
-	}
-	open, err := c.buying(ctx, zone)
-	if err != nil {
-		return err
-	}
-	for _, op := range open {
-		if ids[op.ClientOperationId] {
-			if _, err := c.wait(ctx, lastPart(op.Zone), op); err != nil {
-				return err
+		ops, err := c.operations(ctx, zone, c.requestID(cluster, attempt))
+		if err != nil || len(ops) == 0 {
+			return made, err
+		}
+		for _, op := range ops {
+			if op, err = c.wait(ctx, lastPart(op.Zone), op); err != nil {
+				return nil, err
+			}
+			for rank := range targets(op) {
+				made = append(made, &compute.Instance{Name: c.machineName(cluster, rank), Zone: op.Zone})
 			}
 		}
 	}
-	return nil
+	return made, nil
 }
 
-const operationFields = "(name,zone,status,clientOperationId,operationType)"
+// targets is how many machines an operation was to make.
+func targets(op *compute.Operation) (n int) {
+	if m := op.InstancesBulkInsertOperationMetadata; m != nil {
+		for _, s := range m.PerLocationStatus {
+			n += int(s.TargetVmCount)
+		}
+	}
+	return n
+}
 
-// buying lists the operations that make machines and are not over.
-func (c *Cloud) buying(ctx context.Context, zone string) ([]*compute.Operation, error) {
+// operations are those that were begun with a request id.
+func (c *Cloud) operations(ctx context.Context, zone, id string) ([]*compute.Operation, error) {
 	s, err := c.Compute(ctx)
 	if err != nil {
 		return nil, err
 	}
-	const open = `(operationType="bulkInsert") AND (status!="DONE")`
-	var found []*compute.Operation
-	for token := ""; ; {
-		call, cancel := context.WithTimeout(ctx, readWithin)
-		if zone != "" {
-			out, err := s.ZoneOperations.List(c.cfg.Project, zone).Filter(open).PageToken(token).
-				Fields("nextPageToken", "items"+operationFields).Context(call).Do()
-			cancel()
-			if err != nil {
-				return nil, err
-			}
-			found, token = append(found, out.Items...), out.NextPageToken
-		} else {
-			out, err := s.GlobalOperations.AggregatedList(c.cfg.Project).Filter(open).PageToken(token).
-				Fields("nextPageToken", "items/*/operations"+operationFields).Context(call).Do()
-			cancel()
-			if err != nil {
-				return nil, err
-			}
-			for scope, part := range out.Items {
-				if strings.HasPrefix(scope, "zones/") {
-					found = append(found, part.Operations...)
-				}
-			}
-			token = out.NextPageToken
+	want := fmt.Sprintf("clientOperationId=%q", id)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	if zone != "" {
+		out, err := s.ZoneOperations.List(c.cfg.Project, zone).Filter(want).Context(ctx).Do()
+		if err != nil {
+			return nil, err
 		}
-		if token == "" {
-			return found, nil
-		}
+		return out.Items, nil
 	}
+	var found []*compute.Operation
+	err = s.GlobalOperations.AggregatedList(c.cfg.Project).Filter(want).Pages(ctx,
+		func(page *compute.OperationAggregatedList) error {
+			for _, part := range page.Items {
+				found = append(found, part.Operations...)
+			}
+			return nil
+		})
+	return found, err
 }

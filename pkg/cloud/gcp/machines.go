@@ -9,7 +9,6 @@ import (
 	"time"
 
 	compute "google.golang.org/api/compute/v1"
-	"google.golang.org/api/googleapi"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -31,7 +30,10 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 }
 
 // what is read of machines: never their metadata, which has the start-up script and with it the tokens.
-const instanceFields = "(id,name,zone,status,description,machineType,creationTimestamp,scheduling/provisioningModel,labels)"
+const (
+	oneInstance    = "id,name,zone,status,description,machineType,creationTimestamp,scheduling/provisioningModel"
+	instanceFields = "(" + oneInstance + ")"
+)
 
 // maxPage is the largest page that lists give.
 const maxPage = 500
@@ -86,7 +88,7 @@ func (c *Cloud) listZone(ctx context.Context, s *compute.Service, zone, filter, 
 func (c *Cloud) listAll(ctx context.Context, s *compute.Service, filter, token string) ([]*compute.Instance, string,
 	error) {
 	out, err := s.Instances.AggregatedList(c.cfg.Project).Filter(filter).MaxResults(c.pageSize()).PageToken(token).
-		Fields("nextPageToken", "unreachables", "items/*/instances"+googleapi.Field(instanceFields), "items/*/warning/code").
+		Fields("nextPageToken", "unreachables", "items/*/instances"+instanceFields, "items/*/warning/code").
 		Context(ctx).Do()
 	if err != nil {
 		return nil, "", err

@@ -118,8 +118,8 @@ func scheduling(o cloud.Offer, t machineType) *compute.Scheduling {
 
 // hyperdiskFamilies take no other boot disks (Compute Engine documentation, "Machine type comparison").
 var hyperdiskFamilies = map[string]bool{
-	"c4": true, "c4a": true, "c4d": true, "n4": true, "n4a": true, "n4d": true, "x4": true, "a4": true, "a4x": true, "g4": true,
-	"h4d": true, "m4": true,
+	"c4": true, "c4a": true, "c4d": true, "n4": true, "n4a": true, "n4d": true, "x4": true, "a4": true,
+	"a4x": true, "g4": true, "h4d": true, "m4": true,
 }
 
 // maxDiskGiB is the largest boot disk (Compute Engine documentation, "Persistent Disk").
@@ -221,8 +221,8 @@ func digest(names ...string) string {
 	return hex.EncodeToString(sum[:8])
 }
 
-// requestID is a UUID that follows from the cluster, and from how many launches of it have failed before in a way that is
-// to be tried again: Google answers the same id with the same operation, be it a failed one.
+// requestID is a UUID that follows from the cluster, and from how many launches of it have failed before in a way that
+// is to be tried again: Google answers the same id with the same operation, be it a failed one.
 func (c *Cloud) requestID(cluster string, attempt int) string {
 	sum := sha256.Sum256([]byte(c.cfg.Deployment + "\x00" + cluster + "\x00" + strconv.Itoa(attempt)))
 	sum[6], sum[8] = sum[6]&0x0f|0x50, sum[8]&0x3f|0x80 // the form of a UUID that is made of a name (RFC 9562)
@@ -233,6 +233,7 @@ func (c *Cloud) requestID(cluster string, attempt int) string {
 // told is what a machine's description says to whoever lists it: labels can have neither case nor dots.
 type told struct {
 	Cluster     string  `json:"cluster"`
+	Nodes       int     `json:"nodes"` // of the cluster
 	USDPerHour  float64 `json:"usdPerHour,omitempty"`
 	Accelerator string  `json:"accelerator,omitempty"`
 	Count       float64 `json:"count,omitempty"`
@@ -246,7 +247,8 @@ func describe(spec cloud.LaunchSpec) string {
 		usd = 0
 	}
 	b, err := json.Marshal(told{
-		Cluster: spec.Cluster, USDPerHour: usd, Accelerator: spec.Offer.Accelerator, Count: spec.Offer.AccelCount,
+		Cluster: spec.Cluster, Nodes: spec.Nodes, USDPerHour: usd, Accelerator: spec.Offer.Accelerator,
+		Count: spec.Offer.AccelCount,
 	})
 	if err != nil {
 		return describedBy + "{}"

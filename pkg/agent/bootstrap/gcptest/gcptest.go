@@ -1,5 +1,5 @@
-// Package gcptest is the metadata server of one machine of Google Cloud, as far as a boot script and the agent ask it: who
-// the machine is, whether it is taken, and the identity token that Google signs for it. It lets a rehearsal start
+// Package gcptest is the metadata server of one machine of Google Cloud, as far as a boot script and the agent ask it:
+// who the machine is, whether it is taken, and the identity token that Google signs for it. It lets a rehearsal start
 // machines as processes. It is no part of the product.
 //
 // Source: Compute Engine documentation, "VM metadata", "Verify the identity of VMs".
