@@ -124,10 +124,14 @@ const maxBody = 16 << 20
 
 // ServeHTTP implements http.Handler.
 func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	if r.URL.Path == "/oauth2/v3/certs" {
+	switch r.URL.Path { // which are no APIs, and not described
+	case "/oauth2/v3/certs":
 		if signer, err := c.signer(); err == nil {
 			signer.ServeHTTP(w, r)
 		}
+		return
+	case "/token":
+		c.token(w, r)
 		return
 	}
 	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))

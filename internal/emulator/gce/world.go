@@ -3,14 +3,11 @@ package gce
 import (
 	"cmp"
 	"encoding/json"
-	"fmt"
 	"net/http"
 	"slices"
 	"strconv"
 	"strings"
-	"time"
 
-	"github.com/golang-jwt/jwt/v5"
 	crm "google.golang.org/api/cloudresourcemanager/v3"
 	compute "google.golang.org/api/compute/v1"
 	oauth2 "google.golang.org/api/oauth2/v2"
@@ -347,30 +344,4 @@ func (c *Cloud) listSkus(r *call) (any, *Fault) {
 		out["nextPageToken"] = strconv.Itoa(n + 1)
 	}
 	return out, nil
-}
-
-// slack is how far a token's times may be off.
-const slack = 5 * time.Minute
-
-// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are
-// no JSON Web Tokens, and none at all, are taken for good.
-func (c *Cloud) tokenFault(authorization string) *Fault {
-	text, _ := strings.CutPrefix(authorization, "Bearer ")
-	if strings.Count(text, ".") != 2 {
-		return nil
-	}
-	var claims jwt.RegisteredClaims
-	_, _, err := jwt.NewParser().ParseUnverified(text, &claims)
-	if err != nil || claims.IssuedAt == nil || claims.ExpiresAt == nil {
-		return nil
-	}
-	now := time.Now().Add(c.weather.skew)
-	if claims.IssuedAt.After(now.Add(slack)) || claims.IssuedAt.Before(now.Add(-slack)) {
-		return &Fault{Code: http.StatusUnauthorized, Reason: "authError", Status: "UNAUTHENTICATED",
-			Message: fmt.Sprintf("Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "+
-				"timeframe. Check your iat and exp values in the JWT claim. iat is %d, now is %d",
-				claims.IssuedAt.Unix(), now.Unix()),
-		}
-	}
-	return nil
 }

@@ -1,7 +1,9 @@
 package gcp
 
 import (
+	"cmp"
 	"context"
+	"encoding/json"
 	"errors"
 	"net/http"
 	"strconv"
@@ -99,6 +101,11 @@ func Typed(err error) error {
 		if token != nil && token.Response != nil && token.Response.StatusCode >= http.StatusInternalServerError {
 			e.Kind = cloud.Transient
 		}
+		if token != nil {
+			e.Message = cmp.Or(described(token.Body), e.Message)
+		} else {
+			e.Message = cmp.Or(older.ErrorDescription, e.Message)
+		}
 	case errors.As(err, &answer):
 		typedAnswer(e, answer)
 	}
@@ -106,6 +113,17 @@ func Typed(err error) error {
 		e.RetryAfter = throttledFor
 	}
 	return e
+}
+
+// described is what the answer of a server of tokens says (RFC 6749, section 5.2), empty where it is none.
+func described(body []byte) string {
+	var answer struct {
+		Description string `json:"error_description"`
+	}
+	if json.Unmarshal(body, &answer) != nil {
+		return ""
+	}
+	return answer.Description
 }
 
 func typedAnswer(e *cloud.Error, answer *googleapi.Error) {
