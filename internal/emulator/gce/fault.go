@@ -1,0 +1,212 @@
+package gce
+
+import (
+	"fmt"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+)
+
+// Fault is how Google refuses a call, or how an operation ends.
+type Fault struct {
+	Code       int    // of HTTP; 400 when 0
+	Reason     string // "quotaExceeded"; of an operation its code: "ZONE_RESOURCE_POOL_EXHAUSTED"
+	Status     string // of newer APIs: "PERMISSION_DENIED"
+	Message    string
+	RetryAfter time.Duration
+	Info       *ErrorInfo
+}
+
+// ErrorInfo is google.rpc.ErrorInfo.
+type ErrorInfo struct {
+	Type     string            `json:"@type"`
+	Reason   string            `json:"reason"`
+	Domain   string            `json:"domain"`
+	Metadata map[string]string `json:"metadata,omitempty"`
+}
+
+// lost stands for an answer that does not arrive.
+const lost = -1
+
+func refusal(code int, reason, format string, args ...any) any {
+	return (&Fault{Code: code, Reason: reason, Message: fmt.Sprintf(format, args...)}).body()
+}
+
+func notFound(format string, args ...any) *Fault {
+	return &Fault{Code: http.StatusNotFound, Reason: "notFound", Status: "NOT_FOUND",
+		Message: fmt.Sprintf("The resource '"+format+"' was not found", args...)}
+}
+
+func invalid(format string, args ...any) *Fault {
+	return &Fault{Code: http.StatusBadRequest, Reason: "invalid", Message: fmt.Sprintf(format, args...)}
+}
+
+// body is the error as Google writes it (Google API design guide, "Errors").
+func (f *Fault) body() any {
+	e := map[string]any{
+		"code": f.Code, "message": f.Message,
+		"errors": []map[string]string{{"message": f.Message, "domain": "global", "reason": f.Reason}},
+	}
+	if f.Status != "" {
+		e["status"] = f.Status
+	}
+	if f.Info != nil {
+		info := *f.Info
+		info.Type = "type.googleapis.com/google.rpc.ErrorInfo"
+		e["details"] = []ErrorInfo{info}
+	}
+	return map[string]any{"error": e}
+}
+
+func (f *Fault) header() http.Header {
+	h := http.Header{}
+	if f.RetryAfter > 0 {
+		h.Set("Retry-After", strconv.Itoa(int(f.RetryAfter/time.Second)))
+	}
+	return h
+}
+
+// weather is what was steered to go wrong.
+type weather struct {
+	refuse map[string][]Fault // by method, one a call
+	lose   map[string]int     // by method, how many answers
+	off    map[string]bool    // services: compute.googleapis.com
+	denied map[string]bool    // permissions
+	skew   time.Duration      // Google's clock is so much ahead
+	dry    map[string]bool    // zone, or zone/machine type
+	once   map[string]bool    // those of dry that say so at once
+	late   []Fault            // of operations that buy, one each
+	litter int                // machines that a failed operation leaves behind
+	lag    int                // lists that lack what was just made
+	steps  int                // requests until an operation is done
+	early  int                // waits that end before the operation does
+	silent map[string]bool    // zones that do not answer lists
+}
+
+// steps of an operation, when nobody waits for it.
+const defaultSteps = 3
+
+func newWeather() weather {
+	return weather{
+		refuse: map[string][]Fault{}, lose: map[string]int{}, off: map[string]bool{}, denied: map[string]bool{},
+		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, steps: defaultSteps,
+	}
+}
+
+func (c *Cloud) steer(f func(*weather)) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	f(&c.weather)
+}
+
+// Refuse has the next call of a method (compute.instances.bulkInsert) fail.
+func (c *Cloud) Refuse(method string, f Fault) {
+	c.steer(func(w *weather) { w.refuse[method] = append(w.refuse[method], f) })
+}
+
+// Lose has the next answer of a method not arrive, though the call is carried out.
+func (c *Cloud) Lose(method string) { c.steer(func(w *weather) { w.lose[method]++ }) }
+
+// Disable switches a service off, or on again: compute.googleapis.com.
+func (c *Cloud) Disable(service string, off bool) { c.steer(func(w *weather) { w.off[service] = off }) }
+
+// Deny takes a permission away, or gives it back: compute.instances.create.
+func (c *Cloud) Deny(permission string, no bool) {
+	c.steer(func(w *weather) { w.denied[permission] = no })
+}
+
+// Skew has Google's clock ahead of this machine's.
+func (c *Cloud) Skew(d time.Duration) { c.steer(func(w *weather) { w.skew = d }) }
+
+// Dry has a zone ("us-central1-a"), or a machine type in it ("us-central1-a/n2-standard-8"), run out of machines, or
+// have some again. It says so late, in the operation, unless atOnce.
+func (c *Cloud) Dry(what string, dry, atOnce bool) {
+	c.steer(func(w *weather) { w.dry[what], w.once[what] = dry, dry && atOnce })
+}
+
+// FailLate has the next operation that buys fail after some of its machines are there. Of those, litter are left
+// behind: Google undoes the others itself.
+func (c *Cloud) FailLate(f Fault, litter int) {
+	c.steer(func(w *weather) { w.late, w.litter = append(w.late, f), litter })
+}
+
+// Lag has each machine that is made from now on missing from so many lists.
+func (c *Cloud) Lag(lists int) { c.steer(func(w *weather) { w.lag = lists }) }
+
+// EndWaits has the next waits for operations end before these do.
+func (c *Cloud) EndWaits(n int) { c.steer(func(w *weather) { w.early = n }) }
+
+// Silence has lists say that a zone cannot be reached, or can again.
+func (c *Cloud) Silence(zone string, silent bool) {
+	c.steer(func(w *weather) { w.silent[zone] = silent })
+}
+
+// permissions that methods need (Compute Engine documentation, "IAM roles and permissions").
+var permissions = map[string]string{
+	"compute.instances.bulkInsert":     "compute.instances.create",
+	"compute.instances.delete":         "compute.instances.delete",
+	"compute.instances.list":           "compute.instances.list",
+	"compute.instances.aggregatedList": "compute.instances.list",
+	"compute.projects.get":             "compute.projects.get",
+	"compute.machineTypes.get":         "compute.machineTypes.get",
+	"compute.regions.list":             "compute.regions.list",
+	"compute.zoneOperations.wait":      "compute.zoneOperations.get",
+}
+
+// refused says how a call is refused before anybody looks at it, nil where it is not.
+func (c *Cloud) refused(r *call) *Fault {
+	w := &c.weather
+	if f := c.tokenFault(r.Header.Get("Authorization")); f != nil {
+		return f
+	}
+	if service := strings.SplitN(r.method.ID, ".", 2)[0] + ".googleapis.com"; w.off[service] {
+		return &Fault{
+			Code: http.StatusForbidden, Reason: "accessNotConfigured", Status: "PERMISSION_DENIED",
+			Message: "Compute Engine API has not been used in project " + c.cfg.Project + " before or it is disabled.",
+			Info: &ErrorInfo{Reason: "SERVICE_DISABLED", Domain: "googleapis.com", Metadata: map[string]string{
+				"service": service, "consumer": "projects/" + c.cfg.Project,
+			}},
+		}
+	}
+	if p := permissions[r.method.ID]; w.denied[p] {
+		return &Fault{Code: http.StatusForbidden, Reason: "forbidden", Status: "PERMISSION_DENIED",
+			Message: fmt.Sprintf("Required '%s' permission for 'projects/%s'", p, c.cfg.Project)}
+	}
+	if next := w.refuse[r.method.ID]; len(next) > 0 {
+		w.refuse[r.method.ID] = next[1:]
+		f := next[0]
+		return &f
+	}
+	project := r.arg(0)
+	public := strings.HasPrefix(r.method.ID, "compute.images.") // of anybody's projects
+	if strings.HasPrefix(r.method.ID, "compute.") && !public && project != c.cfg.Project {
+		return notFound("projects/%s", project)
+	}
+	return nil
+}
+
+// Denied are the permissions that were taken away.
+func (c *Cloud) deniedNames() []string {
+	return slices.DeleteFunc(slices.Sorted(maps.Keys(c.weather.denied)), func(p string) bool {
+		return !c.weather.denied[p]
+	})
+}
+
+// Forget has Google know none of the request ids that it was given.
+func (c *Cloud) Forget() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.requests)
+}
+
+// Silent has the next lists lack every machine there is now.
+func (c *Cloud) Silent(lists int) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		m.hidden = lists
+	}
+}

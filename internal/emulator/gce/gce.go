@@ -1,0 +1,309 @@
+package gce
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
+)
+
+// Config is what the emulator is made of.
+type Config struct {
+	Project string // the only one there is; demo when empty
+	// Zones that there are, each with its region's name before the last dash; a handful when empty.
+	Zones []string
+	// Dir is where machines are booted, each in a folder of its name; empty boots none.
+	Dir string
+	// Environment is what boot scripts find set beside the address of the metadata server.
+	Environment []string
+	// Price is what an hour of a machine costs, USD; nil is for nothing.
+	Price func(Bill) float64
+	Now   func() time.Time // the machine's clock when nil
+	// Skus are the pages of the price list, JSON as the Cloud Billing API answers; nil has none.
+	Skus []json.RawMessage
+}
+
+// Cloud is one project of Google Cloud. It is an http.Handler; all methods are safe for concurrent use.
+type Cloud struct {
+	cfg    Config
+	signer func() (*gcptest.Authority, error) // of machines' identity tokens
+
+	mu       sync.Mutex
+	serial   uint64
+	machines map[string]*instance // by zone/name
+	ops      map[string]*operation
+	requests map[string]*operation // by requestId
+	tpus     map[string]*tpuNode   // by zone/name
+	queued   map[string]*queuedResource
+	bills    []*Bill
+	faults   []string
+	calls    map[string]int
+	weather  weather
+	world    world
+}
+
+// New makes an empty project.
+func New(cfg Config) (*Cloud, error) {
+	if cfg.Project == "" {
+		cfg.Project = "demo"
+	}
+	if len(cfg.Zones) == 0 {
+		cfg.Zones = []string{"us-central1-a", "us-central1-b", "us-west1-a", "europe-west4-a", "europe-west4-b"}
+	}
+	if cfg.Now == nil {
+		cfg.Now = time.Now
+	}
+	if cfg.Dir != "" {
+		dir, err := filepath.Abs(cfg.Dir)
+		if err != nil {
+			return nil, err
+		}
+		cfg.Dir = dir
+	}
+	return &Cloud{
+		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority),
+		machines: map[string]*instance{}, ops: map[string]*operation{},
+		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
+		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),
+	}, nil
+}
+
+// Close ends all machines.
+func (c *Cloud) Close() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for _, m := range c.machines {
+		m.kill()
+	}
+	for _, n := range c.tpus {
+		n.kill()
+	}
+}
+
+// Faults are requests and answers that Google's description does not have.
+func (c *Cloud) Faults() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.Clone(c.faults)
+}
+
+// Calls counts the calls of a method: compute.instances.bulkInsert.
+func (c *Cloud) Calls(method string) int {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.calls[method]
+}
+
+// call is one request, as handlers see it.
+type call struct {
+	*http.Request
+	method *method
+	args   []string // of the path, in its order
+	body   []byte
+}
+
+// arg is what stands in the path, "" beyond it.
+func (r *call) arg(i int) string {
+	if i >= len(r.args) {
+		return ""
+	}
+	return r.args[i]
+}
+
+// maxBody bounds a request.
+const maxBody = 16 << 20
+
+// ServeHTTP implements http.Handler.
+func (c *Cloud) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	switch r.URL.Path { // which are no APIs, and not described
+	case "/oauth2/v3/certs":
+		if signer, err := c.signer(); err == nil {
+			signer.ServeHTTP(w, r)
+		}
+		return
+	case "/token":
+		c.token(w, r)
+		return
+	}
+	body, err := io.ReadAll(io.LimitReader(r.Body, maxBody))
+	if err != nil {
+		return
+	}
+	m, args, err := find(r.Method, r.URL.Path)
+	if err == nil {
+		err = m.checkQuery(r.URL.Query())
+	}
+	if err == nil {
+		err = m.checkBody("request", m.Request, body)
+	}
+	if err != nil {
+		c.blame(err)
+		write(w, http.StatusBadRequest, refusal(http.StatusBadRequest, "invalid", "%v", err), nil)
+		return
+	}
+	text, refused, err := c.handle(&call{Request: r, method: m, args: args, body: body})
+	if refused != nil {
+		if refused.Code == lost {
+			cut(w)
+			return
+		}
+		write(w, refused.Code, refused.body(), refused.header())
+		return
+	}
+	if err == nil {
+		err = m.checkBody("answer", m.Response, text)
+	}
+	if err == nil && r.URL.Query().Get("fields") != "" {
+		text, err = mask(text, r.URL.Query().Get("fields"))
+	}
+	if err != nil {
+		c.blame(err)
+		write(w, http.StatusInternalServerError, refusal(http.StatusInternalServerError, "emulator", "%v", err), nil)
+		return
+	}
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	_, _ = w.Write(text) //nolint:gosec // JSON, not a page
+}
+
+func (c *Cloud) blame(err error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.faults = append(c.faults, err.Error())
+}
+
+// cut breaks the connection off before an answer.
+func cut(w http.ResponseWriter) {
+	if h, ok := w.(http.Hijacker); ok {
+		if conn, _, err := h.Hijack(); err == nil {
+			_ = conn.Close()
+		}
+	}
+}
+
+func write(w http.ResponseWriter, code int, body any, header http.Header) {
+	for k, v := range header {
+		w.Header()[k] = v
+	}
+	w.Header().Set("Content-Type", "application/json; charset=UTF-8")
+	w.WriteHeader(code)
+	var b bytes.Buffer
+	_ = json.NewEncoder(&b).Encode(body)
+	_, _ = w.Write(b.Bytes())
+}
+
+// handle carries a request out and returns the answer. Operations go on with every request, whoever makes it.
+func (c *Cloud) handle(r *call) (json.RawMessage, *Fault, error) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.calls[r.method.ID]++
+	c.progress()
+	if f := c.refused(r); f != nil {
+		return nil, f, nil
+	}
+	h, ok := handlers[r.method.ID]
+	if !ok {
+		return nil, &Fault{Code: http.StatusNotImplemented, Reason: "notImplemented", Message: r.method.ID}, nil
+	}
+	answer, f := h(c, r)
+	if f == nil && c.weather.lose[r.method.ID] > 0 {
+		c.weather.lose[r.method.ID]--
+		return nil, &Fault{Code: lost}, nil
+	}
+	if f != nil {
+		return nil, f, nil
+	}
+	text, err := json.Marshal(answer)
+	return text, nil, err
+}
+
+// handlers are the methods that are emulated. All are called with the lock held.
+var handlers = map[string]func(*Cloud, *call) (any, *Fault){
+	"compute.instances.bulkInsert":            (*Cloud).bulkInsert,
+	"compute.instances.list":                  (*Cloud).listInstances,
+	"compute.instances.aggregatedList":        (*Cloud).aggregateInstances,
+	"compute.instances.get":                   (*Cloud).getInstance,
+	"compute.instances.delete":                (*Cloud).deleteInstance,
+	"compute.zoneOperations.get":              (*Cloud).getOperation,
+	"compute.zoneOperations.wait":             (*Cloud).waitOperation,
+	"compute.zoneOperations.list":             (*Cloud).listOperations,
+	"compute.globalOperations.get":            (*Cloud).getOperation,
+	"compute.globalOperations.wait":           (*Cloud).waitOperation,
+	"compute.globalOperations.aggregatedList": (*Cloud).aggregateOperations,
+	"compute.machineTypes.get":                (*Cloud).getMachineType,
+	"compute.machineTypes.aggregatedList":     (*Cloud).aggregateMachineTypes,
+	"compute.acceleratorTypes.aggregatedList": (*Cloud).aggregateAcceleratorTypes,
+	"compute.images.get":                      (*Cloud).getImage,
+	"compute.images.getFromFamily":            (*Cloud).getImageFromFamily,
+	"compute.regions.list":                    (*Cloud).listRegions,
+	"compute.projects.get":                    (*Cloud).getProject,
+	"compute.networks.get":                    (*Cloud).getNetwork,
+	"compute.networks.insert":                 (*Cloud).insertNetwork,
+	"compute.networks.delete":                 (*Cloud).deleteNetwork,
+	"compute.firewalls.get":                   (*Cloud).getFirewall,
+	"compute.firewalls.insert":                (*Cloud).insertFirewall,
+	"compute.firewalls.delete":                (*Cloud).deleteFirewall,
+
+	"oauth2.userinfo.get":                              (*Cloud).userinfo,
+	"cloudresourcemanager.projects.testIamPermissions": (*Cloud).testPermissions,
+	"cloudbilling.services.skus.list":                  (*Cloud).listSkus,
+
+	"tpu.projects.locations.nodes.list":             (*Cloud).listNodes,
+	"tpu.projects.locations.nodes.get":              (*Cloud).getNode,
+	"tpu.projects.locations.nodes.delete":           (*Cloud).deleteNode,
+	"tpu.projects.locations.queuedResources.create": (*Cloud).createQueued,
+	"tpu.projects.locations.queuedResources.get":    (*Cloud).getQueued,
+	"tpu.projects.locations.queuedResources.list":   (*Cloud).listQueued,
+	"tpu.projects.locations.queuedResources.delete": (*Cloud).deleteQueued,
+	"tpu.projects.locations.operations.get":         (*Cloud).getTPUOperation,
+}
+
+// number gives out the numbers of resources.
+func (c *Cloud) number() uint64 {
+	c.serial++
+	return 4_000_000_000_000_000_000 + c.serial
+}
+
+func (c *Cloud) now() string { return c.cfg.Now().Format("2006-01-02T15:04:05.000-07:00") }
+
+// link is the URL of a resource of the project.
+func (c *Cloud) link(format string, args ...any) string {
+	return "https://www.googleapis.com/compute/v1/projects/" + c.cfg.Project + "/" + fmt.Sprintf(format, args...)
+}
+
+// base is what a URL of a resource ends in.
+func base(link string) string { return link[strings.LastIndexByte(link, '/')+1:] }
+
+// region is the one that a zone is in.
+func region(zone string) string {
+	if i := strings.LastIndexByte(zone, '-'); i > 0 {
+		return zone[:i]
+	}
+	return zone
+}
+
+// page cuts a list as it was asked for: 500 entries where nothing was said. next is empty at the end.
+func page[T any](r *call, all []T) (part []T, next string) {
+	size, token := 500, 0
+	for _, name := range []string{"maxResults", "pageSize"} {
+		if n, err := strconv.Atoi(r.URL.Query().Get(name)); err == nil && n > 0 {
+			size = n
+		}
+	}
+	if n, err := strconv.Atoi(r.URL.Query().Get("pageToken")); err == nil && n > 0 {
+		token = n
+	}
+	all = all[min(token, len(all)):]
+	if len(all) <= size {
+		return all, ""
+	}
+	return all[:size], strconv.Itoa(token + size)
+}

@@ -1,0 +1,293 @@
+package gce
+
+import (
+	"cmp"
+	"path/filepath"
+	"strconv"
+	"strings"
+	"time"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/gcptest"
+)
+
+// Bill is what a machine cost.
+type Bill struct {
+	ID, Name, Zone, Type string
+	Accelerator          string // attached, or the kind of TPU
+	AcceleratorCount     int
+	Spot                 bool
+	DiskGiB              float64
+	From, Until          time.Time // Until is zero while it goes on
+	USDPerHour           float64
+	USD                  float64 // until now, or the end
+}
+
+// open begins the bill of a machine.
+func (c *Cloud) open(m *instance) *Bill {
+	b := &Bill{
+		ID: strconv.FormatUint(m.record.Id, 10), Name: m.record.Name, Zone: m.zone(), Type: base(m.record.MachineType),
+		Spot: m.record.Scheduling != nil && m.record.Scheduling.ProvisioningModel == "SPOT",
+	}
+	for _, a := range m.record.GuestAccelerators {
+		b.Accelerator, b.AcceleratorCount = a.AcceleratorType, int(a.AcceleratorCount)
+	}
+	for _, d := range m.record.Disks {
+		b.DiskGiB += float64(d.DiskSizeGb)
+	}
+	return c.charge(b)
+}
+
+func (c *Cloud) charge(b *Bill) *Bill {
+	b.From = c.cfg.Now()
+	if c.cfg.Price != nil {
+		b.USDPerHour = c.cfg.Price(*b)
+	}
+	c.bills = append(c.bills, b)
+	return b
+}
+
+func (c *Cloud) close(b *Bill) {
+	if b != nil && b.Until.IsZero() {
+		b.Until = c.cfg.Now()
+	}
+}
+
+// Bills are those of all machines there ever were, in the order in which they were made.
+func (c *Cloud) Bills() []Bill {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	out := make([]Bill, len(c.bills))
+	for i, b := range c.bills {
+		out[i] = *b
+		until := b.Until
+		if until.IsZero() {
+			until = c.cfg.Now()
+		}
+		out[i].USD = until.Sub(b.From).Hours() * b.USDPerHour
+	}
+	return out
+}
+
+// boot starts a machine as a process, where there is a folder for it. It runs its start-up script, as Google's guest
+// agent does.
+func (c *Cloud) boot(m *instance) error {
+	m.metadata = &gcptest.Machine{
+		ID: strconv.FormatUint(m.record.Id, 10), Name: m.record.Name, Project: c.cfg.Project, Zone: m.zone(),
+		Attributes: map[string]string{}, Address: m.record.NetworkInterfaces[0].NetworkIP,
+	}
+	if m.record.Metadata != nil {
+		for _, i := range m.record.Metadata.Items {
+			if i.Value != nil {
+				m.metadata.Attributes[i.Key] = *i.Value
+			}
+		}
+	}
+	for _, a := range m.record.ServiceAccounts {
+		m.metadata.ServiceAccount = a.Email
+	}
+	var err error
+	m.process, err = c.start(m.record.Name, m.metadata)
+	if m.process != nil {
+		go c.watch(m, m.process)
+	}
+	return err
+}
+
+// start boots a process with a metadata server; nil where no folder is for it.
+func (c *Cloud) start(name string, metadata *gcptest.Machine) (*machine.Machine, error) {
+	script := metadata.Attributes["startup-script"]
+	if c.cfg.Dir == "" || script == "" {
+		return nil, nil
+	}
+	signer, err := c.signer()
+	if err != nil {
+		return nil, err
+	}
+	metadata.Signer = signer
+	return machine.Boot(machine.Config{
+		Dir: filepath.Join(c.cfg.Dir, name), UserData: []byte(script), Metadata: metadata,
+		Environment: func(service string) []string {
+			return append([]string{"GCE_METADATA_HOST=" + service}, c.cfg.Environment...)
+		},
+	})
+}
+
+// watch notes when a machine has ended itself: it is stopped, and still there, but one that was being taken goes.
+func (c *Cloud) watch(m *instance, p *machine.Machine) {
+	<-p.Exited()
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if killed, _ := p.Ended(); killed || c.machines[key(m.zone(), m.record.Name)] != m {
+		return
+	}
+	m.record.Status, m.record.LastStopTimestamp = "TERMINATED", c.now()
+	if m.taken() {
+		c.take(m)
+	}
+}
+
+func (m *instance) kill() {
+	if m.process != nil {
+		m.process.Kill()
+	}
+}
+
+func (m *instance) taken() bool { return m.record.StatusMessage == "preempted" }
+
+// Machine is a machine as the emulator has it.
+type Machine struct {
+	ID, Name, Zone, Type, Status string
+	Spot                         bool
+	Labels                       map[string]string
+}
+
+// Machines are all there are, TPUs too.
+func (c *Cloud) Machines() []Machine {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var out []Machine
+	for _, m := range c.machines {
+		out = append(out, Machine{
+			ID: strconv.FormatUint(m.record.Id, 10), Name: m.record.Name, Zone: m.zone(),
+			Type: base(m.record.MachineType), Status: m.record.Status, Labels: m.record.Labels,
+			Spot: m.bill.Spot,
+		})
+	}
+	for _, n := range c.tpus {
+		out = append(out, Machine{ID: strconv.FormatInt(n.record.Id, 10), Name: base(n.record.Name), Zone: n.zone,
+			Type: n.record.AcceleratorType, Status: n.record.State, Labels: n.record.Labels, Spot: n.bill.Spot})
+	}
+	return out
+}
+
+// Instance is one machine as the API would show it; nil where there is none.
+func (c *Cloud) Instance(id string) *compute.Instance {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.byID(id); m != nil {
+		r := m.record
+		return &r
+	}
+	return nil
+}
+
+func (c *Cloud) byID(id string) *instance {
+	for _, m := range c.machines {
+		if strconv.FormatUint(m.record.Id, 10) == id {
+			return m
+		}
+	}
+	return nil
+}
+
+// Preempt has a machine told that it is being taken; it goes when it has ended itself, or by Take. It returns false
+// where there is no such machine.
+func (c *Cloud) Preempt(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	m := c.byID(id)
+	if m == nil {
+		return false
+	}
+	m.record.StatusMessage = "preempted"
+	if m.metadata != nil {
+		m.metadata.Preempt()
+	}
+	return true
+}
+
+// Take ends a machine as a preemption does: it is deleted or stopped, as its scheduling says.
+func (c *Cloud) Take(id string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if m := c.byID(id); m != nil {
+		c.take(m)
+		return true
+	}
+	for k, n := range c.tpus {
+		if strconv.FormatInt(n.record.Id, 10) == id {
+			n.kill()
+			c.close(n.bill)
+			c.tpus[k].record.State = "PREEMPTED"
+			return true
+		}
+	}
+	return false
+}
+
+func (c *Cloud) take(m *instance) {
+	if s := m.record.Scheduling; s != nil && s.InstanceTerminationAction == "DELETE" {
+		c.remove(key(m.zone(), m.record.Name))
+		return
+	}
+	m.kill()
+	m.record.Status = "TERMINATED"
+}
+
+// Leftovers are disks, addresses and requests that no machine needs.
+func (c *Cloud) Leftovers() []string {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	var left []string
+	for k := range c.world.disks {
+		if c.machines[k] == nil {
+			left = append(left, "disk "+k)
+		}
+	}
+	for k := range c.queued {
+		left = append(left, "queued resource "+k)
+	}
+	return left
+}
+
+// Console is what a machine's console has, as far as it was booted.
+func (c *Cloud) Console(name string) string {
+	return filepath.Join(c.cfg.Dir, name, "console.log")
+}
+
+// short says why a zone cannot sell so many machines: nil where it can. Its Code is 0 where the operation says so.
+func (c *Cloud) short(zone string, p *compute.InstanceProperties, count int) *Fault {
+	for _, what := range []string{zone, zone + "/" + p.MachineType} {
+		if c.weather.dry[what] {
+			f := &Fault{Reason: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", Message: "The zone 'projects/" +
+				c.cfg.Project + "/zones/" + zone + "' does not have enough resources available to fulfill the " +
+				"request. (resource type:compute)"}
+			if c.weather.once[what] {
+				f.Code, f.Reason = 503, "ZONE_RESOURCE_POOL_EXHAUSTED"
+			}
+			return f
+		}
+	}
+	t, _ := c.world.machineType(zone, p.MachineType)
+	metric := "CPUS"
+	if p.Scheduling != nil && p.Scheduling.ProvisioningModel == "SPOT" {
+		metric = "PREEMPTIBLE_CPUS"
+	}
+	limit, used := c.world.limit(region(zone), metric), c.used(region(zone), metric)
+	if want := used + t.vcpu*float64(count); want > limit {
+		return &Fault{Reason: "QUOTA_EXCEEDED", Message: "Quota '" + metric + "' exceeded.  Limit: " +
+			strconv.FormatFloat(limit, 'f', 1, 64) + " in region " + region(zone) + "."}
+	}
+	return nil
+}
+
+// used is how much of a quota a region's machines take.
+func (c *Cloud) used(in, metric string) (n float64) {
+	for _, m := range c.machines {
+		t, _ := c.world.machineType(m.zone(), base(m.record.MachineType))
+		if region(m.zone()) == in && m.bill.Spot == strings.HasPrefix(metric, "PREEMPTIBLE") {
+			n += t.vcpu
+		}
+	}
+	return n
+}
+
+// SetQuota bounds a region: CPUS, PREEMPTIBLE_CPUS; GPUS_ALL_REGIONS is of the project, with region "".
+func (c *Cloud) SetQuota(region, metric string, limit float64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.world.quotas[cmp.Or(region, "global")+"/"+metric] = limit
+}

@@ -1,0 +1,50 @@
+package gce
+
+import (
+	"fmt"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// slack is how far a token's times may be off.
+const slack = 5 * time.Minute
+
+// token is what whoever signs with a key of its own gets a token for (RFC 7523). The key itself is not looked at.
+func (c *Cloud) token(w http.ResponseWriter, r *http.Request) {
+	c.mu.Lock()
+	why := c.untimely(r.FormValue("assertion"))
+	c.mu.Unlock()
+	if why != "" {
+		write(w, http.StatusBadRequest, map[string]string{"error": "invalid_grant", "error_description": why}, nil)
+		return
+	}
+	write(w, http.StatusOK, map[string]any{"access_token": "emulated", "expires_in": 3600, "token_type": "Bearer"}, nil)
+}
+
+// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are no
+// JSON Web Tokens, and none at all, are taken for good.
+func (c *Cloud) tokenFault(authorization string) *Fault {
+	text, _ := strings.CutPrefix(authorization, "Bearer ")
+	if why := c.untimely(text); why != "" {
+		return &Fault{Code: http.StatusUnauthorized, Reason: "authError", Status: "UNAUTHENTICATED", Message: why}
+	}
+	return nil
+}
+
+// untimely is what Google says of a token whose times are not its own.
+func (c *Cloud) untimely(text string) string {
+	var claims jwt.RegisteredClaims
+	_, _, err := jwt.NewParser().ParseUnverified(text, &claims)
+	if err != nil || claims.IssuedAt == nil {
+		return ""
+	}
+	now := time.Now().Add(c.weather.skew)
+	if off := now.Sub(claims.IssuedAt.Time); off > slack || off < -slack {
+		return fmt.Sprintf("Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "+
+			"Check your iat and exp values in the JWT claim. iat is %d, now is %d", claims.IssuedAt.Unix(), now.Unix())
+	}
+	return ""
+}

@@ -1,0 +1,143 @@
+// Package gcptest is the metadata server of one machine of Google Cloud, as far as a boot script and the agent ask it:
+// who the machine is, whether it is taken, and the identity token that Google signs for it. It lets a rehearsal start
+// machines as processes. It is no part of the product.
+//
+// Source: Compute Engine documentation, "VM metadata", "Verify the identity of VMs".
+package gcptest
+
+import (
+	"crypto/sha256"
+	"encoding/hex"
+	"net/http"
+	"strconv"
+	"strings"
+	"sync"
+	"time"
+)
+
+// Machine is what the server tells. Set the fields before the first request.
+type Machine struct {
+	ID         string // the number that Google gave it
+	Name       string // tw-…-0
+	Address    string // 127.0.0.2
+	Project    string // its ID
+	Zone       string // us-central1-a
+	Attributes map[string]string
+	// ServiceAccount is the address of the one that the machine has; empty has none, and then there are no tokens.
+	ServiceAccount string
+	Signer         *Authority // of its identity tokens
+
+	mu      sync.Mutex
+	taken   bool
+	changed chan struct{} // closed when the machine is taken
+}
+
+// projectNumber stands for the project in paths; a test's project has no number of its own.
+const projectNumber = "100000000001"
+
+// Preempt has the server say that the machine is being taken. Whoever waits for that is answered at once.
+func (m *Machine) Preempt() {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	if !m.taken {
+		m.taken = true
+		close(m.change())
+	}
+}
+
+// change is the channel that is closed when the machine is taken; the caller holds the lock.
+func (m *Machine) change() chan struct{} {
+	if m.changed == nil {
+		m.changed = make(chan struct{})
+	}
+	return m.changed
+}
+
+func (m *Machine) preempted() (string, chan struct{}) {
+	m.mu.Lock()
+	defer m.mu.Unlock()
+	return strings.ToUpper(strconv.FormatBool(m.taken)), m.change()
+}
+
+// ServeHTTP answers as the server does: nothing without its header, nor by way of a proxy.
+func (m *Machine) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	w.Header().Set("Metadata-Flavor", "Google")
+	if r.Header.Get("Metadata-Flavor") != "Google" || r.Header.Get("X-Forwarded-For") != "" {
+		http.Error(w, "Missing required header: Metadata-Flavor", http.StatusForbidden)
+		return
+	}
+	path, ok := strings.CutPrefix(r.URL.Path, "/computeMetadata/v1/")
+	if !ok || r.Method != http.MethodGet {
+		http.NotFound(w, r)
+		return
+	}
+	body, ok := m.answer(path, r)
+	if !ok {
+		http.NotFound(w, r)
+		return
+	}
+	w.Header().Set("Etag", etag(body))
+	_, _ = w.Write([]byte(body)) //nolint:gosec // not a page
+}
+
+func etag(body string) string {
+	sum := sha256.Sum256([]byte(body))
+	return hex.EncodeToString(sum[:8])
+}
+
+func (m *Machine) answer(path string, r *http.Request) (string, bool) {
+	if name, ok := strings.CutPrefix(path, "instance/attributes/"); ok {
+		v, known := m.Attributes[name]
+		return v, known
+	}
+	switch strings.TrimSuffix(path, "/") {
+	case "project/project-id":
+		return m.Project, true
+	case "project/numeric-project-id":
+		return projectNumber, true
+	case "instance/id":
+		return m.ID, true
+	case "instance/name":
+		return m.Name, true
+	case "instance/zone":
+		return "projects/" + projectNumber + "/zones/" + m.Zone, true
+	case "instance/network-interfaces/0/ip":
+		return m.Address, true
+	case "instance/preempted":
+		return m.await(r), true
+	case "instance/service-accounts/default/email":
+		return m.ServiceAccount, m.ServiceAccount != ""
+	case "instance/service-accounts/default/identity":
+		q := r.URL.Query()
+		if m.ServiceAccount == "" || m.Signer == nil || q.Get("audience") == "" {
+			return "", false
+		}
+		return m.Signer.Token(m, q.Get("audience"), q.Get("format") == "full"), true
+	}
+	return "", false
+}
+
+// maxHold is the longest that a question is held.
+const maxHold = 10 * time.Minute
+
+// await answers when the value is no longer the one that was seen last, or when the asker's time is over.
+func (m *Machine) await(r *http.Request) string {
+	q := r.URL.Query()
+	value, changed := m.preempted()
+	if last := q.Get("last_etag"); q.Get("wait_for_change") != "true" || last != "" && last != etag(value) {
+		return value
+	}
+	hold := maxHold
+	if s, err := strconv.Atoi(q.Get("timeout_sec")); err == nil && s > 0 {
+		hold = min(time.Duration(s)*time.Second, maxHold)
+	}
+	timer := time.NewTimer(hold)
+	defer timer.Stop()
+	select {
+	case <-changed:
+	case <-timer.C:
+	case <-r.Context().Done():
+	}
+	value, _ = m.preempted()
+	return value
+}

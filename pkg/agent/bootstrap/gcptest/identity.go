@@ -1,0 +1,64 @@
+package gcptest
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"math/big"
+	"net/http"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+)
+
+// Issuer is in Google's identity tokens.
+const Issuer = "https://accounts.google.com"
+
+// Authority signs identity tokens, as Google does, and serves the keys that they are checked by.
+type Authority struct {
+	key *rsa.PrivateKey
+	id  string
+}
+
+// NewAuthority makes an authority.
+func NewAuthority() (*Authority, error) {
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		return nil, err
+	}
+	return &Authority{key: key, id: "k" + key.N.Text(36)[:12]}, nil
+}
+
+// ServeHTTP answers with the key set (RFC 7517).
+func (a *Authority) ServeHTTP(w http.ResponseWriter, _ *http.Request) {
+	w.Header().Set("Content-Type", "application/json")
+	_ = json.NewEncoder(w).Encode(map[string]any{"keys": []map[string]string{{
+		"kty": "RSA", "alg": "RS256", "use": "sig", "kid": a.id,
+		"n": base64.RawURLEncoding.EncodeToString(a.key.N.Bytes()),
+		"e": base64.RawURLEncoding.EncodeToString(big.NewInt(int64(a.key.E)).Bytes()),
+	}}})
+}
+
+// Token is what the metadata server answers with for an audience; full has the machine in it, which the service account
+// alone does not tell. It is empty where it cannot be signed.
+func (a *Authority) Token(m *Machine, audience string, full bool) string {
+	now := time.Now()
+	claims := jwt.MapClaims{
+		"iss": Issuer, "aud": audience, "azp": "112233445566778899000", "sub": "112233445566778899000",
+		"iat": now.Unix(), "exp": now.Add(time.Hour).Unix(), "email": m.ServiceAccount, "email_verified": true,
+	}
+	if full {
+		claims["google"] = map[string]any{"compute_engine": map[string]any{
+			"project_id": m.Project, "project_number": 100000000001, "zone": m.Zone, "instance_id": m.ID,
+			"instance_name": m.Name, "instance_creation_timestamp": now.Unix(),
+		}}
+	}
+	t := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
+	t.Header["kid"] = a.id
+	text, err := t.SignedString(a.key)
+	if err != nil {
+		return ""
+	}
+	return text
+}

@@ -1,0 +1,221 @@
+package gcp
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	crm "google.golang.org/api/cloudresourcemanager/v3"
+	compute "google.golang.org/api/compute/v1"
+	"google.golang.org/api/oauth2/v2"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Permissions are what whoever buys needs in the project, and no more (Compute Engine documentation, "IAM roles and
+// permissions"): those of the methods that this driver calls, and those that machines' disks, networks and labels want.
+func Permissions() []string {
+	return []string{
+		"compute.disks.create", "compute.disks.setLabels", "compute.instances.create", "compute.instances.delete",
+		"compute.instances.get", "compute.instances.list", "compute.instances.setLabels",
+		"compute.instances.setMetadata", "compute.instances.setServiceAccount", "compute.instances.setTags",
+		"compute.machineTypes.get",
+		"compute.machineTypes.list", "compute.networks.get", "compute.projects.get", "compute.regions.get",
+		"compute.regions.list", "compute.subnetworks.use", "compute.subnetworks.useExternalIp",
+		"compute.zoneOperations.get", "compute.zoneOperations.list", "compute.globalOperations.list",
+		"compute.acceleratorTypes.list",
+	}
+}
+
+// Check implements driver.Checker.
+func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
+	r := driver.Report{Account: c.cfg.Project}
+	s, err := c.Compute(ctx)
+	if err == nil {
+		r.Identity = c.identity(ctx)
+		var project *compute.Project
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		project, err = s.Projects.Get(c.cfg.Project).Context(call).Do()
+		cancel()
+		if err == nil {
+			r.Quotas = quotas("", project.Quotas)
+		}
+	}
+	if ctx.Err() != nil {
+		return r, ctx.Err()
+	}
+	if err != nil {
+		r.Missing = append(r.Missing, c.lack(err))
+		return r, nil
+	}
+	r.Missing = append(r.Missing, c.lacksRights(ctx, r.Identity)...)
+	c.checkRegions(ctx, s, &r)
+	c.checkNetwork(ctx, s, &r)
+	if c.cfg.ServiceAccount == "" {
+		r.Missing = append(r.Missing, driver.Lack{
+			What: "machines have no service account, so that none can prove which one it is",
+			Mend: "gcloud iam service-accounts create tradewind-machines --project " + c.cfg.Project,
+		})
+	}
+	return r, ctx.Err()
+}
+
+// identity is as whom Google knows the caller, empty where it does not say.
+func (c *Cloud) identity(ctx context.Context) string {
+	path := "/" // its methods have their whole path
+	s, err := oauth2.NewService(context.WithoutCancel(ctx), c.Options(path)...)
+	if err != nil {
+		return ""
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	info, err := s.Userinfo.Get().Context(ctx).Do()
+	if err != nil {
+		return ""
+	}
+	return cmp.Or(info.Email, info.Id)
+}
+
+// lack says what stands in the way when the project itself cannot be read, in Google's own words.
+func (c *Cloud) lack(err error) driver.Lack {
+	var e *cloud.Error
+	if !errors.As(Typed(err), &e) {
+		return driver.Lack{What: err.Error(), Fatal: true}
+	}
+	l := driver.Lack{What: e.Message, Fatal: true}
+	switch e.Code {
+	case "SERVICE_DISABLED", "accessNotConfigured":
+		l.Mend = "gcloud services enable compute.googleapis.com --project " + c.cfg.Project
+	case "notFound", "CONSUMER_INVALID":
+		l.Mend = "gcloud projects list  # and name one of them"
+	case "forbidden", "PERMISSION_DENIED", "insufficientPermissions":
+		l.Mend = c.grantCommand("")
+	case "BILLING_DISABLED", "billingNotEnabled":
+		l.Mend = "gcloud billing projects link " + c.cfg.Project + " --billing-account ACCOUNT"
+	case codeCredentials, "authError", "UNAUTHENTICATED", "ACCESS_TOKEN_EXPIRED":
+		l.Mend = "gcloud auth application-default login"
+		if strings.Contains(e.Message, "iat") || strings.Contains(e.Message, "reasonable timeframe") {
+			l.What = "this machine's clock is not Google's: " + e.Message
+			l.Mend = "timedatectl set-ntp true"
+		}
+	}
+	if l.What == "" {
+		l.What = e.Error()
+	}
+	return l
+}
+
+// RoleName is that of the custom role that `cloud add gcp` makes.
+const RoleName = "tradewind"
+
+func (c *Cloud) grantCommand(identity string) string {
+	member := "MEMBER"
+	switch {
+	case strings.HasSuffix(identity, ".gserviceaccount.com"):
+		member = "serviceAccount:" + identity
+	case identity != "":
+		member = "user:" + identity
+	}
+	return fmt.Sprintf("gcloud projects add-iam-policy-binding %s --member %s --role roles/compute.instanceAdmin.v1",
+		c.cfg.Project, member)
+}
+
+// lacksRights asks which permissions are missing. Where the API that tells is off, it is no matter: launches tell.
+func (c *Cloud) lacksRights(ctx context.Context, identity string) []driver.Lack {
+	s, err := crm.NewService(context.WithoutCancel(ctx), c.Options("/")...)
+	if err != nil {
+		return nil
+	}
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	out, err := s.Projects.TestIamPermissions("projects/"+c.cfg.Project,
+		&crm.TestIamPermissionsRequest{Permissions: Permissions()}).Context(call).Do()
+	if err != nil {
+		return nil
+	}
+	missing := slices.DeleteFunc(Permissions(), func(p string) bool { return slices.Contains(out.Permissions, p) })
+	if len(missing) == 0 {
+		return nil
+	}
+	who := cmp.Or(identity, "whoever calls")
+	return []driver.Lack{{
+		What: fmt.Sprintf("%s lacks %s in project %s", who, strings.Join(missing, ", "), c.cfg.Project),
+		Mend: c.grantCommand(identity), Fatal: true,
+	}}
+}
+
+func (c *Cloud) checkRegions(ctx context.Context, s *compute.Service, r *driver.Report) {
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	known := map[string]bool{}
+	err := s.Regions.List(c.cfg.Project).Pages(call, func(page *compute.RegionList) error {
+		for _, region := range page.Items {
+			if region.Status != "UP" || len(c.cfg.Regions) > 0 && !slices.Contains(c.cfg.Regions, region.Name) {
+				continue
+			}
+			known[region.Name] = true
+			r.Regions = append(r.Regions, region.Name)
+			r.Quotas = append(r.Quotas, quotas(region.Name, region.Quotas)...)
+		}
+		return nil
+	})
+	if err != nil {
+		l := c.lack(err)
+		l.What = "regions are not known: " + l.What
+		r.Missing = append(r.Missing, l)
+		return
+	}
+	slices.Sort(r.Regions)
+	for _, name := range c.cfg.Regions {
+		if !known[name] {
+			r.Missing = append(r.Missing, driver.Lack{
+				What: fmt.Sprintf("region %s is not open to project %s", name, c.cfg.Project),
+				Mend: "gcloud compute regions list --project " + c.cfg.Project, Fatal: len(known) == 0,
+			})
+		}
+	}
+	for _, q := range r.Quotas {
+		if q.Region == "" && q.Name == "GPUS_ALL_REGIONS" && q.Limit == 0 {
+			r.Missing = append(r.Missing, driver.Lack{
+				What: "the project may have no GPUs: its quota GPUS_ALL_REGIONS is 0",
+				Mend: "https://console.cloud.google.com/iam-admin/quotas?project=" + c.cfg.Project,
+			})
+		}
+	}
+}
+
+// quotas are those of machines: processors and GPUs. Others of the some hundred are not reached first.
+func quotas(region string, all []*compute.Quota) (out []driver.Quota) {
+	for _, q := range all {
+		if strings.Contains(q.Metric, "CPUS") || strings.Contains(q.Metric, "GPUS") || q.Metric == "INSTANCES" {
+			out = append(out, driver.Quota{Name: q.Metric, Region: region, Limit: q.Limit, Used: q.Usage})
+		}
+	}
+	return out
+}
+
+// checkNetwork looks for a network of the project; one of another project, or a subnetwork alone, launches tell about.
+func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.Report) {
+	if c.cfg.Network == "" || strings.Contains(c.cfg.Network, "/") {
+		return
+	}
+	call, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	_, err := s.Networks.Get(c.cfg.Project, c.cfg.Network).Context(call).Do()
+	switch {
+	case isGone(err):
+		r.Missing = append(r.Missing, driver.Lack{
+			What:  fmt.Sprintf("network %s is not in project %s", c.cfg.Network, c.cfg.Project),
+			Mend:  fmt.Sprintf("gcloud compute networks create %s --project %s", c.cfg.Network, c.cfg.Project),
+			Fatal: true,
+		})
+	case err != nil:
+		l := c.lack(err)
+		l.Fatal = false
+		r.Missing = append(r.Missing, l)
+	}
+}

@@ -1,0 +1,138 @@
+package gcp_test
+
+import (
+	"context"
+	"crypto/rand"
+	"crypto/rsa"
+	"crypto/x509"
+	"encoding/json"
+	"encoding/pem"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"google.golang.org/api/option"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+)
+
+func (w *world) check() driver.Report {
+	w.Helper()
+	r, err := w.gcp.Check(w.Context())
+	if err != nil {
+		w.Fatal(err)
+	}
+	return r
+}
+
+func TestCheckSaysWhoOneIsAndWhatOneMayHave(t *testing.T) {
+	w := newWorld(t, func(c *gcp.Config) { c.Regions = []string{"us-central1", "us-west1"} })
+	w.gce.SetQuota("us-west1", "CPUS", 24)
+	w.launch(spec("a", 2, onDemand))
+	r := w.check()
+	if r.Identity != "broker@demo.iam.gserviceaccount.com" || r.Account != "demo" || len(r.Missing) != 0 ||
+		!slices.Equal(r.Regions, []string{"us-central1", "us-west1"}) {
+		t.Errorf("%+v", r)
+	}
+	for _, want := range []driver.Quota{
+		{Name: "CPUS", Region: "us-west1", Limit: 24}, {Name: "CPUS", Region: "us-central1", Limit: 10_000, Used: 4},
+		{Name: "GPUS_ALL_REGIONS", Limit: 10_000},
+	} {
+		if !slices.Contains(r.Quotas, want) {
+			t.Errorf("no %+v in %+v", want, r.Quotas)
+		}
+	}
+}
+
+// key is a service account's, as a file of the kind that the test makes and nobody else does.
+func key(t *testing.T, url string) option.ClientOption {
+	t.Helper()
+	private, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	der, err := x509.MarshalPKCS8PrivateKey(private)
+	if err != nil {
+		t.Fatal(err)
+	}
+	file, err := json.Marshal(map[string]string{
+		"type": "service_account", "project_id": "demo", "private_key_id": "1", "client_id": "2",
+		"private_key":  string(pem.EncodeToMemory(&pem.Block{Type: "PRIVATE KEY", Bytes: der})),
+		"client_email": "broker@demo.iam.gserviceaccount.com", "token_uri": url + "/token",
+	})
+	if err != nil {
+		t.Fatal(err)
+	}
+	return option.WithAuthCredentialsJSON(option.ServiceAccount, file)
+}
+
+func TestCheckSaysWhatIsMissing(t *testing.T) {
+	for name, c := range map[string]struct {
+		spoil       func(*world)
+		what, mend  string
+		also        int // further lacks
+		fatal, auth bool
+	}{
+		"a project that is not there": {func(w *world) {
+			w.gcp = w.another(func(c *gcp.Config) { c.Project = "nope" })
+		}, "'projects/nope' was not found", "gcloud projects list", 0, true, true},
+		"no right at all": {func(w *world) { w.gce.Deny("compute.projects.get", true) },
+			"Required 'compute.projects.get' permission", "--role roles/compute.instanceAdmin.v1", 0, true, false},
+		"a right that is missing": {func(w *world) { w.gce.Deny("compute.instances.create", true) },
+			"broker@demo.iam.gserviceaccount.com lacks compute.instances.create in project demo",
+			"gcloud projects add-iam-policy-binding demo --member serviceAccount:broker@demo.iam.gserviceaccount.com", 0, true, true},
+		"an API that is off": {func(w *world) { w.gce.Disable("compute.googleapis.com", true) },
+			"Compute Engine API has not been used in project demo", "gcloud services enable compute.googleapis.com --project demo", 0, true, true},
+		"a region that is not open": {func(w *world) {
+			w.gcp = w.another(func(c *gcp.Config) { c.Regions = []string{"us-central1", "moon-east1"} })
+		}, "region moon-east1 is not open", "gcloud compute regions list", 0, false, false},
+		"no region that is open": {func(w *world) {
+			w.gcp = w.another(func(c *gcp.Config) { c.Regions = []string{"moon-east1"} })
+		}, "region moon-east1 is not open", "gcloud compute regions list", 0, true, false},
+		"no network": {func(w *world) {
+			w.gcp = w.another(func(c *gcp.Config) { c.Network = "mine" })
+		}, "network mine is not in project demo", "gcloud compute networks create mine", 0, true, false},
+		"no service account": {func(w *world) {
+			w.gcp = w.another(func(c *gcp.Config) { c.ServiceAccount = "" })
+		}, "no service account", "gcloud iam service-accounts create", 0, false, false},
+		"no GPUs": {func(w *world) { w.gce.SetQuota("", "GPUS_ALL_REGIONS", 0) },
+			"GPUS_ALL_REGIONS is 0", "iam-admin/quotas?project=demo", 0, false, false},
+		"a clock ten minutes behind": {func(w *world) {
+			w.gce.Skew(10 * time.Minute)
+			w.gcp = w.another(func(cfg *gcp.Config) { cfg.Client = []option.ClientOption{key(w.T, w.url)} })
+		}, "clock is not Google's: Invalid JWT: Token must be a short-lived token", "timedatectl", 0, true, true},
+		"no credentials": {func(w *world) {
+			t.Setenv("GOOGLE_APPLICATION_CREDENTIALS", "/nowhere.json")
+			w.gcp = w.another(func(cfg *gcp.Config) { cfg.Client = nil })
+		}, "/nowhere.json", "gcloud auth application-default login", 0, true, true},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, nil)
+			c.spoil(w)
+			r := w.check()
+			if len(r.Missing) != 1+c.also {
+				t.Fatalf("%+v", r.Missing)
+			}
+			l := r.Missing[0]
+			if !strings.Contains(l.What, c.what) || !strings.Contains(l.Mend, c.mend) || l.Fatal != c.fatal {
+				t.Errorf("%+v", l)
+			}
+			// and a launch says the same, so that the job goes on elsewhere
+			if _, err := w.gcp.Launch(t.Context(), spec("a", 1, onDemand)); c.auth && cloud.KindOf(err) != cloud.Auth {
+				t.Errorf("launch: %v", err)
+			}
+		})
+	}
+}
+
+func TestCheckEndsWithItsContext(t *testing.T) {
+	w := newWorld(t, nil)
+	ctx, cancel := context.WithCancel(t.Context())
+	cancel()
+	if _, err := w.gcp.Check(ctx); err == nil {
+		t.Error("it succeeded")
+	}
+}

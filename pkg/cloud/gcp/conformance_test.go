@@ -1,0 +1,90 @@
+package gcp_test
+
+import (
+	"context"
+	"net/http"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/cloudtest"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+)
+
+// harness is Google Cloud as the emulator plays it, for the conformance suite.
+type harness struct {
+	*world
+	offer cloud.Offer
+}
+
+func (h harness) Cloud() cloud.Cloud { return h.gcp }
+func (h harness) Offer() cloud.Offer { return h.offer }
+func (h harness) Bootstrap(cluster string, nodes int) cloud.Bootstrap {
+	return boot(cluster, nodes)
+}
+
+// refusals are how Google says each kind at once.
+var refusals = map[cloud.Kind]gce.Fault{
+	cloud.Capacity:  {Code: http.StatusServiceUnavailable, Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "no more"},
+	cloud.Quota:     {Code: http.StatusForbidden, Reason: "quotaExceeded", Message: "Quota 'CPUS' exceeded."},
+	cloud.Auth:      {Code: http.StatusForbidden, Reason: "forbidden", Message: "Required 'compute.instances.create'"},
+	cloud.Throttled: {Code: http.StatusForbidden, Reason: "rateLimitExceeded", Message: "Rate Limit Exceeded"},
+	cloud.Transient: {Code: http.StatusServiceUnavailable, Reason: "backendError", Message: "Backend Error"},
+	cloud.Invalid:   {Code: http.StatusBadRequest, Reason: "invalid", Message: "Invalid value for field"},
+}
+
+// lates are how an operation fails with each kind.
+var lates = map[cloud.Kind]string{
+	cloud.Capacity: "ZONE_RESOURCE_POOL_EXHAUSTED_WITH_DETAILS", cloud.Quota: "QUOTA_EXCEEDED",
+	cloud.Transient: "INTERNAL_ERROR",
+}
+
+func (h harness) Fail(_ cloud.Offer, err *cloud.Error) bool {
+	f := refusals[err.Kind]
+	f.RetryAfter = err.RetryAfter
+	tries := 1
+	if err.Kind == cloud.Transient {
+		tries = 3 // what is not definite is asked again
+	}
+	for range tries {
+		h.gce.Refuse("compute.instances.bulkInsert", f)
+	}
+	return true
+}
+
+func (h harness) FailLate(_ cloud.Offer, err *cloud.Error) bool {
+	h.gce.FailLate(gce.Fault{Reason: lates[err.Kind], Message: err.Message}, 1)
+	return true
+}
+
+func (h harness) LoseAnswer() bool {
+	h.gce.Lose("compute.instances.bulkInsert")
+	h.gce.Lag(1)
+	return true
+}
+
+func (h harness) Leftovers(context.Context) ([]string, error) { return h.gce.Leftovers(), nil }
+
+func (h harness) Sibling() cloud.Cloud {
+	return h.another(func(c *gcp.Config) { c.Deployment = "another" })
+}
+
+func (h harness) Settle(context.Context) {}
+
+func (h harness) Left(context.Context) (int, error) {
+	gone := func(m gce.Machine) bool { return m.Status == "STOPPING" }
+	return len(slices.DeleteFunc(h.gce.Machines(), gone)), nil
+}
+
+func (h harness) Close() {}
+
+func TestConformance(t *testing.T) {
+	for name, offer := range map[string]cloud.Offer{"OnDemand": onDemand, "Spot": spot} {
+		t.Run(name, func(t *testing.T) {
+			cloudtest.Run(t, func(_ context.Context, t *testing.T) (cloudtest.Harness, error) {
+				return harness{newWorld(t, nil), offer}, nil
+			})
+		})
+	}
+}

@@ -1,0 +1,206 @@
+package gcp
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+	"time"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// factsFor is how long what was read is believed.
+const factsFor = time.Hour
+
+// facts are what rarely changes, read when first needed.
+type facts struct {
+	locks driver.Locks
+	mu    sync.Mutex
+	known map[string]fact
+}
+
+type fact struct {
+	value any
+	until time.Time
+}
+
+func newFacts() facts { return facts{known: map[string]fact{}} }
+
+func (f *facts) get(name string) (any, bool) {
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	v, ok := f.known[name]
+	return v.value, ok && time.Now().Before(v.until)
+}
+
+// doubt forgets everything when a launch failed because something is not there any more.
+func (f *facts) doubt(err error) {
+	var e *cloud.Error
+	if errors.As(err, &e) && strings.Contains(strings.ToLower(e.Code), "found") {
+		f.mu.Lock()
+		defer f.mu.Unlock()
+		clear(f.known)
+	}
+}
+
+// learn returns a fact, reading it if it is not known; one reader at a time, the others wait for what it finds.
+func learn[T any](ctx context.Context, f *facts, name string, read func(context.Context) (T, error)) (T, error) {
+	if v, ok := f.get(name); ok {
+		return v.(T), nil
+	}
+	var none T
+	release, err := f.locks.Take(ctx, name)
+	if err != nil {
+		return none, err
+	}
+	defer release()
+	if v, ok := f.get(name); ok {
+		return v.(T), nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	v, err := read(ctx)
+	if err != nil {
+		return none, err
+	}
+	f.mu.Lock()
+	defer f.mu.Unlock()
+	f.known[name] = fact{v, time.Now().Add(factsFor)}
+	return v, nil
+}
+
+// machineType is what a launch needs to know of a type.
+type machineType struct {
+	arch string // amd64, arm64
+	gpu  bool   // in the type; others are attached
+}
+
+func (c *Cloud) machineType(ctx context.Context, zone, name string) (machineType, error) {
+	return learn(ctx, &c.facts, "type "+zone+" "+name, func(ctx context.Context) (machineType, error) {
+		s, err := c.Compute(ctx)
+		if err != nil {
+			return machineType{}, err
+		}
+		t, err := s.MachineTypes.Get(c.cfg.Project, zone, name).Context(ctx).
+			Fields("name", "architecture", "accelerators", "deprecated").Do()
+		switch {
+		case isGone(err):
+			return machineType{}, fail(cloud.Capacity, codeNotSold, "%s is not sold in %s", name, zone)
+		case err != nil:
+			return machineType{}, err
+		}
+		m := machineType{arch: "amd64", gpu: len(t.Accelerators) > 0}
+		if t.Architecture == "ARM64" {
+			m.arch = "arm64"
+		}
+		return m, nil
+	})
+}
+
+// class names the default image that a machine needs: its architecture, with -gpu where it has GPUs.
+func (t machineType) class(o cloud.Offer) string {
+	if t.gpu || attached(o) {
+		return t.arch + "-gpu"
+	}
+	return t.arch
+}
+
+// attached says whether the offer's accelerators are to be attached: the types of other families have them built in.
+func attached(o cloud.Offer) bool {
+	return o.Accelerator != "" && o.AccelCount > 0 && strings.HasPrefix(o.InstanceType, "n1-")
+}
+
+// attachedNames are Google's names of what it attaches to n1 machines, by the catalogue's (Compute Engine
+// documentation, "GPU machine types").
+var attachedNames = map[string]string{
+	"K80": "nvidia-tesla-k80", "P4": "nvidia-tesla-p4", "P100": "nvidia-tesla-p100", "V100": "nvidia-tesla-v100",
+	"T4": "nvidia-tesla-t4",
+}
+
+// families of images, the first that is there: Debian, and Google's Deep Learning VMs with NVIDIA's driver (Deep
+// Learning VM documentation, "Choose an image").
+var families = map[string][]string{
+	"amd64": {"debian-cloud/debian-13", "debian-cloud/debian-12"},
+	"arm64": {"debian-cloud/debian-13-arm64", "debian-cloud/debian-12-arm64"},
+	"amd64-gpu": {
+		"deeplearning-platform-release/common-cu129-ubuntu-2204-nvidia-580",
+		"deeplearning-platform-release/common-cu128-ubuntu-2204-nvidia-570",
+		"deeplearning-platform-release/common-cu124-ubuntu-2204-py310",
+	},
+}
+
+// image is what a machine starts from.
+type image struct {
+	link     string
+	arch     string
+	gib      int64 // the least size of the boot disk
+	shielded bool  // it boots by UEFI
+}
+
+// image finds a launch's image: the one it names, the deployment's own of the machine's class, or Google's.
+func (c *Cloud) image(ctx context.Context, spec cloud.LaunchSpec, t machineType) (image, error) {
+	class := t.class(spec.Offer)
+	name := spec.Image
+	if name == "" {
+		name = c.cfg.Images[class]
+	}
+	if name == "" {
+		return c.defaultImage(ctx, class)
+	}
+	i, err := learn(ctx, &c.facts, "image "+name, func(ctx context.Context) (image, error) {
+		return c.readImage(ctx, name)
+	})
+	switch {
+	case isGone(err):
+		return i, fail(cloud.Invalid, codeNoImage, "image %s is not there, or may not be read", name)
+	case err == nil && i.arch != "" && i.arch != t.arch:
+		return i, fail(cloud.Invalid, codeNoImage, "image %s is for %s, the machine is %s", name, i.arch, t.arch)
+	}
+	return i, err
+}
+
+// defaultImage is Google's image of a class. Families are retired; the next one in the list is taken then.
+func (c *Cloud) defaultImage(ctx context.Context, class string) (image, error) {
+	return learn(ctx, &c.facts, "class "+class, func(ctx context.Context) (image, error) {
+		for _, name := range families[class] {
+			project, family, _ := strings.Cut(name, "/")
+			i, err := c.readImage(ctx, "projects/"+project+"/global/images/family/"+family)
+			if err == nil || !isGone(err) {
+				return i, err
+			}
+		}
+		return image{}, fail(cloud.Quota, codeNoImage, "no default image for %s machines: tried %v", class,
+			families[class])
+	})
+}
+
+func (c *Cloud) readImage(ctx context.Context, name string) (image, error) {
+	parts := strings.Split(name, "/")
+	named := len(parts) == 5 && parts[4] != "family"
+	if (!named && len(parts) != 6) || parts[0] != "projects" || parts[2] != "global" || parts[3] != "images" ||
+		len(parts) == 6 && parts[4] != "family" {
+		return image{}, fail(cloud.Invalid, codeNoImage,
+			"image %q: want projects/PROJECT/global/images/NAME or projects/PROJECT/global/images/family/NAME", name)
+	}
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return image{}, err
+	}
+	var i *compute.Image
+	if named {
+		i, err = s.Images.Get(parts[1], parts[4]).Context(ctx).Do()
+	} else {
+		i, err = s.Images.GetFromFamily(parts[1], parts[5]).Context(ctx).Do()
+	}
+	if err != nil {
+		return image{}, err
+	}
+	arch := map[string]string{"X86_64": "amd64", "ARM64": "arm64"}[i.Architecture]
+	return image{link: i.SelfLink, arch: arch, gib: i.DiskSizeGb, shielded: slices.ContainsFunc(i.GuestOsFeatures,
+		func(f *compute.GuestOsFeature) bool { return f.Type == "UEFI_COMPATIBLE" })}, nil
+}

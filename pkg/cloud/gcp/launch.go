@@ -1,0 +1,343 @@
+package gcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Launch implements cloud.Cloud.
+func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	machines, err := c.launch(ctx, spec)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	slices.SortFunc(machines, byRank)
+	return machines, nil
+}
+
+func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	if err := driver.Check(Name, spec); err != nil {
+		return nil, err
+	}
+	if err := c.serves(spec.Offer); err != nil {
+		return nil, err
+	}
+	release, err := c.locks.Take(ctx, spec.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := c.alive(ctx, spec.Cluster); err != nil {
+		return nil, err
+	}
+	// An earlier call may have bought them, and its answer been lost.
+	found, err := c.find(ctx, spec.Offer.Zone, spec.Cluster)
+	if err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid { // there is no such zone
+		return nil, fail(cloud.Quota, codeNoRegion, "%v", Typed(err))
+	}
+	if err != nil {
+		return nil, err
+	}
+	if running := keep(found, up); len(running) == spec.Nodes {
+		return c.machines(running), nil
+	}
+	machines, err := c.buy(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, done: true})
+	// It may have been terminated meanwhile.
+	if err := c.alive(ctx, spec.Cluster); err != nil {
+		return nil, errors.Join(err, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
+	}
+	return machines, nil
+}
+
+// maxAttempts bounds how often one cluster is bought in vain.
+const maxAttempts = 8
+
+// buy has Google make the machines, or finds that it is at it, or that it has done so. Operations that failed before in
+// a way that is to be tried again are passed over.
+func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	in, err := c.request(ctx, spec)
+	if err != nil {
+		return nil, err
+	}
+	c.settle(spec.Cluster, home{zone: spec.Offer.Zone})
+	for attempt := range maxAttempts {
+		op, err := c.insert(ctx, spec, in, c.requestID(spec.Cluster, attempt))
+		if isThere(err) { // by a request that Google has forgotten
+			return c.collect(ctx, spec)
+		}
+		if err != nil {
+			c.facts.doubt(Typed(err))
+			return nil, err
+		}
+		earlier := op.Status == "DONE"
+		if op, err = c.wait(ctx, spec.Offer.Zone, op); err != nil {
+			return nil, err
+		}
+		if op.Error == nil {
+			return c.collect(ctx, spec)
+		}
+		others, err := c.group(ctx, spec.Offer.Zone, op)
+		if err != nil {
+			return nil, err
+		}
+		why := failure(op, others)
+		kind := cloud.KindOf(why)
+		if earlier && (kind == cloud.Transient || kind == cloud.Throttled) {
+			continue
+		}
+		// Google has undone what it had made; what it has left is not for anybody.
+		return nil, errors.Join(why, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
+	}
+	return nil, fail(cloud.Capacity, codeLost, "cluster %s has failed %d times", spec.Cluster, maxAttempts)
+}
+
+// Pauses between questions for what Google has not answered.
+const (
+	insertTries = 3
+	pauseFor    = 250 * time.Millisecond
+	waitPause   = time.Second
+)
+
+// insert asks for the machines. Where nobody says what became of it, the same is asked again: the same id is the same
+// operation.
+func (c *Cloud) insert(ctx context.Context, spec cloud.LaunchSpec, in *compute.BulkInsertInstanceResource,
+	id string) (*compute.Operation, error) {
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	for n := 1; ; n++ {
+		call, cancel := context.WithTimeout(ctx, insertWithin)
+		op, err := s.Instances.BulkInsert(c.cfg.Project, spec.Offer.Zone, in).RequestId(id).Context(call).Do()
+		cancel()
+		if err == nil || !unknown(err) || n == insertTries || ctx.Err() != nil {
+			return op, err
+		}
+		if err := clock.Pause(ctx, pauseFor<<n); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// wait returns an operation when it is over.
+func (c *Cloud) wait(ctx context.Context, zone string, op *compute.Operation) (*compute.Operation, error) {
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, waitWithin)
+	defer cancel()
+	for op.Status != "DONE" {
+		next, err := s.ZoneOperations.Wait(c.cfg.Project, zone, op.Name).Context(ctx).Do()
+		switch {
+		case ctx.Err() != nil:
+			return nil, fail(cloud.Transient, codeSlow, "operation %s in %s is not over yet", op.Name, zone)
+		case err != nil && !unknown(err):
+			return nil, err
+		case err == nil:
+			op = next
+		}
+		if op.Status != "DONE" {
+			if err := clock.Pause(ctx, waitPause); err != nil {
+				return nil, fail(cloud.Transient, codeSlow, "operation %s in %s is not over yet", op.Name, zone)
+			}
+		}
+	}
+	return op, nil
+}
+
+// group lists the operations of the single machines of one that failed without saying why.
+func (c *Cloud) group(ctx context.Context, zone string, op *compute.Operation) ([]*compute.Operation, error) {
+	if op.OperationGroupId == "" || !slices.ContainsFunc(op.Error.Errors, func(e *compute.OperationErrorErrors) bool {
+		return e.Code == "VM_MIN_COUNT_NOT_REACHED"
+	}) {
+		return nil, nil
+	}
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	out, err := s.ZoneOperations.List(c.cfg.Project, zone).
+		Filter(fmt.Sprintf("operationGroupId=%q", op.OperationGroupId)).MaxResults(maxPage).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	return out.Items, nil
+}
+
+// collect returns the machines of a cluster that was bought. Those that a list lacks are asked for by name, which is
+// exact. A cluster that is not whole any more is ended.
+func (c *Cloud) collect(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	found, err := c.find(ctx, spec.Offer.Zone, spec.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	listed := map[string]bool{}
+	for _, i := range found {
+		listed[i.Name] = true
+	}
+	for rank := range spec.Nodes {
+		name := c.machineName(spec.Cluster, rank)
+		if listed[name] {
+			continue
+		}
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		i, err := s.Instances.Get(c.cfg.Project, spec.Offer.Zone, name).
+			Fields(oneInstance).Context(call).Do()
+		cancel()
+		if isGone(err) {
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, i)
+	}
+	if live := keep(found, usable); len(live) == spec.Nodes {
+		return c.machines(live), nil
+	}
+	return nil, errors.Join(fail(cloud.Capacity, codeLost, "cluster %s has %d machines of %d: the others have ended",
+		spec.Cluster, len(keep(found, usable)), spec.Nodes), c.remove(context.WithoutCancel(ctx), found))
+}
+
+func keep(all []*compute.Instance, want func(*compute.Instance) bool) []*compute.Instance {
+	return slices.DeleteFunc(slices.Clone(all), func(i *compute.Instance) bool { return !want(i) })
+}
+
+// sweep deletes all that a cluster has in a zone, or in all.
+func (c *Cloud) sweep(ctx context.Context, zone, cluster string) error {
+	found, err := c.find(ctx, zone, cluster)
+	if err != nil {
+		return err
+	}
+	return c.remove(ctx, found)
+}
+
+// Terminate implements cloud.Cloud.
+func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
+	if !driver.ValidCluster(cluster) {
+		return nil // there never was one
+	}
+	if err := c.terminate(ctx, cluster); err != nil {
+		return Typed(err)
+	}
+	return nil
+}
+
+func (c *Cloud) terminate(ctx context.Context, cluster string) error {
+	if err := c.graves.Bury(ctx, cluster); err != nil {
+		return fmt.Errorf("terminate %s: %w", cluster, err)
+	}
+	release, err := c.locks.Take(ctx, cluster)
+	if err != nil {
+		return err
+	}
+	defer release()
+	at := c.home(cluster)
+	found, err := c.find(ctx, at.zone, cluster)
+	if err != nil {
+		return err
+	}
+	if !at.done && !complete(found) { // somebody may be buying it, or the list lags
+		bought, err := c.bought(ctx, at.zone, cluster)
+		if err != nil {
+			return err
+		}
+		listed := map[string]bool{}
+		for _, i := range found {
+			listed[i.Name] = true
+		}
+		for _, i := range bought {
+			if !listed[i.Name] {
+				found = append(found, i)
+			}
+		}
+	}
+	if err := c.remove(ctx, found); err != nil {
+		return err
+	}
+	c.settle(cluster, home{})
+	return nil
+}
+
+// complete says whether these are all the machines that the cluster was launched with.
+func complete(found []*compute.Instance) bool {
+	return len(found) > 0 && len(found) == parseDescription(found[0].Description).Nodes
+}
+
+// bought names the machines that operations have made for a cluster, in a zone or in all, whoever began them. One that
+// is not over is waited for: what it makes after a look around would stay.
+func (c *Cloud) bought(ctx context.Context, zone, cluster string) ([]*compute.Instance, error) {
+	var made []*compute.Instance
+	for attempt := range maxAttempts {
+		ops, err := c.operations(ctx, zone, c.requestID(cluster, attempt))
+		if err != nil || len(ops) == 0 {
+			return made, err
+		}
+		for _, op := range ops {
+			if op, err = c.wait(ctx, lastPart(op.Zone), op); err != nil {
+				return nil, err
+			}
+			for rank := range targets(op) {
+				made = append(made, &compute.Instance{Name: c.machineName(cluster, rank), Zone: op.Zone})
+			}
+		}
+	}
+	return made, nil
+}
+
+// targets is how many machines an operation was to make.
+func targets(op *compute.Operation) (n int) {
+	if m := op.InstancesBulkInsertOperationMetadata; m != nil {
+		for _, s := range m.PerLocationStatus {
+			n += int(s.TargetVmCount)
+		}
+	}
+	return n
+}
+
+// operations are those that were begun with a request id.
+func (c *Cloud) operations(ctx context.Context, zone, id string) ([]*compute.Operation, error) {
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	want := fmt.Sprintf("clientOperationId=%q", id)
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	if zone != "" {
+		out, err := s.ZoneOperations.List(c.cfg.Project, zone).Filter(want).Context(ctx).Do()
+		if err != nil {
+			return nil, err
+		}
+		return out.Items, nil
+	}
+	var found []*compute.Operation
+	err = s.GlobalOperations.AggregatedList(c.cfg.Project).Filter(want).Pages(ctx,
+		func(page *compute.OperationAggregatedList) error {
+			for _, part := range page.Items {
+				found = append(found, part.Operations...)
+			}
+			return nil
+		})
+	return found, err
+}

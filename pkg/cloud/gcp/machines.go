@@ -1,0 +1,187 @@
+package gcp
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strconv"
+	"time"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Machines implements cloud.Cloud. One question is for all zones; what one does not answer, the whole list lacks, so it
+// fails.
+func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	if cluster != "" && !driver.ValidCluster(cluster) {
+		return nil, ctx.Err()
+	}
+	found, err := c.find(ctx, c.home(cluster).zone, cluster)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	machines := c.machines(found)
+	slices.SortFunc(machines, byRank)
+	return machines, nil
+}
+
+// what is read of machines: never their metadata, which has the start-up script and with it the tokens.
+const (
+	oneInstance    = "id,name,zone,status,description,machineType,creationTimestamp,scheduling/provisioningModel"
+	instanceFields = "(" + oneInstance + ")"
+)
+
+// maxPage is the largest page that lists give.
+const maxPage = 500
+
+func (c *Cloud) pageSize() int64 {
+	if c.page > 0 {
+		return c.page
+	}
+	return maxPage
+}
+
+// find lists the instances of a cluster, or of the deployment, in a zone, or in all where it is empty.
+func (c *Cloud) find(ctx context.Context, zone, cluster string) ([]*compute.Instance, error) {
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return nil, err
+	}
+	want := fmt.Sprintf("labels.%s=%q", labelDeployment, c.deploymentLabel())
+	if cluster != "" {
+		want = fmt.Sprintf("labels.%s=%q", labelCluster, c.clusterLabel(cluster))
+	}
+	var found []*compute.Instance
+	for token := ""; ; {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		var page []*compute.Instance
+		if zone != "" {
+			page, token, err = c.listZone(call, s, zone, want, token)
+		} else {
+			page, token, err = c.listAll(call, s, want, token)
+		}
+		cancel()
+		if err != nil {
+			return nil, err
+		}
+		found = append(found, page...)
+		if token == "" {
+			return found, nil
+		}
+	}
+}
+
+func (c *Cloud) listZone(ctx context.Context, s *compute.Service, zone, filter, token string) ([]*compute.Instance,
+	string, error) {
+	out, err := s.Instances.List(c.cfg.Project, zone).Filter(filter).MaxResults(c.pageSize()).PageToken(token).
+		Fields("nextPageToken", "items"+instanceFields).Context(ctx).Do()
+	if err != nil {
+		return nil, "", err
+	}
+	return out.Items, out.NextPageToken, nil
+}
+
+func (c *Cloud) listAll(ctx context.Context, s *compute.Service, filter, token string) ([]*compute.Instance, string,
+	error) {
+	out, err := s.Instances.AggregatedList(c.cfg.Project).Filter(filter).MaxResults(c.pageSize()).PageToken(token).
+		Fields("nextPageToken", "unreachables", "items/*/instances"+instanceFields, "items/*/warning/code").
+		Context(ctx).Do()
+	if err != nil {
+		return nil, "", err
+	}
+	if len(out.Unreachables) > 0 {
+		return nil, "", fail(cloud.Transient, "UNREACHABLE", "%v cannot be reached", out.Unreachables)
+	}
+	var found []*compute.Instance
+	for scope, part := range out.Items {
+		if part.Warning != nil && part.Warning.Code == "UNREACHABLE" {
+			return nil, "", fail(cloud.Transient, "UNREACHABLE", "%s cannot be reached", scope)
+		}
+		found = append(found, part.Instances...)
+	}
+	return found, out.NextPageToken, nil
+}
+
+// machines describes instances as the broker knows them.
+func (c *Cloud) machines(found []*compute.Instance) []cloud.Machine {
+	out := make([]cloud.Machine, 0, len(found))
+	for _, i := range found {
+		about := parseDescription(i.Description)
+		zone := lastPart(i.Zone)
+		m := cloud.Machine{
+			ID: strconv.FormatUint(i.Id, 10), Cluster: about.Cluster, Rank: rankOf(i.Name), Account: c.cfg.Project,
+			State: state(i.Status),
+			Offer: cloud.Offer{
+				Cloud: Name, Region: regionOf(zone), Zone: zone, InstanceType: lastPart(i.MachineType),
+				Spot:        i.Scheduling != nil && i.Scheduling.ProvisioningModel == "SPOT",
+				Accelerator: about.Accelerator, AccelCount: about.Count, USDPerHour: about.USDPerHour,
+			},
+		}
+		m.Launched, _ = time.Parse(time.RFC3339, i.CreationTimestamp)
+		if i.Status == "TERMINATED" || i.Status == "STOPPED" {
+			m.Reason = reasonExited
+		}
+		out = append(out, m)
+	}
+	return out
+}
+
+// reasonExited is of a machine that has shut itself down. One that is taken is gone without a trace.
+const reasonExited = "exited"
+
+// state is what the broker makes of a status. A stopped machine is of no use and still to be deleted: its disk costs.
+func state(status string) cloud.State {
+	switch status {
+	case "PENDING", "PROVISIONING", "STAGING":
+		return cloud.Pending
+	case "RUNNING", "REPAIRING":
+		return cloud.Running
+	}
+	return cloud.Terminating
+}
+
+func up(i *compute.Instance) bool { return state(i.Status) == cloud.Running }
+
+func usable(i *compute.Instance) bool { return state(i.Status) != cloud.Terminating }
+
+// remove deletes machines, several at a time. It returns when Google has taken it in: a machine that is being deleted
+// costs nothing more, and no list of ours is waited for.
+func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
+	s, err := c.Compute(ctx)
+	if err != nil {
+		return err
+	}
+	return each(found, func(i *compute.Instance) error {
+		call, cancel := context.WithTimeout(ctx, readWithin)
+		defer cancel()
+		_, err := s.Instances.Delete(c.cfg.Project, lastPart(i.Zone), i.Name).Context(call).Do()
+		if isGone(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// maxAtOnce bounds how many calls are made at a time.
+const maxAtOnce = 8
+
+// each calls f for every one, several at a time, and joins the errors.
+func each[T any](all []T, f func(T) error) error {
+	errs := make([]error, len(all))
+	slots := make(chan struct{}, maxAtOnce)
+	for i, v := range all {
+		slots <- struct{}{}
+		go func() {
+			defer func() { <-slots }()
+			errs[i] = f(v)
+		}()
+	}
+	for range maxAtOnce {
+		slots <- struct{}{}
+	}
+	return errors.Join(errs...)
+}
