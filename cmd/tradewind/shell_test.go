@@ -97,6 +97,12 @@ func TestFromAShell(t *testing.T) {
 		testPool(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
+	t.Run("lambda", func(t *testing.T) {
+		t.Parallel() // it waits for the API's turns
+		apart := built.copy(t)
+		testLambdaCloud(t, apart.in(t))
+		apart.mustBeGone(t)
+	})
 	t.Run("one process", func(t *testing.T) {
 		t.Parallel()
 		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })

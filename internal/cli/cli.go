@@ -16,6 +16,8 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
 
 // Main runs the command line of this process and returns its exit code.
@@ -56,12 +58,15 @@ type Env struct {
 	command.Env
 	// Brokers finds and opens brokers; nil is the real ones.
 	Brokers Brokers
+	// Kits are the clouds that machines can be bought on; nil is all of them.
+	Kits []cloudkit.Kit
 }
 
 // app is what the commands of one run share.
 type app struct {
 	*command.App
 	brokers Brokers
+	kits    []cloudkit.Kit
 
 	logFormat command.Choice
 	// The broker elsewhere that is meant, and the flags of the commands that take one.
@@ -71,7 +76,10 @@ type app struct {
 
 // newApp makes what the commands of a run share; interrupts are counted until ctx ends.
 func newApp(ctx context.Context, env *Env, args []string) *app {
-	a := &app{App: command.New(ctx, &env.Env, args), brokers: env.Brokers}
+	a := &app{App: command.New(ctx, &env.Env, args), brokers: env.Brokers, kits: env.Kits}
+	if a.kits == nil {
+		a.kits = kits.All()
+	}
 	if a.brokers == nil {
 		a.brokers = localBrokers{}
 	}
@@ -117,7 +125,7 @@ func (a *app) root() *cobra.Command {
 	a.add(root, groupPlan, planning.Plan(a.App), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App),
 		lab.Backtest(a.App), lab.Prices(a.App), planning.Catalog(a.App), planning.Convert(a.App),
 		planning.Schema(a.App))
-	a.add(root, groupOperate, a.upCommand(), deployment.Command(a.App), a.queueCommand(), a.poolCommand(),
+	a.add(root, groupOperate, a.upCommand(), a.cloudCommand(), deployment.Command(a.App), a.queueCommand(), a.poolCommand(),
 		a.dlqCommand(),
 		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
 	root.AddCommand(agentCommand())

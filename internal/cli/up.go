@@ -15,14 +15,18 @@ import (
 
 func (a *app) upCommand() *cobra.Command {
 	var o host.Options
+	var buy buyFlags
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run the broker with its dashboard until stopped",
 		Long: "Runs the broker: it serves the API and the dashboard on this computer, runs every job file that is put\n" +
 			"into the DAG folder, and goes on with what an earlier one left. Ctrl-C stops its machines and ends it;\n" +
-			"unfinished jobs go on at the next start.",
+			"unfinished jobs go on at the next start.\n\n" +
+			"With --clouds machines are bought where `tradewind cloud add` has been told how, and cost money; they dial this\n" +
+			"broker at --public-url. Without it this computer plays every cloud, and nothing is bought. docs/clouds.md tells more.",
 		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n" +
-			"  tradewind up --time-scale 0.001 --seed 7",
+			"  tradewind up --time-scale 0.001 --seed 7\n" +
+			"  tradewind up --clouds aws,lambda --public-url https://broker.example.org",
 		Args: command.Args(0, 0),
 	}
 	a.worldFlags(c, &o)
@@ -30,8 +34,14 @@ func (a *app) upCommand() *cobra.Command {
 	_ = c.MarkFlagDirname("dags")
 	c.Flags().StringVar(&o.Addr, "addr", "",
 		"where the API listens (default: a loopback port, the same one at each start)")
+	a.buyFlags(c, &buy)
 	output := command.OutputFlag(c)
-	c.RunE = func(c *cobra.Command, _ []string) error { return a.up(c.Context(), o, output) }
+	c.RunE = func(c *cobra.Command, _ []string) error {
+		if err := a.buyOn(&o, &buy); err != nil {
+			return err
+		}
+		return a.up(c.Context(), o, output)
+	}
 	return c
 }
 
@@ -43,6 +53,9 @@ type UpResult struct {
 	DAGs      string  `json:"dags,omitempty"`
 	PID       int     `json:"pid"`
 	TimeScale float64 `json:"timeScale"`
+	// Clouds are those that machines are bought on, and PublicURL where these reach the broker.
+	Clouds    []string `json:"clouds,omitempty"`
+	PublicURL string   `json:"publicUrl,omitempty"`
 }
 
 func (a *app) up(ctx context.Context, o host.Options, output *command.Choice) error {
@@ -94,6 +107,10 @@ func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	if o.DAGs != "" {
 		result.DAGs = absolute(o.DAGs)
 	}
+	for _, c := range o.Clouds {
+		result.Clouds = append(result.Clouds, c.Kit.Name)
+	}
+	result.PublicURL = o.PublicURL
 	if output.JSON() {
 		return a.PrintJSON(result)
 	}
@@ -107,6 +124,10 @@ func (a *app) announce(s *conn, o host.Options, output *command.Choice) error {
 	add("state", result.State)
 	if result.DAGs != "" {
 		add("DAG folder", result.DAGs)
+	}
+	if len(result.Clouds) > 0 {
+		add("buys on", text.List(result.Clouds, "and"))
+		add("public URL", result.PublicURL)
 	}
 	if o.TimeScale != 1 {
 		add("time scale", text.Number(o.TimeScale))

@@ -3,6 +3,7 @@ package host
 import (
 	"context"
 	"fmt"
+	"maps"
 	"os"
 	"time"
 
@@ -10,10 +11,31 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/local"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
-// openClouds makes this computer play every cloud of the catalogue, in the way the scenario or the seed says.
-func (h *Host) openClouds(names []string) (map[string]cloud.Cloud, error) {
+// openClouds opens the clouds that are bought on, and has this computer play the others of the catalogue where it is
+// to.
+func (h *Host) openClouds(ctx context.Context, st store.Store, names []string) (map[string]cloud.Cloud, error) {
+	var err error
+	if h.bought, err = h.openBought(ctx, st, record.DefaultConfig().SeenFor); err != nil {
+		return nil, err
+	}
+	clouds := maps.Clone(h.bought.clouds)
+	if len(clouds) > 0 && !h.opt.PlayOthers {
+		return clouds, nil
+	}
+	played, err := h.playClouds(names)
+	for name, c := range played {
+		if clouds[name] == nil {
+			clouds[name] = c
+		}
+	}
+	return clouds, err
+}
+
+// playClouds makes this computer play clouds, in the way the scenario or the seed says.
+func (h *Host) playClouds(names []string) (map[string]cloud.Cloud, error) {
 	behaviour, err := h.behaviour()
 	if err != nil {
 		return nil, err

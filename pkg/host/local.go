@@ -6,16 +6,11 @@ import (
 	"fmt"
 	"log/slog"
 	"net"
-	"net/http"
 	"net/url"
 	"os"
 	"path/filepath"
 	"runtime"
-	"runtime/debug"
-	"sync"
 	"time"
-
-	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
@@ -60,6 +55,7 @@ type Host struct {
 	data     grant.Store
 	machines *cloudlocal.Host
 	clouds   map[string]cloud.Cloud
+	bought   *buying
 	folder   *folder
 	packs    *packs
 	policy   *policyFile // nil without one
@@ -112,7 +108,7 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err := h.listenLoopback(ctx); err != nil {
 		return nil, err
 	}
-	return h, h.wire()
+	return h, h.wire(ctx)
 }
 
 // listenLoopback takes the port of the last start again, where it is free, so that machines that are still at work find
@@ -138,7 +134,7 @@ func (h *Host) listenLoopback(ctx context.Context) error {
 }
 
 // wire makes the parts and hands them to each other.
-func (h *Host) wire() error {
+func (h *Host) wire(ctx context.Context) error {
 	key, err := h.state.secret("key")
 	if err != nil {
 		return err
@@ -157,7 +153,10 @@ func (h *Host) wire() error {
 		return err
 	}
 	h.planner = p
-	if h.clouds, err = h.openClouds(c.Clouds()); err != nil {
+	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
+		return err
+	}
+	if err := h.planOn(c); err != nil {
 		return err
 	}
 	hub := api.NewHub()
@@ -195,6 +194,9 @@ func (h *Host) wire() error {
 	if h.script != nil {
 		ports.Prices = newFeed(h.script, c, h.clock.Now, h.machines.Age)
 	}
+	if len(h.bought.prices) > 0 {
+		ports.Prices = h.spotPrices()
+	}
 	if err := ports.Check(append(events.Functions(), broker.FnAPI)...); err != nil {
 		return err
 	}
@@ -214,6 +216,7 @@ func (h *Host) wire() error {
 		Verify:    func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines:  h.machineTokens(key),
 		Packs:     h.packs, Objects: h.objects,
+		Identity: h.bought.proofs, Program: h.programs(), Hosts: h.bought.hosts(),
 		Now: h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
@@ -261,7 +264,10 @@ func (h *Host) config() record.Config {
 	cfg.Overhead = max(cfg.Overhead, virtual(overhead))
 	cfg.Restart = max(cfg.Restart, virtual(restart))
 	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
-	cfg.DefaultQueue.MaxRunning = h.maxMachines()
+	cfg.Proven = h.bought.proven()
+	if h.machines != nil || h.opt.MaxMachines > 0 {
+		cfg.DefaultQueue.MaxRunning = h.maxMachines()
+	}
 	cfg.Pool = poolTimes(virtual)
 	return cfg
 }
@@ -294,6 +300,15 @@ func (h *Host) refresh() error {
 		return nil
 	}
 	c, err := catalog.Open(h.opt.Catalog)
+	if err != nil {
+		return err
+	}
+	return h.planOn(c)
+}
+
+// planOn has the planner know what of a catalogue can be bought, or is played.
+func (h *Host) planOn(c *catalog.Catalog) error {
+	c, err := h.bought.narrow(c, h.opt.PlayOthers)
 	if err == nil {
 		h.planner.SetCatalog(c)
 	}
@@ -325,173 +340,4 @@ func (h *Host) Notify(_ context.Context, e events.Event) error {
 		h.log.Info("job finished", "job", data.Job, "outcome", data.Outcome, "usd", data.USD, "reason", data.Reason)
 	}
 	return nil
-}
-
-// Serve works until ctx ends, then stops the machines and returns. What was under way goes on at the next start.
-func (h *Host) Serve(ctx context.Context) error {
-	TuneMemory()
-	running := Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(), TimeScale: h.opt.TimeScale}
-	if !h.opt.Passive {
-		if err := h.state.writeJSON("running.json", running); err != nil {
-			return err
-		}
-		defer os.Remove(h.state.path("running.json")) //nolint:errcheck // a leftover is recognised
-	}
-	server := h.api.Server()
-	served := make(chan error, 1)
-	go func() { served <- server.Serve(h.listen) }()
-	ctx, cancel := context.WithCancel(ctx)
-	defer cancel()
-	var wg sync.WaitGroup
-	if !h.opt.Passive {
-		wg.Go(func() { _ = h.engine.Run(ctx) })
-		wg.Go(func() { h.schedules(ctx) })
-		wg.Go(func() { h.ticks(ctx) })
-		wg.Go(func() { h.markTime(ctx) })
-		wg.Go(func() { h.sweepPacks(ctx) })
-		if h.policy != nil {
-			wg.Go(func() {
-				if err := h.policy.watch(ctx); err != nil {
-					h.log.Error("the policy is not watched", "err", err)
-				}
-			})
-		}
-		if h.folder != nil {
-			wg.Go(func() {
-				if err := h.folder.watch(ctx); err != nil {
-					h.log.Error("the DAG folder is not watched", "err", err)
-				}
-			})
-		}
-	}
-	var err error
-	select {
-	case <-ctx.Done():
-	case err = <-served:
-	}
-	cancel()
-	wg.Wait()
-	if !h.opt.Passive {
-		err = errors.Join(err, h.stopMachines())
-		h.removeBuckets()
-	}
-	stop, done := context.WithTimeout(context.Background(), shutdownWithin)
-	defer done()
-	if serr := server.Shutdown(stop); serr != nil {
-		err = errors.Join(err, server.Close())
-	}
-	if errors.Is(err, http.ErrServerClosed) {
-		err = nil
-	}
-	return err
-}
-
-// softMemory is where the collector starts to work harder, bytes; below it, it is called less often than by
-// default, since a broker makes much garbage and keeps little.
-const (
-	softMemory  = 256 << 20
-	lazyCollect = 400 // per cent, as GOGC
-)
-
-// TuneMemory sets the collector for a process that is a broker, as far as its environment does not.
-func TuneMemory() {
-	if os.Getenv("GOMEMLIMIT") == "" {
-		debug.SetMemoryLimit(softMemory)
-	}
-	if os.Getenv("GOGC") == "" {
-		debug.SetGCPercent(lazyCollect)
-	}
-}
-
-const shutdownWithin = 3 * time.Second
-
-// stopMachines terminates what still runs on this computer. The records stay: the next start finds the machines gone
-// and runs their tasks again from the last checkpoint.
-func (h *Host) stopMachines() error {
-	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
-	defer cancel()
-	var group errgroup.Group
-	group.SetLimit(16)
-	for _, c := range h.clouds {
-		list, err := c.Machines(ctx, "")
-		if err != nil {
-			return err
-		}
-		for _, m := range list {
-			if m.Rank == 0 && m.State != cloud.Terminated {
-				group.Go(func() error { return c.Terminate(ctx, m.Cluster) })
-			}
-		}
-	}
-	return group.Wait()
-}
-
-// reconcileEvery is wall time: how soon something left half done is found.
-const reconcileEvery = 5 * time.Second
-
-// schedules sends the events that a clock sends; the first one at once, for what a crash left.
-func (h *Host) schedules(ctx context.Context) {
-	ticker := time.NewTicker(reconcileEvery)
-	defer ticker.Stop()
-	for {
-		id := "reconcile-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil &&
-			ctx.Err() == nil {
-			h.log.Warn("schedule", "err", err)
-		}
-		select {
-		case <-ctx.Done():
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// markTime notes where virtual time stands, now and then and at the end.
-func (h *Host) markTime(ctx context.Context) {
-	ticker := time.NewTicker(markEvery)
-	defer ticker.Stop()
-	mark := func() {
-		if err := h.state.writeJSON("clock.json", clockMark{Virtual: h.clock.Now(), Wall: time.Now()}); err != nil {
-			h.log.Warn("clock", "err", err)
-		}
-	}
-	for {
-		mark()
-		select {
-		case <-ctx.Done():
-			mark()
-			return
-		case <-ticker.C:
-		}
-	}
-}
-
-// Close frees the state folder.
-func (h *Host) Close() error {
-	var errs []error
-	if h.api != nil {
-		h.api.Close()
-	}
-	if h.listen != nil {
-		if err := h.listen.Close(); !errors.Is(err, net.ErrClosed) {
-			errs = append(errs, err)
-		}
-	}
-	if h.machines != nil {
-		errs = append(errs, h.machines.Close())
-	}
-	if h.packs != nil {
-		errs = append(errs, h.packs.Close())
-	}
-	if h.objects != nil {
-		errs = append(errs, h.objects.Close())
-	}
-	if h.bus != nil {
-		errs = append(errs, h.bus.Close())
-	}
-	if h.file != nil {
-		errs = append(errs, h.file.Close())
-	}
-	return errors.Join(errs...)
 }

@@ -4,6 +4,8 @@ import (
 	"log/slog"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
@@ -36,6 +38,17 @@ type Options struct {
 	// Stores are those of the clouds, by scheme as in grant.Mux, from which tasks read and to which they write as the
 	// broker grants it, with the broker's rights. What jobs keep lies in the state folder.
 	Stores grant.Mux
+	// Clouds are those that machines are bought on. With none, this computer plays every cloud of the catalogue; with
+	// some, it plays the others where PlayOthers says so, and else they are not planned on.
+	Clouds     []Bought
+	PlayOthers bool
+	// PublicURL is where bought machines reach this broker (see the function PublicURL).
+	PublicURL string
+	// Deployment is what bought machines are named or tagged after; empty is a name that the state folder keeps.
+	Deployment string
+	// Agents are the digests of the agent's programs for bought machines, Programs their files.
+	Agents   driver.Agents
+	Programs cloudkit.Programs
 	// Secrets fetch the secrets that jobs refer to, by scheme (pkg/secret).
 	Secrets map[string]secret.Source
 	// Agent is the command that runs on each machine; empty is this program's own agent command.
@@ -50,5 +63,7 @@ type Running struct {
 	PID       int       `json:"pid"`
 	Started   time.Time `json:"started"`
 	TimeScale float64   `json:"timeScale"`
+	Clouds    []string  `json:"clouds,omitempty"`    // that are bought on
+	PublicURL string    `json:"publicUrl,omitempty"` // where bought machines reach it
 	Token     string    `json:"-"`
 }

@@ -1,0 +1,256 @@
+package cli
+
+import (
+	"cmp"
+	"context"
+	"encoding/json"
+	"fmt"
+	"io"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// CloudCheck is what `cloud check -o json` prints.
+type CloudCheck struct {
+	OK     bool           `json:"ok"`
+	Clouds []CheckedCloud `json:"clouds"`
+	// Public is whether bought machines reach the broker; absent where no address is known.
+	Public *PublicCheck `json:"public,omitempty"`
+}
+
+// CheckedCloud is what a cloud said of whoever would buy there.
+type CheckedCloud struct {
+	Name  string `json:"name"`
+	Title string `json:"title"`
+	driver.Report
+	Machines int `json:"machines"` // of this deployment, that run
+}
+
+// PublicCheck is whether a broker answers where bought machines would dial it.
+type PublicCheck struct {
+	URL     string `json:"url"`
+	Answers bool   `json:"answers"`
+	Problem string `json:"problem,omitempty"`
+}
+
+func (a *app) cloudCheckCommand() *cobra.Command {
+	var state, public string
+	c := &cobra.Command{
+		Use: "check [CLOUD...]", Short: "Ask the clouds whether machines can be bought there",
+		Long: "Asks each cloud that was added, or each that is named, as whom it knows one, which regions and quotas there\n" +
+			"are, and what is missing, with the command that mends it. Then it asks the broker for a sign of life at the\n" +
+			"address that bought machines would dial. Nothing is bought. Exits with 1 when nothing can be bought somewhere,\n" +
+			"or the broker does not answer.",
+		Example: "  tradewind cloud check\n  tradewind cloud check aws -o json\n" +
+			"  tradewind cloud check --public-url https://broker.example.org",
+		Args: command.Args(0, 100),
+		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+			return a.kitNames(), cobra.ShellCompDirectiveNoFileComp
+		},
+	}
+	a.StateFlag(c, &state)
+	c.Flags().StringVar(&public, "public-url", "",
+		"where bought machines would reach the broker (default: that of the broker that runs)")
+	output := command.OutputFlag(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		ctx, cancel := a.Stop.Context(c.Context())
+		defer cancel()
+		return a.checkClouds(ctx, given, absolute(state), public, output)
+	}
+	return c
+}
+
+func (a *app) checkClouds(ctx context.Context, names []string, state, public string, output *command.Choice) error {
+	settings, err := cloudkit.Load(state)
+	if err != nil {
+		return err
+	}
+	if len(names) == 0 {
+		for _, k := range a.kits {
+			if _, added := settings[k.Name]; added {
+				names = append(names, k.Name)
+			}
+		}
+	}
+	if len(names) == 0 && public == "" {
+		return command.BadInput("`tradewind cloud add CLOUD` adds one; `tradewind cloud check CLOUD` asks one without adding it",
+			"no cloud was added to %s", state)
+	}
+	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
+	for _, name := range names {
+		k, err := a.kit(name)
+		if err != nil {
+			return err
+		}
+		request, err := a.request(k, settings[name], state)
+		if err != nil {
+			return err
+		}
+		checked := checkCloud(ctx, k, request)
+		result.Clouds = append(result.Clouds, checked)
+		result.OK = result.OK && !checked.fatal()
+	}
+	if public == "" {
+		if r, running, err := a.brokers.Find(state); err == nil && running {
+			public = r.PublicURL
+		}
+	}
+	if public != "" {
+		result.Public = checkPublic(ctx, public)
+		result.OK = result.OK && result.Public.Answers
+	}
+	if ctx.Err() != nil {
+		return ctx.Err()
+	}
+	if err := a.printCheck(result, output); err != nil {
+		return err
+	}
+	if !result.OK {
+		return command.Silent(command.ExitFailed)
+	}
+	return nil
+}
+
+// checkWithin bounds how long a cloud may take to answer all that it is asked.
+const checkWithin = 2 * time.Minute
+
+// checkCloud asks a cloud.
+func checkCloud(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) CheckedCloud {
+	ctx, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	c := CheckedCloud{Name: k.Name, Title: k.Title}
+	missing := func(err error) CheckedCloud {
+		c.Missing = append(c.Missing, driver.Lack{What: err.Error(), Fatal: true})
+		return c
+	}
+	if err := k.Ready(r.Settings, r.Lookup); err != nil {
+		return missing(err)
+	}
+	o, err := k.Open(ctx, r)
+	if err != nil {
+		return missing(err)
+	}
+	if c.Report, err = o.Checker.Check(ctx); err != nil {
+		return missing(err)
+	}
+	if c.fatal() {
+		return c
+	}
+	running, err := machinesOf(ctx, k, r)
+	if err != nil {
+		return missing(err)
+	}
+	c.Machines = len(running)
+	return c
+}
+
+// fatal says that nothing can be bought.
+func (c CheckedCloud) fatal() bool {
+	for _, l := range c.Missing {
+		if l.Fatal {
+			return true
+		}
+	}
+	return false
+}
+
+// answerWithin is how long a broker may take to give a sign of life, over a tunnel too.
+const answerWithin = 15 * time.Second
+
+// checkPublic asks a broker for a sign of life at its public address. It sends no token: who knows where that leads.
+func checkPublic(ctx context.Context, text string) *PublicCheck {
+	c := &PublicCheck{URL: text}
+	address, err := host.PublicURL(text)
+	if err == nil {
+		err = alive(ctx, address)
+	}
+	if err != nil {
+		c.Problem = err.Error()
+	}
+	c.Answers = err == nil
+	return c
+}
+
+func alive(ctx context.Context, address string) error {
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+"/healthz", http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // only read
+	const most = 4 << 10
+	body, err := io.ReadAll(io.LimitReader(response.Body, most))
+	if err != nil {
+		return err
+	}
+	var health struct{ Status string }
+	if response.StatusCode != http.StatusOK || json.Unmarshal(body, &health) != nil || health.Status != "ok" {
+		return fmt.Errorf("no broker answers there: HTTP %d; start it with --public-url %s, and have that lead to its address",
+			response.StatusCode, address)
+	}
+	return nil
+}
+
+func (a *app) printCheck(r CloudCheck, output *command.Choice) error {
+	if output.JSON() {
+		return a.PrintJSON(r)
+	}
+	style := a.Style(a.Out)
+	line := func(tone text.Tone, verdict, name, detail, hint string) error {
+		err := a.Printf("%s  %-11s %s\n", style.Paint(tone, text.Pad(verdict, 4, false)), name, text.Clean(detail))
+		if err == nil && hint != "" {
+			err = a.Printf("%18s%s\n", "", style.Paint(text.Faint, text.Clean(hint)))
+		}
+		return err
+	}
+	for _, c := range r.Clouds {
+		if c.Identity != "" {
+			detail := c.Identity
+			if c.Account != "" {
+				detail += ", account " + c.Account
+			}
+			detail += "; regions " + cmp.Or(strings.Join(c.Regions, ", "), "none") + "; " + text.Count(c.Machines, "machine")
+			if err := line(text.Good, checkOK, c.Name, detail, ""); err != nil {
+				return err
+			}
+		}
+		for _, l := range c.Missing {
+			tone, verdict := text.Faint, checkNote
+			if l.Fatal {
+				tone, verdict = text.Bad, checkFail
+			}
+			if err := line(tone, verdict, c.Name, l.What, l.Mend); err != nil {
+				return err
+			}
+		}
+		for _, q := range c.Quotas {
+			detail := fmt.Sprintf("quota %s in %s: %s", q.Name, cmp.Or(q.Region, "all regions"), text.Number(q.Limit))
+			if q.Used > 0 {
+				detail += ", of which " + text.Number(q.Used) + " are used"
+			}
+			if err := line(text.Faint, checkNote, c.Name, detail, ""); err != nil {
+				return err
+			}
+		}
+	}
+	if p := r.Public; p != nil && p.Answers {
+		return line(text.Good, checkOK, "public URL", p.URL+" leads to a broker", "")
+	} else if p != nil {
+		return line(text.Bad, checkFail, "public URL", p.URL, p.Problem)
+	}
+	return nil
+}

@@ -1,0 +1,102 @@
+// Package awskit opens AWS from anywhere, with the credentials that the AWS SDK finds there: a profile, SSO, a role, or
+// the environment.
+package awskit
+
+import (
+	"context"
+	"fmt"
+	"os"
+	"time"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/config"
+	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
+)
+
+// Kit is the cloud's.
+func Kit() cloudkit.Kit {
+	return cloudkit.Kit{
+		Name: aws.Name, Title: "Amazon Web Services", Account: account, Open: open, Flags: flags,
+		Ready: func(s cloudkit.Settings, _ cloudkit.Lookup) error {
+			_, err := verifier(s)
+			return err
+		},
+	}
+}
+
+func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	f.StringVar(&s.Profile, "profile", "", "profile of the AWS configuration (default: as the AWS SDK finds credentials)")
+	f.StringVar(&s.Certificates, "certificates", "",
+		"file with the certificates that machines are proved by (default: those that\nAWS publishes)")
+}
+
+func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
+	profile := s.Profile
+	if profile == "" {
+		profile = lookup("AWS_PROFILE")
+	}
+	if profile == "" {
+		return "the SDK's default credentials"
+	}
+	return "profile " + profile
+}
+
+// defaultRegion is where one is at home whose profile names none; it is what EC2 itself falls back to.
+const defaultRegion = "us-east-1"
+
+func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+	options := []func(*config.LoadOptions) error{config.WithAppID("tradewind")}
+	if r.Settings.Profile != "" {
+		options = append(options, config.WithSharedConfigProfile(r.Settings.Profile))
+	}
+	sdk, err := config.LoadDefaultConfig(ctx, options...)
+	if err != nil {
+		return nil, fmt.Errorf("aws: %w", err)
+	}
+	if sdk.Region == "" {
+		sdk.Region = defaultRegion
+	}
+	regions := r.Settings.Regions
+	if len(regions) == 0 {
+		regions = []string{sdk.Region}
+	}
+	proofs, err := verifier(r.Settings)
+	if err != nil {
+		return nil, err
+	}
+	c := aws.New(sdk, aws.Config{
+		Deployment: r.Deployment, Home: home(sdk, regions), Regions: regions, Agents: r.Agents, Graves: r.Graves,
+		Log: r.Log,
+	})
+	return &cloudkit.Opened{
+		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions, deployment: r.Deployment}, Verifier: proofs, Regions: regions,
+		Prices: func(waiting func(context.Context) ([]string, error)) cloudkit.Prices {
+			return aws.NewSpotPrices(c, c.Watching(waiting), time.Now)
+		},
+	}, nil
+}
+
+// home is the region that is asked about others: that of the credentials, where machines are bought there.
+func home(sdk awssdk.Config, regions []string) string {
+	for _, r := range regions {
+		if r == sdk.Region {
+			return r
+		}
+	}
+	return regions[0]
+}
+
+func verifier(s cloudkit.Settings) (*awsid.Verifier, error) {
+	var pem []byte
+	if s.Certificates != "" {
+		var err error
+		if pem, err = os.ReadFile(s.Certificates); err != nil {
+			return nil, fmt.Errorf("certificates: %w", err)
+		}
+	}
+	return awsid.New(string(pem))
+}

@@ -1,0 +1,122 @@
+package awskit
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"maps"
+	"slices"
+	"strings"
+
+	awssdk "github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// checker says what may be done in an account.
+type checker struct {
+	sdk     awssdk.Config
+	cloud   *aws.Cloud
+	regions []string
+	// deployment is the tag of networks that are the deployment's.
+	deployment string
+}
+
+// Check implements driver.Checker.
+func (c *checker) Check(ctx context.Context) (driver.Report, error) {
+	var r driver.Report
+	who, err := sts.NewFromConfig(c.sdk).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	if err != nil {
+		r.Missing = append(r.Missing, lack(err))
+		return r, ctx.Err()
+	}
+	r.Identity, r.Account = awssdk.ToString(who.Arn), awssdk.ToString(who.Account)
+	if r.Regions, err = c.cloud.Regions(ctx); err != nil {
+		r.Missing = append(r.Missing, lack(err))
+		return r, ctx.Err()
+	}
+	for _, region := range c.regions {
+		if !slices.Contains(r.Regions, region) {
+			r.Missing = append(r.Missing, driver.Lack{What: "region " + region + " is not enabled for this account",
+				Mend: "aws account enable-region --region-name " + region})
+		}
+	}
+	for _, region := range r.Regions {
+		if err := c.network(ctx, region); errors.Is(err, errNoNetwork) {
+			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(), Mend: "aws ec2 create-default-vpc --region " +
+				region + ", or tag one: tradewind:deployment=" + c.deployment})
+		} else if err != nil {
+			r.Missing = append(r.Missing, lack(err))
+		}
+		quotas, err := c.quotasOf(ctx, region)
+		if err != nil { // which buying does not need
+			l := lack(err)
+			l.Fatal, l.What = false, fmt.Sprintf("the quotas of %s are not known: %s", region, l.What)
+			r.Missing = append(r.Missing, l)
+		}
+		r.Quotas = append(r.Quotas, quotas...)
+	}
+	return r, ctx.Err()
+}
+
+// network looks whether machines have a network in a region: the default one, or one that is tagged for the deployment.
+func (c *checker) network(ctx context.Context, region string) error {
+	out, err := c.cloud.EC2(region).DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
+	if err != nil {
+		return err
+	}
+	for _, v := range out.Vpcs {
+		ours := slices.ContainsFunc(v.Tags, func(t types.Tag) bool {
+			return awssdk.ToString(t.Key) == "tradewind:deployment" && awssdk.ToString(t.Value) == c.deployment
+		})
+		if awssdk.ToBool(v.IsDefault) || ours {
+			return nil
+		}
+	}
+	return errNoNetwork
+}
+
+var errNoNetwork = errors.New("there is no default VPC")
+
+// quotasOf are a region's, by name.
+func (c *checker) quotasOf(ctx context.Context, region string) (all []driver.Quota, err error) {
+	limits, err := refresh.Quotas(ctx, c.cloud.SDK(region))
+	for _, class := range slices.Sorted(maps.Keys(limits)) {
+		l := limits[class]
+		for name, limit := range map[string]float64{"on-demand": l.OnDemand, "spot": l.Spot} {
+			if limit >= 0 {
+				all = append(all, driver.Quota{Name: class + " vCPUs " + name, Region: region, Limit: limit})
+			}
+		}
+	}
+	slices.SortFunc(all, func(a, b driver.Quota) int { return strings.Compare(a.Name, b.Name) })
+	return all, err
+}
+
+// lack says what a refusal means to whoever would buy.
+func lack(err error) driver.Lack {
+	l := driver.Lack{What: err.Error()}
+	var e *cloud.Error
+	if !errors.As(aws.Typed(err), &e) {
+		return l
+	}
+	l.Fatal = e.Kind == cloud.Auth
+	switch {
+	case e.Code == "RequestExpired", strings.Contains(e.Message, "Signature not yet current"),
+		strings.Contains(e.Message, "Signature expired"):
+		l.Mend = "set this computer's clock: sudo timedatectl set-ntp true"
+	case strings.HasPrefix(e.Code, "ExpiredToken"):
+		l.Mend = "aws sso login, or whatever gave the credentials"
+	case e.Code == "UnauthorizedOperation", strings.HasPrefix(e.Code, "AccessDenied"):
+		l.Mend = "give the user or role what docs/clouds.md lists for AWS"
+	case l.Fatal:
+		l.Mend = "aws configure sso, or name a profile: tradewind cloud add aws --profile NAME"
+	}
+	return l
+}

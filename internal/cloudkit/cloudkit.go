@@ -1,0 +1,80 @@
+// Package cloudkit is how a process that buys machines comes by its clouds: a Kit for each cloud opens its driver, with
+// what checks the account, proves machines and tells prices, from settings that lie in the state folder. Each kit is a
+// package of its own, so that a program links the clouds that it can buy on; package kits has all of them.
+package cloudkit
+
+import (
+	"context"
+	"io"
+	"log/slog"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+)
+
+// Kit is what is known of a cloud before anybody calls it.
+type Kit struct {
+	Name  string // the catalogue's
+	Title string // for people: "Lambda GPU cloud"
+	// Ready says what a cloud's settings lack, with the command that mends it; nil is nothing. It calls nobody.
+	Ready func(Settings, Lookup) error
+	// Account says as whom the settings buy, in a few words: "profile work". It calls nobody.
+	Account func(Settings, Lookup) string
+	// Flags adds to a command what the settings are made of.
+	Flags func(*pflag.FlagSet, *Settings)
+	// Setup prepares what buying needs in the cloud: networks, roles, topics; nil where nothing has to be made. It calls
+	// nobody.
+	Setup func(context.Context, Request) (Setup, error)
+	// Open makes the driver.
+	Open func(context.Context, Request) (*Opened, error)
+}
+
+// Setup makes and removes what buying needs in a cloud. Each step is looked at first, so that a second time changes
+// nothing.
+type Setup interface {
+	// Print writes the commands that would make it, of the cloud's own tool.
+	Print(w io.Writer) error
+	// Make makes what is missing, telling each step, and returns the settings with what it has made.
+	Make(ctx context.Context, tell func(step string)) (Settings, error)
+	// Remove takes away what Make made.
+	Remove(ctx context.Context, tell func(step string)) error
+}
+
+// Lookup returns the value of an environment variable, empty where it is not set.
+type Lookup func(name string) string
+
+// Request is what a cloud is opened with.
+type Request struct {
+	Settings Settings
+	// Deployment is what all that is bought is named or tagged after.
+	Deployment string
+	// PublicURL is where machines reach the broker; proofs that are made for somebody are made for it.
+	PublicURL string
+	Agents    driver.Agents
+	Graves    driver.Graves
+	Lookup    Lookup
+	Log       *slog.Logger
+}
+
+// Opened is a cloud to buy on.
+type Opened struct {
+	Cloud cloud.Cloud
+	// Checker says what may be done there.
+	Checker driver.Checker
+	// Verifier checks the proofs of its machines; nil where they have none.
+	Verifier identity.Verifier
+	// Regions are all that are bought in; empty is any.
+	Regions []string
+	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting names;
+	// nil where there are none.
+	Prices func(waiting func(context.Context) ([]string, error)) Prices
+}
+
+// Prices tells what spot machines cost now.
+type Prices interface {
+	SpotPrices(ctx context.Context) ([]events.PriceTick, error)
+}

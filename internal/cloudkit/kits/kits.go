@@ -1,0 +1,12 @@
+// Package kits has the kit of every cloud that a broker in one process can buy on. A program that needs one cloud alone
+// uses that one's package.
+package kits
+
+import (
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/awskit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
+)
+
+// All are the kits, by name.
+func All() []cloudkit.Kit { return []cloudkit.Kit{awskit.Kit(), lambdakit.Kit()} }

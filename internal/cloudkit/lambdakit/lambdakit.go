@@ -1,0 +1,67 @@
+// Package lambdakit opens Lambda's GPU cloud.
+package lambdakit
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/pflag"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+)
+
+// Environment variables that stand in for settings.
+const (
+	// EnvURL is where the API is, for emulators.
+	EnvURL = "LAMBDA_API_URL"
+	// EnvKeyFile is the file with the API key.
+	EnvKeyFile = "LAMBDA_API_KEY_FILE"
+)
+
+// Kit is the cloud's.
+func Kit() cloudkit.Kit {
+	return cloudkit.Kit{Name: lambda.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Open: open,
+		Flags: flags}
+}
+
+func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	f.StringVar(&s.KeyFile, "key-file", "", "file of mode 0600 with the API key (default: what "+EnvKeyFile+" names)")
+	f.StringVar(&s.SSHKey, "ssh-key", "", "SSH key of the account that machines let in (default: one that nobody has)")
+}
+
+var errNoKey = errors.New("no file with its API key is named: tradewind cloud add lambda --key-file FILE")
+
+func keyFile(s cloudkit.Settings, lookup cloudkit.Lookup) string {
+	if s.KeyFile != "" {
+		return s.KeyFile
+	}
+	return lookup(EnvKeyFile)
+}
+
+func ready(s cloudkit.Settings, lookup cloudkit.Lookup) error {
+	file := keyFile(s, lookup)
+	if file == "" {
+		return errNoKey
+	}
+	_, err := lambda.KeyFile(file)(context.Background()) // a small file
+	return err
+}
+
+func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
+	if file := keyFile(s, lookup); file != "" {
+		return "key in " + file
+	}
+	return ""
+}
+
+func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+	if keyFile(r.Settings, r.Lookup) == "" {
+		return nil, errNoKey
+	}
+	c := lambda.New(lambda.Config{
+		Deployment: r.Deployment, Key: lambda.KeyFile(keyFile(r.Settings, r.Lookup)), Endpoint: r.Lookup(EnvURL),
+		Regions: r.Settings.Regions, SSHKey: r.Settings.SSHKey, Agents: r.Agents, Graves: r.Graves, Log: r.Log,
+	})
+	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}, nil
+}

@@ -1,0 +1,302 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"maps"
+	"net"
+	"net/url"
+	"os"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// Bought is a cloud that machines are bought on.
+type Bought struct {
+	Kit      cloudkit.Kit
+	Settings cloudkit.Settings
+}
+
+// Errors of Open for clouds that are bought on.
+var (
+	// ErrPublicURL: machines elsewhere cannot reach the broker at the address that is named.
+	ErrPublicURL = errors.New("no address at which bought machines reach this broker")
+	// ErrUnended: machines that an earlier host bought may still run on a cloud that this one was not given.
+	ErrUnended = errors.New("machines of an earlier start may still run")
+)
+
+// PublicURL reads the address at which bought machines reach the broker: https, or http on loopback, with no path. It
+// fails with ErrPublicURL.
+func PublicURL(text string) (string, error) {
+	const what = "a tunnel, an ingress or a name of this computer"
+	if text == "" {
+		return "", fmt.Errorf("%w: machines in a cloud dial the broker, so --public-url has to name %s", ErrPublicURL, what)
+	}
+	u, err := url.Parse(strings.TrimSuffix(text, "/"))
+	switch {
+	case err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
+		return "", fmt.Errorf("%w: %q is not https://HOST or https://HOST:PORT", ErrPublicURL, text)
+	case u.Scheme == "http" && !loopback(u.Hostname()):
+		return "", fmt.Errorf("%w: %q is not https, so whoever is on the way could read the machines' tokens", ErrPublicURL,
+			text)
+	case u.Scheme != "https" && u.Scheme != "http":
+		return "", fmt.Errorf("%w: %q is neither https nor http", ErrPublicURL, text)
+	}
+	return u.String(), nil
+}
+
+func loopback(host string) bool {
+	ip := net.ParseIP(host)
+	return host == "localhost" || ip != nil && ip.IsLoopback()
+}
+
+// afar is a cloud whose machines reach the broker at its public address.
+type afar struct {
+	cloud.Cloud
+	endpoint string
+}
+
+// Launch implements cloud.Cloud.
+func (a afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	spec.Bootstrap.Endpoint = a.endpoint
+	return a.Cloud.Launch(ctx, spec)
+}
+
+// buying is what a host has of the clouds that it buys on.
+type buying struct {
+	clouds    map[string]cloud.Cloud
+	regions   map[string][]string // by cloud; empty is any
+	proofs    identity.Verifiers
+	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
+	publicURL string
+}
+
+// openBought opens the clouds that are bought on.
+func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
+	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{}}
+	if h.opt.Passive {
+		return b, nil
+	}
+	deployment, err := h.claim()
+	if err != nil || len(h.opt.Clouds) == 0 {
+		return b, err
+	}
+	if b.publicURL, err = PublicURL(h.opt.PublicURL); err != nil {
+		return nil, err
+	}
+	for _, c := range h.opt.Clouds {
+		if err := c.Kit.Ready(c.Settings, os.Getenv); err != nil {
+			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
+		}
+		o, err := c.Kit.Open(ctx, cloudkit.Request{
+			Settings: c.Settings, Deployment: deployment, PublicURL: b.publicURL, Agents: h.opt.Agents, Lookup: os.Getenv,
+			Graves: driver.StoreGraves(c.Kit.Name, st, keep, h.clock.Now), Log: h.log,
+		})
+		if err != nil {
+			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
+		}
+		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = afar{o.Cloud, b.publicURL}, o.Regions
+		if o.Verifier != nil {
+			b.proofs[c.Kit.Name] = o.Verifier
+		}
+		if o.Prices != nil {
+			b.prices = append(b.prices, o.Prices)
+		}
+	}
+	return b, nil
+}
+
+// names are those of the clouds, sorted.
+func (b *buying) names() []string { return slices.Sorted(maps.Keys(b.clouds)) }
+
+// proven are the clouds whose machines have to prove which they are.
+func (b *buying) proven() []string { return slices.Sorted(maps.Keys(b.proofs)) }
+
+// hosts are the names under which machines ask for the API.
+func (b *buying) hosts() []string {
+	if u, err := url.Parse(b.publicURL); err == nil && u.Hostname() != "" {
+		return []string{u.Hostname()}
+	}
+	return nil
+}
+
+// narrow leaves of a catalogue what can be bought, and what this computer plays.
+func (b *buying) narrow(c *catalog.Catalog, playOthers bool) (*catalog.Catalog, error) {
+	if len(b.clouds) == 0 {
+		return c, nil
+	}
+	return c.Replace(func(o *catalog.Offer) bool {
+		if _, bought := b.clouds[o.Cloud]; !bought {
+			return !playOthers
+		}
+		regions := b.regions[o.Cloud]
+		return len(regions) > 0 && !slices.Contains(regions, o.Region)
+	}, nil)
+}
+
+// sources are prices of several clouds, each of which may fail alone.
+type sources []cloudkit.Prices
+
+// SpotPrices implements broker.Prices.
+func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err error) {
+	var errs []error
+	for _, one := range s {
+		ticks, err := one.SpotPrices(ctx)
+		all, errs = append(all, ticks...), append(errs, err)
+	}
+	if len(all) > 0 {
+		return all, nil
+	}
+	return nil, errors.Join(errs...)
+}
+
+// claimed is what a host notes before it buys: the clouds on which machines may run should it die.
+type claimed struct {
+	Deployment string   `json:"deployment"`
+	Clouds     []string `json:"clouds"`
+}
+
+const claimFile = "bought.json"
+
+// claim returns the name of the deployment, and notes what is bought on. It fails with ErrUnended where an earlier host
+// may have left machines that this one would not see.
+func (h *Host) claim() (string, error) {
+	var last claimed
+	if _, err := h.state.readJSON(claimFile, &last); err != nil {
+		return "", err
+	}
+	name, err := DeploymentOf(string(h.state))
+	if err != nil {
+		return "", err
+	}
+	if h.opt.Deployment != "" {
+		name = h.opt.Deployment
+	}
+	now := claimed{Deployment: name}
+	for _, c := range h.opt.Clouds {
+		now.Clouds = append(now.Clouds, c.Kit.Name)
+	}
+	for _, left := range last.Clouds {
+		if !slices.Contains(now.Clouds, left) {
+			return "", fmt.Errorf("%w on %s, bought by an earlier broker on this folder that did not stop by itself: "+
+				"start with --clouds %s, which ends them or goes on with them", ErrUnended, left, strings.Join(last.Clouds, ","))
+		}
+	}
+	if len(last.Clouds) > 0 && last.Deployment != name {
+		return "", fmt.Errorf("%w under the name %s: start with --deployment %s", ErrUnended, last.Deployment, last.Deployment)
+	}
+	if len(now.Clouds) == 0 {
+		return name, nil
+	}
+	return name, h.state.writeJSON(claimFile, now)
+}
+
+// unclaim notes that no bought machine is left.
+func (h *Host) unclaim() error {
+	err := os.Remove(h.state.path(claimFile))
+	if errors.Is(err, os.ErrNotExist) {
+		return nil
+	}
+	return err
+}
+
+// Forget notes that a state folder has no machines left on a cloud: somebody has looked.
+func Forget(dir, cloud string) error {
+	s := state(dir)
+	var last claimed
+	if found, err := s.readJSON(claimFile, &last); err != nil || !found {
+		return err
+	}
+	last.Clouds = slices.DeleteFunc(last.Clouds, func(name string) bool { return name == cloud })
+	return s.writeJSON(claimFile, last)
+}
+
+// deploymentBytes make a name that no other folder's deployment in the same account has.
+const deploymentBytes = 10
+
+// DeploymentOf is the name after which what is bought for a state folder is named. It is made up once, and stays when
+// the folder is moved.
+func DeploymentOf(dir string) (string, error) {
+	s, err := openState(dir)
+	if err != nil {
+		return "", err
+	}
+	text, err := s.secret("deployment") // it is none, but is made and kept as one
+	if err != nil {
+		return "", err
+	}
+	return "tradewind-" + string(text[:deploymentBytes]), nil
+}
+
+// programFor is how long a machine has to begin to fetch its agent.
+const programFor = 10 * time.Minute
+
+// programs serves the agents' programs to bought machines: each is put among the objects when it is first asked for, by
+// its digest, and signed for.
+func (h *Host) programs() api.ProgramFunc {
+	if len(h.opt.Programs) == 0 {
+		return nil
+	}
+	return func(ctx context.Context, sha256 string) (string, error) {
+		file, ok := h.opt.Programs[sha256]
+		if !ok {
+			return "", fmt.Errorf("%w: no agent with the digest %s", os.ErrNotExist, sha256)
+		}
+		key := filepath.Join("agent", sha256, "tradewind-agent")
+		if err := place(file, h.state.path("objects", key)); err != nil {
+			return "", err
+		}
+		uri, err := grant.Below((&url.URL{Scheme: "file", Path: h.state.path("objects")}).String(), filepath.ToSlash(key))
+		if err != nil {
+			return "", err
+		}
+		signed, err := h.data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
+		if err != nil {
+			return "", err
+		}
+		return signed[0].URL, nil // relative: to wherever the machine reached the broker
+	}
+}
+
+// place copies a file to where it is not yet, complete or not at all.
+func place(from, to string) error {
+	if _, err := os.Stat(to); err == nil {
+		return nil
+	}
+	f, err := os.Open(from) //nolint:gosec // the program that the host was given
+	if err != nil {
+		return err
+	}
+	defer f.Close() //nolint:errcheck // only read
+	if err := os.MkdirAll(filepath.Dir(to), 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Fill(to, 0o600, func(w io.Writer) error {
+		_, err := io.Copy(w, f)
+		return err
+	})
+}
+
+// spotPrices are those of all clouds that tell them.
+func (h *Host) spotPrices() sources {
+	all := make(sources, len(h.bought.prices))
+	for i, open := range h.bought.prices {
+		all[i] = open(func(ctx context.Context) ([]string, error) { return h.broker.WaitedFor(ctx) })
+	}
+	return all
+}
