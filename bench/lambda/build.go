@@ -32,10 +32,10 @@ func functions() ([]string, error) {
 	return names, nil
 }
 
-// build compiles a package as Lambda wants it: one static file named bootstrap. The tag leaves out a runtime that only
-// go1.x had.
+// build compiles a package as Lambda wants it: one static file named bootstrap. The tags leave out a runtime that only
+// go1.x had, and grpc's pages for debugging, whose templates have the linker keep every method of every type.
 func build(ctx context.Context, pkg, arch, file string) error {
-	stamp := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "lambda.norpc", "-o", file, pkg) //nolint:gosec // our own packages
+	stamp := exec.CommandContext(ctx, "go", "build", "-trimpath", "-ldflags", "-s -w", "-tags", "lambda.norpc,grpcnotrace", "-o", file, pkg) //nolint:gosec // our own packages
 	stamp.Env = append(os.Environ(), "GOOS=linux", "GOARCH="+arch, "CGO_ENABLED=0")
 	stamp.Stdout, stamp.Stderr = os.Stderr, os.Stderr
 	if err := stamp.Run(); err != nil {

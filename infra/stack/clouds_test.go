@@ -27,13 +27,13 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 
 // A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no others.
 func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
-	d := synthesise(t, clouds(t, map[string]string{"gcp": "project=acme", "lambda": ""}))["tradewind"]
+	d := synthesise(t, clouds(t, map[string]string{"gcp": "project=acme", "azure": "subscription=s", "lambda": ""}))["tradewind"]
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-cloud-gcp")
 	if got := f.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != "project=acme" {
 		t.Errorf("its settings are %v", got)
 	}
 	_, p := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-provision")
-	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUDS"); got != "aws,gcp,lambda" {
+	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUDS"); got != "aws,azure,gcp,lambda" {
 		t.Errorf("provision buys on %v", got)
 	}
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != nil {
@@ -58,6 +58,10 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 			case a == "ssm:GetParameter" && s.role == "tradewind-cloud-lambda":
 				if len(s.resources) != 1 || !strings.HasSuffix(s.resources[0], "parameter/tradewind/clouds/lambda-key") {
 					t.Errorf("%s reads %v", s.role, s.resources)
+				}
+			case a == "sts:GetWebIdentityToken" && s.role == "tradewind-cloud-azure":
+				if !strings.Contains(fmt.Sprint(s.condition), "AzureADTokenExchange") {
+					t.Errorf("%s says who it is to %v", s.role, s.condition)
 				}
 			default:
 				t.Errorf("%s may %s", s.role, a)

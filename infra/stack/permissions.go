@@ -255,6 +255,11 @@ func (d *deployment) far() {
 			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
 				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},
 			*d.table.TableArn()))
+		if name == "azure" { // AWS signs who the function is, for Azure to trust; it says for whom
+			d.roles[fn].AddToPolicy(allowIf("SayWho", []string{"sts:GetWebIdentityToken"},
+				map[string]interface{}{"ForAllValues:StringEquals": map[string]interface{}{
+					"sts:IdentityTokenAudience": []string{"api://AzureADTokenExchange"}}}, "*"))
+		}
 		if name == "lambda" {
 			d.grant(fn, "Key", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.lambdaKey()))
 		}

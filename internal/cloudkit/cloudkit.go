@@ -7,10 +7,10 @@ import (
 	"context"
 	"io"
 	"log/slog"
+	"time"
 
 	"github.com/spf13/pflag"
 
-	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
@@ -76,5 +76,13 @@ type Opened struct {
 
 // Prices tells what spot machines cost now.
 type Prices interface {
-	SpotPrices(ctx context.Context) ([]events.PriceTick, error)
+	SpotPrices(ctx context.Context) ([]Price, error)
+}
+
+// Price is what an offer costs on the spot market. It has the fields of an event of the broker, which a function that
+// has a driver alone does not link.
+type Price struct {
+	Offer string // its ID, without a market
+	USD   float64
+	Since time.Time // zero is not known
 }

@@ -22,11 +22,27 @@ type Settings struct {
 	Profile string `json:"profile,omitempty"`
 	// Certificates is a file with the certificates, PEM, that machines of AWS are proved by; empty is AWS's own.
 	Certificates string `json:"certificates,omitempty"`
-	// Project is Google's.
-	Project string `json:"project,omitempty"`
-	// Subscription and ResourceGroup are Azure's.
+	// Project is Google's. ServiceAccount, an address, is what its machines prove themselves with; Network and Subnetwork
+	// are where they are.
+	Project        string `json:"project,omitempty"`
+	ServiceAccount string `json:"serviceAccount,omitempty"`
+	Network        string `json:"network,omitempty"`
+	Subnetwork     string `json:"subnetwork,omitempty"`
+	// Subscription and ResourceGroup are Azure's, and Tenant the directory that its Client, an application, is in.
 	Subscription  string `json:"subscription,omitempty"`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
+	Tenant        string `json:"tenant,omitempty"`
+	Client        string `json:"client,omitempty"`
+	// Provider is Google's workload identity provider that trusts an AWS role, and Impersonate the service account, an
+	// address, that who comes by it acts as.
+	Provider    string `json:"provider,omitempty"`
+	Impersonate string `json:"impersonate,omitempty"`
+	// NoPublicAddress is for networks with a way out of their own.
+	NoPublicAddress bool `json:"noPublicAddress,omitempty"`
+	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an emulator,
+	// or a proxy; empty are the cloud's own.
+	Endpoint string `json:"endpoint,omitempty"`
+	Proofs   string `json:"proofs,omitempty"`
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
@@ -66,6 +82,28 @@ func Read(file string, body []byte) (map[string]Settings, error) {
 		in.Clouds = map[string]Settings{}
 	}
 	return in.Clouds, nil
+}
+
+// FromPairs makes settings of names and values, as a function's environment has them. The parts of a list are joined by
+// "+". It fails with ErrSettings for what is no setting.
+func FromPairs(pairs map[string]string) (s Settings, err error) {
+	in := map[string]any{}
+	for name, value := range pairs {
+		switch name {
+		case "regions":
+			in[name] = strings.Split(value, "+")
+		case "noPublicAddress":
+			in[name] = value == "true"
+		default:
+			in[name] = value
+		}
+	}
+	body, err := json.Marshal(map[string]any{"clouds": map[string]any{"": in}})
+	if err != nil {
+		return s, err
+	}
+	read, err := Read("settings", body)
+	return read[""], err
 }
 
 // Save writes the settings of a state folder's clouds, readable by its owner alone.

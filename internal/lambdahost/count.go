@@ -7,6 +7,7 @@ import (
 	"sync/atomic"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -60,9 +61,9 @@ func (c *counts) take() (metrics []emf.Metric, refusals map[cloud.Kind]int) {
 
 // flush writes the metrics of an invocation. Their only dimension is the deployment, and a refusal's kind: with one a
 // function they would cost more than the rest of an idle deployment. Which function it was is a property.
-func (h *Host) flush(i *invocation) {
+func (h *Host) flush(i *base.Invocation) {
 	metrics, refusals := h.count.take()
-	props := map[string]any{"function": h.fn, "requestId": i.request}
+	props := map[string]any{"function": h.fn, "requestId": i.Request}
 	err := h.metrics.Write(emf.Line{
 		At: h.now(), Dimensions: map[string]string{"Deployment": h.Env.Deployment}, Metrics: metrics, Properties: props,
 	})

@@ -1,12 +1,6 @@
 package lambdahost
 
-import (
-	"errors"
-	"fmt"
-	"net/url"
-	"slices"
-	"strings"
-)
+import "github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 
 // The environment of every function, as infra/ sets it.
 const (
@@ -28,7 +22,6 @@ const (
 	// functions whose queues are polled only while work is open, by comma; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
 	EnvClouds   = "TRADEWIND_CLOUDS"   // clouds to plan and buy on, by comma; optional, aws
-	EnvCloud    = "TRADEWIND_CLOUD"    // settings of a cloud's own function, NAME=VALUE by comma
 	EnvRegions  = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvSecrets  = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
 	EnvStores   = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
@@ -74,112 +67,31 @@ type Env struct {
 }
 
 // ErrEnv says that the environment is not what infra/ sets.
-var ErrEnv = errors.New("lambdahost: environment")
+var ErrEnv = base.ErrEnv
 
 // LoadEnv reads the environment by getenv. Its error names every variable that is wrong, wrapped in ErrEnv.
 func LoadEnv(getenv func(string) string) (Env, error) {
-	r := reader{getenv: getenv}
+	r := base.Reader{Getenv: getenv}
 	env := Env{
-		Deployment: r.need(EnvDeployment), Table: r.need(EnvTable), Bus: r.need(EnvBus),
-		QueuePrefix: r.need(EnvQueuePrefix), QueueURLs: getenv(EnvQueueURLs),
-		DAGBucket: r.need(EnvDAGBucket), WorkBucket: r.need(EnvWorkBucket),
-		API: r.url(EnvAPI), TokenKey: r.need(EnvTokenKey),
-		AgentKey: r.need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: list(getenv(EnvRcloneKey)),
-		Schedules: list(getenv(EnvSchedules)), Mappings: list(getenv(EnvMappings)),
-		Clouds: list(getenv(EnvClouds)), Regions: list(getenv(EnvRegions)), Topic: getenv(EnvTopic),
-		Secrets: list(getenv(EnvSecrets)), Stores: r.pairs(EnvStores),
-		Webhook: getenv(EnvWebhook), Announce: list(getenv(EnvAnnounce)),
-		Unproven: r.oneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
-		Policy: getenv(EnvPolicy), LogLevel: r.level(EnvLogLevel),
+		Deployment: r.Need(EnvDeployment), Table: r.Need(EnvTable), Bus: r.Need(EnvBus),
+		QueuePrefix: r.Need(EnvQueuePrefix), QueueURLs: getenv(EnvQueueURLs),
+		DAGBucket: r.Need(EnvDAGBucket), WorkBucket: r.Need(EnvWorkBucket),
+		API: r.URL(EnvAPI), TokenKey: r.Need(EnvTokenKey),
+		AgentKey: r.Need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: base.List(getenv(EnvRcloneKey)),
+		Schedules: base.List(getenv(EnvSchedules)), Mappings: base.List(getenv(EnvMappings)),
+		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)), Topic: getenv(EnvTopic),
+		Secrets: base.List(getenv(EnvSecrets)), Stores: r.Pairs(EnvStores),
+		Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
+		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
+		Policy: getenv(EnvPolicy), LogLevel: r.Level(EnvLogLevel),
 	}
 	if len(env.Clouds) == 0 {
 		env.Clouds = []string{"aws"}
 	}
-	if err := r.err(); err != nil {
+	if err := r.Err(); err != nil {
 		return Env{}, err
 	}
 	return env, nil
-}
-
-// reader collects what is wrong, so that one look at the log names it all.
-type reader struct {
-	getenv func(string) string
-	wrong  []string
-}
-
-func (r *reader) err() error {
-	if len(r.wrong) == 0 {
-		return nil
-	}
-	return fmt.Errorf("%w: %s", ErrEnv, strings.Join(r.wrong, "; "))
-}
-
-func (r *reader) need(name string) string {
-	v := r.getenv(name)
-	if v == "" {
-		r.wrong = append(r.wrong, name+" is not set")
-	}
-	return v
-}
-
-func (r *reader) url(name string) string {
-	v := r.need(name)
-	if v == "" {
-		return ""
-	}
-	u, err := url.Parse(v)
-	if err != nil || u.Scheme != "https" && u.Scheme != "http" || u.Host == "" {
-		r.wrong = append(r.wrong,
-			fmt.Sprintf("%s is %q, which is no base URL such as https://api.example.com", name, v))
-	}
-	return strings.TrimRight(v, "/")
-}
-
-func (r *reader) pairs(name string) map[string]string {
-	out := map[string]string{}
-	for _, pair := range list(r.getenv(name)) {
-		key, value, ok := strings.Cut(pair, "=")
-		if !ok || key == "" || value == "" {
-			r.wrong = append(r.wrong, fmt.Sprintf("%s has %q, which is no REGION=BUCKET", name, pair))
-			continue
-		}
-		out[key] = value
-	}
-	return out
-}
-
-// oneOf reads one of some words; the first where nothing is set.
-func (r *reader) oneOf(name string, words ...string) string {
-	v := r.getenv(name)
-	if v == "" {
-		return words[0]
-	}
-	if !slices.Contains(words, v) {
-		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of %s", name, v, strings.Join(words, ", ")))
-	}
-	return v
-}
-
-func (r *reader) level(name string) string {
-	v := strings.ToLower(r.getenv(name))
-	switch v {
-	case "":
-		return "info"
-	case "debug", "info", "warn", "error":
-		return v
-	}
-	r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of debug, info, warn, error", name, v))
-	return ""
-}
-
-func list(v string) []string {
-	var out []string
-	for part := range strings.SplitSeq(v, ",") {
-		if part = strings.TrimSpace(part); part != "" {
-			out = append(out, part)
-		}
-	}
-	return out
 }
 
 // CloudFunction is the function of a cloud that is not AWS.

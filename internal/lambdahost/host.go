@@ -11,6 +11,7 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/emf"
 	"github.com/tradewind-broker/tradewind/internal/quiet"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -41,7 +42,7 @@ type Host struct {
 	log     *slog.Logger
 	metrics *emf.Writer
 	count   counts
-	current atomic.Pointer[invocation]
+	current atomic.Pointer[base.Invocation]
 	now     func() time.Time
 }
 
@@ -52,7 +53,7 @@ type Part func(h *Host) error
 // New makes the host of a function, from its environment and AWS configuration.
 func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Host, error) {
 	h := &Host{Env: env, AWS: cfg, Config: brokerConfig(env), fn: fn, metrics: emf.New(out, Namespace), now: time.Now}
-	h.log = newLog(out, env, fn, &h.current)
+	h.log = base.NewLog(out, env.LogLevel, fn, &h.current)
 	h.Ports.Log, h.Ports.Now = h.log, h.now
 	for _, part := range parts {
 		if err := part(h); err != nil {
@@ -124,7 +125,7 @@ func FromEnvironment(fn string, parts ...Part) (*Host, error) {
 	if err != nil {
 		return nil, err
 	}
-	cfg, err := awsConfig(os.Getenv)
+	cfg, err := base.AWSConfig(os.Getenv)
 	if err != nil {
 		return nil, err
 	}
@@ -170,7 +171,7 @@ func (h *Host) Log() *slog.Logger { return h.log }
 
 // Begin notes the request that the sandbox works on; done writes its metrics.
 func (h *Host) Begin(ctx context.Context) (done func()) {
-	i := invocationOf(ctx)
+	i := base.InvocationOf(ctx)
 	h.current.Store(i)
 	return func() { h.flush(i) }
 }

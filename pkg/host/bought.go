@@ -156,8 +156,11 @@ type sources []cloudkit.Prices
 func (s sources) SpotPrices(ctx context.Context) (all []events.PriceTick, err error) {
 	var errs []error
 	for _, one := range s {
-		ticks, err := one.SpotPrices(ctx)
-		all, errs = append(all, ticks...), append(errs, err)
+		prices, err := one.SpotPrices(ctx)
+		for _, p := range prices {
+			all = append(all, events.PriceTick(p))
+		}
+		errs = append(errs, err)
 	}
 	if len(all) > 0 {
 		return all, nil

@@ -75,9 +75,21 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{
 		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions, deployment: r.Deployment}, Verifier: proofs, Regions: regions,
 		Prices: func(waiting func(context.Context) ([]string, error)) cloudkit.Prices {
-			return aws.NewSpotPrices(c, c.Watching(waiting), time.Now)
+			return prices{aws.NewSpotPrices(c, c.Watching(waiting), time.Now)}
 		},
 	}, nil
+}
+
+// prices are those of EC2.
+type prices struct{ of *aws.SpotPrices }
+
+// SpotPrices implements cloudkit.Prices.
+func (p prices) SpotPrices(ctx context.Context) (out []cloudkit.Price, err error) {
+	ticks, err := p.of.SpotPrices(ctx)
+	for _, t := range ticks {
+		out = append(out, cloudkit.Price(t))
+	}
+	return out, err
 }
 
 // home is the region that is asked about others: that of the credentials, where machines are bought there.

@@ -5,8 +5,12 @@ package kits
 import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/awskit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 )
 
 // All are the kits, by name.
-func All() []cloudkit.Kit { return []cloudkit.Kit{awskit.Kit(), lambdakit.Kit()} }
+func All() []cloudkit.Kit {
+	return []cloudkit.Kit{awskit.Kit(), azurekit.Kit(), gcpkit.Kit(), lambdakit.Kit()}
+}

@@ -2,6 +2,7 @@
 package lambdakit
 
 import (
+	"cmp"
 	"context"
 	"errors"
 
@@ -19,10 +20,23 @@ const (
 	EnvKeyFile = "LAMBDA_API_KEY_FILE"
 )
 
-// Kit is the cloud's.
+// Kit is the cloud's, with its key in a file.
 func Kit() cloudkit.Kit {
-	return cloudkit.Kit{Name: lambda.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Open: open,
-		Flags: flags}
+	return cloudkit.Kit{Name: lambda.Name, Title: "Lambda GPU cloud", Ready: ready, Account: account, Flags: flags,
+		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+			if keyFile(r.Settings, r.Lookup) == "" {
+				return nil, errNoKey
+			}
+			return open(r, lambda.KeyFile(keyFile(r.Settings, r.Lookup))), nil
+		}}
+}
+
+// KitBy is the cloud's, with a key from elsewhere.
+func KitBy(key func(context.Context) (string, error)) cloudkit.Kit {
+	k := Kit()
+	k.Ready = func(cloudkit.Settings, cloudkit.Lookup) error { return nil }
+	k.Open = func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) { return open(r, key), nil }
+	return k
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
@@ -55,13 +69,10 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 	return ""
 }
 
-func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
-	if keyFile(r.Settings, r.Lookup) == "" {
-		return nil, errNoKey
-	}
+func open(r cloudkit.Request, key func(context.Context) (string, error)) *cloudkit.Opened {
 	c := lambda.New(lambda.Config{
-		Deployment: r.Deployment, Key: lambda.KeyFile(keyFile(r.Settings, r.Lookup)), Endpoint: r.Lookup(EnvURL),
+		Deployment: r.Deployment, Key: key, Endpoint: cmp.Or(r.Settings.Endpoint, r.Lookup(EnvURL)),
 		Regions: r.Settings.Regions, SSHKey: r.Settings.SSHKey, Agents: r.Agents, Graves: r.Graves, Log: r.Log,
 	})
-	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}, nil
+	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}
 }

@@ -1,54 +1,109 @@
 // Package cloudhost serves the driver of a cloud as a Lambda function of its own, which the functions that buy and free
-// machines call: it alone links the cloud's SDK, and its role alone is trusted there.
+// machines call: it alone links the cloud's SDK, and its role alone is trusted there. It links nothing of the broker.
 package cloudhost
 
 import (
 	"context"
 	"encoding/json"
 	"fmt"
+	"io"
+	"log/slog"
 	"os"
+	"sync/atomic"
+	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/aws/aws-lambda-go/lambda"
+	"github.com/aws/aws-sdk-go-v2/aws"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
-// Opening is what a driver is opened with.
-type Opening struct {
-	*lambdahost.Host
-	// Settings are the cloud's, by their names: project, subscription.
-	Settings map[string]string
-	Agents   driver.Agents
-	Graves   driver.Graves // in the deployment's table
+// Env is the environment of a cloud's function: of what every function has, the part that it needs.
+type Env struct {
+	Deployment, Table, API, AgentKey string
+	LogLevel                         string
+	Settings                         map[string]string // of the cloud, as cloudkit.FromPairs reads them
 }
 
-// Serve runs the function of a cloud. It does not return.
-func Serve(name string, open func(Opening) (cloud.Cloud, error)) {
-	lambdahost.Run(lambdahost.CloudFunction(name), func(h *lambdahost.Host) (any, error) { return New(h, name, open) })
+// LoadEnv reads the environment, whose names are those of package lambdahost. It fails with base.ErrEnv.
+func LoadEnv(getenv func(string) string) (Env, error) {
+	r := base.Reader{Getenv: getenv}
+	env := Env{
+		Deployment: r.Need("TRADEWIND_DEPLOYMENT"), Table: r.Need("TRADEWIND_TABLE"), API: r.URL("TRADEWIND_API"),
+		AgentKey: r.Need("TRADEWIND_AGENT_KEY"), LogLevel: r.Level("TRADEWIND_LOG_LEVEL"),
+	}
+	if err := r.Err(); err != nil {
+		return env, err
+	}
+	var err error
+	if env.Settings, err = driver.ParseSettings(getenv("TRADEWIND_CLOUD")); err != nil {
+		return env, fmt.Errorf("%w: TRADEWIND_CLOUD: %w", base.ErrEnv, err)
+	}
+	return env, nil
 }
 
-// New makes the function's handler.
-func New(h *lambdahost.Host, name string, open func(Opening) (cloud.Cloud, error)) (
-	func(context.Context, json.RawMessage) (json.RawMessage, error), error) {
-	settings, err := driver.ParseSettings(os.Getenv(lambdahost.EnvCloud))
+// Handler answers a call of package remote.
+type Handler func(context.Context, json.RawMessage) (json.RawMessage, error)
+
+// Serve runs the function of a cloud, whose kit may need clients of AWS. It does not return.
+func Serve(kit func(Env, aws.Config) cloudkit.Kit) {
+	handler, err := fromEnvironment(kit)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvCloud, err)
+		// strings only
+		line, _ := json.Marshal(map[string]string{"level": "ERROR", "message": "cannot start", "err": err.Error()})
+		fmt.Fprintln(os.Stderr, string(line))
+		os.Exit(1)
 	}
-	agents, err := driver.ParseAgents(h.Env.AgentKey)
+	lambda.Start(handler)
+}
+
+func fromEnvironment(kit func(Env, aws.Config) cloudkit.Kit) (Handler, error) {
+	env, err := LoadEnv(os.Getenv)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvAgentKey, err)
+		return nil, err
 	}
-	c, err := open(Opening{
-		Host: h, Settings: settings, Agents: agents,
-		Graves: driver.StoreGraves(name, h.Ports.Store, h.Config.SeenFor, h.Ports.Now),
-	})
+	cfg, err := base.AWSConfig(os.Getenv)
 	if err != nil {
-		return nil, fmt.Errorf("cloud %s: %w", name, err)
+		return nil, err
 	}
-	server := remote.Server{Cloud: c}
+	return New(env, cfg, kit(env, cfg), os.Stdout)
+}
+
+// endedFor is how long the name of a cluster that has ended is remembered: longer than any queue delivers again.
+const endedFor = 15 * 24 * time.Hour
+
+// New makes the function's handler. It calls nobody.
+func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, error) {
+	var current atomic.Pointer[base.Invocation]
+	log := base.NewLog(out, env.LogLevel, "cloud-"+kit.Name, &current)
+	st, err := dynamo.New(cfg, env.Table, dynamo.Options{Log: log})
+	if err != nil {
+		return nil, err
+	}
+	r := cloudkit.Request{
+		Deployment: env.Deployment, PublicURL: env.API, Lookup: os.Getenv, Log: log,
+		Graves: driver.StoreGraves(kit.Name, st, endedFor, time.Now),
+	}
+	if r.Settings, err = cloudkit.FromPairs(env.Settings); err != nil {
+		return nil, fmt.Errorf("%w: TRADEWIND_CLOUD: %w", base.ErrEnv, err)
+	}
+	if r.Agents, err = driver.ParseAgents(env.AgentKey); err != nil {
+		return nil, fmt.Errorf("%w: TRADEWIND_AGENT_KEY: %w", base.ErrEnv, err)
+	}
+	opened, err := kit.Open(context.Background(), r)
+	if err != nil {
+		return nil, fmt.Errorf("cloud %s: %w", kit.Name, err)
+	}
+	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker}
 	return func(ctx context.Context, message json.RawMessage) (json.RawMessage, error) {
-		defer h.Begin(ctx)()
-		return server.Serve(ctx, message)
+		current.Store(base.InvocationOf(ctx))
+		began := time.Now()
+		answer, err := server.Serve(ctx, message)
+		log.LogAttrs(ctx, slog.LevelDebug, "call", slog.Duration("took", time.Since(began)))
+		return answer, err
 	}, nil
 }

@@ -13,7 +13,7 @@ import (
 var ErrSettings = errors.New("settings of a cloud")
 
 var (
-	settingName  = regexp.MustCompile(`^[a-z][a-z-]{0,30}$`)
+	settingName  = regexp.MustCompile(`^[a-z][A-Za-z-]{0,30}$`)
 	settingValue = regexp.MustCompile(`^[!-+\--~]{1,500}$`) // ASCII without spaces and commas
 )
 

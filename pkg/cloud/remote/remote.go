@@ -138,7 +138,10 @@ func (c *Client) fail(kind cloud.Kind, code string, err error) error {
 }
 
 // Server answers the calls of clients with a driver.
-type Server struct{ Cloud cloud.Cloud }
+type Server struct {
+	Cloud   cloud.Cloud
+	Checker driver.Checker // the driver itself when nil, if it is one
+}
 
 // Serve answers one call. It fails only for what is no message of this package: a failure of the cloud is an answer.
 func (s Server) Serve(ctx context.Context, message []byte) ([]byte, error) {
@@ -170,8 +173,11 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 	case opMachines:
 		out.Machines, err = s.Cloud.Machines(ctx, in.Cluster)
 	case opCheck:
-		checker, ok := s.Cloud.(driver.Checker)
-		if !ok {
+		checker := s.Checker
+		if checker == nil {
+			checker, _ = s.Cloud.(driver.Checker)
+		}
+		if checker == nil {
 			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "this driver cannot be checked")
 		}
 		var report driver.Report

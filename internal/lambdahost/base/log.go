@@ -1,4 +1,4 @@
-package lambdahost
+package base
 
 import (
 	"context"
@@ -10,28 +10,28 @@ import (
 	"github.com/aws/aws-lambda-go/lambdacontext"
 )
 
-// invocation is the request that a sandbox works on: there is only one at a time.
-type invocation struct{ request, trace string }
+// Invocation is the request that a sandbox works on: there is only one at a time.
+type Invocation struct{ Request, Trace string }
 
-// invocationOf reads the IDs that Lambda gave a request. The runtime sets the trace anew for each one.
-func invocationOf(ctx context.Context) *invocation {
-	i := &invocation{trace: os.Getenv("_X_AMZN_TRACE_ID")}
+// InvocationOf reads the IDs that Lambda gave a request. The runtime sets the trace anew for each one.
+func InvocationOf(ctx context.Context) *Invocation {
+	i := &Invocation{Trace: os.Getenv("_X_AMZN_TRACE_ID")}
 	if lc, ok := lambdacontext.FromContext(ctx); ok {
-		i.request = lc.AwsRequestID
+		i.Request = lc.AwsRequestID
 	}
 	if trace, ok := ctx.Value("x-amzn-trace-id").(string); ok && trace != "" { //nolint:staticcheck // the runtime's own key
-		i.trace = trace
+		i.Trace = trace
 	}
 	return i
 }
 
-// newLog makes a logger of JSON lines as Lambda's own log levels read them: with timestamp, level and message.
-func newLog(out io.Writer, env Env, fn string, now *atomic.Pointer[invocation]) *slog.Logger {
-	var level slog.Level
-	if err := level.UnmarshalText([]byte(env.LogLevel)); err != nil {
-		level = slog.LevelInfo
+// NewLog makes a logger of JSON lines as Lambda's own log levels read them: with timestamp, level and message.
+func NewLog(out io.Writer, level, fn string, now *atomic.Pointer[Invocation]) *slog.Logger {
+	var least slog.Level
+	if err := least.UnmarshalText([]byte(level)); err != nil {
+		least = slog.LevelInfo
 	}
-	inner := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: level, ReplaceAttr: rename})
+	inner := slog.NewJSONHandler(out, &slog.HandlerOptions{Level: least, ReplaceAttr: rename})
 	return slog.New(&handler{Handler: inner.WithAttrs([]slog.Attr{slog.String("function", fn)}), now: now})
 }
 
@@ -51,17 +51,17 @@ func rename(groups []string, a slog.Attr) slog.Attr {
 // handler adds the request's IDs to every line, also of those who log without a context.
 type handler struct {
 	slog.Handler
-	now *atomic.Pointer[invocation]
+	now *atomic.Pointer[Invocation]
 }
 
 // Handle implements slog.Handler.
 func (h *handler) Handle(ctx context.Context, r slog.Record) error {
 	if i := h.now.Load(); i != nil {
-		if i.request != "" {
-			r.AddAttrs(slog.String("requestId", i.request))
+		if i.Request != "" {
+			r.AddAttrs(slog.String("requestId", i.Request))
 		}
-		if i.trace != "" {
-			r.AddAttrs(slog.String("traceId", i.trace))
+		if i.Trace != "" {
+			r.AddAttrs(slog.String("traceId", i.Trace))
 		}
 	}
 	return h.Handler.Handle(ctx, r)

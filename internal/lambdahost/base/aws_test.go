@@ -1,4 +1,4 @@
-package lambdahost
+package base
 
 import (
 	"context"
@@ -15,7 +15,7 @@ func TestTheEnvironmentOfALambdaConfiguresTheSDK(t *testing.T) {
 		"AWS_SESSION_TOKEN": "session", "AWS_ENDPOINT_URL": "http://127.0.0.1:1",
 		"AWS_ENDPOINT_URL_DYNAMODB": "http://127.0.0.1:2",
 	}
-	cfg, err := awsConfig(func(name string) string { return env[name] })
+	cfg, err := AWSConfig(func(name string) string { return env[name] })
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -33,7 +33,7 @@ func TestTheEnvironmentOfALambdaConfiguresTheSDK(t *testing.T) {
 	}
 
 	delete(env, "AWS_REGION")
-	if _, err := awsConfig(func(name string) string { return env[name] }); !errors.Is(err, ErrEnv) {
+	if _, err := AWSConfig(func(name string) string { return env[name] }); !errors.Is(err, ErrEnv) {
 		t.Errorf("without a region: %v", err)
 	}
 }

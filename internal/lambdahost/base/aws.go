@@ -1,4 +1,4 @@
-package lambdahost
+package base
 
 import (
 	"context"
@@ -8,21 +8,21 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 )
 
-// awsConfig is the SDK's configuration as Lambda gives it: region, keys of the function's role and, where the cloud is
+// AWSConfig is the SDK's configuration as Lambda gives it: region, keys of the function's role and, where the cloud is
 // an emulator, endpoints. Those are all in the environment for as long as the sandbox lives, so the functions are
 // spared the SDK's own search, which links the clients of STS and of single sign-on.
-func awsConfig(getenv func(string) string) (aws.Config, error) {
-	r := reader{getenv: getenv}
+func AWSConfig(getenv func(string) string) (aws.Config, error) {
+	r := Reader{Getenv: getenv}
 	cfg := aws.Config{
-		Region: r.need("AWS_REGION"),
-		Credentials: credentials.NewStaticCredentialsProvider(r.need("AWS_ACCESS_KEY_ID"),
-			r.need("AWS_SECRET_ACCESS_KEY"), getenv("AWS_SESSION_TOKEN")),
+		Region: r.Need("AWS_REGION"),
+		Credentials: credentials.NewStaticCredentialsProvider(r.Need("AWS_ACCESS_KEY_ID"),
+			r.Need("AWS_SECRET_ACCESS_KEY"), getenv("AWS_SESSION_TOKEN")),
 		ConfigSources: []any{endpoints(getenv)},
 	}
 	if url := getenv("AWS_ENDPOINT_URL"); url != "" {
 		cfg.BaseEndpoint = aws.String(url)
 	}
-	return cfg, r.err()
+	return cfg, r.Err()
 }
 
 // endpoints finds the endpoint of one service, AWS_ENDPOINT_URL_SERVICE. The SDK's clients ask it by this method.

@@ -1,0 +1,32 @@
+// Command cloud-azure is the Lambda function that buys and frees machines on Azure.
+package main
+
+import (
+	"context"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/sts"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/cloudhost"
+)
+
+func main() { cloudhost.Serve(kit) }
+
+// audience is what Azure wants tokens of other issuers to be made for.
+const audience = "api://AzureADTokenExchange"
+
+// kit is Azure's, where one is known by a token that AWS signs of the function's role (sts:GetWebIdentityToken).
+func kit(_ cloudhost.Env, cfg aws.Config) cloudkit.Kit {
+	client := sts.NewFromConfig(cfg)
+	return azurekit.KitBy(func(ctx context.Context) (string, error) {
+		out, err := client.GetWebIdentityToken(ctx, &sts.GetWebIdentityTokenInput{
+			Audience: []string{audience}, SigningAlgorithm: aws.String("RS256"), DurationSeconds: aws.Int32(300),
+		})
+		if err != nil {
+			return "", err
+		}
+		return aws.ToString(out.WebIdentityToken), nil
+	})
+}

@@ -1,0 +1,124 @@
+// Package gcpkit opens Google Cloud.
+package gcpkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"net/http"
+
+	"github.com/spf13/pflag"
+	"golang.org/x/oauth2/google"
+	"google.golang.org/api/option"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+)
+
+// Name is the catalogue's name of the cloud.
+const Name = googleid.Name
+
+// Kit is the cloud's.
+func Kit() cloudkit.Kit {
+	return cloudkit.Kit{Name: Name, Title: "Google Cloud", Ready: ready, Account: account, Open: open, Flags: flags}
+}
+
+func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
+	f.StringVar(&s.ServiceAccount, "service-account", "",
+		"service account without any role that machines prove themselves with")
+	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
+	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
+}
+
+var errNoProject = errors.New("no project is named: tradewind cloud add gcp --project PROJECT")
+
+func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
+	if s.Project == "" {
+		return errNoProject
+	}
+	return nil
+}
+
+func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
+	if s.Project == "" {
+		return ""
+	}
+	return "project " + s.Project
+}
+
+func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+	s := r.Settings
+	if err := ready(s, r.Lookup); err != nil {
+		return nil, err
+	}
+	client, err := credentials(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("gcp: credentials: %w", err)
+	}
+	c := gcp.New(gcp.Config{
+		Deployment: r.Deployment, Project: s.Project, Regions: s.Regions, Agents: r.Agents, Network: s.Network,
+		Subnetwork: s.Subnetwork, NoPublicAddress: s.NoPublicAddress, ServiceAccount: s.ServiceAccount,
+		Graves: r.Graves, Log: r.Log, Endpoint: s.Endpoint, Client: client,
+	})
+	proofs, err := verifier(s, r.PublicURL)
+	if err != nil {
+		return nil, err
+	}
+	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions}, nil
+}
+
+// verifier checks what machines prove; nil where they have no service account, and so no proof.
+func verifier(s cloudkit.Settings, audience string) (identity.Verifier, error) {
+	if s.ServiceAccount == "" || audience == "" {
+		return nil, nil //nolint:nilnil // there is none
+	}
+	return googleid.New(googleid.Config{Audience: audience, Keys: s.Proofs})
+}
+
+// credentials are what the environment has, or what an AWS role is trusted with. An emulator at a loopback address wants
+// none.
+func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOption, error) {
+	switch {
+	case s.Provider != "":
+		body, err := federated(s)
+		if err != nil {
+			return nil, err
+		}
+		creds, err := google.CredentialsFromJSONWithType(ctx, body, google.ExternalAccount, scope)
+		if err != nil {
+			return nil, err
+		}
+		return []option.ClientOption{option.WithTokenSource(creds.TokenSource)}, nil
+	case cloudkit.Loopback(s.Endpoint):
+		return []option.ClientOption{option.WithHTTPClient(&http.Client{})}, nil
+	default:
+		return nil, nil
+	}
+}
+
+const scope = "https://www.googleapis.com/auth/cloud-platform"
+
+// federated is the configuration by which Google's libraries exchange the credentials of an AWS role, which they find in
+// the environment, for those of a service account (Google Cloud, "Configure Workload Identity Federation with AWS").
+// There is no secret in it.
+func federated(s cloudkit.Settings) ([]byte, error) {
+	c := map[string]any{
+		"type": "external_account", "audience": "//iam.googleapis.com/" + s.Provider,
+		"subject_token_type": "urn:ietf:params:aws:token-type:aws4_request",
+		"token_url":          "https://sts.googleapis.com/v1/token",
+		"credential_source": map[string]string{
+			"environment_id": "aws1",
+			"regional_cred_verification_url": "https://sts.{region}.amazonaws.com" +
+				"?Action=GetCallerIdentity&Version=2011-06-15",
+		},
+	}
+	if s.Impersonate != "" {
+		c["service_account_impersonation_url"] = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/" +
+			s.Impersonate + ":generateAccessToken"
+	}
+	return json.Marshal(c)
+}
