@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -65,16 +66,46 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// afar is a cloud whose machines reach the broker at its public address.
+// afar is a cloud whose machines reach the broker at its public address, and that tells nobody when it has taken one: the
+// lists that are asked for anyway do.
 type afar struct {
 	cloud.Cloud
 	endpoint string
+	notify   func(context.Context, cloud.Notice)
+
+	mu   sync.Mutex
+	told map[string]bool // machines
 }
 
 // Launch implements cloud.Cloud.
-func (a afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (a *afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	spec.Bootstrap.Endpoint = a.endpoint
 	return a.Cloud.Launch(ctx, spec)
+}
+
+// Machines implements cloud.Cloud. Of a machine that ended without being asked to, a notice is sent, once.
+func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	list, err := a.Cloud.Machines(ctx, cluster)
+	ended := map[string]bool{}
+	for _, m := range list {
+		if m.State != cloud.Terminated || m.Reason == "" {
+			continue
+		}
+		ended[m.ID] = true
+		a.mu.Lock()
+		known := a.told[m.ID]
+		a.told[m.ID] = true
+		a.mu.Unlock()
+		if !known {
+			a.notify(ctx, cloud.Notice{Cluster: m.Cluster, Machine: m.ID, Kind: cloud.Taken, At: time.Now()})
+		}
+	}
+	if cluster == "" && err == nil { // what is listed no more is forgotten
+		a.mu.Lock()
+		maps.DeleteFunc(a.told, func(id string, _ bool) bool { return !ended[id] })
+		a.mu.Unlock()
+	}
+	return list, err
 }
 
 // buying is what a host has of the clouds that it buys on.
@@ -110,7 +141,8 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		if err != nil {
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
-		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = afar{o.Cloud, b.publicURL}, o.Regions
+		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = &afar{Cloud: o.Cloud,
+			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
 		}
