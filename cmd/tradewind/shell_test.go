@@ -103,6 +103,12 @@ func TestFromAShell(t *testing.T) {
 		testLambdaCloud(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
+	t.Run("aws", func(t *testing.T) {
+		t.Parallel() // it waits for a machine to be taken
+		apart := built.copy(t)
+		testAWS(t, apart.in(t))
+		apart.mustBeGone(t)
+	})
 	t.Run("one process", func(t *testing.T) {
 		t.Parallel()
 		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })

@@ -20,8 +20,10 @@ type buyFlags struct {
 func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 	f := c.Flags()
 	f.StringSliceVar(&b.clouds, "clouds", nil,
-		"clouds to buy machines on, such as aws,lambda; local among them has this\ncomputer play the others (default: it plays all)")
-	_ = c.RegisterFlagCompletionFunc("clouds", func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
+		"clouds to buy machines on, such as aws,lambda; local among them has this\n"+
+			"computer play the others (default: it plays all)")
+	_ = c.RegisterFlagCompletionFunc("clouds", func(*cobra.Command, []string, string) ([]string,
+		cobra.ShellCompDirective) {
 		return append(a.kitNames(), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
 	})
 	f.StringVar(&b.publicURL, "public-url", "",
@@ -29,7 +31,8 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 	f.StringVar(&b.deployment, "deployment", "",
 		"what bought machines are named or tagged after (default: a name that the\nstate folder keeps)")
 	f.StringVar(&b.agents, "agents", "",
-		"folder with the agent's programs for bought machines, as `make agent` builds\nthem (default: agent/ or ../dist/agent beside this program)")
+		"folder with the agent's programs for bought machines, as make agent builds\n"+
+			"them (default: agent/ or ../dist/agent beside this program)")
 	_ = c.MarkFlagDirname("agents")
 }
 
@@ -55,7 +58,8 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	}
 	if len(chosen) == 0 {
 		if b.publicURL != "" {
-			return command.BadInput("--clouds names the clouds", "--public-url is for clouds that machines are bought on")
+			return command.BadInput("--clouds names the clouds",
+				"--public-url is for clouds that machines are bought on")
 		}
 		return nil
 	}
@@ -63,10 +67,12 @@ func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 		return command.BadInput("leave --time-scale out, or --clouds", "bought machines run in real time")
 	}
 	if !local && (o.Scenario != "" || o.Seed != 0) {
-		return command.BadInput("leave it out, or --clouds", "--scenario and --seed are for clouds that this computer plays")
+		return command.BadInput("leave it out, or --clouds",
+			"--scenario and --seed are for clouds that this computer plays")
 	}
 	if o.PublicURL, err = host.PublicURL(b.publicURL); err != nil {
-		return command.BadInput("docs/clouds.md says what leads to a broker that listens on loopback", "--public-url: %v", err)
+		return command.BadInput("docs/clouds.md says what leads to a broker that listens on loopback",
+			"--public-url: %v", err)
 	}
 	folders := cloudkit.AgentFolders()
 	if b.agents != "" {

@@ -23,7 +23,8 @@ func (a *app) cloudCommand() *cobra.Command {
 		Long: "The settings of clouds lie in the state folder; `tradewind up --clouds` buys on those that it names. There is\n" +
 			"no key among them: each cloud's own tools, or a file that only its owner can read, have those.\n" +
 			"docs/clouds.md tells more.",
-		Example: "  tradewind cloud add lambda --key-file ~/.lambda-key\n  tradewind cloud check\n  tradewind cloud list -o json",
+		Example: "  tradewind cloud add lambda --key-file ~/.lambda-key\n  tradewind cloud check\n" +
+			"  tradewind cloud list -o json",
 	}
 	command.Group(c)
 	c.AddCommand(a.cloudListCommand(), a.cloudCheckCommand(), a.cloudAddCommand(), a.cloudRemoveCommand())
@@ -118,7 +119,8 @@ func (a *app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	}
 	k.Flags(c.Flags(), &s)
 	c.Flags().StringSliceVar(&s.Regions, "regions", nil, "all regions to buy in (default: as the cloud's page says)")
-	c.Flags().BoolVar(&only, "print", false, "print the commands that would make what is missing in the cloud, and do nothing")
+	c.Flags().BoolVar(&only, "print", false,
+		"print the commands that would make what is missing in the cloud, and do nothing")
 	a.StateFlag(c, &state)
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
@@ -144,7 +146,7 @@ func (a *app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings,
 	if err != nil {
 		return err
 	}
-	request, err := a.request(k, s, state)
+	request, err := a.request(s, state)
 	if err != nil {
 		return err
 	}
@@ -186,7 +188,7 @@ func (a *app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings,
 }
 
 // request is what a cloud is opened with by a command that buys nothing.
-func (a *app) request(k cloudkit.Kit, s cloudkit.Settings, state string) (cloudkit.Request, error) {
+func (a *app) request(s cloudkit.Settings, state string) (cloudkit.Request, error) {
 	name, err := host.DeploymentOf(state)
 	return cloudkit.Request{Settings: s, Deployment: name, Lookup: a.Lookup, Log: a.logger(0)}, err
 }
@@ -205,7 +207,8 @@ func (a *app) cloudRemoveCommand() *cobra.Command {
 		},
 	}
 	a.StateFlag(c, &state)
-	c.Flags().BoolVar(&forget, "forget", false, "forget the settings although the cloud cannot be asked, as when a key was withdrawn")
+	c.Flags().BoolVar(&forget, "forget", false,
+		"forget the settings although the cloud cannot be asked, as when a key was withdrawn")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
@@ -232,7 +235,7 @@ func (a *app) removeCloud(ctx context.Context, name, state string, forget bool) 
 	} else if running && slices.Contains(r.Clouds, name) {
 		return command.Failed("stop it first, which ends its machines", "a broker (pid %d) buys on %s", r.PID, name)
 	}
-	request, err := a.request(k, s, state)
+	request, err := a.request(s, state)
 	if err != nil {
 		return err
 	}
@@ -257,8 +260,9 @@ func (a *app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) err
 			"%s cannot be asked for its machines: %v", k.Name, err)
 	}
 	if len(running) > 0 {
-		return command.Failed("`tradewind up --clouds "+k.Name+" --public-url URL` goes on with them, and ends them when it is stopped",
-			"%s of this deployment: %s", text.Count(len(running), "machine")+" still run on "+k.Name, strings.Join(running, ", "))
+		return command.Failed("`tradewind up --clouds "+k.Name+" --public-url URL` goes on with them until it stops",
+			"%s of this deployment: %s", text.Count(len(running),
+				"machine")+" still run on "+k.Name, strings.Join(running, ", "))
 	}
 	if k.Setup == nil {
 		return nil

@@ -82,7 +82,7 @@ func (a *app) checkClouds(ctx context.Context, names []string, state, public str
 		}
 	}
 	if len(names) == 0 && public == "" {
-		return command.BadInput("`tradewind cloud add CLOUD` adds one; `tradewind cloud check CLOUD` asks one without adding it",
+		return command.BadInput("`tradewind cloud add CLOUD` adds one; `tradewind cloud check CLOUD` asks one",
 			"no cloud was added to %s", state)
 	}
 	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
@@ -91,7 +91,7 @@ func (a *app) checkClouds(ctx context.Context, names []string, state, public str
 		if err != nil {
 			return err
 		}
-		request, err := a.request(k, settings[name], state)
+		request, err := a.request(settings[name], state)
 		if err != nil {
 			return err
 		}
@@ -199,7 +199,7 @@ func alive(ctx context.Context, address string) error {
 	}
 	var health struct{ Status string }
 	if response.StatusCode != http.StatusOK || json.Unmarshal(body, &health) != nil || health.Status != "ok" {
-		return fmt.Errorf("no broker answers there: HTTP %d; start it with --public-url %s, and have that lead to its address",
+		return fmt.Errorf("no broker answers there: HTTP %d; start one with --public-url %s, which has to lead to it",
 			response.StatusCode, address)
 	}
 	return nil
@@ -223,7 +223,8 @@ func (a *app) printCheck(r CloudCheck, output *command.Choice) error {
 			if c.Account != "" {
 				detail += ", account " + c.Account
 			}
-			detail += "; regions " + cmp.Or(strings.Join(c.Regions, ", "), "none") + "; " + text.Count(c.Machines, "machine")
+			detail += "; regions " + cmp.Or(strings.Join(c.Regions, ", "), "none") + "; " + text.Count(c.Machines,
+				"machine")
 			if err := line(text.Good, checkOK, c.Name, detail, ""); err != nil {
 				return err
 			}

@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -43,7 +44,12 @@ func tree(t *testing.T) []*cobra.Command {
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
 tradewind run: objective deadline budget queue policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
-tradewind up: dags addr policy scenario seed state catalog max-machines time-scale output
+tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents output
+tradewind cloud list: state output
+tradewind cloud check: public-url state output
+tradewind cloud add aws: profile certificates regions print state output
+tradewind cloud add lambda: key-file ssh-key regions print state output
+tradewind cloud remove: forget state
 tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files
 tradewind optimize: time-limit
 tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
@@ -152,7 +158,8 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, sim.Failure{},
-		lab.PlaceResult{}, lab.GeneratedResult{},
+		lab.PlaceResult{}, lab.GeneratedResult{}, CloudList{}, CloudEntry{}, CloudCheck{}, CheckedCloud{}, PublicCheck{}, driver.Report{},
+		driver.Quota{}, driver.Lack{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {
 			if !strings.Contains(string(body), "`"+field+"`") {

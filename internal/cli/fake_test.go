@@ -14,6 +14,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
@@ -320,6 +321,7 @@ type program struct {
 	state   string
 	in      string
 	environ []string
+	kits    []cloudkit.Kit // nil is all of them
 	signals chan os.Signal
 	exited  chan int
 	now     func() time.Time
@@ -350,7 +352,7 @@ type result struct {
 func (p *program) run(args ...string) result {
 	var out bytes.Buffer
 	errs := &lockedBuffer{}
-	env := &Env{Brokers: p.hosts, Env: command.Env{
+	env := &Env{Brokers: p.hosts, Kits: p.kits, Env: command.Env{
 		In: strings.NewReader(p.in), Out: &out, Err: errs, Environ: append([]string{"TRADEWIND_STATE=" + p.state, "HOME=/nowhere"}, p.environ...),
 		Version: "v1.2.3", Now: p.now, Interrupts: p.signals, Exit: func(code int) { p.exited <- code },
 	}}

@@ -23,7 +23,8 @@ func (a *app) upCommand() *cobra.Command {
 			"into the DAG folder, and goes on with what an earlier one left. Ctrl-C stops its machines and ends it;\n" +
 			"unfinished jobs go on at the next start.\n\n" +
 			"With --clouds machines are bought where `tradewind cloud add` has been told how, and cost money; they dial this\n" +
-			"broker at --public-url. Without it this computer plays every cloud, and nothing is bought. docs/clouds.md tells more.",
+			"broker at --public-url. Without it this computer plays every cloud, and nothing is bought.\n" +
+			"docs/clouds.md tells more.",
 		Example: "  tradewind up\n  tradewind up --dags dags/ --addr 127.0.0.1:8080\n" +
 			"  tradewind up --time-scale 0.001 --seed 7\n" +
 			"  tradewind up --clouds aws,lambda --public-url https://broker.example.org",

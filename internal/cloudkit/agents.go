@@ -56,7 +56,8 @@ func FindAgents(folders ...string) (driver.Agents, Programs, error) {
 			return agents, programs, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%w: no ARCH/tradewind-agent in %v; `make agent` builds it into dist/agent", ErrNoAgents,
+	return nil, nil, fmt.Errorf("%w: no ARCH/tradewind-agent in %v; `make agent` builds it into dist/agent",
+		ErrNoAgents,
 		folders)
 }
 

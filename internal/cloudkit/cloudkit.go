@@ -26,8 +26,8 @@ type Kit struct {
 	Account func(Settings, Lookup) string
 	// Flags adds to a command what the settings are made of.
 	Flags func(*pflag.FlagSet, *Settings)
-	// Setup prepares what buying needs in the cloud: networks, roles, topics; nil where nothing has to be made. It calls
-	// nobody.
+	// Setup prepares what buying needs in the cloud: networks, roles, topics; nil where nothing has to be made. It
+	// calls nobody.
 	Setup func(context.Context, Request) (Setup, error)
 	// Open makes the driver.
 	Open func(context.Context, Request) (*Opened, error)
@@ -69,8 +69,8 @@ type Opened struct {
 	Verifier identity.Verifier
 	// Regions are all that are bought in; empty is any.
 	Regions []string
-	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting names;
-	// nil where there are none.
+	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting
+	// names; nil where there are none.
 	Prices func(waiting func(context.Context) ([]string, error)) Prices
 }
 

@@ -12,6 +12,7 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+	"sync"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -45,14 +46,16 @@ var (
 func PublicURL(text string) (string, error) {
 	const what = "a tunnel, an ingress or a name of this computer"
 	if text == "" {
-		return "", fmt.Errorf("%w: machines in a cloud dial the broker, so --public-url has to name %s", ErrPublicURL, what)
+		return "", fmt.Errorf("%w: machines in a cloud dial the broker, so --public-url has to name %s", ErrPublicURL,
+			what)
 	}
 	u, err := url.Parse(strings.TrimSuffix(text, "/"))
 	switch {
 	case err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return "", fmt.Errorf("%w: %q is not https://HOST or https://HOST:PORT", ErrPublicURL, text)
 	case u.Scheme == "http" && !loopback(u.Hostname()):
-		return "", fmt.Errorf("%w: %q is not https, so whoever is on the way could read the machines' tokens", ErrPublicURL,
+		return "", fmt.Errorf("%w: %q is not https, so whoever is on the way could read the machines' tokens",
+			ErrPublicURL,
 			text)
 	case u.Scheme != "https" && u.Scheme != "http":
 		return "", fmt.Errorf("%w: %q is neither https nor http", ErrPublicURL, text)
@@ -65,16 +68,46 @@ func loopback(host string) bool {
 	return host == "localhost" || ip != nil && ip.IsLoopback()
 }
 
-// afar is a cloud whose machines reach the broker at its public address.
+// afar is a cloud whose machines reach the broker at its public address, and that tells nobody when it has taken one:
+// the lists that are asked for anyway do.
 type afar struct {
 	cloud.Cloud
 	endpoint string
+	notify   func(context.Context, cloud.Notice)
+
+	mu   sync.Mutex
+	told map[string]bool // machines
 }
 
 // Launch implements cloud.Cloud.
-func (a afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+func (a *afar) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
 	spec.Bootstrap.Endpoint = a.endpoint
 	return a.Cloud.Launch(ctx, spec)
+}
+
+// Machines implements cloud.Cloud. Of a machine that ended without being asked to, a notice is sent, once.
+func (a *afar) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	list, err := a.Cloud.Machines(ctx, cluster)
+	ended := map[string]bool{}
+	for _, m := range list {
+		if m.State != cloud.Terminated || m.Reason == "" {
+			continue
+		}
+		ended[m.ID] = true
+		a.mu.Lock()
+		known := a.told[m.ID]
+		a.told[m.ID] = true
+		a.mu.Unlock()
+		if !known {
+			a.notify(ctx, cloud.Notice{Cluster: m.Cluster, Machine: m.ID, Kind: cloud.Taken, At: time.Now()})
+		}
+	}
+	if cluster == "" && err == nil { // what is listed no more is forgotten
+		a.mu.Lock()
+		maps.DeleteFunc(a.told, func(id string, _ bool) bool { return !ended[id] })
+		a.mu.Unlock()
+	}
+	return list, err
 }
 
 // buying is what a host has of the clouds that it buys on.
@@ -104,13 +137,15 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
 		o, err := c.Kit.Open(ctx, cloudkit.Request{
-			Settings: c.Settings, Deployment: deployment, PublicURL: b.publicURL, Agents: h.opt.Agents, Lookup: os.Getenv,
+			Settings: c.Settings, Deployment: deployment, PublicURL: b.publicURL, Agents: h.opt.Agents,
+			Lookup: os.Getenv,
 			Graves: driver.StoreGraves(c.Kit.Name, st, keep, h.clock.Now), Log: h.log,
 		})
 		if err != nil {
 			return nil, fmt.Errorf("cloud %s: %w", c.Kit.Name, err)
 		}
-		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = afar{o.Cloud, b.publicURL}, o.Regions
+		b.clouds[c.Kit.Name], b.regions[c.Kit.Name] = &afar{Cloud: o.Cloud,
+			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
 		}
@@ -197,11 +232,13 @@ func (h *Host) claim() (string, error) {
 	for _, left := range last.Clouds {
 		if !slices.Contains(now.Clouds, left) {
 			return "", fmt.Errorf("%w on %s, bought by an earlier broker on this folder that did not stop by itself: "+
-				"start with --clouds %s, which ends them or goes on with them", ErrUnended, left, strings.Join(last.Clouds, ","))
+				"start with --clouds %s, which goes on with them or ends them", ErrUnended, left,
+				strings.Join(last.Clouds, ","))
 		}
 	}
 	if len(last.Clouds) > 0 && last.Deployment != name {
-		return "", fmt.Errorf("%w under the name %s: start with --deployment %s", ErrUnended, last.Deployment, last.Deployment)
+		return "", fmt.Errorf("%w under the name %s: start with --deployment %s", ErrUnended, last.Deployment,
+			last.Deployment)
 	}
 	if len(now.Clouds) == 0 {
 		return name, nil
@@ -264,7 +301,8 @@ func (h *Host) programs() api.ProgramFunc {
 		if err := place(file, h.state.path("objects", key)); err != nil {
 			return "", err
 		}
-		uri, err := grant.Below((&url.URL{Scheme: "file", Path: h.state.path("objects")}).String(), filepath.ToSlash(key))
+		uri, err := grant.Below((&url.URL{Scheme: "file", Path: h.state.path("objects")}).String(),
+			filepath.ToSlash(key))
 		if err != nil {
 			return "", err
 		}

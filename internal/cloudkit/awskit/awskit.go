@@ -29,7 +29,8 @@ func Kit() cloudkit.Kit {
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
-	f.StringVar(&s.Profile, "profile", "", "profile of the AWS configuration (default: as the AWS SDK finds credentials)")
+	f.StringVar(&s.Profile, "profile", "",
+		"profile of the AWS configuration (default: as the AWS SDK finds credentials)")
 	f.StringVar(&s.Certificates, "certificates", "",
 		"file with the certificates that machines are proved by (default: those that\nAWS publishes)")
 }
@@ -73,7 +74,8 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		Log: r.Log,
 	})
 	return &cloudkit.Opened{
-		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions, deployment: r.Deployment}, Verifier: proofs, Regions: regions,
+		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions,
+			deployment: r.Deployment}, Verifier: proofs, Regions: regions,
 		Prices: func(waiting func(context.Context) ([]string, error)) cloudkit.Prices {
 			return prices{aws.NewSpotPrices(c, c.Watching(waiting), time.Now)}
 		},

@@ -49,8 +49,9 @@ func (c *checker) Check(ctx context.Context) (driver.Report, error) {
 	}
 	for _, region := range r.Regions {
 		if err := c.network(ctx, region); errors.Is(err, errNoNetwork) {
-			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(), Mend: "aws ec2 create-default-vpc --region " +
-				region + ", or tag one: tradewind:deployment=" + c.deployment})
+			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(),
+				Mend: "aws ec2 create-default-vpc --region " +
+					region + ", or tag one: tradewind:deployment=" + c.deployment})
 		} else if err != nil {
 			r.Missing = append(r.Missing, lack(err))
 		}

@@ -49,9 +49,11 @@ func failures() map[string]Failure {
 				"Contact Support if problems continue."},
 		codeAddress: {Status: http.StatusForbidden, Message: "Your billing address is invalid.",
 			Suggestion: "Make sure your billing address is valid. Contact Support if problems continue."},
-		codeNoObject: {Status: http.StatusNotFound, Message: "Specified instance does not exist.", Suggestion: "Check it."},
-		codeProvider: {Status: http.StatusServiceUnavailable, Message: "Provider unavailable", Suggestion: "Try again shortly"},
-		codeLimited:  {Status: http.StatusTooManyRequests, Message: "Too many requests.", RetryAfter: time.Second},
+		codeNoObject: {Status: http.StatusNotFound, Message: "Specified instance does not exist.",
+			Suggestion: "Check it."},
+		codeProvider: {Status: http.StatusServiceUnavailable, Message: "Provider unavailable",
+			Suggestion: "Try again shortly"},
+		codeLimited: {Status: http.StatusTooManyRequests, Message: "Too many requests.", RetryAfter: time.Second},
 	}
 }
 
@@ -130,8 +132,8 @@ func (c *Cloud) Revoke(is bool) {
 	c.bad.revoked = is
 }
 
-// Suspend has everything refused with a code: global/account-inactive; launches alone with global/invalid-address. Empty
-// ends that.
+// Suspend has everything refused with a code: global/account-inactive; launches alone with global/invalid-address.
+// Empty ends that.
 func (c *Cloud) Suspend(code string) {
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -203,7 +203,10 @@ func (c *Cloud) boot(i *instance) {
 	}
 	m, err := machine.Boot(machine.Config{
 		Dir: filepath.Join(c.cfg.Dir, i.id), UserData: []byte(i.userData),
-		Environment: func(string) []string { return append([]string{"TRADEWIND_ADDRESS=127.0.0.1"}, c.cfg.Environment...) },
+		Environment: func(string) []string {
+			return append([]string{"TRADEWIND_ADDRESS=127.0.0.1"},
+				c.cfg.Environment...)
+		},
 	})
 	if err != nil {
 		c.cfg.Fault(fmt.Errorf("machine %s: %w", i.id, err))

@@ -83,14 +83,18 @@ func matches(pattern, path string) bool {
 
 // request holds a body to the description.
 func (d *description) request(method, pattern string, body []byte) error {
-	return d.check(body, "paths", pattern, strings.ToLower(method), "requestBody", "content", "application/json", "schema")
+	return d.check(body, "paths", pattern, strings.ToLower(method), "requestBody", "content", "application/json",
+		"schema")
 }
 
 // answer holds what is answered with a status to it. Statuses that it does not have, such as 429 and 500, are not
 // described.
 func (d *description) answer(method, pattern string, status int, body []byte) error {
-	responses := d.document["paths"].(map[string]any)[pattern].(map[string]any)[strings.ToLower(method)].(map[string]any)["responses"]
-	if _, ok := responses.(map[string]any)[fmt.Sprint(status)]; !ok {
+	at := any(d.document)
+	for _, key := range []string{"paths", pattern, strings.ToLower(method), "responses"} {
+		at = at.(map[string]any)[key]
+	}
+	if _, ok := at.(map[string]any)[fmt.Sprint(status)]; !ok {
 		if status == 429 || status >= 500 {
 			return nil
 		}

@@ -154,7 +154,8 @@ func (t Type) describe() map[string]any {
 	}
 	return map[string]any{
 		"name": t.Name, "description": t.Description, "gpu_description": gpu, "price_cents_per_hour": t.Cents,
-		"specs": map[string]any{"vcpus": t.VCPU, "memory_gib": t.MemoryGiB, "storage_gib": t.StorageGiB, "gpus": t.GPUs},
+		"specs": map[string]any{"vcpus": t.VCPU, "memory_gib": t.MemoryGiB, "storage_gib": t.StorageGiB,
+			"gpus": t.GPUs},
 	}
 }
 

@@ -45,7 +45,8 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 			return r, ctx.Err()
 		}
 		r.Missing = append(r.Missing, lack(err))
-	} else if name := c.cfg.SSHKey; name != "" && !slices.ContainsFunc(keys, func(k sshKey) bool { return k.Name == name }) {
+	} else if name := c.cfg.SSHKey; name != "" &&
+		!slices.ContainsFunc(keys, func(k sshKey) bool { return k.Name == name }) {
 		r.Missing = append(r.Missing, driver.Lack{What: "the account has no SSH key " + name, Fatal: true,
 			Mend: "add it at https://cloud.lambda.ai/ssh-keys"})
 	}

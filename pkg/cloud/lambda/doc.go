@@ -5,12 +5,13 @@
 // # A cluster is found by its machines' names
 //
 // The API has no tokens that make a call idempotent, and its machines no time of launch. So the name of a machine, of
-// which it keeps 64 characters, says whose it is: the deployment's hash, when it was bought, its rank, and the cluster's
-// name, or that one's hash where it is too long. Tags have the whole of it, for people, and for names that are hashed.
+// which it keeps 64 characters, says whose it is: the deployment's hash, when it was bought, its rank, and the
+// cluster's name, or that one's hash where it is too long. Tags have the whole of it, for people, and for names that
+// are hashed.
 //
 // A launch looks for its machines before it buys, buys one machine a call, as many as are missing, and looks again
-// afterwards: what a lost answer has doubled is ended, and the machine that was bought first stays. What fails because of
-// capacity, quota or rights is undone at once. What fails because the API is asked too often, or does not answer, is
+// afterwards: what a lost answer has doubled is ended, and the machine that was bought first stays. What fails because
+// of capacity, quota or rights is undone at once. What fails because the API is asked too often, or does not answer, is
 // left as it is: the next launch of the cluster buys what is missing, and Terminate ends it.
 //
 // # What this cloud lacks

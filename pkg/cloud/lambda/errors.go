@@ -41,8 +41,8 @@ func (e *apiError) Error() string {
 // kindOfCode types the codes of the API. What is not there, as a machine type that is sold no longer, is Capacity:
 // another may do.
 //
-// Source: the schemas ApiError… of https://cloud.lambda.ai/api/v1/openapi.json, version 1.8.3, and its prose on "provider
-// errors": outages, unavailability, "quota limitations or resource exhaustion" of those behind Lambda.
+// Source: the schemas ApiError… of https://cloud.lambda.ai/api/v1/openapi.json, version 1.8.3, and its prose on
+// "provider errors": outages, unavailability, "quota limitations or resource exhaustion" of those behind Lambda.
 func kindOfCode(code string) (cloud.Kind, bool) {
 	switch code {
 	case "instance-operations/launch/insufficient-capacity", codeNotFound:
@@ -72,8 +72,8 @@ func kindOfCode(code string) (cloud.Kind, bool) {
 // throttledFor is how long to wait where the API does not say: it allows a request a second.
 const throttledFor = time.Second
 
-// Typed makes an *cloud.Error of what a call failed with: by its code, else by its HTTP status, else as Transient, because
-// whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
+// Typed makes an *cloud.Error of what a call failed with: by its code, else by its HTTP status, else as Transient,
+// because whoever did not answer may later. It returns nil for nil, and what is typed already as it is.
 func Typed(err error) error {
 	var already *cloud.Error
 	if err == nil || errors.As(err, &already) {

@@ -14,8 +14,8 @@ var ErrKey = errors.New("no API key of Lambda's")
 // openToOthers are the permissions that a key's file may not have.
 const openToOthers = 0o077
 
-// KeyFile reads the API key from a file each time it is asked. It fails with ErrKey for a file that others than its owner
-// may read, with the command that mends it.
+// KeyFile reads the API key from a file each time it is asked. It fails with ErrKey for a file that others than its
+// owner may read, with the command that mends it.
 func KeyFile(path string) func(context.Context) (string, error) {
 	return func(context.Context) (string, error) {
 		info, err := os.Stat(path)
@@ -23,7 +23,8 @@ func KeyFile(path string) func(context.Context) (string, error) {
 			return "", fmt.Errorf("%w: %w", ErrKey, err)
 		}
 		if mode := info.Mode().Perm(); mode&openToOthers != 0 {
-			return "", fmt.Errorf("%w: %s has mode %04o and can be read by others: chmod 600 %s", ErrKey, path, mode, path)
+			return "", fmt.Errorf("%w: %s has mode %04o and can be read by others: chmod 600 %s", ErrKey, path, mode,
+				path)
 		}
 		text, err := os.ReadFile(path) //nolint:gosec // the file that was named for this
 		if err != nil {

@@ -104,7 +104,8 @@ func (c *Cloud) alive(ctx context.Context, cluster string) error {
 func (c *Cloud) sole(ctx context.Context, cluster string, found []owned) ([]owned, error) {
 	told, _ := c.members(cluster)
 	slices.SortFunc(found, func(a, b owned) int {
-		return cmp.Or(cmp.Compare(a.rank, b.rank), -cmp.Compare(truth(told[a.rank].ID == a.ID), truth(told[b.rank].ID == b.ID)),
+		return cmp.Or(cmp.Compare(a.rank, b.rank), -cmp.Compare(truth(told[a.rank].ID == a.ID),
+			truth(told[b.rank].ID == b.ID)),
 			a.at.Compare(b.at), strings.Compare(a.ID, b.ID))
 	})
 	var keep []owned
@@ -207,7 +208,8 @@ func (c *Cloud) buyOne(ctx context.Context, spec cloud.LaunchSpec, rank int, key
 			ID: out.IDs[0], Cluster: spec.Cluster, Rank: rank, State: cloud.Pending, Launched: n.at, Offer: spec.Offer,
 		}}, nil
 	case err == nil:
-		return owned{}, fail(cloud.Transient, driver.CodeLost, "the API has launched %d machines where one was asked for",
+		return owned{}, fail(cloud.Transient, driver.CodeLost,
+			"the API has launched %d machines where one was asked for",
 			len(out.IDs))
 	case !unanswered(err) || ctx.Err() != nil:
 		if isCode(Typed(err), codeNotFound) {

@@ -12,8 +12,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// A machine is called tw-DEPLOYMENT-TIME-RANK-CLUSTER: the hash of the deployment's name, the milliseconds since 1970 in
-// base 36, and the cluster's name as it is, or "_" and its hash where that would be too long.
+// A machine is called tw-DEPLOYMENT-TIME-RANK-CLUSTER: the hash of the deployment's name, the milliseconds since 1970
+// in base 36, and the cluster's name as it is, or "_" and its hash where that would be too long.
 const (
 	maxName         = 64 // characters, which the API takes
 	mark            = "tw-"

@@ -128,13 +128,15 @@ func (r *Refresher) base(ctx context.Context) (*catalog.Catalog, error) {
 	return catalog.Default()
 }
 
-// believable refuses a list in which a type has no name, price or size: taken as it is, it would make offers of nothing.
+// believable refuses a list in which a type has no name, price or size: taken as it is, it would make offers of
+// nothing.
 func believable(sold map[string]lambda.Sold) error {
 	if len(sold) == 0 {
 		return fmt.Errorf("%w: it is empty", ErrMalformed)
 	}
 	for name, s := range sold {
-		if t := s.Type; t.Name != name || t.Cents <= 0 || t.Specs.VCPU <= 0 || t.Specs.MemoryGiB <= 0 || t.Specs.GPUs < 0 {
+		if t := s.Type; t.Name != name || t.Cents <= 0 || t.Specs.VCPU <= 0 || t.Specs.MemoryGiB <= 0 ||
+			t.Specs.GPUs < 0 {
 			return fmt.Errorf("%w: type %.64q: %+v", ErrMalformed, name, t)
 		}
 	}

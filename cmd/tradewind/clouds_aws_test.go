@@ -1,0 +1,201 @@
+package main
+
+import (
+	"context"
+	"encoding/base64"
+	"fmt"
+	"os"
+	"path/filepath"
+	"strings"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/ec2"
+	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator"
+	"github.com/tradewind-broker/tradewind/internal/emulator/machine"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/imdstest"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// hypervisor makes a process of each machine that the emulated EC2 reports in a region, and ends it when that says so.
+type hypervisor struct {
+	*testing.T
+	ec2       *ec2.Client
+	dir       string
+	authority *imdstest.Authority
+
+	mu       sync.Mutex
+	machines map[string]*instance
+}
+
+type instance struct {
+	*machine.Machine
+	imds *imdstest.Machine
+}
+
+func (h *hypervisor) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+		if err != nil {
+			continue
+		}
+		for _, r := range out.Reservations {
+			for _, i := range r.Instances {
+				h.look(ctx, i, aws.ToString(r.OwnerId))
+			}
+		}
+		_ = clock.Pause(ctx, 100*time.Millisecond)
+	}
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	for _, m := range h.machines {
+		m.Kill()
+		<-m.Exited()
+	}
+}
+
+func (h *hypervisor) look(ctx context.Context, i types.Instance, account string) {
+	id := aws.ToString(i.InstanceId)
+	h.mu.Lock()
+	defer h.mu.Unlock()
+	m := h.machines[id]
+	switch state := i.State.Name; {
+	case m == nil && (state == types.InstanceStateNameRunning || state == types.InstanceStateNamePending):
+		m, err := h.boot(ctx, i, account)
+		if err != nil {
+			h.Errorf("machine %s: %v", id, err)
+		}
+		h.machines[id] = m
+	case m != nil && (state == types.InstanceStateNameTerminated || state == types.InstanceStateNameShuttingDown):
+		m.Kill()
+	}
+}
+
+func (h *hypervisor) boot(ctx context.Context, i types.Instance, account string) (*instance, error) {
+	id := aws.ToString(i.InstanceId)
+	data, err := h.ec2.DescribeInstanceAttribute(ctx,
+		&ec2.DescribeInstanceAttributeInput{InstanceId: &id, Attribute: types.InstanceAttributeNameUserData})
+	if err != nil {
+		return nil, err
+	}
+	raw, err := base64.StdEncoding.DecodeString(aws.ToString(data.UserData.Value))
+	if err != nil {
+		return nil, err
+	}
+	m := &instance{imds: &imdstest.Machine{
+		ID: id, LaunchIndex: int(aws.ToInt32(i.AmiLaunchIndex)), Address: fmt.Sprintf("127.0.2.%d", len(h.machines)%250+1),
+		Region: emulator.Region, Zone: aws.ToString(i.Placement.AvailabilityZone), UserData: raw, Account: account, Signer: h.authority,
+	}}
+	m.Machine, err = machine.Boot(machine.Config{
+		Dir: filepath.Join(h.dir, id), UserData: raw, Metadata: m.imds,
+		Environment: func(service string) []string { return []string{bootstrap.EnvMetadata + "=http://" + service} },
+	})
+	return m, err
+}
+
+// take announces that a machine will be taken, and takes it when that is due.
+func (h *hypervisor) take(ctx context.Context, id string, ahead time.Duration) {
+	h.mu.Lock()
+	m := h.machines[id]
+	h.mu.Unlock()
+	m.imds.Take(time.Now().Add(ahead))
+	if clock.Pause(ctx, ahead) != nil {
+		return
+	}
+	m.Kill()
+	_, _ = h.ec2.TerminateInstances(ctx, &ec2.TerminateInstancesInput{InstanceIds: []string{id}})
+}
+
+const resumed = `apiVersion: tradewind/v1
+name: resumed
+tasks:
+  count:
+    run: |
+      step=$(cat "$TRADEWIND_CHECKPOINT/step" 2>/dev/null || echo 0)
+      echo "from $step on $TRADEWIND_MACHINE"
+      touch "$TRADEWIND_TEST_MARK$(basename "$TRADEWIND_MACHINE")"
+      if [ "$step" = 0 ]; then
+        trap 'echo saved >"$TRADEWIND_CHECKPOINT/step"; exit 1' TERM
+        echo 1 >"$TRADEWIND_CHECKPOINT/step"
+        while :; do sleep 0.1; done
+      fi
+      echo done >"$TRADEWIND_OUTPUT/out.txt"
+    checkpoint: {every: 15m, path: ckpt/, size: 1MiB}
+    resources: {cpus: 1+, memory: 1+}
+    time: 10m
+`
+
+// testAWS buys on AWS from one process, with the credentials that the SDK finds: machines prove which they are, and one
+// that is taken with notice leaves its checkpoint to the next.
+func testAWS(t *testing.T, s *shell) {
+	endpoint := emulator.Moto(t)
+	authority, err := imdstest.NewAuthority()
+	if err != nil {
+		t.Fatal(err)
+	}
+	certificates := filepath.Join(t.TempDir(), "certificates.pem")
+	if err := os.WriteFile(certificates, []byte(authority.Certificates()), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	ctx, cancel := context.WithCancel(t.Context())
+	h := &hypervisor{T: t, dir: t.TempDir(), authority: authority, machines: map[string]*instance{},
+		ec2: ec2.NewFromConfig(emulator.Config(endpoint))}
+	over := make(chan struct{})
+	go func() { defer close(over); h.run(ctx) }()
+	t.Cleanup(func() { cancel(); <-over })
+
+	marks := t.TempDir()
+	s.env = append(s.env, emulator.Env(endpoint)...)
+	file := filepath.Join(t.TempDir(), "resumed.yaml")
+	body := strings.ReplaceAll(resumed, "$TRADEWIND_TEST_MARK", marks+"/")
+	if err := os.WriteFile(file, []byte(body), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	s.must("tradewind cloud add aws --certificates " + certificates)
+	address := freeAddress(t)
+	stop := s.up("--clouds aws --agents " + buildAgent(t) + " --addr " + address + " --public-url http://" + address)
+	id := strings.TrimSpace(s.must("tradewind submit " + file))
+	first := ""
+	for first == "" {
+		if ctx.Err() != nil {
+			t.Fatal(ctx.Err())
+		}
+		found, _ := filepath.Glob(filepath.Join(marks, "*"))
+		if len(found) > 0 {
+			first = filepath.Base(found[0])
+		}
+		if _, _, code := s.run("tradewind status " + id); code != 0 {
+			t.Fatalf("%s", s.must("tradewind explain "+id))
+		}
+	}
+	h.take(ctx, first, 20*time.Second)
+	if _, errs, code := s.run("tradewind status -w " + id); code != 0 {
+		t.Fatalf("exit %d\n%s\n%s", code, errs, s.must("tradewind explain "+id))
+	}
+	log := s.must("tradewind logs " + id + " count --attempt 2")
+	if strings.Contains(log, "from 0") || strings.Contains(log, first) {
+		t.Errorf("the second attempt: %q", log)
+	}
+	story := s.must("tradewind explain " + id)
+	if !strings.Contains(story, "aws/us-east-1/") || strings.Contains(story, "was refused") {
+		t.Errorf("explain:\n%s", story)
+	}
+	stop()
+	out, err := h.ec2.DescribeInstances(ctx, &ec2.DescribeInstancesInput{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, r := range out.Reservations {
+		for _, i := range r.Instances {
+			if i.State.Name != types.InstanceStateNameTerminated {
+				t.Errorf("machine %s is %s", aws.ToString(i.InstanceId), i.State.Name)
+			}
+		}
+	}
+	s.must("tradewind cloud remove aws")
+}

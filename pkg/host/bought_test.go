@@ -1,0 +1,240 @@
+package host_test
+
+import (
+	"context"
+	"errors"
+	"net/http/httptest"
+	"os"
+	"path/filepath"
+	"runtime"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// bought is an emulated account whose machines boot on this computer, and a host's options to buy there.
+type bought struct {
+	account *lambdacloud.Cloud
+	options host.Options
+}
+
+func newBought(t *testing.T) bought {
+	t.Helper()
+	account := lambdacloud.New(lambdacloud.Config{Dir: t.TempDir(), Fault: func(err error) { t.Error(err) }})
+	server := httptest.NewServer(account)
+	t.Cleanup(server.Close)
+	t.Cleanup(account.Close)
+	self, err := os.Executable()
+	if err != nil {
+		t.Fatal(err)
+	}
+	folder := t.TempDir()
+	program := filepath.Join(folder, runtime.GOARCH, "tradewind-agent")
+	if err := os.MkdirAll(filepath.Dir(program), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, []byte("#!/bin/sh\nexec '"+self+"' agent\n"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	agents, programs, err := cloudkit.FindAgents(filepath.Join(folder, "none"), folder)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kit := cloudkit.Kit{
+		Name: "lambda", Ready: func(cloudkit.Settings, cloudkit.Lookup) error { return nil },
+		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+			c := lambda.New(lambda.Config{Deployment: r.Deployment, Endpoint: server.URL, LaunchEvery: -1, Agents: r.Agents,
+				Graves: r.Graves, Regions: r.Settings.Regions, Log: r.Log,
+				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil }})
+			return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}, nil
+		},
+	}
+	const address = "127.0.0.1:0"
+	return bought{account, host.Options{
+		State: t.TempDir(), TimeScale: 1, Addr: address, Agents: agents, Programs: programs, PublicURL: "https://not.yet.known",
+		Clouds: []host.Bought{{Kit: kit, Settings: cloudkit.Settings{Regions: []string{"us-east-1", "us-west-2"}}}},
+	}}
+}
+
+func job(t *testing.T, text string) *dag.Job {
+	t.Helper()
+	spec, err := native.Parse("job.yaml", []byte("apiVersion: tradewind/v1\nname: job\n"+text))
+	if err != nil {
+		t.Fatal(err)
+	}
+	return spec
+}
+
+func TestPublicURL(t *testing.T) {
+	for text, want := range map[string]string{
+		"https://b.example": "https://b.example", "https://b.example:8443/": "https://b.example:8443", "http://127.0.0.1:80": "http://127.0.0.1:80",
+		"http://localhost:8080": "http://localhost:8080", "http://[::1]:8080": "http://[::1]:8080",
+		"": "", "b.example": "", "http://b.example": "", "http://10.0.0.1": "", "https://b.example/x": "", "https://u:p@b.example": "",
+		"ftp://b.example": "", "https://b.example?x=y": "", "https://": "",
+	} {
+		got, err := host.PublicURL(text)
+		if got != want || (want == "") != errors.Is(err, host.ErrPublicURL) {
+			t.Errorf("%q: %q, %v", text, got, err)
+		}
+	}
+}
+
+func TestPlansHaveWhatCanBeBought(t *testing.T) {
+	spec := job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")
+	for _, c := range []struct {
+		others bool
+		want   string
+	}{{false, "lambda/us-"}, {true, ""}} {
+		b := newBought(t)
+		b.options.PlayOthers = c.others
+		h, err := host.Open(t.Context(), b.options)
+		if err != nil {
+			t.Fatal(err)
+		}
+		plan, err := h.Broker().DryRun(t.Context(), spec)
+		if err != nil {
+			t.Fatal(err)
+		}
+		offer := plan.Offers[plan.Choice[0]].ID
+		if !strings.HasPrefix(offer, c.want) || c.others == strings.HasPrefix(offer, "lambda/") {
+			t.Errorf("others are played: %v; planned on %s", c.others, offer)
+		}
+		if err := h.Close(); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// A host that is killed may leave machines, which one that does not buy there would never see again.
+func TestAFolderWhoseMachinesMayRunIsNotTakenOverBlindly(t *testing.T) {
+	b := newBought(t)
+	open := func(o host.Options) error {
+		h, err := host.Open(t.Context(), o)
+		if err != nil {
+			return err
+		}
+		return h.Close() // without serving: as if it had been killed
+	}
+	if err := open(b.options); err != nil {
+		t.Fatal(err)
+	}
+	without, renamed := b.options, b.options
+	without.Clouds, renamed.Deployment = nil, "another"
+	for name, o := range map[string]host.Options{"without the cloud": without, "under another name": renamed} {
+		if err := open(o); !errors.Is(err, host.ErrUnended) || !strings.Contains(err.Error(), "lambda") && !strings.Contains(err.Error(), "tradewind-") {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	passive := without
+	passive.Passive = true
+	if err := open(passive); err != nil {
+		t.Errorf("reading: %v", err)
+	}
+	_, stop := serve(t, b.options)
+	stop()
+	if err := open(without); err != nil {
+		t.Errorf("after a clean end: %v", err)
+	}
+	if err := open(b.options); err != nil {
+		t.Fatal(err)
+	}
+	if err := host.Forget(b.options.State, "lambda"); err != nil {
+		t.Fatal(err)
+	}
+	if err := open(without); err != nil {
+		t.Errorf("after somebody looked: %v", err)
+	}
+}
+
+func TestTheNameOfADeploymentStays(t *testing.T) {
+	dir := t.TempDir()
+	first, err := host.DeploymentOf(dir)
+	again, err2 := host.DeploymentOf(dir)
+	other, err3 := host.DeploymentOf(t.TempDir())
+	if errors.Join(err, err2, err3) != nil || first != again || first == other || !strings.HasPrefix(first, "tradewind-") {
+		t.Errorf("%q %q %q", first, again, other)
+	}
+}
+
+// A machine that its cloud takes without a word is replaced, and one that has no room left is looked for elsewhere.
+func TestABoughtMachineThatIsTakenIsReplaced(t *testing.T) {
+	b := newBought(t)
+	h := serveBought(t, b)
+	b.account.Dry("", "us-east-1", true)
+	marks := t.TempDir()
+	submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(t, `
+tasks:
+  a:
+    run: 'touch "`+marks+`/begun"; while [ -e "`+marks+`/wait" ]; do sleep 0.05; done; echo done >"$TRADEWIND_OUTPUT/out.txt"'
+    time: 1h
+    resources: {cpus: 2+}
+`)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(marks, "wait"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	begun := filepath.Join(marks, "begun")
+	until(t, func() bool { _, err := os.Stat(begun); return err == nil })
+	if err := b.account.Preempt(b.account.Living()[0]); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Remove(filepath.Join(marks, "wait")); err != nil {
+		t.Fatal(err)
+	}
+	d := await(t, h.Broker(), submitted.ID)
+	if d.State != record.JobSucceeded || len(b.account.Bills()) != 2 || d.SpentUSD <= 0 {
+		t.Errorf("%s after %d machines, %.4f USD: %s\n%+v", d.State, len(b.account.Bills()), d.SpentUSD, d.Reason, outcomes(d))
+	}
+	for _, bill := range b.account.Bills() {
+		if bill.Region != "us-west-2" {
+			t.Errorf("a machine was bought where there was none: %+v", bill)
+		}
+	}
+}
+
+// serveBought serves at an address that the machines know.
+func serveBought(t *testing.T, b bought) *host.Host {
+	t.Helper()
+	b.options.Addr = freeAddress(t)
+	b.options.PublicURL = "http://" + b.options.Addr
+	h, _ := serve(t, b.options)
+	return h
+}
+
+func freeAddress(t *testing.T) string {
+	t.Helper()
+	s := httptest.NewServer(nil)
+	defer s.Close()
+	return s.Listener.Addr().String()
+}
+
+func outcomes(d *view.JobDetail) (all []record.Outcome) {
+	for _, a := range d.Attempts {
+		all = append(all, a.Outcome)
+	}
+	return all
+}
+
+// until waits for what other processes do.
+func until(t *testing.T, ok func() bool) {
+	t.Helper()
+	for !ok() {
+		select {
+		case <-t.Context().Done():
+			t.Fatal(t.Context().Err())
+		case <-time.After(20 * time.Millisecond):
+		}
+	}
+}
