@@ -146,6 +146,10 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 		errResp.SetError(fault(http.StatusBadRequest, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."))
 		return resp, errResp
 	}
+	if f := c.checkResource(kind, model); f != nil {
+		errResp.SetError(f)
+		return resp, errResp
+	}
 	model.ID, model.Name, model.Type = &id, &name, &kind
 	status := http.StatusOK
 	r := c.resources[strings.ToLower(id)]
@@ -158,6 +162,31 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 	c.op = c.begin(value(model.Location), func() *Fault { return nil })
 	resp.SetTerminalResponse(status, armresources.ClientCreateOrUpdateByIDResponse{GenericResource: model}, nil)
 	return resp, errResp
+}
+
+// checkResource refuses networks without addresses, and such as refer to what is not there.
+func (s *Server) checkResource(kind string, model armresources.GenericResource) *Fault {
+	if value(model.Location) == "" {
+		return fault(http.StatusBadRequest, "LocationRequired", "The location property is required for this definition.")
+	}
+	if kind != "Microsoft.Network/virtualNetworks" {
+		return nil
+	}
+	properties, _ := model.Properties.(map[string]any)
+	space, _ := properties["addressSpace"].(map[string]any)
+	if prefixes, _ := space["addressPrefixes"].([]any); len(prefixes) == 0 {
+		return fault(http.StatusBadRequest, "VnetAddressSpaceNotSpecified", "Address space for virtual network is not specified.")
+	}
+	subnets, _ := properties["subnets"].([]any)
+	for _, one := range subnets {
+		subnet, _ := one.(map[string]any)
+		of, _ := subnet["properties"].(map[string]any)
+		group, _ := of["networkSecurityGroup"].(map[string]any)
+		if id, ok := group["id"].(string); ok && s.resources[strings.ToLower(id)] == nil {
+			return invalidReference(id)
+		}
+	}
+	return nil
 }
 
 func split(path string) (id, kind, name string) {
