@@ -182,7 +182,9 @@ func (c *Cloud) base(cluster string) string {
 	return c.prefix() + "-" + short(c.cfg.Deployment+"\x00"+cluster, 20)
 }
 
-func (c *Cloud) nameOf(cluster string, rank int) string { return fmt.Sprintf("%s-%d", c.base(cluster), rank) }
+func (c *Cloud) nameOf(cluster string, rank int) string {
+	return fmt.Sprintf("%s-%d", c.base(cluster), rank)
+}
 
 func short(s string, n int) string {
 	sum := sha256.Sum256([]byte(s))

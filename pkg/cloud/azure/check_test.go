@@ -41,7 +41,9 @@ func TestWhatIsMissingIsNamedWithWhatMendsIt(t *testing.T) {
 		fatal      bool
 	}{
 		"no such subscription": {func(w *world) { w.cfg.Subscription = "no-such" }, "could not be found", "az login --tenant", true},
-		"no token": {func(w *world) { w.cfg.Credential = arm.Credential{Err: errors.New("AADSTS700082: the refresh token has expired\nTrace ID: 1")} },
+		"no token": {func(w *world) {
+			w.cfg.Credential = arm.Credential{Err: errors.New("AADSTS700082: the refresh token has expired\nTrace ID: 1")}
+		},
 			"AADSTS700082: the refresh token has expired", "az login", true},
 		"a token of nobody's": {func(w *world) { w.cfg.Credential = arm.Credential{Token: "a.b.c"} }, "InvalidAuthenticationToken", "az login", true},
 		"no rights at all":    {func(w *world) { w.arm.Deny("*") }, "does not have authorization", "az role assignment create", true},

@@ -60,7 +60,8 @@ func (i item) price() (p Price, ok bool) {
 		}
 	}
 	low := strings.Contains(i.SKU, "Low Priority") || strings.Contains(i.Meter, "Low Priority")
-	if !named || low || i.Currency != "USD" || i.Measure != "1 Hour" || i.Type != "Consumption" || i.Tier != 0 || i.End != "" ||
+	if !named || low || i.Currency != "USD" || i.Measure != "1 Hour" || i.Type != "Consumption" || i.Tier != 0 ||
+		i.End != "" ||
 		!(i.Retail > 0 && i.Retail < maxUSD) {
 		return p, false
 	}
@@ -179,8 +180,13 @@ func (r *Refresher) page(ctx context.Context, at string) ([]byte, error) {
 		return nil, err
 	case res.StatusCode == http.StatusTooManyRequests:
 		seconds, _ := strconv.Atoi(res.Header.Get("Retry-After"))
-		return nil, &cloud.Error{Kind: cloud.Throttled, Cloud: azure.Name, Code: "TooManyRequests", Message: "price list: " + res.Status,
-			RetryAfter: time.Duration(max(seconds, 0)) * time.Second}
+		return nil, &cloud.Error{
+			Kind:       cloud.Throttled,
+			Cloud:      azure.Name,
+			Code:       "TooManyRequests",
+			Message:    "price list: " + res.Status,
+			RetryAfter: time.Duration(max(seconds, 0)) * time.Second,
+		}
 	case res.StatusCode != http.StatusOK:
 		return nil, fmt.Errorf("price list: %s", res.Status)
 	case len(body) > maxPage:

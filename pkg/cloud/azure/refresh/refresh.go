@@ -119,7 +119,8 @@ func (r *Refresher) kept(res *Result, what string, err error) {
 
 // region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the
 // shipped one knows.
-func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string, res *Result) (*catalog.Catalog, error) {
+func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string,
+	res *Result) (*catalog.Catalog, error) {
 	sold, err := r.sold(ctx, name)
 	if err != nil {
 		return nil, err
@@ -189,7 +190,8 @@ func (r *Refresher) sold(ctx context.Context, region string) (map[string]kind, e
 			return nil, azure.Typed(err)
 		}
 		for _, s := range page.Value {
-			if s == nil || s.Name == nil || s.ResourceType == nil || *s.ResourceType != "virtualMachines" || restricted(s) {
+			if s == nil || s.Name == nil || s.ResourceType == nil || *s.ResourceType != "virtualMachines" ||
+				restricted(s) {
 				continue
 			}
 			sold[*s.Name] = facts(s)
@@ -273,7 +275,14 @@ var accelerated = regexp.MustCompile(`^Standard_N[A-Z]*\d+[a-z]*_([A-Za-z0-9]+)_
 
 // fresh is an offer of a type that the catalogue knows nowhere.
 func fresh(region, name string, k kind) (catalog.Offer, bool) {
-	o := catalog.Offer{Cloud: azure.Name, Region: region, InstanceType: name, Arch: k.arch, VCPU: k.vcpu, MemoryGiB: k.memory}
+	o := catalog.Offer{
+		Cloud:        azure.Name,
+		Region:       region,
+		InstanceType: name,
+		Arch:         k.arch,
+		VCPU:         k.vcpu,
+		MemoryGiB:    k.memory,
+	}
 	if k.gpus == 0 {
 		return o, true
 	}

@@ -192,7 +192,9 @@ const line = `{"currencyCode":"USD","tierMinimumUnits":0.0,"retailPrice":0.096,"
 "isPrimaryMeterRegion":true,"armSkuName":"Standard_D2s_v5"}`
 
 func TestLinesThatAreNoPricesOfLinuxMachines(t *testing.T) {
-	page := func(l string) []byte { return []byte(`{"BillingCurrency":"USD","Items":[` + l + `],"NextPageLink":"http://x/y","Count":1}`) }
+	page := func(l string) []byte {
+		return []byte(`{"BillingCurrency":"USD","Items":[` + l + `],"NextPageLink":"http://x/y","Count":1}`)
+	}
 	prices, next, err := refresh.DecodePrices(page(line))
 	if want := (refresh.Price{InstanceType: "Standard_D2s_v5", USD: 0.096, From: "2020-08-01T00:00:00Z"}); err != nil || next != "http://x/y" || len(prices) != 1 || prices[0] != want {
 		t.Errorf("%+v %q %v", prices, next, err)
