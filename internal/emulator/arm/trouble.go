@@ -344,3 +344,14 @@ func (s *Server) Leftovers() []string {
 	sort.Strings(left)
 	return left
 }
+
+// RemoveResource takes all resources of a type away, as somebody might.
+func (s *Server) RemoveResource(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, r := range s.resources {
+		if r.kind == kind {
+			delete(s.resources, id)
+		}
+	}
+}

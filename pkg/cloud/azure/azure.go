@@ -58,8 +58,8 @@ type Config struct {
 const (
 	readWithin   = 20 * time.Second
 	writeWithin  = 30 * time.Second
-	launchWithin = 90 * time.Second
-	undoWithin   = 30 * time.Second
+	launchWithin = 75 * time.Second
+	undoWithin   = 20 * time.Second
 )
 
 // maxRetryDelay bounds what the SDK waits by itself before it repeats a read: what is asked for longer is told.

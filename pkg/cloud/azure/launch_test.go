@@ -443,3 +443,29 @@ func TestArchitecturesByName(t *testing.T) {
 		}
 	}
 }
+
+// A network that somebody removed is made anew at the second try.
+func TestANetworkThatIsGoneIsMadeAgain(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	w.launch(spec("a", onDemand, 1))
+	w.terminate("a")
+	w.arm.Settle()
+	w.arm.RemoveResource("Microsoft.Network/virtualNetworks")
+	if _, err := w.azure.Launch(t.Context(), spec("b", onDemand, 1)); cloud.KindOf(err) != cloud.Transient {
+		t.Error(err)
+	}
+	w.launch(spec("b", onDemand, 1))
+}
+
+// An answer that says to wait is passed on; the SDK does not wait for an hour by itself.
+func TestAThrottledReadIsNotWaitedForInTheDark(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	w.arm.Make(arm.Trouble{Kind: "GET machine", Times: -1, Fault: &arm.Fault{Status: 429, Code: "TooManyRequests", Message: "slow down", RetryAfter: time.Hour}})
+	var typed *cloud.Error
+	if _, err := w.azure.Launch(t.Context(), spec("a", onDemand, 1)); !errors.As(err, &typed) || typed.Kind != cloud.Throttled || typed.RetryAfter != time.Hour {
+		t.Error(err)
+	}
+	if n := w.arm.Calls("GET machine"); n != 1 {
+		t.Errorf("asked %d times", n)
+	}
+}
