@@ -27,14 +27,20 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 
 // A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no others.
 func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
-	d := synthesise(t, clouds(t, map[string]string{"gcp": "project=acme", "azure": "subscription=s", "lambda": ""}))["tradewind"]
+	d := synthesise(t, clouds(t, map[string]string{
+		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme", "azure": "subscription=s,regions=eastus", "lambda": "regions=us-east-1",
+	}))["tradewind"]
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-cloud-gcp")
-	if got := f.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != "project=acme" {
+	if got := f.at("Environment", "Variables", "TRADEWIND_CLOUD"); !strings.HasPrefix(fmt.Sprint(got), "project=acme,") {
 		t.Errorf("its settings are %v", got)
 	}
 	_, p := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-provision")
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUDS"); got != "aws,azure,gcp,lambda" {
 		t.Errorf("provision buys on %v", got)
+	}
+	want := "azure:eastus,gcp:us-central1,gcp:europe-west4,lambda:us-east-1"
+	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD_REGIONS"); got != want {
+		t.Errorf("in %v", got)
 	}
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != nil {
 		t.Errorf("provision is told the settings %v", got)
@@ -79,7 +85,7 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 }
 
 func TestBadCloudsAreRefused(t *testing.T) {
-	for name, settings := range map[string]string{"gpc": "", "aws": "", "gcp": "project", "azure": "a=b,a=c", "lambda": "k=a b"} {
+	for name, settings := range map[string]string{"gpc": "", "aws": "", "gcp": "project=p,regions=r", "azure": "a=b,a=c", "lambda": "k=a b"} {
 		c := Default()
 		c.Clouds = map[string]string{name: settings}
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "-cloud") {

@@ -117,7 +117,7 @@ func (c Config) Validate() error {
 		if !slices.Contains([]string{"gcp", "azure", "lambda"}, name) {
 			return fmt.Errorf("-cloud: %q is none of gcp, azure, lambda", name)
 		}
-		if _, err := driver.ParseSettings(settings); err != nil {
+		if err := c.checkCloud(name, settings); err != nil {
 			return fmt.Errorf("-cloud %s: %w", name, err)
 		}
 	}
@@ -128,6 +128,26 @@ func (c Config) Validate() error {
 	}
 	if _, err := c.agentKeys(); err != nil {
 		return fmt.Errorf("-assets: %w (`make agent` builds the agents)", err)
+	}
+	return nil
+}
+
+// checkCloud says what the settings of a cloud lack.
+func (c Config) checkCloud(name, settings string) error {
+	got, err := driver.ParseSettings(settings)
+	if err != nil {
+		return err
+	}
+	needed := map[string][]string{
+		"gcp": {"project", "regions"}, "azure": {"subscription", "regions"}, "lambda": {"regions"},
+	}[name]
+	if name == "gcp" && !c.Unproven { // without one its machines have nothing to prove themselves with
+		needed = append(needed, "serviceAccount")
+	}
+	for _, n := range needed {
+		if got[n] == "" {
+			return fmt.Errorf("%s= is missing, as in -cloud %s:%s", n, name, strings.Join(needed, "=…,")+"=…")
+		}
 	}
 	return nil
 }

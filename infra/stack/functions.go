@@ -12,6 +12,7 @@ import (
 	"github.com/aws/jsii-runtime-go"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // The functions that no queue feeds.
@@ -179,6 +180,7 @@ func (d *deployment) environment() {
 	if len(d.Clouds) > 0 {
 		names := append([]string{"aws"}, slices.Sorted(maps.Keys(d.Clouds))...)
 		env["TRADEWIND_CLOUDS"] = jsii.String(strings.Join(names, ","))
+		env["TRADEWIND_CLOUD_REGIONS"] = jsii.String(strings.Join(d.cloudRegions(), ","))
 	}
 	for _, fn := range d.functionNames() {
 		for name, value := range env {
@@ -188,6 +190,18 @@ func (d *deployment) environment() {
 			d.functions[fn].(awslambda.Function).AddEnvironment(jsii.String("TRADEWIND_CLOUD"), &settings, nil)
 		}
 	}
+}
+
+// cloudRegions are the regions of other clouds: CLOUD:REGION.
+func (c Config) cloudRegions() []string {
+	var out []string
+	for _, name := range slices.Sorted(maps.Keys(c.Clouds)) {
+		settings, _ := driver.ParseSettings(c.Clouds[name]) // Validate has read them
+		for region := range strings.SplitSeq(settings["regions"], "+") {
+			out = append(out, name+":"+region)
+		}
+	}
+	return out
 }
 
 // stores are the buckets of the other regions: REGION=BUCKET by comma.

@@ -21,16 +21,21 @@ const (
 	EnvSchedules = "TRADEWIND_SCHEDULES" // schedules switched on while work is open, by comma
 	// functions whose queues are polled only while work is open, by comma; optional
 	EnvMappings = "TRADEWIND_MAPPINGS"
-	EnvClouds   = "TRADEWIND_CLOUDS"   // clouds to plan and buy on, by comma; optional, aws
-	EnvRegions  = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
-	EnvSecrets  = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
-	EnvStores   = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
-	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
-	EnvWebhook  = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
-	EnvAnnounce = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
-	EnvPolicy   = "TRADEWIND_POLICY"   // key of the sessions' policy in the work bucket; optional, the broker's own
+	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, by comma; optional, aws
+	// regions of other clouds to buy in, CLOUD:REGION by comma; optional, none
+	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
+	EnvRegions      = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvSecrets      = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
+	EnvStores       = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
+	EnvTopic        = "TRADEWIND_TOPIC"    // SNS topic for news; optional
+	EnvWebhook      = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
+	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
+	EnvPolicy       = "TRADEWIND_POLICY"   // key of the sessions' policy in the work bucket; optional, the broker's own
 	// EnvProof says whether machines have to prove which one they are: required, optional; optional, required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
+	// EnvProofs are by what machines of other clouds are proved instead of the clouds' own: gcp=URL of a key set and
+	// azure=certificates, PEM, by comma; optional, for emulators.
+	EnvProofs = "TRADEWIND_MACHINE_KEYS"
 	// EnvCertificates are by which their proofs are checked instead of AWS's own, PEM; optional, for emulators.
 	EnvCertificates = "TRADEWIND_MACHINE_CERTIFICATES"
 	EnvLogLevel     = "TRADEWIND_LOG_LEVEL" // debug, info, warn, error; optional, info
@@ -54,15 +59,18 @@ type Env struct {
 	Mappings    []string
 	Clouds      []string
 	Regions     []string
-	Secrets     []string
-	Stores      map[string]string // bucket by region
-	Topic       string
-	Webhook     string
-	Announce    []string
-	Policy      string
+	// CloudRegions are those of other clouds, CLOUD:REGION.
+	CloudRegions []string
+	Secrets      []string
+	Stores       map[string]string // bucket by region
+	Topic        string
+	Webhook      string
+	Announce     []string
+	Policy       string
 	// Unproven lets machines say hello that do not prove which one they are.
 	Unproven     bool
 	Certificates string
+	Proofs       map[string]string
 	LogLevel     string
 }
 
@@ -79,7 +87,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		API: r.URL(EnvAPI), TokenKey: r.Need(EnvTokenKey),
 		AgentKey: r.Need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: base.List(getenv(EnvRcloneKey)),
 		Schedules: base.List(getenv(EnvSchedules)), Mappings: base.List(getenv(EnvMappings)),
-		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)), Topic: getenv(EnvTopic),
+		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
+		CloudRegions: base.List(getenv(EnvCloudRegions)), Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
 		Secrets: base.List(getenv(EnvSecrets)), Stores: r.Pairs(EnvStores),
 		Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),

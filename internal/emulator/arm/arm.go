@@ -128,16 +128,40 @@ func New(cfg Config) *Server {
 	}
 }
 
-// DefaultSizes are some of each kind: for anything, with ARM processors, with a GPU, old, and not for this subscription.
+// DefaultSizes are some of each kind: for anything, with ARM processors, with a GPU, old, not for this subscription.
 func DefaultSizes() []Size {
 	all := []string{"1", "2", "3"}
 	return []Size{
-		{Name: "Standard_D2s_v5", Family: "standardDSv5Family", VCPU: 2, MemoryGiB: 8, Zones: all, USD: 0.096, SpotUSD: 0.0182,
-			LowPriority: true},
-		{Name: "Standard_D2ps_v5", Family: "standardDPSv5Family", VCPU: 2, MemoryGiB: 8, Arm: true, Zones: all, USD: 0.077,
-			SpotUSD: 0.0154},
-		{Name: "Standard_NC4as_T4_v3", Family: "Standard NCASv3_T4 Family", VCPU: 4, MemoryGiB: 28, GPUs: 1, Zones: []string{"1"},
-			USD: 0.526, SpotUSD: 0.1},
+		{
+			Name:        "Standard_D2s_v5",
+			Family:      "standardDSv5Family",
+			VCPU:        2,
+			MemoryGiB:   8,
+			Zones:       all,
+			USD:         0.096,
+			SpotUSD:     0.0182,
+			LowPriority: true,
+		},
+		{
+			Name:      "Standard_D2ps_v5",
+			Family:    "standardDPSv5Family",
+			VCPU:      2,
+			MemoryGiB: 8,
+			Arm:       true,
+			Zones:     all,
+			USD:       0.077,
+			SpotUSD:   0.0154,
+		},
+		{
+			Name:      "Standard_NC4as_T4_v3",
+			Family:    "Standard NCASv3_T4 Family",
+			VCPU:      4,
+			MemoryGiB: 28,
+			GPUs:      1,
+			Zones:     []string{"1"},
+			USD:       0.526,
+			SpotUSD:   0.1,
+		},
 		{Name: "Standard_A1_v2", Family: "standardAv2Family", VCPU: 1, MemoryGiB: 2, USD: 0.043, OnlyFirstGen: true,
 			NoSpotCapable: true},
 		{Name: "Standard_ND96isr_H100_v5", Family: "standardNDSH100v5Family", VCPU: 96, MemoryGiB: 1900, GPUs: 8,
@@ -208,12 +232,11 @@ func (s *Server) handle(w http.ResponseWriter, r *http.Request) (lose bool, err 
 	}
 	kind := kindOf(r)
 	s.calls[kind]++
-	before, after := s.trouble(kind)
+	lose, before := s.trouble(kind)
 	if before != nil {
 		return false, before
 	}
-	err = s.route(w, r)
-	return after, err
+	return lose, s.route(w, r)
 }
 
 func (s *Server) authenticate(r *http.Request) error {
@@ -221,7 +244,8 @@ func (s *Server) authenticate(r *http.Request) error {
 	now := s.cfg.Now().UTC().Truncate(time.Second)
 	switch {
 	case !ok:
-		return fault(http.StatusUnauthorized, "AuthenticationFailed", "Authentication failed. The 'Authorization' header is missing.")
+		return fault(http.StatusUnauthorized, "AuthenticationFailed",
+			"Authentication failed. The 'Authorization' header is missing.")
 	case s.skew != 0:
 		return fault(http.StatusUnauthorized, "ExpiredAuthenticationToken",
 			"The access token expiry UTC time '%s' is earlier than current UTC time '%s'.",

@@ -38,8 +38,15 @@ func (s *Server) Bills() []Bill {
 
 // open begins a machine's line.
 func (s *Server) open(v *virtual) {
-	b := Bill{Name: v.name, ID: v.id, Location: value(v.model.Location), Size: v.size.Name, Spot: v.spot(), From: s.cfg.Now(),
-		USDPerHour: v.size.USD}
+	b := Bill{
+		Name:       v.name,
+		ID:         v.id,
+		Location:   value(v.model.Location),
+		Size:       v.size.Name,
+		Spot:       v.spot(),
+		From:       s.cfg.Now(),
+		USDPerHour: v.size.USD,
+	}
 	if b.Spot {
 		b.USDPerHour = v.size.SpotUSD
 	}

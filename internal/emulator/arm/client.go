@@ -20,7 +20,11 @@ func Options(url string) *sdk.ClientOptions {
 			},
 		},
 		InsecureAllowCredentialWithHTTP: true,
-		Retry:                           policy.RetryOptions{MaxRetries: 1, RetryDelay: time.Millisecond, MaxRetryDelay: time.Millisecond},
+		Retry: policy.RetryOptions{
+			MaxRetries:    1,
+			RetryDelay:    time.Millisecond,
+			MaxRetryDelay: time.Millisecond,
+		},
 	}}
 }
 

@@ -40,7 +40,7 @@ func (s *Server) prices(w http.ResponseWriter, r *http.Request) error {
 		return fault(http.StatusMethodNotAllowed, "MethodNotAllowed", "Only GET.")
 	}
 	s.calls["GET prices"]++
-	if instead, _ := s.trouble("GET prices"); instead != nil {
+	if _, instead := s.trouble("GET prices"); instead != nil {
 		return instead
 	}
 	query := r.URL.Query()
@@ -74,16 +74,20 @@ func (z Size) items(region string) []item {
 	}
 	line := func(usd float64, meter, product, kind string) item {
 		return item{
-			Currency: "USD", Retail: usd, Unit: usd, Region: region, Location: region, From: "2026-01-01T00:00:00Z", Meter: name + meter,
-			SKU: name + meter, Product: "Virtual Machines " + z.Family + " Series" + product, Service: "Virtual Machines", Family: "Compute",
+			Currency: "USD", Retail: usd, Unit: usd, Region: region, Location: region, From: "2026-01-01T00:00:00Z",
+			Meter: name + meter,
+			SKU:   name + meter, Product: "Virtual Machines " + z.Family + " Series" + product,
+			Service: "Virtual Machines", Family: "Compute",
 			Measure: "1 Hour", Type: kind, Primary: true, ARM: z.Name,
 		}
 	}
 	all := []item{
-		line(z.USD, "", "", "Consumption"), line(2*z.USD, "", " Windows", "Consumption"), line(365*24*z.USD/2, "", "", "Reservation"),
+		line(z.USD, "", "",
+			"Consumption"), line(2*z.USD, "", " Windows", "Consumption"), line(365*24*z.USD/2, "", "", "Reservation"),
 	}
 	if !z.NoSpotCapable {
-		all = append(all, line(z.SpotUSD, " Spot", "", "Consumption"), line(3*z.SpotUSD, " Spot", " Windows", "Consumption"))
+		all = append(all, line(z.SpotUSD, " Spot", "", "Consumption"),
+			line(3*z.SpotUSD, " Spot", " Windows", "Consumption"))
 	}
 	if z.LowPriority {
 		all = append(all, line(z.USD/5, " Low Priority", "", "Consumption"))

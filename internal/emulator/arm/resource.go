@@ -32,13 +32,20 @@ type resource struct {
 }
 
 func (s *Server) idOf(kind, name string) string {
-	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", s.cfg.Subscription, s.cfg.Group, kind, name)
+	return fmt.Sprintf("/subscriptions/%s/resourceGroups/%s/providers/%s/%s", s.cfg.Subscription, s.cfg.Group, kind,
+		name)
 }
 
 func (s *Server) add(kind, name string, v *virtual, tags map[string]*string, dies bool) {
 	id := s.idOf(kind, name)
 	s.resources[strings.ToLower(id)] = &resource{kind: kind, name: name, machine: v, dies: dies,
-		model: armresources.GenericResource{ID: &id, Name: &name, Type: to.Ptr(kind), Location: v.model.Location, Tags: tags}}
+		model: armresources.GenericResource{
+			ID:       &id,
+			Name:     &name,
+			Type:     to.Ptr(kind),
+			Location: v.model.Location,
+			Tags:     tags,
+		}}
 }
 
 // network makes what a machine's interface configurations ask for.
@@ -84,10 +91,12 @@ func (s *Server) forget(v *virtual, strand bool) {
 	}
 }
 
-var subnetID = regexp.MustCompile(`^(/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/virtualNetworks/[^/]+)/subnets/([^/]+)$`)
+var subnetID = regexp.MustCompile(
+	`^(/subscriptions/[^/]+/resourceGroups/[^/]+/providers/Microsoft\.Network/virtualNetworks/[^/]+)/subnets/([^/]+)$`,
+)
 
 // checkNetwork refuses interfaces that are incomplete or refer to what is not there.
-func (s *Server) checkNetwork(n *armcompute.NetworkProfile, zone string) *Fault {
+func (s *Server) checkNetwork(n *armcompute.NetworkProfile) *Fault {
 	bad := func(format string, args ...any) *Fault {
 		return fault(http.StatusBadRequest, "InvalidParameter", format, args...)
 	}
@@ -110,9 +119,14 @@ func (s *Server) checkNetwork(n *armcompute.NetworkProfile, zone string) *Fault 
 				return invalidReference(value(ip.Properties.Subnet.ID))
 			}
 			public := ip.Properties.PublicIPAddressConfiguration
-			if public != nil && (public.SKU == nil || value(public.SKU.Name) != armcompute.PublicIPAddressSKUNameStandard) {
-				return fault(http.StatusBadRequest, "IPv4BasicSkuPublicIpCountLimitReached",
-					"Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this region.")
+			if public != nil &&
+				(public.SKU == nil || value(public.SKU.Name) != armcompute.PublicIPAddressSKUNameStandard) {
+				return fault(
+					http.StatusBadRequest,
+					"IPv4BasicSkuPublicIpCountLimitReached",
+					"Cannot create more than 0 IPv4 Basic SKU public IP addresses for this subscription in this "+
+						"region.",
+				)
 			}
 		}
 	}
@@ -120,8 +134,13 @@ func (s *Server) checkNetwork(n *armcompute.NetworkProfile, zone string) *Fault 
 }
 
 func invalidReference(id string) *Fault {
-	return fault(http.StatusBadRequest, "InvalidResourceReference",
-		"Resource %s referenced by the virtual machine was not found. Please make sure that the referenced resource exists, and that both resources are in the same region.", id)
+	return fault(
+		http.StatusBadRequest,
+		"InvalidResourceReference",
+		"Resource %s referenced by the virtual machine was not found. Please make sure that the referenced "+
+			"resource exists, and that both resources are in the same region.",
+		id,
+	)
 }
 
 func (s *Server) hasSubnet(network, subnet string) bool {
@@ -143,7 +162,14 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 	resp fake.PollerResponder[armresources.ClientCreateOrUpdateByIDResponse], errResp fake.ErrorResponder) {
 	id, kind, name := split(id)
 	if apiVersion == "" || kind == "" {
-		errResp.SetError(fault(http.StatusBadRequest, "MissingApiVersionParameter", "The api-version query parameter (?api-version=) is required for all requests."))
+		errResp.SetError(
+			fault(http.StatusBadRequest, "MissingApiVersionParameter",
+				"The api-version query parameter (?api-version=) is required for all requests."),
+		)
+		return resp, errResp
+	}
+	if f := c.checkResource(kind, model); f != nil {
+		errResp.SetError(f)
 		return resp, errResp
 	}
 	model.ID, model.Name, model.Type = &id, &name, &kind
@@ -160,6 +186,33 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 	return resp, errResp
 }
 
+// checkResource refuses networks without addresses, and such as refer to what is not there.
+func (s *Server) checkResource(kind string, model armresources.GenericResource) *Fault {
+	if value(model.Location) == "" {
+		return fault(http.StatusBadRequest, "LocationRequired",
+			"The location property is required for this definition.")
+	}
+	if kind != "Microsoft.Network/virtualNetworks" {
+		return nil
+	}
+	properties, _ := model.Properties.(map[string]any)
+	space, _ := properties["addressSpace"].(map[string]any)
+	if prefixes, _ := space["addressPrefixes"].([]any); len(prefixes) == 0 {
+		return fault(http.StatusBadRequest, "VnetAddressSpaceNotSpecified",
+			"Address space for virtual network is not specified.")
+	}
+	subnets, _ := properties["subnets"].([]any)
+	for _, one := range subnets {
+		subnet, _ := one.(map[string]any)
+		of, _ := subnet["properties"].(map[string]any)
+		group, _ := of["networkSecurityGroup"].(map[string]any)
+		if id, ok := group["id"].(string); ok && s.resources[strings.ToLower(id)] == nil {
+			return invalidReference(id)
+		}
+	}
+	return nil
+}
+
 func split(path string) (id, kind, name string) {
 	id = "/" + strings.Trim(path, "/")
 	parts := strings.Split(id, "/")
@@ -174,7 +227,10 @@ func (c *call) getByID(_ context.Context, id, _ string, _ *armresources.ClientGe
 	id, kind, name := split(id)
 	r := c.resources[strings.ToLower(id)]
 	if r == nil {
-		errResp.SetError(fault(http.StatusNotFound, "ResourceNotFound", "The Resource '%s/%s' under resource group '%s' was not found.", kind, name, c.cfg.Group))
+		errResp.SetError(
+			fault(http.StatusNotFound, "ResourceNotFound",
+				"The Resource '%s/%s' under resource group '%s' was not found.", kind, name, c.cfg.Group),
+		)
 		return resp, errResp
 	}
 	resp.SetResponse(http.StatusOK, armresources.ClientGetByIDResponse{GenericResource: r.model}, nil)
@@ -189,11 +245,17 @@ func (c *call) removeByID(_ context.Context, id, _ string, _ *armresources.Clien
 	case r == nil:
 		resp.SetTerminalResponse(http.StatusNoContent, armresources.ClientDeleteByIDResponse{}, nil)
 	case r.machine != nil:
-		errResp.SetError(fault(http.StatusConflict, "OperationNotAllowed", "%s is attached to VM %s.", r.name, r.machine.name))
+		errResp.SetError(
+			fault(http.StatusConflict, "OperationNotAllowed", "%s is attached to VM %s.", r.name, r.machine.name),
+		)
 	case r.reserved > 0:
 		r.reserved--
-		errResp.SetError(fault(http.StatusBadRequest, "NicReservedForAnotherVm",
-			"Nic(s) in request is reserved for another Virtual Machine for 180 seconds. Please provide another nic(s) or retry after 180 seconds."))
+		errResp.SetError(fault(
+			http.StatusBadRequest,
+			"NicReservedForAnotherVm",
+			"Nic(s) in request is reserved for another Virtual Machine for 180 seconds. Please provide another "+
+				"nic(s) or retry after 180 seconds.",
+		))
 	default:
 		delete(c.resources, strings.ToLower(id))
 		c.op = c.begin(value(r.model.Location), func() *Fault { return nil })
@@ -211,7 +273,10 @@ func (c *call) listResources(_ string, o *armresources.ClientListByResourceGroup
 	if o != nil && o.Filter != nil {
 		m := nameFilter.FindStringSubmatch(*o.Filter)
 		if m == nil {
-			resp.AddError(fault(http.StatusBadRequest, "InvalidFilterInQueryString", "Invalid $filter '%s' specified in the query string.", *o.Filter))
+			resp.AddError(
+				fault(http.StatusBadRequest, "InvalidFilterInQueryString",
+					"Invalid $filter '%s' specified in the query string.", *o.Filter),
+			)
 			return resp
 		}
 		part = strings.ToLower(m[1])
@@ -219,7 +284,16 @@ func (c *call) listResources(_ string, o *armresources.ClientListByResourceGroup
 	var all []*armresources.GenericResourceExpanded
 	add := func(id, name, kind string, location *string, tags map[string]*string) {
 		if strings.Contains(strings.ToLower(name), part) {
-			all = append(all, &armresources.GenericResourceExpanded{ID: &id, Name: &name, Type: &kind, Location: location, Tags: tags})
+			all = append(
+				all,
+				&armresources.GenericResourceExpanded{
+					ID:       &id,
+					Name:     &name,
+					Type:     &kind,
+					Location: location,
+					Tags:     tags,
+				},
+			)
 		}
 	}
 	for _, r := range c.resources {

@@ -36,7 +36,8 @@ type call struct {
 
 func (c *call) compute() transport {
 	return computefake.NewVirtualMachinesServerTransport(&computefake.VirtualMachinesServer{
-		BeginCreateOrUpdate: c.create, BeginDelete: c.remove, Get: c.get, NewListPager: c.list, NewListAllPager: c.listAll,
+		BeginCreateOrUpdate: c.create, BeginDelete: c.remove, Get: c.get,
+		NewListPager: c.list, NewListAllPager: c.listAll,
 	})
 }
 
@@ -55,7 +56,9 @@ func (c *call) subscriptions() transport {
 }
 
 func (c *call) registrations() transport {
-	return resourcesfake.NewProvidersServerTransport(&resourcesfake.ProvidersServer{Get: c.provider, Register: c.register})
+	return resourcesfake.NewProvidersServerTransport(
+		&resourcesfake.ProvidersServer{Get: c.provider, Register: c.register},
+	)
 }
 
 func (c *call) resourceGroups() transport {
@@ -91,22 +94,44 @@ var routes = []route{
 	{"GET", path(inSubscription), "Client.Get", (*call).subscriptions, "subscription"},
 	{"GET", path(inSubscription + `/locations`), "Client.NewListLocationsPager", (*call).subscriptions, "locations"},
 	{"GET", path(inSubscription + `/providers/[^/]+`), "ProvidersClient.Get", (*call).registrations, "provider"},
-	{"POST", path(inSubscription + `/providers/[^/]+/register`), "ProvidersClient.Register", (*call).registrations, "register"},
+	{
+		"POST",
+		path(inSubscription + `/providers/[^/]+/register`),
+		"ProvidersClient.Register",
+		(*call).registrations,
+		"register",
+	},
 	{"GET", path(inGroup), "ResourceGroupsClient.Get", (*call).resourceGroups, "group"},
 	{"PUT", path(inGroup), "ResourceGroupsClient.CreateOrUpdate", (*call).resourceGroups, "group"},
 	{"DELETE", path(inGroup), "ResourceGroupsClient.BeginDelete", (*call).resourceGroups, "group"},
 	{"GET", path(inGroup + `/resources`), "Client.NewListByResourceGroupPager", (*call).generic, "resources"},
 	{"GET", path(inGroup + `/providers/Microsoft\.Compute/virtualMachines`), "VirtualMachinesClient.NewListPager",
 		(*call).compute, "machines"},
-	{"GET", path(inSubscription + `/providers/Microsoft\.Compute/virtualMachines`), "VirtualMachinesClient.NewListAllPager",
-		(*call).compute, "statuses"},
+	{
+		"GET",
+		path(inSubscription + `/providers/Microsoft\.Compute/virtualMachines`),
+		"VirtualMachinesClient.NewListAllPager",
+		(*call).compute,
+		"statuses",
+	},
 	{"GET", path(inGroup + `/providers/Microsoft\.Compute/virtualMachines/[^/]+`), "VirtualMachinesClient.Get",
 		(*call).compute, "machine"},
 	{"PUT", path(inGroup + `/providers/Microsoft\.Compute/virtualMachines/[^/]+`),
 		"VirtualMachinesClient.BeginCreateOrUpdate", (*call).compute, "machine"},
-	{"DELETE", path(inGroup + `/providers/Microsoft\.Compute/virtualMachines/[^/]+`), "VirtualMachinesClient.BeginDelete",
-		(*call).compute, "machine"},
-	{"GET", path(inSubscription + `/providers/Microsoft\.Compute/skus`), "ResourceSKUsClient.NewListPager", (*call).skus, "skus"},
+	{
+		"DELETE",
+		path(inGroup + `/providers/Microsoft\.Compute/virtualMachines/[^/]+`),
+		"VirtualMachinesClient.BeginDelete",
+		(*call).compute,
+		"machine",
+	},
+	{
+		"GET",
+		path(inSubscription + `/providers/Microsoft\.Compute/skus`),
+		"ResourceSKUsClient.NewListPager",
+		(*call).skus,
+		"skus",
+	},
 	{"GET", path(inSubscription + `/providers/Microsoft\.Compute/locations/[^/]+/usages`), "UsageClient.NewListPager",
 		(*call).usage, "usages"},
 	{"PUT", path(inGroup + `/providers/.+`), "Client.BeginCreateOrUpdateByID", (*call).generic, "resource"},
@@ -115,7 +140,9 @@ var routes = []route{
 }
 
 var (
-	operationPath  = regexp.MustCompile(inSubscription + `/providers/Microsoft\.Compute/locations/[^/]+/operations/([^/]+)$`)
+	operationPath = regexp.MustCompile(
+		inSubscription + `/providers/Microsoft\.Compute/locations/[^/]+/operations/([^/]+)$`,
+	)
 	permissionPath = regexp.MustCompile(inGroup + `/providers/Microsoft\.Authorization/permissions$`)
 )
 
@@ -147,20 +174,24 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	parts := strings.Split(strings.Trim(r.URL.Path, "/"), "/")
 	if len(parts) < 2 || !strings.EqualFold(parts[1], s.cfg.Subscription) {
-		return fault(http.StatusNotFound, "SubscriptionNotFound", "The subscription '%s' could not be found.", parts[min(1, len(parts)-1)])
+		return fault(http.StatusNotFound, "SubscriptionNotFound", "The subscription '%s' could not be found.",
+			parts[min(1, len(parts)-1)])
 	}
 	if permissionPath.MatchString(r.URL.Path) {
 		return s.permissions(w)
 	}
 	to := find(r)
 	if to == nil {
-		return fault(http.StatusNotFound, "InvalidResourceType", "No such operation here: %s %s", r.Method, r.URL.Path)
+		return fault(http.StatusNotFound, "InvalidResourceType", "No such operation here: %s "+
+			"%s", r.Method, r.URL.Path)
 	}
 	if err := s.allowed(r, to.kind); err != nil {
 		return err
 	}
-	if len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" && !s.groups[strings.ToLower(parts[3])] {
-		return fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be found.", parts[3])
+	if len(parts) > 3 && strings.EqualFold(parts[2], "resourceGroups") && to.kind != "group" &&
+		!s.groups[strings.ToLower(parts[3])] {
+		return fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be "+
+			"found.", parts[3])
 	}
 	body, err := io.ReadAll(r.Body)
 	if err != nil {
@@ -239,7 +270,8 @@ func (s *Server) published(body []byte) error {
 	}
 	if lacking := missing("", was, is); len(lacking) > 0 {
 		s.strict = append(s.strict, lacking...)
-		return fault(http.StatusBadRequest, "InvalidRequestContent", "Could not find member '%s' on object of type 'ResourceDefinition'.", lacking[0])
+		return fault(http.StatusBadRequest, "InvalidRequestContent",
+			"Could not find member '%s' on object of type 'ResourceDefinition'.", lacking[0])
 	}
 	return nil
 }

@@ -19,7 +19,9 @@ import (
 func (c *call) subscription(_ context.Context, id string, _ *armsubscriptions.ClientGetOptions) (
 	resp fake.Responder[armsubscriptions.ClientGetResponse], errResp fake.ErrorResponder) {
 	resp.SetResponse(http.StatusOK, armsubscriptions.ClientGetResponse{Subscription: armsubscriptions.Subscription{
-		ID: to.Ptr("/subscriptions/" + id), SubscriptionID: &id, DisplayName: to.Ptr("Pay-As-You-Go"), TenantID: to.Ptr("t1"),
+		ID: to.Ptr(
+			"/subscriptions/" + id,
+		), SubscriptionID: &id, DisplayName: to.Ptr("Pay-As-You-Go"), TenantID: to.Ptr("t1"),
 		State: to.Ptr(armsubscriptions.SubscriptionStateEnabled),
 	}}, nil)
 	return resp, errResp
@@ -30,12 +32,17 @@ func (c *call) locations(id string, _ *armsubscriptions.ClientListLocationsOptio
 	var all []*armsubscriptions.Location
 	for _, l := range c.cfg.Locations {
 		one := &armsubscriptions.Location{
-			ID: to.Ptr("/subscriptions/" + id + "/locations/" + l.Name), Name: to.Ptr(l.Name), Type: to.Ptr(armsubscriptions.LocationTypeRegion),
+			ID: to.Ptr(
+				"/subscriptions/" + id + "/locations/" + l.Name,
+			), Name: to.Ptr(l.Name), Type: to.Ptr(armsubscriptions.LocationTypeRegion),
 			Metadata: &armsubscriptions.LocationMetadata{RegionType: to.Ptr(armsubscriptions.RegionTypePhysical)},
 		}
 		for logical, physical := range l.Zones {
-			one.AvailabilityZoneMappings = append(one.AvailabilityZoneMappings, &armsubscriptions.AvailabilityZoneMappings{
-				LogicalZone: to.Ptr(logical), PhysicalZone: to.Ptr(physical)})
+			one.AvailabilityZoneMappings = append(
+				one.AvailabilityZoneMappings,
+				&armsubscriptions.AvailabilityZoneMappings{
+					LogicalZone: to.Ptr(logical), PhysicalZone: to.Ptr(physical)},
+			)
 		}
 		all = append(all, one)
 	}
@@ -65,7 +72,9 @@ func (c *call) register(_ context.Context, namespace string, _ *armresources.Pro
 
 func (c *call) describeGroup(name string) armresources.ResourceGroup {
 	return armresources.ResourceGroup{
-		ID: to.Ptr("/subscriptions/" + c.cfg.Subscription + "/resourceGroups/" + name), Name: &name, Location: to.Ptr(c.cfg.Locations[0].Name),
+		ID: to.Ptr(
+			"/subscriptions/" + c.cfg.Subscription + "/resourceGroups/" + name,
+		), Name: &name, Location: to.Ptr(c.cfg.Locations[0].Name),
 		Properties: &armresources.ResourceGroupProperties{ProvisioningState: to.Ptr(succeeded)},
 	}
 }
@@ -73,10 +82,13 @@ func (c *call) describeGroup(name string) armresources.ResourceGroup {
 func (c *call) group(_ context.Context, name string, _ *armresources.ResourceGroupsClientGetOptions) (
 	resp fake.Responder[armresources.ResourceGroupsClientGetResponse], errResp fake.ErrorResponder) {
 	if !c.groups[strings.ToLower(name)] {
-		errResp.SetError(fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be found.", name))
+		errResp.SetError(
+			fault(http.StatusNotFound, "ResourceGroupNotFound", "Resource group '%s' could not be found.", name),
+		)
 		return resp, errResp
 	}
-	resp.SetResponse(http.StatusOK, armresources.ResourceGroupsClientGetResponse{ResourceGroup: c.describeGroup(name)}, nil)
+	resp.SetResponse(http.StatusOK,
+		armresources.ResourceGroupsClientGetResponse{ResourceGroup: c.describeGroup(name)}, nil)
 	return resp, errResp
 }
 
@@ -84,7 +96,8 @@ func (c *call) makeGroup(_ context.Context, name string, _ armresources.Resource
 	_ *armresources.ResourceGroupsClientCreateOrUpdateOptions) (
 	resp fake.Responder[armresources.ResourceGroupsClientCreateOrUpdateResponse], errResp fake.ErrorResponder) {
 	c.groups[strings.ToLower(name)] = true
-	resp.SetResponse(http.StatusCreated, armresources.ResourceGroupsClientCreateOrUpdateResponse{ResourceGroup: c.describeGroup(name)}, nil)
+	resp.SetResponse(http.StatusCreated,
+		armresources.ResourceGroupsClientCreateOrUpdateResponse{ResourceGroup: c.describeGroup(name)}, nil)
 	return resp, errResp
 }
 
@@ -95,7 +108,7 @@ func (c *call) removeGroup(_ context.Context, name string, _ *armresources.Resou
 	for _, v := range c.machines {
 		c.end(v)
 	}
-	c.Server.machines = map[string]*virtual{}
+	c.machines = map[string]*virtual{}
 	c.op = c.begin(c.cfg.Locations[0].Name, func() *Fault { return nil })
 	resp.SetTerminalResponse(http.StatusAccepted, armresources.ResourceGroupsClientDeleteResponse{}, nil)
 	return resp, errResp
@@ -117,7 +130,9 @@ func (s *Server) permissions(w http.ResponseWriter) error {
 		"actions": actions, "notActions": not, "dataActions": []string{}, "notDataActions": []string{}}}})
 }
 
-func (c *call) listSKUs(o *armcompute.ResourceSKUsClientListOptions) (resp fake.PagerResponder[armcompute.ResourceSKUsClientListResponse]) {
+func (c *call) listSKUs(
+	o *armcompute.ResourceSKUsClientListOptions,
+) (resp fake.PagerResponder[armcompute.ResourceSKUsClientListResponse]) {
 	var all []*armcompute.ResourceSKU
 	for _, l := range c.cfg.Locations {
 		if o != nil && o.Filter != nil && *o.Filter != "location eq '"+l.Name+"'" {
@@ -126,9 +141,17 @@ func (c *call) listSKUs(o *armcompute.ResourceSKUsClientListOptions) (resp fake.
 		for _, z := range c.cfg.Sizes {
 			all = append(all, z.sku(l))
 		}
-		all = append(all, &armcompute.ResourceSKU{ResourceType: to.Ptr("disks"), Name: to.Ptr("Premium_LRS"), Locations: []*string{to.Ptr(l.Name)}})
+		all = append(
+			all,
+			&armcompute.ResourceSKU{
+				ResourceType: to.Ptr("disks"),
+				Name:         to.Ptr("Premium_LRS"),
+				Locations:    []*string{to.Ptr(l.Name)},
+			},
+		)
 	}
-	resp.AddPage(http.StatusOK, armcompute.ResourceSKUsClientListResponse{ResourceSKUsResult: armcompute.ResourceSKUsResult{Value: all}}, nil)
+	resp.AddPage(http.StatusOK,
+		armcompute.ResourceSKUsClientListResponse{ResourceSKUsResult: armcompute.ResourceSKUsResult{Value: all}}, nil)
 	return resp
 }
 
@@ -144,10 +167,13 @@ func (z Size) sku(l Location) *armcompute.ResourceSKU {
 		generations = "V1"
 	}
 	s := &armcompute.ResourceSKU{
-		ResourceType: to.Ptr("virtualMachines"), Name: to.Ptr(z.Name), Family: to.Ptr(z.Family), Locations: []*string{to.Ptr(l.Name)},
+		ResourceType: to.Ptr(
+			"virtualMachines",
+		), Name: to.Ptr(z.Name), Family: to.Ptr(z.Family), Locations: []*string{to.Ptr(l.Name)},
 		LocationInfo: []*armcompute.ResourceSKULocationInfo{{Location: to.Ptr(l.Name)}},
 		Capabilities: []*armcompute.ResourceSKUCapabilities{
-			capability("vCPUs", strconv.Itoa(z.VCPU)), capability("MemoryGB", strconv.FormatFloat(z.MemoryGiB, 'f', -1, 64)),
+			capability("vCPUs",
+				strconv.Itoa(z.VCPU)), capability("MemoryGB", strconv.FormatFloat(z.MemoryGiB, 'f', -1, 64)),
 			capability("HyperVGenerations", generations), capability("CpuArchitectureType", arch),
 			capability("LowPriorityCapable", map[bool]string{true: "False", false: "True"}[z.NoSpotCapable]),
 		},
@@ -169,7 +195,8 @@ func (z Size) sku(l Location) *armcompute.ResourceSKU {
 	return s
 }
 
-func (c *call) listUsage(location string, _ *armcompute.UsageClientListOptions) (resp fake.PagerResponder[armcompute.UsageClientListResponse]) {
+func (c *call) listUsage(location string,
+	_ *armcompute.UsageClientListOptions) (resp fake.PagerResponder[armcompute.UsageClientListResponse]) {
 	used := c.used(location)
 	var all []*armcompute.Usage
 	for name, limit := range c.cfg.Limits {
@@ -178,7 +205,8 @@ func (c *call) listUsage(location string, _ *armcompute.UsageClientListOptions) 
 			CurrentValue: to.Ptr(int32(used[name])), Limit: to.Ptr(int64(limit)), //nolint:gosec // few
 		})
 	}
-	resp.AddPage(http.StatusOK, armcompute.UsageClientListResponse{ListUsagesResult: armcompute.ListUsagesResult{Value: all}}, nil)
+	resp.AddPage(http.StatusOK,
+		armcompute.UsageClientListResponse{ListUsagesResult: armcompute.ListUsagesResult{Value: all}}, nil)
 	return resp
 }
 

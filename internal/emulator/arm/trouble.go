@@ -43,7 +43,7 @@ func (s *Server) Calm() {
 }
 
 // trouble is what happens to this request: an answer instead of what it asks for, or the loss of its answer.
-func (s *Server) trouble(kind string) (instead error, lose bool) {
+func (s *Server) trouble(kind string) (lose bool, instead error) {
 	for _, t := range s.troubles {
 		if t.Kind != kind || t.Times == 0 {
 			continue
@@ -54,11 +54,11 @@ func (s *Server) trouble(kind string) (instead error, lose bool) {
 		}
 		t.Times--
 		if t.Fault == nil {
-			return nil, true
+			return true, nil
 		}
-		return t.Fault, false
+		return false, t.Fault
 	}
-	return nil, false
+	return false, nil
 }
 
 // failLate is what the operation of a new machine will end with.
@@ -78,9 +78,11 @@ func (s *Server) failLate(v *virtual) *Fault {
 			continue
 		}
 		if len(v.model.Zones) > 0 {
-			return fault(http.StatusConflict, "ZonalAllocationFailed", "Allocation failed. We do not have sufficient capacity for the requested VM size in this zone.")
+			return fault(http.StatusConflict, "ZonalAllocationFailed",
+				"Allocation failed. We do not have sufficient capacity for the requested VM size in this zone.")
 		}
-		return fault(http.StatusConflict, "AllocationFailed", "Allocation failed. We do not have sufficient capacity for the requested VM size in this region.")
+		return fault(http.StatusConflict, "AllocationFailed",
+			"Allocation failed. We do not have sufficient capacity for the requested VM size in this region.")
 	}
 	return nil
 }
@@ -196,14 +198,25 @@ func actionOf(r *http.Request, kind string) string {
 func (s *Server) allowed(r *http.Request, kind string) error {
 	action := actionOf(r, kind)
 	if s.denied[strings.ToLower(action)] || s.denied["*"] {
-		return fault(http.StatusForbidden, "AuthorizationFailed",
-			"The client 'ada@example.com' with object id '7' does not have authorization to perform action '%s' over scope '%s' or the scope is invalid. "+
-				"If access was recently granted, please refresh your credentials.", action, r.URL.Path)
+		return fault(
+			http.StatusForbidden,
+			"AuthorizationFailed",
+			"The client 'ada@example.com' with object id '7' does not have authorization to perform action '%s' "+
+				"over scope '%s' or the scope is invalid. "+
+				"If access was recently granted, please refresh your credentials.",
+			action,
+			r.URL.Path,
+		)
 	}
 	if m := providerPath.FindStringSubmatch(r.URL.Path); m != nil && kind != "provider" && kind != "register" {
 		if registered, known := s.providers[strings.ToLower(m[1])]; known && !registered {
-			return fault(http.StatusConflict, "MissingSubscriptionRegistration",
-				"The subscription is not registered to use namespace '%s'. See https://aka.ms/rps-not-found for how to register subscriptions.", m[1])
+			return fault(
+				http.StatusConflict,
+				"MissingSubscriptionRegistration",
+				"The subscription is not registered to use namespace '%s'. See https://aka.ms/rps-not-found for "+
+					"how to register subscriptions.",
+				m[1],
+			)
 		}
 	}
 	return nil
@@ -220,9 +233,15 @@ func (s *Server) refuse(size Size, vm armcompute.VirtualMachine) *Fault {
 	if size.Restricted || spot && size.NoSpotCapable {
 		return skuNotAvailable(size.Name, *vm.Location, zone)
 	}
-	if bid := p.BillingProfile; spot && bid != nil && bid.MaxPrice != nil && *bid.MaxPrice > 0 && *bid.MaxPrice < size.SpotUSD {
-		return fault(http.StatusConflict, "OperationNotAllowed",
-			"Operation could not be completed as the max price provided ($%v) is lower than the current Spot price for the VM size.", *bid.MaxPrice)
+	if bid := p.BillingProfile; spot && bid != nil && bid.MaxPrice != nil && *bid.MaxPrice > 0 &&
+		*bid.MaxPrice < size.SpotUSD {
+		return fault(
+			http.StatusConflict,
+			"OperationNotAllowed",
+			"Operation could not be completed as the max price provided ($%v) is lower than the current Spot "+
+				"price for the VM size.",
+			*bid.MaxPrice,
+		)
 	}
 	for _, d := range s.dry {
 		if !d.Late && d.matches(size.Name, vm) {
@@ -236,10 +255,20 @@ func (s *Server) refuse(size Size, vm armcompute.VirtualMachine) *Fault {
 	used := s.used(*vm.Location)
 	for _, name := range names {
 		if limit, ok := s.cfg.Limits[name]; ok && used[name]+size.VCPU > limit {
-			return fault(http.StatusConflict, "OperationNotAllowed",
-				"Operation could not be completed as it results in exceeding approved %s Cores quota. Additional details - Deployment Model: Resource Manager, "+
-					"Location: %s, Current Limit: %d, Current Usage: %d, Additional Required: %d, (Minimum) New Limit Required: %d.",
-				name, *vm.Location, limit, used[name], size.VCPU, used[name]+size.VCPU)
+			return fault(
+				http.StatusConflict,
+				"OperationNotAllowed",
+				"Operation could not be completed as it results in exceeding approved %s Cores quota. "+
+					"Additional details - Deployment Model: Resource Manager, "+
+					"Location: %s, Current Limit: %d, Current Usage: %d, Additional Required: %d, (Minimum) New "+
+					"Limit Required: %d.",
+				name,
+				*vm.Location,
+				limit,
+				used[name],
+				size.VCPU,
+				used[name]+size.VCPU,
+			)
 		}
 	}
 	return nil
@@ -314,4 +343,15 @@ func (s *Server) Leftovers() []string {
 	}
 	sort.Strings(left)
 	return left
+}
+
+// RemoveResource takes all resources of a type away, as somebody might.
+func (s *Server) RemoveResource(kind string) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	for id, r := range s.resources {
+		if r.kind == kind {
+			delete(s.resources, id)
+		}
+	}
 }

@@ -2,7 +2,6 @@ package arm
 
 import (
 	"context"
-	"encoding/base64"
 	"fmt"
 	"net/http"
 	"slices"
@@ -52,7 +51,7 @@ func (v *virtual) spot() bool {
 }
 
 // create is the PUT of a machine.
-func (c *call) create(_ context.Context, group, name string, vm armcompute.VirtualMachine,
+func (c *call) create(_ context.Context, _, name string, vm armcompute.VirtualMachine,
 	o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) (
 	resp fake.PollerResponder[armcompute.VirtualMachinesClientCreateOrUpdateResponse], errResp fake.ErrorResponder) {
 	if old, ok := c.machines[strings.ToLower(name)]; ok {
@@ -64,7 +63,7 @@ func (c *call) create(_ context.Context, group, name string, vm armcompute.Virtu
 			VirtualMachine: c.describe(old, false)}, nil)
 		return resp, errResp
 	}
-	size, f := c.check(group, vm)
+	size, f := c.check(vm)
 	if f == nil {
 		f = c.refuse(size, vm)
 	}
@@ -85,31 +84,38 @@ func (c *call) create(_ context.Context, group, name string, vm armcompute.Virtu
 }
 
 // conflict is what stands against a PUT on a machine that is there.
-func conflict(old *virtual, vm armcompute.VirtualMachine, o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) *Fault {
+func conflict(old *virtual, vm armcompute.VirtualMachine,
+	o *armcompute.VirtualMachinesClientBeginCreateOrUpdateOptions) *Fault {
 	switch {
 	case o != nil && o.IfNoneMatch != nil && *o.IfNoneMatch == "*":
-		return fault(http.StatusPreconditionFailed, "ConditionNotMet", "The condition 'If-None-Match: *' is not satisfied: %s exists.", old.name)
+		return fault(http.StatusPreconditionFailed, "ConditionNotMet",
+			"The condition 'If-None-Match: *' is not satisfied: %s exists.", old.name)
 	case old.state == deleting:
-		return fault(http.StatusConflict, "Conflict", "The request failed due to conflict with a concurrent request: %s is being deleted.", old.name)
+		return fault(http.StatusConflict, "Conflict",
+			"The request failed due to conflict with a concurrent request: %s is being deleted.", old.name)
 	case vm.Properties == nil || vm.Properties.OSProfile == nil ||
 		value(vm.Properties.OSProfile.CustomData) != value(old.model.Properties.OSProfile.CustomData):
-		return fault(http.StatusConflict, "PropertyChangeNotAllowed", "Changing property 'osProfile.customData' is not allowed.")
+		return fault(http.StatusConflict, "PropertyChangeNotAllowed",
+			"Changing property 'osProfile.customData' is not allowed.")
 	}
 	return nil
 }
 
 // check refuses what no subscription could have made.
-func (s *Server) check(group string, vm armcompute.VirtualMachine) (size Size, f *Fault) {
+func (s *Server) check(vm armcompute.VirtualMachine) (size Size, f *Fault) {
 	bad := func(target, format string, args ...any) (Size, *Fault) {
-		return Size{}, fault(http.StatusBadRequest, "InvalidParameter", "%s (target: %s)", fmt.Sprintf(format, args...), target)
+		return Size{}, fault(http.StatusBadRequest, "InvalidParameter", "%s (target: %s)",
+			fmt.Sprintf(format, args...), target)
 	}
 	p := vm.Properties
 	location := slices.IndexFunc(s.cfg.Locations, func(l Location) bool { return l.Name == value(vm.Location) })
 	if location < 0 {
 		return Size{}, fault(http.StatusBadRequest, "LocationNotAvailableForResourceType",
-			"The provided location '%s' is not available for resource type 'Microsoft.Compute/virtualMachines'.", value(vm.Location))
+			"The provided location '%s' is not available for resource type 'Microsoft.Compute/virtualMachines'.",
+			value(vm.Location))
 	}
-	if p == nil || p.HardwareProfile == nil || p.OSProfile == nil || p.StorageProfile == nil || p.NetworkProfile == nil {
+	if p == nil || p.HardwareProfile == nil || p.OSProfile == nil || p.StorageProfile == nil ||
+		p.NetworkProfile == nil {
 		return bad("properties", "Required parameter is missing (null).")
 	}
 	at := slices.IndexFunc(s.cfg.Sizes, func(z Size) bool { return z.Name == string(*p.HardwareProfile.VMSize) })
@@ -117,7 +123,10 @@ func (s *Server) check(group string, vm armcompute.VirtualMachine) (size Size, f
 		return bad("vmSize", "The value %s provided for the VM size is not valid.", *p.HardwareProfile.VMSize)
 	}
 	size = s.cfg.Sizes[at]
-	if f := checkOS(p, size); f != nil {
+	if f := checkOS(p.OSProfile); f != nil {
+		return size, f
+	}
+	if f := checkDisk(p.StorageProfile, size); f != nil {
 		return size, f
 	}
 	zone := ""
@@ -130,56 +139,11 @@ func (s *Server) check(group string, vm armcompute.VirtualMachine) (size Size, f
 	if p.EvictionPolicy != nil && (p.Priority == nil || *p.Priority == armcompute.VirtualMachinePriorityTypesRegular) {
 		return bad("evictionPolicy", "Eviction policy can be set only on Azure Spot Virtual Machines.")
 	}
-	if p.BillingProfile != nil && p.BillingProfile.MaxPrice != nil && *p.BillingProfile.MaxPrice <= 0 && *p.BillingProfile.MaxPrice != -1 {
+	if p.BillingProfile != nil && p.BillingProfile.MaxPrice != nil && *p.BillingProfile.MaxPrice <= 0 &&
+		*p.BillingProfile.MaxPrice != -1 {
 		return bad("billingProfile.maxPrice", "Max price must be -1 or greater than zero.")
 	}
-	return size, s.checkNetwork(p.NetworkProfile, zone)
-}
-
-// checkOS refuses what cannot boot: disks too small, processors that do not fit, no way to log in.
-func checkOS(p *armcompute.VirtualMachineProperties, size Size) *Fault {
-	bad := func(format string, args ...any) *Fault {
-		return fault(http.StatusBadRequest, "InvalidParameter", format, args...)
-	}
-	os, image, disk := p.OSProfile, p.StorageProfile.ImageReference, p.StorageProfile.OSDisk
-	if value(os.AdminUsername) == "" || value(os.ComputerName) == "" {
-		return bad("Required parameter 'osProfile.adminUsername' is missing (null).")
-	}
-	keys := os.LinuxConfiguration != nil && os.LinuxConfiguration.SSH != nil && len(os.LinuxConfiguration.SSH.PublicKeys) > 0
-	if os.AdminPassword == nil && !keys {
-		return bad("Authentication using either SSH or by user name and password must be enabled in Linux profile.")
-	}
-	if keys && !strings.HasPrefix(value(os.LinuxConfiguration.SSH.PublicKeys[0].KeyData), "ssh-") {
-		return bad("The value of parameter linuxConfiguration.ssh.publicKeys.keyData is invalid.")
-	}
-	raw, err := base64.StdEncoding.DecodeString(value(os.CustomData))
-	if err != nil || len(raw) > 64<<10 {
-		return bad("Custom data in OSProfile must be in Base64 encoding and with a maximum length of 87380 characters.")
-	}
-	if image == nil || image.ID == nil && image.SharedGalleryImageID == nil && image.CommunityGalleryImageID == nil &&
-		(value(image.Publisher) == "" || value(image.Offer) == "" || value(image.SKU) == "" || value(image.Version) == "") {
-		return bad("Required parameter 'imageReference' is missing (null).")
-	}
-	if value(image.Publisher) != "" {
-		arm, first := strings.Contains(value(image.SKU), "arm64"), strings.Contains(value(image.SKU), "gen1")
-		if arm != size.Arm {
-			return bad("Cannot create a VM of size '%s' because this VM size only supports another CPU Architecture than the image has.", size.Name)
-		}
-		if size.OnlyFirstGen && !first {
-			return bad("The selected VM size '%s' cannot boot Hypervisor Generation '2'.", size.Name)
-		}
-	}
-	least := int32(30)
-	if value(image.Offer) == "ubuntu-hpc" {
-		least = 64
-	}
-	if disk == nil || disk.CreateOption == nil || *disk.CreateOption != armcompute.DiskCreateOptionTypesFromImage {
-		return bad("Required parameter 'osDisk.createOption' is missing (null).")
-	}
-	if disk.DiskSizeGB != nil && *disk.DiskSizeGB < least {
-		return bad("The specified disk size %d GB is smaller than the size of the corresponding disk in the VM image: %d GB.", *disk.DiskSizeGB, least)
-	}
-	return nil
+	return size, s.checkNetwork(p.NetworkProfile)
 }
 
 func skuNotAvailable(size, location, zone string) *Fault {
@@ -187,9 +151,15 @@ func skuNotAvailable(size, location, zone string) *Fault {
 	if zone != "" {
 		where += "' zone '" + zone
 	}
-	return fault(http.StatusConflict, "SkuNotAvailable",
-		"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: %s' is currently not available in location '%s'. "+
-			"Please try another size or deploy to a different location or different zone.", size, where)
+	return fault(
+		http.StatusConflict,
+		"SkuNotAvailable",
+		"The requested VM size for resource 'Following SKUs have failed for Capacity Restrictions: %s' is "+
+			"currently not available in location '%s'. "+
+			"Please try another size or deploy to a different location or different zone.",
+		size,
+		where,
+	)
 }
 
 // finish is the end of a machine's making.
@@ -239,11 +209,13 @@ func (c *call) get(_ context.Context, _, name string, o *armcompute.VirtualMachi
 	}
 	if !ok {
 		errResp.SetError(fault(http.StatusNotFound, "ResourceNotFound",
-			"The Resource 'Microsoft.Compute/virtualMachines/%s' under resource group '%s' was not found.", name, c.cfg.Group))
+			"The Resource 'Microsoft.Compute/virtualMachines/%s' under resource group '%s' was not found.", name,
+			c.cfg.Group))
 		return resp, errResp
 	}
 	view := o != nil && o.Expand != nil && *o.Expand == armcompute.InstanceViewTypesInstanceView
-	resp.SetResponse(http.StatusOK, armcompute.VirtualMachinesClientGetResponse{VirtualMachine: c.describe(v, view)}, nil)
+	resp.SetResponse(http.StatusOK, armcompute.VirtualMachinesClientGetResponse{VirtualMachine: c.describe(v, view)},
+		nil)
 	return resp, errResp
 }
 
@@ -268,7 +240,11 @@ func (s *Server) describe(v *virtual, view bool) armcompute.VirtualMachine {
 // view is what the platform knows of a machine as it runs.
 func (v *virtual) view() *armcompute.VirtualMachineInstanceView {
 	status := func(code, display, message string) *armcompute.InstanceViewStatus {
-		s := &armcompute.InstanceViewStatus{Code: &code, DisplayStatus: &display, Level: to.Ptr(armcompute.StatusLevelTypesInfo)}
+		s := &armcompute.InstanceViewStatus{
+			Code:          &code,
+			DisplayStatus: &display,
+			Level:         to.Ptr(armcompute.StatusLevelTypesInfo),
+		}
 		if message != "" {
 			s.Message, s.Level = &message, to.Ptr(armcompute.StatusLevelTypesError)
 		}
@@ -277,9 +253,11 @@ func (v *virtual) view() *armcompute.VirtualMachineInstanceView {
 	var all []*armcompute.InstanceViewStatus
 	switch {
 	case v.state == failed && v.failure != nil:
-		all = append(all, status("ProvisioningState/failed/"+v.failure.Code, "Provisioning failed", v.failure.Message))
+		all = append(all, status("ProvisioningState/failed/"+v.failure.Code, "Provisioning "+
+			"failed", v.failure.Message))
 	default:
-		all = append(all, status("ProvisioningState/"+strings.ToLower(v.state), "Provisioning "+strings.ToLower(v.state), ""))
+		all = append(all,
+			status("ProvisioningState/"+strings.ToLower(v.state), "Provisioning "+strings.ToLower(v.state), ""))
 	}
 	switch {
 	case v.stopped:

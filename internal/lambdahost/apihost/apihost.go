@@ -3,6 +3,7 @@ package apihost
 
 import (
 	"context"
+	"crypto/x509"
 	"encoding/json"
 	"fmt"
 	"net/http"
@@ -28,6 +29,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
+	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
+	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
 
 // Name of the function.
@@ -59,9 +62,9 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	proofs, err := awsid.New(h.Env.Certificates)
+	proofs, err := verifiers(h.Env)
 	if err != nil {
-		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvCertificates, err)
+		return nil, err
 	}
 	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
 	a, err := api.New(api.Config{
@@ -69,7 +72,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 		Verify: ring.Verify, Dead: h.Ports.Bus,
 		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
 		Unheld:   lambdahost.PollEvery,
-		Identity: identity.Verifiers{awsid.Name: proofs},
+		Identity: proofs,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
 	})
@@ -78,6 +81,32 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	}
 	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
 		Log: h.Log()}, nil
+}
+
+// verifiers check what machines of the deployment's clouds prove.
+func verifiers(env lambdahost.Env) (identity.Verifiers, error) {
+	ec2, err := awsid.New(env.Certificates)
+	if err != nil {
+		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvCertificates, err)
+	}
+	all := identity.Verifiers{awsid.Name: ec2}
+	for _, name := range env.Clouds {
+		switch name {
+		case googleid.Name:
+			all[name], err = googleid.New(googleid.Config{Audience: env.API, Keys: env.Proofs[name]})
+		case azureid.Name:
+			cfg := azureid.Config{}
+			if pem := env.Proofs[name]; pem != "" {
+				cfg.Roots = x509.NewCertPool()
+				cfg.Roots.AppendCertsFromPEM([]byte(pem))
+			}
+			all[name], err = azureid.New(cfg)
+		}
+		if err != nil {
+			return nil, err
+		}
+	}
+	return all, nil
 }
 
 // programFor is how long a machine has to begin to fetch its agent.

@@ -31,10 +31,9 @@ func Part(h *lambdahost.Host) error {
 		Client: objects.NewClient(h), Bucket: h.Env.WorkBucket, Clouds: h.Env.Clouds, Stores: h.Config.Stores,
 		Now: h.Ports.Now, Log: h.Log(),
 	}
-	if slices.Equal(h.Env.Clouds, []string{"aws"}) { // where else a cloud may be used, its own account says
-		for _, region := range h.BuyIn() {
-			p.Regions = append(p.Regions, "aws:"+region)
-		}
+	p.Regions = slices.Clone(h.Env.CloudRegions)
+	for _, region := range h.BuyIn() {
+		p.Regions = append(p.Regions, "aws:"+region)
 	}
 	h.Ports.Planner = p
 	return nil

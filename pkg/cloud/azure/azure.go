@@ -58,8 +58,8 @@ type Config struct {
 const (
 	readWithin   = 20 * time.Second
 	writeWithin  = 30 * time.Second
-	launchWithin = 90 * time.Second
-	undoWithin   = 30 * time.Second
+	launchWithin = 75 * time.Second
+	undoWithin   = 20 * time.Second
 )
 
 // maxRetryDelay bounds what the SDK waits by itself before it repeats a read: what is asked for longer is told.
@@ -182,7 +182,9 @@ func (c *Cloud) base(cluster string) string {
 	return c.prefix() + "-" + short(c.cfg.Deployment+"\x00"+cluster, 20)
 }
 
-func (c *Cloud) nameOf(cluster string, rank int) string { return fmt.Sprintf("%s-%d", c.base(cluster), rank) }
+func (c *Cloud) nameOf(cluster string, rank int) string {
+	return fmt.Sprintf("%s-%d", c.base(cluster), rank)
+}
 
 func short(s string, n int) string {
 	sum := sha256.Sum256([]byte(s))

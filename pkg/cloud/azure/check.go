@@ -58,9 +58,11 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 func (c *Cloud) checkIdentity(ctx context.Context, r *driver.Report) bool {
 	call, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
-	token, err := c.cfg.Credential.GetToken(call, policy.TokenRequestOptions{Scopes: []string{c.audience() + "/.default"}})
+	token, err := c.cfg.Credential.GetToken(call,
+		policy.TokenRequestOptions{Scopes: []string{c.audience() + "/.default"}})
 	if err != nil {
-		r.Missing = append(r.Missing, driver.Lack{What: "no token of Azure's: " + firstLine(err.Error()), Mend: "az login", Fatal: true})
+		r.Missing = append(r.Missing,
+			driver.Lack{What: "no token of Azure's: " + firstLine(err.Error()), Mend: "az login", Fatal: true})
 		return false
 	}
 	r.Identity = Whose(token.Token)
@@ -111,7 +113,10 @@ func (c *Cloud) checkSubscription(ctx context.Context, r *driver.Report) bool {
 	off := c.skewOf(response)
 	switch {
 	case off > maxSkew || off < -maxSkew:
-		lack := driver.Lack{What: fmt.Sprintf("this machine's clock is off by %v", off.Round(time.Second)), Mend: "timedatectl set-ntp true"}
+		lack := driver.Lack{
+			What: fmt.Sprintf("this machine's clock is off by %v", off.Round(time.Second)),
+			Mend: "timedatectl set-ntp true",
+		}
 		if err != nil {
 			lack.What, lack.Fatal = lack.What+": "+words(err), true
 		}
@@ -146,9 +151,11 @@ func (c *Cloud) checkProviders(ctx context.Context, r *driver.Report) {
 		out, err := c.providers.Get(call, name, nil)
 		cancel()
 		if err != nil {
-			r.Missing = append(r.Missing, c.lack("whether the subscription is registered for "+name+" cannot be seen", err))
+			r.Missing = append(r.Missing,
+				c.lack("whether the subscription is registered for "+name+" cannot be seen", err))
 		} else if state := text(out.RegistrationState); state != "Registered" {
-			r.Missing = append(r.Missing, driver.Lack{What: "the subscription is not registered for " + name, Fatal: true,
+			r.Missing = append(r.Missing, driver.Lack{Fatal: true,
+				What: "the subscription is not registered for " + name,
 				Mend: "az provider register --namespace " + name + " --subscription " + c.cfg.Subscription})
 		}
 	}
@@ -260,7 +267,8 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 			Mend: "az account list-locations --query '[].name' --subscription " + c.cfg.Subscription})
 	}
 	if len(r.Regions) == 0 {
-		r.Missing = append(r.Missing, driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: "tradewind cloud add azure --regions"})
+		r.Missing = append(r.Missing,
+			driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: "tradewind cloud add azure --regions"})
 	}
 }
 
@@ -282,8 +290,14 @@ func (c *Cloud) checkQuotas(ctx context.Context, r *driver.Report) {
 			if (q.Name == quotaCores || q.Name == quotaSpot) && q.Limit == 0 {
 				r.Missing = append(r.Missing, driver.Lack{
 					What: fmt.Sprintf("the quota %s of %s is 0", q.Name, region),
-					Mend: fmt.Sprintf("az quota update --resource-name %s --scope /subscriptions/%s/providers/Microsoft.Compute/locations/%s"+
-						" --limit-object value=100", q.Name, c.cfg.Subscription, region),
+					Mend: fmt.Sprintf(
+						"az quota update --resource-name %s"+
+							" --scope /subscriptions/%s/providers/Microsoft.Compute/locations/%s"+
+							" --limit-object value=100",
+						q.Name,
+						c.cfg.Subscription,
+						region,
+					),
 				})
 			}
 		}
@@ -327,8 +341,8 @@ func (c *Cloud) lack(what string, err error) driver.Lack {
 	case "SubscriptionNotFound", "InvalidSubscriptionId", "InvalidAuthenticationTokenTenant":
 		l.Mend = "az account list --all; az login --tenant TENANT"
 	case "ResourceGroupNotFound":
-		l.Mend = fmt.Sprintf("az group create --name %s --location %s --subscription %s", c.cfg.ResourceGroup, c.cfg.Regions[0],
-			c.cfg.Subscription)
+		l.Mend = fmt.Sprintf("az group create --name %s --location %s --subscription %s", c.cfg.ResourceGroup,
+			c.cfg.Regions[0], c.cfg.Subscription)
 	case "AuthorizationFailed", "LinkedAuthorizationFailed", "Forbidden":
 		l.Mend = c.grant("")
 	case "MissingSubscriptionRegistration", "SubscriptionNotRegistered":
@@ -341,8 +355,12 @@ func (c *Cloud) lack(what string, err error) driver.Lack {
 
 // grant is the command that gives somebody what the driver needs; it is less where a role of one's own has Actions.
 func (c *Cloud) grant(who string) string {
-	return fmt.Sprintf("az role assignment create --assignee %s --role Contributor --scope /subscriptions/%s/resourceGroups/%s",
-		cmp.Or(who, "WHO"), c.cfg.Subscription, c.cfg.ResourceGroup)
+	return fmt.Sprintf(
+		"az role assignment create --assignee %s --role Contributor --scope /subscriptions/%s/resourceGroups/%s",
+		cmp.Or(who, "WHO"),
+		c.cfg.Subscription,
+		c.cfg.ResourceGroup,
+	)
 }
 
 // words are the cloud's own.

@@ -13,8 +13,8 @@
 // once leaves nothing to undo. When one is refused, at once or later in its operation, all of them are deleted.
 //
 // A machine brings its interface, its address and its disk along in the same call, each with the delete option Delete:
-// they go when it goes, also when Azure takes it. What is left behind all the same is swept: by name when the cluster is
-// terminated, and every ten minutes for the whole deployment.
+// they go when it goes, also when Azure takes it. What is left behind all the same is swept: by name when the cluster
+// is terminated, and every ten minutes for the whole deployment.
 //
 // A launch ends when all machines have power, not when Azure has heard from inside them, which takes a minute more: the
 // agent on each dials home by itself. One that takes too long is left as it is, and the next launch goes on with it.

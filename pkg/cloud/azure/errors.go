@@ -46,7 +46,8 @@ var kinds = map[cloud.Kind][]string{
 	},
 	cloud.Quota: {
 		"QuotaExceeded", "ResourceQuotaExceeded", "SpotQuotaExceeded", "LowPriorityQuotaExceeded", "CoreQuotaExceeded",
-		"PublicIPCountLimitReached", "IPv4StandardSkuPublicIpCountLimitReached", "IPv4BasicSkuPublicIpCountLimitReached",
+		"PublicIPCountLimitReached", "IPv4StandardSkuPublicIpCountLimitReached",
+		"IPv4BasicSkuPublicIpCountLimitReached",
 		"NetworkInterfaceCountLimitReached", "NetcfgSubscriptionMaxResourceCountReached", "ResourceCountExceedsLimit",
 		"LocationNotAvailableForResourceType", "LocationNotAvailable", "NoRegisteredProviderFound",
 		"RequestDisallowedByPolicy", "RequestDisallowedByAzure", "ScopeLocked", codeNoRegion,
@@ -54,7 +55,8 @@ var kinds = map[cloud.Kind][]string{
 	cloud.Auth: {
 		"AuthorizationFailed", "LinkedAuthorizationFailed", "AuthenticationFailed", "InvalidAuthenticationToken",
 		"InvalidAuthenticationTokenTenant", "InvalidAuthenticationTokenAudience", "ExpiredAuthenticationToken",
-		"AuthenticationFailedMissingToken", "InvalidSubscriptionId", "SubscriptionNotFound", "SubscriptionNotRegistered",
+		"AuthenticationFailedMissingToken", "InvalidSubscriptionId", "SubscriptionNotFound",
+		"SubscriptionNotRegistered",
 		"MissingSubscriptionRegistration", "ReadOnlyDisabledSubscription", "SubscriptionDisabled", "DisallowedProvider",
 		"ResourceGroupNotFound", "Forbidden", "Unauthorized", codeCredentials,
 	},
@@ -63,10 +65,12 @@ var kinds = map[cloud.Kind][]string{
 		"ResourceCollectionRequestsThrottled", "TenantRequestsThrottled", "HighCostGetRequestsThrottled",
 	},
 	cloud.Transient: {
-		"InternalServerError", "InternalError", "InternalExecutionError", "InternalOperationError", "InternalDiskManagementError",
+		"InternalServerError", "InternalError", "InternalExecutionError", "InternalOperationError",
+		"InternalDiskManagementError",
 		"NetworkingInternalOperationError", "RetryableError", "RetryableErrorDueToAnotherOperation", "ServerTimeout",
 		"GatewayTimeout", "ServiceUnavailable", "ServerBusy", "Conflict", "AnotherOperationInProgress",
-		"OperationPreempted", "OperationPreemptedByAnotherOperation", "Canceled", "VMStartTimedOut", "OSProvisioningTimedOut",
+		"OperationPreempted", "OperationPreemptedByAnotherOperation", "Canceled", "VMStartTimedOut",
+		"OSProvisioningTimedOut",
 		"OSProvisioningInternalError", "ReferencedResourceNotProvisioned", "NicReservedForAnotherVm", "NicInUse",
 		"AttachDiskWhileBeingDetached", "InUseSubnetCannotBeDeleted", "PublicIPAddressCannotBeDeleted",
 		// Made or removed a moment ago, and not known everywhere yet.
@@ -77,7 +81,8 @@ var kinds = map[cloud.Kind][]string{
 		"InvalidParameter", "InvalidRequestContent", "InvalidRequestFormat", "BadRequest", "MissingApiVersionParameter",
 		"PropertyChangeNotAllowed", "PlatformImageNotFound", "ImageNotFound", "GalleryImageNotFound", "InvalidImage",
 		"MarketplacePurchaseEligibilityFailed", "ResourcePurchaseValidationFailed", "VMMarketplaceInvalidInput",
-		"InvalidTagNameCharacters", "InvalidTagValueLength", "TagLimitExceeded", "InvalidResourceName", codeTerminated, codeBadSpec,
+		"InvalidTagNameCharacters", "InvalidTagValueLength", "TagLimitExceeded", "InvalidResourceName",
+		codeTerminated, codeBadSpec,
 	},
 }
 
@@ -253,12 +258,15 @@ func isCode(err error, status int, code string) bool {
 }
 
 // gone says that what was asked for is not there.
-func gone(err error) bool { return isCode(err, http.StatusNotFound, "ResourceNotFound") && !missingGroup(err) }
+func gone(err error) bool {
+	return isCode(err, http.StatusNotFound, "ResourceNotFound") && !missingGroup(err)
+}
 
 // missingGroup says that the whole resource group is not there.
 func missingGroup(err error) bool {
 	var response *azcore.ResponseError
-	return errors.As(err, &response) && (response.ErrorCode == "ResourceGroupNotFound" || response.ErrorCode == "SubscriptionNotFound")
+	return errors.As(err, &response) &&
+		(response.ErrorCode == "ResourceGroupNotFound" || response.ErrorCode == "SubscriptionNotFound")
 }
 
 func fail(kind cloud.Kind, code, format string, args ...any) error {

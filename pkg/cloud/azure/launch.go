@@ -32,8 +32,8 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	if !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
-		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", spec.Offer.Region,
-			c.cfg.Regions)
+		return nil, fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v",
+			spec.Offer.Region, c.cfg.Regions)
 	}
 	release, err := c.locks.Take(ctx, spec.Cluster)
 	if err != nil {
@@ -56,8 +56,8 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	machines, err := c.buy(bound, spec, found)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
-		return nil, fail(cloud.Transient, codeSlow, "the machines of cluster %s are still being made after %v", spec.Cluster,
-			launchWithin)
+		return nil, fail(cloud.Transient, codeSlow, "the machines of cluster %s are still being made after %v",
+			spec.Cluster, launchWithin)
 	case err != nil && again(err): // what is there already the next launch finds
 		return nil, err
 	case err != nil:
@@ -144,7 +144,8 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 		case state == stateFailed:
 			return failureOf(vm)
 		case stopped(vm):
-			return fail(cloud.Capacity, codeLost, "machine %s of cluster %s has shut itself down", text(vm.Name), spec.Cluster)
+			return fail(cloud.Capacity, codeLost, "machine %s of cluster %s has shut itself down", text(vm.Name),
+				spec.Cluster)
 		}
 		living++
 		if at := vm.Properties.TimeCreated; at != nil && at.Before(oldest) {
@@ -161,7 +162,8 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 
 // buy makes the machines that are not there, and waits until all have power. What Azure refuses at once is found with
 // the first, before there is anything to undo.
-func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec, found []*armcompute.VirtualMachine) ([]cloud.Machine, error) {
+func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
+	found []*armcompute.VirtualMachine) ([]cloud.Machine, error) {
 	t, err := c.prepare(ctx, spec)
 	if err != nil {
 		return nil, err

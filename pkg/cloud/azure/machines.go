@@ -25,7 +25,8 @@ const (
 const reasonExited = "exited"
 
 // Machines implements cloud.Cloud. The whole deployment's machines are in one group, so one list has those of all
-// regions. Machines of the deployment that have shut themselves down are deleted on the way: Azure keeps and bills them.
+// regions. Machines of the deployment that have shut themselves down are deleted on the way: Azure keeps and bills
+// them.
 func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
 	if cluster != "" && !driver.ValidCluster(cluster) {
 		return nil, ctx.Err()
@@ -75,8 +76,11 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.Virtual
 	}
 	views, err := c.views(ctx)
 	if cloud.KindOf(Typed(err)) == cloud.Auth && err != nil {
-		c.log.Warn("how machines run cannot be seen: the right Microsoft.Compute/virtualMachines/read is to be had in the subscription",
-			"err", err)
+		c.log.Warn(
+			"how machines run cannot be seen without Microsoft.Compute/virtualMachines/read in the subscription",
+			"err",
+			err,
+		)
 		return found, nil
 	}
 	for _, vm := range found {
@@ -99,7 +103,8 @@ func (c *Cloud) find(ctx context.Context, cluster string) ([]*armcompute.Virtual
 			return nil, err
 		}
 		for _, vm := range page.Value {
-			mine := vm != nil && vm.Properties != nil && tag(vm, tagDeployment) == c.cfg.Deployment && tag(vm, tagCluster) != ""
+			mine := vm != nil && vm.Properties != nil && tag(vm, tagDeployment) == c.cfg.Deployment &&
+				tag(vm, tagCluster) != ""
 			if mine && (cluster == "" || tag(vm, tagCluster) == cluster) {
 				found = append(found, vm)
 			}
@@ -224,7 +229,8 @@ func failed(vm *armcompute.VirtualMachine) (code, message string) {
 func failureOf(vm *armcompute.VirtualMachine) error {
 	code, message := failed(vm)
 	if code == "" {
-		return fail(cloud.Transient, "ProvisioningFailed", "machine %s was not made, and Azure does not say why", text(vm.Name))
+		return fail(cloud.Transient, "ProvisioningFailed", "machine %s was not made, and Azure does not say why",
+			text(vm.Name))
 	}
 	kind, ok := kindOf(code, message)
 	if !ok {

@@ -27,10 +27,14 @@ const (
 // addresses are those of a region's network. Regions are not joined, so they may be the same in each.
 const addresses = "10.128.0.0/16"
 
-// Network is what a region's network is made of: the body of a filter that lets nobody in from outside, which is what an
-// empty one does, and that of a network with one subnet behind it.
+// Network is what a region's network is made of: the body of a filter that lets nobody in from outside, which is what
+// an empty one does, and that of a network with one subnet behind it.
 func Network(region, filterID string, tags map[string]*string) (filter, network armresources.GenericResource) {
-	filter = armresources.GenericResource{Location: &region, Tags: tags, Properties: map[string]any{"securityRules": []any{}}}
+	filter = armresources.GenericResource{
+		Location:   &region,
+		Tags:       tags,
+		Properties: map[string]any{"securityRules": []any{}},
+	}
 	network = armresources.GenericResource{Location: &region, Tags: tags, Properties: map[string]any{
 		"addressSpace": map[string]any{"addressPrefixes": []string{addresses}},
 		"subnets": []any{map[string]any{"name": subnetName, "properties": map[string]any{

@@ -95,7 +95,9 @@ func (c *Cloud) machine(t *template, rank int) (armcompute.VirtualMachine, error
 		StorageProfile: &armcompute.StorageProfile{
 			ImageReference: t.image,
 			OSDisk: &armcompute.OSDisk{
-				Name: to.Ptr(name + "-os"), CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DiskSizeGB: t.disk,
+				Name: to.Ptr(
+					name + "-os",
+				), CreateOption: to.Ptr(armcompute.DiskCreateOptionTypesFromImage), DiskSizeGB: t.disk,
 				DeleteOption: to.Ptr(armcompute.DiskDeleteOptionTypesDelete),
 				ManagedDisk: &armcompute.ManagedDiskParameters{
 					StorageAccountType: to.Ptr(armcompute.StorageAccountTypesStandardSSDLRS),
@@ -184,7 +186,8 @@ func (c *Cloud) tags(spec cloud.LaunchSpec) map[string]*string {
 		tagZone: spec.Offer.Zone,
 	}
 	if spec.Offer.Accelerator != "" {
-		own[tagAccel] = fmt.Sprintf("%s:%s", spec.Offer.Accelerator, strconv.FormatFloat(spec.Offer.AccelCount, 'f', -1, 64))
+		own[tagAccel] = fmt.Sprintf("%s:%s", spec.Offer.Accelerator,
+			strconv.FormatFloat(spec.Offer.AccelCount, 'f', -1, 64))
 	}
 	tags := map[string]*string{}
 	add := func(k, v string) {

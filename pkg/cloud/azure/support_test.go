@@ -179,4 +179,3 @@ func TestConformanceOfALaggingCloud(t *testing.T) {
 		return harness{w, spot}, nil
 	})
 }
-

@@ -96,8 +96,8 @@ func (c *Cloud) due() bool {
 	return false
 }
 
-// Sweep deletes the interfaces, addresses and disks of the deployment's machines that are not there any more, and returns
-// what it deleted. Errors are *cloud.Error.
+// Sweep deletes the interfaces, addresses and disks of the deployment's machines that are not there any more, and
+// returns what it deleted. Errors are *cloud.Error.
 func (c *Cloud) Sweep(ctx context.Context) ([]string, error) {
 	removed, err := c.sweep(ctx, c.prefix())
 	if err != nil {
@@ -125,7 +125,8 @@ func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err e
 		}
 	}
 	// An address goes after the interface that holds it.
-	slices.SortStableFunc(loose, func(a, b *armresources.GenericResourceExpanded) int { return cmp.Compare(order(a), order(b)) })
+	slices.SortStableFunc(loose,
+		func(a, b *armresources.GenericResourceExpanded) int { return cmp.Compare(order(a), order(b)) })
 	var errs []error
 	for _, r := range loose {
 		owner := attached.FindStringSubmatch(strings.ToLower(text(r.Name)))[1]

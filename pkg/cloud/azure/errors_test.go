@@ -1,0 +1,125 @@
+package azure_test
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+)
+
+// answer is an error as the SDK makes it of an answer.
+func answer(status int, body string, header http.Header) error {
+	return runtime.NewResponseError(&http.Response{StatusCode: status, Header: header, Body: io.NopCloser(strings.NewReader(body)),
+		Request: &http.Request{Method: "PUT", URL: &url.URL{}}})
+}
+
+func TestErrorsAreTypedByWhatHelps(t *testing.T) {
+	for _, c := range []struct {
+		status        int
+		code, message string
+		want          cloud.Kind
+	}{
+		{200, "AllocationFailed", "no", cloud.Capacity}, {200, "ZonalAllocationFailed", "no", cloud.Capacity},
+		{200, "OverconstrainedAllocationRequest", "no", cloud.Capacity}, {200, "OverconstrainedZonalAllocationRequest", "no", cloud.Capacity},
+		{409, "SkuNotAvailable", "no", cloud.Capacity}, {409, "OperationNotAllowed", "exceeding approved Total Regional Cores quota", cloud.Quota},
+		{409, "OperationNotAllowed", "exceeding approved LowPriorityCores quota", cloud.Quota}, {409, "QuotaExceeded", "no", cloud.Quota},
+		{409, "OperationNotAllowed", "max price too low", cloud.Capacity}, {409, "OperationNotAllowed", "resize is not allowed", cloud.Invalid},
+		{429, "OperationNotAllowed", "too many requests", cloud.Throttled}, {429, "Whatever", "no", cloud.Throttled},
+		{403, "RequestDisallowedByPolicy", "no", cloud.Quota}, {403, "AuthorizationFailed", "no", cloud.Auth},
+		{404, "SubscriptionNotFound", "no", cloud.Auth}, {409, "MissingSubscriptionRegistration", "no", cloud.Auth},
+		{409, "SubscriptionNotRegistered", "no", cloud.Auth}, {401, "ExpiredAuthenticationToken", "no", cloud.Auth},
+		{400, "InvalidParameter", "no", cloud.Invalid}, {400, "SomethingNew", "no", cloud.Invalid}, {400, "NewLimitReached", "no", cloud.Quota},
+		{409, "NewConflict", "no", cloud.Transient}, {500, "SomethingNew", "no", cloud.Transient}, {403, "", "", cloud.Auth},
+		{502, "", "", cloud.Transient}, {200, "NewAllocationFailed", "no", cloud.Capacity},
+	} {
+		body := fmt.Sprintf(`{"error":{"code":%q,"message":%q}}`, c.code, c.message)
+		if c.status == 200 {
+			body = `{"status":"Failed",` + body[1:]
+		}
+		err := azure.Typed(fmt.Errorf("wrapped: %w", answer(c.status, body, nil)))
+		var typed *cloud.Error
+		if !errors.As(err, &typed) || typed.Kind != c.want || typed.Code != c.code || typed.Message == "" || typed.Cloud != "azure" {
+			t.Errorf("%+v: %v", c, err)
+		}
+	}
+}
+
+func TestWhatCausedAnErrorIsLookedFor(t *testing.T) {
+	const body = `{"error":{"code":"DeploymentFailed","message":"At least one operation failed.","details":[
+		{"code":"Other","message":"x"},{"code":"Outer","details":[{"code":"ZonalAllocationFailed","message":"the real reason"}]}]}}`
+	err := azure.Typed(answer(409, body, nil))
+	if cloud.KindOf(err) != cloud.Capacity || !strings.Contains(err.Error(), "the real reason") {
+		t.Error(err)
+	}
+}
+
+func TestThrottlingSaysHowLong(t *testing.T) {
+	const body = `{"error":{"code":"TooManyRequests","message":"no"}}`
+	for text, want := range map[string]time.Duration{"17": 17 * time.Second, "": 30 * time.Second, "-1": 30 * time.Second, "99999999": time.Hour} {
+		var typed *cloud.Error
+		err := azure.Typed(answer(429, body, http.Header{"Retry-After": {text}}))
+		if !errors.As(err, &typed) || typed.RetryAfter != want {
+			t.Errorf("%q: %v", text, typed.RetryAfter)
+		}
+	}
+}
+
+func TestWhoHasNoTokenHasNoRights(t *testing.T) {
+	w := newWorld(t, arm.Config{}, func(c *azure.Config) { c.Credential = arm.Credential{Err: errors.New("please run az login")} })
+	if _, err := w.azure.Machines(t.Context(), ""); cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), "az login") {
+		t.Error(err)
+	}
+	if err := azure.Typed(context.DeadlineExceeded); cloud.KindOf(err) != cloud.Transient {
+		t.Error(err)
+	}
+}
+
+func TestMissingGroupsSubscriptionsAndRegistrations(t *testing.T) {
+	for name, spoil := range map[string]func(*world){
+		"ResourceGroupNotFound":           func(w *world) { w.arm.RemoveGroup() },
+		"MissingSubscriptionRegistration": func(w *world) { w.arm.Unregister("Microsoft.Compute") },
+		"AuthorizationFailed":             func(w *world) { w.arm.Deny("Microsoft.Compute/virtualMachines/write") },
+		"ExpiredAuthenticationToken":      func(w *world) { w.arm.Skew(10 * time.Minute) },
+		"SubscriptionNotFound": func(w *world) {
+			w.cfg.Subscription = "00000000-0000-0000-0000-000000000000"
+			w.azure = w.driver(w.cfg)
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			w := newWorld(t, arm.Config{}, nil)
+			spoil(w)
+			_, err := w.azure.Launch(t.Context(), spec("a", onDemand, 2))
+			if cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), name) {
+				t.Errorf("%v", err)
+			}
+			w.arm.Calm()
+			w.clean()
+		})
+	}
+}
+
+func FuzzDecodeError(f *testing.F) {
+	f.Add([]byte(`{"error":{"code":"AllocationFailed","message":"no","details":[{"code":"x"}]}}`))
+	f.Add([]byte(`{"status":"Failed","error":{"code":"x"}}`))
+	f.Add([]byte(`{"code":"x","message":"y"}`))
+	f.Add([]byte(`{"error":"access_denied"}`))
+	f.Fuzz(func(t *testing.T, body []byte) {
+		azure.DecodeError(body)
+		err := azure.Typed(answer(409, string(body), nil))
+		var typed *cloud.Error
+		if !errors.As(err, &typed) || typed.Kind == "" || typed.Message == "" || len(typed.Message) > 1000 {
+			t.Errorf("%q: %v", body, err)
+		}
+	})
+}

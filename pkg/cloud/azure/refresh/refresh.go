@@ -1,0 +1,324 @@
+// Package refresh renews what the catalogue knows of Azure: which machine types each region sells to the subscription,
+// what they are like, what they cost on demand and on the spot, and how many vCPUs the subscription may hold
+// (intercloud-broker paper, §4.2: "the catalog is updated by cloud-specific tools"). The result, merged over the
+// catalogue in the binary, is a snapshot, which planners read.
+//
+// It stands apart from the driver so that functions which only buy machines do not link the catalogue. What a source
+// does not answer, or answers in a form that cannot be read, stays as it was: a refresh never makes the catalogue
+// poorer by an outage.
+package refresh
+
+import (
+	"bytes"
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"log/slog"
+	"net/http"
+	"regexp"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Snapshots is where the refreshed catalogue is kept.
+type Snapshots interface {
+	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
+	// with fs.ErrNotExist when there is none.
+	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
+	Put(ctx context.Context, data []byte) error
+}
+
+// Refresher renews the Azure part of a catalogue.
+type Refresher struct {
+	Cloud     *azure.Cloud
+	Prices    string       // URL of the price list; PricesURL when empty
+	Client    *http.Client // for the price list; http.DefaultClient when nil
+	Snapshots Snapshots
+	Now       func() time.Time
+	Log       *slog.Logger // nothing is told when nil
+	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
+	Base *catalog.Catalog
+}
+
+// Result says what a refresh found.
+type Result struct {
+	Regions   []string      // that were renewed
+	Offers    int           // of Azure in those regions
+	OnDemand  int           // on-demand prices read
+	Spot      int           // spot prices read
+	Changed   int           // prices that are not what they were
+	New, Gone int           // offers
+	Dropped   int           // offers, or their spot side, beyond the subscription's quotas
+	Kept      []string      // what stays as it was, and why
+	Took      time.Duration // by Now
+}
+
+// Refresh reads all regions of the deployment, merges what they said over the last snapshot, and writes the next. It
+// fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
+func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
+	began := r.Now()
+	shipped := r.Base
+	if shipped == nil {
+		var err error
+		if shipped, err = catalog.Default(); err != nil {
+			return Result{}, err
+		}
+	}
+	base := shipped
+	data, _, err := r.Snapshots.Get(ctx, "")
+	if err == nil {
+		base, err = catalog.ReadSnapshot(data)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, catalog.ErrBadSnapshot) {
+		base, err = shipped, nil
+	}
+	if err != nil {
+		return Result{}, err
+	}
+	var res Result
+	var errs []error
+	for _, name := range r.Cloud.Regions() { // one at a time: nobody waits
+		next, err := r.region(ctx, shipped, base, name, &res)
+		if err != nil {
+			errs = append(errs, fmt.Errorf("region %s: %w", name, err))
+			r.kept(&res, "offers of "+name, err)
+			continue
+		}
+		base = next
+		res.Regions = append(res.Regions, name)
+	}
+	if len(res.Regions) == 0 {
+		return res, errors.Join(errs...)
+	}
+	var out bytes.Buffer
+	if err := base.WriteSnapshot(&out); err != nil {
+		return res, err
+	}
+	res.Took = r.Now().Sub(began)
+	return res, r.Snapshots.Put(ctx, out.Bytes())
+}
+
+// kept notes what stays as it was.
+func (r *Refresher) kept(res *Result, what string, err error) {
+	res.Kept = append(res.Kept, what+": "+err.Error())
+	if r.Log != nil {
+		r.Log.Warn("what was known of Azure is kept", "what", what, "err", err)
+	}
+}
+
+// region merges one region's news over a catalogue. What that lacks, because it could not be bought for a while, the
+// shipped one knows.
+func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, name string,
+	res *Result) (*catalog.Catalog, error) {
+	sold, err := r.sold(ctx, name)
+	if err != nil {
+		return nil, err
+	}
+	prices, err := r.priceList(ctx, name)
+	if err != nil {
+		r.kept(res, "prices of "+name, err)
+		prices = list{}
+	}
+	quotas, err := r.Cloud.Quotas(ctx, name)
+	if err != nil {
+		r.kept(res, "quotas of "+name+" are not known", err)
+	}
+	of := func(o *catalog.Offer) bool { return o.Cloud == azure.Name && o.Region == name }
+	like := map[string]catalog.Offer{} // of the type, anywhere
+	before := map[string]catalog.Offer{}
+	for _, c := range []*catalog.Catalog{shipped, base} {
+		for o := range c.All() {
+			if o.Cloud == azure.Name {
+				if known, ok := like[o.InstanceType]; !ok || known.Region != name {
+					like[o.InstanceType] = o
+				}
+			}
+			if of(&o) {
+				like[o.InstanceType] = o
+				if c == base {
+					before[o.ID()] = o
+				}
+			}
+		}
+	}
+	offers, dropped := within(merge(name, sold, like, prices), sold, quotas)
+	gone := len(before)
+	for _, o := range offers {
+		was, is := before[o.ID()]
+		switch {
+		case !is:
+			res.New++
+			continue
+		case was.OnDemandUSD != o.OnDemandUSD || was.HasSpot != o.HasSpot || was.SpotUSD != o.SpotUSD:
+			res.Changed++
+		}
+		gone--
+	}
+	res.Gone += gone
+	res.Offers, res.Dropped = res.Offers+len(offers), res.Dropped+dropped
+	res.OnDemand, res.Spot = res.OnDemand+len(prices.onDemand), res.Spot+len(prices.spot)
+	return base.Replace(of, offers)
+}
+
+// kind is what a region says of a machine type that it sells.
+type kind struct {
+	vcpu, memory, gpus float64
+	arch               catalog.Arch
+	family             string
+	spot               bool
+}
+
+// sold are the machine types that a region sells to the subscription.
+func (r *Refresher) sold(ctx context.Context, region string) (map[string]kind, error) {
+	filter := "location eq '" + region + "'"
+	sold := map[string]kind{}
+	pages := r.Cloud.SKUs().NewListPager(&armcompute.ResourceSKUsClientListOptions{Filter: &filter})
+	for pages.More() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return nil, azure.Typed(err)
+		}
+		for _, s := range page.Value {
+			if s == nil || s.Name == nil || s.ResourceType == nil || *s.ResourceType != "virtualMachines" ||
+				restricted(s) {
+				continue
+			}
+			sold[*s.Name] = facts(s)
+		}
+	}
+	if len(sold) == 0 {
+		return nil, errors.New("sells nothing")
+	}
+	return sold, nil
+}
+
+// restricted says that the subscription may not buy a type anywhere in the region.
+func restricted(s *armcompute.ResourceSKU) bool {
+	return slices.ContainsFunc(s.Restrictions, func(x *armcompute.ResourceSKURestrictions) bool {
+		return x != nil && x.Type != nil && *x.Type == armcompute.ResourceSKURestrictionsTypeLocation
+	})
+}
+
+func facts(s *armcompute.ResourceSKU) kind {
+	k := kind{arch: catalog.AMD64, spot: true}
+	if s.Family != nil {
+		k.family = *s.Family
+	}
+	for _, c := range s.Capabilities {
+		if c == nil || c.Name == nil || c.Value == nil {
+			continue
+		}
+		number, _ := strconv.ParseFloat(*c.Value, 64)
+		switch *c.Name {
+		case "vCPUs":
+			k.vcpu = number
+		case "MemoryGB":
+			k.memory = number
+		case "GPUs":
+			k.gpus = number
+		case "CpuArchitectureType":
+			if strings.EqualFold(*c.Value, "Arm64") {
+				k.arch = catalog.ARM64
+			}
+		case "LowPriorityCapable":
+			k.spot = !strings.EqualFold(*c.Value, "False")
+		}
+	}
+	return k
+}
+
+// merge makes the offers of a region: what is sold there now, at the prices read, else at the last known ones. Without
+// any on-demand price it is no offer, and neither is a machine with a GPU that nobody can name.
+func merge(region string, sold map[string]kind, like map[string]catalog.Offer, prices list) []catalog.Offer {
+	var offers []catalog.Offer
+	for name, k := range sold {
+		o, ok := like[name]
+		switch {
+		case !ok:
+			if o, ok = fresh(region, name, k); !ok {
+				continue
+			}
+		case o.Region != region:
+			o.Region, o.OnDemandUSD, o.SpotUSD, o.HasSpot, o.CarbonGPerKWh = region, 0, 0, false, 0
+		}
+		if usd, listed := prices.onDemand[name]; listed {
+			o.OnDemandUSD = usd
+			o.SpotUSD, o.HasSpot = 0, false // a type that is listed, but not on the spot, is not sold so
+		}
+		if usd, listed := prices.spot[name]; listed && usd <= o.OnDemandUSD {
+			o.SpotUSD, o.HasSpot = usd, true
+		}
+		if !k.spot {
+			o.SpotUSD, o.HasSpot = 0, false
+		}
+		if o.OnDemandUSD > 0 && o.VCPU > 0 {
+			offers = append(offers, o)
+		}
+	}
+	slices.SortFunc(offers, func(a, b catalog.Offer) int { return cmp.Compare(a.ID(), b.ID()) })
+	return offers
+}
+
+// A type's name has its accelerator, where it is of a newer family: Standard_NC24ads_A100_v4.
+var accelerated = regexp.MustCompile(`^Standard_N[A-Z]*\d+[a-z]*_([A-Za-z0-9]+)_v\d+$`)
+
+// fresh is an offer of a type that the catalogue knows nowhere.
+func fresh(region, name string, k kind) (catalog.Offer, bool) {
+	o := catalog.Offer{
+		Cloud:        azure.Name,
+		Region:       region,
+		InstanceType: name,
+		Arch:         k.arch,
+		VCPU:         k.vcpu,
+		MemoryGiB:    k.memory,
+	}
+	if k.gpus == 0 {
+		return o, true
+	}
+	m := accelerated.FindStringSubmatch(name)
+	if m == nil {
+		return o, false
+	}
+	o.Accelerator, o.AcceleratorCount = m[1], k.gpus
+	if canonical, err := accel.Normalize(m[1]); err == nil {
+		o.Accelerator = canonical
+	}
+	return o, true
+}
+
+// within takes out what the subscription cannot buy one of: the spot side of an offer, or all of it. Most families of
+// GPU machines have a quota of none until one asks, and a plan that tries each region in turn would learn it the slow
+// way. Where a quota is only used up now the launch will tell.
+func within(offers []catalog.Offer, sold map[string]kind, quotas []driver.Quota) (kept []catalog.Offer, dropped int) {
+	limits := map[string]float64{}
+	for _, q := range quotas {
+		limits[strings.ToLower(q.Name)] = q.Limit
+	}
+	short := func(name string, vcpu float64) bool {
+		limit, known := limits[strings.ToLower(name)]
+		return known && limit < vcpu
+	}
+	for _, o := range offers {
+		if o.HasSpot && short("lowPriorityCores", o.VCPU) {
+			o.HasSpot, o.SpotUSD = false, 0
+			dropped++
+		}
+		if !o.HasSpot && (short("cores", o.VCPU) || short(sold[o.InstanceType].family, o.VCPU)) {
+			dropped++
+			continue
+		}
+		kept = append(kept, o)
+	}
+	return kept, dropped
+}
