@@ -95,6 +95,23 @@ rehearse: rehearse-setup ## Deploy the template to an emulated AWS and run the r
 rehearse-chaos: rehearse-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
+# The clouds of the rehearsal, as internal/rehearsal/clouds has them; where the emulators are its functions are told there.
+REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com \
+  -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus -cloud lambda:regions=us-east-1
+
+.PHONY: rehearse-clouds-setup
+rehearse-clouds-setup: rehearse-setup
+	cd infra && JSII_SILENCE_WARNING_END_OF_LIFE_NODE_VERSION=1 JSII_SILENCE_WARNING_UNTESTED_NODE_VERSION=1 \
+	  $(GO) run . -assets ../$(REHEARSAL) -architecture $(HOST_LAMBDA) -out ../$(REHEARSAL)/cdk-clouds.out $(REHEARSED_CLOUDS)
+
+.PHONY: rehearse-clouds
+rehearse-clouds: rehearse-clouds-setup ## One job across emulated AWS, Google Cloud, Azure and Lambda's GPU cloud, through stock-outs and an eviction
+	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL)
+
+.PHONY: rehearse-clouds-chaos
+rehearse-clouds-chaos: rehearse-clouds-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
+	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
+
 .PHONY: test-infra
 test-infra: emulators ## Test the AWS deployment: assertions on its template, cfn-lint, checkov; needs node
 	cd infra && $(GO) vet ./... && $(GO) test -timeout 10m ./...

@@ -26,6 +26,8 @@ func actionOf(service string, r *http.Request, body []byte) string {
 			http.MethodPost: "CreateSchedule"}[r.Method]
 	case "lambda":
 		switch {
+		case invoked(r) != "":
+			return "InvokeFunction"
 		case !strings.HasPrefix(r.URL.Path, mappingPath):
 			return r.Method + " " + r.URL.Path
 		case r.Method == http.MethodPut:

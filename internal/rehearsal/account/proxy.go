@@ -13,6 +13,8 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
 
 // Proxy stands between the functions and the emulator.
@@ -26,6 +28,8 @@ type Proxy struct {
 	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is
 	// cancelled, and what others wrote meanwhile is gone.
 	table sync.Mutex
+
+	functions map[string]*sandbox.Function // that others may invoke, once they are there
 
 	mu       sync.Mutex
 	rand     *rand.Rand
@@ -191,7 +195,11 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if lost { // it is done, and nobody learns of it
 		answer.ResponseWriter = discard{header: http.Header{}}
 	}
-	p.forward(who.service, answer, r)
+	if name := invoked(r); who.service == "lambda" && name != "" {
+		p.invoke(answer, r, name, body)
+	} else {
+		p.forward(who.service, answer, r)
+	}
 	if who.granted && answer.status < http.StatusMultipleChoices {
 		p.moves.moved(r, int64(len(body)), int64(answer.size))
 	}

@@ -172,6 +172,8 @@ func resourceOf(service string, r *http.Request, body []byte) string {
 		return arn("sqs", path.Base(in.QueueUrl))
 	case service == "ssm" && in.Name != "" && !strings.HasPrefix(in.Name, "/aws/"):
 		return arn("ssm", "parameter"+in.Name)
+	case service == "lambda" && invoked(r) != "":
+		return arn("lambda", "function:"+invoked(r))
 	case service == "s3":
 		return "arn:aws:s3:::" + strings.Trim(r.URL.Path, "/")
 	}

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"log/slog"
+	"maps"
 	"math/rand/v2"
 	"net"
 	"net/http"
@@ -45,7 +46,9 @@ type Options struct {
 	Speed float64
 	// Chaos kills a function at random moments and makes every tenth call fail, from when the deployment stands.
 	Chaos bool
-	Log   *slog.Logger
+	// Environment is set in a function beside what is deployed, by its short name; nil is nothing.
+	Environment func(function string) map[string]string
+	Log         *slog.Logger
 }
 
 // World is an emulated account with a deployment in it.
@@ -246,7 +249,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 			return err
 		}
 	}
-	g.function = w.Functions[w.Stack.Name+"-api"]
+	g.function, w.Proxy.functions = w.Functions[w.Stack.Name+"-api"], w.Functions
 	for _, m := range w.Mappings {
 		if err := w.feed(ctx, m); err != nil {
 			return err
@@ -302,6 +305,9 @@ func (w *World) function(f Resource, endpoint string) error {
 	}
 	env["TRADEWIND_API"] = w.API // the emulator has no such host
 	env["TRADEWIND_MACHINE_CERTIFICATES"] = w.authority.Certificates()
+	if w.Environment != nil {
+		maps.Copy(env, w.Environment(short))
+	}
 	timeout := f.number("Timeout")
 	w.Functions[name] = &sandbox.Function{
 		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,

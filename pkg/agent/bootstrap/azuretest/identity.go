@@ -9,6 +9,7 @@ import (
 	"crypto/x509/pkix"
 	"encoding/base64"
 	"encoding/json"
+	"encoding/pem"
 	"math/big"
 	"time"
 
@@ -86,4 +87,9 @@ func (a *Authority) Attest(m *Machine, nonce string, at time.Time) (string, erro
 	}
 	raw, err := message.Finish()
 	return base64.StdEncoding.EncodeToString(raw), err
+}
+
+// Certificates are those of its root, PEM.
+func (a *Authority) Certificates() string {
+	return string(pem.EncodeToMemory(&pem.Block{Type: "CERTIFICATE", Bytes: a.root.Raw}))
 }

@@ -1,0 +1,38 @@
+package account
+
+import (
+	"encoding/json"
+	"net/http"
+	"strings"
+)
+
+// invokePath begins the path of an invocation, which ends in /invocations (Lambda API, "Invoke").
+const invokePath = "/2015-03-31/functions/"
+
+// invoked is the function that a request invokes, empty for another.
+func invoked(r *http.Request) string {
+	name, ok := strings.CutPrefix(r.URL.Path, invokePath)
+	if !ok || r.Method != http.MethodPost {
+		return ""
+	}
+	name, _ = strings.CutSuffix(name, "/invocations")
+	return name
+}
+
+// invoke runs a function that another one calls and waits for, as Lambda does: what becomes of the function itself is
+// an answer with a header, and its payload says why.
+func (p *Proxy) invoke(w http.ResponseWriter, r *http.Request, name string, body []byte) {
+	f := p.functions[name]
+	if f == nil {
+		w.Header().Set("X-Amzn-Errortype", "ResourceNotFoundException")
+		w.WriteHeader(http.StatusNotFound)
+		return
+	}
+	answer, err := f.Invoke(r.Context(), body)
+	if err != nil {
+		w.Header().Set("X-Amz-Function-Error", "Unhandled")
+		answer, _ = json.Marshal(map[string]string{"errorMessage": err.Error()}) // a string
+	}
+	w.Header().Set("Content-Type", "application/json")
+	_, _ = w.Write(answer) //nolint:gosec // not a page
+}

@@ -1,0 +1,66 @@
+package clouds
+
+import (
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// sold is what the clouds of the rehearsal sell, at prices that make each right for one task: the smallest machine is
+// cheapest on AWS, the next on Google Cloud, the one after that on Azure's spot market, and an A10 is Lambda's alone.
+// Each task but the last finds another cloud at the next price.
+var sold = []struct {
+	cloud, region, zone, kind string
+	vcpu, gib                 float64
+	gpu                       string
+	usd, spot                 float64
+}{
+	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
+	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
+	{"gcp", googleRegion, googleZone, "n2-standard-4", 4, 16, "", 0.15, 0},
+	{"azure", azureRegion, "", "Standard_D4s_v5", 4, 16, "", 0.17, 0},
+	{"azure", azureRegion, "", "Standard_D8s_v5", 8, 32, "", 0.39, 0.06},
+	{"lambda", lambdaRegion, "", "gpu_1x_a10", 30, 200, "A10", 0.75, 0},
+}
+
+// offers are the catalogue's lines.
+func offers() []catalog.Offer {
+	var out []catalog.Offer
+	for _, s := range sold {
+		o := catalog.Offer{
+			Cloud: s.cloud, Region: s.region, Zone: s.zone, InstanceType: s.kind, VCPU: s.vcpu, MemoryGiB: s.gib,
+			Accelerator: s.gpu, OnDemandUSD: s.usd, SpotUSD: s.spot, HasSpot: s.spot > 0,
+		}
+		if s.gpu != "" {
+			o.AcceleratorCount = 1
+		}
+		out = append(out, o)
+	}
+	return out
+}
+
+// sizes are what the emulated Azure sells.
+func sizes() []arm.Size {
+	var out []arm.Size
+	for _, s := range sold {
+		if s.cloud == "azure" {
+			out = append(out, arm.Size{
+				Name: s.kind, Family: "standardDSv5Family", VCPU: int(s.vcpu), MemoryGiB: s.gib, Zones: []string{"1", "2"},
+				USD: s.usd, SpotUSD: s.spot,
+			})
+		}
+	}
+	return out
+}
+
+// priceOf is what an hour of a machine costs, USD.
+func priceOf(cloud, kind string, spot bool) float64 {
+	for _, s := range sold {
+		if s.cloud == cloud && s.kind == kind {
+			if spot {
+				return s.spot
+			}
+			return s.usd
+		}
+	}
+	return 0
+}

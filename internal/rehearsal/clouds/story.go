@@ -1,0 +1,325 @@
+package clouds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"strings"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	_ "embed"
+
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+//go:embed dag.yaml
+var dagFile string
+
+// Story is what a user does with a deployment that buys on four clouds.
+type Story struct {
+	World *World
+	Out   io.Writer
+
+	client *client.Client
+	s3     *s3.Client
+	job    string
+	next   string // the second job
+}
+
+type step struct {
+	name   string
+	within time.Duration
+	do     func(context.Context) (string, error)
+}
+
+// Tell carries the story out and prints each step. It stops at the first that does not hold.
+func (s *Story) Tell(ctx context.Context) error {
+	w := s.World
+	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
+	s.s3 = s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	for i, x := range []step{
+		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
+		{"the zone on Google Cloud runs dry when the machine is half made, and the task moves to Azure", 150 * time.Second, s.dried},
+		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},
+		{"Azure takes the machine, and training goes on from its checkpoint on AWS", 180 * time.Second, s.evicted},
+		{"the last task runs on the GPU of Lambda's cloud, and the job succeeds", 150 * time.Second, s.succeeded},
+		{"a quota is used up, a cloud's credentials are withdrawn, and the next job runs elsewhere", 240 * time.Second, s.withdrawn},
+		{"what was booked is what the clouds have billed", 30 * time.Second, s.billed},
+		{"nothing is left in any of them", 150 * time.Second, s.nothingLeft},
+		{"every call was within the rights of its function's role, and what its cloud describes", time.Second, s.described},
+		{"no secret of any cloud is in records, logs, machines or the template", 60 * time.Second, s.noSecrets},
+	} {
+		began := time.Now()
+		within, cancel := context.WithTimeout(ctx, x.within)
+		said, err := x.do(within)
+		cancel()
+		mark := "ok  "
+		if err != nil {
+			mark, said = "FAIL", err.Error()
+		}
+		_, _ = fmt.Fprintf(s.Out, "%s %2d. %s (%.1f s)\n", mark, i+1, x.name, time.Since(began).Seconds())
+		for line := range strings.Lines(strings.TrimSpace(said)) {
+			_, _ = fmt.Fprintf(s.Out, "        %s\n", strings.TrimRight(line, "\n"))
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", x.name, err)
+		}
+	}
+	return nil
+}
+
+// until asks again until it holds, or ctx ends; then the error is what it last lacked.
+func until(ctx context.Context, ask func() error) error {
+	for {
+		err := ask()
+		if err == nil {
+			return nil
+		}
+		_ = clock.Pause(ctx, 250*time.Millisecond)
+		if ctx.Err() != nil {
+			return fmt.Errorf("not in time: %w", err)
+		}
+	}
+}
+
+// task is one of the job as the API shows it.
+func task(d *view.JobDetail, name string) *view.TaskView {
+	for i := range d.TaskList {
+		if d.TaskList[i].Name == name {
+			return &d.TaskList[i]
+		}
+	}
+	return &view.TaskView{}
+}
+
+// attempts are those of a task, by where they were.
+func attempts(d *view.JobDetail, name string) (all []record.Attempt) {
+	for _, a := range d.Attempts {
+		if d.TaskList[a.Task].Name == name {
+			all = append(all, a)
+		}
+	}
+	return all
+}
+
+// submit hands a job in. It may be asked again: an answer that was lost.
+func (s *Story) submit(ctx context.Context, key, file string) (id string, err error) {
+	err = until(ctx, func() error {
+		out, err := s.client.Submit(ctx, key+".yaml", key, []byte(file), nil)
+		if err == nil {
+			id = out.ID
+		}
+		return err
+	})
+	return id, err
+}
+
+// planned: nothing but prices says where.
+func (s *Story) planned(ctx context.Context) (said string, err error) {
+	s.World.Google.Dry(googleZone, true, false)
+	if s.job, err = s.submit(ctx, "four-clouds", dagFile); err != nil {
+		return "", err
+	}
+	want := map[string]string{"read": "aws/", "clean": "gcp/", "train": "azure/", "score": "lambda/"}
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if len(d.Plans) == 0 {
+			return errors.New("no plan yet")
+		}
+		said = fmt.Sprintf("plan 1: %.4f USD", d.Plans[0].USD)
+		for name, cloud := range want {
+			t := task(d, name)
+			if d.Plan == 1 && !strings.HasPrefix(t.Offer, cloud) {
+				return fmt.Errorf("%s is planned on %q, not on %s", name, t.Offer, cloud)
+			}
+			said += fmt.Sprintf("\n%s on %s", name, t.Offer)
+		}
+		return nil
+	})
+}
+
+// dried: the operation fails after the machine was made, which is billed; Azure sells the next best.
+func (s *Story) dried(ctx context.Context) (said string, err error) {
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		all := attempts(d, "clean")
+		if len(all) < 2 || all[len(all)-1].Outcome != record.OutcomeSucceeded {
+			return fmt.Errorf("%d attempts, %s: %s", len(all), task(d, "clean").State, task(d, "clean").Offer)
+		}
+		first, last := all[0], all[len(all)-1]
+		if first.Offer.Cloud != "gcp" || first.Outcome != record.OutcomeRefused || last.Offer.Cloud != "azure" {
+			return fmt.Errorf("first %s on %s, last on %s", first.Outcome, first.Offer.Cloud, last.Offer.Cloud)
+		}
+		said = fmt.Sprintf("%s\nthen on %s", first.Reason, task(d, "clean").Offer)
+		return nil
+	})
+}
+
+func (s *Story) trains(ctx context.Context) (said string, err error) {
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		all := attempts(d, "train")
+		if len(all) == 0 || task(d, "train").State != string(record.TaskRunning) {
+			return fmt.Errorf("%d attempts, %s", len(all), task(d, "train").State)
+		}
+		a := all[len(all)-1]
+		if a.Offer.Cloud != "azure" || !a.Offer.Spot {
+			return fmt.Errorf("it runs on %+v", a.Offer)
+		}
+		keys, err := s.objects(ctx, "ckpt")
+		if err == nil && keys == 0 {
+			err = errors.New("no checkpoint yet")
+		}
+		said = fmt.Sprintf("on %s at %.3f USD an hour; %d objects of checkpoints", task(d, "train").Offer, a.Offer.USDPerHour, keys)
+		return err
+	})
+}
+
+// objects counts the job's objects in the work bucket that have a word in their keys.
+func (s *Story) objects(ctx context.Context, word string) (n int, err error) {
+	bucket := s.World.Bucket("work")
+	out, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket})
+	if err != nil {
+		return 0, err
+	}
+	for _, o := range out.Contents {
+		if strings.Contains(*o.Key, s.job) && strings.Contains(*o.Key, word) {
+			n++
+		}
+	}
+	return n, nil
+}
+
+// evicted: Azure announces it by Scheduled Events, takes the machine, and has no more of them.
+func (s *Story) evicted(ctx context.Context) (said string, err error) {
+	w := s.World
+	name := ""
+	for _, b := range w.Azure.Bills() {
+		if b.Spot && b.To.IsZero() {
+			name = b.Name
+		}
+	}
+	w.Azure.Dry(arm.Stock{Location: azureRegion})
+	if err := w.Azure.Announce(name, time.Now().Add(30*time.Second)); err != nil {
+		return "", err
+	}
+	_ = clock.Pause(ctx, 12*time.Second) // in less than half of what Azure promises at least
+	if err := w.Azure.Evict(name); err != nil {
+		said = "the machine had ended itself: " + err.Error() + "\n"
+	}
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		all := attempts(d, "train")
+		last := all[len(all)-1]
+		if last.Outcome != record.OutcomeSucceeded {
+			return fmt.Errorf("attempt %d on %s: %s", len(all), last.Offer.Cloud, last.Outcome)
+		}
+		if last.Offer.Cloud != "aws" {
+			return fmt.Errorf("it went on on %s", last.Offer.Cloud)
+		}
+		log, err := s.client.Log(ctx, s.job, "train", client.LogOptions{})
+		if err != nil {
+			return err
+		}
+		defer log.Close() //nolint:errcheck // only read
+		text, err := io.ReadAll(log)
+		if err != nil {
+			return err
+		}
+		if !strings.Contains(string(text), "going on from step") {
+			return fmt.Errorf("its log is %q", text)
+		}
+		said = fmt.Sprintf("on %s: %s", task(d, "train").Offer, strings.TrimSpace(string(text)))
+		return nil
+	})
+}
+
+func (s *Story) succeeded(ctx context.Context) (said string, err error) {
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.job)
+		if err != nil {
+			return err
+		}
+		if d.State != record.JobSucceeded {
+			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
+		}
+		all := attempts(d, "score")
+		if last := all[len(all)-1]; last.Offer.Cloud != "lambda" {
+			return fmt.Errorf("scored on %s", last.Offer.Cloud)
+		}
+		log, err := s.client.Log(ctx, s.job, "score", client.LogOptions{})
+		if err != nil {
+			return err
+		}
+		defer log.Close() //nolint:errcheck // only read
+		text, err := io.ReadAll(log)
+		if err == nil && !strings.Contains(string(text), "scored: 40 steps on 39 rows") {
+			err = fmt.Errorf("it printed %q", text)
+		}
+		said = fmt.Sprintf("%s\n%d attempts, %.4f USD; planned %.4f", strings.TrimSpace(string(text)), len(d.Attempts),
+			d.SpentUSD, d.PlannedUSD)
+		return err
+	})
+}
+
+const another = `apiVersion: tradewind/v1
+name: another
+budget: 5 USD
+tasks:
+  clean:
+    run: echo "ran in spite of it"
+    resources: {cpus: 4, market: on-demand}
+    time: 5m
+`
+
+// withdrawn: Google's vCPUs are used up, and Azure knows nobody any more; AWS has a larger machine at a higher price.
+func (s *Story) withdrawn(ctx context.Context) (said string, err error) {
+	w := s.World
+	w.Google.Dry(googleZone, false, false)
+	w.Google.SetQuota(googleRegion, "CPUS", 0)
+	w.Google.SetQuota(googleRegion, "N2_CPUS", 0)
+	w.Azure.Refill()
+	w.Azure.Deny("Microsoft.Compute/virtualMachines/write", "Microsoft.Network/networkInterfaces/write")
+	// What was blocked while the first job ran is over by then in a month, but not here.
+	if s.next, err = s.submit(ctx, "another", strings.Replace(another, "cpus: 4,", "cpus: 4+,", 1)); err != nil {
+		return "", err
+	}
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.next)
+		if err != nil {
+			return err
+		}
+		if d.State != record.JobSucceeded {
+			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
+		}
+		said = ""
+		for _, a := range d.Attempts {
+			said += fmt.Sprintf("%s on %s %s\n", a.Outcome, a.Offer.Cloud, a.Reason)
+		}
+		if last := d.Attempts[len(d.Attempts)-1]; last.Offer.Cloud != "aws" {
+			return fmt.Errorf("it ran on %s", last.Offer.Cloud)
+		}
+		return nil
+	})
+}

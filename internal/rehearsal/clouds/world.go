@@ -1,0 +1,154 @@
+package clouds
+
+import (
+	"bytes"
+	"context"
+	"fmt"
+	"net/http/httptest"
+	"path/filepath"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"github.com/aws/aws-sdk-go-v2/service/ssm/types"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// Where the clouds of the rehearsal sell.
+const (
+	googleRegion, googleZone = "us-central1", "us-central1-a"
+	azureRegion              = "eastus"
+	lambdaRegion             = "us-east-1"
+	project                  = "demo"
+	serviceAccount           = "machines@demo.iam.gserviceaccount.com"
+)
+
+// Settings are what the deployment is synthesised with; the endpoints of the emulators are known later.
+func Settings() map[string]string {
+	return map[string]string{
+		"gcp":    "project=" + project + ",regions=" + googleRegion + ",serviceAccount=" + serviceAccount,
+		"azure":  "subscription=" + arm.DefaultSubscription + ",regions=" + azureRegion,
+		"lambda": "regions=" + lambdaRegion,
+	}
+}
+
+// World is four clouds with a deployment in one of them.
+type World struct {
+	*account.World
+	Google *gce.Cloud
+	Azure  *arm.Server
+	Lambda *lambdacloud.Cloud
+
+	servers []*httptest.Server
+	faults  []string // what an emulator saw that is not in its cloud's published description
+}
+
+// Open starts the clouds and deploys. Close ends it.
+func Open(ctx context.Context, o account.Options) (*World, error) {
+	w := &World{}
+	environment := []string{"TRADEWIND_PAUSE=1"}
+	var err error
+	w.Google, err = gce.New(gce.Config{
+		Project: project, Dir: filepath.Join(o.Dir, "machines"), Environment: environment,
+		Zones: []string{googleZone, "us-central1-b"}, Price: func(b gce.Bill) float64 { return priceOf("gcp", b.Type, b.Spot) },
+	})
+	if err != nil {
+		return nil, err
+	}
+	authority, err := azuretest.NewAuthority()
+	if err != nil {
+		return nil, err
+	}
+	w.Azure = arm.New(arm.Config{
+		Dir: filepath.Join(o.Dir, "machines"), Environment: environment, Authority: authority, Sizes: sizes(),
+		Locations: []arm.Location{{Name: azureRegion, Zones: map[string]string{"1": "eastus-az1", "2": "eastus-az2"}}},
+	})
+	w.Lambda = lambdacloud.New(lambdacloud.Config{
+		Dir: filepath.Join(o.Dir, "machines"), Environment: environment,
+		Fault: func(err error) { w.faults = append(w.faults, err.Error()) },
+	})
+	google, azure, lambda := w.serve(httptest.NewServer(w.Google)), w.serve(httptest.NewServer(w.Azure)),
+		w.serve(httptest.NewServer(w.Lambda))
+	settings := Settings()
+	o.Environment = func(function string) map[string]string {
+		endpoint := map[string]string{"gcp": google, "azure": azure, "lambda": lambda}
+		env := map[string]string{
+			"TRADEWIND_MACHINE_KEYS": "gcp=" + google + "/oauth2/v3/certs,azure=" + authority.Certificates(),
+		}
+		if name, ok := strings.CutPrefix(function, "cloud-"); ok {
+			env["TRADEWIND_CLOUD"] = settings[name] + ",endpoint=" + endpoint[name]
+		}
+		return env
+	}
+	if w.World, err = account.Open(ctx, o); err != nil {
+		w.closeClouds()
+		return nil, err
+	}
+	if err := w.prepare(ctx); err != nil {
+		w.Close()
+		return nil, err
+	}
+	return w, nil
+}
+
+func (w *World) serve(s *httptest.Server) string {
+	w.servers = append(w.servers, s)
+	return s.URL
+}
+
+// prepare puts the catalogue of these clouds where refresh would, and the key of Lambda's cloud where a user does.
+func (w *World) prepare(ctx context.Context) error {
+	all, err := catalog.Default()
+	if err != nil {
+		return err
+	}
+	sold, err := all.Replace(func(*catalog.Offer) bool { return true }, offers())
+	if err != nil {
+		return err
+	}
+	var body bytes.Buffer
+	if err := sold.WriteSnapshot(&body); err != nil {
+		return err
+	}
+	bucket, key := w.Bucket("work"), "catalog/offers.snapshot"
+	client := s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body.Bytes())}); err != nil {
+		return err
+	}
+	_, err = ssm.NewFromConfig(w.Config).PutParameter(ctx, &ssm.PutParameterInput{
+		Name: aws.String("/" + w.Stack.Name + "/clouds/lambda-key"), Type: types.ParameterTypeSecureString,
+		Value: aws.String(lambdacloud.DefaultKey),
+	})
+	return err
+}
+
+// Close ends all that was started.
+func (w *World) Close() {
+	w.World.Close()
+	w.closeClouds()
+}
+
+func (w *World) closeClouds() {
+	for _, s := range w.servers {
+		s.Close()
+	}
+	w.Google.Close()
+	w.Azure.Close()
+	w.Lambda.Close()
+}
+
+// Faults are what emulators saw that their clouds do not have.
+func (w *World) Faults() []string {
+	var all []string
+	for _, f := range append(w.Google.Faults(), append(w.Azure.Unpublished(), w.faults...)...) {
+		all = append(all, fmt.Sprintf("%.300s", f))
+	}
+	return all
+}
