@@ -91,8 +91,14 @@ func TestAgentsAreFoundWhereTheyAre(t *testing.T) {
 	if err := os.WriteFile(file, []byte("agent"), 0o700); err != nil {
 		t.Fatal(err)
 	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "rclone"), []byte("rclone"), 0o700); err != nil {
+		t.Fatal(err)
+	}
 	agents, programs, err := cloudkit.FindAgents(none, some)
-	if err != nil || len(agents) != 1 || programs[agents["arm64"]] != file {
+	if err != nil || len(agents) != 1 || programs.Files[agents["arm64"]] != file {
 		t.Errorf("%v %v %v", agents, programs, err)
+	}
+	if programs.Files[programs.Mounters["arm64"]] != filepath.Join(filepath.Dir(file), "rclone") || programs.Mounters["amd64"] != "" {
+		t.Errorf("%v", programs)
 	}
 }
