@@ -117,13 +117,15 @@ type buying struct {
 	clouds    map[string]cloud.Cloud
 	regions   map[string][]string // by cloud; empty is any
 	proofs    identity.Verifiers
+	refresh   map[string]func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error)
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	publicURL string
 }
 
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
-	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{}}
+	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
+		refresh: map[string]func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error){}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -150,6 +152,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
+		}
+		if o.Refresh != nil {
+			b.refresh[c.Kit.Name] = o.Refresh
 		}
 		if o.Prices != nil {
 			b.prices = append(b.prices, o.Prices)

@@ -156,7 +156,7 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
-	if err := h.planOn(c); err != nil {
+	if err := h.planOn(h.refreshed(ctx, c)); err != nil {
 		return err
 	}
 	hub := api.NewHub()
@@ -172,7 +172,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
 		Committed: func() { h.engine.Wake() },
-		Refresh:   func(context.Context) error { return h.refresh() },
+		Refresh:   h.refresh,
 		Hook:      h,
 		Packs:     h.packs,
 		Secrets: &secret.Vault{
@@ -292,18 +292,6 @@ func (h *Host) Broker() *broker.Broker { return h.broker }
 // plan makes a plan without submitting, with the blocks and prices of now.
 func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	return h.broker.DryRun(ctx, spec)
-}
-
-// refresh loads the catalogue folder anew; the one in the binary does not change.
-func (h *Host) refresh() error {
-	if h.opt.Catalog == "" {
-		return nil
-	}
-	c, err := catalog.Open(h.opt.Catalog)
-	if err != nil {
-		return err
-	}
-	return h.planOn(c)
 }
 
 // planOn has the planner know what of a catalogue can be bought, or is played.

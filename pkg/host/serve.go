@@ -38,6 +38,9 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
+		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {
+			wg.Go(func() { h.refreshes(ctx) })
+		}
 		wg.Go(func() { h.markTime(ctx) })
 		wg.Go(func() { h.sweepPacks(ctx) })
 		if h.policy != nil {

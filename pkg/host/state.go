@@ -39,6 +39,7 @@ func DefaultState() string {
 //	running.json   who works on the folder, while someone does
 //	clouds.json    settings of the clouds that were added (internal/cloudkit)
 //	deployment     what the name of bought machines is made of
+//	catalog.snapshot  what the clouds that are bought on sell, as they said last
 //	bought.json    on which clouds machines may be left
 //	objects/       outputs, checkpoints, packs of code and files, and the agent's programs for bought machines
 //	logs/          what tasks print
