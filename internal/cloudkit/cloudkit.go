@@ -67,8 +67,8 @@ type Opened struct {
 	Checker driver.Checker
 	// Verifier checks the proofs of its machines; nil where they have none.
 	Verifier identity.Verifier
-	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When it
-	// fails nothing is written, and what was known still holds.
+	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When
+	// it fails nothing is written, and what was known still holds.
 	Refresh func(ctx context.Context, s Snapshots) (Refreshed, error)
 	// Regions are all that are bought in; empty is any.
 	Regions []string

@@ -108,7 +108,26 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err := h.listenLoopback(ctx); err != nil {
 		return nil, err
 	}
-	return h, h.wire(ctx)
+	if err := h.wire(ctx); err != nil {
+		return nil, err
+	}
+	return h, h.show()
+}
+
+// show lets others find the host: connections wait until it serves.
+func (h *Host) show() error {
+	if h.opt.Passive {
+		return nil
+	}
+	return h.state.writeJSON("running.json", Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
+		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL})
+}
+
+// hide takes that back. A leftover is recognised.
+func (h *Host) hide() {
+	if !h.opt.Passive && h.file != nil { // else it is another's
+		_ = os.Remove(h.state.path("running.json"))
+	}
 }
 
 // listenLoopback takes the port of the last start again, where it is free, so that machines that are still at work find

@@ -88,7 +88,8 @@ func (h *Host) refresh(ctx context.Context) error {
 			continue
 		}
 		answered++
-		h.log.Info("a cloud's offers are renewed", "cloud", name, "offers", res.Offers, "new", res.New, "gone", res.Gone)
+		h.log.Info("a cloud's offers are renewed", "cloud", name, "offers", res.Offers, "new", res.New, "gone",
+			res.Gone)
 	}
 	if answered == 0 {
 		return errors.Join(errs...)
@@ -118,7 +119,8 @@ func (h *Host) refreshes(ctx context.Context) {
 		case <-timer.C:
 		}
 		id := "refresh-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{}); err != nil && ctx.Err() == nil {
+		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{}); err != nil &&
+			ctx.Err() == nil {
 			h.log.Warn("schedule", "err", err)
 		}
 		timer.Reset(refreshEvery) // the event is tried again by itself

@@ -68,7 +68,8 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions, Refresh: refresher(c, r)}, nil
 }
 
-func refresher(c *lambda.Cloud, r cloudkit.Request) func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+func refresher(c *lambda.Cloud, r cloudkit.Request) func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed,
+	error) {
 	return func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
 		one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now, Log: r.Log}
 		res, err := one.Refresh(ctx)
