@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -21,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
 // bought is an emulated account whose machines boot on this computer, and a host's options to buy there.
@@ -245,6 +247,38 @@ func TestWhatACloudSellsTodayIsPlannedOn(t *testing.T) {
 		t.Errorf("what is sold still: %+v %v", plan, err)
 	}
 	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// unproven is a cloud whose machines have to prove which they are.
+type unproven struct{}
+
+func (unproven) Verify(context.Context, string, string) (wire.Machine, error) {
+	return wire.Machine{}, identity.ErrInvalid
+}
+
+// Where a cloud's machines can prove which they are, they have to: one that cannot gets no work.
+func TestABoughtMachineHasToProveWhichItIs(t *testing.T) {
+	b := newBought(t)
+	open := b.options.Clouds[0].Kit.Open
+	b.options.Clouds[0].Kit.Open = func(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+		o, err := open(ctx, r)
+		if err == nil {
+			o.Verifier = unproven{}
+		}
+		return o, err
+	}
+	h := serveBought(t, b)
+	submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool {
+		d, err := h.Broker().JobDetail(t.Context(), submitted.ID)
+		return err == nil && len(d.Attempts) > 0 && strings.Contains(d.Attempts[len(d.Attempts)-1].Doubt, "without the proof")
+	})
+	if err := h.Broker().Cancel(t.Context(), submitted.ID, "seen"); err != nil {
 		t.Error(err)
 	}
 }
