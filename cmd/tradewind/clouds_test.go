@@ -10,6 +10,7 @@ import (
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"syscall"
 	"testing"
@@ -161,7 +162,31 @@ func testLambdaCloud(t *testing.T, s *shell) {
 		t.Errorf("bills %+v", bills)
 	}
 	noSecret(t, s.must("tradewind explain "+id), key)
+	for _, folder := range []string{s.state(), disks} { // records, events, logs, outputs; what is on the machines
+		err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
+			if err != nil || !d.Type().IsRegular() {
+				return err
+			}
+			body, err := os.ReadFile(path)
+			noSecret(t, string(body), key)
+			return err
+		})
+		if err != nil {
+			t.Error(err)
+		}
+	}
 	s.must("tradewind cloud remove lambda")
+}
+
+// state is the shell's state folder.
+func (s *shell) state() string {
+	for _, kv := range slices.Backward(s.env) {
+		if dir, ok := strings.CutPrefix(kv, "TRADEWIND_STATE="); ok {
+			return dir
+		}
+	}
+	s.t.Fatal("no state folder")
+	return ""
 }
 
 func noSecret(t *testing.T, text, secret string) {

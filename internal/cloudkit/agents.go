@@ -33,30 +33,35 @@ func AgentFolders() []string {
 	return []string{filepath.Join(beside, "agent"), filepath.Join(beside, "..", "dist", "agent")}
 }
 
-// Programs are the files of the agent's programs, by SHA-256.
-type Programs map[string]string
+// Programs are what machines fetch from the broker.
+type Programs struct {
+	Files    map[string]string // by SHA-256
+	Mounters map[string]string // SHA-256 of rclone, by architecture; machines without one cannot mount
+}
 
 // FindAgents looks for the agent's programs, ARCH/tradewind-agent, in the first folder that has one. It fails with
-// ErrNoAgents where none has.
+// ErrNoAgents where none has. ARCH/rclone beside them, as `make rclone` builds it, is taken along.
 func FindAgents(folders ...string) (driver.Agents, Programs, error) {
 	for _, folder := range folders {
-		agents, programs := driver.Agents{}, Programs{}
+		agents, programs := driver.Agents{}, Programs{map[string]string{}, map[string]string{}}
 		for _, arch := range architectures {
-			file := filepath.Join(folder, arch, "tradewind-agent")
-			sum, err := digest(file)
-			if errors.Is(err, fs.ErrNotExist) {
-				continue
+			for name, of := range map[string]map[string]string{"tradewind-agent": agents, "rclone": programs.Mounters} {
+				file := filepath.Join(folder, arch, name)
+				sum, err := digest(file)
+				if errors.Is(err, fs.ErrNotExist) {
+					continue
+				}
+				if err != nil {
+					return nil, Programs{}, fmt.Errorf("%s: %w", name, err)
+				}
+				of[arch], programs.Files[sum] = sum, file
 			}
-			if err != nil {
-				return nil, nil, fmt.Errorf("agent: %w", err)
-			}
-			agents[arch], programs[sum] = sum, file
 		}
 		if len(agents) > 0 {
 			return agents, programs, nil
 		}
 	}
-	return nil, nil, fmt.Errorf("%w: no ARCH/tradewind-agent in %v; `make agent` builds it into dist/agent",
+	return nil, Programs{}, fmt.Errorf("%w: no ARCH/tradewind-agent in %v; `make agent` builds it into dist/agent",
 		ErrNoAgents,
 		folders)
 }

@@ -18,7 +18,9 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -115,13 +117,15 @@ type buying struct {
 	clouds    map[string]cloud.Cloud
 	regions   map[string][]string // by cloud; empty is any
 	proofs    identity.Verifiers
+	refresh   map[string]func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error)
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	publicURL string
 }
 
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
-	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{}}
+	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
+		refresh: map[string]func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error){}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -148,6 +152,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
+		}
+		if o.Refresh != nil {
+			b.refresh[c.Kit.Name] = o.Refresh
 		}
 		if o.Prices != nil {
 			b.prices = append(b.prices, o.Prices)
@@ -286,32 +293,52 @@ func DeploymentOf(dir string) (string, error) {
 // programFor is how long a machine has to begin to fetch its agent.
 const programFor = 10 * time.Minute
 
-// programs serves the agents' programs to bought machines: each is put among the objects when it is first asked for, by
-// its digest, and signed for.
+// programs serves the agents' programs to bought machines.
 func (h *Host) programs() api.ProgramFunc {
-	if len(h.opt.Programs) == 0 {
+	if len(h.opt.Programs.Files) == 0 {
 		return nil
 	}
-	return func(ctx context.Context, sha256 string) (string, error) {
-		file, ok := h.opt.Programs[sha256]
-		if !ok {
-			return "", fmt.Errorf("%w: no agent with the digest %s", os.ErrNotExist, sha256)
-		}
-		key := filepath.Join("agent", sha256, "tradewind-agent")
-		if err := place(file, h.state.path("objects", key)); err != nil {
-			return "", err
-		}
-		uri, err := grant.Below((&url.URL{Scheme: "file", Path: h.state.path("objects")}).String(),
-			filepath.ToSlash(key))
-		if err != nil {
-			return "", err
-		}
-		signed, err := h.data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
-		if err != nil {
-			return "", err
-		}
-		return signed[0].URL, nil // relative: to wherever the machine reached the broker
+	return h.program
+}
+
+// mounters serves rclone to bought machines that have none, where there is one for them.
+func (h *Host) mounters() api.MounterFunc {
+	if len(h.opt.Programs.Mounters) == 0 {
+		return nil
 	}
+	return func(ctx context.Context, arch string) (*wire.Program, error) {
+		sha256, ok := h.opt.Programs.Mounters[arch]
+		if !ok {
+			return nil, nil //nolint:nilnil // none is known
+		}
+		where, err := h.program(ctx, sha256)
+		if err != nil {
+			return nil, err
+		}
+		return &wire.Program{URL: where, SHA256: sha256}, nil
+	}
+}
+
+// program puts a program among the objects when it is first asked for, by its digest, and signs for it.
+func (h *Host) program(ctx context.Context, sha256 string) (string, error) {
+	file, ok := h.opt.Programs.Files[sha256]
+	if !ok {
+		return "", fmt.Errorf("%w: no program with the digest %s", record.ErrNotFound, sha256)
+	}
+	key := filepath.Join("agent", sha256, "program")
+	if err := place(file, h.state.path("objects", key)); err != nil {
+		return "", err
+	}
+	store := (&url.URL{Scheme: "file", Path: h.state.path("objects")}).String()
+	uri, err := grant.Below(store, filepath.ToSlash(key))
+	if err != nil {
+		return "", err
+	}
+	signed, err := h.data.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: programFor})
+	if err != nil {
+		return "", err
+	}
+	return signed[0].URL, nil // relative: to wherever the machine reached the broker
 }
 
 // place copies a file to where it is not yet, complete or not at all.

@@ -13,13 +13,16 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/host"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
 // bought is an emulated account whose machines boot on this computer, and a host's options to buy there.
@@ -56,7 +59,12 @@ func newBought(t *testing.T) bought {
 			c := lambda.New(lambda.Config{Deployment: r.Deployment, Endpoint: server.URL, LaunchEvery: -1, Agents: r.Agents,
 				Graves: r.Graves, Regions: r.Settings.Regions, Log: r.Log,
 				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil }})
-			return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}, nil
+			return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions,
+				Refresh: func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+					one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now}
+					res, err := one.Refresh(ctx)
+					return cloudkit.Refreshed{Offers: res.Offers}, err
+				}}, nil
 		},
 	}
 	const address = "127.0.0.1:0"
@@ -201,6 +209,77 @@ tasks:
 		if bill.Region != "us-west-2" {
 			t.Errorf("a machine was bought where there was none: %+v", bill)
 		}
+	}
+}
+
+// What a cloud sells today is planned on without a restart, and after one; what it does not answer stays.
+func TestWhatACloudSellsTodayIsPlannedOn(t *testing.T) {
+	b := newBought(t)
+	const gone = "tasks: {a: {run: x, time: 1h, resources: {accelerators: 'V100:8'}}}"
+	before, err := host.Open(t.Context(), b.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	cheap := "tasks: {a: {run: x, time: 1h, resources: {accelerators: 'A10:1'}}}"
+	plan, err := before.Broker().DryRun(t.Context(), job(t, cheap))
+	if err != nil || plan.Offers[plan.Choice[0]].Offer.USDPerHour == 0.75 {
+		t.Fatalf("%+v %v: the test does not test", plan, err)
+	}
+	if err := before.Close(); err != nil {
+		t.Fatal(err)
+	}
+	h, stop := serve(t, b.options)
+	today := func(h *host.Host) bool {
+		plan, err := h.Broker().DryRun(t.Context(), job(t, cheap))
+		return err == nil && plan.Offers[plan.Choice[0]].Offer.USDPerHour == 0.75
+	}
+	until(t, func() bool { return today(h) })
+	stop()
+	b.account.Revoke(true)
+	again, err := host.Open(t.Context(), b.options)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if !today(again) {
+		t.Error("after a restart the prices are the old ones")
+	}
+	if plan, err := again.Broker().DryRun(t.Context(), job(t, gone)); err != nil || len(plan.Offers) == 0 {
+		t.Errorf("what is sold still: %+v %v", plan, err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
+}
+
+// unproven is a cloud whose machines have to prove which they are.
+type unproven struct{}
+
+func (unproven) Verify(context.Context, string, string) (wire.Machine, error) {
+	return wire.Machine{}, identity.ErrInvalid
+}
+
+// Where a cloud's machines can prove which they are, they have to: one that cannot gets no work.
+func TestABoughtMachineHasToProveWhichItIs(t *testing.T) {
+	b := newBought(t)
+	open := b.options.Clouds[0].Kit.Open
+	b.options.Clouds[0].Kit.Open = func(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+		o, err := open(ctx, r)
+		if err == nil {
+			o.Verifier = unproven{}
+		}
+		return o, err
+	}
+	h := serveBought(t, b)
+	submitted, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(t, "tasks: {a: {run: x, time: 1h, resources: {cpus: 2+}}}")})
+	if err != nil {
+		t.Fatal(err)
+	}
+	until(t, func() bool {
+		d, err := h.Broker().JobDetail(t.Context(), submitted.ID)
+		return err == nil && len(d.Attempts) > 0 && strings.Contains(d.Attempts[len(d.Attempts)-1].Doubt, "without the proof")
+	})
+	if err := h.Broker().Cancel(t.Context(), submitted.ID, "seen"); err != nil {
+		t.Error(err)
 	}
 }
 

@@ -108,7 +108,26 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if err := h.listenLoopback(ctx); err != nil {
 		return nil, err
 	}
-	return h, h.wire(ctx)
+	if err := h.wire(ctx); err != nil {
+		return nil, err
+	}
+	return h, h.show()
+}
+
+// show lets others find the host: connections wait until it serves.
+func (h *Host) show() error {
+	if h.opt.Passive {
+		return nil
+	}
+	return h.state.writeJSON("running.json", Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
+		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL})
+}
+
+// hide takes that back. A leftover is recognised.
+func (h *Host) hide() {
+	if !h.opt.Passive && h.file != nil { // else it is another's
+		_ = os.Remove(h.state.path("running.json"))
+	}
 }
 
 // listenLoopback takes the port of the last start again, where it is free, so that machines that are still at work find
@@ -156,7 +175,7 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
-	if err := h.planOn(c); err != nil {
+	if err := h.planOn(h.refreshed(ctx, c)); err != nil {
 		return err
 	}
 	hub := api.NewHub()
@@ -172,7 +191,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Tokens:    func(c wire.Claims) (string, error) { return token.Mint(key, c) },
 		Changed:   hub.Changed,
 		Committed: func() { h.engine.Wake() },
-		Refresh:   func(context.Context) error { return h.refresh() },
+		Refresh:   h.refresh,
 		Hook:      h,
 		Packs:     h.packs,
 		Secrets: &secret.Vault{
@@ -216,7 +235,7 @@ func (h *Host) wire(ctx context.Context) error {
 		Verify:    func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines:  h.machineTokens(key),
 		Packs:     h.packs, Objects: h.objects,
-		Identity: h.bought.proofs, Program: h.programs(), Hosts: h.bought.hosts(),
+		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(), Hosts: h.bought.hosts(),
 		Now: h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
@@ -292,18 +311,6 @@ func (h *Host) Broker() *broker.Broker { return h.broker }
 // plan makes a plan without submitting, with the blocks and prices of now.
 func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	return h.broker.DryRun(ctx, spec)
-}
-
-// refresh loads the catalogue folder anew; the one in the binary does not change.
-func (h *Host) refresh() error {
-	if h.opt.Catalog == "" {
-		return nil
-	}
-	c, err := catalog.Open(h.opt.Catalog)
-	if err != nil {
-		return err
-	}
-	return h.planOn(c)
 }
 
 // planOn has the planner know what of a catalogue can be bought, or is played.

@@ -46,7 +46,7 @@ type Options struct {
 	PublicURL string
 	// Deployment is what bought machines are named or tagged after; empty is a name that the state folder keeps.
 	Deployment string
-	// Agents are the digests of the agent's programs for bought machines, Programs their files.
+	// Agents are the digests of the agent's programs for bought machines, Programs what these fetch.
 	Agents   driver.Agents
 	Programs cloudkit.Programs
 	// Secrets fetch the secrets that jobs refer to, by scheme (pkg/secret).

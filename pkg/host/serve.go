@@ -20,14 +20,7 @@ import (
 // Serve works until ctx ends, then stops the machines and returns. What was under way goes on at the next start.
 func (h *Host) Serve(ctx context.Context) error {
 	TuneMemory()
-	running := Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(), TimeScale: h.opt.TimeScale,
-		Clouds: h.bought.names(), PublicURL: h.bought.publicURL}
-	if !h.opt.Passive {
-		if err := h.state.writeJSON("running.json", running); err != nil {
-			return err
-		}
-		defer os.Remove(h.state.path("running.json")) //nolint:errcheck // a leftover is recognised
-	}
+	defer h.hide()
 	server := h.api.Server()
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()
@@ -38,6 +31,9 @@ func (h *Host) Serve(ctx context.Context) error {
 		wg.Go(func() { _ = h.engine.Run(ctx) })
 		wg.Go(func() { h.schedules(ctx) })
 		wg.Go(func() { h.ticks(ctx) })
+		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {
+			wg.Go(func() { h.refreshes(ctx) })
+		}
 		wg.Go(func() { h.markTime(ctx) })
 		wg.Go(func() { h.sweepPacks(ctx) })
 		if h.policy != nil {
@@ -186,6 +182,7 @@ func (h *Host) markTime(ctx context.Context) {
 
 // Close frees the state folder.
 func (h *Host) Close() error {
+	h.hide()
 	var errs []error
 	if h.api != nil {
 		h.api.Close()

@@ -37,7 +37,11 @@ func DefaultState() string {
 //	key            that agents' tokens are signed with, mode 0600
 //	clock.json     where virtual time stands
 //	running.json   who works on the folder, while someone does
-//	objects/       outputs, checkpoints, and packs of code and files
+//	clouds.json    settings of the clouds that were added (internal/cloudkit)
+//	deployment     what the name of bought machines is made of
+//	catalog.snapshot  what the clouds that are bought on sell, as they said last
+//	bought.json    on which clouds machines may be left
+//	objects/       outputs, checkpoints, packs of code and files, and the agent's programs for bought machines
 //	logs/          what tasks print
 //	machines/      local machines
 type state string

@@ -14,6 +14,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
@@ -76,6 +77,11 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	return &cloudkit.Opened{
 		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions,
 			deployment: r.Deployment}, Verifier: proofs, Regions: regions,
+		Refresh: func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+			one := refresh.Refresher{Cloud: c, Snapshots: s, Now: time.Now, Log: r.Log}
+			res, err := one.Refresh(ctx)
+			return cloudkit.Refreshed{Offers: res.Offers, New: res.New, Gone: res.Gone}, err
+		},
 		Prices: func(waiting func(context.Context) ([]string, error)) cloudkit.Prices {
 			return prices{aws.NewSpotPrices(c, c.Watching(waiting), time.Now)}
 		},

@@ -5,11 +5,13 @@ import (
 	"cmp"
 	"context"
 	"errors"
+	"time"
 
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
 )
 
 // Environment variables that stand in for settings.
@@ -74,5 +76,14 @@ func open(r cloudkit.Request, key func(context.Context) (string, error)) *cloudk
 		Deployment: r.Deployment, Key: key, Endpoint: cmp.Or(r.Settings.Endpoint, r.Lookup(EnvURL)),
 		Regions: r.Settings.Regions, SSHKey: r.Settings.SSHKey, Agents: r.Agents, Graves: r.Graves, Log: r.Log,
 	})
-	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions}
+	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions, Refresh: refresher(c, r)}
+}
+
+func refresher(c *lambda.Cloud, r cloudkit.Request) func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed,
+	error) {
+	return func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+		one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now, Log: r.Log}
+		res, err := one.Refresh(ctx)
+		return cloudkit.Refreshed{Offers: res.Offers, New: len(res.New), Gone: len(res.Gone)}, err
+	}
 }

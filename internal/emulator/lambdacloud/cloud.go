@@ -152,6 +152,13 @@ func (c *Cloud) SSHKeys() []string {
 	return slices.Sorted(maps.Keys(c.keys))
 }
 
+// RemoveSSHKeys takes all of them away.
+func (c *Cloud) RemoveSSHKeys() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	clear(c.keys)
+}
+
 // UserData is what a machine was told.
 func (c *Cloud) UserData(id string) string {
 	c.mu.Lock()

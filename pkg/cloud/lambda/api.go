@@ -247,11 +247,16 @@ func (c *Cloud) hasKey(ctx context.Context, name string) (bool, error) {
 	return false, nil
 }
 
-// forgetKey has the key be looked for again: somebody may have removed it.
-func (c *Cloud) forgetKey() {
+// lostKey says whether the account lacks a key that was made for the deployment, which is then made anew.
+func (c *Cloud) lostKey(ctx context.Context, name string) bool {
+	there, err := c.hasKey(ctx, name)
+	if err != nil || there || c.cfg.SSHKey != "" {
+		return false
+	}
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	c.sshKey = c.cfg.SSHKey
+	c.sshKey = ""
+	return true
 }
 
 // openSSH writes a public key as ~/.ssh/authorized_keys has it (RFC 8709, section 4; RFC 4253, section 6.6).

@@ -1,10 +1,7 @@
 package lambda
 
-// For tests.
-var (
-	NameOf = nameOf
-	Arrive = (*Cloud).turn
-)
+// NameOf is what a machine is called.
+var NameOf = nameOf
 
 // ReadName tells the parts of a machine's name.
 func ReadName(deployment, name string) (cluster string, rank int, of func(string) bool, ok bool) {

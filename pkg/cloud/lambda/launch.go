@@ -166,6 +166,11 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec, have []owned) ([
 			continue
 		}
 		m, err := c.buyOne(ctx, spec, rank, key)
+		if isCode(Typed(err), codeNotFound) && c.lostKey(ctx, key) { // somebody has removed it
+			if key, err = c.key(ctx); err == nil {
+				m, err = c.buyOne(ctx, spec, rank, key)
+			}
+		}
 		if err != nil {
 			return have, err
 		}
@@ -212,9 +217,6 @@ func (c *Cloud) buyOne(ctx context.Context, spec cloud.LaunchSpec, rank int, key
 			"the API has launched %d machines where one was asked for",
 			len(out.IDs))
 	case !unanswered(err) || ctx.Err() != nil:
-		if isCode(Typed(err), codeNotFound) {
-			c.forgetKey()
-		}
 		return owned{}, err
 	}
 	// Whether it was done nobody said.

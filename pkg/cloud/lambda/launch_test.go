@@ -341,3 +341,18 @@ func TestAnSSHKeyIsMadeOnce(t *testing.T) {
 		t.Errorf("SSH keys %v", keys)
 	}
 }
+
+// Who cleans up an account may remove the key: the next launch makes another, and one of the user's own is not made.
+func TestAnSSHKeyThatWasRemovedIsMadeAnew(t *testing.T) {
+	w := newWorld(t, nil)
+	w.launch(w.lambda, spec("a", 1))
+	w.account.RemoveSSHKeys()
+	w.launch(w.lambda, spec("b", 2))
+	if keys := w.account.SSHKeys(); len(keys) != 1 {
+		t.Errorf("SSH keys %v", keys)
+	}
+	own := newWorld(t, func(c *lambda.Config) { c.SSHKey = "mine" })
+	if _, err := own.lambda.Launch(t.Context(), spec("a", 1)); cloud.KindOf(err) != cloud.Capacity || len(own.account.SSHKeys()) != 0 {
+		t.Errorf("%v, SSH keys %v", err, own.account.SSHKeys())
+	}
+}

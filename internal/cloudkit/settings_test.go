@@ -1,0 +1,104 @@
+package cloudkit_test
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"reflect"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
+)
+
+func TestSettingsAreReadAsTheyWereSaved(t *testing.T) {
+	state := filepath.Join(t.TempDir(), "state")
+	if none, err := cloudkit.Load(state); err != nil || len(none) != 0 {
+		t.Errorf("%v %v", none, err)
+	}
+	want := map[string]cloudkit.Settings{"aws": {Profile: "work", Regions: []string{"us-east-1"}}, "lambda": {KeyFile: "/k"}}
+	if err := cloudkit.Save(state, want); err != nil {
+		t.Fatal(err)
+	}
+	if got, err := cloudkit.Load(state); err != nil || !reflect.DeepEqual(got, want) {
+		t.Errorf("%v %v", got, err)
+	}
+}
+
+func FuzzRead(f *testing.F) {
+	for _, s := range []string{"", "{}", `{"clouds":{"aws":{"regions":["us-east-1"]}}}`, `{"clouds":null}`, `{"clouds":{"aws":{"x":1}}}`, "{\n\n"} {
+		f.Add(s)
+	}
+	f.Fuzz(func(t *testing.T, text string) {
+		got, err := cloudkit.Read("clouds.json", []byte(text))
+		if (err == nil) != (got != nil) || err != nil && (!errors.Is(err, cloudkit.ErrSettings) || !strings.Contains(err.Error(), "clouds.json, line ")) {
+			t.Errorf("%v %v", got, err)
+		}
+	})
+}
+
+func TestChoose(t *testing.T) {
+	for list, want := range map[string]string{
+		"": "", "aws": "aws", "lambda, aws,lambda": "lambda aws", "local": "+local", "aws,local": "aws+local", "moon": "!moon", "aws,": "!",
+	} {
+		var names []string
+		if list != "" {
+			names = strings.Split(list, ",")
+		}
+		chosen, local, err := cloudkit.Choose(kits.All(), names)
+		var got []string
+		for _, k := range chosen {
+			got = append(got, k.Name)
+		}
+		text := strings.Join(got, " ")
+		if local {
+			text += "+local"
+		}
+		if wrong, bad := strings.CutPrefix(want, "!"); bad {
+			if err == nil || !strings.Contains(err.Error(), `"`+wrong+`"`) || !strings.Contains(err.Error(), "aws, ") {
+				t.Errorf("%q: %v", list, err)
+			}
+		} else if err != nil || text != want {
+			t.Errorf("%q: %q %v", list, text, err)
+		}
+	}
+}
+
+func TestKitsAreWhole(t *testing.T) {
+	var names []string
+	for _, k := range kits.All() {
+		names = append(names, k.Name)
+		if k.Title == "" || k.Ready == nil || k.Account == nil || k.Flags == nil || k.Open == nil {
+			t.Errorf("%+v", k)
+		}
+	}
+	if !slices.IsSorted(names) || len(slices.Compact(names)) != len(kits.All()) {
+		t.Errorf("%v", names)
+	}
+}
+
+func TestAgentsAreFoundWhereTheyAre(t *testing.T) {
+	none, some := t.TempDir(), t.TempDir()
+	if _, _, err := cloudkit.FindAgents(none); !errors.Is(err, cloudkit.ErrNoAgents) || !strings.Contains(err.Error(), "make agent") {
+		t.Errorf("%v", err)
+	}
+	file := filepath.Join(some, "arm64", "tradewind-agent")
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(file, []byte("agent"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(filepath.Join(filepath.Dir(file), "rclone"), []byte("rclone"), 0o700); err != nil {
+		t.Fatal(err)
+	}
+	agents, programs, err := cloudkit.FindAgents(none, some)
+	if err != nil || len(agents) != 1 || programs.Files[agents["arm64"]] != file {
+		t.Errorf("%v %v %v", agents, programs, err)
+	}
+	if programs.Files[programs.Mounters["arm64"]] != filepath.Join(filepath.Dir(file), "rclone") || programs.Mounters["amd64"] != "" {
+		t.Errorf("%v", programs)
+	}
+}
