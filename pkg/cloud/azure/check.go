@@ -260,6 +260,7 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 		r.Missing = append(r.Missing, c.lack("the subscription's regions cannot be seen", err))
 		return
 	}
+	mend := "az account list-locations --query '[].name' --subscription " + c.cfg.Subscription
 	for _, name := range c.cfg.Regions {
 		if _, ok := all[name]; ok {
 			r.Regions = append(r.Regions, name)
@@ -270,7 +271,7 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	}
 	if len(r.Regions) == 0 {
 		r.Missing = append(r.Missing,
-			driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: "tradewind cloud add azure --regions"})
+			driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: mend})
 	}
 }
 
