@@ -198,7 +198,8 @@ func (s *Server) checkResource(kind string, model armresources.GenericResource) 
 	case kind == typeRole || kind == typeAssignment || kind == typeTrust:
 		return s.checkRights(kind, properties)
 	case value(model.Location) == "":
-		return fault(http.StatusBadRequest, "LocationRequired", "The location property is required for this definition.")
+		return fault(http.StatusBadRequest, "LocationRequired",
+			"The location property is required for this definition.")
 	case kind != "Microsoft.Network/virtualNetworks":
 		return nil
 	}

@@ -27,7 +27,7 @@ func (s *Server) checkRights(kind string, p map[string]any) *Fault {
 		permissions, _ := p["permissions"].([]any)
 		scopes, _ := p["assignableScopes"].([]any)
 		if text("roleName") == "" || len(permissions) == 0 || len(scopes) == 0 {
-			return bad("InvalidRoleDefinition", "The role definition has no name, no permissions or no assignable scopes.")
+			return bad("InvalidRoleDefinition", "The role definition lacks a name, permissions or assignable scopes.")
 		}
 	case typeAssignment:
 		if s.resources[strings.ToLower(text("roleDefinitionId"))] == nil {

@@ -138,8 +138,8 @@ func (s *Setup) Make(ctx context.Context, told func(step Step, was bool)) error 
 	return nil
 }
 
-// Remove takes away what was made, the last first, and tells of each step that was there. It does nothing and fails with
-// ErrRunning while running says that there are machines. A group that holds something else stays.
+// Remove takes away what was made, the last first, and tells of each step that was there. It does nothing and fails
+// with ErrRunning while running says that there are machines. A group that holds something else stays.
 func (s *Setup) Remove(ctx context.Context, running func(context.Context) (int, error), told func(step Step)) error {
 	n, err := running(ctx)
 	if err != nil {

@@ -268,7 +268,8 @@ func (s *Setup) trust() Step {
 		Name: "trust in " + f.Subject,
 		Commands: []string{
 			fmt.Sprintf("az identity federated-credential create --name broker --identity-name %s --resource-group %s"+
-				" --subscription %s --issuer %s --subject %s --audiences %s", s.identityName(), quote(s.cfg.ResourceGroup),
+				" --subscription %s --issuer %s --subject %s --audiences %s", s.identityName(),
+				quote(s.cfg.ResourceGroup),
 				s.cfg.Subscription, quote(f.Issuer), quote(f.Subject), quote(f.Audience)),
 		},
 		there: func(ctx context.Context) (bool, error) {
@@ -334,9 +335,8 @@ func (s *Setup) assignment(r role) Step {
 
 // quote makes a word of the shell, taken as it stands.
 func quote(text string) string {
-	plain := strings.IndexFunc(text, func(r rune) bool {
-		return !(r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || strings.ContainsRune("-_.:/@", r))
-	}) < 0
+	const plainly = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@"
+	plain := strings.Trim(text, plainly) == ""
 	if plain && text != "" {
 		return text
 	}
