@@ -469,3 +469,35 @@ func TestAThrottledReadIsNotWaitedForInTheDark(t *testing.T) {
 		t.Errorf("asked %d times", n)
 	}
 }
+
+// Two processes that launch the same cluster at once: the second looks before the first has made anything, and asks
+// for the machine afterwards.
+func TestWhoComesSecondFindsWhatTheFirstMade(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	first := w.launch(spec("a", onDemand, 1))
+	w.arm.Make(arm.Trouble{Kind: "GET machine", Times: 1, Fault: &arm.Fault{Status: 404, Code: "ResourceNotFound", Message: "not yet"}})
+	second, err := w.driver(w.cfg).Launch(t.Context(), spec("a", onDemand, 1))
+	if err != nil || len(second) != 1 || second[0].ID != first[0].ID || len(w.arm.Left()) != 1 || w.arm.Calls("PUT machine") != 2 {
+		t.Errorf("%+v and %+v with %d calls, %v", first, second, w.arm.Calls("PUT machine"), err)
+	}
+}
+
+// A cluster that was terminated while it was launched by another process does not outlive that.
+func TestALaunchThatWasOvertakenByTheEndIsUndone(t *testing.T) {
+	graves := &overtaken{}
+	w := newWorld(t, arm.Config{}, func(c *azure.Config) { c.Graves = graves })
+	if _, err := w.azure.Launch(t.Context(), spec("a", onDemand, 2)); cloud.KindOf(err) != cloud.Invalid {
+		t.Error(err)
+	}
+	w.clean()
+}
+
+// overtaken are graves in which a cluster lies from the second time on that somebody asks.
+type overtaken struct{ asked int }
+
+func (o *overtaken) Bury(context.Context, string) error { return nil }
+
+func (o *overtaken) Buried(context.Context, string) (bool, error) {
+	o.asked++
+	return o.asked > 1, nil
+}
