@@ -208,7 +208,8 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	// As the SDK's client hands a request to its transport.
 	c := &call{Server: s, query: r.URL.Query(), base: "http://" + r.Host + r.URL.Path}
-	in := r.Clone(context.WithValue(r.Context(), runtime.CtxAPINameKey{}, to.name))
+	// What was begun is finished under the lock, also when whoever asked has gone.
+	in := r.Clone(context.WithValue(context.WithoutCancel(r.Context()), runtime.CtxAPINameKey{}, to.name))
 	in.URL.Scheme, in.URL.Host, in.Body = "http", r.Host, nil
 	if len(body) > 0 {
 		in.Body = io.NopCloser(bytes.NewReader(body))
