@@ -72,6 +72,7 @@ type Server struct {
 
 	mu         sync.Mutex
 	groups     map[string]bool
+	tags       map[string]*string   // of the group that was made last
 	resources  map[string]*resource // by lower-case ID: all but machines
 	machines   map[string]*virtual  // by lower-case name
 	operations map[string]*operation

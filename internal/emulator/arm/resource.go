@@ -180,22 +180,29 @@ func (c *call) put(_ context.Context, id, apiVersion string, model armresources.
 		c.resources[strings.ToLower(id)] = r
 		status = http.StatusCreated
 	}
+	if kind == typeIdentity {
+		model.Properties = map[string]any{"clientId": newID(), "principalId": newID(), "tenantId": "t1"}
+	}
 	r.model = model
-	c.op = c.begin(value(model.Location), func() *Fault { return nil })
+	if model.Location != nil { // what is nowhere is there at once
+		c.op = c.begin(*model.Location, func() *Fault { return nil })
+	}
 	resp.SetTerminalResponse(status, armresources.ClientCreateOrUpdateByIDResponse{GenericResource: model}, nil)
 	return resp, errResp
 }
 
 // checkResource refuses networks without addresses, and such as refer to what is not there.
 func (s *Server) checkResource(kind string, model armresources.GenericResource) *Fault {
-	if value(model.Location) == "" {
+	properties, _ := model.Properties.(map[string]any)
+	switch {
+	case kind == typeRole || kind == typeAssignment || kind == typeTrust:
+		return s.checkRights(kind, properties)
+	case value(model.Location) == "":
 		return fault(http.StatusBadRequest, "LocationRequired",
 			"The location property is required for this definition.")
-	}
-	if kind != "Microsoft.Network/virtualNetworks" {
+	case kind != "Microsoft.Network/virtualNetworks":
 		return nil
 	}
-	properties, _ := model.Properties.(map[string]any)
 	space, _ := properties["addressSpace"].(map[string]any)
 	if prefixes, _ := space["addressPrefixes"].([]any); len(prefixes) == 0 {
 		return fault(http.StatusBadRequest, "VnetAddressSpaceNotSpecified",
@@ -215,11 +222,16 @@ func (s *Server) checkResource(kind string, model armresources.GenericResource) 
 
 func split(path string) (id, kind, name string) {
 	id = "/" + strings.Trim(path, "/")
-	parts := strings.Split(id, "/")
-	if len(parts) != 9 {
+	scope, inside, ok := strings.Cut(id, "/providers/")
+	parts := strings.Split(inside, "/")
+	if !ok || scope == "" || len(parts) < 3 || len(parts)%2 == 0 {
 		return id, "", ""
 	}
-	return id, parts[6] + "/" + parts[7], parts[8]
+	kind = parts[0]
+	for i := 1; i < len(parts); i += 2 {
+		kind += "/" + parts[i]
+	}
+	return id, kind, parts[len(parts)-1]
 }
 
 func (c *call) getByID(_ context.Context, id, _ string, _ *armresources.ClientGetByIDOptions) (
@@ -258,7 +270,11 @@ func (c *call) removeByID(_ context.Context, id, _ string, _ *armresources.Clien
 		))
 	default:
 		delete(c.resources, strings.ToLower(id))
-		c.op = c.begin(value(r.model.Location), func() *Fault { return nil })
+		if r.model.Location == nil {
+			resp.SetTerminalResponse(http.StatusOK, armresources.ClientDeleteByIDResponse{}, nil)
+			return resp, errResp
+		}
+		c.op = c.begin(*r.model.Location, func() *Fault { return nil })
 		resp.SetTerminalResponse(http.StatusAccepted, armresources.ClientDeleteByIDResponse{}, nil)
 	}
 	return resp, errResp

@@ -86,6 +86,7 @@ type route struct {
 const (
 	inSubscription = `^/subscriptions/[^/]+`
 	inGroup        = inSubscription + `/resource[gG]roups/[^/]+`
+	authorization  = `/providers/Microsoft\.Authorization/[^/]+/[^/]+`
 )
 
 func path(text string) *regexp.Regexp { return regexp.MustCompile(text + `/?$`) }
@@ -134,6 +135,9 @@ var routes = []route{
 	},
 	{"GET", path(inSubscription + `/providers/Microsoft\.Compute/locations/[^/]+/usages`), "UsageClient.NewListPager",
 		(*call).usage, "usages"},
+	{"PUT", path(inSubscription + authorization), "Client.BeginCreateOrUpdateByID", (*call).generic, "resource"},
+	{"GET", path(inSubscription + authorization), "Client.GetByID", (*call).generic, "resource"},
+	{"DELETE", path(inSubscription + authorization), "Client.BeginDeleteByID", (*call).generic, "resource"},
 	{"PUT", path(inGroup + `/providers/.+`), "Client.BeginCreateOrUpdateByID", (*call).generic, "resource"},
 	{"GET", path(inGroup + `/providers/.+`), "Client.GetByID", (*call).generic, "resource"},
 	{"DELETE", path(inGroup + `/providers/.+`), "Client.BeginDeleteByID", (*call).generic, "resource"},
@@ -204,8 +208,12 @@ func (s *Server) route(w http.ResponseWriter, r *http.Request) error {
 	}
 	// As the SDK's client hands a request to its transport.
 	c := &call{Server: s, query: r.URL.Query(), base: "http://" + r.Host + r.URL.Path}
-	in := r.Clone(context.WithValue(r.Context(), runtime.CtxAPINameKey{}, to.name))
-	in.URL.Scheme, in.URL.Host, in.Body = "http", r.Host, io.NopCloser(bytes.NewReader(body))
+	// What was begun is finished under the lock, also when whoever asked has gone.
+	in := r.Clone(context.WithValue(context.WithoutCancel(r.Context()), runtime.CtxAPINameKey{}, to.name))
+	in.URL.Scheme, in.URL.Host, in.Body = "http", r.Host, nil
+	if len(body) > 0 {
+		in.Body = io.NopCloser(bytes.NewReader(body))
+	}
 	out, err := to.server(c).Do(in)
 	if err != nil {
 		return c.refusal(err)

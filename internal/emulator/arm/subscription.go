@@ -74,7 +74,7 @@ func (c *call) describeGroup(name string) armresources.ResourceGroup {
 	return armresources.ResourceGroup{
 		ID: to.Ptr(
 			"/subscriptions/" + c.cfg.Subscription + "/resourceGroups/" + name,
-		), Name: &name, Location: to.Ptr(c.cfg.Locations[0].Name),
+		), Name: &name, Location: to.Ptr(c.cfg.Locations[0].Name), Tags: c.tags,
 		Properties: &armresources.ResourceGroupProperties{ProvisioningState: to.Ptr(succeeded)},
 	}
 }
@@ -92,10 +92,11 @@ func (c *call) group(_ context.Context, name string, _ *armresources.ResourceGro
 	return resp, errResp
 }
 
-func (c *call) makeGroup(_ context.Context, name string, _ armresources.ResourceGroup,
+func (c *call) makeGroup(_ context.Context, name string, group armresources.ResourceGroup,
 	_ *armresources.ResourceGroupsClientCreateOrUpdateOptions) (
 	resp fake.Responder[armresources.ResourceGroupsClientCreateOrUpdateResponse], errResp fake.ErrorResponder) {
 	c.groups[strings.ToLower(name)] = true
+	c.tags = group.Tags
 	resp.SetResponse(http.StatusCreated,
 		armresources.ResourceGroupsClientCreateOrUpdateResponse{ResourceGroup: c.describeGroup(name)}, nil)
 	return resp, errResp
@@ -104,7 +105,11 @@ func (c *call) makeGroup(_ context.Context, name string, _ armresources.Resource
 func (c *call) removeGroup(_ context.Context, name string, _ *armresources.ResourceGroupsClientBeginDeleteOptions) (
 	resp fake.PollerResponder[armresources.ResourceGroupsClientDeleteResponse], errResp fake.ErrorResponder) {
 	delete(c.groups, strings.ToLower(name))
-	c.resources = map[string]*resource{}
+	for id := range c.resources {
+		if strings.Contains(id, "/resourcegroups/"+strings.ToLower(name)+"/") {
+			delete(c.resources, id)
+		}
+	}
 	for _, v := range c.machines {
 		c.end(v)
 	}

@@ -97,8 +97,20 @@ func conflict(old *virtual, vm armcompute.VirtualMachine,
 		value(vm.Properties.OSProfile.CustomData) != value(old.model.Properties.OSProfile.CustomData):
 		return fault(http.StatusConflict, "PropertyChangeNotAllowed",
 			"Changing property 'osProfile.customData' is not allowed.")
+	case keyOf(vm) != keyOf(old.model):
+		return fault(http.StatusConflict, "PropertyChangeNotAllowed",
+			"Changing property 'linuxConfiguration.ssh.publicKeys' is not allowed.")
 	}
 	return nil
+}
+
+// keyOf is the key that logs in to a machine.
+func keyOf(vm armcompute.VirtualMachine) string {
+	linux := vm.Properties.OSProfile.LinuxConfiguration
+	if linux == nil || linux.SSH == nil || len(linux.SSH.PublicKeys) == 0 {
+		return ""
+	}
+	return value(linux.SSH.PublicKeys[0].KeyData)
 }
 
 // check refuses what no subscription could have made.

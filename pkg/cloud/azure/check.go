@@ -20,22 +20,24 @@ import (
 
 // Actions are the rights that the driver needs in its resource group. Those on networks are needed once a region, and
 // not where Config.Subnets names one of its own, but for join.
-var Actions = []string{
-	"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/virtualMachines/write",
-	"Microsoft.Compute/virtualMachines/delete", "Microsoft.Compute/disks/read", "Microsoft.Compute/disks/write",
-	"Microsoft.Compute/disks/delete", "Microsoft.Network/networkInterfaces/read",
-	"Microsoft.Network/networkInterfaces/write", "Microsoft.Network/networkInterfaces/delete",
-	"Microsoft.Network/networkInterfaces/join/action", "Microsoft.Network/publicIPAddresses/read",
-	"Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/publicIPAddresses/delete",
-	"Microsoft.Network/publicIPAddresses/join/action", "Microsoft.Network/virtualNetworks/read",
-	"Microsoft.Network/virtualNetworks/write", "Microsoft.Network/virtualNetworks/subnets/join/action",
-	"Microsoft.Network/networkSecurityGroups/read", "Microsoft.Network/networkSecurityGroups/write",
-	"Microsoft.Network/networkSecurityGroups/join/action", "Microsoft.Resources/subscriptions/resourceGroups/read",
-	"Microsoft.Resources/subscriptions/resourceGroups/resources/read",
+func Actions() []string {
+	return []string{
+		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/virtualMachines/write",
+		"Microsoft.Compute/virtualMachines/delete", "Microsoft.Compute/disks/read", "Microsoft.Compute/disks/write",
+		"Microsoft.Compute/disks/delete", "Microsoft.Network/networkInterfaces/read",
+		"Microsoft.Network/networkInterfaces/write", "Microsoft.Network/networkInterfaces/delete",
+		"Microsoft.Network/networkInterfaces/join/action", "Microsoft.Network/publicIPAddresses/read",
+		"Microsoft.Network/publicIPAddresses/write", "Microsoft.Network/publicIPAddresses/delete",
+		"Microsoft.Network/publicIPAddresses/join/action", "Microsoft.Network/virtualNetworks/read",
+		"Microsoft.Network/virtualNetworks/write", "Microsoft.Network/virtualNetworks/subnets/join/action",
+		"Microsoft.Network/networkSecurityGroups/read", "Microsoft.Network/networkSecurityGroups/write",
+		"Microsoft.Network/networkSecurityGroups/join/action", "Microsoft.Resources/subscriptions/resourceGroups/read",
+		"Microsoft.Resources/subscriptions/resourceGroups/resources/read",
+	}
 }
 
 // Providers are the namespaces that the subscription has to be registered for.
-var Providers = []string{"Microsoft.Compute", "Microsoft.Network"}
+func Providers() []string { return []string{"Microsoft.Compute", "Microsoft.Network"} }
 
 // maxSkew is how far the clock may be off before that is told.
 const maxSkew = 5 * time.Minute
@@ -146,7 +148,7 @@ func (c *Cloud) skewOf(response *http.Response) time.Duration {
 }
 
 func (c *Cloud) checkProviders(ctx context.Context, r *driver.Report) {
-	for _, name := range Providers {
+	for _, name := range Providers() {
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		out, err := c.providers.Get(call, name, nil)
 		cancel()
@@ -220,7 +222,7 @@ func (c *Cloud) checkRights(ctx context.Context, r *driver.Report) {
 		return
 	}
 	var lacking []string
-	for _, action := range Actions {
+	for _, action := range Actions() {
 		if !may.allow(action) {
 			lacking = append(lacking, action)
 		}
@@ -258,6 +260,7 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 		r.Missing = append(r.Missing, c.lack("the subscription's regions cannot be seen", err))
 		return
 	}
+	mend := "az account list-locations --query '[].name' --subscription " + c.cfg.Subscription
 	for _, name := range c.cfg.Regions {
 		if _, ok := all[name]; ok {
 			r.Regions = append(r.Regions, name)
@@ -268,7 +271,7 @@ func (c *Cloud) checkRegions(ctx context.Context, r *driver.Report) {
 	}
 	if len(r.Regions) == 0 {
 		r.Missing = append(r.Missing,
-			driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: "tradewind cloud add azure --regions"})
+			driver.Lack{What: "there is no region to buy in", Fatal: true, Mend: mend})
 	}
 }
 

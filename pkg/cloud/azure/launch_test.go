@@ -144,53 +144,6 @@ func mustBody(t *testing.T, r *recorder) map[string]any {
 	return vm
 }
 
-func TestImagesFitTheMachine(t *testing.T) {
-	w, r := recorded(t, func(c *azure.Config) { c.Images = map[string]string{"arm64": "me:linux:arm64-9:1.2.3"} })
-	for _, c := range []struct{ size, image, given, want string }{
-		{"Standard_D2s_v5", "", "", "server"}, {"Standard_D2ps_v5", "", "", "arm64-9"}, {"Standard_A1_v2", "", "", "server-gen1"},
-		{"Standard_D2s_v5", "", "me:mine:own:latest", "own"},
-	} {
-		o := onDemand
-		o.InstanceType = c.size
-		s := spec("c-"+c.size+c.given, o, 1)
-		s.Cluster, s.Image = strings.ReplaceAll(s.Cluster, ":", "-"), c.given
-		r.bodies = map[string]string{}
-		w.launch(s)
-		if got := at(mustBody(t, r), "properties", "storageProfile", "imageReference", "sku"); got != c.want {
-			t.Errorf("%+v: %v", c, got)
-		}
-	}
-	r.bodies = map[string]string{}
-	w.launch(spec("gpu", gpu, 1))
-	storage := at(mustBody(t, r), "properties", "storageProfile")
-	if at(storage, "imageReference", "offer") != "ubuntu-hpc" || at(storage, "osDisk", "diskSizeGB") != 128.0 {
-		t.Errorf("%v", storage)
-	}
-	for _, bad := range []string{"ubuntu", "a:b:c", "a::c:d", "/nowhere/x"} {
-		s := spec("bad", onDemand, 1)
-		s.Image = bad
-		if _, err := w.azure.Launch(t.Context(), s); cloud.KindOf(err) != cloud.Invalid || !strings.Contains(err.Error(), "PUBLISHER:OFFER") {
-			t.Errorf("%s: %v", bad, err)
-		}
-	}
-}
-
-// What no table knows about a machine type Azure says, and it is believed.
-func TestATypeThatBootsTheFirstGenerationAloneIsLearned(t *testing.T) {
-	sizes := append(arm.DefaultSizes(), arm.Size{Name: "Standard_E2_v3", Family: "x", VCPU: 2, OnlyFirstGen: true, USD: 1})
-	w := newWorld(t, arm.Config{Sizes: sizes}, nil)
-	o := onDemand
-	o.InstanceType = "Standard_E2_v3"
-	w.launch(spec("a", o, 2))
-	if n := w.arm.Calls("PUT machine"); n != 3 {
-		t.Errorf("%d calls, want one that is refused and two", n)
-	}
-	w.launch(spec("b", o, 1))
-	if n := w.arm.Calls("PUT machine"); n != 4 {
-		t.Errorf("%d calls: it was forgotten", n)
-	}
-}
-
 func TestWhatRunsDryIsCapacityAtOnceAndLate(t *testing.T) {
 	for name, c := range map[string]struct {
 		stock arm.Stock
@@ -433,17 +386,6 @@ func TestNothingIsMadeWithoutAConfiguration(t *testing.T) {
 	}
 }
 
-func TestArchitecturesByName(t *testing.T) {
-	for name, want := range map[string]string{
-		"Standard_D2ps_v5": "arm64", "Standard_E4pds_v6": "arm64", "Standard_D2s_v5": "amd64", "Standard_NP10s": "amd64",
-		"Standard_M128-32ms": "amd64", "Standard_DC1ds_v3": "amd64", "Standard_B2pts_v2": "arm64", "Standard_PB6s": "amd64", "odd": "amd64",
-	} {
-		if got := azure.Arch(name); got != want {
-			t.Errorf("%s: %s", name, got)
-		}
-	}
-}
-
 // A network that somebody removed is made anew at the second try.
 func TestANetworkThatIsGoneIsMadeAgain(t *testing.T) {
 	w := newWorld(t, arm.Config{}, nil)
@@ -468,4 +410,36 @@ func TestAThrottledReadIsNotWaitedForInTheDark(t *testing.T) {
 	if n := w.arm.Calls("GET machine"); n != 1 {
 		t.Errorf("asked %d times", n)
 	}
+}
+
+// Two processes that launch the same cluster at once: the second looks before the first has made anything, and asks
+// for the machine afterwards.
+func TestWhoComesSecondFindsWhatTheFirstMade(t *testing.T) {
+	w := newWorld(t, arm.Config{}, nil)
+	first := w.launch(spec("a", onDemand, 1))
+	w.arm.Make(arm.Trouble{Kind: "GET machine", Times: 1, Fault: &arm.Fault{Status: 404, Code: "ResourceNotFound", Message: "not yet"}})
+	second, err := w.driver(w.cfg).Launch(t.Context(), spec("a", onDemand, 1))
+	if err != nil || len(second) != 1 || second[0].ID != first[0].ID || len(w.arm.Left()) != 1 || w.arm.Calls("PUT machine") != 2 {
+		t.Errorf("%+v and %+v with %d calls, %v", first, second, w.arm.Calls("PUT machine"), err)
+	}
+}
+
+// A cluster that was terminated while it was launched by another process does not outlive that.
+func TestALaunchThatWasOvertakenByTheEndIsUndone(t *testing.T) {
+	graves := &overtaken{}
+	w := newWorld(t, arm.Config{}, func(c *azure.Config) { c.Graves = graves })
+	if _, err := w.azure.Launch(t.Context(), spec("a", onDemand, 2)); cloud.KindOf(err) != cloud.Invalid {
+		t.Error(err)
+	}
+	w.clean()
+}
+
+// overtaken are graves in which a cluster lies from the second time on that somebody asks.
+type overtaken struct{ asked int }
+
+func (o *overtaken) Bury(context.Context, string) error { return nil }
+
+func (o *overtaken) Buried(context.Context, string) (bool, error) {
+	o.asked++
+	return o.asked > 1, nil
 }

@@ -63,16 +63,13 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.Virtual
 		return nil, err
 	}
 	if cluster != "" {
-		for _, vm := range found {
-			now, err := c.get(ctx, text(vm.Name))
-			if err != nil {
-				return nil, err
-			}
+		return found, each(len(found), func(i int) error {
+			now, err := c.get(ctx, text(found[i].Name))
 			if now != nil {
-				vm.Properties = now.Properties
+				found[i].Properties = now.Properties
 			}
-		}
-		return found, nil
+			return err
+		})
 	}
 	views, err := c.views(ctx)
 	if cloud.KindOf(Typed(err)) == cloud.Auth && err != nil {

@@ -1,0 +1,72 @@
+package arm
+
+import (
+	"net/http"
+	"strings"
+)
+
+// The types of what says who may do what.
+const (
+	typeRole       = "Microsoft.Authorization/roleDefinitions"
+	typeAssignment = "Microsoft.Authorization/roleAssignments"
+	typeIdentity   = "Microsoft.ManagedIdentity/userAssignedIdentities"
+	typeTrust      = typeIdentity + "/federatedIdentityCredentials"
+)
+
+// checkRights refuses roles without rights, assignments of roles that are not there or to nobody, and trust in nobody.
+func (s *Server) checkRights(kind string, p map[string]any) *Fault {
+	bad := func(code, format string, args ...any) *Fault {
+		return fault(http.StatusBadRequest, code, format, args...)
+	}
+	text := func(key string) string {
+		v, _ := p[key].(string)
+		return v
+	}
+	switch kind {
+	case typeRole:
+		permissions, _ := p["permissions"].([]any)
+		scopes, _ := p["assignableScopes"].([]any)
+		if text("roleName") == "" || len(permissions) == 0 || len(scopes) == 0 {
+			return bad("InvalidRoleDefinition", "The role definition lacks a name, permissions or assignable scopes.")
+		}
+	case typeAssignment:
+		if s.resources[strings.ToLower(text("roleDefinitionId"))] == nil {
+			return bad("RoleDefinitionDoesNotExist", "The specified role definition with ID '%s' does not exist.",
+				text("roleDefinitionId"))
+		}
+		if text("principalId") == "" {
+			return bad("PrincipalNotFound", "Principal '' does not exist in the directory.")
+		}
+	case typeTrust:
+		audiences, _ := p["audiences"].([]any)
+		if !strings.HasPrefix(text("issuer"), "https://") || text("subject") == "" || len(audiences) != 1 {
+			return bad("BadRequest", "A federated identity credential needs an issuer, a subject and one audience.")
+		}
+	}
+	return nil
+}
+
+// Resources names all that there is but machines, by type and name.
+func (s *Server) Resources() map[string]bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	all := map[string]bool{}
+	for _, r := range s.resources {
+		all[r.kind+"/"+r.name] = true
+	}
+	return all
+}
+
+// Registered says whether the subscription is registered for a provider.
+func (s *Server) Registered(namespace string) bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.providers[strings.ToLower(namespace)]
+}
+
+// HasGroup says whether the resource group is there.
+func (s *Server) HasGroup() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.groups[strings.ToLower(s.cfg.Group)]
+}

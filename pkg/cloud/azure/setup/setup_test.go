@@ -1,0 +1,238 @@
+package setup_test
+
+import (
+	"context"
+	"errors"
+	"net/http"
+	"net/http/httptest"
+	"os/exec"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/setup"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+type world struct {
+	*testing.T
+	arm *arm.Server
+	cfg setup.Config
+	url string
+}
+
+func newWorld(t *testing.T, change func(*setup.Config)) *world {
+	w := &world{T: t, arm: arm.New(arm.Config{})}
+	server := httptest.NewServer(w.arm)
+	t.Cleanup(server.Close)
+	w.url = server.URL
+	w.cfg = setup.Config{Deployment: "tw", Subscription: arm.DefaultSubscription, ResourceGroup: "tradewind", Location: "eastus",
+		Federation: &setup.Federation{Issuer: "https://x.tokens.sts.global.api.aws", Subject: "arn:aws:iam::1:role/tw's"},
+		Credential: arm.Credential{}, Options: arm.Options(server.URL), Pause: time.Millisecond}
+	if change != nil {
+		change(&w.cfg)
+	}
+	return w
+}
+
+func (w *world) setup() *setup.Setup {
+	w.Helper()
+	s, err := setup.New(w.cfg)
+	if err != nil {
+		w.Fatal(err)
+	}
+	return s
+}
+
+// make returns the steps that were made, and those that were there.
+func (w *world) make() (made, were []string) {
+	w.Helper()
+	err := w.setup().Make(w.Context(), func(s setup.Step, was bool) {
+		if was {
+			were = append(were, s.Name)
+		} else {
+			made = append(made, s.Name)
+		}
+	})
+	if err != nil {
+		w.Fatal(err)
+	}
+	return made, were
+}
+
+// put makes a resource as somebody else would.
+func (w *world) put(path, body string) {
+	w.Helper()
+	at := w.url + "/subscriptions/" + w.cfg.Subscription + path + "?api-version=2022-04-01"
+	req, err := http.NewRequestWithContext(w.Context(), http.MethodPut, at, strings.NewReader(body))
+	if err != nil {
+		w.Fatal(err)
+	}
+	req.Header.Set("Authorization", "Bearer "+arm.Token)
+	res, err := http.DefaultClient.Do(req)
+	if err != nil || res.StatusCode > 299 {
+		w.Fatal(res, err)
+	}
+	res.Body.Close()
+}
+
+func none(context.Context) (int, error) { return 0, nil }
+
+func TestASecondTimeChangesNothing(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.RemoveGroup()
+	w.arm.Unregister("Microsoft.Compute")
+	made, were := w.make()
+	if len(made) != 9 || len(were) != 1 || !w.arm.HasGroup() || !w.arm.Registered("Microsoft.Compute") {
+		t.Errorf("made %v; were there %v", made, were)
+	}
+	puts := w.arm.Calls("PUT resource") + w.arm.Calls("PUT group") + w.arm.Calls("POST register")
+	again, _ := w.make()
+	if now := w.arm.Calls("PUT resource") + w.arm.Calls("PUT group") + w.arm.Calls("POST register"); len(again) != 0 || now != puts {
+		t.Errorf("made again: %v", again)
+	}
+	client, object, err := w.setup().Identity(t.Context())
+	if err != nil || client == "" || object == "" {
+		t.Errorf("%q %q %v", client, object, err)
+	}
+}
+
+// What one has after it is enough for the driver.
+func TestWhatIsMadeIsWhatTheDriverNeeds(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.RemoveGroup()
+	w.make()
+	c, err := azure.New(azure.Config{Deployment: "tw", Subscription: w.cfg.Subscription, ResourceGroup: "tradewind", Regions: []string{"eastus"},
+		Agents: driver.Agents{"": strings.Repeat("a", 64)}, Credential: arm.Credential{}, Options: arm.Options(w.url)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if r, err := c.Check(t.Context()); err != nil || len(r.Missing) != 0 {
+		t.Errorf("%+v, %v", r.Missing, err)
+	}
+	w.arm.Settle()
+}
+
+func TestRemovalTakesAwayWhatWasMade(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.RemoveGroup()
+	w.make()
+	var removed []string
+	running := func(context.Context) (int, error) { return 2, nil }
+	told := func(s setup.Step) { removed = append(removed, s.Name) }
+	if err := w.setup().Remove(t.Context(), running, told); !errors.Is(err, setup.ErrRunning) || len(removed) != 0 {
+		t.Fatalf("machines run, and yet: %v, %v", removed, err)
+	}
+	if err := w.setup().Remove(t.Context(), func(context.Context) (int, error) { return 0, errors.New("cannot see") }, told); err == nil || len(removed) != 0 {
+		t.Fatalf("whether machines run is not known, and yet: %v, %v", removed, err)
+	}
+	if err := w.setup().Remove(t.Context(), none, told); err != nil {
+		t.Fatal(err)
+	}
+	if len(removed) != 7 || w.arm.HasGroup() || len(w.arm.Resources()) != 0 || !w.arm.Registered("Microsoft.Compute") {
+		t.Errorf("removed %v; left: %v", removed, w.arm.Resources())
+	}
+	removed = nil
+	if err := w.setup().Remove(t.Context(), none, told); err != nil || len(removed) != 0 {
+		t.Errorf("a second time: %v, %v", removed, err)
+	}
+}
+
+// A group that was there, or that holds something else, stays; the deployment's networks go.
+func TestAGroupOfOthersStays(t *testing.T) {
+	w := newWorld(t, nil)
+	w.make()
+	c, err := azure.New(azure.Config{Deployment: "tw", Subscription: w.cfg.Subscription, ResourceGroup: "tradewind", Regions: []string{"eastus"},
+		Agents: driver.Agents{"": strings.Repeat("a", 64)}, Credential: arm.Credential{}, Options: arm.Options(w.url)})
+	if err != nil {
+		t.Fatal(err)
+	}
+	offer := cloud.Offer{Cloud: "azure", Region: "eastus", InstanceType: "Standard_D2s_v5"}
+	if _, err := c.Launch(t.Context(), cloud.LaunchSpec{Cluster: "a", Nodes: 1, Offer: offer,
+		Bootstrap: cloud.Bootstrap{Endpoint: "https://x", Tokens: []string{"t"}}}); err != nil {
+		t.Fatal(err)
+	}
+	if err := c.Terminate(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	w.arm.Settle()
+	if n := len(w.arm.Resources()); n != 8 {
+		t.Fatalf("%v", w.arm.Resources())
+	}
+	if err := w.setup().Remove(t.Context(), none, func(setup.Step) {}); err != nil {
+		t.Fatal(err)
+	}
+	if !w.arm.HasGroup() || len(w.arm.Resources()) != 0 {
+		t.Errorf("left: %v", w.arm.Resources())
+	}
+}
+
+func TestARoleOfAnOlderVersionIsBroughtUpToDate(t *testing.T) {
+	w := newWorld(t, nil)
+	w.make()
+	for name := range w.arm.Resources() {
+		if id, is := strings.CutPrefix(name, "Microsoft.Authorization/roleDefinitions/"); is {
+			w.put("/resourceGroups/tradewind/providers/Microsoft.Authorization/roleDefinitions/"+id, `{"properties":{"roleName":"x",
+				"assignableScopes":["/"],"permissions":[{"actions":["Microsoft.Compute/virtualMachines/read"]}]}}`)
+		}
+	}
+	if made, _ := w.make(); len(made) != 1 || !strings.Contains(made[0], "role Tradewind tw machines") {
+		t.Errorf("%v", made)
+	}
+}
+
+func TestARefusalNamesTheStep(t *testing.T) {
+	w := newWorld(t, nil)
+	w.arm.Deny("Microsoft.Authorization/roleDefinitions/write")
+	err := w.setup().Make(t.Context(), func(setup.Step, bool) {})
+	if cloud.KindOf(err) != cloud.Auth || !strings.Contains(err.Error(), "role Tradewind tw machines") || !strings.Contains(err.Error(), "roleDefinitions/write") {
+		t.Error(err)
+	}
+}
+
+// The commands are words of a shell, with nothing secret in them, and for somebody who is there already they name him.
+func TestCommandsAreOfTheShell(t *testing.T) {
+	for name, change := range map[string]func(*setup.Config){
+		"federation": nil,
+		"a user":     func(c *setup.Config) { c.Federation, c.Principal = nil, "11111111-1111-1111-1111-111111111111" },
+	} {
+		w := newWorld(t, change)
+		var all string
+		for _, s := range w.setup().Steps() {
+			if len(s.Commands) == 0 {
+				t.Errorf("%s has no command", s.Name)
+			}
+			for _, c := range s.Commands {
+				all += c + "\n"
+				out, err := exec.CommandContext(t.Context(), "bash", "-n", "-c", c).CombinedOutput()
+				if err != nil || !strings.HasPrefix(c, "az ") {
+					t.Errorf("%s: %s: %s", name, c, out)
+				}
+			}
+		}
+		if strings.Contains(all, arm.Token) || strings.Contains(strings.ToLower(all), "secret") {
+			t.Errorf("%s", all)
+		}
+		if name == "federation" != strings.Contains(all, `arn:aws:iam::1:role/tw'\''s`) || name == "a user" != strings.Contains(all, "11111111") {
+			t.Errorf("%s", all)
+		}
+	}
+}
+
+func TestNothingIsMadeWithoutAConfiguration(t *testing.T) {
+	good := newWorld(t, nil).cfg
+	for name, spoil := range map[string]func(*setup.Config){
+		"deployment": func(c *setup.Config) { c.Deployment = "" }, "subscription": func(c *setup.Config) { c.Subscription = "" },
+		"location": func(c *setup.Config) { c.Location = "" }, "principal or federation": func(c *setup.Config) { c.Federation = nil },
+		"issuer": func(c *setup.Config) { c.Federation = &setup.Federation{} }, "credential": func(c *setup.Config) { c.Credential = nil },
+	} {
+		c := good
+		spoil(&c)
+		if _, err := setup.New(c); !errors.Is(err, setup.ErrConfig) || !strings.Contains(err.Error(), name) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+}

@@ -1,0 +1,344 @@
+package setup
+
+import (
+	"context"
+	"encoding/json"
+	"fmt"
+	"strings"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/to"
+	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/resources/armresources/v3"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+)
+
+// Versions of the APIs that are spoken.
+const (
+	roleVersion     = "2022-04-01"
+	identityVersion = "2023-01-31"
+	networkVersion  = "2024-05-01"
+)
+
+// tagDeployment marks a group that this package made, as the driver marks what it makes.
+const tagDeployment = "tradewind:deployment"
+
+// reads are the rights in the whole subscription: machine types, quotas, and which machines have power.
+func reads() []string {
+	return []string{
+		"Microsoft.Compute/virtualMachines/read", "Microsoft.Compute/skus/read",
+		"Microsoft.Compute/locations/usages/read", "Microsoft.Resources/subscriptions/read",
+		"Microsoft.Resources/subscriptions/locations/read", "Microsoft.Resources/subscriptions/providers/read",
+	}
+}
+
+// Steps are what is made, in its order.
+func (s *Setup) Steps() []Step {
+	var steps []Step
+	namespaces := azure.Providers()
+	if s.cfg.Federation != nil {
+		namespaces = append(namespaces, "Microsoft.ManagedIdentity")
+	}
+	for _, namespace := range namespaces {
+		steps = append(steps, s.registration(namespace))
+	}
+	steps = append(steps, s.group())
+	inGroup := role{
+		of:      "machines",
+		scope:   s.groupID(),
+		actions: azure.Actions(),
+		what:    "buys machines in one resource group",
+	}
+	inAll := role{
+		of:      "reader",
+		scope:   s.subscriptionID(),
+		actions: reads(),
+		what:    "sees machine types, quotas and machines",
+	}
+	steps = append(steps, s.definition(inGroup), s.definition(inAll))
+	if s.cfg.Federation != nil {
+		steps = append(steps, s.identity(), s.trust())
+	}
+	return append(steps, s.assignment(inGroup), s.assignment(inAll))
+}
+
+func (s *Setup) subscriptionID() string { return "/subscriptions/" + s.cfg.Subscription }
+
+func (s *Setup) groupID() string {
+	return s.subscriptionID() + "/resourceGroups/" + s.cfg.ResourceGroup
+}
+
+// registration of a provider stays: others may use it, and it costs nothing.
+func (s *Setup) registration(namespace string) Step {
+	return Step{
+		Name: "registration for " + namespace,
+		Commands: []string{
+			fmt.Sprintf("az provider register --namespace %s --subscription %s --wait", namespace, s.cfg.Subscription),
+		},
+		there: func(ctx context.Context) (bool, error) {
+			ctx, cancel := context.WithTimeout(ctx, callWithin)
+			defer cancel()
+			out, err := s.providers.Get(ctx, namespace, nil)
+			// What is being registered can be used a moment later.
+			return out.RegistrationState != nil && strings.HasPrefix(*out.RegistrationState, "Register"), err
+		},
+		make: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, callWithin)
+			defer cancel()
+			_, err := s.providers.Register(ctx, namespace, nil)
+			return err
+		},
+	}
+}
+
+func (s *Setup) group() Step {
+	get := func(ctx context.Context) (*armresources.ResourceGroup, error) {
+		ctx, cancel := context.WithTimeout(ctx, callWithin)
+		defer cancel()
+		out, err := s.groups.Get(ctx, s.cfg.ResourceGroup, nil)
+		if isGone(err) {
+			return nil, nil
+		}
+		return &out.ResourceGroup, err
+	}
+	return Step{
+		Name: "resource group " + s.cfg.ResourceGroup,
+		Commands: []string{fmt.Sprintf("az group create --name %s --location %s --subscription %s --tags %s=%s",
+			quote(s.cfg.ResourceGroup), s.cfg.Location, s.cfg.Subscription, tagDeployment, quote(s.cfg.Deployment))},
+		there: func(ctx context.Context) (bool, error) {
+			found, err := get(ctx)
+			return found != nil && err == nil, err
+		},
+		make: func(ctx context.Context) error {
+			ctx, cancel := context.WithTimeout(ctx, callWithin)
+			defer cancel()
+			_, err := s.groups.CreateOrUpdate(ctx, s.cfg.ResourceGroup, armresources.ResourceGroup{
+				Location: &s.cfg.Location, Tags: map[string]*string{tagDeployment: &s.cfg.Deployment},
+			}, nil)
+			return err
+		},
+		remove: func(ctx context.Context) error {
+			found, err := get(ctx)
+			if err != nil {
+				return err
+			}
+			return s.removeGroup(ctx, found)
+		},
+	}
+}
+
+// removeGroup deletes the deployment's networks, and the group with them where it was made here and holds nothing else.
+func (s *Setup) removeGroup(ctx context.Context, group *armresources.ResourceGroup) error {
+	others := 0
+	var own []string
+	pages := s.resources.NewListByResourceGroupPager(s.cfg.ResourceGroup, nil)
+	for pages.More() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			return err
+		}
+		for _, r := range page.Value {
+			if r.Tags[tagDeployment] != nil && *r.Tags[tagDeployment] == s.cfg.Deployment && r.ID != nil &&
+				strings.Contains(strings.ToLower(*r.ID), "/providers/microsoft.network/") {
+				own = append(own, *r.ID)
+			} else {
+				others++
+			}
+		}
+	}
+	mine := group != nil && group.Tags[tagDeployment] != nil && *group.Tags[tagDeployment] == s.cfg.Deployment
+	if mine && others == 0 {
+		call, cancel := context.WithTimeout(ctx, callWithin)
+		defer cancel()
+		_, err := s.groups.BeginDelete(call, s.cfg.ResourceGroup, nil) // Azure takes minutes to end it
+		return err
+	}
+	for _, kind := range []string{"/virtualnetworks/", "/networksecuritygroups/"} { // the filter goes after the network
+		for _, id := range own {
+			if strings.Contains(strings.ToLower(id), kind) {
+				if err := s.drop(ctx, id, networkVersion); err != nil {
+					return err
+				}
+			}
+		}
+	}
+	return errStays
+}
+
+// role is a set of rights at a scope.
+type role struct {
+	of, scope, what string
+	actions         []string
+}
+
+func (s *Setup) roleName(r role) string {
+	return fmt.Sprintf("Tradewind %s %s %s", s.cfg.Deployment, r.of, s.id("role " + r.of)[:8])
+}
+
+func (s *Setup) roleID(r role) string {
+	return r.scope + "/providers/Microsoft.Authorization/roleDefinitions/" + s.id("role "+r.of)
+}
+
+func (s *Setup) definition(r role) Step {
+	// Encoding strings cannot fail.
+	text, _ := json.Marshal(map[string]any{
+		"Name": s.roleName(r), "IsCustom": true, "Description": "Tradewind: " + r.what, "Actions": r.actions,
+		"AssignableScopes": []string{r.scope},
+	})
+	return Step{
+		Name: "role " + s.roleName(r),
+		Commands: []string{
+			fmt.Sprintf("az role definition create --subscription %s --role-definition %s", s.cfg.Subscription,
+				quote(string(text))),
+		},
+		there: func(ctx context.Context) (bool, error) {
+			found, err := s.get(ctx, s.roleID(r), roleVersion)
+			return found != nil && sameActions(found, r.actions), err
+		},
+		make: func(ctx context.Context) error {
+			return s.put(ctx, s.roleID(r), roleVersion, armresources.GenericResource{Properties: map[string]any{
+				"roleName": s.roleName(r), "type": "CustomRole", "description": "Tradewind: " + r.what,
+				"assignableScopes": []string{r.scope},
+				"permissions":      []any{map[string]any{"actions": r.actions, "notActions": []string{}}},
+			}})
+		},
+		remove: func(ctx context.Context) error { return s.drop(ctx, s.roleID(r), roleVersion) },
+	}
+}
+
+// sameActions says that a role has the rights that are wanted now: one of an older version is brought up to date.
+func sameActions(found *armresources.GenericResource, want []string) bool {
+	raw, err := json.Marshal(found.Properties)
+	if err != nil {
+		return false
+	}
+	var p struct {
+		Permissions []struct {
+			Actions []string `json:"actions"`
+		} `json:"permissions"`
+	}
+	if json.Unmarshal(raw, &p) != nil || len(p.Permissions) != 1 {
+		return false
+	}
+	return strings.EqualFold(strings.Join(p.Permissions[0].Actions, " "), strings.Join(want, " "))
+}
+
+func (s *Setup) identityName() string { return "tradewind-" + s.id("identity")[:8] }
+
+func (s *Setup) identityID() string {
+	return s.groupID() + "/providers/Microsoft.ManagedIdentity/userAssignedIdentities/" + s.identityName()
+}
+
+func (s *Setup) identity() Step {
+	return Step{
+		Name: "identity " + s.identityName(),
+		Commands: []string{
+			fmt.Sprintf("az identity create --name %s --resource-group %s --location %s --subscription %s",
+				s.identityName(), quote(s.cfg.ResourceGroup), s.cfg.Location, s.cfg.Subscription),
+		},
+		there: func(ctx context.Context) (bool, error) {
+			found, err := s.get(ctx, s.identityID(), identityVersion)
+			return found != nil, err
+		},
+		make: func(ctx context.Context) error {
+			return s.put(ctx, s.identityID(), identityVersion, armresources.GenericResource{
+				Location: &s.cfg.Location, Tags: map[string]*string{tagDeployment: to.Ptr(s.cfg.Deployment)},
+			})
+		},
+		remove: func(ctx context.Context) error { return s.drop(ctx, s.identityID(), identityVersion) },
+	}
+}
+
+// Identity is the client ID of the identity that was made, for whoever takes its place, and the object ID that has its
+// roles. Both are empty before it is made.
+func (s *Setup) Identity(ctx context.Context) (client, object string, err error) {
+	found, err := s.get(ctx, s.identityID(), identityVersion)
+	if err != nil || found == nil {
+		return "", "", err
+	}
+	p, _ := found.Properties.(map[string]any)
+	client, _ = p["clientId"].(string)
+	object, _ = p["principalId"].(string)
+	return client, object, nil
+}
+
+// trust has the identity taken by whoever bears the other issuer's tokens: no secret is made.
+func (s *Setup) trust() Step {
+	f, id := s.cfg.Federation, s.identityID()+"/federatedIdentityCredentials/broker"
+	return Step{
+		Name: "trust in " + f.Subject,
+		Commands: []string{
+			fmt.Sprintf("az identity federated-credential create --name broker --identity-name %s --resource-group %s"+
+				" --subscription %s --issuer %s --subject %s --audiences %s", s.identityName(),
+				quote(s.cfg.ResourceGroup),
+				s.cfg.Subscription, quote(f.Issuer), quote(f.Subject), quote(f.Audience)),
+		},
+		there: func(ctx context.Context) (bool, error) {
+			found, err := s.get(ctx, id, identityVersion)
+			if err != nil || found == nil {
+				return false, err
+			}
+			p, _ := found.Properties.(map[string]any)
+			return p["issuer"] == f.Issuer && p["subject"] == f.Subject, nil
+		},
+		make: func(ctx context.Context) error {
+			return s.put(ctx, id, identityVersion, armresources.GenericResource{Properties: map[string]any{
+				"issuer": f.Issuer, "subject": f.Subject, "audiences": []string{f.Audience},
+			}})
+		},
+		remove: func(ctx context.Context) error { return s.drop(ctx, id, identityVersion) },
+	}
+}
+
+// assignment gives a role to who buys.
+func (s *Setup) assignment(r role) Step {
+	id := r.scope + "/providers/Microsoft.Authorization/roleAssignments/" + s.id("assignment "+r.of+" "+s.cfg.Principal)
+	who, kind := quote(s.cfg.Principal), s.cfg.PrincipalType
+	if s.cfg.Federation != nil {
+		kind = "ServicePrincipal"
+		who = fmt.Sprintf(
+			`"$(az identity show --name %s --resource-group %s --subscription %s --query principalId -o tsv)"`,
+			s.identityName(),
+			quote(s.cfg.ResourceGroup),
+			s.cfg.Subscription,
+		)
+	}
+	return Step{
+		Name: "assignment of role " + s.roleName(r),
+		Commands: []string{
+			fmt.Sprintf(
+				"az role assignment create --assignee-object-id %s --assignee-principal-type %s --role %s --scope %s",
+				who,
+				kind,
+				quote(s.roleName(r)),
+				r.scope,
+			),
+		},
+		there: func(ctx context.Context) (bool, error) {
+			found, err := s.get(ctx, id, roleVersion)
+			return found != nil, err
+		},
+		make: func(ctx context.Context) error {
+			object := s.cfg.Principal
+			if s.cfg.Federation != nil {
+				var err error
+				if _, object, err = s.Identity(ctx); err != nil {
+					return err
+				}
+			}
+			return s.put(ctx, id, roleVersion, armresources.GenericResource{Properties: map[string]any{
+				"roleDefinitionId": s.roleID(r), "principalId": object, "principalType": kind,
+			}})
+		},
+		remove: func(ctx context.Context) error { return s.drop(ctx, id, roleVersion) },
+	}
+}
+
+// quote makes a word of the shell, taken as it stands.
+func quote(text string) string {
+	const plainly = "abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ0123456789-_.:/@"
+	plain := strings.Trim(text, plainly) == ""
+	if plain && text != "" {
+		return text
+	}
+	return "'" + strings.ReplaceAll(text, "'", `'\''`) + "'"
+}
