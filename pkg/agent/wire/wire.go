@@ -116,10 +116,12 @@ type Assignment struct {
 	Nodes []string `json:"nodes"`
 	// Exchange is a secret of the attempt's nodes, by which they know each other while they pass on what they read from
 	// the store; empty where there is one node.
-	Exchange []byte            `json:"exchange,omitempty"`
-	Setup    string            `json:"setup,omitempty"`
-	Run      string            `json:"run,omitempty"`
-	Env      map[string]string `json:"env,omitempty"`
+	Exchange []byte `json:"exchange,omitempty"`
+	Setup    string `json:"setup,omitempty"`
+	Run      string `json:"run,omitempty"`
+	// Login has Setup and Run run in an interactive shell, after ~/.bashrc.
+	Login bool              `json:"login,omitempty"`
+	Env   map[string]string `json:"env,omitempty"`
 	// Secrets are variables over Env that are kept by nobody but the task's own processes. What the task prints of them
 	// is masked, and nothing prints the rest.
 	Secrets Secrets `json:"secrets,omitempty"`

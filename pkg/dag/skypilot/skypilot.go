@@ -203,7 +203,7 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 
 // readTask reads a document. A task alone may give the job its name.
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
-	t := &skyTask{Task: dag.Task{Nodes: 1}, at: doc, unset: map[string]bool{}, places: dag.InputPlaces{}}
+	t := &skyTask{Task: dag.Task{Nodes: 1, Login: true}, at: doc, unset: map[string]bool{}, places: dag.InputPlaces{}}
 	if err := r.readKnown(doc, t); err != nil {
 		return err
 	}
