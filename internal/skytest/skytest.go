@@ -36,7 +36,7 @@ var job embed.FS
 const (
 	File   = "sky.yaml"
 	Secret = "HF_TOKEN"
-	Token  = "hf-a-token-of-nobody"
+	Token  = "hf-a-token-of-nobody" //nolint:gosec // of nobody
 	Given  = "NAMED=world"
 )
 

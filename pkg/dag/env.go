@@ -5,8 +5,8 @@ import (
 	"slices"
 )
 
-// GiveEnv has every task with a script have variables, over those of the file. It fails with an *Error for one that is a
-// secret of the job or cannot be a variable.
+// GiveEnv has every task with a script have variables, over those of the file. It fails with an *Error for one that is
+// a secret of the job or cannot be a variable.
 func (j *Job) GiveEnv(env map[string]string) error {
 	for i := range j.Tasks {
 		t := &j.Tasks[i]

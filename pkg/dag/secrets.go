@@ -54,8 +54,8 @@ func (j *Job) SecretNames() []string {
 }
 
 // TakeSecrets returns the values of all secrets of the job: those that are given, and of the others those that its file
-// states. What is given and no task names, all tasks with a script then have, and changed says so; a variable of that name
-// it hides. It fails with an *Error for a name without a value, and for a value that cannot be one.
+// states. What is given and no task names, all tasks with a script then have, and changed says so; a variable of that
+// name it hides. It fails with an *Error for a name without a value, and for a value that cannot be one.
 func (j *Job) TakeSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
 	for name, value := range given {
 		if err := cmp.Or(CheckEnvName(name), CheckSecret(value)); err != nil {

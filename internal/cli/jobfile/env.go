@@ -37,7 +37,8 @@ func (v *variables) read(a *command.App) (map[string]string, error) {
 			return nil, command.BadInput("--env NAME=VALUE, or --env NAME", "--env: %s", reasonOf(err))
 		}
 		if !some && !a.Has(name) {
-			return nil, command.BadInput("--env "+name+"=VALUE says it", "--env %s: the variable %[1]s is not set", name)
+			return nil, command.BadInput("--env "+name+"=VALUE says it",
+				"--env %s: the variable %[1]s is not set", name)
 		}
 		if env[name] = value; !some {
 			env[name] = a.Lookup(name)

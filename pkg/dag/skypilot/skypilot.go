@@ -204,7 +204,10 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 
 // readTask reads a document. A task alone may give the job its name.
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
-	t := &skyTask{Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{}, places: dag.InputPlaces{}}
+	t := &skyTask{
+		Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{},
+		places: dag.InputPlaces{},
+	}
 	if err := r.readKnown(doc, t); err != nil {
 		return err
 	}
@@ -278,7 +281,8 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 		}
 		if yamlfile.IsNull(e.Node) {
 			t.unset[e.Key] = true
-			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key, "has no value and is not set: give it with --env "+e.Key+"=VALUE")
+			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key,
+				"has no value and is not set: give it with --env "+e.Key+"=VALUE")
 			continue
 		}
 		if err := dag.CheckEnvName(e.Key); err != nil {
