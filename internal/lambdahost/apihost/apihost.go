@@ -13,7 +13,6 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
@@ -63,7 +62,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, fmt.Errorf("%w: %s: %w", lambdahost.ErrEnv, lambdahost.EnvCertificates, err)
 	}
-	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
+	ring := keys.Of(h)
 	a, err := api.New(api.Config{
 		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
 		Verify: ring.Verify, Dead: h.Ports.Bus,
