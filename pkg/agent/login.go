@@ -7,13 +7,15 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/container"
 )
 
 // loginScript starts a script as SkyPilot does: in an interactive shell after ~/.bashrc, so that what a set-up wrote
 // there (a PATH, a conda environment) holds for the command. It is read by the shell of the machine or of the image.
 // %[1]s is rcScript, %[2]s the script. bash says on standard error that there is no terminal before it reads its first
 // line: that is kept from the log.
-const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then ln -sfn "$PWD" ~/sky_workdir; fi
+const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then ln -sfn "$PWD" ~/sky_workdir 2>/dev/null; fi
 [ -x /bin/bash ] && exec /bin/bash --rcfile %[1]s -i %[2]s 9>&2 2>/dev/null
 exec 9>&2
 . %[1]s
@@ -51,8 +53,5 @@ func (t *attempt) login(script string) (string, error) {
 	if err := os.WriteFile(rc, []byte(text), 0o600); err != nil {
 		return "", err
 	}
-	return path, os.WriteFile(path, fmt.Appendf(nil, loginScript, quote(rc), quote(script)), 0o600)
+	return path, os.WriteFile(path, fmt.Appendf(nil, loginScript, container.Quote(rc), container.Quote(script)), 0o600)
 }
-
-// quote is a word of a shell that means s.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
