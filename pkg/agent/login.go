@@ -15,7 +15,9 @@ import (
 // there (a PATH, a conda environment) holds for the command. It is read by the shell of the machine or of the image.
 // %[1]s is rcScript, %[2]s the script. bash says on standard error that there is no terminal before it reads its first
 // line: that is kept from the log.
-const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then ln -sfn "$PWD" ~/sky_workdir 2>/dev/null; fi
+const loginScript = `if [ ! -e ~/sky_workdir ] || [ -L ~/sky_workdir ]; then
+  ln -sfn "$PWD" ~/sky_workdir 2>/dev/null
+fi
 [ -x /bin/bash ] && exec /bin/bash --rcfile %[1]s -i %[2]s 9>&2 2>/dev/null
 exec 9>&2
 . %[1]s
