@@ -6,6 +6,9 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
@@ -61,7 +64,7 @@ func (b *bench) mounted(s settings, at *place, w workload, hold func(contest) er
 }
 
 // throughMount writes a workload to a mount and waits until all of it has arrived. To mount and to unmount are not on
-// its time. Processor time is not known: it is that of a process of rclone's.
+// its time. Processor time is rclone's, from its start.
 func (b *bench) throughMount(ctx context.Context, at *place, program, prefix string, w workload) (u usage, err error) {
 	dir, err := os.MkdirTemp(b.dir, "mount-*")
 	if err != nil {
@@ -88,5 +91,41 @@ func (b *bench) throughMount(ctx context.Context, at *place, program, prefix str
 		return u, err
 	}
 	err = m.Flush(ctx)
-	return usage{wall: time.Since(began)}, err
+	u = usage{wall: time.Since(began)}
+	if err == nil {
+		u.cpu, err = processorOf(point)
+	}
+	return u, err
+}
+
+// ticks is how many units of processor time in /proc are a second, on every Linux that Go runs on.
+const ticks = 100
+
+// processorOf is the processor time of the one process that has a path among its arguments.
+func processorOf(arg string) (time.Duration, error) {
+	found, err := filepath.Glob("/proc/[0-9]*/cmdline")
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range found {
+		argv, err := os.ReadFile(name) //nolint:gosec // of a process, which may have ended
+		if err != nil || !slices.Contains(strings.Split(string(argv), "\x00"), arg) {
+			continue
+		}
+		stat, err := os.ReadFile(filepath.Join(filepath.Dir(name), "stat")) //nolint:gosec // of that process
+		if err != nil {
+			return 0, err
+		}
+		_, rest, _ := strings.Cut(string(stat), ") ") // proc(5): the fields after the name, utime and stime
+		fields := strings.Fields(rest)
+		var user, system int64
+		if len(fields) > 12 {
+			user, err = strconv.ParseInt(fields[11], 10, 64)
+		}
+		if err == nil && len(fields) > 12 {
+			system, err = strconv.ParseInt(fields[12], 10, 64)
+		}
+		return time.Duration(user+system) * time.Second / ticks, err
+	}
+	return 0, fmt.Errorf("no process has %s among its arguments", arg)
 }

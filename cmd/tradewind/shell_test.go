@@ -23,6 +23,8 @@ type shell struct {
 	t       *testing.T
 	program string
 	env     []string
+	dir     string // in which commands run
+	state   string // its state folder, if it has one of its own
 }
 
 // build builds the program once for a test.
@@ -37,17 +39,22 @@ func build(t *testing.T) *shell {
 	if err != nil {
 		t.Fatalf("%v\n%s", err, out)
 	}
-	return &shell{t: t, program: program, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "NO_COLOR=1")}
+	return &shell{
+		t: t, program: program, env: append(os.Environ(), "PATH="+dir+":"+os.Getenv("PATH"), "NO_COLOR=1"), dir: "../..",
+	}
 }
 
 // in is the shell with a state folder of its own.
 func (s *shell) in(t *testing.T) *shell {
-	return &shell{t: t, program: s.program, env: append(slices.Clone(s.env), "TRADEWIND_STATE="+filepath.Join(t.TempDir(), "state"))}
+	state := filepath.Join(t.TempDir(), "state")
+	return &shell{
+		t: t, program: s.program, env: append(slices.Clone(s.env), "TRADEWIND_STATE="+state), dir: s.dir, state: state,
+	}
 }
 
 func (s *shell) command(line string) *exec.Cmd {
 	cmd := exec.Command("sh", "-c", "exec "+line)
-	cmd.Env, cmd.Dir = s.env, "../.."
+	cmd.Env, cmd.Dir = s.env, s.dir
 	return cmd
 }
 
@@ -114,6 +121,7 @@ func TestFromAShell(t *testing.T) {
 		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })
 		t.Run("code", func(t *testing.T) { testCode(t, built.in(t)) })
 		t.Run("secrets", func(t *testing.T) { testSecrets(t, built.in(t)) })
+		t.Run("env", func(t *testing.T) { testEnv(t, built.in(t)) })
 		t.Run("interrupt", func(t *testing.T) { testInterrupt(t, built.in(t)) })
 		t.Run("up", func(t *testing.T) { testUp(t, built.in(t)) })
 		built.mustBeGone(t)
@@ -128,7 +136,7 @@ func (s *shell) copy(t *testing.T) *shell {
 	if err := os.Link(s.program, program); err != nil {
 		t.Fatal(err)
 	}
-	return &shell{t: t, program: program, env: append(slices.Clone(s.env), "PATH="+dir+":"+os.Getenv("PATH"))}
+	return &shell{t: t, program: program, env: append(slices.Clone(s.env), "PATH="+dir+":"+os.Getenv("PATH")), dir: s.dir}
 }
 
 func (s *shell) mustBeGone(t *testing.T) {

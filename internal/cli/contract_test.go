@@ -43,14 +43,16 @@ func tree(t *testing.T) []*cobra.Command {
 // TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
-tradewind run: objective deadline budget queue policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
+tradewind run: objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents output
 tradewind cloud list: state output
 tradewind cloud check: public-url state output
 tradewind cloud add aws: profile certificates regions print state output
+tradewind cloud add azure: subscription resource-group tenant client regions print state output
+tradewind cloud add gcp: project service-account network subnetwork regions print state output
 tradewind cloud add lambda: key-file ssh-key regions print state output
 tradewind cloud remove: forget state
-tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files
+tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind optimize: time-limit
 tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
 tradewind backtest availability: traces work deadline changeover spot-ratio every zones nodes policy seed output
@@ -60,7 +62,7 @@ tradewind backtest workflow: dag prices deadlines repeats train time policy seed
 tradewind prices chart: days prices state output
 tradewind prices import: state output
 tradewind prices show: prices state output
-tradewind submit: objective deadline budget queue endpoint state key secret secret-file pack-size pack-files output
+tradewind submit: objective deadline budget queue env env-file endpoint state key secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output

@@ -93,11 +93,8 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 // loadJob reads a job file as run and submit hand it in.
 func (a *app) loadJob(ctx context.Context, path string, over *jobfile.Overrides, secrets *jobfile.Secrets,
 	o pack.Options) (*jobfile.File, error) {
-	f, err := jobfile.Read(a.App, path)
+	f, err := over.Read(a.App, path)
 	if err != nil {
-		return nil, err
-	}
-	if err := over.Apply(f); err != nil {
 		return nil, err
 	}
 	if err := secrets.Fill(a.App, f); err != nil {

@@ -44,6 +44,17 @@ type Host struct {
 	count   counts
 	current atomic.Pointer[base.Invocation]
 	now     func() time.Time
+	shared  map[any]any
+}
+
+// Shared returns what parts of the host share by a key, which the first of them makes.
+func Shared[T any](h *Host, key any, make func() T) T {
+	if known, ok := h.shared[key]; ok {
+		return known.(T)
+	}
+	it := make()
+	h.shared[key] = it
+	return it
 }
 
 // Part brings in what one function needs beside store and bus. It makes clients and calls nobody: what start-up waits
@@ -52,7 +63,8 @@ type Part func(h *Host) error
 
 // New makes the host of a function, from its environment and AWS configuration.
 func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Host, error) {
-	h := &Host{Env: env, AWS: cfg, Config: brokerConfig(env), fn: fn, metrics: emf.New(out, Namespace), now: time.Now}
+	h := &Host{Env: env, AWS: cfg, Config: brokerConfig(env), fn: fn, metrics: emf.New(out, Namespace), now: time.Now,
+		shared: map[any]any{}}
 	h.log = base.NewLog(out, env.LogLevel, fn, &h.current)
 	h.Ports.Log, h.Ports.Now = h.log, h.now
 	for _, part := range parts {

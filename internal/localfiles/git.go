@@ -7,12 +7,14 @@ import (
 	"encoding/base64"
 	"errors"
 	"fmt"
+	"io/fs"
 	"net/url"
 	"os"
 	"os/exec"
 	"path"
 	"path/filepath"
 	"regexp"
+	"slices"
 	"strings"
 	"time"
 
@@ -49,7 +51,40 @@ func Repository(ctx context.Context, dir string, r dag.Repository) (Clone, error
 		return c, err
 	}
 	c.Commit = strings.TrimSpace(commit)
-	return c, os.RemoveAll(filepath.Join(c.Dir, ".git"))
+	if err := g.submodules(ctx, r); err != nil {
+		return c, err
+	}
+	return c, forgetGit(c.Dir)
+}
+
+// submodules brings those of the commit, and theirs, each at the commit that it is noted with.
+func (g git) submodules(ctx context.Context, r dag.Repository) error {
+	if _, err := os.Lstat(filepath.Join(g.dir, ".gitmodules")); errors.Is(err, fs.ErrNotExist) {
+		return nil
+	}
+	// Their URLs may be relative to the repository's.
+	if _, err := g.run(ctx, "config", "remote.origin.url", r.URL); err != nil {
+		return err
+	}
+	if !filepath.IsAbs(r.URL) && !strings.HasPrefix(r.URL, "file:") {
+		// A repository of others does not choose a path of this computer.
+		g.env = append(slices.Clone(g.env), "GIT_ALLOW_PROTOCOL=git:http:https:ssh")
+	}
+	_, err := g.run(ctx, "submodule", "--quiet", "update", "--init", "--recursive", "--depth=1")
+	return err
+}
+
+// forgetGit removes what is git's own, also of submodules.
+func forgetGit(dir string) error {
+	return filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
+		if err != nil || d.Name() != ".git" {
+			return err
+		}
+		if err := os.RemoveAll(path); err != nil || !d.IsDir() { //nolint:gosec // nobody else writes to a clone
+			return err
+		}
+		return fs.SkipDir
+	})
 }
 
 // repositoryName is what a clone is called: the last part of the URL.

@@ -283,21 +283,21 @@ func truncate(s string, limit int) string {
 
 // dirs are the directories and files of one attempt.
 type dirs struct {
-	top, work, inputs, output, tmp, snapshot, scripts, mounts string
-	notice, marker, log                                       string
+	top, work, home, inputs, output, tmp, snapshot, scripts, mounts string
+	notice, marker, log                                             string
 }
 
 func dirsIn(top string) dirs {
 	in := func(name string) string { return filepath.Join(top, name) }
 	return dirs{
-		top: top, work: in("work"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"),
+		top: top, work: in("work"), home: in("home"), inputs: in("inputs"), output: in("output"), tmp: in("tmp"),
 		snapshot: in("snapshot"), scripts: in("scripts"), mounts: in("mounts"),
 		notice: in("notice"), marker: filepath.Join(filepath.Dir(filepath.Dir(top)), MarkerName), log: in("log"),
 	}
 }
 
 func (d dirs) make() error {
-	for _, dir := range []string{d.work, d.inputs, d.output, d.tmp, d.scripts} {
+	for _, dir := range []string{d.work, d.home, d.inputs, d.output, d.tmp, d.scripts} {
 		if err := os.MkdirAll(dir, 0o700); err != nil {
 			return err
 		}

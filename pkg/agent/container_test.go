@@ -50,7 +50,7 @@ func TestASecretInAContainer(t *testing.T) {
 	start(t, b, node, agent.Config{Environ: environ})
 	w := task(t, "a1", `printf '%s\n' "${#TOKEN} $TOKEN"; grep -rl "$TOKEN" $TRADEWIND_OUTPUT/../.. 2>/dev/null; exit 0`)
 	w.Image, w.Setup = containertest.Image, `[ -n "$TOKEN" ]`
-	w.Secrets = wire.Secrets{"TOKEN": "it's hunter2"}
+	w.Secrets = map[string]string{"TOKEN": "it's hunter2"}
 	b.Run(node, w)
 	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
 		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))

@@ -127,6 +127,9 @@ func (t *attempt) inputPlace(ctx context.Context, in wire.Input) (dir, dst strin
 		return t.mountPlace(ctx, p)
 	}
 	if rest, ok := strings.CutPrefix(p, "~/"); ok {
+		if t.ownHome() {
+			return t.dirs.home, rest, nil
+		}
 		home := lookup(t.cfg.Environ, "HOME")
 		if !t.cfg.Sole || home == "" {
 			return "", "", fmt.Errorf("path %q %w", p, stage.ErrLeaves)

@@ -168,6 +168,12 @@ func (t *attempt) start(name, text string) (*script, error) {
 	if err := os.WriteFile(path, []byte(text), 0o600); err != nil {
 		return nil, err
 	}
+	if t.work.Login {
+		var err error
+		if path, err = t.login(path); err != nil {
+			return nil, err
+		}
+	}
 	out, read, err := t.out.pipe()
 	if err != nil {
 		return nil, err
@@ -233,6 +239,9 @@ func (t *attempt) taskEnv() []string {
 		}
 	}
 	env["TMPDIR"] = t.dirs.tmp
+	if t.ownHome() {
+		env["HOME"] = t.dirs.home
+	}
 	maps.Copy(env, t.work.Env)
 	maps.Copy(env, t.work.Secrets)
 	w, nodes := t.work, strings.Join(t.work.Nodes, "\n")

@@ -3,8 +3,6 @@ package broker
 import (
 	"context"
 	"errors"
-	"maps"
-	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -18,27 +16,6 @@ import (
 type Secrets interface {
 	Seal(ctx context.Context, job string, values map[string]string) ([]byte, error)
 	Open(ctx context.Context, job string, sealed []byte, names []string) (map[string]string, error)
-}
-
-// gather takes the values of a job's secrets: those that were given, and of the others those that its file states. What
-// was given and no task names, all tasks have. It fails with a *dag.Error for a name without a value.
-func gather(s Submission) (dag.SecretValues, error) {
-	spec, values := s.Spec, dag.SecretValues{}
-	maps.Copy(values, spec.Stated)
-	for name, value := range s.Secrets {
-		err := dag.CheckEnvName(name)
-		if err == nil {
-			err = dag.CheckSecret(value)
-		}
-		if err != nil {
-			return nil, spec.SecretError(name, err.Error(), "")
-		}
-		values[name] = value
-	}
-	spec.GiveSecrets(slices.Collect(maps.Keys(s.Secrets)))
-	names := spec.SecretNames()
-	maps.DeleteFunc(values, func(name, _ string) bool { return !slices.Contains(names, name) })
-	return values, spec.MissingSecret(values)
 }
 
 // seal seals a job's secrets. It fails with a *dag.Error for one that cannot be had.

@@ -42,7 +42,7 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if err := b.checkMounts(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
-	secrets, err := gather(s)
+	secrets, _, err := s.Spec.TakeSecrets(s.Secrets)
 	if err != nil {
 		return record.Job{}, err
 	}

@@ -100,6 +100,8 @@ type Task struct {
 	Name  string `json:"name"`
 	Setup string `json:"setup,omitempty"` // shell script, once on each machine before Run
 	Run   string `json:"run,omitempty"`   // shell script, on each machine; empty where Recorded stands in
+	// Login has the scripts run in an interactive shell, after ~/.bashrc, as SkyPilot does.
+	Login bool `json:"login,omitempty"`
 	// Env may be shared between tasks: it is not to be changed.
 	Env map[string]string `json:"env,omitempty"`
 	// Secrets names variables whose values are given apart, and never printed, in byte order. Env has none of them.

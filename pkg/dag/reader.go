@@ -2,7 +2,6 @@ package dag
 
 import (
 	"bytes"
-	"maps"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -83,18 +82,4 @@ func ToName(s, otherwise string) string {
 		return otherwise
 	}
 	return string(b)
-}
-
-// MergeEnv is the environment under with that of over on top. The result may be one of the two: neither is to be
-// changed.
-func MergeEnv(under, over map[string]string) map[string]string {
-	if len(over) == 0 {
-		return under
-	}
-	if len(under) == 0 {
-		return over
-	}
-	both := maps.Clone(under)
-	maps.Copy(both, over)
-	return both
 }

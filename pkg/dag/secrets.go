@@ -1,32 +1,17 @@
 package dag
 
 import (
+	"cmp"
 	"fmt"
-	"log/slog"
 	"maps"
 	"slices"
-	"strconv"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/hidden"
 )
 
-// SecretValues are the values of secrets by name, or where they are kept (see pkg/secret). It prints as how many there
-// are, whichever way it is printed, and has no JSON.
-type SecretValues map[string]string
-
-// String implements fmt.Stringer.
-func (s SecretValues) String() string { return strconv.Itoa(len(s)) + " secrets" }
-
-// Format implements fmt.Formatter, also for the verbs that would look into a map.
-func (s SecretValues) Format(f fmt.State, _ rune) { _, _ = f.Write([]byte(s.String())) }
-
-// LogValue implements slog.LogValuer.
-func (s SecretValues) LogValue() slog.Value { return slog.StringValue(s.String()) }
-
-// MarshalJSON fails: what is sealed or handed out is converted first.
-func (s SecretValues) MarshalJSON() ([]byte, error) {
-	return nil, fault.New("secrets are not written", "")
-}
+// SecretValues are the values of secrets by name, or where they are kept (see pkg/secret).
+type SecretValues = hidden.Values
 
 // SecretField is the field that names a secret of a task.
 func SecretField(name string) string { return fault.Join("secrets", fault.KeyElement(name)) }
@@ -68,55 +53,45 @@ func (j *Job) SecretNames() []string {
 	return slices.Sorted(maps.Keys(names))
 }
 
-// GiveSecrets has every task with a script have the secrets that no task of the job names. A variable of that name it
-// hides. It says whether that changed the job.
-func (j *Job) GiveSecrets(names []string) (changed bool) {
-	named := j.SecretNames()
-	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return slices.Contains(named, name) })
-	if len(names) == 0 {
-		return false
+// TakeSecrets returns the values of all secrets of the job: those that are given, and of the others those that its file
+// states. What is given and no task names, all tasks with a script then have, and changed says so; a variable of that
+// name it hides. It fails with an *Error for a name without a value, and for a value that cannot be one.
+func (j *Job) TakeSecrets(given SecretValues) (values SecretValues, changed bool, err error) {
+	for name, value := range given {
+		if err := cmp.Or(CheckEnvName(name), CheckSecret(value)); err != nil {
+			return nil, false, j.SecretError(name, err.Error(), "")
+		}
 	}
+	changed = j.giveSecrets(slices.Collect(maps.Keys(given)))
+	values = SecretValues{}
+	for _, name := range j.SecretNames() {
+		if values[name] = cmp.Or(given[name], j.Stated[name]); values[name] == "" {
+			return nil, false, j.SecretError(name, "has no value",
+				"give it with --secret "+name+", which takes it from the variable of that name")
+		}
+	}
+	return values, changed, nil
+}
+
+// giveSecrets has every task with a script have the secrets that no task of the job names.
+func (j *Job) giveSecrets(names []string) (changed bool) {
+	named := j.SecretNames()
+	names = slices.DeleteFunc(names, func(name string) bool { return slices.Contains(named, name) })
 	for i := range j.Tasks {
-		if t := &j.Tasks[i]; !t.StandIn() {
-			t.addSecrets(names)
+		if t := &j.Tasks[i]; len(names) > 0 && !t.StandIn() {
+			t.AddSecrets(names...)
 			changed = true
 		}
 	}
 	return changed
 }
 
-// addSecrets gives the task more secrets, which hide variables of their names.
-func (t *Task) addSecrets(names []string) {
-	t.Secrets = slices.Compact(slices.Sorted(slices.Values(slices.Concat(t.Secrets, names))))
+// AddSecrets gives the task more secrets, which hide variables of their names.
+func (t *Task) AddSecrets(names ...string) {
+	t.Secrets = append(slices.Clone(t.Secrets), names...)
+	slices.Sort(t.Secrets)
+	t.Secrets = slices.Compact(t.Secrets)
 	t.Env = WithoutEnv(t.Env, names)
-}
-
-// WithoutEnv is an environment without some names. The result may be env, which is not to be changed.
-func WithoutEnv(env map[string]string, names []string) map[string]string {
-	if !slices.ContainsFunc(names, func(name string) bool { _, ok := env[name]; return ok }) {
-		return env
-	}
-	env = maps.Clone(env)
-	for _, name := range names {
-		delete(env, name)
-	}
-	if len(env) == 0 {
-		return nil
-	}
-	return env
-}
-
-// MissingSecret is the error about the first secret that has no value in given; nil where all have one.
-func (j *Job) MissingSecret(given SecretValues) error {
-	for i := range j.Tasks {
-		for _, name := range j.Tasks[i].Secrets {
-			if given[name] == "" {
-				return j.SecretError(name, "has no value",
-					"give it with --secret "+name+", which takes it from the variable of that name")
-			}
-		}
-	}
-	return nil
 }
 
 // SecretError is an error about a secret, at the first place that names it.

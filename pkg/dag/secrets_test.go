@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"log/slog"
+	"maps"
 	"strings"
 	"testing"
 
@@ -64,10 +65,10 @@ func TestSecretsWithoutAValueAreNamedAtTheirLine(t *testing.T) {
 		},
 	} {
 		j := job(t, c.text)
-		if err := j.MissingSecret(nil); err == nil || !strings.HasPrefix(err.Error(), c.want) {
+		if _, _, err := j.TakeSecrets(nil); err == nil || !strings.HasPrefix(err.Error(), c.want) {
 			t.Errorf("%v\nwant %s", err, c.want)
 		}
-		if err := j.MissingSecret(dag.SecretValues{"TOKEN": "x"}); err != nil {
+		if _, _, err := j.TakeSecrets(dag.SecretValues{"TOKEN": "x"}); err != nil {
 			t.Error(err)
 		}
 	}
@@ -75,8 +76,12 @@ func TestSecretsWithoutAValueAreNamedAtTheirLine(t *testing.T) {
 
 func TestASecretThatNoTaskNamesAllTasksHave(t *testing.T) {
 	j := job(t, "apiVersion: tradewind/v1\ntasks: {a: {run: x, env: {TOKEN: seen, B: b}}, b: {run: x, secrets: [OWN]}, c: {recorded: 1m}}\n")
-	if !j.GiveSecrets([]string{"TOKEN", "OWN"}) || j.GiveSecrets([]string{"TOKEN"}) {
-		t.Error("it says otherwise")
+	given := dag.SecretValues{"TOKEN": "t", "OWN": "o"}
+	for _, changes := range []bool{true, false} {
+		values, changed, err := j.TakeSecrets(given)
+		if err != nil || changed != changes || !maps.Equal(values, given) {
+			t.Errorf("%d values, changed %v, %v", len(values), changed, err)
+		}
 	}
 	if err := j.Validate(); err != nil {
 		t.Fatal(err)

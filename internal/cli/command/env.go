@@ -3,6 +3,7 @@ package command
 import (
 	"io"
 	"os"
+	"slices"
 	"strings"
 	"time"
 
@@ -34,6 +35,11 @@ func (e *Env) Lookup(name string) string {
 		}
 	}
 	return value
+}
+
+// Has says whether an environment variable is set, be it to nothing.
+func (e *Env) Has(name string) bool {
+	return slices.ContainsFunc(e.Environ, func(kv string) bool { return strings.HasPrefix(kv, name+"=") })
 }
 
 // Terminal returns the file behind a stream if it is a terminal, else nil.

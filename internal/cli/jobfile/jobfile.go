@@ -36,8 +36,11 @@ type File struct {
 func (f *File) Changed() bool { return f.changed }
 
 // Read reads a job file, or standard input for "-".
-func Read(a *command.App, path string) (*File, error) {
-	f := &File{base: "."}
+func Read(a *command.App, path string) (*File, error) { return readWith(a, path, nil) }
+
+// readWith is Read with variables over those of the file.
+func readWith(a *command.App, path string, env map[string]string) (*File, error) {
+	f := &File{base: ".", changed: len(env) > 0}
 	var err error
 	if path != command.Stdin {
 		f.base = filepath.Dir(path)
@@ -45,7 +48,7 @@ func Read(a *command.App, path string) (*File, error) {
 	if f.Path, f.body, err = a.ReadInput(path); err != nil {
 		return nil, err
 	}
-	f.Spec, err = read.Job(f.Path, bytes.NewReader(f.body))
+	f.Spec, err = read.Given(f.Path, bytes.NewReader(f.body), env)
 	return f, err
 }
 
@@ -55,6 +58,7 @@ type Overrides struct {
 	deadline  command.Span
 	budget    float64
 	queue     string
+	env       variables
 	flags     *cobra.Command
 }
 
@@ -66,14 +70,27 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	command.CompleteChoice(c, "objective", &o.objective)
 	f.Var(&o.deadline, "deadline", "time to finish in: 90m, 6h, 2d12h")
 	f.Float64Var(&o.budget, "budget", 0, "the most it may cost, USD")
+	o.env.add(c)
 	if queue {
 		f.StringVar(&o.queue, "queue", "", "queue to run in")
 	}
 	return o
 }
 
-// Apply puts what the flags say in the place of what the file says.
-func (o *Overrides) Apply(f *File) error {
+// Read reads a job file, or standard input for "-", with what the flags say in the place of what the file says.
+func (o *Overrides) Read(a *command.App, path string) (*File, error) {
+	env, err := o.env.read(a)
+	if err != nil {
+		return nil, err
+	}
+	f, err := readWith(a, path, env)
+	if err != nil {
+		return nil, err
+	}
+	return f, o.apply(f)
+}
+
+func (o *Overrides) apply(f *File) error {
 	set := o.flags.Flags().Changed
 	if set("objective") {
 		f.Spec.Objective, f.changed = dag.Objective(o.objective.Value), true

@@ -2,10 +2,9 @@ package jobfile
 
 import (
 	"bytes"
+	"cmp"
 	"errors"
 	"fmt"
-	"os"
-	"slices"
 	"strings"
 
 	"github.com/spf13/cobra"
@@ -38,7 +37,7 @@ func SecretFlags(c *cobra.Command) *Secrets {
 func (s *Secrets) Fill(a *command.App, f *File) error {
 	f.Secrets = dag.SecretValues{}
 	for _, path := range s.files {
-		if err := readSecrets(path, f.Secrets); err != nil {
+		if err := readLines(path, f.Secrets, dag.CheckSecret); err != nil {
 			return err
 		}
 	}
@@ -49,28 +48,9 @@ func (s *Secrets) Fill(a *command.App, f *File) error {
 		}
 		f.Secrets[name] = value
 	}
-	names := make([]string, 0, len(f.Secrets))
-	for name := range f.Secrets {
-		names = append(names, name)
-	}
-	if f.Spec.GiveSecrets(names) {
-		f.changed = true
-	}
-	for name, value := range f.Spec.Stated {
-		if f.Secrets[name] == "" {
-			f.Secrets[name] = value
-		}
-	}
-	if err := f.Spec.MissingSecret(f.Secrets); err != nil {
-		return err
-	}
-	named := f.Spec.SecretNames() // of a job of stand-ins nobody has any
-	for name := range f.Secrets {
-		if !slices.Contains(named, name) {
-			delete(f.Secrets, name)
-		}
-	}
-	return nil
+	values, changed, err := f.Spec.TakeSecrets(f.Secrets)
+	f.Secrets, f.changed = values, f.changed || changed
+	return err
 }
 
 // secretOf is what one flag gives.
@@ -121,14 +101,14 @@ func fromEnvironment(a *command.App, name string) (string, error) {
 		"--secret %s: the variable %s is not set", name, name)
 }
 
-// readSecrets reads NAME=value lines, of which quotes and export are taken off; # begins a remark.
-func readSecrets(path string, to dag.SecretValues) error {
+// readLines reads NAME=value lines, of which quotes and export are taken off; # begins a remark.
+func readLines(path string, to map[string]string, check func(value string) error) error {
 	body, err := command.ReadFile(path)
 	if err != nil {
 		return err
 	}
-	if info, err := os.Stat(path); err == nil && len(body) > dag.MaxEnvBytes {
-		return command.BadInput("", "%s: has %d bytes, more than %d", path, info.Size(), dag.MaxEnvBytes)
+	if len(body) > dag.MaxEnvBytes {
+		return command.BadInput("", "%s: has %d bytes, more than %d", path, len(body), dag.MaxEnvBytes)
 	}
 	for i, line := range bytes.Split(body, []byte("\n")) {
 		text := strings.TrimSpace(string(line))
@@ -140,14 +120,10 @@ func readSecrets(path string, to dag.SecretValues) error {
 			value[len(value)-1] == value[0] {
 			value = value[1 : len(value)-1]
 		}
-		err := dag.CheckEnvName(name)
-		if err == nil {
-			err = dag.CheckSecret(value)
-		}
 		if !ok {
 			return command.BadInput("NAME=value", "%s:%d: is not NAME=value", path, i+1) // without what it says
 		}
-		if err != nil {
+		if err := cmp.Or(dag.CheckEnvName(name), check(value)); err != nil {
 			return command.BadInput("", "%s:%d: %s", path, i+1, reasonOf(err))
 		}
 		to[name] = value

@@ -143,11 +143,8 @@ type PlanTask struct {
 }
 
 func (a app) plan(ctx context.Context, path string, o *planOptions) error {
-	f, err := jobfile.Read(a.App, path)
+	f, err := o.over.Read(a.App, path)
 	if err != nil {
-		return err
-	}
-	if err := o.over.Apply(f); err != nil {
 		return err
 	}
 	if err := f.Settle(ctx, a.Lookup("HOME"), o.limits.Options(nil)); err != nil {

@@ -14,7 +14,6 @@ import (
 
 	awsevents "github.com/aws/aws-lambda-go/events"
 	"github.com/aws/aws-lambda-go/lambda"
-	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/activity"
@@ -66,7 +65,7 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	if err != nil {
 		return nil, err
 	}
-	ring := keys.New(ssm.NewFromConfig(h.AWS), h.Env.TokenKey, h.Ports.Now)
+	ring := keys.Of(h)
 	a, err := api.New(api.Config{
 		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
 		Verify: ring.Verify, Dead: h.Ports.Bus,

@@ -65,7 +65,10 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	w.drop(ctx, events.FnSubmit, created)
 	w.drop(ctx, events.FnSubmit, created) // delivered twice
 
-	job := w.untilOver(ctx)
+	job := w.untilOver(ctx, func(i types.Instance) {
+		id := aws.ToString(i.InstanceId)
+		w.machine(ctx, id, w.tokenOf(ctx, id))
+	})
 	if job.State != record.JobSucceeded || len(job.Attempts) != 2 {
 		t.Fatalf("%+v\n%s", job, w.log.String())
 	}
@@ -83,7 +86,7 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	if running := w.instances(ctx); len(running) > 0 {
 		t.Errorf("%d machines are left", len(running))
 	}
-	w.drop(ctx, events.FnReconcile, json.RawMessage(`{"specversion":"1.0","type":"tradewind.broker.reconcile.v1","source":"tradewind/schedule","id":"r1","time":"2026-11-21T09:00:00Z","data":{}}`))
+	w.reconcile(ctx, "r1")
 	w.quiet(ctx)
 	if state := w.scheduleState(ctx); state != schedulertypes.ScheduleStateDisabled {
 		t.Errorf("with nothing open the schedule is %s\n%s", state, w.log.String())
@@ -92,8 +95,8 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 	w.secrets(ctx)
 }
 
-// untilOver plays Lambda and the hypervisor until the one job is over.
-func (w *world) untilOver(ctx context.Context) (job view.JobDetail) {
+// untilOver plays Lambda and the hypervisor, which starts machines, until the one job is over.
+func (w *world) untilOver(ctx context.Context, start func(types.Instance)) (job view.JobDetail) {
 	w.Helper()
 	booted := map[string]bool{}
 	for ctx.Err() == nil {
@@ -101,7 +104,7 @@ func (w *world) untilOver(ctx context.Context) (job view.JobDetail) {
 		for _, i := range w.instances(ctx) {
 			if id := aws.ToString(i.InstanceId); !booted[id] {
 				booted[id] = true
-				w.machine(ctx, id, w.tokenOf(ctx, id))
+				start(i)
 			}
 		}
 		var jobs struct{ Jobs []view.JobView }
@@ -114,6 +117,13 @@ func (w *world) untilOver(ctx context.Context) (job view.JobDetail) {
 	}
 	w.Fatalf("the job did not end\n%s", w.log.String())
 	return job
+}
+
+// reconcile has the broker look for what was left half done, as its schedule does.
+func (w *world) reconcile(ctx context.Context, id string) {
+	w.Helper()
+	w.drop(ctx, events.FnReconcile, json.RawMessage(`{"specversion":"1.0","type":"tradewind.broker.reconcile.v1",`+
+		`"source":"tradewind/schedule","id":"`+id+`","time":"2026-11-21T09:00:00Z","data":{}}`))
 }
 
 // quiet works until nothing is left to do.

@@ -50,8 +50,8 @@ type booted struct {
 	root     string // of its disk
 }
 
-// boot starts a machine of EC2's as a process.
-func (w *world) boot(ctx context.Context, i types.Instance) booted {
+// boot starts a machine of EC2's as a process, with further variables that its image would set.
+func (w *world) boot(ctx context.Context, i types.Instance, image ...string) booted {
 	w.Helper()
 	id := aws.ToString(i.InstanceId)
 	m := booted{imds: w.metadata(id), root: w.TempDir()}
@@ -65,8 +65,8 @@ func (w *world) boot(ctx context.Context, i types.Instance) booted {
 	}
 	cmd := exec.CommandContext(ctx, "bash", script)
 	cmd.Dir = m.root
-	cmd.Env = []string{"PATH=" + os.Getenv("PATH"), "HOME=" + m.root, "LANG=C.UTF-8", "TRADEWIND_PAUSE=0.1",
-		bootstrap.EnvRoot + "=" + m.root, bootstrap.EnvMetadata + "=" + m.metadata}
+	cmd.Env = append(image, "PATH="+os.Getenv("PATH"), "HOME="+m.root, "LANG=C.UTF-8", "TRADEWIND_PAUSE=0.1",
+		bootstrap.EnvRoot+"="+m.root, bootstrap.EnvMetadata+"="+m.metadata)
 	w.agents.Go(func() {
 		if out, err := cmd.CombinedOutput(); err != nil && ctx.Err() == nil {
 			w.Logf("machine %s: %v\n%s", id, err, out)

@@ -62,7 +62,7 @@ func TestMain(m *testing.M) {
 func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
 		events.FnSubmit: {objects.Part, objects.Packs, keys.Secrets, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
-		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest}, events.FnHook: {hooks.Part},
+		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest, lambdahost.Leftovers, data.Part}, events.FnHook: {hooks.Part},
 		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, keys.Secrets, data.Part, objects.Packs},
 	}
 }
@@ -81,6 +81,7 @@ type world struct {
 	agents sync.WaitGroup
 	// authority signs what machines are.
 	authority *imdstest.Authority
+	more      []string // further variables of the functions, NAME=VALUE
 }
 
 type lockedBuffer struct {
@@ -94,15 +95,20 @@ func (b *lockedBuffer) Write(p []byte) (int, error) {
 	return b.Buffer.Write(p)
 }
 
-func deploy(t *testing.T) *world {
+func deploy(t *testing.T) *world { return deployWith(t, nil, nil) }
+
+// deployWith is deploy with variables of the environment that go before those of the emulators, and further ones of the
+// functions.
+func deployWith(t *testing.T, environ, functions []string) *world {
 	t.Helper()
 	moto, local := emulator.Moto(t), emulator.DynamoDBLocal(t)
-	for _, v := range emulator.Env(moto) {
+	for _, v := range append(emulator.Env(moto), environ...) {
 		name, value, _ := strings.Cut(v, "=")
 		t.Setenv(name, value)
 	}
 	t.Setenv("AWS_ENDPOINT_URL_DYNAMODB", local)
-	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{}}
+	w := &world{T: t, name: "tw" + strconv.FormatInt(time.Now().UnixNano(), 36), hosts: map[string]*lambdahost.Host{}, log: &lockedBuffer{},
+		more: functions}
 	ctx := t.Context()
 	var err error
 	if w.cfg, err = config.LoadDefaultConfig(ctx); err != nil {
@@ -131,12 +137,17 @@ func deploy(t *testing.T) *world {
 }
 
 func (w *world) environment() map[string]string {
-	return map[string]string{
+	env := map[string]string{
 		"TRADEWIND_DEPLOYMENT": w.name, "TRADEWIND_TABLE": w.name, "TRADEWIND_BUS": w.name, "TRADEWIND_QUEUE_PREFIX": w.name + "-",
 		"TRADEWIND_DAG_BUCKET": w.name + "-dags", "TRADEWIND_WORK_BUCKET": w.name + "-work", "TRADEWIND_API": w.api.URL,
 		"TRADEWIND_SECRETS": "/" + w.name + "/secrets/", "TRADEWIND_TOKEN_PARAMETER": "/" + w.name + "/token-key", "TRADEWIND_AGENT_KEY": "agent/" + digest(program()) + "/tradewind-agent",
 		"TRADEWIND_SCHEDULES": "reconcile", "TRADEWIND_MACHINE_CERTIFICATES": w.authority.Certificates(),
 	}
+	for _, entry := range w.more {
+		name, value, _ := strings.Cut(entry, "=")
+		env[name] = value
+	}
+	return env
 }
 
 // provision makes what the template does, as far as it is needed here.

@@ -139,12 +139,12 @@ func (b *Box) Command(script, dir string, env []string) (argv []string, err erro
 	var text strings.Builder
 	for _, entry := range env {
 		if name, value, _ := strings.Cut(entry, "="); shellName(name) {
-			fmt.Fprintf(&text, "export %s=%s\n", name, quote(value))
+			fmt.Fprintf(&text, "export %s=%s\n", name, Quote(value))
 		}
 	}
 	wrapper := filepath.Join(b.scripts, "container-"+filepath.Base(script))
 	fmt.Fprintf(&text, "rm -f %s 2>/dev/null # it may hold secrets\ncd %s || exit 126\n"+
-		"[ -x /bin/bash ] && exec /bin/bash %[3]s\nexec /bin/sh %[3]s\n", quote(wrapper), quote(dir), quote(script))
+		"[ -x /bin/bash ] && exec /bin/bash %[3]s\nexec /bin/sh %[3]s\n", Quote(wrapper), Quote(dir), Quote(script))
 	if err := os.WriteFile(wrapper, []byte(text.String()), 0o600); err != nil {
 		return nil, err
 	}
@@ -217,5 +217,5 @@ func shellName(name string) bool {
 	return name != ""
 }
 
-// quote is a word of a shell that means s.
-func quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }
+// Quote is a word of a shell that means s.
+func Quote(s string) string { return "'" + strings.ReplaceAll(s, "'", `'\''`) + "'" }

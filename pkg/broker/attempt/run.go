@@ -34,7 +34,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
-		Setup: t.Setup, Run: t.Run, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
+		Setup: t.Setup, Run: t.Run, Login: t.Login, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
 		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
 		Parents: parents, Nothing: nothing, Pace: cfg.Pace,
 	}

@@ -43,7 +43,7 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 		}
 	}
 	for k := range options {
-		b.data.leave(t, &options[k])
+		b.leave(t, &options[k])
 	}
 	return b.prune(options, gib)
 }

@@ -12,10 +12,8 @@ import (
 type data struct {
 	places     []string // those of the market, and those of buckets that are apart from them
 	usd, hours [][]float64
-	// toUSD and toHours are what a GiB costs and takes from a place to its store; nil where each has its own.
-	toUSD, toHours []float64
-	store          []int       // of each place, its store's; nil where each has its own
-	buckets        map[int]int // of a place with a bucket that a task reads: its number as such
+	store      []int       // of each place, its store's; nil where each has its own
+	buckets    map[int]int // of a place with a bucket that a task reads: its number as such
 }
 
 // whereDataLies finds the store of each place for the job. ok is false where none lies in what the job allows.
@@ -38,11 +36,9 @@ func (b *builder) whereDataLies() (d data, ok bool) {
 	if !apart {
 		return d, true
 	}
-	d.store = store
-	d.toUSD, d.toHours, d.buckets = make([]float64, len(store)), make([]float64, len(store)), map[int]int{}
+	d.store, d.buckets = store, map[int]int{}
 	usd, hours := make([][]float64, len(store)), make([][]float64, len(store))
 	for i, s := range store {
-		d.toUSD[i], d.toHours[i] = b.market.usd[i][s], b.hours[i][s]
 		usd[i], hours[i] = b.market.usd[s], b.hours[s]
 	}
 	for _, place := range b.bucketsRead() {
@@ -88,13 +84,13 @@ func (d *data) bucketAt(place int) int {
 }
 
 // leave adds to an option what it costs and takes to bring what a task leaves to the store.
-func (d *data) leave(t *dag.Task, o *option) {
-	if d.toUSD == nil {
+func (b *builder) leave(t *dag.Task, o *option) {
+	if b.data.store == nil {
 		return
 	}
-	gib := float64(leaves(t))
-	o.movesUSD = gib * d.toUSD[o.Place]
-	hours := gib * d.toHours[o.Place]
+	gib, store := float64(leaves(t)), b.data.store[o.Place]
+	o.movesUSD = gib * b.market.usd[o.Place][store]
+	hours := gib * b.hours[o.Place][store]
 	o.USD += o.movesUSD
 	o.Hours += hours
 	o.expected += hours

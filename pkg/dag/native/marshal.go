@@ -104,6 +104,9 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	if t.Recorded > 0 {
 		m.add("recorded", plain(dag.FormatDuration(t.Recorded)))
 	}
+	if t.Login {
+		m.add("login", plain("true"))
+	}
 	env := block()
 	for _, name := range slices.Sorted(maps.Keys(t.Env)) {
 		env.add(name, text(t.Env[name]))

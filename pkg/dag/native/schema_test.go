@@ -156,6 +156,10 @@ func buildSchema() object {
 			"maximum":     dag.MaxNodes,
 			"description": "machines that run the task together",
 		},
+		"login": object{
+			"type":        "boolean",
+			"description": "run the scripts in an interactive bash, after ~/.bashrc",
+		},
 		"retries": object{
 			"type":        "integer",
 			"minimum":     0,

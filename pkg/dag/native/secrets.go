@@ -1,8 +1,6 @@
 package native
 
 import (
-	"slices"
-
 	"go.yaml.in/yaml/v3"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
@@ -60,12 +58,13 @@ func (r *reader) readSecrets(n *yaml.Node, path string) (secrets []named, err er
 // addSecrets gives a task the secrets that it names.
 func (r *reader) addSecrets(t *dag.Task, secrets []named) error {
 	for _, s := range secrets {
-		t.Secrets = append(t.Secrets, s.name)
+		if _, both := t.Env[s.name]; both {
+			return errBoth(s.name)
+		}
+		t.AddSecrets(s.name)
 		r.files = append(r.files, s.mark)
 	}
-	slices.Sort(t.Secrets)
-	t.Secrets = slices.Compact(t.Secrets)
-	return notBoth(t)
+	return nil
 }
 
 // addJobSecrets gives a task those that the job names for all, unless it has a variable of that name.
@@ -73,22 +72,23 @@ func (r *reader) addJobSecrets(t *dag.Task) {
 	if t.StandIn() {
 		return
 	}
-	own := len(t.Secrets)
 	for _, s := range r.secrets {
-		if _, hidden := t.Env[s.name]; !hidden && !slices.Contains(t.Secrets[:own], s.name) {
-			t.Secrets = append(t.Secrets, s.name)
+		if _, hidden := t.Env[s.name]; !hidden {
+			t.AddSecrets(s.name)
 		}
 	}
-	slices.Sort(t.Secrets)
-	t.Secrets = slices.Compact(t.Secrets)
 }
 
 // notBoth refuses a name that is in both env and secrets of a task.
 func notBoth(t *dag.Task) error {
 	for _, name := range t.Secrets {
 		if _, both := t.Env[name]; both {
-			return fault.WithinKey(name, fault.New("is in both env and secrets", "remove one"))
+			return errBoth(name)
 		}
 	}
 	return nil
+}
+
+func errBoth(name string) error {
+	return fault.WithinKey(name, fault.New("is in both env and secrets", "remove one"))
 }

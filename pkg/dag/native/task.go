@@ -28,6 +28,10 @@ func (r *reader) forDefaults() yamlfile.Fields[*dag.Task] {
 		"retries": yamlfile.TextField(y, func(t *dag.Task) *int { return &t.Retries }, func(s string) (int, error) {
 			return dag.ParseInt(s, 0, dag.MaxRetries)
 		}),
+		"login": func(t *dag.Task, n *yaml.Node) (err error) {
+			t.Login, err = r.Boolean(n)
+			return err
+		},
 		"checkpoint": func(t *dag.Task, n *yaml.Node) error {
 			t.Checkpoint = new(dag.Checkpoint)
 			return r.readCheckpoint(t.Checkpoint, n)

@@ -34,6 +34,7 @@ func ExampleJob() {
 	// tasks:
 	//   train:
 	//     run: python train.py
+	//     login: true
 	//     resources: {accelerators: 'V100:4', market: spot}
 }
 

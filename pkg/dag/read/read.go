@@ -46,7 +46,22 @@ func File(path string) (*dag.Job, error) {
 // Job reads a job in any of the forms from r, gzipped or not. name is the file's name for messages;
 // its base is the job's name where the file gives none, and its extension settles the form where the
 // content does not. Errors are [*dag.Error].
-func Job(name string, r io.Reader) (*dag.Job, error) {
+func Job(name string, r io.Reader) (*dag.Job, error) { return Given(name, r, nil) }
+
+// Given is Job with variables over those of the file, which every task with a script has. A SkyPilot file may name them
+// in its paths and buckets.
+func Given(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
+	j, err := parse(name, r, env)
+	if err == nil && len(env) > 0 {
+		err = j.GiveEnv(env)
+	}
+	if err != nil {
+		return nil, err
+	}
+	return j, nil
+}
+
+func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 	data, err := load(name, r)
 	if err != nil {
 		return nil, err
@@ -59,11 +74,11 @@ func Job(name string, r io.Reader) (*dag.Job, error) {
 	case first == '{' && isWfFormat(name, data):
 		return wfformat.Parse(name, data)
 	}
-	return parseYAML(name, data)
+	return parseYAML(name, data, env)
 }
 
 // parseYAML reads a YAML file as what it is.
-func parseYAML(name string, data []byte) (*dag.Job, error) {
+func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error) {
 	docs, from, err := yamlfile.Decode(data)
 	if err != nil {
 		return dag.Checked(name, nil, err)
@@ -78,7 +93,7 @@ func parseYAML(name string, data []byte) (*dag.Job, error) {
 	case native.Looks(first):
 		return native.FromYAML(name, docs, from)
 	case skypilot.Looks(first):
-		return skypilot.FromYAML(name, docs, from)
+		return skypilot.FromYAML(name, docs, from, env)
 	default:
 		err = from.Fault(
 			first,

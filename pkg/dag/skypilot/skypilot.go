@@ -4,7 +4,6 @@ package skypilot
 
 import (
 	"fmt"
-	"slices"
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -23,6 +22,7 @@ const notActedOn = "is read but not acted on"
 type reader struct {
 	yamlfile.Reader
 	job       *dag.Job
+	given     map[string]string // variables over those of the file
 	origin    *dag.Origin
 	names     *dag.Namer
 	parallel  bool // tasks are a group, not a chain
@@ -73,12 +73,13 @@ func Parse(name string, data []byte) (*dag.Job, error) {
 	if err != nil {
 		return dag.Checked(name, nil, err)
 	}
-	return FromYAML(name, docs, from)
+	return FromYAML(name, docs, from, nil)
 }
 
-// FromYAML is Parse of a file that is decoded already.
-func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
+// FromYAML is Parse of a file that is decoded already, with variables that take the place of those in it.
+func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader, env map[string]string) (*dag.Job, error) {
 	r := newReader(name, from)
+	r.given = env
 	return dag.Checked(name, r.job, r.read(docs))
 }
 
@@ -203,7 +204,10 @@ func (r *reader) forTask() yamlfile.Fields[*skyTask] {
 
 // readTask reads a document. A task alone may give the job its name.
 func (r *reader) readTask(i int, doc *yaml.Node, alone bool) error {
-	t := &skyTask{Task: dag.Task{Nodes: 1}, at: doc, unset: map[string]bool{}, places: dag.InputPlaces{}}
+	t := &skyTask{
+		Task: dag.Task{Nodes: 1, Login: true, Env: r.given}, at: doc, unset: map[string]bool{},
+		places: dag.InputPlaces{},
+	}
 	if err := r.readKnown(doc, t); err != nil {
 		return err
 	}
@@ -272,9 +276,13 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 	}
 	env := make(map[string]string, len(entries))
 	for _, e := range entries {
+		if _, ok := r.given[e.Key]; ok {
+			continue
+		}
 		if yamlfile.IsNull(e.Node) {
 			t.unset[e.Key] = true
-			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key, "has no value and is not set")
+			r.job.Warn(yamlfile.PositionOf(e.Name), "envs."+e.Key,
+				"has no value and is not set: give it with --env "+e.Key+"=VALUE")
 			continue
 		}
 		if err := dag.CheckEnvName(e.Key); err != nil {
@@ -284,7 +292,7 @@ func (r *reader) readEnvs(t *skyTask, n *yaml.Node) error {
 			return fault.WithinKey(e.Key, err)
 		}
 	}
-	t.Env = dag.WithoutEnv(dag.MergeEnv(t.Env, env), t.Secrets)
+	t.Env = dag.WithoutEnv(dag.MergeEnv(env, t.Env), t.Secrets)
 	if len(t.Env) == 0 {
 		t.Env = nil
 	}
@@ -298,7 +306,7 @@ func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
 		if err := dag.CheckEnvName(name); err != nil {
 			return fault.At(yamlfile.PositionOf(at), err)
 		}
-		t.Secrets = append(t.Secrets, name)
+		t.AddSecrets(name)
 		t.markFile(dag.SecretField(name), at, dag.SecretField(name))
 		return nil
 	}
@@ -324,9 +332,6 @@ func (r *reader) readSecrets(t *skyTask, n *yaml.Node) error {
 			}
 		}
 	}
-	slices.Sort(t.Secrets)
-	t.Secrets = slices.Compact(t.Secrets)
-	t.Env = dag.WithoutEnv(t.Env, t.Secrets)
 	return nil
 }
 

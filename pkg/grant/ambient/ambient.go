@@ -35,6 +35,10 @@ func openS3(ctx context.Context) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
+	// Without credentials every request would fail in words that could pass for a fault of the network.
+	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+		return nil, err
+	}
 	if cfg.Region == "" {
 		cfg.Region = "us-east-1" // a bucket's own is asked for
 	}

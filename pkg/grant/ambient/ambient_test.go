@@ -59,6 +59,20 @@ func TestWithoutCredentialsNothingIsGrantedAndItIsSaidWhatIsMissing(t *testing.T
 	}
 }
 
+// What a file mounts or has made is asked for when it is handed in: that there are no credentials must not pass for a
+// fault that goes away.
+func TestWithoutCredentialsABucketIsNotAskedFor(t *testing.T) {
+	alone(t)
+	stores := Stores()
+	if _, err := stores.List(t.Context(), "s3://bucket/x/", ""); !errors.Is(err, grant.ErrCredentials) {
+		t.Error(err)
+	}
+	if _, err := grant.Lend(t.Context(), stores, grant.Loan{Prefix: "s3://bucket/x/", For: time.Minute}); !errors.Is(
+		err, grant.ErrCredentials) {
+		t.Error(err)
+	}
+}
+
 func TestCredentialsOfTheEnvironmentSign(t *testing.T) {
 	alone(t)
 	t.Setenv("AWS_ACCESS_KEY_ID", "AKIA")

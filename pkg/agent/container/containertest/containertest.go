@@ -10,6 +10,7 @@ import (
 	"strings"
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator"
 	"github.com/tradewind-broker/tradewind/pkg/agent/container"
 )
 
@@ -30,7 +31,7 @@ func Environ(t testing.TB) []string {
 	t.Helper()
 	for _, program := range []string{"podman", "runc", "busybox"} {
 		if _, err := exec.LookPath(program); err != nil {
-			t.Skipf("containers are not tested: %v (Debian: podman, runc, busybox-static)", err)
+			emulator.Missing(t, "containers are not tested: %v (Debian: podman, runc, busybox-static)", err)
 		}
 	}
 	conf := filepath.Join(t.TempDir(), "containers.conf")
@@ -65,7 +66,7 @@ func load(t testing.TB, environ []string) {
 		err = podman(nil, "run", "--rm", "--network", "host", Image, "/bin/true")
 	}
 	if err != nil {
-		t.Skipf("containers are not tested: podman does not work here: %v", err)
+		emulator.Missing(t, "containers are not tested: podman does not work here: %v", err)
 	}
 }
 

@@ -26,10 +26,10 @@ func Environ(t testing.TB) []string {
 		}
 	}
 	if _, err := mount.Find(context.Background(), environ); err != nil {
-		t.Skipf("mounts are not tested: %v (make emulators builds it)", err)
+		emulator.Missing(t, "mounts are not tested: %v (make emulators builds it)", err)
 	}
 	if err := mount.CheckFUSE(); err != nil {
-		t.Skipf("mounts are not tested: %v", err)
+		emulator.Missing(t, "mounts are not tested: %v", err)
 	}
 	root := filepath.Dir(t.TempDir())
 	t.Cleanup(func() {

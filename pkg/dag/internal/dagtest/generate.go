@@ -178,7 +178,7 @@ func genTask(name string) *rapid.Generator[dag.Task] {
 			Name: name, Setup: genText().Draw(t, "setup"), Nodes: rapid.IntRange(1, 5).Draw(t, "nodes"),
 			Retries: rapid.IntRange(0, 3).Draw(t, "retries"), Workdir: maybe(t, "workdir", genLine()),
 			Resources: rapid.SliceOfN(genResources(), 1, 3).Draw(t, "resources"),
-			Ordered:   rapid.Bool().Draw(t, "ordered"),
+			Ordered:   rapid.Bool().Draw(t, "ordered"), Login: rapid.Bool().Draw(t, "login"),
 		}
 		if rapid.Bool().Draw(t, "standIn") {
 			task.Recorded = Duration().Draw(t, "recorded")

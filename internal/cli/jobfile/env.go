@@ -1,0 +1,51 @@
+package jobfile
+
+import (
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// variables are the flags that give a job variables, over those of its file.
+type variables struct {
+	given []string
+	files []string
+}
+
+func (v *variables) add(c *cobra.Command) {
+	c.Flags().StringArrayVar(&v.given, "env", nil,
+		"a variable of the job's tasks: NAME=VALUE, or NAME (the value it has here)")
+	c.Flags().StringArrayVar(&v.files, "env-file", nil, "a file of variables, NAME=value a line")
+	_ = c.RegisterFlagCompletionFunc("env", cobra.NoFileCompletions) // of a flag that is there
+}
+
+// read is what the flags say: those of --env over those of files, and the later over the earlier.
+func (v *variables) read(a *command.App) (map[string]string, error) {
+	env := map[string]string{}
+	for _, path := range v.files {
+		if err := readLines(path, env, fault.CheckString); err != nil {
+			return nil, err
+		}
+	}
+	for _, given := range v.given {
+		name, value, some := strings.Cut(given, "=")
+		if err := dag.CheckEnvName(name); err != nil {
+			return nil, command.BadInput("--env NAME=VALUE, or --env NAME", "--env: %s", reasonOf(err))
+		}
+		if !some && !a.Has(name) {
+			return nil, command.BadInput("--env "+name+"=VALUE says it",
+				"--env %s: the variable %[1]s is not set", name)
+		}
+		if env[name] = value; !some {
+			env[name] = a.Lookup(name)
+		}
+		if err := fault.CheckString(env[name]); err != nil {
+			return nil, command.BadInput("", "--env %s: %s", name, reasonOf(err))
+		}
+	}
+	return env, nil
+}

@@ -1,0 +1,1 @@
+echo "code runs in $(basename "$(readlink "$1")")"

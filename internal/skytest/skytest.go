@@ -1,0 +1,202 @@
+// Package skytest has one SkyPilot file in which a job brings along everything that SkyPilot lets it, and S3 with what
+// the file reads, for tests that run it unchanged.
+//
+// What is real: podman and runc with an image of busybox, FUSE, rclone, and MinIO, which checks signatures and the
+// session policies of the credentials that it lends.
+package skytest
+
+import (
+	"context"
+	"embed"
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/credentials"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+	"github.com/aws/aws-sdk-go-v2/service/s3/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
+	"github.com/tradewind-broker/tradewind/pkg/agent/mount/mounttest"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+)
+
+//go:embed all:job
+var job embed.FS
+
+// Name of the file, and what it has to be given.
+const (
+	File   = "sky.yaml"
+	Secret = "HF_TOKEN"
+	Token  = "hf-a-token-of-nobody" //nolint:gosec // of nobody
+	Given  = "NAMED=world"
+)
+
+// Role is one that MinIO takes: it looks at the policy of the session alone.
+const Role = "arn:aws:iam::111122223333:role/mounts"
+
+// Log is what the task prints, at the end of its log.
+const Log = `busybox
+installed
+set up, hello world, rank 0 of 1
+the token is ***
+code runs in work
+live
+copied
+settings
+settings
+main.sh
+other.sh
+x
+done
+`
+
+// Folder is a folder with the file and all that it names.
+func Folder(tb testing.TB) string {
+	tb.Helper()
+	dir := tb.TempDir()
+	files, err := fs.Sub(job, "job")
+	if err == nil {
+		err = os.CopyFS(dir, files)
+	}
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return dir
+}
+
+// World is what the file's job runs on.
+type World struct {
+	tb       testing.TB
+	endpoint string
+	rclone   string
+	environ  []string
+	s3       *s3.Client
+}
+
+// New starts S3 and puts into it what the file reads. The test is skipped where a part is missing.
+func New(tb testing.TB) *World {
+	tb.Helper()
+	w := &World{tb: tb, environ: containertest.Environ(tb), rclone: mounttest.Program(tb, mounttest.Environ(tb))}
+	w.endpoint = servers.Minio(tb)
+	w.s3 = s3.New(s3.Options{
+		Region: "us-east-1", BaseEndpoint: &w.endpoint, UsePathStyle: true,
+		Credentials: credentials.NewStaticCredentialsProvider(servers.S3AccessKey, servers.S3SecretKey, ""),
+	})
+	if _, err := w.s3.CreateBucket(tb.Context(), &s3.CreateBucketInput{Bucket: aws.String("sky-lake")}); err != nil {
+		tb.Fatal(err)
+	}
+	for key, body := range map[string]string{"live/a.txt": "live\n", "in/b.txt": "copied\n"} {
+		if _, err := w.s3.PutObject(tb.Context(), &s3.PutObjectInput{
+			Bucket: aws.String("sky-lake"), Key: &key, Body: strings.NewReader(body),
+		}); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	return w
+}
+
+// Machine are variables of a machine with podman, as it works here.
+func (w *World) Machine() (environ []string) {
+	for _, entry := range w.environ {
+		if strings.HasPrefix(entry, "CONTAINERS_CONF=") || strings.HasPrefix(entry, "TRADEWIND_CONTAINER_ENGINE=") {
+			environ = append(environ, entry)
+		}
+	}
+	return environ
+}
+
+// S3 are variables by which a broker finds that S3, with its keys.
+func (w *World) S3() []string {
+	return []string{
+		"AWS_ENDPOINT_URL_S3=" + w.endpoint, "AWS_ENDPOINT_URL_STS=" + w.endpoint,
+		"AWS_ACCESS_KEY_ID=" + servers.S3AccessKey, "AWS_SECRET_ACCESS_KEY=" + servers.S3SecretKey,
+	}
+}
+
+// Rclone is the path of the one that mounts.
+func (w *World) Rclone() string { return w.rclone }
+
+// RcloneVariable says it to an agent.
+func (w *World) RcloneVariable() string { return mount.ProgramEnv + "=" + w.rclone }
+
+// CheckBuckets sees that everything the job wrote has arrived, and nothing else.
+func (w *World) CheckBuckets() {
+	w.tb.Helper()
+	ctx := w.tb.Context()
+	want := map[string]string{"live/a.txt": "live\n", "live/new.txt": "written where it lies\n", "in/b.txt": "copied\n"}
+	w.compare(ctx, "sky-lake", want)
+	want = map[string]string{"large.bin": string(make([]byte, 9_000_000))}
+	for i := range 20 {
+		want[fmt.Sprintf("deep/%d.txt", i)] = fmt.Sprintf("result %d\n", i)
+	}
+	w.compare(ctx, "sky-results", want)
+	want = map[string]string{}
+	for _, name := range []string{".skyignore", "main.sh", "other.sh"} {
+		body, err := job.ReadFile(filepath.Join("job", "code", name))
+		if err != nil {
+			w.tb.Fatal(err)
+		}
+		want[name] = string(body)
+	}
+	w.compare(ctx, "sky-seed", want)
+}
+
+// Gone says whether the bucket that was made for the job alone is gone.
+func (w *World) Gone(ctx context.Context) bool {
+	_, err := w.s3.HeadBucket(ctx, &s3.HeadBucketInput{Bucket: aws.String("sky-scratch")})
+	var none *types.NotFound
+	return errors.As(err, &none)
+}
+
+// AwaitGone waits until it is.
+func (w *World) AwaitGone() {
+	w.tb.Helper()
+	for deadline := time.Now().Add(time.Minute); !w.Gone(w.tb.Context()); time.Sleep(20 * time.Millisecond) {
+		if time.Now().After(deadline) {
+			w.tb.Fatal("the temporary bucket is still there")
+		}
+	}
+}
+
+// compare compares a bucket with what should be in it.
+func (w *World) compare(ctx context.Context, bucket string, want map[string]string) {
+	w.tb.Helper()
+	pages := s3.NewListObjectsV2Paginator(w.s3, &s3.ListObjectsV2Input{Bucket: &bucket})
+	got := map[string]string{}
+	for pages.HasMorePages() {
+		page, err := pages.NextPage(ctx)
+		if err != nil {
+			w.tb.Fatalf("%s: %v", bucket, err)
+		}
+		for _, o := range page.Contents {
+			out, err := w.s3.GetObject(ctx, &s3.GetObjectInput{Bucket: &bucket, Key: o.Key})
+			if err != nil {
+				w.tb.Fatalf("%s/%s: %v", bucket, *o.Key, err)
+			}
+			body, err := io.ReadAll(out.Body)
+			if err != nil {
+				w.tb.Fatalf("%s/%s: %v", bucket, *o.Key, err)
+			}
+			got[*o.Key] = string(body)
+		}
+	}
+	for key, body := range want {
+		if found, ok := got[key]; !ok || found != body {
+			w.tb.Errorf("s3://%s/%s: found %v, %.40q (%d bytes), want %.40q", bucket, key, ok, found, len(found), body)
+		}
+	}
+	for key := range got {
+		if _, ok := want[key]; !ok {
+			w.tb.Errorf("s3://%s/%s should not be there", bucket, key)
+		}
+	}
+}
