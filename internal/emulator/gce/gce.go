@@ -38,6 +38,7 @@ type Cloud struct {
 	signer func() (*gcptest.Authority, error) // of machines' identity tokens
 
 	mu       sync.Mutex
+	ended    chan struct{} // closed and replaced when a machine has ended itself
 	serial   uint64
 	machines map[string]*instance // by zone/name
 	ops      map[string]*operation
@@ -70,7 +71,7 @@ func New(cfg Config) (*Cloud, error) {
 		cfg.Dir = dir
 	}
 	return &Cloud{
-		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority),
+		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority), ended: make(chan struct{}),
 		machines: map[string]*instance{}, ops: map[string]*operation{},
 		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
 		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),

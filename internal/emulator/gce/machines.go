@@ -2,6 +2,7 @@ package gce
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -126,6 +127,25 @@ func (c *Cloud) watch(m *instance, p *machine.Machine) {
 	m.record.Status, m.record.LastStopTimestamp = "TERMINATED", c.now()
 	if m.taken() {
 		c.take(m)
+	}
+	close(c.ended)
+	c.ended = make(chan struct{})
+}
+
+// Await waits until the machines are as somebody wants them; it looks again whenever one has ended itself.
+func (c *Cloud) Await(ctx context.Context, ok func([]Machine) bool) error {
+	for {
+		c.mu.Lock()
+		ended := c.ended
+		c.mu.Unlock()
+		if ok(c.Machines()) {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
 	}
 }
 
