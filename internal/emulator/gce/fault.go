@@ -84,6 +84,7 @@ type weather struct {
 	steps  int                // requests until an operation is done
 	early  int                // waits that end before the operation does
 	silent map[string]bool    // zones that do not answer lists
+	failed int                // requests for TPUs that are to fail
 }
 
 // steps of an operation, when nobody waits for it.
@@ -194,6 +195,9 @@ func (c *Cloud) deniedNames() []string {
 		return !c.weather.denied[p]
 	})
 }
+
+// FailTPUs has the next requests for TPUs fail, as they do when there are none in their time.
+func (c *Cloud) FailTPUs(n int) { c.steer(func(w *weather) { w.failed = n }) }
 
 // Forget has Google know none of the request ids that it was given.
 func (c *Cloud) Forget() {

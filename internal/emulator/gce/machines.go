@@ -258,7 +258,9 @@ func (c *Cloud) Leftovers() []string {
 		}
 	}
 	for k := range c.queued {
-		left = append(left, "queued resource "+k)
+		if n := c.tpus[k+"-0"]; n == nil {
+			left = append(left, "queued resource "+k)
+		}
 	}
 	return left
 }

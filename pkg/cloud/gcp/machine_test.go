@@ -43,6 +43,11 @@ type booting struct {
 // newBooting launches a cluster of spot machines with the real boot script and agent.
 func newBooting(t *testing.T, nodes int) *booting {
 	t.Helper()
+	return bootingOf(t, nodes, spot, func(*gcp.Config) {})
+}
+
+func bootingOf(t *testing.T, nodes int, o cloud.Offer, change func(*gcp.Config)) *booting {
+	t.Helper()
 	self, err := os.Executable()
 	if err != nil {
 		t.Fatal(err)
@@ -57,8 +62,9 @@ func newBooting(t *testing.T, nodes int) *booting {
 	sum := sha256.Sum256([]byte(program))
 	b.world = newWorldOf(t, gce.Config{Dir: t.TempDir(), Environment: []string{"TRADEWIND_PAUSE=0.1"}}, func(c *gcp.Config) {
 		c.Agents = driver.Agents{"": hex.EncodeToString(sum[:])}
+		change(c)
 	})
-	s := spec("cluster", nodes, spot)
+	s := spec("cluster", nodes, o)
 	s.Bootstrap = cloud.Bootstrap{Endpoint: b.URL(), Tokens: b.Tokens("cluster", nodes)}
 	b.launched = b.launch(s)
 	return b
