@@ -152,10 +152,15 @@ func (c *Cloud) Compute(ctx context.Context) (*compute.Service, error) {
 	return s, nil
 }
 
+// Serves says whether machines may be bought in a region.
+func (c *Cloud) Serves(region string) bool {
+	return len(c.cfg.Regions) == 0 || slices.Contains(c.cfg.Regions, region)
+}
+
 // serves refuses what cannot be bought here.
 func (c *Cloud) serves(o cloud.Offer) error {
 	switch {
-	case len(c.cfg.Regions) > 0 && !slices.Contains(c.cfg.Regions, o.Region):
+	case !c.Serves(o.Region):
 		return fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", o.Region,
 			c.cfg.Regions)
 	case o.Zone == "":
