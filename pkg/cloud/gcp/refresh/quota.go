@@ -79,11 +79,11 @@ func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
 // used up now the launch will tell.
 func (l limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
 	kept = slices.DeleteFunc(slices.Clone(offers), func(o catalog.Offer) bool {
-		no := !l.fits(&o, catalog.OnDemand) && !(o.HasSpot && l.fits(&o, catalog.Spot))
-		if no {
-			dropped++
+		if l.fits(&o, catalog.OnDemand) || o.HasSpot && l.fits(&o, catalog.Spot) {
+			return false
 		}
-		return no
+		dropped++
+		return true
 	})
 	for i := range kept {
 		if o := &kept[i]; o.HasSpot && !l.fits(o, catalog.Spot) {
