@@ -113,5 +113,6 @@ func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, 
 		return e, false, nil
 	}
 	job, _, _ := strings.Cut(cluster, ".") // as broker.ClusterID has it
-	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true, nil
+	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true,
+		nil
 }
