@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"maps"
 	"net/http"
+	"slices"
 	"strconv"
 	"strings"
 
@@ -177,13 +178,31 @@ func (c *Cloud) crmProject(*call) (any, *Fault) {
 	return &crm.Project{Name: "projects/100000000001", ProjectId: c.cfg.Project, State: "ACTIVE"}, nil
 }
 
-func (c *Cloud) getPolicy(r *call) (any, *Fault) {
-	p := c.identity.policies[r.name()]
+func (c *Cloud) policy(name string) *crm.Policy {
+	p := c.identity.policies[name]
 	if p == nil {
 		p = &crm.Policy{Etag: "AA=="}
-		c.identity.policies[r.name()] = p
+		c.identity.policies[name] = p
 	}
-	return p, nil
+	return p
+}
+
+// getPolicy leaves out what has conditions for whoever does not ask for version 3.
+func (c *Cloud) getPolicy(r *call) (any, *Fault) {
+	p := *c.policy(r.name())
+	var in crm.GetIamPolicyRequest
+	_ = json.Unmarshal(r.body, &in) // none is asked for without one
+	wanted := r.URL.Query().Get("options.requestedPolicyVersion") == "3" ||
+		in.Options != nil && in.Options.RequestedPolicyVersion == 3
+	p.Version = 1
+	conditional := func(b *crm.Binding) bool { return b.Condition != nil }
+	if slices.ContainsFunc(p.Bindings, conditional) {
+		p.Version = 3
+		if !wanted {
+			p.Version, p.Bindings = 1, slices.DeleteFunc(slices.Clone(p.Bindings), conditional)
+		}
+	}
+	return &p, nil
 }
 
 // setPolicy takes a policy that was made of the one that there is, and no other.
@@ -192,45 +211,38 @@ func (c *Cloud) setPolicy(r *call) (any, *Fault) {
 	if err := json.Unmarshal(r.body, &in); err != nil || in.Policy == nil {
 		return nil, invalid("no policy")
 	}
-	now, f := c.getPolicy(r)
-	if f != nil {
-		return nil, f
-	}
-	if in.Policy.Etag != now.(*crm.Policy).Etag {
+	if in.Policy.Etag != c.policy(r.name()).Etag {
 		return nil, &Fault{Code: http.StatusConflict, Reason: "aborted", Status: "ABORTED",
 			Message: "There were concurrent policy changes. Please retry the whole read-modify-write."}
+	}
+	if in.Policy.Version != 3 {
+		for _, b := range in.Policy.Bindings {
+			if b.Condition != nil {
+				return nil, invalid("Conditions are of version 3 of policies.")
+			}
+		}
 	}
 	in.Policy.Etag = "AA" + strconv.FormatUint(c.number()%90+10, 10)
 	c.identity.policies[r.name()] = in.Policy
 	return in.Policy, nil
 }
 
-// Bound says whether somebody has a role on a resource: projects/demo, projects/demo/serviceAccounts/….
-func (c *Cloud) Bound(resource, role, member string) bool {
+// Bound says whether somebody has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), on a condition
+// or without one.
+func (c *Cloud) Bound(resource, role, member string, conditional bool) bool {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	if p := c.identity.policies[resource]; p != nil {
-		for _, b := range p.Bindings {
-			for _, m := range b.Members {
-				if b.Role == role && m == member {
-					return true
-				}
-			}
-		}
-	}
-	return false
+	return slices.ContainsFunc(c.policy(resource).Bindings, func(b *crm.Binding) bool {
+		return b.Role == role && slices.Contains(b.Members, member) && (b.Condition != nil) == conditional
+	})
 }
 
 // Bind gives somebody a role, as another would.
 func (c *Cloud) Bind(resource string, b *crm.Binding) {
 	c.mu.Lock()
 	defer c.mu.Unlock()
-	p := c.identity.policies[resource]
-	if p == nil {
-		p = &crm.Policy{}
-		c.identity.policies[resource] = p
-	}
-	p.Version, p.Etag, p.Bindings = 3, "AA"+strconv.FormatUint(c.number()%90+10, 10), append(p.Bindings, b)
+	p := c.policy(resource)
+	p.Etag, p.Bindings = "AA"+strconv.FormatUint(c.number()%90+10, 10), append(p.Bindings, b)
 }
 
 // Made names all that was made beside machines: networks, rules, accounts, roles, pools and providers.

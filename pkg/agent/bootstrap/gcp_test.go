@@ -15,11 +15,12 @@ import (
 
 // A machine of Google Cloud learns its number, its address and, from the end of its name, its rank.
 func TestAMachineOfGoogleCloudFindsOutWhoItIs(t *testing.T) {
-	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-002": "token: two\n"} {
+	for name, want := range map[string]string{"tw-job-0123-1": "token: one\n", "tw-job-0123-010": "token: ten\n"} {
 		m := newMachine(t, stub)
 		service := httptest.NewServer(&gcptest.Machine{ID: "4815162342", Name: name, Address: "127.0.0.7", Zone: "us-central1-a"})
 		t.Cleanup(service.Close)
 		m.told.Cloud = "gcp"
+		m.told.Tokens = []string{"0", "one", "2", "3", "4", "5", "6", "7", "8", "9", "ten"}
 		m.told.Environment["GCE_METADATA_HOST"] = strings.TrimPrefix(service.URL, "http://")
 		out, err := m.boot(m.script())
 		if err != nil {

@@ -83,6 +83,9 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		}
 		if err != nil {
 			c.facts.doubt(Typed(err))
+			if isGone(err) { // a network, or an account: no fault of the task
+				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
+			}
 			return nil, err
 		}
 		earlier := op.Status == "DONE"

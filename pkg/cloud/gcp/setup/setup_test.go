@@ -118,12 +118,12 @@ func TestWhoMayWhat(t *testing.T) {
 		{"projects/demo/serviceAccounts/test-broker@demo.iam.gserviceaccount.com", "roles/iam.workloadIdentityUser",
 			"principalSet://iam.googleapis.com/projects/100000000001/locations/global/workloadIdentityPools/tradewind-test/attribute.aws_role/arn:aws:sts::123456789012:assumed-role/tradewind-provision"},
 	} {
-		if !w.gce.Bound(b[0], b[1], b[2]) {
+		if !w.gce.Bound(b[0], b[1], b[2], false) {
 			t.Errorf("%s does not have %s on %s", b[2], b[1], b[0])
 		}
 	}
 	for _, role := range []string{"projects/demo/roles/tradewind_test", "roles/editor"} {
-		if w.gce.Bound("projects/demo", role, "serviceAccount:test-machines@demo.iam.gserviceaccount.com") {
+		if w.gce.Bound("projects/demo", role, "serviceAccount:test-machines@demo.iam.gserviceaccount.com", false) {
 			t.Error("machines have a role")
 		}
 	}
@@ -144,12 +144,15 @@ func TestOthersKeepTheirRights(t *testing.T) {
 	s := w.setup()
 	w.gce.Refuse("cloudresourcemanager.projects.setIamPolicy", gce.Fault{Code: 409, Reason: "aborted", Status: "ABORTED", Message: "another was faster"})
 	w.add(s)
+	if !w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
+		t.Error("the right is on another's condition, or not there")
+	}
 	if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
 	}
-	if !w.gce.Bound("projects/demo", "roles/owner", "user:o@example.com") ||
-		!w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:c@example.com") ||
-		w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com") {
+	if !w.gce.Bound("projects/demo", "roles/owner", "user:o@example.com", false) ||
+		!w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:c@example.com", true) ||
+		w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
 		t.Error("others' rights have changed, or ours stay")
 	}
 }
