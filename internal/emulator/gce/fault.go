@@ -84,6 +84,7 @@ type weather struct {
 	steps  int                // requests until an operation is done
 	early  int                // waits that end before the operation does
 	silent map[string]bool    // zones that do not answer lists
+	down   map[string]bool    // regions
 	failed int                // requests for TPUs that are to fail
 }
 
@@ -93,7 +94,7 @@ const defaultSteps = 3
 func newWeather() weather {
 	return weather{
 		refuse: map[string][]Fault{}, lose: map[string]int{}, off: map[string]bool{}, denied: map[string]bool{},
-		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, steps: defaultSteps,
+		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, down: map[string]bool{}, steps: defaultSteps,
 	}
 }
 
@@ -139,6 +140,9 @@ func (c *Cloud) Lag(lists int) { c.steer(func(w *weather) { w.lag = lists }) }
 
 // EndWaits has the next waits for operations end before these do.
 func (c *Cloud) EndWaits(n int) { c.steer(func(w *weather) { w.early = n }) }
+
+// Down has a region listed as not up.
+func (c *Cloud) Down(region string) { c.steer(func(w *weather) { w.down[region] = true }) }
 
 // Silence has lists say that a zone cannot be reached, or can again.
 func (c *Cloud) Silence(zone string, silent bool) {

@@ -141,11 +141,16 @@ func TestOthersKeepTheirRights(t *testing.T) {
 	w.gce.Bind("projects/demo", &crm.Binding{Role: "roles/owner", Members: []string{"user:o@example.com"}})
 	w.gce.Bind("projects/demo", &crm.Binding{Role: "projects/demo/roles/tradewind_test", Members: []string{"user:c@example.com"},
 		Condition: &crm.Expr{Title: "soon", Expression: "false"}})
+	const machines = "projects/demo/serviceAccounts/test-machines@demo.iam.gserviceaccount.com"
+	w.gce.Bind(machines, &crm.Binding{Role: "roles/viewer", Members: []string{"user:v@example.com"}, Condition: &crm.Expr{Expression: "false"}})
 	s := w.setup()
 	w.gce.Refuse("cloudresourcemanager.projects.setIamPolicy", gce.Fault{Code: 409, Reason: "aborted", Status: "ABORTED", Message: "another was faster"})
 	w.add(s)
 	if !w.gce.Bound("projects/demo", "projects/demo/roles/tradewind_test", "user:a@example.com", false) {
 		t.Error("the right is on another's condition, or not there")
+	}
+	if !w.gce.Bound(machines, "roles/viewer", "user:v@example.com", true) {
+		t.Error("another's right on the account is lost")
 	}
 	if err := s.Remove(t.Context(), func(setup.Change) {}); err != nil {
 		t.Fatal(err)
