@@ -94,7 +94,8 @@ const defaultSteps = 3
 func newWeather() weather {
 	return weather{
 		refuse: map[string][]Fault{}, lose: map[string]int{}, off: map[string]bool{}, denied: map[string]bool{},
-		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, down: map[string]bool{}, steps: defaultSteps,
+		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, down: map[string]bool{},
+		steps: defaultSteps,
 	}
 }
 
