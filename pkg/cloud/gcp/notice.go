@@ -9,7 +9,6 @@ import (
 	"strings"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -89,30 +88,28 @@ func DecodeNotice(payload []byte) (n Notice, relevant bool, err error) {
 	return n, true, nil
 }
 
-// Whose looks up which cluster a notice is about, and makes of it what the interrupt function takes. ours is false when
-// the machine is of another deployment, or is gone already: then reconcile finds that it is.
-func (c *Cloud) Whose(ctx context.Context, n Notice) (e events.SpotInterrupted, ours bool, err error) {
+// Whose looks up which cluster a notice is about. ours is false when the machine is of another deployment, or is gone
+// already: then reconcile finds that it is.
+func (c *Cloud) Whose(ctx context.Context, n Notice) (about cloud.Notice, ours bool, err error) {
 	if n.Project != c.cfg.Project || !strings.HasPrefix(n.Name, "tw-") {
-		return e, false, nil
+		return about, false, nil
 	}
 	s, err := c.Compute(ctx)
 	if err != nil {
-		return e, false, err
+		return about, false, err
 	}
 	ctx, cancel := context.WithTimeout(ctx, readWithin)
 	defer cancel()
 	i, err := s.Instances.Get(c.cfg.Project, n.Zone, n.Name).Fields(oneInstance, "labels").Context(ctx).Do()
 	if isGone(err) {
-		return e, false, nil
+		return about, false, nil
 	}
 	if err != nil {
-		return e, false, Typed(err)
+		return about, false, Typed(err)
 	}
 	cluster := parseDescription(i.Description).Cluster
 	if i.Labels[labelDeployment] != c.deploymentLabel() || cluster == "" || fmt.Sprint(i.Id) != n.Machine {
-		return e, false, nil
+		return about, false, nil
 	}
-	job, _, _ := strings.Cut(cluster, ".") // as broker.ClusterID has it
-	return events.SpotInterrupted{Cluster: cluster, Job: job, Machine: n.Machine, Kind: string(n.Kind), At: n.At}, true,
-		nil
+	return cloud.Notice{Cluster: cluster, Machine: n.Machine, Kind: n.Kind, At: n.At}, true, nil
 }

@@ -31,7 +31,7 @@ func TestNoticesAreReadAndFindTheirCluster(t *testing.T) {
 		t.Fatalf("%+v %t %v", n, relevant, err)
 	}
 	e, ours, err := w.gcp.Whose(t.Context(), n)
-	if err != nil || !ours || e.Cluster != "job-1.train.1" || e.Job != "job-1" || e.Machine != m.ID {
+	if err != nil || !ours || e != (cloud.Notice{Cluster: "job-1.train.1", Machine: m.ID, Kind: cloud.Interruption, At: n.At}) {
 		t.Errorf("%+v %t %v", e, ours, err)
 	}
 	for what, change := range map[string]func(*gcp.Notice){
