@@ -35,6 +35,12 @@ METHODS = {
     "iam.v1": [
         "projects.serviceAccounts.get", "projects.serviceAccounts.create", "projects.serviceAccounts.delete",
         "projects.serviceAccounts.getIamPolicy", "projects.serviceAccounts.setIamPolicy",
+        "projects.roles.get", "projects.roles.create", "projects.roles.patch", "projects.roles.delete",
+        "projects.roles.undelete",
+        "projects.locations.workloadIdentityPools.get", "projects.locations.workloadIdentityPools.create",
+        "projects.locations.workloadIdentityPools.delete", "projects.locations.workloadIdentityPools.undelete",
+        "projects.locations.workloadIdentityPools.providers.get",
+        "projects.locations.workloadIdentityPools.providers.create",
     ],
 }
 DROPPED = {"description", "enumDescriptions", "enumDeprecated", "annotations", "deprecated", "scopes", "id"}

@@ -84,6 +84,8 @@ type weather struct {
 	steps  int                // requests until an operation is done
 	early  int                // waits that end before the operation does
 	silent map[string]bool    // zones that do not answer lists
+	down   map[string]bool    // regions
+	failed int                // requests for TPUs that are to fail
 }
 
 // steps of an operation, when nobody waits for it.
@@ -92,7 +94,8 @@ const defaultSteps = 3
 func newWeather() weather {
 	return weather{
 		refuse: map[string][]Fault{}, lose: map[string]int{}, off: map[string]bool{}, denied: map[string]bool{},
-		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, steps: defaultSteps,
+		dry: map[string]bool{}, once: map[string]bool{}, silent: map[string]bool{}, down: map[string]bool{},
+		steps: defaultSteps,
 	}
 }
 
@@ -138,6 +141,9 @@ func (c *Cloud) Lag(lists int) { c.steer(func(w *weather) { w.lag = lists }) }
 
 // EndWaits has the next waits for operations end before these do.
 func (c *Cloud) EndWaits(n int) { c.steer(func(w *weather) { w.early = n }) }
+
+// Down has a region listed as not up.
+func (c *Cloud) Down(region string) { c.steer(func(w *weather) { w.down[region] = true }) }
 
 // Silence has lists say that a zone cannot be reached, or can again.
 func (c *Cloud) Silence(zone string, silent bool) {
@@ -194,6 +200,9 @@ func (c *Cloud) deniedNames() []string {
 		return !c.weather.denied[p]
 	})
 }
+
+// FailTPUs has the next requests for TPUs fail, as they do when there are none in their time.
+func (c *Cloud) FailTPUs(n int) { c.steer(func(w *weather) { w.failed = n }) }
 
 // Forget has Google know none of the request ids that it was given.
 func (c *Cloud) Forget() {

@@ -38,6 +38,7 @@ type Cloud struct {
 	signer func() (*gcptest.Authority, error) // of machines' identity tokens
 
 	mu       sync.Mutex
+	ended    chan struct{} // closed and replaced when a machine has ended itself
 	serial   uint64
 	machines map[string]*instance // by zone/name
 	ops      map[string]*operation
@@ -49,6 +50,7 @@ type Cloud struct {
 	calls    map[string]int
 	weather  weather
 	world    world
+	identity identity
 }
 
 // New makes an empty project.
@@ -70,10 +72,11 @@ func New(cfg Config) (*Cloud, error) {
 		cfg.Dir = dir
 	}
 	return &Cloud{
-		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority),
+		cfg: cfg, signer: sync.OnceValues(gcptest.NewAuthority), ended: make(chan struct{}),
 		machines: map[string]*instance{}, ops: map[string]*operation{},
 		requests: map[string]*operation{}, tpus: map[string]*tpuNode{}, queued: map[string]*queuedResource{},
 		calls: map[string]int{}, weather: newWeather(), world: newWorld(cfg),
+		identity: newIdentity(),
 	}, nil
 }
 
@@ -254,7 +257,30 @@ var handlers = map[string]func(*Cloud, *call) (any, *Fault){
 
 	"oauth2.userinfo.get":                              (*Cloud).userinfo,
 	"cloudresourcemanager.projects.testIamPermissions": (*Cloud).testPermissions,
-	"cloudbilling.services.skus.list":                  (*Cloud).listSkus,
+	"cloudresourcemanager.projects.get":                (*Cloud).crmProject,
+	"cloudresourcemanager.projects.getIamPolicy":       (*Cloud).getPolicy,
+	"cloudresourcemanager.projects.setIamPolicy":       (*Cloud).setPolicy,
+	"serviceusage.services.get":                        (*Cloud).getService,
+	"serviceusage.services.enable":                     (*Cloud).enableService,
+	"iam.projects.serviceAccounts.get":                 (*Cloud).getAccount,
+	"iam.projects.serviceAccounts.create":              (*Cloud).createAccount,
+	"iam.projects.serviceAccounts.delete":              (*Cloud).deleteAccount,
+	"iam.projects.serviceAccounts.getIamPolicy":        (*Cloud).getPolicy,
+	"iam.projects.serviceAccounts.setIamPolicy":        (*Cloud).setPolicy,
+	"iam.projects.roles.get":                           (*Cloud).getRole,
+	"iam.projects.roles.create":                        (*Cloud).createRole,
+	"iam.projects.roles.patch":                         (*Cloud).patchRole,
+	"iam.projects.roles.delete":                        (*Cloud).deleteRole,
+	"iam.projects.roles.undelete":                      (*Cloud).undeleteRole,
+
+	"iam.projects.locations.workloadIdentityPools.get":              (*Cloud).getPool,
+	"iam.projects.locations.workloadIdentityPools.create":           (*Cloud).createPool,
+	"iam.projects.locations.workloadIdentityPools.delete":           (*Cloud).deletePool,
+	"iam.projects.locations.workloadIdentityPools.undelete":         (*Cloud).undeletePool,
+	"iam.projects.locations.workloadIdentityPools.providers.get":    (*Cloud).getProvider,
+	"iam.projects.locations.workloadIdentityPools.providers.create": (*Cloud).createProvider,
+
+	"cloudbilling.services.skus.list": (*Cloud).listSkus,
 
 	"tpu.projects.locations.nodes.list":             (*Cloud).listNodes,
 	"tpu.projects.locations.nodes.get":              (*Cloud).getNode,

@@ -2,6 +2,7 @@ package gce
 
 import (
 	"cmp"
+	"context"
 	"path/filepath"
 	"strconv"
 	"strings"
@@ -127,6 +128,25 @@ func (c *Cloud) watch(m *instance, p *machine.Machine) {
 	if m.taken() {
 		c.take(m)
 	}
+	close(c.ended)
+	c.ended = make(chan struct{})
+}
+
+// Await waits until the machines are as somebody wants them; it looks again whenever one has ended itself.
+func (c *Cloud) Await(ctx context.Context, ok func([]Machine) bool) error {
+	for {
+		c.mu.Lock()
+		ended := c.ended
+		c.mu.Unlock()
+		if ok(c.Machines()) {
+			return nil
+		}
+		select {
+		case <-ended:
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
 }
 
 func (m *instance) kill() {
@@ -238,7 +258,9 @@ func (c *Cloud) Leftovers() []string {
 		}
 	}
 	for k := range c.queued {
-		left = append(left, "queued resource "+k)
+		if n := c.tpus[k+"-0"]; n == nil {
+			left = append(left, "queued resource "+k)
+		}
 	}
 	return left
 }

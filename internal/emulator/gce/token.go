@@ -24,8 +24,8 @@ func (c *Cloud) token(w http.ResponseWriter, r *http.Request) {
 	write(w, http.StatusOK, map[string]any{"access_token": "emulated", "expires_in": 3600, "token_type": "Bearer"}, nil)
 }
 
-// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are no
-// JSON Web Tokens, and none at all, are taken for good.
+// tokenFault refuses a token that its holder has signed at another time than Google's, and none else: tokens that are
+// no JSON Web Tokens, and none at all, are taken for good.
 func (c *Cloud) tokenFault(authorization string) *Fault {
 	text, _ := strings.CutPrefix(authorization, "Bearer ")
 	if why := c.untimely(text); why != "" {
@@ -43,8 +43,9 @@ func (c *Cloud) untimely(text string) string {
 	}
 	now := time.Now().Add(c.weather.skew)
 	if off := now.Sub(claims.IssuedAt.Time); off > slack || off < -slack {
-		return fmt.Sprintf("Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable timeframe. "+
-			"Check your iat and exp values in the JWT claim. iat is %d, now is %d", claims.IssuedAt.Unix(), now.Unix())
+		return fmt.Sprintf("Invalid JWT: Token must be a short-lived token (60 minutes) and in a reasonable "+
+			"timeframe. Check your iat and exp values in the JWT claim. iat is %d, now is %d",
+			claims.IssuedAt.Unix(), now.Unix())
 	}
 	return ""
 }

@@ -99,12 +99,15 @@ func (c *Cloud) progressTPUs() {
 		if q.steps--; q.steps > 0 {
 			continue
 		}
+		if c.weather.failed > 0 {
+			c.weather.failed--
+			c.failTPUs(q)
+			continue
+		}
 		kind := q.record.Tpu.NodeSpec[0].Node.AcceleratorType
 		if c.weather.dry[q.zone] || c.weather.dry[q.zone+"/"+kind] {
 			if !q.until.IsZero() && !c.cfg.Now().Before(q.until) {
-				why := &tpu.Status{Code: 8, Message: "There is no more capacity in the zone \"" + q.zone +
-					"\"; you can try in another zone"}
-				q.record.State = &tpu.QueuedResourceState{State: "FAILED", FailedData: &tpu.FailedData{Error: why}}
+				c.failTPUs(q)
 			}
 			continue
 		}
@@ -113,6 +116,12 @@ func (c *Cloud) progressTPUs() {
 		}
 		q.record.State = &tpu.QueuedResourceState{State: "ACTIVE"}
 	}
+}
+
+func (c *Cloud) failTPUs(q *queuedResource) {
+	why := &tpu.Status{Code: 8, Message: "There is no more capacity in the zone \"" + q.zone +
+		"\"; you can try in another zone"}
+	q.record.State = &tpu.QueuedResourceState{State: "FAILED", FailedData: &tpu.FailedData{Error: why}}
 }
 
 func (c *Cloud) createNode(q *queuedResource, s *tpu.NodeSpec) {
@@ -128,7 +137,8 @@ func (c *Cloud) createNode(q *queuedResource, s *tpu.NodeSpec) {
 		AcceleratorCount: 1, Spot: q.record.Spot != nil,
 	})
 	c.tpus[key(q.zone, s.NodeId)] = n
-	n.metadata = &gcptest.Machine{ID: strconv.FormatUint(id, 10), Name: s.NodeId, Project: c.cfg.Project, Zone: q.zone,
+	n.metadata = &gcptest.Machine{ID: strconv.FormatUint(id, 10), Project: c.cfg.Project, Zone: q.zone,
+		Name:       "t1v-n-" + strconv.FormatUint(id%0xffff, 16) + "-w-0", // which is not the node's
 		Attributes: s.Node.Metadata, Address: address}
 	if s.Node.ServiceAccount != nil {
 		n.metadata.ServiceAccount = s.Node.ServiceAccount.Email

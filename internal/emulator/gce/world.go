@@ -241,6 +241,9 @@ func (c *Cloud) listRegions(*call) (any, *Fault) {
 	slices.Sort(names)
 	for i, name := range slices.Compact(names) {
 		r := &compute.Region{Kind: "compute#region", Id: uint64(1000 + i), Name: name, Status: "UP"} //nolint:gosec // small
+		if c.weather.down[name] {
+			r.Status = "DOWN"
+		}
 		for _, metric := range []string{"CPUS", "PREEMPTIBLE_CPUS"} {
 			r.Quotas = append(r.Quotas, &compute.Quota{
 				Metric: metric, Limit: c.world.limit(name, metric), Usage: c.used(name, metric),

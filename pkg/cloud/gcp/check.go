@@ -219,3 +219,15 @@ func (c *Cloud) checkNetwork(ctx context.Context, s *compute.Service, r *driver.
 		r.Missing = append(r.Missing, l)
 	}
 }
+
+// TPUPermissions are those that TPUs need besides.
+func TPUPermissions() []string {
+	return []string{
+		"tpu.nodes.create", "tpu.nodes.delete", "tpu.nodes.get", "tpu.nodes.list", "tpu.operations.get",
+		"tpu.queuedresources.create", "tpu.queuedresources.delete", "tpu.queuedresources.get",
+		"tpu.queuedresources.list",
+	}
+}
+
+// IsGone says that what was asked for is not there.
+func IsGone(err error) bool { return isGone(err) }

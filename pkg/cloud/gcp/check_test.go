@@ -92,6 +92,10 @@ func TestCheckSaysWhatIsMissing(t *testing.T) {
 		"no region that is open": {func(w *world) {
 			w.gcp = w.another(func(c *gcp.Config) { c.Regions = []string{"moon-east1"} })
 		}, "region moon-east1 is not open", "gcloud compute regions list", 0, true, false},
+		"a region that is down": {func(w *world) {
+			w.gce.Down("us-west1")
+			w.gcp = w.another(func(c *gcp.Config) { c.Regions = []string{"us-central1", "us-west1"} })
+		}, "region us-west1 is not open", "gcloud compute regions list", 0, false, false},
 		"no network": {func(w *world) {
 			w.gcp = w.another(func(c *gcp.Config) { c.Network = "mine" })
 		}, "network mine is not in project demo", "gcloud compute networks create mine", 0, true, false},

@@ -48,7 +48,9 @@ var kinds = map[string]cloud.Kind{
 	codeNotSold: cloud.Capacity,
 
 	"QUOTA_EXCEEDED": cloud.Quota, "quotaExceeded": cloud.Quota, "LIMIT_EXCEEDED": cloud.Quota,
-	"limitExceeded": cloud.Quota, "PERMISSIONS_ERROR_LOCATION": cloud.Quota,
+	"limitExceeded": cloud.Quota,
+	// a network or an account that is not there: no fault of the task, whose image was looked at before
+	"RESOURCE_NOT_FOUND": cloud.Quota,
 
 	"forbidden": cloud.Auth, "required": cloud.Invalid, "authError": cloud.Auth, "insufficientPermissions": cloud.Auth,
 	"PERMISSION_DENIED": cloud.Auth, "PERMISSIONS_ERROR": cloud.Auth, "UNAUTHENTICATED": cloud.Auth,
@@ -75,7 +77,7 @@ var kinds = map[string]cloud.Kind{
 	"invalid": cloud.Invalid, "badRequest": cloud.Invalid, "invalidParameter": cloud.Invalid,
 	"parseError": cloud.Invalid, "INVALID_USAGE": cloud.Invalid, "INVALID_FIELD_VALUE": cloud.Invalid,
 	"INVALID_ARGUMENT": cloud.Invalid, "FAILED_PRECONDITION": cloud.Invalid, "badRequestMissingParam": cloud.Invalid,
-	"notFound": cloud.Invalid, "RESOURCE_NOT_FOUND": cloud.Invalid, "NOT_FOUND": cloud.Invalid,
+	"notFound": cloud.Invalid, "NOT_FOUND": cloud.Invalid,
 	driver.CodeTerminated: cloud.Invalid, driver.CodeBadSpec: cloud.Invalid,
 }
 
@@ -267,6 +269,15 @@ func isGone(err error) bool {
 func isThere(err error) bool {
 	var answer *googleapi.Error
 	return errors.As(err, &answer) && answer.Code == http.StatusConflict
+}
+
+// message is what an answer says, without the code.
+func message(err error) string {
+	var e *cloud.Error
+	if errors.As(Typed(err), &e) {
+		return e.Message
+	}
+	return err.Error()
 }
 
 func fail(kind cloud.Kind, code, format string, args ...any) error {

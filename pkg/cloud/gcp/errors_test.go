@@ -86,7 +86,7 @@ func TestOperationsAreTyped(t *testing.T) {
 		"STOCKOUT": cloud.Capacity, "QUOTA_EXCEEDED": cloud.Quota, "CONDITION_NOT_MET": cloud.Auth,
 		"RESOURCE_OPERATION_RATE_EXCEEDED": cloud.Throttled, "INTERNAL_ERROR": cloud.Transient,
 		"INVALID_USAGE": cloud.Invalid, "VM_MIN_COUNT_NOT_REACHED": cloud.Capacity, "SOMETHING_NEW": cloud.Transient,
-		"UNSUPPORTED_OPERATION": cloud.Capacity,
+		"UNSUPPORTED_OPERATION": cloud.Capacity, "RESOURCE_NOT_FOUND": cloud.Quota,
 	} {
 		t.Run(code, func(t *testing.T) {
 			w := newWorld(t, nil)

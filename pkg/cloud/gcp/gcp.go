@@ -12,6 +12,7 @@ import (
 
 	compute "google.golang.org/api/compute/v1"
 	"google.golang.org/api/option"
+	tpu "google.golang.org/api/tpu/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
@@ -40,6 +41,8 @@ type Config struct {
 	// ServiceAccount is what machines prove themselves with, by its address. It needs no role. Without one they have no
 	// identity token.
 	ServiceAccount string
+	// TPUs says that TPUs may be bought; their API is asked then, and has to be on.
+	TPUs bool
 	// Graves remember terminated clusters; in this process's memory when nil.
 	Graves driver.Graves
 	Log    *slog.Logger
@@ -70,6 +73,7 @@ type Cloud struct {
 
 	mu      sync.Mutex
 	service *compute.Service
+	tpus    *tpu.Service
 	homes   map[string]home // by cluster, of those launched here and not yet terminated
 }
 
@@ -77,6 +81,7 @@ type Cloud struct {
 type home struct {
 	zone string
 	done bool // the operation that bought it is over
+	tpu  bool
 }
 
 var (
@@ -147,10 +152,15 @@ func (c *Cloud) Compute(ctx context.Context) (*compute.Service, error) {
 	return s, nil
 }
 
+// Serves says whether machines may be bought in a region.
+func (c *Cloud) Serves(region string) bool {
+	return len(c.cfg.Regions) == 0 || slices.Contains(c.cfg.Regions, region)
+}
+
 // serves refuses what cannot be bought here.
 func (c *Cloud) serves(o cloud.Offer) error {
 	switch {
-	case len(c.cfg.Regions) > 0 && !slices.Contains(c.cfg.Regions, o.Region):
+	case !c.Serves(o.Region):
 		return fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v", o.Region,
 			c.cfg.Regions)
 	case o.Zone == "":

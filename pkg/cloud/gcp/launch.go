@@ -39,6 +39,9 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if err := c.alive(ctx, spec.Cluster); err != nil {
 		return nil, err
 	}
+	if isTPU(spec.Offer) {
+		return c.launchTPU(ctx, spec)
+	}
 	// An earlier call may have bought them, and its answer been lost.
 	found, err := c.find(ctx, spec.Offer.Zone, spec.Cluster)
 	if err != nil && cloud.KindOf(Typed(err)) == cloud.Invalid { // there is no such zone
@@ -80,6 +83,9 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 		}
 		if err != nil {
 			c.facts.doubt(Typed(err))
+			if isGone(err) { // a network, or an account: no fault of the task
+				return nil, fail(cloud.Quota, "notFound", "%s", message(err))
+			}
 			return nil, err
 		}
 		earlier := op.Status == "DONE"
@@ -253,6 +259,13 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 	}
 	defer release()
 	at := c.home(cluster)
+	if err := c.terminateTPUs(ctx, at, cluster); err != nil {
+		return err
+	}
+	if at.tpu {
+		c.settle(cluster, home{})
+		return nil
+	}
 	found, err := c.find(ctx, at.zone, cluster)
 	if err != nil {
 		return err

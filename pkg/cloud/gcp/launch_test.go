@@ -94,7 +94,12 @@ func TestAPlainMachine(t *testing.T) {
 	w := newWorld(t, func(c *gcp.Config) { c.ServiceAccount = "" })
 	o := onDemand
 	o.InstanceType = "c4a-standard-4"
-	i := w.gce.Instance(w.launch(spec("a", 1, o))[0].ID)
+	s := spec("a", 1, o)
+	s.DiskGiB = 44.5
+	i := w.gce.Instance(w.launch(s)[0].ID)
+	if i.Disks[0].DiskSizeGb != 45 {
+		t.Errorf("disk %d", i.Disks[0].DiskSizeGb)
+	}
 	if len(i.ServiceAccounts) != 0 || !i.ShieldedInstanceConfig.EnableSecureBoot || len(i.NetworkInterfaces[0].AccessConfigs) != 1 ||
 		i.Scheduling.ProvisioningModel != "STANDARD" || i.Scheduling.InstanceTerminationAction != "" {
 		t.Errorf("%+v", i)
@@ -152,13 +157,26 @@ func TestTerminateWaitsForWhoBuys(t *testing.T) {
 	w.none(other)
 }
 
+// What a list lacks is asked for by name.
+func TestListsThatLag(t *testing.T) {
+	w := newWorld(t, nil)
+	w.gce.Lag(5)
+	if m := w.launch(spec("a", 3, onDemand)); len(m) != 3 || m[2].Rank != 2 || m[2].Cluster != "a" || m[0].Launched.IsZero() {
+		t.Errorf("%+v", m)
+	}
+	if err := w.another(nil).Terminate(t.Context(), "a"); err != nil {
+		t.Fatal(err)
+	}
+	w.none(w.gcp)
+}
+
 // Google forgets ids; the machines' names still tell.
 func TestAForgottenRequest(t *testing.T) {
 	w := newWorld(t, nil)
 	s := spec("a", 2, onDemand)
 	first := w.launch(s)
 	w.gce.Forget()
-	w.gce.Silent(1)
+	w.gce.Silent(2)
 	second, err := w.another(nil).Launch(t.Context(), s)
 	if err != nil || len(second) != 2 || second[0].ID != first[0].ID || len(w.gce.Machines()) != 2 {
 		t.Errorf("%v %v", second, err)
@@ -288,7 +306,7 @@ func TestWhatCannotBeBought(t *testing.T) {
 		}, cloud.Capacity, "attaches no H100"},
 		"a network that is not there": {func(w *world, _ *cloud.LaunchSpec) {
 			w.gcp = w.another(func(c *gcp.Config) { c.Network = "nowhere" })
-		}, cloud.Invalid, "not found"},
+		}, cloud.Quota, "not found"},
 	} {
 		t.Run(name, func(t *testing.T) {
 			w := newWorld(t, func(c *gcp.Config) { c.Regions = []string{"us-west1", "us-central1"} })

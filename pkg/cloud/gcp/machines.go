@@ -24,7 +24,11 @@ func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, 
 	if err != nil {
 		return nil, Typed(err)
 	}
-	machines := c.machines(found)
+	tpus, err := c.findTPUs(ctx, cluster)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	machines := append(c.machines(found), tpus...)
 	slices.SortFunc(machines, byRank)
 	return machines, nil
 }

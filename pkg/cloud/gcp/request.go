@@ -237,6 +237,7 @@ type told struct {
 	USDPerHour  float64 `json:"usdPerHour,omitempty"`
 	Accelerator string  `json:"accelerator,omitempty"`
 	Count       float64 `json:"count,omitempty"`
+	Spot        bool    `json:"spot,omitempty"`
 }
 
 const describedBy = "Tradewind: "
@@ -248,7 +249,7 @@ func describe(spec cloud.LaunchSpec) string {
 	}
 	b, err := json.Marshal(told{
 		Cluster: spec.Cluster, Nodes: spec.Nodes, USDPerHour: usd, Accelerator: spec.Offer.Accelerator,
-		Count: spec.Offer.AccelCount,
+		Count: spec.Offer.AccelCount, Spot: spec.Offer.Spot,
 	})
 	if err != nil {
 		return describedBy + "{}"

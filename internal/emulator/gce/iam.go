@@ -1,0 +1,273 @@
+package gce
+
+import (
+	"encoding/json"
+	"maps"
+	"net/http"
+	"slices"
+	"strconv"
+	"strings"
+
+	crm "google.golang.org/api/cloudresourcemanager/v3"
+	iam "google.golang.org/api/iam/v1"
+	usage "google.golang.org/api/serviceusage/v1"
+)
+
+// identity is what of rights and services there is, each by the path that its API names it by.
+type identity struct {
+	enabled  map[string]bool
+	accounts map[string]*iam.ServiceAccount
+	roles    map[string]*iam.Role
+	pools    map[string]*iam.WorkloadIdentityPool
+	provider map[string]*iam.WorkloadIdentityPoolProvider
+	policies map[string]*crm.Policy
+}
+
+func newIdentity() identity {
+	return identity{
+		enabled: map[string]bool{}, accounts: map[string]*iam.ServiceAccount{}, roles: map[string]*iam.Role{},
+		pools: map[string]*iam.WorkloadIdentityPool{}, provider: map[string]*iam.WorkloadIdentityPoolProvider{},
+		policies: map[string]*crm.Policy{},
+	}
+}
+
+// name is a resource's, without the API's version and what is done to it.
+func (r *call) name() string {
+	_, name, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
+	verb := strings.LastIndexByte(name, ':')
+	if verb > strings.LastIndexByte(name, '/') {
+		name = name[:verb]
+	}
+	return name
+}
+
+// one answers with a resource that is there.
+func one[T any](all map[string]*T, r *call) (any, *Fault) {
+	if v := all[r.name()]; v != nil {
+		return v, nil
+	}
+	return nil, tpuGone("%s", r.name())
+}
+
+func (c *Cloud) getAccount(r *call) (any, *Fault)  { return one(c.identity.accounts, r) }
+func (c *Cloud) getRole(r *call) (any, *Fault)     { return one(c.identity.roles, r) }
+func (c *Cloud) getPool(r *call) (any, *Fault)     { return one(c.identity.pools, r) }
+func (c *Cloud) getProvider(r *call) (any, *Fault) { return one(c.identity.provider, r) }
+
+func (c *Cloud) getService(r *call) (any, *Fault) {
+	state := "DISABLED"
+	if c.identity.enabled[base(r.name())] {
+		state = "ENABLED"
+	}
+	return &usage.GoogleApiServiceusageV1Service{Name: r.name(), State: state}, nil
+}
+
+func (c *Cloud) enableService(r *call) (any, *Fault) {
+	c.identity.enabled[base(r.name())] = true
+	return &usage.Operation{Name: "operations/acf." + strconv.FormatUint(c.number(), 10), Done: true}, nil
+}
+
+func taken(what string) *Fault {
+	return &Fault{Code: http.StatusConflict, Reason: "alreadyExists", Status: "ALREADY_EXISTS",
+		Message: what + " already exists"}
+}
+
+func (c *Cloud) createAccount(r *call) (any, *Fault) {
+	var in iam.CreateServiceAccountRequest
+	if err := json.Unmarshal(r.body, &in); err != nil || len(in.AccountId) < 6 || len(in.AccountId) > 30 ||
+		!validName.MatchString(in.AccountId) {
+		return nil, invalid("Invalid service account ID %s.", in.AccountId)
+	}
+	email := in.AccountId + "@" + c.cfg.Project + ".iam.gserviceaccount.com"
+	name := "projects/" + c.cfg.Project + "/serviceAccounts/" + email
+	if c.identity.accounts[name] != nil {
+		return nil, taken(name)
+	}
+	c.identity.accounts[name] = &iam.ServiceAccount{Name: name, Email: email, ProjectId: c.cfg.Project}
+	return c.identity.accounts[name], nil
+}
+
+func (c *Cloud) deleteAccount(r *call) (any, *Fault) {
+	if c.identity.accounts[r.name()] == nil {
+		return nil, tpuGone("%s", r.name())
+	}
+	delete(c.identity.accounts, r.name())
+	return &iam.Empty{}, nil
+}
+
+func (c *Cloud) createRole(r *call) (any, *Fault) {
+	var in iam.CreateRoleRequest
+	if err := json.Unmarshal(r.body, &in); err != nil || in.Role == nil || strings.Contains(in.RoleId, "-") {
+		return nil, invalid("The role_id %s is not valid.", in.RoleId)
+	}
+	name := r.name() + "/" + in.RoleId
+	if c.identity.roles[name] != nil { // one that was deleted, too, for a week
+		return nil, taken(name)
+	}
+	in.Role.Name = name
+	c.identity.roles[name] = in.Role
+	return in.Role, nil
+}
+
+func (c *Cloud) patchRole(r *call) (any, *Fault) {
+	role := c.identity.roles[r.name()]
+	var in iam.Role
+	if err := json.Unmarshal(r.body, &in); err != nil || role == nil {
+		return nil, tpuGone("%s", r.name())
+	}
+	role.IncludedPermissions = in.IncludedPermissions
+	return role, nil
+}
+
+// deleteRole marks a role, as Google does.
+func (c *Cloud) deleteRole(r *call) (any, *Fault) {
+	role := c.identity.roles[r.name()]
+	if role == nil || role.Deleted {
+		return nil, tpuGone("%s", r.name())
+	}
+	role.Deleted = true
+	return role, nil
+}
+
+func (c *Cloud) undeleteRole(r *call) (any, *Fault) {
+	role := c.identity.roles[r.name()]
+	if role == nil || !role.Deleted {
+		return nil, tpuGone("%s", r.name())
+	}
+	role.Deleted = false
+	return role, nil
+}
+
+func (c *Cloud) createPool(r *call) (any, *Fault) {
+	name := r.name() + "/" + r.URL.Query().Get("workloadIdentityPoolId")
+	var in iam.WorkloadIdentityPool
+	if err := json.Unmarshal(r.body, &in); err != nil || c.identity.pools[name] != nil {
+		return nil, taken(name)
+	}
+	in.Name, in.State = name, "ACTIVE"
+	c.identity.pools[name] = &in
+	return &iam.Operation{Name: name + "/operations/1", Done: true}, nil
+}
+
+func (c *Cloud) poolState(state string) func(*call) (any, *Fault) {
+	return func(r *call) (any, *Fault) {
+		pool := c.identity.pools[r.name()]
+		if pool == nil || pool.State == state {
+			return nil, tpuGone("%s", r.name())
+		}
+		pool.State = state
+		return &iam.Operation{Name: r.name() + "/operations/1", Done: true}, nil
+	}
+}
+
+func (c *Cloud) deletePool(r *call) (any, *Fault)   { return c.poolState("DELETED")(r) }
+func (c *Cloud) undeletePool(r *call) (any, *Fault) { return c.poolState("ACTIVE")(r) }
+
+func (c *Cloud) createProvider(r *call) (any, *Fault) {
+	name := r.name() + "/" + r.URL.Query().Get("workloadIdentityPoolProviderId")
+	var in iam.WorkloadIdentityPoolProvider
+	if err := json.Unmarshal(r.body, &in); err != nil || c.identity.provider[name] != nil {
+		return nil, taken(name)
+	}
+	in.Name, in.State = name, "ACTIVE"
+	c.identity.provider[name] = &in
+	return &iam.Operation{Name: name + "/operations/1", Done: true}, nil
+}
+
+func (c *Cloud) crmProject(*call) (any, *Fault) {
+	return &crm.Project{Name: "projects/100000000001", ProjectId: c.cfg.Project, State: "ACTIVE"}, nil
+}
+
+func (c *Cloud) policy(name string) *crm.Policy {
+	p := c.identity.policies[name]
+	if p == nil {
+		p = &crm.Policy{Etag: "AA=="}
+		c.identity.policies[name] = p
+	}
+	return p
+}
+
+// getPolicy leaves out what has conditions for whoever does not ask for version 3.
+func (c *Cloud) getPolicy(r *call) (any, *Fault) {
+	p := *c.policy(r.name())
+	var in crm.GetIamPolicyRequest
+	_ = json.Unmarshal(r.body, &in) // none is asked for without one
+	wanted := r.URL.Query().Get("options.requestedPolicyVersion") == "3" ||
+		in.Options != nil && in.Options.RequestedPolicyVersion == 3
+	p.Version = 1
+	conditional := func(b *crm.Binding) bool { return b.Condition != nil }
+	if slices.ContainsFunc(p.Bindings, conditional) {
+		p.Version = 3
+		if !wanted {
+			p.Version, p.Bindings = 1, slices.DeleteFunc(slices.Clone(p.Bindings), conditional)
+		}
+	}
+	return &p, nil
+}
+
+// setPolicy takes a policy that was made of the one that there is, and no other.
+func (c *Cloud) setPolicy(r *call) (any, *Fault) {
+	var in crm.SetIamPolicyRequest
+	if err := json.Unmarshal(r.body, &in); err != nil || in.Policy == nil {
+		return nil, invalid("no policy")
+	}
+	if in.Policy.Etag != c.policy(r.name()).Etag {
+		return nil, &Fault{Code: http.StatusConflict, Reason: "aborted", Status: "ABORTED",
+			Message: "There were concurrent policy changes. Please retry the whole read-modify-write."}
+	}
+	if in.Policy.Version != 3 {
+		for _, b := range in.Policy.Bindings {
+			if b.Condition != nil {
+				return nil, invalid("Conditions are of version 3 of policies.")
+			}
+		}
+	}
+	in.Policy.Etag = "AA" + strconv.FormatUint(c.number()%90+10, 10)
+	c.identity.policies[r.name()] = in.Policy
+	return in.Policy, nil
+}
+
+// Bound says whether somebody has a role on a resource (projects/demo, projects/demo/serviceAccounts/…), on a condition
+// or without one.
+func (c *Cloud) Bound(resource, role, member string, conditional bool) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return slices.ContainsFunc(c.policy(resource).Bindings, func(b *crm.Binding) bool {
+		return b.Role == role && slices.Contains(b.Members, member) && (b.Condition != nil) == conditional
+	})
+}
+
+// Bind gives somebody a role, as another would.
+func (c *Cloud) Bind(resource string, b *crm.Binding) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	p := c.policy(resource)
+	p.Etag, p.Bindings = "AA"+strconv.FormatUint(c.number()%90+10, 10), append(p.Bindings, b)
+}
+
+// Made names all that was made beside machines: networks, rules, accounts, roles, pools and providers.
+func (c *Cloud) Made() map[string]bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	made := map[string]bool{}
+	for n := range maps.Keys(c.world.networks) {
+		made["network "+n] = n != "default"
+	}
+	for n := range c.world.firewalls {
+		made["firewall "+n] = true
+	}
+	for n := range c.identity.accounts {
+		made["account "+base(n)] = true
+	}
+	for n, r := range c.identity.roles {
+		made["role "+base(n)] = !r.Deleted
+	}
+	for n, p := range c.identity.pools {
+		made["pool "+base(n)] = p.State == "ACTIVE"
+	}
+	for n := range c.identity.enabled {
+		made["service "+n] = true
+	}
+	maps.DeleteFunc(made, func(_ string, there bool) bool { return !there })
+	return made
+}

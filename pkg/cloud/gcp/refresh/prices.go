@@ -1,0 +1,160 @@
+package refresh
+
+import (
+	"context"
+	"math"
+	"regexp"
+	"slices"
+	"strings"
+
+	billing "google.golang.org/api/cloudbilling/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+)
+
+// computeEngine is the service in the price list (Cloud Billing documentation, "Get Google Cloud pricing information").
+const computeEngine = "services/6F81-5844-456A"
+
+// Part is one line of the price list that machines are made of: a processor or a GiB of memory of a family, or a GPU.
+type Part struct {
+	Family  string // n2; of a GPU its canonical name
+	Kind    string // core, ram, gpu
+	Market  catalog.Market
+	Regions []string
+	USD     float64 // per hour
+}
+
+// Prices are what the parts of machines cost in each region. The nil one knows none.
+type Prices struct {
+	usd map[priced]float64
+}
+
+type priced struct {
+	region, family, kind string
+	market               catalog.Market
+}
+
+// prices reads the price list.
+func (r *Refresher) prices(ctx context.Context) (*Prices, error) {
+	s, err := billing.NewService(context.WithoutCancel(ctx), r.Cloud.Options("/")...)
+	if err != nil {
+		return nil, err
+	}
+	p := &Prices{usd: map[priced]float64{}}
+	err = s.Services.Skus.List(computeEngine).CurrencyCode("USD").PageSize(5000).Pages(ctx,
+		func(page *billing.ListSkusResponse) error {
+			for _, sku := range page.Skus {
+				if part, ok := ParseSku(sku); ok {
+					p.add(part)
+				}
+			}
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return p, nil
+}
+
+func (p *Prices) add(part Part) {
+	for _, region := range part.Regions {
+		k := priced{region, part.Family, part.Kind, part.Market}
+		// Of a family there are cheaper lines for what is committed or sole-tenant, which have other words; two lines
+		// of the same words are of two lists, and the dearer one is charged.
+		p.usd[k] = max(p.usd[k], part.USD)
+	}
+}
+
+// words are how lines of the list name parts: "N2 Instance Core running in Iowa", "Spot Preemptible E2 Instance Ram
+// running in Iowa", "Nvidia L4 GPU attached to Spot Preemptible VMs running in Iowa".
+var (
+	machineLine = regexp.MustCompile(`^(?:Spot Preemptible )?([A-Z][0-9]+[A-Z]?)(?: AMD| Arm| Predefined)? Instance ` +
+		`(Core|Ram) running in `)
+	optimizedLine = regexp.MustCompile(`^(?:Spot Preemptible )?Compute optimized (Core|Ram) running in `)
+	gpuLine       = regexp.MustCompile(`^(?:Spot Preemptible )?Nvidia (?:Tesla )?(.+?) GPU (?:attached to ` +
+		`(?:Spot )?Preemptible VMs )?running in `)
+)
+
+// maxUSD bounds what is believed to be the price of an hour.
+const maxUSD = 1000
+
+// ParseSku reads a line of the price list: one that machines are made of, by the hour, in USD. Others are not ok.
+func ParseSku(s *billing.Sku) (p Part, ok bool) {
+	if s == nil || s.Category == nil || s.Category.ResourceFamily != "Compute" {
+		return p, false
+	}
+	switch s.Category.UsageType {
+	case "OnDemand":
+		p.Market = catalog.OnDemand
+	case "Preemptible":
+		p.Market = catalog.Spot
+	default:
+		return p, false
+	}
+	if m := machineLine.FindStringSubmatch(s.Description); m != nil {
+		p.Family, p.Kind = strings.ToLower(m[1]), strings.ToLower(m[2])
+	} else if m := optimizedLine.FindStringSubmatch(s.Description); m != nil {
+		p.Family, p.Kind = "c2", strings.ToLower(m[1])
+	} else if m := gpuLine.FindStringSubmatch(s.Description); m != nil {
+		name, err := accel.Normalize(strings.ReplaceAll(m[1], " ", "-"))
+		if err != nil {
+			return p, false
+		}
+		p.Family, p.Kind = name, "gpu"
+	} else {
+		return p, false
+	}
+	p.Regions = s.ServiceRegions
+	p.USD, ok = hourly(s, p.Kind)
+	return p, ok && len(p.Regions) > 0
+}
+
+// hourly is the price of a part for an hour.
+func hourly(s *billing.Sku, kind string) (float64, bool) {
+	if len(s.PricingInfo) == 0 {
+		return 0, false
+	}
+	e := s.PricingInfo[len(s.PricingInfo)-1].PricingExpression // the latest
+	unit := map[string]string{"ram": "GiBy.h"}[kind]
+	if unit == "" {
+		unit = "h"
+	}
+	if e == nil || e.UsageUnit != unit || len(e.TieredRates) == 0 {
+		return 0, false
+	}
+	rate := e.TieredRates[len(e.TieredRates)-1] // the first may be free
+	if rate.UnitPrice == nil || rate.UnitPrice.CurrencyCode != "USD" && rate.UnitPrice.CurrencyCode != "" {
+		return 0, false
+	}
+	usd := float64(rate.UnitPrice.Units) + float64(rate.UnitPrice.Nanos)/1e9
+	return usd, usd > 0 && usd < maxUSD && !math.IsNaN(usd)
+}
+
+// classes of machine types that are made of whole processors; types with a shared one have other rules.
+var classes = []string{"standard", "highmem", "highcpu", "highgpu", "ultragpu", "megagpu"}
+
+// Machine is what an hour of a machine costs, where all its parts have a price.
+func (p *Prices) Machine(o *catalog.Offer, m catalog.Market) (usd float64, ok bool) {
+	if p == nil {
+		return 0, false
+	}
+	parts := strings.Split(o.InstanceType, "-")
+	if len(parts) != 3 || !slices.Contains(classes, parts[1]) {
+		return 0, false
+	}
+	core, okCore := p.usd[priced{o.Region, parts[0], "core", m}]
+	ram, okRAM := p.usd[priced{o.Region, parts[0], "ram", m}]
+	if !okCore || !okRAM {
+		return 0, false
+	}
+	usd = core*o.VCPU + ram*o.MemoryGiB
+	if o.Accelerator != "" {
+		gpu, okGPU := p.usd[priced{o.Region, o.Accelerator, "gpu", m}]
+		if !okGPU {
+			return 0, false
+		}
+		usd += gpu * o.AcceleratorCount
+	}
+	return usd, true
+}

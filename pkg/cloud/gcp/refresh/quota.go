@@ -1,0 +1,95 @@
+package refresh
+
+import (
+	"context"
+	"slices"
+	"strings"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+)
+
+// limits are a project's quotas, by region and metric; those of all regions together have no region. What is missing is
+// not known.
+type limits map[string]map[string]float64
+
+func (r *Refresher) limits(ctx context.Context, s *compute.Service) (limits, error) {
+	l := limits{"": {}}
+	p, err := s.Projects.Get(r.Cloud.Project()).Context(ctx).Do()
+	if err != nil {
+		return nil, err
+	}
+	for _, q := range p.Quotas {
+		l[""][q.Metric] = q.Limit
+	}
+	err = s.Regions.List(r.Cloud.Project()).Pages(ctx, func(page *compute.RegionList) error {
+		for _, region := range page.Items {
+			l[region.Name] = map[string]float64{}
+			for _, q := range region.Quotas {
+				l[region.Name][q.Metric] = q.Limit
+			}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	return l, nil
+}
+
+// gpuMetrics are the quotas of accelerators, by canonical name (Compute Engine documentation, "Allocation quotas").
+var gpuMetrics = map[string]string{
+	"K80": "NVIDIA_K80_GPUS", "P4": "NVIDIA_P4_GPUS", "P100": "NVIDIA_P100_GPUS", "V100": "NVIDIA_V100_GPUS",
+	"T4": "NVIDIA_T4_GPUS", "L4": "NVIDIA_L4_GPUS", "A100": "NVIDIA_A100_GPUS", "A100-80GB": "NVIDIA_A100_80GB_GPUS",
+	"H100": "NVIDIA_H100_GPUS",
+}
+
+// room is how much of a metric a machine may have on a market; known is false where nobody says. Spot machines count
+// against a quota of their own, and where that is 0 against the common one.
+func (l limits) room(region, metric string, m catalog.Market) (limit float64, known bool) {
+	if v, ok := l[region]["PREEMPTIBLE_"+metric]; m == catalog.Spot && ok && v > 0 {
+		return v, true
+	}
+	limit, known = l[region][metric]
+	return limit, known
+}
+
+// fits says whether the project may hold one machine of an offer.
+func (l limits) fits(o *catalog.Offer, m catalog.Market) bool {
+	if o.Accelerator != "" {
+		if all, known := l[""]["GPUS_ALL_REGIONS"]; known && all < o.AcceleratorCount {
+			return false
+		}
+		metric := gpuMetrics[o.Accelerator]
+		if n, known := l.room(o.Region, metric, m); known && n < o.AcceleratorCount {
+			return false
+		}
+	}
+	family, _, _ := strings.Cut(o.InstanceType, "-")
+	for _, metric := range []string{strings.ToUpper(family) + "_CPUS", "CPUS"} {
+		if n, known := l.room(o.Region, metric, m); known {
+			return n >= o.VCPU // a family with a quota of its own does not count against the common one
+		}
+	}
+	return true
+}
+
+// within takes out what the project cannot buy one of: the spot side of an offer, or all of it. Where a quota is only
+// used up now the launch will tell.
+func (l limits) within(offers []catalog.Offer) (kept []catalog.Offer, dropped int) {
+	kept = slices.DeleteFunc(slices.Clone(offers), func(o catalog.Offer) bool {
+		if l.fits(&o, catalog.OnDemand) || o.HasSpot && l.fits(&o, catalog.Spot) {
+			return false
+		}
+		dropped++
+		return true
+	})
+	for i := range kept {
+		if o := &kept[i]; o.HasSpot && !l.fits(o, catalog.Spot) {
+			o.HasSpot, o.SpotUSD = false, 0
+			dropped++
+		}
+	}
+	return kept, dropped
+}

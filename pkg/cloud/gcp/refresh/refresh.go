@@ -1,0 +1,266 @@
+// Package refresh renews what the catalogue knows of Google Cloud: which machine types each zone sells, what they cost
+// on demand and on the spot, and what the project may hold (intercloud-broker paper, §4.2: "the catalog is updated by
+// cloud-specific tools").
+//
+// Google sells processors, memory and GPUs, each at a price a region; a machine costs what its parts do. Where that is
+// far from what was known, something is not understood, and what was known stays. TPUs stay as they are.
+//
+// It stands apart from the driver so that functions which only buy machines do not link the price list and the
+// catalogue. What a service does not answer, or says in a way that cannot be read, stays as it was, and the result says
+// so.
+package refresh
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"log/slog"
+	"maps"
+	"slices"
+	"strings"
+	"time"
+
+	compute "google.golang.org/api/compute/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+)
+
+// Refresher renews the part of a catalogue that is Google's.
+type Refresher struct {
+	Cloud *gcp.Cloud
+	Log   *slog.Logger // nothing is told when nil
+}
+
+// Result says what a refresh found.
+type Result struct {
+	Regions   []string // that were renewed
+	Offers    int      // of Google in those regions
+	OnDemand  int      // on-demand prices that were renewed
+	Spot      int      // spot prices that were renewed
+	New, Gone int      // offers
+	Dropped   int      // offers, or their spot side, beyond the project's quotas
+	Doubted   int      // prices that were far from those known, which stay
+	Kept      []string // what stays as it was, and why
+}
+
+// readWithin bounds a source.
+const readWithin = 5 * time.Minute
+
+// Refresh reads what Google sells, and returns last with it in place of what it knew; shipped is the catalogue in the
+// binary, which knows what could not be bought for a while. It fails only where Google does not say what it sells.
+func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog) (*catalog.Catalog, Result, error) {
+	var res Result
+	log := r.Log
+	if log == nil {
+		log = slog.New(slog.DiscardHandler)
+	}
+	ctx, cancel := context.WithTimeout(ctx, readWithin)
+	defer cancel()
+	s, err := r.Cloud.Compute(ctx)
+	if err != nil {
+		return nil, res, err
+	}
+	sold, err := r.sold(ctx, s)
+	if err != nil {
+		return nil, res, gcp.Typed(err)
+	}
+	if len(sold) == 0 {
+		return nil, res, errors.New("gcp sells nothing in the regions of this deployment")
+	}
+	keep := func(what string, err error) {
+		res.Kept = append(res.Kept, fmt.Sprintf("%s: %v", what, gcp.Typed(err)))
+		log.Warn("stays as it was", "cloud", gcp.Name, "what", what, "err", err)
+	}
+	list, err := r.prices(ctx)
+	if err != nil {
+		keep("prices", err)
+	}
+	attachable, err := r.attachable(ctx, s)
+	if err != nil {
+		keep("what is attached", err)
+	}
+	limits, err := r.limits(ctx, s)
+	if err != nil {
+		keep("quotas", err)
+	}
+	m := merger{sold: sold, prices: list, attachable: attachable, res: &res}
+	of := func(o *catalog.Offer) bool {
+		return o.Cloud == gcp.Name && sold[o.Region] != nil && !strings.HasPrefix(o.InstanceType, "tpu-")
+	}
+	known, before := collect(shipped, of), collect(last, of)
+	all := maps.Clone(known)
+	maps.Copy(all, before)
+	offers, dropped := limits.within(m.merge(all))
+	res.Dropped, res.Offers, res.Regions = dropped, len(offers), slices.Sorted(maps.Keys(sold))
+	for i := range offers {
+		if _, was := before[offers[i].ID()]; was {
+			delete(before, offers[i].ID())
+		} else {
+			res.New++
+		}
+	}
+	res.Gone = len(before)
+	next, err := last.Replace(of, offers)
+	return next, res, err
+}
+
+func collect(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]catalog.Offer {
+	found := map[string]catalog.Offer{}
+	for o := range c.All() {
+		if of(&o) {
+			found[o.ID()] = o
+		}
+	}
+	return found
+}
+
+// types are what is sold, by region, zone and name.
+type types map[string]map[string]map[string]*compute.MachineType
+
+func (r *Refresher) sold(ctx context.Context, s *compute.Service) (types, error) {
+	all := types{}
+	err := s.MachineTypes.AggregatedList(r.Cloud.Project()).MaxResults(500).Fields("nextPageToken",
+		"items/*/machineTypes(name,zone,guestCpus,memoryMb,architecture,accelerators,deprecated)").Pages(ctx,
+		func(page *compute.MachineTypeAggregatedList) error {
+			for scope, part := range page.Items {
+				zone, ok := strings.CutPrefix(scope, "zones/")
+				if !ok {
+					continue
+				}
+				region := zone[:max(strings.LastIndexByte(zone, '-'), 0)]
+				if region == "" || !r.Cloud.Serves(region) {
+					continue
+				}
+				for _, t := range part.MachineTypes {
+					if t.Deprecated != nil && t.Deprecated.State != "" && t.Deprecated.State != "ACTIVE" {
+						continue
+					}
+					if all[region] == nil {
+						all[region] = map[string]map[string]*compute.MachineType{}
+					}
+					if all[region][zone] == nil {
+						all[region][zone] = map[string]*compute.MachineType{}
+					}
+					all[region][zone][t.Name] = t
+				}
+			}
+			return nil
+		})
+	return all, err
+}
+
+// attachable are the accelerators that zones attach, by zone and canonical name; nil is not known.
+func (r *Refresher) attachable(ctx context.Context, s *compute.Service) (map[string]map[string]bool, error) {
+	all := map[string]map[string]bool{}
+	err := s.AcceleratorTypes.AggregatedList(r.Cloud.Project()).MaxResults(500).Pages(ctx,
+		func(page *compute.AcceleratorTypeAggregatedList) error {
+			for scope, part := range page.Items {
+				zone := strings.TrimPrefix(scope, "zones/")
+				for _, t := range part.AcceleratorTypes {
+					if all[zone] == nil {
+						all[zone] = map[string]bool{}
+					}
+					if name, err := accel.Normalize(t.Name); err == nil {
+						all[zone][name] = true
+					}
+				}
+			}
+			return nil
+		})
+	if err != nil {
+		return nil, err
+	}
+	return all, nil
+}
+
+// merger makes the offers of all regions.
+type merger struct {
+	sold       types
+	prices     *Prices
+	attachable map[string]map[string]bool
+	res        *Result
+}
+
+// merge is what is sold now: as it was known, at the prices that were read. A type that is new in a zone is as in the
+// region's other zones; one that is nowhere known is made of what Google says of it, where it has its price.
+func (m *merger) merge(known map[string]catalog.Offer) []catalog.Offer {
+	type at struct{ region, zone, name string }
+	here, elsewhere := map[at][]catalog.Offer{}, map[at]catalog.Offer{}
+	for _, id := range slices.Sorted(maps.Keys(known)) {
+		o := known[id]
+		k := at{o.Region, o.Zone, o.InstanceType}
+		here[k] = append(here[k], o)
+		if !o.Attached {
+			elsewhere[at{o.Region, "", o.InstanceType}] = o
+		}
+	}
+	var offers []catalog.Offer
+	for region, zones := range m.sold {
+		for zone, machines := range zones {
+			for name, t := range machines {
+				all := here[at{region, zone, name}]
+				if !slices.ContainsFunc(all, func(o catalog.Offer) bool { return !o.Attached }) {
+					if o, ok := m.fresh(region, zone, t, elsewhere[at{region, "", name}]); ok {
+						all = append(all, o)
+					}
+				}
+				for _, o := range all {
+					if o.Attached && m.attachable != nil && !m.attachable[zone][o.Accelerator] {
+						continue
+					}
+					m.price(&o)
+					offers = append(offers, o)
+				}
+			}
+		}
+	}
+	slices.SortFunc(offers, func(a, b catalog.Offer) int { return strings.Compare(a.ID(), b.ID()) })
+	return offers
+}
+
+// fresh is an offer that was not known in its zone.
+func (m *merger) fresh(region, zone string, t *compute.MachineType, like catalog.Offer) (catalog.Offer, bool) {
+	if like.InstanceType != "" {
+		like.Zone = zone
+		return like, true
+	}
+	o := catalog.Offer{
+		Cloud: gcp.Name, Region: region, Zone: zone, InstanceType: t.Name, VCPU: float64(t.GuestCpus),
+		MemoryGiB: float64(t.MemoryMb) / 1024, Arch: catalog.AMD64,
+	}
+	if t.Architecture == "ARM64" {
+		o.Arch = catalog.ARM64
+	}
+	for _, a := range t.Accelerators {
+		name, err := accel.Normalize(a.GuestAcceleratorType)
+		if err != nil {
+			return o, false
+		}
+		o.Accelerator, o.AcceleratorCount = name, float64(a.GuestAcceleratorCount)
+	}
+	usd, ok := m.prices.Machine(&o, catalog.OnDemand)
+	o.OnDemandUSD = usd
+	return o, ok && o.VCPU > 0
+}
+
+// doubtful is how many times dearer or cheaper than it was a price is not believed to be.
+const doubtful = 2
+
+// price renews the prices of an offer.
+func (m *merger) price(o *catalog.Offer) {
+	if usd, ok := m.prices.Machine(o, catalog.OnDemand); ok {
+		if usd > doubtful*o.OnDemandUSD || usd < o.OnDemandUSD/doubtful {
+			m.res.Doubted++
+			return // of a machine whose parts are not understood the spot price would not be either
+		}
+		o.OnDemandUSD = usd
+		m.res.OnDemand++
+	}
+	if usd, ok := m.prices.Machine(o, catalog.Spot); ok {
+		o.SpotUSD, o.HasSpot = usd, usd <= o.OnDemandUSD
+		m.res.Spot++
+	}
+	o.HasSpot = o.HasSpot && o.SpotUSD <= o.OnDemandUSD
+}
