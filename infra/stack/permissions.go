@@ -251,7 +251,7 @@ func (d *deployment) far() {
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
 		fn := cloudPrefix + name
 		functions = append(functions, *d.functions[fn].FunctionArn())
-		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:PutItem"},
+		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
 			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
 				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},
 			*d.table.TableArn()))

@@ -225,6 +225,7 @@ func (c *provider) Terminate(_ context.Context, cluster string) error {
 	c.spend(300*time.Millisecond, 10*time.Second)
 	if c.w.sky.Outage(c.name) {
 		c.w.Count("cloud outage")
+		c.w.check.Unended(cluster)
 		return cloud.Errorf(c.name, cloud.Auth, "AuthFailure", "the credentials were not accepted")
 	}
 	fails := c.w.rand.cloud.Chance(c.w.faults.TerminateFails)

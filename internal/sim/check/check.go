@@ -171,6 +171,7 @@ type Job struct {
 	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
 	heard    map[string]bool      // clusters that the broker knew to have been bought
 	late     map[string]string    // how a cluster was refused of which machines had been made
+	unended  map[string]bool      // clusters that were to be terminated while their cloud took no calls
 	told     map[string]time.Time // when a cluster was told to run
 	waiting  map[int]int          // entries in a queue
 	entered  map[int]time.Time    // when they were committed
@@ -203,7 +204,7 @@ func (c *Checker) state(id string) *Job {
 		s = &Job{
 			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
 			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{},
-			late: map[string]string{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
+			late: map[string]string{}, unended: map[string]bool{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
 			waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}

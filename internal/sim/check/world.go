@@ -109,6 +109,13 @@ func (c *Checker) LaunchFailed(spec cloud.LaunchSpec, kind cloud.Kind, err error
 	c.refusals[spec.Cluster] = append(c.refusals[spec.Cluster], refusal{kind, err.Error()})
 }
 
+// Unended notes that a cluster was to be terminated while its cloud took no calls.
+func (c *Checker) Unended(cluster string) {
+	if s := c.Jobs[record.ClusterJob(cluster)]; s != nil {
+		s.unended[cluster] = true
+	}
+}
+
 // made says whether any machine of a cluster was ever there.
 func (s *Job) made(cluster string) bool {
 	return slices.ContainsFunc(s.machines, func(m *Machine) bool { return m.Cluster == cluster })
