@@ -162,7 +162,7 @@ func testLambdaCloud(t *testing.T, s *shell) {
 		t.Errorf("bills %+v", bills)
 	}
 	noSecret(t, s.must("tradewind explain "+id), key)
-	for _, folder := range []string{s.state(), disks} { // records, events, logs, outputs; what is on the machines
+	for _, folder := range []string{s.stateFolder(), disks} { // records, events, logs, outputs; what is on the machines
 		err := filepath.WalkDir(folder, func(path string, d os.DirEntry, err error) error {
 			if err != nil || !d.Type().IsRegular() {
 				return err
@@ -178,8 +178,8 @@ func testLambdaCloud(t *testing.T, s *shell) {
 	s.must("tradewind cloud remove lambda")
 }
 
-// state is the shell's state folder.
-func (s *shell) state() string {
+// stateFolder is the one that the environment names.
+func (s *shell) stateFolder() string {
 	for _, kv := range slices.Backward(s.env) {
 		if dir, ok := strings.CutPrefix(kv, "TRADEWIND_STATE="); ok {
 			return dir

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -125,7 +126,7 @@ func (s *Story) submit(ctx context.Context, key, file string) (id string, err er
 
 // planned: nothing but prices says where.
 func (s *Story) planned(ctx context.Context) (said string, err error) {
-	s.World.Google.Dry(googleZone, true, false)
+	s.World.Google.FailLate(gce.Fault{Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "The zone does not have enough resources."}, 1)
 	if s.job, err = s.submit(ctx, "four-clouds", dagFile); err != nil {
 		return "", err
 	}
@@ -296,7 +297,6 @@ tasks:
 // withdrawn: Google's vCPUs are used up, and Azure knows nobody any more; AWS has a larger machine at a higher price.
 func (s *Story) withdrawn(ctx context.Context) (said string, err error) {
 	w := s.World
-	w.Google.Dry(googleZone, false, false)
 	w.Google.SetQuota(googleRegion, "CPUS", 0)
 	w.Google.SetQuota(googleRegion, "N2_CPUS", 0)
 	w.Azure.Refill()

@@ -7,6 +7,7 @@ import (
 	"net/http"
 	"slices"
 	"sync"
+	"sync/atomic"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/runtime"
@@ -53,7 +54,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	if err := c.ended(spec, found); err != nil {
 		return nil, errors.Join(err, c.undo(ctx, spec))
 	}
-	machines, err := c.buy(bound, spec, found)
+	machines, made, err := c.buy(bound, spec, found)
 	switch {
 	case err != nil && ctx.Err() == nil && errors.Is(err, context.DeadlineExceeded):
 		return nil, fail(cloud.Transient, codeSlow, "the machines of cluster %s are still being made after %v",
@@ -61,7 +62,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case err != nil && again(err): // what is there already the next launch finds
 		return nil, err
 	case err != nil:
-		return nil, errors.Join(err, c.undo(ctx, spec))
+		return nil, errors.Join(driver.Late(Typed(err), made), c.undo(ctx, spec))
 	}
 	if err := c.alive(ctx, spec.Cluster); err != nil { // somebody terminated it meanwhile
 		return nil, errors.Join(err, c.undo(ctx, spec))
@@ -161,18 +162,22 @@ func (c *Cloud) ended(spec cloud.LaunchSpec, found []*armcompute.VirtualMachine)
 }
 
 // buy makes the machines that are not there, and waits until all have power. What Azure refuses at once is found with
-// the first, before there is anything to undo.
+// the first, before there is anything to undo. made is how many were taken, whatever became of them.
 func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
-	found []*armcompute.VirtualMachine) ([]cloud.Machine, error) {
+	found []*armcompute.VirtualMachine) (machines []cloud.Machine, made int, err error) {
 	t, err := c.prepare(ctx, spec)
 	if err != nil {
-		return nil, err
+		return nil, 0, err
 	}
+	var taken atomic.Int32
 	pending := make([]*making, spec.Nodes)
 	begin := func(rank int) (err error) {
 		pending[rank] = &making{name: c.nameOf(spec.Cluster, rank)}
 		if found[rank] == nil {
 			pending[rank].poller, err = c.create(ctx, t, rank)
+		}
+		if err == nil {
+			taken.Add(1)
 		}
 		return err
 	}
@@ -187,9 +192,9 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	}
 	if err != nil {
 		c.doubt(spec.Offer.Region, err)
-		return nil, err
+		return nil, int(taken.Load()), err
 	}
-	machines := make([]cloud.Machine, spec.Nodes)
+	machines = make([]cloud.Machine, spec.Nodes)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
 	err = each(spec.Nodes, func(rank int) error {
@@ -203,9 +208,9 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	})
 	var first broken
 	if cause := context.Cause(ctx); errors.As(cause, &first) {
-		return nil, first
+		return nil, spec.Nodes, first
 	}
-	return machines, err
+	return machines, spec.Nodes, err
 }
 
 // making is a machine that is being made. One that an earlier call began has no poller.

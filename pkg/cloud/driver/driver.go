@@ -3,6 +3,7 @@
 package driver
 
 import (
+	"errors"
 	"regexp"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -42,6 +43,15 @@ func Check(name string, spec cloud.LaunchSpec) error {
 		return refuse("no endpoint for agents")
 	}
 	return nil
+}
+
+// Late says of a failure how many machines had been made when it came; err is to be a *cloud.Error, or to wrap one.
+func Late(err error, made int) error {
+	var e *cloud.Error
+	if errors.As(err, &e) && made > e.Late {
+		e.Late = made
+	}
+	return err
 }
 
 // Terminated is the failure of launching a cluster that was terminated.

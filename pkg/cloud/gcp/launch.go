@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"slices"
+	"strings"
 	"time"
 
 	compute "google.golang.org/api/compute/v1"
@@ -105,9 +106,20 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 			continue
 		}
 		// Google has undone what it had made; what it has left is not for anybody.
+		why = driver.Late(why, made(others, spec.Nodes))
 		return nil, errors.Join(why, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return nil, fail(cloud.Capacity, codeLost, "cluster %s has failed %d times", spec.Cluster, maxAttempts)
+}
+
+// made is how many machines an operation had made when it failed, by those of its single machines.
+func made(others []*compute.Operation, nodes int) (n int) {
+	for _, o := range others {
+		if o.Error == nil && strings.Contains(strings.ToLower(o.OperationType), "insert") {
+			n++
+		}
+	}
+	return min(n, nodes)
 }
 
 // Pauses between questions for what Google has not answered.

@@ -41,6 +41,9 @@ func (h tpus) Sibling() cloud.Cloud {
 	return h.another(func(c *gcp.Config) { c.Deployment, c.TPUs = "another", true })
 }
 
+// Queues implements cloudtest.Queue.
+func (tpus) Queues() bool { return true }
+
 // FailLate has the request fail, which is all that TPUs do late.
 func (h tpus) FailLate(_ cloud.Offer, err *cloud.Error) bool {
 	if err.Kind != cloud.Capacity {

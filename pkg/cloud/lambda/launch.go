@@ -67,7 +67,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 			return nil, err
 		}
 		c.forget(spec.Cluster)
-		return nil, errors.Join(Typed(err), c.undo(ctx, have))
+		return nil, errors.Join(driver.Late(Typed(err), len(living(have))), c.undo(ctx, have))
 	}
 	return c.confirm(ctx, spec, have)
 }
