@@ -198,7 +198,8 @@ func (c *Cloud) finishBulk(o *operation, zone string, made []string, wanted int,
 		for _, name := range made[keep:] {
 			c.remove(key(zone, name))
 		}
-		status.FailedToCreateVmCount, status.DeletedVmCount = 1, int64(len(made)-keep)
+		status.CreatedVmCount, status.DeletedVmCount = int64(len(made)), int64(len(made)-keep)
+		status.FailedToCreateVmCount = 1
 		o.fail(http.StatusServiceUnavailable, "VM_MIN_COUNT_NOT_REACHED",
 			"Requested minimum count of "+strconv.Itoa(wanted)+" VMs could not be created.")
 		// why, the operations of single machines say

@@ -5,7 +5,6 @@ import (
 	"errors"
 	"fmt"
 	"slices"
-	"strings"
 	"time"
 
 	compute "google.golang.org/api/compute/v1"
@@ -106,18 +105,19 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine
 			continue
 		}
 		// Google has undone what it had made; what it has left is not for anybody.
-		why = driver.Late(why, made(others, spec.Nodes))
+		why = driver.Late(why, made(op, spec.Nodes))
 		return nil, errors.Join(why, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return nil, fail(cloud.Capacity, codeLost, "cluster %s has failed %d times", spec.Cluster, maxAttempts)
 }
 
-// made is how many machines an operation had made when it failed, by those of its single machines.
-func made(others []*compute.Operation, nodes int) (n int) {
-	for _, o := range others {
-		if o.Error == nil && strings.Contains(strings.ToLower(o.OperationType), "insert") {
-			n++
-		}
+// made is how many machines an operation had made when it failed, whatever Google has undone of them.
+func made(op *compute.Operation, nodes int) (n int) {
+	if op.InstancesBulkInsertOperationMetadata == nil {
+		return 0
+	}
+	for _, at := range op.InstancesBulkInsertOperationMetadata.PerLocationStatus {
+		n += int(max(at.CreatedVmCount, at.DeletedVmCount))
 	}
 	return min(n, nodes)
 }
