@@ -22,8 +22,8 @@ type Settings struct {
 	Profile string `json:"profile,omitempty"`
 	// Certificates is a file with the certificates, PEM, that machines of AWS are proved by; empty is AWS's own.
 	Certificates string `json:"certificates,omitempty"`
-	// Project is Google's. ServiceAccount, an address, is what its machines prove themselves with; Network and Subnetwork
-	// are where they are.
+	// Project is Google's. ServiceAccount, an address, is what its machines prove themselves with; Network and
+	// Subnetwork are where they are.
 	Project        string `json:"project,omitempty"`
 	ServiceAccount string `json:"serviceAccount,omitempty"`
 	Network        string `json:"network,omitempty"`
@@ -39,8 +39,8 @@ type Settings struct {
 	Impersonate string `json:"impersonate,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
 	NoPublicAddress bool `json:"noPublicAddress,omitempty"`
-	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an emulator,
-	// or a proxy; empty are the cloud's own.
+	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an
+	// emulator, or a proxy; empty are the cloud's own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Proofs   string `json:"proofs,omitempty"`
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.

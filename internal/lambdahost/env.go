@@ -26,7 +26,7 @@ const (
 	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
 	EnvRegions      = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvSecrets      = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
-	EnvStores       = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET by comma; optional
+	EnvStores       = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET; optional
 	EnvTopic        = "TRADEWIND_TOPIC"    // SNS topic for news; optional
 	EnvWebhook      = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
 	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none

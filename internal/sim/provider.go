@@ -173,7 +173,8 @@ func (c *provider) half(spec cloud.LaunchSpec) error {
 	c.create(spec, 1+r.IntN(spec.Nodes))
 	c.spend(5*time.Second, 90*time.Second)
 	if w.opt.Break == Careless {
-		return cloud.Errorf(c.name, cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED", "no more %s", spec.Offer.InstanceType)
+		return cloud.Errorf(c.name, cloud.Capacity, "ZONE_RESOURCE_POOL_EXHAUSTED", "no more %s",
+			spec.Offer.InstanceType)
 	}
 	if !r.Chance(w.faults.TerminateFails) {
 		for _, m := range f.machines {

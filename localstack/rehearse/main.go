@@ -40,7 +40,7 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		"folder with lambda/<function>/bootstrap agent/<arch>/tradewind-agent and tradewind, for this machine")
 	dir := f.String("dir", "", "folder for machines and logs, kept; a temporary one when empty")
 	seed := f.Uint64("seed", 1, "of what goes wrong")
-	four := f.Bool("clouds", false, "rehearse a job across four clouds instead: Google Cloud, Azure and Lambda's beside AWS")
+	four := f.Bool("clouds", false, "rehearse one job on four clouds: Google Cloud, Azure and Lambda's beside AWS")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
 	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages come again")
 	counted := f.String("report", "", "file to write the counted requests to")

@@ -33,8 +33,8 @@ type Error struct {
 	Code       string        // the cloud's own code: "InsufficientInstanceCapacity"
 	Message    string        // the cloud's own words
 	RetryAfter time.Duration // when the cloud said so; 0 is unknown
-	// Late is how many machines had been made when the launch failed, whatever has been undone of them: they may be there,
-	// and they are billed. A failure of kind Transient or Throttled may always hide some.
+	// Late is how many machines had been made when the launch failed, whatever has been undone of them: they may be
+	// there, and they are billed. A failure of kind Transient or Throttled may always hide some.
 	Late int
 	Err  error // the cause, when there is one
 }

@@ -40,13 +40,13 @@ func KitBy(assertion Assertion) cloudkit.Kit {
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subscription, "subscription", "", "subscription of Azure, by its ID")
-	f.StringVar(&s.ResourceGroup, "resource-group", "", "group that machines are made in (default: the deployment's name)")
+	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Tenant, "tenant", "", "directory of --client")
 	f.StringVar(&s.Client, "client", "", "application whose rights are used, by its ID")
 }
 
 var (
-	errNoSubscription = errors.New("no subscription is named: tradewind cloud add azure --subscription SUBSCRIPTION --regions REGION")
+	errNoSubscription = errors.New("no subscription is named: tradewind cloud add azure --subscription ID --regions REGION")
 	errNoRegions      = errors.New("no regions are named: tradewind cloud add azure --regions eastus,westeurope")
 )
 

@@ -79,8 +79,8 @@ func verifier(s cloudkit.Settings, audience string) (identity.Verifier, error) {
 	return googleid.New(googleid.Config{Audience: audience, Keys: s.Proofs})
 }
 
-// credentials are what the environment has, or what an AWS role is trusted with. An emulator at a loopback address wants
-// none.
+// credentials are what the environment has, or what an AWS role is trusted with. An emulator at a loopback address
+// wants none.
 func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOption, error) {
 	switch {
 	case s.Provider != "":
@@ -102,11 +102,11 @@ func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOptio
 
 const scope = "https://www.googleapis.com/auth/cloud-platform"
 
-// federated is the configuration by which Google's libraries exchange the credentials of an AWS role, which they find in
-// the environment, for those of a service account (Google Cloud, "Configure Workload Identity Federation with AWS").
+// federated is the configuration by which Google's libraries exchange the credentials of an AWS role, which they find
+// in the environment, for those of a service account (Google Cloud, "Configure Workload Identity Federation with AWS").
 // There is no secret in it.
 func federated(s cloudkit.Settings) ([]byte, error) {
-	c := map[string]any{
+	c := map[string]any{ //nolint:gosec // names where credentials are exchanged; holds none
 		"type": "external_account", "audience": "//iam.googleapis.com/" + s.Provider,
 		"subject_token_type": "urn:ietf:params:aws:token-type:aws4_request",
 		"token_url":          "https://sts.googleapis.com/v1/token",
@@ -117,8 +117,8 @@ func federated(s cloudkit.Settings) ([]byte, error) {
 		},
 	}
 	if s.Impersonate != "" {
-		c["service_account_impersonation_url"] = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/" +
-			s.Impersonate + ":generateAccessToken"
+		const accounts = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/"
+		c["service_account_impersonation_url"] = accounts + s.Impersonate + ":generateAccessToken"
 	}
 	return json.Marshal(c)
 }

@@ -44,8 +44,8 @@ func sizes() []arm.Size {
 	for _, s := range sold {
 		if s.cloud == "azure" {
 			out = append(out, arm.Size{
-				Name: s.kind, Family: "standardDSv5Family", VCPU: int(s.vcpu), MemoryGiB: s.gib, Zones: []string{"1", "2"},
-				USD: s.usd, SpotUSD: s.spot,
+				Name: s.kind, Family: "standardDSv5Family", VCPU: int(s.vcpu), MemoryGiB: s.gib,
+				Zones: []string{"1", "2"}, USD: s.usd, SpotUSD: s.spot,
 			})
 		}
 	}

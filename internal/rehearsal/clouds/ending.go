@@ -18,8 +18,8 @@ import (
 )
 
 // billed compares, by cloud, what the attempts were booked with and what the machines cost. A machine is booked from
-// before it is there until after it is gone, and for a minute at least; so no less than was billed, and no more than some
-// minutes of each machine beyond it.
+// before it is there until after it is gone, and for a minute at least; so no less than was billed, and no more than
+// some minutes of each machine beyond it.
 func (s *Story) billed(ctx context.Context) (said string, err error) {
 	const beyond = 3 * time.Minute
 	booked, most, billed := map[string]float64{}, map[string]float64{}, map[string]float64{}
@@ -104,7 +104,8 @@ func (s *Story) noSecrets(ctx context.Context) (string, error) {
 		}
 		return nil
 	}
-	pages := dynamodb.NewScanPaginator(dynamodb.NewFromConfig(s.World.Config), &dynamodb.ScanInput{TableName: &s.World.Stack.Name})
+	pages := dynamodb.NewScanPaginator(dynamodb.NewFromConfig(s.World.Config),
+		&dynamodb.ScanInput{TableName: &s.World.Stack.Name})
 	for pages.HasMorePages() {
 		page, err := pages.NextPage(ctx)
 		if err != nil {
@@ -126,7 +127,8 @@ func (s *Story) noSecrets(ctx context.Context) (string, error) {
 	}
 	for _, dir := range []string{s.World.Dir, s.World.Assembly} {
 		err := filepath.WalkDir(dir, func(path string, d fs.DirEntry, err error) error {
-			if err != nil || !d.Type().IsRegular() || strings.Contains(path, "/agent/") || strings.Contains(path, "/asset") {
+			program := strings.Contains(path, "/agent/") || strings.Contains(path, "/asset")
+			if err != nil || !d.Type().IsRegular() || program {
 				return nil //nolint:nilerr // a machine's disk goes with it; programs hold words, not keys
 			}
 			raw, err := os.ReadFile(path) //nolint:gosec // in the rehearsal's own folders

@@ -49,14 +49,14 @@ func (s *Story) Tell(ctx context.Context) error {
 	s.s3 = s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
 	for i, x := range []step{
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
-		{"the zone on Google Cloud runs dry when the machine is half made, and the task moves to Azure", 150 * time.Second, s.dried},
+		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},
 		{"Azure takes the machine, and training goes on from its checkpoint on AWS", 180 * time.Second, s.evicted},
 		{"the last task runs on the GPU of Lambda's cloud, and the job succeeds", 150 * time.Second, s.succeeded},
-		{"a quota is used up, a cloud's credentials are withdrawn, and the next job runs elsewhere", 240 * time.Second, s.withdrawn},
+		{"a quota is used up, credentials are withdrawn, the next job runs elsewhere", 240 * time.Second, s.withdrawn},
 		{"what was booked is what the clouds have billed", 30 * time.Second, s.billed},
 		{"nothing is left in any of them", 150 * time.Second, s.nothingLeft},
-		{"every call was within the rights of its function's role, and what its cloud describes", time.Second, s.described},
+		{"every call was within its role's rights, and what its cloud describes", time.Second, s.described},
 		{"no secret of any cloud is in records, logs, machines or the template", 60 * time.Second, s.noSecrets},
 	} {
 		began := time.Now()
@@ -126,7 +126,9 @@ func (s *Story) submit(ctx context.Context, key, file string) (id string, err er
 
 // planned: nothing but prices says where.
 func (s *Story) planned(ctx context.Context) (said string, err error) {
-	s.World.Google.FailLate(gce.Fault{Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "The zone does not have enough resources."}, 1)
+	s.World.Google.FailLate(gce.Fault{
+		Reason: "ZONE_RESOURCE_POOL_EXHAUSTED", Message: "The zone does not have enough resources.",
+	}, 1)
 	if s.job, err = s.submit(ctx, "four-clouds", dagFile); err != nil {
 		return "", err
 	}
@@ -189,7 +191,8 @@ func (s *Story) trains(ctx context.Context) (said string, err error) {
 		if err == nil && keys == 0 {
 			err = errors.New("no checkpoint yet")
 		}
-		said = fmt.Sprintf("on %s at %.3f USD an hour; %d objects of checkpoints", task(d, "train").Offer, a.Offer.USDPerHour, keys)
+		said = fmt.Sprintf("on %s at %.3f USD an hour; %d objects of checkpoints", task(d, "train").Offer,
+			a.Offer.USDPerHour, keys)
 		return err
 	})
 }

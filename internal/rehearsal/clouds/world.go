@@ -57,7 +57,8 @@ func Open(ctx context.Context, o account.Options) (*World, error) {
 	var err error
 	w.Google, err = gce.New(gce.Config{
 		Project: project, Dir: filepath.Join(o.Dir, "machines"), Environment: environment,
-		Zones: []string{googleZone, "us-central1-b"}, Price: func(b gce.Bill) float64 { return priceOf("gcp", b.Type, b.Spot) },
+		Zones: []string{googleZone, "us-central1-b"},
+		Price: func(b gce.Bill) float64 { return priceOf("gcp", b.Type, b.Spot) },
 	})
 	if err != nil {
 		return nil, err
@@ -119,7 +120,8 @@ func (w *World) prepare(ctx context.Context) error {
 	}
 	bucket, key := w.Bucket("work"), "catalog/offers.snapshot"
 	client := s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
-	if _, err := client.PutObject(ctx, &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body.Bytes())}); err != nil {
+	put := &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body.Bytes())}
+	if _, err := client.PutObject(ctx, put); err != nil {
 		return err
 	}
 	_, err = ssm.NewFromConfig(w.Config).PutParameter(ctx, &ssm.PutParameterInput{

@@ -204,7 +204,8 @@ func (c *Checker) state(id string) *Job {
 		s = &Job{
 			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
 			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{},
-			late: map[string]string{}, unended: map[string]bool{}, heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
+			late: map[string]string{}, unended: map[string]bool{},
+			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
 			waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
 		}

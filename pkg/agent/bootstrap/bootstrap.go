@@ -3,10 +3,10 @@
 // bash, curl and sha256sum.
 //
 // One script serves all machines of a cluster where they are made by one call: each takes the token of its rank, which
-// is its launch index on EC2 and the number at the end of its name on Google Cloud. Where each machine is made by a call
-// of its own it is told its own token alone. The tokens are the only secrets in it: they are for one node of one job, for
-// its agent's first call, and expire. The machine has no identity of its own in the cloud, and no rights; the token goes
-// through files that only root can read, not through the process list.
+// is its launch index on EC2 and the number at the end of its name on Google Cloud. Where each machine is made by a
+// call of its own it is told its own token alone. The tokens are the only secrets in it: they are for one node of one
+// job, for its agent's first call, and expire. The machine has no identity of its own in the cloud, and no rights; the
+// token goes through files that only root can read, not through the process list.
 //
 // A machine that cannot start its agent, or whose agent has ended, powers off, which terminates it. That costs nothing
 // more, and the broker learns it from the cloud.
@@ -50,12 +50,13 @@ const (
 
 // Machine is what the machines of a cluster are told, or one of them.
 type Machine struct {
-	// Cloud is whose metadata service tells the machine who it is: aws (also when empty), gcp or azure. Others have none.
+	// Cloud is whose metadata service tells the machine who it is: aws (also when empty), gcp or azure. Others have
+	// none.
 	Cloud    string
 	Endpoint string   // the broker's base URL
 	Tokens   []string // by rank
-	// Own says that the script is for the machine of this rank alone: it holds no other's token. Nil is for all of them,
-	// where the metadata service tells the rank.
+	// Own says that the script is for the machine of this rank alone: it holds no other's token. Nil is for all of
+	// them, where the metadata service tells the rank.
 	Own    *int
 	SHA256 string // of the agent's program, hexadecimal
 	// Environment of the agent, beside its own variables.

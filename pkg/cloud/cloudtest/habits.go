@@ -10,8 +10,8 @@ import (
 // What only some clouds do, or can be made to do. A harness that has a method of these is held to more.
 type (
 	// Late is a cloud that takes a launch and fails it afterwards, in an operation: FailLate has the next launch of an
-	// offer fail so, after some of its machines are there; the driver says how many with the error (cloud.Late). A cloud
-	// that makes none before it knows that it has all is a Queue.
+	// offer fail so, after some of its machines are there; the driver says how many with the error (cloud.Late). A
+	// cloud that makes none before it knows that it has all is a Queue.
 	Late interface {
 		FailLate(offer cloud.Offer, err *cloud.Error) bool
 	}
@@ -120,7 +120,9 @@ func deploymentsAreApart(s *suite) {
 	s.terminate(spec.Cluster)
 	s.await("an end of one's own machines", func() bool { return len(s.live("")) == 0 })
 	left, err := other.Machines(s.ctx, spec.Cluster)
-	left = slices.DeleteFunc(left, func(m cloud.Machine) bool { return m.State != cloud.Pending && m.State != cloud.Running })
+	left = slices.DeleteFunc(left, func(m cloud.Machine) bool {
+		return m.State != cloud.Pending && m.State != cloud.Running
+	})
 	if err != nil || !slices.Equal(ids(left), ids(theirs)) {
 		s.Errorf("the other deployment had %v and has %v; %v", ids(theirs), ids(left), err)
 	}

@@ -22,7 +22,8 @@ func (a Agents) UserData(name string, spec cloud.LaunchSpec, arch string, own *i
 	agent, ok := a[arch]
 	if !ok {
 		if agent, ok = a[""]; !ok {
-			return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec, "this deployment has no agent for %s machines", arch)
+			return nil, cloud.Errorf(name, cloud.Invalid, CodeBadSpec,
+				"this deployment has no agent for %s machines", arch)
 		}
 	}
 	data, err := bootstrap.Script(bootstrap.Machine{

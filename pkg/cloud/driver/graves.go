@@ -40,8 +40,8 @@ func (g *MemoryGraves) Buried(_ context.Context, cluster string) (bool, error) {
 	return g.names[cluster], nil
 }
 
-// StoreGraves keeps a cloud's graves in the deployment's table for a time, which is to be longer than any queue delivers
-// again. A grave costs one write, a launch two reads.
+// StoreGraves keeps a cloud's graves in the deployment's table for a time, which is to be longer than any queue
+// delivers again. A grave costs one write, a launch two reads.
 func StoreGraves(cloud string, s store.Store, keep time.Duration, now func() time.Time) Graves {
 	return storeGraves{cloud: cloud, store: s, keep: keep, now: now}
 }

@@ -1,5 +1,5 @@
-// Package remote is a cloud whose driver runs elsewhere: in a function of its own, which alone links the cloud's SDK and
-// alone has rights there. [Client] is the driver that the broker sees; [Server] is what it calls. They exchange one
+// Package remote is a cloud whose driver runs elsewhere: in a function of its own, which alone links the cloud's SDK
+// and alone has rights there. [Client] is the driver that the broker sees; [Server] is what it calls. They exchange one
 // message of JSON each way, by whatever carries it.
 //
 // The driver behind it is idempotent by the cluster's name, so a call whose answer is lost may be made again.
