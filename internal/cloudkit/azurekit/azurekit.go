@@ -46,7 +46,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 }
 
 var (
-	errNoSubscription = errors.New("no subscription is named: tradewind cloud add azure --subscription ID --regions REGION")
+	errNoSubscription = errors.New("no subscription is named: tradewind cloud add azure --subscription ID --regions R")
 	errNoRegions      = errors.New("no regions are named: tradewind cloud add azure --regions eastus,westeurope")
 )
 

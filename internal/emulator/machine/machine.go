@@ -1,5 +1,6 @@
-// Package machine is one machine of an emulated cloud: a process that boots what the machine was told, with a folder for
-// a disk and a metadata service of its own, and that is killed as a machine is. Nothing here is part of the product.
+// Package machine is one machine of an emulated cloud: a process that boots what the machine was told, with a folder
+// for a disk and a metadata service of its own, and that is killed as a machine is. Nothing here is part of the
+// product.
 package machine
 
 import (
