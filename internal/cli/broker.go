@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"log/slog"
 	"os"
-	"path/filepath"
 	"strings"
 	"time"
 
@@ -180,12 +179,7 @@ func serve(server Server, o host.Options) *conn {
 	return s
 }
 
-func absolute(dir string) string {
-	if abs, err := filepath.Abs(dir); err == nil {
-		return abs
-	}
-	return dir
-}
+func absolute(dir string) string { return command.Absolute(dir) }
 
 // listedJobs is how many jobs an ID is looked for in; the API lists no more.
 const listedJobs = 1000

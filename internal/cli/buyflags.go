@@ -24,7 +24,7 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 			"computer play the others (default: it plays all)")
 	_ = c.RegisterFlagCompletionFunc("clouds", func(*cobra.Command, []string, string) ([]string,
 		cobra.ShellCompDirective) {
-		return append(a.kitNames(), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
+		return append(cloudkit.Names(a.kits), cloudkit.Local), cobra.ShellCompDirectiveNoFileComp
 	})
 	f.StringVar(&b.publicURL, "public-url", "",
 		"where bought machines reach this broker: https://HOST, a tunnel or an ingress\nthat leads to its address")
@@ -36,19 +36,11 @@ func (a *app) buyFlags(c *cobra.Command, b *buyFlags) {
 	_ = c.MarkFlagDirname("agents")
 }
 
-func (a *app) kitNames() []string {
-	names := make([]string, len(a.kits))
-	for i, k := range a.kits {
-		names[i] = k.Name
-	}
-	return names
-}
-
 // buyOn fills the options of a broker with the clouds that it is to buy on.
 func (a *app) buyOn(o *host.Options, b *buyFlags) error {
 	for _, name := range b.clouds {
 		if _, _, err := cloudkit.Choose(a.kits, []string{name}); err != nil {
-			known := append(a.kitNames(), cloudkit.Local)
+			known := append(cloudkit.Names(a.kits), cloudkit.Local)
 			return command.BadInput(suggest.OneOf(name, known), "--clouds: %v", err)
 		}
 	}

@@ -14,6 +14,7 @@ import (
 
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
@@ -47,25 +48,25 @@ func printed[T any](t *testing.T, text string) (v T) {
 	return v
 }
 
-func entry(l CloudList, name string) CloudEntry {
+func entry(l clouds.CloudList, name string) clouds.CloudEntry {
 	for _, e := range l.Clouds {
 		if e.Name == name {
 			return e
 		}
 	}
-	return CloudEntry{}
+	return clouds.CloudEntry{}
 }
 
 func TestACloudIsAddedCheckedAndRemoved(t *testing.T) {
 	p, account, keyFile := cloudProgram(t)
-	if e := entry(printed[CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out), "lambda"); e.Added || !strings.Contains(e.Lacks, "cloud add lambda --key-file") {
+	if e := entry(printed[clouds.CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out), "lambda"); e.Added || !strings.Contains(e.Lacks, "cloud add lambda --key-file") {
 		t.Errorf("before: %+v", e)
 	}
 	r := p.ok(t, "cloud", "add", "lambda", "--key-file", keyFile, "--regions", "us-east-1,us-west-1")
 	if !strings.Contains(r.err, "tradewind up --clouds lambda") {
 		t.Errorf("%s%s", r.out, r.err)
 	}
-	e := entry(printed[CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out), "lambda")
+	e := entry(printed[clouds.CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out), "lambda")
 	if !e.Added || e.Lacks != "" || e.Account != "key in "+keyFile || strings.Join(e.Regions, ",") != "us-east-1,us-west-1" {
 		t.Errorf("after: %+v", e)
 	}
@@ -78,7 +79,7 @@ func TestACloudIsAddedCheckedAndRemoved(t *testing.T) {
 	if again, _ := os.ReadFile(filepath.Join(p.state, cloudkit.FileName)); string(again) != string(body) {
 		t.Errorf("a second time changes the settings: %s", again)
 	}
-	c := printed[CloudCheck](t, p.ok(t, "cloud", "check", "-o", "json").out)
+	c := printed[clouds.CloudCheck](t, p.ok(t, "cloud", "check", "-o", "json").out)
 	if !c.OK || len(c.Clouds) != 1 || len(c.Clouds[0].Regions) != 2 || c.Public != nil {
 		t.Errorf("check: %+v", c)
 	}
@@ -194,7 +195,7 @@ func TestThePublicAddressIsAskedForASignOfLife(t *testing.T) {
 		}))
 		r := p.run("cloud", "check", "--public-url", server.URL, "-o", "json")
 		server.Close()
-		if got := printed[CloudCheck](t, r.out); got.Public == nil || got.Public.Answers != c.ok || got.OK != c.ok || (r.code == 0) != c.ok {
+		if got := printed[clouds.CloudCheck](t, r.out); got.Public == nil || got.Public.Answers != c.ok || got.OK != c.ok || (r.code == 0) != c.ok {
 			t.Errorf("%s: exit %d %+v", name, r.code, got.Public)
 		}
 	}
@@ -280,7 +281,7 @@ func TestWhatACloudNeedsIsMadePrintedAndRemoved(t *testing.T) {
 	if r := p.ok(t, "cloud", "add", "aws", "--project", "p"); !f.made || !strings.Contains(r.err, "a network is made") {
 		t.Errorf("%s, made: %v", r.err, f.made)
 	}
-	if l := printed[CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out); l.Clouds[0].Account != "made" {
+	if l := printed[clouds.CloudList](t, p.ok(t, "cloud", "list", "-o", "json").out); l.Clouds[0].Account != "made" {
 		t.Errorf("%+v", l)
 	}
 	p.ok(t, "cloud", "remove", "aws")

@@ -11,6 +11,7 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
@@ -160,7 +161,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, sim.Failure{},
-		lab.PlaceResult{}, lab.GeneratedResult{}, CloudList{}, CloudEntry{}, CloudCheck{}, CheckedCloud{}, PublicCheck{}, driver.Report{},
+		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{},
 		driver.Quota{}, driver.Lack{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {

@@ -33,6 +33,15 @@ type Kit struct {
 	Open func(context.Context, Request) (*Opened, error)
 }
 
+// Names are those of kits, in their order.
+func Names(kits []Kit) []string {
+	names := make([]string, len(kits))
+	for i, k := range kits {
+		names[i] = k.Name
+	}
+	return names
+}
+
 // Setup makes and removes what buying needs in a cloud. Each step is looked at first, so that a second time changes
 // nothing.
 type Setup interface {

@@ -5,6 +5,7 @@ import (
 	"io"
 	"io/fs"
 	"os"
+	"path/filepath"
 
 	"github.com/spf13/cobra"
 
@@ -78,4 +79,12 @@ func CompleteFile(_ *cobra.Command, given []string, _ string) ([]string, cobra.S
 		return nil, cobra.ShellCompDirectiveNoFileComp
 	}
 	return jobExtensions, cobra.ShellCompDirectiveFilterFileExt
+}
+
+// Absolute is a path as seen from anywhere; as it stands where that cannot be said.
+func Absolute(path string) string {
+	if abs, err := filepath.Abs(path); err == nil {
+		return abs
+	}
+	return path
 }

@@ -1,4 +1,4 @@
-package cli
+package clouds
 
 import (
 	"cmp"
@@ -42,7 +42,14 @@ type PublicCheck struct {
 	Problem string `json:"problem,omitempty"`
 }
 
-func (a *app) cloudCheckCommand() *cobra.Command {
+// Verdicts, as `tradewind doctor` has them.
+const (
+	checkOK   = "ok"
+	checkNote = "note"
+	checkFail = "fail"
+)
+
+func (a app) cloudCheckCommand() *cobra.Command {
 	var state, public string
 	c := &cobra.Command{
 		Use: "check [CLOUD...]", Short: "Ask the clouds whether machines can be bought there",
@@ -54,7 +61,7 @@ func (a *app) cloudCheckCommand() *cobra.Command {
 			"  tradewind cloud check --public-url https://broker.example.org",
 		Args: command.Args(0, 100),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return a.kitNames(), cobra.ShellCompDirectiveNoFileComp
+			return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	a.StateFlag(c, &state)
@@ -64,12 +71,12 @@ func (a *app) cloudCheckCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		return a.checkClouds(ctx, given, absolute(state), public, output)
+		return a.checkClouds(ctx, given, command.Absolute(state), public, output)
 	}
 	return c
 }
 
-func (a *app) checkClouds(ctx context.Context, names []string, state, public string, output *command.Choice) error {
+func (a app) checkClouds(ctx context.Context, names []string, state, public string, output *command.Choice) error {
 	settings, err := cloudkit.Load(state)
 	if err != nil {
 		return err
@@ -100,7 +107,7 @@ func (a *app) checkClouds(ctx context.Context, names []string, state, public str
 		result.OK = result.OK && !checked.fatal()
 	}
 	if public == "" {
-		if r, running, err := a.brokers.Find(state); err == nil && running {
+		if r, running, err := a.find(state); err == nil && running {
 			public = r.PublicURL
 		}
 	}
@@ -205,7 +212,7 @@ func alive(ctx context.Context, address string) error {
 	return nil
 }
 
-func (a *app) printCheck(r CloudCheck, output *command.Choice) error {
+func (a app) printCheck(r CloudCheck, output *command.Choice) error {
 	if output.JSON() {
 		return a.PrintJSON(r)
 	}

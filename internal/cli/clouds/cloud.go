@@ -1,9 +1,11 @@
-package cli
+// Package clouds has the commands that say which clouds machines may be bought on, and as whom.
+package clouds
 
 import (
 	"cmp"
 	"context"
 	"errors"
+	"log/slog"
 	"slices"
 	"strings"
 
@@ -17,7 +19,20 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
-func (a *app) cloudCommand() *cobra.Command {
+// app is what the commands work with.
+type app struct {
+	*command.App
+	kits   []cloudkit.Kit
+	find   Find
+	logger func(slog.Level) *slog.Logger
+}
+
+// Find says whether a broker works on a state folder, and where.
+type Find func(state string) (host.Running, bool, error)
+
+// Command is the command cloud.
+func Command(in *command.App, kits []cloudkit.Kit, find Find, logger func(slog.Level) *slog.Logger) *cobra.Command {
+	a := app{App: in, kits: kits, find: find, logger: logger}
 	c := &cobra.Command{
 		Use: "cloud", Short: "Say which clouds machines may be bought on, and as whom",
 		Long: "The settings of clouds lie in the state folder; `tradewind up --clouds` buys on those that it names. There is\n" +
@@ -46,7 +61,7 @@ type CloudEntry struct {
 	Lacks   string   `json:"lacks,omitempty"`   // before it can be bought on
 }
 
-func (a *app) cloudListCommand() *cobra.Command {
+func (a app) cloudListCommand() *cobra.Command {
 	var state string
 	c := &cobra.Command{
 		Use: "list", Short: "List the clouds, and as whom machines are bought there",
@@ -57,11 +72,11 @@ func (a *app) cloudListCommand() *cobra.Command {
 	}
 	a.StateFlag(c, &state)
 	output := command.OutputFlag(c)
-	c.RunE = func(*cobra.Command, []string) error { return a.listClouds(absolute(state), output) }
+	c.RunE = func(*cobra.Command, []string) error { return a.listClouds(command.Absolute(state), output) }
 	return c
 }
 
-func (a *app) listClouds(state string, output *command.Choice) error {
+func (a app) listClouds(state string, output *command.Choice) error {
 	settings, err := cloudkit.Load(state)
 	if err != nil {
 		return err
@@ -91,7 +106,7 @@ func (a *app) listClouds(state string, output *command.Choice) error {
 	return a.PrintTable(t)
 }
 
-func (a *app) cloudAddCommand() *cobra.Command {
+func (a app) cloudAddCommand() *cobra.Command {
 	c := &cobra.Command{
 		Use: "add", Short: "Have machines be bought on a cloud",
 		Long: "Asks the cloud whether machines can be bought as its flags say, makes what is missing there, and keeps the\n" +
@@ -106,7 +121,7 @@ func (a *app) cloudAddCommand() *cobra.Command {
 	return c
 }
 
-func (a *app) addOneCommand(k cloudkit.Kit) *cobra.Command {
+func (a app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 	var state string
 	var s cloudkit.Settings
 	var only bool
@@ -127,17 +142,17 @@ func (a *app) addOneCommand(k cloudkit.Kit) *cobra.Command {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
 		if s.KeyFile != "" {
-			s.KeyFile = absolute(s.KeyFile)
+			s.KeyFile = command.Absolute(s.KeyFile)
 		}
 		if s.Certificates != "" {
-			s.Certificates = absolute(s.Certificates)
+			s.Certificates = command.Absolute(s.Certificates)
 		}
-		return a.addCloud(ctx, k, s, absolute(state), only, output)
+		return a.addCloud(ctx, k, s, command.Absolute(state), only, output)
 	}
 	return c
 }
 
-func (a *app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, state string, only bool,
+func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, state string, only bool,
 	output *command.Choice) error {
 	if err := k.Ready(s, a.Lookup); err != nil {
 		return command.BadInput("`tradewind cloud add "+k.Name+" --help` lists what it takes", "%s: %v", k.Name, err)
@@ -188,12 +203,12 @@ func (a *app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings,
 }
 
 // request is what a cloud is opened with by a command that buys nothing.
-func (a *app) request(s cloudkit.Settings, state string) (cloudkit.Request, error) {
+func (a app) request(s cloudkit.Settings, state string) (cloudkit.Request, error) {
 	name, err := host.DeploymentOf(state)
 	return cloudkit.Request{Settings: s, Deployment: name, Lookup: a.Lookup, Log: a.logger(0)}, err
 }
 
-func (a *app) cloudRemoveCommand() *cobra.Command {
+func (a app) cloudRemoveCommand() *cobra.Command {
 	var state string
 	var forget bool
 	c := &cobra.Command{
@@ -203,7 +218,7 @@ func (a *app) cloudRemoveCommand() *cobra.Command {
 		Example: "  tradewind cloud remove lambda",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
-			return a.kitNames(), cobra.ShellCompDirectiveNoFileComp
+			return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	a.StateFlag(c, &state)
@@ -212,12 +227,12 @@ func (a *app) cloudRemoveCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
-		return a.removeCloud(ctx, given[0], absolute(state), forget)
+		return a.removeCloud(ctx, given[0], command.Absolute(state), forget)
 	}
 	return c
 }
 
-func (a *app) removeCloud(ctx context.Context, name, state string, forget bool) error {
+func (a app) removeCloud(ctx context.Context, name, state string, forget bool) error {
 	settings, err := cloudkit.Load(state)
 	if err != nil {
 		return err
@@ -230,7 +245,7 @@ func (a *app) removeCloud(ctx context.Context, name, state string, forget bool) 
 	if !added {
 		return command.BadInput("`tradewind cloud list` lists them", "%s was not added to %s", name, state)
 	}
-	if r, running, err := a.brokers.Find(state); err != nil {
+	if r, running, err := a.find(state); err != nil {
 		return err
 	} else if running && slices.Contains(r.Clouds, name) {
 		return command.Failed("stop it first, which ends its machines", "a broker (pid %d) buys on %s", r.PID, name)
@@ -253,7 +268,7 @@ func (a *app) removeCloud(ctx context.Context, name, state string, forget bool) 
 }
 
 // clear takes away what was made in a cloud, unless machines run there.
-func (a *app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
+func (a app) clear(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) error {
 	running, err := machinesOf(ctx, k, r)
 	if err != nil {
 		return command.Failed("--forget forgets the settings all the same; look there yourself whether machines run",
@@ -294,11 +309,11 @@ func machinesOf(ctx context.Context, k cloudkit.Kit, r cloudkit.Request) ([]stri
 }
 
 // kit finds a cloud by its name.
-func (a *app) kit(name string) (cloudkit.Kit, error) {
+func (a app) kit(name string) (cloudkit.Kit, error) {
 	for _, k := range a.kits {
 		if k.Name == name {
 			return k, nil
 		}
 	}
-	return cloudkit.Kit{}, command.BadInput(suggest.OneOf(name, a.kitNames()), "there is no cloud %q", name)
+	return cloudkit.Kit{}, command.BadInput(suggest.OneOf(name, cloudkit.Names(a.kits)), "there is no cloud %q", name)
 }
