@@ -126,7 +126,8 @@ func (a *app) root() *cobra.Command {
 	a.add(root, groupPlan, planning.Plan(a.App), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App),
 		lab.Backtest(a.App), lab.Prices(a.App), planning.Catalog(a.App), planning.Convert(a.App),
 		planning.Schema(a.App))
-	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.logger), deployment.Command(a.App), a.queueCommand(),
+	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.logger),
+		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(),
 		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
