@@ -32,7 +32,11 @@ type Settings struct {
 	Subscription  string `json:"subscription,omitempty"`
 	ResourceGroup string `json:"resourceGroup,omitempty"`
 	Tenant        string `json:"tenant,omitempty"`
-	Client        string `json:"client,omitempty"`
+	// Member of Google, user:ADDRESS or serviceAccount:ADDRESS, and Principal of Azure, an object's ID, are who buys:
+	// for them what buying needs was made, and is removed.
+	Member    string `json:"member,omitempty"`
+	Principal string `json:"principal,omitempty"`
+	Client    string `json:"client,omitempty"`
 	// Provider is Google's workload identity provider that trusts an AWS role, and Impersonate the service account, an
 	// address, that who comes by it acts as.
 	Provider    string `json:"provider,omitempty"`

@@ -41,6 +41,8 @@ func KitBy(assertion Assertion) cloudkit.Kit {
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Subscription, "subscription", "", "subscription of Azure, by its ID")
 	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
+	f.StringVar(&s.Principal, "principal", "",
+		"who buys, by the object's ID: a resource group and two roles are made for them")
 	f.StringVar(&s.Tenant, "tenant", "", "directory of --client")
 	f.StringVar(&s.Client, "client", "", "application whose rights are used, by its ID")
 }
@@ -116,6 +118,12 @@ func credentials(s cloudkit.Settings, assertion Assertion) (azcore.TokenCredenti
 	default:
 		return azidentity.NewDefaultAzureCredential(&azidentity.DefaultAzureCredentialOptions{TenantID: s.Tenant})
 	}
+}
+
+// Access is what clients of Azure's need for settings: who one is, and where Azure is.
+func Access(s cloudkit.Settings) (azcore.TokenCredential, *arm.ClientOptions, error) {
+	credential, err := credentials(s, nil)
+	return credential, options(s.Endpoint), err
 }
 
 // options have Azure's clients speak to an endpoint; nil for Azure's own.

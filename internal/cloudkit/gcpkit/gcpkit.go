@@ -30,6 +30,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
 		"service account without any role that machines prove themselves with")
+	f.StringVar(&s.Member, "member", "",
+		"who buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\nservice account are made for them")
 	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }

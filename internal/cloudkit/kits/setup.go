@@ -1,0 +1,141 @@
+package kits
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
+	azuresetup "github.com/tradewind-broker/tradewind/pkg/cloud/azure/setup"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	gcpsetup "github.com/tradewind-broker/tradewind/pkg/cloud/gcp/setup"
+)
+
+// What is printed where nobody is named for whom things are made.
+const (
+	anyMember    = "user:ADDRESS"
+	anyPrincipal = "OBJECT-ID"
+)
+
+// done is a line about a step.
+func done(step string, made bool) string {
+	if made {
+		return step + ": made"
+	}
+	return step + ": there already"
+}
+
+// google is what buying on Google Cloud needs, made for who buys. Where nobody is named it makes nothing, and prints
+// what it would.
+type google struct {
+	settings cloudkit.Settings
+	setup    *gcpsetup.Setup
+}
+
+func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
+	opened, err := gcpkit.Kit().Open(ctx, r)
+	if err != nil {
+		return nil, err
+	}
+	driver, ok := opened.Cloud.(*gcp.Cloud)
+	if !ok {
+		return nil, errors.New("gcp: not the driver of this program")
+	}
+	cfg := gcpsetup.Config{
+		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
+	}
+	if cfg.Member == "" {
+		cfg.Member = anyMember
+	}
+	s, err := gcpsetup.New(cfg)
+	return google{r.Settings, s}, err
+}
+
+// Print implements cloudkit.Setup.
+func (g google) Print(w io.Writer) error { return lines(w, g.setup.Print()) }
+
+// Make implements cloudkit.Setup.
+func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, error) {
+	if g.settings.Member == "" {
+		return g.settings, nil
+	}
+	err := g.setup.Add(ctx, func(c gcpsetup.Change) { tell(done(c.Step, c.Made)) })
+	if err != nil {
+		return g.settings, err
+	}
+	s := g.settings
+	s.ServiceAccount, s.Network = g.setup.MachinesAccount(), g.setup.Network()
+	return s, nil
+}
+
+// Remove implements cloudkit.Setup.
+func (g google) Remove(ctx context.Context, tell func(string)) error {
+	if g.settings.Member == "" {
+		return nil
+	}
+	return g.setup.Remove(ctx, func(c gcpsetup.Change) {
+		if c.Made {
+			tell(c.Step + ": removed")
+		}
+	})
+}
+
+// azure is what buying on Azure needs, in the same way.
+type azure struct {
+	settings cloudkit.Settings
+	setup    *azuresetup.Setup
+}
+
+func azureSetup(_ context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
+	credential, options, err := azurekit.Access(r.Settings)
+	if err != nil {
+		return nil, err
+	}
+	cfg := azuresetup.Config{
+		Deployment: r.Deployment, Subscription: r.Settings.Subscription, ResourceGroup: r.Settings.ResourceGroup,
+		Location: r.Settings.Regions[0], Principal: r.Settings.Principal, Credential: credential, Options: options,
+	}
+	if cfg.Principal == "" {
+		cfg.Principal = anyPrincipal
+	}
+	s, err := azuresetup.New(cfg)
+	return azure{r.Settings, s}, err
+}
+
+// Print implements cloudkit.Setup.
+func (z azure) Print(w io.Writer) error {
+	var all []string
+	for _, step := range z.setup.Steps() {
+		all = append(all, step.Commands...)
+	}
+	return lines(w, all)
+}
+
+// Make implements cloudkit.Setup.
+func (z azure) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, error) {
+	if z.settings.Principal == "" {
+		return z.settings, nil
+	}
+	return z.settings, z.setup.Make(ctx, func(step azuresetup.Step, was bool) { tell(done(step.Name, !was)) })
+}
+
+// Remove implements cloudkit.Setup. Whoever calls has looked that no machine runs.
+func (z azure) Remove(ctx context.Context, tell func(string)) error {
+	if z.settings.Principal == "" {
+		return nil
+	}
+	none := func(context.Context) (int, error) { return 0, nil }
+	return z.setup.Remove(ctx, none, func(step azuresetup.Step) { tell(step.Name + ": removed") })
+}
+
+func lines(w io.Writer, all []string) error {
+	for _, line := range all {
+		if _, err := fmt.Fprintln(w, line); err != nil {
+			return err
+		}
+	}
+	return nil
+}

@@ -1,0 +1,81 @@
+package kits
+
+import (
+	"net/http/httptest"
+	"slices"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+)
+
+// What buying needs is printed, made once, found there a second time, and taken away again; for nobody nothing is made.
+func TestWhatBuyingNeedsIsMadeOnce(t *testing.T) {
+	google, err := gce.New(gce.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	g, z := httptest.NewServer(google), httptest.NewServer(arm.New(arm.Config{Group: "other"}))
+	t.Cleanup(g.Close)
+	t.Cleanup(z.Close)
+	for name, c := range map[string]struct {
+		settings cloudkit.Settings
+		named    func(*cloudkit.Settings)
+		prints   string
+	}{
+		"gcp": {
+			cloudkit.Settings{Project: "demo", Endpoint: g.URL},
+			func(s *cloudkit.Settings) { s.Member = "user:ada@example.com" }, "gcloud iam roles create",
+		},
+		"azure": {
+			cloudkit.Settings{Subscription: arm.DefaultSubscription, Regions: []string{"eastus"}, Endpoint: z.URL},
+			func(s *cloudkit.Settings) { s.Principal = "8d10da13-8125-4ba9-a717-bf7490507b3e" }, "az role definition create",
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			kits := All()
+			kit := kits[slices.Index(cloudkit.Names(kits), name)]
+			request := cloudkit.Request{Settings: c.settings, Deployment: "tradewind-0123456789", Lookup: func(string) string { return "" }}
+			open := func() cloudkit.Setup {
+				t.Helper()
+				s, err := kit.Setup(t.Context(), request)
+				if err != nil {
+					t.Fatal(err)
+				}
+				return s
+			}
+			steps := func() (all []string) {
+				t.Helper()
+				made, err := open().Make(t.Context(), func(step string) { all = append(all, step) })
+				if err != nil {
+					t.Fatal(err)
+				}
+				if name == "gcp" && len(all) > 0 && (made.ServiceAccount == "" || made.Network == "") {
+					t.Errorf("settings %+v", made)
+				}
+				return all
+			}
+			var printed strings.Builder
+			if err := open().Print(&printed); err != nil || !strings.Contains(printed.String(), c.prints) {
+				t.Errorf("%v: prints %s", err, printed.String())
+			}
+			if got := steps(); len(got) > 0 {
+				t.Errorf("made for nobody: %v", got)
+			}
+			c.named(&request.Settings)
+			first, second := steps(), steps()
+			if !slices.ContainsFunc(first, func(s string) bool { return strings.HasSuffix(s, ": made") }) {
+				t.Errorf("first %v", first)
+			}
+			if slices.ContainsFunc(second, func(s string) bool { return strings.HasSuffix(s, ": made") }) {
+				t.Errorf("a second time %v", second)
+			}
+			removed := 0
+			if err := open().Remove(t.Context(), func(string) { removed++ }); err != nil || removed == 0 {
+				t.Errorf("removed %d, %v", removed, err)
+			}
+		})
+	}
+}
