@@ -169,13 +169,19 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 	return s.waiting[task] != 0
 }
 
-// couldGoSince is when a task that could go was first able to: it was in its queue, and where it wanted a plan made
-// after what became of it, that plan was there.
-func (s *Job) couldGoSince(task int) time.Time {
-	if s.Tasks[task].MinPlan == s.Record.Plan.Version && s.planned.After(s.entered[task]) {
-		return s.planned
+// couldGoSince is when a task that could go was first able to, with all of its gang: they were in their queue, and where
+// one wanted a plan made after what became of it, that plan was there.
+func (s *Job) couldGoSince(task int) (since time.Time) {
+	for _, i := range s.gang(task) {
+		at := s.entered[i]
+		if s.Tasks[i].MinPlan == s.Record.Plan.Version && s.planned.After(at) {
+			at = s.planned
+		}
+		if at.After(since) {
+			since = at
+		}
 	}
-	return s.entered[task]
+	return since
 }
 
 // anyBlock says whether any location was blocked at a time: what waits may then wait for that.

@@ -5,6 +5,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // What was lost and waits for a new plan cannot go, so room that is promised meanwhile to what came after it stays
@@ -21,10 +22,20 @@ func TestATaskCouldGoSinceItsPlanWasThere(t *testing.T) {
 	} {
 		s := &Job{
 			Record: record.Job{Plan: record.Blob{Version: c.plan}}, planned: planned,
+			user:  &Wanted{Spec: &dag.Job{Name: "j", Tasks: []dag.Task{{Name: "a"}}}},
 			Tasks: map[int]record.Task{0: {MinPlan: c.minPlan}}, entered: map[int]time.Time{0: entered},
 		}
 		if got := s.couldGoSince(0); !got.Equal(c.want) {
 			t.Errorf("%s: since %v, want %v", name, got, c.want)
 		}
+	}
+	// A gang can go when the last of it can.
+	s := &Job{
+		Record: record.Job{Plan: record.Blob{Version: 4}}, planned: planned,
+		Tasks: map[int]record.Task{0: {MinPlan: 3}, 1: {MinPlan: 4}}, entered: map[int]time.Time{0: entered, 1: entered},
+		user: &Wanted{Spec: &dag.Job{Name: "j", Tasks: []dag.Task{{Name: "a", Gang: "g"}, {Name: "b", Gang: "g"}}}},
+	}
+	if got := s.couldGoSince(0); !got.Equal(planned) {
+		t.Errorf("a gang: since %v, want %v", got, planned)
 	}
 }
