@@ -169,8 +169,8 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 	return s.waiting[task] != 0
 }
 
-// couldGoSince is when a task that could go was first able to, with all of its gang: they were in their queue, and where
-// one wanted a plan made after what became of it, that plan was there.
+// couldGoSince is when a task that could go was first able to, with all of its gang: they were in their queue, and
+// where one wanted a plan made after what became of it, that plan was there.
 func (s *Job) couldGoSince(task int) (since time.Time) {
 	for _, i := range s.gang(task) {
 		at := s.entered[i]
