@@ -87,12 +87,7 @@ type Opened struct {
 }
 
 // Snapshots is where the refreshed catalogue is kept, as the clouds' packages refresh want it.
-type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
-	// with fs.ErrNotExist when there is none.
-	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
-	Put(ctx context.Context, data []byte) error
-}
+type Snapshots = driver.Snapshots
 
 // Refreshed says what a refresh found, in offers.
 type Refreshed struct{ Offers, New, Gone int }

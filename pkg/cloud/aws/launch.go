@@ -36,7 +36,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	r, err := c.at(ctx, spec.Offer.Region)
@@ -53,18 +53,6 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	}
 	c.settled(spec.Cluster, r.name)
 	return c.confirm(ctx, r, spec, machines)
-}
-
-// alive refuses the name of a cluster that was terminated.
-func (c *Cloud) alive(ctx context.Context, cluster string) error {
-	buried, err := c.graves.Buried(ctx, cluster)
-	if err != nil {
-		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
-	}
-	if buried {
-		return driver.Terminated(Name, cluster)
-	}
-	return nil
 }
 
 // existing returns the machines of an earlier launch, nil when there was none. One that is not whole any more is ended.
@@ -127,7 +115,7 @@ func (r *region) run(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machin
 // confirm looks, once machines are bought, whether another call bought the same cluster or terminated it meanwhile.
 func (c *Cloud) confirm(ctx context.Context, r *region, spec cloud.LaunchSpec,
 	machines []cloud.Machine) ([]cloud.Machine, error) {
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, r.terminateIDs(context.WithoutCancel(ctx), idsOf(machines)))
 	}
 	found, err := r.find(ctx, spec.Cluster)
@@ -200,10 +188,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
-	if err := c.graves.Bury(ctx, cluster); err != nil {
-		return fmt.Errorf("terminate %s: %w", cluster, err)
-	}
-	release, err := c.locks.Take(ctx, cluster)
+	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}
@@ -221,7 +206,8 @@ func (c *Cloud) terminateCluster(ctx context.Context, cluster string) error {
 	}
 	// A cluster is in one region. Where it was found, it does not matter what others did not answer.
 	found, silent := make([]bool, len(names)), make([]error, len(names))
-	err = each(names, func(i int, name string) error {
+	err = driver.Each(len(names), maxAtOnce, func(i int) error {
+		name := names[i]
 		r := c.client(name)
 		all, err := r.find(ctx, cluster)
 		if err != nil {

@@ -7,7 +7,6 @@ import (
 	"slices"
 	"strconv"
 	"strings"
-	"sync"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -56,7 +55,8 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]cloud.Machine, erro
 		names = []string{home}
 	}
 	parts := make([][]cloud.Machine, len(names))
-	err = each(names, func(i int, name string) error {
+	err = driver.Each(len(names), maxAtOnce, func(i int) error {
+		name := names[i]
 		r := c.client(name)
 		found, err := r.find(ctx, cluster)
 		if err == nil {
@@ -234,19 +234,3 @@ func isCode(err error, code string) bool {
 
 // maxAtOnce bounds how many regions are asked at a time.
 const maxAtOnce = 8
-
-// each calls f for every name, several at a time, and joins the errors.
-func each(names []string, f func(i int, name string) error) error {
-	errs := make([]error, len(names))
-	slots := make(chan struct{}, maxAtOnce)
-	var wg sync.WaitGroup
-	for i, name := range names {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(i, name)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}

@@ -11,6 +11,8 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
 	"github.com/aws/aws-sdk-go-v2/service/ec2/types"
@@ -93,7 +95,8 @@ func (p *SpotPrices) SpotPrices(ctx context.Context) ([]events.PriceTick, error)
 	names = slices.DeleteFunc(slices.Clone(names), func(name string) bool { return len(wanted[name]) == 0 })
 	parts := make([]map[string]spotPrice, len(names))
 	now := p.now()
-	err = each(names, func(i int, name string) (err error) {
+	err = driver.Each(len(names), maxAtOnce, func(i int) (err error) {
+		name := names[i]
 		list := slices.Compact(slices.Sorted(slices.Values(wanted[name])))
 		if parts[i], err = p.cloud.client(name).spotPrices(ctx, list, now); err != nil {
 			return fmt.Errorf("region %s: %w", name, err)

@@ -6,7 +6,6 @@ import (
 	"fmt"
 	"net/http"
 	"slices"
-	"sync"
 	"sync/atomic"
 	"time"
 
@@ -41,7 +40,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	bound, cancel := context.WithTimeout(ctx, launchWithin)
@@ -64,23 +63,11 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	case err != nil:
 		return nil, errors.Join(driver.Late(Typed(err), made), c.undo(ctx, spec))
 	}
-	if err := c.alive(ctx, spec.Cluster); err != nil { // somebody terminated it meanwhile
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil { // somebody terminated it meanwhile
 		return nil, errors.Join(err, c.undo(ctx, spec))
 	}
 	c.note(spec.Cluster, true)
 	return machines, nil
-}
-
-// alive refuses the name of a cluster that was terminated.
-func (c *Cloud) alive(ctx context.Context, cluster string) error {
-	buried, err := c.graves.Buried(ctx, cluster)
-	if err != nil {
-		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
-	}
-	if buried {
-		return driver.Terminated(Name, cluster)
-	}
-	return nil
 }
 
 // broken is a machine that was made and did not come to be. Its error says why.
@@ -106,7 +93,7 @@ func again(err error) bool {
 // look asks for every machine of a cluster by its name; nil is one that is not there.
 func (c *Cloud) look(ctx context.Context, spec cloud.LaunchSpec) ([]*armcompute.VirtualMachine, error) {
 	found := make([]*armcompute.VirtualMachine, spec.Nodes)
-	err := each(spec.Nodes, func(rank int) error {
+	err := driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
 		vm, err := c.get(ctx, c.nameOf(spec.Cluster, rank))
 		found[rank] = vm
 		return err
@@ -188,7 +175,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 		}
 	}
 	if err == nil {
-		err = each(spec.Nodes-1, func(i int) error { return begin(i + 1) })
+		err = driver.Each(spec.Nodes-1, maxAtOnce, func(i int) error { return begin(i + 1) })
 	}
 	if err != nil {
 		c.doubt(spec.Offer.Region, err)
@@ -197,7 +184,7 @@ func (c *Cloud) buy(ctx context.Context, spec cloud.LaunchSpec,
 	machines = make([]cloud.Machine, spec.Nodes)
 	ctx, cancel := context.WithCancelCause(ctx)
 	defer cancel(nil)
-	err = each(spec.Nodes, func(rank int) error {
+	err = driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
 		vm, err := c.await(ctx, pending[rank])
 		if err != nil {
 			cancel(err) // the others are not waited for
@@ -284,7 +271,7 @@ func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	c.note(spec.Cluster, false)
-	return each(spec.Nodes, func(rank int) error { return c.remove(ctx, c.nameOf(spec.Cluster, rank)) })
+	return driver.Each(spec.Nodes, maxAtOnce, func(rank int) error { return c.remove(ctx, c.nameOf(spec.Cluster, rank)) })
 }
 
 // remove has a machine deleted; it is no error that it is not there.
@@ -325,19 +312,3 @@ func (c *Cloud) note(cluster string, whole bool) {
 
 // maxAtOnce bounds how many machines are asked for at a time.
 const maxAtOnce = 16
-
-// each calls f for 0 … n-1, several at a time, and joins the errors.
-func each(n int, f func(i int) error) error {
-	errs := make([]error, max(n, 0))
-	slots := make(chan struct{}, maxAtOnce)
-	var wg sync.WaitGroup
-	for i := range n {
-		slots <- struct{}{}
-		wg.Go(func() {
-			defer func() { <-slots }()
-			errs[i] = f(i)
-		})
-	}
-	wg.Wait()
-	return errors.Join(errs...)
-}

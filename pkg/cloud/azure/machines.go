@@ -63,7 +63,7 @@ func (c *Cloud) list(ctx context.Context, cluster string) ([]*armcompute.Virtual
 		return nil, err
 	}
 	if cluster != "" {
-		return found, each(len(found), func(i int) error {
+		return found, driver.Each(len(found), maxAtOnce, func(i int) error {
 			now, err := c.get(ctx, text(found[i].Name))
 			if now != nil {
 				found[i].Properties = now.Properties

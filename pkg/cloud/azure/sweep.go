@@ -28,10 +28,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminate(ctx context.Context, cluster string) error {
-	if err := c.graves.Bury(ctx, cluster); err != nil {
-		return fmt.Errorf("terminate %s: %w", cluster, err)
-	}
-	release, err := c.locks.Take(ctx, cluster)
+	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}
@@ -43,7 +40,7 @@ func (c *Cloud) terminate(ctx context.Context, cluster string) error {
 		}
 		return err
 	}
-	if err := each(len(names), func(i int) error { return c.remove(ctx, names[i]) }); err != nil {
+	if err := driver.Each(len(names), maxAtOnce, func(i int) error { return c.remove(ctx, names[i]) }); err != nil {
 		return err
 	}
 	c.note(cluster, false)

@@ -2,6 +2,7 @@ package driver
 
 import (
 	"context"
+	"fmt"
 	"sync"
 	"time"
 
@@ -66,4 +67,25 @@ func (g storeGraves) Bury(ctx context.Context, cluster string) error {
 func (g storeGraves) Buried(ctx context.Context, cluster string) (bool, error) {
 	records, err := g.store.Get(ctx, g.key(cluster))
 	return len(records) > 0, err
+}
+
+// Alive refuses the name of a cluster that was terminated, as the cloud of that name.
+func Alive(ctx context.Context, name string, g Graves, cluster string) error {
+	buried, err := g.Buried(ctx, cluster)
+	if err != nil {
+		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
+	}
+	if buried {
+		return Terminated(name, cluster)
+	}
+	return nil
+}
+
+// End begins to terminate a cluster: its name is buried, so that whatever is launched from now on ends itself, and then
+// what is under way with it is waited for. Nothing else is done to it until release.
+func End(ctx context.Context, g Graves, l *Locks, cluster string) (release func(), err error) {
+	if err := g.Bury(ctx, cluster); err != nil {
+		return nil, fmt.Errorf("terminate %s: %w", cluster, err)
+	}
+	return l.Take(ctx, cluster)
 }

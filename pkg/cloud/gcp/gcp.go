@@ -2,7 +2,6 @@ package gcp
 
 import (
 	"context"
-	"fmt"
 	"log/slog"
 	"maps"
 	"slices"
@@ -202,16 +201,4 @@ func (c *Cloud) settle(cluster string, h home) {
 		}
 	}
 	c.homes[cluster] = h
-}
-
-// alive refuses the name of a cluster that was terminated.
-func (c *Cloud) alive(ctx context.Context, cluster string) error {
-	buried, err := c.graves.Buried(ctx, cluster)
-	if err != nil {
-		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
-	}
-	if buried {
-		return driver.Terminated(Name, cluster)
-	}
-	return nil
 }

@@ -36,7 +36,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 		return nil, err
 	}
 	defer release()
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	if isTPU(spec.Offer) {
@@ -59,7 +59,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Mach
 	}
 	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, done: true})
 	// It may have been terminated meanwhile.
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.sweep(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return machines, nil
@@ -262,10 +262,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminate(ctx context.Context, cluster string) error {
-	if err := c.graves.Bury(ctx, cluster); err != nil {
-		return fmt.Errorf("terminate %s: %w", cluster, err)
-	}
-	release, err := c.locks.Take(ctx, cluster)
+	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}

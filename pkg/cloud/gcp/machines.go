@@ -2,7 +2,6 @@ package gcp
 
 import (
 	"context"
-	"errors"
 	"fmt"
 	"slices"
 	"strconv"
@@ -159,7 +158,8 @@ func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
 	if err != nil {
 		return err
 	}
-	return each(found, func(i *compute.Instance) error {
+	return driver.Each(len(found), maxAtOnce, func(n int) error {
+		i := found[n]
 		call, cancel := context.WithTimeout(ctx, readWithin)
 		defer cancel()
 		_, err := s.Instances.Delete(c.cfg.Project, lastPart(i.Zone), i.Name).Context(call).Do()
@@ -172,20 +172,3 @@ func (c *Cloud) remove(ctx context.Context, found []*compute.Instance) error {
 
 // maxAtOnce bounds how many calls are made at a time.
 const maxAtOnce = 8
-
-// each calls f for every one, several at a time, and joins the errors.
-func each[T any](all []T, f func(T) error) error {
-	errs := make([]error, len(all))
-	slots := make(chan struct{}, maxAtOnce)
-	for i, v := range all {
-		slots <- struct{}{}
-		go func() {
-			defer func() { <-slots }()
-			errs[i] = f(v)
-		}()
-	}
-	for range maxAtOnce {
-		slots <- struct{}{}
-	}
-	return errors.Join(errs...)
-}

@@ -102,7 +102,7 @@ func (c *Cloud) launchTPU(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.M
 		return nil, err
 	}
 	c.settle(spec.Cluster, home{zone: spec.Offer.Zone, tpu: true, done: true})
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.endTPUs(context.WithoutCancel(ctx), spec.Offer.Zone, spec.Cluster))
 	}
 	return machines, nil

@@ -35,7 +35,7 @@ func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]owned, err
 		return nil, err
 	}
 	defer release()
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, err
 	}
 	found, err := c.find(ctx, spec.Cluster)
@@ -83,18 +83,6 @@ func (c *Cloud) check(spec cloud.LaunchSpec) error {
 	if len(c.cfg.Regions) > 0 && !slices.Contains(c.cfg.Regions, spec.Offer.Region) {
 		return fail(cloud.Quota, codeNoRegion, "region %q is not among those of this deployment: %v",
 			spec.Offer.Region, c.cfg.Regions)
-	}
-	return nil
-}
-
-// alive refuses the name of a cluster that was terminated.
-func (c *Cloud) alive(ctx context.Context, cluster string) error {
-	buried, err := c.graves.Buried(ctx, cluster)
-	if err != nil {
-		return fmt.Errorf("is cluster %s terminated: %w", cluster, err)
-	}
-	if buried {
-		return driver.Terminated(Name, cluster)
 	}
 	return nil
 }
@@ -263,7 +251,7 @@ func (c *Cloud) confirm(ctx context.Context, spec cloud.LaunchSpec, have []owned
 		return true
 	}
 	found, lookErr := c.await(ctx, spec.Cluster, listed)
-	if err := c.alive(ctx, spec.Cluster); err != nil {
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
 		return nil, errors.Join(err, c.undo(ctx, append(have, found...)))
 	}
 	if lookErr != nil || !listed(found) {

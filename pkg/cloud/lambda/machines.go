@@ -3,7 +3,6 @@ package lambda
 import (
 	"cmp"
 	"context"
-	"fmt"
 	"slices"
 	"strings"
 
@@ -103,10 +102,7 @@ func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
 }
 
 func (c *Cloud) terminate(ctx context.Context, cluster string) error {
-	if err := c.graves.Bury(ctx, cluster); err != nil {
-		return fmt.Errorf("terminate %s: %w", cluster, err)
-	}
-	release, err := c.locks.Take(ctx, cluster)
+	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
 	if err != nil {
 		return err
 	}

@@ -9,17 +9,18 @@
 package refresh
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/ec2"
@@ -31,12 +32,7 @@ import (
 )
 
 // Snapshots is where the refreshed catalogue is kept: a key in the work bucket.
-type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
-	// with fs.ErrNotExist when there is none.
-	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
-	Put(ctx context.Context, data []byte) error
-}
+type Snapshots = driver.Snapshots
 
 // Refresher renews the AWS part of a catalogue.
 type Refresher struct {
@@ -67,14 +63,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	shipped, err := r.shipped()
-	if err != nil {
-		return Result{}, err
-	}
-	base, _, err := Load(ctx, r.Snapshots, "")
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, catalog.ErrBadSnapshot) {
-		base, err = shipped, nil
-	}
+	base, shipped, err := renew.Last(ctx, r.Snapshots, r.Base)
 	if err != nil {
 		return Result{}, err
 	}
@@ -97,19 +86,8 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if len(res.Regions) == 0 {
 		return res, errors.Join(errs...)
 	}
-	var out bytes.Buffer
-	if err := base.WriteSnapshot(&out); err != nil {
-		return res, err
-	}
 	res.Took = r.Now().Sub(began)
-	return res, r.Snapshots.Put(ctx, out.Bytes())
-}
-
-func (r *Refresher) shipped() (*catalog.Catalog, error) {
-	if r.Base != nil {
-		return r.Base, nil
-	}
-	return catalog.Default()
+	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
 // Load reads the refreshed catalogue for a planner. It returns nil when the snapshot still has the tag, and fails with
@@ -150,7 +128,7 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 		log.Warn("quotas are not known", "region", name, "err", err)
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == aws.Name && o.Region == name }
-	known, before := collect(shipped, of), collect(base, of)
+	known, before := renew.Collect(shipped, of), renew.Collect(base, of)
 	maps.Copy(known, before)
 	offers, dropped := quotas.within(merge(name, sold, known, onDemand, spot))
 	for _, o := range offers {
@@ -164,16 +142,6 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	res.Offers, res.OnDemand, res.Spot, res.Dropped = res.Offers+len(offers), res.OnDemand+len(onDemand),
 		res.Spot+len(spot), res.Dropped+dropped
 	return base.Replace(of, offers)
-}
-
-func collect(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]catalog.Offer {
-	found := map[string]catalog.Offer{}
-	for o := range c.All() {
-		if of(&o) {
-			found[o.ID()] = o
-		}
-	}
-	return found
 }
 
 // sold is what a region has: facts by machine type, and the zones, by id, that sell it.

@@ -9,12 +9,10 @@
 package refresh
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"net/http"
 	"regexp"
@@ -22,6 +20,8 @@ import (
 	"strconv"
 	"strings"
 	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/resourcemanager/compute/armcompute/v8"
 
@@ -32,12 +32,7 @@ import (
 )
 
 // Snapshots is where the refreshed catalogue is kept.
-type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
-	// with fs.ErrNotExist when there is none.
-	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
-	Put(ctx context.Context, data []byte) error
-}
+type Snapshots = driver.Snapshots
 
 // Refresher renews the Azure part of a catalogue.
 type Refresher struct {
@@ -68,21 +63,7 @@ type Result struct {
 // fails only if no region could be read, or the snapshot cannot be written; a region that fails keeps its old offers.
 func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	began := r.Now()
-	shipped := r.Base
-	if shipped == nil {
-		var err error
-		if shipped, err = catalog.Default(); err != nil {
-			return Result{}, err
-		}
-	}
-	base := shipped
-	data, _, err := r.Snapshots.Get(ctx, "")
-	if err == nil {
-		base, err = catalog.ReadSnapshot(data)
-	}
-	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, catalog.ErrBadSnapshot) {
-		base, err = shipped, nil
-	}
+	base, shipped, err := renew.Last(ctx, r.Snapshots, r.Base)
 	if err != nil {
 		return Result{}, err
 	}
@@ -101,12 +82,8 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if len(res.Regions) == 0 {
 		return res, errors.Join(errs...)
 	}
-	var out bytes.Buffer
-	if err := base.WriteSnapshot(&out); err != nil {
-		return res, err
-	}
 	res.Took = r.Now().Sub(began)
-	return res, r.Snapshots.Put(ctx, out.Bytes())
+	return res, renew.Save(ctx, r.Snapshots, base)
 }
 
 // kept notes what stays as it was.

@@ -20,6 +20,8 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
+
 	compute "google.golang.org/api/compute/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -89,7 +91,7 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	of := func(o *catalog.Offer) bool {
 		return o.Cloud == gcp.Name && sold[o.Region] != nil && !strings.HasPrefix(o.InstanceType, "tpu-")
 	}
-	known, before := collect(shipped, of), collect(last, of)
+	known, before := renew.Collect(shipped, of), renew.Collect(last, of)
 	all := maps.Clone(known)
 	maps.Copy(all, before)
 	offers, dropped := limits.within(m.merge(all))
@@ -104,16 +106,6 @@ func (r *Refresher) Refresh(ctx context.Context, shipped, last *catalog.Catalog)
 	res.Gone = len(before)
 	next, err := last.Replace(of, offers)
 	return next, res, err
-}
-
-func collect(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]catalog.Offer {
-	found := map[string]catalog.Offer{}
-	for o := range c.All() {
-		if of(&o) {
-			found[o.ID()] = o
-		}
-	}
-	return found
 }
 
 // types are what is sold, by region, zone and name.

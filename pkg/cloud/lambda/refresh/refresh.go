@@ -7,12 +7,10 @@
 package refresh
 
 import (
-	"bytes"
 	"cmp"
 	"context"
 	"errors"
 	"fmt"
-	"io/fs"
 	"log/slog"
 	"maps"
 	"slices"
@@ -20,18 +18,16 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
+
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 )
 
 // Snapshots is where the refreshed catalogue is kept.
-type Snapshots interface {
-	// Get returns the snapshot and a tag that changes with it; no data when it still has the tag in unless. It fails
-	// with fs.ErrNotExist when there is none.
-	Get(ctx context.Context, unless string) (data []byte, tag string, err error)
-	Put(ctx context.Context, data []byte) error
-}
+type Snapshots = driver.Snapshots
 
 // Source lists the machine types that are sold, by name. *lambda.Cloud is one.
 type Source interface {
@@ -74,7 +70,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	if log == nil {
 		log = slog.New(slog.DiscardHandler)
 	}
-	base, err := r.base(ctx)
+	base, _, err := renew.Last(ctx, r.Snapshots, r.Base)
 	if err != nil {
 		return Result{}, err
 	}
@@ -87,45 +83,18 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 		return Result{}, err
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == lambda.Name }
-	before := map[string]catalog.Offer{}
-	for o := range base.All() {
-		if of(&o) {
-			before[o.ID()] = o
-		}
-	}
+	before := renew.Collect(base, of)
 	offers := merge(before, sold)
 	res := compare(before, offers)
 	next, err := base.Replace(of, offers)
 	if err != nil {
 		return Result{}, err
 	}
-	var out bytes.Buffer
-	if err := next.WriteSnapshot(&out); err != nil {
-		return Result{}, err
-	}
 	for _, c := range res.Changed {
 		log.Info("a price has changed", "offer", c.ID, "was", c.Was, "is", c.Now)
 	}
 	res.Took = r.Now().Sub(began)
-	return res, r.Snapshots.Put(ctx, out.Bytes())
-}
-
-// base is what is merged over: the last snapshot, or the catalogue that was shipped.
-func (r *Refresher) base(ctx context.Context) (*catalog.Catalog, error) {
-	data, _, err := r.Snapshots.Get(ctx, "")
-	if err == nil {
-		var c *catalog.Catalog
-		if c, err = catalog.ReadSnapshot(data); err == nil {
-			return c, nil
-		}
-	}
-	switch {
-	case !errors.Is(err, fs.ErrNotExist) && !errors.Is(err, catalog.ErrBadSnapshot):
-		return nil, err
-	case r.Base != nil:
-		return r.Base, nil
-	}
-	return catalog.Default()
+	return res, renew.Save(ctx, r.Snapshots, next)
 }
 
 // believable refuses a list in which a type has no name, price or size: taken as it is, it would make offers of

@@ -1,0 +1,51 @@
+// Package renew is what refreshes of the catalogue have in common: what they merge over, and where they keep the result.
+// It links the catalogue, which drivers do not.
+package renew
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io/fs"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Last returns the last snapshot, and the catalogue that was shipped, base or else the one in the binary: that one is
+// the last, too, where there is no snapshot or none that can be read.
+func Last(ctx context.Context, s driver.Snapshots, base *catalog.Catalog) (last, shipped *catalog.Catalog, err error) {
+	if shipped = base; shipped == nil {
+		if shipped, err = catalog.Default(); err != nil {
+			return nil, nil, err
+		}
+	}
+	data, _, err := s.Get(ctx, "")
+	if err == nil {
+		last, err = catalog.ReadSnapshot(data)
+	}
+	if errors.Is(err, fs.ErrNotExist) || errors.Is(err, catalog.ErrBadSnapshot) {
+		return shipped, shipped, nil
+	}
+	return last, shipped, err
+}
+
+// Save writes the next snapshot.
+func Save(ctx context.Context, s driver.Snapshots, next *catalog.Catalog) error {
+	var out bytes.Buffer
+	if err := next.WriteSnapshot(&out); err != nil {
+		return err
+	}
+	return s.Put(ctx, out.Bytes())
+}
+
+// Collect returns the offers of a catalogue that are asked for, by ID.
+func Collect(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]catalog.Offer {
+	found := map[string]catalog.Offer{}
+	for o := range c.All() {
+		if of(&o) {
+			found[o.ID()] = o
+		}
+	}
+	return found
+}
