@@ -266,6 +266,7 @@ func (t *attempt) taskEnv() []string {
 		"SKYPILOT_TASK_IDS":          w.Job + "/" + w.Task,
 		"SKYPILOT_NUM_GPUS_PER_NODE": strconv.Itoa(int(math.Ceil(w.Accelerators))),
 	})
+	maps.Copy(env, t.gang)
 	if c := w.Checkpoint; c != nil {
 		env["TRADEWIND_CHECKPOINT"] = t.checkpointDir()
 		if c.Restore != "" {

@@ -120,12 +120,19 @@ var actions = []Action{RestartGang, Abort, Complete}
 // Check says what is wrong with an action.
 func (a Action) Check() error { return suggest.Check("action", a, actions...) }
 
+// follows are the actions that there are for what happens.
+var follows = map[Happening][]Action{
+	PodFailed:     {RestartGang, Abort},
+	PodEvicted:    {RestartGang},
+	TaskFailed:    {Abort},
+	TaskCompleted: {Complete},
+}
+
 // Reaction is what is done when something happens to a task.
 type Reaction struct {
 	Event  Happening `json:"event"`
 	Action Action    `json:"action"`
-	// Limit is how often a gang is restarted for it before the job fails; 0 is as often as Task.Retries says for
-	// PodFailed, and without end for PodEvicted.
+	// Limit is how often a gang is restarted for PodFailed before the job fails; 0 is as often as Task.Retries says.
 	Limit int `json:"limit,omitempty"`
 	// ExitCodes are those of PodFailed that it is for; nil is any.
 	ExitCodes []int `json:"exitCodes,omitempty"`
@@ -153,17 +160,16 @@ func (r Reaction) Check() error {
 	if err := r.Action.Check(); err != nil {
 		return fault.Within("action", err)
 	}
-	restarts := r.Action == RestartGang
-	switch {
-	case restarts && r.Event != PodFailed && r.Event != PodEvicted:
-		return fault.Within("action", fault.New(
-			fmt.Sprintf("%s can not follow %s", r.Action, r.Event),
-			"a task is tried again when one of its machines fails or is taken: podFailed, podEvicted",
-		))
-	case r.Event == TaskCompleted && r.Action == Abort:
-		return fault.Within("action", fault.New("a job does not fail because a task has ended well", "write complete"))
-	case r.Limit != 0 && !restarts:
-		return fault.Within("limit", fault.New(string(r.Action)+" happens once", "leave the limit out"))
+	if !slices.Contains(follows[r.Event], r.Action) {
+		words := make([]string, len(follows[r.Event]))
+		for i, a := range follows[r.Event] {
+			words[i] = string(a)
+		}
+		return fault.Within("action", fault.New(fmt.Sprintf("%s can not follow %s", r.Action, r.Event),
+			"what can: "+strings.Join(words, ", ")))
+	}
+	if r.Limit != 0 && (r.Action != RestartGang || r.Event != PodFailed) {
+		return fault.Within("limit", fault.New("only restarts after podFailed have a limit", "leave it out"))
 	}
 	if err := fault.Within("limit", checkCount(r.Limit, 0, MaxRetries)); err != nil {
 		return err

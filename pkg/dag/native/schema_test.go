@@ -290,13 +290,13 @@ func buildSchema() object {
 	})
 	on := object{}
 	for event, words := range map[dag.Happening][]any{
-		dag.PodFailed:     {"restartGang", "abort", "complete"},
-		dag.PodEvicted:    {"restartGang", "abort", "complete"},
-		dag.TaskFailed:    {"abort", "complete"},
+		dag.PodFailed:     {"restartGang", "abort"},
+		dag.PodEvicted:    {"restartGang"},
+		dag.TaskFailed:    {"abort"},
 		dag.TaskCompleted: {"complete"},
 	} {
 		reaction := object{"action": oneOf(words...)}
-		if len(words) == 3 {
+		if event == dag.PodFailed {
 			reaction["limit"] = object{
 				"type": "integer", "minimum": 1, "maximum": dag.MaxRetries,
 				"description": "of restartGang: how often, before the job fails",
@@ -317,6 +317,7 @@ func buildSchema() object {
 		object{"required": []string{"recorded"}},
 		object{"required": []string{"setup"}},
 	}
+	taskSchema["dependentRequired"] = object{"role": []string{"gang"}}
 	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
 	maps.Copy(root, object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
@@ -495,7 +496,7 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"unknown accelerator", "is a family of machines", "unknown cloud", "there is no emr on", "data cannot be read from", "names no data", "is in both env and secrets",
 		"in two spellings", "the least, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
-		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ",
+		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
 		"be mounted", "cannot be a mount", "is in no bucket", "is uploaded to a bucket", "is no local path", "keeps its checkpoints",
 	}
 	refused := 0
