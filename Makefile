@@ -50,6 +50,13 @@ test-short: ## Run the quick tests without the race detector
 	$(GO) test -short $(PACKAGES)
 
 .PHONY: emulators
+frameworks: ## Install what examples/frameworks runs with: OpenMPI, PyTorch, Spark, Dask
+	scripts/frameworks.sh
+
+examples: frameworks ## Run the examples of frameworks on this machine
+	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; for f in examples/frameworks/*.yaml; do \
+		go run ./cmd/tradewind run --state "$$state" $$f --env BIN=$$PWD/$(TOOLS)/frameworks/bin; done
+
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
 	@scripts/emulators.sh
 
