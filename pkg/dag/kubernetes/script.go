@@ -115,7 +115,7 @@ func (p *role) commands(t *dag.Task, at place, b *strings.Builder) {
 		b.WriteString("exec" + spaced(p.pod.command, at) + spaced(p.pod.args, at) + "\n")
 		return
 	}
-	fmt.Fprintf(b, "exec \"${%s:?is not set: the image's own command is known where docker or podman runs it}\"%s\n",
+	fmt.Fprintf(b, "exec /bin/sh \"${%s:?is not set: the image's own command is known where docker or podman runs it}\"%s\n",
 		entrypointEnv, spaced(p.pod.args, at))
 }
 
@@ -123,7 +123,7 @@ func (p *role) commands(t *dag.Task, at place, b *strings.Builder) {
 const (
 	// workdirEnv is the working directory of the image.
 	workdirEnv = "TRADEWIND_IMAGE_WORKDIR"
-	// entrypointEnv is a program that runs what the image runs by itself, with its arguments or with those it is given.
+	// entrypointEnv is a script that runs what the image runs by itself, with its arguments or with those it is given.
 	entrypointEnv = "TRADEWIND_IMAGE_ENTRYPOINT"
 )
 
