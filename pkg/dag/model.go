@@ -51,6 +51,8 @@ const (
 	SkyPilot Format = "skypilot"
 	WfFormat Format = "wfformat"
 	DAX      Format = "dax"
+	// Kubernetes are the manifests of Jobs, JobSets, and Volcano's and Kubeflow's jobs.
+	Kubernetes Format = "kubernetes"
 )
 
 // Job is a directed acyclic graph of batch tasks with its objective and limits.
