@@ -26,6 +26,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/pkg/grant/remote"
 )
 
 const delegationKey = "ZGVsZWdhdGlvbi1rZXktb2YtdGhlLXRlc3Rz"
@@ -134,6 +135,16 @@ func delegatedSignature(r *http.Request, q url.Values, path string) string {
 }
 
 func TestConformanceByUserDelegation(t *testing.T) {
+	byDelegation(t, func(s grant.Store) grant.Store { return s })
+}
+
+// With the driver behind package remote, as a function that links no SDK has it.
+func TestConformanceFromAfar(t *testing.T) {
+	byDelegation(t, func(s grant.Store) grant.Store { return remote.New(remote.Server{Store: s}.Serve) })
+}
+
+func byDelegation(t *testing.T, seen func(grant.Store) grant.Store) {
+	t.Helper()
 	var asked keys
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
 		endpoint, key := azurite(t)
@@ -146,6 +157,8 @@ func TestConformanceByUserDelegation(t *testing.T) {
 		t.Cleanup(server.Close)
 		h := harness(t, server.URL+"/"+servers.AzureAccount, delegation(t, &asked))
 		h.Secrets = append(h.Secrets, delegationKey)
+		near := h.At
+		h.At = func(now time.Time) grant.Store { return seen(near(now)) }
 		calls := h.Calls
 		h.Calls = func() int { return calls() + int(asked.calls.Load()) }
 		h.Lacks = map[granttest.Check]string{

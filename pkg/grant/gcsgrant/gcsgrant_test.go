@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/pkg/grant/remote"
 )
 
 const serviceAccount = "broker@project.iam.gserviceaccount.com"
@@ -53,36 +54,47 @@ func newStore(t *testing.T, opts gcsgrant.Options) *gcsgrant.Store {
 }
 
 // fake-gcs-server checks no signature and has no multipart uploads of the XML API; the gate before it does.
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { granttest.Run(t, open) }
+
+// With the driver behind package remote, as a function that links no SDK has it.
+func TestConformanceFromAfar(t *testing.T) {
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
-		target, err := url.Parse(servers.FakeGCS(t))
-		if err != nil {
-			t.Fatal(err)
-		}
-		for _, bucket := range []string{"grants", "others"} {
-			resp, err := http.Post(target.String()+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+bucket+`"}`))
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatal(resp, err)
-			}
-			_ = resp.Body.Close()
-		}
-		key := newKey(t)
-		server := httptest.NewServer(&gate{
-			key: &key.PublicKey, target: target, server: httputil.NewSingleHostReverseProxy(target), uploads: map[string]*upload{},
-		})
-		t.Cleanup(server.Close)
-		var count counting
-		return granttest.Harness{
-			At: func(now time.Time) grant.Store {
-				return newStore(t, gcsgrant.Options{
-					Sign: gcsgrant.RSA(key), Endpoint: server.URL, Client: &http.Client{Transport: &count},
-					Now: func() time.Time { return now },
-				})
-			},
-			Calls:  func() int { return int(count.calls.Load()) },
-			Prefix: "gs://grants/job/", Other: "gs://others/", NoBucket: "gs://none/",
-		}
+		h := open(t)
+		near := h.At
+		h.At = func(now time.Time) grant.Store { return remote.New(remote.Server{Store: near(now)}.Serve) }
+		return h
 	})
+}
+
+// open starts a server with the gate before it.
+func open(t *testing.T) granttest.Harness {
+	target, err := url.Parse(servers.FakeGCS(t))
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{"grants", "others"} {
+		resp, err := http.Post(target.String()+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+bucket+`"}`))
+		if err != nil || resp.StatusCode != http.StatusOK {
+			t.Fatal(resp, err)
+		}
+		_ = resp.Body.Close()
+	}
+	key := newKey(t)
+	server := httptest.NewServer(&gate{
+		key: &key.PublicKey, target: target, server: httputil.NewSingleHostReverseProxy(target), uploads: map[string]*upload{},
+	})
+	t.Cleanup(server.Close)
+	var count counting
+	return granttest.Harness{
+		At: func(now time.Time) grant.Store {
+			return newStore(t, gcsgrant.Options{
+				Sign: gcsgrant.RSA(key), Endpoint: server.URL, Client: &http.Client{Transport: &count},
+				Now: func() time.Time { return now },
+			})
+		},
+		Calls:  func() int { return int(count.calls.Load()) },
+		Prefix: "gs://grants/job/", Other: "gs://others/", NoBucket: "gs://none/",
+	}
 }
 
 // The same URL as Google's own library signs.
