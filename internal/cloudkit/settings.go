@@ -41,6 +41,12 @@ type Settings struct {
 	// address, that who comes by it acts as.
 	Provider    string `json:"provider,omitempty"`
 	Impersonate string `json:"impersonate,omitempty"`
+	// Stores are the buckets of regions, in which tasks that run near there leave what they leave; those of Azure are
+	// containers of StorageAccount. Who signs for Google's is the service account Impersonate.
+	Stores         map[string]string `json:"stores,omitempty"`
+	StorageAccount string            `json:"storageAccount,omitempty"`
+	// Storage is where the cloud's object store is, with what signs for it: an emulator; empty is the cloud's own.
+	Storage string `json:"storage,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
 	NoPublicAddress bool `json:"noPublicAddress,omitempty"`
 	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an
@@ -96,6 +102,13 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 		switch name {
 		case "regions":
 			in[name] = strings.Split(value, "+")
+		case "stores":
+			stores := map[string]string{}
+			for part := range strings.SplitSeq(value, "+") {
+				region, bucket, _ := strings.Cut(part, ":")
+				stores[region] = bucket
+			}
+			in[name] = stores
 		case "noPublicAddress":
 			in[name] = value == "true"
 		default:

@@ -14,10 +14,13 @@ import (
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
@@ -90,7 +93,34 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions}, nil
+	data, err := store(s, credential)
+	if err != nil {
+		return nil, err
+	}
+	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions}, nil
+}
+
+var errNoAccount = errors.New("azure: stores= needs storageAccount=NAME, the account that their containers are in")
+
+// store signs for the settings' containers by user delegation: no key of the account is needed.
+func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store, error) {
+	switch {
+	case len(s.Stores) == 0:
+		return nil, nil //nolint:nilnil // there is none
+	case s.StorageAccount == "":
+		return nil, errNoAccount
+	}
+	endpoint := "https://" + s.StorageAccount + ".blob.core.windows.net"
+	if s.Storage != "" {
+		endpoint = s.Storage + "/" + s.StorageAccount
+	}
+	client, err := service.NewClient(endpoint, credential, &service.ClientOptions{
+		ClientOptions: azcore.ClientOptions{InsecureAllowCredentialWithHTTP: cloudkit.Loopback(s.Storage)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("azure: storage account %s: %w", s.StorageAccount, err)
+	}
+	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
 }
 
 // verifier checks the documents that Azure attests, by the certificates in a file where one is named.
