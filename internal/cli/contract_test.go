@@ -50,7 +50,7 @@ tradewind cloud list: state output
 tradewind cloud check: public-url state output
 tradewind cloud add aws: profile certificates regions print state output
 tradewind cloud add azure: subscription resource-group principal tenant client regions print state output
-tradewind cloud add gcp: project service-account member network subnetwork regions print state output
+tradewind cloud add gcp: project service-account member network stores impersonate subnetwork regions print state output
 tradewind cloud add lambda: key-file ssh-key regions print state output
 tradewind cloud remove: forget state
 tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file

@@ -12,6 +12,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Settings are those of one cloud. There is no secret in them: a key is named by the file that it lies in.
@@ -56,6 +57,15 @@ type Settings struct {
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
+}
+
+// StoreURLs are the URLs of the stores that the settings of a cloud name, by place, CLOUD:REGION.
+func (s Settings) StoreURLs(cloud string) map[string]string {
+	out := map[string]string{}
+	for region, bucket := range s.Stores {
+		out[cloud+":"+region] = driver.Scheme(cloud) + "://" + bucket
+	}
+	return out
 }
 
 // FileName is where the settings of a state folder's clouds lie in it.

@@ -36,6 +36,10 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Member, "member", "",
 		"who buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\nservice account are made for them")
 	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
+	f.StringToStringVar(&s.Stores, "stores", nil,
+		"buckets for what tasks leave, REGION=BUCKET by comma: made where there is none;\nwithout any, all is kept here")
+	f.StringVar(&s.Impersonate, "impersonate", "",
+		"service account that reads and writes them, in whose name you may sign")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
@@ -85,6 +89,10 @@ var errNoSigner = errors.New("gcp: stores= needs impersonate=ACCOUNT, a service 
 
 // store signs for the settings' buckets in the name of a service account: IAM does, so that nobody has a key of it.
 func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
+	locations := map[string]string{}
+	for region, bucket := range s.Stores {
+		locations[bucket] = region
+	}
 	switch {
 	case len(s.Stores) == 0:
 		return nil, nil //nolint:nilnil // there is none
@@ -92,7 +100,7 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 		return nil, errNoSigner
 	case cloudkit.Loopback(s.Storage): // an emulator, which signs for anybody
 		return gcsgrant.New(gcsgrant.Options{
-			Account: s.Impersonate, Endpoint: s.Storage,
+			Account: s.Impersonate, Endpoint: s.Storage, Project: s.Project, Locations: locations,
 			Sign: gcsgrant.ByIAM(http.DefaultClient, s.Storage, s.Impersonate),
 		})
 	}
@@ -103,7 +111,8 @@ func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
 	// The client outlives the call that it is made in.
 	client := oauth2.NewClient(context.WithoutCancel(ctx), tokens)
 	return gcsgrant.New(gcsgrant.Options{
-		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens,
+		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens, Project: s.Project,
+		Locations: locations,
 	})
 }
 

@@ -29,6 +29,7 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 		client := oauth2.NewClient(context.WithoutCancel(ctx), found.TokenSource)
 		return gcsgrant.New(gcsgrant.Options{
 			Account: email, Sign: gcsgrant.ByIAM(client, "", email), Token: found.TokenSource,
+			Project: found.ProjectID,
 		})
 	}
 	key, err := google.JWTConfigFromJSON(found.JSON, googleScope)
@@ -40,5 +41,5 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gcsgrant.New(gcsgrant.Options{Account: key.Email, Sign: sign, Token: found.TokenSource})
+	return gcsgrant.New(gcsgrant.Options{Account: key.Email, Sign: sign, Token: found.TokenSource, Project: found.ProjectID})
 }

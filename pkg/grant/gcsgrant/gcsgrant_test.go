@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -17,6 +16,7 @@ import (
 
 	"cloud.google.com/go/storage"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
@@ -66,23 +66,35 @@ func TestConformanceFromAfar(t *testing.T) {
 	})
 }
 
+func TestBucketsAreMadeAndRemoved(t *testing.T) {
+	key := newKey(t)
+	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gate)
+	t.Cleanup(server.Close)
+	opts := gcsgrant.Options{Sign: gcsgrant.RSA(key), Endpoint: server.URL, Project: "p"}
+	granttest.RunBuckets(t, newStore(t, opts), "gs://made")
+	opts.Project = ""
+	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://made"); !errors.Is(err, grant.ErrNoMaking) {
+		t.Errorf("of no project: %v", err)
+	}
+}
+
 // open starts a server with the gate before it.
 func open(t *testing.T) granttest.Harness {
-	target, err := url.Parse(servers.FakeGCS(t))
+	key := newKey(t)
+	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
 	if err != nil {
 		t.Fatal(err)
 	}
 	for _, bucket := range []string{"grants", "others"} {
-		resp, err := http.Post(target.String()+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+bucket+`"}`))
-		if err != nil || resp.StatusCode != http.StatusOK {
-			t.Fatal(resp, err)
+		if err := gate.MakeBucket(t.Context(), bucket); err != nil {
+			t.Fatal(err)
 		}
-		_ = resp.Body.Close()
 	}
-	key := newKey(t)
-	server := httptest.NewServer(&gate{
-		key: &key.PublicKey, target: target, server: httputil.NewSingleHostReverseProxy(target), uploads: map[string]*upload{},
-	})
+	server := httptest.NewServer(gate)
 	t.Cleanup(server.Close)
 	var count counting
 	return granttest.Harness{
