@@ -80,7 +80,8 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 			}
 		}
 	}
-	if len(callers) != 3 || !callers["tradewind-api"] || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] {
+	if len(callers) != 4 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] || !callers["tradewind-refresh"] ||
+		!callers["tradewind-api"] {
 		t.Errorf("called by %v", callers)
 	}
 	for _, role := range deployed()(t).roles() {
