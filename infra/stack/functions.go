@@ -204,13 +204,26 @@ func (c Config) cloudRegions() []string {
 	return out
 }
 
-// stores are the buckets of the other regions: REGION=BUCKET by comma.
+// stores are the buckets of the other regions, REGION=BUCKET, and those of other clouds, CLOUD:REGION=URL, by comma.
 func (d *deployment) stores() *string {
 	var out []string
 	for _, region := range d.Regions {
 		out = append(out, region+"="+d.regionalBucket(region))
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
+		urls := storesOf(name, d.Clouds[name])
+		for _, place := range slices.Sorted(maps.Keys(urls)) {
+			out = append(out, place+"="+urls[place])
+		}
+	}
 	return jsii.String(strings.Join(out, ","))
+}
+
+// storesOf are the URLs of a cloud's stores, by place. Validate has read them.
+func storesOf(cloud, text string) map[string]string {
+	settings, _ := driver.ParseSettings(text)
+	urls, _ := driver.StoreURLs(cloud, settings)
+	return urls
 }
 
 // agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: ARCH=KEY by comma.

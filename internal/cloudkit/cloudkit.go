@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
@@ -79,6 +80,8 @@ type Opened struct {
 	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When
 	// it fails nothing is written, and what was known still holds.
 	Refresh driver.Refresh
+	// Data signs for the buckets of the settings' stores; nil where there are none.
+	Data grant.Store
 	// Regions are all that are bought in; empty is any.
 	Regions []string
 	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting

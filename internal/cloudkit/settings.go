@@ -15,6 +15,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Settings are those of one cloud. There is no secret in them: a key is named by the file that it lies in.
@@ -44,6 +45,12 @@ type Settings struct {
 	// address, that who comes by it acts as.
 	Provider    string `json:"provider,omitempty"`
 	Impersonate string `json:"impersonate,omitempty"`
+	// Stores are the buckets of regions, in which tasks that run near there leave what they leave; those of Azure are
+	// containers of StorageAccount. Who signs for Google's is the service account Impersonate.
+	Stores         map[string]string `json:"stores,omitempty"`
+	StorageAccount string            `json:"storageAccount,omitempty"`
+	// Storage is where the cloud's object store is, with what signs for it: an emulator; empty is the cloud's own.
+	Storage string `json:"storage,omitempty"`
 	// TPUs says that Google's TPUs may be bought, whose API has to be on.
 	TPUs bool `json:"tpus,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
@@ -63,6 +70,15 @@ type Settings struct {
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
+}
+
+// StoreURLs are the URLs of the stores that the settings of a cloud name, by place, CLOUD:REGION.
+func (s Settings) StoreURLs(cloud string) map[string]string {
+	out := map[string]string{}
+	for region, bucket := range s.Stores {
+		out[cloud+":"+region] = driver.Scheme(cloud) + "://" + bucket
+	}
+	return out
 }
 
 // FileName is where the settings of a state folder's clouds lie in it.
@@ -109,6 +125,13 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 		switch name {
 		case "regions":
 			in[name] = strings.Split(value, "+")
+		case "stores":
+			stores := map[string]string{}
+			for part := range strings.SplitSeq(value, "+") {
+				region, bucket, _ := strings.Cut(part, ":")
+				stores[region] = bucket
+			}
+			in[name] = stores
 		case "noPublicAddress", "tpus":
 			in[name] = value == "true"
 		case "tags", "images":

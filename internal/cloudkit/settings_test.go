@@ -2,6 +2,7 @@ package cloudkit_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -135,5 +136,16 @@ func TestAgentsAreFoundWhereTheyAre(t *testing.T) {
 	}
 	if programs.Files[programs.Mounters["arm64"]] != filepath.Join(filepath.Dir(file), "rclone") || programs.Mounters["amd64"] != "" {
 		t.Errorf("%v", programs)
+	}
+}
+
+func TestStoresAreReadFromPairsAndAreURLsByPlace(t *testing.T) {
+	s, err := cloudkit.FromPairs(map[string]string{"project": "p", "stores": "us-central1:acme+europe-west4:acme-eu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"gcp:us-central1": "gs://acme", "gcp:europe-west4": "gs://acme-eu"}
+	if got := s.StoreURLs("gcp"); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }

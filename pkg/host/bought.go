@@ -120,12 +120,23 @@ type buying struct {
 	proofs    identity.Verifiers
 	refresh   []renew.Source
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
+	data      grant.Mux // for the buckets that the settings name, by URL
 	publicURL string
+}
+
+// stores are where what tasks leave is kept in the clouds that are bought on: nowhere where their settings name none.
+func (h *Host) stores(moves record.Mover) record.Stores {
+	s := record.Stores{URLs: map[string]string{}, Moves: moves}
+	for _, c := range h.opt.Clouds {
+		maps.Copy(s.URLs, c.Settings.StoreURLs(c.Kit.Name))
+	}
+	return s
 }
 
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
-	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{}}
+	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
+		data: grant.Mux{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -152,6 +163,11 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 			endpoint: b.publicURL, notify: h.noticed, told: map[string]bool{}}, o.Regions
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
+		}
+		if o.Data != nil {
+			for _, url := range c.Settings.StoreURLs(c.Kit.Name) {
+				b.data[url] = o.Data
+			}
 		}
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})

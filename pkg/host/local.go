@@ -61,6 +61,7 @@ type Host struct {
 	packs    *packs
 	policy   *policyFile // nil without one
 	planner  *planner.Planner
+	kept     record.Stores          // where what tasks leave is kept, beside the state folder
 	planned  atomic.Pointer[string] // tag of the refreshed catalogue that is planned on
 	script   *cloudlocal.Scenario   // nil without one
 }
@@ -68,17 +69,17 @@ type Host struct {
 // LoadCatalog loads the catalogue of a folder, or the one in the binary.
 func LoadCatalog(dir string) (*catalog.Catalog, error) { return catalog.Open(dir) }
 
-// newPlanner makes a planner on a catalogue, and on what moving data costs.
-func newPlanner(dir string) (*planner.Planner, *catalog.Catalog, *egress.Prices, error) {
+// loadPrices loads a catalogue, and what moving data costs.
+func loadPrices(dir string) (*catalog.Catalog, *egress.Prices, error) {
 	c, err := LoadCatalog(dir)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	moves, err := egress.Default()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return planner.New(c, moves, planner.DefaultOptions()), c, moves, nil
+	return c, moves, nil
 }
 
 // Open prepares a host. It holds the state folder until Close, and fails with ErrLocked when another process does.
@@ -169,11 +170,14 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.bus, err = local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()}); err != nil {
 		return err
 	}
-	p, c, moves, err := newPlanner(h.opt.Catalog)
+	c, moves, err := loadPrices(h.opt.Catalog)
 	if err != nil {
 		return err
 	}
-	h.planner = p
+	planned := planner.DefaultOptions()
+	planned.Stores = h.stores(moves)
+	p := planner.New(c, moves, planned)
+	h.planner, h.kept = p, planned.Stores
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
@@ -285,7 +289,7 @@ func (h *Host) config() record.Config {
 	cfg.Overhead = max(cfg.Overhead, virtual(overhead))
 	cfg.Restart = max(cfg.Restart, virtual(restart))
 	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
-	cfg.Proven = h.bought.proven()
+	cfg.Proven, cfg.Stores = h.bought.proven(), h.kept
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}

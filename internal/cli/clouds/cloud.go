@@ -174,7 +174,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 			return err
 		}
 		if only {
-			return setup.Print(a.Out)
+			return errors.Join(setup.Print(a.Out), a.printStores(k, s))
 		}
 		if s, err = setup.Make(ctx, func(step string) { a.Tell("%s", step) }); err != nil {
 			return err
@@ -191,6 +191,9 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	if checked.fatal() {
 		err := a.printCheck(CloudCheck{Clouds: []CheckedCloud{checked}}, output)
 		return errors.Join(err, command.Failed("", "%s is not added: nothing can be bought there yet", k.Name))
+	}
+	if err := a.makeStores(ctx, k, request); err != nil {
+		return err
 	}
 	settings[k.Name] = s
 	if err := cloudkit.Save(state, settings); err != nil {

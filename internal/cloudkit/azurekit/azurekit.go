@@ -15,12 +15,15 @@ import (
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
@@ -47,6 +50,9 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Principal, "principal", "",
 		"who buys, by the object's ID: a resource group and two roles are made for them")
+	f.StringToStringVar(&s.Stores, "stores", nil,
+		"containers for what tasks leave, REGION=CONTAINER by comma: made where there is\nnone; without any, all is kept here")
+	f.StringVar(&s.StorageAccount, "storage-account", "", "account that they are in")
 	f.StringVar(&s.Tenant, "tenant", "", "directory of --client")
 	f.StringVar(&s.Client, "client", "", "application whose rights are used, by its ID")
 }
@@ -94,9 +100,36 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	data, err := store(s, credential)
+	if err != nil {
+		return nil, err
+	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions, Refresh: refresher(c, r),
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
 	}, nil
+}
+
+var errNoAccount = errors.New("azure: stores= needs storageAccount=NAME, the account that their containers are in")
+
+// store signs for the settings' containers by user delegation: no key of the account is needed.
+func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store, error) {
+	switch {
+	case len(s.Stores) == 0:
+		return nil, nil //nolint:nilnil // there is none
+	case s.StorageAccount == "":
+		return nil, errNoAccount
+	}
+	endpoint := "https://" + s.StorageAccount + ".blob.core.windows.net"
+	if s.Storage != "" {
+		endpoint = s.Storage + "/" + s.StorageAccount
+	}
+	client, err := service.NewClient(endpoint, credential, &service.ClientOptions{
+		ClientOptions: azcore.ClientOptions{InsecureAllowCredentialWithHTTP: cloudkit.Loopback(s.Storage)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("azure: storage account %s: %w", s.StorageAccount, err)
+	}
+	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
 }
 
 // refresher renews Azure's part of the catalogue. An emulator has a price list of its own; a proxy of the API has none.
