@@ -44,6 +44,8 @@ type Settings struct {
 	// address, that who comes by it acts as.
 	Provider    string `json:"provider,omitempty"`
 	Impersonate string `json:"impersonate,omitempty"`
+	// PushAccount is the service account, by its address, as which Google's Pub/Sub pushes notices to this broker.
+	PushAccount string `json:"pushAccount,omitempty"`
 	// TPUs says that Google's TPUs may be bought, whose API has to be on.
 	TPUs bool `json:"tpus,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
