@@ -86,8 +86,8 @@ type Opened struct {
 	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When
 	// it fails nothing is written, and what was known still holds.
 	Refresh driver.Refresh
-	// Pushed reads what the cloud has pushed of a machine that it takes, with the bearer token that came with it; ours
-	// is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with identity.ErrInvalid for
+	// Pushed reads what the cloud has pushed of a machine that it takes, with the bearer token that came with it;
+	// ours is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with identity.ErrInvalid for
 	// a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrPush for what
 	// is no notice, and would be none the next time.
 	Pushed func(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error)

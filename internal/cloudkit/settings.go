@@ -145,7 +145,8 @@ func (s Settings) Environment() map[string]string {
 		env[name], env[strings.ToLower(name)] = s.Proxy, s.Proxy // programs differ in which they read
 	}
 	// What is asked of the machine itself, its metadata service and its neighbours does not leave the network.
-	const direct = "localhost,127.0.0.1,169.254.169.254,metadata.google.internal,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
+	const direct = "localhost,127.0.0.1,169.254.169.254,metadata.google.internal," +
+		"10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 	env["NO_PROXY"], env["no_proxy"] = direct, direct
 	return env
 }
