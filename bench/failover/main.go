@@ -1,5 +1,5 @@
-// Command failover measures how long it takes from a cloud's refusal to the next launch on another cloud, in one process
-// that buys on two emulated ones by their real drivers: Lambda's GPU cloud has none of anything, Google has.
+// Command failover measures how long it takes from a cloud's refusal to the next launch on another cloud, in one
+// process that buys on two emulated ones by their real drivers: Lambda's GPU cloud has none of anything, Google has.
 package main
 
 import (
@@ -59,11 +59,12 @@ func describe(hops []hop) string {
 	at := func(share float64) string {
 		return took[min(int(share*float64(len(took))), len(took)-1)].Round(time.Millisecond).String()
 	}
-	return fmt.Sprintf("A job a refusal, %d of them, one after the other: Lambda's cloud has no capacity of the type that the plan chose, the "+
-		"broker plans anew, and asks Google for a machine. From the refusal's arrival to the next call. %d launches were asked for, "+
-		"two a job.\n\n", len(hops), launches) + report.Table([]report.Row{
-		{What: "refusal to the next launch elsewhere, one process, 50th percentile", Target: "", Got: at(0.5), Command: "make bench-failover"},
-		{What: "the same, 99th percentile", Target: "5 s", Got: at(0.99), Command: "make bench-failover"},
-		{What: "the same, the longest", Target: "", Got: at(1), Command: "make bench-failover"},
+	const command = "make bench-failover"
+	return fmt.Sprintf("A job a refusal, %d of them, one after the other: Lambda's cloud has no capacity of the type "+
+		"that the plan chose, the broker plans anew, and asks Google for a machine. From the refusal's arrival to the "+
+		"next call. %d launches were asked for, two a job.\n\n", len(hops), launches) + report.Table([]report.Row{
+		{What: "refusal to the next launch elsewhere, one process, 50th percentile", Got: at(0.5), Command: command},
+		{What: "the same, 99th percentile", Target: "5 s", Got: at(0.99), Command: command},
+		{What: "the same, the longest", Got: at(1), Command: command},
 	})
 }

@@ -113,7 +113,9 @@ func measure(ctx context.Context, dir string, n int) (hops []hop, err error) {
 		Agents: driver.Agents{"": strings.Repeat("a", 64)},
 		Clouds: []host.Bought{
 			{Kit: refuser(a.URL, seen)},
-			{Kit: seller(seen), Settings: cloudkit.Settings{Project: "demo", Regions: []string{"us-central1"}, Endpoint: g.URL}},
+			{Kit: seller(seen), Settings: cloudkit.Settings{
+				Project: "demo", Regions: []string{"us-central1"}, Endpoint: g.URL,
+			}},
 		},
 	})
 	if err != nil {
@@ -163,8 +165,10 @@ func jump(ctx context.Context, h *host.Host, seen *watch, i int) (hop, error) {
 func refuser(url string, seen *watch) cloudkit.Kit {
 	return cloudkit.Kit{Name: lambda.Name, Ready: ready,
 		Open: func(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
-			c := lambda.New(lambda.Config{Deployment: r.Deployment, Endpoint: url, LaunchEvery: -1, Agents: r.Agents,
-				Graves: r.Graves, Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil }})
+			c := lambda.New(lambda.Config{
+				Deployment: r.Deployment, Endpoint: url, LaunchEvery: -1, Agents: r.Agents, Graves: r.Graves,
+				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil },
+			})
 			return &cloudkit.Opened{Cloud: watched{c, seen}, Checker: c}, nil
 		}}
 }

@@ -5,6 +5,7 @@ package cloudkit
 
 import (
 	"context"
+	"errors"
 	"io"
 	"log/slog"
 	"time"
@@ -54,6 +55,12 @@ type Setup interface {
 	Remove(ctx context.Context, tell func(step string)) error
 }
 
+// ErrPush says that what a cloud has pushed is no notice.
+var ErrPush = errors.New("what was pushed is no notice")
+
+// PushPath is where a cloud pushes to: below it is the cloud's name.
+const PushPath = "/v1/push/"
+
 // Lookup returns the value of an environment variable, empty where it is not set.
 type Lookup func(name string) string
 
@@ -82,6 +89,11 @@ type Opened struct {
 	Refresh driver.Refresh
 	// Data signs for the buckets of the settings' stores; nil where there are none.
 	Data grant.Store
+	// Pushed reads what the cloud has pushed of a machine that it takes, with the bearer token that came with it;
+	// ours is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with identity.ErrInvalid for
+	// a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrPush for what
+	// is no notice, and would be none the next time.
+	Pushed func(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error)
 	// Regions are all that are bought in; empty is any.
 	Regions []string
 	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting

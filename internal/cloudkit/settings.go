@@ -51,6 +51,8 @@ type Settings struct {
 	StorageAccount string            `json:"storageAccount,omitempty"`
 	// Storage is where the cloud's object store is, with what signs for it: an emulator; empty is the cloud's own.
 	Storage string `json:"storage,omitempty"`
+	// PushAccount is the service account, by its address, as which Google's Pub/Sub pushes notices to this broker.
+	PushAccount string `json:"pushAccount,omitempty"`
 	// TPUs says that Google's TPUs may be bought, whose API has to be on.
 	TPUs bool `json:"tpus,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
@@ -166,7 +168,8 @@ func (s Settings) Environment() map[string]string {
 		env[name], env[strings.ToLower(name)] = s.Proxy, s.Proxy // programs differ in which they read
 	}
 	// What is asked of the machine itself, its metadata service and its neighbours does not leave the network.
-	const direct = "localhost,127.0.0.1,169.254.169.254,metadata.google.internal,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
+	const direct = "localhost,127.0.0.1,169.254.169.254,metadata.google.internal," +
+		"10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
 	env["NO_PROXY"], env["no_proxy"] = direct, direct
 	return env
 }

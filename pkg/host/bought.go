@@ -119,6 +119,7 @@ type buying struct {
 	regions   map[string][]string // by cloud; empty is any
 	proofs    identity.Verifiers
 	refresh   []renew.Source
+	pushes    map[string]pushed
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets that the settings name, by URL
 	publicURL string
@@ -136,7 +137,7 @@ func (h *Host) stores(moves record.Mover) record.Stores {
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
-		data: grant.Mux{}}
+		data: grant.Mux{}, pushes: map[string]pushed{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -171,6 +172,9 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
+		}
+		if o.Pushed != nil {
+			b.pushes[c.Kit.Name] = o.Pushed
 		}
 		if o.Prices != nil {
 			b.prices = append(b.prices, o.Prices)

@@ -22,6 +22,9 @@ func (h *Host) Serve(ctx context.Context) error {
 	TuneMemory()
 	defer h.hide()
 	server := h.api.Server()
+	if len(h.bought.pushes) > 0 {
+		server.Handler = pushes{server.Handler, h.bought.pushes, h.noticed, h.log}
+	}
 	served := make(chan error, 1)
 	go func() { served <- server.Serve(h.listen) }()
 	ctx, cancel := context.WithCancel(ctx)

@@ -37,9 +37,9 @@ func Refresh(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) *co
 	c := &cobra.Command{
 		Use: "refresh", Short: "Ask the clouds what they sell, for how much, and what one may hold there",
 		Long: "Asks each cloud that was added, or each that --cloud names, which machines it sells and for how much, and\n" +
-			"says what is new, gone, dearer and cheaper. Plans are made on that from then on, also by a broker that runs on\n" +
-			"the state folder. A cloud that does not answer, or whose list cannot be read, keeps what was known of it.\n" +
-			"Exits with 1 when a cloud did not answer. `tradewind up --clouds` does it daily.",
+			"says what is new, gone, dearer and cheaper. Plans are made on that from then on, also by a broker that\n" +
+			"runs on the state folder. A cloud that does not answer, or whose list cannot be read, keeps what was\n" +
+			"known of it. Exits with 1 when a cloud did not answer. `tradewind up --clouds` does it daily.",
 		Example: "  tradewind catalog refresh\n  tradewind catalog refresh --cloud aws,gcp\n" +
 			"  tradewind catalog refresh -o json | jq '.clouds[] | {cloud, new, gone, dearer, cheaper}'",
 		Args: command.Args(0, 0),

@@ -135,7 +135,7 @@ func KnownClouds(c *catalog.Catalog, clouds []string) error {
 		if !slices.Contains(c.Clouds(), name) {
 			hint := "the catalogue has " + strings.Join(c.Clouds(), ", ")
 			if meant := suggest.DidYouMean(name, c.Clouds()); meant != "" {
-				hint = meant + "; " + hint
+				hint = meant + " " + hint
 			}
 			return command.BadInput(hint, "--cloud: no cloud is called %q", name)
 		}

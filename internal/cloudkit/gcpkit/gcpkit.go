@@ -34,6 +34,8 @@ func Kit() cloudkit.Kit {
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	cloudkit.NetworkFlags(f, s)
+	f.StringVar(&s.PushAccount, "push-account", "",
+		"service account as which Pub/Sub pushes notices of machines that are taken")
 	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com has to be on")
 	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
@@ -87,8 +89,13 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	pushes, err := pushed(c, s, r.PublicURL)
+	if err != nil {
+		return nil, err
+	}
 	return &cloudkit.Opened{
 		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
+		Pushed: pushes,
 	}, nil
 }
 

@@ -23,12 +23,12 @@ func Part(h *lambdahost.Host) error {
 		return err
 	}
 	bucket := refresh.Bucket{Client: objects.NewClient(h), Name: h.Env.WorkBucket}
-	sources := []renew.Source{{Cloud: aws.Name, Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed,
-		error) {
+	here := func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		one := refresh.Refresher{Cloud: c, Snapshots: s, Now: h.Ports.Now, Log: h.Log()}
 		res, err := one.Refresh(ctx)
 		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
-	}}}
+	}
+	sources := []renew.Source{{Cloud: aws.Name, Refresh: here}}
 	far := clouds.Far(h)
 	for _, name := range h.Env.Clouds {
 		if client, ok := far[name]; ok {

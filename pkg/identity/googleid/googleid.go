@@ -96,19 +96,52 @@ type payload struct {
 
 // Verify implements identity.Verifier. The machine's ID is the number that Google gave it.
 func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, error) {
+	var p payload
+	if err := v.parse(ctx, text, &p); err != nil {
+		return wire.Machine{}, err
+	}
+	m := p.Google.Machine
+	if m.ID == "" || m.Project == "" || m.Zone == "" {
+		return wire.Machine{}, invalid("it names no machine")
+	}
+	region := m.Zone
+	if i := strings.LastIndexByte(region, '-'); i > 0 {
+		region = region[:i]
+	}
+	return wire.Machine{Cloud: Name, Account: m.Project, Region: region, ID: m.ID}, nil
+}
+
+// Account is the address of the service account that a token was made for: of pushes of Pub/Sub the one that their
+// subscription names (Pub/Sub documentation, "Authentication for push subscriptions"). It fails as Verify does.
+func (v *Verifier) Account(ctx context.Context, text string) (string, error) {
+	var p struct {
+		jwt.RegisteredClaims
+		Email    string `json:"email"`
+		Verified bool   `json:"email_verified"`
+	}
+	if err := v.parse(ctx, text, &p); err != nil {
+		return "", err
+	}
+	if p.Email == "" || !p.Verified {
+		return "", invalid("it names no service account")
+	}
+	return p.Email, nil
+}
+
+// parse checks a token's signature, issuer, audience and times, and reads its claims.
+func (v *Verifier) parse(ctx context.Context, text string, p jwt.Claims) error {
 	parser := jwt.NewParser(
 		jwt.WithValidMethods([]string{jwt.SigningMethodRS256.Alg()}), jwt.WithIssuer(v.cfg.Issuer),
 		jwt.WithAudience(v.cfg.Audience), jwt.WithExpirationRequired(), jwt.WithIssuedAt(), jwt.WithLeeway(skew),
 		jwt.WithTimeFunc(v.cfg.Now),
 	)
-	var p payload
-	_, err := parser.ParseWithClaims(strings.TrimSpace(text), &p, func(t *jwt.Token) (any, error) {
+	_, err := parser.ParseWithClaims(strings.TrimSpace(text), p, func(t *jwt.Token) (any, error) {
 		id, _ := t.Header["kid"].(string)
 		return v.key(ctx, id)
 	})
 	switch {
 	case errors.Is(err, identity.ErrUnavailable):
-		return wire.Machine{}, err
+		return err
 	case errors.Is(err, jwt.ErrTokenInvalidAudience):
 		return invalid("it is for another address than %s", v.cfg.Audience)
 	case errors.Is(err, jwt.ErrTokenExpired):
@@ -116,15 +149,7 @@ func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, er
 	case err != nil:
 		return invalid("it is no identity token of %s", v.cfg.Issuer)
 	}
-	m := p.Google.Machine
-	if m.ID == "" || m.Project == "" || m.Zone == "" {
-		return invalid("it names no machine")
-	}
-	region := m.Zone
-	if i := strings.LastIndexByte(region, '-'); i > 0 {
-		region = region[:i]
-	}
-	return wire.Machine{Cloud: Name, Account: m.Project, Region: region, ID: m.ID}, nil
+	return nil
 }
 
 // key returns a key by its name. They are fetched when they have been kept for long, and, not too often, for one that
@@ -207,6 +232,6 @@ func parseKeys(body []byte) (map[string]*rsa.PublicKey, error) {
 	return keys, nil
 }
 
-func invalid(format string, args ...any) (wire.Machine, error) {
-	return wire.Machine{}, fmt.Errorf("%w: %s", identity.ErrInvalid, fmt.Sprintf(format, args...))
+func invalid(format string, args ...any) error {
+	return fmt.Errorf("%w: %s", identity.ErrInvalid, fmt.Sprintf(format, args...))
 }

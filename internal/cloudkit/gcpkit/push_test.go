@@ -1,0 +1,125 @@
+package gcpkit_test
+
+import (
+	"crypto/rand"
+	"crypto/rsa"
+	"encoding/base64"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"math/big"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/golang-jwt/jwt/v5"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
+	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+)
+
+const (
+	broker  = "https://broker.example"
+	account = "tradewind-push@demo.iam.gserviceaccount.com"
+)
+
+// google signs tokens and publishes its key.
+func google(t *testing.T) (keys string, sign func(jwt.MapClaims) string) {
+	t.Helper()
+	key, err := rsa.GenerateKey(rand.Reader, 2048)
+	if err != nil {
+		t.Fatal(err)
+	}
+	number := func(n *big.Int) string { return base64.RawURLEncoding.EncodeToString(n.Bytes()) }
+	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		_ = json.NewEncoder(w).Encode(map[string]any{"keys": []any{map[string]string{
+			"kty": "RSA", "kid": "k", "n": number(key.N), "e": number(big.NewInt(int64(key.E)))}}})
+	}))
+	t.Cleanup(server.Close)
+	return server.URL, func(changed jwt.MapClaims) string {
+		claims := jwt.MapClaims{
+			"iss": googleid.Issuer, "aud": broker + "/v1/push/gcp", "iat": time.Now().Unix(), "exp": time.Now().Add(time.Hour).Unix(),
+			"email": account, "email_verified": true,
+		}
+		for k, v := range changed {
+			claims[k] = v
+		}
+		token := jwt.NewWithClaims(jwt.SigningMethodRS256, claims)
+		token.Header["kid"] = "k"
+		text, err := token.SignedString(key)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return text
+	}
+}
+
+// push is the body of a push with an entry of the audit log about a machine.
+func push(name, number string) []byte {
+	entry := fmt.Sprintf(`{"insertId":"e1","timestamp":"2026-03-01T10:00:00Z","protoPayload":{"serviceName":"compute.googleapis.com",
+		"methodName":%q,"resourceName":"projects/demo/zones/us-central1-a/instances/%s"},"resource":{"type":"gce_instance","labels":{"instance_id":%q}}}`,
+		gcp.Preempted, name, number)
+	body, _ := json.Marshal(map[string]any{"subscription": "s", "message": map[string]any{"messageId": "1", "data": []byte(entry)}})
+	return body
+}
+
+func TestAPushIsBelievedFromTheAccountThatIsNamedAlone(t *testing.T) {
+	keys, sign := google(t)
+	emulator, err := gce.New(gce.Config{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(emulator)
+	t.Cleanup(server.Close)
+	settings := cloudkit.Settings{Project: "demo", Endpoint: server.URL, Proofs: keys, PushAccount: account}
+	o, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker,
+		Agents: driver.Agents{"": strings.Repeat("a", 64)}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	launched, err := o.Cloud.Launch(t.Context(), cloud.LaunchSpec{Cluster: "job.0.1", Nodes: 1,
+		Offer:     cloud.Offer{Cloud: "gcp", Region: "us-central1", Zone: "us-central1-a", InstanceType: "n2-standard-2", Spot: true},
+		Bootstrap: cloud.Bootstrap{Endpoint: broker, Tokens: []string{"t"}}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	id := launched[0].ID
+	ours := push(emulator.Bills()[0].Name, id)
+	n, is, err := o.Pushed(t.Context(), sign(nil), ours)
+	if err != nil || !is || n.Cluster != "job.0.1" || n.Machine != id || n.Kind != cloud.Interruption {
+		t.Errorf("%v %v %+v", err, is, n)
+	}
+	if _, is, err := o.Pushed(t.Context(), sign(nil), push("tw-other-0", "7")); err != nil || is {
+		t.Errorf("of another deployment: %v %v", is, err)
+	}
+	for name, claims := range map[string]jwt.MapClaims{
+		"another account":       {"email": "eve@demo.iam.gserviceaccount.com"},
+		"an unverified address": {"email_verified": false},
+		"no address":            {"email": ""},
+		"another audience":      {"aud": broker},
+		"another issuer":        {"iss": "https://eve.example"},
+		"expired":               {"exp": time.Now().Add(-time.Hour).Unix()},
+	} {
+		if _, _, err := o.Pushed(t.Context(), sign(claims), ours); !errors.Is(err, identity.ErrInvalid) {
+			t.Errorf("%s: %v", name, err)
+		}
+	}
+	if _, _, err := o.Pushed(t.Context(), "nonsense", ours); !errors.Is(err, identity.ErrInvalid) {
+		t.Errorf("no token: %v", err)
+	}
+	if _, _, err := o.Pushed(t.Context(), sign(nil), []byte("{}")); !errors.Is(err, cloudkit.ErrPush) {
+		t.Errorf("no notice: %v", err)
+	}
+	settings.PushAccount = ""
+	if o, err := gcpkit.Kit().Open(t.Context(), cloudkit.Request{Settings: settings, Deployment: "tw", PublicURL: broker}); err != nil || o.Pushed != nil {
+		t.Errorf("without an account pushes are taken: %v", err)
+	}
+}

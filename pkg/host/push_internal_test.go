@@ -1,0 +1,72 @@
+package host
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"net/http/httptest"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/identity"
+)
+
+func TestPushesAreAnsweredSoThatWhatHelpsComesAgain(t *testing.T) {
+	var told []cloud.Notice
+	p := pushes{
+		next:   http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { w.WriteHeader(http.StatusTeapot) }),
+		notify: func(_ context.Context, n cloud.Notice) { told = append(told, n) }, log: slog.New(slog.DiscardHandler),
+		clouds: map[string]pushed{"gcp": func(_ context.Context, bearer string, body []byte) (cloud.Notice, bool, error) {
+			switch bearer {
+			case "bad":
+				return cloud.Notice{}, false, fmt.Errorf("%w: no", identity.ErrInvalid)
+			case "down":
+				return cloud.Notice{}, false, errors.New("no keys")
+			case "odd":
+				return cloud.Notice{}, false, cloudkit.ErrPush
+			case "foreign":
+				return cloud.Notice{}, false, nil
+			}
+			return cloud.Notice{Cluster: string(body)}, true, nil
+		}},
+	}
+	for _, c := range []struct {
+		method, path, auth string
+		want, told         int
+	}{
+		{"POST", "/v1/push/gcp", "Bearer good", 204, 1},
+		{"POST", "/v1/push/gcp", "Bearer bad", 401, 0},
+		{"POST", "/v1/push/gcp", "Basic good", 401, 0},
+		{"POST", "/v1/push/gcp", "", 401, 0},
+		{"POST", "/v1/push/gcp", "Bearer down", 503, 0},
+		{"POST", "/v1/push/gcp", "Bearer odd", 204, 0},
+		{"POST", "/v1/push/gcp", "Bearer foreign", 204, 0},
+		{"POST", "/v1/push/azure", "Bearer good", 418, 0},
+		{"GET", "/v1/push/gcp", "Bearer good", 418, 0},
+		{"POST", "/v1/jobs", "Bearer good", 418, 0},
+	} {
+		told = nil
+		r := httptest.NewRequest(c.method, c.path, strings.NewReader("job.0.1"))
+		r.Header.Set("Authorization", c.auth)
+		w := httptest.NewRecorder()
+		p.ServeHTTP(w, r)
+		if w.Code != c.want || len(told) != c.told {
+			t.Errorf("%+v: %d, told %v", c, w.Code, told)
+		}
+	}
+	w := httptest.NewRecorder()
+	r := httptest.NewRequest("POST", "/v1/push/gcp", io.LimitReader(zeros{}, maxPush+1))
+	r.Header.Set("Authorization", "Bearer good")
+	if p.ServeHTTP(w, r); w.Code != http.StatusRequestEntityTooLarge {
+		t.Errorf("too much: %d", w.Code)
+	}
+}
+
+type zeros struct{}
+
+func (zeros) Read(p []byte) (int, error) { return len(p), nil }
