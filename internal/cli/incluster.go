@@ -25,7 +25,14 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 	}
 	api, err := kubeapi.Open(name)
 	if err != nil {
-		return nil, command.Because(err, command.ExitBadInput, "`kubectl config get-contexts` lists them", "%s: %v", raw, err)
+		return nil, command.Because(
+			err,
+			command.ExitBadInput,
+			"`kubectl config get-contexts` lists them",
+			"%s: %v",
+			raw,
+			err,
+		)
 	}
 	pods, err := api.Get(ctx, kubeapi.Path("v1", "pods", namespace, "")+"?labelSelector=app.kubernetes.io%2Fname%3D"+
 		kubedeploy.Name)
@@ -66,8 +73,11 @@ func readCluster(raw string) (name, namespace string, err error) {
 	rest := strings.TrimSuffix(strings.TrimPrefix(raw, kubernetesScheme), "/")
 	i := strings.LastIndexByte(rest, '/')
 	if i < 0 || rest[i+1:] == "" || strings.ContainsAny(rest[i+1:], "?#:@") {
-		return "", "", command.BadInput("as in kubernetes://my-context/tradewind; kubernetes:///tradewind is the current context",
-			"%q does not say which namespace", raw)
+		return "", "", command.BadInput(
+			"as in kubernetes://my-context/tradewind; kubernetes:///tradewind is the current context",
+			"%q does not say which namespace",
+			raw,
+		)
 	}
 	return rest[:i], rest[i+1:], nil
 }

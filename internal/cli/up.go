@@ -54,7 +54,8 @@ func (a *app) upCommand() *cobra.Command {
 		if clusterJobs {
 			var err error
 			if jobs, err = kubeapi.Open(""); err != nil {
-				return command.Because(err, command.ExitBadInput, "$KUBECONFIG names another file", "--kubernetes-jobs: %v", err)
+				return command.Because(err, command.ExitBadInput, "$KUBECONFIG names another file",
+					"--kubernetes-jobs: %v", err)
 			}
 			o.Hosts = kubedeploy.Hosts(jobs.Namespace)
 		}

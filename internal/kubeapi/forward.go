@@ -27,8 +27,15 @@ func (a *API) Forward(ctx context.Context, namespace, pod string, port int) (int
 	}
 	stop, ready, failed := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	dialer := spdy.NewDialer(upgrader, &http.Client{Transport: transport}, http.MethodPost, at)
-	f, err := portforward.NewOnAddresses(dialer, []string{"127.0.0.1"}, []string{fmt.Sprintf("0:%d", port)}, stop, ready,
-		io.Discard, io.Discard)
+	f, err := portforward.NewOnAddresses(
+		dialer,
+		[]string{"127.0.0.1"},
+		[]string{fmt.Sprintf("0:%d", port)},
+		stop,
+		ready,
+		io.Discard,
+		io.Discard,
+	)
 	if err != nil {
 		return 0, err
 	}

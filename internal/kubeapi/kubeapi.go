@@ -37,8 +37,8 @@ type API struct {
 // callWithin is how long one answer may take, but for watches.
 const callWithin = time.Minute
 
-// Open reads the kubeconfig as kubectl does ($KUBECONFIG, ~/.kube/config) and takes one of its contexts, its current one
-// where name is empty. In a pod without a kubeconfig it is the pod's own cluster.
+// Open reads the kubeconfig as kubectl does ($KUBECONFIG, ~/.kube/config) and takes one of its contexts, its current
+// one where name is empty. In a pod without a kubeconfig it is the pod's own cluster.
 func Open(name string) (*API, error) {
 	rules := clientcmd.NewDefaultClientConfigLoadingRules()
 	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{

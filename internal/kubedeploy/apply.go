@@ -42,15 +42,22 @@ const (
 
 // Hosts are the names that a deployment's service has in its cluster.
 func Hosts(namespace string) []string {
-	return []string{Name, Name + "." + namespace, Name + "." + namespace + ".svc", Name + "." + namespace + ".svc.cluster.local"}
+	return []string{
+		Name,
+		Name + "." + namespace,
+		Name + "." + namespace + ".svc",
+		Name + "." + namespace + ".svc.cluster.local",
+	}
 }
 
 // plurals are the kinds of the chart as paths have them.
 func plurals() map[string]string {
 	return map[string]string{
-		"Namespace": "namespaces", "CustomResourceDefinition": "customresourcedefinitions", "ServiceAccount": "serviceaccounts",
-		"Role": "roles", "ClusterRole": "clusterroles", "RoleBinding": "rolebindings", "ClusterRoleBinding": "clusterrolebindings",
-		"NetworkPolicy": "networkpolicies", "Service": "services", "PodDisruptionBudget": "poddisruptionbudgets",
+		"Namespace": "namespaces", "CustomResourceDefinition": "customresourcedefinitions",
+		"ServiceAccount": "serviceaccounts",
+		"Role":           "roles", "ClusterRole": "clusterroles", "RoleBinding": "rolebindings",
+		"ClusterRoleBinding": "clusterrolebindings",
+		"NetworkPolicy":      "networkpolicies", "Service": "services", "PodDisruptionBudget": "poddisruptionbudgets",
 		"StatefulSet": "statefulsets",
 	}
 }
@@ -65,7 +72,12 @@ func pathOf(o kubeapi.Object) (string, error) {
 }
 
 func change(o kubeapi.Object, state string) Change {
-	return Change{Kind: o.Text("kind"), Namespace: o.Text("metadata", "namespace"), Name: o.Text("metadata", "name"), State: state}
+	return Change{
+		Kind:      o.Text("kind"),
+		Namespace: o.Text("metadata", "namespace"),
+		Name:      o.Text("metadata", "name"),
+		State:     state,
+	}
 }
 
 // Apply makes what is not there, and changes what differs.
@@ -98,7 +110,13 @@ func Apply(ctx context.Context, api *kubeapi.API, objects []kubeapi.Object) ([]C
 
 // Remove takes a deployment out. The volume, the token and the jobs that were handed over as objects stay unless data
 // is to go too; then the jobs of this namespace go, and the kind with the last of them.
-func Remove(ctx context.Context, api *kubeapi.API, namespace string, objects []kubeapi.Object, data bool) ([]Change, error) {
+func Remove(
+	ctx context.Context,
+	api *kubeapi.API,
+	namespace string,
+	objects []kubeapi.Object,
+	data bool,
+) ([]Change, error) {
 	var out []Change
 	gone := func(path string, c Change) error {
 		_, err := api.Get(ctx, path)

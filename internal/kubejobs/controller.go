@@ -142,16 +142,27 @@ func (c *Controller) submit(ctx context.Context, o kubeapi.Object) error {
 	if err != nil {
 		return c.refuse(ctx, o, err.Error())
 	}
-	s, err := c.Broker.Submit(ctx, o.Text("metadata", "name")+".yaml", "kubernetes-"+o.Text("metadata", "uid"), file, nil)
+	s, err := c.Broker.Submit(
+		ctx,
+		o.Text("metadata", "name")+".yaml",
+		"kubernetes-"+o.Text("metadata", "uid"),
+		file,
+		nil,
+	)
 	var problem *api.Problem
 	switch {
-	case errors.As(err, &problem) && problem.Status >= http.StatusBadRequest && problem.Status < http.StatusInternalServerError &&
-		problem.Status != http.StatusTooManyRequests && problem.Status != http.StatusRequestTimeout:
+	case errors.As(err, &problem) && forGood(problem.Status):
 		return c.refuse(ctx, o, problem.Error())
 	case err != nil:
 		return err
 	}
 	return c.tell(ctx, o, status(&s.JobView, s.Warnings))
+}
+
+// forGood says whether what was refused with a status is refused again.
+func forGood(status int) bool {
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError &&
+		status != http.StatusTooManyRequests && status != http.StatusRequestTimeout && status != http.StatusUnauthorized
 }
 
 func (c *Controller) refuse(ctx context.Context, o kubeapi.Object, why string) error {
@@ -228,13 +239,19 @@ func (c *Controller) event(ctx context.Context, o kubeapi.Object, phase, message
 	name := o.Text("metadata", "name")
 	event := kubeapi.Object{
 		"apiVersion": "v1", "kind": "Event",
-		"metadata": map[string]any{"namespace": c.Namespace, "name": shorten(name, 200) + "." + o.Text("metadata", "uid") + "." + phase},
-		"involvedObject": map[string]any{
-			"apiVersion": kubedeploy.JobsVersion, "kind": "Job", "namespace": c.Namespace, "name": name, "uid": o.Text("metadata", "uid"),
+		"metadata": map[string]any{
+			"namespace": c.Namespace,
+			"name":      shorten(name, 200) + "." + o.Text("metadata", "uid") + "." + phase,
 		},
-		"type": kind, "reason": phase, "message": shorten(message, most), "source": map[string]any{"component": kubedeploy.Name},
+		"involvedObject": map[string]any{
+			"apiVersion": kubedeploy.JobsVersion, "kind": "Job", "namespace": c.Namespace, "name": name,
+			"uid": o.Text("metadata", "uid"),
+		},
+		"type": kind, "reason": phase, "message": shorten(message, most),
+		"source": map[string]any{"component": kubedeploy.Name},
 	}
-	if _, err := c.Cluster.Create(ctx, kubeapi.Path("v1", "events", c.Namespace, ""), event); err != nil && !kubeapi.Conflict(err) {
+	if _, err := c.Cluster.Create(ctx, kubeapi.Path("v1", "events", c.Namespace, ""), event); err != nil &&
+		!kubeapi.Conflict(err) {
 		c.Log.Debug("an event of a job is lost", "job", name, "err", err)
 	}
 }
@@ -250,7 +267,13 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 	if job == "" && phase != phaseRefused {
 		// It may have been handed in without a word of it in the status. Handing it in again tells which job it is.
 		if body, err := file(o); err == nil {
-			s, err := c.Broker.Submit(ctx, o.Text("metadata", "name")+".yaml", "kubernetes-"+o.Text("metadata", "uid"), body, nil)
+			s, err := c.Broker.Submit(
+				ctx,
+				o.Text("metadata", "name")+".yaml",
+				"kubernetes-"+o.Text("metadata", "uid"),
+				body,
+				nil,
+			)
 			var problem *api.Problem
 			switch {
 			case err == nil:
@@ -263,7 +286,9 @@ func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
 	if job != "" && !phase.Over() {
 		_, err := c.Broker.Cancel(ctx, job, "its object in the cluster is deleted")
 		var problem *api.Problem
-		if err != nil && (!errors.As(err, &problem) || problem.Status != http.StatusNotFound && problem.Status != http.StatusConflict) {
+		if err != nil &&
+			(!errors.As(err, &problem) ||
+				problem.Status != http.StatusNotFound && problem.Status != http.StatusConflict) {
 			return err
 		}
 	}

@@ -51,7 +51,8 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	f := c.Flags()
 	f.StringVar(&o.context, "context", "", "context of the kubeconfig (default: its current one)")
 	f.StringVar(&o.namespace, "namespace", kubedeploy.Name, "namespace of the broker")
-	f.BoolVar(&o.makeNamespace, "create-namespace", true, "make the namespace, with the restricted Pod Security Standard")
+	f.BoolVar(&o.makeNamespace, "create-namespace", true,
+		"make the namespace, with the restricted Pod Security Standard")
 	f.StringVar(&o.values.Image, "image", "", "image with the tradewind program, which deploy/Dockerfile builds")
 	f.StringSliceVar(&o.values.ImagePullSecrets, "image-pull-secrets", nil, "secrets with the login of its registry")
 	f.StringSliceVar(&o.values.Clouds, "clouds", nil, "clouds to buy machines on, as up --clouds has them")
@@ -61,7 +62,8 @@ func (a app) deployKubernetesCommand() *cobra.Command {
 	f.StringVar(&o.values.Storage.Size, "storage", o.values.Storage.Size, "size of its volume")
 	f.StringVar(&o.values.Storage.ClassName, "storage-class", "", "class of its volume (default: the cluster's)")
 	f.BoolVar(&o.dryRun, "dry-run", false, "print the objects as YAML, and change nothing")
-	f.BoolVar(&o.remove, "remove", false, "take the broker out; its volume, token and jobs stay unless --keep-data=false")
+	f.BoolVar(&o.remove, "remove", false,
+		"take the broker out; its volume, token and jobs stay unless --keep-data=false")
 	f.BoolVar(&o.keepData, "keep-data", true, "keep the volume, the token and the jobs when it is removed")
 	f.BoolVar(&o.yes, "yes", false, "do not ask before removing")
 	o.output = command.OutputFlag(c)
@@ -106,7 +108,8 @@ func (a app) deployKubernetes(ctx context.Context, o *kubernetesOptions) error {
 		d.Endpoint = "kubernetes://" + api.Context + "/" + o.namespace
 	}
 	if err != nil {
-		return command.Because(err, command.ExitFailed, "docs/kubernetes-deploy.md says which rights it takes", "%v", err)
+		return command.Because(err, command.ExitFailed,
+			"docs/kubernetes-deploy.md says which rights it takes", "%v", err)
 	}
 	return a.printKubernetes(d, o.output)
 }

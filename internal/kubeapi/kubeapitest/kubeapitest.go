@@ -1,5 +1,5 @@
-// Package kubeapitest starts a real API server for tests: etcd and kube-apiserver, as scripts/kube.sh builds them. There
-// are no controllers and no nodes: what is asked of the API server alone can be tested, which is most of it.
+// Package kubeapitest starts a real API server for tests: etcd and kube-apiserver, as scripts/kube.sh builds them.
+// There are no controllers and no nodes: what is asked of the API server alone can be tested, which is most of it.
 package kubeapitest
 
 import (
@@ -62,11 +62,31 @@ func Start(t testing.TB) *Server {
 	write(t, key, signingKey(t))
 	tokens := filepath.Join(dir, "tokens.csv")
 	write(t, tokens, []byte(adminToken+`,admin,admin,"system:masters"`+"\n"))
-	run(t, dir, filepath.Join(programs, "kube-apiserver"), "--etcd-servers", etcd, "--cert-dir", filepath.Join(dir, "certs"),
-		"--bind-address", "127.0.0.1", "--secure-port", secure, "--token-auth-file", tokens,
-		"--authorization-mode", "RBAC", "--service-cluster-ip-range", "10.0.0.0/24",
-		"--service-account-issuer", "https://kubernetes.default.svc", "--service-account-key-file", key,
-		"--service-account-signing-key-file", key)
+	run(
+		t,
+		dir,
+		filepath.Join(programs, "kube-apiserver"),
+		"--etcd-servers",
+		etcd,
+		"--cert-dir",
+		filepath.Join(dir, "certs"),
+		"--bind-address",
+		"127.0.0.1",
+		"--secure-port",
+		secure,
+		"--token-auth-file",
+		tokens,
+		"--authorization-mode",
+		"RBAC",
+		"--service-cluster-ip-range",
+		"10.0.0.0/24",
+		"--service-account-issuer",
+		"https://kubernetes.default.svc",
+		"--service-account-key-file",
+		key,
+		"--service-account-signing-key-file",
+		key,
+	)
 	s := &Server{URL: "https://127.0.0.1:" + secure, Token: adminToken}
 	api := s.API(t)
 	until := time.Now().Add(readyWithin)
