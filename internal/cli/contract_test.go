@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
@@ -46,7 +47,7 @@ func tree(t *testing.T) []*cobra.Command {
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
 tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
-tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents output
+tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents kubernetes-jobs output
 tradewind cloud list: state output
 tradewind cloud check: public-url state output
 tradewind cloud add aws: proxy no-public-address tag image instance-profile profile certificates regions print state output
@@ -87,6 +88,7 @@ tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
 tradewind deploy aws: diff destroy yes name region regions cloud data-buckets make-buckets secrets unproven-machines architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
+tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage storage-class dry-run remove keep-data yes output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output
@@ -162,7 +164,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, sim.Failure{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, deployment.KubernetesDeployment{}, lab.ChaosResult{}, sim.Failure{},
 		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{},
 	} {

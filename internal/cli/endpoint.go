@@ -25,7 +25,7 @@ const (
 func (a *app) brokerFlags(c *cobra.Command, state *string) {
 	a.StateFlag(c, state)
 	c.Flags().StringVar(&a.endpoint, "endpoint", a.Lookup(command.EnvEndpoint),
-		"`URL` of a broker elsewhere, as \"tradewind deploy aws\" prints it")
+		"`URL` of a broker elsewhere, as \"tradewind deploy\" prints it: https://…, or\nkubernetes://CONTEXT/NAMESPACE")
 	c.Flags().Lookup("endpoint").DefValue = "" // what the environment says is no default of the program
 	a.chosen = append(a.chosen, c.Flags())
 }
@@ -42,6 +42,9 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 			"--state is of a broker on this computer, --endpoint of one elsewhere")
 	case a.endpoint == "" || state:
 		return nil, nil
+	}
+	if strings.HasPrefix(a.endpoint, kubernetesScheme) {
+		return a.inCluster(ctx, a.endpoint, endpoint)
 	}
 	base, region, err := readEndpoint(a.endpoint, a.Lookup(envSign))
 	if err != nil {

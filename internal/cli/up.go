@@ -5,17 +5,24 @@ import (
 	"errors"
 	"log/slog"
 	"net/url"
+	"sync"
+	"time"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/internal/kubeapi"
+	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
+	"github.com/tradewind-broker/tradewind/internal/kubejobs"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
 func (a *app) upCommand() *cobra.Command {
 	var o host.Options
 	var buy buyFlags
+	var clusterJobs bool
 	c := &cobra.Command{
 		Use:   "up",
 		Short: "Run the broker with its dashboard until stopped",
@@ -36,12 +43,23 @@ func (a *app) upCommand() *cobra.Command {
 	c.Flags().StringVar(&o.Addr, "addr", "",
 		"where the API listens (default: a loopback port, the same one at each start)")
 	a.buyFlags(c, &buy)
+	c.Flags().BoolVar(&clusterJobs, "kubernetes-jobs", false,
+		"run the objects Job.tradewind.dev of the kubeconfig's or the pod's namespace")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		if err := a.buyOn(&o, &buy); err != nil {
 			return err
 		}
-		return a.up(c.Context(), o, output)
+		var jobs *kubeapi.API
+		if clusterJobs {
+			var err error
+			if jobs, err = kubeapi.Open(""); err != nil {
+				return command.Because(err, command.ExitBadInput, "$KUBECONFIG names another file",
+					"--kubernetes-jobs: %v", err)
+			}
+			o.Hosts = kubedeploy.Hosts(jobs.Namespace)
+		}
+		return a.up(c.Context(), o, jobs, output)
 	}
 	return c
 }
@@ -59,7 +77,28 @@ type UpResult struct {
 	PublicURL string   `json:"publicUrl,omitempty"`
 }
 
-func (a *app) up(ctx context.Context, o host.Options, output *command.Choice) error {
+// lookAtJobsEvery is how soon an object of the cluster is noticed.
+const lookAtJobsEvery = 2 * time.Second
+
+// runClusterJobs runs the jobs that are handed over as objects of a cluster until the context ends, and leaves the
+// token where those find it who may read the namespace's secrets. It waits for neither.
+func (a *app) runClusterJobs(ctx context.Context, jobs *kubeapi.API, s *conn, log *slog.Logger) (wait func()) {
+	var wg sync.WaitGroup
+	wg.Go(func() {
+		left := func() error { return kubejobs.LeaveToken(ctx, jobs, jobs.Namespace, s.running.Token) }
+		for err := left(); err != nil && ctx.Err() == nil; err = left() {
+			log.Warn("the token cannot be left in the cluster", "err", err)
+			if clock.Pause(ctx, lookAtJobsEvery) != nil {
+				return
+			}
+		}
+	})
+	c := &kubejobs.Controller{Cluster: jobs, Broker: s, Namespace: jobs.Namespace, Log: log, Every: lookAtJobsEvery}
+	wg.Go(func() { c.Run(ctx) })
+	return wg.Wait
+}
+
+func (a *app) up(ctx context.Context, o host.Options, jobs *kubeapi.API, output *command.Choice) error {
 	if err := checkWorld(&o); err != nil {
 		return err
 	}
@@ -83,6 +122,9 @@ func (a *app) up(ctx context.Context, o host.Options, output *command.Choice) er
 	err = a.announce(s, o, output)
 	if err == nil {
 		a.tellUnfinished(ctx, s)
+		if jobs != nil {
+			defer a.runClusterJobs(serving, jobs, s, o.Log)()
+		}
 		err = s.wait(serving)
 	}
 	if err == nil {

@@ -19,6 +19,8 @@ type Options struct {
 	Catalog string
 	// Addr is where the API listens. Empty is a loopback port, the same one at each start.
 	Addr string
+	// Hosts are further names, without ports, under which the API is asked for.
+	Hosts []string
 	// TimeScale is wall seconds per second of virtual time: 0.001 makes an hour pass in 3.6 seconds. 1 is real time. 0
 	// is real time in which recorded tasks take none.
 	TimeScale float64

@@ -125,7 +125,10 @@ type reference struct {
 func (r *reader) valueFrom(p *pod, c *container, name string, n *yaml.Node) error {
 	ref := fields[*reference]{
 		"name": text(r, func(f *reference) *string { return &f.name }),
-		"key":  text(r, func(f *reference) *string { return &f.key }), "optional": truth(r, func(f *reference) *bool { return &f.optional }),
+		"key": text(
+			r,
+			func(f *reference) *string { return &f.key },
+		), "optional": truth(r, func(f *reference) *bool { return &f.optional }),
 		"fieldPath": text(r, func(f *reference) *string { return &f.path }), "apiVersion": nil,
 		"resource": text(r, func(f *reference) *string { return &f.resource }), "containerName": nil,
 		"divisor": text(r, func(f *reference) *string { return &f.divisor }),
@@ -220,7 +223,10 @@ func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (value, error) {
 	if f.divisor != "" && f.divisor != "0" {
 		var err error
 		if divisor, err = quantity(f.divisor); err != nil || divisor == 0 {
-			return nil, fault.Within("divisor", r.Fault(n, fault.Quote(f.divisor)+" is not a divisor", "write 1, 1m or 1Mi"))
+			return nil, fault.Within(
+				"divisor",
+				r.Fault(n, fault.Quote(f.divisor)+" is not a divisor", "write 1, 1m or 1Mi"),
+			)
 		}
 	}
 	amount := 0.0

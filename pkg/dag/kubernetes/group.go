@@ -163,16 +163,28 @@ func (r *reader) addWhole(g *group, total int) error {
 func (r *reader) addGang(g *group) error {
 	gang := g.name
 	if len(g.roles) > dag.MaxGang {
-		return fault.At(yamlfile.PositionOf(g.at),
-			fault.OverLimit(fmt.Sprintf("%d roles with images of their own, more than %d", len(g.roles), dag.MaxGang), ""))
+		return fault.At(
+			yamlfile.PositionOf(g.at),
+			fault.OverLimit(
+				fmt.Sprintf("%d roles with images of their own, more than %d", len(g.roles), dag.MaxGang),
+				"",
+			),
+		)
 	}
 	for _, p := range g.roles {
 		if g.domain != "-" {
 			r.job.Warn(yamlfile.PositionOf(p.at), p.path,
 				"has an image of its own, so its pods are a task of their own and do not find the others by name")
 		}
-		alone := &group{name: g.name + "-" + p.name, roles: []*role{p}, jobsInName: g.jobsInName, domain: g.domain, hostfiles: g.hostfiles,
-			at: g.at, path: g.path}
+		alone := &group{
+			name:       g.name + "-" + p.name,
+			roles:      []*role{p},
+			jobsInName: g.jobsInName,
+			domain:     g.domain,
+			hostfiles:  g.hostfiles,
+			at:         g.at,
+			path:       g.path,
+		}
 		if err := r.addWhole(alone, p.pods); err != nil {
 			return err
 		}

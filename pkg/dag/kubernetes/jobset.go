@@ -179,8 +179,14 @@ func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) {
 		together[i] = i
 		for _, name := range slices.Concat(p.done, p.ready) {
 			if k, ok := index[name]; !ok || k >= i {
-				return nil, fault.Within("replicatedJobs"+fault.Index(i), fault.Within("dependsOn",
-					r.Fault(p.at, "there is no replicated job "+fault.Quote(name)+" before this one", "name one above")))
+				return nil, fault.Within("replicatedJobs"+fault.Index(i), fault.Within(
+					"dependsOn",
+					r.Fault(
+						p.at,
+						"there is no replicated job "+fault.Quote(name)+" before this one",
+						"name one above",
+					),
+				))
 			}
 		}
 	}
@@ -246,14 +252,24 @@ func sorted(names []string) []string {
 // setPods are the pods of a replicated job.
 func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	b := p.batch
-	p.pods, p.perJob, p.pod, p.retries = p.replicas*b.completions, max(b.completions, 1), b.pod, max(b.backoff, s.restarts)
+	p.pods, p.perJob, p.pod, p.retries = p.replicas*b.completions, max(
+		b.completions,
+		1,
+	), b.pod, max(
+		b.backoff,
+		s.restarts,
+	)
 	if b.backoff == backoffLimit && s.restarts > 0 {
 		p.retries = s.restarts
 	}
 	p.called, p.role.at, p.path = s.name+"-"+p.name, b.template, b.path
 	p.env = append(p.env, variable{name: "JOB_COMPLETION_INDEX", value: value{{ask: ofIndex}}})
 	if b.parallelism < b.completions {
-		r.job.Warn(yamlfile.PositionOf(p.at), fault.Join(b.path, "parallelism"), "is not acted on: all pods start together")
+		r.job.Warn(
+			yamlfile.PositionOf(p.at),
+			fault.Join(b.path, "parallelism"),
+			"is not acted on: all pods start together",
+		)
 	}
 	return &p.role
 }
@@ -270,6 +286,9 @@ func (r *reader) checkSuccess(s *jobSet) error {
 	if all && (!s.any || len(s.roles) == 1) {
 		return nil
 	}
-	return fault.Within("successPolicy", r.Fault(s.success, "ends the JobSet while others of its jobs run, which is not done here",
-		"have every job end by itself, and remove the policy"))
+	return fault.Within(
+		"successPolicy",
+		r.Fault(s.success, "ends the JobSet while others of its jobs run, which is not done here",
+			"have every job end by itself, and remove the policy"),
+	)
 }

@@ -61,7 +61,11 @@ func (r *reader) runPolicy(t *training, n *yaml.Node) error {
 		"backoffLimit": count(r, 0, 1<<30, func(t *training) *int { return &t.backoff }),
 		"schedulingPolicy": func(t *training, n *yaml.Node) error {
 			return readInto(r, n, fields[*training]{
-				"queue":         func(_ *training, n *yaml.Node) error { s, err := r.Text(n); r.setQueue(s); return err },
+				"queue": func(_ *training, n *yaml.Node) error {
+					s, err := r.Text(n)
+					r.setQueue(s)
+					return err
+				},
 				"priorityClass": func(_ *training, n *yaml.Node) error { return r.takePriority(n) },
 			}.with(passed[*training]("minAvailable", "minResources", "scheduleTimeoutSeconds")), t)
 		},
@@ -218,8 +222,13 @@ func (r *reader) tfJob(d *document) ([]*group, error) {
 		hosts = append(hosts, strconv.Quote(p.name)+":["+strings.Join(names, ",")+"]")
 	}
 	for _, p := range t.roles {
-		set(p, "TF_CONFIG", part{text: `{"cluster":{` + strings.Join(hosts, ",") + `},"task":{"type":"` + p.name + `","index":`},
-			part{ask: ofRank}, part{text: `},"environment":"cloud"}`})
+		set(
+			p,
+			"TF_CONFIG",
+			part{text: `{"cluster":{` + strings.Join(hosts, ",") + `},"task":{"type":"` + p.name + `","index":`},
+			part{ask: ofRank},
+			part{text: `},"environment":"cloud"}`},
+		)
 	}
 	return r.whole(d, t)
 }

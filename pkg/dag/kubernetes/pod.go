@@ -84,9 +84,23 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		},
 		"securityContext": func(_ *podParts, n *yaml.Node) error { return r.securityContext(n) },
 	}
-	known.with(passed[*podParts]("terminationGracePeriodSeconds", "schedulerName", "automountServiceAccountToken",
-		"hostNetwork", "dnsPolicy", "shareProcessNamespace", "enableServiceLinks", "setHostnameAsFQDN", "os", "overhead",
-		"preemptionPolicy", "tolerations", "nodeName", "hostUsers", "readinessGates"))
+	known.with(passed[*podParts](
+		"terminationGracePeriodSeconds",
+		"schedulerName",
+		"automountServiceAccountToken",
+		"hostNetwork",
+		"dnsPolicy",
+		"shareProcessNamespace",
+		"enableServiceLinks",
+		"setHostnameAsFQDN",
+		"os",
+		"overhead",
+		"preemptionPolicy",
+		"tolerations",
+		"nodeName",
+		"hostUsers",
+		"readinessGates",
+	))
 	known.with(ignored[*podParts](r, "is not acted on: what runs elsewhere has no rights in the cluster",
 		"serviceAccountName", "serviceAccount"))
 	known.with(ignored[*podParts](r, notActedOn, "activeDeadlineSeconds", "hostPID", "hostIPC", "dnsConfig",
@@ -164,8 +178,11 @@ func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 			return err
 		}
 		if c.image != "" && c.image != p.image {
-			return fault.Within("image", r.Fault(c.imageAt, "is not that of the pod's container: what is run before it is run in it",
-				"use one image, or a Job of its own that the other waits for"))
+			return fault.Within(
+				"image",
+				r.Fault(c.imageAt, "is not that of the pod's container: what is run before it is run in it",
+					"use one image, or a Job of its own that the other waits for"),
+			)
 		}
 		if len(c.command) == 0 {
 			return r.missing(n, "command", "say what it runs: what its image would run is not known here")
@@ -224,8 +241,10 @@ func (r *reader) container(p *pod, n *yaml.Node, before bool) (*container, error
 			return err
 		},
 	}
-	known.with(passed[*container]("name", "ports", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath",
-		"terminationMessagePolicy", "resizePolicy", "readinessProbe", "startupProbe"))
+	known.with(
+		passed[*container]("name", "ports", "imagePullPolicy", "stdin", "stdinOnce", "tty", "terminationMessagePath",
+			"terminationMessagePolicy", "resizePolicy", "readinessProbe", "startupProbe"),
+	)
 	known.with(ignored[*container](r, notActedOn, "livenessProbe", "lifecycle", "restartPolicyRules"))
 	known.with(denied[*container](r, "are devices of a cluster's volumes", "", "volumeDevices"))
 	if err := readInto(r, n, known, c); err != nil {

@@ -17,7 +17,8 @@ func quantity(s string) (float64, error) {
 		factor float64
 	}{
 		{"Ki", 1 << 10}, {"Mi", 1 << 20}, {"Gi", 1 << 30}, {"Ti", 1 << 40}, {"Pi", 1 << 50}, {"Ei", 1 << 60},
-		{"n", 1e-9}, {"u", 1e-6}, {"m", 1e-3}, {"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18},
+		{"n", 1e-9}, {"u", 1e-6}, {"m", 1e-3},
+		{"k", 1e3}, {"M", 1e6}, {"G", 1e9}, {"T", 1e12}, {"P", 1e15}, {"E", 1e18},
 	} {
 		if n, ok := strings.CutSuffix(text, unit.suffix); ok {
 			number, factor = n, unit.factor

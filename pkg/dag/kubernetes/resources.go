@@ -94,8 +94,11 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 		if v != math.Trunc(v) || v > dag.MaxAccelerators {
 			err = fault.New(fault.Quote(s)+" is not a number of GPUs", "")
 		}
-	case e.Key == "google.com/tpu", strings.HasPrefix(e.Key, "nvidia.com/mig-"), strings.HasPrefix(e.Key, "aws.amazon.com/neuron"),
-		e.Key == "habana.ai/gaudi", strings.HasPrefix(e.Key, "gpu.intel.com/"):
+	case e.Key == "google.com/tpu",
+		strings.HasPrefix(e.Key, "nvidia.com/mig-"),
+		strings.HasPrefix(e.Key, "aws.amazon.com/neuron"),
+		e.Key == "habana.ai/gaudi",
+		strings.HasPrefix(e.Key, "gpu.intel.com/"):
 		err = fault.New("which device that is elsewhere is not known here",
 			"convert the job, and name the accelerator: resources: {accelerators: tpu-v5e-8}")
 	case strings.HasPrefix(e.Key, "hugepages-"), strings.Contains(e.Key, "/"):
@@ -160,8 +163,13 @@ func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
 			return fault.New("machines run Linux", "")
 		}
 		return nil
-	case "cloud.google.com/gke-accelerator", "nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name", "accelerator",
-		"gpu.nvidia.com/model", "k8s.amazonaws.com/accelerator", "amd.com/gpu.product-name":
+	case "cloud.google.com/gke-accelerator",
+		"nvidia.com/gpu.product",
+		"karpenter.k8s.aws/instance-gpu-name",
+		"accelerator",
+		"gpu.nvidia.com/model",
+		"k8s.amazonaws.com/accelerator",
+		"amd.com/gpu.product-name":
 		name, err := acceleratorOf(s)
 		if err != nil {
 			return err

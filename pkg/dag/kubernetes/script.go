@@ -115,8 +115,12 @@ func (p *role) commands(t *dag.Task, at place, b *strings.Builder) {
 		b.WriteString("exec" + spaced(p.pod.command, at) + spaced(p.pod.args, at) + "\n")
 		return
 	}
-	fmt.Fprintf(b, "exec /bin/sh \"${%s:?is not set: the image's own command is known where docker or podman runs it}\"%s\n",
-		entrypointEnv, spaced(p.pod.args, at))
+	fmt.Fprintf(
+		b,
+		"exec /bin/sh \"${%s:?is not set: the image's own command is known where docker or podman runs it}\"%s\n",
+		entrypointEnv,
+		spaced(p.pod.args, at),
+	)
 }
 
 // What the agent says of a task's image.
@@ -140,7 +144,9 @@ func (s *script) names(g *group, total int) {
 	if total < 2 || g.domain == "-" {
 		return
 	}
-	s.WriteString("# The names by which the pods know each other.\nhosts() {\n  rank=0\n  for address in $TRADEWIND_NODES; do\n")
+	s.WriteString(
+		"# The names by which the pods know each other.\nhosts() {\n  rank=0\n  for address in $TRADEWIND_NODES; do\n",
+	)
 	first := 0
 	for i, p := range g.roles {
 		head := "elif"
@@ -177,8 +183,13 @@ func (s *script) names(g *group, total int) {
 	if g.hostfiles {
 		s.WriteString("mkdir -p /etc/volcano\n")
 		for _, p := range g.roles {
-			fmt.Fprintf(s, "hosts | while read -r address name rest; do\n  case $name in %s-[0-9]*) echo \"$name\" ;; esac\ndone "+
-				">/etc/volcano/%s.host\n", quote(p.called), quote(p.name))
+			fmt.Fprintf(
+				s,
+				"hosts | while read -r address name rest; do\n  case $name in %s-[0-9]*) echo \"$name\" ;; esac\ndone "+
+					">/etc/volcano/%s.host\n",
+				quote(p.called),
+				quote(p.name),
+			)
 		}
 	}
 }
@@ -193,7 +204,14 @@ func (s *script) perJob(g *group) {
 		case i == 0:
 			s.WriteString("    case $role in\n")
 		}
-		fmt.Fprintf(s, "    %s) name=%s-$((n/%d))-$((n%%%d)) ;;\n", quote(p.called), quote(p.called), p.perJob, p.perJob)
+		fmt.Fprintf(
+			s,
+			"    %s) name=%s-$((n/%d))-$((n%%%d)) ;;\n",
+			quote(p.called),
+			quote(p.called),
+			p.perJob,
+			p.perJob,
+		)
 	}
 	s.WriteString("    esac\n")
 }

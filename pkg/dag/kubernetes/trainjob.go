@@ -59,7 +59,16 @@ func (r *reader) trainJob(d *document) ([]*group, error) {
 		},
 	}
 	known.with(passed[*trainJob]("suspend", "labels", "annotations")).
-		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides", "podSpecOverrides")).
+		with(
+			ignored[*trainJob](
+				r,
+				notActedOn,
+				"managedBy",
+				"runtimePatches",
+				"podTemplateOverrides",
+				"podSpecOverrides",
+			),
+		).
 		with(ignored[*trainJob](r, "is not acted on: a job that is late goes on; give its end with --deadline",
 			"activeDeadlineSeconds"))
 	if err := readInto(r, d.spec, known, t); err != nil {
@@ -176,7 +185,10 @@ func (r *reader) trainStep(t *trainJob, p *setRole) error {
 	}
 	c := &container{env: pod.env}
 	if step.vars != nil {
-		err := r.within(field, func() error { return r.within("env", func() error { return r.env(pod, c, step.vars) }) })
+		err := r.within(
+			field,
+			func() error { return r.within("env", func() error { return r.env(pod, c, step.vars) }) },
+		)
 		if err != nil {
 			return fault.Within(field, fault.Within("env", err))
 		}

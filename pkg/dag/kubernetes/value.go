@@ -150,7 +150,8 @@ func quote(s string) string {
 	plain := s != ""
 	for i := 0; plain && i < len(s); i++ {
 		c := s[i]
-		plain = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' || strings.IndexByte("_-./:,@%+", c) >= 0
+		plain = c >= 'a' && c <= 'z' || c >= 'A' && c <= 'Z' || c >= '0' && c <= '9' ||
+			strings.IndexByte("_-./:,@%+", c) >= 0
 	}
 	if plain {
 		return s

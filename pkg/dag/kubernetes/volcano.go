@@ -92,8 +92,7 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	for _, plugin := range slices.Sorted(mapKeys(v.plugins)) {
 		if !slices.Contains([]string{"env", "svc", "ssh"}, plugin) {
-			_, meet := map[string]bool{"pytorch": true, "tensorflow": true, "mpi": true, "ray": true, "hcclrank": true}[plugin]
-			svc = svc || meet
+			svc = svc || slices.Contains([]string{"pytorch", "tensorflow", "mpi", "ray", "hcclrank"}, plugin)
 			r.job.Warn(yamlfile.PositionOf(v.pluginAt[plugin]), fault.Join(r.where(), "plugins."+plugin), notActedOn)
 		}
 	}
@@ -224,12 +223,20 @@ func (r *reader) jobFlow(d *document) ([]*group, error) {
 	var out []*group
 	for i, f := range flows {
 		if steps[f.name] != nil {
-			return nil, fault.Within("flows"+fault.Index(i), r.Fault(f.at, "there are two flows "+fault.Quote(f.name), "rename one"))
+			return nil, fault.Within(
+				"flows"+fault.Index(i),
+				r.Fault(f.at, "there are two flows "+fault.Quote(f.name), "rename one"),
+			)
 		}
 		t := r.beside.templates[f.template]
 		if t == nil {
-			return nil, fault.Within("flows"+fault.Index(i), fault.Within("name", r.Fault(f.at,
-				"there is no JobTemplate "+fault.Quote(f.template)+" in the file", "put it into the same file, after a line ---")))
+			return nil, fault.Within("flows"+fault.Index(i), fault.Within("name", r.Fault(
+				f.at,
+				"there is no JobTemplate "+fault.Quote(
+					f.template,
+				)+" in the file",
+				"put it into the same file, after a line ---",
+			)))
 		}
 		g, err := r.jobTemplate(t, f.name)
 		if err != nil {

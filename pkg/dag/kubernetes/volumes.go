@@ -48,7 +48,8 @@ func (r *reader) readVolumes(p *pod, n *yaml.Node) error {
 			"secret":    func(v *volume, n *yaml.Node) error { return r.volumeOf(v, n, "Secret") },
 		}
 		for _, kind := range []string{"persistentVolumeClaim", "hostPath", "nfs", "projected", "downwardAPI", "csi",
-			"ephemeral", "image", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder",
+			"ephemeral", "image", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "azureFile",
+			"cephfs", "cinder",
 			"fc", "flexVolume", "flocker", "gitRepo", "glusterfs", "iscsi", "photonPersistentDisk", "portworxVolume",
 			"quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"} {
 			known[kind] = func(v *volume, _ *yaml.Node) error { v.kind = kind; return nil }

@@ -1,0 +1,89 @@
+package main
+
+import (
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/container"
+	"github.com/tradewind-broker/tradewind/pkg/agent/container/containertest"
+)
+
+// meeting is a JobSet whose pods find each other, with a ConfigMap, a Secret and an init container.
+const meeting = `apiVersion: v1
+kind: ConfigMap
+metadata: {name: words}
+data: {greeting: "it's here"}
+---
+apiVersion: v1
+kind: Secret
+metadata: {name: keys}
+stringData: {token: hunter2hunter2}
+---
+apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: meet}
+spec:
+  replicatedJobs:
+    - name: driver
+      template:
+        spec:
+          template:
+            spec:
+              volumes:
+                - {name: words, configMap: {name: words}}
+                - {name: keys, secret: {secretName: keys}}
+              initContainers:
+                - {name: i, image: IMAGE, command: [sh, -c, "echo prepared for $(WHO) >/tmp/init"], env: [{name: WHO, value: all}]}
+              containers:
+                - name: c
+                  image: IMAGE
+                  command: [sh, -c, 'cat /tmp/init /words/greeting; echo; cat /keys/token; echo; grep -c "meet-.*[.]meet$" /etc/hosts; pwd']
+                  workingDir: /work/here
+                  volumeMounts: [{name: words, mountPath: /words}, {name: keys, mountPath: /keys}]
+    - name: workers
+      replicas: 2
+      template:
+        spec:
+          completions: 2
+          parallelism: 2
+          template:
+            spec:
+              containers:
+                - name: c
+                  image: IMAGE
+                  command: [sh, -c]
+                  args: ['grep -q " $(ME)$" /etc/hosts || grep -q "$IP $ME " /etc/hosts && echo worker $J.$JOB_COMPLETION_INDEX is $(ME)']
+                  env:
+                    - {name: J, valueFrom: {fieldRef: {fieldPath: "metadata.labels['jobset.sigs.k8s.io/job-index']"}}}
+                    - {name: ME, valueFrom: {fieldRef: {fieldPath: metadata.name}}}
+                    - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
+`
+
+// TestAManifestAsItStands runs it with the one-process broker, in real containers.
+func TestAManifestAsItStands(t *testing.T) {
+	s := build(t).in(t)
+	for _, v := range containertest.Environ(t) {
+		if strings.HasPrefix(v, "CONTAINERS_CONF=") || strings.HasPrefix(v, container.EngineEnv+"=") {
+			s.env = append(s.env, v)
+		}
+	}
+	s.dir = t.TempDir()
+	file := strings.ReplaceAll(meeting, "IMAGE", containertest.Image)
+	if err := os.WriteFile(filepath.Join(s.dir, "meet.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := s.run("tradewind run meet.yaml"); code != 0 {
+		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last"))
+	}
+	for rank, want := range []string{
+		"prepared for all\nit's here\n***\n5\n/work/here\n", "worker 0.0 is meet-workers-0-0\n", "worker 0.1 is meet-workers-0-1\n",
+		"worker 1.0 is meet-workers-1-0\n", "worker 1.1 is meet-workers-1-1\n",
+	} {
+		if got := s.must("tradewind logs last --rank " + string(rune('0'+rank))); !strings.HasSuffix(got, want) {
+			t.Errorf("the log of rank %d ends otherwise:\n%s\nwant\n%s", rank, got, want)
+		}
+	}
+	hides(t, s.state, "hunter2hunter2")
+}

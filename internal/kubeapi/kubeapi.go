@@ -1,0 +1,256 @@
+// Package kubeapi is what the command line and the broker ask of a cluster's API: objects by their paths, applied,
+// read, listed, removed, and a port of a pod. It knows no types of Kubernetes: an object is what its JSON has.
+//
+// The kubeconfig, its contexts and whatever logs one in are client-go's affair; what is asked is plain HTTP.
+package kubeapi
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net/http"
+	"net/url"
+	"strings"
+	"time"
+
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+)
+
+// Object is one of a cluster's, as JSON has it.
+type Object map[string]any
+
+// API is that of one cluster.
+type API struct {
+	config *rest.Config
+	http   *http.Client
+	base   string
+	// Namespace is that of the context, or of the pod that this process runs in.
+	Namespace string
+	// Context is the name of the context, empty in a pod.
+	Context string
+}
+
+// callWithin is how long one answer may take, but for watches.
+const callWithin = time.Minute
+
+// Open reads the kubeconfig as kubectl does ($KUBECONFIG, ~/.kube/config) and takes one of its contexts, its current
+// one where name is empty. In a pod without a kubeconfig it is the pod's own cluster.
+func Open(name string) (*API, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	loaded := clientcmd.NewNonInteractiveDeferredLoadingClientConfig(rules, &clientcmd.ConfigOverrides{
+		CurrentContext: name,
+	})
+	raw, err := loaded.RawConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be read: %w", err)
+	}
+	config, err := loaded.ClientConfig()
+	if err != nil {
+		return nil, fmt.Errorf("the kubeconfig cannot be used: %w", err)
+	}
+	namespace, _, err := loaded.Namespace()
+	if err != nil {
+		return nil, err
+	}
+	a, err := New(config)
+	if err != nil {
+		return nil, err
+	}
+	a.Namespace, a.Context = namespace, name
+	if name == "" {
+		a.Context = raw.CurrentContext
+	}
+	return a, nil
+}
+
+// New is the API that a configuration leads to.
+func New(config *rest.Config) (*API, error) {
+	config = rest.CopyConfig(config)
+	c, err := rest.HTTPClientFor(config)
+	if err != nil {
+		return nil, err
+	}
+	base, _, err := rest.DefaultServerUrlFor(config)
+	if err != nil {
+		return nil, err
+	}
+	return &API{config: config, http: c, base: strings.TrimSuffix(base.String(), "/"), Namespace: "default"}, nil
+}
+
+// Error is a refusal of the API server, in its words.
+type Error struct {
+	Code    int
+	Reason  string `json:"reason"`
+	Message string `json:"message"`
+}
+
+func (e *Error) Error() string {
+	if e.Message == "" {
+		return fmt.Sprintf("the API server answered %d", e.Code)
+	}
+	return e.Message
+}
+
+// NotFound says whether an error is that there is no such object, or no such kind.
+func NotFound(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == http.StatusNotFound
+}
+
+// Conflict says whether an object is there already, or has changed since it was read.
+func Conflict(err error) bool {
+	var e *Error
+	return errors.As(err, &e) && e.Code == http.StatusConflict
+}
+
+// The media types of changes.
+const (
+	mediaJSON  = "application/json"
+	mediaApply = "application/apply-patch+yaml"
+	mediaMerge = "application/merge-patch+json"
+)
+
+// Get reads the object at a path, such as /api/v1/namespaces/x/pods/y.
+func (a *API) Get(ctx context.Context, path string) (Object, error) {
+	return a.call(ctx, http.MethodGet, path, nil, "", nil)
+}
+
+// Create makes an object in a list's path.
+func (a *API) Create(ctx context.Context, path string, o Object) (Object, error) {
+	return a.call(ctx, http.MethodPost, path, nil, mediaJSON, o)
+}
+
+// Apply makes the object at a path what o says, and leaves what others have said of it as it is (server-side apply).
+// dryRun has the server check it only.
+func (a *API) Apply(ctx context.Context, path string, o Object, dryRun bool) (Object, error) {
+	q := url.Values{"fieldManager": {"tradewind"}, "force": {"true"}, "fieldValidation": {"Strict"}}
+	if dryRun {
+		q.Set("dryRun", "All")
+	}
+	return a.call(ctx, http.MethodPatch, path, q, mediaApply, o)
+}
+
+// Merge changes fields of the object at a path.
+func (a *API) Merge(ctx context.Context, path string, o Object) (Object, error) {
+	return a.call(ctx, http.MethodPatch, path, nil, mediaMerge, o)
+}
+
+// Delete removes the object at a path, and what belongs to it. One that is not there is no error.
+func (a *API) Delete(ctx context.Context, path string) error {
+	_, err := a.call(ctx, http.MethodDelete, path, url.Values{"propagationPolicy": {"Background"}}, "", nil)
+	if NotFound(err) {
+		return nil
+	}
+	return err
+}
+
+func (a *API) call(ctx context.Context, method, path string, q url.Values, media string, body Object) (Object, error) {
+	ctx, cancel := context.WithTimeout(ctx, callWithin)
+	defer cancel()
+	answer, err := a.send(ctx, method, path, q, media, body)
+	if err != nil {
+		return nil, err
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read from
+	var out Object
+	err = json.NewDecoder(io.LimitReader(answer.Body, maxAnswer)).Decode(&out)
+	return out, err
+}
+
+// maxAnswer bounds what is read of an answer, bytes.
+const maxAnswer = 64 << 20
+
+// send makes a request, and reads a refusal.
+func (a *API) send(ctx context.Context, method, path string, q url.Values, media string, body Object) (*http.Response,
+	error) {
+	address := a.base + path
+	if len(q) > 0 {
+		sep := "?"
+		if strings.Contains(path, "?") {
+			sep = "&"
+		}
+		address += sep + q.Encode()
+	}
+	var content io.Reader
+	if body != nil {
+		b, err := json.Marshal(body)
+		if err != nil {
+			return nil, err
+		}
+		content = bytes.NewReader(b)
+	}
+	r, err := http.NewRequestWithContext(ctx, method, address, content)
+	if err != nil {
+		return nil, err
+	}
+	r.Header.Set("Accept", mediaJSON)
+	if media != "" {
+		r.Header.Set("Content-Type", media)
+	}
+	answer, err := a.http.Do(r)
+	if err != nil {
+		return nil, err
+	}
+	if answer.StatusCode < http.StatusMultipleChoices {
+		return answer, nil
+	}
+	defer answer.Body.Close() //nolint:errcheck // only read from
+	e := &Error{Code: answer.StatusCode}
+	text, _ := io.ReadAll(io.LimitReader(answer.Body, 1<<20))
+	if json.Unmarshal(text, e) != nil {
+		e.Message = strings.TrimSpace(string(text))
+	}
+	e.Code = answer.StatusCode
+	return nil, e
+}
+
+// At is what lies at a path of keys in an object; nil if nothing does.
+func (o Object) At(keys ...string) any {
+	var v any = map[string]any(o)
+	for _, k := range keys {
+		m, ok := v.(map[string]any)
+		if !ok {
+			return nil
+		}
+		v = m[k]
+	}
+	return v
+}
+
+// Text is the text at a path of keys; empty if there is none.
+func (o Object) Text(keys ...string) string {
+	s, _ := o.At(keys...).(string)
+	return s
+}
+
+// Items are the objects of a list.
+func (o Object) Items() []Object {
+	list, _ := o["items"].([]any)
+	out := make([]Object, 0, len(list))
+	for _, v := range list {
+		if m, ok := v.(map[string]any); ok {
+			out = append(out, m)
+		}
+	}
+	return out
+}
+
+// Path is where an object lies, of a kind that the plural names; the namespace is empty for what has none.
+func Path(version, plural, namespace, name string) string {
+	p := "/apis/" + version
+	if !strings.Contains(version, "/") {
+		p = "/api/" + version
+	}
+	if namespace != "" {
+		p += "/namespaces/" + url.PathEscape(namespace)
+	}
+	p += "/" + plural
+	if name != "" {
+		p += "/" + url.PathEscape(name)
+	}
+	return p
+}

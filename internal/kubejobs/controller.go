@@ -1,0 +1,297 @@
+// Package kubejobs runs the jobs that are handed over as objects of a cluster: Job of the group tradewind.dev.
+//
+// A controller lists the objects of one namespace every few seconds, and does what is missing of each: it gives it a
+// finalizer, hands its job in under the object's UID, writes back how the job is and tells of it by events, and cancels
+// the job of one that is deleted before it lets the object go. It keeps nothing of its own: whatever it did may be done
+// again, by it or by another after a crash.
+package kubejobs
+
+import (
+	"context"
+	"encoding/base64"
+	"errors"
+	"fmt"
+	"log/slog"
+	"net/http"
+	"strconv"
+	"time"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/kubeapi"
+	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+)
+
+// Cluster is what the controller asks of a cluster's API.
+type Cluster interface {
+	Get(ctx context.Context, path string) (kubeapi.Object, error)
+	Create(ctx context.Context, path string, o kubeapi.Object) (kubeapi.Object, error)
+	Apply(ctx context.Context, path string, o kubeapi.Object, dryRun bool) (kubeapi.Object, error)
+	Merge(ctx context.Context, path string, o kubeapi.Object) (kubeapi.Object, error)
+}
+
+// Broker is what it asks of the broker.
+type Broker interface {
+	Submit(ctx context.Context, name, key string, file []byte, secrets map[string]string) (*api.Submitted, error)
+	Job(ctx context.Context, id string) (*view.JobDetail, error)
+	Cancel(ctx context.Context, id, reason string) (*view.JobView, error)
+}
+
+// Controller is one of a namespace.
+type Controller struct {
+	Cluster   Cluster
+	Broker    Broker
+	Namespace string
+	Log       *slog.Logger
+	// Every is how long it waits between two looks.
+	Every time.Duration
+}
+
+// Phases of an object that are no states of a job.
+const (
+	phaseRefused = "refused" // the broker does not take it; the message says why
+)
+
+// LeaveToken puts the token of the broker's users where those find it who may read the namespace's secrets.
+func LeaveToken(ctx context.Context, c Cluster, namespace, token string) error {
+	_, err := c.Apply(ctx, kubeapi.Path("v1", "secrets", namespace, kubedeploy.TokenSecret), kubeapi.Object{
+		"apiVersion": "v1", "kind": "Secret", "type": "Opaque",
+		"metadata": map[string]any{
+			"name": kubedeploy.TokenSecret, "namespace": namespace,
+			"labels": map[string]any{"app.kubernetes.io/name": kubedeploy.Name},
+		},
+		"data": map[string]any{kubedeploy.TokenKey: base64.StdEncoding.EncodeToString([]byte(token))},
+	}, false)
+	return err
+}
+
+// Run looks until ctx ends.
+func (c *Controller) Run(ctx context.Context) {
+	for {
+		if err := c.Look(ctx); err != nil && ctx.Err() == nil {
+			c.Log.Warn("jobs of the cluster", "err", err)
+		}
+		if clock.Pause(ctx, c.Every) != nil {
+			return
+		}
+	}
+}
+
+// Look does what is missing of every object. What fails of one does not keep it from the others.
+func (c *Controller) Look(ctx context.Context) error {
+	list, err := c.Cluster.Get(ctx, kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, c.Namespace, ""))
+	if err != nil {
+		return err
+	}
+	var errs []error
+	for _, o := range list.Items() {
+		if err := c.settle(ctx, o); err != nil && !kubeapi.NotFound(err) && !kubeapi.Conflict(err) {
+			errs = append(errs, fmt.Errorf("%s: %w", o.Text("metadata", "name"), err))
+		}
+	}
+	return errors.Join(errs...)
+}
+
+func (c *Controller) path(o kubeapi.Object) string {
+	return kubeapi.Path(kubedeploy.JobsVersion, kubedeploy.JobsPlural, c.Namespace, o.Text("metadata", "name"))
+}
+
+// settle does the next that is missing of one object.
+func (c *Controller) settle(ctx context.Context, o kubeapi.Object) error {
+	phase, job := record.JobState(o.Text("status", "phase")), o.Text("status", "job")
+	if o.At("metadata", "deletionTimestamp") != nil {
+		return c.leave(ctx, o)
+	}
+	if phase == phaseRefused || phase.Over() {
+		return nil // whatever else becomes of the job, it is over
+	}
+	if !has(o, kubedeploy.Finalizer) {
+		after, err := c.Cluster.Merge(ctx, c.path(o), kubedeploy.WithFinalizers(o, true))
+		if err != nil {
+			return err
+		}
+		o = after
+	}
+	if job == "" {
+		return c.submit(ctx, o)
+	}
+	detail, err := c.Broker.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	return c.tell(ctx, o, status(&detail.JobView, nil))
+}
+
+func has(o kubeapi.Object, finalizer string) bool {
+	list, _ := o.At("metadata", "finalizers").([]any)
+	for _, f := range list {
+		if f == finalizer {
+			return true
+		}
+	}
+	return false
+}
+
+// submit hands the job in. The object's UID is the key: however often it is handed in, it is one job.
+func (c *Controller) submit(ctx context.Context, o kubeapi.Object) error {
+	file, err := file(o)
+	if err != nil {
+		return c.refuse(ctx, o, err.Error())
+	}
+	s, err := c.Broker.Submit(
+		ctx,
+		o.Text("metadata", "name")+".yaml",
+		"kubernetes-"+o.Text("metadata", "uid"),
+		file,
+		nil,
+	)
+	var problem *api.Problem
+	switch {
+	case errors.As(err, &problem) && forGood(problem.Status):
+		return c.refuse(ctx, o, problem.Error())
+	case err != nil:
+		return err
+	}
+	return c.tell(ctx, o, status(&s.JobView, s.Warnings))
+}
+
+// forGood says whether what was refused with a status is refused again.
+func forGood(status int) bool {
+	return status >= http.StatusBadRequest && status < http.StatusInternalServerError &&
+		status != http.StatusTooManyRequests && status != http.StatusRequestTimeout && status != http.StatusUnauthorized
+}
+
+func (c *Controller) refuse(ctx context.Context, o kubeapi.Object, why string) error {
+	return c.tell(ctx, o, map[string]any{"phase": phaseRefused, "message": why})
+}
+
+// file is the job file of an object.
+func file(o kubeapi.Object) ([]byte, error) {
+	if text := o.Text("spec", "text"); text != "" {
+		return []byte(text), nil
+	}
+	spec, ok := o.At("spec", "dag").(map[string]any)
+	if !ok {
+		return nil, errors.New("spec has neither dag nor text")
+	}
+	job := map[string]any{"apiVersion": "tradewind/v1", "name": o.Text("metadata", "name")}
+	for k, v := range spec {
+		job[k] = v
+	}
+	return yaml.Marshal(job)
+}
+
+// status is what an object says of its job.
+func status(j *view.JobView, warnings []string) map[string]any {
+	s := map[string]any{
+		"phase": string(j.State), "job": j.ID, "tasks": strconv.Itoa(j.Succeeded) + "/" + strconv.Itoa(j.Tasks),
+		"costUSD": strconv.FormatFloat(j.SpentUSD, 'f', 4, 64), "message": j.Reason,
+	}
+	if !j.Deadline.IsZero() {
+		s["deadline"] = j.Deadline.UTC().Format(time.RFC3339)
+	}
+	if len(warnings) > 0 {
+		s["warnings"] = warnings
+	}
+	return s
+}
+
+// tell writes a status, where it differs from what the object says, and an event where its phase does.
+func (c *Controller) tell(ctx context.Context, o kubeapi.Object, s map[string]any) error {
+	changed := false
+	for k, v := range s {
+		was := o.At("status", k)
+		if n, ok := was.(float64); ok {
+			was = int(n)
+		}
+		_, list := v.([]string)
+		if empty := was == nil && v == ""; !empty && !list && was != v {
+			changed = true
+		}
+	}
+	if !changed {
+		return nil
+	}
+	before := o.Text("status", "phase")
+	if _, err := c.Cluster.Merge(ctx, c.path(o)+"/status", kubeapi.Object{"status": s}); err != nil {
+		return err
+	}
+	if phase := s["phase"]; phase != before {
+		c.event(ctx, o, fmt.Sprint(phase), fmt.Sprint(s["message"]))
+	}
+	return nil
+}
+
+// event tells of a phase. What is lost of it is lost.
+func (c *Controller) event(ctx context.Context, o kubeapi.Object, phase, message string) {
+	kind := "Normal"
+	if phase == phaseRefused || phase == string(record.JobFailed) {
+		kind = "Warning"
+	}
+	if message == "" {
+		message = "the job is " + phase
+	}
+	const most = 1000
+	name := o.Text("metadata", "name")
+	event := kubeapi.Object{
+		"apiVersion": "v1", "kind": "Event",
+		"metadata": map[string]any{
+			"namespace": c.Namespace,
+			"name":      shorten(name, 200) + "." + o.Text("metadata", "uid") + "." + phase,
+		},
+		"involvedObject": map[string]any{
+			"apiVersion": kubedeploy.JobsVersion, "kind": "Job", "namespace": c.Namespace, "name": name,
+			"uid": o.Text("metadata", "uid"),
+		},
+		"type": kind, "reason": phase, "message": shorten(message, most),
+		"source": map[string]any{"component": kubedeploy.Name},
+	}
+	if _, err := c.Cluster.Create(ctx, kubeapi.Path("v1", "events", c.Namespace, ""), event); err != nil &&
+		!kubeapi.Conflict(err) {
+		c.Log.Debug("an event of a job is lost", "job", name, "err", err)
+	}
+}
+
+func shorten(s string, most int) string { return s[:min(len(s), most)] }
+
+// leave cancels the job of an object that is deleted, and lets the object go.
+func (c *Controller) leave(ctx context.Context, o kubeapi.Object) error {
+	if !has(o, kubedeploy.Finalizer) {
+		return nil
+	}
+	job, phase := o.Text("status", "job"), record.JobState(o.Text("status", "phase"))
+	if job == "" && phase != phaseRefused {
+		// It may have been handed in without a word of it in the status. Handing it in again tells which job it is.
+		if body, err := file(o); err == nil {
+			s, err := c.Broker.Submit(
+				ctx,
+				o.Text("metadata", "name")+".yaml",
+				"kubernetes-"+o.Text("metadata", "uid"),
+				body,
+				nil,
+			)
+			var problem *api.Problem
+			switch {
+			case err == nil:
+				job, phase = s.ID, s.State
+			case !errors.As(err, &problem) || problem.Status >= http.StatusInternalServerError:
+				return err
+			}
+		}
+	}
+	if job != "" && !phase.Over() {
+		_, err := c.Broker.Cancel(ctx, job, "its object in the cluster is deleted")
+		var problem *api.Problem
+		if err != nil &&
+			(!errors.As(err, &problem) ||
+				problem.Status != http.StatusNotFound && problem.Status != http.StatusConflict) {
+			return err
+		}
+	}
+	_, err := c.Cluster.Merge(ctx, c.path(o), kubedeploy.WithFinalizers(o, false))
+	return err
+}
