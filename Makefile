@@ -151,6 +151,10 @@ docs-plots: ## Draw the plots of docs/bidding.md anew
 bench-limits: emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/limits -report bench/RESULTS.md
 
+.PHONY: bench-failover
+bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/failover -report bench/RESULTS.md
+
 .PHONY: bench-data
 bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 20 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh

@@ -74,7 +74,7 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 			}
 		}
 	}
-	if len(callers) != 2 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] {
+	if len(callers) != 3 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] || !callers["tradewind-refresh"] {
 		t.Errorf("called by %v", callers)
 	}
 	for _, role := range deployed()(t).roles() {

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -60,7 +61,8 @@ type Host struct {
 	packs    *packs
 	policy   *policyFile // nil without one
 	planner  *planner.Planner
-	script   *cloudlocal.Scenario // nil without one
+	planned  atomic.Pointer[string] // tag of the refreshed catalogue that is planned on
+	script   *cloudlocal.Scenario   // nil without one
 }
 
 // LoadCatalog loads the catalogue of a folder, or the one in the binary.
@@ -315,7 +317,7 @@ func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 
 // planOn has the planner know what of a catalogue can be bought, or is played.
 func (h *Host) planOn(c *catalog.Catalog) error {
-	c, err := h.bought.narrow(c, h.opt.PlayOthers)
+	c, err := h.bought.narrow(c, h.opt.PlayOthers, h.opt.Play)
 	if err == nil {
 		h.planner.SetCatalog(c)
 	}

@@ -42,6 +42,9 @@ type Options struct {
 	// some, it plays the others where PlayOthers says so, and else they are not planned on.
 	Clouds     []Bought
 	PlayOthers bool
+	// Play are the clouds that are planned on where none is bought on, with their regions; none is every region, and
+	// nil every cloud.
+	Play map[string][]string
 	// PublicURL is where bought machines reach this broker (see the function PublicURL).
 	PublicURL string
 	// Deployment is what bought machines are named or tagged after; empty is a name that the state folder keeps.

@@ -24,14 +24,17 @@ type app struct {
 	*command.App
 	kits   []cloudkit.Kit
 	find   Find
-	logger func(slog.Level) *slog.Logger
+	logger Logger
 }
+
+// Logger logs from a level on.
+type Logger func(slog.Level) *slog.Logger
 
 // Find says whether a broker works on a state folder, and where.
 type Find func(state string) (host.Running, bool, error)
 
 // Command is the command cloud.
-func Command(in *command.App, kits []cloudkit.Kit, find Find, logger func(slog.Level) *slog.Logger) *cobra.Command {
+func Command(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger}
 	c := &cobra.Command{
 		Use: "cloud", Short: "Say which clouds machines may be bought on, and as whom",

@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -18,6 +19,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
@@ -39,6 +42,7 @@ func KitBy(assertion Assertion) cloudkit.Kit {
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	cloudkit.NetworkFlags(f, s)
 	f.StringVar(&s.Subscription, "subscription", "", "subscription of Azure, by its ID")
 	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Principal, "principal", "",
@@ -59,7 +63,7 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	case len(s.Regions) == 0:
 		return errNoRegions
 	}
-	return nil
+	return s.Check()
 }
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
@@ -81,7 +85,7 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	c, err := azure.New(azure.Config{
 		Deployment: r.Deployment, Subscription: s.Subscription, ResourceGroup: s.ResourceGroup, Regions: s.Regions,
 		Agents: r.Agents, NoPublicAddress: s.NoPublicAddress, Graves: r.Graves, Log: r.Log, Credential: credential,
-		Options: options(s.Endpoint),
+		Options: options(s.Endpoint), Environment: s.Environment(), Tags: s.Tags, Images: s.Images,
 	})
 	if err != nil {
 		return nil, err
@@ -90,7 +94,22 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions}, nil
+	return &cloudkit.Opened{
+		Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions, Refresh: refresher(c, r),
+	}, nil
+}
+
+// refresher renews Azure's part of the catalogue. An emulator has a price list of its own; a proxy of the API has none.
+func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
+	list := ""
+	if cloudkit.Loopback(r.Settings.Endpoint) {
+		list = strings.TrimSuffix(r.Settings.Endpoint, "/") + "/api/retail/prices"
+	}
+	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+		one := refresh.Refresher{Cloud: c, Prices: list, Snapshots: s, Now: time.Now, Log: r.Log}
+		res, err := one.Refresh(ctx)
+		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
+	}
 }
 
 // verifier checks the documents that Azure attests, by the certificates in a file where one is named.

@@ -13,7 +13,10 @@ import (
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
@@ -27,6 +30,8 @@ func Kit() cloudkit.Kit {
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	cloudkit.NetworkFlags(f, s)
+	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com has to be on")
 	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
 		"service account without any role that machines prove themselves with")
@@ -42,7 +47,7 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	if s.Project == "" {
 		return errNoProject
 	}
-	return nil
+	return s.Check()
 }
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
@@ -64,13 +69,32 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	c := gcp.New(gcp.Config{
 		Deployment: r.Deployment, Project: s.Project, Regions: s.Regions, Agents: r.Agents, Network: s.Network,
 		Subnetwork: s.Subnetwork, NoPublicAddress: s.NoPublicAddress, ServiceAccount: s.ServiceAccount,
-		Graves: r.Graves, Log: r.Log, Endpoint: s.Endpoint, Client: client,
+		Graves: r.Graves, Log: r.Log, Endpoint: s.Endpoint, Client: client, TPUs: s.TPUs,
+		Environment: s.Environment(), Labels: s.Tags, Images: s.Images,
 	})
 	proofs, err := verifier(s, r.PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions}, nil
+	return &cloudkit.Opened{
+		Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions, Refresh: refresher(c, r),
+	}, nil
+}
+
+// refresher renews Google's part of the catalogue.
+func refresher(c *gcp.Cloud, r cloudkit.Request) driver.Refresh {
+	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+		last, shipped, err := renew.Last(ctx, s, nil)
+		if err != nil {
+			return driver.Refreshed{}, err
+		}
+		one := refresh.Refresher{Cloud: c, Log: r.Log}
+		next, res, err := one.Refresh(ctx, shipped, last)
+		if err != nil {
+			return driver.Refreshed{}, err
+		}
+		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, renew.Save(ctx, s, next)
+	}
 }
 
 // verifier checks what machines prove; nil where they have no service account, and so no proof.

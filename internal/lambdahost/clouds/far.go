@@ -22,9 +22,17 @@ type Invoker interface {
 	Invoke(context.Context, *lambda.InvokeInput, ...func(*lambda.Options)) (*lambda.InvokeOutput, error)
 }
 
-// far adds the clouds of the deployment other than EC2, each with its driver in a function of its own: whoever buys
-// links no SDK of theirs and has no rights there, however many they are.
+// far adds the clouds of the deployment other than EC2.
 func far(h *lambdahost.Host, clouds map[string]cloud.Cloud) {
+	for name, c := range Far(h) {
+		clouds[name] = c
+	}
+}
+
+// Far are the clouds of the deployment other than EC2, each with its driver in a function of its own: whoever buys
+// links no SDK of theirs and has no rights there, however many they are.
+func Far(h *lambdahost.Host) map[string]*remote.Client {
+	clouds := map[string]*remote.Client{}
 	var client Invoker
 	for _, name := range h.Env.Clouds {
 		if name == cloudaws.Name {
@@ -35,6 +43,7 @@ func far(h *lambdahost.Host, clouds map[string]cloud.Cloud) {
 		}
 		clouds[name] = remote.New(name, invoke(client, h.Env.Function(lambdahost.CloudFunction(name))))
 	}
+	return clouds
 }
 
 // invoke calls a function and waits for its answer.
