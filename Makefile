@@ -54,6 +54,10 @@ emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, w
 	@scripts/emulators.sh
 
 .PHONY: agent
+.PHONY: kube
+kube: ## Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
+	scripts/kube.sh
+
 agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
 	@for arch in $(AGENT_ARCHS); do \
 	  GOOS=linux GOARCH=$$arch CGO_ENABLED=0 $(GO) build -trimpath -ldflags "-s -w -X main.version=$(VERSION)" \

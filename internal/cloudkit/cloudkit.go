@@ -79,6 +79,10 @@ type Opened struct {
 	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When
 	// it fails nothing is written, and what was known still holds.
 	Refresh driver.Refresh
+	// FreshFor is how long what Refresh has read is good for; a day when 0.
+	FreshFor time.Duration
+	// Watch tells of machines that are about to be taken until ctx ends; nil where the agents alone hear of it.
+	Watch func(ctx context.Context, tell func(context.Context, cloud.Notice))
 	// Regions are all that are bought in; empty is any.
 	Regions []string
 	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting

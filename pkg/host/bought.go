@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -119,13 +120,16 @@ type buying struct {
 	regions   map[string][]string // by cloud; empty is any
 	proofs    identity.Verifiers
 	refresh   []renew.Source
+	fresh     map[string]time.Duration // by cloud, where it is not a day
+	watches   []func(context.Context, func(context.Context, cloud.Notice))
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	publicURL string
 }
 
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
-	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{}}
+	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
+		fresh: map[string]time.Duration{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -155,6 +159,10 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
+			b.fresh[c.Kit.Name] = cmp.Or(o.FreshFor, cloudkit.FreshFor)
+		}
+		if o.Watch != nil {
+			b.watches = append(b.watches, o.Watch)
 		}
 		if o.Prices != nil {
 			b.prices = append(b.prices, o.Prices)

@@ -6,7 +6,7 @@ package refresh
 import (
 	"cmp"
 	"context"
-	"log/slog"
+	"fmt"
 	"maps"
 	"slices"
 	"strings"
@@ -31,7 +31,6 @@ type Source interface {
 type Refresher struct {
 	Source    Source
 	Snapshots driver.Snapshots
-	Log       *slog.Logger // nothing is told when nil
 	// Base is what to merge over when there is no snapshot yet; catalog.Default when nil.
 	Base *catalog.Catalog
 	// USD is what a node of a type costs an hour, before the catalogue is asked. PerVCPU is for types that neither
@@ -40,21 +39,16 @@ type Refresher struct {
 	PerVCPU float64
 }
 
-// Result says what a refresh found, in offers by ID.
-type Result struct {
-	Offers    int
-	New, Gone []string
-}
-
 // Refresh asks the clusters and writes the next snapshot. What is known of a cluster that does not answer holds.
-func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
+func (r *Refresher) Refresh(ctx context.Context) (driver.Refreshed, error) {
+	var res driver.Refreshed
 	base, _, err := renew.Last(ctx, r.Snapshots, r.Base)
 	if err != nil {
-		return Result{}, err
+		return res, err
 	}
 	sold, failed := r.Source.Sells(ctx)
 	if err := ctx.Err(); err != nil {
-		return Result{}, err
+		return res, err
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == kubernetes.Name }
 	before := renew.Collect(base, of)
@@ -65,21 +59,31 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 		}
 	}
 	for place, err := range failed {
-		if r.Log != nil {
-			r.Log.Warn("what is known of a cluster stays as it was", "context", place, "err", err)
-		}
+		res.Kept = append(res.Kept, place+": "+err.Error())
 	}
 	prices := pricesOf(base, sold)
 	for _, s := range sold {
 		offers = append(offers, r.offers(s, prices)...)
 	}
-	slices.SortFunc(offers, func(a, b catalog.Offer) int { return cmp.Compare(a.ID(), b.ID()) })
+	slices.SortFunc(offers, byID)
+	slices.Sort(res.Kept)
+	res.Offers = len(offers)
+	if len(failed) > 0 && len(sold) == 0 {
+		return res, fmt.Errorf("no cluster answers: %s", strings.Join(res.Kept, "; "))
+	}
+	if slices.EqualFunc(offers, slices.SortedFunc(maps.Values(before), byID), func(a, b catalog.Offer) bool {
+		return a.ID() == b.ID() && a.OnDemandUSD == b.OnDemandUSD && a.HasSpot == b.HasSpot && a.SpotUSD == b.SpotUSD
+	}) {
+		return res, nil // so that nobody plans anew for nothing
+	}
 	next, err := base.Replace(of, offers)
 	if err != nil {
-		return Result{}, err
+		return res, err
 	}
-	return compare(before, offers), renew.Save(ctx, r.Snapshots, next)
+	return res, renew.Save(ctx, r.Snapshots, next)
 }
+
+func byID(a, b catalog.Offer) int { return strings.Compare(a.ID(), b.ID()) }
 
 // price is what a whole node costs an hour.
 type price struct{ onDemand, spot float64 }
@@ -172,18 +176,4 @@ func accelerator(label string) string {
 		}
 	}
 	return text
-}
-
-func compare(before map[string]catalog.Offer, offers []catalog.Offer) Result {
-	res := Result{Offers: len(offers)}
-	gone := maps.Clone(before)
-	for i := range offers {
-		id := offers[i].ID()
-		if _, was := before[id]; !was {
-			res.New = append(res.New, id)
-		}
-		delete(gone, id)
-	}
-	res.Gone = slices.Sorted(maps.Keys(gone))
-	return res
 }
