@@ -45,10 +45,27 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "kubeconfig (default: what kubectl would read)")
 	f.StringVar(&s.Namespace, "namespace", "", "namespace for the pods (default: "+DefaultNamespace+")")
 	f.StringSliceVar(&s.Pools, "pool", nil,
-		"pools of nodes that can grow, TYPE:CPUS:GIB[:GPUS[:MOST]] of one node; Karpenter's\nare read from the cluster")
+		"pools of nodes that can grow, [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]] of one node;\nKarpenter's are read from the cluster")
+	f.Func("price", "what a node costs an hour, TYPE=USD, where the catalogue is not to be asked", price(s))
 	f.StringVar(&s.AgentImage, "agent-image", "",
 		"image with bash, curl and sha256sum, in which agents are fetched and tasks without\nan image run")
 	f.BoolVar(&s.Root, "root", false, "let tasks run as root, which the restricted Pod Security Standard forbids")
+}
+
+// price reads TYPE=USD into settings.
+func price(s *cloudkit.Settings) func(string) error {
+	return func(text string) error {
+		kind, amount, _ := strings.Cut(text, "=")
+		usd, err := strconv.ParseFloat(amount, 64)
+		if kind == "" || err != nil || !(usd > 0 && usd <= 1e6) {
+			return fmt.Errorf("%q is not TYPE=USD, such as m5.xlarge=0.19", text)
+		}
+		if s.Prices == nil {
+			s.Prices = map[string]float64{}
+		}
+		s.Prices[kind] = usd
+		return nil
+	}
 }
 
 // contexts are those that are bought on, with the configuration that has them; nil is the cluster that this is in.
@@ -95,11 +112,16 @@ func contexts(s cloudkit.Settings, lookup cloudkit.Lookup) (*api.Config, []strin
 }
 
 func ready(s cloudkit.Settings, lookup cloudkit.Lookup) error {
-	if _, err := pools(s.Pools); err != nil {
+	_, names, err := contexts(s, lookup)
+	if err != nil {
 		return err
 	}
-	_, _, err := contexts(s, lookup)
-	return err
+	for _, name := range names {
+		if _, err := pools(s.Pools, name); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
@@ -122,10 +144,6 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	grow, err := pools(s.Pools)
-	if err != nil {
-		return nil, err
-	}
 	namespace := cmp.Or(s.Namespace, r.Lookup("TRADEWIND_NAMESPACE"), DefaultNamespace)
 	var places []driverkube.Place
 	var regions []string
@@ -134,7 +152,9 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		if err != nil {
 			return nil, fmt.Errorf("context %s: %w", name, err)
 		}
-		p.Pools = grow
+		if p.Pools, err = pools(s.Pools, name); err != nil {
+			return nil, err
+		}
 		places, regions = append(places, p), append(regions, p.Name)
 	}
 	c := driverkube.New(driverkube.Config{
@@ -170,11 +190,15 @@ func place(config *api.Config, name, namespace string) (p driverkube.Place, err 
 	return p, err
 }
 
-// pools reads TYPE:CPUS:GIB[:GPUS[:MOST]].
-func pools(texts []string) (all []driverkube.Pool, err error) {
+// pools reads those of a context: [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]].
+func pools(texts []string, of string) (all []driverkube.Pool, err error) {
 	for _, text := range texts {
-		parts := strings.Split(text, ":")
-		bad := fmt.Errorf("pool %q is not TYPE:CPUS:GIB[:GPUS[:MOST]], such as m5.xlarge:4:16", text)
+		context, pool, some := cutLast(text, "/")
+		if !some {
+			context, pool = of, text
+		}
+		parts := strings.Split(pool, ":")
+		bad := fmt.Errorf("pool %q is not [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]], such as m5.xlarge:4:16", text)
 		if len(parts) < 3 || len(parts) > 5 || parts[0] == "" {
 			return nil, bad
 		}
@@ -184,9 +208,20 @@ func pools(texts []string) (all []driverkube.Pool, err error) {
 				return nil, bad
 			}
 		}
+		if context != of {
+			continue
+		}
 		all = append(all, driverkube.Pool{Most: int(n[3]), Node: driverkube.Node{Type: parts[0], Whole: driverkube.Room{
 			MilliCPU: int64(n[0] * 1000), Bytes: int64(n[1] * (1 << 30)), GPUs: int64(n[2]),
 		}}})
 	}
 	return all, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+len(sep):], true
 }

@@ -53,12 +53,13 @@ func TestContextsAreThoseThatAreNamed(t *testing.T) {
 }
 
 func TestPoolsAreRead(t *testing.T) {
-	all, err := pools([]string{"m5.xlarge:4:16", "g5.xlarge:4:16:1:8"})
+	all, err := pools([]string{"m5.xlarge:4:16", "arn:aws:eks:x/work/g5.xlarge:4:16:1:8", "lab/x:1:1"},
+		"arn:aws:eks:x/work")
 	if err != nil || len(all) != 2 || all[1].Whole.GPUs != 1 || all[1].Most != 8 || all[0].Whole.MilliCPU != 4000 {
 		t.Errorf("%+v, %v", all, err)
 	}
 	for _, bad := range []string{"", "m5.xlarge", ":4:16", "a:0:1", "a:1:1:1:1:1", "a:x:1", "a:1:-1"} {
-		if _, err := pools([]string{bad}); err == nil || !strings.Contains(err.Error(), "m5.xlarge:4:16") {
+		if _, err := pools([]string{bad}, "lab"); err == nil || !strings.Contains(err.Error(), "m5.xlarge:4:16") {
 			t.Errorf("%q: %v", bad, err)
 		}
 	}
