@@ -56,7 +56,7 @@ func (s *Story) add(ctx context.Context) (string, error) {
 	w := s.World
 	if _, err := w.run(ctx, "cloud", "add", "kubernetes", "--kubeconfig", w.path("kubeconfig"), "--context", full+","+roomy,
 		"--namespace", namespace, "--pool", roomy+"/wide.xlarge:16:32:0:1", "--price", "cheap.xlarge=0.01",
-		"--price", "dear.xlarge=0.05", "--price", "wide.xlarge=0.08"); err != nil {
+		"--price", "dear.xlarge=0.02", "--price", "wide.xlarge=0.08"); err != nil {
 		return "", err
 	}
 	out, err := w.run(ctx, "catalog", "refresh", "--cloud", "kubernetes", "-o", "json")
