@@ -62,6 +62,10 @@ examples: frameworks ## Run the examples of frameworks on this machine
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
 	@scripts/emulators.sh
 
+.PHONY: kube
+kube: ## Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
+	scripts/kube.sh
+
 .PHONY: agent
 agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tradewind-agent (AGENT_ARCHS="amd64 arm64")
 	@for arch in $(AGENT_ARCHS); do \
@@ -121,6 +125,11 @@ rehearse-clouds: rehearse-clouds-setup ## One job across emulated AWS, Google Cl
 .PHONY: rehearse-clouds-chaos
 rehearse-clouds-chaos: rehearse-clouds-setup ## The same with functions killed at random moments and every tenth call failing (SEED=1)
 	$(REHEARSAL)/rehearse -clouds -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
+
+.PHONY: rehearse-kube
+rehearse-kube: kube build ## One job on two clusters of Kubernetes: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
+	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
+	$(GO) run ./localstack/rehearse-kube -seed $(or $(SEED),1)
 
 .PHONY: test-infra
 test-infra: emulators ## Test the AWS deployment: assertions on its template, cfn-lint, checkov; needs node

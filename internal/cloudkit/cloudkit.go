@@ -94,6 +94,10 @@ type Opened struct {
 	// a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrPush for what
 	// is no notice, and would be none the next time.
 	Pushed func(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error)
+	// FreshFor is how long what Refresh has read is good for; a day when 0.
+	FreshFor time.Duration
+	// Watch tells of machines that are about to be taken until ctx ends; nil where the agents alone hear of it.
+	Watch func(ctx context.Context, tell func(context.Context, cloud.Notice))
 	// Regions are all that are bought in; empty is any.
 	Regions []string
 	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting

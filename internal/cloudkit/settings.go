@@ -69,6 +69,17 @@ type Settings struct {
 	// emulator, or a proxy; empty are the cloud's own.
 	Endpoint string `json:"endpoint,omitempty"`
 	Proofs   string `json:"proofs,omitempty"`
+	// Kubeconfig is the file with the Contexts of Kubernetes; empty is what kubectl would read. Pods are made in
+	// Namespace. Pools of nodes that can grow are TYPE:CPUS:GIB, with :GPUS and then :MOST nodes after them. Prices of
+	// nodes, USD an hour by type, are for those that the catalogue does not know. AgentImage is the image that agents
+	// are fetched in, Root lets tasks run as root.
+	Kubeconfig string             `json:"kubeconfig,omitempty"`
+	Contexts   []string           `json:"contexts,omitempty"`
+	Namespace  string             `json:"namespace,omitempty"`
+	Pools      []string           `json:"pools,omitempty"`
+	Prices     map[string]float64 `json:"prices,omitempty"`
+	AgentImage string             `json:"agentImage,omitempty"`
+	Root       bool               `json:"root,omitempty"`
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
@@ -125,7 +136,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 	in := map[string]any{}
 	for name, value := range pairs {
 		switch name {
-		case "regions":
+		case "regions", "contexts", "pools":
 			in[name] = strings.Split(value, "+")
 		case "stores":
 			stores := map[string]string{}
@@ -134,7 +145,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 				stores[region] = bucket
 			}
 			in[name] = stores
-		case "noPublicAddress", "tpus":
+		case "noPublicAddress", "tpus", "root":
 			in[name] = value == "true"
 		case "tags", "images":
 			pairs := map[string]string{}

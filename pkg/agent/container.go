@@ -33,9 +33,9 @@ type boxed struct {
 	box    *container.Box // nil until all is staged
 }
 
-// pull finds the machine's engine, or installs one, and brings the image.
+// pull finds the machine's engine, or installs one, and brings the image. A pod is made of it already.
 func (t *attempt) pull(ctx context.Context) error {
-	if t.work.Image == "" {
+	if t.work.Image == "" || t.work.Image == lookup(t.cfg.Environ, EnvInside) {
 		return nil
 	}
 	engine, err := container.Find(ctx, t.cfg.Environ)

@@ -31,6 +31,7 @@ const (
 	EnvHold      = "TRADEWIND_HOLD_FD"    // a descriptor to keep open while anything runs
 	EnvIdentity  = "TRADEWIND_IDENTITY"   // a file to write the process's proc.Identity to
 	EnvDebug     = "TRADEWIND_DEBUG"      // "1": log more
+	EnvInside    = "TRADEWIND_INSIDE"     // the container image that the agent itself runs in
 )
 
 // Exit codes of the program.
@@ -61,7 +62,7 @@ func Main(environ []string, version string) int {
 		return ExitFailed
 	}
 	cfg.Version, cfg.Logger = version, log
-	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGTERM, syscall.SIGINT)
+	ctx, stop := signal.NotifyContext(context.Background(), stops(environ)...)
 	defer stop()
 	if cfg.Notices, err = watch(ctx, environ, log); err != nil {
 		log.Error("cannot start", "err", err)
@@ -75,6 +76,14 @@ func Main(environ []string, version string) int {
 		log.Info("exit", "reason", err)
 	}
 	return ExitCode(err)
+}
+
+// stops are the signals at which the agent ends. In a pod SIGTERM is a notice, after which there is time to save.
+func stops(environ []string) []os.Signal {
+	if lookup(environ, notices.EnvCloud) == notices.Kubernetes {
+		return []os.Signal{syscall.SIGINT}
+	}
+	return []os.Signal{syscall.SIGTERM, syscall.SIGINT}
 }
 
 // watch asks the machine's cloud whether the machine is about to be taken, where environ names one.

@@ -108,8 +108,11 @@ type LaunchSpec struct {
 	// MaxUSDPerHour is the bid of one spot machine; 0 bids the on-demand price.
 	MaxUSDPerHour float64
 	DiskGiB       float64 // 0 is no matter
-	Image         string  // empty is the driver's default
-	Bootstrap     Bootstrap
+	Image         string  // that machines boot from; empty is the driver's default
+	// Container is the container image that the task's scripts run in; empty is none. Where machines are containers
+	// themselves the machine is made of it, elsewhere its agent sees to it.
+	Container string
+	Bootstrap Bootstrap
 	// Labels are attached to the machines as tags: job, task, queue.
 	Labels map[string]string
 }

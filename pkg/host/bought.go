@@ -1,6 +1,7 @@
 package host
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -120,6 +121,8 @@ type buying struct {
 	proofs    identity.Verifiers
 	refresh   []renew.Source
 	pushes    map[string]pushed
+	fresh     map[string]time.Duration // by cloud, where it is not a day
+	watches   []func(context.Context, func(context.Context, cloud.Notice))
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
 	data      grant.Mux // for the buckets that the settings name, by URL
 	publicURL string
@@ -137,7 +140,7 @@ func (h *Host) stores(moves record.Mover) record.Stores {
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
-		data: grant.Mux{}, pushes: map[string]pushed{}}
+		data: grant.Mux{}, pushes: map[string]pushed{}, fresh: map[string]time.Duration{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -172,6 +175,10 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		}
 		if o.Refresh != nil {
 			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
+			b.fresh[c.Kit.Name] = cmp.Or(o.FreshFor, cloudkit.FreshFor)
+		}
+		if o.Watch != nil {
+			b.watches = append(b.watches, o.Watch)
 		}
 		if o.Pushed != nil {
 			b.pushes[c.Kit.Name] = o.Pushed

@@ -75,14 +75,14 @@ func (h *Host) replan(ctx context.Context) error {
 	return h.planOn(h.refreshed(ctx, c))
 }
 
-// due are the clouds that have not answered in the last day.
+// due are the clouds whose last answer is no longer good: that of a day ago, or sooner where nodes come and go.
 func (h *Host) due() (due []renew.Source, err error) {
 	answered, err := h.snapshot().Answered()
 	if err != nil {
 		return nil, err
 	}
 	for _, source := range h.bought.refresh {
-		if time.Since(answered[source.Cloud]) >= cloudkit.FreshFor {
+		if time.Since(answered[source.Cloud]) >= h.bought.fresh[source.Cloud] {
 			due = append(due, source)
 		}
 	}
@@ -91,7 +91,7 @@ func (h *Host) due() (due []renew.Source, err error) {
 
 // Times of refreshing.
 const (
-	// againAfter is when a cloud that did not answer is asked again.
+	// againAfter is when a cloud that did not answer is asked again, at the latest.
 	againAfter = time.Hour
 	// lookEvery is how often it is looked whether somebody else has renewed the catalogue: `tradewind catalog refresh`.
 	lookEvery = 5 * time.Second
@@ -101,12 +101,16 @@ const (
 // renewed.
 func (h *Host) refreshes(ctx context.Context) {
 	var asked time.Time
+	again := againAfter
+	for _, fresh := range h.bought.fresh {
+		again = min(again, fresh)
+	}
 	ticker := time.NewTicker(lookEvery)
 	defer ticker.Stop()
 	for {
 		if due, err := h.due(); err != nil {
 			h.log.Warn("schedule", "err", err)
-		} else if len(due) > 0 && time.Since(asked) >= againAfter {
+		} else if len(due) > 0 && time.Since(asked) >= again {
 			asked = time.Now()
 			id := "refresh-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
 			err := h.broker.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{})

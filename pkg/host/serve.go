@@ -37,6 +37,9 @@ func (h *Host) Serve(ctx context.Context) error {
 		if len(h.bought.refresh) > 0 && h.opt.Catalog == "" {
 			wg.Go(func() { h.refreshes(ctx) })
 		}
+		for _, watch := range h.bought.watches {
+			wg.Go(func() { watch(ctx, h.noticed) })
+		}
 		wg.Go(func() { h.markTime(ctx) })
 		wg.Go(func() { h.sweepPacks(ctx) })
 		if h.policy != nil {

@@ -7,6 +7,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/awskit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/azurekit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/gcpkit"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit/kubekit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/lambdakit"
 )
 
@@ -14,5 +15,5 @@ import (
 func All() []cloudkit.Kit {
 	azure, google := azurekit.Kit(), gcpkit.Kit()
 	azure.Setup, google.Setup = azureSetup, googleSetup // which a function that buys does not link
-	return []cloudkit.Kit{awskit.Kit(), azure, google, lambdakit.Kit()}
+	return []cloudkit.Kit{awskit.Kit(), azure, google, kubekit.Kit(), lambdakit.Kit()}
 }

@@ -7,7 +7,8 @@
 //   - Google Cloud: instance/preempted of the metadata server, which holds the question until it changes
 //     ("Preemptible VM instances": 30 seconds ahead);
 //   - Azure: the Scheduled Events document ("Azure Metadata Service: Scheduled Events for Linux VMs"), in which an
-//     event of type Preempt names this machine (at least 30 seconds ahead).
+//     event of type Preempt names this machine (at least 30 seconds ahead);
+//   - Kubernetes: a pod that is evicted, drained or deleted gets SIGTERM and its grace period ("Pod Lifecycle").
 //
 // A watcher goes on through every failure: a machine does not stop because nobody answers. What it learns beside the
 // broker's own way (EventBridge, Pub/Sub) is the same notice twice, which changes nothing.
@@ -16,6 +17,7 @@
 package notices
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -58,6 +60,7 @@ type Watcher interface {
 type Config struct {
 	URL    string        // of the metadata service: where the cloud has it, when empty
 	Every  time.Duration // between two questions; 5 s on AWS, 1 s elsewhere
+	Grace  time.Duration // of a pod between SIGTERM and its end; 30 s, Kubernetes' own default, when 0
 	Client *http.Client
 	Clock  clock.Clock
 	Log    *slog.Logger
@@ -72,7 +75,7 @@ const answerTime = 2 * time.Minute
 // maxAnswer bounds an answer, in bytes.
 const maxAnswer = 1 << 20
 
-// New returns the watcher of a cloud: aws, gcp or azure. It fails with ErrUnknown.
+// New returns the watcher of a cloud: aws, gcp, azure or kubernetes. It fails with ErrUnknown.
 func New(cloud string, c Config) (Watcher, error) {
 	if c.URL == "" {
 		c.URL = linkLocal
@@ -104,7 +107,10 @@ func New(cloud string, c Config) (Watcher, error) {
 	case "azure":
 		return &azure{service: s, poller: p.orEvery(time.Second)}, nil
 	}
-	return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure", ErrUnknown, cloud)
+	if cloud == Kubernetes {
+		return &pod{grace: cmp.Or(c.Grace, podGrace), clock: c.Clock}, nil
+	}
+	return nil, fmt.Errorf("%w: %q is none of aws, gcp, azure, kubernetes", ErrUnknown, cloud)
 }
 
 // Leads runs a watcher until ctx ends and returns a channel of how long the machine has left, for agent.Config.Notices.

@@ -1,0 +1,227 @@
+// Package kubekit opens clusters of Kubernetes, by the contexts of a kubeconfig or, in a pod, the cluster that it is in.
+package kubekit
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/pflag"
+	"k8s.io/client-go/dynamic"
+	"k8s.io/client-go/kubernetes"
+	"k8s.io/client-go/rest"
+	"k8s.io/client-go/tools/clientcmd"
+	"k8s.io/client-go/tools/clientcmd/api"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	driverkube "github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes/refresh"
+)
+
+// DefaultNamespace is where pods are made when no other is named.
+const DefaultNamespace = "tradewind"
+
+// Here names the cluster that the broker itself runs in.
+const Here = "in-cluster"
+
+// freshFor is how long what is known of nodes is good for: they come and go.
+const freshFor = 2 * time.Minute
+
+// Kit is the cloud's.
+func Kit() cloudkit.Kit {
+	return cloudkit.Kit{Name: driverkube.Name, Title: "Kubernetes", Ready: ready, Account: account, Open: open, Flags: flags}
+}
+
+func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	f.StringSliceVar(&s.Contexts, "context", nil, "contexts of the kubeconfig, each a place (default: its current one)")
+	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "kubeconfig (default: what kubectl would read)")
+	f.StringVar(&s.Namespace, "namespace", "", "namespace for the pods (default: "+DefaultNamespace+")")
+	f.StringSliceVar(&s.Pools, "pool", nil,
+		"pools of nodes that can grow, [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]] of one node;\nKarpenter's are read from the cluster")
+	f.Func("price", "what a node costs an hour, TYPE=USD, where the catalogue is not to be asked", price(s))
+	f.StringVar(&s.AgentImage, "agent-image", "",
+		"image with bash, curl and sha256sum, in which agents are fetched and tasks without\nan image run")
+	f.BoolVar(&s.Root, "root", false, "let tasks run as root, which the restricted Pod Security Standard forbids")
+}
+
+// price reads TYPE=USD into settings.
+func price(s *cloudkit.Settings) func(string) error {
+	return func(text string) error {
+		kind, amount, _ := strings.Cut(text, "=")
+		usd, err := strconv.ParseFloat(amount, 64)
+		if kind == "" || err != nil || !(usd > 0 && usd <= 1e6) {
+			return fmt.Errorf("%q is not TYPE=USD, such as m5.xlarge=0.19", text)
+		}
+		if s.Prices == nil {
+			s.Prices = map[string]float64{}
+		}
+		s.Prices[kind] = usd
+		return nil
+	}
+}
+
+// contexts are those that are bought on, with the configuration that has them; nil is the cluster that this is in.
+func contexts(s cloudkit.Settings, lookup cloudkit.Lookup) (*api.Config, []string, error) {
+	rules := clientcmd.NewDefaultClientConfigLoadingRules()
+	if file := cmp.Or(s.Kubeconfig, lookup(clientcmd.RecommendedConfigPathEnvVar)); file != "" {
+		rules = &clientcmd.ClientConfigLoadingRules{Precedence: strings.Split(file, string(os.PathListSeparator))}
+		if s.Kubeconfig != "" {
+			if _, err := os.Stat(s.Kubeconfig); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+	if len(s.Contexts) == 1 && s.Contexts[0] == Here {
+		return nil, []string{Here}, nil
+	}
+	config, err := rules.Load()
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return nil, nil, fmt.Errorf("kubeconfig: %w", err)
+	}
+	names := s.Contexts
+	if len(names) == 0 && config != nil && config.CurrentContext != "" {
+		names = []string{config.CurrentContext}
+	}
+	if len(names) == 0 {
+		if lookup("KUBERNETES_SERVICE_HOST") != "" {
+			return nil, []string{Here}, nil
+		}
+		return nil, nil, errors.New("no context is named, and no kubeconfig has a current one: " +
+			"tradewind cloud add kubernetes --context NAME")
+	}
+	for _, name := range names {
+		if config.Contexts[name] == nil {
+			known := make([]string, 0, len(config.Contexts))
+			for n := range config.Contexts {
+				known = append(known, n)
+			}
+			slices.Sort(known)
+			return nil, nil, fmt.Errorf("the kubeconfig has no context %q: it has %s", name,
+				cmp.Or(strings.Join(known, ", "), "none"))
+		}
+	}
+	return config, names, nil
+}
+
+func ready(s cloudkit.Settings, lookup cloudkit.Lookup) error {
+	_, names, err := contexts(s, lookup)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		if _, err := pools(s.Pools, name); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
+	_, names, err := contexts(s, lookup)
+	if err != nil {
+		return ""
+	}
+	return "contexts " + strings.Join(names, ", ")
+}
+
+// Calls to an API server a second, and in a burst: a gang of a thousand is made in a minute.
+const (
+	callsASecond = 50
+	callsAtOnce  = 200
+)
+
+func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
+	s := r.Settings
+	config, names, err := contexts(s, r.Lookup)
+	if err != nil {
+		return nil, err
+	}
+	namespace := cmp.Or(s.Namespace, r.Lookup("TRADEWIND_NAMESPACE"), DefaultNamespace)
+	var places []driverkube.Place
+	var regions []string
+	for _, name := range names {
+		p, err := place(config, name, namespace)
+		if err != nil {
+			return nil, fmt.Errorf("context %s: %w", name, err)
+		}
+		if p.Pools, err = pools(s.Pools, name); err != nil {
+			return nil, err
+		}
+		places, regions = append(places, p), append(regions, p.Name)
+	}
+	c := driverkube.New(driverkube.Config{
+		Deployment: r.Deployment, Places: places, Agents: r.Agents, Image: s.AgentImage, AsRoot: s.Root,
+		Environment: s.Environment(), Graves: r.Graves, Log: r.Log,
+	})
+	return &cloudkit.Opened{
+		Cloud: c, Checker: c, Watch: c.Watch, Regions: regions, FreshFor: freshFor,
+		Refresh: func(ctx context.Context, snapshots driver.Snapshots) (driver.Refreshed, error) {
+			one := refresh.Refresher{Source: c, Snapshots: snapshots, USD: s.Prices}
+			return one.Refresh(ctx)
+		},
+	}, nil
+}
+
+// place opens a context.
+func place(config *api.Config, name, namespace string) (p driverkube.Place, err error) {
+	var to *rest.Config
+	if config == nil {
+		to, err = rest.InClusterConfig()
+	} else {
+		to, err = clientcmd.NewNonInteractiveClientConfig(*config, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+	}
+	if err != nil {
+		return p, err
+	}
+	to.QPS, to.Burst, to.UserAgent = callsASecond, callsAtOnce, "tradewind"
+	p = driverkube.Place{Name: driverkube.PlaceName(name), Namespace: namespace}
+	if p.Client, err = kubernetes.NewForConfig(to); err != nil {
+		return p, err
+	}
+	p.Dynamic, err = dynamic.NewForConfig(to)
+	return p, err
+}
+
+// pools reads those of a context: [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]].
+func pools(texts []string, of string) (all []driverkube.Pool, err error) {
+	for _, text := range texts {
+		context, pool, some := cutLast(text, "/")
+		if !some {
+			context, pool = of, text
+		}
+		parts := strings.Split(pool, ":")
+		bad := fmt.Errorf("pool %q is not [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]], such as m5.xlarge:4:16", text)
+		if len(parts) < 3 || len(parts) > 5 || parts[0] == "" {
+			return nil, bad
+		}
+		n := [4]float64{}
+		for i, part := range parts[1:] {
+			if n[i], err = strconv.ParseFloat(part, 64); err != nil || !(n[i] >= 0 && n[i] <= 1<<20) || i < 2 && n[i] == 0 {
+				return nil, bad
+			}
+		}
+		if context != of {
+			continue
+		}
+		all = append(all, driverkube.Pool{Most: int(n[3]), Node: driverkube.Node{Type: parts[0], Whole: driverkube.Room{
+			MilliCPU: int64(n[0] * 1000), Bytes: int64(n[1] * (1 << 30)), GPUs: int64(n[2]),
+		}}})
+	}
+	return all, nil
+}
+
+func cutLast(s, sep string) (before, after string, found bool) {
+	i := strings.LastIndex(s, sep)
+	if i < 0 {
+		return "", s, false
+	}
+	return s[:i], s[i+len(sep):], true
+}

@@ -1,0 +1,47 @@
+// Command rehearse-kube runs a job on two clusters of Kubernetes and drains a node under it. It prints each step with
+// what it found, and exits with 0 when all held.
+//
+//	make rehearse-kube
+package main
+
+import (
+	"context"
+	"flag"
+	"fmt"
+	"os"
+	"os/signal"
+	"syscall"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/kube"
+)
+
+func main() {
+	program := flag.String("program", "bin/tradewind", "the command line")
+	agents := flag.String("agents", "dist/agent", "folder of the agents' programs")
+	seed := flag.Uint64("seed", 1, "of the moments at which the broker is killed")
+	kills := flag.Int("kills", 10, "how often the broker is killed")
+	flag.Parse()
+	ctx, stop := signal.NotifyContext(context.Background(), syscall.SIGINT, syscall.SIGTERM)
+	defer stop()
+	if err := run(ctx, *program, *agents, *seed, *kills); err != nil {
+		fmt.Fprintln(os.Stderr, "rehearse-kube:", err)
+		stop()
+		os.Exit(1) //nolint:gocritic // stop was called
+	}
+}
+
+func run(ctx context.Context, program, agents string, seed uint64, kills int) error {
+	began := time.Now()
+	w, err := kube.Open(ctx, program, agents)
+	if err != nil {
+		return err
+	}
+	defer w.Close()
+	fmt.Printf("rehearsal on two clusters: started in %.1f s\n", time.Since(began).Seconds())
+	if err := (&kube.Story{World: w, Out: os.Stdout, Seed: seed, Kills: kills}).Tell(ctx); err != nil {
+		return err
+	}
+	fmt.Printf("all held, in %.0f s\n", time.Since(began).Seconds())
+	return nil
+}

@@ -1,0 +1,134 @@
+package kubernetes
+
+import (
+	"context"
+	"fmt"
+	"strings"
+
+	authenticationv1 "k8s.io/api/authentication/v1"
+	authorizationv1 "k8s.io/api/authorization/v1"
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// right is one that the broker needs in a cluster.
+type right struct {
+	verb, resource string
+	ofCluster      bool // for the whole of it, not for the namespace alone
+	optional       bool
+}
+
+// rights are what the driver asks API servers for, and no more.
+var rights = []right{
+	{verb: "create", resource: "pods"}, {verb: "patch", resource: "pods"}, {verb: "delete", resource: "pods"},
+	{verb: "list", resource: "pods"}, {verb: "watch", resource: "pods"},
+	{verb: "create", resource: "secrets"}, {verb: "delete", resource: "secrets"},
+	{verb: "list", resource: "nodes", ofCluster: true}, {verb: "watch", resource: "nodes", ofCluster: true},
+	{verb: "list", resource: "events", optional: true},
+}
+
+// Check implements driver.Checker: for each cluster whether it answers, what the broker may not do there, and the
+// quotas of its namespace.
+func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
+	var r driver.Report
+	for i := range c.cfg.Places {
+		p := &c.cfg.Places[i]
+		err := c.checkPlace(ctx, p, &r)
+		if ctx.Err() != nil {
+			return r, ctx.Err()
+		}
+		if err != nil {
+			mend := "kubectl --context " + p.Name + " get nodes says more"
+			if cloud.KindOf(Typed(err)) == cloud.Auth {
+				mend = "log in to the cluster anew, or name another context: tradewind cloud add kubernetes --context NAME"
+			}
+			r.Missing = append(r.Missing, driver.Lack{What: p.Name + ": " + err.Error(), Mend: mend,
+				Fatal: len(c.cfg.Places) == 1})
+			continue
+		}
+		r.Regions = append(r.Regions, p.Name)
+	}
+	return r, nil
+}
+
+func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) error {
+	who, err := p.Client.AuthenticationV1().SelfSubjectReviews().Create(ctx, selfReview(), metav1.CreateOptions{})
+	if err != nil {
+		return err
+	}
+	if r.Identity == "" {
+		r.Identity = who.Status.UserInfo.Username
+	}
+	for _, right := range rights {
+		lack, err := p.lacks(ctx, right)
+		if err != nil {
+			return err
+		}
+		if lack != nil {
+			r.Missing = append(r.Missing, *lack)
+		}
+	}
+	quotas, err := p.Client.CoreV1().ResourceQuotas(p.Namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil //nolint:nilerr // a broker without the right to read them finds out when it buys
+	}
+	for i := range quotas.Items {
+		q := &quotas.Items[i]
+		for name, hard := range q.Status.Hard {
+			used := q.Status.Used[name]
+			r.Quotas = append(r.Quotas, driver.Quota{Name: q.Name + "/" + string(name), Region: p.Name,
+				Limit: hard.AsApproximateFloat64(), Used: used.AsApproximateFloat64()})
+		}
+	}
+	return p.checkNodes(ctx, c.cfg.Tolerations, r)
+}
+
+// lacks asks the API server whether the broker has a right.
+func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
+	namespace := p.Namespace
+	if need.ofCluster {
+		namespace = metav1.NamespaceAll
+	}
+	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
+		ResourceAttributes: &authorizationv1.ResourceAttributes{
+			Namespace: namespace, Verb: need.verb, Resource: need.resource,
+		},
+	}}
+	answer, err := p.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
+	if err != nil || answer.Status.Allowed {
+		return nil, err
+	}
+	where := "in namespace " + p.Namespace
+	kind, scope := "role", "-n "+p.Namespace+" "
+	if need.ofCluster {
+		where, kind, scope = "in the cluster", "clusterrole", ""
+	}
+	return &driver.Lack{
+		What:  fmt.Sprintf("%s: no right to %s %s %s", p.Name, need.verb, need.resource, where),
+		Mend:  fmt.Sprintf("kubectl %screate %s tradewind --verb=%s --resource=%s", scope, kind, need.verb, need.resource),
+		Fatal: !need.optional,
+	}, nil
+}
+
+func (p *Place) checkNodes(ctx context.Context, tolerations []corev1.Toleration, r *driver.Report) error {
+	nodes, err := p.nodes(ctx, tolerations)
+	if err != nil {
+		return err
+	}
+	pools, err := p.growing(ctx)
+	if err != nil {
+		return err
+	}
+	if len(nodes) == 0 && len(pools) == 0 {
+		r.Missing = append(r.Missing, driver.Lack{What: p.Name + ": no node takes pods of this broker",
+			Mend: "tolerate their taints, or name the pools that can grow: " + strings.TrimSpace(poolsHint)})
+	}
+	return nil
+}
+
+const poolsHint = "tradewind cloud add kubernetes --pool TYPE:CPUS:GIB"
+
+func selfReview() *authenticationv1.SelfSubjectReview { return &authenticationv1.SelfSubjectReview{} }

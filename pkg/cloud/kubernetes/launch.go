@@ -1,0 +1,331 @@
+package kubernetes
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/types"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// callsAtOnce bounds the calls of one launch to an API server.
+const callsAtOnce = 16
+
+// Launch implements cloud.Cloud.
+func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	machines, err := c.launch(ctx, spec)
+	if err != nil {
+		return nil, Typed(err)
+	}
+	return machines, nil
+}
+
+func (c *Cloud) launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
+	if err := driver.Check(Name, spec); err != nil {
+		return nil, err
+	}
+	shape, err := ParseShape(spec.Offer.InstanceType)
+	if err != nil {
+		return nil, fail(cloud.Invalid, driver.CodeBadSpec, "%v", err)
+	}
+	place, err := c.place(spec.Offer.Region)
+	if err != nil {
+		return nil, err
+	}
+	release, err := c.locks.Take(ctx, spec.Cluster)
+	if err != nil {
+		return nil, err
+	}
+	defer release()
+	if err := driver.Alive(ctx, Name, c.graves, spec.Cluster); err != nil {
+		return nil, err
+	}
+	c.launchedAt(spec.Cluster, place.Name)
+	g := &gang{c: c, place: place, spec: spec, shape: shape}
+	machines, err := g.launch(ctx)
+	if err == nil {
+		err = driver.Alive(ctx, Name, c.graves, spec.Cluster) // nobody has terminated it meanwhile
+	}
+	if err == nil {
+		return machines, nil
+	}
+	switch cloud.KindOf(Typed(err)) {
+	case cloud.Throttled, cloud.Transient: // the same is tried again, and finds what there is
+		return nil, err
+	}
+	return nil, errors.Join(driver.Late(Typed(err), g.bound), g.withdraw(ctx))
+}
+
+// gang is one launch.
+type gang struct {
+	c     *Cloud
+	place *Place
+	spec  cloud.LaunchSpec
+	shape Shape
+	bound int // pods that have a node, as far as is known
+}
+
+func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
+	pods, err := g.pods(ctx)
+	if err != nil {
+		return nil, err
+	}
+	if err := g.lost(pods); err != nil {
+		return nil, err
+	}
+	if g.bound < g.spec.Nodes {
+		nodes, err := g.place.nodes(ctx, g.c.cfg.Tolerations)
+		if err != nil {
+			return nil, err
+		}
+		grows, err := g.room(ctx, nodes, pods)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.make(ctx, nodes, pods); err != nil {
+			return nil, err
+		}
+		if err := g.release(ctx); err != nil {
+			return nil, err
+		}
+		if err := g.await(ctx, grows); err != nil {
+			return nil, err
+		}
+	}
+	pods, err = g.started(ctx)
+	if err != nil {
+		return nil, err
+	}
+	machines := make([]cloud.Machine, 0, len(pods))
+	for i := range pods {
+		if m, ok := g.c.machine(&pods[i]); ok {
+			machines = append(machines, m)
+		}
+	}
+	if len(machines) != g.spec.Nodes {
+		return nil, fail(cloud.Transient, driver.CodeLost, "cluster %s has %d pods of %d", g.spec.Cluster,
+			len(machines), g.spec.Nodes)
+	}
+	return byRank(machines), nil
+}
+
+// pods are the gang's, as they are now.
+func (g *gang) pods(ctx context.Context) ([]corev1.Pod, error) {
+	pods, err := g.place.pods(ctx, g.c.selector(g.spec.Cluster))
+	g.bound = 0
+	for i := range pods {
+		if pods[i].Spec.NodeName != "" {
+			g.bound++
+		}
+	}
+	return pods, err
+}
+
+// lost fails where one of the gang's pods has ended or is about to: whole or nothing.
+func (g *gang) lost(pods []corev1.Pod) error {
+	for i := range pods {
+		if state, reason := stateOf(&pods[i]); state == cloud.Terminated || state == cloud.Terminating {
+			return fail(cloud.Capacity, driver.CodeLost, "pod %s of cluster %s has ended: %s", pods[i].Name,
+				g.spec.Cluster, reason)
+		}
+	}
+	return nil
+}
+
+// room asks whether the pods that have no node yet fit, so that the scheduler is not asked to bind half of them. It
+// fails with Capacity where they do not and nothing can grow; grows says that it is worth waiting for new nodes.
+func (g *gang) room(ctx context.Context, nodes []Node, pods []corev1.Pod) (grows bool, err error) {
+	wanted := g.spec.Nodes - g.bound
+	fits := fit(nodes, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)
+	if fits >= wanted {
+		return false, nil
+	}
+	pools, err := g.place.growing(ctx)
+	if err != nil {
+		return false, err
+	}
+	for _, p := range pools {
+		if !p.suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) {
+			continue
+		}
+		there := 0
+		for i := range nodes {
+			if nodes[i].Type == p.Type && nodes[i].Spot == p.Spot {
+				there++
+			}
+		}
+		more := make([]Node, 0, wanted)
+		for n := there; len(more) < wanted && (p.Most == 0 || n < p.Most); n++ {
+			node := p.Node
+			node.Free = node.Whole
+			more = append(more, node)
+		}
+		fits += fit(more, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted-fits)
+	}
+	if fits >= wanted {
+		return true, nil
+	}
+	return false, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
+		fits+g.bound, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
+}
+
+// make makes the Secret and the pods that are not there yet, held back by their gates.
+func (g *gang) make(ctx context.Context, nodes []Node, have []corev1.Pod) error {
+	arch := "amd64"
+	for i := range nodes {
+		if nodes[i].suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) && nodes[i].Arch != "" {
+			arch = nodes[i].Arch
+			break
+		}
+	}
+	there := map[string]bool{}
+	for i := range have {
+		there[have[i].Name] = true
+	}
+	core := g.place.Client.CoreV1()
+	_, err := core.Secrets(g.place.Namespace).Create(ctx, g.c.secret(g.spec), metav1.CreateOptions{})
+	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
+		if there[g.c.podName(g.spec.Cluster, rank)] {
+			return nil
+		}
+		p, err := g.c.pod(g.spec, g.shape, arch, rank)
+		if err != nil {
+			return err
+		}
+		_, err = core.Pods(g.place.Namespace).Create(ctx, p, metav1.CreateOptions{})
+		if apierrors.IsAlreadyExists(err) {
+			return nil
+		}
+		return err
+	})
+}
+
+// ungate takes the gates away.
+var ungate = []byte(`{"spec":{"schedulingGates":null}}`)
+
+func (g *gang) release(ctx context.Context) error {
+	pods, err := g.pods(ctx)
+	if err != nil {
+		return err
+	}
+	if len(pods) < g.spec.Nodes {
+		return fail(cloud.Transient, driver.CodeLost, "cluster %s has %d pods of %d", g.spec.Cluster, len(pods),
+			g.spec.Nodes)
+	}
+	return driver.Each(len(pods), callsAtOnce, func(i int) error {
+		if len(pods[i].Spec.SchedulingGates) == 0 {
+			return nil
+		}
+		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, pods[i].Name, types.MergePatchType, ungate,
+			metav1.PatchOptions{})
+		return err
+	})
+}
+
+// await waits until every pod has a node. It fails with Capacity and the scheduler's words when that takes too long.
+func (g *gang) await(ctx context.Context, grows bool) error {
+	began := time.Now()
+	for {
+		pods, err := g.pods(ctx)
+		if err != nil {
+			return err
+		}
+		if err := g.lost(pods); err != nil {
+			return err
+		}
+		if g.bound >= g.spec.Nodes {
+			return nil
+		}
+		said := g.refusal(pods)
+		waited := time.Since(began)
+		if !grows && said != "" && waited >= g.c.cfg.BindWithin/2 {
+			grows = g.place.scalingUp(ctx, pods) // an autoscaler that nobody told the broker of
+		}
+		if waited >= g.c.cfg.GrowWithin || !grows && waited >= g.c.cfg.BindWithin {
+			if said == "" {
+				said = "the scheduler has not said why"
+			}
+			return fail(cloud.Capacity, codeUnbound, "%d of %d pods have a node on %s after %s: %s", g.bound,
+				g.spec.Nodes, g.place.Name, waited.Round(time.Second), said)
+		}
+		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {
+			return err
+		}
+	}
+}
+
+// refusal is why the scheduler has not bound a pod, in its own words; empty where it has not said.
+func (g *gang) refusal(pods []corev1.Pod) string {
+	for i := range pods {
+		c := condition(&pods[i], corev1.PodScheduled)
+		if c != nil && c.Status == corev1.ConditionFalse && c.Reason == corev1.PodReasonUnschedulable {
+			return c.Message
+		}
+	}
+	return ""
+}
+
+// started waits for a time until every container runs: what image cannot be had is known then.
+func (g *gang) started(ctx context.Context) ([]corev1.Pod, error) {
+	began := time.Now()
+	for {
+		pods, err := g.pods(ctx)
+		if err != nil {
+			return nil, err
+		}
+		if err := g.lost(pods); err != nil {
+			return nil, err
+		}
+		running := 0
+		for i := range pods {
+			if why := refusedImage(&pods[i]); why != "" {
+				return nil, fail(cloud.Invalid, codeImage, "pod %s: %s", pods[i].Name, why)
+			}
+			if pods[i].Status.Phase == corev1.PodRunning {
+				running++
+			}
+		}
+		if running == len(pods) || time.Since(began) >= g.c.cfg.StartWithin {
+			return pods, nil
+		}
+		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// refusedImage says why a container of a pod cannot start whatever time passes; empty where it may.
+func refusedImage(p *corev1.Pod) string {
+	for _, list := range [][]corev1.ContainerStatus{p.Status.InitContainerStatuses, p.Status.ContainerStatuses} {
+		for _, s := range list {
+			w := s.State.Waiting
+			if w == nil {
+				continue
+			}
+			switch w.Reason {
+			case "ImagePullBackOff", "InvalidImageName", "ErrImageNeverPull", "CreateContainerConfigError":
+				return strings.TrimSpace(fmt.Sprintf("%s of image %s: %s", w.Reason, s.Image, w.Message))
+			}
+		}
+	}
+	return ""
+}
+
+// withdraw removes what a launch that failed has made, whatever has become of its caller.
+func (g *gang) withdraw(ctx context.Context) error {
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
+	defer cancel()
+	return g.c.remove(ctx, g.place, g.spec.Cluster)
+}

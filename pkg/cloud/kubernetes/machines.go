@@ -1,0 +1,137 @@
+package kubernetes
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"slices"
+	"strings"
+	"sync"
+
+	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// listPage is how many objects one call asks for.
+const listPage = 500
+
+// pods lists pods of a place's namespace.
+func (p *Place) pods(ctx context.Context, selector string) ([]corev1.Pod, error) {
+	return p.listPods(ctx, p.Namespace, metav1.ListOptions{LabelSelector: selector, Limit: listPage})
+}
+
+func (p *Place) listPods(ctx context.Context, namespace string, o metav1.ListOptions) (all []corev1.Pod, err error) {
+	for {
+		list, err := p.Client.CoreV1().Pods(namespace).List(ctx, o)
+		if apierrors.IsResourceExpired(err) && o.Continue != "" { // the list has changed too much meanwhile
+			all, o.Continue = nil, ""
+			continue
+		}
+		if err != nil {
+			return nil, err
+		}
+		all = append(all, list.Items...)
+		if o.Continue = list.Continue; o.Continue == "" {
+			return all, nil
+		}
+	}
+}
+
+// nodes are those that pods can be bought on, with what they have free: of all pods where the broker may list them, of
+// its own namespace's elsewhere.
+func (p *Place) nodes(ctx context.Context, tolerations []corev1.Toleration) ([]Node, error) {
+	var nodes []corev1.Node
+	for o := (metav1.ListOptions{Limit: listPage}); ; {
+		list, err := p.Client.CoreV1().Nodes().List(ctx, o)
+		if err != nil {
+			return nil, err
+		}
+		nodes = append(nodes, list.Items...)
+		if o.Continue = list.Continue; o.Continue == "" {
+			break
+		}
+	}
+	pods, err := p.listPods(ctx, metav1.NamespaceAll, metav1.ListOptions{
+		FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", Limit: listPage,
+	})
+	if apierrors.IsForbidden(err) {
+		pods, err = p.pods(ctx, "")
+	}
+	return readNodes(nodes, pods, tolerations), err
+}
+
+// Machines implements cloud.Cloud.
+func (c *Cloud) Machines(ctx context.Context, cluster string) ([]cloud.Machine, error) {
+	if cluster != "" && !driver.ValidCluster(cluster) {
+		return nil, ctx.Err()
+	}
+	var mu sync.Mutex
+	var all []cloud.Machine
+	err := each(c.places(cluster), func(p *Place) error {
+		pods, err := p.pods(ctx, c.selector(cluster))
+		mu.Lock()
+		defer mu.Unlock()
+		for i := range pods {
+			if m, ok := c.machine(&pods[i]); ok && (cluster == "" || m.Cluster == cluster) {
+				all = append(all, m)
+			}
+		}
+		return Typed(err)
+	})
+	if err != nil {
+		return nil, err
+	}
+	return byRank(all), nil
+}
+
+func byRank(all []cloud.Machine) []cloud.Machine {
+	slices.SortFunc(all, func(a, b cloud.Machine) int {
+		return cmp.Or(strings.Compare(a.Cluster, b.Cluster), cmp.Compare(a.Rank, b.Rank), strings.Compare(a.ID, b.ID))
+	})
+	return all
+}
+
+// Terminate implements cloud.Cloud.
+func (c *Cloud) Terminate(ctx context.Context, cluster string) error {
+	if !driver.ValidCluster(cluster) {
+		return nil // there never was one
+	}
+	release, err := driver.End(ctx, c.graves, &c.locks, cluster)
+	if err != nil {
+		return Typed(err)
+	}
+	defer release()
+	return each(c.places(cluster), func(p *Place) error { return Typed(c.remove(ctx, p, cluster)) })
+}
+
+// remove ends a cluster's pods and removes its Secret. By then its agents have nothing left to do: they get the word
+// that they are to end, and a moment.
+func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) error {
+	const moment = 2 // seconds
+	core := p.Client.CoreV1()
+	pods, err := p.pods(ctx, c.selector(cluster))
+	if err != nil {
+		return err
+	}
+	err = driver.Each(len(pods), callsAtOnce, func(i int) error {
+		if pods[i].Annotations[noteCluster] != cluster {
+			return nil
+		}
+		o := metav1.DeleteOptions{GracePeriodSeconds: new(int64(moment)), Preconditions: metav1.NewUIDPreconditions(
+			string(pods[i].UID))}
+		return gone(core.Pods(p.Namespace).Delete(ctx, pods[i].Name, o))
+	})
+	return errors.Join(err, gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
+}
+
+// gone is no failure to remove what is not there.
+func gone(err error) error {
+	if apierrors.IsNotFound(err) || apierrors.IsConflict(err) { // a conflict: another pod has its name by now
+		return nil
+	}
+	return err
+}

@@ -1,0 +1,213 @@
+package kubernetes
+
+import (
+	"cmp"
+	"slices"
+	"strings"
+
+	corev1 "k8s.io/api/core/v1"
+	"k8s.io/apimachinery/pkg/api/resource"
+)
+
+// Labels of nodes. The first of each list that a node has counts.
+var (
+	typeLabels        = []string{corev1.LabelInstanceTypeStable, corev1.LabelInstanceType}
+	zoneLabels        = []string{corev1.LabelTopologyZone, corev1.LabelFailureDomainBetaZone}
+	regionLabels      = []string{corev1.LabelTopologyRegion, corev1.LabelFailureDomainBetaRegion}
+	acceleratorLabels = []string{
+		"karpenter.k8s.aws/instance-gpu-name", "cloud.google.com/gke-accelerator", "k8s.amazonaws.com/accelerator",
+		"nvidia.com/gpu.product",
+	}
+)
+
+// spotLabels say that a node may be taken by the cloud that it is of.
+var spotLabels = map[string]string{
+	"karpenter.sh/capacity-type": "spot", "eks.amazonaws.com/capacityType": "SPOT",
+	"cloud.google.com/gke-spot": "true", "cloud.google.com/gke-preemptible": "true",
+	"kubernetes.azure.com/scalesetpriority": "spot", "tradewind.dev/spot": "true",
+}
+
+// GPU is the resource by which NVIDIA's device plugin offers whole devices.
+const GPU corev1.ResourceName = "nvidia.com/gpu"
+
+// Node is what the driver knows of a node, or of one that a pool could grow by.
+type Node struct {
+	Name        string `json:"-"` // empty: it could come
+	Type        string `json:"type"`
+	Region      string `json:"region,omitempty"` // of the cloud that it is of
+	Zone        string `json:"zone,omitempty"`
+	Provider    string `json:"-"` // the cloud that it is of, as the catalogue calls it; empty is not known
+	Arch        string `json:"arch,omitempty"`
+	Accelerator string `json:"accelerator,omitempty"` // as the label has it
+	Spot        bool   `json:"spot,omitempty"`
+	Whole       Room   `json:"whole"` // what pods can be given
+	Free        Room   `json:"-"`
+}
+
+// Room is what pods take of a node.
+type Room struct {
+	MilliCPU int64 `json:"milliCPU"`
+	Bytes    int64 `json:"bytes"`
+	GPUs     int64 `json:"gpus,omitempty"`
+	Pods     int64 `json:"-"`
+}
+
+func (r Room) holds(want Room) bool {
+	return r.MilliCPU >= want.MilliCPU && r.Bytes >= want.Bytes && r.GPUs >= want.GPUs && r.Pods >= want.Pods
+}
+
+func (r Room) less(want Room) Room {
+	return Room{r.MilliCPU - want.MilliCPU, r.Bytes - want.Bytes, r.GPUs - want.GPUs, r.Pods - want.Pods}
+}
+
+func roomOf(list corev1.ResourceList) Room {
+	gpus := list[GPU]
+	return Room{
+		MilliCPU: list.Cpu().MilliValue(), Bytes: list.Memory().Value(), GPUs: gpus.Value(), Pods: list.Pods().Value(),
+	}
+}
+
+// takes is what a pod asks of its node: the sum of its containers, or the largest that one of its init containers asks.
+func takes(p *corev1.Pod) Room {
+	sum := Room{Pods: 1}
+	for i := range p.Spec.Containers {
+		r := roomOf(p.Spec.Containers[i].Resources.Requests)
+		sum.MilliCPU, sum.Bytes, sum.GPUs = sum.MilliCPU+r.MilliCPU, sum.Bytes+r.Bytes, sum.GPUs+r.GPUs
+	}
+	for i := range p.Spec.InitContainers {
+		r := roomOf(p.Spec.InitContainers[i].Resources.Requests)
+		sum.MilliCPU, sum.Bytes = max(sum.MilliCPU, r.MilliCPU), max(sum.Bytes, r.Bytes)
+		sum.GPUs = max(sum.GPUs, r.GPUs)
+	}
+	return sum
+}
+
+// request is what a shape's container asks for.
+func (s Shape) request() corev1.ResourceList {
+	list := corev1.ResourceList{
+		corev1.ResourceCPU:    *resource.NewMilliQuantity(int64(s.VCPU*1000), resource.DecimalSI),
+		corev1.ResourceMemory: *resource.NewQuantity(int64(s.GiB*(1<<30)), resource.BinarySI),
+	}
+	if s.GPUs > 0 {
+		list[GPU] = *resource.NewQuantity(s.GPUs, resource.DecimalSI)
+	}
+	return list
+}
+
+func first(labels map[string]string, names []string) string {
+	for _, n := range names {
+		if v := labels[n]; v != "" {
+			return v
+		}
+	}
+	return ""
+}
+
+// readNodes makes of a cluster's nodes and pods what can be bought on them. Nodes that take no new pods, are not ready
+// or have a taint that pods of ours do not tolerate are left out.
+func readNodes(nodes []corev1.Node, pods []corev1.Pod, tolerations []corev1.Toleration) []Node {
+	used := map[string]Room{}
+	for i := range pods {
+		p := &pods[i]
+		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
+			continue
+		}
+		u, t := used[p.Spec.NodeName], takes(p)
+		used[p.Spec.NodeName] = Room{u.MilliCPU + t.MilliCPU, u.Bytes + t.Bytes, u.GPUs + t.GPUs, u.Pods + t.Pods}
+	}
+	var found []Node
+	for i := range nodes {
+		n := &nodes[i]
+		if n.Spec.Unschedulable || !ready(n) || n.DeletionTimestamp != nil || repels(n.Spec.Taints, tolerations) {
+			continue
+		}
+		whole := roomOf(n.Status.Allocatable)
+		node := Node{
+			Name: n.Name, Type: cmp.Or(plainName(first(n.Labels, typeLabels)), AnyNode),
+			Region: first(n.Labels, regionLabels), Zone: plainName(first(n.Labels, zoneLabels)),
+			Arch: n.Labels[corev1.LabelArchStable], Spot: spot(n.Labels), Whole: whole, Free: whole.less(used[n.Name]),
+			Provider: provider(n.Spec.ProviderID),
+		}
+		if whole.GPUs > 0 {
+			node.Accelerator = cmp.Or(first(n.Labels, acceleratorLabels), "GPU")
+		}
+		found = append(found, node)
+	}
+	slices.SortFunc(found, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	return found
+}
+
+func ready(n *corev1.Node) bool {
+	for _, c := range n.Status.Conditions {
+		if c.Type == corev1.NodeReady {
+			return c.Status == corev1.ConditionTrue
+		}
+	}
+	return false
+}
+
+func spot(labels map[string]string) bool {
+	for name, value := range spotLabels {
+		if labels[name] == value {
+			return true
+		}
+	}
+	return false
+}
+
+// provider is the catalogue's name of the cloud that a node's provider ID is of: aws:///us-east-1a/i-0123.
+func provider(id string) string {
+	scheme, _, _ := strings.Cut(id, "://")
+	return map[string]string{"aws": "aws", "gce": "gcp", "azure": "azure"}[scheme]
+}
+
+// repels says whether a taint keeps pods away that tolerate no more than these.
+func repels(taints []corev1.Taint, tolerations []corev1.Toleration) bool {
+	for i := range taints {
+		t := &taints[i]
+		if t.Effect == corev1.TaintEffectPreferNoSchedule {
+			continue
+		}
+		tolerated := slices.ContainsFunc(tolerations, func(l corev1.Toleration) bool { return tolerates(&l, t) })
+		if !tolerated {
+			return true
+		}
+	}
+	return false
+}
+
+func tolerates(l *corev1.Toleration, t *corev1.Taint) bool {
+	if l.Effect != "" && l.Effect != t.Effect || l.Key != "" && l.Key != t.Key {
+		return false
+	}
+	return l.Operator == corev1.TolerationOpExists || l.Key != "" && l.Value == t.Value
+}
+
+// plainName makes of a label's value a name that the catalogue takes.
+func plainName(s string) string {
+	return strings.Map(func(r rune) rune {
+		if r >= 'a' && r <= 'z' || r >= 'A' && r <= 'Z' || r >= '0' && r <= '9' || r == '.' || r == '_' || r == '-' {
+			return r
+		}
+		return '-'
+	}, s)
+}
+
+// suits says whether a pod of an offer may run on a node.
+func (n *Node) suits(s Shape, zone string, spot bool) bool {
+	return n.Type == s.Node && (zone == "" || n.Zone == zone) && n.Spot == spot
+}
+
+// fit says how many of count pods find room on the nodes, each node filled before the next.
+func fit(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
+	want := Room{int64(s.VCPU * 1000), int64(s.GiB * (1 << 30)), s.GPUs, 1}
+	for i := range nodes {
+		if !nodes[i].suits(s, zone, spot) {
+			continue
+		}
+		for free := nodes[i].Free; placed < count && free.holds(want); placed++ {
+			free = free.less(want)
+		}
+	}
+	return placed
+}

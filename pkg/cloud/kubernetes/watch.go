@@ -1,0 +1,183 @@
+package kubernetes
+
+import (
+	"context"
+	"sync"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+	"k8s.io/apimachinery/pkg/watch"
+
+	"github.com/tradewind-broker/tradewind/pkg/clock"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+)
+
+// leavingTaints are those by which a node says that it is about to go.
+var leavingTaints = map[string]bool{
+	"karpenter.sh/disrupted": true, "karpenter.sh/disruption": true, "ToBeDeletedByClusterAutoscaler": true,
+	"aws-node-termination-handler/spot-itn": true, "aws-node-termination-handler/rebalance-recommendation": true,
+	"cloud.google.com/impending-node-termination": true, "node.kubernetes.io/out-of-service": true,
+}
+
+// watchAgain is how long Watch pauses when a watch has ended.
+const watchAgain = time.Second
+
+// Watch tells of pods of the deployment that are about to be taken, or were, by what the API servers say of them and of
+// their nodes, until ctx ends. A notice may come twice. An API server that is away is asked again until it is back; what
+// has happened meanwhile is told then.
+func (c *Cloud) Watch(ctx context.Context, tell func(context.Context, cloud.Notice)) {
+	var wg sync.WaitGroup
+	for i := range c.cfg.Places {
+		w := &watcher{c: c, place: &c.cfg.Places[i], tell: tell}
+		wg.Go(func() { w.run(ctx) })
+	}
+	wg.Wait()
+}
+
+type watcher struct {
+	c     *Cloud
+	place *Place
+	tell  func(context.Context, cloud.Notice)
+	pods  map[string]*corev1.Pod // by name
+	gone  map[string]bool        // nodes that are about to go
+}
+
+func (w *watcher) run(ctx context.Context) {
+	for ctx.Err() == nil {
+		if err := w.follow(ctx); err != nil && ctx.Err() == nil {
+			w.c.log.Debug("the API server does not say what becomes of pods", "place", w.place.Name, "err", err)
+		}
+		if clock.Pause(ctx, watchAgain) != nil {
+			return
+		}
+	}
+}
+
+// follow lists pods and nodes, and tells what changes from there on, until a watch ends.
+func (w *watcher) follow(ctx context.Context) error {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	core := w.place.Client.CoreV1()
+	nodes, err := core.Nodes().List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return err
+	}
+	pods, err := core.Pods(w.place.Namespace).List(ctx, metav1.ListOptions{LabelSelector: w.c.selector("")})
+	if err != nil {
+		return err
+	}
+	podEvents, err := core.Pods(w.place.Namespace).Watch(ctx, metav1.ListOptions{
+		LabelSelector: w.c.selector(""), ResourceVersion: pods.ResourceVersion,
+	})
+	if err != nil {
+		return err
+	}
+	defer podEvents.Stop()
+	nodeEvents, err := core.Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: nodes.ResourceVersion})
+	if err != nil {
+		return err
+	}
+	defer nodeEvents.Stop()
+	before := w.pods
+	w.pods, w.gone = map[string]*corev1.Pod{}, map[string]bool{}
+	for i := range nodes.Items {
+		w.node(ctx, &nodes.Items[i])
+	}
+	for i := range pods.Items {
+		w.pod(ctx, &pods.Items[i])
+	}
+	for name, p := range before { // of an API server that was away
+		if now := w.pods[name]; now == nil || now.UID != p.UID {
+			w.taken(ctx, p)
+		}
+	}
+	return w.changes(ctx, podEvents, nodeEvents)
+}
+
+func (w *watcher) changes(ctx context.Context, pods, nodes watch.Interface) error {
+	for {
+		select {
+		case e, open := <-pods.ResultChan():
+			p, is := e.Object.(*corev1.Pod)
+			switch {
+			case !open || !is && e.Type == watch.Error:
+				return nil
+			case is && e.Type == watch.Deleted:
+				delete(w.pods, p.Name)
+				w.taken(ctx, p)
+			case is:
+				w.pod(ctx, p)
+			}
+		case e, open := <-nodes.ResultChan():
+			n, is := e.Object.(*corev1.Node)
+			switch {
+			case !open || !is && e.Type == watch.Error:
+				return nil
+			case is && e.Type == watch.Deleted:
+				w.leaving(ctx, n.Name)
+			case is:
+				w.node(ctx, n)
+			}
+		case <-ctx.Done():
+			return ctx.Err()
+		}
+	}
+}
+
+// pod tells of one that is to end although nobody asked this driver for it.
+func (w *watcher) pod(ctx context.Context, p *corev1.Pod) {
+	w.pods[p.Name] = p
+	target := condition(p, corev1.DisruptionTarget)
+	switch {
+	case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
+	case p.DeletionTimestamp != nil: // which is when it will be gone
+		w.warn(ctx, p, p.DeletionTimestamp.Time)
+	case target != nil && target.Status == corev1.ConditionTrue, w.gone[p.Spec.NodeName]:
+		w.warn(ctx, p, time.Now().Add(w.c.cfg.Grace))
+	}
+}
+
+// node tells the pods of a node that is about to go: cordoned, as before a drain, or tainted.
+func (w *watcher) node(ctx context.Context, n *corev1.Node) {
+	leaving := n.Spec.Unschedulable || n.DeletionTimestamp != nil
+	for _, t := range n.Spec.Taints {
+		leaving = leaving || leavingTaints[t.Key]
+	}
+	if !leaving {
+		delete(w.gone, n.Name)
+	} else if !w.gone[n.Name] {
+		w.leaving(ctx, n.Name)
+	}
+}
+
+func (w *watcher) leaving(ctx context.Context, node string) {
+	w.gone[node] = true
+	for _, p := range w.pods {
+		if p.Spec.NodeName == node && p.DeletionTimestamp == nil {
+			w.warn(ctx, p, time.Now().Add(w.c.cfg.Grace))
+		}
+	}
+}
+
+func (w *watcher) warn(ctx context.Context, p *corev1.Pod, at time.Time) {
+	w.notice(ctx, p, cloud.Interruption, at)
+}
+
+func (w *watcher) taken(ctx context.Context, p *corev1.Pod) {
+	if p.Status.Phase != corev1.PodSucceeded {
+		w.notice(ctx, p, cloud.Taken, time.Now())
+	}
+}
+
+// notice tells, unless the broker has terminated the cluster itself.
+func (w *watcher) notice(ctx context.Context, p *corev1.Pod, kind cloud.NoticeKind, at time.Time) {
+	m, ok := w.c.machine(p)
+	if !ok {
+		return
+	}
+	if buried, err := w.c.graves.Buried(ctx, m.Cluster); err != nil || buried {
+		return
+	}
+	w.tell(ctx, cloud.Notice{Cluster: m.Cluster, Machine: m.ID, Kind: kind, At: at})
+}
