@@ -199,7 +199,7 @@ func (d *deployment) secrets(fn string) {
 func (d *deployment) buy() {
 	d.tokens(events.FnProvision)
 	d.launch(events.FnProvision)
-	for _, fn := range []string{events.FnProvision, events.FnReconcile, events.FnRefresh} {
+	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
 		d.roles[fn].AddToPolicy(allowIf("Terminate", []string{"ec2:TerminateInstances"},
 			equals("aws:ResourceTag/"+TagDeployment, d.Name), d.anyRegion("ec2", *d.stack.Account(), "instance/*")))
 	}
@@ -268,7 +268,7 @@ func (d *deployment) far() {
 		}
 	}
 	if len(functions) > 0 {
-		for _, fn := range []string{events.FnProvision, events.FnReconcile} {
+		for _, fn := range []string{events.FnProvision, events.FnReconcile, events.FnRefresh} {
 			d.grant(fn, "Clouds", []string{"lambda:InvokeFunction"}, functions...)
 		}
 	}

@@ -42,11 +42,11 @@ func (a app) makeStores(ctx context.Context, k cloudkit.Kit, r cloudkit.Request)
 // printStores prints the commands that would make them.
 func (a app) printStores(k cloudkit.Kit, s cloudkit.Settings) error {
 	for _, region := range slices.Sorted(maps.Keys(s.Stores)) {
-		line := fmt.Sprintf("gcloud storage buckets create gs://%s --project %s --location %s", s.Stores[region], s.Project,
-			strings.ToUpper(region))
+		line := fmt.Sprintf("gcloud storage buckets create gs://%s --project %s --location %s", s.Stores[region],
+			s.Project, strings.ToUpper(region))
 		if k.Name == "azure" {
-			line = fmt.Sprintf("az storage container create --name %s --account-name %s --auth-mode login", s.Stores[region],
-				s.StorageAccount)
+			line = fmt.Sprintf("az storage container create --name %s --account-name %s --auth-mode login",
+				s.Stores[region], s.StorageAccount)
 		}
 		if err := a.Printf("%s\n", line); err != nil {
 			return err

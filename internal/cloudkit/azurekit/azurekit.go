@@ -51,7 +51,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Principal, "principal", "",
 		"who buys, by the object's ID: a resource group and two roles are made for them")
 	f.StringToStringVar(&s.Stores, "stores", nil,
-		"containers for what tasks leave, REGION=CONTAINER by comma: made where there is\nnone; without any, all is kept here")
+		"containers for what tasks leave, REGION=CONTAINER by comma: made where there is\n"+
+			"none; without any, all is kept here")
 	f.StringVar(&s.StorageAccount, "storage-account", "", "account that they are in")
 	f.StringVar(&s.Tenant, "tenant", "", "directory of --client")
 	f.StringVar(&s.Client, "client", "", "application whose rights are used, by its ID")

@@ -44,7 +44,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 		"who buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\nservice account are made for them")
 	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
 	f.StringToStringVar(&s.Stores, "stores", nil,
-		"buckets for what tasks leave, REGION=BUCKET by comma: made where there is none;\nwithout any, all is kept here")
+		"buckets for what tasks leave, REGION=BUCKET by comma: made where there is none;\n"+
+			"without any, all is kept here")
 	f.StringVar(&s.Impersonate, "impersonate", "",
 		"service account that reads and writes them, in whose name you may sign")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")

@@ -46,14 +46,15 @@ func Delegate(body io.Reader, key string) (string, error) {
 	start, _, _ = strings.Cut(start, "<")
 	_, expiry, _ := strings.Cut(string(asked), "<Expiry>")
 	expiry, _, _ = strings.Cut(expiry, "<")
-	return fmt.Sprintf(`<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid><SignedStart>%s</SignedStart>`+
-		`<SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService><SignedVersion>2026-06-06</SignedVersion>`+
+	return fmt.Sprintf(`<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid>`+
+		`<SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService><SignedVersion>2026-06-06</SignedVersion>`+
 		`<Value>%s</Value></UserDelegationKey>`, start, expiry, key), nil
 }
 
 func (g *Gate) delegate(w http.ResponseWriter, r *http.Request) {
 	if r.Header.Get("Authorization") == "" {
-		w.Header().Set("WWW-Authenticate", "Bearer authorization_uri=https://login.microsoftonline.com/tid/oauth2/authorize "+
+		w.Header().Set("WWW-Authenticate", "Bearer "+
+			"authorization_uri=https://login.microsoftonline.com/tid/oauth2/authorize "+
 			"resource_id=https://storage.azure.com")
 		w.WriteHeader(http.StatusUnauthorized)
 		return
@@ -113,7 +114,9 @@ func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 func (g *Gate) asOwner(w http.ResponseWriter, r *http.Request, q url.Values) {
 	params, err := sas.AccountSignatureValues{
 		Protocol: sas.ProtocolHTTPSandHTTP, ExpiryTime: time.Now().Add(time.Hour).UTC(),
-		Permissions:   (&sas.AccountPermissions{Read: true, Write: true, Delete: true, List: true, Create: true}).String(),
+		Permissions: (&sas.AccountPermissions{
+			Read: true, Write: true, Delete: true, List: true, Create: true,
+		}).String(),
 		ResourceTypes: (&sas.AccountResourceTypes{Service: true, Container: true, Object: true}).String(),
 	}.SignWithSharedKey(g.key)
 	if err != nil {

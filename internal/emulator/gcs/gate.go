@@ -50,7 +50,8 @@ func New(target, account string, key *rsa.PrivateKey) (*Gate, error) {
 		return nil, err
 	}
 	return &Gate{
-		account: account, key: key, target: u, server: httputil.NewSingleHostReverseProxy(u), uploads: map[string]*upload{},
+		account: account, key: key, target: u, server: httputil.NewSingleHostReverseProxy(u),
+		uploads: map[string]*upload{},
 	}, nil
 }
 
@@ -60,7 +61,8 @@ func (g *Gate) MakeBucket(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.target.String()+"/storage/v1/b", bytes.NewReader(body))
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.target.String()+"/storage/v1/b",
+		bytes.NewReader(body))
 	if err != nil {
 		return err
 	}
@@ -311,7 +313,8 @@ func (g *Gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, b
 		id := fmt.Sprintf("upload/%d+=", g.begun) // Google's have letters that a query must escape
 		g.begun++
 		g.uploads[id] = &upload{path: r.URL.Path, parts: map[int][]byte{}}
-		_, _ = fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>", id)
+		_, _ = fmt.Fprintf(w,
+			"<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>", id)
 		return
 	}
 	u := g.uploads[q.Get("uploadId")]
