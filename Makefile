@@ -49,6 +49,15 @@ test-go: ## Run the tests that need Go alone; those on emulators skip where none
 test-short: ## Run the quick tests without the race detector
 	$(GO) test -short $(PACKAGES)
 
+.PHONY: frameworks
+frameworks: ## Install what examples/frameworks runs with: OpenMPI, PyTorch, Spark, Dask
+	scripts/frameworks.sh
+
+.PHONY: examples
+examples: frameworks ## Run the examples of frameworks on this machine
+	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; for f in examples/frameworks/*.yaml; do \
+		go run ./cmd/tradewind run --state "$$state" $$f --env BIN=$$PWD/$(TOOLS)/frameworks/bin; done
+
 .PHONY: emulators
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
 	@scripts/emulators.sh
@@ -96,8 +105,9 @@ rehearse-chaos: rehearse-setup ## The same with functions killed at random momen
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 # The clouds of the rehearsal, as internal/rehearsal/clouds has them; where the emulators are its functions are told there.
-REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com \
-  -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus -cloud lambda:regions=us-east-1
+REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com,stores=us-central1:demo-work,impersonate=broker@demo.iam.gserviceaccount.com \
+  -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus,stores=eastus:work,storageAccount=devstoreaccount1 \
+  -cloud lambda:regions=us-east-1
 
 .PHONY: rehearse-clouds-setup
 rehearse-clouds-setup: rehearse-setup
@@ -150,6 +160,10 @@ docs-plots: ## Draw the plots of docs/bidding.md anew
 .PHONY: bench-limits
 bench-limits: emulators ## Play the limits of a large deployment, in one process and on DynamoDB Local, with requests counted; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/limits -report bench/RESULTS.md
+
+.PHONY: bench-failover
+bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/failover -report bench/RESULTS.md
 
 .PHONY: bench-data
 bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 20 GB of disk); writes its section of bench/RESULTS.md

@@ -227,12 +227,13 @@ type SpotInterrupted struct {
 	At      time.Time `json:"at" example:"2026-11-21T09:02:00Z" doc:"When it is, or was, taken"`
 }
 
-// GangBroken says that a task of a gang does not go on: the others of the gang can not go on without it.
+// GangBroken says that a task of a gang does not go on: the others of the gang can not go on without it, or need not.
 type GangBroken struct {
 	Job     string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Gang    string `json:"gang" example:"workers" doc:"Name of the gang"`
 	Task    int    `json:"task" example:"0" doc:"Index of the task that does not go on"`
 	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
+	Done    bool   `json:"done,omitempty" example:"false" doc:"It was the gang's chief and has succeeded: the work of the others is done with it"`
 }
 
 // PriceMoved says that a spot price is no more what the bids of the plan in force were made on.

@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 )
 
 // version is set by the linker.
@@ -14,5 +15,6 @@ var version = "dev"
 
 func main() {
 	proc.Reexec()
+	rsh.Reexec()
 	os.Exit(agent.Main(os.Environ(), version))
 }

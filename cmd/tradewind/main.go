@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 )
 
 // version is set by the linker.
@@ -15,6 +16,7 @@ var version = "dev"
 
 func main() {
 	proc.Reexec()
+	rsh.Reexec()
 	// Machines start by the hundred on one computer: an agent builds none of the command line.
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Environ(), version))

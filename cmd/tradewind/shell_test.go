@@ -116,6 +116,12 @@ func TestFromAShell(t *testing.T) {
 		testAWS(t, apart.in(t))
 		apart.mustBeGone(t)
 	})
+	t.Run("tpu", func(t *testing.T) {
+		t.Parallel() // it waits for a machine to be missed
+		apart := built.copy(t)
+		testTPU(t, apart.in(t))
+		apart.mustBeGone(t)
+	})
 	t.Run("one process", func(t *testing.T) {
 		t.Parallel()
 		t.Run("run", func(t *testing.T) { testRun(t, built.in(t)) })

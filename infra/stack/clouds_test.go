@@ -28,7 +28,7 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 // A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no others.
 func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
-		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme", "azure": "subscription=s,regions=eastus", "lambda": "regions=us-east-1",
+		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme,stores=us-central1:acme-work,impersonate=b@acme", "azure": "subscription=s,regions=eastus", "lambda": "regions=us-east-1",
 	}))["tradewind"]
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-cloud-gcp")
 	if got := f.at("Environment", "Variables", "TRADEWIND_CLOUD"); !strings.HasPrefix(fmt.Sprint(got), "project=acme,") {
@@ -42,6 +42,9 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD_REGIONS"); got != want {
 		t.Errorf("in %v", got)
 	}
+	if got := p.at("Environment", "Variables", "TRADEWIND_STORES"); got != "gcp:us-central1=gs://acme-work" {
+		t.Errorf("stores are %v", got)
+	}
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != nil {
 		t.Errorf("provision is told the settings %v", got)
 	}
@@ -49,6 +52,9 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	for _, s := range d.statements() {
 		if slices.Contains(s.actions, "lambda:InvokeFunction") && strings.Contains(fmt.Sprint(s.resources), "Cloud") {
 			callers[s.role] = true
+			if s.role == "tradewind-api" && len(s.resources) != 1 { // that of the cloud with a store
+				t.Errorf("api calls %v", s.resources)
+			}
 		}
 		if !strings.HasPrefix(s.role, "tradewind-cloud-") {
 			continue
@@ -74,7 +80,8 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 			}
 		}
 	}
-	if len(callers) != 2 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] {
+	if len(callers) != 4 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] || !callers["tradewind-refresh"] ||
+		!callers["tradewind-api"] {
 		t.Errorf("called by %v", callers)
 	}
 	for _, role := range deployed()(t).roles() {
@@ -85,7 +92,9 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 }
 
 func TestBadCloudsAreRefused(t *testing.T) {
-	for name, settings := range map[string]string{"gpc": "", "aws": "", "gcp": "project=p,regions=r", "azure": "a=b,a=c", "lambda": "k=a b"} {
+	for name, settings := range map[string]string{
+		"gpc": "", "aws": "", "gcp": "project=p,regions=r", "azure": "subscription=s,regions=r,stores=r:work", "lambda": "regions=r,stores=r:work",
+	} {
 		c := Default()
 		c.Clouds = map[string]string{name: settings}
 		if err := c.Validate(); err == nil || !strings.HasPrefix(err.Error(), "-cloud") {

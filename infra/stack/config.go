@@ -149,6 +149,15 @@ func (c Config) checkCloud(name, settings string) error {
 			return fmt.Errorf("%s= is missing, as in -cloud %s:%s", n, name, strings.Join(needed, "=…,")+"=…")
 		}
 	}
+	stores, err := driver.StoreURLs(name, got)
+	if err != nil || len(stores) == 0 {
+		return err
+	}
+	for cloud, n := range map[string]string{"gcp": "impersonate", "azure": "storageAccount"} {
+		if name == cloud && got[n] == "" {
+			return fmt.Errorf("stores= needs %s=, by which its buckets are signed for", n)
+		}
+	}
 	return nil
 }
 

@@ -65,8 +65,8 @@ func sizeOf(fn string) size {
 		return size{memory: 256, seconds: 30, batch: 10, parallel: 10, keep: 3600}
 	case events.FnTick:
 		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
-	case events.FnRefresh: // what the last day's schedule left there is done when work comes in
-		return size{memory: 512, seconds: 300, batch: 1, parallel: 2, keep: 25 * 3600}
+	case events.FnRefresh: // what the last day's schedule left there is done when work comes in; it asks every cloud
+		return size{memory: 512, seconds: 600, batch: 1, parallel: 2, keep: 25 * 3600}
 	case events.FnReconcile:
 		return size{memory: 256, seconds: 300, batch: 1, parallel: 2, keep: 3600, door: true}
 	case events.FnHook:
@@ -76,7 +76,7 @@ func sizeOf(fn string) size {
 	case fnRelay:
 		return size{memory: 256, seconds: 60, batch: 100}
 	case cloudPrefix + "gcp", cloudPrefix + "azure", cloudPrefix + "lambda": // as long as those that wait for them
-		return size{memory: 256, seconds: 300}
+		return size{memory: 512, seconds: 300} // refresh holds a catalogue
 	default: // bid, advance, schedule, execute: records that many share, so few at once with as much as there is
 		return size{memory: 256, seconds: 60, batch: 10, parallel: 2}
 	}
@@ -204,13 +204,26 @@ func (c Config) cloudRegions() []string {
 	return out
 }
 
-// stores are the buckets of the other regions: REGION=BUCKET by comma.
+// stores are the buckets of the other regions, REGION=BUCKET, and those of other clouds, CLOUD:REGION=URL, by comma.
 func (d *deployment) stores() *string {
 	var out []string
 	for _, region := range d.Regions {
 		out = append(out, region+"="+d.regionalBucket(region))
 	}
+	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
+		urls := storesOf(name, d.Clouds[name])
+		for _, place := range slices.Sorted(maps.Keys(urls)) {
+			out = append(out, place+"="+urls[place])
+		}
+	}
 	return jsii.String(strings.Join(out, ","))
+}
+
+// storesOf are the URLs of a cloud's stores, by place. Validate has read them.
+func storesOf(cloud, text string) map[string]string {
+	settings, _ := driver.ParseSettings(text)
+	urls, _ := driver.StoreURLs(cloud, settings)
+	return urls
 }
 
 // agentObjects are the keys of the agents' binaries, as pkg/cloud/aws reads them: ARCH=KEY by comma.

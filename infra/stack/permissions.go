@@ -199,7 +199,7 @@ func (d *deployment) secrets(fn string) {
 func (d *deployment) buy() {
 	d.tokens(events.FnProvision)
 	d.launch(events.FnProvision)
-	for _, fn := range []string{events.FnProvision, events.FnReconcile} {
+	for _, fn := range []string{events.FnProvision, events.FnReconcile, events.FnRefresh} {
 		d.roles[fn].AddToPolicy(allowIf("Terminate", []string{"ec2:TerminateInstances"},
 			equals("aws:ResourceTag/"+TagDeployment, d.Name), d.anyRegion("ec2", *d.stack.Account(), "instance/*")))
 	}
@@ -247,10 +247,13 @@ func (d *deployment) launch(fn string) {
 // there. These keep in the table which clusters they have ended, and nothing else; the key of Lambda Cloud, which has
 // no other way, lies in SSM.
 func (d *deployment) far() {
-	var functions []string
+	var functions, signing []string
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
 		fn := cloudPrefix + name
 		functions = append(functions, *d.functions[fn].FunctionArn())
+		if len(storesOf(name, d.Clouds[name])) > 0 {
+			signing = append(signing, *d.functions[fn].FunctionArn())
+		}
 		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
 			map[string]interface{}{"ForAllValues:StringLike": map[string]interface{}{
 				"dynamodb:LeadingKeys": []string{"grave#" + name + "#*"}}},
@@ -268,6 +271,9 @@ func (d *deployment) far() {
 		for _, fn := range []string{events.FnProvision, events.FnReconcile} {
 			d.grant(fn, "Clouds", []string{"lambda:InvokeFunction"}, functions...)
 		}
+	}
+	if len(signing) > 0 { // they sign for the stores of their clouds
+		d.grant(fnAPI, "Stores", []string{"lambda:InvokeFunction"}, signing...)
 	}
 }
 

@@ -22,6 +22,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/optimizer"
 )
 
@@ -44,16 +45,16 @@ func tree(t *testing.T) []*cobra.Command {
 // TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
-tradewind run: objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
+tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents output
 tradewind cloud list: state output
 tradewind cloud check: public-url state output
-tradewind cloud add aws: profile certificates regions print state output
-tradewind cloud add azure: subscription resource-group principal tenant client regions print state output
-tradewind cloud add gcp: project service-account member network subnetwork regions print state output
-tradewind cloud add lambda: key-file ssh-key regions print state output
+tradewind cloud add aws: proxy no-public-address tag image instance-profile profile certificates regions print state output
+tradewind cloud add azure: proxy no-public-address tag image subscription resource-group principal stores storage-account tenant client regions print state output
+tradewind cloud add gcp: proxy no-public-address tag image tpus project service-account member network stores impersonate subnetwork regions print state output
+tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: forget state
-tradewind plan: objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
+tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind optimize: time-limit
 tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
 tradewind backtest availability: traces work deadline changeover spot-ratio every zones nodes policy seed output
@@ -63,7 +64,7 @@ tradewind backtest workflow: dag prices deadlines repeats train time policy seed
 tradewind prices chart: days prices state output
 tradewind prices import: state output
 tradewind prices show: prices state output
-tradewind submit: objective deadline budget queue env env-file endpoint state key secret secret-file pack-size pack-files output
+tradewind submit: cloud objective deadline budget queue env env-file endpoint state key secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output
@@ -83,6 +84,7 @@ tradewind dlq show: queue endpoint state output
 tradewind dlq redrive: queue all endpoint state output
 tradewind catalog search: gpu cpus memory cloud region zone instance-type arch spot market service max-interruption max-carbon limit cheapest-per catalog output
 tradewind catalog accelerators: catalog output
+tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
 tradewind deploy aws: diff destroy yes name region regions cloud data-buckets make-buckets secrets unproven-machines architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
 tradewind chaos: seeds jobs history output
@@ -161,7 +163,7 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
 		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, lab.ChaosResult{}, sim.Failure{},
-		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{},
+		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {

@@ -13,6 +13,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
@@ -31,6 +32,7 @@ type runOptions struct {
 	over   *jobfile.Overrides
 	limits *jobfile.Limits
 	secret *jobfile.Secrets
+	clouds []string
 	detach bool
 	output *command.Choice
 	set    func(flag string) bool
@@ -54,6 +56,7 @@ func (a *app) runCommand() *cobra.Command {
 	o.over = jobfile.OverrideFlags(c, true)
 	o.limits, o.secret = jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.worldFlags(c, &o.host)
+	a.cloudFlag(c, &o.clouds)
 	c.Flags().BoolVar(&o.detach, "detach", false, "hand the job to a broker that runs already and return at once")
 	o.output = command.OutputFlag(c)
 	o.set = c.Flags().Changed
@@ -74,6 +77,9 @@ func (a *app) run(ctx context.Context, path string, o *runOptions) error {
 	packing := o.limits.Options(a.leftOut)
 	f, err := a.loadJob(ctx, path, o.over, o.secret, packing)
 	if err != nil {
+		return err
+	}
+	if err := onClouds(f, o.host.Catalog, o.clouds); err != nil {
 		return err
 	}
 	if o.detach {
@@ -118,7 +124,19 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 	if running {
 		return found(absolute(o.host.State), r), a.suits(r, o)
 	}
-	if err := a.onOffer(spec, o.host.Catalog); err != nil {
+	on, err := clouds.Enabling(a.App, a.kits, a.brokers.Find)(ctx, absolute(o.host.State), o.clouds)
+	if err != nil {
+		return nil, err
+	}
+	o.host.Play = on.Regions
+	c, err := on.Catalog(o.host.Catalog)
+	if err != nil {
+		return nil, err
+	}
+	if len(on.Regions) > 0 {
+		a.Tell("%s", on.Says(nil))
+	}
+	if err := onOffer(spec, c); err != nil {
 		return nil, err
 	}
 	o.host.Log = a.logger(slog.LevelError)
@@ -131,13 +149,9 @@ func (a *app) brokerFor(ctx context.Context, spec *dag.Job, o *runOptions) (*con
 
 // onOffer refuses a job before anything of it is stored when a task asks for what nobody sells, unless it would wait
 // for that.
-func (a *app) onOffer(spec *dag.Job, dir string) error {
+func onOffer(spec *dag.Job, c *catalog.Catalog) error {
 	if spec.Infeasible == dag.Wait {
 		return nil
-	}
-	c, err := catalog.Open(dir)
-	if err != nil {
-		return err
 	}
 	return planning.NoOffer(c, spec, nil)
 }

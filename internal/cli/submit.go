@@ -14,6 +14,7 @@ import (
 
 func (a *app) submitCommand() *cobra.Command {
 	var state, key string
+	var clouds []string
 	c := &cobra.Command{
 		Use:   "submit FILE",
 		Short: "Hand a DAG to the broker that runs and return",
@@ -28,6 +29,7 @@ func (a *app) submitCommand() *cobra.Command {
 	over := jobfile.OverrideFlags(c, true)
 	limits, secrets := jobfile.LimitFlags(c), jobfile.SecretFlags(c)
 	a.brokerFlags(c, &state)
+	a.cloudFlag(c, &clouds)
 	c.Flags().StringVar(&key, "key", "",
 		"the same key and job name are the same job, however often they are submitted (default: a new one)")
 	output := command.OutputFlag(c)
@@ -35,6 +37,9 @@ func (a *app) submitCommand() *cobra.Command {
 		packing := limits.Options(a.leftOut)
 		f, err := a.loadJob(c.Context(), given[0], over, secrets, packing)
 		if err != nil {
+			return err
+		}
+		if err := onClouds(f, "", clouds); err != nil {
 			return err
 		}
 		if key == "" {

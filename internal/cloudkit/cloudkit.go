@@ -13,6 +13,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
@@ -78,19 +79,15 @@ type Opened struct {
 	Verifier identity.Verifier
 	// Refresh renews what the catalogue knows of the cloud and writes the next snapshot; nil where nobody tells. When
 	// it fails nothing is written, and what was known still holds.
-	Refresh func(ctx context.Context, s Snapshots) (Refreshed, error)
+	Refresh driver.Refresh
+	// Data signs for the buckets of the settings' stores; nil where there are none.
+	Data grant.Store
 	// Regions are all that are bought in; empty is any.
 	Regions []string
 	// Prices makes the source of its spot prices, which are asked for of what runs and of the offers that waiting
 	// names; nil where there are none.
 	Prices func(waiting func(context.Context) ([]string, error)) Prices
 }
-
-// Snapshots is where the refreshed catalogue is kept, as the clouds' packages refresh want it.
-type Snapshots = driver.Snapshots
-
-// Refreshed says what a refresh found, in offers.
-type Refreshed struct{ Offers, New, Gone int }
 
 // Prices tells what spot machines cost now.
 type Prices interface {

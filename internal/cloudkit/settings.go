@@ -6,12 +6,16 @@ import (
 	"fmt"
 	"io/fs"
 	"maps"
+	"net/url"
 	"os"
 	"path/filepath"
 	"slices"
 	"strings"
 
+	"github.com/spf13/pflag"
+
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
 // Settings are those of one cloud. There is no secret in them: a key is named by the file that it lies in.
@@ -41,8 +45,24 @@ type Settings struct {
 	// address, that who comes by it acts as.
 	Provider    string `json:"provider,omitempty"`
 	Impersonate string `json:"impersonate,omitempty"`
+	// Stores are the buckets of regions, in which tasks that run near there leave what they leave; those of Azure are
+	// containers of StorageAccount. Who signs for Google's is the service account Impersonate.
+	Stores         map[string]string `json:"stores,omitempty"`
+	StorageAccount string            `json:"storageAccount,omitempty"`
+	// Storage is where the cloud's object store is, with what signs for it: an emulator; empty is the cloud's own.
+	Storage string `json:"storage,omitempty"`
+	// TPUs says that Google's TPUs may be bought, whose API has to be on.
+	TPUs bool `json:"tpus,omitempty"`
 	// NoPublicAddress is for networks with a way out of their own.
 	NoPublicAddress bool `json:"noPublicAddress,omitempty"`
+	// Proxy is the HTTP proxy by which machines, and what runs on them, reach everything but their network.
+	Proxy string `json:"proxy,omitempty"`
+	// Tags are put on all that is bought (Google's labels), for policies that ask for some.
+	Tags map[string]string `json:"tags,omitempty"`
+	// Images are used instead of the cloud's own where a task names none, by class of machine: amd64, arm64, amd64-gpu.
+	Images map[string]string `json:"images,omitempty"`
+	// InstanceProfile of AWS, a name or an ARN, is given to machines for their tasks' own use.
+	InstanceProfile string `json:"instanceProfile,omitempty"`
 	// Endpoint is where the cloud's API is, and Proofs where the keys are by which its machines are proved: an
 	// emulator, or a proxy; empty are the cloud's own.
 	Endpoint string `json:"endpoint,omitempty"`
@@ -50,6 +70,15 @@ type Settings struct {
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
+}
+
+// StoreURLs are the URLs of the stores that the settings of a cloud name, by place, CLOUD:REGION.
+func (s Settings) StoreURLs(cloud string) map[string]string {
+	out := map[string]string{}
+	for region, bucket := range s.Stores {
+		out[cloud+":"+region] = driver.Scheme(cloud) + "://" + bucket
+	}
+	return out
 }
 
 // FileName is where the settings of a state folder's clouds lie in it.
@@ -96,8 +125,25 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 		switch name {
 		case "regions":
 			in[name] = strings.Split(value, "+")
-		case "noPublicAddress":
+		case "stores":
+			stores := map[string]string{}
+			for part := range strings.SplitSeq(value, "+") {
+				region, bucket, _ := strings.Cut(part, ":")
+				stores[region] = bucket
+			}
+			in[name] = stores
+		case "noPublicAddress", "tpus":
 			in[name] = value == "true"
+		case "tags", "images":
+			pairs := map[string]string{}
+			for part := range strings.SplitSeq(value, "+") {
+				key, v, ok := strings.Cut(part, "=")
+				if !ok || key == "" {
+					return s, fmt.Errorf("%w: %s: %q is no NAME=VALUE", ErrSettings, name, part)
+				}
+				pairs[key] = v
+			}
+			in[name] = pairs
 		default:
 			in[name] = value
 		}
@@ -108,6 +154,47 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 	}
 	read, err := Read("settings", body)
 	return read[""], err
+}
+
+// Environment is what machines' agents find in theirs, beside their own.
+func (s Settings) Environment() map[string]string {
+	if s.Proxy == "" {
+		return nil
+	}
+	env := map[string]string{}
+	for _, name := range []string{"HTTPS_PROXY", "HTTP_PROXY"} {
+		env[name], env[strings.ToLower(name)] = s.Proxy, s.Proxy // programs differ in which they read
+	}
+	// What is asked of the machine itself, its metadata service and its neighbours does not leave the network.
+	const direct = "localhost,127.0.0.1,169.254.169.254,metadata.google.internal,10.0.0.0/8,172.16.0.0/12,192.168.0.0/16"
+	env["NO_PROXY"], env["no_proxy"] = direct, direct
+	return env
+}
+
+// Check says what is wrong with settings whatever the cloud.
+func (s Settings) Check() error {
+	if s.Proxy == "" {
+		return nil
+	}
+	u, err := url.Parse(s.Proxy)
+	if err != nil || u.Scheme != "http" && u.Scheme != "https" || u.Host == "" {
+		return fmt.Errorf("%w: proxy %q is not http://HOST:PORT", ErrSettings, s.Proxy)
+	}
+	if u.User != nil {
+		return fmt.Errorf("%w: the proxy's password would lie on every machine: let the network say who may use it",
+			ErrSettings)
+	}
+	return nil
+}
+
+// NetworkFlags adds to a command what machines need in a network as people have them.
+func NetworkFlags(f *pflag.FlagSet, s *Settings) {
+	f.StringVar(&s.Proxy, "proxy", "", "HTTP proxy of the machines and what runs on them: http://HOST:PORT")
+	f.BoolVar(&s.NoPublicAddress, "no-public-address", false,
+		"machines have no public address: their network needs another way out")
+	f.StringToStringVar(&s.Tags, "tag", nil, "tag on all that is bought, NAME=VALUE, for policies that demand one")
+	f.StringToStringVar(&s.Images, "image", nil,
+		"image instead of the cloud's own, CLASS=IMAGE; a class is amd64, arm64 or\namd64-gpu")
 }
 
 // Save writes the settings of a state folder's clouds, readable by its owner alone.

@@ -2,6 +2,7 @@ package cloudkit_test
 
 import (
 	"errors"
+	"maps"
 	"os"
 	"path/filepath"
 	"reflect"
@@ -24,6 +25,41 @@ func TestSettingsAreReadAsTheyWereSaved(t *testing.T) {
 	}
 	if got, err := cloudkit.Load(state); err != nil || !reflect.DeepEqual(got, want) {
 		t.Errorf("%v %v", got, err)
+	}
+}
+
+func TestSettingsOfAFunctionAreThoseOfAFolder(t *testing.T) {
+	s, err := cloudkit.FromPairs(map[string]string{
+		"project": "p", "regions": "a+b", "noPublicAddress": "true", "tpus": "true", "proxy": "http://proxy:3128", "tags": "team=ml+cost-center=7",
+		"images": "amd64=ami-1+amd64-gpu=ssm:/x",
+	})
+	want := cloudkit.Settings{
+		Project: "p", Regions: []string{"a", "b"}, NoPublicAddress: true, TPUs: true, Proxy: "http://proxy:3128",
+		Tags: map[string]string{"team": "ml", "cost-center": "7"}, Images: map[string]string{"amd64": "ami-1", "amd64-gpu": "ssm:/x"},
+	}
+	if err != nil || !reflect.DeepEqual(s, want) {
+		t.Errorf("%v: %+v", err, s)
+	}
+	for _, bad := range []map[string]string{{"tags": "team"}, {"nonsense": "x"}} {
+		if _, err := cloudkit.FromPairs(bad); !errors.Is(err, cloudkit.ErrSettings) {
+			t.Errorf("%v: %v", bad, err)
+		}
+	}
+}
+
+func TestMachinesBehindAProxyAreToldOfIt(t *testing.T) {
+	if env := (cloudkit.Settings{}).Environment(); len(env) != 0 {
+		t.Errorf("without one: %v", env)
+	}
+	s := cloudkit.Settings{Proxy: "http://proxy:3128"}
+	env := s.Environment()
+	if s.Check() != nil || env["HTTPS_PROXY"] != s.Proxy || env["https_proxy"] != s.Proxy || !strings.Contains(env["NO_PROXY"], "169.254.169.254") {
+		t.Errorf("%v %v", s.Check(), env)
+	}
+	for _, bad := range []string{"proxy:3128", "socks5://proxy", "http://u:p@proxy:3128"} {
+		if err := (cloudkit.Settings{Proxy: bad}).Check(); !errors.Is(err, cloudkit.ErrSettings) || strings.Contains(err.Error(), "u:p") {
+			t.Errorf("%s: %v", bad, err)
+		}
 	}
 }
 
@@ -100,5 +136,16 @@ func TestAgentsAreFoundWhereTheyAre(t *testing.T) {
 	}
 	if programs.Files[programs.Mounters["arm64"]] != filepath.Join(filepath.Dir(file), "rclone") || programs.Mounters["amd64"] != "" {
 		t.Errorf("%v", programs)
+	}
+}
+
+func TestStoresAreReadFromPairsAndAreURLsByPlace(t *testing.T) {
+	s, err := cloudkit.FromPairs(map[string]string{"project": "p", "stores": "us-central1:acme+europe-west4:acme-eu"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := map[string]string{"gcp:us-central1": "gs://acme", "gcp:europe-west4": "gs://acme-eu"}
+	if got := s.StoreURLs("gcp"); !maps.Equal(got, want) {
+		t.Errorf("%v", got)
 	}
 }

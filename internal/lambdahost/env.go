@@ -24,13 +24,14 @@ const (
 	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, by comma; optional, aws
 	// regions of other clouds to buy in, CLOUD:REGION by comma; optional, none
 	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
-	EnvRegions      = "TRADEWIND_REGIONS"  // of EC2 to buy in, by comma; optional, the deployment's own
-	EnvSecrets      = "TRADEWIND_SECRETS"  // paths below which jobs may refer to secrets, by comma; optional, none
-	EnvStores       = "TRADEWIND_STORES"   // other regions' buckets for what tasks leave: REGION=BUCKET; optional
-	EnvTopic        = "TRADEWIND_TOPIC"    // SNS topic for news; optional
-	EnvWebhook      = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
-	EnvAnnounce     = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
-	EnvPolicy       = "TRADEWIND_POLICY"   // key of the sessions' policy in the work bucket; optional, the broker's own
+	EnvRegions      = "TRADEWIND_REGIONS" // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvSecrets      = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
+	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
+	EnvStores   = "TRADEWIND_STORES"
+	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
+	EnvWebhook  = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
+	EnvAnnounce = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
+	EnvPolicy   = "TRADEWIND_POLICY"   // key of the sessions' policy in the work bucket; optional, the broker's own
 	// EnvProof says whether machines have to prove which one they are: required, optional; optional, required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
 	// EnvProofs are by what machines of other clouds are proved instead of the clouds' own: gcp=URL of a key set and
@@ -62,7 +63,7 @@ type Env struct {
 	// CloudRegions are those of other clouds, CLOUD:REGION.
 	CloudRegions []string
 	Secrets      []string
-	Stores       map[string]string // bucket by region
+	Stores       map[string]string // bucket by region, URL by CLOUD:REGION
 	Topic        string
 	Webhook      string
 	Announce     []string

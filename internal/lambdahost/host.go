@@ -6,6 +6,7 @@ import (
 	"log/slog"
 	"os"
 	"slices"
+	"strings"
 	"sync/atomic"
 	"time"
 
@@ -114,8 +115,8 @@ func brokerConfig(env Env) record.Config {
 	return cfg
 }
 
-// Stores are the buckets that jobs keep data in: the work bucket in the deployment's own region, and those of the
-// others that machines are bought in.
+// Stores are the buckets that jobs keep data in: the work bucket in the deployment's own region, those of the others
+// that machines are bought in, and those of other clouds.
 func Stores(env Env) record.Stores {
 	if len(env.Stores) == 0 || len(env.Regions) == 0 {
 		return record.Stores{}
@@ -125,8 +126,11 @@ func Stores(env Env) record.Stores {
 		return record.Stores{} // the table is in the program, and tested
 	}
 	s := record.Stores{Moves: moves, URLs: map[string]string{"aws:" + env.Regions[0]: "s3://" + env.WorkBucket}}
-	for region, bucket := range env.Stores {
-		s.URLs["aws:"+region] = "s3://" + bucket
+	for place, store := range env.Stores {
+		if !strings.Contains(place, ":") {
+			place, store = "aws:"+place, "s3://"+store
+		}
+		s.URLs[place] = store
 	}
 	return s
 }

@@ -169,8 +169,13 @@ func drawGang(r timeline.Random, j *dag.Job) {
 		return
 	}
 	all := together[timeline.Pick(r, order)]
-	for _, i := range all[:2+r.IntN(min(len(all), dag.MaxGang)-1)] {
+	members := all[:2+r.IntN(min(len(all), dag.MaxGang)-1)]
+	for _, i := range members {
 		j.Tasks[i].Gang = "gang"
+	}
+	if r.Chance(0.3) { // the others are done with it
+		chief := &j.Tasks[timeline.Pick(r, members)]
+		chief.On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
 	}
 }
 

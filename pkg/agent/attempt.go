@@ -50,8 +50,9 @@ type attempt struct {
 	boxed   *boxed   // nil for what runs on the machine itself
 	mounts  mounts
 	reports *reports
-	peers   stage.Peers // while files are staged in, of several nodes
-	began   time.Time   // when a stand-in's clock started
+	peers   stage.Peers       // while files are staged in, of several nodes
+	began   time.Time         // when a stand-in's clock started
+	gang    map[string]string // variables that tell the task of the others it works with
 
 	unlessOrdered context.Context // ends with any order
 	unlessStopped context.Context // ends with orderStop and above
@@ -208,6 +209,10 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.boxed.close()
+	if err := t.joinGang(); err != nil {
+		return t.failed(wire.PhaseStage, err)
+	}
+	defer t.serveGang()()
 	t.out.phase()
 	if err := t.setup(); err != nil {
 		return t.failed(wire.PhaseSetup, err)

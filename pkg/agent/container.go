@@ -29,6 +29,7 @@ type boxed struct {
 	image  string
 	home   string // in the container; known when an input asks for it
 	mounts map[string]string
+	runs   container.Config
 	box    *container.Box // nil until all is staged
 }
 
@@ -56,7 +57,11 @@ func (t *attempt) pull(ctx context.Context) error {
 		image = as.Server + "/" + image
 	}
 	t.boxed = &boxed{engine: engine, image: image, mounts: map[string]string{}}
-	return engine.Pull(ctx, image, as, t.dirs.tmp, t.out.note)
+	if err := engine.Pull(ctx, image, as, t.dirs.tmp, t.out.note); err != nil {
+		return err
+	}
+	t.boxed.runs, err = engine.Config(ctx, image)
+	return err
 }
 
 // given is a variable of the task, secret or not.
@@ -84,12 +89,40 @@ func (t *attempt) open(ctx context.Context) (err error) {
 	if t.boxed == nil {
 		return nil
 	}
+	if script := t.boxed.runs.Script(); script != "" {
+		if err := os.WriteFile(filepath.Join(t.dirs.scripts, entrypointName), []byte(script), 0o600); err != nil {
+			return err
+		}
+	}
 	t.boxed.box, err = t.boxed.engine.Start(ctx, container.Spec{
 		Name: boxName(t.work.Attempt, t.claims.Rank), Image: t.boxed.image, Dirs: []string{t.dirs.top},
 		Mounts: t.boxed.mounts, Scripts: t.dirs.scripts, GPUs: t.work.Accelerators > 0 && hasNvidia(),
 		ShmBytes: memoryBytes() / 2,
 	})
 	return err
+}
+
+// What a task hears of its image: the file with the script that runs what the image runs by itself, and the directory
+// that it runs that in. Manifests of Kubernetes leave both to the image.
+const (
+	envImageEntrypoint = "TRADEWIND_IMAGE_ENTRYPOINT"
+	envImageWorkdir    = "TRADEWIND_IMAGE_WORKDIR"
+	entrypointName     = "image-entrypoint"
+)
+
+// imageEnv is what a task hears of its image.
+func (t *attempt) imageEnv() map[string]string {
+	env := map[string]string{}
+	if t.boxed == nil {
+		return env
+	}
+	if dir := t.boxed.runs.WorkingDir; dir != "" {
+		env[envImageWorkdir] = dir
+	}
+	if t.boxed.runs.Script() != "" {
+		env[envImageEntrypoint] = filepath.Join(t.dirs.scripts, entrypointName)
+	}
+	return env
 }
 
 // close ends the container.

@@ -92,3 +92,28 @@ func TestATaskInAContainerFailsStopsAndSavesAsWithout(t *testing.T) {
 		t.Errorf("%+v", r)
 	}
 }
+
+// TestATaskCanRunWhatItsImageRuns: the entry point with arguments, or with the image's own, in the image's directory.
+func TestATaskCanRunWhatItsImageRuns(t *testing.T) {
+	environ := containertest.Environ(t)
+	const image = "localhost/tradewind-test:entry"
+	build := exec.Command("podman", "build", "--pull=never", "--quiet", "--tag", image, "-")
+	build.Env = environ
+	build.Stdin = strings.NewReader("FROM " + containertest.Image + "\n" +
+		`ENTRYPOINT ["/bin/echo", "it's"]` + "\n" + `CMD ["two  words"]` + "\nWORKDIR /etc\n")
+	if out, err := build.CombinedOutput(); err != nil {
+		t.Fatalf("%v: %s", err, out)
+	}
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{Environ: environ})
+	w := task(t, "a1", `cd $TRADEWIND_IMAGE_WORKDIR; cat image; sh $TRADEWIND_IMAGE_ENTRYPOINT
+exec sh $TRADEWIND_IMAGE_ENTRYPOINT mine`)
+	w.Image = image
+	b.Run(node, w)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v\n%s", r, b.Log(node, "a1"))
+	}
+	if want := "busybox\nit's two  words\nit's mine\n"; !strings.HasSuffix(b.Log(node, "a1"), want) {
+		t.Errorf("log %q, want %q at its end", b.Log(node, "a1"), want)
+	}
+}

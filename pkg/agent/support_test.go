@@ -10,11 +10,13 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/agenttest"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
+	rsh.Reexec()
 	if os.Getenv(agent.EnvEndpoint) != "" {
 		os.Exit(agent.Main(os.Environ(), "test"))
 	}

@@ -231,6 +231,8 @@ func inherited(name string) bool {
 //	TRADEWIND_RESTORED               1 when that directory was filled from a checkpoint, else 0
 //	TRADEWIND_NOTICE                 file that appears when the machine is about to be taken, with the seconds left
 //	TRADEWIND_MACHINE                the machine's name
+//	TRADEWIND_IMAGE_ENTRYPOINT       in a container, a script for sh that runs what the image runs by itself
+//	TRADEWIND_IMAGE_WORKDIR          in a container, the working directory of the image
 func (t *attempt) taskEnv() []string {
 	env := map[string]string{}
 	for _, entry := range t.cfg.Environ {
@@ -266,6 +268,8 @@ func (t *attempt) taskEnv() []string {
 		"SKYPILOT_TASK_IDS":          w.Job + "/" + w.Task,
 		"SKYPILOT_NUM_GPUS_PER_NODE": strconv.Itoa(int(math.Ceil(w.Accelerators))),
 	})
+	maps.Copy(env, t.gang)
+	maps.Copy(env, t.imageEnv())
 	if c := w.Checkpoint; c != nil {
 		env["TRADEWIND_CHECKPOINT"] = t.checkpointDir()
 		if c.Restore != "" {

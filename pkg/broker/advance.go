@@ -133,7 +133,13 @@ func decideFailed(st advancing, task record.Task, e events.TaskFailed) (d record
 		return d
 	}
 	spec := &st.spec.Tasks[e.Task]
-	if !e.Final && task.Try <= spec.Retries {
+	retries := spec.Retries
+	if r, found := spec.Reacts(dag.PodFailed, e.ExitCode); found && r.Action == dag.Abort {
+		retries = 0
+	} else if found && r.Limit > 0 {
+		retries = r.Limit
+	}
+	if !e.Final && task.Try <= retries {
 		d.Emit(events.TaskReady{Job: st.job.ID, Task: e.Task, Queue: st.job.Queue, Try: task.Try + 1})
 		return d
 	}

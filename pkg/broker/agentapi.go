@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/pool"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
@@ -169,6 +170,12 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 	if len(cl.Nodes) > 1 && w.Assignment.StandIn == 0 {
 		w.Assignment.Exchange, err = b.exchangeKey(cl)
 	}
+	if err == nil {
+		w.Assignment.Gang, err = attempt.Gang(u, job, spec, cl)
+	}
+	if err == nil && w.Assignment.Gang != nil {
+		w.Assignment.Gang.Key, err = b.gangKey(cl, spec.Tasks[cl.Task].Gang)
+	}
 	if err != nil {
 		return w, err
 	}
@@ -180,6 +187,18 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 func (b *Broker) exchangeKey(cl record.Cluster) ([]byte, error) {
 	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.ID, Rank: len(cl.Nodes), Expires: time.Unix(1, 0)})
 	sum := sha256.Sum256([]byte("exchange " + token))
+	return sum[:], err
+}
+
+// gangKey is the secret that the nodes of a gang share, or of one task with a framework, as exchangeKey is that of a
+// cluster. It is the same for all attempts: what one that is over knows is of no use where nobody listens any more.
+func (b *Broker) gangKey(cl record.Cluster, gang string) ([]byte, error) {
+	if gang == "" {
+		return b.exchangeKey(cl)
+	}
+	token, err := b.Tokens(wire.Claims{Job: cl.Job, Cluster: cl.Job + record.GangMark + gang, Rank: dag.MaxNodes,
+		Expires: time.Unix(1, 0)})
+	sum := sha256.Sum256([]byte("gang " + token))
 	return sum[:], err
 }
 
@@ -269,6 +288,7 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 		return err
 	}
 	if st.Spec = &spec.Tasks[cl.Task]; e == wire.Succeeded {
+		st.Chief = spec.Chief(cl.Task)
 		return nil
 	}
 	st.Attempt, _, err = book.Get[record.Attempt](u, attempt)

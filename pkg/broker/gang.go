@@ -48,7 +48,7 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 		return err
 	}
 	for _, m := range members {
-		if m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
+		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
 			return record.ErrSkip // all have been admitted together since
 		}
 	}
@@ -58,6 +58,9 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 			continue
 		}
 		d := attempt.DecideFollow(m, reason, b.Config, u.Now)
+		if e.Done {
+			d = attempt.DecideComplete(m, u.Now)
+		}
 		if len(d.Writes) == 0 {
 			continue
 		}

@@ -67,7 +67,7 @@ func (b *Broker) wrongMount(ctx context.Context, in *dag.Input) (why, hint strin
 	page, err := b.Data.List(ctx, prefix, "")
 	switch {
 	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketThere:
-		return b.wrongBucket(prefix)
+		return "", "", nil // it is made before its machine is bought
 	case errors.Is(err, grant.ErrNoBucket):
 		return cannot(err), "name a bucket that is there and may be read", nil
 	case errors.Is(err, grant.ErrStore), errors.Is(err, grant.ErrCredentials), errors.Is(err, grant.ErrURI):
@@ -100,16 +100,6 @@ func (b *Broker) tryLoan(ctx context.Context, l grant.Loan) error {
 		b.log.Warn("a mount could not be checked", "uri", l.Prefix, "err", err)
 	}
 	return nil
-}
-
-// wrongBucket says why a bucket that is not there cannot be made.
-func (b *Broker) wrongBucket(prefix string) (why, hint string, err error) {
-	if strings.HasPrefix(prefix, "s3://") {
-		return "", "", nil // it is made before its machine is bought
-	}
-	bucket, err := grant.BucketOf(prefix)
-	return fmt.Sprintf("there is no bucket %s, or it may not be read, and only those of S3 are made", bucket),
-		"make it yourself", err
 }
 
 // isObject says whether a URI is that of an object, by a granted request for its first byte.

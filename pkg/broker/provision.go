@@ -21,6 +21,9 @@ func (b *Broker) provision(ctx context.Context, e events.Event) error {
 	case events.TaskAdmitted:
 		return b.buy(ctx, e.ID, data)
 	case events.TaskSucceeded:
+		if data.Cluster == "" {
+			return nil // the work of its gang was done before it had one
+		}
 		return b.release(ctx, e.ID, data.Cluster)
 	case events.TaskFailed:
 		if data.Cluster == "" {

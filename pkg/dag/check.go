@@ -182,6 +182,9 @@ func CheckService(s string) error {
 // services gives the managed services, with the cloud that has each.
 func services() map[string]string { return map[string]string{"emr": "aws", "dataproc": "gcp"} }
 
+// ServiceCloud is the cloud that has a managed service; empty where none is known.
+func ServiceCloud(service string) string { return services()[service] }
+
 // clouds are the names of clouds that are spelled often enough to be misspelled. Others may be in a
 // catalogue of the user's own.
 func clouds() []string {

@@ -59,6 +59,25 @@ func (j *Job) CheckGangs() (task int, err error) {
 				"a task of several nodes is a gang, too: nodes",
 			)
 		}
+		roles := make(map[string]int, len(members))
+		for _, i := range members {
+			role := RoleVariable(j.Tasks[i].RoleOf())
+			if first, twice := roles[role]; twice {
+				return i, fault.New(
+					fmt.Sprintf("has role %s of gang %s, whose hosts are $TRADEWIND_HOSTS_%s as those of %s",
+						fault.Quote(j.Tasks[i].RoleOf()), fault.Quote(name), role, fault.Quote(j.Tasks[first].Name)),
+					"rename one, or give one replicas",
+				)
+			}
+			roles[role] = i
+			if f := j.Tasks[i].Framework; f != j.Tasks[members[0]].Framework {
+				return i, fault.New(
+					fmt.Sprintf("has another framework than %s of its gang %s",
+						fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)),
+					"the roles of a gang have one framework",
+				)
+			}
+		}
 		first := parents(members[0])
 		for _, i := range members {
 			mine := parents(i)

@@ -52,6 +52,8 @@ const (
 	WfFormat Format = "wfformat"
 	DAX      Format = "dax"
 	TES      Format = "tes" // not of a file: a task of the GA4GH API
+	// Kubernetes are the manifests of Jobs, JobSets, and Volcano's and Kubeflow's jobs.
+	Kubernetes Format = "kubernetes"
 )
 
 // Job is a directed acyclic graph of batch tasks with its objective and limits.
@@ -133,6 +135,13 @@ type Task struct {
 	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
 	// of them wait for the same tasks.
 	Gang string `json:"gang,omitempty"`
+	// Role is what the task is in its gang, each of its Nodes a member; empty is its name. See RoleOf.
+	Role string `json:"role,omitempty"`
+	// Framework is what its nodes, and those of its gang, are told of each other in the words of.
+	Framework Framework `json:"framework,omitempty"`
+	// On says what becomes of the gang, or of the task that is in none, when something happens to the task. What is
+	// not said is as it is without: what fails is tried again as often as Retries says, and the gang with it.
+	On []Reaction `json:"on,omitempty"`
 }
 
 // StandIn says whether the task has a recorded run time but no command.

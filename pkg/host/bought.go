@@ -24,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/store"
@@ -117,15 +118,25 @@ type buying struct {
 	clouds    map[string]cloud.Cloud
 	regions   map[string][]string // by cloud; empty is any
 	proofs    identity.Verifiers
-	refresh   map[string]func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error)
+	refresh   []renew.Source
 	prices    []func(waiting func(context.Context) ([]string, error)) cloudkit.Prices
+	data      grant.Mux // for the buckets that the settings name, by URL
 	publicURL string
+}
+
+// stores are where what tasks leave is kept in the clouds that are bought on: nowhere where their settings name none.
+func (h *Host) stores(moves record.Mover) record.Stores {
+	s := record.Stores{URLs: map[string]string{}, Moves: moves}
+	for _, c := range h.opt.Clouds {
+		maps.Copy(s.URLs, c.Settings.StoreURLs(c.Kit.Name))
+	}
+	return s
 }
 
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},
-		refresh: map[string]func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed, error){}}
+		data: grant.Mux{}}
 	if h.opt.Passive {
 		return b, nil
 	}
@@ -153,8 +164,13 @@ func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duratio
 		if o.Verifier != nil {
 			b.proofs[c.Kit.Name] = o.Verifier
 		}
+		if o.Data != nil {
+			for _, url := range c.Settings.StoreURLs(c.Kit.Name) {
+				b.data[url] = o.Data
+			}
+		}
 		if o.Refresh != nil {
-			b.refresh[c.Kit.Name] = o.Refresh
+			b.refresh = append(b.refresh, renew.Source{Cloud: c.Kit.Name, Refresh: o.Refresh})
 		}
 		if o.Prices != nil {
 			b.prices = append(b.prices, o.Prices)
@@ -177,18 +193,16 @@ func (b *buying) hosts() []string {
 	return nil
 }
 
-// narrow leaves of a catalogue what can be bought, and what this computer plays.
-func (b *buying) narrow(c *catalog.Catalog, playOthers bool) (*catalog.Catalog, error) {
+// narrow leaves of a catalogue what can be bought, and what this computer plays: where nothing is bought, the clouds in
+// play, or all when there are none.
+func (b *buying) narrow(c *catalog.Catalog, playOthers bool, play map[string][]string) (*catalog.Catalog, error) {
 	if len(b.clouds) == 0 {
-		return c, nil
-	}
-	return c.Replace(func(o *catalog.Offer) bool {
-		if _, bought := b.clouds[o.Cloud]; !bought {
-			return !playOthers
+		if len(play) == 0 {
+			return c, nil
 		}
-		regions := b.regions[o.Cloud]
-		return len(regions) > 0 && !slices.Contains(regions, o.Region)
-	}, nil)
+		return cloudkit.Narrow(c, play, false)
+	}
+	return cloudkit.Narrow(c, b.regions, playOthers)
 }
 
 // sources are prices of several clouds, each of which may fail alone.

@@ -17,6 +17,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -60,10 +61,10 @@ func newBought(t *testing.T) bought {
 				Graves: r.Graves, Regions: r.Settings.Regions, Log: r.Log,
 				Key: func(context.Context) (string, error) { return lambdacloud.DefaultKey, nil }})
 			return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions,
-				Refresh: func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+				Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 					one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now}
 					res, err := one.Refresh(ctx)
-					return cloudkit.Refreshed{Offers: res.Offers}, err
+					return driver.Refreshed{Offers: res.Offers}, err
 				}}, nil
 		},
 	}

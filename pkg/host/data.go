@@ -29,6 +29,7 @@ func (h *Host) openData(key []byte) error {
 	}
 	stores := grant.Mux{"file": h.objects}
 	maps.Copy(stores, h.opt.Stores)
+	maps.Copy(stores, h.bought.data)
 	h.data = stores
 	return h.objects.Sweep(time.Now().Add(-sweepAfter))
 }

@@ -10,6 +10,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -19,6 +20,7 @@ import (
 
 func TestMain(m *testing.M) {
 	proc.Reexec()
+	rsh.Reexec()
 	if len(os.Args) == 2 && os.Args[1] == "agent" {
 		os.Exit(agent.Main(os.Environ(), "test"))
 	}

@@ -10,6 +10,7 @@ import (
 	"os"
 	"path/filepath"
 	"runtime"
+	"sync/atomic"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -60,23 +61,25 @@ type Host struct {
 	packs    *packs
 	policy   *policyFile // nil without one
 	planner  *planner.Planner
-	script   *cloudlocal.Scenario // nil without one
+	kept     record.Stores          // where what tasks leave is kept, beside the state folder
+	planned  atomic.Pointer[string] // tag of the refreshed catalogue that is planned on
+	script   *cloudlocal.Scenario   // nil without one
 }
 
 // LoadCatalog loads the catalogue of a folder, or the one in the binary.
 func LoadCatalog(dir string) (*catalog.Catalog, error) { return catalog.Open(dir) }
 
-// newPlanner makes a planner on a catalogue, and on what moving data costs.
-func newPlanner(dir string) (*planner.Planner, *catalog.Catalog, *egress.Prices, error) {
+// loadPrices loads a catalogue, and what moving data costs.
+func loadPrices(dir string) (*catalog.Catalog, *egress.Prices, error) {
 	c, err := LoadCatalog(dir)
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
 	moves, err := egress.Default()
 	if err != nil {
-		return nil, nil, nil, err
+		return nil, nil, err
 	}
-	return planner.New(c, moves, planner.DefaultOptions()), c, moves, nil
+	return c, moves, nil
 }
 
 // Open prepares a host. It holds the state folder until Close, and fails with ErrLocked when another process does.
@@ -167,11 +170,14 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.bus, err = local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()}); err != nil {
 		return err
 	}
-	p, c, moves, err := newPlanner(h.opt.Catalog)
+	c, moves, err := loadPrices(h.opt.Catalog)
 	if err != nil {
 		return err
 	}
-	h.planner = p
+	planned := planner.DefaultOptions()
+	planned.Stores = h.stores(moves)
+	p := planner.New(c, moves, planned)
+	h.planner, h.kept = p, planned.Stores
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
@@ -283,7 +289,7 @@ func (h *Host) config() record.Config {
 	cfg.Overhead = max(cfg.Overhead, virtual(overhead))
 	cfg.Restart = max(cfg.Restart, virtual(restart))
 	cfg.TickEvery = max(cfg.TickEvery, virtual(tickLeast))
-	cfg.Proven = h.bought.proven()
+	cfg.Proven, cfg.Stores = h.bought.proven(), h.kept
 	if h.machines != nil || h.opt.MaxMachines > 0 {
 		cfg.DefaultQueue.MaxRunning = h.maxMachines()
 	}
@@ -315,7 +321,7 @@ func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 
 // planOn has the planner know what of a catalogue can be bought, or is played.
 func (h *Host) planOn(c *catalog.Catalog) error {
-	c, err := h.bought.narrow(c, h.opt.PlayOthers)
+	c, err := h.bought.narrow(c, h.opt.PlayOthers, h.opt.Play)
 	if err == nil {
 		h.planner.SetCatalog(c)
 	}

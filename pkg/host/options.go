@@ -36,12 +36,16 @@ type Options struct {
 	// Passive serves the API for reading and runs nothing.
 	Passive bool
 	// Stores are those of the clouds, by scheme as in grant.Mux, from which tasks read and to which they write as the
-	// broker grants it, with the broker's rights. What jobs keep lies in the state folder.
+	// broker grants it, with the broker's rights. What jobs keep lies in the state folder, or in the buckets that the
+	// settings of Clouds name.
 	Stores grant.Mux
 	// Clouds are those that machines are bought on. With none, this computer plays every cloud of the catalogue; with
 	// some, it plays the others where PlayOthers says so, and else they are not planned on.
 	Clouds     []Bought
 	PlayOthers bool
+	// Play are the clouds that are planned on where none is bought on, with their regions; none is every region, and
+	// nil every cloud.
+	Play map[string][]string
 	// PublicURL is where bought machines reach this broker (see the function PublicURL).
 	PublicURL string
 	// Deployment is what bought machines are named or tagged after; empty is a name that the state folder keeps.

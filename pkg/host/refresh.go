@@ -2,63 +2,28 @@ package host
 
 import (
 	"context"
-	"crypto/sha256"
-	"encoding/hex"
 	"errors"
 	"fmt"
 	"io/fs"
-	"maps"
-	"os"
-	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 )
-
-// snapshot is the refreshed catalogue: a file in the state folder.
-type snapshot string
-
-func (h *Host) snapshot() snapshot { return snapshot(h.state.path("catalog.snapshot")) }
-
-// Get implements cloudkit.Snapshots; the tag is the content's digest.
-func (s snapshot) Get(_ context.Context, unless string) (data []byte, tag string, err error) {
-	data, err = os.ReadFile(string(s))
-	if err != nil {
-		return nil, "", err
-	}
-	sum := sha256.Sum256(data)
-	if tag = hex.EncodeToString(sum[:]); tag == unless {
-		return nil, tag, nil
-	}
-	return data, tag, nil
-}
-
-// Put implements cloudkit.Snapshots.
-func (s snapshot) Put(_ context.Context, data []byte) error {
-	return atomicfile.Write(string(s), 0o600, data)
-}
-
-// age is how long ago it was written; ok is false where there is none.
-func (s snapshot) age(now time.Time) (age time.Duration, ok bool) {
-	info, err := os.Stat(string(s))
-	if err != nil {
-		return 0, false
-	}
-	return now.Sub(info.ModTime()), true
-}
 
 // refreshed is the catalogue as the clouds that are bought on last described themselves, else as it is. A folder of
 // catalogues that the host was given stays what it is.
 func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catalog {
-	if h.opt.Catalog != "" || len(h.bought.clouds) == 0 {
+	if h.opt.Catalog != "" || len(h.bought.clouds)+len(h.opt.Play) == 0 {
 		return c
 	}
-	data, _, err := h.snapshot().Get(ctx, "")
+	data, tag, err := h.snapshot().Get(ctx, "")
 	if err == nil {
 		var newer *catalog.Catalog
 		if newer, err = catalog.ReadSnapshot(data); err == nil {
+			h.planned.Store(&tag)
 			return newer
 		}
 	}
@@ -68,8 +33,12 @@ func (h *Host) refreshed(ctx context.Context, c *catalog.Catalog) *catalog.Catal
 	return c
 }
 
-// refresh asks the clouds that are bought on what they sell, and plans on that from then on; a folder of catalogues is
-// read anew. A cloud that does not answer keeps what was known of it. It fails when none answers.
+// snapshot is the refreshed catalogue in the state folder.
+func (h *Host) snapshot() cloudkit.Shelf { return cloudkit.ShelfOf(string(h.state)) }
+
+// refresh asks the clouds that are bought on, and have not answered in the last day, what they sell, and plans on that
+// from then on; a folder of catalogues is read anew. A cloud that does not answer keeps what was known of it. It fails
+// when none answers that was asked.
 func (h *Host) refresh(ctx context.Context) error {
 	if h.opt.Catalog != "" {
 		c, err := catalog.Open(h.opt.Catalog)
@@ -78,22 +47,27 @@ func (h *Host) refresh(ctx context.Context) error {
 		}
 		return h.planOn(c)
 	}
-	var errs []error
-	answered := 0
-	for _, name := range slices.Sorted(maps.Keys(h.bought.refresh)) {
-		res, err := h.bought.refresh[name](ctx, h.snapshot())
-		if err != nil {
-			errs = append(errs, fmt.Errorf("cloud %s: %w", name, err))
-			h.log.Warn("a cloud's offers stay as they were", "cloud", name, "err", err)
+	due, err := h.due()
+	if err != nil || len(due) == 0 {
+		return err
+	}
+	reports, err := h.snapshot().Renew(ctx, time.Now, due)
+	for _, r := range reports {
+		if !r.Renewed {
+			h.log.Warn("a cloud's offers stay as they were", "cloud", r.Cloud, "err", r.Problem)
 			continue
 		}
-		answered++
-		h.log.Info("a cloud's offers are renewed", "cloud", name, "offers", res.Offers, "new", res.New, "gone",
-			res.Gone)
+		h.log.Info("a cloud's offers are renewed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New, "gone", r.Gone,
+			"dearer", r.Dearer, "cheaper", r.Cheaper, "kept", len(r.Kept))
 	}
-	if answered == 0 {
-		return errors.Join(errs...)
+	if err != nil {
+		return err
 	}
+	return h.replan(ctx)
+}
+
+// replan plans on what the clouds said last.
+func (h *Host) replan(ctx context.Context) error {
 	c, err := catalog.Default()
 	if err != nil {
 		return err
@@ -101,34 +75,71 @@ func (h *Host) refresh(ctx context.Context) error {
 	return h.planOn(h.refreshed(ctx, c))
 }
 
-// refreshEvery is how old the refreshed catalogue may be.
-const refreshEvery = 24 * time.Hour
-
-// refreshes asks for a refresh when the last one is a day old, at the start too.
-func (h *Host) refreshes(ctx context.Context) {
-	for {
-		wait := time.Duration(0)
-		if age, ok := h.snapshot().age(time.Now()); ok {
-			wait = min(max(refreshEvery-age, 0), refreshEvery)
-		}
-		timer := time.NewTimer(wait)
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
-		}
-		id := "refresh-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
-		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{}); err != nil &&
-			ctx.Err() == nil {
-			h.log.Warn("schedule", "err", err)
-		}
-		timer.Reset(refreshEvery) // the event is tried again by itself
-		select {
-		case <-ctx.Done():
-			timer.Stop()
-			return
-		case <-timer.C:
+// due are the clouds that have not answered in the last day.
+func (h *Host) due() (due []renew.Source, err error) {
+	answered, err := h.snapshot().Answered()
+	if err != nil {
+		return nil, err
+	}
+	for _, source := range h.bought.refresh {
+		if time.Since(answered[source.Cloud]) >= cloudkit.FreshFor {
+			due = append(due, source)
 		}
 	}
+	return due, nil
+}
+
+// Times of refreshing.
+const (
+	// againAfter is when a cloud that did not answer is asked again.
+	againAfter = time.Hour
+	// lookEvery is how often it is looked whether somebody else has renewed the catalogue: `tradewind catalog refresh`.
+	lookEvery = 5 * time.Second
+)
+
+// refreshes asks for a refresh when a cloud's offers are a day old, at the start too, and plans on what others have
+// renewed.
+func (h *Host) refreshes(ctx context.Context) {
+	var asked time.Time
+	ticker := time.NewTicker(lookEvery)
+	defer ticker.Stop()
+	for {
+		if due, err := h.due(); err != nil {
+			h.log.Warn("schedule", "err", err)
+		} else if len(due) > 0 && time.Since(asked) >= againAfter {
+			asked = time.Now()
+			id := "refresh-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
+			err := h.broker.Emit(ctx, "tradewind/schedule", id, events.CatalogRefresh{})
+			if err != nil && ctx.Err() == nil {
+				h.log.Warn("schedule", "err", err)
+			}
+		}
+		select {
+		case <-ctx.Done():
+			return
+		case <-ticker.C:
+		}
+		if err := h.followSnapshot(ctx); err != nil {
+			h.log.Warn("what was renewed of the catalogue is not planned on", "err", err)
+		}
+	}
+}
+
+// followSnapshot plans on a snapshot that is not the one that was planned on last.
+func (h *Host) followSnapshot(ctx context.Context) error {
+	if h.opt.Catalog != "" {
+		return nil
+	}
+	tag := ""
+	if was := h.planned.Load(); was != nil {
+		tag = *was
+	}
+	_, now, err := h.snapshot().Get(ctx, tag)
+	if errors.Is(err, fs.ErrNotExist) || err == nil && now == tag {
+		return nil
+	}
+	if err != nil {
+		return fmt.Errorf("catalogue: %w", err)
+	}
+	return h.replan(ctx)
 }

@@ -24,14 +24,17 @@ type app struct {
 	*command.App
 	kits   []cloudkit.Kit
 	find   Find
-	logger func(slog.Level) *slog.Logger
+	logger Logger
 }
+
+// Logger logs from a level on.
+type Logger func(slog.Level) *slog.Logger
 
 // Find says whether a broker works on a state folder, and where.
 type Find func(state string) (host.Running, bool, error)
 
 // Command is the command cloud.
-func Command(in *command.App, kits []cloudkit.Kit, find Find, logger func(slog.Level) *slog.Logger) *cobra.Command {
+func Command(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) *cobra.Command {
 	a := app{App: in, kits: kits, find: find, logger: logger}
 	c := &cobra.Command{
 		Use: "cloud", Short: "Say which clouds machines may be bought on, and as whom",
@@ -171,7 +174,7 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 			return err
 		}
 		if only {
-			return setup.Print(a.Out)
+			return errors.Join(setup.Print(a.Out), a.printStores(k, s))
 		}
 		if s, err = setup.Make(ctx, func(step string) { a.Tell("%s", step) }); err != nil {
 			return err
@@ -188,6 +191,9 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	if checked.fatal() {
 		err := a.printCheck(CloudCheck{Clouds: []CheckedCloud{checked}}, output)
 		return errors.Join(err, command.Failed("", "%s is not added: nothing can be bought there yet", k.Name))
+	}
+	if err := a.makeStores(ctx, k, request); err != nil {
+		return err
 	}
 	settings[k.Name] = s
 	if err := cloudkit.Save(state, settings); err != nil {

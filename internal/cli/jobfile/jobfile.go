@@ -4,10 +4,12 @@ package jobfile
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
 	"path/filepath"
+	"strings"
 
 	"github.com/spf13/cobra"
 
@@ -116,6 +118,38 @@ func (o *Overrides) apply(f *File) error {
 	} else if err != nil {
 		return err
 	}
+	return nil
+}
+
+// OnClouds has the job's tasks run on some clouds only. An alternative of a task that names a cloud stays where it is
+// one of them; one that names none becomes one for each. It fails where a task asks for other clouds alone.
+func (f *File) OnClouds(names []string) error {
+	if len(names) == 0 {
+		return nil
+	}
+	for i := range f.Spec.Tasks {
+		t := &f.Spec.Tasks[i]
+		alternatives := t.Resources
+		if len(alternatives) == 0 {
+			alternatives = []dag.Resources{{}}
+		}
+		var kept []dag.Resources
+		for _, r := range alternatives {
+			only := cmp.Or(r.Cloud, dag.ServiceCloud(r.Service))
+			for _, name := range names {
+				if only == "" || only == name {
+					r.Cloud = name
+					kept = append(kept, r)
+				}
+			}
+		}
+		if len(kept) == 0 {
+			return command.BadInput("leave --cloud out, or change what the task asks for",
+				"--cloud: task %q asks for other clouds than %s", t.Name, strings.Join(names, ", "))
+		}
+		t.Resources = kept
+	}
+	f.changed = true
 	return nil
 }
 

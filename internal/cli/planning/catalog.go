@@ -23,7 +23,8 @@ func Catalog(in *command.App) *cobra.Command {
 		Use: "catalog", Short: "Look up what the clouds sell",
 		Long: "Looks up machine types, accelerators and prices of all clouds in the catalogue that plans are made " +
 			"on.",
-		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n  tradewind catalog accelerators",
+		Example: "  tradewind catalog search --gpu V100:8 --cloud aws,gcp\n  tradewind catalog accelerators\n" +
+			"  tradewind catalog refresh",
 	}
 	command.Group(c)
 	c.AddCommand(a.searchCommand(), a.acceleratorsCommand())
@@ -119,7 +120,7 @@ func (a app) search(f *searchFlags) error {
 	if err != nil {
 		return err
 	}
-	if err := knownClouds(c, f.clouds); err != nil {
+	if err := KnownClouds(c, f.clouds); err != nil {
 		return err
 	}
 	found, err := c.Find(q)

@@ -18,10 +18,11 @@ func Convert(in *command.App) *cobra.Command {
 	c := &cobra.Command{
 		Use:   "convert FILE",
 		Short: "Write a DAG of any form as Tradewind YAML",
-		Long: "Reads the DAG in FILE (SkyPilot YAML, WfCommons JSON, Pegasus DAX, or Tradewind's own) and writes it\n" +
-			"as Tradewind YAML. - is standard input. What the file asks for that has no counterpart here is told\n" +
+		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX, or Tradewind's\n" +
+			"own) and writes it as Tradewind YAML. - is standard input. What the file asks for that has no counterpart here is told\n" +
 			"on standard error.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
+			"  tradewind convert job.k8s.yaml > job.yaml\n" +
 			"  tradewind convert Montage_25.xml.gz --out montage.yaml",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}

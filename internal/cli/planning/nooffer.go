@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -129,11 +130,14 @@ func fieldOf(filter string, r dag.Resources) string {
 }
 
 // knownClouds refuses a --cloud that the catalogue does not have.
-func knownClouds(c *catalog.Catalog, clouds []string) error {
+func KnownClouds(c *catalog.Catalog, clouds []string) error {
 	for _, name := range clouds {
 		if !slices.Contains(c.Clouds(), name) {
-			return command.BadInput("the catalogue has "+strings.Join(c.Clouds(), ", "),
-				"--cloud: no cloud is called %q", name)
+			hint := "the catalogue has " + strings.Join(c.Clouds(), ", ")
+			if meant := suggest.DidYouMean(name, c.Clouds()); meant != "" {
+				hint = meant + "; " + hint
+			}
+			return command.BadInput(hint, "--cloud: no cloud is called %q", name)
 		}
 	}
 	return nil

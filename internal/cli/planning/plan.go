@@ -11,6 +11,7 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
@@ -28,6 +29,8 @@ type planOptions struct {
 	limits   *jobfile.Limits
 	catalog  string
 	clouds   []string
+	state    string
+	on       clouds.Enabled
 	modelOut string
 	explain  bool
 	output   command.Choice
@@ -41,15 +44,16 @@ type planOptions struct {
 }
 
 // Plan is the command plan.
-func Plan(in *command.App) *cobra.Command {
+func Plan(in *command.App, enabled clouds.EnabledOn) *cobra.Command {
 	a := app{in}
 	o := &planOptions{}
 	c := &cobra.Command{
 		Use:   "plan FILE",
 		Short: "Say where a DAG would run, what it would cost and how long it would take",
 		Long: "Plans the DAG in FILE on the catalogue's list prices and runs nothing; no broker is needed. - is\n" +
-			"standard input. Exits with 3 when no plan keeps the deadline and the budget, or nothing on offer\n" +
-			"suits a task.",
+			"standard input. Plans are made on the clouds of the broker that works on the state folder, else on those\n" +
+			"that `tradewind cloud add` has added, else on all; --cloud names others. Exits with 3 when no plan keeps\n" +
+			"the deadline and the budget, or nothing on offer suits a task.",
 		Example: "  tradewind plan examples/train-infer.yaml --explain\n" +
 			"  tradewind plan job.yaml --objective makespan --budget 20 --cloud aws,gcp\n" +
 			"  tradewind plan job.yaml -o json | jq .usd\n" +
@@ -63,6 +67,7 @@ func Plan(in *command.App) *cobra.Command {
 	command.CatalogFlag(c, &o.catalog)
 	f := c.Flags()
 	f.StringSliceVar(&o.clouds, "cloud", nil, "only these clouds: aws,gcp")
+	a.StateFlag(c, &o.state)
 	f.StringVar(&o.modelOut, "model-out", "", "write the optimizer's model to this file as well")
 	f.BoolVar(&o.explain, "explain", false, "show the runners-up of each task as well")
 	f.BoolVar(&o.frontier, "frontier", false, "show what each deadline would cost, instead of one plan")
@@ -77,11 +82,15 @@ func Plan(in *command.App) *cobra.Command {
 		if c.Flags().Changed("carbon-cap") {
 			o.carbonCap = limit
 		}
-		if err := o.check(); err != nil {
+		err := o.check()
+		if err != nil {
 			return err
 		}
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
+		if o.on, err = enabled(ctx, command.Absolute(o.state), o.clouds); err != nil {
+			return err
+		}
 		return a.plan(ctx, given[0], o)
 	}
 	return c
@@ -120,6 +129,7 @@ type PlanResult struct {
 	OnDemandUSD   float64    `json:"onDemandUSD"`
 	KgCO2         float64    `json:"kgCO2,omitempty"` // what the machines emit, where all their grids are known
 	Millis        float64    `json:"millis"`          // of solving
+	Clouds        []string   `json:"clouds"`          // that it was made on
 	Tasks         []PlanTask `json:"tasks"`
 	Warnings      []string   `json:"warnings,omitempty"`
 }
@@ -150,10 +160,11 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 	if err := f.Settle(ctx, a.Lookup("HOME"), o.limits.Options(nil)); err != nil {
 		return err
 	}
-	p, c, err := newPlanner(o.catalog, o.clouds, o.carbon)
+	p, c, err := newPlannerOn(o.on, o.catalog, o.clouds, o.carbon)
 	if err != nil {
 		return err
 	}
+	a.Tell("%s", o.on.Says(c.Clouds()))
 	in := record.PlanInput{Spec: f.Spec, Now: a.Now()}
 	if f.Spec.Deadline > 0 {
 		h := f.Spec.Deadline.Hours()
@@ -178,6 +189,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		return err
 	}
 	r := planResult(in, plan)
+	r.Clouds = c.Clouds()
 	if o.leastCarbon {
 		r.Objective = string(optimizer.Carbon)
 	}
@@ -199,13 +211,23 @@ func (o *planOptions) carbon(opt *planner.Options) {
 }
 
 // newPlanner makes a planner on a catalogue, of some clouds only where they are named.
-func newPlanner(dir string, clouds []string,
+func newPlanner(dir string, named []string,
 	tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
-	c, err := catalog.Open(dir)
+	return newPlannerOn(clouds.Enabled{}, dir, named, tune...)
+}
+
+// newPlannerOn is newPlanner on what may be bought.
+func newPlannerOn(on clouds.Enabled, dir string, named []string,
+	tune ...func(*planner.Options)) (*planner.Planner, *catalog.Catalog, error) {
+	all, err := catalog.Open(dir)
+	if err == nil {
+		err = KnownClouds(all, named)
+	}
 	if err != nil {
 		return nil, nil, err
 	}
-	if err := knownClouds(c, clouds); err != nil {
+	c, err := on.Catalog(dir)
+	if err != nil {
 		return nil, nil, err
 	}
 	moves, err := egress.Default()
@@ -213,7 +235,7 @@ func newPlanner(dir string, clouds []string,
 		return nil, nil, err
 	}
 	opt := planner.DefaultOptions()
-	opt.Clouds = clouds
+	opt.Clouds = named
 	for _, t := range tune {
 		t(&opt)
 	}

@@ -4,6 +4,7 @@ package awskit
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"os"
 	"time"
@@ -15,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 )
 
@@ -24,12 +26,15 @@ func Kit() cloudkit.Kit {
 		Name: aws.Name, Title: "Amazon Web Services", Account: account, Open: open, Flags: flags,
 		Ready: func(s cloudkit.Settings, _ cloudkit.Lookup) error {
 			_, err := verifier(s)
-			return err
+			return errors.Join(s.Check(), err)
 		},
 	}
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	cloudkit.NetworkFlags(f, s)
+	f.StringVar(&s.InstanceProfile, "instance-profile", "",
+		"instance profile that machines get, for their tasks' own use (default: none)")
 	f.StringVar(&s.Profile, "profile", "",
 		"profile of the AWS configuration (default: as the AWS SDK finds credentials)")
 	f.StringVar(&s.Certificates, "certificates", "",
@@ -72,15 +77,16 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	}
 	c := aws.New(sdk, aws.Config{
 		Deployment: r.Deployment, Home: home(sdk, regions), Regions: regions, Agents: r.Agents, Graves: r.Graves,
-		Log: r.Log,
+		Log: r.Log, Environment: r.Settings.Environment(), Tags: r.Settings.Tags, Images: r.Settings.Images,
+		InstanceProfile: r.Settings.InstanceProfile, NoPublicAddress: r.Settings.NoPublicAddress,
 	})
 	return &cloudkit.Opened{
 		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions,
 			deployment: r.Deployment}, Verifier: proofs, Regions: regions,
-		Refresh: func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+		Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 			one := refresh.Refresher{Cloud: c, Snapshots: s, Now: time.Now, Log: r.Log}
 			res, err := one.Refresh(ctx)
-			return cloudkit.Refreshed{Offers: res.Offers, New: res.New, Gone: res.Gone}, err
+			return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
 		},
 		Prices: func(waiting func(context.Context) ([]string, error)) cloudkit.Prices {
 			return prices{aws.NewSpotPrices(c, c.Watching(waiting), time.Now)}

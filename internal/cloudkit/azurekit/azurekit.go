@@ -7,6 +7,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"strings"
 	"time"
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
@@ -14,10 +15,15 @@ import (
 	azcloud "github.com/Azure/azure-sdk-for-go/sdk/azcore/cloud"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
+	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/azure"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/azure/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 )
 
@@ -39,10 +45,14 @@ func KitBy(assertion Assertion) cloudkit.Kit {
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	cloudkit.NetworkFlags(f, s)
 	f.StringVar(&s.Subscription, "subscription", "", "subscription of Azure, by its ID")
 	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Principal, "principal", "",
 		"who buys, by the object's ID: a resource group and two roles are made for them")
+	f.StringToStringVar(&s.Stores, "stores", nil,
+		"containers for what tasks leave, REGION=CONTAINER by comma: made where there is\nnone; without any, all is kept here")
+	f.StringVar(&s.StorageAccount, "storage-account", "", "account that they are in")
 	f.StringVar(&s.Tenant, "tenant", "", "directory of --client")
 	f.StringVar(&s.Client, "client", "", "application whose rights are used, by its ID")
 }
@@ -59,7 +69,7 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	case len(s.Regions) == 0:
 		return errNoRegions
 	}
-	return nil
+	return s.Check()
 }
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
@@ -81,7 +91,7 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	c, err := azure.New(azure.Config{
 		Deployment: r.Deployment, Subscription: s.Subscription, ResourceGroup: s.ResourceGroup, Regions: s.Regions,
 		Agents: r.Agents, NoPublicAddress: s.NoPublicAddress, Graves: r.Graves, Log: r.Log, Credential: credential,
-		Options: options(s.Endpoint),
+		Options: options(s.Endpoint), Environment: s.Environment(), Tags: s.Tags, Images: s.Images,
 	})
 	if err != nil {
 		return nil, err
@@ -90,7 +100,49 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
-	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions}, nil
+	data, err := store(s, credential)
+	if err != nil {
+		return nil, err
+	}
+	return &cloudkit.Opened{
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
+	}, nil
+}
+
+var errNoAccount = errors.New("azure: stores= needs storageAccount=NAME, the account that their containers are in")
+
+// store signs for the settings' containers by user delegation: no key of the account is needed.
+func store(s cloudkit.Settings, credential azcore.TokenCredential) (grant.Store, error) {
+	switch {
+	case len(s.Stores) == 0:
+		return nil, nil //nolint:nilnil // there is none
+	case s.StorageAccount == "":
+		return nil, errNoAccount
+	}
+	endpoint := "https://" + s.StorageAccount + ".blob.core.windows.net"
+	if s.Storage != "" {
+		endpoint = s.Storage + "/" + s.StorageAccount
+	}
+	client, err := service.NewClient(endpoint, credential, &service.ClientOptions{
+		ClientOptions: azcore.ClientOptions{InsecureAllowCredentialWithHTTP: cloudkit.Loopback(s.Storage)},
+	})
+	if err != nil {
+		return nil, fmt.Errorf("azure: storage account %s: %w", s.StorageAccount, err)
+	}
+	return azgrant.New(endpoint, azgrant.Delegation(client), azgrant.Options{})
+}
+
+// refresher renews Azure's part of the catalogue. An emulator has a price list of its own; a proxy of the API has none.
+func refresher(c *azure.Cloud, r cloudkit.Request) driver.Refresh {
+	list := ""
+	if cloudkit.Loopback(r.Settings.Endpoint) {
+		list = strings.TrimSuffix(r.Settings.Endpoint, "/") + "/api/retail/prices"
+	}
+	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+		one := refresh.Refresher{Cloud: c, Prices: list, Snapshots: s, Now: time.Now, Log: r.Log}
+		res, err := one.Refresh(ctx)
+		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
+	}
 }
 
 // verifier checks the documents that Azure attests, by the certificates in a file where one is named.

@@ -9,11 +9,17 @@ import (
 	"net/http"
 
 	"github.com/spf13/pflag"
+	"golang.org/x/oauth2"
 	"golang.org/x/oauth2/google"
 	"google.golang.org/api/option"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/gcp/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
 )
@@ -27,12 +33,18 @@ func Kit() cloudkit.Kit {
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
+	cloudkit.NetworkFlags(f, s)
+	f.BoolVar(&s.TPUs, "tpus", false, "buy TPUs too: tpu.googleapis.com has to be on")
 	f.StringVar(&s.Project, "project", "", "project of Google Cloud, by its ID")
 	f.StringVar(&s.ServiceAccount, "service-account", "",
 		"service account without any role that machines prove themselves with")
 	f.StringVar(&s.Member, "member", "",
 		"who buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\nservice account are made for them")
 	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
+	f.StringToStringVar(&s.Stores, "stores", nil,
+		"buckets for what tasks leave, REGION=BUCKET by comma: made where there is none;\nwithout any, all is kept here")
+	f.StringVar(&s.Impersonate, "impersonate", "",
+		"service account that reads and writes them, in whose name you may sign")
 	f.StringVar(&s.Subnetwork, "subnetwork", "", "subnetwork of the machines")
 }
 
@@ -42,7 +54,7 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 	if s.Project == "" {
 		return errNoProject
 	}
-	return nil
+	return s.Check()
 }
 
 func account(s cloudkit.Settings, _ cloudkit.Lookup) string {
@@ -64,13 +76,84 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	c := gcp.New(gcp.Config{
 		Deployment: r.Deployment, Project: s.Project, Regions: s.Regions, Agents: r.Agents, Network: s.Network,
 		Subnetwork: s.Subnetwork, NoPublicAddress: s.NoPublicAddress, ServiceAccount: s.ServiceAccount,
-		Graves: r.Graves, Log: r.Log, Endpoint: s.Endpoint, Client: client,
+		Graves: r.Graves, Log: r.Log, Endpoint: s.Endpoint, Client: client, TPUs: s.TPUs,
+		Environment: s.Environment(), Labels: s.Tags, Images: s.Images,
 	})
 	proofs, err := verifier(s, r.PublicURL)
 	if err != nil {
 		return nil, err
 	}
-	return &cloudkit.Opened{Cloud: c, Checker: c, Verifier: proofs, Regions: s.Regions}, nil
+	data, err := store(ctx, s)
+	if err != nil {
+		return nil, err
+	}
+	return &cloudkit.Opened{
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
+	}, nil
+}
+
+var errNoSigner = errors.New("gcp: stores= needs impersonate=ACCOUNT, a service account that may read and write " +
+	"their objects, and for which you may sign (role Service Account Token Creator)")
+
+// store signs for the settings' buckets in the name of a service account: IAM does, so that nobody has a key of it.
+func store(ctx context.Context, s cloudkit.Settings) (grant.Store, error) {
+	locations := map[string]string{}
+	for region, bucket := range s.Stores {
+		locations[bucket] = region
+	}
+	switch {
+	case len(s.Stores) == 0:
+		return nil, nil //nolint:nilnil // there is none
+	case s.Impersonate == "":
+		return nil, errNoSigner
+	case cloudkit.Loopback(s.Storage): // an emulator, which signs for anybody
+		return gcsgrant.New(gcsgrant.Options{
+			Account: s.Impersonate, Endpoint: s.Storage, Project: s.Project, Locations: locations,
+			Sign: gcsgrant.ByIAM(http.DefaultClient, s.Storage, s.Impersonate),
+		})
+	}
+	tokens, err := tokens(ctx, s)
+	if err != nil {
+		return nil, fmt.Errorf("gcp: credentials: %w", err)
+	}
+	// The client outlives the call that it is made in.
+	client := oauth2.NewClient(context.WithoutCancel(ctx), tokens)
+	return gcsgrant.New(gcsgrant.Options{
+		Account: s.Impersonate, Sign: gcsgrant.ByIAM(client, "", s.Impersonate), Token: tokens, Project: s.Project,
+		Locations: locations,
+	})
+}
+
+// tokens are who one is: by an AWS role that is trusted, else as the environment has it.
+func tokens(ctx context.Context, s cloudkit.Settings) (oauth2.TokenSource, error) {
+	if s.Provider == "" {
+		return google.DefaultTokenSource(context.WithoutCancel(ctx), scope)
+	}
+	body, err := federated(s)
+	if err != nil {
+		return nil, err
+	}
+	creds, err := google.CredentialsFromJSONWithType(context.WithoutCancel(ctx), body, google.ExternalAccount, scope)
+	if err != nil {
+		return nil, err
+	}
+	return creds.TokenSource, nil
+}
+
+// refresher renews Google's part of the catalogue.
+func refresher(c *gcp.Cloud, r cloudkit.Request) driver.Refresh {
+	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+		last, shipped, err := renew.Last(ctx, s, nil)
+		if err != nil {
+			return driver.Refreshed{}, err
+		}
+		one := refresh.Refresher{Cloud: c, Log: r.Log}
+		next, res, err := one.Refresh(ctx, shipped, last)
+		if err != nil {
+			return driver.Refreshed{}, err
+		}
+		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, renew.Save(ctx, s, next)
+	}
 }
 
 // verifier checks what machines prove; nil where they have no service account, and so no proof.
@@ -86,15 +169,11 @@ func verifier(s cloudkit.Settings, audience string) (identity.Verifier, error) {
 func credentials(ctx context.Context, s cloudkit.Settings) ([]option.ClientOption, error) {
 	switch {
 	case s.Provider != "":
-		body, err := federated(s)
+		known, err := tokens(ctx, s)
 		if err != nil {
 			return nil, err
 		}
-		creds, err := google.CredentialsFromJSONWithType(ctx, body, google.ExternalAccount, scope)
-		if err != nil {
-			return nil, err
-		}
-		return []option.ClientOption{option.WithTokenSource(creds.TokenSource)}, nil
+		return []option.ClientOption{option.WithTokenSource(known)}, nil
 	case cloudkit.Loopback(s.Endpoint):
 		return []option.ClientOption{option.WithHTTPClient(&http.Client{})}, nil
 	default:

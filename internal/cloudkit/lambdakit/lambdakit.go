@@ -10,6 +10,7 @@ import (
 	"github.com/spf13/pflag"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/lambda/refresh"
 )
@@ -43,6 +44,7 @@ func KitBy(key func(context.Context) (string, error)) cloudkit.Kit {
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.KeyFile, "key-file", "", "file of mode 0600 with the API key (default: what "+EnvKeyFile+" names)")
+	f.StringVar(&s.Proxy, "proxy", "", "HTTP proxy of the machines and what runs on them: http://HOST:PORT")
 	f.StringVar(&s.SSHKey, "ssh-key", "", "SSH key of the account that machines let in (default: one that nobody has)")
 }
 
@@ -60,6 +62,9 @@ func ready(s cloudkit.Settings, lookup cloudkit.Lookup) error {
 	if file == "" {
 		return errNoKey
 	}
+	if err := s.Check(); err != nil {
+		return err
+	}
 	_, err := lambda.KeyFile(file)(context.Background()) // a small file
 	return err
 }
@@ -75,15 +80,15 @@ func open(r cloudkit.Request, key func(context.Context) (string, error)) *cloudk
 	c := lambda.New(lambda.Config{
 		Deployment: r.Deployment, Key: key, Endpoint: cmp.Or(r.Settings.Endpoint, r.Lookup(EnvURL)),
 		Regions: r.Settings.Regions, SSHKey: r.Settings.SSHKey, Agents: r.Agents, Graves: r.Graves, Log: r.Log,
+		Environment: r.Settings.Environment(),
 	})
 	return &cloudkit.Opened{Cloud: c, Checker: c, Regions: r.Settings.Regions, Refresh: refresher(c, r)}
 }
 
-func refresher(c *lambda.Cloud, r cloudkit.Request) func(context.Context, cloudkit.Snapshots) (cloudkit.Refreshed,
-	error) {
-	return func(ctx context.Context, s cloudkit.Snapshots) (cloudkit.Refreshed, error) {
+func refresher(c *lambda.Cloud, r cloudkit.Request) driver.Refresh {
+	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 		one := refresh.Refresher{Source: c, Snapshots: s, Now: time.Now, Log: r.Log}
 		res, err := one.Refresh(ctx)
-		return cloudkit.Refreshed{Offers: res.Offers, New: len(res.New), Gone: len(res.Gone)}, err
+		return driver.Refreshed{Offers: res.Offers}, err
 	}
 }

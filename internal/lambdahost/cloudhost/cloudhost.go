@@ -19,6 +19,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
+	grants "github.com/tradewind-broker/tradewind/pkg/grant/remote"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
@@ -98,11 +99,15 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 	if err != nil {
 		return nil, fmt.Errorf("cloud %s: %w", kit.Name, err)
 	}
-	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker}
+	server := remote.Server{Cloud: opened.Cloud, Checker: opened.Checker, Refresh: opened.Refresh}
 	return func(ctx context.Context, message json.RawMessage) (json.RawMessage, error) {
 		current.Store(base.InvocationOf(ctx))
 		began := time.Now()
-		answer, err := server.Serve(ctx, message)
+		serve := server.Serve
+		if opened.Data != nil && grants.Of(message) {
+			serve = grants.Server{Store: opened.Data}.Serve
+		}
+		answer, err := serve(ctx, message)
 		log.LogAttrs(ctx, slog.LevelDebug, "call", slog.Duration("took", time.Since(began)))
 		return answer, err
 	}, nil

@@ -20,7 +20,7 @@ func Part(h *lambdahost.Host) error {
 		return err
 	}
 	h.Ports.Clouds = map[string]cloud.Cloud{c.Name(): c}
-	far(h, h.Ports.Clouds)
+	addFar(h, h.Ports.Clouds)
 	return nil
 }
 

@@ -1,59 +1,18 @@
 package clouds
 
 import (
-	"context"
-	"errors"
-	"strings"
 	"testing"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
-	"github.com/aws/aws-sdk-go-v2/service/lambda"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
-	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
-
-// invoker answers as a function of Lambda.
-type invoker func(function string, payload []byte) (*lambda.InvokeOutput, error)
-
-func (f invoker) Invoke(_ context.Context, in *lambda.InvokeInput, _ ...func(*lambda.Options)) (*lambda.InvokeOutput, error) {
-	return f(aws.ToString(in.FunctionName), in.Payload)
-}
-
-func TestACloudIsItsFunction(t *testing.T) {
-	called := ""
-	c := remote.New("gcp", invoke(invoker(func(function string, payload []byte) (*lambda.InvokeOutput, error) {
-		called = function + " " + string(payload)
-		return &lambda.InvokeOutput{Payload: []byte(`{"machines":[{"ID":"7"}]}`)}, nil
-	}), "tradewind-cloud-gcp"))
-	if got, err := c.Machines(t.Context(), "a"); err != nil || len(got) != 1 || got[0].ID != "7" {
-		t.Errorf("%v, %v", got, err)
-	}
-	if !strings.HasPrefix(called, "tradewind-cloud-gcp {") {
-		t.Errorf("called %s", called)
-	}
-}
-
-// Whatever becomes of a function, the call may be made again, and no token of what it was told is in what it says.
-func TestAFunctionThatFailsIsTransient(t *testing.T) {
-	for name, answer := range map[string]invoker{
-		"crashed": func(string, []byte) (*lambda.InvokeOutput, error) {
-			return &lambda.InvokeOutput{FunctionError: aws.String("Unhandled"), Payload: []byte("secret-token")}, nil
-		},
-		"throttled": func(string, []byte) (*lambda.InvokeOutput, error) { return nil, errors.New("TooManyRequestsException") },
-	} {
-		err := remote.New("gcp", invoke(answer, "f")).Terminate(t.Context(), "a")
-		if cloud.KindOf(err) != cloud.Transient || strings.Contains(err.Error(), "secret-token") {
-			t.Errorf("%s: %v", name, err)
-		}
-	}
-}
 
 func TestTheCloudsOfADeploymentAreFarButForItsOwn(t *testing.T) {
 	h := &lambdahost.Host{Env: lambdahost.Env{Deployment: "tw", Clouds: []string{"aws", "gcp", "lambda"}}, AWS: aws.Config{Region: "us-east-1"}}
 	got := map[string]cloud.Cloud{}
-	far(h, got)
+	addFar(h, got)
 	if len(got) != 2 || got["gcp"].Name() != "gcp" || got["lambda"].Name() != "lambda" {
 		t.Errorf("%v", got)
 	}

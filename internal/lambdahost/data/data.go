@@ -1,13 +1,20 @@
 // Package data gives functions the stores of what tasks read and write: S3, with the function's own rights, which what
-// it grants cannot exceed.
+// it grants cannot exceed, and those of other clouds, for which their functions sign.
 package data
 
 import (
+	"slices"
+	"strings"
+
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/sts"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/remote"
 	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
@@ -18,6 +25,26 @@ func Part(h *lambdahost.Host) error {
 		loans = s3grant.Loans{STS: sts.NewFromConfig(h.AWS), Role: h.Env.MountsRole}
 	}
 	s3 := s3grant.NewAnywhere(objects.NewClient(h), s3grant.Options{Loans: loans}).Home(h.Env.WorkBucket)
-	h.Ports.Data = grant.Mux{"s3": s3}
+	stores := grant.Mux{"s3": s3}
+	for _, name := range foreign(h.Env) {
+		call := far.Call(lambda.NewFromConfig(h.AWS), h.Env.Function(lambdahost.CloudFunction(name)))
+		stores[driver.Scheme(name)] = remote.New(call)
+	}
+	h.Ports.Data = stores
 	return nil
+}
+
+// foreign are the clouds beside AWS that the deployment has stores in.
+func foreign(env lambdahost.Env) (names []string) {
+	for _, name := range env.Clouds {
+		if name == "aws" || driver.Scheme(name) == "" {
+			continue
+		}
+		for place := range env.Stores {
+			if strings.HasPrefix(place, name+":") && !slices.Contains(names, name) {
+				names = append(names, name)
+			}
+		}
+	}
+	return names
 }

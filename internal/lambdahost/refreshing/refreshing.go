@@ -3,30 +3,65 @@ package refreshing
 
 import (
 	"context"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 )
 
-// Part renews the offers of the deployment's regions, and keeps them in the work bucket, where optimize finds them.
+// Part renews the offers of the clouds that the deployment buys on, and keeps them in the work bucket, where optimize
+// finds them. AWS is asked from here, each other cloud by its own function, which alone has rights there.
 func Part(h *lambdahost.Host) error {
 	c, err := clouds.Open(h)
 	if err != nil {
 		return err
 	}
-	r := &refresh.Refresher{
-		Cloud: c, Snapshots: refresh.Bucket{Client: objects.NewClient(h), Name: h.Env.WorkBucket}, Now: h.Ports.Now,
-		Log: h.Log(),
+	bucket := refresh.Bucket{Client: objects.NewClient(h), Name: h.Env.WorkBucket}
+	sources := []renew.Source{{Cloud: aws.Name, Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed,
+		error) {
+		one := refresh.Refresher{Cloud: c, Snapshots: s, Now: h.Ports.Now, Log: h.Log()}
+		res, err := one.Refresh(ctx)
+		return driver.Refreshed{Offers: res.Offers, Kept: res.Kept}, err
+	}}}
+	far := clouds.Far(h)
+	for _, name := range h.Env.Clouds {
+		if client, ok := far[name]; ok {
+			sources = append(sources, renew.Source{Cloud: name, Refresh: Afar(client)})
+		}
 	}
 	h.Ports.Refresh = func(ctx context.Context) error {
-		res, err := r.Refresh(ctx)
-		if err == nil {
-			h.Log().InfoContext(ctx, "catalogue renewed", "regions", len(res.Regions), "offers", res.Offers, "new",
-				res.New, "gone", res.Gone)
+		reports, err := renew.All(ctx, bucket, h.Ports.Now, sources)
+		for _, r := range reports {
+			if !r.Renewed {
+				h.Log().WarnContext(ctx, "a cloud's offers stay as they were", "cloud", r.Cloud, "err", r.Problem)
+				continue
+			}
+			h.Log().InfoContext(ctx, "a cloud's offers are renewed", "cloud", r.Cloud, "offers", r.Offers, "new", r.New,
+				"gone", r.Gone, "dearer", r.Dearer, "cheaper", r.Cheaper, "kept", slices.Clone(r.Kept))
 		}
 		return err
 	}
 	return nil
+}
+
+// Afar renews the offers of a cloud by its function: what is known of it goes there, and what it sells now comes back.
+// Messages have that cloud's offers alone, as there is a limit to their size.
+func Afar(client *remote.Client) driver.Refresh {
+	return func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+		part, err := renew.Part(ctx, s, client.Name())
+		if err != nil {
+			return driver.Refreshed{}, err
+		}
+		res, err := client.Refresh(ctx, part)
+		if err != nil {
+			return res, err
+		}
+		return res, renew.Merge(ctx, s, part, client.Name())
+	}
 }

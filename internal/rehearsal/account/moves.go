@@ -3,6 +3,7 @@ package account
 import (
 	"cmp"
 	"encoding/json"
+	"io"
 	"net/http"
 	"net/url"
 	"slices"
@@ -33,15 +34,21 @@ type Moves struct {
 	mu       sync.Mutex
 	clusters map[string]string // region, by cluster
 	given    map[string]string // cluster, by path and query of a URL
-	bytes    map[Move]int64    // by what it is, without bytes
+	bytes    map[way]int64
+}
+
+// way is an object's between a machine and its store.
+type way struct {
+	cluster, store, object string
+	read                   bool
 }
 
 func newMoves(buckets map[string]string) *Moves {
-	return &Moves{buckets: buckets, clusters: map[string]string{}, given: map[string]string{}, bytes: map[Move]int64{}}
+	return &Moves{buckets: buckets, clusters: map[string]string{}, given: map[string]string{}, bytes: map[way]int64{}}
 }
 
-// placed notes in which region a cluster's machines are.
-func (m *Moves) placed(cluster, region string) {
+// Placed notes in which region a cluster's machines are, or in which place of another cloud, CLOUD:REGION.
+func (m *Moves) Placed(cluster, region string) {
 	m.mu.Lock()
 	defer m.mu.Unlock()
 	m.clusters[cluster] = region
@@ -89,24 +96,67 @@ func (m *Moves) moved(r *http.Request, sent, received int64) {
 	bucket, _, _ := strings.Cut(object, "/")
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	store := cmp.Or(m.buckets[bucket], Unknown)
-	machine := cmp.Or(m.clusters[m.given[r.URL.RequestURI()]], Unknown)
+	m.note(way{cluster: m.given[r.URL.RequestURI()], store: cmp.Or(m.buckets[bucket], Unknown), object: object}, sent,
+		received)
+}
+
+func (m *Moves) note(w way, sent, received int64) {
 	if sent > 0 {
-		m.bytes[Move{From: machine, To: store, Object: object}] += sent
+		m.bytes[w] += sent
 	}
-	if received > 0 {
-		m.bytes[Move{From: store, To: machine, Object: object}] += received
+	if w.read = true; received > 0 {
+		m.bytes[w] += received
 	}
+}
+
+// Through counts what machines read and write in the store of another cloud, which next is, in one place. What nobody
+// was given is the functions' own business there, which moves no data.
+func (m *Moves) Through(place string, next http.Handler) http.Handler {
+	return http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
+		body := &counted{ReadCloser: r.Body}
+		r.Body = body
+		answer := &measured{ResponseWriter: w, status: http.StatusOK}
+		uri := r.URL.RequestURI()
+		object := strings.TrimPrefix(r.URL.Path, "/")
+		next.ServeHTTP(answer, r)
+		m.mu.Lock()
+		defer m.mu.Unlock()
+		if cluster := m.given[uri]; cluster != "" && answer.status < http.StatusMultipleChoices {
+			m.note(way{cluster: cluster, store: place, object: object}, body.n, int64(answer.size))
+		}
+	})
+}
+
+// counted counts what is read of a body.
+type counted struct {
+	io.ReadCloser
+	n int64
+}
+
+// Read implements io.Reader.
+func (c *counted) Read(p []byte) (int, error) {
+	n, err := c.ReadCloser.Read(p)
+	c.n += int64(n)
+	return n, err
 }
 
 // Between lists what went from one region to another, or it is not known where, by object.
 func (m *Moves) Between() []Move {
 	m.mu.Lock()
 	defer m.mu.Unlock()
-	var out []Move
+	sums := map[Move]int64{}
 	for k, n := range m.bytes {
+		move := Move{From: cmp.Or(m.clusters[k.cluster], Unknown), To: k.store, Object: k.object}
+		if k.read {
+			move.From, move.To = move.To, move.From
+		}
+		sums[move] += n
+	}
+	var out []Move
+	for k, n := range sums {
 		if k.From != k.To || k.From == Unknown {
-			out = append(out, Move{From: k.From, To: k.To, Object: k.Object, Bytes: n})
+			k.Bytes = n
+			out = append(out, k)
 		}
 	}
 	slices.SortFunc(out, func(a, b Move) int {

@@ -16,8 +16,8 @@ import (
 
 func TestWhatMovesBetweenRegionsIsCountedByWhomAURLWasGivenTo(t *testing.T) {
 	m := newMoves(map[string]string{"work-east": "us-east-1", "work-west": "us-west-2"})
-	m.placed("j.0.1", "us-east-1")
-	m.placed("j.1.1", "us-west-2")
+	m.Placed("j.0.1", "us-east-1")
+	m.Placed("j.1.1", "us-west-2")
 	const host = "http://127.0.0.1:1"
 	as := func(cluster, path string) *http.Request {
 		text, err := token.Mint(bytes.Repeat([]byte("k"), token.MinKeyBytes),

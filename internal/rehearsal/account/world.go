@@ -266,7 +266,7 @@ func (w *World) connect(ctx context.Context, endpoint string) error {
 		w.wg.Go(func() { w.clockwork.run(ctx, s.Text("Name"), s.Text("ScheduleExpression")) })
 	}
 	w.Hypervisor = &Hypervisor{
-		authority: w.authority, ended: w.Proxy.Ended, placed: w.Moves.placed,
+		authority: w.authority, ended: w.Proxy.Ended, placed: w.Moves.Placed,
 		dir: filepath.Join(w.Dir, "machines"), log: w.Log, machines: map[string]*machine{},
 	}
 	for _, region := range w.Regions() {

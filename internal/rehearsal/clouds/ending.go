@@ -15,6 +15,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/service/dynamodb/types"
 
 	"github.com/tradewind-broker/tradewind/internal/emulator/lambdacloud"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
 )
 
 // billed compares, by cloud, what the attempts were booked with and what the machines cost. A machine is booked from
@@ -23,7 +24,7 @@ import (
 func (s *Story) billed(ctx context.Context) (said string, err error) {
 	const beyond = 3 * time.Minute
 	booked, most, billed := map[string]float64{}, map[string]float64{}, map[string]float64{}
-	for _, id := range []string{s.job, s.next} {
+	for _, id := range []string{s.data, s.job, s.next} {
 		d, err := s.client.Job(ctx, id)
 		if err != nil {
 			return "", err
@@ -94,7 +95,10 @@ func (s *Story) described(context.Context) (string, error) {
 
 // noSecrets looks for the key of Lambda's cloud and for private keys in all that the deployment and the machines keep.
 func (s *Story) noSecrets(ctx context.Context) (string, error) {
-	secrets := [][]byte{[]byte(lambdacloud.DefaultKey), []byte("PRIVATE KEY")}
+	secrets := [][]byte{
+		[]byte(lambdacloud.DefaultKey), []byte("PRIVATE KEY"), []byte(servers.AzureKey), []byte(s.World.Delegation),
+		[]byte("X-Goog-Signature="), []byte("sig="), // of URLs that were signed
+	}
 	items, files := 0, 0
 	found := func(where string, raw []byte) error {
 		for _, secret := range secrets {
@@ -155,7 +159,7 @@ func (s *Story) Aftermath(ctx context.Context, out interface{ Write([]byte) (int
 			_, _ = fmt.Fprintf(out, "--- %s\n%s\n", p, raw[max(0, len(raw)-1500):])
 		}
 	}
-	for _, id := range []string{s.job, s.next} {
+	for _, id := range []string{s.data, s.job, s.next} {
 		if d, err := s.client.Job(ctx, id); err == nil {
 			for _, a := range d.Attempts {
 				_, _ = fmt.Fprintf(out, "%s %d.%d %s on %s/%s: %s\n", id, a.Task, a.Number, a.Outcome, a.Offer.Cloud,

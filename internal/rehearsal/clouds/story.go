@@ -9,7 +9,6 @@ import (
 	"time"
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
-	"github.com/aws/aws-sdk-go-v2/service/s3"
 
 	_ "embed"
 
@@ -31,9 +30,9 @@ type Story struct {
 	Out   io.Writer
 
 	client *client.Client
-	s3     *s3.Client
+	data   string // the job whose data goes from store to store
 	job    string
-	next   string // the second job
+	next   string // the last job
 }
 
 type step struct {
@@ -46,8 +45,8 @@ type step struct {
 func (s *Story) Tell(ctx context.Context) error {
 	w := s.World
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
-	s.s3 = s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
 	for i, x := range []step{
+		{"data goes from S3 to Google's store to Azure's, and what moved is what was planned", 240 * time.Second, s.moved},
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
 		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},
@@ -187,29 +186,14 @@ func (s *Story) trains(ctx context.Context) (said string, err error) {
 		if a.Offer.Cloud != "azure" || !a.Offer.Spot {
 			return fmt.Errorf("it runs on %+v", a.Offer)
 		}
-		keys, err := s.objects(ctx, "ckpt")
-		if err == nil && keys == 0 {
+		keys, err := s.stored(ctx, "azblob://"+azureContainer, s.job, "ckpt")
+		if err == nil && len(keys) == 0 {
 			err = errors.New("no checkpoint yet")
 		}
-		said = fmt.Sprintf("on %s at %.3f USD an hour; %d objects of checkpoints", task(d, "train").Offer,
-			a.Offer.USDPerHour, keys)
+		said = fmt.Sprintf("on %s at %.3f USD an hour; %d objects of checkpoints in Azure's store",
+			task(d, "train").Offer, a.Offer.USDPerHour, len(keys))
 		return err
 	})
-}
-
-// objects counts the job's objects in the work bucket that have a word in their keys.
-func (s *Story) objects(ctx context.Context, word string) (n int, err error) {
-	bucket := s.World.Bucket("work")
-	out, err := s.s3.ListObjectsV2(ctx, &s3.ListObjectsV2Input{Bucket: &bucket})
-	if err != nil {
-		return 0, err
-	}
-	for _, o := range out.Contents {
-		if strings.Contains(*o.Key, s.job) && strings.Contains(*o.Key, word) {
-			n++
-		}
-	}
-	return n, nil
 }
 
 // evicted: Azure announces it by Scheduled Events, takes the machine, and has no more of them.

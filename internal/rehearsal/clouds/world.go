@@ -7,6 +7,7 @@ import (
 	"net/http/httptest"
 	"path/filepath"
 	"strings"
+	"sync/atomic"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/service/s3"
@@ -19,6 +20,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/agent/bootstrap/azuretest"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/pkg/grant/s3grant"
 )
 
 // Where the clouds of the rehearsal sell.
@@ -28,13 +32,18 @@ const (
 	lambdaRegion             = "us-east-1"
 	project                  = "demo"
 	serviceAccount           = "machines@demo.iam.gserviceaccount.com"
+	brokerAccount            = "broker@demo.iam.gserviceaccount.com" // signs for its bucket
+	googleBucket             = "demo-work"
+	azureContainer           = "work"
 )
 
 // Settings are what the deployment is synthesised with; the endpoints of the emulators are known later.
 func Settings() map[string]string {
 	return map[string]string{
-		"gcp":    "project=" + project + ",regions=" + googleRegion + ",serviceAccount=" + serviceAccount,
-		"azure":  "subscription=" + arm.DefaultSubscription + ",regions=" + azureRegion,
+		"gcp": "project=" + project + ",regions=" + googleRegion + ",serviceAccount=" + serviceAccount +
+			",stores=" + googleRegion + ":" + googleBucket + ",impersonate=" + brokerAccount,
+		"azure": "subscription=" + arm.DefaultSubscription + ",regions=" + azureRegion +
+			",stores=" + azureRegion + ":" + azureContainer + ",storageAccount=" + servers.AzureAccount,
 		"lambda": "regions=" + lambdaRegion,
 	}
 }
@@ -46,6 +55,11 @@ type World struct {
 	Azure  *arm.Server
 	Lambda *lambdacloud.Cloud
 
+	// Owned has the stores of all clouds, with their owners' rights.
+	Owned      grant.Mux
+	Delegation string // the key that Azure hands out, by which its signatures are made
+
+	stores  *stores
 	servers []*httptest.Server
 	faults  []string // what an emulator saw that is not in its cloud's published description
 }
@@ -77,6 +91,17 @@ func Open(ctx context.Context, o account.Options) (*World, error) {
 	})
 	google, azure, lambda := w.serve(httptest.NewServer(w.Google)), w.serve(httptest.NewServer(w.Azure)),
 		w.serve(httptest.NewServer(w.Lambda))
+	if w.stores, err = openStores(ctx); err != nil {
+		w.closeClouds()
+		return nil, err
+	}
+	w.Owned, w.Delegation = w.stores.owners, w.stores.delegation
+	// Counted from when it is known who is given what.
+	var through atomic.Pointer[account.Moves]
+	storage := map[string]string{
+		"gcp":   w.serve(httptest.NewServer(counting(&through, "gcp:"+googleRegion, w.stores.google))),
+		"azure": w.serve(httptest.NewServer(counting(&through, "azure:"+azureRegion, w.stores.azure))),
+	}
 	settings := Settings()
 	o.Environment = func(function string) map[string]string {
 		endpoint := map[string]string{"gcp": google, "azure": azure, "lambda": lambda}
@@ -85,6 +110,9 @@ func Open(ctx context.Context, o account.Options) (*World, error) {
 		}
 		if name, ok := strings.CutPrefix(function, "cloud-"); ok {
 			env["TRADEWIND_CLOUD"] = settings[name] + ",endpoint=" + endpoint[name]
+			if storage[name] != "" {
+				env["TRADEWIND_CLOUD"] += ",storage=" + storage[name]
+			}
 		}
 		return env
 	}
@@ -92,6 +120,7 @@ func Open(ctx context.Context, o account.Options) (*World, error) {
 		w.closeClouds()
 		return nil, err
 	}
+	through.Store(w.Moves)
 	if err := w.prepare(ctx); err != nil {
 		w.Close()
 		return nil, err
@@ -120,6 +149,7 @@ func (w *World) prepare(ctx context.Context) error {
 	}
 	bucket, key := w.Bucket("work"), "catalog/offers.snapshot"
 	client := s3.NewFromConfig(w.Config, func(o *s3.Options) { o.UsePathStyle = true })
+	w.Owned["s3"] = s3grant.New(client, s3grant.Options{})
 	put := &s3.PutObjectInput{Bucket: &bucket, Key: &key, Body: bytes.NewReader(body.Bytes())}
 	if _, err := client.PutObject(ctx, put); err != nil {
 		return err
@@ -144,6 +174,9 @@ func (w *World) closeClouds() {
 	w.Google.Close()
 	w.Azure.Close()
 	w.Lambda.Close()
+	if w.stores != nil {
+		w.stores.close()
+	}
 }
 
 // Faults are what emulators saw that their clouds do not have.

@@ -14,6 +14,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // Elsewhere is the region of one task of dag.yaml: the task, and what it leaves, in bytes.
@@ -118,10 +119,15 @@ func (s *Story) apart(ctx context.Context) (string, error) {
 		s.World.WorkIn(account.Region)), nil
 }
 
-// planToMove is what the plan in force says that moving data costs, USD: what it has beside its tasks.
+// planToMove is what the plan in force says that moving data costs, USD.
 func (s *Story) planToMove(ctx context.Context) (float64, error) {
-	u := unit.NewLoader(s.store, time.Now, record.Config{}).NewUnit(ctx, "api")
-	job, found, err := book.Get[record.Job](u, record.JobKey(s.job))
+	return PlannedToMove(ctx, s.store, s.job)
+}
+
+// PlannedToMove is what the plan in force of a job says that moving its data costs, USD: what it has beside its tasks.
+func PlannedToMove(ctx context.Context, st store.Store, id string) (float64, error) {
+	u := unit.NewLoader(st, time.Now, record.Config{}).NewUnit(ctx, "api")
+	job, found, err := book.Get[record.Job](u, record.JobKey(id))
 	if err != nil {
 		return 0, err
 	}

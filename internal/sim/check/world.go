@@ -184,11 +184,21 @@ func (c *Checker) Assigned(m *Machine, w wire.Work, began int) {
 		if s.user.Spec.Tasks[task].StandIn() || parent.StandIn() {
 			continue // there is nothing to stage
 		}
+		if slices.Contains(w.Assignment.Nothing, parent.Name) && s.doneWithChief(int(p)) {
+			continue // it was ended with its gang, before it had anything to leave
+		}
 		if prefix := w.Assignment.Parents[parent.Name]; !c.outputs[At(w.Assignment.Store, prefix)] {
 			c.Violatef(InvAssigned, "%s is to read the outputs of %s at %q, where there are none", cluster,
 				parent.Name, prefix)
 		}
 	}
+}
+
+// doneWithChief says whether the chief of a task's gang, which is another, has succeeded.
+func (s *Job) doneWithChief(task int) bool {
+	return slices.ContainsFunc(s.user.Spec.Gang(task), func(i int) bool {
+		return i != task && s.user.Spec.Chief(i) && s.Tasks[i].State == record.TaskSucceeded
+	})
 }
 
 // Ended checks what a machine's end leaves to be checked.

@@ -118,6 +118,41 @@ func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, n
 	return fmt.Errorf("%w %s: %w", ErrPull, image, err)
 }
 
+// Config is what an image says of how it is run.
+type Config struct {
+	Entrypoint, Cmd []string
+	WorkingDir      string
+}
+
+// Config is that of an image that is here.
+func (e *Engine) Config(ctx context.Context, image string) (Config, error) {
+	out, err := e.output(ctx, "image", "inspect", "--format", "{{json .Config}}", image)
+	if err != nil {
+		return Config{}, fmt.Errorf("cannot inspect %s: %w", image, err)
+	}
+	var c Config
+	if err := json.Unmarshal([]byte(out), &c); err != nil {
+		return Config{}, fmt.Errorf("cannot inspect %s: %w", image, err)
+	}
+	return c, nil
+}
+
+// Script is a script that runs what the image runs by itself: its entry point with the arguments that the script is
+// given, or with the image's own. It is empty for an image that runs nothing.
+func (c Config) Script() string {
+	quoted := func(words []string) string {
+		var b strings.Builder
+		for _, w := range words {
+			b.WriteString(" " + Quote(w))
+		}
+		return b.String()
+	}
+	if len(c.Entrypoint)+len(c.Cmd) == 0 {
+		return ""
+	}
+	return "[ $# -gt 0 ] || set --" + quoted(c.Cmd) + "\nexec" + quoted(c.Entrypoint) + " \"$@\"\n"
+}
+
 // Home is the home directory of root in an image.
 func (e *Engine) Home(ctx context.Context, image string) (string, error) {
 	out, err := e.output(ctx, "run", "--rm", "--user", "0:0", "--network", "none", "--entrypoint", "/bin/sh", image,

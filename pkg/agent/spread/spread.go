@@ -24,6 +24,7 @@ import (
 	"sync"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/peer"
 	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 )
 
@@ -57,7 +58,7 @@ type Exchange struct {
 	mu    sync.Mutex
 	have  map[string]stage.Held
 	wait  map[string]chan struct{} // closed when it is there
-	peers []peer
+	peers []other
 	lost  int  // nodes that cannot be reached
 	met   bool // one could
 	ended int  // nodes that have all, this one with them
@@ -66,8 +67,8 @@ type Exchange struct {
 	address string
 }
 
-// peer is what is known of another node.
-type peer struct {
+// other is what is known of another node.
+type other struct {
 	port  int
 	lost  bool
 	ended bool
@@ -81,13 +82,13 @@ func Join(ctx context.Context, cfg Config) (*Exchange, error) {
 	if cfg.Late <= 0 {
 		cfg.Late = late
 	}
-	id, err := newIdentity(cfg.Key)
+	id, err := peer.New(cfg.Key, "nodes of one attempt")
 	if err != nil {
 		return nil, err
 	}
 	e := &Exchange{
 		cfg: cfg, have: map[string]stage.Held{}, wait: map[string]chan struct{}{}, began: time.Now(),
-		peers: make([]peer, len(cfg.Nodes)), over: make(chan struct{}),
+		peers: make([]other, len(cfg.Nodes)), over: make(chan struct{}),
 	}
 	var l net.Listener
 	for try := range portTries {
@@ -101,9 +102,9 @@ func Join(ctx context.Context, cfg Config) (*Exchange, error) {
 	}
 	e.server = &http.Server{Handler: e.routes(), ReadHeaderTimeout: dialWithin, ErrorLog: quiet()}
 	e.address = l.Addr().String()
-	go func() { _ = e.server.Serve(tls.NewListener(l, id.server())) }() // until it is closed
+	go func() { _ = e.server.Serve(tls.NewListener(l, id.Server())) }() // until it is closed
 	e.client = &http.Client{Transport: &http.Transport{
-		TLSClientConfig: id.client(), TLSHandshakeTimeout: dialWithin, MaxIdleConnsPerHost: portTries,
+		TLSClientConfig: id.Client(), TLSHandshakeTimeout: dialWithin, MaxIdleConnsPerHost: portTries,
 		DialContext: (&net.Dialer{Timeout: dialWithin}).DialContext, DisableCompression: true,
 		ReadBufferSize: 64 << 10, WriteBufferSize: 64 << 10,
 	}}

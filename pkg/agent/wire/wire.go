@@ -116,6 +116,8 @@ type Assignment struct {
 	Attempt string `json:"attempt"`
 	// Nodes are the addresses of all nodes by rank, the first is the rendezvous.
 	Nodes []string `json:"nodes"`
+	// Gang is where the others of the task's gang are, and what framework they work in; nil where there is neither.
+	Gang *Gang `json:"gang,omitempty"`
 	// Exchange is a secret of the attempt's nodes, by which they know each other while they pass on what they read from
 	// the store; empty where there is one node.
 	Exchange []byte `json:"exchange,omitempty"`

@@ -3,6 +3,7 @@ package attempt
 import (
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -83,5 +84,30 @@ func DecideFollow(m member, reason string, cfg record.Config, now time.Time) (d 
 		m.Cluster.Leaving = record.LeaveGang
 		d = DecideLost(m.Losing, record.OutcomeMoved, reason, now)
 	}
+	return d
+}
+
+// DecideComplete ends a task of a gang whose chief has succeeded: its work is done, wherever it stands.
+func DecideComplete(m member, now time.Time) (d record.Decision) {
+	cluster := ""
+	switch {
+	case m.Task.State == record.TaskQueued:
+		d.Del(record.WaitKey(m.Job.Queue, record.WaitingOf(m.Job, m.Task)))
+	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
+		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
+		d = decideUnbought(&st, record.OutcomeMoved, "the work of its gang is done", now)
+	case m.Bought && m.Cluster.Outcome == "":
+		if m.Cluster.Running.IsZero() {
+			m.Cluster.Running = now
+		}
+		m.Cluster.Outcome, m.Cluster.Ended, cluster = record.OutcomeSucceeded, now, m.Cluster.ID
+		d.Put(record.ClusterKey(m.Cluster.ID), m.Cluster)
+	}
+	if m.Task.StartedAt.IsZero() {
+		m.Task.StartedAt = now
+	}
+	m.Task.State, m.Task.EndedAt, m.Task.Progress = record.TaskSucceeded, now, 1
+	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
+	d.Emit(events.TaskSucceeded{Job: m.Job.ID, Task: m.Task.Index, Attempt: m.Task.Attempt, Cluster: cluster})
 	return d
 }

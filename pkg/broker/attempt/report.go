@@ -18,6 +18,7 @@ type Reporting struct {
 	Attempt record.Attempt
 	Cluster record.Cluster
 	Rank    int
+	Chief   bool // with its task the work of the gang is done
 	Now     time.Time
 }
 
@@ -141,6 +142,10 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
 		Cluster: st.Cluster.ID})
+	if st.Chief {
+		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,
+			Done: true})
+	}
 	return d
 }
 

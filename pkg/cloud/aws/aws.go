@@ -30,6 +30,13 @@ type Config struct {
 	Images map[string]string
 	// Environment is put in the environment of agents.
 	Environment map[string]string
+	// Tags are put on machines, volumes and requests, for policies that ask for some.
+	Tags map[string]string
+	// InstanceProfile, a name or an ARN, is given to machines for their tasks' own use; none when empty, as the broker
+	// needs none. Everything that runs on the machine has its rights.
+	InstanceProfile string
+	// NoPublicAddress makes machines that have none: their subnet has to have another way out.
+	NoPublicAddress bool
 	// DiskGiB is the root volume of a machine that asks for none; 30 when 0.
 	DiskGiB float64
 	// Graves remember terminated clusters; in this process's memory when nil.

@@ -62,7 +62,25 @@ func (r *region) request(ctx context.Context, spec cloud.LaunchSpec) (*ec2.RunIn
 	if spec.Offer.Spot {
 		in.InstanceMarketOptions = spotOptions(spec.MaxUSDPerHour)
 	}
+	r.cloud.cfg.settle(in)
 	return in, nil
+}
+
+// settle has a request follow what the customer's network and policies want.
+func (c Config) settle(in *ec2.RunInstancesInput) {
+	if c.NoPublicAddress { // which only an interface can say
+		in.NetworkInterfaces = []types.InstanceNetworkInterfaceSpecification{{
+			DeviceIndex: awssdk.Int32(0), SubnetId: in.SubnetId, Groups: in.SecurityGroupIds,
+			AssociatePublicIpAddress: awssdk.Bool(false), DeleteOnTermination: awssdk.Bool(true),
+		}}
+		in.SubnetId, in.SecurityGroupIds = nil, nil
+	}
+	switch profile := c.InstanceProfile; {
+	case strings.HasPrefix(profile, "arn:"):
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Arn: &profile}
+	case profile != "":
+		in.IamInstanceProfile = &types.IamInstanceProfileSpecification{Name: &profile}
+	}
 }
 
 // clientToken is at most 64 characters of ASCII, which is all that EC2 takes.
@@ -89,7 +107,10 @@ const maxTagBytes = 256
 
 // tags are for the machines, their volumes and the requests for them.
 func (c *Cloud) tags(spec cloud.LaunchSpec) []types.TagSpecification {
-	values := map[string]string{}
+	values := maps.Clone(c.cfg.Tags)
+	if values == nil {
+		values = map[string]string{}
+	}
 	for k, v := range spec.Labels {
 		values[tagPrefix+k] = v
 	}

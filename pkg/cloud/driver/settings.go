@@ -44,3 +44,34 @@ func FormatSettings(settings map[string]string) string {
 	}
 	return strings.Join(out, ",")
 }
+
+// Scheme is that of the URIs of a cloud's object store; empty for a cloud without one.
+func Scheme(cloud string) string {
+	return map[string]string{"aws": "s3", "gcp": "gs", "azure": "azblob"}[cloud]
+}
+
+var storeName = regexp.MustCompile(`^[a-z0-9][a-z0-9._-]{1,220}[a-z0-9]$`)
+
+// StoreURLs reads the setting "stores" of a cloud, REGION:BUCKET joined by "+", into the URLs of its regions' stores by
+// place, CLOUD:REGION. It fails with ErrSettings.
+func StoreURLs(cloud string, settings map[string]string) (map[string]string, error) {
+	out := map[string]string{}
+	if settings["stores"] == "" {
+		return out, nil
+	}
+	scheme := Scheme(cloud)
+	if scheme == "" {
+		return nil, fmt.Errorf("%w: %s has no object stores", ErrSettings, cloud)
+	}
+	for part := range strings.SplitSeq(settings["stores"], "+") {
+		region, bucket, _ := strings.Cut(part, ":")
+		if region == "" || !storeName.MatchString(bucket) {
+			return nil, fmt.Errorf("%w: stores: %.100q is no REGION:BUCKET", ErrSettings, part)
+		}
+		if out[cloud+":"+region] != "" {
+			return nil, fmt.Errorf("%w: stores: %s is there twice", ErrSettings, region)
+		}
+		out[cloud+":"+region] = scheme + "://" + bucket
+	}
+	return out, nil
+}

@@ -37,3 +37,20 @@ func FuzzParseSettings(f *testing.F) {
 		}
 	})
 }
+
+func TestStoresAreReadByPlace(t *testing.T) {
+	got, err := driver.StoreURLs("gcp", map[string]string{"stores": "us-central1:acme-work+europe-west4:acme-eu"})
+	if err != nil || len(got) != 2 || got["gcp:us-central1"] != "gs://acme-work" || got["gcp:europe-west4"] != "gs://acme-eu" {
+		t.Errorf("%v, %v", got, err)
+	}
+	if got, err := driver.StoreURLs("azure", map[string]string{}); err != nil || len(got) != 0 {
+		t.Errorf("none: %v, %v", got, err)
+	}
+	for cloud, stores := range map[string]string{
+		"lambda": "us-east-1:work", "gcp": "us-central1", "azure": "eastus:work+eastus:more",
+	} {
+		if got, err := driver.StoreURLs(cloud, map[string]string{"stores": stores}); !errors.Is(err, driver.ErrSettings) {
+			t.Errorf("%s %s: %v, %v", cloud, stores, got, err)
+		}
+	}
+}

@@ -28,6 +28,8 @@ type Config struct {
 	// Images are used instead of Google's own where a task names none, by class of machine (amd64, arm64, amd64-gpu):
 	// projects/P/global/images/NAME or projects/P/global/images/family/NAME.
 	Images map[string]string
+	// Labels are put on machines and disks, for policies that ask for some.
+	Labels map[string]string
 	// Environment is put in the environment of agents.
 	Environment map[string]string
 	// DiskGiB is the boot disk of a machine that asks for none; 30 when 0.

@@ -168,6 +168,9 @@ func path(name, below string) string {
 // labels are for machines and their disks.
 func (c *Cloud) labels(spec cloud.LaunchSpec) map[string]string {
 	labels := map[string]string{}
+	for k, v := range c.cfg.Labels {
+		labels[labelText(k)] = labelText(v)
+	}
 	for k, v := range spec.Labels {
 		if key := labelText(labelPrefix + k); labelText(v) != "" {
 			labels[key] = labelText(v)

@@ -10,6 +10,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io/fs"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -29,6 +30,8 @@ type call struct {
 	Op      string            `json:"op"`
 	Spec    *cloud.LaunchSpec `json:"spec,omitempty"`
 	Cluster string            `json:"cluster,omitempty"`
+	// Snapshot is what the catalogue knows of the cloud, which a refresh begins with; and then what it has become.
+	Snapshot []byte `json:"snapshot,omitempty"`
 	// Within is how long the caller waits: what takes longer is not begun in vain, and ends by itself.
 	Within time.Duration `json:"within,omitempty"`
 }
@@ -39,13 +42,16 @@ const (
 	opTerminate = "terminate"
 	opMachines  = "machines"
 	opCheck     = "check"
+	opRefresh   = "refresh"
 )
 
 // answer is what comes back.
 type answer struct {
 	Machines []cloud.Machine `json:"machines,omitempty"`
 	Report   *driver.Report  `json:"report,omitempty"`
-	Failure  *failure        `json:"failure,omitempty"`
+	Snapshot []byte          `json:"snapshot,omitempty"`
+	driver.Refreshed
+	Failure *failure `json:"failure,omitempty"`
 }
 
 // failure is a cloud.Error on its way.
@@ -107,6 +113,24 @@ func (c *Client) Check(ctx context.Context) (driver.Report, error) {
 	return *a.Report, nil
 }
 
+// Refresh is a driver.Refresh: it sends the snapshot along, and keeps the one that comes back.
+func (c *Client) Refresh(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+	data, _, err := s.Get(ctx, "")
+	if err != nil && !errors.Is(err, fs.ErrNotExist) {
+		return driver.Refreshed{}, err
+	}
+	a, err := c.ask(ctx, call{Op: opRefresh, Snapshot: data})
+	if err != nil {
+		return driver.Refreshed{}, err
+	}
+	if len(a.Snapshot) == 0 {
+		return driver.Refreshed{}, c.fail(cloud.Invalid, codeUnknown, errNoSnapshot)
+	}
+	return a.Refreshed, s.Put(ctx, a.Snapshot)
+}
+
+var errNoSnapshot = errors.New("the cloud's function says nothing of what it sells: deploy it anew")
+
 func (c *Client) ask(ctx context.Context, what call) (a answer, err error) {
 	if err := ctx.Err(); err != nil {
 		return a, c.fail(cloud.Transient, codeEnded, err)
@@ -141,6 +165,7 @@ func (c *Client) fail(kind cloud.Kind, code string, err error) error {
 type Server struct {
 	Cloud   cloud.Cloud
 	Checker driver.Checker // the driver itself when nil, if it is one
+	Refresh driver.Refresh // nil where nobody tells what is sold
 }
 
 // Serve answers one call. It fails only for what is no message of this package: a failure of the cloud is an answer.
@@ -183,6 +208,14 @@ func (s Server) do(ctx context.Context, in call) (out answer, err error) {
 		var report driver.Report
 		report, err = checker.Check(ctx)
 		out.Report = &report
+	case opRefresh:
+		if s.Refresh == nil {
+			return out, cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "nobody tells what this cloud sells")
+		}
+		kept := driver.NewMemory(in.Snapshot)
+		if out.Refreshed, err = s.Refresh(ctx, kept); err == nil {
+			out.Snapshot, _, err = kept.Get(ctx, "")
+		}
 	default:
 		err = cloud.Errorf(s.Cloud.Name(), cloud.Invalid, codeUnknown, "a call of %q", in.Op)
 	}

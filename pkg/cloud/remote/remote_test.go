@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"reflect"
+	"strings"
 	"testing"
 	"time"
 
@@ -73,6 +74,39 @@ func TestWhatIsAskedAndAnsweredComesThroughWhole(t *testing.T) {
 	}
 	if r, err := c.Check(ctx); err != nil || r.Identity != "somebody" || len(r.Missing) != 1 || !r.Missing[0].Fatal {
 		t.Errorf("%v: %+v", err, r)
+	}
+}
+
+func TestARefreshSendsWhatIsKnownAndBringsWhatIsSold(t *testing.T) {
+	server := remote.Server{Cloud: &distant{}, Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
+		data, _, err := s.Get(ctx, "")
+		if err != nil {
+			return driver.Refreshed{}, err
+		}
+		return driver.Refreshed{Offers: 7, Kept: []string{"quotas: no rights"}}, s.Put(ctx, append(data, " and more"...))
+	}}
+	shelf := driver.NewMemory([]byte("known"))
+	got, err := remote.New("gcp", server.Serve).Refresh(t.Context(), shelf)
+	now, _, _ := shelf.Get(t.Context(), "")
+	if err != nil || got.Offers != 7 || len(got.Kept) != 1 || string(now) != "known and more" {
+		t.Errorf("%v: %+v, %q", err, got, now)
+	}
+	for name, s := range map[string]remote.Server{
+		"a cloud that does not tell": {Cloud: &distant{}},
+		"a cloud that fails": {Cloud: &distant{}, Refresh: func(context.Context, driver.Snapshots) (driver.Refreshed, error) {
+			return driver.Refreshed{}, errors.New("down")
+		}},
+	} {
+		if _, err := remote.New("gcp", s.Serve).Refresh(t.Context(), shelf); err == nil {
+			t.Errorf("%s: no failure", name)
+		}
+		if now, _, _ := shelf.Get(t.Context(), ""); string(now) != "known and more" {
+			t.Errorf("%s: what was known is now %q", name, now)
+		}
+	}
+	older := remote.New("gcp", func(context.Context, []byte) ([]byte, error) { return []byte(`{}`), nil })
+	if _, err := older.Refresh(t.Context(), shelf); err == nil || !strings.Contains(err.Error(), "deploy it anew") {
+		t.Errorf("a function without refresh: %v", err)
 	}
 }
 

@@ -209,6 +209,9 @@ func (r *reader) readInput(t *dag.Task, i int, n *yaml.Node) error {
 // addEdge adds an edge to the current task from the one named at node n.
 func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	parent, ok := r.index[from]
+	if roles := r.gang[from]; !ok && roles != nil {
+		return r.addEdges(roles, n, e, l)
+	}
 	if !ok {
 		hint := suggest.DidYouMean(from, slices.Sorted(maps.Keys(r.index)))
 		if hint == "" {
@@ -235,6 +238,24 @@ func (r *reader) addEdge(from string, n *yaml.Node, e dag.Edge, l link) error {
 	r.edgeOf[parent] = int32(len(r.job.Edges)) //nolint:gosec // at most dag.MaxEdges
 	r.job.Edges = append(r.job.Edges, e)
 	r.links = append(r.links, l)
+	return nil
+}
+
+// addEdges adds edges from all roles of a gang; from those alone that have the outputs, where some are named.
+func (r *reader) addEdges(roles []int, n *yaml.Node, e dag.Edge, l link) error {
+	if len(e.Outputs) > 0 {
+		having := slices.DeleteFunc(slices.Clone(roles), func(i int) bool {
+			return !slices.Contains(r.parts[i].outputs, e.Outputs[0])
+		})
+		if len(having) > 0 { // else the error of a role that does not have it says so
+			roles = having
+		}
+	}
+	for _, i := range roles {
+		if err := r.addEdge(r.parts[i].name, n, e, l); err != nil {
+			return err
+		}
+	}
 	return nil
 }
 

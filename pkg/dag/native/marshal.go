@@ -129,6 +129,9 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	}
 	m.list("after", after)
 	m.text("gang", t.Gang)
+	m.text("role", t.Role)
+	m.text("framework", string(t.Framework))
+	m.part("on", writeOn(t.On))
 	m.list("inputs", writeInputs(t.Inputs))
 	m.list("outputs", writeOutputs(t.Outputs))
 	if c := t.Checkpoint; c != nil {

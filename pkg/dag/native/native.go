@@ -46,7 +46,9 @@ type reader struct {
 	yamlfile.Reader
 	job    *dag.Job
 	origin *dag.Origin
-	index  map[string]int // of tasks by name
+	index  map[string]int   // of tasks by name
+	gang   map[string][]int // the tasks that are roles, by the name of the task that has them
+	parts  []part           // by task
 
 	env      map[string]string // of the job, under that of each task
 	secrets  []named           // of the job, in every task
@@ -55,6 +57,7 @@ type reader struct {
 
 	jobFields      yamlfile.Fields[*dag.Job]
 	taskFields     yamlfile.Fields[*dag.Task]
+	roleFields     yamlfile.Fields[*dag.Task]
 	defaultFields  yamlfile.Fields[*dag.Task]
 	resourceFields yamlfile.Fields[*dag.Resources]
 	outputFields   yamlfile.Fields[*dag.Output]
@@ -76,6 +79,7 @@ func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, e
 	r := &reader{Reader: from, defaults: dag.Task{Nodes: 1}, taken: make(map[taken]bool)}
 	r.job, r.origin = dag.NewJob(name, dag.Native)
 	r.jobFields, r.taskFields, r.defaultFields = r.forJob(), r.forTask(), r.forDefaults()
+	r.roleFields = r.forRole()
 	r.resourceFields, r.outputFields = r.forResources(), r.forOutput()
 	r.inputFields, r.afterFields = r.forInput(), r.forAfter()
 	err := r.read(docs[0])
@@ -205,34 +209,79 @@ func (r *reader) readTasks(n *yaml.Node) error {
 			fault.OverLimit(fmt.Sprintf("%d tasks, more than %d", len(entries), dag.MaxTasks), ""),
 		)
 	}
-	r.index = make(map[string]int, len(entries))
-	r.edgeOf = make([]int32, len(entries))
-	r.job.Tasks = make([]dag.Task, len(entries))
-	r.origin.Tasks = make([]fault.Position, len(entries))
-	for i, e := range entries {
+	parts := make([]part, 0, len(entries))
+	for _, e := range entries {
 		if err := dag.CheckName(e.Key); err != nil {
 			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
 		}
-		r.index[e.Key] = i
-		r.origin.Tasks[i] = yamlfile.PositionOf(e.Name)
+		of, err := r.partsOf(e)
+		if err != nil {
+			return fault.WithinKey(e.Key, err)
+		}
+		parts = append(parts, of...)
 	}
-	for i, e := range entries {
-		if err := fault.WithinKey(e.Key, r.readTask(i, e)); err != nil {
+	if len(parts) > dag.MaxTasks {
+		return fault.At(yamlfile.PositionOf(n),
+			fault.OverLimit(fmt.Sprintf("%d tasks with their roles, more than %d", len(parts), dag.MaxTasks), ""))
+	}
+	r.parts = parts
+	r.index = make(map[string]int, len(parts))
+	r.edgeOf = make([]int32, len(parts))
+	r.job.Tasks = make([]dag.Task, len(parts))
+	r.origin.Tasks = make([]fault.Position, len(parts))
+	for i, p := range parts {
+		if _, twice := r.index[p.name]; twice || p.outer != nil && r.gang[p.name] != nil {
+			return fault.WithinKey(p.name, r.Fault(p.entry.Name, "is the name of a task and of a role", "rename one"))
+		}
+		r.index[p.name] = i
+		r.origin.Tasks[i] = yamlfile.PositionOf(p.entry.Name)
+		if p.outer != nil {
+			if r.gang == nil {
+				r.gang = map[string][]int{}
+			}
+			r.gang[p.outer.Key] = append(r.gang[p.outer.Key], i)
+		}
+	}
+	if r.gang != nil {
+		r.origin.Paths = make([]string, len(parts))
+		for i, p := range parts {
+			r.origin.Paths[i] = "tasks." + p.path
+			if p.outer == nil {
+				r.origin.Paths[i] = dag.TaskPath(p.name)
+			}
+		}
+	}
+	for i, p := range parts {
+		if err := r.readTask(i, p); err != nil {
 			return err
 		}
 	}
 	return nil
 }
 
-func (r *reader) readTask(i int, e yamlfile.Entry) error {
+func (r *reader) readTask(i int, p part) error {
 	t := &r.job.Tasks[i]
 	*t = copied(r.defaults)
-	t.Name = e.Key
+	t.Name = p.name
 	r.current, r.marks, r.files, r.inputs = i, nil, nil, nil
 	clear(r.taken)
-	if err := yamlfile.ReadFields(&r.Reader, e.Node, r.taskFields, t); err != nil {
-		return err
+	if p.outer != nil {
+		t.Nodes = 1
+		if r.gangs == nil {
+			r.gangs = map[int]fault.Position{}
+		}
+		r.gangs[i] = yamlfile.PositionOf(p.entry.Name)
+		if err := r.readRole(t, p); err != nil {
+			return err
+		}
+	} else if err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.taskFields, t); err != nil {
+		return fault.WithinKey(p.name, err)
 	}
+	return fault.WithinKey(p.name, r.endTask(i, t))
+}
+
+// endTask checks what the fields of a task are together, and notes where they stand.
+func (r *reader) endTask(i int, t *dag.Task) error {
 	if k, err := t.CheckInputs(); err != nil { // of a stand-in none are staged, which the last of its fields may say
 		return fault.At(r.inputs[k].pos, fault.Within("inputs"+fault.Index(int(r.inputs[k].index)), err))
 	}
@@ -311,7 +360,11 @@ func (r *reader) finish() error {
 	}
 	j.MergeEdges()
 	if i, err := j.CheckGangs(); i >= 0 {
-		return fault.At(r.gangs[i], fault.Within(dag.TaskPath(j.Tasks[i].Name), fault.Within("gang", err)))
+		path := dag.TaskPath(j.Tasks[i].Name)
+		if r.parts[i].outer != nil {
+			return fault.At(r.gangs[i], fault.Within("tasks."+r.parts[i].path, err))
+		}
+		return fault.At(r.gangs[i], fault.Within(path, fault.Within("gang", err)))
 	}
 	return nil
 }

@@ -217,21 +217,24 @@ func buildSchema() object {
 			"data": with(ref("size"), "how much is read, if not the size of the outputs"),
 		}),
 	}}
+	framework := oneOf("pytorch", "tensorflow", "mpi", "horovod", "ray", "spark", "dask")
 	task := maps.Clone(defaults)
 	maps.Copy(task, object{
 		"run": with(script, "shell script, on each machine"),
-		"gang": with(
-			ref("name"),
-			"tasks of the same gang start together or not at all; at most "+fmt.Sprint(
-				dag.MaxGang,
-			)+", which all wait for the same tasks",
-		),
-		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
-		"env":      env("environment variables, besides the job's"),
-		"secrets":  secrets,
-		"after":    object{"type": "array", "items": after, "description": "the tasks to wait for"},
-		"inputs":   list(input, dag.MaxFiles),
-		"outputs":  with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
+		"gang": object{
+			"description": "tasks of the same gang start together or not at all; at most " + fmt.Sprint(dag.MaxGang) +
+				", which all wait for the same tasks. A mapping has the roles of a gang of its own",
+			"oneOf": []any{ref("name"), ref("gang")},
+		},
+		"role":      with(ref("name"), "what the task is in its gang; its name if it is left out"),
+		"framework": with(framework, "what the machines of the task, or of its gang, are told of each other in words of"),
+		"on":        with(ref("on"), "what becomes of the gang, or the task, when something happens to one of its machines"),
+		"recorded":  with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
+		"env":       env("environment variables, besides the job's"),
+		"secrets":   secrets,
+		"after":     object{"type": "array", "items": after, "description": "the tasks to wait for"},
+		"inputs":    list(input, dag.MaxFiles),
+		"outputs":   with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
@@ -269,12 +272,52 @@ func buildSchema() object {
 			"description":          "the tasks by name",
 		},
 	})
+	role := maps.Clone(task)
+	for _, field := range []string{"gang", "role", "framework", "after", "inputs", "secrets", "nodes"} {
+		delete(role, field)
+	}
+	role["replicas"] = with(defaults["nodes"].(object), "how many machines it has; 1 if it is left out")
+	gang := record([]string{"roles"}, object{
+		"roles": object{
+			"type":                 "object",
+			"minProperties":        1,
+			"maxProperties":        dag.MaxGang,
+			"propertyNames":        ref("name"),
+			"additionalProperties": record(nil, role),
+			"description":          "the roles by name; fields of the task beside gang hold for each that does not have them",
+		},
+		"on": with(ref("on"), "what becomes of the gang when something happens to a machine of any role"),
+	})
+	on := object{}
+	for event, words := range map[dag.Happening][]any{
+		dag.PodFailed:     {"restartGang", "abort"},
+		dag.PodEvicted:    {"restartGang"},
+		dag.TaskFailed:    {"abort"},
+		dag.TaskCompleted: {"complete"},
+	} {
+		reaction := object{"action": oneOf(words...)}
+		if event == dag.PodFailed {
+			reaction["limit"] = object{
+				"type": "integer", "minimum": 1, "maximum": dag.MaxRetries,
+				"description": "of restartGang: how often, before the job fails",
+			}
+		}
+		if event == dag.PodFailed {
+			reaction["exitCodes"] = with(
+				list(object{"type": "integer", "minimum": 1, "maximum": 255}, dag.MaxReactions),
+				"the exit codes that it is for; any if it is left out")
+		}
+		one := record([]string{"action"}, reaction)
+		on[string(event)] = object{"oneOf": []any{oneOf(words...), one, list(one, dag.MaxReactions)}}
+	}
 	taskSchema := record(nil, task)
 	taskSchema["anyOf"] = []any{
+		object{"required": []string{"gang"}, "properties": object{"gang": object{"type": "object"}}},
 		object{"required": []string{"run"}},
 		object{"required": []string{"recorded"}},
 		object{"required": []string{"setup"}},
 	}
+	taskSchema["dependentRequired"] = object{"role": []string{"gang"}}
 	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
 	maps.Copy(root, object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
@@ -285,6 +328,8 @@ func buildSchema() object {
 		"$defs": object{
 			"name":      object{"type": "string", "pattern": dag.NamePattern},
 			"task":      taskSchema,
+			"gang":      gang,
+			"on":        record(nil, on),
 			"resources": resourcesSchema,
 			"duration": object{
 				"type":    "string",
@@ -451,7 +496,7 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"unknown accelerator", "is a family of machines", "unknown cloud", "there is no emr on", "data cannot be read from", "names no data", "is in both env and secrets",
 		"in two spellings", "the least, ", "leaves the task's directory", "no machine has 0", "no machine has a disk", "a count is more than 0", "is more than any machine has", "is more than 1EiB",
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
-		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks",
+		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
 		"be mounted", "cannot be a mount", "is in no bucket", "is uploaded to a bucket", "is no local path", "keeps its checkpoints",
 	}
 	refused := 0

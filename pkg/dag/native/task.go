@@ -78,6 +78,13 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		r.gangs[r.current] = yamlfile.PositionOf(n)
 		return readGang(t, n)
 	}
+	known["role"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Role }, yamlfile.Checked(dag.CheckName))
+	known["framework"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Framework { return &t.Framework },
+		word[dag.Framework])
+	known["on"] = func(t *dag.Task, n *yaml.Node) (err error) {
+		t.On, err = r.readOn(n)
+		return err
+	}
 	return known
 }
 

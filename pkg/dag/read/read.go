@@ -1,5 +1,5 @@
-// Package read reads a job from a file in whichever form it is: Tradewind's own, SkyPilot YAML, WfCommons WfFormat or
-// Pegasus DAX, told apart by content, gzipped or not.
+// Package read reads a job from a file in whichever form it is: Tradewind's own, SkyPilot YAML, WfCommons WfFormat,
+// Pegasus DAX or Kubernetes manifests, told apart by content, gzipped or not.
 package read
 
 import (
@@ -18,6 +18,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/dax"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/skypilot"
 	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
@@ -90,6 +91,8 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 			"is "+yamlfile.Describe(first)+", not a job",
 			"a job is a mapping: apiVersion, name, tasks",
 		)
+	case kubernetes.Looks(first):
+		return kubernetes.FromYAML(name, docs, from)
 	case native.Looks(first):
 		return native.FromYAML(name, docs, from)
 	case skypilot.Looks(first):
@@ -99,7 +102,7 @@ func parseYAML(name string, data []byte, env map[string]string) (*dag.Job, error
 			first,
 			"is in none of the forms that Tradewind reads",
 			"begin a job with apiVersion: "+native.APIVersion+
-				"; SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too",
+				"; SkyPilot YAML, WfFormat JSON, Pegasus DAX and Kubernetes manifests are read too",
 		)
 	}
 	return dag.Checked(name, nil, err)

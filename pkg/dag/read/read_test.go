@@ -226,7 +226,7 @@ func TestFilesInNoForm(t *testing.T) {
 		"just words": "x.yaml:1:1: is text, not a job (a job is a mapping: apiVersion, name, tasks)",
 		"- a\n- b\n": "x.yaml:1:1: is a list, not a job (a job is a mapping: apiVersion, name, tasks)",
 		"services: {a: 1}": "x.yaml:1:1: is in none of the forms that Tradewind reads (begin a job with apiVersion: tradewind/v1; " +
-			"SkyPilot YAML, WfFormat JSON and Pegasus DAX are read too)",
+			"SkyPilot YAML, WfFormat JSON, Pegasus DAX and Kubernetes manifests are read too)",
 	} {
 		if _, err := read.Job("x.yaml", strings.NewReader(text)); err == nil || err.Error() != want {
 			t.Errorf("%q: %v\nwant %s", text, err, want)

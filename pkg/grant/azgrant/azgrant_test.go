@@ -68,6 +68,15 @@ func harness(t *testing.T, endpoint string, keys azgrant.Credential) granttest.H
 	}
 }
 
+func TestContainersAreMadeAndRemoved(t *testing.T) {
+	endpoint, key := azurite(t)
+	s, err := azgrant.New(endpoint, azgrant.SharedKey(key), azgrant.Options{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	granttest.RunBuckets(t, s, "azblob://made")
+}
+
 func TestConformanceBySharedKey(t *testing.T) {
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
 		endpoint, key := azurite(t)

@@ -19,6 +19,8 @@ type Credential interface {
 	// sign returns the signature, and when it ends, which may be earlier than asked for.
 	sign(ctx context.Context, now time.Time, v sas.BlobSignatureValues, r request) (
 		sas.QueryParameters, time.Time, error)
+	// account is a client with the rights of whoever signs.
+	account(endpoint string) (*service.Client, error)
 }
 
 // SharedKey signs with an account's key.
@@ -31,6 +33,10 @@ func (k sharedKey) sign(_ context.Context, _ time.Time, v sas.BlobSignatureValue
 ) {
 	params, err := v.SignWithSharedKey(k.key)
 	return params, v.ExpiryTime, err
+}
+
+func (k sharedKey) account(endpoint string) (*service.Client, error) {
+	return service.NewClientWithSharedKeyCredential(endpoint, k.key, nil)
 }
 
 // Delegation signs with user delegation keys, which it asks the account for with the client's identity: one, and
@@ -69,6 +75,8 @@ func (d *delegation) sign(ctx context.Context, now time.Time, v sas.BlobSignatur
 	params, err := v.SignWithUserDelegation(key)
 	return params, v.ExpiryTime, err
 }
+
+func (d *delegation) account(string) (*service.Client, error) { return d.client, nil }
 
 // current returns a key with days left. If Azure gives no new one, the old one serves until it ends.
 func (d *delegation) current(ctx context.Context, now time.Time) (*service.UserDelegationCredential, time.Time, error) {

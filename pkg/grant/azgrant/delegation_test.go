@@ -2,16 +2,10 @@ package azgrant_test
 
 import (
 	"context"
-	"crypto/hmac"
-	"crypto/sha256"
-	"encoding/base64"
 	"errors"
-	"fmt"
 	"io"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
-	"net/url"
 	"strings"
 	"sync/atomic"
 	"testing"
@@ -19,13 +13,14 @@ import (
 
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
-	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/sas"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator/blob"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/azgrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/pkg/grant/remote"
 )
 
 const delegationKey = "ZGVsZWdhdGlvbi1rZXktb2YtdGhlLXRlc3Rz"
@@ -41,17 +36,10 @@ func (k *keys) Do(r *http.Request) (*http.Response, error) {
 	if k.fails.Load() {
 		return nil, errors.New("no answer")
 	}
-	asked, err := io.ReadAll(r.Body)
+	answer, err := blob.Delegate(r.Body, delegationKey)
 	if err != nil {
 		return nil, err
 	}
-	_, start, _ := strings.Cut(string(asked), "<Start>")
-	start, _, _ = strings.Cut(start, "<")
-	_, expiry, _ := strings.Cut(string(asked), "<Expiry>")
-	expiry, _, _ = strings.Cut(expiry, "<")
-	answer := fmt.Sprintf(`<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid><SignedStart>%s</SignedStart>`+
-		`<SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService><SignedVersion>2026-06-06</SignedVersion>`+
-		`<Value>%s</Value></UserDelegationKey>`, start, expiry, delegationKey)
 	return &http.Response{
 		StatusCode: http.StatusOK, Header: http.Header{"Content-Type": {"application/xml"}}, Request: r,
 		Body: io.NopCloser(strings.NewReader(answer)),
@@ -68,84 +56,30 @@ func delegation(t *testing.T, k *keys) azgrant.Credential {
 	return azgrant.Delegation(client)
 }
 
-// gate stands before Azurite, which takes user delegation keys from Entra only and does not know the fields srh and
-// srq. It checks the signature as "Create a user delegation SAS" of the Blob service's documentation says, from the
-// request as it arrives, and puts a service SAS of the same permissions in its place.
-type gate struct {
-	key    *service.SharedKeyCredential
-	server *httputil.ReverseProxy
-}
-
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
-	q := r.URL.Query()
-	_, path, _ := strings.Cut(strings.TrimPrefix(r.URL.Path, "/"), "/")
-	container, blob, _ := strings.Cut(path, "/")
-	if want := delegatedSignature(r, q, path); !hmac.Equal([]byte(want), []byte(q.Get("sig"))) {
-		w.WriteHeader(http.StatusForbidden)
-		return
-	}
-	expires, err := time.Parse(sas.TimeFormat, q.Get("se"))
-	if err != nil {
-		w.WriteHeader(http.StatusForbidden)
-		return
-	}
-	params, err := sas.BlobSignatureValues{
-		Protocol: sas.Protocol(q.Get("spr")), ExpiryTime: expires, Permissions: q.Get("sp"), ContainerName: container,
-		BlobName: blob,
-	}.SignWithSharedKey(g.key)
-	if err != nil {
-		w.WriteHeader(http.StatusForbidden)
-		return
-	}
-	rest := url.Values{}
-	for _, name := range []string{"comp", "blockid", "restype", "prefix", "marker", "maxresults"} {
-		if q.Has(name) {
-			rest.Set(name, q.Get(name))
-		}
-	}
-	clean := r.Clone(r.Context())
-	clean.URL.RawQuery = strings.TrimPrefix(rest.Encode()+"&"+params.Encode(), "&")
-	g.server.ServeHTTP(w, clean)
-}
-
-func delegatedSignature(r *http.Request, q url.Values, path string) string {
-	var headers, queries strings.Builder
-	for name := range strings.SplitSeq(q.Get("srh"), ",") {
-		if name != "" {
-			headers.WriteString(name + ":" + r.Header.Get(name) + "\n")
-		}
-	}
-	for name := range strings.SplitSeq(q.Get("srq"), ",") {
-		if name != "" {
-			queries.WriteString("\n" + name + ":" + q.Get(name))
-		}
-	}
-	text := strings.Join([]string{
-		q.Get("sp"), q.Get("st"), q.Get("se"), "/blob/" + servers.AzureAccount + "/" + path,
-		q.Get("skoid"), q.Get("sktid"), q.Get("skt"), q.Get("ske"), q.Get("sks"), q.Get("skv"),
-		q.Get("saoid"), q.Get("suoid"), q.Get("scid"), q.Get("skdutid"), q.Get("sduoid"),
-		q.Get("sip"), q.Get("spr"), q.Get("sv"), q.Get("sr"), "", q.Get("ses"), headers.String(), queries.String(),
-		q.Get("rscc"), q.Get("rscd"), q.Get("rsce"), q.Get("rscl"), q.Get("rsct"),
-	}, "\n")
-	key, _ := base64.StdEncoding.DecodeString(delegationKey)
-	mac := hmac.New(sha256.New, key)
-	mac.Write([]byte(text))
-	return base64.StdEncoding.EncodeToString(mac.Sum(nil))
-}
-
 func TestConformanceByUserDelegation(t *testing.T) {
+	byDelegation(t, func(s grant.Store) grant.Store { return s })
+}
+
+// With the driver behind package remote, as a function that links no SDK has it.
+func TestConformanceFromAfar(t *testing.T) {
+	byDelegation(t, func(s grant.Store) grant.Store { return remote.New(remote.Server{Store: s}.Serve) })
+}
+
+func byDelegation(t *testing.T, seen func(grant.Store) grant.Store) {
+	t.Helper()
 	var asked keys
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
 		endpoint, key := azurite(t)
-		target, err := url.Parse(endpoint)
+		gate, err := blob.New(strings.TrimSuffix(endpoint, "/"+servers.AzureAccount), key, delegationKey)
 		if err != nil {
 			t.Fatal(err)
 		}
-		target.Path = ""
-		server := httptest.NewServer(&gate{key: key, server: httputil.NewSingleHostReverseProxy(target)})
+		server := httptest.NewServer(gate)
 		t.Cleanup(server.Close)
 		h := harness(t, server.URL+"/"+servers.AzureAccount, delegation(t, &asked))
 		h.Secrets = append(h.Secrets, delegationKey)
+		near := h.At
+		h.At = func(now time.Time) grant.Store { return seen(near(now)) }
 		calls := h.Calls
 		h.Calls = func() int { return calls() + int(asked.calls.Load()) }
 		h.Lacks = map[granttest.Check]string{

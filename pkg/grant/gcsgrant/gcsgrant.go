@@ -63,6 +63,10 @@ type Options struct {
 	Endpoint string           // "" for https://storage.googleapis.com
 	Client   *http.Client     // begins and ends uploads; nil for http.DefaultClient
 	Now      func() time.Time // nil for time.Now
+	// Project is whose buckets are made; empty makes none.
+	Project string
+	// Locations are those of buckets that are made, by name; Google's own choice where there is none.
+	Locations map[string]string
 	// Token is the account's own, of which parts are lent; nil lends nothing.
 	Token oauth2.TokenSource
 }
@@ -328,7 +332,9 @@ func failed(status string, text []byte) error {
 	switch answer.Code {
 	case "NoSuchUpload", "InvalidPart", "InvalidPartOrder", "EntityTooSmall":
 		return fmt.Errorf("%w: %s", grant.ErrUpload, answer.Code)
-	case "NoSuchBucket", "AccessDenied":
+	case "BucketAlreadyOwnedByYou":
+		return errOwnBucket
+	case "NoSuchBucket", "AccessDenied", "BucketAlreadyExists", "BucketNameUnavailable", "InvalidBucketName":
 		return fmt.Errorf("%w: %s", grant.ErrNoBucket, answer.Code)
 	case "NoSuchKey":
 		return fmt.Errorf("%w: %s", errNoObject, answer.Code)

@@ -8,7 +8,6 @@ import (
 	"errors"
 	"net/http"
 	"net/http/httptest"
-	"net/http/httputil"
 	"net/url"
 	"strings"
 	"sync/atomic"
@@ -17,10 +16,12 @@ import (
 
 	"cloud.google.com/go/storage"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator/gcs"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/gcsgrant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest"
 	"github.com/tradewind-broker/tradewind/pkg/grant/granttest/servers"
+	"github.com/tradewind-broker/tradewind/pkg/grant/remote"
 )
 
 const serviceAccount = "broker@project.iam.gserviceaccount.com"
@@ -53,36 +54,59 @@ func newStore(t *testing.T, opts gcsgrant.Options) *gcsgrant.Store {
 }
 
 // fake-gcs-server checks no signature and has no multipart uploads of the XML API; the gate before it does.
-func TestConformance(t *testing.T) {
+func TestConformance(t *testing.T) { granttest.Run(t, open) }
+
+// With the driver behind package remote, as a function that links no SDK has it.
+func TestConformanceFromAfar(t *testing.T) {
 	granttest.Run(t, func(t *testing.T) granttest.Harness {
-		target, err := url.Parse(servers.FakeGCS(t))
-		if err != nil {
+		h := open(t)
+		near := h.At
+		h.At = func(now time.Time) grant.Store { return remote.New(remote.Server{Store: near(now)}.Serve) }
+		return h
+	})
+}
+
+func TestBucketsAreMadeAndRemoved(t *testing.T) {
+	key := newKey(t)
+	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	server := httptest.NewServer(gate)
+	t.Cleanup(server.Close)
+	opts := gcsgrant.Options{Sign: gcsgrant.RSA(key), Endpoint: server.URL, Project: "p"}
+	granttest.RunBuckets(t, newStore(t, opts), "gs://made")
+	opts.Project = ""
+	if err := newStore(t, opts).MakeBucket(t.Context(), "gs://made"); !errors.Is(err, grant.ErrNoMaking) {
+		t.Errorf("of no project: %v", err)
+	}
+}
+
+// open starts a server with the gate before it.
+func open(t *testing.T) granttest.Harness {
+	key := newKey(t)
+	gate, err := gcs.New(servers.FakeGCS(t), serviceAccount, key)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, bucket := range []string{"grants", "others"} {
+		if err := gate.MakeBucket(t.Context(), bucket); err != nil {
 			t.Fatal(err)
 		}
-		for _, bucket := range []string{"grants", "others"} {
-			resp, err := http.Post(target.String()+"/storage/v1/b", "application/json", strings.NewReader(`{"name":"`+bucket+`"}`))
-			if err != nil || resp.StatusCode != http.StatusOK {
-				t.Fatal(resp, err)
-			}
-			_ = resp.Body.Close()
-		}
-		key := newKey(t)
-		server := httptest.NewServer(&gate{
-			key: &key.PublicKey, target: target, server: httputil.NewSingleHostReverseProxy(target), uploads: map[string]*upload{},
-		})
-		t.Cleanup(server.Close)
-		var count counting
-		return granttest.Harness{
-			At: func(now time.Time) grant.Store {
-				return newStore(t, gcsgrant.Options{
-					Sign: gcsgrant.RSA(key), Endpoint: server.URL, Client: &http.Client{Transport: &count},
-					Now: func() time.Time { return now },
-				})
-			},
-			Calls:  func() int { return int(count.calls.Load()) },
-			Prefix: "gs://grants/job/", Other: "gs://others/", NoBucket: "gs://none/",
-		}
-	})
+	}
+	server := httptest.NewServer(gate)
+	t.Cleanup(server.Close)
+	var count counting
+	return granttest.Harness{
+		At: func(now time.Time) grant.Store {
+			return newStore(t, gcsgrant.Options{
+				Sign: gcsgrant.RSA(key), Endpoint: server.URL, Client: &http.Client{Transport: &count},
+				Now: func() time.Time { return now },
+			})
+		},
+		Calls:  func() int { return int(count.calls.Load()) },
+		Prefix: "gs://grants/job/", Other: "gs://others/", NoBucket: "gs://none/",
+	}
 }
 
 // The same URL as Google's own library signs.

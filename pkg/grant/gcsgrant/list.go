@@ -9,7 +9,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-var errNoObject = errors.New("gcsgrant: no such object")
+var (
+	errNoObject  = errors.New("gcsgrant: no such object")
+	errOwnBucket = errors.New("gcsgrant: the bucket is there already")
+)
 
 // List implements grant.Store (XML API, List objects, version 2).
 func (s *Store) List(ctx context.Context, prefix, after string) (grant.Page, error) {

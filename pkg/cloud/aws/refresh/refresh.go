@@ -52,6 +52,7 @@ type Result struct {
 	Spot      int           // spot prices read
 	New, Gone int           // offers
 	Dropped   int           // offers, or their spot side, beyond the account's quotas
+	Kept      []string      // what stays as it was, and why
 	Took      time.Duration // by Now
 }
 
@@ -77,7 +78,7 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 		next, err := r.region(ctx, shipped, base, name, &res, log)
 		if err != nil {
 			errs = append(errs, fmt.Errorf("region %s: %w", name, err))
-			log.Warn("a region keeps its old offers", "region", name, "err", err)
+			keep(&res, log, "offers of "+name, err)
 			continue
 		}
 		base = next
@@ -88,6 +89,12 @@ func (r *Refresher) Refresh(ctx context.Context) (Result, error) {
 	}
 	res.Took = r.Now().Sub(began)
 	return res, renew.Save(ctx, r.Snapshots, base)
+}
+
+// keep notes what stays as it was.
+func keep(res *Result, log *slog.Logger, what string, err error) {
+	res.Kept = append(res.Kept, fmt.Sprintf("%s: %v", what, err))
+	log.Warn("what was known of AWS is kept", "what", what, "err", err)
 }
 
 // Load reads the refreshed catalogue for a planner. It returns nil when the snapshot still has the tag, and fails with
@@ -117,15 +124,15 @@ func (r *Refresher) region(ctx context.Context, shipped, base *catalog.Catalog, 
 	}
 	onDemand, err := r.onDemand(ctx, name)
 	if err != nil {
-		log.Warn("on-demand prices stay as they were", "region", name, "err", err)
+		keep(res, log, "on-demand prices of "+name, err)
 	}
 	spot, err := r.Cloud.SpotPricesIn(ctx, name, r.Now())
 	if err != nil {
-		log.Warn("spot prices stay as they were", "region", name, "err", err)
+		keep(res, log, "spot prices of "+name, err)
 	}
 	quotas, err := Quotas(ctx, r.Cloud.SDK(name))
 	if err != nil {
-		log.Warn("quotas are not known", "region", name, "err", err)
+		keep(res, log, "quotas of "+name+" are not known", err)
 	}
 	of := func(o *catalog.Offer) bool { return o.Cloud == aws.Name && o.Region == name }
 	known, before := renew.Collect(shipped, of), renew.Collect(base, of)

@@ -1,9 +1,14 @@
-package gcsgrant_test
+// Package gcs stands before fake-gcs-server and does what that does not: it checks signatures as the documentation of
+// Cloud Storage says ("V4 signing process"), the checksums and the length's range, and has the XML API's multipart
+// uploads, whose objects it puts into the server when they are complete. IAM's signBlob answers at the same address.
+// Written from the server's side, from the request as it arrives.
+package gcs
 
 import (
 	"bytes"
+	"context"
 	"crypto"
-	"crypto/md5"
+	"crypto/md5" //nolint:gosec // the API's checksum
 	"crypto/rsa"
 	"crypto/sha256"
 	"encoding/base64"
@@ -11,37 +16,96 @@ import (
 	"encoding/hex"
 	"encoding/json"
 	"encoding/xml"
+	"errors"
 	"fmt"
 	"hash/crc32"
 	"io"
 	"net/http"
 	"net/http/httputil"
 	"net/url"
+	"slices"
 	"strconv"
 	"strings"
 	"sync"
 	"time"
 )
 
-// gate stands before fake-gcs-server and does what that does not: it checks the signature as the documentation of
-// Cloud Storage says ("V4 signing process"), the checksums and the length's range, and has the XML API's multipart
-// uploads, whose objects it puts into the server when they are complete. Written from the server's side, from the
-// request as it arrives.
-type gate struct {
-	key    *rsa.PublicKey
-	server *httputil.ReverseProxy
-	target *url.URL
+// Gate is the server in front. Make one with New.
+type Gate struct {
+	account string
+	key     *rsa.PrivateKey
+	server  *httputil.ReverseProxy
+	target  *url.URL
 
 	mu      sync.Mutex
 	uploads map[string]*upload
+	begun   int
 }
+
+// New makes the gate of a fake-gcs-server. It takes what a service account has signed with a key, and signs with it for
+// whoever asks.
+func New(target, account string, key *rsa.PrivateKey) (*Gate, error) {
+	u, err := url.Parse(target)
+	if err != nil {
+		return nil, err
+	}
+	return &Gate{
+		account: account, key: key, target: u, server: httputil.NewSingleHostReverseProxy(u), uploads: map[string]*upload{},
+	}, nil
+}
+
+// MakeBucket makes a bucket in the server.
+func (g *Gate) MakeBucket(ctx context.Context, name string) error {
+	body, err := json.Marshal(map[string]string{"name": name})
+	if err != nil {
+		return err
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, g.target.String()+"/storage/v1/b", bytes.NewReader(body))
+	if err != nil {
+		return err
+	}
+	req.Header.Set("Content-Type", "application/json")
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return err
+	}
+	if resp.StatusCode != http.StatusOK {
+		err = fmt.Errorf("gcs: bucket %s: %s", name, resp.Status)
+	}
+	return errors.Join(err, resp.Body.Close())
+}
+
+// signBlob signs as IAM does (IAM Service Account Credentials API, projects.serviceAccounts.signBlob).
+func (g *Gate) signBlob(w http.ResponseWriter, r *http.Request) {
+	var asked struct{ Payload []byte }
+	err := json.NewDecoder(r.Body).Decode(&asked)
+	if err != nil || r.URL.Path != iamPath+g.account+iamVerb {
+		w.WriteHeader(http.StatusForbidden)
+		_, _ = io.WriteString(w, `{"error":{"message":"Permission 'iam.serviceAccounts.signBlob' denied"}}`)
+		return
+	}
+	sum := sha256.Sum256(asked.Payload)
+	signature, err := rsa.SignPKCS1v15(nil, g.key, crypto.SHA256, sum[:])
+	if err != nil {
+		w.WriteHeader(http.StatusInternalServerError)
+		return
+	}
+	_ = json.NewEncoder(w).Encode(map[string]any{"keyId": "1", "signedBlob": signature})
+}
+
+const iamPath, iamVerb = "/v1/projects/-/serviceAccounts/", ":signBlob"
 
 type upload struct {
 	path  string
 	parts map[int][]byte
 }
 
-func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+// ServeHTTP implements http.Handler.
+func (g *Gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
+	if r.Method == http.MethodPost && strings.HasPrefix(r.URL.Path, iamPath) {
+		g.signBlob(w, r)
+		return
+	}
 	if why := g.verify(r); why != "" {
 		refuse(w, http.StatusForbidden, "SignatureDoesNotMatch", why)
 		return
@@ -60,6 +124,10 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 		g.multipart(w, r, q, body)
 		return
 	}
+	if bucket := strings.Trim(r.URL.Path, "/"); !strings.Contains(bucket, "/") && r.Method != http.MethodGet {
+		g.bucket(w, r, bucket)
+		return
+	}
 	if q.Has("list-type") {
 		g.list(w, r, q)
 		return
@@ -67,15 +135,40 @@ func (g *gate) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	g.forward(w, r, body)
 }
 
+// bucket makes or removes one, as the XML API does.
+func (g *Gate) bucket(w http.ResponseWriter, r *http.Request, name string) {
+	switch r.Method {
+	case http.MethodPut:
+		if r.Header.Get("X-Goog-Project-Id") == "" {
+			refuse(w, http.StatusBadRequest, "ProjectIdMissing", "")
+			return
+		}
+		if err := g.MakeBucket(r.Context(), name); err != nil {
+			refuse(w, http.StatusConflict, "BucketAlreadyOwnedByYou", "")
+		}
+	case http.MethodDelete:
+		clean := r.Clone(r.Context())
+		clean.URL.Path, clean.URL.RawPath, clean.URL.RawQuery = "/storage/v1/b/"+name, "", ""
+		g.server.ServeHTTP(w, clean)
+	}
+}
+
 // list answers as the XML API does with what the server's JSON API has, where an offset is inclusive.
-func (g *gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
+func (g *Gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 	bucket := strings.TrimPrefix(r.URL.Path, "/")
-	resp, err := http.Get(g.target.String() + "/storage/v1/b/" + bucket + "/o?" + url.Values{"prefix": {q.Get("prefix")}, "maxResults": {"100000"}}.Encode())
+	query := url.Values{"prefix": {q.Get("prefix")}, "maxResults": {"100000"}}.Encode()
+	req, err := http.NewRequestWithContext(r.Context(), http.MethodGet,
+		g.target.String()+"/storage/v1/b/"+bucket+"/o?"+query, nil)
+	if err != nil {
+		refuse(w, http.StatusBadRequest, "", err.Error())
+		return
+	}
+	resp, err := http.DefaultClient.Do(req)
 	if err != nil {
 		refuse(w, http.StatusBadGateway, "", err.Error())
 		return
 	}
-	defer resp.Body.Close()
+	defer resp.Body.Close() //nolint:errcheck // read
 	if resp.StatusCode != http.StatusOK {
 		refuse(w, http.StatusNotFound, "NoSuchBucket", "")
 		return
@@ -110,6 +203,7 @@ func (g *gate) list(w http.ResponseWriter, r *http.Request, q url.Values) {
 // missing says in the XML API's words that an object is not there.
 type missing struct{ http.ResponseWriter }
 
+// WriteHeader implements http.ResponseWriter.
 func (m *missing) WriteHeader(status int) {
 	if status == http.StatusNotFound {
 		m.Header().Del("Content-Length")
@@ -121,11 +215,11 @@ func (m *missing) WriteHeader(status int) {
 
 func refuse(w http.ResponseWriter, status int, code, why string) {
 	w.WriteHeader(status)
-	fmt.Fprintf(w, "<Error><Code>%s</Code><Details>%s</Details></Error>", code, why)
+	_, _ = fmt.Fprintf(w, "<Error><Code>%s</Code><Details>%s</Details></Error>", code, why)
 }
 
 // forward asks the server without the signature, which it would take for a kind of upload of its own.
-func (g *gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
+func (g *Gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 	clean := r.Clone(r.Context())
 	clean.URL.RawQuery = ""
 	if r.Method == http.MethodPut {
@@ -147,7 +241,7 @@ func (g *gate) forward(w http.ResponseWriter, r *http.Request, body []byte) {
 }
 
 // verify returns what is wrong with the signature.
-func (g *gate) verify(r *http.Request) string {
+func (g *Gate) verify(r *http.Request) string {
 	q, err := url.ParseQuery(r.URL.RawQuery)
 	if err != nil {
 		return "query"
@@ -158,7 +252,7 @@ func (g *gate) verify(r *http.Request) string {
 	}
 	account, scope, _ := strings.Cut(q.Get("X-Goog-Credential"), "/")
 	date, err := time.Parse("20060102T150405Z", q.Get("X-Goog-Date"))
-	if err != nil || account != serviceAccount || scope != date.Format("20060102")+"/auto/storage/goog4_request" {
+	if err != nil || account != g.account || scope != date.Format("20060102")+"/auto/storage/goog4_request" {
 		return "credential"
 	}
 	seconds, err := strconv.Atoi(q.Get("X-Goog-Expires"))
@@ -177,7 +271,7 @@ func (g *gate) verify(r *http.Request) string {
 		fmt.Fprintf(&b, "%s:%s\n", name, value)
 	}
 	for name := range r.Header { // all x-goog headers must be signed
-		if strings.HasPrefix(name, "X-Goog-") && !strings.Contains(";"+q.Get("X-Goog-SignedHeaders")+";", strings.ToLower(name)) {
+		if strings.HasPrefix(name, "X-Goog-") && !slices.Contains(signed, strings.ToLower(name)) {
 			return name
 		}
 	}
@@ -185,7 +279,7 @@ func (g *gate) verify(r *http.Request) string {
 	canonical := sha256.Sum256([]byte(b.String()))
 	text := fmt.Sprintf("GOOG4-RSA-SHA256\n%s\n%s\n%x", q.Get("X-Goog-Date"), scope, canonical)
 	sum := sha256.Sum256([]byte(text))
-	if rsa.VerifyPKCS1v15(g.key, crypto.SHA256, sum[:], signature) != nil {
+	if rsa.VerifyPKCS1v15(&g.key.PublicKey, crypto.SHA256, sum[:], signature) != nil {
 		return "signature"
 	}
 	return ""
@@ -210,13 +304,14 @@ func intact(h http.Header, body []byte) string {
 	return ""
 }
 
-func (g *gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, body []byte) {
+func (g *Gate) multipart(w http.ResponseWriter, r *http.Request, q url.Values, body []byte) {
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if q.Has("uploads") && r.Method == http.MethodPost {
-		id := fmt.Sprintf("upload/%d+=", len(g.uploads)) // Google's have letters that a query must escape
+		id := fmt.Sprintf("upload/%d+=", g.begun) // Google's have letters that a query must escape
+		g.begun++
 		g.uploads[id] = &upload{path: r.URL.Path, parts: map[int][]byte{}}
-		fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>", id)
+		_, _ = fmt.Fprintf(w, "<InitiateMultipartUploadResult><UploadId>%s</UploadId></InitiateMultipartUploadResult>", id)
 		return
 	}
 	u := g.uploads[q.Get("uploadId")]

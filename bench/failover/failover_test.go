@@ -1,0 +1,22 @@
+package main
+
+import (
+	"strings"
+	"testing"
+)
+
+// Each job is refused once and asks the other cloud next: no place is tried twice, and none in between.
+func TestARefusalIsOneHop(t *testing.T) {
+	hops, err := measure(t.Context(), t.TempDir(), 3)
+	if err != nil || len(hops) != 3 {
+		t.Fatalf("%v: %v", err, hops)
+	}
+	for i, h := range hops {
+		if h.launches != 2 || h.took <= 0 {
+			t.Errorf("job %d: %+v", i, h)
+		}
+	}
+	if body := describe(hops); !strings.Contains(body, "3 of them") || !strings.Contains(body, "99th percentile") {
+		t.Error(body)
+	}
+}

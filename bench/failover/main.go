@@ -1,0 +1,69 @@
+// Command failover measures how long it takes from a cloud's refusal to the next launch on another cloud, in one process
+// that buys on two emulated ones by their real drivers: Lambda's GPU cloud has none of anything, Google has.
+package main
+
+import (
+	"context"
+	"errors"
+	"flag"
+	"fmt"
+	"os"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+)
+
+func main() {
+	n := flag.Int("n", 200, "refusals")
+	page := flag.String("report", "", "page whose section is written anew, such as bench/RESULTS.md; empty prints it")
+	flag.Parse()
+	if err := run(context.Background(), *n, *page); err != nil {
+		fmt.Fprintln(os.Stderr, "failover:", err)
+		os.Exit(1)
+	}
+}
+
+const title = "Failover between clouds"
+
+func run(ctx context.Context, n int, page string) error {
+	if n < 1 {
+		return errors.New("-n: at least 1")
+	}
+	dir, err := os.MkdirTemp("", "failover-")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(dir) //nolint:errcheck // of a folder that nobody needs
+	hops, err := measure(ctx, dir, n)
+	if err != nil {
+		return err
+	}
+	body := describe(hops)
+	if page == "" {
+		_, err := fmt.Println(report.Section(title, body, time.Now()))
+		return err
+	}
+	return report.Write(page, title, body, time.Now())
+}
+
+// describe makes the section's body.
+func describe(hops []hop) string {
+	var took []time.Duration
+	launches := 0
+	for _, h := range hops {
+		took = append(took, h.took)
+		launches += h.launches
+	}
+	slices.Sort(took)
+	at := func(share float64) string {
+		return took[min(int(share*float64(len(took))), len(took)-1)].Round(time.Millisecond).String()
+	}
+	return fmt.Sprintf("A job a refusal, %d of them, one after the other: Lambda's cloud has no capacity of the type that the plan chose, the "+
+		"broker plans anew, and asks Google for a machine. From the refusal's arrival to the next call. %d launches were asked for, "+
+		"two a job.\n\n", len(hops), launches) + report.Table([]report.Row{
+		{What: "refusal to the next launch elsewhere, one process, 50th percentile", Target: "", Got: at(0.5), Command: "make bench-failover"},
+		{What: "the same, 99th percentile", Target: "5 s", Got: at(0.99), Command: "make bench-failover"},
+		{What: "the same, the longest", Target: "", Got: at(1), Command: "make bench-failover"},
+	})
+}

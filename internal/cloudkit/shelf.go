@@ -1,0 +1,105 @@
+package cloudkit
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strconv"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver/renew"
+)
+
+// FreshFor is how long what a cloud has answered is used as it is before it is asked again.
+const FreshFor = 24 * time.Hour
+
+// Shelf is where a state folder keeps what the clouds said last that they sell. It implements driver.Snapshots.
+type Shelf struct{ dir string }
+
+var _ driver.Snapshots = Shelf{}
+
+// ShelfOf is that of a state folder, which need not be there yet.
+func ShelfOf(state string) Shelf { return Shelf{state} }
+
+func (s Shelf) file() string { return filepath.Join(s.dir, "catalog.snapshot") }
+
+// Get implements driver.Snapshots; the tag is the file's time and size.
+func (s Shelf) Get(_ context.Context, unless string) (data []byte, tag string, err error) {
+	info, err := os.Stat(s.file())
+	if err != nil {
+		return nil, "", err
+	}
+	tag = info.ModTime().UTC().Format(time.RFC3339Nano) + "/" + strconv.FormatInt(info.Size(), 10)
+	if tag == unless {
+		return nil, tag, nil
+	}
+	data, err = os.ReadFile(s.file())
+	return data, tag, err
+}
+
+// Put implements driver.Snapshots.
+func (s Shelf) Put(_ context.Context, data []byte) error {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return err
+	}
+	return atomicfile.Write(s.file(), 0o600, data)
+}
+
+// Answered is when each cloud answered last what it sells.
+func (s Shelf) Answered() (map[string]time.Time, error) {
+	file := s.file() + ".json"
+	body, err := os.ReadFile(file) //nolint:gosec // in the state folder
+	if errors.Is(err, fs.ErrNotExist) {
+		return map[string]time.Time{}, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var in struct{ Answered map[string]time.Time }
+	if err := json.Unmarshal(body, &in); err != nil {
+		return nil, fmt.Errorf("%s: %w; remove it, and the clouds are asked anew", file, err)
+	}
+	if in.Answered == nil {
+		in.Answered = map[string]time.Time{}
+	}
+	return in.Answered, nil
+}
+
+// Renew asks clouds what they sell, keeps what they say, and notes which have answered. It fails as renew.All does.
+func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.Source) ([]renew.Report, error) {
+	reports, err := renew.All(ctx, s, now, sources)
+	answered, noted := s.Answered()
+	if noted != nil {
+		return reports, errors.Join(err, noted)
+	}
+	for _, r := range reports {
+		if r.Renewed {
+			answered[r.Cloud] = r.At
+		}
+	}
+	body, noted := json.MarshalIndent(map[string]any{"answered": answered}, "", "  ")
+	if noted == nil {
+		if noted = os.MkdirAll(s.dir, 0o700); noted == nil {
+			noted = atomicfile.Write(s.file()+".json", 0o600, append(body, '\n'))
+		}
+	}
+	return reports, errors.Join(err, noted)
+}
+
+// Catalog is what the clouds of a state folder said last that they sell; ok is false where none ever said anything that
+// can be read.
+func (s Shelf) Catalog(ctx context.Context) (c *catalog.Catalog, ok bool) {
+	data, _, err := s.Get(ctx, "")
+	if err != nil {
+		return nil, false
+	}
+	c, err = catalog.ReadSnapshot(data)
+	return c, err == nil
+}

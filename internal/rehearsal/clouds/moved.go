@@ -1,0 +1,144 @@
+package clouds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"strings"
+
+	_ "embed"
+
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/internal/rehearsal/story"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
+)
+
+//go:embed data.yaml
+var dataFile string
+
+// movedWithin is how far what was moved may be from what was planned: a task leaves as much as its file says, and a
+// manifest of it.
+const movedWithin = 0.01
+
+// moved: each task leaves its output in the store of the cloud that it runs on, and the next one reads it there.
+func (s *Story) moved(ctx context.Context) (said string, err error) {
+	if s.data, err = s.submit(ctx, "data", dataFile); err != nil {
+		return "", err
+	}
+	var d *view.JobDetail
+	if err := until(ctx, func() error {
+		if d, err = s.client.Job(ctx, s.data); err != nil {
+			return err
+		}
+		if d.State != record.JobSucceeded {
+			return fmt.Errorf("the job is %s: %s", d.State, d.Reason)
+		}
+		return nil
+	}); err != nil {
+		return "", err
+	}
+	s.place(d)
+	where := map[string]string{
+		"gather": "s3://" + s.World.Bucket("work"), "refine": "gs://" + googleBucket, "publish": "azblob://" + azureContainer,
+	}
+	for name, mine := range where {
+		for _, bucket := range where {
+			keys, err := s.stored(ctx, bucket, s.data+"/"+name+"/", "")
+			if err != nil {
+				return "", err
+			}
+			if (len(keys) > 0) != (bucket == mine) {
+				return "", fmt.Errorf("of %s there are %d objects in %s", name, len(keys), bucket)
+			}
+			if bucket == mine {
+				said += fmt.Sprintf("%s left %d objects in %s\n", name, len(keys), bucket)
+			}
+		}
+	}
+	table, err := dynamo.New(s.World.Config, s.World.Stack.Name, dynamo.Options{})
+	if err != nil {
+		return "", err
+	}
+	planned, err := story.PlannedToMove(ctx, table, s.data)
+	if err != nil {
+		return "", err
+	}
+	ways, usd, err := s.egress(s.data)
+	said += ways + fmt.Sprintf("in all %.6f USD, planned %.6f", usd, planned)
+	if err == nil && !s.World.Chaos && !(math.Abs(usd/planned-1) <= movedWithin) { // what fails is read again
+		err = errors.New("what moved is not what was planned: " + said)
+	}
+	return said, err
+}
+
+// place tells where the clusters of a job were.
+func (s *Story) place(d *view.JobDetail) {
+	for _, a := range d.Attempts {
+		place := a.Offer.Cloud + ":" + a.Offer.Region
+		s.World.Moves.Placed(record.ClusterID(d.ID, a.Task, a.Number), strings.TrimPrefix(place, "aws:"))
+	}
+}
+
+// egress adds up what a job's machines exchanged with stores elsewhere, at the list prices of moving it.
+func (s *Story) egress(job string) (said string, usd float64, err error) {
+	prices, err := egress.Default()
+	if err != nil {
+		return "", 0, err
+	}
+	bytes, ways := map[[2]string]int64{}, [][2]string{}
+	for _, m := range s.World.Moves.Between() {
+		if !strings.Contains(m.Object, "/"+job+"/") {
+			continue
+		}
+		if m.From == account.Unknown || m.To == account.Unknown {
+			return said, usd, fmt.Errorf("nobody was given %s, of which %d bytes went from %s to %s", m.Object, m.Bytes,
+				m.From, m.To)
+		}
+		way := [2]string{full(m.From), full(m.To)}
+		if bytes[way] == 0 {
+			ways = append(ways, way)
+		}
+		bytes[way] += m.Bytes
+	}
+	for _, way := range ways {
+		perGiB, err := prices.USDPerGiB(way[0], way[1])
+		if err != nil {
+			return said, usd, err
+		}
+		cost := float64(bytes[way]) / (1 << 30) * perGiB
+		usd += cost
+		said += fmt.Sprintf("%d bytes from %s to %s, %.6f USD\n", bytes[way], way[0], way[1], cost)
+	}
+	return said, usd, nil
+}
+
+// full is a place with its cloud.
+func full(place string) string {
+	if strings.Contains(place, ":") {
+		return place
+	}
+	return "aws:" + place
+}
+
+// stored lists the objects of a bucket below a prefix that have a word in their keys, past the product.
+func (s *Story) stored(ctx context.Context, bucket, prefix, word string) (keys []string, err error) {
+	prefix = bucket + "/" + strings.TrimSuffix(prefix, "/") + "/"
+	for after := ""; ; {
+		page, err := s.World.Owned.List(ctx, prefix, after)
+		if err != nil {
+			return nil, err
+		}
+		for _, o := range page.Objects {
+			if strings.Contains(o.URI, word) {
+				keys = append(keys, o.URI)
+			}
+		}
+		if after = page.Next; after == "" {
+			return keys, nil
+		}
+	}
+}

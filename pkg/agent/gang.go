@@ -1,0 +1,89 @@
+package agent
+
+import (
+	"context"
+	"errors"
+	"io"
+	"os"
+	"sync"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/gang"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
+	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
+)
+
+// joinGang writes down for the task where the others of its gang are.
+func (t *attempt) joinGang() (err error) {
+	if t.work.Gang == nil {
+		return nil
+	}
+	files := gang.Files{Dir: t.dirs.scripts}
+	if t.boxed == nil { // a container does not see this program
+		if files.Self, err = os.Executable(); err != nil {
+			return err
+		}
+	}
+	t.gang, err = gang.Write(t.work.Gang, t.claims.Rank, files)
+	return err
+}
+
+// serveGang runs what others of the gang ask for while the task lasts. What is returned ends that, and waits until
+// nothing of it is left.
+func (t *attempt) serveGang() (end func()) {
+	g := t.work.Gang
+	if g == nil || len(g.Key) == 0 || t.boxed != nil {
+		return func() {}
+	}
+	own, ok := gang.Own(g, t.claims.Rank)
+	if !ok {
+		return func() {}
+	}
+	ctx, cancel := context.WithCancel(t.unlessOrdered)
+	var running sync.WaitGroup
+	err := rsh.Serve(ctx, gang.Listens(g, own), g.Key, func(ctx context.Context, command string, out io.Writer) (int, error) {
+		running.Add(1)
+		defer running.Done()
+		return t.runFor(ctx, command, out)
+	})
+	if err != nil { // only programs that start others miss it
+		t.log.Warn("others of the gang can start nothing here", "err", err)
+	}
+	return func() {
+		cancel()
+		running.Wait()
+	}
+}
+
+// runFor runs a command for another node as a part of the task.
+func (t *attempt) runFor(ctx context.Context, command string, to io.Writer) (int, error) {
+	read, write, err := os.Pipe()
+	if err != nil {
+		return 1, err
+	}
+	defer read.Close() //nolint:errcheck // only read
+	tree, err := proc.Start(proc.Spec{
+		Argv: []string{shell(), "-c", command}, Dir: t.dirs.work, Env: t.taskEnv(), Output: write, Hold: t.cfg.Hold,
+		Linger: t.cfg.Grace,
+	})
+	_ = write.Close() // the program has its own
+	if err != nil {
+		return 1, err
+	}
+	copied := make(chan struct{})
+	go func() {
+		defer close(copied)
+		_, _ = io.Copy(to, read) // who asked may have gone
+		_, _ = io.Copy(io.Discard, read)
+	}()
+	select {
+	case <-tree.Done():
+	case <-ctx.Done():
+		tree.Terminate(t.cfg.Grace)
+	}
+	exit, err := tree.Wait()
+	<-copied
+	if errors.Is(err, proc.ErrLost) {
+		proc.Sweep(proc.MachineEnv, t.cfg.Machine)
+	}
+	return exit.Code, err
+}

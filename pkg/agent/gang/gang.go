@@ -1,0 +1,259 @@
+// Package gang says to a task where the others of its gang are: in variables and files that any program can read, and
+// in those that its framework expects.
+package gang
+
+import (
+	"cmp"
+	"encoding/json"
+	"fmt"
+	"maps"
+	"net"
+	"os"
+	"path/filepath"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Node is one node of a gang.
+type Node struct {
+	Name    string // ROLE-RANK
+	Role    string
+	Address string
+	Slots   int
+	Attempt string
+	Rank    int // of its role
+}
+
+// Nodes are all nodes of a gang: those of its head first, then the others in the order of the job's file.
+func Nodes(g *wire.Gang) (nodes []Node) {
+	head := headOf(g)
+	for _, m := range slices.Concat([]wire.Member{head}, slices.DeleteFunc(slices.Clone(g.Members),
+		func(m wire.Member) bool { return m.Role == head.Role })) {
+		for rank, address := range m.Nodes {
+			nodes = append(nodes, Node{
+				Name: m.Role + "-" + strconv.Itoa(rank), Role: m.Role, Address: address, Slots: max(m.Slots, 1),
+				Attempt: m.Attempt, Rank: rank,
+			})
+		}
+	}
+	return nodes
+}
+
+// heads are the names of roles, by framework, that the others look for.
+var heads = map[dag.Framework][]string{
+	dag.Ray: {"head"}, dag.Spark: {"master"}, dag.Dask: {"scheduler"}, dag.PyTorch: {"master", "chief", "launcher"},
+	dag.MPI: {"launcher", "master"}, dag.Horovod: {"launcher", "master", "driver"},
+	dag.TensorFlow: {"chief", "master"},
+}
+
+// headOf is the member whose first node the others look for: that with the framework's own name, or else the first.
+func headOf(g *wire.Gang) wire.Member {
+	for _, name := range heads[dag.Framework(g.Framework)] {
+		for _, m := range g.Members {
+			if strings.EqualFold(m.Role, name) {
+				return m
+			}
+		}
+	}
+	if len(g.Members) == 0 {
+		return wire.Member{}
+	}
+	return g.Members[0]
+}
+
+// firstPort and ports are where the heads of gangs listen, below what systems give to who dials out.
+const (
+	firstPort = 20_000
+	ports     = 10_000
+)
+
+// Port is a port that all nodes of an attempt compute alike, and different attempts differently.
+func Port(attempt string) int {
+	h := uint32(2166136261)
+	for i := range len(attempt) {
+		h = (h ^ uint32(attempt[i])) * 16777619
+	}
+	return firstPort + int(h%ports)
+}
+
+// Files are what is written for a task beside its scripts.
+type Files struct {
+	Dir  string // where they lie
+	Self string // this program, to be started as a client of rsh; empty where the task can not start it
+}
+
+// Write writes the files of a gang, and returns the variables of a node's task.
+//
+//	TRADEWIND_GANG, _ROLE            its gang, and what it is in it
+//	TRADEWIND_HOSTS_<ROLE>           the addresses of a role by rank, with commas between
+//	TRADEWIND_GANG_RANK, _SIZE       its number among all nodes of the gang, of which the head's are the first
+//	TRADEWIND_GANG_HEAD, _PORT       the address of the first of them, and a port that all compute alike
+//	TRADEWIND_HOSTFILE               a file: ADDRESS slots=N of each node that works
+//	TRADEWIND_HOSTS                  a file as /etc/hosts: ADDRESS ROLE-RANK
+//	TRADEWIND_RSH_AGENT              a program that runs another on a node as ssh does
+func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
+	nodes := Nodes(g)
+	if len(nodes) == 0 {
+		return nil, nil
+	}
+	self := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == rank })
+	if self < 0 {
+		return nil, fmt.Errorf("gang: rank %d of role %s is not among the nodes", rank, g.Role)
+	}
+	env := map[string]string{
+		"TRADEWIND_ROLE": g.Role, "TRADEWIND_GANG_RANK": strconv.Itoa(self),
+		"TRADEWIND_GANG_SIZE": strconv.Itoa(len(nodes)), "TRADEWIND_GANG_HEAD": nodes[0].Address,
+		"TRADEWIND_GANG_PORT": strconv.Itoa(Port(nodes[0].Attempt)),
+		"TRADEWIND_HOSTFILE":  filepath.Join(to.Dir, "hostfile"), "TRADEWIND_HOSTS": filepath.Join(to.Dir, "hosts"),
+	}
+	if g.Name != "" {
+		env["TRADEWIND_GANG"] = g.Name
+	}
+	var hostfile, hosts strings.Builder
+	for _, n := range nodes {
+		if !launches(g, n) {
+			fmt.Fprintf(&hostfile, "%s slots=%d\n", n.Address, n.Slots)
+		}
+		fmt.Fprintf(&hosts, "%s %s\n", n.Address, n.Name)
+	}
+	for _, m := range g.Members {
+		env["TRADEWIND_HOSTS_"+dag.RoleVariable(m.Role)] = strings.Join(m.Nodes, ",")
+	}
+	if err := os.WriteFile(env["TRADEWIND_HOSTFILE"], []byte(hostfile.String()), 0o600); err != nil {
+		return nil, err
+	}
+	if err := os.WriteFile(env["TRADEWIND_HOSTS"], []byte(hosts.String()), 0o600); err != nil {
+		return nil, err
+	}
+	if to.Self != "" && len(g.Key) > 0 {
+		if err := writeRSH(g, nodes, to, env); err != nil {
+			return nil, err
+		}
+	}
+	words, err := framework(g, nodes, self, env)
+	maps.Copy(env, words)
+	return env, err
+}
+
+// launches says whether a node only starts what runs on the others.
+func launches(g *wire.Gang, n Node) bool {
+	f := dag.Framework(g.Framework)
+	return (f == dag.MPI || f == dag.Horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
+}
+
+// writeRSH writes the program that runs others on the nodes.
+func writeRSH(g *wire.Gang, nodes []Node, to Files, env map[string]string) error {
+	hosts := rsh.Hosts{Key: g.Key, Ports: map[string]string{}}
+	for _, n := range nodes {
+		at := Listens(g, n)
+		hosts.Ports[n.Name], hosts.Ports[n.Address] = at, at
+	}
+	text, err := json.Marshal(hosts)
+	if err != nil {
+		return err
+	}
+	file, program := filepath.Join(to.Dir, "rsh.json"), filepath.Join(to.Dir, "rsh")
+	if err := os.WriteFile(file, text, 0o600); err != nil {
+		return err
+	}
+	env["TRADEWIND_RSH_AGENT"] = program
+	return os.WriteFile(program, []byte(rsh.Script(to.Self, file)), 0o700) //nolint:gosec // it is to be run
+}
+
+// Listens is where a node takes programs of the others.
+func Listens(g *wire.Gang, n Node) string {
+	return net.JoinHostPort(n.Address, strconv.Itoa(rsh.Port(g.Key, n.Attempt, n.Rank)))
+}
+
+// Own is the node of a rank of the gang's own role.
+func Own(g *wire.Gang, rank int) (Node, bool) {
+	nodes := Nodes(g)
+	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == rank })
+	if i < 0 {
+		return Node{}, false
+	}
+	return nodes[i], true
+}
+
+// device is the network interface that has an address; empty where none does.
+func device(address string) string {
+	ip := net.ParseIP(address)
+	all, err := net.Interfaces()
+	if ip == nil || err != nil {
+		return ""
+	}
+	for _, i := range all {
+		addresses, _ := i.Addrs()
+		for _, a := range addresses {
+			if n, ok := a.(*net.IPNet); ok && (n.IP.Equal(ip) || ip.IsLoopback() && n.Contains(ip)) {
+				return i.Name
+			}
+		}
+	}
+	return ""
+}
+
+// framework are the variables that a framework expects.
+func framework(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[string]string, error) {
+	head, port := nodes[0].Address, env["TRADEWIND_GANG_PORT"]
+	at := net.JoinHostPort(head, port)
+	own := nodes[self]
+	nic := device(own.Address)
+	switch dag.Framework(g.Framework) {
+	case dag.PyTorch:
+		return given(map[string]string{
+			"MASTER_ADDR": head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)), "RANK": strconv.Itoa(self),
+			"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NNODES": strconv.Itoa(len(nodes)),
+			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": strconv.Itoa(len(nodes)), "PET_NPROC_PER_NODE": "1",
+			"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": at, "PET_RDZV_ID": nodes[0].Attempt,
+			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
+		}), nil
+	case dag.TensorFlow:
+		return tfConfig(g, own)
+	case dag.MPI, dag.Horovod:
+		return given(map[string]string{
+			"OMPI_MCA_orte_default_hostfile": env["TRADEWIND_HOSTFILE"], "HYDRA_HOST_FILE": env["TRADEWIND_HOSTFILE"],
+			"OMPI_MCA_plm_rsh_agent": env["TRADEWIND_RSH_AGENT"], "HYDRA_LAUNCHER_EXEC": env["TRADEWIND_RSH_AGENT"],
+			"OMPI_MCA_oob_tcp_if_include": nic, "OMPI_MCA_btl_tcp_if_include": nic,
+			"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "HOROVOD_GLOO_IFACE": nic,
+		}), nil
+	case dag.Ray:
+		return map[string]string{"RAY_ADDRESS": at}, nil
+	case dag.Spark:
+		return map[string]string{
+			"SPARK_MASTER": "spark://" + at, "SPARK_MASTER_HOST": head, "SPARK_MASTER_PORT": port,
+			"SPARK_LOCAL_IP": own.Address,
+		}, nil
+	case dag.Dask:
+		return map[string]string{"DASK_SCHEDULER_ADDRESS": "tcp://" + at}, nil
+	}
+	return nil, nil
+}
+
+// given leaves out what is empty: it would hide what the program finds by itself.
+func given(env map[string]string) map[string]string {
+	maps.DeleteFunc(env, func(_, value string) bool { return value == "" })
+	return env
+}
+
+// tfConfig is TensorFlow's description of the cluster: its roles by name, each node at a port of its own.
+func tfConfig(g *wire.Gang, own Node) (map[string]string, error) {
+	cluster := map[string][]string{}
+	for _, m := range g.Members {
+		for rank, address := range m.Nodes {
+			port := Port(m.Attempt + "/" + strconv.Itoa(rank))
+			role := strings.ToLower(m.Role)
+			cluster[role] = append(cluster[role], net.JoinHostPort(address, strconv.Itoa(port)))
+		}
+	}
+	text, err := json.Marshal(map[string]any{
+		"cluster": cluster,
+		"task":    map[string]any{"type": strings.ToLower(cmp.Or(own.Role, "worker")), "index": own.Rank},
+	})
+	return map[string]string{"TF_CONFIG": string(text)}, err
+}

@@ -1,0 +1,197 @@
+package renew
+
+import (
+	"cmp"
+	"context"
+	"errors"
+	"fmt"
+	"math"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// ErrNobody says that no cloud told what it sells: what was known holds.
+var ErrNobody = errors.New("no cloud told what it sells")
+
+// Source is a cloud that tells what it sells.
+type Source struct {
+	Cloud   string // the catalogue's name of it
+	Refresh driver.Refresh
+}
+
+// Report is what became of a cloud's offers.
+type Report struct {
+	Cloud   string    `json:"cloud"`
+	Renewed bool      `json:"renewed"`           // else what was known of it holds
+	At      time.Time `json:"at"`                // when it was asked
+	Problem string    `json:"problem,omitempty"` // why nothing is renewed
+	Offers  int       `json:"offers"`            // that it sells
+	Diff
+	Kept []string `json:"kept,omitempty"` // what stays as it was all the same, and why
+}
+
+// Diff is what changed of a cloud's offers. An offer counts once a market.
+type Diff struct {
+	New     int      `json:"new"`
+	Gone    int      `json:"gone"`
+	Dearer  int      `json:"dearer"`
+	Cheaper int      `json:"cheaper"`
+	Largest []Change `json:"largest,omitempty"` // of prices, by their share, the largest first
+}
+
+// Change is another price, USD per hour.
+type Change struct {
+	Offer  string  `json:"offer"` // its ID, with the market
+	WasUSD float64 `json:"wasUSD"`
+	USD    float64 `json:"usd"`
+}
+
+// Share is by what part of what it was a price has risen; below 0 it has fallen.
+func (c Change) Share() float64 { return c.USD/c.WasUSD - 1 }
+
+// All asks one cloud after the other, each over what the one before left, and says what changed. One that fails, or
+// whose list cannot be read, keeps what was known of it. It fails with ErrNobody when none answered, and with the
+// context's error when that ended.
+func All(ctx context.Context, s driver.Snapshots, now func() time.Time, sources []Source) ([]Report, error) {
+	var reports []Report
+	answered := 0
+	var errs []error
+	for _, source := range sources {
+		r := Report{Cloud: source.Cloud, At: now().UTC()}
+		if err := one(ctx, s, source, &r); err != nil {
+			if ctx.Err() != nil {
+				return reports, ctx.Err()
+			}
+			r.Problem = err.Error()
+			errs = append(errs, fmt.Errorf("cloud %s: %w", source.Cloud, err))
+		} else {
+			r.Renewed = true
+			answered++
+		}
+		reports = append(reports, r)
+	}
+	if answered == 0 {
+		return reports, fmt.Errorf("%w: %w", ErrNobody, errors.Join(errs...))
+	}
+	return reports, nil
+}
+
+func one(ctx context.Context, s driver.Snapshots, source Source, r *Report) error {
+	before, _, err := Last(ctx, s, nil)
+	if err != nil {
+		return err
+	}
+	res, err := source.Refresh(ctx, s)
+	if err != nil {
+		return err
+	}
+	after, _, err := Last(ctx, s, nil)
+	if err != nil {
+		return err
+	}
+	r.Offers, r.Kept, r.Diff = res.Offers, res.Kept, Compare(before, after, source.Cloud)
+	return nil
+}
+
+// mostChanges are the prices that a difference names.
+const mostChanges = 10
+
+// leastChange is the share of a price below which it did not change: catalogues have digits that clouds do not.
+const leastChange = 1e-6
+
+// Compare says what changed of a cloud's offers from one catalogue to another.
+func Compare(before, after *catalog.Catalog, cloud string) (d Diff) {
+	of := func(o *catalog.Offer) bool { return o.Cloud == cloud }
+	was, is := prices(before, of), prices(after, of)
+	var changed []Change
+	for id, usd := range is {
+		old, known := was[id]
+		switch {
+		case !known:
+			d.New++
+			continue
+		case usd > old*(1+leastChange):
+			d.Dearer++
+		case usd < old*(1-leastChange):
+			d.Cheaper++
+		default:
+			continue
+		}
+		changed = append(changed, Change{Offer: id, WasUSD: old, USD: usd})
+	}
+	for id := range was {
+		if _, still := is[id]; !still {
+			d.Gone++
+		}
+	}
+	slices.SortFunc(changed, func(a, b Change) int {
+		return cmp.Or(cmp.Compare(factor(b), factor(a)), cmp.Compare(a.Offer, b.Offer))
+	})
+	d.Largest = changed[:min(len(changed), mostChanges)]
+	return d
+}
+
+// factor is how far a price is from what it was, alike for twice and for half of it.
+func factor(c Change) float64 { return math.Abs(math.Log(c.USD / c.WasUSD)) }
+
+// prices are those of offers on each market, by ID.
+func prices(c *catalog.Catalog, of func(*catalog.Offer) bool) map[string]float64 {
+	all := map[string]float64{}
+	for _, o := range Collect(c, of) {
+		for _, market := range []catalog.Market{catalog.OnDemand, catalog.Spot} {
+			if usd, sold := o.USDPerHour(market); sold && usd > 0 {
+				m := catalog.Match{Offer: o, Market: market}
+				all[m.ID()] = usd
+			}
+		}
+	}
+	return all
+}
+
+// Part returns the snapshot of one cloud's offers alone.
+func Part(ctx context.Context, s driver.Snapshots, cloud string) (*driver.Memory, error) {
+	last, _, err := Last(ctx, s, nil)
+	if err != nil {
+		return nil, err
+	}
+	part, err := last.Replace(func(o *catalog.Offer) bool { return o.Cloud != cloud }, nil)
+	if err != nil {
+		return nil, err
+	}
+	m := driver.NewMemory(nil)
+	return m, Save(ctx, m, part)
+}
+
+// Merge puts one cloud's offers, as a snapshot has them, in the place of those that another has.
+func Merge(ctx context.Context, s, part driver.Snapshots, cloud string) error {
+	data, _, err := part.Get(ctx, "")
+	if err != nil {
+		return err
+	}
+	fresh, err := catalog.ReadSnapshot(data)
+	if err != nil {
+		return err
+	}
+	last, _, err := Last(ctx, s, nil)
+	if err != nil {
+		return err
+	}
+	of := func(o *catalog.Offer) bool { return o.Cloud == cloud }
+	var offers []catalog.Offer
+	for o := range fresh.All() {
+		if of(&o) {
+			offers = append(offers, o)
+		}
+	}
+	if len(offers) == 0 {
+		return fmt.Errorf("%w: cloud %s sends a catalogue without an offer of its own", catalog.ErrBadSnapshot, cloud)
+	}
+	next, err := last.Replace(of, offers)
+	if err != nil {
+		return err
+	}
+	return Save(ctx, s, next)
+}

@@ -1,0 +1,202 @@
+package dag
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+)
+
+// Framework is a framework for work on several machines, each of which wants to hear in words of its own where the
+// others are.
+type Framework string
+
+// The frameworks whose words are known.
+const (
+	PyTorch    Framework = "pytorch"
+	TensorFlow Framework = "tensorflow"
+	MPI        Framework = "mpi"
+	Horovod    Framework = "horovod"
+	Ray        Framework = "ray"
+	Spark      Framework = "spark"
+	Dask       Framework = "dask"
+)
+
+// Frameworks are all that are known, in the order in which people are told.
+var frameworks = []Framework{PyTorch, TensorFlow, MPI, Horovod, Ray, Spark, Dask}
+
+// Check says what is wrong with a framework.
+func (f Framework) Check() error { return suggest.Check("framework", f, frameworks...) }
+
+// chiefs are the names that a framework's users give to the role with which its work ends.
+var chiefs = map[Framework][]string{
+	PyTorch:    {"master", "chief", "launcher"},
+	TensorFlow: {"chief", "master"},
+	MPI:        {"launcher", "master", "mpimaster"},
+	Horovod:    {"launcher", "master", "driver"},
+	Ray:        {"driver", "head"},
+	Spark:      {"driver", "master"},
+	Dask:       {"client", "driver", "scheduler"},
+}
+
+// Chief says whether a task is the one with which the work of its gang ends: that of several roles of a framework whose
+// name says so, or else the first of them; and any that On says it of.
+func (j *Job) Chief(task int) bool {
+	t := &j.Tasks[task]
+	if t.Gang == "" {
+		return false
+	}
+	if slices.ContainsFunc(t.On, func(r Reaction) bool { return r.Event == TaskCompleted && r.Action == Complete }) {
+		return true
+	}
+	if t.Framework == "" {
+		return false
+	}
+	members := j.Gang(task)
+	if len(members) < 2 {
+		return false
+	}
+	for _, name := range chiefs[t.Framework] {
+		for _, i := range members {
+			if strings.EqualFold(j.Tasks[i].RoleOf(), name) {
+				return i == task
+			}
+		}
+	}
+	return members[0] == task
+}
+
+// RoleOf is what the task is in its gang.
+func (t *Task) RoleOf() string {
+	if t.Role != "" {
+		return t.Role
+	}
+	return t.Name
+}
+
+// RoleVariable is a role's name as variables have it: in capitals, with _ for what they can not have.
+func RoleVariable(role string) string {
+	return strings.Map(func(r rune) rune {
+		switch {
+		case r >= 'a' && r <= 'z':
+			return r - 'a' + 'A'
+		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
+			return r
+		}
+		return '_'
+	}, role)
+}
+
+// Happening is what may happen to a task.
+type Happening string
+
+// What may happen, in Volcano's words: a pod is a machine of a task here.
+const (
+	PodFailed     Happening = "podFailed"     // a machine's script ended with an exit code other than 0
+	PodEvicted    Happening = "podEvicted"    // a machine was taken, or did not come
+	TaskFailed    Happening = "taskFailed"    // the task has failed and is not tried again
+	TaskCompleted Happening = "taskCompleted" // the scripts of all its machines have ended well
+)
+
+var happenings = []Happening{PodFailed, PodEvicted, TaskFailed, TaskCompleted}
+
+// Check says what is wrong with a happening.
+func (h Happening) Check() error { return suggest.Check("happening", h, happenings...) }
+
+// Action is what is done about what happened.
+type Action string
+
+// The actions.
+const (
+	RestartGang Action = "restartGang" // all of the gang begins again, from its checkpoints
+	Abort       Action = "abort"       // the job fails
+	Complete    Action = "complete"    // the gang's work is done: its others are ended, and count as succeeded
+)
+
+var actions = []Action{RestartGang, Abort, Complete}
+
+// Check says what is wrong with an action.
+func (a Action) Check() error { return suggest.Check("action", a, actions...) }
+
+// follows are the actions that there are for what happens.
+var follows = map[Happening][]Action{
+	PodFailed:     {RestartGang, Abort},
+	PodEvicted:    {RestartGang},
+	TaskFailed:    {Abort},
+	TaskCompleted: {Complete},
+}
+
+// Reaction is what is done when something happens to a task.
+type Reaction struct {
+	Event  Happening `json:"event"`
+	Action Action    `json:"action"`
+	// Limit is how often a gang is restarted for PodFailed before the job fails; 0 is as often as Task.Retries says.
+	Limit int `json:"limit,omitempty"`
+	// ExitCodes are those of PodFailed that it is for; nil is any.
+	ExitCodes []int `json:"exitCodes,omitempty"`
+}
+
+// MaxReactions bounds those of a task, and the exit codes of each.
+const MaxReactions = 64
+
+// Reacts finds what is to be done when something happens to the task: the first of its reactions that is for it. The
+// exit code counts for PodFailed.
+func (t *Task) Reacts(to Happening, exitCode int) (r Reaction, found bool) {
+	for _, r := range t.On {
+		if r.Event == to && (r.ExitCodes == nil || slices.Contains(r.ExitCodes, exitCode)) {
+			return r, true
+		}
+	}
+	return Reaction{}, false
+}
+
+// Check says what is wrong with a reaction.
+func (r Reaction) Check() error {
+	if err := fault.Within("event", r.Event.Check()); err != nil {
+		return err
+	}
+	if err := r.Action.Check(); err != nil {
+		return fault.Within("action", err)
+	}
+	if !slices.Contains(follows[r.Event], r.Action) {
+		words := make([]string, len(follows[r.Event]))
+		for i, a := range follows[r.Event] {
+			words[i] = string(a)
+		}
+		return fault.Within("action", fault.New(fmt.Sprintf("%s can not follow %s", r.Action, r.Event),
+			"what can: "+strings.Join(words, ", ")))
+	}
+	if r.Limit != 0 && (r.Action != RestartGang || r.Event != PodFailed) {
+		return fault.Within("limit", fault.New("only restarts after podFailed have a limit", "leave it out"))
+	}
+	if err := fault.Within("limit", checkCount(r.Limit, 0, MaxRetries)); err != nil {
+		return err
+	}
+	if r.ExitCodes != nil && r.Event != PodFailed {
+		return fault.Within("exitCodes", fault.New("only a machine that fails has an exit code", "use podFailed"))
+	}
+	if len(r.ExitCodes) > MaxReactions {
+		return fault.Within("exitCodes", fault.OverLimit(
+			fmt.Sprintf("%d exit codes, more than %d", len(r.ExitCodes), MaxReactions), ""))
+	}
+	for i, code := range r.ExitCodes {
+		if code < 1 || code > 255 {
+			return fault.Within("exitCodes"+fault.Index(i), fault.New(
+				fmt.Sprintf("%d is not the exit code of a failure", code), "from 1 to 255"))
+		}
+	}
+	return nil
+}
+
+// checkGang checks what a task says of its place in a gang.
+func (t *Task) checkGang() error {
+	if t.Role != "" && t.Gang == "" {
+		return fault.Within("role", fault.New("a role is one of a gang", "say which: gang: NAME"))
+	}
+	if n := len(t.On); n > MaxReactions {
+		return fault.Within("on", fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", n, MaxReactions), ""))
+	}
+	return eachChecked("on", t.On, func(r *Reaction) error { return r.Check() })
+}

@@ -1,0 +1,115 @@
+package kubernetes
+
+import (
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// backoffLimit is how often a Job is tried again that does not say.
+const backoffLimit = 6
+
+// batch is the spec of a Job of batch/v1.
+type batch struct {
+	parallelism, completions, backoff, perIndex int
+	indexed                                     bool
+	template                                    *yaml.Node
+	pod                                         *pod
+	path                                        string
+}
+
+// batchSpec reads the spec of a Job. indexed is how its pods are counted where it does not say.
+func (r *reader) batchSpec(n *yaml.Node, indexed bool) (*batch, error) {
+	b := &batch{parallelism: 1, completions: -1, backoff: backoffLimit, perIndex: -1, indexed: indexed, path: r.where()}
+	number := func(to func(*batch) *int) func(*batch, *yaml.Node) error { return count(r, 0, 1<<30, to) }
+	known := fields[*batch]{
+		"parallelism":          count(r, 0, dag.MaxNodes, func(b *batch) *int { return &b.parallelism }),
+		"completions":          count(r, 0, dag.MaxTasks, func(b *batch) *int { return &b.completions }),
+		"backoffLimit":         number(func(b *batch) *int { return &b.backoff }),
+		"backoffLimitPerIndex": number(func(b *batch) *int { return &b.perIndex }),
+		"completionMode": func(b *batch, n *yaml.Node) error {
+			s, err := r.Text(n)
+			b.indexed = s == "Indexed"
+			if err == nil {
+				err = suggest.Check("completion mode", s, "NonIndexed", "Indexed")
+			}
+			return err
+		},
+		"suspend": func(_ *batch, n *yaml.Node) error {
+			if on, err := r.Boolean(n); err != nil || !on {
+				return err
+			}
+			r.warn(n, "is not acted on: the job's queue says when it starts")
+			return nil
+		},
+		"activeDeadlineSeconds": func(_ *batch, n *yaml.Node) error {
+			r.warn(n, "is not acted on: a job that is late goes on; give its end with --deadline")
+			return nil
+		},
+		"template": func(b *batch, n *yaml.Node) (err error) {
+			b.template = n
+			b.pod, err = r.template(n)
+			return err
+		},
+	}
+	known.with(passed[*batch]("ttlSecondsAfterFinished", "selector", "manualSelector", "podReplacementPolicy",
+		"maxFailedIndexes")).with(ignored[*batch](r, notActedOn, "podFailurePolicy", "successPolicy", "managedBy", "scheduling"))
+	if err := readInto(r, n, known, b); err != nil {
+		return nil, err
+	}
+	if b.template == nil {
+		return nil, r.missing(n, "template", "say what its pods run")
+	}
+	if b.perIndex >= 0 {
+		b.backoff = b.perIndex
+	}
+	if b.completions < 0 {
+		b.completions = b.parallelism
+	}
+	return b, nil
+}
+
+// batchJob is a Job of batch/v1. Its pods have nothing to do with each other, unless they can find each other by name:
+// those are the nodes of one task.
+func (r *reader) batchJob(d *document) ([]*group, error) {
+	b, err := r.batchSpec(d.spec, false)
+	if err != nil {
+		return nil, err
+	}
+	meet := b.indexed && b.pod.subdomain != "" && b.parallelism >= b.completions && b.completions > 1
+	p := &role{
+		name: d.name, called: d.name, pods: b.completions, pod: b.pod, retries: b.backoff, at: b.template, path: b.path,
+	}
+	if b.indexed {
+		p.env = []variable{{name: "JOB_COMPLETION_INDEX", value: value{{ask: ofIndex}}}}
+	}
+	if b.parallelism > 0 && b.parallelism < b.completions {
+		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), "parallelism"),
+			"is not acted on: as many pods run at a time as there is room for")
+	}
+	if b.completions == 0 {
+		r.job.Warn(yamlfile.PositionOf(d.spec), r.where(), "has no pods")
+		p.pods = 0
+	}
+	g := &group{
+		name: d.name, roles: []*role{p}, array: !meet, domain: b.pod.subdomain, at: d.spec, path: r.where(),
+	}
+	return []*group{g}, nil
+}
+
+// lonePod is a Pod.
+func (r *reader) lonePod(d *document) ([]*group, error) {
+	p := &pod{at: d.spec, path: r.where(), meta: d.meta}
+	if err := r.podSpec(p, d.spec); err != nil {
+		return nil, err
+	}
+	if p.restart == "" || p.restart == "Always" {
+		r.job.Warn(yamlfile.PositionOf(d.spec), fault.Join(r.where(), "restartPolicy"),
+			"is Always: here it ends when its command has")
+	}
+	one := &role{name: d.name, called: d.name, pods: 1, pod: p, at: d.spec, path: p.path}
+	return []*group{{name: d.name, roles: []*role{one}, array: true, at: d.spec, path: p.path}}, nil
+}

@@ -1,0 +1,143 @@
+package kubernetes
+
+import (
+	"encoding/base64"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// beside is what stands in the file beside the work, by name.
+type beside struct {
+	configs    map[string]map[string]string
+	secrets    map[string]map[string]string
+	priorities map[string]int
+	templates  map[string]*document // JobTemplates
+	runtimes   map[string]*document // TrainingRuntimes
+}
+
+// isBeside says whether an object belongs to work, and is not work.
+func (r *reader) isBeside(d *document) bool {
+	kinds := map[string][]string{
+		"": {"ConfigMap", "Secret", "Service", "Namespace", "ServiceAccount"}, "scheduling.k8s.io": {"PriorityClass"},
+		flowGroup: {"JobTemplate"}, trainerGroup: {"TrainingRuntime", "ClusterTrainingRuntime"},
+	}
+	return slices.Contains(kinds[d.group], d.kind)
+}
+
+// keepBeside keeps an object that others of the file may name.
+func (r *reader) keepBeside(d *document) error {
+	b := &r.beside
+	switch {
+	case d.group == "" && d.kind == "ConfigMap":
+		data, err := r.data(d.node, false)
+		put(&b.configs, d.name, data)
+		return err
+	case d.group == "" && d.kind == "Secret":
+		data, err := r.data(d.node, true)
+		put(&b.secrets, d.name, data)
+		return err
+	case d.kind == "PriorityClass":
+		return r.priorityClass(d)
+	case d.group == flowGroup && d.kind == "JobTemplate":
+		put(&b.templates, d.name, d)
+	case d.group == trainerGroup && strings.HasSuffix(d.kind, "TrainingRuntime"):
+		put(&b.runtimes, d.name, d)
+	}
+	return nil
+}
+
+func put[V any](to *map[string]V, name string, v V) {
+	if *to == nil {
+		*to = map[string]V{}
+	}
+	(*to)[name] = v
+}
+
+// data reads the values of a ConfigMap or of a Secret.
+func (r *reader) data(n *yaml.Node, secret bool) (map[string]string, error) {
+	values := map[string]string{}
+	merge := func(n *yaml.Node, encoded bool) error {
+		given, err := r.texts(n)
+		for name, v := range given {
+			if encoded {
+				raw, err := base64.StdEncoding.DecodeString(strings.Join(strings.Fields(v), ""))
+				if err != nil {
+					return fault.WithinKey(name, fault.New("is not base64", "write the text itself below stringData"))
+				}
+				v = string(raw)
+			}
+			values[name] = v
+		}
+		return err
+	}
+	known := fields[*document]{
+		"data":       func(_ *document, n *yaml.Node) error { return merge(n, secret) },
+		"binaryData": func(_ *document, n *yaml.Node) error { return merge(n, true) },
+	}
+	if secret {
+		known["stringData"] = func(_ *document, n *yaml.Node) error { return merge(n, false) }
+	}
+	return values, readInto(r, n, known.with(passed[*document]("apiVersion", "kind", "metadata", "type", "immutable")),
+		nil)
+}
+
+func (r *reader) priorityClass(d *document) error {
+	value := 0
+	err := readInto(r, d.node, fields[*int]{
+		"value": func(to *int, n *yaml.Node) error {
+			s, err := r.Text(n)
+			if err != nil {
+				return err
+			}
+			*to, err = dag.ParseInt(s, -1e9, 1e9)
+			return err
+		},
+	}.with(passed[*int]("apiVersion", "kind", "metadata", "globalDefault", "description", "preemptionPolicy")), &value)
+	put(&r.beside.priorities, d.name, max(min(value, dag.MaxPriority), -dag.MaxPriority))
+	return err
+}
+
+// takePriority gives the job the priority of a class.
+func (r *reader) takePriority(n *yaml.Node) error {
+	name, err := r.Text(n)
+	if err != nil {
+		return err
+	}
+	value, ok := r.beside.priorities[name]
+	if !ok {
+		r.warn(n, "is not acted on: there is no PriorityClass "+fault.Quote(name)+" in the file")
+		return nil
+	}
+	r.job.Priority = max(r.job.Priority, value)
+	return nil
+}
+
+// from finds a key of a ConfigMap or a Secret of the file.
+func (r *reader) from(of map[string]map[string]string, kind, name, key string, n *yaml.Node) (string, bool, error) {
+	values, ok := of[name]
+	if !ok {
+		return "", false, r.Fault(n, "there is no "+kind+" "+fault.Quote(name)+" in the file",
+			"put it into the same file, after a line ---")
+	}
+	v, ok := values[key]
+	if !ok {
+		return "", false, r.Fault(n, kind+" "+fault.Quote(name)+" has no key "+fault.Quote(key), "")
+	}
+	return v, true, nil
+}
+
+// metadataOf reads the metadata of a template.
+func metadataOf[T any](r *reader, to func(T) *metadata) func(T, *yaml.Node) error {
+	return func(into T, n *yaml.Node) error {
+		if yamlfile.IsNull(n) {
+			return nil
+		}
+		return r.metadata(to(into), n)
+	}
+}

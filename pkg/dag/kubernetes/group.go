@@ -1,0 +1,236 @@
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// How roles become tasks. All that a manifest is read into ends here: pods that start together and find each other are
+// the nodes of one task, those that do not are a task each.
+
+// role is a number of pods of one template.
+type role struct {
+	name    string
+	pods    int
+	perJob  int // pods of each of its jobs; their index counts within one
+	pod     *pod
+	retries int
+	env     []variable // that the kind gives its pods, below what the template says
+	at      *yaml.Node
+	path    string
+	called  string // the names of its pods, before the index
+}
+
+// group is what starts together: one role, or several.
+type group struct {
+	name  string
+	roles []*role
+	// array says that the pods have nothing to do with each other: each may start and be tried again alone.
+	array bool
+	// jobsInName says that a pod is called ROLE-JOB-POD, else ROLE-POD.
+	jobsInName bool
+	// domain is what pods find each other in, below which they are called as well; "-" is by nothing at all.
+	domain string
+	// hostfiles are written for each role: Volcano's /etc/volcano/ROLE.host.
+	hostfiles bool
+	after     []*group
+	tasks     []int
+	at        *yaml.Node
+	path      string
+}
+
+// addGroups adds the tasks of groups, each after those it waits for, and returns all of their indexes.
+func (r *reader) addGroups(groups []*group) ([]int, error) {
+	var all []int
+	for _, g := range groups {
+		if err := r.addGroup(g); err != nil {
+			return nil, err
+		}
+		all = append(all, g.tasks...)
+	}
+	for _, g := range groups {
+		for _, before := range g.after {
+			if err := r.addEdges(g, before.tasks); err != nil {
+				return nil, err
+			}
+		}
+	}
+	return all, nil
+}
+
+func (r *reader) addEdges(g *group, before []int) error {
+	if r.edges += len(before) * len(g.tasks); r.edges > dag.MaxEdges {
+		return fault.At(yamlfile.PositionOf(g.at),
+			fault.OverLimit(fmt.Sprintf("pods wait for each other more than %d times", dag.MaxEdges), ""))
+	}
+	for _, from := range before {
+		for _, to := range g.tasks {
+			r.job.Edges = append(r.job.Edges, dag.Edge{From: from, To: to})
+		}
+	}
+	return nil
+}
+
+func (r *reader) addGroup(g *group) error {
+	g.roles = slices.DeleteFunc(g.roles, func(p *role) bool { return p.pods == 0 })
+	total := 0
+	for _, p := range g.roles {
+		total += p.pods
+		if p.perJob == 0 {
+			p.perJob = p.pods
+		}
+	}
+	if err := r.pods(g.at, total); err != nil {
+		return err
+	}
+	switch {
+	case g.array:
+		return r.addArrays(g)
+	case sameImage(g.roles):
+		return r.addWhole(g, total)
+	}
+	return r.addGang(g)
+}
+
+// sameImage says whether roles can be the nodes of one task.
+func sameImage(roles []*role) bool {
+	for _, p := range roles {
+		if p.pod.image != roles[0].pod.image {
+			return false
+		}
+	}
+	return true
+}
+
+// addArrays makes a task of each pod.
+func (r *reader) addArrays(g *group) error {
+	for _, p := range g.roles {
+		for i := range p.pods {
+			at := place{name: p.called, perJob: p.perJob, alone: i, total: p.pods, jobsInName: g.jobsInName}
+			name := g.name
+			if len(g.roles) > 1 {
+				name += "-" + p.name
+			}
+			if p.pods > 1 {
+				name += "-" + strconv.Itoa(i)
+			}
+			t := r.task(p, name)
+			p.settle(&t, at)
+			if err := r.addTask(g, p, t); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// addWhole makes one task of all pods, each role a range of its nodes.
+func (r *reader) addWhole(g *group, total int) error {
+	if len(g.roles) == 0 {
+		return nil
+	}
+	big := g.roles[0]
+	for _, p := range g.roles[1:] {
+		big = largest(big, p)
+	}
+	t := r.task(big, g.name)
+	t.Nodes = total
+	for _, p := range g.roles {
+		t.Retries = max(t.Retries, p.retries)
+	}
+	script := &script{}
+	script.names(g, total)
+	first := 0
+	for _, p := range g.roles {
+		p.settleIn(&t, script, g, place{
+			name: p.called, first: first, perJob: p.perJob, alone: -1, total: total, jobsInName: g.jobsInName,
+		})
+		first += p.pods
+	}
+	script.end()
+	t.Run = script.String()
+	return r.addTask(g, big, t)
+}
+
+// addGang makes a task of each role: their images differ.
+func (r *reader) addGang(g *group) error {
+	gang := g.name
+	if len(g.roles) > dag.MaxGang {
+		return fault.At(yamlfile.PositionOf(g.at),
+			fault.OverLimit(fmt.Sprintf("%d roles with images of their own, more than %d", len(g.roles), dag.MaxGang), ""))
+	}
+	for _, p := range g.roles {
+		if g.domain != "-" {
+			r.job.Warn(yamlfile.PositionOf(p.at), p.path,
+				"has an image of its own, so its pods are a task of their own and do not find the others by name")
+		}
+		alone := &group{name: g.name + "-" + p.name, roles: []*role{p}, jobsInName: g.jobsInName, domain: g.domain, hostfiles: g.hostfiles,
+			at: g.at, path: g.path}
+		if err := r.addWhole(alone, p.pods); err != nil {
+			return err
+		}
+		i := alone.tasks[0]
+		r.job.Tasks[i].Gang = dag.ToName(gang, "gang")
+		g.tasks = append(g.tasks, i)
+	}
+	return nil
+}
+
+// largest is the role whose pods ask for more: what the machines of both must have.
+func largest(a, b *role) *role {
+	x, y := a.pod.resources[0], b.pod.resources[0]
+	more := *a
+	if y.AcceleratorCount > x.AcceleratorCount {
+		more = *b
+	}
+	p := *more.pod
+	p.resources = slices.Clone(p.resources)
+	for i := range p.resources {
+		res := &p.resources[i]
+		res.CPUs = dag.Range{Min: max(x.CPUs.Min, y.CPUs.Min)}
+		res.Memory = dag.Range{Min: max(x.Memory.Min, y.Memory.Min)}
+		res.DiskGiB = max(x.DiskGiB, y.DiskGiB)
+	}
+	more.pod = &p
+	return &more
+}
+
+// task begins the task of a role.
+func (r *reader) task(p *role, name string) dag.Task {
+	res := slices.Clone(p.pod.resources)
+	if res == nil {
+		res = []dag.Resources{{}}
+	}
+	for i := range res {
+		if p.pod.image != "" {
+			res[i].Image = "docker:" + p.pod.image
+		}
+	}
+	return dag.Task{Name: r.names.Name(name, "task"), Nodes: 1, Resources: res, Retries: min(p.retries, dag.MaxRetries)}
+}
+
+// addTask adds a task, and where it stands in the file.
+func (r *reader) addTask(g *group, p *role, t dag.Task) error {
+	i := len(r.job.Tasks)
+	if i == dag.MaxTasks {
+		return fault.At(yamlfile.PositionOf(p.at), fault.OverLimit(fmt.Sprintf("more than %d tasks", dag.MaxTasks), ""))
+	}
+	for k := range t.Resources {
+		for _, m := range p.pod.marks {
+			m.Task, m.Alternative = int32(i), int32(k) //nolint:gosec // below dag.MaxTasks and MaxAlternatives
+			r.origin.Marks = append(r.origin.Marks, m)
+		}
+	}
+	r.origin.Tasks = append(r.origin.Tasks, yamlfile.PositionOf(p.pod.at))
+	r.origin.Paths = append(r.origin.Paths, p.pod.path)
+	r.job.Tasks = append(r.job.Tasks, t)
+	g.tasks = append(g.tasks, i)
+	return nil
+}

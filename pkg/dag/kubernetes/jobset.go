@@ -1,0 +1,275 @@
+package kubernetes
+
+import (
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// jobSet is the spec of a JobSet (jobset.x-k8s.io): jobs that start together, or after each other.
+type jobSet struct {
+	name      string
+	roles     []*setRole
+	subdomain string
+	hostnames bool
+	ordered   *yaml.Node // roles start one after another
+	targets   []string   // whose success is the JobSet's; nil is all
+	any       bool       // the first success is
+	success   *yaml.Node
+	restarts  int
+}
+
+// setRole is a replicated job.
+type setRole struct {
+	role
+	replicas int
+	batch    *batch
+	done     []string // replicated jobs that have to be complete first
+	ready    []string // and such that have to have started
+	at       *yaml.Node
+}
+
+func (r *reader) jobSet(d *document) ([]*group, error) {
+	s, err := r.jobSetSpec(d.spec, d.name)
+	if err != nil {
+		return nil, err
+	}
+	return r.setGroups(s, d.spec)
+}
+
+func (r *reader) jobSetSpec(n *yaml.Node, name string) (*jobSet, error) {
+	s := &jobSet{name: name, hostnames: true, subdomain: name}
+	known := fields[*jobSet]{
+		"replicatedJobs": func(s *jobSet, n *yaml.Node) error {
+			return r.list(n, func(_ int, n *yaml.Node) error {
+				p, err := r.replicatedJob(n)
+				s.roles = append(s.roles, p)
+				return err
+			})
+		},
+		"network": func(s *jobSet, n *yaml.Node) error {
+			return readInto(r, n, fields[*jobSet]{
+				"enableDNSHostnames": truth(r, func(s *jobSet) *bool { return &s.hostnames }),
+				"subdomain":          text(r, func(s *jobSet) *string { return &s.subdomain }),
+			}.with(passed[*jobSet]("publishNotReadyAddresses")), s)
+		},
+		"startupPolicy": func(s *jobSet, n *yaml.Node) error {
+			return readInto(r, n, fields[*jobSet]{
+				"startupPolicyOrder": func(s *jobSet, n *yaml.Node) error {
+					order, err := r.Text(n)
+					if order == "InOrder" {
+						s.ordered = n
+						r.warn(n, "is not acted on: what does not wait for another's end starts together")
+					}
+					if err == nil {
+						err = suggest.Check("order", order, "AnyOrder", "InOrder")
+					}
+					return err
+				},
+			}, s)
+		},
+		"successPolicy": func(s *jobSet, n *yaml.Node) error {
+			s.success = n
+			return readInto(r, n, fields[*jobSet]{
+				"operator": func(s *jobSet, n *yaml.Node) error {
+					op, err := r.Text(n)
+					s.any = op == "Any"
+					if err == nil {
+						err = suggest.Check("operator", op, "All", "Any")
+					}
+					return err
+				},
+				"targetReplicatedJobs": func(s *jobSet, n *yaml.Node) (err error) {
+					s.targets, err = r.words(n)
+					return err
+				},
+			}, s)
+		},
+		"failurePolicy": func(s *jobSet, n *yaml.Node) error {
+			return readInto(r, n, fields[*jobSet]{
+				"maxRestarts": count(r, 0, 1<<30, func(s *jobSet) *int { return &s.restarts }),
+			}.with(ignored[*jobSet](r, notActedOn, "rules")).with(passed[*jobSet]("restartStrategy")), s)
+		},
+		"suspend": func(_ *jobSet, n *yaml.Node) error {
+			if on, err := r.Boolean(n); err != nil || !on {
+				return err
+			}
+			r.warn(n, "is not acted on: the job's queue says when it starts")
+			return nil
+		},
+	}
+	known.with(passed[*jobSet]("ttlSecondsAfterFinished", "coordinator")).
+		with(ignored[*jobSet](r, notActedOn, "managedBy", "workloadAwareScheduling", "scheduling")).
+		with(denied[*jobSet](r, "makes claims in a cluster, which are not there elsewhere",
+			"keep the data in a bucket, and name it as inputs of the converted job", "volumeClaimPolicies"))
+	if err := readInto(r, n, known, s); err != nil {
+		return nil, err
+	}
+	if len(s.roles) == 0 {
+		return nil, r.missing(n, "replicatedJobs", "say which jobs it has")
+	}
+	return s, nil
+}
+
+func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
+	p := &setRole{replicas: 1, at: n}
+	known := fields[*setRole]{
+		"name":     text(r, func(p *setRole) *string { return &p.name }),
+		"replicas": count(r, 0, dag.MaxNodes, func(p *setRole) *int { return &p.replicas }),
+		"dependsOn": func(p *setRole, n *yaml.Node) error {
+			return r.list(n, func(_ int, n *yaml.Node) error {
+				name, status := "", "Complete"
+				err := readInto(r, n, fields[*setRole]{
+					"name":   func(_ *setRole, n *yaml.Node) (err error) { name, err = r.Text(n); return err },
+					"status": func(_ *setRole, n *yaml.Node) (err error) { status, err = r.Text(n); return err },
+				}, p)
+				switch {
+				case err != nil:
+					return err
+				case status == "Complete":
+					p.done = append(p.done, name)
+				case status == "Ready":
+					p.ready = append(p.ready, name)
+					r.warn(n, "is not acted on: what waits for another's start starts together with it")
+				default:
+					return suggest.Check("status", status, "Complete", "Ready")
+				}
+				return nil
+			})
+		},
+		"template": func(p *setRole, n *yaml.Node) error {
+			return readInto(r, n, fields[*setRole]{
+				"metadata": func(_ *setRole, n *yaml.Node) error { return r.metadata(&metadata{}, n) },
+				"spec": func(p *setRole, n *yaml.Node) (err error) {
+					p.batch, err = r.batchSpec(n, true)
+					return err
+				},
+			}, p)
+		},
+	}
+	if err := readInto(r, n, known.with(passed[*setRole]("groupName")), p); err != nil {
+		return nil, err
+	}
+	switch {
+	case p.name == "":
+		return nil, r.missing(n, "name", "say what the replicated job is called")
+	case p.batch == nil:
+		return nil, r.missing(n, "template", "say what its jobs run")
+	}
+	return p, nil
+}
+
+// setGroups puts the replicated jobs that start together into groups, in the order in which groups wait for each other.
+func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) {
+	index := map[string]int{}
+	for i, p := range s.roles {
+		if _, twice := index[p.name]; twice {
+			return nil, fault.Within("replicatedJobs"+fault.Index(i),
+				r.Fault(p.at, "there are two replicated jobs "+fault.Quote(p.name), "rename one"))
+		}
+		index[p.name] = i
+	}
+	together := make([]int, len(s.roles)) // the first role of each one's group
+	for i, p := range s.roles {
+		together[i] = i
+		for _, name := range slices.Concat(p.done, p.ready) {
+			if k, ok := index[name]; !ok || k >= i {
+				return nil, fault.Within("replicatedJobs"+fault.Index(i), fault.Within("dependsOn",
+					r.Fault(p.at, "there is no replicated job "+fault.Quote(name)+" before this one", "name one above")))
+			}
+		}
+	}
+	join := func(a, b int) {
+		a, b = together[a], together[b]
+		for i := range together {
+			if together[i] == max(a, b) {
+				together[i] = min(a, b)
+			}
+		}
+	}
+	for i, p := range s.roles {
+		for _, name := range p.ready {
+			join(i, index[name])
+		}
+		for k, q := range s.roles[:i] {
+			if len(p.ready)+len(q.ready) == 0 && slices.Equal(sorted(p.done), sorted(q.done)) {
+				join(i, k)
+			}
+		}
+	}
+	groups := map[int]*group{}
+	var out []*group
+	for i, p := range s.roles {
+		g := groups[together[i]]
+		if g == nil {
+			g = &group{name: s.name, jobsInName: true, domain: s.subdomain, at: n, path: r.where()}
+			if !s.hostnames {
+				g.domain = "-"
+			}
+			groups[together[i]] = g
+			out = append(out, g)
+		}
+		for _, name := range p.done {
+			before := groups[together[index[name]]]
+			if before == g {
+				return nil, fault.Within("replicatedJobs"+fault.Index(i), fault.Within("dependsOn",
+					r.Fault(p.at, "waits for the end of "+fault.Quote(name)+", with which it starts together", "")))
+			}
+			if !slices.Contains(g.after, before) {
+				g.after = append(g.after, before)
+			}
+		}
+		g.roles = append(g.roles, r.setPods(s, p))
+	}
+	for _, g := range out {
+		if len(g.roles) == 1 {
+			g.name = g.roles[0].name
+		}
+		if len(out) == 1 {
+			g.name = s.name
+		}
+	}
+	return out, r.checkSuccess(s)
+}
+
+func sorted(names []string) []string {
+	names = slices.Clone(names)
+	slices.Sort(names)
+	return slices.Compact(names)
+}
+
+// setPods are the pods of a replicated job.
+func (r *reader) setPods(s *jobSet, p *setRole) *role {
+	b := p.batch
+	p.pods, p.perJob, p.pod, p.retries = p.replicas*b.completions, max(b.completions, 1), b.pod, max(b.backoff, s.restarts)
+	if b.backoff == backoffLimit && s.restarts > 0 {
+		p.retries = s.restarts
+	}
+	p.called, p.role.at, p.path = s.name+"-"+p.name, b.template, b.path
+	p.env = append(p.env, variable{name: "JOB_COMPLETION_INDEX", value: value{{ask: ofIndex}}})
+	if b.parallelism < b.completions {
+		r.job.Warn(yamlfile.PositionOf(p.at), fault.Join(b.path, "parallelism"), "is not acted on: all pods start together")
+	}
+	return &p.role
+}
+
+// checkSuccess refuses a JobSet that is over when some of its jobs still run: they would run on here.
+func (r *reader) checkSuccess(s *jobSet) error {
+	if s.success == nil {
+		return nil
+	}
+	all := s.targets == nil
+	if !all {
+		all = !slices.ContainsFunc(s.roles, func(p *setRole) bool { return !slices.Contains(s.targets, p.name) })
+	}
+	if all && (!s.any || len(s.roles) == 1) {
+		return nil
+	}
+	return fault.Within("successPolicy", r.Fault(s.success, "ends the JobSet while others of its jobs run, which is not done here",
+		"have every job end by itself, and remove the policy"))
+}

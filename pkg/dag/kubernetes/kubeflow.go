@@ -1,0 +1,244 @@
+package kubernetes
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Kubeflow's training jobs (kubeflow.org/v1, v2beta1): replicas by type, which start together and find each other by
+// variables.
+
+// training is the spec of one.
+type training struct {
+	roles   []*role
+	backoff int
+	procs   string // processes on each node, for torch
+	slots   int
+	end     *yaml.Node
+}
+
+// replicas are the types of a kind, in the order of their ranks.
+func (r *reader) training(d *document, field string, types []string, extra fields[*training]) (*training, error) {
+	t := &training{backoff: -1, procs: "1", slots: 1}
+	known := fields[*training]{
+		field: func(t *training, n *yaml.Node) error {
+			known := fields[*training]{}
+			for _, name := range types {
+				known[name] = func(t *training, n *yaml.Node) error { return r.replicaSpec(t, n, d.name, name) }
+			}
+			return readInto(r, n, known, t)
+		},
+		"runPolicy": func(t *training, n *yaml.Node) error { return r.runPolicy(t, n) },
+	}
+	if err := readInto(r, d.spec, known.with(extra), t); err != nil {
+		return nil, err
+	}
+	if len(t.roles) == 0 {
+		return nil, r.missing(d.spec, field, "say what it runs: "+strings.Join(types, ", "))
+	}
+	order := func(p *role) int {
+		return slices.IndexFunc(types, func(s string) bool { return strings.EqualFold(s, p.name) })
+	}
+	slices.SortStableFunc(t.roles, func(a, b *role) int { return order(a) - order(b) })
+	for _, p := range t.roles {
+		if t.backoff >= 0 {
+			p.retries = t.backoff
+		}
+	}
+	return t, nil
+}
+
+func (r *reader) runPolicy(t *training, n *yaml.Node) error {
+	known := fields[*training]{
+		"backoffLimit": count(r, 0, 1<<30, func(t *training) *int { return &t.backoff }),
+		"schedulingPolicy": func(t *training, n *yaml.Node) error {
+			return readInto(r, n, fields[*training]{
+				"queue":         func(_ *training, n *yaml.Node) error { s, err := r.Text(n); r.setQueue(s); return err },
+				"priorityClass": func(_ *training, n *yaml.Node) error { return r.takePriority(n) },
+			}.with(passed[*training]("minAvailable", "minResources", "scheduleTimeoutSeconds")), t)
+		},
+	}
+	known.with(passed[*training]("cleanPodPolicy", "ttlSecondsAfterFinished", "suspend")).
+		with(ignored[*training](r, "is not acted on: a job that is late goes on; give its end with --deadline",
+			"activeDeadlineSeconds")).with(ignored[*training](r, notActedOn, "managedBy"))
+	return readInto(r, n, known, t)
+}
+
+func (r *reader) replicaSpec(t *training, n *yaml.Node, job, name string) error {
+	p := &role{name: strings.ToLower(name), pods: 1, at: n, path: r.where(), retries: backoffLimit}
+	err := readInto(r, n, fields[*role]{
+		"replicas": count(r, 0, dag.MaxNodes, func(p *role) *int { return &p.pods }),
+		"restartPolicy": func(p *role, n *yaml.Node) error {
+			s, err := r.Text(n)
+			if s == "Never" {
+				p.retries = 0
+			}
+			if err == nil {
+				err = suggest.Check("restart policy", s, "Never", "OnFailure", "Always", "ExitCode")
+			}
+			return err
+		},
+		"template": func(p *role, n *yaml.Node) (err error) {
+			p.pod, err = r.template(n)
+			return err
+		},
+	}, p)
+	if err != nil {
+		return err
+	}
+	if p.pod == nil {
+		return r.missing(n, "template", "say what its pods run")
+	}
+	p.called, p.perJob = job+"-"+p.name, p.pods
+	t.roles = append(t.roles, p)
+	return nil
+}
+
+// whole is the group of all replicas.
+func (r *reader) whole(d *document, t *training) ([]*group, error) {
+	return []*group{{name: d.name, roles: t.roles, at: d.spec, path: r.where()}}, nil
+}
+
+func set(p *role, name string, v ...part) { p.env = append(p.env, variable{name: name, value: v}) }
+
+func number(n int) part { return part{text: strconv.Itoa(n)} }
+
+// ranked gives pods their rank among all, the way distributed programs of several frameworks expect it.
+func ranked(t *training, port int) {
+	first := 0
+	total := 0
+	for _, p := range t.roles {
+		total += p.pods
+	}
+	for _, p := range t.roles {
+		set(p, "MASTER_ADDR", part{ask: ofHead})
+		set(p, "MASTER_PORT", number(port))
+		set(p, "WORLD_SIZE", number(total))
+		set(p, "RANK", part{text: "TRADEWIND_NODE_RANK", ask: ofVar})
+		first += p.pods
+	}
+}
+
+func (r *reader) pytorchJob(d *document) ([]*group, error) {
+	t, err := r.training(d, "pytorchReplicaSpecs", []string{"Master", "Worker"}, fields[*training]{
+		"nprocPerNode": text(r, func(t *training) *string { return &t.procs }),
+	}.with(ignored[*training](r, "is not acted on: all replicas start together", "elasticPolicy")))
+	if err != nil {
+		return nil, err
+	}
+	const port = 23456
+	ranked(t, port)
+	total := 0
+	for _, p := range t.roles {
+		total += p.pods
+	}
+	for _, p := range t.roles {
+		set(p, "PYTHONUNBUFFERED", part{text: "1"})
+		set(p, "PET_NNODES", number(total))
+		set(p, "PET_NPROC_PER_NODE", part{text: t.procs})
+		set(p, "PET_NODE_RANK", part{text: "TRADEWIND_NODE_RANK", ask: ofVar})
+		set(p, "PET_MASTER_ADDR", part{ask: ofHead})
+		set(p, "PET_MASTER_PORT", number(port))
+	}
+	return r.whole(d, t)
+}
+
+func (r *reader) xgboostJob(d *document) ([]*group, error) {
+	t, err := r.training(d, "xgbReplicaSpecs", []string{"Master", "Worker"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	ranked(t, 9999)
+	return r.whole(d, t)
+}
+
+func (r *reader) jaxJob(d *document) ([]*group, error) {
+	t, err := r.training(d, "jaxReplicaSpecs", []string{"Worker"}, nil)
+	if err != nil {
+		return nil, err
+	}
+	const port = 6666
+	for _, p := range t.roles {
+		set(p, "COORDINATOR_ADDRESS", part{ask: ofHead})
+		set(p, "COORDINATOR_PORT", number(port))
+		set(p, "NUM_PROCESSES", number(p.pods))
+		set(p, "PROCESS_ID", part{ask: ofRank})
+	}
+	return r.whole(d, t)
+}
+
+func (r *reader) paddleJob(d *document) ([]*group, error) {
+	t, err := r.training(d, "paddleReplicaSpecs", []string{"Master", "Worker"},
+		ignored[*training](r, "is not acted on: all replicas start together", "elasticPolicy"))
+	if err != nil {
+		return nil, err
+	}
+	total := 0
+	for _, p := range t.roles {
+		total += p.pods
+	}
+	for _, p := range t.roles {
+		set(p, "PADDLE_MASTER", part{ask: ofHead}, part{text: ":36543"})
+		set(p, "PADDLE_NNODES", number(total))
+	}
+	return r.whole(d, t)
+}
+
+// tfJob is over when its chief or first worker is, though parameter servers run on: one with such is refused.
+func (r *reader) tfJob(d *document) ([]*group, error) {
+	t, err := r.training(d, "tfReplicaSpecs", []string{"Chief", "Master", "Worker", "Evaluator", "PS"},
+		passed[*training]("successPolicy", "enableDynamicWorker"))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range t.roles {
+		if p.name == "ps" && p.pods > 0 {
+			return nil, fault.Within("tfReplicaSpecs", fault.Within("PS", r.Fault(p.at,
+				"ends with the workers, which is not done here: parameter servers would run on",
+				"train without parameter servers, such as with MultiWorkerMirroredStrategy")))
+		}
+	}
+	if !sameImage(t.roles) {
+		r.job.Warn(yamlfile.PositionOf(d.spec), r.where(), "TF_CONFIG names pods that do not find each other by name")
+	}
+	var hosts []string
+	for _, p := range t.roles {
+		var names []string
+		for i := range p.pods {
+			names = append(names, strconv.Quote(p.called+"-"+strconv.Itoa(i)+":2222"))
+		}
+		hosts = append(hosts, strconv.Quote(p.name)+":["+strings.Join(names, ",")+"]")
+	}
+	for _, p := range t.roles {
+		set(p, "TF_CONFIG", part{text: `{"cluster":{` + strings.Join(hosts, ",") + `},"task":{"type":"` + p.name + `","index":`},
+			part{ask: ofRank}, part{text: `},"environment":"cloud"}`})
+	}
+	return r.whole(d, t)
+}
+
+// mpiJob needs keys by which its launcher gets into its workers, and ends with the launcher.
+func (r *reader) mpiJob(d *document) ([]*group, error) {
+	t, err := r.training(d, "mpiReplicaSpecs", []string{"Launcher", "Worker"}, fields[*training]{
+		"slotsPerWorker": count(r, 1, 1<<20, func(t *training) *int { return &t.slots }),
+	}.with(passed[*training]("sshAuthMountPath", "launcherCreationPolicy", "mpiImplementation", "cleanPodPolicy",
+		"runLauncherAsWorker")))
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range t.roles {
+		if p.name == "worker" && p.pods > 0 {
+			return nil, fault.Within("mpiReplicaSpecs", fault.Within("Worker", r.Fault(p.at,
+				"waits for its launcher by ssh and ends with it, which is not done here",
+				"write a task of several nodes: each has the others' addresses in $TRADEWIND_NODES")))
+		}
+	}
+	return r.whole(d, t)
+}

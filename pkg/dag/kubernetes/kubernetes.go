@@ -1,0 +1,514 @@
+// Package kubernetes reads the manifests of batch work: Jobs of batch/v1, JobSets, Volcano's Jobs and JobFlows, and
+// Kubeflow's training jobs, with the ConfigMaps and Secrets that stand beside them in the file.
+//
+// A manifest says how pods are made; a task here is what its command does. What a pod has of its cluster and a machine
+// elsewhere has not (claims, hostPath, several containers) is refused at its line where the work would come out
+// differently without it, and is a warning of the job where it would not.
+package kubernetes
+
+import (
+	"fmt"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// reader reads the documents of a file.
+type reader struct {
+	yamlfile.Reader
+	job     *dag.Job
+	origin  *dag.Origin
+	names   *dag.Namer
+	path    []string // of the field that is read, in its document
+	beside  beside
+	queue   string
+	alone   bool // the file has one workload, which names the job
+	edges   int
+	current string // what is read, for the messages
+}
+
+// document is one object of the file.
+type document struct {
+	node             *yaml.Node
+	version, kind    string
+	name             string
+	group            string // of version: batch, jobset.x-k8s.io
+	meta             metadata
+	spec             *yaml.Node
+	specLine, nameAt *yaml.Node
+}
+
+// metadata is what is read of an object's.
+type metadata struct {
+	name, generated, namespace string
+	labels, annotations        map[string]string
+	at                         *yaml.Node
+}
+
+// Looks says whether a document is an object of Kubernetes: it has an apiVersion and a kind.
+func Looks(doc *yaml.Node) bool {
+	version, kind := "", false
+	for i := 0; i+1 < len(doc.Content); i += 2 {
+		switch doc.Content[i].Value {
+		case "apiVersion":
+			version = doc.Content[i+1].Value
+		case "kind":
+			kind = true
+		}
+	}
+	return kind && version != "" && !strings.HasPrefix(version, "tradewind/")
+}
+
+// Parse reads manifests, of text that is unpacked already.
+func Parse(name string, data []byte) (*dag.Job, error) {
+	docs, from, err := yamlfile.Decode(data)
+	if err != nil {
+		return dag.Checked(name, nil, err)
+	}
+	return FromYAML(name, docs, from)
+}
+
+// FromYAML is Parse of a file that is decoded already.
+func FromYAML(name string, docs []*yaml.Node, from yamlfile.Reader) (*dag.Job, error) {
+	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	r.job, r.origin = dag.NewJob(name, dag.Kubernetes)
+	return dag.Checked(name, r.job, r.read(docs))
+}
+
+// workload is a kind that runs something.
+type workload func(r *reader, d *document) ([]*group, error)
+
+// workloads are the kinds that are read, by group and kind.
+func workloads() map[string]workload {
+	return map[string]workload{
+		"batch/Job":                     (*reader).batchJob,
+		"/Pod":                          (*reader).lonePod,
+		"jobset.x-k8s.io/JobSet":        (*reader).jobSet,
+		"batch.volcano.sh/Job":          (*reader).volcanoJob,
+		"flow.volcano.sh/JobFlow":       (*reader).jobFlow,
+		"trainer.kubeflow.org/TrainJob": (*reader).trainJob,
+		"kubeflow.org/PyTorchJob":       (*reader).pytorchJob,
+		"kubeflow.org/TFJob":            (*reader).tfJob,
+		"kubeflow.org/MPIJob":           (*reader).mpiJob,
+		"kubeflow.org/XGBoostJob":       (*reader).xgboostJob,
+		"kubeflow.org/JAXJob":           (*reader).jaxJob,
+		"kubeflow.org/PaddleJob":        (*reader).paddleJob,
+	}
+}
+
+// refused are kinds that people publish beside or instead of batch work, with what to do.
+func refused() map[string]string {
+	const ends = "Tradewind runs work that ends: a Job, a JobSet, a Volcano or Kubeflow job"
+	return map[string]string{
+		"batch/CronJob":                         "write its jobTemplate as a Job, and start it by the clock with tradewind submit",
+		"batch.volcano.sh/CronJob":              "write its jobTemplate as a Job, and start it by the clock with tradewind submit",
+		"apps/Deployment":                       ends,
+		"apps/StatefulSet":                      ends,
+		"apps/DaemonSet":                        ends,
+		"apps/ReplicaSet":                       ends,
+		"ray.io/RayJob":                         "its pods need Ray's operator; " + ends,
+		"ray.io/RayCluster":                     ends,
+		"sparkoperator.k8s.io/SparkApplication": "its pods need Spark's operator; " + ends,
+		"argoproj.io/Workflow":                  "Argo's workflows are not read; " + ends,
+	}
+}
+
+func (r *reader) read(roots []*yaml.Node) error {
+	docs, err := r.documents(roots)
+	if err != nil {
+		return err
+	}
+	known, work := workloads(), 0
+	for _, d := range docs {
+		if err := r.keepBeside(d); err != nil {
+			return err
+		}
+		if known[d.group+"/"+d.kind] != nil {
+			work++
+		}
+	}
+	r.alone = work == 1
+	if !r.alone {
+		r.job.Name = dag.ToName(dag.NameFromFile(r.origin.File), "job")
+	}
+	for _, d := range docs {
+		if err := r.readDocument(d, known); err != nil {
+			return err
+		}
+	}
+	if len(r.job.Tasks) == 0 {
+		return r.noWork(docs)
+	}
+	r.job.MergeEdges()
+	return nil
+}
+
+// noWork is about a file in which nothing runs.
+func (r *reader) noWork(docs []*document) error {
+	d := docs[0]
+	for _, d := range docs {
+		if d.kind == "JobTemplate" && d.group == flowGroup {
+			return r.Fault(d.node, "is a JobTemplate without a JobFlow",
+				"put the JobFlow that names it into the same file, after a line ---")
+		}
+	}
+	return r.Fault(d.node, "has nothing to run: "+d.version+" "+d.kind, "add a Job, JobSet, Volcano or Kubeflow job")
+}
+
+// documents reads the head of each object, those in Lists too.
+func (r *reader) documents(roots []*yaml.Node) ([]*document, error) {
+	var docs []*document
+	for _, root := range roots {
+		d, err := r.head(root)
+		if err != nil {
+			return nil, err
+		}
+		if d.kind != "List" {
+			docs = append(docs, d)
+			continue
+		}
+		for i := 0; i+1 < len(root.Content); i += 2 {
+			if root.Content[i].Value != "items" || yamlfile.IsNull(root.Content[i+1]) {
+				continue
+			}
+			err := r.List(root.Content[i+1], func(_ int, n *yaml.Node) error {
+				d, err := r.head(n)
+				docs = append(docs, d)
+				return err
+			})
+			if err != nil {
+				return nil, fault.Within("items", err)
+			}
+		}
+	}
+	if len(docs) == 0 {
+		return nil, r.Fault(roots[0], "is an empty List", "add a Job, JobSet, Volcano or Kubeflow job")
+	}
+	return docs, nil
+}
+
+// head reads what every object has.
+func (r *reader) head(n *yaml.Node) (*document, error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	d := &document{node: n}
+	for _, e := range entries {
+		var err error
+		switch e.Key {
+		case "apiVersion":
+			d.version, err = r.Text(e.Node)
+		case "kind":
+			d.kind, err = r.Text(e.Node)
+		case "metadata":
+			err = r.within("metadata", func() error { return r.metadata(&d.meta, e.Node) })
+		}
+		if err != nil {
+			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	if d.version == "" || d.kind == "" {
+		return nil, r.Fault(n, "has no "+map[bool]string{true: "apiVersion", false: "kind"}[d.version == ""],
+			"every object of Kubernetes has an apiVersion and a kind")
+	}
+	if group, _, some := strings.Cut(d.version, "/"); some {
+		d.group = group
+	}
+	d.name = d.meta.name
+	if d.name == "" {
+		d.name = strings.TrimRight(d.meta.generated, "-")
+	}
+	return d, nil
+}
+
+func (r *reader) metadata(m *metadata, n *yaml.Node) error {
+	if yamlfile.IsNull(n) {
+		return nil
+	}
+	m.at = n
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		if yamlfile.IsNull(e.Node) {
+			continue
+		}
+		var err error
+		switch e.Key {
+		case "name":
+			m.name, err = r.Text(e.Node)
+		case "generateName":
+			m.generated, err = r.Text(e.Node)
+		case "namespace":
+			m.namespace, err = r.Text(e.Node)
+		case "labels":
+			m.labels, err = r.texts(e.Node)
+		case "annotations":
+			m.annotations, err = r.texts(e.Node)
+		case "finalizers", "ownerReferences", "uid", "resourceVersion", "generation", "creationTimestamp", "managedFields",
+			"selfLink", "deletionTimestamp", "deletionGracePeriodSeconds":
+		default:
+			err = r.Unknown(e, []string{"name", "generateName", "namespace", "labels", "annotations"})
+		}
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	return nil
+}
+
+// readDocument adds the tasks of an object to the job.
+func (r *reader) readDocument(d *document, known map[string]workload) error {
+	kind := d.group + "/" + d.kind
+	read := known[kind]
+	if read == nil {
+		if hint, ok := refused()[kind]; ok {
+			return r.Fault(d.node, d.version+" "+d.kind+" is not read", hint)
+		}
+		if r.isBeside(d) {
+			return nil
+		}
+		for _, known := range slices.Sorted(mapKeys(known)) {
+			group, name, _ := strings.Cut(known, "/")
+			if name == d.kind && suggest.Distance(group, d.group, 4) <= 4 || group == d.group &&
+				suggest.Distance(name, d.kind, 2) <= 2 {
+				return r.Fault(d.node, d.version+" "+d.kind+" is not known", "did you mean "+name+" of "+
+					strings.TrimPrefix(group+"/…", "/…")+"?")
+			}
+		}
+		r.job.Warn(yamlfile.PositionOf(d.node), "", d.version+" "+d.kind+" is not acted on")
+		return nil
+	}
+	if d.name == "" {
+		return r.Fault(d.node, "has no name", "give it metadata.name")
+	}
+	if r.alone {
+		r.job.Name = dag.ToName(d.name, r.job.Name)
+	}
+	r.current = d.kind + " " + d.name
+	r.takeQueue(d.meta.labels)
+	entries, err := r.Mapping(d.node)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		switch e.Key {
+		case "spec":
+			d.spec = e.Node
+		case "apiVersion", "kind", "metadata", "status":
+		default:
+			return fault.WithinKey(e.Key, r.Unknown(e, []string{"apiVersion", "kind", "metadata", "spec"}))
+		}
+	}
+	if d.spec == nil || yamlfile.IsNull(d.spec) {
+		return r.Fault(d.node, "has no spec", "say what it runs")
+	}
+	var groups []*group
+	err = r.within("spec", func() error {
+		var err error
+		groups, err = read(r, d)
+		return err
+	})
+	if err != nil {
+		return fault.Within("spec", fault.At(yamlfile.PositionOf(d.spec), err))
+	}
+	_, err = r.addGroups(groups)
+	return err
+}
+
+// takeQueue takes the queue of a label of Kueue's or Volcano's.
+func (r *reader) takeQueue(labels map[string]string) {
+	for _, name := range []string{"kueue.x-k8s.io/queue-name", "volcano.sh/queue-name"} {
+		if q := labels[name]; q != "" {
+			r.setQueue(q)
+		}
+	}
+}
+
+// setQueue is the first queue that a file names; a cluster's own default is ours.
+func (r *reader) setQueue(name string) {
+	if name != "default" && r.job.Queue == "" && dag.CheckName(name) == nil {
+		r.job.Queue = name
+	}
+}
+
+// fields are those of a mapping of type T.
+type fields[T any] map[string]func(into T, n *yaml.Node) error
+
+// with adds fields to others.
+func (f fields[T]) with(more fields[T]) fields[T] {
+	for name, read := range more {
+		f[name] = read
+	}
+	return f
+}
+
+// readInto reads a mapping. A field without a value is as if it were not there.
+func readInto[T any](r *reader, n *yaml.Node, known fields[T], into T) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		read, ok := known[e.Key]
+		if !ok {
+			names := slices.Sorted(mapKeys(known))
+			return fault.WithinKey(e.Key, r.Unknown(e, names))
+		}
+		if yamlfile.IsNull(e.Node) || read == nil {
+			continue
+		}
+		err := r.within(fault.KeyElement(e.Key), func() error { return read(into, e.Node) })
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	return nil
+}
+
+func mapKeys[V any](m map[string]V) func(func(string) bool) {
+	return func(yield func(string) bool) {
+		for k := range m {
+			if !yield(k) {
+				return
+			}
+		}
+	}
+}
+
+// within has warnings name the field that do reads.
+func (r *reader) within(element string, do func() error) error {
+	r.path = append(r.path, element)
+	err := do()
+	r.path = r.path[:len(r.path)-1]
+	return err
+}
+
+// list is List that keeps the path.
+func (r *reader) list(n *yaml.Node, each func(i int, n *yaml.Node) error) error {
+	return r.List(n, func(i int, n *yaml.Node) error {
+		return r.within(fault.Index(i), func() error { return each(i, n) })
+	})
+}
+
+// where is the path of the field that is read.
+func (r *reader) where() string {
+	path := ""
+	for _, element := range r.path {
+		path = fault.Join(path, element)
+	}
+	return path
+}
+
+// warn adds a warning about the field that is read.
+func (r *reader) warn(n *yaml.Node, why string) { r.job.Warn(yamlfile.PositionOf(n), r.where(), why) }
+
+const notActedOn = "is read but not acted on"
+
+// ignored are fields that mean something in a cluster and nothing here, each with a warning.
+func ignored[T any](r *reader, why string, names ...string) fields[T] {
+	f := make(fields[T], len(names))
+	for _, name := range names {
+		f[name] = func(_ T, n *yaml.Node) error {
+			r.warn(n, why)
+			return nil
+		}
+	}
+	return f
+}
+
+// passed are fields that change nothing about what is done.
+func passed[T any](names ...string) fields[T] {
+	f := make(fields[T], len(names))
+	for _, name := range names {
+		f[name] = nil
+	}
+	return f
+}
+
+// denied are fields without which the work would come out differently.
+func denied[T any](r *reader, reason, hint string, names ...string) fields[T] {
+	f := make(fields[T], len(names))
+	for _, name := range names {
+		f[name] = func(_ T, n *yaml.Node) error { return r.Fault(n, reason, hint) }
+	}
+	return f
+}
+
+// text reads a field of text.
+func text[T any](r *reader, to func(T) *string) func(T, *yaml.Node) error {
+	return func(into T, n *yaml.Node) error {
+		s, err := r.Text(n)
+		*to(into) = s
+		return err
+	}
+}
+
+// count reads a whole number.
+func count[T any](r *reader, least, most int, to func(T) *int) func(T, *yaml.Node) error {
+	return func(into T, n *yaml.Node) error {
+		s, err := r.Text(n)
+		if err == nil {
+			*to(into), err = dag.ParseInt(s, least, most)
+		}
+		return err
+	}
+}
+
+// truth reads true or false.
+func truth[T any](r *reader, to func(T) *bool) func(T, *yaml.Node) error {
+	return func(into T, n *yaml.Node) (err error) {
+		*to(into), err = r.Boolean(n)
+		return err
+	}
+}
+
+// texts reads a mapping of texts.
+func (r *reader) texts(n *yaml.Node) (map[string]string, error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	out := make(map[string]string, len(entries))
+	for _, e := range entries {
+		if yamlfile.IsNull(e.Node) {
+			continue
+		}
+		if out[e.Key], err = r.Text(e.Node); err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+	}
+	return out, nil
+}
+
+// words reads a list of texts.
+func (r *reader) words(n *yaml.Node) ([]string, error) {
+	var out []string
+	err := r.list(n, func(_ int, n *yaml.Node) error {
+		s, err := r.Text(n)
+		out = append(out, s)
+		return err
+	})
+	return out, err
+}
+
+// missing is about a field that an object must have.
+func (r *reader) missing(n *yaml.Node, field, hint string) error {
+	return fault.Within(field, r.Fault(n, "is missing", hint))
+}
+
+// pods counts the pods of a workload.
+func (r *reader) pods(n *yaml.Node, total int) error {
+	if total > dag.MaxNodes {
+		return r.Fault(n, fmt.Sprintf("%d pods, more than %d", total, dag.MaxNodes), "")
+	}
+	return nil
+}

@@ -1,0 +1,225 @@
+package kubernetes
+
+import (
+	"math"
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// anyGPU are the GPUs that a pod which only asks for some may get, as clusters of the clouds have them.
+func anyGPU() []string { return []string{"T4", "L4", "A10G", "V100", "A100", "A100-80GB", "H100"} }
+
+// first is the pod's only alternative so far.
+func (p *pod) first() *dag.Resources {
+	if p.resources == nil {
+		p.resources = []dag.Resources{{}}
+	}
+	return &p.resources[0]
+}
+
+// amounts are requests or limits.
+type amounts []yamlfile.Entry
+
+func (r *reader) readResources(p *pod, n *yaml.Node) error {
+	var requests, limits amounts
+	keep := func(to *amounts) func(*pod, *yaml.Node) error {
+		return func(_ *pod, n *yaml.Node) (err error) {
+			*to, err = r.Mapping(n)
+			return err
+		}
+	}
+	err := readInto(r, n, fields[*pod]{"requests": keep(&requests), "limits": keep(&limits)}.
+		with(denied[*pod](r, "asks for devices of a cluster's drivers",
+			"ask for them by nvidia.com/gpu and a node selector", "claims")), p)
+	if err != nil {
+		return err
+	}
+	// What is not requested is as much as the limit. A GPU is both.
+	for _, e := range limits {
+		asked := slices.ContainsFunc(requests, func(other yamlfile.Entry) bool { return other.Key == e.Key })
+		if asked || yamlfile.IsNull(e.Node) {
+			continue
+		}
+		if err := r.amount(p, e, "limits"); err != nil {
+			return fault.Within("limits", err)
+		}
+	}
+	for _, e := range requests {
+		if yamlfile.IsNull(e.Node) {
+			continue
+		}
+		if err := r.amount(p, e, "requests"); err != nil {
+			return fault.Within("requests", err)
+		}
+	}
+	return nil
+}
+
+// amount reads one resource.
+func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
+	place := fault.Join(fault.Join(r.where(), below), fault.KeyElement(e.Key))
+	s, err := r.Text(e.Node)
+	if err != nil {
+		return fault.WithinKey(e.Key, err)
+	}
+	v, err := quantity(s)
+	res, field := p.first(), ""
+	switch {
+	case err != nil:
+	case e.Key == "cpu":
+		field = "cpus"
+		res.CPUs, err = cpus(s)
+		if err == nil {
+			err = res.CPUs.Check(dag.MaxCPUs)
+		}
+	case e.Key == "memory":
+		field = "memory"
+		res.Memory = dag.Range{Min: v / (1 << 30)}
+		err = res.Memory.Check(dag.MaxMemoryGiB)
+	case e.Key == "ephemeral-storage":
+		field = "disk"
+		res.DiskGiB = dag.GiB(math.Ceil(v / (1 << 30)))
+		err = res.DiskGiB.Check()
+	case v == 0:
+	case e.Key == "nvidia.com/gpu", e.Key == "amd.com/gpu":
+		field = "accelerators"
+		res.AcceleratorCount = v
+		if v != math.Trunc(v) || v > dag.MaxAccelerators {
+			err = fault.New(fault.Quote(s)+" is not a number of GPUs", "")
+		}
+	case e.Key == "google.com/tpu", strings.HasPrefix(e.Key, "nvidia.com/mig-"), strings.HasPrefix(e.Key, "aws.amazon.com/neuron"),
+		e.Key == "habana.ai/gaudi", strings.HasPrefix(e.Key, "gpu.intel.com/"):
+		err = fault.New("which device that is elsewhere is not known here",
+			"convert the job, and name the accelerator: resources: {accelerators: tpu-v5e-8}")
+	case strings.HasPrefix(e.Key, "hugepages-"), strings.Contains(e.Key, "/"):
+		r.job.Warn(yamlfile.PositionOf(e.Node), place, "is a device of a cluster: "+notActedOn)
+	default:
+		err = r.Unknown(e, []string{"cpu", "memory", "ephemeral-storage", "nvidia.com/gpu"})
+	}
+	if field != "" {
+		r.mark(p, field, e.Node, place)
+	}
+	return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+}
+
+// nodeSelector reads the labels that say what the clouds' own clusters call machines, zones and GPUs.
+func (r *reader) nodeSelector(p *pod, n *yaml.Node) error {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return err
+	}
+	for _, e := range entries {
+		s, err := r.Text(e.Node)
+		if err == nil {
+			err = r.selectLabel(p, e.Key, s, e.Node)
+		}
+		if err != nil {
+			return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	return nil
+}
+
+func (r *reader) selectLabel(p *pod, label, s string, n *yaml.Node) error {
+	res, path := p.first(), fault.Join(r.where(), fault.KeyElement(label))
+	field, to := "", (*string)(nil)
+	switch label {
+	case "kubernetes.io/arch", "beta.kubernetes.io/arch":
+		field, to = "arch", &res.Arch
+		if err := dag.CheckArch(s); err != nil {
+			return err
+		}
+	case "node.kubernetes.io/instance-type", "beta.kubernetes.io/instance-type":
+		field, to = "instanceType", &res.InstanceType
+	case "topology.kubernetes.io/region", "failure-domain.beta.kubernetes.io/region":
+		field, to = "region", &res.Region
+	case "topology.kubernetes.io/zone", "failure-domain.beta.kubernetes.io/zone":
+		field, to = "zone", &res.Zone
+	case "karpenter.sh/capacity-type", "eks.amazonaws.com/capacityType", "kubernetes.azure.com/scalesetpriority":
+		res.Market = dag.MarketOnDemand
+		if strings.EqualFold(s, "spot") {
+			res.Market = dag.MarketSpot
+		}
+		r.mark(p, "market", n, path)
+		return nil
+	case "cloud.google.com/gke-spot":
+		if s == "true" {
+			res.Market = dag.MarketSpot
+			r.mark(p, "market", n, path)
+		}
+		return nil
+	case "kubernetes.io/os", "beta.kubernetes.io/os":
+		if s != "linux" {
+			return fault.New("machines run Linux", "")
+		}
+		return nil
+	case "cloud.google.com/gke-accelerator", "nvidia.com/gpu.product", "karpenter.k8s.aws/instance-gpu-name", "accelerator",
+		"gpu.nvidia.com/model", "k8s.amazonaws.com/accelerator", "amd.com/gpu.product-name":
+		name, err := acceleratorOf(s)
+		if err != nil {
+			return err
+		}
+		res.Accelerator = name
+		r.mark(p, "accelerators", n, path)
+		return nil
+	default:
+		r.job.Warn(yamlfile.PositionOf(n), path, "is a label of a cluster's nodes: "+notActedOn)
+		return nil
+	}
+	*to = s
+	r.mark(p, field, n, path)
+	return dag.CheckWord(s)
+}
+
+// acceleratorOf is the name of a GPU as nodes are labelled: nvidia-tesla-t4, Tesla-V100-SXM2-16GB.
+func acceleratorOf(label string) (string, error) {
+	words := strings.Split(label, "-")
+	for end := len(words); end > 0; end-- {
+		if name, err := accel.Normalize(strings.Join(words[:end], "-")); err == nil {
+			return name, nil
+		}
+	}
+	name, _, err := dag.ParseAccelerator(label)
+	if err == nil && strings.ContainsAny(name, ":{},") {
+		err = fault.New(fault.Quote(label)+" is not the name of an accelerator", "")
+	}
+	return name, err
+}
+
+// affinity reads the one label of a required affinity to nodes that can stand for itself; the rest is for a cluster.
+func (r *reader) affinity(p *pod, n *yaml.Node) error {
+	r.warn(n, "is for nodes and pods of a cluster: "+notActedOn+"; what must hold elsewhere stands in nodeSelector")
+	return nil
+}
+
+// settleAccelerators names the GPUs of a pod that asks for some of whichever kind.
+func (r *reader) settleAccelerators(p *pod, n *yaml.Node) {
+	res := p.first()
+	if res.Accelerator != "" && res.AcceleratorCount == 0 {
+		res.Accelerator = "" // of a node whose GPUs are not asked for
+	}
+	if res.AcceleratorCount == 0 || res.Accelerator != "" {
+		return
+	}
+	var whole dag.Resources = *res
+	p.resources = nil
+	for _, name := range anyGPU() {
+		whole.Accelerator = name
+		p.resources = append(p.resources, whole)
+	}
+	pos, path := yamlfile.PositionOf(n), fault.Join(r.where(), "containers")
+	for _, m := range p.marks {
+		if m.Field == "accelerators" {
+			pos, path = m.Pos, fault.Join(p.path, m.Path)
+		}
+	}
+	r.job.Warn(pos, path, "says not which GPU: any of "+strings.Join(anyGPU(), ", ")+
+		" will do (name one by nodeSelector: nvidia.com/gpu.product)")
+}

@@ -1,0 +1,226 @@
+package kubernetes
+
+import (
+	"fmt"
+	"path"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// script is a task's, with a part for each of its roles.
+type script struct {
+	strings.Builder
+	parts []scriptPart
+}
+
+type scriptPart struct {
+	upTo int // ranks below it
+	text string
+}
+
+// variables are those of a role's pods in their order, later ones over earlier ones of the same name.
+func (p *role) variables() []variable {
+	var out []variable
+	for _, v := range slices.Concat(p.env, p.pod.env) {
+		out = slices.DeleteFunc(out, func(o variable) bool { return o.name == v.name })
+		out = append(out, v)
+	}
+	return out
+}
+
+// settle fills in a task that is one pod.
+func (p *role) settle(t *dag.Task, at place) {
+	var b strings.Builder
+	p.environment(t, at, &b, true)
+	p.commands(t, at, &b)
+	t.Run = b.String()
+}
+
+// settleIn adds a role to the script of a task with others.
+func (p *role) settleIn(t *dag.Task, s *script, g *group, at place) {
+	var b strings.Builder
+	p.environment(t, at, &b, len(g.roles) == 1)
+	p.commands(t, at, &b)
+	s.parts = append(s.parts, scriptPart{upTo: at.first + p.pods, text: b.String()})
+}
+
+// environment gives a task what is known of the variables, and its script the rest. The variables of a role that shares
+// its task are all set by the script.
+func (p *role) environment(t *dag.Task, at place, b *strings.Builder, alone bool) {
+	if p.usesAddress() {
+		b.WriteString(ownAddress)
+	}
+	for _, v := range p.variables() {
+		if v.secret {
+			t.AddSecrets(v.name)
+			continue
+		}
+		if s, ok := v.at(at); ok && alone {
+			if t.Env == nil {
+				t.Env = map[string]string{}
+			}
+			t.Env[v.name] = s
+			continue
+		}
+		fmt.Fprintf(b, "export %s=%s\n", v.name, v.shell(at))
+	}
+	for _, f := range p.pod.files {
+		if f.secret != "" {
+			t.AddSecrets(f.secret)
+		}
+	}
+}
+
+func (p *role) usesAddress() bool {
+	asks := func(v value) bool { return slices.ContainsFunc(v, func(p part) bool { return p.ask == ofAddress }) }
+	return slices.ContainsFunc(p.variables(), func(v variable) bool { return asks(v.value) })
+}
+
+// ownAddress finds the pod's address among those of all nodes.
+const ownAddress = `rank=0
+for POD_ADDRESS in $TRADEWIND_NODES; do
+  [ $rank = "$TRADEWIND_NODE_RANK" ] && break
+  rank=$((rank+1))
+done
+`
+
+// commands are the folders and files of a pod, its init containers, and its command.
+func (p *role) commands(t *dag.Task, at place, b *strings.Builder) {
+	for _, dir := range p.pod.folders {
+		fmt.Fprintf(b, "mkdir -p %s\n", quote(dir))
+	}
+	for _, f := range p.pod.files {
+		fmt.Fprintf(b, "mkdir -p %s\n", quote(path.Dir(f.path)))
+		text := quote(f.text)
+		if f.secret != "" {
+			text = `"$` + f.secret + `"`
+		}
+		fmt.Fprintf(b, "printf %%s %s >%s\n", text, quote(f.path))
+		if f.mode != "" {
+			fmt.Fprintf(b, "chmod %s %s\n", f.mode, quote(f.path))
+		}
+	}
+	switch {
+	case p.pod.dir != "":
+		fmt.Fprintf(b, "mkdir -p %s\ncd %s\n", quote(p.pod.dir), quote(p.pod.dir))
+	case p.pod.image != "":
+		b.WriteString("cd \"${" + workdirEnv + ":-.}\"\n")
+	}
+	for _, words := range p.pod.before {
+		b.WriteString("(exec" + spaced(words, at) + ") || exit\n")
+	}
+	if len(p.pod.command) > 0 {
+		b.WriteString("exec" + spaced(p.pod.command, at) + spaced(p.pod.args, at) + "\n")
+		return
+	}
+	fmt.Fprintf(b, "exec /bin/sh \"${%s:?is not set: the image's own command is known where docker or podman runs it}\"%s\n",
+		entrypointEnv, spaced(p.pod.args, at))
+}
+
+// What the agent says of a task's image.
+const (
+	// workdirEnv is the working directory of the image.
+	workdirEnv = "TRADEWIND_IMAGE_WORKDIR"
+	// entrypointEnv is a script that runs what the image runs by itself, with its arguments or with those it is given.
+	entrypointEnv = "TRADEWIND_IMAGE_ENTRYPOINT"
+)
+
+func spaced(words []value, at place) string {
+	var b strings.Builder
+	for _, w := range words {
+		b.WriteString(" " + w.shell(at))
+	}
+	return b.String()
+}
+
+// names tells a pod the names and addresses of the others, as the cluster's name service would.
+func (s *script) names(g *group, total int) {
+	if total < 2 || g.domain == "-" {
+		return
+	}
+	s.WriteString("# The names by which the pods know each other.\nhosts() {\n  rank=0\n  for address in $TRADEWIND_NODES; do\n")
+	first := 0
+	for i, p := range g.roles {
+		head := "elif"
+		if i == 0 {
+			head = "if"
+		}
+		last := first + p.pods
+		switch {
+		case len(g.roles) == 1:
+			s.WriteString("    n=$rank\n")
+		case i == len(g.roles)-1:
+			fmt.Fprintf(s, "    else n=$((rank-%d)) role=%s\n    fi\n", first, quote(p.called))
+		default:
+			fmt.Fprintf(s, "    %s [ $rank -lt %d ]; then n=$((rank-%d)) role=%s\n", head, last, first, quote(p.called))
+		}
+		first = last
+	}
+	name := `$role-$n`
+	if len(g.roles) == 1 {
+		name = quote(g.roles[0].called) + "-$n"
+	}
+	if g.jobsInName {
+		// A role's pods are counted by job; roles of a group may differ in how many a job has.
+		s.perJob(g)
+		name = `$name`
+	}
+	line := `"$address" "` + unquote(name) + `"`
+	if g.domain != "" {
+		fmt.Fprintf(s, "    printf '%%s %%s %%s.%s\\n' %s \"%s\"\n", g.domain, line, unquote(name))
+	} else {
+		fmt.Fprintf(s, "    printf '%%s %%s\\n' %s\n", line)
+	}
+	s.WriteString("    rank=$((rank+1))\n  done\n}\n{ hosts >>/etc/hosts; } 2>/dev/null || :\n")
+	if g.hostfiles {
+		s.WriteString("mkdir -p /etc/volcano\n")
+		for _, p := range g.roles {
+			fmt.Fprintf(s, "hosts | while read -r address name rest; do\n  case $name in %s-[0-9]*) echo \"$name\" ;; esac\ndone "+
+				">/etc/volcano/%s.host\n", quote(p.called), quote(p.name))
+		}
+	}
+}
+
+// perJob has a name with the index of the pod's job and its own in it.
+func (s *script) perJob(g *group) {
+	for i, p := range g.roles {
+		switch {
+		case len(g.roles) == 1:
+			fmt.Fprintf(s, "    name=%s-$((n/%d))-$((n%%%d))\n", quote(p.called), p.perJob, p.perJob)
+			return
+		case i == 0:
+			s.WriteString("    case $role in\n")
+		}
+		fmt.Fprintf(s, "    %s) name=%s-$((n/%d))-$((n%%%d)) ;;\n", quote(p.called), quote(p.called), p.perJob, p.perJob)
+	}
+	s.WriteString("    esac\n")
+}
+
+// unquote is a word that needs no quotes within double ones.
+func unquote(s string) string { return strings.Trim(s, "'") }
+
+// end writes the parts of the roles: those that are alike once.
+func (s *script) end() {
+	alike := true
+	for _, p := range s.parts {
+		alike = alike && p.text == s.parts[0].text
+	}
+	if alike {
+		s.WriteString(s.parts[0].text)
+		return
+	}
+	for i, p := range s.parts {
+		switch i {
+		case 0:
+			fmt.Fprintf(s, "if [ \"$TRADEWIND_NODE_RANK\" -lt %d ]; then\n", p.upTo)
+		case len(s.parts) - 1:
+			s.WriteString("else\n")
+		default:
+			fmt.Fprintf(s, "elif [ \"$TRADEWIND_NODE_RANK\" -lt %d ]; then\n", p.upTo)
+		}
+		s.WriteString(p.text)
+	}
+	s.WriteString("fi\n")
+}

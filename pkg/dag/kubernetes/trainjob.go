@@ -1,0 +1,243 @@
+package kubernetes
+
+import (
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+const trainerGroup = "trainer.kubeflow.org"
+
+// trainJob is Kubeflow's TrainJob: a runtime, which is a JobSet's template, and what this training has of its own.
+type trainJob struct {
+	runtime   string
+	runtimeAt *yaml.Node
+	nodes     int // 0 is the runtime's own
+	procs     string
+	policy    string // torch, mpi, or none
+	trainer   *trainer
+	dataset   *trainer
+	model     *trainer
+}
+
+// trainer is what a step of the runtime is run with.
+type trainer struct {
+	image         string
+	imageAt       *yaml.Node
+	command, args []string
+	hasCommand    bool
+	vars          *yaml.Node
+	resources     *yaml.Node
+	uri           string
+}
+
+func (r *reader) trainJob(d *document) ([]*group, error) {
+	t := &trainJob{procs: "auto"}
+	step := func(to func(*trainJob) **trainer) func(*trainJob, *yaml.Node) error {
+		return func(t *trainJob, n *yaml.Node) (err error) {
+			*to(t), err = r.trainer(t, n)
+			return err
+		}
+	}
+	known := fields[*trainJob]{
+		"runtimeRef": func(t *trainJob, n *yaml.Node) error {
+			t.runtimeAt = n
+			return readInto(r, n, fields[*trainJob]{
+				"name": text(r, func(t *trainJob) *string { return &t.runtime }),
+			}.with(passed[*trainJob]("apiGroup", "kind")), t)
+		},
+		"trainer": step(func(t *trainJob) **trainer { return &t.trainer }),
+		"initializer": func(t *trainJob, n *yaml.Node) error {
+			return readInto(r, n, fields[*trainJob]{
+				"dataset": step(func(t *trainJob) **trainer { return &t.dataset }),
+				"model":   step(func(t *trainJob) **trainer { return &t.model }),
+			}, t)
+		},
+	}
+	known.with(passed[*trainJob]("suspend", "labels", "annotations")).
+		with(ignored[*trainJob](r, notActedOn, "managedBy", "runtimePatches", "podTemplateOverrides", "podSpecOverrides")).
+		with(ignored[*trainJob](r, "is not acted on: a job that is late goes on; give its end with --deadline",
+			"activeDeadlineSeconds"))
+	if err := readInto(r, d.spec, known, t); err != nil {
+		return nil, err
+	}
+	rt := r.beside.runtimes[t.runtime]
+	if rt == nil {
+		at := t.runtimeAt
+		if at == nil {
+			return nil, r.missing(d.spec, "runtimeRef", "name a TrainingRuntime")
+		}
+		return nil, fault.Within("runtimeRef", r.Fault(at, "there is no runtime "+fault.Quote(t.runtime)+" in the file",
+			"put it into the same file: kubectl get clustertrainingruntime "+t.runtime+" -o yaml"))
+	}
+	return r.trainGroups(d, t, rt)
+}
+
+func (r *reader) trainer(t *trainJob, n *yaml.Node) (*trainer, error) {
+	s := &trainer{}
+	err := readInto(r, n, fields[*trainer]{
+		"image": func(s *trainer, n *yaml.Node) (err error) { s.imageAt = n; s.image, err = r.Text(n); return err },
+		"command": func(s *trainer, n *yaml.Node) (err error) {
+			s.hasCommand = true
+			s.command, err = r.words(n)
+			return err
+		},
+		"args":             func(s *trainer, n *yaml.Node) (err error) { s.args, err = r.words(n); return err },
+		"env":              func(s *trainer, n *yaml.Node) error { s.vars = n; return nil },
+		"resourcesPerNode": func(s *trainer, n *yaml.Node) error { s.resources = n; return nil },
+		"storageUri":       text(r, func(s *trainer) *string { return &s.uri }),
+		"numNodes": func(_ *trainer, n *yaml.Node) error {
+			return count(r, 1, dag.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
+		},
+		"numProcPerNode": func(_ *trainer, n *yaml.Node) (err error) { t.procs, err = r.Text(n); return err },
+	}.with(ignored[*trainer](r, "is not acted on: give its values with --secret", "secretRef")), s)
+	return s, err
+}
+
+// trainGroups reads the runtime at its own place in the file, and puts what the TrainJob says over it.
+func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, error) {
+	path := r.path
+	var set *jobSet
+	var at *yaml.Node
+	r.path = nil
+	err := readInto(r, rt.node, fields[*trainJob]{
+		"spec": func(t *trainJob, n *yaml.Node) error {
+			return readInto(r, n, fields[*trainJob]{
+				"mlPolicy": func(t *trainJob, n *yaml.Node) error { return r.mlPolicy(t, n) },
+				"template": func(_ *trainJob, n *yaml.Node) error {
+					return readInto(r, n, fields[*trainJob]{
+						"metadata": func(_ *trainJob, n *yaml.Node) error { return r.metadata(&metadata{}, n) },
+						"spec": func(_ *trainJob, n *yaml.Node) (err error) {
+							at = n
+							set, err = r.jobSetSpec(n, d.name)
+							return err
+						},
+					}, t)
+				},
+			}.with(ignored[*trainJob](r, notActedOn, "podGroupPolicy")), t)
+		},
+	}.with(passed[*trainJob]("apiVersion", "kind", "metadata")), t)
+	r.path = path
+	if err == nil && set == nil {
+		err = r.missing(rt.node, "spec", "a runtime has a template of a JobSet")
+	}
+	if err != nil {
+		return nil, err
+	}
+	for _, p := range set.roles {
+		if err := r.trainStep(t, p); err != nil {
+			return nil, err
+		}
+	}
+	return r.setGroups(set, at)
+}
+
+// trainStep puts what the TrainJob says over a replicated job of its runtime.
+func (r *reader) trainStep(t *trainJob, p *setRole) error {
+	step, field := (*trainer)(nil), ""
+	switch p.name {
+	case "node", "trainer":
+		step, field = t.trainer, "trainer"
+		if t.nodes > 0 {
+			p.batch.completions, p.batch.parallelism = t.nodes, t.nodes
+		}
+		nodes := p.replicas * p.batch.completions
+		if t.policy == "torch" {
+			if t.procs == "auto" {
+				t.procs = "1"
+				if res := p.batch.pod.resources; len(res) > 0 && res[0].AcceleratorCount > 0 {
+					t.procs = dag.FormatNumber(res[0].AcceleratorCount)
+				}
+			}
+			set(&p.role, "PET_NNODES", number(nodes))
+			set(&p.role, "PET_NPROC_PER_NODE", part{text: t.procs})
+			set(&p.role, "PET_NODE_RANK", part{ask: ofIndex})
+			set(&p.role, "PET_MASTER_ADDR", part{ask: ofHead})
+			set(&p.role, "PET_MASTER_PORT", part{text: "29500"})
+		}
+	case "dataset-initializer":
+		step, field = t.dataset, "initializer"
+	case "model-initializer":
+		step, field = t.model, "initializer"
+	}
+	if step == nil {
+		return nil
+	}
+	pod := p.batch.pod
+	if step.image != "" {
+		if err := dag.CheckImage("docker:" + step.image); err != nil {
+			return fault.Within(field, fault.Within("image", fault.At(yamlfile.PositionOf(step.imageAt), err)))
+		}
+		pod.image = step.image
+	}
+	c := &container{env: pod.env}
+	if step.vars != nil {
+		err := r.within(field, func() error { return r.within("env", func() error { return r.env(pod, c, step.vars) }) })
+		if err != nil {
+			return fault.Within(field, fault.Within("env", err))
+		}
+	}
+	if step.uri != "" {
+		if err := r.addVariable(c, nil, "STORAGE_URI", words(step.uri), false, ""); err != nil {
+			return err
+		}
+	}
+	pod.env = c.env
+	if step.resources != nil {
+		pod.resources = nil
+		err := r.within(field, func() error {
+			return r.within("resourcesPerNode", func() error { return r.readResources(pod, step.resources) })
+		})
+		if err != nil {
+			return fault.Within(field, fault.Within("resourcesPerNode", err))
+		}
+		r.settleAccelerators(pod, step.resources)
+	}
+	if step.hasCommand || step.args != nil {
+		pod.args = nil
+		if step.hasCommand {
+			pod.command = nil
+		}
+		for _, s := range step.command {
+			pod.command = append(pod.command, expand(s, pod.env))
+		}
+		for _, s := range step.args {
+			pod.args = append(pod.args, expand(s, pod.env))
+		}
+	}
+	return nil
+}
+
+// mlPolicy says how many nodes a runtime has, and how its framework finds them.
+func (r *reader) mlPolicy(t *trainJob, n *yaml.Node) error {
+	known := fields[*trainJob]{
+		"numNodes": func(t *trainJob, n *yaml.Node) error {
+			if t.nodes > 0 {
+				return nil
+			}
+			return count(r, 1, dag.MaxNodes, func(t *trainJob) *int { return &t.nodes })(t, n)
+		},
+		"torch": func(t *trainJob, n *yaml.Node) error {
+			t.policy = "torch"
+			return readInto(r, n, fields[*trainJob]{
+				"numProcPerNode": func(t *trainJob, n *yaml.Node) error {
+					s, err := r.Text(n)
+					if t.procs == "auto" && !strings.EqualFold(s, "gpu") && !strings.EqualFold(s, "cpu") {
+						t.procs = s
+					}
+					return err
+				},
+			}.with(ignored[*trainJob](r, notActedOn, "elasticPolicy")), t)
+		},
+	}
+	for _, name := range []string{"mpi", "flux", "jax", "xgboost", "plainml"} {
+		known[name] = func(t *trainJob, n *yaml.Node) error {
+			return r.Fault(n, "is a framework whose nodes are not brought together here", "torch is")
+		}
+	}
+	return readInto(r, n, known, t)
+}

@@ -1,0 +1,282 @@
+package kubernetes
+
+import (
+	"slices"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+const flowGroup = "flow.volcano.sh"
+
+// volcano is the spec of a Job of Volcano's.
+type volcano struct {
+	roles        []*role
+	minAvailable int
+	retries      int
+	plugins      map[string][]string
+	completes    *yaml.Node // a policy by which the job is over when one of its tasks is
+	completed    string     // that task
+	completesIn  string     // where the policy stands, below spec
+	pluginAt     map[string]*yaml.Node
+	minAt        *yaml.Node
+}
+
+func (r *reader) volcanoJob(d *document) ([]*group, error) {
+	g, err := r.volcanoSpec(d.spec, d.name)
+	return []*group{g}, err
+}
+
+func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
+	v := &volcano{minAvailable: -1, retries: 3, plugins: map[string][]string{}, pluginAt: map[string]*yaml.Node{}}
+	known := fields[*volcano]{
+		"minAvailable": func(v *volcano, n *yaml.Node) error {
+			v.minAt = n
+			return count(r, 0, dag.MaxNodes, func(v *volcano) *int { return &v.minAvailable })(v, n)
+		},
+		"maxRetry": count(r, 0, 1<<30, func(v *volcano) *int { return &v.retries }),
+		"queue": func(_ *volcano, n *yaml.Node) error {
+			s, err := r.Text(n)
+			r.setQueue(s)
+			return err
+		},
+		"priorityClassName": func(_ *volcano, n *yaml.Node) error { return r.takePriority(n) },
+		"plugins": func(v *volcano, n *yaml.Node) error {
+			entries, err := r.Mapping(n)
+			for _, e := range entries {
+				v.pluginAt[e.Key] = e.Name
+				if v.plugins[e.Key] = []string{}; !yamlfile.IsNull(e.Node) {
+					if v.plugins[e.Key], err = r.words(e.Node); err != nil {
+						return fault.WithinKey(e.Key, err)
+					}
+				}
+			}
+			return err
+		},
+		"policies": func(v *volcano, n *yaml.Node) error { return r.policies(v, n, "") },
+		"volumes": func(v *volcano, n *yaml.Node) error {
+			if n.Kind == yaml.SequenceNode && len(n.Content) == 0 {
+				return nil
+			}
+			return r.Fault(n, "are claims in a cluster, which are not there elsewhere",
+				"keep the data in a bucket, and name it as inputs of the converted job")
+		},
+		"tasks": func(v *volcano, n *yaml.Node) error {
+			return r.list(n, func(i int, n *yaml.Node) error { return r.volcanoTask(v, n, name, i) })
+		},
+		"networkTopology": func(_ *volcano, n *yaml.Node) error { r.warn(n, notActedOn); return nil },
+	}
+	known.with(passed[*volcano]("schedulerName", "ttlSecondsAfterFinished")).
+		with(ignored[*volcano](r, notActedOn, "minSuccess", "runningEstimate"))
+	if err := readInto(r, n, known, v); err != nil {
+		return nil, err
+	}
+	if len(v.roles) == 0 {
+		return nil, r.missing(n, "tasks", "say what it runs")
+	}
+	return r.volcanoGroup(v, n, name)
+}
+
+// volcanoGroup says what of the job starts together.
+func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) {
+	_, svc := v.plugins["svc"]
+	_, ssh := v.plugins["ssh"]
+	total := 0
+	for _, p := range v.roles {
+		total += p.pods
+		p.retries = max(p.retries, v.retries)
+	}
+	for _, plugin := range slices.Sorted(mapKeys(v.plugins)) {
+		if !slices.Contains([]string{"env", "svc", "ssh"}, plugin) {
+			_, meet := map[string]bool{"pytorch": true, "tensorflow": true, "mpi": true, "ray": true, "hcclrank": true}[plugin]
+			svc = svc || meet
+			r.job.Warn(yamlfile.PositionOf(v.pluginAt[plugin]), fault.Join(r.where(), "plugins."+plugin), notActedOn)
+		}
+	}
+	if ssh {
+		r.job.Warn(yamlfile.PositionOf(v.pluginAt["ssh"]), fault.Join(r.where(), "plugins.ssh"),
+			"is not acted on: pods have no keys of each other")
+	}
+	g := &group{name: name, roles: v.roles, domain: name, hostfiles: svc, at: n, path: r.where()}
+	g.array = v.minAvailable <= 1 && v.minAvailable >= 0 && !svc && !ssh && v.completes == nil || total == 1
+	if !svc {
+		g.domain = "-"
+	}
+	if !g.array && v.minAvailable >= 0 && v.minAvailable < total {
+		r.job.Warn(yamlfile.PositionOf(v.minAt), fault.Join(r.where(), "minAvailable"),
+			"is not acted on: all pods start together")
+	}
+	for _, p := range v.roles {
+		if _, on := v.plugins["env"]; on || svc {
+			for _, name := range []string{"VC_TASK_INDEX", "VK_TASK_INDEX"} {
+				p.env = append(p.env, variable{name: name, value: value{{ask: ofRank}}})
+			}
+		}
+	}
+	if v.completes != nil && total > 1 && (v.completed == "" || len(v.roles) > 1) {
+		return nil, fault.Within(v.completesIn, r.Fault(v.completes,
+			"ends the job while others of its tasks run, which is not done here",
+			"have every task end by itself, and remove the policy"))
+	}
+	return g, nil
+}
+
+// volcanoTask reads a task: a number of pods.
+func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error {
+	p := &role{pods: 1, at: n, path: r.where()}
+	var policies *yaml.Node
+	err := readInto(r, n, fields[*role]{
+		"name":     text(r, func(p *role) *string { return &p.name }),
+		"replicas": count(r, 0, dag.MaxNodes, func(p *role) *int { return &p.pods }),
+		"maxRetry": count(r, 0, 1<<30, func(p *role) *int { return &p.retries }),
+		"template": func(p *role, n *yaml.Node) (err error) {
+			p.pod, err = r.template(n)
+			return err
+		},
+		"policies": func(_ *role, n *yaml.Node) error { policies = n; return nil },
+		"dependsOn": func(_ *role, n *yaml.Node) error {
+			r.warn(n, "is not acted on: what waits for another's start starts together with it")
+			return nil
+		},
+	}.with(passed[*role]("topologyPolicy")).with(ignored[*role](r, notActedOn, "minAvailable", "partitionPolicy")), p)
+	if err != nil {
+		return err
+	}
+	if p.pod == nil {
+		return r.missing(n, "template", "say what its pods run")
+	}
+	if p.name == "" {
+		p.name = "default"
+		if i > 0 {
+			p.name += fault.Index(i)
+		}
+	}
+	p.name = strings.Trim(p.name, "[]")
+	p.called, p.perJob = job+"-"+p.name, p.pods
+	v.roles = append(v.roles, p)
+	if policies == nil {
+		return nil
+	}
+	err = r.within("policies", func() error { return r.policies(v, policies, p.name) })
+	return fault.Within("policies", fault.At(yamlfile.PositionOf(policies), err))
+}
+
+// policies reads what is done when something happens. Failures are tried again, machines that are taken replaced, and a
+// job ends when all of it has.
+func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
+	return r.list(n, func(_ int, n *yaml.Node) error {
+		var events []string
+		action := ""
+		err := readInto(r, n, fields[*volcano]{
+			"event": func(_ *volcano, n *yaml.Node) error {
+				s, err := r.Text(n)
+				events = append(events, s)
+				return err
+			},
+			"events": func(_ *volcano, n *yaml.Node) error {
+				more, err := r.words(n)
+				events = append(events, more...)
+				return err
+			},
+			"action": func(_ *volcano, n *yaml.Node) (err error) { action, err = r.Text(n); return err },
+		}.with(passed[*volcano]("timeout", "exitCode")), v)
+		if err != nil {
+			return err
+		}
+		switch {
+		case slices.Contains(events, "TaskCompleted") && action == "CompleteJob":
+			v.completes, v.completed, v.completesIn = n, task, strings.TrimPrefix(r.where(), "spec.")
+		case action == "RestartJob", action == "RestartTask", action == "RestartPod", action == "RestartPartition":
+		default:
+			r.warn(n, notActedOn)
+		}
+		return nil
+	})
+}
+
+// flow is a step of a JobFlow.
+type flow struct {
+	name, template string
+	targets        []string
+	at             *yaml.Node
+}
+
+// jobFlow is a DAG of JobTemplates, which stand in the same file.
+func (r *reader) jobFlow(d *document) ([]*group, error) {
+	var flows []*flow
+	err := readInto(r, d.spec, fields[*document]{
+		"flows": func(_ *document, n *yaml.Node) error {
+			return r.list(n, func(_ int, n *yaml.Node) error {
+				f, err := r.readFlow(n)
+				flows = append(flows, f)
+				return err
+			})
+		},
+	}.with(passed[*document]("jobRetainPolicy")), d)
+	if err != nil {
+		return nil, err
+	}
+	steps := map[string][]*group{}
+	var out []*group
+	for i, f := range flows {
+		if steps[f.name] != nil {
+			return nil, fault.Within("flows"+fault.Index(i), r.Fault(f.at, "there are two flows "+fault.Quote(f.name), "rename one"))
+		}
+		t := r.beside.templates[f.template]
+		if t == nil {
+			return nil, fault.Within("flows"+fault.Index(i), fault.Within("name", r.Fault(f.at,
+				"there is no JobTemplate "+fault.Quote(f.template)+" in the file", "put it into the same file, after a line ---")))
+		}
+		g, err := r.jobTemplate(t, f.name)
+		if err != nil {
+			return nil, err
+		}
+		steps[f.name], out = []*group{g}, append(out, g)
+	}
+	for i, f := range flows {
+		for _, target := range f.targets {
+			before := steps[target]
+			if before == nil {
+				return nil, fault.Within("flows"+fault.Index(i), fault.Within("dependsOn",
+					r.Fault(f.at, "there is no flow "+fault.Quote(target), "")))
+			}
+			steps[f.name][0].after = append(steps[f.name][0].after, before...)
+		}
+	}
+	return out, nil
+}
+
+func (r *reader) readFlow(n *yaml.Node) (*flow, error) {
+	f := &flow{at: n}
+	err := readInto(r, n, fields[*flow]{
+		"name": text(r, func(f *flow) *string { return &f.name }),
+		"dependsOn": func(f *flow, n *yaml.Node) error {
+			return readInto(r, n, fields[*flow]{
+				"targets": func(f *flow, n *yaml.Node) (err error) { f.targets, err = r.words(n); return err },
+			}.with(denied[*flow](r, "asks the pods how they are, which is not done here",
+				"wait for the end of targets alone", "probe")).with(passed[*flow]("strategy")), f)
+		},
+	}.with(denied[*flow](r, "changes the template", "write a JobTemplate of its own", "patch")), f)
+	if err == nil && f.name == "" {
+		err = r.missing(n, "name", "name a JobTemplate")
+	}
+	f.template = f.name
+	return f, err
+}
+
+// jobTemplate is a step of a flow, read at its own place in the file.
+func (r *reader) jobTemplate(d *document, name string) (*group, error) {
+	path := r.path
+	r.path = []string{"spec"}
+	defer func() { r.path = path }()
+	for i := 0; i+1 < len(d.node.Content); i += 2 {
+		if d.node.Content[i].Value == "spec" && !yamlfile.IsNull(d.node.Content[i+1]) {
+			return r.volcanoSpec(d.node.Content[i+1], name)
+		}
+	}
+	return nil, r.missing(d.node, "spec", "say what it runs")
+}

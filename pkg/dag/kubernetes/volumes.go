@@ -1,0 +1,222 @@
+package kubernetes
+
+import (
+	"maps"
+	"path"
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// file is one that a pod has from a ConfigMap or a Secret.
+type file struct {
+	path, text string
+	secret     string // the variable that has the text instead
+	mode       string // octal; empty is the shell's own
+}
+
+// volume is a volume of a pod: a folder, files, or nothing that could be had here.
+type volume struct {
+	folder, memory bool
+	files          map[string]file // by path in it
+	kind           string          // of one that cannot be had
+}
+
+func (r *reader) readVolumes(p *pod, n *yaml.Node) error {
+	p.volumes = map[string]volume{}
+	return r.list(n, func(_ int, n *yaml.Node) error {
+		name, v := "", volume{}
+		known := fields[*volume]{
+			"name": func(_ *volume, n *yaml.Node) (err error) { name, err = r.Text(n); return err },
+			"emptyDir": func(v *volume, n *yaml.Node) error {
+				v.folder = true
+				return readInto(r, n, fields[*volume]{
+					"medium": func(v *volume, n *yaml.Node) error {
+						s, err := r.Text(n)
+						v.memory = s == "Memory"
+						return err
+					},
+				}.with(passed[*volume]("sizeLimit")), v)
+			},
+			"configMap": func(v *volume, n *yaml.Node) error { return r.volumeOf(v, n, "ConfigMap") },
+			"secret":    func(v *volume, n *yaml.Node) error { return r.volumeOf(v, n, "Secret") },
+		}
+		for _, kind := range []string{"persistentVolumeClaim", "hostPath", "nfs", "projected", "downwardAPI", "csi",
+			"ephemeral", "image", "gcePersistentDisk", "awsElasticBlockStore", "azureDisk", "azureFile", "cephfs", "cinder",
+			"fc", "flexVolume", "flocker", "gitRepo", "glusterfs", "iscsi", "photonPersistentDisk", "portworxVolume",
+			"quobyte", "rbd", "scaleIO", "storageos", "vsphereVolume"} {
+			known[kind] = func(v *volume, _ *yaml.Node) error { v.kind = kind; return nil }
+		}
+		err := readInto(r, n, known, &v)
+		p.volumes[name] = v
+		return err
+	})
+}
+
+// volumeOf reads a volume of a ConfigMap's or a Secret's keys.
+func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
+	type item struct{ key, path, mode string }
+	type source struct {
+		name, mode string
+		optional   bool
+		items      []item
+	}
+	s := &source{}
+	name, of := "name", r.beside.configs
+	if kind == "Secret" {
+		name, of = "secretName", r.beside.secrets
+	}
+	err := readInto(r, n, fields[*source]{
+		name:          text(r, func(s *source) *string { return &s.name }),
+		"optional":    truth(r, func(s *source) *bool { return &s.optional }),
+		"defaultMode": func(s *source, n *yaml.Node) (err error) { s.mode, err = r.mode(n); return err },
+		"items": func(s *source, n *yaml.Node) error {
+			return r.list(n, func(_ int, n *yaml.Node) error {
+				it := item{}
+				err := readInto(r, n, fields[*item]{
+					"key":  text(r, func(i *item) *string { return &i.key }),
+					"path": text(r, func(i *item) *string { return &i.path }),
+					"mode": func(i *item, n *yaml.Node) (err error) { i.mode, err = r.mode(n); return err },
+				}, &it)
+				if err == nil {
+					err = fault.Within("path", dag.CheckInside(it.path))
+				}
+				s.items = append(s.items, it)
+				return err
+			})
+		},
+	}, s)
+	if err != nil {
+		return err
+	}
+	v.folder, v.files = true, map[string]file{}
+	values, ok := of[s.name]
+	if !ok {
+		if s.optional {
+			return nil
+		}
+		return r.Fault(n, "there is no "+kind+" "+fault.Quote(s.name)+" in the file",
+			"put it into the same file, after a line ---")
+	}
+	if s.items == nil {
+		for _, key := range slices.Sorted(maps.Keys(values)) {
+			s.items = append(s.items, item{key: key, path: key})
+		}
+	}
+	for _, it := range s.items {
+		text, ok, err := r.from(of, kind, s.name, it.key, n)
+		if !ok {
+			return err
+		}
+		f := file{text: text, mode: it.mode}
+		if f.mode == "" {
+			f.mode = s.mode
+		}
+		if kind == "Secret" && text != "" {
+			f.secret = secretVariable(s.name, it.key)
+			f.text = ""
+			if err := r.job.StateSecret(f.secret, text); err != nil {
+				return fault.At(yamlfile.PositionOf(n), err)
+			}
+		}
+		v.files[it.path] = f
+	}
+	return nil
+}
+
+// secretVariable is the variable by which a file of a Secret reaches its task.
+func secretVariable(name, key string) string {
+	s := strings.Map(func(c rune) rune {
+		if c < 0x80 && fault.IsAlnum(byte(c)) {
+			return c
+		}
+		return '_'
+	}, name+"_"+key)
+	return "SECRET_" + strings.ToUpper(s[:min(len(s), 100)])
+}
+
+// mode reads the mode of a file, which YAML may have as 0644, 0o644 or, as JSON must, 420.
+func (r *reader) mode(n *yaml.Node) (string, error) {
+	s, err := r.Text(n)
+	if err != nil {
+		return "", err
+	}
+	base, digits := 10, s
+	if rest, ok := strings.CutPrefix(s, "0"); ok && rest != "" {
+		base, digits = 8, strings.TrimPrefix(rest, "o")
+	}
+	v, err := strconv.ParseUint(digits, base, 16)
+	if err != nil || v > 0o777 {
+		return "", r.Fault(n, fault.Quote(s)+" is not the mode of a file", "write 0644, or 420, which is the same")
+	}
+	return strconv.FormatUint(v, 8), nil
+}
+
+// mount is where a container sees a volume.
+type mount struct {
+	name, path, sub string
+	at              *yaml.Node
+}
+
+func (r *reader) mountVolumes(p *pod, n *yaml.Node) error {
+	return r.list(n, func(_ int, n *yaml.Node) error {
+		m := &mount{at: n}
+		err := readInto(r, n, fields[*mount]{
+			"name":      text(r, func(m *mount) *string { return &m.name }),
+			"mountPath": text(r, func(m *mount) *string { return &m.path }),
+			"subPath":   text(r, func(m *mount) *string { return &m.sub }),
+		}.with(passed[*mount]("readOnly", "mountPropagation", "recursiveReadOnly")).
+			with(denied[*mount](r, "cannot be had here", "write the path itself as subPath", "subPathExpr")), m)
+		if err != nil {
+			return err
+		}
+		if err := dag.CheckText(m.path); err != nil {
+			return fault.Within("mountPath", fault.At(yamlfile.PositionOf(n), err))
+		}
+		v, ok := p.volumes[m.name]
+		switch {
+		case !ok:
+			return fault.Within("name", r.Fault(n, "there is no volume "+fault.Quote(m.name)+" in the pod", ""))
+		case v.kind != "":
+			return r.Fault(n, "is a "+v.kind+" of a cluster, which is not there elsewhere",
+				"keep the data in a bucket, and name it as inputs of the converted job")
+		case m.path == "/dev/shm" && v.memory:
+			return nil // is half of the memory anyway
+		}
+		r.mountFiles(p, m, v)
+		return nil
+	})
+}
+
+// mountFiles adds the folder or the files of a volume, unless an init container has them already.
+func (r *reader) mountFiles(p *pod, m *mount, v volume) {
+	if one, ok := v.files[m.sub]; ok && m.sub != "" {
+		one.path = m.path
+		p.addFile(one)
+		return
+	}
+	if !slices.Contains(p.folders, m.path) {
+		p.folders = append(p.folders, m.path)
+	}
+	for _, name := range slices.Sorted(maps.Keys(v.files)) {
+		rest, ok := strings.CutPrefix(name, m.sub)
+		if !ok {
+			continue
+		}
+		f := v.files[name]
+		f.path = path.Join(m.path, rest)
+		p.addFile(f)
+	}
+}
+
+func (p *pod) addFile(f file) {
+	if !slices.ContainsFunc(p.files, func(other file) bool { return other.path == f.path }) {
+		p.files = append(p.files, f)
+	}
+}

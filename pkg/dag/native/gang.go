@@ -1,0 +1,257 @@
+package native
+
+import (
+	"cmp"
+	"fmt"
+	"slices"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// A task whose gang is a mapping of roles is written down once for all of them. It is read as a task for each role,
+// named TASK.ROLE, in a gang that has the task's name: what stands beside gang holds for each role that does not have
+// it itself.
+
+// part is one task of the file's tasks, or one role of one.
+type part struct {
+	name  string // of the task that it becomes
+	path  string // below tasks, as the file has it
+	entry yamlfile.Entry
+	// Of a role: the task that it is one of, its own fields and name, and how its gang reacts.
+	outer *yamlfile.Entry
+	role  string
+	on    []dag.Reaction
+	// outputs are the names of its own, as far as they can be told before it is read.
+	outputs []string
+}
+
+// roleMark stands between a task's name and a role's.
+const roleMark = "."
+
+// partsOf are the tasks that an entry of tasks becomes: one, or one for each role of its gang.
+func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
+	gang, err := r.rolesOf(e)
+	if err != nil || gang == nil {
+		return []part{{name: e.Key, path: e.Key, entry: e}}, err
+	}
+	var on []dag.Reaction
+	var roles *yaml.Node
+	err = yamlfile.ReadFields(&r.Reader, gang, yamlfile.Fields[*part]{
+		"on": func(_ *part, n *yaml.Node) (err error) {
+			on, err = r.readOn(n)
+			return err
+		},
+		"roles": func(_ *part, n *yaml.Node) error {
+			roles = n
+			return nil
+		},
+	}, &part{})
+	if err != nil {
+		return nil, fault.Within("gang", err)
+	}
+	if roles == nil {
+		return nil, fault.Within("gang", fault.Within("roles", r.Fault(gang, "is missing", "a gang has at least one role")))
+	}
+	entries, err := r.Mapping(roles)
+	if err == nil && len(entries) == 0 {
+		err = r.Fault(roles, "is empty", "a gang has at least one role")
+	}
+	var out []part
+	for _, role := range entries {
+		name := e.Key + roleMark + role.Key
+		if bad := dag.CheckName(role.Key); err == nil && bad != nil {
+			err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
+		}
+		if bad := dag.CheckName(name); err == nil && bad != nil {
+			err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
+		}
+		out = append(out, part{
+			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, outer: &e, role: role.Key, on: on,
+			outputs: r.outputNames(role.Node),
+		})
+	}
+	return out, fault.Within("gang", fault.Within("roles", err))
+}
+
+// rolesOf is the mapping that is a task's gang; nil where it is a name or there is none.
+func (r *reader) rolesOf(e yamlfile.Entry) (*yaml.Node, error) {
+	if e.Node.Kind != yaml.MappingNode {
+		return nil, nil // an error that the task's reader has better words for
+	}
+	fields, err := r.Mapping(e.Node)
+	if err != nil {
+		return nil, err
+	}
+	i := slices.IndexFunc(fields, func(f yamlfile.Entry) bool { return f.Key == "gang" })
+	if i < 0 || fields[i].Node.Kind != yaml.MappingNode {
+		return nil, nil
+	}
+	return fields[i].Node, nil
+}
+
+// outputNames are the names of a role's outputs. What is wrong with them is said when it is read.
+func (r *reader) outputNames(n *yaml.Node) (names []string) {
+	fields, err := r.Mapping(n)
+	if err != nil {
+		return nil
+	}
+	for _, f := range fields {
+		if f.Key != "outputs" {
+			continue
+		}
+		_ = r.List(f.Node, func(_ int, n *yaml.Node) error {
+			of, err := r.Mapping(n)
+			for _, o := range of {
+				if o.Key == "name" {
+					names = append(names, o.Node.Value)
+				}
+			}
+			return err
+		})
+	}
+	return names
+}
+
+// forRole are the fields of a role: those of a task but what has to be the same for the gang.
+func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
+	known := r.forTask()
+	for _, field := range []string{"gang", "role", "framework", "after", "inputs", "secrets", "nodes"} {
+		delete(known, field)
+	}
+	known["replicas"] = r.forDefaults()["nodes"]
+	return known
+}
+
+// readRole reads a role: what its task says for all of its gang, then what it says itself.
+func (r *reader) readRole(t *dag.Task, p part) error {
+	fields := r.taskFields
+	roles := make(yamlfile.Fields[*dag.Task], len(fields))
+	for name, read := range fields {
+		roles[name] = read
+	}
+	roles["gang"] = func(*dag.Task, *yaml.Node) error { return nil } // read before
+	delete(roles, "role")
+	delete(roles, "nodes")
+	delete(roles, "on")
+	if err := fault.WithinKey(p.outer.Key, yamlfile.ReadFields(&r.Reader, p.outer.Node, roles, t)); err != nil {
+		return err
+	}
+	all := t.Env
+	t.Gang, t.Role, t.On, t.Env = p.outer.Key, p.role, nil, nil
+	err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.roleFields, t)
+	t.Env = dag.MergeEnv(all, t.Env)
+	t.On = grouped(append(t.On, p.on...)) // a role's own come first
+	if err == nil {
+		err = notBoth(t)
+	}
+	return fault.WithinKey(p.outer.Key, fault.Within("gang", fault.Within("roles", fault.WithinKey(p.role, err))))
+}
+
+// readOn reads what becomes of a gang when something happens: by what happens, an action, a mapping of it with its
+// limits, or a list of those.
+func (r *reader) readOn(n *yaml.Node) (on []dag.Reaction, err error) {
+	entries, err := r.Mapping(n)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		event := dag.Happening(e.Key)
+		if err := event.Check(); err != nil {
+			return nil, fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Name), err))
+		}
+		one := func(n *yaml.Node) error {
+			reaction, err := r.readReaction(event, n)
+			on = append(on, reaction)
+			return err
+		}
+		if e.Node.Kind == yaml.SequenceNode {
+			err = r.List(e.Node, func(_ int, n *yaml.Node) error { return one(n) })
+		} else {
+			err = fault.At(yamlfile.PositionOf(e.Node), one(e.Node))
+		}
+		if err != nil {
+			return nil, fault.WithinKey(e.Key, err)
+		}
+	}
+	if len(on) > dag.MaxReactions {
+		return nil, fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", len(on), dag.MaxReactions), "")
+	}
+	return grouped(on), nil
+}
+
+// grouped are reactions by what they are to, in their order.
+func grouped(on []dag.Reaction) []dag.Reaction {
+	slices.SortStableFunc(on, func(a, b dag.Reaction) int { return cmp.Compare(a.Event, b.Event) })
+	return on
+}
+
+func (r *reader) readReaction(event dag.Happening, n *yaml.Node) (dag.Reaction, error) {
+	reaction := dag.Reaction{Event: event}
+	y := &r.Reader
+	if n.Kind == yaml.ScalarNode {
+		s, err := r.Text(n)
+		if err != nil {
+			return reaction, err
+		}
+		if reaction.Action = dag.Action(s); reaction.Action.Check() != nil {
+			return reaction, reaction.Action.Check()
+		}
+		return reaction, reaction.Check()
+	}
+	err := yamlfile.ReadFields(y, n, yamlfile.Fields[*dag.Reaction]{
+		"action": yamlfile.TextField(y, func(r *dag.Reaction) *dag.Action { return &r.Action }, word[dag.Action]),
+		"limit": yamlfile.TextField(y, func(r *dag.Reaction) *int { return &r.Limit }, func(s string) (int, error) {
+			return dag.ParseInt(s, 1, dag.MaxRetries)
+		}),
+		"exitCodes": func(to *dag.Reaction, n *yaml.Node) error {
+			to.ExitCodes = []int{}
+			return r.List(n, func(_ int, n *yaml.Node) error {
+				s, err := r.Text(n)
+				if err != nil {
+					return err
+				}
+				code, err := dag.ParseInt(s, 1, 255)
+				to.ExitCodes = append(to.ExitCodes, code)
+				return err
+			})
+		},
+	}, &reaction)
+	switch {
+	case err != nil:
+		return reaction, err
+	case reaction.Action == "":
+		return reaction, fault.Within("action", r.Fault(n, "is missing", "say what is done"))
+	}
+	return reaction, reaction.Check()
+}
+
+// writeOn writes reactions as they are read.
+func writeOn(on []dag.Reaction) *mapping {
+	m := block()
+	for i, r := range on {
+		if slices.ContainsFunc(on[:i], func(before dag.Reaction) bool { return before.Event == r.Event }) {
+			continue
+		}
+		var list []*yaml.Node
+		for _, r := range on[i:] {
+			if r.Event != on[i].Event {
+				continue
+			}
+			one := flow()
+			one.text("action", string(r.Action))
+			one.count("limit", r.Limit)
+			var codes []*yaml.Node
+			for _, code := range r.ExitCodes {
+				codes = append(codes, plain(fmt.Sprint(code)))
+			}
+			one.list("exitCodes", codes)
+			list = append(list, one.node)
+		}
+		m.list(string(r.Event), list)
+	}
+	return m
+}

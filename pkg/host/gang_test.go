@@ -1,0 +1,79 @@
+package host_test
+
+import (
+	"path/filepath"
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// Members of a gang find each other on machines of this computer: the launcher runs a program on each worker, without
+// ssh, and the workers, which never end by themselves, are done when it is.
+func TestAGangFindsItsMembersAndEndsWithItsChief(t *testing.T) {
+	state := t.TempDir()
+	h, _ := serve(t, host.Options{State: state})
+	c := client.New(h.URL(), h.Token())
+	file := []byte(`apiVersion: tradewind/v1
+name: gang
+tasks:
+  ring:
+    framework: mpi
+    resources: {cpus: 1+}
+    time: 1m
+    gang:
+      roles:
+        launcher:
+          run: |
+            set -e
+            [ "$(cut -d' ' -f1 "$TRADEWIND_HOSTFILE" | paste -sd,)" = "$TRADEWIND_HOSTS_WORKER" ]
+            grep " worker-1$" "$TRADEWIND_HOSTS"
+            for host in $(echo "$TRADEWIND_HOSTS_WORKER" | tr , ' '); do
+              "$TRADEWIND_RSH_AGENT" $host 'echo "$TRADEWIND_ROLE $TRADEWIND_NODE_RANK of gang $TRADEWIND_GANG"'
+            done
+        worker: {replicas: 2, run: sleep 100000}
+  after: {run: "true", after: [ring]}
+`)
+	job, err := c.Submit(t.Context(), "job.yaml", "", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	d := await(t, h.Broker(), job.ID)
+	var log strings.Builder
+	for _, body := range files(t, filepath.Join(state, "logs")) {
+		log.WriteString(body)
+	}
+	if d.State != record.JobSucceeded {
+		t.Fatalf("%s: %s\n%s", d.State, d.Reason, log.String())
+	}
+	for _, want := range []string{"worker 0 of gang ring\n", "worker 1 of gang ring\n"} {
+		if !strings.Contains(log.String(), want) {
+			t.Errorf("no %q in the log:\n%s", want, log.String())
+		}
+	}
+}
+
+// A failure whose exit code aborts is not tried again, however many retries there are.
+func TestAnExitCodeThatAbortsIsNotTriedAgain(t *testing.T) {
+	h, _ := serve(t, host.Options{State: t.TempDir()})
+	c := client.New(h.URL(), h.Token())
+	file := []byte(`apiVersion: tradewind/v1
+name: gang
+tasks:
+  work:
+    run: exit 3
+    retries: 5
+    on: {podFailed: [{action: abort, exitCodes: [3]}, {action: restartGang}]}
+    resources: {cpus: 1+}
+    time: 1m
+`)
+	job, err := c.Submit(t.Context(), "job.yaml", "", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := await(t, h.Broker(), job.ID); d.State != record.JobFailed || len(d.Attempts) != 1 {
+		t.Errorf("%s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
+	}
+}

@@ -1,0 +1,167 @@
+package market_test
+
+import (
+	"math"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/pkg/market"
+)
+
+const ages = market.States / 2
+
+func near(t *testing.T, what string, got, want float64) {
+	t.Helper()
+	if math.Abs(got-want) > 1e-9*max(1, math.Abs(want)) {
+		t.Errorf("%s is %.12g, not %.12g", what, got, want)
+	}
+}
+
+// A band is the share of machines that is taken within a month: a zone of which nothing was seen is judged by it.
+func TestABandIsTheShareTakenInAMonth(t *testing.T) {
+	for band, share := range map[market.Band]float64{
+		market.Band5: 0.025, market.Band10: 0.075, market.Band15: 0.125, market.Band20: 0.175, market.BandMore: 0.3,
+	} {
+		a := &market.Availability{Band: band}
+		near(t, string(band), 1-math.Exp(-a.MeanRate(true)*730), share)
+	}
+	unknown := &market.Availability{}
+	near(t, "a machine of which nothing is known is kept", 1/unknown.MeanRate(true), 20)
+	near(t, "a zone of which nothing is known has none for", 1/unknown.MeanRate(false), 1)
+	near(t, "share", unknown.Share(), 0.5)
+}
+
+// The prior is worth twelve hours of watching, and what is seen of one state says nothing of the other.
+func TestWhatIsSeenOutweighsThePriorInTime(t *testing.T) {
+	a := &market.Availability{}
+	a.Observe(true, 30*time.Hour)
+	a.Observe(false, 2*time.Hour)
+	a.Observe(true, 6*time.Hour)
+	near(t, "rate of being taken", a.MeanRate(true), (1+0.05*12)/(36+12))
+	near(t, "rate of coming back", a.MeanRate(false), (1+1.0*12)/(2+12))
+	near(t, "share", a.Share(), 36.0/38)
+	if a.Changes() != 2 {
+		t.Errorf("%d changes, not 2", a.Changes())
+	}
+	if up, age, known := a.Now(); !up || age != 6 || !known {
+		t.Errorf("now %v for %v hours, known %v", up, age, known)
+	}
+}
+
+// With kin the prior is what they have seen, as much of it as there is.
+func TestKinAreThePrior(t *testing.T) {
+	kin := []*market.Availability{{}, {}, {}} // the last has seen nothing
+	kin[0].Observe(true, 10*time.Hour)
+	kin[0].Observe(false, time.Hour)
+	kin[1].Observe(true, 20*time.Hour)
+	a := &market.Availability{Kin: kin}
+	prior := (1 + 0.05*12) / (30 + 12)
+	near(t, "nothing seen of one's own", a.MeanRate(true), prior)
+	a.Observe(true, 5*time.Hour)
+	near(t, "five hours seen", a.MeanRate(true), prior*12/(5+12))
+}
+
+// An hour of watching counts half after a half-life, for the rates as for the share.
+func TestWhatWasSeenFades(t *testing.T) {
+	a := &market.Availability{HalfLife: 10 * time.Hour}
+	a.Observe(true, 10*time.Hour)
+	a.Observe(false, 10*time.Hour)
+	near(t, "share", a.Share(), 1.0/3)
+	// The change weighs twice an hour of the first state, and the prior as much as what is new.
+	near(t, "rate of being taken", a.MeanRate(true), (2+0.05*12*4)/(10+12*4))
+
+	// So many half-lives that a weight would be too large for a number: nothing is lost on the way.
+	long, short := &market.Availability{HalfLife: time.Hour}, &market.Availability{HalfLife: time.Hour}
+	for i := range 1000 {
+		long.Observe(i%2 == 0, time.Hour)
+		if i >= 900 {
+			short.Observe(i%2 == 0, time.Hour)
+		}
+	}
+	near(t, "share after a thousand half-lives", long.Share(), short.Share())
+	near(t, "rate after a thousand half-lives", long.MeanRate(true), short.MeanRate(true))
+}
+
+// Ages double from twelve minutes on; the last has no end.
+func TestAgesDouble(t *testing.T) {
+	edge := 0.2
+	for b := range ages {
+		if got := market.State(true, edge*0.999); got != b {
+			t.Errorf("%.3f hours with machines is state %d, not %d", edge*0.999, got, b)
+		}
+		after := min(b+1, ages-1)
+		if got := market.State(false, edge); got != ages+after || market.StateUp(got) {
+			t.Errorf("%.3f hours without is state %d, not %d", edge, got, ages+after)
+		}
+		edge *= 2
+	}
+}
+
+// The rate of an age is what was seen of it, leaning on the mean with the weight of a quarter of a change.
+func TestTheRateOfAnAge(t *testing.T) {
+	a := &market.Availability{}
+	for range 50 { // machines for six minutes, and then for a long time
+		a.Observe(true, 6*time.Minute)
+		a.Observe(false, 6*time.Minute)
+	}
+	a.Observe(true, 6*time.Minute)
+	for range 100 {
+		a.Observe(true, time.Hour)
+	}
+	mean := a.MeanRate(true)
+	near(t, "mean", mean, (50+0.05*12)/(105.1+12))
+	// The first long hour counts for the age at which it begins, six minutes.
+	near(t, "young", a.Rate(true, 0), (50+0.25)/(6.1+0.25/mean))
+	old := a.Rate(true, 1000)
+	if old >= mean/10 || old >= a.Rate(true, 0)/100 {
+		t.Errorf("of old age %.4f ends an hour, in the mean %.4f", old, mean)
+	}
+}
+
+// A row of the matrix is a distribution; a state ends as often as its rate says, else it grows older by one age at
+// most, and in the mean as fast as time passes.
+func TestTheMatrixFollowsTheRates(t *testing.T) {
+	rapid.Check(t, func(t *rapid.T) {
+		a := &market.Availability{Band: rapid.SampledFrom([]market.Band{"", market.Band5, market.BandMore}).Draw(t, "band")}
+		for i := range rapid.IntRange(0, 30).Draw(t, "changes") {
+			a.Observe(i%2 == 0, time.Duration(rapid.IntRange(1, 600).Draw(t, "minutes"))*time.Minute)
+		}
+		step := time.Duration(rapid.IntRange(1, 60).Draw(t, "step")) * time.Minute
+		p := a.Matrix(step)
+		width := 0.2
+		for b := range ages {
+			for _, up := range []bool{true, false} {
+				base, other := 0, ages
+				if !up {
+					base, other = ages, 0
+				}
+				age := 0.0
+				if b > 0 {
+					age = width * 1.001 // an age begins where those before it end, which is as long as it is wide
+				}
+				row := p[(base+b)*market.States : (base+b+1)*market.States]
+				end := 1 - math.Exp(-a.Rate(up, age)*step.Hours())
+				older := min(1, step.Hours()/width)
+				if b == ages-1 {
+					older = 0
+				}
+				want := make([]float64, market.States)
+				want[other] = end
+				want[base+b] = (1 - end) * (1 - older)
+				if b < ages-1 {
+					want[base+b+1] = (1 - end) * older
+				}
+				for q, w := range want {
+					if math.Abs(float64(row[q])-w) > 1e-6 {
+						t.Fatalf("from age %d (up %v) to state %d: %v, not %v", b, up, q, row[q], w)
+					}
+				}
+			}
+			if b > 0 {
+				width *= 2
+			}
+		}
+	})
+}
