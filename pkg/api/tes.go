@@ -73,6 +73,19 @@ func (a *API) tesInfo(context.Context, *struct{}) (*body[tesInfo], error) {
 	return &body[tesInfo]{Body: a.tesService()}, nil
 }
 
+// tesFormerInfo is what version 1.0 has at tasks/service-info. Clients of that version, py-tes among them, refuse any
+// other field.
+type tesFormerInfo struct {
+	Name    string   `json:"name"`
+	Doc     string   `json:"doc"`
+	Storage []string `json:"storage"`
+}
+
+func (a *API) tesFormer() tesFormerInfo {
+	s := a.tesService()
+	return tesFormerInfo{Name: s.Name, Doc: "TES " + tes.Version + " is at " + TESPath, Storage: s.Storage}
+}
+
 type tesCreateInput struct {
 	Body tes.Task
 }
@@ -100,7 +113,7 @@ type tesGetInput struct {
 
 func (a *API) tesGet(ctx context.Context, in *tesGetInput) (*body[any], error) {
 	if in.ID == "service-info" {
-		return &body[any]{Body: a.tesService()}, nil
+		return &body[any]{Body: a.tesFormer()}, nil
 	}
 	t, err := a.tesTask(ctx, in.ID, in.View)
 	if err != nil {

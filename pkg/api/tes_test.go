@@ -63,6 +63,10 @@ func TestATaskOfTES(t *testing.T) {
 			t.Errorf("%s: %d", path, status)
 		}
 	}
+	var former map[string]any
+	if ask("GET", "/tasks/service-info", "", &former); len(former) != 3 || former["name"] != "Tradewind" {
+		t.Errorf("to clients of version 1.0 the service is %v", former)
+	}
 	if status := ask("POST", "/tasks", `{"executors":[{"image":"a","command":[]}]}`, nil); status != 422 {
 		t.Errorf("no command: %d", status)
 	}

@@ -18,10 +18,10 @@ func StateOf(d *view.JobDetail) State {
 		return Complete
 	case d.State == record.JobCancelled:
 		return Canceled
-	case task.State == string(record.TaskFailed):
-		return failed(task.Reason)
-	case d.State == record.JobFailed:
+	case d.State == record.JobFailed, d.State == record.JobEnding && task.State == string(record.TaskFailed):
 		return failed(d.Reason)
+	case task.State == string(record.TaskFailed): // why is said with the job's end, which comes next
+		return Running
 	case d.State == record.JobEnding:
 		return Canceling
 	}
@@ -35,13 +35,17 @@ func StateOf(d *view.JobDetail) State {
 	}
 }
 
-// failed tells a command that failed from all that is not its own doing.
+// failed tells a command that failed from all that is not its own doing, by the reason of the job's end.
 func failed(reason string) State {
-	if strings.HasPrefix(reason, "exit code ") || strings.HasPrefix(reason, "killed") {
-		return ExecutorError
+	own, _ := strings.CutPrefix(reason, "task "+TaskName+" failed with exit code ")
+	if own == reason || own == systemFailure || strings.HasPrefix(own, systemFailure+":") {
+		return SystemError
 	}
-	return SystemError
+	return ExecutorError
 }
+
+// systemFailure is the exit code of the script where not an executor but its own part failed.
+const systemFailure = "125"
 
 // Show is what a view has of a task.
 func (t Task) Show(v View) Task {
