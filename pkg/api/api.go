@@ -120,6 +120,7 @@ func (a *API) routes() {
 	a.huma = newHuma(a.mux)
 	a.jobRoutes()
 	a.planRoutes()
+	a.tesRoutes()
 	a.queueRoutes()
 	a.poolRoutes()
 	a.deadLetterRoutes()

@@ -69,7 +69,7 @@ func userPaths() [][2]string {
 		{"POST", "/v1/jobs/x/cancel"}, {"GET", "/v1/jobs/x/events"}, {"GET", "/v1/jobs/x/explain"},
 		{"GET", "/v1/jobs/x/tasks/y/logs"}, {"GET", "/v1/queues"}, {"PUT", "/v1/queues/q"}, {"GET", "/v1/queues/q/waiting"},
 		{"GET", "/v1/pools"}, {"PUT", "/v1/pools/p"}, {"DELETE", "/v1/pools/p"}, {"POST", "/v1/pools/p/token"}, {"POST", "/v1/pools/p/drain"},
-		{"POST", "/v1/pools/p/machines/m/drain"}, {"DELETE", "/v1/pools/p/machines/m"}, {"GET", "/v1/blocks"}, {"GET", "/v1/deadletters"}, {"POST", "/v1/deadletters/redrive"},
+		{"POST", "/v1/pools/p/machines/m/drain"}, {"DELETE", "/v1/pools/p/machines/m"}, {"GET", "/v1/blocks"}, {"GET", "/v1/deadletters"}, {"GET", "/ga4gh/tes/v1/tasks"}, {"POST", "/v1/deadletters/redrive"},
 	}
 }
 

@@ -23,6 +23,7 @@ type Broker interface {
 	Jobs(ctx context.Context, after string, limit int) (views []view.JobView, next string, err error)
 	JobView(ctx context.Context, id string) (view.JobView, error)
 	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
+	Document(ctx context.Context, id string) (string, error)
 	JobSince(ctx context.Context, id string, was *view.JobDetail) (*view.JobDetail, error)
 	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
 	Queues(ctx context.Context) ([]record.Queue, error)

@@ -10,6 +10,8 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 	"github.com/danielgtaylor/huma/v2/adapters/humago"
+
+	"github.com/tradewind-broker/tradewind/pkg/tes"
 )
 
 // documentVersion is the version of the API's contract, not of the program.
@@ -38,11 +40,12 @@ func newHuma(mux *http.ServeMux) huma.API {
 				{Name: "jobs", Description: "Submit and follow jobs"},
 				{Name: "capacity", Description: "Queues, and places that are not tried now"},
 				{Name: "pools", Description: "Machines that you have already"},
+				{Name: "tes", Description: "The task execution service of GA4GH, 1.1"},
 				{Name: "operations", Description: "Events that were given up"},
 				{Name: "agent", Description: "What the agent on a machine calls; the token names its cluster and rank"},
 			},
 			Components: &huma.Components{
-				Schemas: huma.NewMapRegistry("#/components/schemas/", huma.DefaultSchemaNamer),
+				Schemas: huma.NewMapRegistry("#/components/schemas/", schemaName),
 				SecuritySchemes: map[string]*huma.SecurityScheme{
 					userScheme:  {Type: "http", Scheme: "bearer", Description: "The deployment's user token"},
 					agentScheme: {Type: "http", Scheme: "bearer", BearerFormat: "JWT", Description: "A node's token"},
@@ -58,6 +61,18 @@ func newHuma(mux *http.ServeMux) huma.API {
 	// Agents of another version may say more than this one understands.
 	cfg.AllowAdditionalPropertiesByDefault = true
 	return humago.New(mux, cfg)
+}
+
+// schemaName is what the document calls a type. Those of the task execution service are named as there.
+func schemaName(t reflect.Type, hint string) string {
+	name := huma.DefaultSchemaNamer(t, hint)
+	for t.Kind() == reflect.Pointer {
+		t = t.Elem()
+	}
+	if t.PkgPath() == reflect.TypeFor[tes.Task]().PkgPath() && t.Name() != "" {
+		return "tes" + name
+	}
+	return name
 }
 
 // body is an answer that is a body and nothing else.

@@ -51,6 +51,7 @@ const (
 	SkyPilot Format = "skypilot"
 	WfFormat Format = "wfformat"
 	DAX      Format = "dax"
+	TES      Format = "tes" // not of a file: a task of the GA4GH API
 	// Kubernetes are the manifests of Jobs, JobSets, and Volcano's and Kubeflow's jobs.
 	Kubernetes Format = "kubernetes"
 )
@@ -77,6 +78,8 @@ type Job struct {
 	// Edges are in the order of MergeEdges when a reader made them: by To, then by From.
 	Edges  []Edge `json:"edges,omitempty"`
 	Format Format `json:"format"`
+	// Document is what an API made the job of, as it tells of it again; nothing else reads it.
+	Document string `json:"document,omitempty"`
 	// Stated are values of secrets that the file states. They are not part of what is kept of the job.
 	Stated SecretValues `json:"-"`
 	// Warnings are things the file asks for that Tradewind reads but does not act on.

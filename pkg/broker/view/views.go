@@ -132,6 +132,20 @@ func (b *Views) JobView(ctx context.Context, id string) (v JobView, err error) {
 	return v, err
 }
 
+// Document is what an API made a job of; "" of other jobs. It fails with ErrNotFound.
+func (b *Views) Document(ctx context.Context, id string) (string, error) {
+	u := b.NewUnit(ctx, "api")
+	job, err := LoadJob(u, id)
+	if err != nil {
+		return "", err
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return "", err
+	}
+	return spec.Document, nil
+}
+
 // viewOf makes the view of a job, and returns its clusters while it is open.
 func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []record.Cluster, err error) {
 	v = JobView{

@@ -1,0 +1,73 @@
+package api_test
+
+import (
+	"encoding/json"
+	"net/http"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/tes"
+)
+
+const tesTask = `{"name":"sum-1","executors":[{"image":"ubuntu","command":["md5sum","/in"]}],
+ "inputs":[{"path":"/in","content":"secret words"}],"tags":{"run":"a"}}`
+
+// TestATaskOfTES goes from its creation to its cancellation, in each view and by each filter.
+func TestATaskOfTES(t *testing.T) {
+	w := apitest.New(t)
+	ask := func(method, path, body string, out any) int {
+		t.Helper()
+		r := w.Request(method, "/ga4gh/tes/v1"+path, body)
+		defer r.Body.Close() //nolint:errcheck // of a test
+		if out != nil {
+			if err := json.NewDecoder(r.Body).Decode(out); err != nil {
+				t.Fatal(err)
+			}
+		}
+		return r.StatusCode
+	}
+	var made struct{ ID string }
+	if status := ask("POST", "/tasks", tesTask, &made); status != http.StatusOK || made.ID == "" {
+		t.Fatalf("created: %d, %q", status, made.ID)
+	}
+	w.Drain()
+	var full, basic, minimal tes.Task
+	ask("GET", "/tasks/"+made.ID+"?view=FULL", "", &full)
+	ask("GET", "/tasks/"+made.ID+"?view=BASIC", "", &basic)
+	ask("GET", "/tasks/"+made.ID, "", &minimal)
+	if full.Inputs[0].Content != "secret words" || full.State != tes.Initializing || full.CreationTime == "" {
+		t.Errorf("full: %+v", full)
+	}
+	if basic.Inputs[0].Content != "" || basic.Name != "sum-1" || minimal.Executors != nil || minimal.ID != made.ID {
+		t.Errorf("basic: %+v, minimal: %+v", basic, minimal)
+	}
+	for query, want := range map[string]int{
+		"": 1, "?name_prefix=sum": 1, "?name_prefix=x": 0, "?tag_key=run": 1, "?tag_key=run&tag_value=a": 1,
+		"?tag_key=run&tag_value=b": 0, "?state=INITIALIZING": 1, "?state=COMPLETE": 0,
+	} {
+		var list struct{ Tasks []tes.Task }
+		if ask("GET", "/tasks"+query, "", &list); len(list.Tasks) != want {
+			t.Errorf("%s lists %d, not %d", query, len(list.Tasks), want)
+		}
+	}
+	if status := ask("POST", "/tasks/"+made.ID+":cancel", "", nil); status != http.StatusOK {
+		t.Errorf("cancelled: %d", status)
+	}
+	w.Drain()
+	ask("GET", "/tasks/"+made.ID, "", &minimal)
+	if minimal.State != tes.Canceled && minimal.State != tes.Canceling {
+		t.Errorf("cancelled, it is %s", minimal.State)
+	}
+	for path, want := range map[string]int{"/service-info": 200, "/tasks/service-info": 200, "/tasks/none": 404} {
+		if status := ask("GET", path, "", nil); status != want {
+			t.Errorf("%s: %d", path, status)
+		}
+	}
+	var former map[string]any
+	if ask("GET", "/tasks/service-info", "", &former); len(former) != 3 || former["name"] != "Tradewind" {
+		t.Errorf("to clients of version 1.0 the service is %v", former)
+	}
+	if status := ask("POST", "/tasks", `{"executors":[{"image":"a","command":[]}]}`, nil); status != 422 {
+		t.Errorf("no command: %d", status)
+	}
+}
