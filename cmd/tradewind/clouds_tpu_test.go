@@ -38,7 +38,7 @@ m5.2xlarge,8,32,,,us-east-1,use1-az2,0.384,0.15
 // from its checkpoint on a V100 of AWS, where the inference follows. Machines of both clouds are real processes that boot
 // the real script.
 func testTPU(t *testing.T, s *shell) {
-	endpoint := emulator.Moto(t)
+	endpoint := emulator.OwnMoto(t) // whose machines nobody else boots
 	google, err := gce.New(gce.Config{Dir: t.TempDir(), Price: func(gce.Bill) float64 { return 2.04 }})
 	if err != nil {
 		t.Fatal(err)

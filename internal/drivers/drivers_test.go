@@ -30,7 +30,8 @@ func TestEveryDriverRunsItsSuite(t *testing.T) {
 	want := map[string][]string{
 		"pkg/store": {"pkg/store/bolt", "pkg/store/dynamo", "pkg/store/mem"},
 		"pkg/bus":   {"pkg/bus/aws", "pkg/bus/local", "pkg/bus/pubsub"},
-		"pkg/cloud": {"pkg/cloud/aws", "pkg/cloud/azure", "pkg/cloud/gcp", "pkg/cloud/lambda", "pkg/cloud/local"},
+		"pkg/cloud": {"pkg/cloud/aws", "pkg/cloud/azure", "pkg/cloud/gcp", "pkg/cloud/kubernetes",
+			"pkg/cloud/lambda", "pkg/cloud/local"},
 	}
 	for _, s := range found {
 		var run []string

@@ -22,6 +22,16 @@ func Moto(tb testing.TB) string {
 	return endpoint(tb, sharedMoto())
 }
 
+// OwnMoto returns the endpoint of a moto server that nobody else has, until the test ends.
+func OwnMoto(tb testing.TB) string {
+	tb.Helper()
+	own := start(MotoServer())
+	if own.process != nil {
+		tb.Cleanup(own.process.Stop)
+	}
+	return endpoint(tb, own)
+}
+
 // Once per test binary, so that a second test neither waits nor fails otherwise
 // than the first.
 var (

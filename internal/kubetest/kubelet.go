@@ -189,7 +189,7 @@ func (k *Kubelet) see(ctx context.Context, pods []corev1.Pod) {
 		if p.DeletionTimestamp == nil {
 			continue
 		}
-		if r == nil {
+		if r == nil || r.isOver() {
 			k.wg.Go(func() { k.remove(ctx, p) }) // it had ended before
 			continue
 		}

@@ -28,6 +28,7 @@ type running struct {
 
 	mu    sync.Mutex
 	asked bool
+	over  bool              // its containers have ended, and nobody had asked them to
 	place map[string]string // folder by mount path
 }
 
@@ -39,12 +40,6 @@ func (r *running) ask(grace time.Duration) {
 		r.asked = true
 		r.end <- grace
 	}
-}
-
-func (r *running) isAsked() bool {
-	r.mu.Lock()
-	defer r.mu.Unlock()
-	return r.asked
 }
 
 func (r *running) run(ctx context.Context) {
@@ -64,9 +59,23 @@ func (r *running) run(ctx context.Context) {
 			Image: r.pod.Spec.Containers[0].Image, State: corev1.ContainerState{
 				Terminated: &corev1.ContainerStateTerminated{ExitCode: int32(code), Reason: "Completed"}}}} //nolint:gosec // 8 bits
 	})
-	if r.isAsked() {
+	if r.ended() {
 		r.k.remove(ctx, r.pod)
 	}
+}
+
+// ended notes that the containers are no more, and says whether they were asked to end.
+func (r *running) ended() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	r.over = !r.asked
+	return r.asked
+}
+
+func (r *running) isOver() bool {
+	r.mu.Lock()
+	defer r.mu.Unlock()
+	return r.over
 }
 
 // containers runs them in their order and returns the exit code of the last.

@@ -7,38 +7,21 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
-// Framework is a framework for work on several machines, each of which wants to hear in words of its own where the
-// others are.
-type Framework string
-
-// The frameworks whose words are known.
-const (
-	PyTorch    Framework = "pytorch"
-	TensorFlow Framework = "tensorflow"
-	MPI        Framework = "mpi"
-	Horovod    Framework = "horovod"
-	Ray        Framework = "ray"
-	Spark      Framework = "spark"
-	Dask       Framework = "dask"
-)
-
-// Frameworks are all that are known, in the order in which people are told.
-var frameworks = []Framework{PyTorch, TensorFlow, MPI, Horovod, Ray, Spark, Dask}
-
-// Check says what is wrong with a framework.
-func (f Framework) Check() error { return suggest.Check("framework", f, frameworks...) }
+// Framework is a framework for work on several machines.
+type Framework = framework.Framework
 
 // chiefs are the names that a framework's users give to the role with which its work ends.
 var chiefs = map[Framework][]string{
-	PyTorch:    {"master", "chief", "launcher"},
-	TensorFlow: {"chief", "master"},
-	MPI:        {"launcher", "master", "mpimaster"},
-	Horovod:    {"launcher", "master", "driver"},
-	Ray:        {"driver", "head"},
-	Spark:      {"driver", "master"},
-	Dask:       {"client", "driver", "scheduler"},
+	framework.PyTorch:    {"master", "chief", "launcher"},
+	framework.TensorFlow: {"chief", "master"},
+	framework.MPI:        {"launcher", "master", "mpimaster"},
+	framework.Horovod:    {"launcher", "master", "driver"},
+	framework.Ray:        {"driver", "head"},
+	framework.Spark:      {"driver", "master"},
+	framework.Dask:       {"client", "driver", "scheduler"},
 }
 
 // Chief says whether a task is the one with which the work of its gang ends: that of several roles of a framework whose
@@ -74,19 +57,6 @@ func (t *Task) RoleOf() string {
 		return t.Role
 	}
 	return t.Name
-}
-
-// RoleVariable is a role's name as variables have it: in capitals, with _ for what they can not have.
-func RoleVariable(role string) string {
-	return strings.Map(func(r rune) rune {
-		switch {
-		case r >= 'a' && r <= 'z':
-			return r - 'a' + 'A'
-		case r >= 'A' && r <= 'Z', r >= '0' && r <= '9':
-			return r
-		}
-		return '_'
-	}, role)
 }
 
 // Happening is what may happen to a task.

@@ -6,6 +6,7 @@ import (
 	"slices"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // Gangs returns the tasks of each gang, as indexes in the order of the file; nil if the job has none. Tasks of a gang
@@ -61,7 +62,7 @@ func (j *Job) CheckGangs() (task int, err error) {
 		}
 		roles := make(map[string]int, len(members))
 		for _, i := range members {
-			role := RoleVariable(j.Tasks[i].RoleOf())
+			role := framework.RoleVariable(j.Tasks[i].RoleOf())
 			if first, twice := roles[role]; twice {
 				return i, fault.New(
 					fmt.Sprintf("has role %s of gang %s, whose hosts are $TRADEWIND_HOSTS_%s as those of %s",

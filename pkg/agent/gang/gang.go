@@ -16,7 +16,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
-	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // Node is one node of a gang.
@@ -45,15 +44,15 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 }
 
 // heads are the names of roles, by framework, that the others look for.
-var heads = map[dag.Framework][]string{
-	dag.Ray: {"head"}, dag.Spark: {"master"}, dag.Dask: {"scheduler"}, dag.PyTorch: {"master", "chief", "launcher"},
-	dag.MPI: {"launcher", "master"}, dag.Horovod: {"launcher", "master", "driver"},
-	dag.TensorFlow: {"chief", "master"},
+var heads = map[framework.Framework][]string{
+	framework.Ray: {"head"}, framework.Spark: {"master"}, framework.Dask: {"scheduler"}, framework.PyTorch: {"master", "chief", "launcher"},
+	framework.MPI: {"launcher", "master"}, framework.Horovod: {"launcher", "master", "driver"},
+	framework.TensorFlow: {"chief", "master"},
 }
 
 // headOf is the member whose first node the others look for: that with the framework's own name, or else the first.
 func headOf(g *wire.Gang) wire.Member {
-	for _, name := range heads[dag.Framework(g.Framework)] {
+	for _, name := range heads[framework.Framework(g.Framework)] {
 		for _, m := range g.Members {
 			if strings.EqualFold(m.Role, name) {
 				return m
@@ -122,7 +121,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.Address, n.Name)
 	}
 	for _, m := range g.Members {
-		env["TRADEWIND_HOSTS_"+dag.RoleVariable(m.Role)] = strings.Join(m.Nodes, ",")
+		env["TRADEWIND_HOSTS_"+framework.RoleVariable(m.Role)] = strings.Join(m.Nodes, ",")
 	}
 	if err := os.WriteFile(env["TRADEWIND_HOSTFILE"], []byte(hostfile.String()), 0o600); err != nil {
 		return nil, err
@@ -142,8 +141,8 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 
 // launches says whether a node only starts what runs on the others.
 func launches(g *wire.Gang, n Node) bool {
-	f := dag.Framework(g.Framework)
-	return (f == dag.MPI || f == dag.Horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
+	f := framework.Framework(g.Framework)
+	return (f == framework.MPI || f == framework.Horovod) && len(g.Members) > 1 && n.Role == headOf(g).Role
 }
 
 // writeRSH writes the program that runs others on the nodes.
@@ -204,8 +203,8 @@ func framework(g *wire.Gang, nodes []Node, self int, env map[string]string) (map
 	at := net.JoinHostPort(head, port)
 	own := nodes[self]
 	nic := device(own.Address)
-	switch dag.Framework(g.Framework) {
-	case dag.PyTorch:
+	switch framework.Framework(g.Framework) {
+	case framework.PyTorch:
 		return given(map[string]string{
 			"MASTER_ADDR": head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)), "RANK": strconv.Itoa(self),
 			"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NNODES": strconv.Itoa(len(nodes)),
@@ -213,23 +212,23 @@ func framework(g *wire.Gang, nodes []Node, self int, env map[string]string) (map
 			"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": at, "PET_RDZV_ID": nodes[0].Attempt,
 			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
 		}), nil
-	case dag.TensorFlow:
+	case framework.TensorFlow:
 		return tfConfig(g, own)
-	case dag.MPI, dag.Horovod:
+	case framework.MPI, framework.Horovod:
 		return given(map[string]string{
 			"OMPI_MCA_orte_default_hostfile": env["TRADEWIND_HOSTFILE"], "HYDRA_HOST_FILE": env["TRADEWIND_HOSTFILE"],
 			"OMPI_MCA_plm_rsh_agent": env["TRADEWIND_RSH_AGENT"], "HYDRA_LAUNCHER_EXEC": env["TRADEWIND_RSH_AGENT"],
 			"OMPI_MCA_oob_tcp_if_include": nic, "OMPI_MCA_btl_tcp_if_include": nic,
 			"OMPI_ALLOW_RUN_AS_ROOT": "1", "OMPI_ALLOW_RUN_AS_ROOT_CONFIRM": "1", "HOROVOD_GLOO_IFACE": nic,
 		}), nil
-	case dag.Ray:
+	case framework.Ray:
 		return map[string]string{"RAY_ADDRESS": at}, nil
-	case dag.Spark:
+	case framework.Spark:
 		return map[string]string{
 			"SPARK_MASTER": "spark://" + at, "SPARK_MASTER_HOST": head, "SPARK_MASTER_PORT": port,
 			"SPARK_LOCAL_IP": own.Address,
 		}, nil
-	case dag.Dask:
+	case framework.Dask:
 		return map[string]string{"DASK_SCHEDULER_ADDRESS": "tcp://" + at}, nil
 	}
 	return nil, nil

@@ -77,9 +77,12 @@ func TestATerminationIsNoNotice(t *testing.T) {
 	}
 }
 
-// A node that dies says nothing: the cluster notices, and its pods are told of.
+// A node that dies says nothing: the cluster notices, and evicts its pods. It does so while other nodes answer, as it
+// holds itself to be cut off otherwise.
 func TestANodeThatDiesIsNoticed(t *testing.T) {
-	w := newWorld(t, large("a"))
+	other := large("b")
+	other.Labels = nil
+	w := newWorld(t, other, large("a"))
 	w.watch()
 	machines := w.launch("a", 1)
 	w.node.Kill()

@@ -5,6 +5,7 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 )
 
@@ -35,7 +36,7 @@ func TestRolesAreTasksOfOneGang(t *testing.T) {
 	}
 	chief, worker := j.Tasks[1], j.Tasks[2]
 	if chief.Name != "train.chief" || worker.Name != "train.worker" || chief.Gang != "train" || worker.Gang != "train" ||
-		worker.Role != "worker" || chief.Framework != dag.TensorFlow {
+		worker.Role != "worker" || chief.Framework != framework.TensorFlow {
 		t.Fatalf("read %+v and %+v", chief, worker)
 	}
 	if chief.Nodes != 1 || worker.Nodes != 1000 || worker.Retries != 1 || chief.Resources[0].CPUs.Min != 2 ||
