@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
 )
 
 // Node is one node of a gang.
@@ -45,7 +46,8 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 
 // heads are the names of roles, by framework, that the others look for.
 var heads = map[framework.Framework][]string{
-	framework.Ray: {"head"}, framework.Spark: {"master"}, framework.Dask: {"scheduler"}, framework.PyTorch: {"master", "chief", "launcher"},
+	framework.Ray: {"head"}, framework.Spark: {"master"}, framework.Dask: {"scheduler"},
+	framework.PyTorch: {"master", "chief", "launcher"},
 	framework.MPI: {"launcher", "master"}, framework.Horovod: {"launcher", "master", "driver"},
 	framework.TensorFlow: {"chief", "master"},
 }
@@ -134,7 +136,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 			return nil, err
 		}
 	}
-	words, err := framework(g, nodes, self, env)
+	words, err := wordsOf(g, nodes, self, env)
 	maps.Copy(env, words)
 	return env, err
 }
@@ -197,8 +199,8 @@ func device(address string) string {
 	return ""
 }
 
-// framework are the variables that a framework expects.
-func framework(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[string]string, error) {
+// wordsOf are the variables that a framework expects.
+func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[string]string, error) {
 	head, port := nodes[0].Address, env["TRADEWIND_GANG_PORT"]
 	at := net.JoinHostPort(head, port)
 	own := nodes[self]
