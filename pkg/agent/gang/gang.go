@@ -48,7 +48,7 @@ func Nodes(g *wire.Gang) (nodes []Node) {
 var heads = map[framework.Framework][]string{
 	framework.Ray: {"head"}, framework.Spark: {"master"}, framework.Dask: {"scheduler"},
 	framework.PyTorch: {"master", "chief", "launcher"},
-	framework.MPI: {"launcher", "master"}, framework.Horovod: {"launcher", "master", "driver"},
+	framework.MPI:     {"launcher", "master"}, framework.Horovod: {"launcher", "master", "driver"},
 	framework.TensorFlow: {"chief", "master"},
 }
 
