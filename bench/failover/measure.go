@@ -189,7 +189,8 @@ func seller(seen *watch) cloudkit.Kit {
 
 // writeCatalog writes what the two sell, the first for less.
 func writeCatalog(dir string, n int) error {
-	const head = "InstanceType,vCPUs,MemoryGiB,AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice\n"
+	const head = "InstanceType,vCPUs,MemoryGiB," +
+		"AcceleratorName,AcceleratorCount,Region,AvailabilityZone,Price,SpotPrice\n"
 	var first strings.Builder
 	first.WriteString(head)
 	for i := range n {

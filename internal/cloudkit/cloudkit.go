@@ -90,9 +90,9 @@ type Opened struct {
 	// Data signs for the buckets of the settings' stores; nil where there are none.
 	Data grant.Store
 	// Pushed reads what the cloud has pushed of a machine that it takes, with the bearer token that came with it;
-	// ours is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with identity.ErrInvalid for
-	// a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told, and with ErrPush for what
-	// is no notice, and would be none the next time.
+	// ours is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with
+	// identity.ErrInvalid for a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told,
+	// and with ErrPush for what is no notice, and would be none the next time.
 	Pushed func(ctx context.Context, bearer string, body []byte) (n cloud.Notice, ours bool, err error)
 	// FreshFor is how long what Refresh has read is good for; a day when 0.
 	FreshFor time.Duration

@@ -85,7 +85,8 @@ func Start(ctx context.Context, dir, name string) (*Cluster, error) {
 	peers := "http://127.0.0.1:" + ports[2]
 	if err := c.start("etcd", "--data-dir="+c.path("etcd"), "--listen-client-urls=http://127.0.0.1:"+c.etcd,
 		"--advertise-client-urls=http://127.0.0.1:"+c.etcd, "--listen-peer-urls="+peers,
-		"--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers, "--unsafe-no-fsync=true"); err != nil {
+		"--initial-advertise-peer-urls="+peers, "--initial-cluster=default="+peers,
+		"--unsafe-no-fsync=true"); err != nil {
 		return nil, err
 	}
 	if err := c.StartAPI(ctx); err != nil {
@@ -98,7 +99,8 @@ func Start(ctx context.Context, dir, name string) (*Cluster, error) {
 	}{
 		{"kube-scheduler", []string{"--secure-port=0"}},
 		{"kube-controller-manager", []string{"--secure-port=0", "--service-account-private-key-file=" + c.path("sa.key"),
-			"--node-monitor-period=1s", "--node-monitor-grace-period=12s", "--root-ca-file=" + c.path("certs/apiserver.crt")}},
+			"--node-monitor-period=1s", "--node-monitor-grace-period=12s",
+			"--root-ca-file=" + c.path("certs/apiserver.crt")}},
 	} {
 		args := append([]string{"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false"}, program.args...)
 		if err := c.start(program.name, args...); err != nil {

@@ -74,7 +74,8 @@ func (c *Cluster) Add(ctx context.Context, n Node) (*Kubelet, error) {
 }
 
 func (n Node) labels() map[string]string {
-	all := map[string]string{corev1.LabelHostname: n.Name, corev1.LabelArchStable: "amd64", corev1.LabelOSStable: "linux"}
+	all := map[string]string{corev1.LabelHostname: n.Name, corev1.LabelArchStable: "amd64",
+		corev1.LabelOSStable: "linux"}
 	for name, value := range n.Labels {
 		all[name] = value
 	}

@@ -40,7 +40,8 @@ func (t *attempt) serveGang() (end func()) {
 	}
 	ctx, cancel := context.WithCancel(t.unlessOrdered)
 	var running sync.WaitGroup
-	err := rsh.Serve(ctx, gang.Listens(g, own), g.Key, func(ctx context.Context, command string, out io.Writer) (int, error) {
+	err := rsh.Serve(ctx, gang.Listens(g, own), g.Key, func(ctx context.Context, command string,
+		out io.Writer) (int, error) {
 		running.Add(1)
 		defer running.Done()
 		return t.runFor(ctx, command, out)

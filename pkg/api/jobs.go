@@ -30,7 +30,8 @@ func (a *API) jobRoutes() {
 	userRoute(a, huma.Operation{
 		OperationID: "submit", Method: http.MethodPost, Path: "/v1/dags", Tags: []string{"jobs"},
 		Summary: "Submit a job file", DefaultStatus: http.StatusCreated, RequestBody: submit,
-		Description: "Takes Tradewind or SkyPilot YAML, manifests of Kubernetes, WfCommons JSON and Pegasus DAX, each also gzipped. " +
+		Description: "Takes Tradewind or SkyPilot YAML, manifests of Kubernetes, WfCommons JSON and Pegasus DAX, " +
+			"each also gzipped. " +
 			"A file that is not valid stores nothing and is answered with 422 and where it is wrong. A job with " +
 			"secrets comes as a form: the part secrets, a JSON object of their values, or of where they are kept " +
 			"(ssm:/path), by name, and then the part file.",

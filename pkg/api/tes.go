@@ -196,7 +196,7 @@ func (a *API) tesLog(ctx context.Context, log Log) ([]byte, error) {
 type tesListInput struct {
 	View       tes.View  `query:"view" enum:"MINIMAL,BASIC,FULL" default:"MINIMAL"`
 	NamePrefix string    `query:"name_prefix" maxLength:"1024"`
-	State      tes.State `query:"state" enum:"UNKNOWN,QUEUED,INITIALIZING,RUNNING,PAUSED,COMPLETE,EXECUTOR_ERROR,SYSTEM_ERROR,CANCELED,PREEMPTED,CANCELING"`
+	State      tes.State `query:"state" enum:"UNKNOWN,QUEUED,INITIALIZING,RUNNING,PAUSED,COMPLETE,EXECUTOR_ERROR,SYSTEM_ERROR,CANCELED,PREEMPTED,CANCELING"` //nolint:lll // a tag
 	TagKey     []string  `query:"tag_key,explode" maxItems:"64"`
 	TagValue   []string  `query:"tag_value,explode" maxItems:"64"`
 	PageSize   int       `query:"page_size" minimum:"1" maximum:"2047" default:"256"`

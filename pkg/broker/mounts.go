@@ -38,10 +38,7 @@ func (b *Broker) checkMounts(ctx context.Context, spec *dag.Job) error {
 				continue
 			}
 			checked[key] = true
-			why, hint, err := b.wrongMount(ctx, in)
-			if err != nil {
-				return err
-			}
+			why, hint := b.wrongMount(ctx, in)
 			if why != "" {
 				return spec.ErrorAt(i, dag.OfFiles, dag.InputField(k), why, hint)
 			}
@@ -51,40 +48,40 @@ func (b *Broker) checkMounts(ctx context.Context, spec *dag.Job) error {
 }
 
 // wrongMount says why an input cannot be mounted, or its bucket made. An error of a store that may pass is none.
-func (b *Broker) wrongMount(ctx context.Context, in *dag.Input) (why, hint string, err error) {
+func (b *Broker) wrongMount(ctx context.Context, in *dag.Input) (why, hint string) {
 	cannot := func(err any) string { return fmt.Sprintf("%q cannot be mounted: %v", in.URI, err) }
 	prefix, err := grant.AsPrefix(in.URI)
 	if err != nil {
-		return cannot(err), "", nil
+		return cannot(err), ""
 	}
 	if store, err := grant.AsPrefix(b.Config.StoreURL); err == nil && in.Mount != dag.Copied &&
 		strings.HasPrefix(store, prefix) {
-		return cannot("what all jobs keep lies there"), "name a prefix or bucket of your own", nil
+		return cannot("what all jobs keep lies there"), "name a prefix or bucket of your own"
 	}
 	if b.Data == nil || strings.HasPrefix(prefix, "file:") { // the machine's own folder, which only it knows
-		return "", "", nil
+		return "", ""
 	}
 	page, err := b.Data.List(ctx, prefix, "")
 	switch {
 	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketThere:
-		return "", "", nil // it is made before its machine is bought
+		return "", "" // it is made before its machine is bought
 	case errors.Is(err, grant.ErrNoBucket):
-		return cannot(err), "name a bucket that is there and may be read", nil
+		return cannot(err), "name a bucket that is there and may be read"
 	case errors.Is(err, grant.ErrStore), errors.Is(err, grant.ErrCredentials), errors.Is(err, grant.ErrURI):
-		return cannot(err), "", nil
+		return cannot(err), ""
 	case err != nil:
 		b.log.Warn("a mount could not be checked", "uri", in.URI, "err", err)
-		return "", "", nil
+		return "", ""
 	case len(page.Objects) == 0 && prefix != in.URI && b.isObject(ctx, in.URI):
 		return cannot("it is an object, and what is mounted is a bucket or a folder of one"),
-			"leave mount out to have it copied, or name the folder that it lies in", nil
+			"leave mount out to have it copied, or name the folder that it lies in"
 	case in.Mount == dag.Copied:
-		return "", "", nil
+		return "", ""
 	}
 	if err := b.tryLoan(ctx, grant.Loan{Prefix: prefix, Write: in.Mount.Writes()}); err != nil {
-		return cannot(err), "leave mount out to have it copied; docs/mounts.md says what is to be set up", nil
+		return cannot(err), "leave mount out to have it copied; docs/mounts.md says what is to be set up"
 	}
-	return "", "", nil
+	return "", ""
 }
 
 // tryLoan sees whether credentials are lent. An error that may pass is none.

@@ -241,8 +241,9 @@ func (h *Host) wire(ctx context.Context) error {
 		Verify:    func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
 		Machines:  h.machineTokens(key),
 		Packs:     h.packs, Objects: h.objects,
-		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(), Hosts: append(h.bought.hosts(), h.opt.Hosts...),
-		Now: h.clock.Now, Version: h.opt.Version, Log: h.log,
+		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
+		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
+		Now:   h.clock.Now, Version: h.opt.Version, Log: h.log,
 	})
 	return err
 }

@@ -76,7 +76,8 @@ func Job(t Task) (*dag.Job, error) {
 // jobName is what of a task's name can be a job's.
 func jobName(name string) string {
 	name = strings.Map(func(r rune) rune {
-		if r < 0x80 && (fault.IsAlnum(byte(r)) || strings.ContainsRune("._-", r)) {
+		if r < 0x80 && (fault.IsAlnum(byte(r)) || //nolint:gosec // below 0x80
+			strings.ContainsRune("._-", r)) {
 			return r
 		}
 		return '-'
@@ -89,7 +90,7 @@ func jobName(name string) string {
 }
 
 // check sees to what a script could not be made of.
-func check(t *Task) error {
+func check(t *Task) error { //nolint:gocyclo // a line for each field
 	if len(t.Executors) == 0 {
 		return fault.Within("executors", fault.New("is empty", "a task has at least one"))
 	}

@@ -90,7 +90,8 @@ func (o *Output) write(line func(string, ...any), i int) {
 	case wild(o.Path):
 		line("mkdir -p %s", to)
 		line("for f in %s; do [ -f \"$f\" ] || continue; r=${f#%s}; r=${r#/}", pattern(o.Path), quote(o.PathPrefix))
-		line(`case $r in */*) mkdir -p %s/"${r%%/*}";; esac; cp "$f" %[1]s/"$r" && tes_left %d "$f" "$r" || exit 125; done`,
+		line(`case $r in */*) mkdir -p %s/"${r%%/*}";; esac; cp "$f" %[1]s/"$r" && `+
+			`tes_left %d "$f" "$r" || exit 125; done`,
 			to, i)
 	case o.Type == Directory:
 		line("mkdir -p %s && cp -R %s/. %[1]s/ || exit 125", to, quote(o.Path))

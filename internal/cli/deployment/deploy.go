@@ -42,7 +42,8 @@ func Command(in *command.App) *cobra.Command {
 		Use: "deploy", Short: "Put the broker into a cloud or a cluster, or take it out",
 		Long: "Puts the broker into an account of AWS, as functions that run when something happens and cost nothing while\n" +
 			"nothing does, or into a cluster of Kubernetes, as one process with a volume.",
-		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws\n  tradewind deploy kubernetes --image IMAGE --dry-run",
+		Example: "  tradewind deploy aws --diff\n  tradewind deploy aws\n" +
+			"  tradewind deploy kubernetes --image IMAGE --dry-run",
 	}
 	command.Group(c)
 	c.AddCommand(a.deployAWSCommand(), a.deployKubernetesCommand())

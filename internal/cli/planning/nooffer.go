@@ -129,7 +129,7 @@ func fieldOf(filter string, r dag.Resources) string {
 	}
 }
 
-// knownClouds refuses a --cloud that the catalogue does not have.
+// KnownClouds refuses a --cloud that the catalogue does not have.
 func KnownClouds(c *catalog.Catalog, clouds []string) error {
 	for _, name := range clouds {
 		if !slices.Contains(c.Clouds(), name) {

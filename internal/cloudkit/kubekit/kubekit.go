@@ -37,7 +37,8 @@ const freshFor = 2 * time.Minute
 
 // Kit is the cloud's.
 func Kit() cloudkit.Kit {
-	return cloudkit.Kit{Name: driverkube.Name, Title: "Kubernetes", Ready: ready, Account: account, Open: open, Flags: flags}
+	return cloudkit.Kit{Name: driverkube.Name, Title: "Kubernetes", Ready: ready, Account: account, Open: open,
+		Flags: flags}
 }
 
 func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
@@ -45,7 +46,8 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.Kubeconfig, "kubeconfig", "", "kubeconfig (default: what kubectl would read)")
 	f.StringVar(&s.Namespace, "namespace", "", "namespace for the pods (default: "+DefaultNamespace+")")
 	f.StringSliceVar(&s.Pools, "pool", nil,
-		"pools of nodes that can grow, [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]] of one node;\nKarpenter's are read from the cluster")
+		"pools of nodes that can grow, [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]] of one node;\n"+
+			"Karpenter's are read from the cluster")
 	f.Func("price", "what a node costs an hour, TYPE=USD, where the catalogue is not to be asked", price(s))
 	f.StringVar(&s.AgentImage, "agent-image", "",
 		"image with bash, curl and sha256sum, in which agents are fetched and tasks without\nan image run")

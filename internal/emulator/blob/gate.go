@@ -47,7 +47,8 @@ func Delegate(body io.Reader, key string) (string, error) {
 	_, expiry, _ := strings.Cut(string(asked), "<Expiry>")
 	expiry, _, _ = strings.Cut(expiry, "<")
 	return fmt.Sprintf(`<UserDelegationKey><SignedOid>oid</SignedOid><SignedTid>tid</SignedTid>`+
-		`<SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService><SignedVersion>2026-06-06</SignedVersion>`+
+		`<SignedStart>%s</SignedStart><SignedExpiry>%s</SignedExpiry><SignedService>b</SignedService>`+
+		`<SignedVersion>2026-06-06</SignedVersion>`+
 		`<Value>%s</Value></UserDelegationKey>`, start, expiry, key), nil
 }
 

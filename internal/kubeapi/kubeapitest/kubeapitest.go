@@ -96,7 +96,7 @@ func Start(t testing.TB) *Server {
 			return s
 		}
 		if time.Now().After(until) {
-			log, _ := os.ReadFile(filepath.Join(dir, "kube-apiserver.log"))
+			log, _ := os.ReadFile(filepath.Join(dir, "kube-apiserver.log")) //nolint:gosec // of the test
 			t.Fatalf("the API server is not ready: %v\n%s", err, log[max(len(log)-4000, 0):])
 		}
 		if err := clock.Pause(t.Context(), 100*time.Millisecond); err != nil {

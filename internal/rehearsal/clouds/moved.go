@@ -43,7 +43,8 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 	}
 	s.place(d)
 	where := map[string]string{
-		"gather": "s3://" + s.World.Bucket("work"), "refine": "gs://" + googleBucket, "publish": "azblob://" + azureContainer,
+		"gather": "s3://" + s.World.Bucket("work"), "refine": "gs://" + googleBucket,
+		"publish": "azblob://" + azureContainer,
 	}
 	for name, mine := range where {
 		for _, bucket := range where {

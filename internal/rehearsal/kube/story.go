@@ -54,7 +54,8 @@ func (s *Story) Tell(ctx context.Context) error {
 
 func (s *Story) add(ctx context.Context) (string, error) {
 	w := s.World
-	if _, err := w.run(ctx, "cloud", "add", "kubernetes", "--kubeconfig", w.path("kubeconfig"), "--context", full+","+roomy,
+	if _, err := w.run(ctx, "cloud", "add", "kubernetes", "--kubeconfig", w.path("kubeconfig"), "--context",
+		full+","+roomy,
 		"--namespace", namespace, "--pool", roomy+"/wide.xlarge:16:32:0:1", "--price", "cheap.xlarge=0.01",
 		"--price", "dear.xlarge=0.02", "--price", "wide.xlarge=0.08"); err != nil {
 		return "", err
@@ -125,7 +126,7 @@ func (s *Story) await(ctx context.Context, ok func(status) (bool, error)) error 
 		case <-time.After(200 * time.Millisecond):
 		case <-ctx.Done():
 			why, _ := s.World.run(context.WithoutCancel(ctx), "explain", s.job)
-			return fmt.Errorf("%w: last asked: %v\n%s", ctx.Err(), err, why)
+			return fmt.Errorf("%w: last asked: %w\n%s", ctx.Err(), err, why)
 		}
 	}
 }

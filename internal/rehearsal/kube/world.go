@@ -137,7 +137,7 @@ func (w *World) kubeconfig() error {
 		}
 		own := strings.NewReplacer("name: it", fmt.Sprint("name: it", i), "cluster: it", fmt.Sprint("cluster: it", i),
 			"name: admin", fmt.Sprint("name: admin", i), "user: admin", fmt.Sprint("user: admin", i)).Replace(string(text))
-		if err := os.WriteFile(c.Kubeconfig, []byte(own), 0o600); err != nil {
+		if err := os.WriteFile(c.Kubeconfig, []byte(own), 0o600); err != nil { //nolint:gosec // as above
 			return err
 		}
 	}
@@ -157,7 +157,8 @@ func (w *World) run(ctx context.Context, args ...string) (string, error) {
 	var out, errs bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &errs
 	if err := cmd.Run(); err != nil {
-		return out.String(), fmt.Errorf("tradewind %s: %w\n%s%s", strings.Join(args, " "), err, out.String(), errs.String())
+		return out.String(), fmt.Errorf("tradewind %s: %w\n%s%s", strings.Join(args, " "), err, out.String(),
+			errs.String())
 	}
 	return out.String(), nil
 }

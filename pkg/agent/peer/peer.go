@@ -1,5 +1,5 @@
-// Package peer is by what the nodes of an attempt, or of a gang, know each other: a key that the broker has given to all
-// of them, from which each makes the same identity, for either side of a TLS connection to prove.
+// Package peer is by what the nodes of an attempt, or of a gang, know each other: a key that the broker has given
+// to all of them, from which each makes the same identity, for either side of a TLS connection to prove.
 package peer
 
 import (

@@ -43,7 +43,8 @@ func (c *Cloud) Check(ctx context.Context) (driver.Report, error) {
 		if err != nil {
 			mend := "kubectl --context " + p.Name + " get nodes says more"
 			if cloud.KindOf(Typed(err)) == cloud.Auth {
-				mend = "log in to the cluster anew, or name another context: tradewind cloud add kubernetes --context NAME"
+				mend = "log in to the cluster anew, or name another context: " +
+					"tradewind cloud add kubernetes --context NAME"
 			}
 			r.Missing = append(r.Missing, driver.Lack{What: p.Name + ": " + err.Error(), Mend: mend,
 				Fatal: len(c.cfg.Places) == 1})
@@ -107,8 +108,9 @@ func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
 		where, kind, scope = "in the cluster", "clusterrole", ""
 	}
 	return &driver.Lack{
-		What:  fmt.Sprintf("%s: no right to %s %s %s", p.Name, need.verb, need.resource, where),
-		Mend:  fmt.Sprintf("kubectl %screate %s tradewind --verb=%s --resource=%s", scope, kind, need.verb, need.resource),
+		What: fmt.Sprintf("%s: no right to %s %s %s", p.Name, need.verb, need.resource, where),
+		Mend: fmt.Sprintf("kubectl %screate %s tradewind --verb=%s --resource=%s", scope, kind, need.verb,
+			need.resource),
 		Fatal: !need.optional,
 	}, nil
 }

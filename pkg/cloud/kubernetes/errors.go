@@ -31,7 +31,7 @@ const throttledFor = time.Second
 // The API server refuses with 403 for three different reasons: a quota of the namespace, what its admission forbids,
 // and a right that is lacking. Its message tells them apart; the words are those of the plugins ResourceQuota,
 // PodSecurity and LimitRanger of kube-apiserver.
-func Typed(err error) error {
+func Typed(err error) error { //nolint:gocyclo // a line for each refusal
 	var already *cloud.Error
 	if err == nil || errors.As(err, &already) {
 		return err

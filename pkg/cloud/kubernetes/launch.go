@@ -87,7 +87,7 @@ func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
 		if err != nil {
 			return nil, err
 		}
-		grows, err := g.room(ctx, nodes, pods)
+		grows, err := g.room(ctx, nodes)
 		if err != nil {
 			return nil, err
 		}
@@ -143,7 +143,7 @@ func (g *gang) lost(pods []corev1.Pod) error {
 
 // room asks whether the pods that have no node yet fit, so that the scheduler is not asked to bind half of them. It
 // fails with Capacity where they do not and nothing can grow; grows says that it is worth waiting for new nodes.
-func (g *gang) room(ctx context.Context, nodes []Node, pods []corev1.Pod) (grows bool, err error) {
+func (g *gang) room(ctx context.Context, nodes []Node) (grows bool, err error) {
 	wanted := g.spec.Nodes - g.bound
 	fits := fit(nodes, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)
 	if fits >= wanted {

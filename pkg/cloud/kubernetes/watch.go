@@ -165,7 +165,9 @@ func (w *watcher) warn(ctx context.Context, p *corev1.Pod, at time.Time) {
 }
 
 // taken tells of a pod that is gone. How its containers ended says nothing: one that is evicted may end well.
-func (w *watcher) taken(ctx context.Context, p *corev1.Pod) { w.notice(ctx, p, cloud.Taken, time.Now()) }
+func (w *watcher) taken(ctx context.Context, p *corev1.Pod) {
+	w.notice(ctx, p, cloud.Taken, time.Now())
+}
 
 // notice tells, unless the broker has terminated the cluster itself.
 func (w *watcher) notice(ctx context.Context, p *corev1.Pod, kind cloud.NoticeKind, at time.Time) {

@@ -165,7 +165,7 @@ func (r *reader) replicatedJob(n *yaml.Node) (*setRole, error) {
 }
 
 // setGroups puts the replicated jobs that start together into groups, in the order in which groups wait for each other.
-func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) {
+func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint:gocyclo // a line for each field
 	index := map[string]int{}
 	for i, p := range s.roles {
 		if _, twice := index[p.name]; twice {

@@ -22,7 +22,6 @@ type training struct {
 	backoff int
 	procs   string // processes on each node, for torch
 	slots   int
-	end     *yaml.Node
 }
 
 // replicas are the types of a kind, in the order of their ranks.

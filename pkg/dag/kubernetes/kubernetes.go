@@ -26,7 +26,6 @@ type reader struct {
 	names   *dag.Namer
 	path    []string // of the field that is read, in its document
 	beside  beside
-	queue   string
 	alone   bool // the file has one workload, which names the job
 	edges   int
 	current string // what is read, for the messages
@@ -34,13 +33,13 @@ type reader struct {
 
 // document is one object of the file.
 type document struct {
-	node             *yaml.Node
-	version, kind    string
-	name             string
-	group            string // of version: batch, jobset.x-k8s.io
-	meta             metadata
-	spec             *yaml.Node
-	specLine, nameAt *yaml.Node
+	node          *yaml.Node
+	version, kind string
+	name          string
+	group         string // of version: batch, jobset.x-k8s.io
+	meta          metadata
+	spec          *yaml.Node
+	nameAt        *yaml.Node
 }
 
 // metadata is what is read of an object's.

@@ -123,7 +123,7 @@ func (r *reader) podSpec(p *pod, n *yaml.Node) error {
 		{"containers", parts.containers, func(n *yaml.Node) error { return r.containers(p, n) }},
 		{"initContainers", parts.init, func(n *yaml.Node) error { return r.initContainers(p, n) }},
 		{"nodeSelector", parts.selector, func(n *yaml.Node) error { return r.nodeSelector(p, n) }},
-		{"affinity", parts.affinity, func(n *yaml.Node) error { return r.affinity(p, n) }},
+		{"affinity", parts.affinity, r.affinity},
 	}
 	for _, s := range steps {
 		if s.node == nil {
@@ -196,7 +196,6 @@ func (r *reader) initContainers(p *pod, n *yaml.Node) error {
 type container struct {
 	image         string
 	imageAt       *yaml.Node
-	commandAt     *yaml.Node
 	words, given  []string
 	command, args []value
 	env           []variable

@@ -40,9 +40,3 @@ func cpus(s string) (dag.Range, error) {
 	v, err := quantity(s)
 	return dag.Range{Min: math.Ceil(v*1000-1e-6) / 1000}, err
 }
-
-// gib reads an amount of bytes.
-func gib(s string) (float64, error) {
-	v, err := quantity(s)
-	return v / (1 << 30), err
-}

@@ -201,8 +201,8 @@ func acceleratorOf(label string) (string, error) {
 	return name, err
 }
 
-// affinity reads the one label of a required affinity to nodes that can stand for itself; the rest is for a cluster.
-func (r *reader) affinity(p *pod, n *yaml.Node) error {
+// affinity names what is for the nodes and pods of a cluster.
+func (r *reader) affinity(n *yaml.Node) error {
 	r.warn(n, "is for nodes and pods of a cluster: "+notActedOn+"; what must hold elsewhere stands in nodeSelector")
 	return nil
 }
@@ -216,7 +216,7 @@ func (r *reader) settleAccelerators(p *pod, n *yaml.Node) {
 	if res.AcceleratorCount == 0 || res.Accelerator != "" {
 		return
 	}
-	var whole dag.Resources = *res
+	whole := *res
 	p.resources = nil
 	for _, name := range anyGPU() {
 		whole.Accelerator = name

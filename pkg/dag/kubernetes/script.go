@@ -34,7 +34,7 @@ func (p *role) variables() []variable {
 func (p *role) settle(t *dag.Task, at place) {
 	var b strings.Builder
 	p.environment(t, at, &b, true)
-	p.commands(t, at, &b)
+	p.commands(at, &b)
 	t.Run = b.String()
 }
 
@@ -42,7 +42,7 @@ func (p *role) settle(t *dag.Task, at place) {
 func (p *role) settleIn(t *dag.Task, s *script, g *group, at place) {
 	var b strings.Builder
 	p.environment(t, at, &b, len(g.roles) == 1)
-	p.commands(t, at, &b)
+	p.commands(at, &b)
 	s.parts = append(s.parts, scriptPart{upTo: at.first + p.pods, text: b.String()})
 }
 
@@ -87,7 +87,7 @@ done
 `
 
 // commands are the folders and files of a pod, its init containers, and its command.
-func (p *role) commands(t *dag.Task, at place, b *strings.Builder) {
+func (p *role) commands(at place, b *strings.Builder) {
 	for _, dir := range p.pod.folders {
 		fmt.Fprintf(b, "mkdir -p %s\n", quote(dir))
 	}
@@ -144,7 +144,7 @@ func (s *script) names(g *group, total int) {
 	if total < 2 || g.domain == "-" {
 		return
 	}
-	s.WriteString(
+	_, _ = s.WriteString(
 		"# The names by which the pods know each other.\nhosts() {\n  rank=0\n  for address in $TRADEWIND_NODES; do\n",
 	)
 	first := 0
@@ -156,11 +156,11 @@ func (s *script) names(g *group, total int) {
 		last := first + p.pods
 		switch {
 		case len(g.roles) == 1:
-			s.WriteString("    n=$rank\n")
+			_, _ = s.WriteString("    n=$rank\n")
 		case i == len(g.roles)-1:
-			fmt.Fprintf(s, "    else n=$((rank-%d)) role=%s\n    fi\n", first, quote(p.called))
+			_, _ = fmt.Fprintf(s, "    else n=$((rank-%d)) role=%s\n    fi\n", first, quote(p.called))
 		default:
-			fmt.Fprintf(s, "    %s [ $rank -lt %d ]; then n=$((rank-%d)) role=%s\n", head, last, first, quote(p.called))
+			_, _ = fmt.Fprintf(s, "    %s [ $rank -lt %d ]; then n=$((rank-%d)) role=%s\n", head, last, first, quote(p.called))
 		}
 		first = last
 	}
@@ -175,13 +175,13 @@ func (s *script) names(g *group, total int) {
 	}
 	line := `"$address" "` + unquote(name) + `"`
 	if g.domain != "" {
-		fmt.Fprintf(s, "    printf '%%s %%s %%s.%s\\n' %s \"%s\"\n", g.domain, line, unquote(name))
+		_, _ = fmt.Fprintf(s, "    printf '%%s %%s %%s.%s\\n' %s \"%s\"\n", g.domain, line, unquote(name))
 	} else {
-		fmt.Fprintf(s, "    printf '%%s %%s\\n' %s\n", line)
+		_, _ = fmt.Fprintf(s, "    printf '%%s %%s\\n' %s\n", line)
 	}
-	s.WriteString("    rank=$((rank+1))\n  done\n}\n{ hosts >>/etc/hosts; } 2>/dev/null || :\n")
+	_, _ = s.WriteString("    rank=$((rank+1))\n  done\n}\n{ hosts >>/etc/hosts; } 2>/dev/null || :\n")
 	if g.hostfiles {
-		s.WriteString("mkdir -p /etc/volcano\n")
+		_, _ = s.WriteString("mkdir -p /etc/volcano\n")
 		for _, p := range g.roles {
 			fmt.Fprintf(
 				s,

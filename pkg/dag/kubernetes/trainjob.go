@@ -146,7 +146,7 @@ func (r *reader) trainGroups(d *document, t *trainJob, rt *document) ([]*group, 
 }
 
 // trainStep puts what the TrainJob says over a replicated job of its runtime.
-func (r *reader) trainStep(t *trainJob, p *setRole) error {
+func (r *reader) trainStep(t *trainJob, p *setRole) error { //nolint:gocyclo // a line for each field
 	step, field := (*trainer)(nil), ""
 	switch p.name {
 	case "node", "trainer":

@@ -32,18 +32,6 @@ const (
 
 func words(s string) value { return value{{text: s}} }
 
-// known is the text, where none of it is asked for.
-func (v value) known() (string, bool) {
-	var b strings.Builder
-	for _, p := range v {
-		if p.ask != literal {
-			return "", false
-		}
-		b.WriteString(p.text)
-	}
-	return b.String(), true
-}
-
 // place is where a pod, or a range of pods that differ by rank only, runs.
 type place struct {
 	name       string // of the role's pods, before the index

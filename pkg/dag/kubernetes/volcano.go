@@ -82,7 +82,7 @@ func (r *reader) volcanoSpec(n *yaml.Node, name string) (*group, error) {
 }
 
 // volcanoGroup says what of the job starts together.
-func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) {
+func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, error) { //nolint:gocyclo // a line for each field
 	_, svc := v.plugins["svc"]
 	_, ssh := v.plugins["ssh"]
 	total := 0

@@ -134,7 +134,7 @@ func (r *reader) volumeOf(v *volume, n *yaml.Node, kind string) error {
 // secretVariable is the variable by which a file of a Secret reaches its task.
 func secretVariable(name, key string) string {
 	s := strings.Map(func(c rune) rune {
-		if c < 0x80 && fault.IsAlnum(byte(c)) {
+		if c < 0x80 && fault.IsAlnum(byte(c)) { //nolint:gosec // below 0x80
 			return c
 		}
 		return '_'

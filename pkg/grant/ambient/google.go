@@ -41,5 +41,6 @@ func openGoogle(ctx context.Context) (grant.Store, error) {
 	if err != nil {
 		return nil, err
 	}
-	return gcsgrant.New(gcsgrant.Options{Account: key.Email, Sign: sign, Token: found.TokenSource, Project: found.ProjectID})
+	return gcsgrant.New(gcsgrant.Options{Account: key.Email, Sign: sign, Token: found.TokenSource,
+		Project: found.ProjectID})
 }

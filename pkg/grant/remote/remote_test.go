@@ -27,7 +27,7 @@ func TestErrorsKeepTheirKindAndWords(t *testing.T) {
 	} {
 		cause := errors.Join(kind, errors.New("said the cloud"))
 		_, err := remote.New(remote.Server{Store: broken{err: cause}}.Serve).Begin(t.Context(), "gs://b/x")
-		if kind == grant.ErrNoMaking { // it is one that is not supported, and sent as that
+		if errors.Is(kind, grant.ErrNoMaking) { // it is one that is not supported, and sent as that
 			kind = errors.ErrUnsupported
 		}
 		if !errors.Is(err, kind) || err.Error() != cause.Error() {

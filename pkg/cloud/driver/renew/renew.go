@@ -1,5 +1,5 @@
-// Package renew is what refreshes of the catalogue have in common: what they merge over, and where they keep the result.
-// It links the catalogue, which drivers do not.
+// Package renew is what refreshes of the catalogue have in common: what they merge over, and where they keep the
+// result. It links the catalogue, which drivers do not.
 package renew
 
 import (
