@@ -126,7 +126,8 @@ func (a *app) root() *cobra.Command {
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
 	sold.AddCommand(clouds.Refresh(a.App, a.kits, a.brokers.Find, a.logger))
-	a.add(root, groupPlan, planning.Plan(a.App, enabled), planning.Optimize(a.App), planning.Cost(a.App), lab.Place(a.App),
+	a.add(root, groupPlan, planning.Plan(a.App, enabled), planning.Optimize(a.App), planning.Cost(a.App),
+		lab.Place(a.App),
 		lab.Backtest(a.App), lab.Prices(a.App), sold, planning.Convert(a.App),
 		planning.Schema(a.App))
 	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.logger),

@@ -178,7 +178,8 @@ func place(config *api.Config, name, namespace string) (p driverkube.Place, err 
 	if config == nil {
 		to, err = rest.InClusterConfig()
 	} else {
-		to, err = clientcmd.NewNonInteractiveClientConfig(*config, name, &clientcmd.ConfigOverrides{}, nil).ClientConfig()
+		to, err = clientcmd.NewNonInteractiveClientConfig(*config, name, &clientcmd.ConfigOverrides{},
+			nil).ClientConfig()
 	}
 	if err != nil {
 		return p, err
@@ -206,7 +207,8 @@ func pools(texts []string, of string) (all []driverkube.Pool, err error) {
 		}
 		n := [4]float64{}
 		for i, part := range parts[1:] {
-			if n[i], err = strconv.ParseFloat(part, 64); err != nil || !(n[i] >= 0 && n[i] <= 1<<20) || i < 2 && n[i] == 0 {
+			n[i], err = strconv.ParseFloat(part, 64)
+			if err != nil || !(n[i] >= 0 && n[i] <= 1<<20) || i < 2 && n[i] == 0 {
 				return nil, bad
 			}
 		}

@@ -46,7 +46,8 @@ func (s *Story) Tell(ctx context.Context) error {
 	w := s.World
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
 	for i, x := range []step{
-		{"data goes from S3 to Google's store to Azure's, and what moved is what was planned", 240 * time.Second, s.moved},
+		{"data goes from S3 to Google's store to Azure's, and what moved is what was planned",
+			240 * time.Second, s.moved},
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
 		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},

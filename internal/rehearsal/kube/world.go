@@ -136,7 +136,8 @@ func (w *World) kubeconfig() error {
 			return err
 		}
 		own := strings.NewReplacer("name: it", fmt.Sprint("name: it", i), "cluster: it", fmt.Sprint("cluster: it", i),
-			"name: admin", fmt.Sprint("name: admin", i), "user: admin", fmt.Sprint("user: admin", i)).Replace(string(text))
+			"name: admin", fmt.Sprint("name: admin", i), "user: admin",
+			fmt.Sprint("user: admin", i)).Replace(string(text))
 		if err := os.WriteFile(c.Kubeconfig, []byte(own), 0o600); err != nil { //nolint:gosec // as above
 			return err
 		}

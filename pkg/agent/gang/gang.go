@@ -208,7 +208,8 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 	switch framework.Framework(g.Framework) {
 	case framework.PyTorch:
 		return given(map[string]string{
-			"MASTER_ADDR": head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)), "RANK": strconv.Itoa(self),
+			"MASTER_ADDR": head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)),
+			"RANK":       strconv.Itoa(self),
 			"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NNODES": strconv.Itoa(len(nodes)),
 			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": strconv.Itoa(len(nodes)), "PET_NPROC_PER_NODE": "1",
 			"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": at, "PET_RDZV_ID": nodes[0].Attempt,

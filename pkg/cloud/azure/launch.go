@@ -271,7 +271,9 @@ func (c *Cloud) undo(ctx context.Context, spec cloud.LaunchSpec) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
 	c.note(spec.Cluster, false)
-	return driver.Each(spec.Nodes, maxAtOnce, func(rank int) error { return c.remove(ctx, c.nameOf(spec.Cluster, rank)) })
+	return driver.Each(spec.Nodes, maxAtOnce, func(rank int) error {
+		return c.remove(ctx, c.nameOf(spec.Cluster, rank))
+	})
 }
 
 // remove has a machine deleted; it is no error that it is not there.

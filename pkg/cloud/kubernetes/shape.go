@@ -81,7 +81,8 @@ func Shapes(node string, vcpu, gib float64, gpus int64) []Shape {
 	if gpus > 0 {
 		for _, n := range steps(1, float64(gpus)) {
 			part := n / float64(gpus)
-			if s := (Shape{node, quarters(vcpu * part), quarters(gib * part), int64(n), part}); s.VCPU > 0 && s.GiB > 0 {
+			s := Shape{node, quarters(vcpu * part), quarters(gib * part), int64(n), part}
+			if s.VCPU > 0 && s.GiB > 0 {
 				shapes = append(shapes, s)
 			}
 		}

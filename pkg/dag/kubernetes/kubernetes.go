@@ -39,7 +39,6 @@ type document struct {
 	group         string // of version: batch, jobset.x-k8s.io
 	meta          metadata
 	spec          *yaml.Node
-	nameAt        *yaml.Node
 }
 
 // metadata is what is read of an object's.

@@ -160,7 +160,8 @@ func (s *script) names(g *group, total int) {
 		case i == len(g.roles)-1:
 			_, _ = fmt.Fprintf(s, "    else n=$((rank-%d)) role=%s\n    fi\n", first, quote(p.called))
 		default:
-			_, _ = fmt.Fprintf(s, "    %s [ $rank -lt %d ]; then n=$((rank-%d)) role=%s\n", head, last, first, quote(p.called))
+			_, _ = fmt.Fprintf(s, "    %s [ $rank -lt %d ]; then n=$((rank-%d)) role=%s\n", head, last, first,
+				quote(p.called))
 		}
 		first = last
 	}
@@ -183,7 +184,7 @@ func (s *script) names(g *group, total int) {
 	if g.hostfiles {
 		_, _ = s.WriteString("mkdir -p /etc/volcano\n")
 		for _, p := range g.roles {
-			fmt.Fprintf(
+			_, _ = fmt.Fprintf(
 				s,
 				"hosts | while read -r address name rest; do\n  case $name in %s-[0-9]*) echo \"$name\" ;; esac\ndone "+
 					">/etc/volcano/%s.host\n",
@@ -199,12 +200,12 @@ func (s *script) perJob(g *group) {
 	for i, p := range g.roles {
 		switch {
 		case len(g.roles) == 1:
-			fmt.Fprintf(s, "    name=%s-$((n/%d))-$((n%%%d))\n", quote(p.called), p.perJob, p.perJob)
+			_, _ = fmt.Fprintf(s, "    name=%s-$((n/%d))-$((n%%%d))\n", quote(p.called), p.perJob, p.perJob)
 			return
 		case i == 0:
-			s.WriteString("    case $role in\n")
+			_, _ = s.WriteString("    case $role in\n")
 		}
-		fmt.Fprintf(
+		_, _ = fmt.Fprintf(
 			s,
 			"    %s) name=%s-$((n/%d))-$((n%%%d)) ;;\n",
 			quote(p.called),
@@ -213,7 +214,7 @@ func (s *script) perJob(g *group) {
 			p.perJob,
 		)
 	}
-	s.WriteString("    esac\n")
+	_, _ = s.WriteString("    esac\n")
 }
 
 // unquote is a word that needs no quotes within double ones.
@@ -226,19 +227,19 @@ func (s *script) end() {
 		alike = alike && p.text == s.parts[0].text
 	}
 	if alike {
-		s.WriteString(s.parts[0].text)
+		_, _ = s.WriteString(s.parts[0].text)
 		return
 	}
 	for i, p := range s.parts {
 		switch i {
 		case 0:
-			fmt.Fprintf(s, "if [ \"$TRADEWIND_NODE_RANK\" -lt %d ]; then\n", p.upTo)
+			_, _ = fmt.Fprintf(s, "if [ \"$TRADEWIND_NODE_RANK\" -lt %d ]; then\n", p.upTo)
 		case len(s.parts) - 1:
-			s.WriteString("else\n")
+			_, _ = s.WriteString("else\n")
 		default:
-			fmt.Fprintf(s, "elif [ \"$TRADEWIND_NODE_RANK\" -lt %d ]; then\n", p.upTo)
+			_, _ = fmt.Fprintf(s, "elif [ \"$TRADEWIND_NODE_RANK\" -lt %d ]; then\n", p.upTo)
 		}
-		s.WriteString(p.text)
+		_, _ = s.WriteString(p.text)
 	}
-	s.WriteString("fi\n")
+	_, _ = s.WriteString("fi\n")
 }

@@ -54,7 +54,8 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		return nil, fault.Within("gang", err)
 	}
 	if roles == nil {
-		return nil, fault.Within("gang", fault.Within("roles", r.Fault(gang, "is missing", "a gang has at least one role")))
+		return nil, fault.Within("gang", fault.Within("roles", r.Fault(gang, "is missing",
+			"a gang has at least one role")))
 	}
 	entries, err := r.Mapping(roles)
 	if err == nil && len(entries) == 0 {
