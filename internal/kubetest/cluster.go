@@ -98,7 +98,8 @@ func Start(ctx context.Context, dir, name string) (*Cluster, error) {
 		args []string
 	}{
 		{"kube-scheduler", []string{"--secure-port=0"}},
-		{"kube-controller-manager", []string{"--secure-port=0", "--service-account-private-key-file=" + c.path("sa.key"),
+		{"kube-controller-manager", []string{"--secure-port=0",
+			"--service-account-private-key-file=" + c.path("sa.key"),
 			"--node-monitor-period=1s", "--node-monitor-grace-period=12s",
 			"--root-ca-file=" + c.path("certs/apiserver.crt")}},
 	} {

@@ -24,8 +24,8 @@ var leavingTaints = map[string]bool{
 const watchAgain = time.Second
 
 // Watch tells of pods of the deployment that are about to be taken, or were, by what the API servers say of them and of
-// their nodes, until ctx ends. A notice may come twice. An API server that is away is asked again until it is back; what
-// has happened meanwhile is told then.
+// their nodes, until ctx ends. A notice may come twice. An API server that is away is asked again until it
+// is back; what has happened meanwhile is told then.
 func (c *Cloud) Watch(ctx context.Context, tell func(context.Context, cloud.Notice)) {
 	var wg sync.WaitGroup
 	for i := range c.cfg.Places {

@@ -18,8 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/kubernetes"
 )
 
-// DefaultUSDPerVCPU is an hour of one vCPU of nodes that nobody knows the price of: about what clouds take for a machine
-// of four GiB a vCPU.
+// DefaultUSDPerVCPU is an hour of one vCPU of nodes that nobody knows the price of: about what clouds take
+// for a machine of four GiB a vCPU.
 const DefaultUSDPerVCPU = 0.04
 
 // Source tells what clusters have. *kubernetes.Cloud is one.
