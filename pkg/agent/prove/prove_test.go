@@ -77,7 +77,11 @@ func TestAServiceThatFailsIsAskedAgain(t *testing.T) {
 		},
 		func(w http.ResponseWriter) { _, _ = w.Write([]byte("signed")) },
 	}
-	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) { answers[asked%3](w); asked++ }))
+	// Counted before the answer is written: a long one reaches the caller before the handler has returned.
+	service := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, _ *http.Request) {
+		asked++
+		answers[(asked-1)%3](w)
+	}))
 	t.Cleanup(service.Close)
 	f := asker(t, prove.Config{Cloud: "azure", URL: service.URL})
 	if proof, err := f(t.Context(), "n"); err != nil || proof.Document != "signed" || asked != 3 || redirected {
