@@ -36,7 +36,7 @@ func (b *Broker) start(u *unit.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// gangBroken has the other tasks of a gang give back what they hold. What the transaction has no room for is left to a
+// gangBroken has the other tasks of a gang, and then those that join it, give back what they hold. What the transaction has no room for is left to a
 // next one.
 func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
@@ -52,6 +52,14 @@ func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 			return record.ErrSkip // all have been admitted together since
 		}
 	}
+	joining, err := attempt.JoiningOf(u, job, e.Task, e.Joining)
+	if err != nil {
+		return err
+	}
+	if e.Joining {
+		members = nil
+	}
+	members = append(members, joining...)
 	reason := fmt.Sprintf("a task of its gang %s could not go on", e.Gang)
 	for _, m := range members {
 		if m.Task.Index == e.Task {

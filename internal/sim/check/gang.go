@@ -21,6 +21,29 @@ func (g *gangChecker) admit(s *Job, task int) {
 	}
 }
 
+// checkJoining checks that machines which join a gang are bought while the machines of the role that they join run.
+func (c *Checker) checkJoining(s *Job, task int) {
+	if s.user == nil || s.user.Spec.Tasks[task].Joins == "" {
+		return
+	}
+	c.Count("joins a gang")
+	lead := s.user.Spec.Lead(task)
+	cl, ok := s.clusters[record.ClusterID(s.ID, lead, s.Tasks[lead].Attempt)]
+	if !ok || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" {
+		c.Violatef(InvJoin, "task %d of %s is admitted to join task %d, which is %s on a cluster that is %s", task, s.ID,
+			lead, s.Tasks[lead].State, cl.State)
+	}
+}
+
+// doneWithLead says of a task that joins a gang that it is done as what it would have joined is.
+func (s *Job) doneWithLead(t record.Task) bool {
+	if t.State != record.TaskSucceeded || s.user == nil || s.user.Spec.Tasks[t.Index].Joins == "" {
+		return false
+	}
+	lead := s.user.Spec.Lead(t.Index)
+	return s.Tasks[lead].State == record.TaskSucceeded || s.doneWithChief(lead)
+}
+
 func (g *gangChecker) begin(s *Job, task int) {
 	if s.gangName(task) != "" {
 		g.begun = append(g.begun, gangTask{s, task})

@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -20,15 +21,29 @@ func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
 	if err != nil {
 		return nil, err
 	}
+	return membersOf(u, job, spec.Gang(index))
+}
+
+// JoiningOf loads the tasks that join a gang and have not succeeded, with what they hold: those of a task's role alone,
+// or of all.
+func JoiningOf(u book.Reader, job record.Job, index int, ofRole bool) ([]member, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	joining := spec.Joining(spec.Tasks[index].Gang)
+	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
+}
+
+func membersOf(u book.Reader, job record.Job, tasks []int) (out []member, err error) {
 	var keys []record.Key
-	for _, i := range spec.Gang(index) {
+	for _, i := range tasks {
 		keys = append(keys, record.TaskKey(job.ID, i))
 	}
 	if err := u.Preload(keys...); err != nil {
 		return nil, err
 	}
-	var out []member
-	for _, i := range spec.Gang(index) {
+	for _, i := range tasks {
 		m := member{Losing: Losing{Job: job}}
 		if m.Task, _, err = book.Get[record.Task](u, record.TaskKey(job.ID, i)); err != nil {
 			return nil, err

@@ -26,13 +26,15 @@ import (
 // a command decides is printed, one line a record with what changes in it, and taken over. Moments are told from when
 // the story began. Its commands:
 //
-//	new [nodes=N] [spot] [gang] [budget=X] [state=S]   a job of four tasks; task 1, a child of task 0, is admitted
+//	new [nodes=N] [spot] [gang] [joins] [budget=X] [state=S]
+//	                                                   a job of four tasks; task 1, a child of task 0, is admitted;
+//	                                                   joins: a fifth, which joins it
 //	set job|task|attempt|cluster|spec|market|ledger    changes fields of one (JSON below the command)
 //	advance D
 //	block KIND D | intent | bought M… [from=D] | failed KIND [late=N] | refused KIND [retry=D]
 //	hello RANK [nonce=N] | proof RANK [cloud= id= region= account=] | report RANK EVENT [k=v…] | run
 //	doomed D | leave WHY | vacate | lost OUTCOME | diagnose [machines=N] | lease | watched | too-late
-//	releasing | released | gone | follow | complete | run-gang | gang
+//	releasing | released | gone | follow [joining] | complete [joining] | run-gang | gang [of=TASK] | join ADDRESS
 //	assignment | parents | scope URI… | checkpoints URI
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
@@ -80,6 +82,11 @@ func (s *stage) begin(d *datadriven.TestData) {
 		case "serve":
 			t.Gang = gang
 		}
+		s.spec.Tasks = append(s.spec.Tasks, t)
+	}
+	if d.HasArg("joins") {
+		t := s.spec.Tasks[1]
+		t.Name, t.Gang, t.Joins, t.Role, t.Nodes = "train.more", "", gang, "train", 1
 		s.spec.Tasks = append(s.spec.Tasks, t)
 	}
 	s.spec.Edges = []dag.Edge{{From: 0, To: 1}}
@@ -210,7 +217,7 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 		}
 	case "report":
 		st := Reporting{Job: l.Job, Spec: &s.spec.Tasks[1], Task: l.Task, Attempt: l.Attempt, Cluster: l.Cluster, Rank: rank(), Now: s.now,
-			Chief: d.HasArg("chief")}
+			Chief: d.HasArg("chief"), Joined: d.HasArg("joined")}
 		s.cfg.Scale = s.number(d, "scale", 0)
 		s.decided(st.Decide(wire.Report{
 			Event: wire.Event(d.CmdArgs[1].Key), Seq: int(s.number(d, "seq", 0)), Prefix: s.word(d, "prefix", ""), Progress: s.number(d, "progress", 0),
@@ -273,6 +280,9 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 	l := s.losing()
 	members := func() []member {
 		found, err := GangOf(s, l.Job, 1)
+		if d.HasArg("joining") {
+			found, err = JoiningOf(s, l.Job, 1, true)
+		}
 		if err != nil {
 			s.t.Fatal(err)
 		}
@@ -290,8 +300,17 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 	case "run-gang":
 		s.decided(DecideRunGang(members(), s.now))
 	case "gang":
-		g, err := Gang(s, l.Job, &s.spec, l.Cluster)
+		cl := l.Cluster
+		if d.HasArg("of") {
+			cl = of[record.Cluster](s, record.ClusterKey(record.ClusterID("j", int(s.number(d, "of", 1)), 1)))
+		}
+		g, err := Gang(s, l.Job, &s.spec, cl)
 		s.print(g, err)
+	case "join":
+		cl := l.Cluster
+		cl.ID, cl.Task, cl.Nodes = record.ClusterID("j", 4, 1), 4, []record.Node{{Address: d.CmdArgs[0].Key}}
+		s.put(record.ClusterKey(cl.ID), cl)
+		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
 	case "parents":
 		out, nothing, err := ParentOutputs(s, s.cfg, l.Job, &s.spec, l.Cluster)
 		s.print(map[string]any{"parents": out, "nothing": nothing}, err)
