@@ -52,7 +52,8 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
 	if err != nil {
 		return err
 	}
-	if task.Try >= e.Try || task.State == record.TaskSucceeded || job.State != record.JobRunning && job.State != record.JobWaiting {
+	if task.Try >= e.Try || task.State == record.TaskSucceeded ||
+		job.State != record.JobRunning && job.State != record.JobWaiting {
 		return nil
 	}
 	spec, err := u.Spec(job)

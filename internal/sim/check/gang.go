@@ -30,8 +30,8 @@ func (c *Checker) checkJoining(s *Job, task int) {
 	lead := s.user.Spec.Lead(task)
 	cl, ok := s.clusters[record.ClusterID(s.ID, lead, s.Tasks[lead].Attempt)]
 	if !ok || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" {
-		c.Violatef(InvJoin, "task %d of %s is admitted to join task %d, which is %s on a cluster that is %s", task, s.ID,
-			lead, s.Tasks[lead].State, cl.State)
+		c.Violatef(InvJoin, "task %d of %s is admitted to join task %d, which is %s on a cluster that is %s",
+			task, s.ID, lead, s.Tasks[lead].State, cl.State)
 	}
 }
 

@@ -13,8 +13,8 @@ type Gang struct {
 	// Framework is in whose words the node's task hears of the others; empty is none.
 	Framework string `json:"framework,omitempty"`
 	Chief     bool   `json:"chief,omitempty"` // with this node's task the gang's work ends
-	// Members are the tasks of the gang, the node's own among them, in the order of the job's file, then those that have
-	// joined. One that has succeeded before is not there.
+	// Members are the tasks of the gang, the node's own among them, in the order of the job's file, then those that
+	// have joined. One that has succeeded before is not there.
 	Members []Member `json:"members"`
 	// Key is a secret of the gang's nodes, by which one may run programs on another; empty where nothing does.
 	Key []byte `json:"key,omitempty"`
