@@ -54,6 +54,8 @@ const (
 	TES      Format = "tes" // not of a file: a task of the GA4GH API
 	// Kubernetes are the manifests of Jobs, JobSets, and Volcano's and Kubeflow's jobs.
 	Kubernetes Format = "kubernetes"
+	// Slurm are batch scripts with #SBATCH.
+	Slurm Format = "slurm"
 )
 
 // Job is a directed acyclic graph of batch tasks with its objective and limits.

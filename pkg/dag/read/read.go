@@ -1,5 +1,5 @@
 // Package read reads a job from a file in whichever form it is: Tradewind's own, SkyPilot YAML, WfCommons WfFormat,
-// Pegasus DAX or Kubernetes manifests, told apart by content, gzipped or not.
+// Pegasus DAX, Kubernetes manifests or a batch script of Slurm, told apart by content, gzipped or not.
 package read
 
 import (
@@ -21,6 +21,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
 	"github.com/tradewind-broker/tradewind/pkg/dag/skypilot"
+	"github.com/tradewind-broker/tradewind/pkg/dag/slurm"
 	"github.com/tradewind-broker/tradewind/pkg/dag/wfformat"
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
@@ -72,6 +73,8 @@ func parse(name string, r io.Reader, env map[string]string) (*dag.Job, error) {
 		return dag.Checked(name, nil, fault.New("the file is empty", ""))
 	case first == '<':
 		return dax.Parse(name, data)
+	case first == '#' && slurm.Looks(data):
+		return slurm.Parse(name, data)
 	case first == '{' && isWfFormat(name, data):
 		return wfformat.Parse(name, data)
 	}

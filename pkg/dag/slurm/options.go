@@ -1,0 +1,288 @@
+package slurm
+
+import (
+	"fmt"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// option is what becomes of one.
+type option struct {
+	needs bool // a value
+	read  func(r *reader, value string) error
+}
+
+// short are the letters of options.
+var short = map[byte]string{
+	'A': "account", 'a': "array",
+	'C': "constraint", 'c': "cpus-per-task", 'D': "chdir", 'd': "dependency", 'e': "error",
+	'G': "gpus", 'H': "hold", 'i': "input", 'J': "job-name", 'L': "licenses", 'M': "clusters", 'm': "distribution",
+	'N': "nodes", 'n': "ntasks", 'o': "output", 'p': "partition", 'q': "qos", 'Q': "quiet", 's': "oversubscribe",
+	't': "time", 'v': "verbose", 'w': "nodelist", 'x': "exclude",
+}
+
+const (
+	bySlurm  = "is of Slurm's own cluster: it has no meaning here"
+	byLogs   = "logs are kept by the broker: tradewind logs"
+	byNeeds  = "machines are chosen by what the job needs, whichever cluster or partition they would be of"
+	byQueues = "who comes first is said by queues here: tradewind queue"
+)
+
+// options are those that are read.
+var options map[string]option
+
+func init() { //nolint:gochecknoinits // the table's functions refer to it
+	options = map[string]option{
+		"job-name":        value(func(a *asked) *string { return &a.name }),
+		"container-image": value(func(a *asked) *string { return &a.image }),
+		"ntasks":          number(func(a *asked) *int { return &a.tasks }),
+		"ntasks-per-node": number(func(a *asked) *int { return &a.perNode }),
+		"cpus-per-task":   number(func(a *asked) *int { return &a.cpus }),
+		"mem":             size(func(a *asked) *dag.GiB { return &a.memory }),
+		"mem-per-cpu":     size(func(a *asked) *dag.GiB { return &a.perCPU }),
+		"gpus":            devices(func(a *asked) *int { return &a.gpus }),
+		"gpus-per-node":   devices(func(a *asked) *int { return &a.gpusNode }),
+		"gpus-per-task":   devices(func(a *asked) *int { return &a.gpusA }),
+		"time":            {true, readTime},
+		"nodes":           {true, readNodes},
+		"gres":            {true, readGRES},
+		"array":           {true, readArray},
+		"export":          {true, readExport},
+		"requeue":         {false, func(r *reader, _ string) error { r.asks.requeue = true; return nil }},
+		"no-requeue":      {false, func(r *reader, _ string) error { r.asks.requeue = false; return nil }},
+		"chdir":           warned("the folder is the task's own: name local files as inputs"),
+		"signal":          warned("a machine that is taken sends SIGTERM when its cloud has said so"),
+		"dependency": refused("names jobs by the numbers that Slurm gave them",
+			"write the jobs as tasks of one file, with after: [NAME]"),
+		"licenses": refused("licences are not counted here", "a queue with a quota bounds how many run at once"),
+		"input":    refused("the script has no input here", "read the file in the script: program <FILE"),
+		"hold":     {false, refused("jobs are not held here", "submit it when it is to run").read},
+	}
+	for text, names := range map[string]string{
+		bySlurm: "account uid gid wckey mcs-label clusters priority nice acctg-freq profile bb bbf comment " +
+			"cluster-constraint extra-node-info distribution hint cores-per-socket sockets-per-node threads-per-core " +
+			"mem-bind thread-spec core-spec power switches tmp reservation delay-boot deadline begin time-min",
+		byLogs: "output error open-mode mail-type mail-user",
+		byNeeds: "partition constraint nodelist exclude exclusive oversubscribe overcommit contiguous mincpus " +
+			"prefer",
+		byQueues: "qos",
+	} {
+		for _, name := range strings.Fields(names) {
+			o := warned(text)
+			o.needs = !slices.Contains([]string{"exclusive", "oversubscribe", "overcommit", "contiguous"}, name)
+			options[name] = o
+		}
+	}
+	bare := "quiet verbose parsable no-kill get-user-env ignore-pbs wait spread-job use-min-nodes"
+	for _, name := range strings.Fields(bare) {
+		options[name] = option{read: func(*reader, string) error { return nil }}
+	}
+}
+
+func warned(text string) option {
+	return option{true, func(r *reader, _ string) error { return r.warn(text) }}
+}
+
+func refused(why, instead string) option {
+	return option{true, func(*reader, string) error { return fault.New(why, instead) }}
+}
+
+func value(to func(*asked) *string) option {
+	return option{true, func(r *reader, s string) error { *to(&r.asks) = s; return nil }}
+}
+
+func number(to func(*asked) *int) option {
+	return option{true, func(r *reader, s string) (err error) {
+		*to(&r.asks), err = dag.ParseInt(s, 1, dag.MaxNodes)
+		return err
+	}}
+}
+
+// size reads an amount of memory: megabytes where no unit is said; 0 is all of a node's.
+func size(to func(*asked) *dag.GiB) option {
+	return option{true, func(r *reader, s string) error {
+		if s == "0" {
+			return r.warn("all of a machine's memory cannot be asked for: say how much is needed")
+		}
+		digits := strings.TrimRight(s, "KMGTkmgt")
+		v, err := strconv.ParseFloat(digits, 64)
+		if err != nil || v <= 0 || len(s)-len(digits) > 1 {
+			return fault.New(fault.Quote(s)+" is not an amount of memory", "as in 4000M or 16G")
+		}
+		unit := map[string]float64{"": 1. / 1024, "K": 1. / 1024 / 1024, "M": 1. / 1024, "G": 1, "T": 1024}
+		v *= unit[strings.ToUpper(s[len(digits):])]
+		if v > dag.MaxMemoryGiB {
+			return fault.OverLimit(fault.Quote(s)+" is more than a machine has", "")
+		}
+		*to(&r.asks) = dag.GiB(v)
+		return nil
+	}}
+}
+
+// devices reads a number of GPUs, with their type before it: 2, a100:2.
+func devices(to func(*asked) *int) option {
+	return option{true, func(r *reader, s string) error { return r.gpus(s, to(&r.asks)) }}
+}
+
+func (r *reader) gpus(s string, to *int) (err error) {
+	r.gpuAt = r.pos
+	kind, count, typed := strings.Cut(s, ":")
+	if !typed {
+		kind, count = "", s
+		if _, err := strconv.Atoi(s); err != nil {
+			kind, count = s, "1"
+		}
+	}
+	if kind != "" {
+		r.asks.gpu = kind
+	}
+	*to, err = dag.ParseInt(count, 1, dag.MaxNodes)
+	return err
+}
+
+// readGRES reads generic resources, of which GPUs are known.
+func readGRES(r *reader, s string) error {
+	for _, one := range strings.Split(s, ",") {
+		kind, rest, more := strings.Cut(strings.TrimPrefix(one, "gres/"), ":")
+		if kind != "gpu" {
+			return fault.New(fault.Quote(kind)+" is a resource of Slurm's own cluster",
+				"of generic resources GPUs are known: gpu:a100:2")
+		}
+		if !more {
+			rest = "1"
+		}
+		if err := r.gpus(rest, &r.asks.gpusNode); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// readTime reads a limit: MINUTES, MINUTES:SECONDS, HOURS:MINUTES:SECONDS, DAYS-HOURS, DAYS-HOURS:MINUTES[:SECONDS].
+// The work takes that long at most, and is planned with it.
+func readTime(r *reader, s string) error {
+	wrong := fault.New(fault.Quote(s)+" is not a time", "as in 90, 1:30:00 or 2-12:00")
+	days, rest, dated := strings.Cut(s, "-")
+	if !dated {
+		days, rest = "0", s
+	}
+	parts := strings.Split(rest, ":")
+	units := []time.Duration{time.Minute, time.Second}
+	if dated || len(parts) == 3 {
+		units = []time.Duration{time.Hour, time.Minute, time.Second}
+	}
+	if len(parts) > len(units) {
+		return wrong
+	}
+	d, err := strconv.Atoi(days)
+	if err != nil || d < 0 || d > 3650 {
+		return wrong
+	}
+	total := time.Duration(d) * 24 * time.Hour
+	for i, p := range parts {
+		v, err := strconv.Atoi(p)
+		if err != nil || v < 0 || v > 10_000_000 {
+			return wrong
+		}
+		total += time.Duration(v) * units[i]
+	}
+	if total <= 0 || total > dag.MaxDuration {
+		return wrong
+	}
+	r.asks.time = total
+	return nil
+}
+
+// readNodes reads how many: 4, or 2-4.
+func readNodes(r *reader, s string) (err error) {
+	least, most, span := strings.Cut(s, "-")
+	if r.asks.nodes, err = dag.ParseInt(least, 1, dag.MaxNodes); err != nil || !span {
+		return err
+	}
+	if r.asks.most, err = dag.ParseInt(most, 1, dag.MaxNodes); err != nil {
+		return err
+	}
+	if r.asks.most < r.asks.nodes {
+		return fault.New(fmt.Sprintf("%s ends before it begins", fault.Quote(s)), "")
+	}
+	if r.asks.most > r.asks.nodes {
+		return r.warn(fmt.Sprintf("it gets %d: how many it would get under Slurm depends on what is free there",
+			r.asks.nodes))
+	}
+	return nil
+}
+
+// maxArray bounds the indexes of an array.
+const maxArray = 10_000
+
+// readArray reads the indexes of an array: 0-9, 1-10:2, 1,3,5, each with %LIMIT at its end.
+func readArray(r *reader, s string) error {
+	list, limit, limited := strings.Cut(s, "%")
+	if limited {
+		if _, err := dag.ParseInt(limit, 1, maxArray); err != nil {
+			return err
+		}
+		_ = r.warn("how many run at once is bounded by the job's queue here: tradewind queue set NAME --max-running " +
+			limit)
+	}
+	r.asks.array = nil
+	seen := map[int]bool{}
+	for _, one := range strings.Split(list, ",") {
+		span, by, stepped := strings.Cut(one, ":")
+		first, last, ranged := strings.Cut(span, "-")
+		from, err := dag.ParseInt(first, 0, dag.MaxTasks)
+		if err != nil {
+			return err
+		}
+		to, step := from, 1
+		if ranged {
+			if to, err = dag.ParseInt(last, 0, dag.MaxTasks); err != nil {
+				return err
+			}
+		}
+		if stepped {
+			if step, err = dag.ParseInt(by, 1, dag.MaxTasks); err != nil {
+				return err
+			}
+		}
+		if to < from {
+			return fault.New(fault.Quote(one)+" ends before it begins", "")
+		}
+		for i := from; i <= to; i += step {
+			if seen[i] {
+				return fault.New(fmt.Sprintf("index %d is there twice", i), "")
+			}
+			seen[i] = true
+			if r.asks.array = append(r.asks.array, i); len(r.asks.array) > maxArray {
+				return fault.OverLimit(fmt.Sprintf("an array of more than %d", maxArray), "")
+			}
+		}
+	}
+	return nil
+}
+
+// readExport reads variables: those with values; which of the submitter's a script would see has no meaning here.
+func readExport(r *reader, s string) error {
+	for _, one := range strings.Split(s, ",") {
+		name, value, given := strings.Cut(one, "=")
+		switch {
+		case given:
+			if err := dag.CheckEnvName(name); err != nil {
+				return err
+			}
+			if r.asks.env == nil {
+				r.asks.env = map[string]string{}
+			}
+			r.asks.env[name] = value
+		case one != "ALL" && one != "NONE" && one != "NIL":
+			_ = r.warn("the value that a variable has where the job is submitted is not taken along: " +
+				"tradewind run --env " + name + "=VALUE")
+		}
+	}
+	return nil
+}

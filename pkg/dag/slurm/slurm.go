@@ -1,0 +1,276 @@
+// Package slurm reads batch scripts of Slurm: a shell script whose first comments say, as #SBATCH, what it needs
+// (https://slurm.schedmd.com/sbatch.html).
+//
+// A script is one task, or one for each index of its array. One of several nodes is a gang: the script runs on the
+// first node, as it does under Slurm, and what it starts with srun or mpirun on all of them. What Slurm says of its own
+// cluster (account, partition, mail) has no meaning elsewhere: it is a warning, or refused where the work would come
+// out differently without it.
+package slurm
+
+import (
+	"bytes"
+	"fmt"
+	"maps"
+	"slices"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/suggest"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
+)
+
+const mark = "#SBATCH"
+
+// Looks says whether text is a script with #SBATCH before its first command.
+func Looks(data []byte) bool {
+	for line := range bytes.Lines(data) {
+		line = bytes.TrimSpace(line)
+		if bytes.HasPrefix(line, []byte(mark)) {
+			return true
+		}
+		if len(line) > 0 && line[0] != '#' {
+			return false
+		}
+	}
+	return false
+}
+
+// asked is what the comments of a script ask for.
+type asked struct {
+	name                  string
+	time                  time.Duration
+	nodes, most           int // from how many to how many
+	tasks, perNode        int // processes, of all nodes and of one
+	cpus                  int // of a process
+	memory, perCPU        dag.GiB
+	gpu                   string
+	gpus, gpusNode, gpusA int // of all nodes, of one, of a process
+	array                 []int
+	env                   map[string]string
+	requeue               bool
+	image                 string
+}
+
+type reader struct {
+	job   *dag.Job
+	pos   fault.Position // of the option that is read
+	gpuAt fault.Position // of what asks for GPUs
+	name  string         // of it
+	asks  asked
+	said  map[string]bool // what was warned of
+}
+
+// Parse reads a batch script, of text that is unpacked already.
+func Parse(name string, data []byte) (*dag.Job, error) {
+	r := &reader{said: map[string]bool{}}
+	r.job, _ = dag.NewJob(name, dag.Slurm)
+	return dag.Checked(name, r.job, r.read(data))
+}
+
+func (r *reader) read(data []byte) error {
+	line := int32(0)
+	for text := range strings.Lines(string(data)) {
+		line++
+		text = strings.TrimRight(text, "\r\n")
+		trimmed := strings.TrimSpace(text)
+		switch {
+		case strings.HasPrefix(trimmed, mark):
+			words, err := split(trimmed[len(mark):])
+			r.pos = fault.Position{Line: line, Column: 1}
+			if err == nil {
+				err = r.options(words)
+			}
+			if err != nil {
+				return fault.At(r.pos, err)
+			}
+		case trimmed != "" && trimmed[0] != '#':
+			return r.build(string(data))
+		}
+	}
+	return fault.New("the script has no command", "commands come after the #SBATCH lines")
+}
+
+// options reads the options of one line.
+func (r *reader) options(words []string) error {
+	for i := 0; i < len(words); i++ {
+		name, value, given := words[i], "", false
+		switch {
+		case strings.HasPrefix(name, "--"):
+			name, value, given = strings.Cut(name[2:], "=")
+		case len(name) > 1 && name[0] == '-':
+			value, given = name[2:], len(name) > 2
+			long, ok := short[name[1]]
+			if !ok {
+				return r.unknown("-" + name[1:2])
+			}
+			name = long
+		default:
+			return fault.New(fmt.Sprintf("%s is no option", fault.Quote(name)), "options begin with - or --")
+		}
+		o, ok := options[name]
+		if !ok {
+			return r.unknown("--" + name)
+		}
+		if r.name = "--" + name; o.needs && !given {
+			if i++; i == len(words) {
+				return fault.Within(r.name, fault.New("has no value", ""))
+			}
+			value = words[i]
+		}
+		if err := o.read(r, strings.TrimPrefix(value, "=")); err != nil {
+			return fault.Within(r.name, err)
+		}
+	}
+	return nil
+}
+
+func (r *reader) unknown(name string) error {
+	hint := "options that are: docs/from-slurm.md"
+	if near := suggest.Nearest(strings.TrimPrefix(name, "--"), slices.Sorted(maps.Keys(options))); near != "" {
+		hint = "did you mean --" + near + "?"
+	}
+	return fault.New(name+" is not known here", hint)
+}
+
+// warn says once of an option what becomes of it.
+func (r *reader) warn(text string) error {
+	if !r.said[r.name] {
+		r.said[r.name] = true
+		r.job.Warn(r.pos, r.name, text)
+	}
+	return nil
+}
+
+// split parts a line as a shell does, as far as quotes go. A comment ends it.
+func split(line string) (words []string, err error) {
+	var word strings.Builder
+	in, quote := false, rune(0)
+	for _, c := range line {
+		switch {
+		case quote != 0 && c == quote:
+			quote = 0
+		case quote != 0:
+			word.WriteRune(c)
+		case c == '"' || c == '\'':
+			in, quote = true, c
+		case c == '#' && !in:
+			return words, nil
+		case c == ' ' || c == '\t':
+			if in {
+				words = append(words, word.String())
+				word.Reset()
+				in = false
+			}
+		default:
+			in = true
+			word.WriteRune(c)
+		}
+	}
+	if quote != 0 {
+		return nil, fault.New("a quote is not closed", "")
+	}
+	if in {
+		words = append(words, word.String())
+	}
+	return words, nil
+}
+
+// build makes the tasks of what was asked for.
+func (r *reader) build(script string) error {
+	a := &r.asks
+	if a.name != "" {
+		r.job.Name = dag.ToName(a.name, r.job.Name)
+	}
+	nodes, err := a.spread()
+	if err != nil {
+		return err
+	}
+	res, err := a.resources(nodes)
+	if err != nil {
+		return err
+	}
+	if res.AcceleratorCount > 0 && res.Accelerator == "" {
+		return fault.At(r.gpuAt, fault.New("asks for GPUs and not for which", "say the type: --gres=gpu:a100:1"))
+	}
+	task := dag.Task{
+		Nodes: nodes, Resources: []dag.Resources{res}, Env: a.env, Time: dag.TimeEstimate{Default: a.time},
+		Run: prelude(a, nodes) + script,
+	}
+	if a.requeue {
+		task.Retries = 1
+	}
+	indexes := a.array
+	if indexes == nil {
+		r.add(r.job.Name, task, nodes)
+		return nil
+	}
+	for _, i := range indexes {
+		t := task
+		t.Env = dag.MergeEnv(map[string]string{
+			"SLURM_ARRAY_TASK_ID": strconv.Itoa(i), "SLURM_ARRAY_TASK_COUNT": strconv.Itoa(len(indexes)),
+			"SLURM_ARRAY_TASK_MIN": strconv.Itoa(slices.Min(indexes)),
+			"SLURM_ARRAY_TASK_MAX": strconv.Itoa(slices.Max(indexes)),
+		}, a.env)
+		r.add(fmt.Sprintf("%s-%d", r.job.Name, i), t, nodes)
+	}
+	return nil
+}
+
+// add adds a task: of several nodes the first, which the script runs on, and the others, which are there for what it
+// starts, as the roles of a gang.
+func (r *reader) add(name string, t dag.Task, nodes int) {
+	t.Name = dag.ToName(name, "job")
+	if nodes > 1 {
+		t.Gang, t.Role, t.Framework, t.Nodes = t.Name, "launcher", framework.MPI, 1
+		others := t
+		others.Name, others.Role, others.Nodes = t.Name+".nodes", "node", nodes-1
+		others.Run = "exec sleep 2147483647 # ended with the first node\n"
+		t.Name += ".batch"
+		r.job.Tasks = append(r.job.Tasks, t, others)
+		return
+	}
+	r.job.Tasks = append(r.job.Tasks, t)
+}
+
+// spread is how many nodes there are, with how many processes on each.
+func (a *asked) spread() (nodes int, err error) {
+	nodes = max(a.nodes, 1)
+	switch {
+	case a.perNode > 0 && a.tasks > 0 && a.nodes == 0:
+		nodes = (a.tasks + a.perNode - 1) / a.perNode
+	case a.perNode == 0 && a.tasks > 0:
+		a.perNode = (a.tasks + nodes - 1) / nodes
+	}
+	a.perNode, a.cpus = max(a.perNode, 1), max(a.cpus, 1)
+	if a.tasks == 0 {
+		a.tasks = a.perNode * nodes
+	}
+	if nodes > dag.MaxNodes || a.perNode*a.cpus > dag.MaxCPUs {
+		return 0, fault.OverLimit(fmt.Sprintf("%d nodes of %d processors, more than can be asked for", nodes,
+			a.perNode*a.cpus), "")
+	}
+	return nodes, nil
+}
+
+// resources is what a node has at least.
+func (a *asked) resources(nodes int) (res dag.Resources, err error) {
+	cpus := a.perNode * a.cpus
+	res.CPUs.Min = float64(cpus)
+	res.Memory.Min = float64(max(a.memory, a.perCPU*dag.GiB(cpus)))
+	gpus := max(a.gpusNode, a.gpusA*a.perNode, (a.gpus+nodes-1)/nodes)
+	if gpus > 0 {
+		res.AcceleratorCount = float64(gpus)
+	}
+	if gpus > 0 && a.gpu != "" {
+		if res.Accelerator, _, err = dag.ParseAccelerator(a.gpu); err != nil {
+			return res, err
+		}
+	}
+	if a.image != "" {
+		res.Image = "docker:" + a.image
+	}
+	return res, nil
+}
