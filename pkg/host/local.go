@@ -181,7 +181,12 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
-	if err := h.planOn(h.refreshed(ctx, c)); err != nil {
+	if err := h.planOn(h.refreshed(ctx, c)); err != nil && len(h.bought.refresh) > 0 {
+		// Nothing is known of clusters that are bought on for the first time, and of no cloud beside them.
+		if asked := h.refresh(ctx); asked != nil {
+			return errors.Join(err, asked)
+		}
+	} else if err != nil {
 		return err
 	}
 	hub := api.NewHub()
