@@ -145,7 +145,8 @@ func (r *Refresher) offers(s kubernetes.Sold, known map[nodeType]price) (all []c
 			MemoryGiB: shape.GiB, Arch: archOf(s.Node.Arch), OnDemandUSD: max(p.onDemand*shape.Share(), least),
 		}
 		if shape.GPUs > 0 {
-			o.Accelerator, o.AcceleratorCount = accelerator(s.Node.Accelerator), float64(shape.GPUs)
+			o.Accelerator, o.AcceleratorCount = accelerator(s.Node.Accelerator),
+				float64(shape.GPUs)*cmp.Or(s.Node.OfGPU, 1)
 		}
 		if s.Spot {
 			o.HasSpot, o.SpotUSD = true, max(min(cmp.Or(p.spot, p.onDemand), p.onDemand)*shape.Share(), least)
