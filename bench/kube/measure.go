@@ -18,7 +18,6 @@ import (
 
 	corev1 "k8s.io/api/core/v1"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
-	"sigs.k8s.io/yaml"
 
 	"github.com/tradewind-broker/tradewind/bench/report"
 )
@@ -251,7 +250,7 @@ func (m *measure) cli(ctx context.Context, args ...string) (string, error) {
 func (m *measure) kubectl(ctx context.Context, pods []corev1.Pod) error {
 	ctx, cancel := context.WithTimeout(ctx, within)
 	defer cancel()
-	file := filepath.Join(m.dir, "pods.yaml")
+	file := filepath.Join(m.dir, "pods.json")
 	if err := manifest(file, pods); err != nil {
 		return err
 	}
@@ -279,7 +278,7 @@ func (m *measure) kubectl(ctx context.Context, pods []corev1.Pod) error {
 
 // manifest writes pods as somebody would apply them.
 func manifest(file string, pods []corev1.Pod) error {
-	var b bytes.Buffer
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
 	for i := range pods {
 		p := &pods[i]
 		plain := corev1.Pod{
@@ -295,14 +294,13 @@ func manifest(file string, pods []corev1.Pod) error {
 			terms[t].MatchExpressions = slices.DeleteFunc(terms[t].MatchExpressions,
 				func(e corev1.NodeSelectorRequirement) bool { return e.Key == corev1.LabelHostname })
 		}
-		text, err := yaml.Marshal(plain)
-		if err != nil {
-			return err
-		}
-		b.WriteString("---\n")
-		b.Write(text)
+		list.Items = append(list.Items, plain)
 	}
-	return os.WriteFile(file, b.Bytes(), 0o600)
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
 }
 
 func (m *measure) rows() []report.Row {

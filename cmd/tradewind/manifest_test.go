@@ -120,7 +120,8 @@ func TestAManifestThatEndsWithItsLeader(t *testing.T) {
 	if _, errs, code := s.run("tradewind run lead.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last lead-leader"))
 	}
-	want := "lead-leader-0-0.lead\nlead-workers-0-0.lead\nlead-workers-1-0.lead\n"
+	want := "lead-leader-0-0 lead-leader-0-0.lead\nlead-workers-0-0 lead-workers-0-0.lead\n" +
+		"lead-workers-1-0 lead-workers-1-0.lead\n"
 	if got := s.must("tradewind logs last lead-leader"); !strings.HasSuffix(got, want) {
 		t.Errorf("the leader's log ends otherwise:\n%s\nwant\n%s", got, want)
 	}

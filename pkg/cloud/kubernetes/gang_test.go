@@ -28,8 +28,11 @@ func (w *world) by(text string) {
 		w.Fatal(err)
 	}
 	w.cfg.Places[0].Gang = g
-	w.driver = kubernetes.New(w.cfg)
+	w.again()
 }
+
+// again opens the driver anew, as its configuration is now.
+func (w *world) again() { w.driver = kubernetes.New(w.cfg) }
 
 func (w *world) dynamic() dynamic.Interface { return w.cfg.Places[0].Dynamic }
 
