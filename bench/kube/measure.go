@@ -124,7 +124,8 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	if err != nil {
 		return nil, err
 	}
-	if m.ours, err = m.await(ctx, eye, began, func() error { return m.goesOn(ctx, strings.TrimSpace(id)) }); err != nil {
+	goesOn := func() error { return m.goesOn(ctx, strings.TrimSpace(id)) }
+	if m.ours, err = m.await(ctx, eye, began, goesOn); err != nil {
 		why, _ := m.cli(context.WithoutCancel(ctx), "status", strings.TrimSpace(id))
 		log, _ := os.ReadFile(filepath.Join(m.dir, "broker.log"))
 		return nil, fmt.Errorf("%w\n%s\n%s", err, tail(why), tail(string(log)))
@@ -138,8 +139,8 @@ func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
 	m.held, m.onNew = saw.held, saw.grown
 	m.grown = m.world.nodes - m.there
 	if m.held > partlyMost || saw.lost > 0 {
-		return nil, fmt.Errorf("%w: a gang held nodes with some of its pods for %s; %d pods lost theirs", errNotSo, m.held,
-			saw.lost)
+		return nil, fmt.Errorf("%w: a gang held nodes with some of its pods for %s; %d pods lost theirs", errNotSo,
+			m.held, saw.lost)
 	}
 	say("bound in %s; %d nodes were made; longest partly bound %s, on new nodes %s; %.0f MiB", m.ours, m.grown, m.held,
 		m.onNew, m.most)
@@ -168,8 +169,8 @@ func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn f
 			say("%d bound after %.1f s", bound, time.Since(began).Seconds())
 		}
 		if err := pause(ctx, 50*time.Millisecond); err != nil {
-			return 0, fmt.Errorf("%d of %d pods are bound (%d gangs partly, longest %s, %d pods lost): %w", bound, m.pods,
-				saw.still, saw.held, saw.lost, err)
+			return 0, fmt.Errorf("%d of %d pods are bound (%d gangs partly, longest %s, %d pods lost): %w", bound,
+				m.pods, saw.still, saw.held, saw.lost, err)
 		}
 	}
 }
@@ -205,8 +206,8 @@ func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
 	if err != nil {
 		return 0, nil, err
 	}
-	cmd := exec.CommandContext(ctx, m.program, "up", "--clouds", "kubernetes", "--addr", address, //nolint:gosec // built
-		"--public-url", "http://"+address, "--agents", m.agents, "-o", "json")
+	cmd := exec.CommandContext(ctx, m.program, "up", "--clouds", "kubernetes", //nolint:gosec // as it was built
+		"--addr", address, "--public-url", "http://"+address, "--agents", m.agents, "-o", "json")
 	cmd.Env, cmd.Stderr = m.env(), log
 	stdout, err := cmd.StdoutPipe()
 	if err != nil {
@@ -304,21 +305,24 @@ func manifest(file string, pods []corev1.Pod) error {
 }
 
 func (m *measure) rows() []report.Row {
-	const command = "make bench-kube"
+	command := "make bench-kube"
+	if m.scale != full {
+		command = fmt.Sprintf("go run ./bench/kube -pods %d -nodes %d -there %d", m.pods, m.nodes, m.there)
+	}
 	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
 	rows := []report.Row{
-		{What: fmt.Sprintf("%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: from "+
-			"`tradewind submit` to the last pod bound", m.pods, m.gangs, m.there+m.grown, m.grown),
+		{What: fmt.Sprintf("%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
+			"from `tradewind submit` to the last pod bound", m.pods, m.gangs, m.there+m.grown, m.grown),
 			Target: "the API server's own pace", Got: seconds(m.ours), Command: command},
-		{What: "longest that a gang held nodes with some of its pods while others had none (watched; the run fails above); " +
-			"and held new nodes alone, which had been made for it, while more were made",
+		{What: "longest that a gang held nodes with some of its pods while others had none (watched; the run fails " +
+			"above); and held new nodes alone, which had been made for it, while more were made",
 			Target: "below 10 s", Got: seconds(m.held) + "; " + seconds(m.onNew), Command: command},
 		{What: "the broker's memory: before, and at most", Target: "", Command: command,
 			Got: fmt.Sprintf("%.0f MiB, %.0f MiB", m.idle, m.most)},
 	}
 	if m.peer {
-		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end, and to the last " +
-			"pod bound", Target: "beside it", Got: seconds(m.made) + ", " + seconds(m.theirs), Command: command})
+		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end, and to the " +
+			"last pod bound", Target: "beside it", Got: seconds(m.made) + ", " + seconds(m.theirs), Command: command})
 	}
 	return rows
 }

@@ -117,8 +117,8 @@ type seen struct {
 	bound, lost int       // pods
 	last        time.Time // when the last was bound
 	still       int       // gangs some of whose pods are bound, and others not
-	// held is the longest that a gang was so, and held a node that was there from the beginning; grown the longest that it
-	// held new ones alone, which had been made for it.
+	// held is the longest that a gang was so, and held a node that was there from the beginning; grown the longest that
+	// it held new ones alone, which had been made for it.
 	held, grown time.Duration
 }
 

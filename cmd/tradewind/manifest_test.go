@@ -104,7 +104,8 @@ spec:
         command: [sh, -c, 'while :; do sleep 1; done']}]}}}}
 `
 
-// TestAManifestThatEndsWithItsLeader runs it in the same way: its roles are tasks of a gang, and know each other's names.
+// TestAManifestThatEndsWithItsLeader runs it in the same way: its roles are tasks of a gang, and know each other's
+// names.
 func TestAManifestThatEndsWithItsLeader(t *testing.T) {
 	s := build(t).in(t)
 	for _, v := range containertest.Environ(t) {

@@ -79,8 +79,8 @@ type Settings struct {
 	Pools      []string           `json:"pools,omitempty"`
 	Prices     map[string]float64 `json:"prices,omitempty"`
 	AgentImage string             `json:"agentImage,omitempty"`
-	// Gangs are who binds gangs, BY or CONTEXT/BY. PullSecrets are the names of Secrets of the namespace by which images are
-	// got.
+	// Gangs are who binds gangs, BY or CONTEXT/BY. PullSecrets are the names of Secrets of the namespace by which
+	// images are got.
 	Gangs       []string `json:"gangs,omitempty"`
 	PullSecrets []string `json:"pullSecrets,omitempty"`
 	Root        bool     `json:"root,omitempty"`

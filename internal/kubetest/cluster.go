@@ -207,7 +207,8 @@ func (c *Cluster) KWOK() error {
 	if err := os.WriteFile(c.path("kwok.yaml"), []byte(kwok), 0o600); err != nil {
 		return err
 	}
-	return c.start("kwok", "--config="+c.path("kwok.yaml"), "--kubeconfig="+c.Kubeconfig, "--manage-all-nodes=false", "--server-address=127.0.0.1:0",
+	return c.start("kwok", "--config="+c.path("kwok.yaml"), "--kubeconfig="+c.Kubeconfig,
+		"--manage-all-nodes=false", "--server-address=127.0.0.1:0",
 		"--manage-nodes-with-annotation-selector="+KWOKNode+"=fake", "--node-lease-duration-seconds=120")
 }
 

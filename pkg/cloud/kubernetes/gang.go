@@ -28,12 +28,13 @@ type Gang struct {
 const (
 	// ByGates: the broker asks whether there is room, and takes its own scheduling gates away.
 	ByGates = "gates"
-	// ByKueue: Kueue admits the pods as a group against the quota of a queue (its documentation, "Run a group of Pods").
+	// ByKueue: Kueue admits the pods as a group against the quota of a queue (its documentation, "Run a group of
+	// Pods").
 	ByKueue = "kueue"
 	// ByVolcano: Volcano's scheduler binds the pods of a PodGroup of scheduling.volcano.sh.
 	ByVolcano = "volcano"
-	// ByNative: the cluster's own scheduler does, by a PodGroup of scheduling.k8s.io (KEP-4671; Kubernetes 1.36 with its
-	// feature gates GenericWorkload and GangScheduling).
+	// ByNative: the cluster's own scheduler does, by a PodGroup of scheduling.k8s.io (KEP-4671; Kubernetes 1.36 with
+	// its feature gates GenericWorkload and GangScheduling).
 	ByNative = "native"
 )
 
@@ -117,7 +118,9 @@ func (g *gang) group(ctx context.Context, with *corev1.Secret) error {
 		_, err = g.place.Client.SchedulingV1alpha2().PodGroups(g.place.Namespace).Create(ctx,
 			&schedulingv1alpha2.PodGroup{ObjectMeta: about, Spec: schedulingv1alpha2.PodGroupSpec{
 				SchedulingPolicy: schedulingv1alpha2.PodGroupSchedulingPolicy{
-					Gang: &schedulingv1alpha2.GangSchedulingPolicy{MinCount: int32(g.spec.Nodes)}, //nolint:gosec // bounded
+					Gang: &schedulingv1alpha2.GangSchedulingPolicy{
+						MinCount: int32(g.spec.Nodes), //nolint:gosec // at most dag.MaxNodes
+					},
 				},
 			}}, metav1.CreateOptions{})
 	}

@@ -92,7 +92,8 @@ func TestKueueAdmitsAGang(t *testing.T) {
 	w.await("an empty namespace", func() bool { return len(w.left()) == 0 })
 }
 
-// Volcano's scheduler binds the pods of a PodGroup: the test plays it as its documentation says, for groups of up to four.
+// Volcano's scheduler binds the pods of a PodGroup: the test plays it as its documentation says, for groups of up to
+// four.
 func TestVolcanoBindsAGang(t *testing.T) {
 	w := newWorld(t, large("a"))
 	w.install(crd("scheduling.volcano.sh", "v1beta1", "PodGroup", "podgroups"))
@@ -126,7 +127,8 @@ func TestParseGang(t *testing.T) {
 func crd(group, version, kind, plural string) *unstructured.Unstructured {
 	u := &unstructured.Unstructured{}
 	text := fmt.Sprintf(`{"apiVersion": "apiextensions.k8s.io/v1", "kind": "CustomResourceDefinition",
-		"metadata": {"name": "%[4]s.%[1]s", "annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes"}},
+		"metadata": {"name": "%[4]s.%[1]s",
+			"annotations": {"api-approved.kubernetes.io": "https://github.com/kubernetes"}},
 		"spec": {"group": "%[1]s", "scope": "Namespaced",
 			"names": {"kind": "%[3]s", "listKind": "%[3]sList", "plural": "%[4]s"},
 			"versions": [{"name": "%[2]s", "served": true, "storage": true,
@@ -184,11 +186,13 @@ func (w *world) groups(ctx context.Context, name func(*corev1.Pod) string) map[s
 
 var (
 	kueueWorkloads = schema.GroupVersionResource{Group: "kueue.x-k8s.io", Version: "v1beta1", Resource: "workloads"}
-	volcanoGroups  = schema.GroupVersionResource{Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups"}
+	volcanoGroups  = schema.GroupVersionResource{
+		Group: "scheduling.volcano.sh", Version: "v1beta1", Resource: "podgroups",
+	}
 )
 
-// kueue is its controller, as far as groups of pods go: a Workload for each group that is whole; where quota is left the
-// gates of its pods are taken away.
+// kueue is its controller, as far as groups of pods go: a Workload for each group that is whole; where quota is left
+// the gates of its pods are taken away.
 type kueue struct {
 	*world
 	quota int

@@ -224,9 +224,9 @@ func (g *gang) release(ctx context.Context, from, to int) error {
 	})
 }
 
-// await waits until so many pods have a node. It fails with Capacity and the scheduler's words when for too long no other
-// pod has got one. A scheduler that has said nothing has not looked yet: one that is busy takes its time, and that is no
-// word about room.
+// await waits until so many pods have a node. It fails with Capacity and the scheduler's words when for too long no
+// other pod has got one. A scheduler that has said nothing has not looked yet: one that is busy takes its time, and
+// that is no word about room.
 func (g *gang) await(ctx context.Context, wanted int, grows bool) error {
 	began := time.Now()
 	last, bound := began, g.bound

@@ -124,7 +124,8 @@ func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) error {
 			string(pods[i].UID))}
 		return gone(core.Pods(p.Namespace).Delete(ctx, pods[i].Name, o))
 	})
-	return errors.Join(err, c.ungroup(ctx, p, cluster), gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
+	return errors.Join(err, c.ungroup(ctx, p, cluster),
+		gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
 }
 
 // gone is no failure to remove what is not there.

@@ -30,7 +30,8 @@ type promise struct {
 }
 
 func newGrounds() *grounds {
-	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{}, calls: make(chan struct{}, placeAtOnce)}
+	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{},
+		calls: make(chan struct{}, placeAtOnce)}
 }
 
 // call waits until fewer than placeAtOnce calls are under way.
@@ -56,8 +57,8 @@ func (gr *grounds) forget(cluster string) {
 	<-gr.turn
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have one: by what Watch has heard, else
-// from lists.
+// look is what nodes have, and how many pods of each cluster of the deployment's have one: by what Watch has heard,
+// else from lists.
 func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[string]int, err error) {
 	if nodes, bound, ok := c.grounds[p.Name].sight.look(c.cfg.Tolerations); ok {
 		return nodes, bound, nil
@@ -92,8 +93,8 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 type placing struct {
 	arch  string
 	grows bool // a pool has to grow for some
-	// first are how many pods are let go at once. The others have room already: they are let go when these have a node, so
-	// that nothing is held while a pool grows.
+	// first are how many pods are let go at once. The others have room already: they are let go when these have a node,
+	// so that nothing is held while a pool grows.
 	first int
 	apart []string // hosts that the first are kept off: what they have free is for the others, or for other gangs
 }

@@ -97,8 +97,8 @@ func (s *sight) put(p *corev1.Pod, deployment string) {
 	s.ours[cluster][p.Name] = slimPod(p)
 }
 
-// look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label: both as they
-// were at one moment. ok is false where no watch tells.
+// look is what nodes have, and how many pods of each cluster of the deployment's have a node, by its label: both as
+// they were at one moment. ok is false where no watch tells.
 func (s *sight) look(tolerations []corev1.Toleration) (nodes []Node, bound map[string]int, ok bool) {
 	s.mu.Lock()
 	defer s.mu.Unlock()
@@ -166,7 +166,7 @@ func slimNode(n *corev1.Node) *corev1.Node {
 	}
 	for _, c := range n.Status.Conditions {
 		if c.Type == corev1.NodeReady {
-			slim.Status.Conditions = append(slim.Status.Conditions, corev1.NodeCondition{Type: c.Type, Status: c.Status})
+			slim.Status.Conditions = []corev1.NodeCondition{{Type: c.Type, Status: c.Status}}
 		}
 	}
 	return slim

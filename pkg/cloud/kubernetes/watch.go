@@ -128,8 +128,8 @@ func (w *watcher) watchPods(ctx context.Context, namespace, version string) (wat
 	return goesOn(ctx, version, of.Watch)
 }
 
-// goesOn is a watch that is taken up again where it was when the API server ends it, as one that is busy does: a new list
-// of ten thousand pods would make it busier.
+// goesOn is a watch that is taken up again where it was when the API server ends it, as one that is busy does: a new
+// list of ten thousand pods would make it busier.
 func goesOn(ctx context.Context, version string,
 	from func(context.Context, metav1.ListOptions) (watch.Interface, error),
 ) (watch.Interface, error) {

@@ -280,8 +280,8 @@ func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	return &p.role
 }
 
-// success are the replicated jobs with whose end a JobSet ends, while others of its jobs run; none where it ends when all
-// have. What cannot be said of a gang is refused: the end of several jobs, or of one of many pods.
+// success are the replicated jobs with whose end a JobSet ends, while others of its jobs run; none where it ends when
+// all have. What cannot be said of a gang is refused: the end of several jobs, or of one of many pods.
 func (r *reader) success(s *jobSet) (ends []string, err error) {
 	if s.success == nil {
 		return nil, nil

@@ -190,8 +190,8 @@ func (s *script) names(g *group, total int) {
 
 // namesInGang is names for one of several roles that are tasks of a gang: the agent has written where each node is.
 func (s *script) namesInGang(g *group) {
-	_, _ = s.WriteString("# The names by which the pods know each other.\nhosts() {\n  while read -r address name; do\n" +
-		"    n=${name##*-}\n    case $name in\n")
+	_, _ = s.WriteString("# The names by which the pods know each other.\nhosts() {\n" +
+		"  while read -r address name; do\n    n=${name##*-}\n    case $name in\n")
 	for _, p := range g.of.roles {
 		name := unquote(quote(p.called)) + "-$n"
 		if g.jobsInName {

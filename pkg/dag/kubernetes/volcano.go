@@ -126,7 +126,8 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 	}
 	for _, p := range v.roles {
 		if ssh && p.pod.mentions("sshd") {
-			return nil, fault.Within("tasks", r.Fault(p.at, "waits for the others by ssh, and pods have no keys of each other",
+			return nil, fault.Within("tasks", r.Fault(p.at,
+				"waits for the others by ssh, and pods have no keys of each other",
 				"write a gang of roles: TRADEWIND_RSH_AGENT starts programs on the others without ssh"))
 		}
 	}
