@@ -111,7 +111,7 @@ func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
 
 // bind makes the pods that are not there yet and sees all of them bound.
 func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
-	at, err := g.room(ctx, len(have) > 0)
+	at, err := g.room(ctx)
 	if err != nil {
 		return err
 	}
@@ -119,19 +119,10 @@ func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
 	if err := g.make(ctx, at, have); err != nil {
 		return err
 	}
-	if err := g.release(ctx, 0, at.first); err != nil {
+	if err := g.release(ctx); err != nil {
 		return err
 	}
-	if at.first < g.spec.Nodes {
-		if err := g.await(ctx, at.first, at.grows); err != nil {
-			return err
-		}
-		if err := g.release(ctx, at.first, g.spec.Nodes); err != nil {
-			return err
-		}
-		at.grows = false
-	}
-	return g.await(ctx, g.spec.Nodes, at.grows)
+	return g.await(ctx, at.grows)
 }
 
 // pods are the gang's, as Watch has heard last, or as they are now.
@@ -192,9 +183,7 @@ func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 		if err != nil {
 			return err
 		}
-		if g.join(p); rank < at.first {
-			keepOff(p, at.apart)
-		}
+		g.join(p)
 		defer g.c.grounds[g.place.Name].call()()
 		_, err = core.Pods(g.place.Namespace).Create(ctx, p, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
@@ -207,13 +196,13 @@ func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 // ungate takes the gates away.
 var ungate = []byte(`{"spec":{"schedulingGates":null}}`)
 
-// release lets the pods of some ranks go.
-func (g *gang) release(ctx context.Context, from, to int) error {
+// release lets the pods go.
+func (g *gang) release(ctx context.Context) error {
 	if g.place.Gang.foreign() {
 		return nil
 	}
-	return driver.Each(to-from, callsAtOnce, func(i int) error {
-		name := g.c.podName(g.spec.Cluster, from+i)
+	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
+		name := g.c.podName(g.spec.Cluster, rank)
 		defer g.c.grounds[g.place.Name].call()()
 		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, name, types.MergePatchType, ungate,
 			metav1.PatchOptions{})
@@ -224,10 +213,10 @@ func (g *gang) release(ctx context.Context, from, to int) error {
 	})
 }
 
-// await waits until so many pods have a node. It fails with Capacity and the scheduler's words when for too long no
+// await waits until all pods have a node. It fails with Capacity and the scheduler's words when for too long no
 // other pod has got one. A scheduler that has said nothing has not looked yet: one that is busy takes its time, and
 // that is no word about room.
-func (g *gang) await(ctx context.Context, wanted int, grows bool) error {
+func (g *gang) await(ctx context.Context, grows bool) error {
 	began := time.Now()
 	last, bound := began, g.bound
 	for {
@@ -238,7 +227,7 @@ func (g *gang) await(ctx context.Context, wanted int, grows bool) error {
 		if err := g.lost(pods); err != nil {
 			return err
 		}
-		if g.bound >= wanted {
+		if g.bound >= g.spec.Nodes {
 			return nil
 		}
 		if g.bound > bound {
@@ -247,7 +236,8 @@ func (g *gang) await(ctx context.Context, wanted int, grows bool) error {
 		said := g.refusal(pods)
 		waited := time.Since(last)
 		if !grows && said != "" && waited >= g.c.cfg.BindWithin/2 {
-			grows = g.place.scalingUp(ctx, pods) // an autoscaler that nobody told the broker of
+			grows = g.c.grounds[g.place.Name].growing() ||
+				g.place.scalingUp(ctx, pods) // an autoscaler that nobody told the broker of
 		}
 		limit := g.c.cfg.BindWithin
 		switch {

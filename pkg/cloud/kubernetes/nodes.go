@@ -47,8 +47,6 @@ type Node struct {
 	// Such a node is in lists once for each, and once more where it has whole ones. OfGPU is what one is of a GPU.
 	Part  string  `json:"part,omitempty"`
 	OfGPU float64 `json:"ofGPU,omitempty"`
-
-	host string // its label kubernetes.io/hostname
 }
 
 // Room is what pods take of a node.
@@ -166,7 +164,7 @@ func readNodes(nodes []*corev1.Node, used map[string]use, tolerations []corev1.T
 			Name: n.Name, Type: cmp.Or(plainName(first(n.Labels, typeLabels)), AnyNode),
 			Region: first(n.Labels, regionLabels), Zone: plainName(first(n.Labels, zoneLabels)),
 			Arch: n.Labels[corev1.LabelArchStable], Spot: spot(n.Labels), Whole: whole, Free: whole.less(taken.Room),
-			Provider: provider(n.Spec.ProviderID), host: cmp.Or(n.Labels[corev1.LabelHostname], n.Name),
+			Provider: provider(n.Spec.ProviderID),
 		}
 		if whole.GPUs > 0 {
 			node.Accelerator = cmp.Or(first(n.Labels, acceleratorLabels), "GPU")

@@ -238,19 +238,6 @@ func affinity(s Shape, zone string, onSpot bool) *corev1.Affinity {
 	}}
 }
 
-// keepOff keeps a pod off some hosts.
-func keepOff(p *corev1.Pod, hosts []string) {
-	if len(hosts) == 0 {
-		return
-	}
-	terms := p.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
-	for i := range terms {
-		terms[i].MatchExpressions = append(slices.Clone(terms[i].MatchExpressions), corev1.NodeSelectorRequirement{
-			Key: corev1.LabelHostname, Operator: corev1.NodeSelectorOpNotIn, Values: hosts,
-		})
-	}
-}
-
 // labelValue makes a label's value of a text, empty where there is none in it.
 func labelValue(text string) string {
 	const most = 63

@@ -27,11 +27,25 @@ type promise struct {
 	zone  string
 	spot  bool
 	pods  int
+	grows bool // a pool has to grow for some of them
 }
 
 func newGrounds() *grounds {
 	return &grounds{turn: make(chan struct{}, 1), promised: map[string]promise{},
 		calls: make(chan struct{}, placeAtOnce)}
+}
+
+// growing says whether a pool has to grow for a gang that has been promised room: its pods may be given what another was
+// promised, which then gets new nodes.
+func (gr *grounds) growing() bool {
+	gr.turn <- struct{}{}
+	defer func() { <-gr.turn }()
+	for _, p := range gr.promised {
+		if p.grows {
+			return true
+		}
+	}
+	return false
 }
 
 // call waits until fewer than placeAtOnce calls are under way.
@@ -93,18 +107,11 @@ func (c *Cloud) look(ctx context.Context, p *Place) (nodes []Node, bound map[str
 type placing struct {
 	arch  string
 	grows bool // a pool has to grow for some
-	// first are how many pods are let go at once. The others have room already: they are let go when these have a node,
-	// so that nothing is held while a pool grows.
-	first int
-	apart []string // hosts that the first are kept off: what they have free is for the others, or for other gangs
 }
-
-// mostApart bounds how many hosts a pod names.
-const mostApart = 1000
 
 // room asks whether the pods that have no node yet fit, and promises the gang what it finds. It fails with Capacity
 // where they do not fit and nothing can grow.
-func (g *gang) room(ctx context.Context, there bool) (at placing, err error) {
+func (g *gang) room(ctx context.Context) (at placing, err error) {
 	at.arch = "amd64"
 	gr := g.c.grounds[g.place.Name]
 	release, err := gr.take(ctx)
@@ -123,7 +130,6 @@ func (g *gang) room(ctx context.Context, there bool) (at placing, err error) {
 		}
 	}
 	if g.place.Gang.foreign() {
-		at.first = g.spec.Nodes
 		return at, nil // whoever schedules gangs there knows whether there is room
 	}
 	own := hash(g.spec.Cluster)
@@ -141,11 +147,8 @@ func (g *gang) room(ctx context.Context, there bool) (at placing, err error) {
 		return at, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
 			fits+g.bound, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
 	}
-	gr.promised[own] = promise{g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, g.spec.Nodes}
-	at.grows, at.first = now < wanted, g.spec.Nodes
-	if apart := g.hosts(nodes); at.grows && !there && len(apart) <= mostApart {
-		at.first, at.apart = wanted-now, apart // what is free is the others', or has been promised to another gang
-	}
+	at.grows = now < wanted
+	gr.promised[own] = promise{g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, g.spec.Nodes, at.grows}
 	return at, nil
 }
 
@@ -190,15 +193,4 @@ func (g *gang) more(ctx context.Context, nodes []Node, wanted int) (more []Node,
 		}
 	}
 	return more, nil
-}
-
-// hosts are the nodes that could take one of the gang's pods now.
-func (g *gang) hosts(nodes []Node) (all []string) {
-	want := g.shape.room()
-	for i := range nodes {
-		if g.suits(&nodes[i]) && nodes[i].Free.holds(want) {
-			all = append(all, nodes[i].host)
-		}
-	}
-	return all
 }
