@@ -1,4 +1,5 @@
-// Package kubekit opens clusters of Kubernetes, by the contexts of a kubeconfig or, in a pod, the cluster that it is in.
+// Package kubekit opens clusters of Kubernetes, by the contexts of a kubeconfig or, in a pod, the cluster that it is
+// in.
 package kubekit
 
 import (

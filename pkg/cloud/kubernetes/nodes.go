@@ -244,12 +244,7 @@ func (n *Node) suits(s Shape, zone string, spot bool) bool {
 	return n.Type == s.Node && n.Part == s.Part && (zone == "" || n.Zone == zone) && n.Spot == spot
 }
 
-// fit says how many of count pods find room on the nodes, each node filled before the next.
-func fit(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
-	return take(slices.Clone(nodes), s, zone, spot, count)
-}
-
-// take is fit, and takes the room.
+// take says how many of count pods find room on the nodes, each node filled before the next, and takes the room.
 func take(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
 	want := s.room()
 	for i := range nodes {

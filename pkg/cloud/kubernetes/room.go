@@ -35,8 +35,8 @@ func newGrounds() *grounds {
 		calls: make(chan struct{}, placeAtOnce)}
 }
 
-// growing says whether a pool has to grow for a gang that has been promised room: its pods may be given what another was
-// promised, which then gets new nodes.
+// growing says whether a pool has to grow for a gang that has been promised room: its pods may be given what another
+// was promised, which then gets new nodes.
 func (gr *grounds) growing() bool {
 	gr.turn <- struct{}{}
 	defer func() { <-gr.turn }()
