@@ -175,6 +175,11 @@ bench-limits: emulators ## Play the limits of a large deployment, in one process
 bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/failover -report bench/RESULTS.md
 
+.PHONY: bench-kube
+bench-kube: kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, beside kubectl apply (half an hour); writes its section of bench/RESULTS.md
+	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
+	$(GO) run ./bench/kube -report bench/RESULTS.md
+
 .PHONY: bench-data
 bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 20 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh

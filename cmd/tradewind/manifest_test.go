@@ -87,3 +87,43 @@ func TestAManifestAsItStands(t *testing.T) {
 	}
 	hides(t, s.state, "hunter2hunter2")
 }
+
+// leading is a JobSet that is over when its leader is: its workers would run on for ever.
+const leading = `apiVersion: jobset.x-k8s.io/v1alpha2
+kind: JobSet
+metadata: {name: lead}
+spec:
+  successPolicy: {operator: All, targetReplicatedJobs: [leader]}
+  replicatedJobs:
+    - name: leader
+      template: {spec: {template: {spec: {containers: [{name: c, image: IMAGE,
+        command: [sh, -c, 'grep -o "lead-.*[.]lead$" /etc/hosts | sort']}]}}}}
+    - name: workers
+      replicas: 2
+      template: {spec: {template: {spec: {containers: [{name: c, image: IMAGE,
+        command: [sh, -c, 'while :; do sleep 1; done']}]}}}}
+`
+
+// TestAManifestThatEndsWithItsLeader runs it in the same way: its roles are tasks of a gang, and know each other's
+// names.
+func TestAManifestThatEndsWithItsLeader(t *testing.T) {
+	s := build(t).in(t)
+	for _, v := range containertest.Environ(t) {
+		if strings.HasPrefix(v, "CONTAINERS_CONF=") || strings.HasPrefix(v, container.EngineEnv+"=") {
+			s.env = append(s.env, v)
+		}
+	}
+	s.dir = t.TempDir()
+	file := strings.ReplaceAll(leading, "IMAGE", containertest.Image)
+	if err := os.WriteFile(filepath.Join(s.dir, "lead.yaml"), []byte(file), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	if _, errs, code := s.run("tradewind run lead.yaml"); code != 0 {
+		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last lead-leader"))
+	}
+	want := "lead-leader-0-0 lead-leader-0-0.lead\nlead-workers-0-0 lead-workers-0-0.lead\n" +
+		"lead-workers-1-0 lead-workers-1-0.lead\n"
+	if got := s.must("tradewind logs last lead-leader"); !strings.HasSuffix(got, want) {
+		t.Errorf("the leader's log ends otherwise:\n%s\nwant\n%s", got, want)
+	}
+}

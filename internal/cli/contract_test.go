@@ -53,7 +53,7 @@ tradewind cloud check: public-url state output
 tradewind cloud add aws: proxy no-public-address tag image instance-profile profile certificates regions print state output
 tradewind cloud add azure: proxy no-public-address tag image subscription resource-group principal stores storage-account tenant client regions print state output
 tradewind cloud add gcp: push-account proxy no-public-address tag image tpus project service-account member network stores impersonate subnetwork regions print state output
-tradewind cloud add kubernetes: agent-image context kubeconfig namespace pool price root regions print state output
+tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
 tradewind cloud remove: forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file

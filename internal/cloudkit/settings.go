@@ -79,7 +79,11 @@ type Settings struct {
 	Pools      []string           `json:"pools,omitempty"`
 	Prices     map[string]float64 `json:"prices,omitempty"`
 	AgentImage string             `json:"agentImage,omitempty"`
-	Root       bool               `json:"root,omitempty"`
+	// Gangs are who binds gangs, BY or CONTEXT/BY. PullSecrets are the names of Secrets of the namespace by which
+	// images are got.
+	Gangs       []string `json:"gangs,omitempty"`
+	PullSecrets []string `json:"pullSecrets,omitempty"`
+	Root        bool     `json:"root,omitempty"`
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`

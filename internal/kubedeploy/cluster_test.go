@@ -5,14 +5,14 @@ import (
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
-	"github.com/tradewind-broker/tradewind/internal/kubeapi/kubeapitest"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
+	"github.com/tradewind-broker/tradewind/internal/kubetest"
 )
 
 // TestADeploymentOnARealAPIServer is made, left as it is, changed and removed; may do what it needs and nothing else; and
 // its pod passes the restricted standard.
 func TestADeploymentOnARealAPIServer(t *testing.T) {
-	api := kubeapitest.Start(t).API(t)
+	api := kubetest.New(t, "test").API(t)
 	for _, ns := range []string{"batch", "other"} {
 		_, err := api.Create(t.Context(), "/api/v1/namespaces", kubeapi.Object{
 			"apiVersion": "v1", "kind": "Namespace", "metadata": map[string]any{"name": ns},

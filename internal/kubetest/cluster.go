@@ -1,10 +1,12 @@
 package kubetest
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/rsa"
 	"crypto/x509"
+	_ "embed"
 	"encoding/pem"
 	"errors"
 	"fmt"
@@ -45,14 +47,29 @@ type Cluster struct {
 
 	dir, bin, token string
 	etcd, api       string // ports
+	options         Options
 	mu              sync.Mutex
 	running         map[string]*exec.Cmd
+}
+
+// Options of a cluster.
+type Options struct {
+	// NodeGrace is how long a node may be silent before it is held to be dead; 12 s when 0.
+	NodeGrace time.Duration
+	// Gangs turns on the scheduler's own gangs (scheduling.k8s.io/v1alpha2), which are off in Kubernetes 1.36.
+	Gangs bool
 }
 
 // New starts a cluster for a test, without a node. The test is skipped where there is no control plane.
 func New(t testing.TB, name string) *Cluster {
 	t.Helper()
-	c, err := Start(t.Context(), t.TempDir(), name)
+	return NewWith(t, name, Options{})
+}
+
+// NewWith is New with options.
+func NewWith(t testing.TB, name string, o Options) *Cluster {
+	t.Helper()
+	c, err := StartWith(t.Context(), t.TempDir(), name, o)
 	if errors.Is(err, ErrNotBuilt) && os.Getenv(Required) == "" {
 		t.Skip(err)
 	}
@@ -65,6 +82,14 @@ func New(t testing.TB, name string) *Cluster {
 
 // Start starts a cluster in a folder. Its context is called name.
 func Start(ctx context.Context, dir, name string) (*Cluster, error) {
+	return StartWith(ctx, dir, name, Options{})
+}
+
+// gangs are the arguments by which API server and scheduler know the native gangs.
+const gangs = "--feature-gates=GenericWorkload=true,GangScheduling=true"
+
+// StartWith is Start with options.
+func StartWith(ctx context.Context, dir, name string, o Options) (*Cluster, error) {
 	tools, err := emulator.ToolsDir()
 	if err != nil {
 		return nil, err
@@ -73,7 +98,8 @@ func Start(ctx context.Context, dir, name string) (*Cluster, error) {
 	if _, err := os.Stat(filepath.Join(bin, "stamp")); err != nil {
 		return nil, ErrNotBuilt
 	}
-	c := &Cluster{Name: name, dir: dir, bin: bin, token: rand.Text(), running: map[string]*exec.Cmd{}}
+	c := &Cluster{Name: name, dir: dir, bin: bin, token: rand.Text(), running: map[string]*exec.Cmd{},
+		options: o}
 	ports, err := freePorts(3)
 	if err != nil {
 		return nil, err
@@ -93,15 +119,20 @@ func Start(ctx context.Context, dir, name string) (*Cluster, error) {
 		c.Stop()
 		return nil, err
 	}
+	scheduler := []string{"--secure-port=0", "--kube-api-qps=1000", "--kube-api-burst=2000"}
+	manager := []string{"--secure-port=0", "--kube-api-qps=500", "--kube-api-burst=1000",
+		"--service-account-private-key-file=" + c.path("sa.key"),
+		"--node-monitor-period=1s", "--node-monitor-grace-period=" + cmp.Or(o.NodeGrace, 12*time.Second).String(),
+		"--root-ca-file=" + c.path("certs/apiserver.crt")}
+	if o.Gangs {
+		scheduler, manager = append(scheduler, gangs), append(manager, gangs)
+	}
 	for _, program := range []struct {
 		name string
 		args []string
 	}{
-		{"kube-scheduler", []string{"--secure-port=0"}},
-		{"kube-controller-manager", []string{"--secure-port=0",
-			"--service-account-private-key-file=" + c.path("sa.key"),
-			"--node-monitor-period=1s", "--node-monitor-grace-period=12s",
-			"--root-ca-file=" + c.path("certs/apiserver.crt")}},
+		{"kube-scheduler", scheduler},
+		{"kube-controller-manager", manager},
 	} {
 		args := append([]string{"--kubeconfig=" + c.Kubeconfig, "--leader-elect=false"}, program.args...)
 		if err := c.start(program.name, args...); err != nil {
@@ -151,11 +182,15 @@ current-context: %[2]s
 
 // StartAPI starts the API server and returns when it is ready.
 func (c *Cluster) StartAPI(ctx context.Context) error {
-	if err := c.start("kube-apiserver", "--etcd-servers=http://127.0.0.1:"+c.etcd, "--bind-address=127.0.0.1",
-		"--secure-port="+c.api, "--cert-dir="+c.path("certs"), "--token-auth-file="+c.path("tokens"),
+	args := []string{"--etcd-servers=http://127.0.0.1:" + c.etcd, "--bind-address=127.0.0.1",
+		"--secure-port=" + c.api, "--cert-dir=" + c.path("certs"), "--token-auth-file=" + c.path("tokens"),
 		"--authorization-mode=RBAC", "--service-account-issuer=https://kubernetes.default.svc",
-		"--service-account-key-file="+c.path("sa.key"), "--service-account-signing-key-file="+c.path("sa.key"),
-		"--service-cluster-ip-range=10.96.0.0/16", "--enable-priority-and-fairness=false"); err != nil {
+		"--service-account-key-file=" + c.path("sa.key"), "--service-account-signing-key-file=" + c.path("sa.key"),
+		"--service-cluster-ip-range=10.96.0.0/16", "--enable-priority-and-fairness=false"}
+	if c.options.Gangs {
+		args = append(args, gangs, "--runtime-config=scheduling.k8s.io/v1alpha2=true")
+	}
+	if err := c.start("kube-apiserver", args...); err != nil {
 		return err
 	}
 	return c.await(ctx, func(ctx context.Context) bool {
@@ -164,12 +199,34 @@ func (c *Cluster) StartAPI(ctx context.Context) error {
 	})
 }
 
+// KWOK starts the player of nodes: those with the annotation KWOKNode are ready, and what is bound to them runs.
+func (c *Cluster) KWOK() error {
+	if _, err := os.Stat(filepath.Join(c.bin, "kwok")); err != nil {
+		return fmt.Errorf("KWOK is not built: run `scripts/kube.sh kwok`: %w", err)
+	}
+	if err := os.WriteFile(c.path("kwok.yaml"), []byte(kwok), 0o600); err != nil {
+		return err
+	}
+	return c.start("kwok", "--config="+c.path("kwok.yaml"), "--kubeconfig="+c.Kubeconfig,
+		"--manage-all-nodes=false", "--server-address=127.0.0.1:0",
+		"--manage-nodes-with-annotation-selector="+KWOKNode+"=fake", "--node-lease-duration-seconds=120")
+}
+
+//go:embed kwok.yaml
+var kwok string
+
+// KWOKNode marks a node that KWOK plays, with the value "fake".
+const KWOKNode = "kwok.x-k8s.io/node"
+
+// Program is the path of one of the programs that scripts/kube.sh builds; it may not be there.
+func (c *Cluster) Program(name string) string { return filepath.Join(c.bin, name) }
+
 // StopAPI kills the API server.
 func (c *Cluster) StopAPI() { c.kill("kube-apiserver") }
 
 // Stop ends everything.
 func (c *Cluster) Stop() {
-	for _, name := range []string{"kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd"} {
+	for _, name := range []string{"kwok", "kube-controller-manager", "kube-scheduler", "kube-apiserver", "etcd"} {
 		c.kill(name)
 	}
 }

@@ -25,7 +25,9 @@ type Node struct {
 	CPUs   int
 	GiB    int
 	GPUs   int
-	Taints []corev1.Taint
+	// Devices are what device plugins offer beside whole GPUs.
+	Devices map[corev1.ResourceName]int64
+	Taints  []corev1.Taint
 	// Idle says that pods are only said to run: no process is started.
 	Idle bool
 	// Refuses are images that cannot be had.
@@ -108,6 +110,9 @@ func (k *Kubelet) beat(ctx context.Context) error {
 	}
 	if k.node.GPUs > 0 {
 		has["nvidia.com/gpu"] = *resource.NewQuantity(int64(k.node.GPUs), resource.DecimalSI)
+	}
+	for name, n := range k.node.Devices {
+		has[name] = *resource.NewQuantity(n, resource.DecimalSI)
 	}
 	now := metav1.Now()
 	err := retry.RetryOnConflict(retry.DefaultRetry, func() error {

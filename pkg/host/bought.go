@@ -45,7 +45,8 @@ var (
 	ErrUnended = errors.New("machines of an earlier start may still run")
 )
 
-// PublicURL reads the address at which bought machines reach the broker: https, or http on loopback, with no path. It
+// PublicURL reads the address at which bought machines reach the broker: https, or http on loopback and at a service of
+// the Kubernetes cluster that both are in (a host NAME.NAMESPACE.svc, which no other network knows), with no path. It
 // fails with ErrPublicURL.
 func PublicURL(text string) (string, error) {
 	const what = "a tunnel, an ingress or a name of this computer"
@@ -57,7 +58,7 @@ func PublicURL(text string) (string, error) {
 	switch {
 	case err != nil || u.Host == "" || u.Path != "" || u.RawQuery != "" || u.Fragment != "" || u.User != nil:
 		return "", fmt.Errorf("%w: %q is not https://HOST or https://HOST:PORT", ErrPublicURL, text)
-	case u.Scheme == "http" && !loopback(u.Hostname()):
+	case u.Scheme == "http" && !loopback(u.Hostname()) && !service(u.Hostname()):
 		return "", fmt.Errorf("%w: %q is not https, so whoever is on the way could read the machines' tokens",
 			ErrPublicURL,
 			text)
@@ -65,6 +66,12 @@ func PublicURL(text string) (string, error) {
 		return "", fmt.Errorf("%w: %q is neither https nor http", ErrPublicURL, text)
 	}
 	return u.String(), nil
+}
+
+// service says whether a host is a service's name in a cluster: NAME.NAMESPACE.svc, or that below the cluster's domain.
+func service(host string) bool {
+	labels := strings.Split(strings.TrimSuffix(host, ".cluster.local"), ".")
+	return len(labels) == 3 && labels[0] != "" && labels[1] != "" && labels[2] == "svc"
 }
 
 func loopback(host string) bool {

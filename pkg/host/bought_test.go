@@ -88,6 +88,7 @@ func TestPublicURL(t *testing.T) {
 	for text, want := range map[string]string{
 		"https://b.example": "https://b.example", "https://b.example:8443/": "https://b.example:8443", "http://127.0.0.1:80": "http://127.0.0.1:80",
 		"http://localhost:8080": "http://localhost:8080", "http://[::1]:8080": "http://[::1]:8080",
+		"http://tradewind.batch.svc": "http://tradewind.batch.svc", "http://x.svc": "", "http://a.b.svc.example.com": "",
 		"": "", "b.example": "", "http://b.example": "", "http://10.0.0.1": "", "https://b.example/x": "", "https://u:p@b.example": "",
 		"ftp://b.example": "", "https://b.example?x=y": "", "https://": "",
 	} {

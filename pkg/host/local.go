@@ -181,7 +181,7 @@ func (h *Host) wire(ctx context.Context) error {
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {
 		return err
 	}
-	if err := h.planOn(h.refreshed(ctx, c)); err != nil {
+	if err := h.planFirst(ctx, c); err != nil {
 		return err
 	}
 	hub := api.NewHub()
@@ -318,6 +318,19 @@ func (h *Host) Broker() *broker.Broker { return h.broker }
 // plan makes a plan without submitting, with the blocks and prices of now.
 func (h *Host) plan(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	return h.broker.DryRun(ctx, spec)
+}
+
+// planFirst is planOn of what the clouds said last. Of clusters that are bought on for the first time, and of no cloud
+// beside them, nothing is known: they are asked.
+func (h *Host) planFirst(ctx context.Context, c *catalog.Catalog) error {
+	err := h.planOn(h.refreshed(ctx, c))
+	if err == nil || len(h.bought.refresh) == 0 {
+		return err
+	}
+	if asked := h.refresh(ctx); asked != nil {
+		return errors.Join(err, asked)
+	}
+	return nil
 }
 
 // planOn has the planner know what of a catalogue can be bought, or is played.

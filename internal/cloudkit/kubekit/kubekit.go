@@ -1,4 +1,5 @@
-// Package kubekit opens clusters of Kubernetes, by the contexts of a kubeconfig or, in a pod, the cluster that it is in.
+// Package kubekit opens clusters of Kubernetes, by the contexts of a kubeconfig or, in a pod, the cluster that it is
+// in.
 package kubekit
 
 import (
@@ -14,6 +15,7 @@ import (
 	"time"
 
 	"github.com/spf13/pflag"
+	"k8s.io/apimachinery/pkg/runtime"
 	"k8s.io/client-go/dynamic"
 	"k8s.io/client-go/kubernetes"
 	"k8s.io/client-go/rest"
@@ -51,6 +53,11 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.Func("price", "what a node costs an hour, TYPE=USD, where the catalogue is not to be asked", price(s))
 	f.StringVar(&s.AgentImage, "agent-image", "",
 		"image with bash, curl and sha256sum, in which agents are fetched and tasks without\nan image run")
+	f.StringSliceVar(&s.Gangs, "gang", nil,
+		"who binds the pods of a task together, [CONTEXT/]gates|kueue:QUEUE|volcano[:QUEUE]|native\n"+
+			"(default: gates, which are this broker's)")
+	f.StringSliceVar(&s.PullSecrets, "image-pull-secret", nil,
+		"Secrets of the namespace with the logins of registries that images are got from")
 	f.BoolVar(&s.Root, "root", false, "let tasks run as root, which the restricted Pod Security Standard forbids")
 }
 
@@ -122,6 +129,9 @@ func ready(s cloudkit.Settings, lookup cloudkit.Lookup) error {
 		if _, err := pools(s.Pools, name); err != nil {
 			return err
 		}
+		if _, err := gang(s.Gangs, name); err != nil {
+			return err
+		}
 	}
 	return nil
 }
@@ -134,10 +144,11 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 	return "contexts " + strings.Join(names, ", ")
 }
 
-// Calls to an API server a second, and in a burst: a gang of a thousand is made in a minute.
+// Calls to an API server a second, and in a burst. An API server that has more to do than it can says so itself (API
+// Priority and Fairness), and the client waits then: this only keeps a mistake of the broker's small.
 const (
-	callsASecond = 50
-	callsAtOnce  = 200
+	callsASecond = 500
+	callsAtOnce  = 1000
 )
 
 func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
@@ -157,11 +168,14 @@ func open(_ context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		if p.Pools, err = pools(s.Pools, name); err != nil {
 			return nil, err
 		}
+		if p.Gang, err = gang(s.Gangs, name); err != nil {
+			return nil, err
+		}
 		places, regions = append(places, p), append(regions, p.Name)
 	}
 	c := driverkube.New(driverkube.Config{
 		Deployment: r.Deployment, Places: places, Agents: r.Agents, Image: s.AgentImage, AsRoot: s.Root,
-		Environment: s.Environment(), Graves: r.Graves, Log: r.Log,
+		PullSecrets: s.PullSecrets, Environment: s.Environment(), Graves: r.Graves, Log: r.Log,
 	})
 	return &cloudkit.Opened{
 		Cloud: c, Checker: c, Watch: c.Watch, Regions: regions, FreshFor: freshFor,
@@ -186,11 +200,29 @@ func place(config *api.Config, name, namespace string) (p driverkube.Place, err 
 	}
 	to.QPS, to.Burst, to.UserAgent = callsASecond, callsAtOnce, "tradewind"
 	p = driverkube.Place{Name: driverkube.PlaceName(name), Namespace: namespace}
-	if p.Client, err = kubernetes.NewForConfig(to); err != nil {
+	if p.Dynamic, err = dynamic.NewForConfig(to); err != nil {
 		return p, err
 	}
-	p.Dynamic, err = dynamic.NewForConfig(to)
+	to = rest.CopyConfig(to) // a list of ten thousand pods is shorter than in JSON, and sooner written and read
+	to.ContentType, to.AcceptContentTypes = runtime.ContentTypeProtobuf, runtime.ContentTypeProtobuf+","+
+		runtime.ContentTypeJSON
+	p.Client, err = kubernetes.NewForConfig(to)
 	return p, err
+}
+
+// gang reads who binds gangs in a context: BY, or CONTEXT/BY, the last that is for it.
+func gang(texts []string, of string) (found driverkube.Gang, err error) {
+	for _, text := range texts {
+		context, by, some := cutLast(text, "/")
+		g, err := driverkube.ParseGang(by)
+		if err != nil {
+			return found, fmt.Errorf("--gang: %w", err)
+		}
+		if !some || context == of {
+			found = g
+		}
+	}
+	return found, nil
 }
 
 // pools reads those of a context: [CONTEXT/]TYPE:CPUS:GIB[:GPUS[:MOST]].

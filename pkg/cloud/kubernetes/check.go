@@ -3,11 +3,12 @@ package kubernetes
 import (
 	"context"
 	"fmt"
+	"slices"
 	"strings"
 
 	authenticationv1 "k8s.io/api/authentication/v1"
 	authorizationv1 "k8s.io/api/authorization/v1"
-	corev1 "k8s.io/api/core/v1"
+	schedulingv1alpha2 "k8s.io/api/scheduling/v1alpha2"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -17,6 +18,7 @@ import (
 // right is one that the broker needs in a cluster.
 type right struct {
 	verb, resource string
+	group          string
 	ofCluster      bool // for the whole of it, not for the namespace alone
 	optional       bool
 }
@@ -28,6 +30,20 @@ var rights = []right{
 	{verb: "create", resource: "secrets"}, {verb: "delete", resource: "secrets"},
 	{verb: "list", resource: "nodes", ofCluster: true}, {verb: "watch", resource: "nodes", ofCluster: true},
 	{verb: "list", resource: "events", optional: true},
+}
+
+// rights are those that whoever binds gangs in a place makes needful.
+func (g Gang) rights() (all []right) {
+	switch g.By {
+	case ByVolcano, ByNative:
+		group := map[string]string{ByVolcano: volcanoGroups.Group, ByNative: schedulingv1alpha2.GroupName}[g.By]
+		for _, verb := range []string{"create", "delete", "get"} {
+			all = append(all, right{verb: verb, resource: "podgroups", group: group, optional: verb == "get"})
+		}
+	case ByKueue:
+		all = append(all, right{verb: "get", resource: "workloads", group: kueueWorkloads[0].Group, optional: true})
+	}
+	return all
 }
 
 // Check implements driver.Checker: for each cluster whether it answers, what the broker may not do there, and the
@@ -63,7 +79,7 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 	if r.Identity == "" {
 		r.Identity = who.Status.UserInfo.Username
 	}
-	for _, right := range rights {
+	for _, right := range append(slices.Clone(rights), p.Gang.rights()...) {
 		lack, err := p.lacks(ctx, right)
 		if err != nil {
 			return err
@@ -84,7 +100,7 @@ func (c *Cloud) checkPlace(ctx context.Context, p *Place, r *driver.Report) erro
 				Limit: hard.AsApproximateFloat64(), Used: used.AsApproximateFloat64()})
 		}
 	}
-	return p.checkNodes(ctx, c.cfg.Tolerations, r)
+	return c.checkNodes(ctx, p, r)
 }
 
 // lacks asks the API server whether the broker has a right.
@@ -95,12 +111,16 @@ func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
 	}
 	ask := &authorizationv1.SelfSubjectAccessReview{Spec: authorizationv1.SelfSubjectAccessReviewSpec{
 		ResourceAttributes: &authorizationv1.ResourceAttributes{
-			Namespace: namespace, Verb: need.verb, Resource: need.resource,
+			Namespace: namespace, Verb: need.verb, Group: need.group, Resource: need.resource,
 		},
 	}}
 	answer, err := p.Client.AuthorizationV1().SelfSubjectAccessReviews().Create(ctx, ask, metav1.CreateOptions{})
 	if err != nil || answer.Status.Allowed {
 		return nil, err
+	}
+	resource := need.resource
+	if need.group != "" {
+		resource += "." + need.group
 	}
 	where := "in namespace " + p.Namespace
 	kind, scope := "role", "-n "+p.Namespace+" "
@@ -108,15 +128,14 @@ func (p *Place) lacks(ctx context.Context, need right) (*driver.Lack, error) {
 		where, kind, scope = "in the cluster", "clusterrole", ""
 	}
 	return &driver.Lack{
-		What: fmt.Sprintf("%s: no right to %s %s %s", p.Name, need.verb, need.resource, where),
-		Mend: fmt.Sprintf("kubectl %screate %s tradewind --verb=%s --resource=%s", scope, kind, need.verb,
-			need.resource),
+		What:  fmt.Sprintf("%s: no right to %s %s %s", p.Name, need.verb, resource, where),
+		Mend:  fmt.Sprintf("kubectl %screate %s tradewind --verb=%s --resource=%s", scope, kind, need.verb, resource),
 		Fatal: !need.optional,
 	}, nil
 }
 
-func (p *Place) checkNodes(ctx context.Context, tolerations []corev1.Toleration, r *driver.Report) error {
-	nodes, err := p.nodes(ctx, tolerations)
+func (c *Cloud) checkNodes(ctx context.Context, p *Place, r *driver.Report) error {
+	nodes, _, err := c.look(ctx, p)
 	if err != nil {
 		return err
 	}

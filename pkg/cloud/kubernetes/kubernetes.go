@@ -30,6 +30,8 @@ type Place struct {
 	Dynamic dynamic.Interface
 	// Namespace is where pods are made. It has to be there.
 	Namespace string
+	// Gang is who binds gangs there.
+	Gang Gang
 	// Pools are node pools that could grow, beside Karpenter's, which are read from the cluster.
 	Pools []Pool
 }
@@ -52,6 +54,8 @@ type Config struct {
 	// Image is what the agent is fetched in, and what tasks without an image of their own run in: bash, curl and
 	// sha256sum have to be in it. DefaultImage when empty.
 	Image string
+	// PullSecrets are Secrets of the places' namespaces with the logins of registries.
+	PullSecrets []string
 	// Tolerations of pods: nodes with other taints are not bought on.
 	Tolerations []corev1.Toleration
 	// AsRoot lets tasks run as root, which the "restricted" Pod Security Standard forbids.
@@ -79,6 +83,8 @@ const (
 	startWithin = 30 * time.Second
 	lookEvery   = 250 * time.Millisecond
 	undoWithin  = 30 * time.Second
+	// silentWithin is how long a scheduler may take to look at a pod for the first time.
+	silentWithin = 2 * time.Minute
 )
 
 // Cloud is the Kubernetes clusters of a deployment as the broker sees them. It implements cloud.Cloud and
@@ -89,8 +95,11 @@ type Cloud struct {
 	graves driver.Graves
 	locks  driver.Locks
 
+	grounds map[string]*grounds // by place
+
 	mu    sync.Mutex
 	where map[string]string // the place of a cluster that this process has launched
+	gone  map[string]bool   // clusters whose launch has failed, and whose pods go: no news to anybody
 }
 
 var (
@@ -114,7 +123,11 @@ func New(cfg Config) *Cloud {
 	if cfg.Image == "" {
 		cfg.Image = DefaultImage
 	}
-	c := &Cloud{cfg: cfg, log: cfg.Log, graves: cfg.Graves, where: map[string]string{}}
+	c := &Cloud{cfg: cfg, log: cfg.Log, graves: cfg.Graves, where: map[string]string{},
+		gone: map[string]bool{}, grounds: map[string]*grounds{}}
+	for i := range cfg.Places {
+		c.grounds[cfg.Places[i].Name] = newGrounds()
+	}
 	if c.log == nil {
 		c.log = slog.New(slog.DiscardHandler)
 	}
@@ -168,6 +181,23 @@ func (c *Cloud) launchedAt(cluster, place string) {
 		clear(c.where)
 	}
 	c.where[cluster] = place
+	delete(c.gone, cluster)
+}
+
+// withdrawn notes that what a launch has made is removed.
+func (c *Cloud) withdrawn(cluster string) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if len(c.gone) >= maxKnown {
+		clear(c.gone)
+	}
+	c.gone[cluster] = true
+}
+
+func (c *Cloud) isWithdrawn(cluster string) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.gone[cluster]
 }
 
 // Labels and annotations of what is made. A label's value is short and plain, so names are hashed into it.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -17,8 +18,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// callsAtOnce bounds the calls of one launch to an API server.
-const callsAtOnce = 16
+// callsAtOnce bounds the calls of one launch to an API server, placeAtOnce those of all launches to one place that make
+// and release pods: more would only wait there, and be in the scheduler's way.
+const (
+	callsAtOnce = 16
+	placeAtOnce = 32
+)
 
 // Launch implements cloud.Cloud.
 func (c *Cloud) Launch(ctx context.Context, spec cloud.LaunchSpec) ([]cloud.Machine, error) {
@@ -75,7 +80,7 @@ type gang struct {
 }
 
 func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
-	pods, err := g.pods(ctx)
+	pods, err := g.list(ctx) // somebody else may have made them a moment ago
 	if err != nil {
 		return nil, err
 	}
@@ -83,21 +88,7 @@ func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
 		return nil, err
 	}
 	if g.bound < g.spec.Nodes {
-		nodes, err := g.place.nodes(ctx, g.c.cfg.Tolerations)
-		if err != nil {
-			return nil, err
-		}
-		grows, err := g.room(ctx, nodes)
-		if err != nil {
-			return nil, err
-		}
-		if err := g.make(ctx, nodes, pods); err != nil {
-			return nil, err
-		}
-		if err := g.release(ctx); err != nil {
-			return nil, err
-		}
-		if err := g.await(ctx, grows); err != nil {
+		if err := g.bind(ctx, pods); err != nil {
 			return nil, err
 		}
 	}
@@ -118,16 +109,45 @@ func (g *gang) launch(ctx context.Context) ([]cloud.Machine, error) {
 	return byRank(machines), nil
 }
 
-// pods are the gang's, as they are now.
+// bind makes the pods that are not there yet and sees all of them bound.
+func (g *gang) bind(ctx context.Context, have []corev1.Pod) error {
+	at, err := g.room(ctx)
+	if err != nil {
+		return err
+	}
+	defer g.c.grounds[g.place.Name].forget(g.spec.Cluster)
+	if err := g.make(ctx, at, have); err != nil {
+		return err
+	}
+	if err := g.release(ctx); err != nil {
+		return err
+	}
+	return g.await(ctx, at.grows)
+}
+
+// pods are the gang's, as Watch has heard last, or as they are now.
 func (g *gang) pods(ctx context.Context) ([]corev1.Pod, error) {
+	if pods, ok := g.c.grounds[g.place.Name].sight.pods(hash(g.spec.Cluster)); ok {
+		g.count(pods)
+		return pods, nil
+	}
+	return g.list(ctx)
+}
+
+// list asks for them.
+func (g *gang) list(ctx context.Context) ([]corev1.Pod, error) {
 	pods, err := g.place.pods(ctx, g.c.selector(g.spec.Cluster))
+	g.count(pods)
+	return pods, err
+}
+
+func (g *gang) count(pods []corev1.Pod) {
 	g.bound = 0
 	for i := range pods {
 		if pods[i].Spec.NodeName != "" {
 			g.bound++
 		}
 	}
-	return pods, err
 }
 
 // lost fails where one of the gang's pods has ended or is about to: whole or nothing.
@@ -141,69 +161,30 @@ func (g *gang) lost(pods []corev1.Pod) error {
 	return nil
 }
 
-// room asks whether the pods that have no node yet fit, so that the scheduler is not asked to bind half of them. It
-// fails with Capacity where they do not and nothing can grow; grows says that it is worth waiting for new nodes.
-func (g *gang) room(ctx context.Context, nodes []Node) (grows bool, err error) {
-	wanted := g.spec.Nodes - g.bound
-	fits := fit(nodes, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted)
-	if fits >= wanted {
-		return false, nil
-	}
-	pools, err := g.place.growing(ctx)
-	if err != nil {
-		return false, err
-	}
-	for _, p := range pools {
-		if !p.suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) {
-			continue
-		}
-		there := 0
-		for i := range nodes {
-			if nodes[i].Type == p.Type && nodes[i].Spot == p.Spot {
-				there++
-			}
-		}
-		more := make([]Node, 0, wanted)
-		for n := there; len(more) < wanted && (p.Most == 0 || n < p.Most); n++ {
-			node := p.Node
-			node.Free = node.Whole
-			more = append(more, node)
-		}
-		fits += fit(more, g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot, wanted-fits)
-	}
-	if fits >= wanted {
-		return true, nil
-	}
-	return false, fail(cloud.Capacity, codeFull, "%d of %d pods of %g CPUs and %g GiB fit on the nodes of %s",
-		fits+g.bound, g.spec.Nodes, g.shape.VCPU, g.shape.GiB, g.place.Name)
-}
-
-// make makes the Secret and the pods that are not there yet, held back by their gates.
-func (g *gang) make(ctx context.Context, nodes []Node, have []corev1.Pod) error {
-	arch := "amd64"
-	for i := range nodes {
-		if nodes[i].suits(g.shape, g.spec.Offer.Zone, g.spec.Offer.Spot) && nodes[i].Arch != "" {
-			arch = nodes[i].Arch
-			break
-		}
-	}
+// make makes the Secret and the pods that are not there yet, held back until all are there.
+func (g *gang) make(ctx context.Context, at placing, have []corev1.Pod) error {
 	there := map[string]bool{}
 	for i := range have {
 		there[have[i].Name] = true
 	}
 	core := g.place.Client.CoreV1()
-	_, err := core.Secrets(g.place.Namespace).Create(ctx, g.c.secret(g.spec), metav1.CreateOptions{})
+	secret, err := core.Secrets(g.place.Namespace).Create(ctx, g.c.secret(g.spec), metav1.CreateOptions{})
 	if err != nil && !apierrors.IsAlreadyExists(err) {
+		return err
+	}
+	if err := g.group(ctx, secret); err != nil {
 		return err
 	}
 	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
 		if there[g.c.podName(g.spec.Cluster, rank)] {
 			return nil
 		}
-		p, err := g.c.pod(g.spec, g.shape, arch, rank)
+		p, err := g.c.pod(g.spec, g.shape, at.arch, rank)
 		if err != nil {
 			return err
 		}
+		g.join(p)
+		defer g.c.grounds[g.place.Name].call()()
 		_, err = core.Pods(g.place.Namespace).Create(ctx, p, metav1.CreateOptions{})
 		if apierrors.IsAlreadyExists(err) {
 			return nil
@@ -215,28 +196,29 @@ func (g *gang) make(ctx context.Context, nodes []Node, have []corev1.Pod) error 
 // ungate takes the gates away.
 var ungate = []byte(`{"spec":{"schedulingGates":null}}`)
 
+// release lets the pods go.
 func (g *gang) release(ctx context.Context) error {
-	pods, err := g.pods(ctx)
-	if err != nil {
-		return err
+	if g.place.Gang.foreign() {
+		return nil
 	}
-	if len(pods) < g.spec.Nodes {
-		return fail(cloud.Transient, driver.CodeLost, "cluster %s has %d pods of %d", g.spec.Cluster, len(pods),
-			g.spec.Nodes)
-	}
-	return driver.Each(len(pods), callsAtOnce, func(i int) error {
-		if len(pods[i].Spec.SchedulingGates) == 0 {
-			return nil
-		}
-		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, pods[i].Name, types.MergePatchType, ungate,
+	return driver.Each(g.spec.Nodes, callsAtOnce, func(rank int) error {
+		name := g.c.podName(g.spec.Cluster, rank)
+		defer g.c.grounds[g.place.Name].call()()
+		_, err := g.place.Client.CoreV1().Pods(g.place.Namespace).Patch(ctx, name, types.MergePatchType, ungate,
 			metav1.PatchOptions{})
+		if apierrors.IsNotFound(err) {
+			return fail(cloud.Transient, driver.CodeLost, "pod %s of cluster %s is gone", name, g.spec.Cluster)
+		}
 		return err
 	})
 }
 
-// await waits until every pod has a node. It fails with Capacity and the scheduler's words when that takes too long.
+// await waits until all pods have a node. It fails with Capacity and the scheduler's words when for too long no
+// other pod has got one. A scheduler that has said nothing has not looked yet: one that is busy takes its time, and
+// that is no word about room.
 func (g *gang) await(ctx context.Context, grows bool) error {
 	began := time.Now()
+	last, bound := began, g.bound
 	for {
 		pods, err := g.pods(ctx)
 		if err != nil {
@@ -248,17 +230,26 @@ func (g *gang) await(ctx context.Context, grows bool) error {
 		if g.bound >= g.spec.Nodes {
 			return nil
 		}
-		said := g.refusal(pods)
-		waited := time.Since(began)
-		if !grows && said != "" && waited >= g.c.cfg.BindWithin/2 {
-			grows = g.place.scalingUp(ctx, pods) // an autoscaler that nobody told the broker of
+		if g.bound > bound {
+			last, bound = time.Now(), g.bound
 		}
-		if waited >= g.c.cfg.GrowWithin || !grows && waited >= g.c.cfg.BindWithin {
-			if said == "" {
-				said = "the scheduler has not said why"
-			}
+		said := g.refusal(pods)
+		waited := time.Since(last)
+		if !grows && said != "" && waited >= g.c.cfg.BindWithin/2 {
+			grows = g.c.grounds[g.place.Name].growing() ||
+				g.place.scalingUp(ctx, pods) // an autoscaler that nobody told the broker of
+		}
+		limit := g.c.cfg.BindWithin
+		switch {
+		case grows:
+			limit = g.c.cfg.GrowWithin
+		case said == "" && !g.place.Gang.foreign():
+			limit = max(limit, silentWithin)
+		}
+		if waited >= limit {
+			said = cmp.Or(g.heldBack(ctx), said, "the scheduler has not said why")
 			return fail(cloud.Capacity, codeUnbound, "%d of %d pods have a node on %s after %s: %s", g.bound,
-				g.spec.Nodes, g.place.Name, waited.Round(time.Second), said)
+				g.spec.Nodes, g.place.Name, time.Since(began).Round(time.Second), said)
 		}
 		if err := clock.Pause(ctx, g.c.cfg.LookEvery); err != nil {
 			return err
@@ -327,5 +318,6 @@ func refusedImage(p *corev1.Pod) string {
 func (g *gang) withdraw(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), undoWithin)
 	defer cancel()
+	g.c.withdrawn(g.spec.Cluster)
 	return g.c.remove(ctx, g.place, g.spec.Cluster)
 }

@@ -24,7 +24,15 @@ func (p *Place) pods(ctx context.Context, selector string) ([]corev1.Pod, error)
 	return p.listPods(ctx, p.Namespace, metav1.ListOptions{LabelSelector: selector, Limit: listPage})
 }
 
-func (p *Place) listPods(ctx context.Context, namespace string, o metav1.ListOptions) (all []corev1.Pod, err error) {
+func (p *Place) listPods(ctx context.Context, namespace string, o metav1.ListOptions) ([]corev1.Pod, error) {
+	all, _, err := p.podsAt(ctx, namespace, o)
+	return all, err
+}
+
+// podsAt lists pods, and says which version of the list it is.
+func (p *Place) podsAt(ctx context.Context, namespace string, o metav1.ListOptions) (all []corev1.Pod, version string,
+	err error,
+) {
 	for {
 		list, err := p.Client.CoreV1().Pods(namespace).List(ctx, o)
 		if apierrors.IsResourceExpired(err) && o.Continue != "" { // the list has changed too much meanwhile
@@ -32,36 +40,27 @@ func (p *Place) listPods(ctx context.Context, namespace string, o metav1.ListOpt
 			continue
 		}
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
 		all = append(all, list.Items...)
 		if o.Continue = list.Continue; o.Continue == "" {
-			return all, nil
+			return all, list.ResourceVersion, nil
 		}
 	}
 }
 
-// nodes are those that pods can be bought on, with what they have free: of all pods where the broker may list them, of
-// its own namespace's elsewhere.
-func (p *Place) nodes(ctx context.Context, tolerations []corev1.Toleration) ([]Node, error) {
-	var nodes []corev1.Node
+// listNodes lists all nodes, and says which version of the list it is.
+func (p *Place) listNodes(ctx context.Context) (all []corev1.Node, version string, err error) {
 	for o := (metav1.ListOptions{Limit: listPage}); ; {
 		list, err := p.Client.CoreV1().Nodes().List(ctx, o)
 		if err != nil {
-			return nil, err
+			return nil, "", err
 		}
-		nodes = append(nodes, list.Items...)
+		all = append(all, list.Items...)
 		if o.Continue = list.Continue; o.Continue == "" {
-			break
+			return all, list.ResourceVersion, nil
 		}
 	}
-	pods, err := p.listPods(ctx, metav1.NamespaceAll, metav1.ListOptions{
-		FieldSelector: "spec.nodeName!=,status.phase!=Succeeded,status.phase!=Failed", Limit: listPage,
-	})
-	if apierrors.IsForbidden(err) {
-		pods, err = p.pods(ctx, "")
-	}
-	return readNodes(nodes, pods, tolerations), err
 }
 
 // Machines implements cloud.Cloud.
@@ -125,7 +124,8 @@ func (c *Cloud) remove(ctx context.Context, p *Place, cluster string) error {
 			string(pods[i].UID))}
 		return gone(core.Pods(p.Namespace).Delete(ctx, pods[i].Name, o))
 	})
-	return errors.Join(err, gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
+	return errors.Join(err, c.ungroup(ctx, p, cluster),
+		gone(core.Secrets(p.Namespace).Delete(ctx, c.groupName(cluster), metav1.DeleteOptions{})))
 }
 
 // gone is no failure to remove what is not there.

@@ -2,6 +2,7 @@ package kubernetes
 
 import (
 	"cmp"
+	"maps"
 	"slices"
 	"strings"
 
@@ -42,6 +43,10 @@ type Node struct {
 	Spot        bool   `json:"spot,omitempty"`
 	Whole       Room   `json:"whole"` // what pods can be given
 	Free        Room   `json:"-"`
+	// Part is which parts of GPUs its GPUs are, where a device plugin offers parts: "shared", or MIG's "mig-1g.10gb".
+	// Such a node is in lists once for each, and once more where it has whole ones. OfGPU is what one is of a GPU.
+	Part  string  `json:"part,omitempty"`
+	OfGPU float64 `json:"ofGPU,omitempty"`
 }
 
 // Room is what pods take of a node.
@@ -67,17 +72,44 @@ func roomOf(list corev1.ResourceList) Room {
 	}
 }
 
-// takes is what a pod asks of its node: the sum of its containers, or the largest that one of its init containers asks.
-func takes(p *corev1.Pod) Room {
-	sum := Room{Pods: 1}
-	for i := range p.Spec.Containers {
-		r := roomOf(p.Spec.Containers[i].Resources.Requests)
-		sum.MilliCPU, sum.Bytes, sum.GPUs = sum.MilliCPU+r.MilliCPU, sum.Bytes+r.Bytes, sum.GPUs+r.GPUs
+// use is what pods take of a node; shares are parts of GPUs, by the name of their resource.
+type use struct {
+	Room
+	shares map[corev1.ResourceName]int64
+}
+
+// plus adds what another takes, or takes it away where sign is -1.
+func (u use) plus(v use, sign int64) use {
+	u.MilliCPU, u.Bytes = u.MilliCPU+sign*v.MilliCPU, u.Bytes+sign*v.Bytes
+	u.GPUs, u.Pods = u.GPUs+sign*v.GPUs, u.Pods+sign*v.Pods
+	if len(v.shares) > 0 {
+		u.shares = maps.Clone(u.shares)
+		if u.shares == nil {
+			u.shares = map[corev1.ResourceName]int64{}
+		}
+		for name, n := range v.shares {
+			u.shares[name] += sign * n
+		}
 	}
+	return u
+}
+
+// takes is what a pod asks of its node: the sum of its containers, or the largest that one of its init containers asks.
+func takes(p *corev1.Pod) use {
+	sum := use{Room: Room{Pods: 1}}
+	for i := range p.Spec.Containers {
+		requests := p.Spec.Containers[i].Resources.Requests
+		sum = sum.plus(use{roomOf(requests), sharesOf(requests)}, 1)
+	}
+	sum.Pods = 1
 	for i := range p.Spec.InitContainers {
-		r := roomOf(p.Spec.InitContainers[i].Resources.Requests)
+		requests := p.Spec.InitContainers[i].Resources.Requests
+		r := roomOf(requests)
 		sum.MilliCPU, sum.Bytes = max(sum.MilliCPU, r.MilliCPU), max(sum.Bytes, r.Bytes)
 		sum.GPUs = max(sum.GPUs, r.GPUs)
+		for name, n := range sharesOf(requests) {
+			sum = sum.plus(use{shares: map[corev1.ResourceName]int64{name: max(0, n-sum.shares[name])}}, 1)
+		}
 	}
 	return sum
 }
@@ -89,7 +121,7 @@ func (s Shape) request() corev1.ResourceList {
 		corev1.ResourceMemory: *resource.NewQuantity(int64(s.GiB*(1<<30)), resource.BinarySI),
 	}
 	if s.GPUs > 0 {
-		list[GPU] = *resource.NewQuantity(s.GPUs, resource.DecimalSI)
+		list[s.resource()] = *resource.NewQuantity(s.GPUs, resource.DecimalSI)
 	}
 	return list
 }
@@ -103,37 +135,51 @@ func first(labels map[string]string, names []string) string {
 	return ""
 }
 
-// readNodes makes of a cluster's nodes and pods what can be bought on them. Nodes that take no new pods, are not ready
-// or have a taint that pods of ours do not tolerate are left out.
-func readNodes(nodes []corev1.Node, pods []corev1.Pod, tolerations []corev1.Toleration) []Node {
-	used := map[string]Room{}
+// isOn says whether a pod takes anything of its node.
+func isOn(p *corev1.Pod) bool {
+	return p.Spec.NodeName != "" && p.Status.Phase != corev1.PodSucceeded && p.Status.Phase != corev1.PodFailed
+}
+
+// usedBy is what pods take of each node.
+func usedBy(pods []corev1.Pod) map[string]use {
+	used := map[string]use{}
 	for i := range pods {
-		p := &pods[i]
-		if p.Spec.NodeName == "" || p.Status.Phase == corev1.PodSucceeded || p.Status.Phase == corev1.PodFailed {
-			continue
+		if p := &pods[i]; isOn(p) {
+			used[p.Spec.NodeName] = used[p.Spec.NodeName].plus(takes(p), 1)
 		}
-		u, t := used[p.Spec.NodeName], takes(p)
-		used[p.Spec.NodeName] = Room{u.MilliCPU + t.MilliCPU, u.Bytes + t.Bytes, u.GPUs + t.GPUs, u.Pods + t.Pods}
 	}
+	return used
+}
+
+// readNodes makes of a cluster's nodes, and of what is used of each, what can be bought on them. Nodes that take no new
+// pods, are not ready or have a taint that pods of ours do not tolerate are left out.
+func readNodes(nodes []*corev1.Node, used map[string]use, tolerations []corev1.Toleration) []Node {
 	var found []Node
-	for i := range nodes {
-		n := &nodes[i]
+	for _, n := range nodes {
 		if n.Spec.Unschedulable || !ready(n) || n.DeletionTimestamp != nil || repels(n.Spec.Taints, tolerations) {
 			continue
 		}
-		whole := roomOf(n.Status.Allocatable)
+		whole, taken := roomOf(n.Status.Allocatable), used[n.Name]
 		node := Node{
 			Name: n.Name, Type: cmp.Or(plainName(first(n.Labels, typeLabels)), AnyNode),
 			Region: first(n.Labels, regionLabels), Zone: plainName(first(n.Labels, zoneLabels)),
-			Arch: n.Labels[corev1.LabelArchStable], Spot: spot(n.Labels), Whole: whole, Free: whole.less(used[n.Name]),
+			Arch: n.Labels[corev1.LabelArchStable], Spot: spot(n.Labels), Whole: whole, Free: whole.less(taken.Room),
 			Provider: provider(n.Spec.ProviderID),
 		}
 		if whole.GPUs > 0 {
 			node.Accelerator = cmp.Or(first(n.Labels, acceleratorLabels), "GPU")
 		}
-		found = append(found, node)
+		shares := sharesOf(n.Status.Allocatable)
+		if whole.GPUs > 0 || len(shares) == 0 {
+			found = append(found, node)
+		}
+		for _, name := range slices.Sorted(maps.Keys(shares)) {
+			found = append(found, node.shared(n.Labels, name, shares[name], shares[name]-taken.shares[name]))
+		}
 	}
-	slices.SortFunc(found, func(a, b Node) int { return strings.Compare(a.Name, b.Name) })
+	slices.SortFunc(found, func(a, b Node) int {
+		return cmp.Or(strings.Compare(a.Name, b.Name), strings.Compare(a.Part, b.Part))
+	})
 	return found
 }
 
@@ -195,18 +241,18 @@ func plainName(s string) string {
 
 // suits says whether a pod of an offer may run on a node.
 func (n *Node) suits(s Shape, zone string, spot bool) bool {
-	return n.Type == s.Node && (zone == "" || n.Zone == zone) && n.Spot == spot
+	return n.Type == s.Node && n.Part == s.Part && (zone == "" || n.Zone == zone) && n.Spot == spot
 }
 
-// fit says how many of count pods find room on the nodes, each node filled before the next.
-func fit(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
-	want := Room{int64(s.VCPU * 1000), int64(s.GiB * (1 << 30)), s.GPUs, 1}
+// take says how many of count pods find room on the nodes, each node filled before the next, and takes the room.
+func take(nodes []Node, s Shape, zone string, spot bool, count int) (placed int) {
+	want := s.room()
 	for i := range nodes {
 		if !nodes[i].suits(s, zone, spot) {
 			continue
 		}
-		for free := nodes[i].Free; placed < count && free.holds(want); placed++ {
-			free = free.less(want)
+		for ; placed < count && nodes[i].Free.holds(want); placed++ {
+			nodes[i].Free = nodes[i].Free.less(want)
 		}
 	}
 	return placed

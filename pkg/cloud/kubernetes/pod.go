@@ -59,7 +59,7 @@ func (c *Cloud) labels(cluster string) map[string]string {
 	}
 }
 
-// pod is the one of a rank, held back by its gate.
+// pod is the one of a rank.
 func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*corev1.Pod, error) {
 	agent, ok := c.cfg.Agents[arch]
 	if !ok {
@@ -87,7 +87,7 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 			},
 		},
 		Spec: corev1.PodSpec{
-			RestartPolicy: corev1.RestartPolicyNever, SchedulingGates: []corev1.PodSchedulingGate{{Name: gate}},
+			RestartPolicy:                 corev1.RestartPolicyNever,
 			TerminationGracePeriodSeconds: new(int64(c.cfg.Grace.Seconds())),
 			AutomountServiceAccountToken:  new(false), EnableServiceLinks: new(false),
 			SecurityContext: c.podSecurity(), Tolerations: c.tolerations(s),
@@ -108,6 +108,9 @@ func (c *Cloud) pod(spec cloud.LaunchSpec, s Shape, arch string, rank int) (*cor
 				Resources:       corev1.ResourceRequirements{Requests: s.request(), Limits: s.request()},
 			}},
 		},
+	}
+	for _, name := range c.cfg.PullSecrets {
+		p.Spec.ImagePullSecrets = append(p.Spec.ImagePullSecrets, corev1.LocalObjectReference{Name: name})
 	}
 	return p, nil
 }

@@ -12,18 +12,23 @@ type Shape struct {
 	Node   string  // the node's type, AnyNode where nodes have no label for it
 	VCPU   float64 // at least 0.25, in quarters
 	GiB    float64 // memory, in quarters
-	GPUs   int64   // whole devices
+	GPUs   int64   // devices, or parts of them
+	Part   string  // which parts: "shared", or MIG's "mig-1g.10gb"; empty is whole ones
 	ofNode float64 // share of the node's price
 }
 
 // AnyNode is the type of nodes that name none.
 const AnyNode = "node"
 
-// Type is the offer's machine type: m5.xlarge_2x8, or g5.xlarge_4x16x1 with a GPU.
+// Type is the offer's machine type: m5.xlarge_2x8, g5.xlarge_4x16x1 with a GPU, g5.xlarge_1x4x1-shared with a share of
+// one, p4d.24xlarge_13x164x1-mig-1g.5gb with a part of one.
 func (s Shape) Type() string {
 	text := s.Node + "_" + number(s.VCPU) + "x" + number(s.GiB)
 	if s.GPUs > 0 {
 		text += "x" + strconv.FormatInt(s.GPUs, 10)
+	}
+	if s.Part != "" {
+		text += "-" + s.Part
 	}
 	return text
 }
@@ -36,11 +41,15 @@ func number(x float64) string { return strconv.FormatFloat(x, 'f', -1, 64) }
 // ParseShape reads a machine type.
 func ParseShape(text string) (s Shape, err error) {
 	node, size, ok := cutLast(text, "_")
+	size, share, shared := strings.Cut(size, "-")
 	parts := strings.Split(size, "x")
+	if shared && (len(parts) != 3 || resourceOf(share) == "") {
+		return s, fmt.Errorf("machine type %.100q: %q is no share of a GPU", text, share)
+	}
 	if !ok || node == "" || len(parts) < 2 || len(parts) > 3 {
 		return s, fmt.Errorf("machine type %.100q is not NODETYPE_CPUSxGIB or NODETYPE_CPUSxGIBxGPUS", text)
 	}
-	s.Node = node
+	s.Node, s.Part = node, share
 	for i, into := range []*float64{&s.VCPU, &s.GiB} {
 		x, err := strconv.ParseFloat(parts[i], 64)
 		if err != nil || !(x > 0 && x <= maxSize) {
@@ -81,7 +90,9 @@ func Shapes(node string, vcpu, gib float64, gpus int64) []Shape {
 	if gpus > 0 {
 		for _, n := range steps(1, float64(gpus)) {
 			part := n / float64(gpus)
-			s := Shape{node, quarters(vcpu * part), quarters(gib * part), int64(n), part}
+			s := Shape{
+				Node: node, VCPU: quarters(vcpu * part), GiB: quarters(gib * part), GPUs: int64(n), ofNode: part,
+			}
 			if s.VCPU > 0 && s.GiB > 0 {
 				shapes = append(shapes, s)
 			}

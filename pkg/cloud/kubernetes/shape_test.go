@@ -42,7 +42,8 @@ func TestShapesAreParts(t *testing.T) {
 }
 
 func FuzzParseShape(f *testing.F) {
-	for _, s := range []string{"m5.xlarge_2x8", "node_0.25x0.5", "g5_4x16x1", "_1x1", "a_1xNaN", "a_1e9x1", "a_1x1x0"} {
+	for _, s := range []string{"m5.xlarge_2x8", "node_0.25x0.5", "g5_4x16x1", "_1x1", "a_1xNaN", "a_1e9x1", "a_1x1x0",
+		"a_1x1x2-shared", "a_1x1x1-mig-1g.10gb", "a_1x1-shared", "a_1x1x1-half"} {
 		f.Add(s)
 	}
 	f.Fuzz(func(t *testing.T, text string) {

@@ -17,7 +17,11 @@ type Sold struct {
 // Shapes are the parts that it is sold in.
 func (s Sold) Shapes() []Shape {
 	const gib = 1 << 30
-	return Shapes(s.Node.Type, float64(s.Node.Whole.MilliCPU)/1000, float64(s.Node.Whole.Bytes)/gib, s.Node.Whole.GPUs)
+	all := Shapes(s.Node.Type, float64(s.Node.Whole.MilliCPU)/1000, float64(s.Node.Whole.Bytes)/gib, s.Node.Whole.GPUs)
+	for i := range all {
+		all[i].Part = s.Node.Part
+	}
+	return all
 }
 
 // Sells asks every place what it has, and what it could grow to. A place that does not answer is named in failed.
@@ -25,7 +29,7 @@ func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error
 	failed = map[string]error{}
 	for i := range c.cfg.Places {
 		p := &c.cfg.Places[i]
-		nodes, err := p.nodes(ctx, c.cfg.Tolerations)
+		nodes, _, err := c.look(ctx, p)
 		if err == nil {
 			var pools []Pool
 			if pools, err = p.growing(ctx); err == nil {
@@ -45,10 +49,10 @@ func (c *Cloud) Sells(ctx context.Context) (sold []Sold, failed map[string]error
 
 // gather puts nodes of one type in one zone together.
 func gather(place string, nodes []Node) []Sold {
-	type key struct{ kind, zone string }
+	type key struct{ kind, zone, share string }
 	byType := map[key]Sold{}
 	for _, n := range nodes {
-		k := key{n.Type, n.Zone}
+		k := key{n.Type, n.Zone, n.Part}
 		s, there := byType[k]
 		if !there || n.Whole.MilliCPU > s.Node.Whole.MilliCPU {
 			s.Place, s.Node = place, n
@@ -61,7 +65,8 @@ func gather(place string, nodes []Node) []Sold {
 		all = append(all, s)
 	}
 	slices.SortFunc(all, func(a, b Sold) int {
-		return cmp.Or(cmp.Compare(a.Node.Type, b.Node.Type), cmp.Compare(a.Node.Zone, b.Node.Zone))
+		return cmp.Or(cmp.Compare(a.Node.Type, b.Node.Type), cmp.Compare(a.Node.Zone, b.Node.Zone),
+			cmp.Compare(a.Node.Part, b.Node.Part))
 	})
 	return all
 }

@@ -32,10 +32,14 @@ type world struct {
 	notices chan cloud.Notice
 }
 
-// shared is one control plane for the tests of the package, each in a namespace of its own.
 func newWorld(t *testing.T, nodes ...kubetest.Node) *world {
 	t.Helper()
-	w := &world{T: t, cluster: kubetest.New(t, "one"), notices: make(chan cloud.Notice, 100)}
+	return newWorldWith(t, kubetest.Options{}, nodes...)
+}
+
+func newWorldWith(t *testing.T, o kubetest.Options, nodes ...kubetest.Node) *world {
+	t.Helper()
+	w := &world{T: t, cluster: kubetest.NewWith(t, "one", o), notices: make(chan cloud.Notice, 100)}
 	if err := w.cluster.Namespace(t.Context(), namespace, "restricted"); err != nil {
 		t.Fatal(err)
 	}

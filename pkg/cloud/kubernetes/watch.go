@@ -6,8 +6,12 @@ import (
 	"time"
 
 	corev1 "k8s.io/api/core/v1"
+	apierrors "k8s.io/apimachinery/pkg/api/errors"
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/apimachinery/pkg/watch"
+
+	"k8s.io/client-go/tools/cache"
+	watchtools "k8s.io/client-go/tools/watch"
 
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
@@ -59,34 +63,34 @@ func (w *watcher) follow(ctx context.Context) error {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
 	core := w.place.Client.CoreV1()
-	nodes, err := core.Nodes().List(ctx, metav1.ListOptions{})
+	nodes, version, err := w.place.listNodes(ctx)
 	if err != nil {
 		return err
 	}
-	pods, err := core.Pods(w.place.Namespace).List(ctx, metav1.ListOptions{LabelSelector: w.c.selector("")})
-	if err != nil {
-		return err
-	}
-	podEvents, err := core.Pods(w.place.Namespace).Watch(ctx, metav1.ListOptions{
-		LabelSelector: w.c.selector(""), ResourceVersion: pods.ResourceVersion,
-	})
-	if err != nil {
-		return err
-	}
-	defer podEvents.Stop()
-	nodeEvents, err := core.Nodes().Watch(ctx, metav1.ListOptions{ResourceVersion: nodes.ResourceVersion})
+	nodeEvents, err := goesOn(ctx, version, core.Nodes().Watch)
 	if err != nil {
 		return err
 	}
 	defer nodeEvents.Stop()
+	pods, podEvents, whole, err := w.begin(ctx)
+	if err != nil {
+		return err
+	}
+	defer podEvents.Stop()
 	before := w.pods
 	w.pods, w.gone = map[string]*corev1.Pod{}, map[string]bool{}
-	for i := range nodes.Items {
-		w.node(ctx, &nodes.Items[i])
+	sight := &w.c.grounds[w.place.Name].sight
+	sight.begin(nodes, pods, whole, hash(w.c.cfg.Deployment))
+	defer sight.end()
+	for i := range nodes {
+		w.node(ctx, &nodes[i])
 	}
-	for i := range pods.Items {
-		w.pod(ctx, &pods.Items[i])
+	for i := range pods {
+		if w.ours(&pods[i]) {
+			w.pod(ctx, &pods[i])
+		}
 	}
+	nodes, pods = nil, nil
 	for name, p := range before { // of an API server that was away
 		if now := w.pods[name]; now == nil || now.UID != p.UID {
 			w.taken(ctx, p)
@@ -95,29 +99,83 @@ func (w *watcher) follow(ctx context.Context) error {
 	return w.changes(ctx, podEvents, nodeEvents)
 }
 
+// begin lists and watches the pods of all namespaces, where the broker may, elsewhere those of its own: then launches
+// need not ask what nodes have free. whole says that a launch could not see more by asking.
+func (w *watcher) begin(ctx context.Context) (pods []corev1.Pod, events watch.Interface, whole bool, err error) {
+	for _, namespace := range []string{metav1.NamespaceAll, w.place.Namespace} {
+		var version string
+		pods, version, err = w.place.podsAt(ctx, namespace, metav1.ListOptions{Limit: listPage})
+		whole = whole || err == nil && namespace == metav1.NamespaceAll || apierrors.IsForbidden(err)
+		if err == nil {
+			events, err = w.watchPods(ctx, namespace, version)
+			whole = whole && !apierrors.IsForbidden(err)
+		}
+		if !apierrors.IsForbidden(err) {
+			return pods, events, whole, err
+		}
+	}
+	return nil, nil, false, err
+}
+
+// watchPods watches them from a version of their list on. Whether the broker may is asked first.
+func (w *watcher) watchPods(ctx context.Context, namespace, version string) (watch.Interface, error) {
+	of := w.place.Client.CoreV1().Pods(namespace)
+	may, err := of.Watch(ctx, metav1.ListOptions{ResourceVersion: version})
+	if err != nil {
+		return nil, err
+	}
+	may.Stop()
+	return goesOn(ctx, version, of.Watch)
+}
+
+// goesOn is a watch that is taken up again where it was when the API server ends it, as one that is busy does: a new
+// list of ten thousand pods would make it busier.
+func goesOn(ctx context.Context, version string,
+	from func(context.Context, metav1.ListOptions) (watch.Interface, error),
+) (watch.Interface, error) {
+	return watchtools.NewRetryWatcherWithContext(ctx, version, &cache.ListWatch{WatchFuncWithContext: from})
+}
+
+// ours says whether a pod is of the deployment, in the place's namespace.
+func (w *watcher) ours(p *corev1.Pod) bool {
+	return p.Namespace == w.place.Namespace && p.Labels[labelDeployment] == hash(w.c.cfg.Deployment)
+}
+
 func (w *watcher) changes(ctx context.Context, pods, nodes watch.Interface) error {
+	sight, deployment := &w.c.grounds[w.place.Name].sight, hash(w.c.cfg.Deployment)
 	for {
 		select {
 		case e, open := <-pods.ResultChan():
 			p, is := e.Object.(*corev1.Pod)
-			switch {
-			case !open || !is && e.Type == watch.Error:
+			if !open || !is && e.Type == watch.Error {
 				return nil
-			case is && e.Type == watch.Deleted:
+			}
+			if !is {
+				continue
+			}
+			there := e.Type != watch.Deleted
+			if sight.pod(p, there, deployment); !w.ours(p) {
+				continue
+			}
+			if there {
+				w.pod(ctx, p)
+			} else {
 				delete(w.pods, p.Name)
 				w.taken(ctx, p)
-			case is:
-				w.pod(ctx, p)
 			}
 		case e, open := <-nodes.ResultChan():
 			n, is := e.Object.(*corev1.Node)
-			switch {
-			case !open || !is && e.Type == watch.Error:
+			if !open || !is && e.Type == watch.Error {
 				return nil
-			case is && e.Type == watch.Deleted:
-				w.leaving(ctx, n.Name)
-			case is:
+			}
+			if !is {
+				continue
+			}
+			there := e.Type != watch.Deleted
+			if sight.node(n, there); there {
 				w.node(ctx, n)
+			} else {
+				w.leaving(ctx, n.Name)
 			}
 		case <-ctx.Done():
 			return ctx.Err()
@@ -127,7 +185,7 @@ func (w *watcher) changes(ctx context.Context, pods, nodes watch.Interface) erro
 
 // pod tells of one that is to end although nobody asked this driver for it.
 func (w *watcher) pod(ctx context.Context, p *corev1.Pod) {
-	w.pods[p.Name] = p
+	w.pods[p.Name] = slimPod(p)
 	target := condition(p, corev1.DisruptionTarget)
 	switch {
 	case p.Status.Phase == corev1.PodSucceeded, p.Status.Phase == corev1.PodFailed:
@@ -169,10 +227,10 @@ func (w *watcher) taken(ctx context.Context, p *corev1.Pod) {
 	w.notice(ctx, p, cloud.Taken, time.Now())
 }
 
-// notice tells, unless the broker has terminated the cluster itself.
+// notice tells, unless the broker has terminated the cluster itself, or withdraws it.
 func (w *watcher) notice(ctx context.Context, p *corev1.Pod, kind cloud.NoticeKind, at time.Time) {
 	m, ok := w.c.machine(p)
-	if !ok {
+	if !ok || w.c.isWithdrawn(m.Cluster) {
 		return
 	}
 	if buried, err := w.c.graves.Buried(ctx, m.Cluster); err != nil || buried {

@@ -38,6 +38,10 @@ type group struct {
 	jobsInName bool
 	// domain is what pods find each other in, below which they are called as well; "-" is by nothing at all.
 	domain string
+	// ends are the roles with whose end the work of all ends: the others are a task each, and are ended then.
+	ends []string
+	// of is the gang that this is a role of; nil where it is whole.
+	of *group
 	// hostfiles are written for each role: Volcano's /etc/volcano/ROLE.host.
 	hostfiles bool
 	after     []*group
@@ -93,6 +97,8 @@ func (r *reader) addGroup(g *group) error {
 	switch {
 	case g.array:
 		return r.addArrays(g)
+	case len(g.ends) > 0 && len(g.roles) > 1:
+		return r.addGang(g)
 	case sameImage(g.roles):
 		return r.addWhole(g, total)
 	}
@@ -159,9 +165,9 @@ func (r *reader) addWhole(g *group, total int) error {
 	return r.addTask(g, big, t)
 }
 
-// addGang makes a task of each role: their images differ.
+// addGang makes a task of each role: their images differ, or some of them end when others have.
 func (r *reader) addGang(g *group) error {
-	gang := g.name
+	gang := dag.ToName(g.name, "gang")
 	if len(g.roles) > dag.MaxGang {
 		return fault.At(
 			yamlfile.PositionOf(g.at),
@@ -172,13 +178,10 @@ func (r *reader) addGang(g *group) error {
 		)
 	}
 	for _, p := range g.roles {
-		if g.domain != "-" {
-			r.job.Warn(yamlfile.PositionOf(p.at), p.path,
-				"has an image of its own, so its pods are a task of their own and do not find the others by name")
-		}
 		alone := &group{
 			name:       g.name + "-" + p.name,
 			roles:      []*role{p},
+			of:         g,
 			jobsInName: g.jobsInName,
 			domain:     g.domain,
 			hostfiles:  g.hostfiles,
@@ -189,11 +192,18 @@ func (r *reader) addGang(g *group) error {
 			return err
 		}
 		i := alone.tasks[0]
-		r.job.Tasks[i].Gang = dag.ToName(gang, "gang")
+		t := &r.job.Tasks[i]
+		t.Gang, t.Role = gang, p.inGang()
+		if slices.Contains(g.ends, p.name) {
+			t.On = append(t.On, dag.Reaction{Event: dag.TaskCompleted, Action: dag.Complete})
+		}
 		g.tasks = append(g.tasks, i)
 	}
 	return nil
 }
+
+// inGang is what a role is called in a gang of tasks.
+func (p *role) inGang() string { return dag.ToName(p.name, "role") }
 
 // largest is the role whose pods ask for more: what the machines of both must have.
 func largest(a, b *role) *role {

@@ -240,7 +240,13 @@ func (r *reader) setGroups(s *jobSet, n *yaml.Node) ([]*group, error) { //nolint
 			g.name = s.name
 		}
 	}
-	return out, r.checkSuccess(s)
+	ends, err := r.success(s)
+	if len(out) == 1 {
+		out[0].ends = ends
+	} else if err == nil && len(ends) > 0 {
+		err = r.endsEarly(s)
+	}
+	return out, err
 }
 
 func sorted(names []string) []string {
@@ -274,21 +280,35 @@ func (r *reader) setPods(s *jobSet, p *setRole) *role {
 	return &p.role
 }
 
-// checkSuccess refuses a JobSet that is over when some of its jobs still run: they would run on here.
-func (r *reader) checkSuccess(s *jobSet) error {
+// success are the replicated jobs with whose end a JobSet ends, while others of its jobs run; none where it ends when
+// all have. What cannot be said of a gang is refused: the end of several jobs, or of one of many pods.
+func (r *reader) success(s *jobSet) (ends []string, err error) {
 	if s.success == nil {
-		return nil
+		return nil, nil
 	}
-	all := s.targets == nil
-	if !all {
-		all = !slices.ContainsFunc(s.roles, func(p *setRole) bool { return !slices.Contains(s.targets, p.name) })
+	for _, p := range s.roles {
+		if s.targets == nil || slices.Contains(s.targets, p.name) {
+			ends = append(ends, p.name)
+		}
 	}
-	if all && (!s.any || len(s.roles) == 1) {
-		return nil
+	switch {
+	case len(ends) == len(s.roles) && (!s.any || len(s.roles) == 1):
+		return nil, nil
+	case !s.any && len(ends) > 1:
+		return nil, r.endsEarly(s)
 	}
+	for _, p := range s.roles {
+		if s.any && slices.Contains(ends, p.name) && p.replicas > 1 {
+			return nil, r.endsEarly(s)
+		}
+	}
+	return ends, nil
+}
+
+func (r *reader) endsEarly(s *jobSet) error {
 	return fault.Within(
 		"successPolicy",
-		r.Fault(s.success, "ends the JobSet while others of its jobs run, which is not done here",
-			"have every job end by itself, and remove the policy"),
+		r.Fault(s.success, "ends the JobSet with several of its jobs, or one of many alike, while others run, "+
+			"which is not done here", "name one replicated job of one replica as its target"),
 	)
 }

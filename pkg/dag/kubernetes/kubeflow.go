@@ -9,7 +9,6 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/suggest"
-	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
@@ -195,22 +194,12 @@ func (r *reader) paddleJob(d *document) ([]*group, error) {
 	return r.whole(d, t)
 }
 
-// tfJob is over when its chief or first worker is, though parameter servers run on: one with such is refused.
+// tfJob is over when its chief is, or else its workers are: parameter servers run on, and are ended then.
 func (r *reader) tfJob(d *document) ([]*group, error) {
 	t, err := r.training(d, "tfReplicaSpecs", []string{"Chief", "Master", "Worker", "Evaluator", "PS"},
 		passed[*training]("successPolicy", "enableDynamicWorker"))
 	if err != nil {
 		return nil, err
-	}
-	for _, p := range t.roles {
-		if p.name == "ps" && p.pods > 0 {
-			return nil, fault.Within("tfReplicaSpecs", fault.Within("PS", r.Fault(p.at,
-				"ends with the workers, which is not done here: parameter servers would run on",
-				"train without parameter servers, such as with MultiWorkerMirroredStrategy")))
-		}
-	}
-	if !sameImage(t.roles) {
-		r.job.Warn(yamlfile.PositionOf(d.spec), r.where(), "TF_CONFIG names pods that do not find each other by name")
 	}
 	var hosts []string
 	for _, p := range t.roles {
@@ -229,7 +218,21 @@ func (r *reader) tfJob(d *document) ([]*group, error) {
 			part{text: `},"environment":"cloud"}`},
 		)
 	}
-	return r.whole(d, t)
+	g := &group{name: d.name, roles: t.roles, at: d.spec, path: r.where()}
+	if slices.ContainsFunc(t.roles, func(p *role) bool { return p.name == "ps" && p.pods > 0 }) {
+		g.ends = t.leads("chief", "master", "worker")
+	}
+	return []*group{g}, nil
+}
+
+// leads is the first of some roles that has pods.
+func (t *training) leads(names ...string) []string {
+	for _, name := range names {
+		if slices.ContainsFunc(t.roles, func(p *role) bool { return p.name == name && p.pods > 0 }) {
+			return []string{name}
+		}
+	}
+	return nil
 }
 
 // mpiJob needs keys by which its launcher gets into its workers, and ends with the launcher.

@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"slices"
 	"strings"
 
 	"go.yaml.in/yaml/v3"
@@ -294,4 +295,16 @@ func (r *reader) mark(p *pod, field string, n *yaml.Node, path string) {
 	}
 	below := strings.TrimPrefix(strings.TrimPrefix(path, p.path), ".")
 	p.marks = append(p.marks, dag.Mark{Pos: yamlfile.PositionOf(n), Field: field, Path: below})
+}
+
+// mentions says whether a word is in what a pod runs.
+func (p *pod) mentions(word string) bool {
+	for _, words := range append([][]value{p.command, p.args}, p.before...) {
+		for _, v := range words {
+			if slices.ContainsFunc(v, func(p part) bool { return strings.Contains(p.text, word) }) {
+				return true
+			}
+		}
+	}
+	return false
 }

@@ -141,7 +141,11 @@ func spaced(words []value, at place) string {
 
 // names tells a pod the names and addresses of the others, as the cluster's name service would.
 func (s *script) names(g *group, total int) {
-	if total < 2 || g.domain == "-" {
+	if g.domain == "-" || total < 2 && g.of == nil {
+		return
+	}
+	if g.of != nil {
+		s.namesInGang(g)
 		return
 	}
 	_, _ = s.WriteString(
@@ -181,6 +185,32 @@ func (s *script) names(g *group, total int) {
 		_, _ = fmt.Fprintf(s, "    printf '%%s %%s\\n' %s\n", line)
 	}
 	_, _ = s.WriteString("    rank=$((rank+1))\n  done\n}\n{ hosts >>/etc/hosts; } 2>/dev/null || :\n")
+	s.hostfiles(g)
+}
+
+// namesInGang is names for one of several roles that are tasks of a gang: the agent has written where each node is.
+func (s *script) namesInGang(g *group) {
+	_, _ = s.WriteString("# The names by which the pods know each other.\nhosts() {\n" +
+		"  while read -r address name; do\n    n=${name##*-}\n    case $name in\n")
+	for _, p := range g.of.roles {
+		name := unquote(quote(p.called)) + "-$n"
+		if g.jobsInName {
+			name = fmt.Sprintf("%s-$((n/%d))-$((n%%%d))", unquote(quote(p.called)), p.perJob, p.perJob)
+		}
+		_, _ = fmt.Fprintf(s, "    %s-\"$n\") name=\"%s\" ;;\n", p.inGang(), name)
+	}
+	line := `"$address" "$name"`
+	if g.domain != "" {
+		_, _ = fmt.Fprintf(s, "    esac\n    printf '%%s %%s %%s.%s\\n' %s \"$name\"\n", g.domain, line)
+	} else {
+		_, _ = fmt.Fprintf(s, "    esac\n    printf '%%s %%s\\n' %s\n", line)
+	}
+	_, _ = s.WriteString("  done <\"$TRADEWIND_HOSTS\"\n}\n{ hosts >>/etc/hosts; } 2>/dev/null || :\n")
+	s.hostfiles(g.of)
+}
+
+// hostfiles writes a file with the names of each role's pods, where somebody reads them.
+func (s *script) hostfiles(g *group) {
 	if g.hostfiles {
 		_, _ = s.WriteString("mkdir -p /etc/volcano\n")
 		for _, p := range g.roles {

@@ -116,11 +116,22 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 			}
 		}
 	}
-	if v.completes != nil && total > 1 && (v.completed == "" || len(v.roles) > 1) {
-		return nil, fault.Within(v.completesIn, r.Fault(v.completes,
-			"ends the job while others of its tasks run, which is not done here",
-			"have every task end by itself, and remove the policy"))
+	if v.completes == nil || total <= 1 || v.completed != "" && len(v.roles) == 1 {
+		return g, nil
 	}
+	if v.completed == "" {
+		return nil, fault.Within(v.completesIn, r.Fault(v.completes,
+			"ends the job with the first of its tasks that ends, whichever it is, which is not done here",
+			"write the policy in the task with which the job is to end"))
+	}
+	for _, p := range v.roles {
+		if ssh && p.pod.mentions("sshd") {
+			return nil, fault.Within("tasks", r.Fault(p.at,
+				"waits for the others by ssh, and pods have no keys of each other",
+				"write a gang of roles: TRADEWIND_RSH_AGENT starts programs on the others without ssh"))
+		}
+	}
+	g.ends = []string{v.completed}
 	return g, nil
 }
 

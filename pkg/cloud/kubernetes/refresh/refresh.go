@@ -8,6 +8,7 @@ import (
 	"context"
 	"fmt"
 	"maps"
+	"math"
 	"slices"
 	"strings"
 
@@ -145,7 +146,8 @@ func (r *Refresher) offers(s kubernetes.Sold, known map[nodeType]price) (all []c
 			MemoryGiB: shape.GiB, Arch: archOf(s.Node.Arch), OnDemandUSD: max(p.onDemand*shape.Share(), least),
 		}
 		if shape.GPUs > 0 {
-			o.Accelerator, o.AcceleratorCount = accelerator(s.Node.Accelerator), float64(shape.GPUs)
+			o.Accelerator, o.AcceleratorCount = accelerator(s.Node.Accelerator),
+				hundredths(float64(shape.GPUs)*cmp.Or(s.Node.OfGPU, 1))
 		}
 		if s.Spot {
 			o.HasSpot, o.SpotUSD = true, max(min(cmp.Or(p.spot, p.onDemand), p.onDemand)*shape.Share(), least)
@@ -177,3 +179,6 @@ func accelerator(label string) string {
 	}
 	return text
 }
+
+// hundredths is a number of GPUs as people write it: two of seven slices are 0.29.
+func hundredths(x float64) float64 { return math.Round(x*100) / 100 }

@@ -1,0 +1,324 @@
+package main
+
+import (
+	"bytes"
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"math/rand/v2"
+	"net"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"time"
+
+	corev1 "k8s.io/api/core/v1"
+	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
+
+	"github.com/tradewind-broker/tradewind/bench/report"
+)
+
+// within bounds each half of the run.
+const within = 20 * time.Minute
+
+// measure is one run.
+type measure struct {
+	scale
+	program, agents, dir string
+	peer                 bool
+	world                *world
+
+	gangs              int
+	ours, theirs, made time.Duration
+	held, onNew        time.Duration
+	grown              int
+	idle, most         float64 // MiB
+}
+
+var errNotSo = errors.New("not so")
+
+func (m *measure) run(ctx context.Context) (err error) {
+	if m.dir, err = os.MkdirTemp("", "tradewind-bench-kube-"); err != nil {
+		return err
+	}
+	defer os.RemoveAll(m.dir) //nolint:errcheck // of a folder that nobody needs
+	say("starting the cluster, %d nodes", m.there)
+	if m.world, err = open(ctx, m.dir, m.scale); err != nil {
+		return err
+	}
+	defer m.world.c.Stop()
+	pods, err := m.broker(ctx)
+	if err != nil || !m.peer {
+		return err
+	}
+	if err := m.world.empty(ctx); err != nil {
+		return err
+	}
+	if err := m.world.shrink(ctx); err != nil {
+		return err
+	}
+	return m.kubectl(ctx, pods)
+}
+
+func say(format string, args ...any) { fmt.Fprintf(os.Stderr, "bench-kube: "+format+"\n", args...) }
+
+// sizes are the gangs', of 1 to 64, whose sum is the number of pods.
+func (m *measure) sizes() (all []int) {
+	random := rand.New(rand.NewPCG(m.seed, 0)) //nolint:gosec // the same gangs again
+	for left := m.pods; left > 0; {
+		n := min(1+random.IntN(64), left)
+		all = append(all, n)
+		left -= n
+	}
+	return all
+}
+
+func (m *measure) job() string {
+	var b strings.Builder
+	b.WriteString("apiVersion: tradewind/v1\nname: many\nobjective: cost\nbudget: 100000 USD\ntasks:\n")
+	for i, n := range m.sizes() {
+		fmt.Fprintf(&b, "  gang-%d: {nodes: %d, run: sleep 3600, time: 1h, "+
+			"resources: {cpus: 1, memory: 4, market: on-demand}}\n", i, n)
+		m.gangs++
+	}
+	return b.String()
+}
+
+// broker submits the gangs to a broker and waits until every pod has a node. It returns the pods.
+func (m *measure) broker(ctx context.Context) ([]corev1.Pod, error) {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if _, err := m.cli(ctx, "cloud", "add", "kubernetes", "--kubeconfig", m.world.c.Kubeconfig, "--context", "bench",
+		"--namespace", namespace, "--pool", fmt.Sprintf("%s:%d:%d:0:%d", nodeType, m.cpus, 4*m.cpus, m.nodes),
+		"--price", nodeType+"=0.4"); err != nil {
+		return nil, err
+	}
+	pid, stop, err := m.up(ctx)
+	if err != nil {
+		return nil, err
+	}
+	defer stop()
+	file := filepath.Join(m.dir, "many.yaml")
+	if err := os.WriteFile(file, []byte(m.job()), 0o600); err != nil {
+		return nil, err
+	}
+	m.idle, _ = memory(pid)
+	eye, err := look(ctx, m.world.c.Client, nodeName(m.there))
+	if err != nil {
+		return nil, err
+	}
+	plays, end := context.WithCancel(ctx)
+	defer end()
+	grows := make(chan error, 1)
+	go func() { grows <- m.world.karpenter(plays) }()
+	say("submitting %d gangs of %d pods", m.gangs, m.pods)
+	began := time.Now()
+	id, err := m.cli(ctx, "submit", file)
+	if err != nil {
+		return nil, err
+	}
+	goesOn := func() error { return m.goesOn(ctx, strings.TrimSpace(id)) }
+	if m.ours, err = m.await(ctx, eye, began, goesOn); err != nil {
+		why, _ := m.cli(context.WithoutCancel(ctx), "status", strings.TrimSpace(id))
+		log, _ := os.ReadFile(filepath.Join(m.dir, "broker.log"))
+		return nil, fmt.Errorf("%w\n%s\n%s", err, tail(why), tail(string(log)))
+	}
+	end()
+	if err := <-grows; err != nil {
+		return nil, err
+	}
+	_, m.most = memory(pid)
+	saw := eye.sum(time.Now())
+	m.held, m.onNew = saw.held, saw.grown
+	m.grown = m.world.nodes - m.there
+	if saw.lost > 0 {
+		return nil, fmt.Errorf("%w: %d pods lost their nodes", errNotSo, saw.lost)
+	}
+	say("bound in %s; %d nodes were made; longest partly bound %s, on new nodes %s; %.0f MiB", m.ours, m.grown, m.held,
+		m.onNew, m.most)
+	list, err := m.world.c.Client.CoreV1().Pods(namespace).List(ctx, metav1.ListOptions{})
+	if err != nil {
+		return nil, err
+	}
+	return list.Items, nil
+}
+
+// await waits until all pods have a node.
+func (m *measure) await(ctx context.Context, eye *eye, began time.Time, goesOn func() error) (time.Duration, error) {
+	for told, i := 0, 0; ; i++ {
+		if i%200 == 199 {
+			if err := goesOn(); err != nil {
+				return 0, err
+			}
+		}
+		saw := eye.sum(time.Now())
+		bound := saw.bound
+		if bound >= m.pods && saw.still == 0 {
+			return saw.last.Sub(began), nil
+		}
+		if bound-told >= m.pods/10 {
+			told = bound
+			say("%d bound after %.1f s", bound, time.Since(began).Seconds())
+		}
+		if err := pause(ctx, 50*time.Millisecond); err != nil {
+			return 0, fmt.Errorf("%d of %d pods are bound (%d gangs partly, longest %s, %d pods lost): %w", bound,
+				m.pods, saw.still, saw.held, saw.lost, err)
+		}
+	}
+}
+
+// goesOn fails when the job has ended: its tasks would go on for an hour.
+func (m *measure) goesOn(ctx context.Context, id string) error {
+	out, err := m.cli(ctx, "status", "-o", "json", id)
+	if err != nil {
+		return nil //nolint:nilerr // asked again
+	}
+	var job struct{ State string }
+	if err := json.Unmarshal([]byte(out), &job); err != nil {
+		return err
+	}
+	if job.State == "failed" || job.State == "succeeded" {
+		why, _ := m.cli(ctx, "explain", id)
+		return fmt.Errorf("%w: the job has %s\n%s", errNotSo, job.State, why)
+	}
+	return nil
+}
+
+// up starts the broker.
+func (m *measure) up(ctx context.Context) (pid int, stop func(), err error) {
+	l, err := net.Listen("tcp", "127.0.0.1:0")
+	if err != nil {
+		return 0, nil, err
+	}
+	address := l.Addr().String()
+	if err := l.Close(); err != nil {
+		return 0, nil, err
+	}
+	log, err := os.Create(filepath.Join(m.dir, "broker.log"))
+	if err != nil {
+		return 0, nil, err
+	}
+	cmd := exec.CommandContext(ctx, m.program, "up", "--clouds", "kubernetes", //nolint:gosec // as it was built
+		"--addr", address, "--public-url", "http://"+address, "--agents", m.agents, "-o", "json")
+	cmd.Env, cmd.Stderr = m.env(), log
+	stdout, err := cmd.StdoutPipe()
+	if err != nil {
+		return 0, nil, err
+	}
+	if err := cmd.Start(); err != nil {
+		return 0, nil, err
+	}
+	stop = func() {
+		_ = cmd.Process.Kill()
+		_ = cmd.Wait() //nolint:errcheck // killed
+		_ = log.Close()
+	}
+	var first any
+	if err := json.NewDecoder(stdout).Decode(&first); err != nil {
+		stop()
+		text, _ := os.ReadFile(log.Name())
+		return 0, nil, fmt.Errorf("the broker does not start: %w\n%s", err, tail(string(text)))
+	}
+	go func() { _, _ = io.Copy(io.Discard, stdout) }()
+	return cmd.Process.Pid, stop, nil
+}
+
+func (m *measure) env() []string {
+	return append(os.Environ(), "TRADEWIND_STATE="+filepath.Join(m.dir, "state"), "NO_COLOR=1")
+}
+
+func (m *measure) cli(ctx context.Context, args ...string) (string, error) {
+	cmd := exec.CommandContext(ctx, m.program, args...) //nolint:gosec // as it was built
+	cmd.Env = m.env()
+	var out, errs bytes.Buffer
+	cmd.Stdout, cmd.Stderr = &out, &errs
+	if err := cmd.Run(); err != nil {
+		return out.String(), fmt.Errorf("tradewind %s: %w\n%s%s", strings.Join(args, " "), err, out.String(),
+			errs.String())
+	}
+	return out.String(), nil
+}
+
+// kubectl applies the same pods, without gates, and waits until every one has a node.
+func (m *measure) kubectl(ctx context.Context, pods []corev1.Pod) error {
+	ctx, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	file := filepath.Join(m.dir, "pods.json")
+	if err := manifest(file, pods); err != nil {
+		return err
+	}
+	eye, err := look(ctx, m.world.c.Client, nodeName(m.there))
+	if err != nil {
+		return err
+	}
+	plays, end := context.WithCancel(ctx)
+	defer end()
+	go func() { _ = m.world.karpenter(plays) }()
+	say("kubectl apply of the same %d pods", len(pods))
+	began := time.Now()
+	cmd := exec.CommandContext(ctx, m.world.c.Program("kubectl"), "--kubeconfig", //nolint:gosec // as it was built
+		m.world.c.Kubeconfig, "apply", "-f", file, "-o", "name")
+	var errs bytes.Buffer
+	cmd.Stderr = &errs
+	if err := cmd.Run(); err != nil {
+		return fmt.Errorf("kubectl apply: %w\n%s", err, tail(errs.String()))
+	}
+	m.made = time.Since(began)
+	m.theirs, err = m.await(ctx, eye, began, func() error { return nil })
+	say("bound in %s; kubectl had ended after %s", m.theirs, m.made)
+	return err
+}
+
+// manifest writes pods as somebody would apply them.
+func manifest(file string, pods []corev1.Pod) error {
+	list := corev1.PodList{TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "List"}}
+	for i := range pods {
+		p := &pods[i]
+		plain := corev1.Pod{
+			TypeMeta: metav1.TypeMeta{APIVersion: "v1", Kind: "Pod"},
+			ObjectMeta: metav1.ObjectMeta{
+				Name: p.Name, Namespace: p.Namespace, Labels: p.Labels, Annotations: p.Annotations,
+			},
+			Spec: *p.Spec.DeepCopy(),
+		}
+		plain.Spec.NodeName, plain.Spec.SchedulingGates = "", nil
+		terms := plain.Spec.Affinity.NodeAffinity.RequiredDuringSchedulingIgnoredDuringExecution.NodeSelectorTerms
+		for t := range terms {
+			terms[t].MatchExpressions = slices.DeleteFunc(terms[t].MatchExpressions,
+				func(e corev1.NodeSelectorRequirement) bool { return e.Key == corev1.LabelHostname })
+		}
+		list.Items = append(list.Items, plain)
+	}
+	text, err := json.Marshal(list)
+	if err != nil {
+		return err
+	}
+	return os.WriteFile(file, text, 0o600)
+}
+
+func (m *measure) rows() []report.Row {
+	command := "make bench-kube"
+	if m.scale != full {
+		command = fmt.Sprintf("go run ./bench/kube -pods %d -nodes %d -there %d", m.pods, m.nodes, m.there)
+	}
+	seconds := func(d time.Duration) string { return fmt.Sprintf("%.1f s", d.Seconds()) }
+	rows := []report.Row{
+		{What: fmt.Sprintf("%d pods in %d gangs of 1 to 64 on %d nodes, %d of which Karpenter's part made meanwhile: "+
+			"from `tradewind submit` to the last pod bound", m.pods, m.gangs, m.there+m.grown, m.grown),
+			Target: "the API server's own pace", Got: seconds(m.ours), Command: command},
+		{What: "longest that a gang held nodes that were there with some of its pods while others had none; and new " +
+			"nodes alone, while more were made",
+			Target: "seconds", Got: seconds(m.held) + "; " + seconds(m.onNew), Command: command},
+		{What: "the broker's memory: before, and at most", Target: "", Command: command,
+			Got: fmt.Sprintf("%.0f MiB, %.0f MiB", m.idle, m.most)},
+	}
+	if m.peer {
+		rows = append(rows, report.Row{What: "the same pods without gates by `kubectl apply`: to its end, and to the " +
+			"last pod bound", Target: "beside it", Got: seconds(m.made) + ", " + seconds(m.theirs), Command: command})
+	}
+	return rows
+}

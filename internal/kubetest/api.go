@@ -1,0 +1,17 @@
+package kubetest
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/kubeapi"
+)
+
+// API is the cluster's, as its administrator, for objects as JSON.
+func (c *Cluster) API(t testing.TB) *kubeapi.API {
+	t.Helper()
+	api, err := kubeapi.New(c.Config)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return api
+}
