@@ -174,6 +174,10 @@ bench-limits: emulators ## Play the limits of a large deployment, in one process
 bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/failover -report bench/RESULTS.md
 
+.PHONY: bench-failover-aws
+bench-failover-aws: rehearse-clouds-setup ## The same by the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
+	$(REHEARSAL)/rehearse -clouds -refusals 200 -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -results bench/RESULTS.md
+
 .PHONY: bench-data
 bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 20 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh

@@ -72,7 +72,7 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 		return "", err
 	}
 	ways, usd, err := s.egress(s.data)
-	said += ways + fmt.Sprintf("in all %.6f USD, planned %.6f", usd, planned)
+	said += ways + fmt.Sprintf("in all %.6f USD, planned %.6f\n", usd, planned)
 	if err == nil && !s.World.Chaos && !(math.Abs(usd/planned-1) <= movedWithin) { // what fails is read again
 		err = errors.New("what moved is not what was planned: " + said)
 	}
