@@ -234,6 +234,7 @@ type GangBroken struct {
 	Task    int    `json:"task" example:"0" doc:"Index of the task that does not go on"`
 	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
 	Done    bool   `json:"done,omitempty" example:"false" doc:"It was the gang's chief and has succeeded: the work of the others is done with it"`
+	Joining bool   `json:"joining,omitempty" example:"false" doc:"With done: the work of those alone that join its role"`
 }
 
 // PriceMoved says that a spot price is no more what the bids of the plan in force were made on.

@@ -39,6 +39,8 @@ const (
 	NoPartitions Break = "no-partitions"
 	// NoGang: nobody remembers which tasks start together.
 	NoGang Break = "no-gang"
+	// Loners: nobody remembers which tasks join a gang, and do not begin without it.
+	Loners Break = "loners"
 	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they
 	// were read.
 	NoHold Break = "no-hold"
@@ -73,7 +75,7 @@ const (
 // Breaks returns all of them.
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
-		Forgetful, Overtaking, NoPartitions, NoGang, NoHold, OldPrice, Swinging, Asleep,
+		Forgetful, Overtaking, NoPartitions, NoGang, Loners, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf}
 }
 
@@ -103,6 +105,8 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return withoutField(tx, "job", `"budgetUSD":`, ",")
 	case NoGang:
 		return withoutField(tx, "task#", `,"gang":"`, `"`)
+	case Loners:
+		return withoutField(tx, "task#", `,"joins":"`, `"`)
 	case OldPrice:
 		return without(tx, "market")
 	case NoHold:

@@ -103,6 +103,7 @@ func (u *users) drawJob(n int) *dag.Job {
 		drawTask(r, &j.Tasks[i])
 	}
 	drawGang(u.w.rand.gang, j)
+	drawJoining(u.w.rand.join, j)
 	if u.crowded { // many who want the same, and nothing else that would hold them up
 		j.Queue, j.Priority = timeline.Pick(r, []string{"small", "cpus", "cpus"}), 0
 		return j
@@ -177,6 +178,27 @@ func drawGang(r timeline.Random, j *dag.Job) {
 		chief := &j.Tasks[timeline.Pick(r, members)]
 		chief.On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
 	}
+}
+
+// drawJoining adds machines that join a role of a gang while it runs.
+func drawJoining(r timeline.Random, j *dag.Job) {
+	gangs := j.Gangs()["gang"]
+	if len(gangs) == 0 || !r.Chance(0.4) {
+		return
+	}
+	lead := timeline.Pick(r, gangs)
+	edges := slices.Clone(j.Edges)
+	for range 1 + r.IntN(3) {
+		t := j.Tasks[lead]
+		t.Name, t.Gang, t.Joins, t.Role, t.On = fmt.Sprintf("t%d", len(j.Tasks)), "", t.Gang, t.RoleOf(), nil
+		for _, e := range edges {
+			if e.To == lead {
+				j.Edges = append(j.Edges, dag.Edge{From: e.From, To: len(j.Tasks), Data: e.Data})
+			}
+		}
+		j.Tasks = append(j.Tasks, t)
+	}
+	j.Tasks[lead].Role = j.Tasks[lead].RoleOf()
 }
 
 func drawTask(r timeline.Random, t *dag.Task) {

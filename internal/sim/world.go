@@ -44,7 +44,7 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, grant timeline.Random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, grant timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -56,7 +56,7 @@ func newSources(seed uint64, steady bool) sources {
 	return sources{
 		process: part("process"), store: part("store"), bus: part("bus"), cloud: part("cloud"),
 		machine: part("machine"), network: part("network"), task: part("task"), engine: part("engine"),
-		user: part("user"), pool: part("pool"), gang: part("gang"), grant: part("grant"),
+		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), grant: part("grant"),
 	}
 }
 

@@ -4,6 +4,7 @@ import (
 	"context"
 	"crypto/sha256"
 	"errors"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
@@ -174,7 +175,7 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 		w.Assignment.Gang, err = attempt.Gang(u, job, spec, cl)
 	}
 	if err == nil && w.Assignment.Gang != nil {
-		w.Assignment.Gang.Key, err = b.gangKey(cl, spec.Tasks[cl.Task].Gang)
+		w.Assignment.Gang.Key, err = b.gangKey(cl, w.Assignment.Gang.Name)
 	}
 	if err != nil {
 		return w, err
@@ -275,7 +276,7 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	if err := u.Preload(keys...); err != nil {
 		return err
 	}
-	if st.Task, _, err = book.Get[record.Task](u, task); err != nil || e == wire.Started {
+	if st.Task, _, err = book.Get[record.Task](u, task); err != nil || e == wire.Started && st.Task.Gang == "" {
 		cl.TellTask(&st.Task)
 		return err
 	}
@@ -287,9 +288,14 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	if err != nil {
 		return err
 	}
-	if st.Spec = &spec.Tasks[cl.Task]; e == wire.Succeeded {
+	st.Joined = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
+	switch st.Spec = &spec.Tasks[cl.Task]; e {
+	case wire.Succeeded:
 		st.Chief = spec.Chief(cl.Task)
 		return nil
+	case wire.Started:
+		return nil
+	default:
 	}
 	st.Attempt, _, err = book.Get[record.Attempt](u, attempt)
 	cl.Tell(&st.Attempt)

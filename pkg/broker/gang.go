@@ -36,21 +36,32 @@ func (b *Broker) start(u *unit.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// gangBroken has the other tasks of a gang give back what they hold. What the transaction has no room for is left to a
-// next one.
+// concerned are the tasks of a gang that has broken, or is done, and then those that join it.
+func (b *Broker) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
+	if !e.Joining {
+		if members, err = attempt.GangOf(u, job, e.Task); err != nil {
+			return nil, err
+		}
+	}
+	for _, m := range members {
+		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
+			return nil, record.ErrSkip // all have been admitted together since
+		}
+	}
+	joining, err := attempt.JoiningOf(u, job, e.Task, e.Joining)
+	return append(members, joining...), err
+}
+
+// gangBroken has the others of a gang give back what they hold. What the transaction has no room for is left to a next
+// one.
 func (b *Broker) gangBroken(u *unit.Unit, e events.GangBroken) error {
 	job, found, err := book.Get[record.Job](u, record.JobKey(e.Job))
 	if err != nil || !found || job.State == record.JobEnding || job.State.Over() {
 		return record.OrSkip(err)
 	}
-	members, err := attempt.GangOf(u, job, e.Task)
+	members, err := b.concerned(u, job, e)
 	if err != nil {
 		return err
-	}
-	for _, m := range members {
-		if !e.Done && m.Task.Index == e.Task && m.Task.Attempt > e.Attempt {
-			return record.ErrSkip // all have been admitted together since
-		}
 	}
 	reason := fmt.Sprintf("a task of its gang %s could not go on", e.Gang)
 	for _, m := range members {

@@ -203,6 +203,7 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 	for _, t := range p.tasks {
 		in.Tasks[t.Index] = factsOf(t, in.Previous, at)
 	}
+	withLead(in)
 	for _, cl := range clusters {
 		if cl.Saving() {
 			p.saving = append(p.saving, cl)
@@ -238,6 +239,31 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 		in.Markets[m.Offer] = m
 	}
 	return nil
+}
+
+// nearlyDone is the most that is believed of what joins something that runs for longer than was thought.
+const nearlyDone = 0.95
+
+// withLead has those that join a gang take no longer than what they join: they are done with it.
+func withLead(in *record.PlanInput) {
+	for i := range in.Spec.Tasks {
+		lead := in.Spec.Lead(i)
+		if lead < 0 || in.Tasks[lead] == nil {
+			continue
+		}
+		of := in.Tasks[lead]
+		if in.Tasks[i] == nil {
+			in.Tasks[i] = &record.TaskFacts{}
+		}
+		switch f := in.Tasks[i]; {
+		case of.Done:
+			f.Done = true
+		case f.Fixed && of.Fixed:
+			f.Hours = min(f.Hours, of.Hours)
+		case of.Fixed && in.Previous != nil && in.Previous.TaskHours[lead] > 0:
+			f.Progress = max(f.Progress, min(1-of.Hours/in.Previous.TaskHours[lead], nearlyDone))
+		}
+	}
 }
 
 // factsOf says what the past fixes of a task: a finished one has its outputs somewhere, a running one holds

@@ -52,7 +52,8 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
 	if err != nil {
 		return err
 	}
-	if task.Try >= e.Try || job.State != record.JobRunning && job.State != record.JobWaiting {
+	if task.Try >= e.Try || task.State == record.TaskSucceeded ||
+		job.State != record.JobRunning && job.State != record.JobWaiting {
 		return nil
 	}
 	spec, err := u.Spec(job)
@@ -60,7 +61,7 @@ func (b *Broker) enqueue(u *unit.Unit, e events.TaskReady) error {
 		return err
 	}
 	task.Job, task.Index, task.State, task.Try = e.Job, e.Task, record.TaskQueued, e.Try
-	task.Gang = spec.Tasks[e.Task].Gang
+	task.Gang, task.Joins = spec.Tasks[e.Task].Gang, spec.Tasks[e.Task].Joins
 	if task.ReadyAt.IsZero() {
 		task.ReadyAt = u.Now
 	}

@@ -162,8 +162,11 @@ func (r Reaction) Check() error {
 
 // checkGang checks what a task says of its place in a gang.
 func (t *Task) checkGang() error {
-	if t.Role != "" && t.Gang == "" {
+	if t.Role != "" && t.Gang == "" && t.Joins == "" {
 		return fault.Within("role", fault.New("a role is one of a gang", "say which: gang: NAME"))
+	}
+	if t.Gang != "" && t.Joins != "" {
+		return fault.Within("joins", fault.New("is in a gang and joins one", "say gang or joins"))
 	}
 	if n := len(t.On); n > MaxReactions {
 		return fault.Within("on", fault.OverLimit(fmt.Sprintf("%d reactions, more than %d", n, MaxReactions), ""))

@@ -39,14 +39,36 @@ func (j *Job) Gang(task int) []int {
 	return out
 }
 
+// Joining returns the tasks that join a gang while it runs, as indexes.
+func (j *Job) Joining(gang string) (out []int) {
+	for i := range j.Tasks {
+		if gang != "" && j.Tasks[i].Joins == gang {
+			out = append(out, i)
+		}
+	}
+	return out
+}
+
+// Lead is the task of the gang that a task joins which has its role: with it the task begins and ends. It is negative
+// where there is none.
+func (j *Job) Lead(task int) int {
+	t := &j.Tasks[task]
+	for i := range j.Tasks {
+		if of := &j.Tasks[i]; t.Joins != "" && of.Gang == t.Joins && of.RoleOf() == t.RoleOf() {
+			return i
+		}
+	}
+	return -1
+}
+
 // CheckGangs says of which task its gang could not start together with it: all have to be ready at the same moment,
 // and to be admitted in one transaction of the store. The task is negative if of none.
 func (j *Job) CheckGangs() (task int, err error) {
 	gangs := j.Gangs()
-	if gangs == nil {
-		return -1, nil
-	}
 	g := j.Graph()
+	if task, err := j.checkJoining(g); err != nil || gangs == nil {
+		return task, err
+	}
 	parents := func(i int) []int32 {
 		p := slices.Clone(g.Parents(i))
 		slices.Sort(p)
@@ -109,4 +131,47 @@ func (j *Job) CheckGangs() (task int, err error) {
 		}
 	}
 	return -1, nil
+}
+
+// fixed are the frameworks whose programs know from their start how many they are.
+var fixed = []Framework{framework.MPI, framework.Horovod, framework.TensorFlow}
+
+// checkJoining says of which task it could not join its gang: it waits for the same tasks, is told of the others in the
+// same words, and nothing waits for it. The task is negative if of none.
+func (j *Job) checkJoining(g *Graph) (task int, err error) {
+	count := map[string]int{}
+	for i := range j.Tasks {
+		t := &j.Tasks[i]
+		if t.Joins == "" {
+			continue
+		}
+		lead := j.Lead(i)
+		count[t.Joins]++
+		switch {
+		case t.Gang != "":
+			return i, fault.New("is in a gang and joins one", "say gang or joins")
+		case lead < 0:
+			return i, fault.New(fmt.Sprintf("joins role %s of gang %s, which no task of it has",
+				fault.Quote(t.RoleOf()), fault.Quote(t.Joins)), "a role begins with the machines of a task")
+		case slices.Contains(fixed, t.Framework):
+			return i, fault.New(fmt.Sprintf("programs of %s can not be joined while they run", t.Framework),
+				"give the role replicas")
+		case t.Framework != j.Tasks[lead].Framework:
+			return i, fault.New(fmt.Sprintf("has another framework than %s, whose role it joins",
+				fault.Quote(j.Tasks[lead].Name)), "")
+		case count[t.Joins] > MaxJoining:
+			return i, fault.OverLimit(fmt.Sprintf("more than %d tasks join gang %s", MaxJoining, fault.Quote(t.Joins)),
+				"a smaller max, or a larger min")
+		case len(g.Children(i)) > 0:
+			return i, fault.New("joins a gang, and another task waits for it", "wait for the role's own task")
+		case !sameTasks(g.Parents(i), g.Parents(lead)):
+			return i, fault.New(fmt.Sprintf("does not wait for the same tasks as %s, whose role it joins",
+				fault.Quote(j.Tasks[lead].Name)), "give both the same after and inputs")
+		}
+	}
+	return -1, nil
+}
+
+func sameTasks(a, b []int32) bool {
+	return slices.Equal(slices.Sorted(slices.Values(a)), slices.Sorted(slices.Values(b)))
 }

@@ -18,6 +18,7 @@ const (
 	MaxNodes        = 10_000 // machines of a task
 	MaxRetries      = 1_000
 	MaxGang         = 16        // tasks of a gang: they are admitted in one transaction of the store
+	MaxJoining      = 64        // tasks that join a gang
 	MaxPriority     = 1_000_000 // and as much below 0
 	MaxWarnings     = 100
 

@@ -135,6 +135,10 @@ type Task struct {
 	// Gang names a group of tasks of the job that start together or not at all, at most MaxGang; empty is none. All
 	// of them wait for the same tasks.
 	Gang string `json:"gang,omitempty"`
+	// Joins names a gang whose machines these join while it runs, and leave again without it: machines of a role beyond
+	// those that it begins with. A task that joins is in no gang itself. It begins when the gang runs, and is done
+	// with the task of the gang that has its role.
+	Joins string `json:"joins,omitempty"`
 	// Role is what the task is in its gang, each of its Nodes a member; empty is its name. See RoleOf.
 	Role string `json:"role,omitempty"`
 	// Framework is what its nodes, and those of its gang, are told of each other in the words of.

@@ -98,6 +98,7 @@ func (t *Task) validate() error {
 		fault.Within("nodes", checkCount(t.Nodes, 1, MaxNodes)),
 		fault.Within("retries", checkCount(t.Retries, 0, MaxRetries)),
 		fault.Within("gang", ifSet(t.Gang, CheckName)),
+		fault.Within("joins", ifSet(t.Joins, CheckName)),
 		fault.Within("role", ifSet(t.Role, CheckName)),
 		fault.Within("framework", ifSet(t.Framework, Framework.Check)),
 		t.checkGang(),

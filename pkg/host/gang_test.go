@@ -77,3 +77,40 @@ tasks:
 		t.Errorf("%s after %d attempts: %s", d.State, len(d.Attempts), d.Reason)
 	}
 }
+
+// Machines join a role while its own run: they are told who is there, the others need not end by themselves, and all are
+// done with the role's own.
+func TestMachinesJoinARoleWhileItRuns(t *testing.T) {
+	h, _ := serve(t, host.Options{State: t.TempDir()})
+	c := client.New(h.URL(), h.Token())
+	file := []byte(`apiVersion: tradewind/v1
+name: grow
+env: {SHARED: ` + t.TempDir() + `}
+tasks:
+  work:
+    resources: {cpus: 1+}
+    time: 1m
+    gang:
+      roles:
+        worker:
+          min: 1
+          max: 3
+          run: |
+            set -e
+            if [ "$TRADEWIND_GANG_RANK" = 0 ]; then
+              until [ "$(ls "$SHARED" | wc -l)" = 2 ]; do sleep 0.1; done
+              exit
+            fi
+            [ "${TRADEWIND_HOSTS_WORKER%%,*}" = "$TRADEWIND_GANG_HEAD" ]
+            touch "$SHARED/$TRADEWIND_TASK"
+            sleep 100000
+  after: {run: "true", after: [work]}
+`)
+	job, err := c.Submit(t.Context(), "job.yaml", "", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if d := await(t, h.Broker(), job.ID); d.State != record.JobSucceeded || d.Tasks != 4 {
+		t.Fatalf("%s: %s, %d tasks", d.State, d.Reason, d.Tasks)
+	}
+}

@@ -41,6 +41,8 @@ const (
 	InvQuota = "a queue's usage is its attempts'"
 	// InvGang: the machines of a task are bought together, and it begins on all of them or on none.
 	InvGang = "a gang starts whole or not at all"
+	// InvJoin: machines beyond those that a gang begins with are there for a gang that runs.
+	InvJoin = "machines join a gang that runs"
 	// InvStarved: what has waited for too long for its queue's quota is not overtaken there by what has not.
 	InvStarved = "no task starves in its queue"
 	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.

@@ -21,6 +21,32 @@ func (g *gangChecker) admit(s *Job, task int) {
 	}
 }
 
+// checkJoining checks that machines which join a gang are bought while the machines of the role that they join run.
+func (c *Checker) checkJoining(s *Job, task int) {
+	if s.user == nil || s.user.Spec.Tasks[task].Joins == "" {
+		return
+	}
+	c.Count("joins a gang")
+	lead := s.user.Spec.Lead(task)
+	cl, ok := s.clusters[record.ClusterID(s.ID, lead, s.Tasks[lead].Attempt)]
+	if !ok || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" {
+		c.Violatef(InvJoin, "task %d of %s is admitted to join task %d, which is %s on a cluster that is %s",
+			task, s.ID, lead, s.Tasks[lead].State, cl.State)
+	}
+}
+
+// doneWithOthers says of a task that waits that it is done all the same: its gang's chief is, or the task whose role it
+// would have joined.
+func (s *Job) doneWithOthers(t record.Task) bool {
+	if t.State != record.TaskSucceeded || s.user == nil {
+		return false
+	}
+	if lead := s.user.Spec.Lead(t.Index); lead >= 0 {
+		return s.Tasks[lead].State == record.TaskSucceeded || s.doneWithChief(lead)
+	}
+	return s.doneWithChief(t.Index)
+}
+
 func (g *gangChecker) begin(s *Job, task int) {
 	if s.gangName(task) != "" {
 		g.begun = append(g.begun, gangTask{s, task})

@@ -160,6 +160,9 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 	if !s.Record.Deadline.IsZero() && s.Record.Bids.Version < s.Record.Plan.Version {
 		return false
 	}
+	if s.user.Spec.Tasks[task].Joins != "" {
+		return false // it waits behind all others
+	}
 	for _, i := range s.gang(task) {
 		if s.waiting[i] == 0 || !s.entered[i].Before(at) || s.Tasks[i].MinPlan > s.Record.Plan.Version ||
 			!s.Tasks[i].WaitSince.IsZero() {

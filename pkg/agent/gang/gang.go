@@ -33,11 +33,11 @@ type Node struct {
 func Nodes(g *wire.Gang) (nodes []Node) {
 	head := headOf(g)
 	for _, m := range slices.Concat([]wire.Member{head}, slices.DeleteFunc(slices.Clone(g.Members),
-		func(m wire.Member) bool { return m.Role == head.Role })) {
+		func(m wire.Member) bool { return m.Role == head.Role && m.First == head.First })) {
 		for rank, address := range m.Nodes {
 			nodes = append(nodes, Node{
-				Name: m.Role + "-" + strconv.Itoa(rank), Role: m.Role, Address: address, Slots: max(m.Slots, 1),
-				Attempt: m.Attempt, Rank: rank,
+				Name: m.Role + "-" + strconv.Itoa(m.First+rank), Role: m.Role, Address: address,
+				Slots: max(m.Slots, 1), Attempt: m.Attempt, Rank: m.First + rank,
 			})
 		}
 	}
@@ -102,7 +102,7 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 	if len(nodes) == 0 {
 		return nil, nil
 	}
-	self := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == rank })
+	self := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == g.First+rank })
 	if self < 0 {
 		return nil, fmt.Errorf("gang: rank %d of role %s is not among the nodes", rank, g.Role)
 	}
@@ -123,7 +123,11 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 		fmt.Fprintf(&hosts, "%s %s\n", n.Address, n.Name)
 	}
 	for _, m := range g.Members {
-		env["TRADEWIND_HOSTS_"+framework.RoleVariable(m.Role)] = strings.Join(m.Nodes, ",")
+		name := "TRADEWIND_HOSTS_" + framework.RoleVariable(m.Role)
+		if before := env[name]; before != "" {
+			m.Nodes = append([]string{before}, m.Nodes...)
+		}
+		env[name] = strings.Join(m.Nodes, ",")
 	}
 	if err := os.WriteFile(env["TRADEWIND_HOSTFILE"], []byte(hostfile.String()), 0o600); err != nil {
 		return nil, err
@@ -174,7 +178,7 @@ func Listens(g *wire.Gang, n Node) string {
 // Own is the node of a rank of the gang's own role.
 func Own(g *wire.Gang, rank int) (Node, bool) {
 	nodes := Nodes(g)
-	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == rank })
+	i := slices.IndexFunc(nodes, func(n Node) bool { return n.Role == g.Role && n.Rank == g.First+rank })
 	if i < 0 {
 		return Node{}, false
 	}
@@ -207,11 +211,16 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 	nic := device(own.Address)
 	switch framework.Framework(g.Framework) {
 	case framework.PyTorch:
+		restarts := ""
+		if g.Most > g.Least { // who loses one that leaves fails as well, and begins again with those that are left
+			restarts = "100"
+		}
 		return given(map[string]string{
-			"MASTER_ADDR": head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)),
+			"PET_MAX_RESTARTS": restarts,
+			"MASTER_ADDR":      head, "MASTER_PORT": port, "WORLD_SIZE": strconv.Itoa(len(nodes)),
 			"RANK":       strconv.Itoa(self),
 			"LOCAL_RANK": "0", "LOCAL_WORLD_SIZE": "1", "NNODES": strconv.Itoa(len(nodes)),
-			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": strconv.Itoa(len(nodes)), "PET_NPROC_PER_NODE": "1",
+			"NODE_RANK": strconv.Itoa(self), "PET_NNODES": span(g, len(nodes)), "PET_NPROC_PER_NODE": "1",
 			"PET_RDZV_BACKEND": "c10d", "PET_RDZV_ENDPOINT": at, "PET_RDZV_ID": nodes[0].Attempt,
 			"GLOO_SOCKET_IFNAME": nic, "NCCL_SOCKET_IFNAME": nic,
 		}), nil
@@ -235,6 +244,15 @@ func wordsOf(g *wire.Gang, nodes []Node, self int, env map[string]string) (map[s
 		return map[string]string{"DASK_SCHEDULER_ADDRESS": "tcp://" + at}, nil
 	}
 	return nil, nil
+}
+
+// span is how many nodes there are, or from how many to how many as torchrun has it: where others may join or leave,
+// what RANK and WORLD_SIZE say holds for the start alone.
+func span(g *wire.Gang, nodes int) string {
+	if g.Most <= g.Least {
+		return strconv.Itoa(nodes)
+	}
+	return fmt.Sprintf("%d:%d", g.Least, g.Most)
 }
 
 // given leaves out what is empty: it would hide what the program finds by itself.

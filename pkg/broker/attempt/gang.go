@@ -1,6 +1,7 @@
 package attempt
 
 import (
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -8,28 +9,42 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
-// member is a task of a gang as it is now.
-type member struct {
+// Member is a task of a gang as it is now.
+type Member struct {
 	Losing
 	Bought bool // there is a cluster
 }
 
 // GangOf loads the tasks of a task's gang that have not succeeded, with what they hold.
-func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
+func GangOf(u book.Reader, job record.Job, index int) ([]Member, error) {
 	spec, err := u.Spec(job)
 	if err != nil {
 		return nil, err
 	}
+	return membersOf(u, job, spec.Gang(index))
+}
+
+// JoiningOf loads the tasks that join a gang and have not succeeded, with what they hold: those of a task's role alone,
+// or of all.
+func JoiningOf(u book.Reader, job record.Job, index int, ofRole bool) ([]Member, error) {
+	spec, err := u.Spec(job)
+	if err != nil {
+		return nil, err
+	}
+	joining := spec.Joining(spec.Tasks[index].Gang)
+	return membersOf(u, job, slices.DeleteFunc(joining, func(i int) bool { return ofRole && spec.Lead(i) != index }))
+}
+
+func membersOf(u book.Reader, job record.Job, tasks []int) (out []Member, err error) {
 	var keys []record.Key
-	for _, i := range spec.Gang(index) {
+	for _, i := range tasks {
 		keys = append(keys, record.TaskKey(job.ID, i))
 	}
 	if err := u.Preload(keys...); err != nil {
 		return nil, err
 	}
-	var out []member
-	for _, i := range spec.Gang(index) {
-		m := member{Losing: Losing{Job: job}}
+	for _, i := range tasks {
+		m := Member{Losing: Losing{Job: job}}
 		if m.Task, _, err = book.Get[record.Task](u, record.TaskKey(job.ID, i)); err != nil {
 			return nil, err
 		}
@@ -56,7 +71,7 @@ func GangOf(u book.Reader, job record.Job, index int) ([]member, error) {
 
 // DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is
 // committed.
-func DecideRunGang(members []member, now time.Time) (d record.Decision) {
+func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
 	for _, m := range members {
 		if !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp ||
 			m.Cluster.Command != "" || m.Cluster.Outcome != "" {
@@ -70,7 +85,7 @@ func DecideRunGang(members []member, now time.Time) (d record.Decision) {
 
 // DecideFollow has a task of a broken gang give back what it holds: at once if it has not begun, else when it has saved
 // its work.
-func DecideFollow(m member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
+func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d record.Decision) {
 	switch {
 	case m.Task.State == record.TaskAdmitted && !m.Bought && m.Attempt.Outcome == "":
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
@@ -88,7 +103,7 @@ func DecideFollow(m member, reason string, cfg record.Config, now time.Time) (d 
 }
 
 // DecideComplete ends a task of a gang whose chief has succeeded: its work is done, wherever it stands.
-func DecideComplete(m member, now time.Time) (d record.Decision) {
+func DecideComplete(m Member, now time.Time) (d record.Decision) {
 	cluster := ""
 	switch {
 	case m.Task.State == record.TaskQueued:

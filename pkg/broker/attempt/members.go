@@ -13,26 +13,68 @@ import (
 // gang are up before one is told to run, so their addresses are known.
 func Gang(u book.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wire.Gang, error) {
 	t := &spec.Tasks[cl.Task]
-	if t.Gang == "" && t.Framework == "" || t.StandIn() {
+	if t.Gang == "" && t.Joins == "" && t.Framework == "" || t.StandIn() {
 		return nil, nil
 	}
 	g := &wire.Gang{
-		Name: t.Gang, Role: t.RoleOf(), Framework: string(t.Framework), Chief: spec.Chief(cl.Task),
+		Name: cmp.Or(t.Gang, t.Joins), Role: t.RoleOf(), Framework: string(t.Framework), Chief: spec.Chief(cl.Task),
 	}
-	if t.Gang == "" {
+	if g.Name == "" {
 		g.Members = []wire.Member{memberOf(t, cl)}
 		return g, nil
 	}
-	members, err := GangOf(u, job, cl.Task)
+	lead := cl.Task
+	if t.Joins != "" {
+		lead = spec.Lead(cl.Task)
+	}
+	members, err := GangOf(u, job, lead)
 	if err != nil {
 		return nil, err
 	}
+	joining := spec.Joining(g.Name)
+	if len(joining) > 0 {
+		joined, err := JoiningOf(u, job, lead, false)
+		if err != nil {
+			return nil, err
+		}
+		members = append(members, joined...)
+	}
 	for _, m := range members {
-		if m.Bought {
-			g.Members = append(g.Members, memberOf(&spec.Tasks[m.Task.Index], m.Cluster))
+		i := m.Task.Index
+		if !m.Bought || spec.Tasks[i].Joins != "" && i != cl.Task && !m.Cluster.Started {
+			continue
+		}
+		of := memberOf(&spec.Tasks[i], m.Cluster)
+		of.First = firstOf(spec, joining, i)
+		g.Members = append(g.Members, of)
+	}
+	if len(joining) > 0 {
+		g.First = firstOf(spec, joining, cl.Task)
+		for _, i := range spec.Gang(lead) {
+			g.Least += spec.Tasks[i].Nodes
+		}
+		g.Most = g.Least
+		for _, i := range joining {
+			g.Most += spec.Tasks[i].Nodes
 		}
 	}
 	return g, nil
+}
+
+// firstOf is the rank in its role of a task's first node: 0 of one that is in the gang, behind that and those that join
+// before it of one that joins.
+func firstOf(spec *dag.Job, joining []int, task int) (rank int) {
+	lead := spec.Lead(task)
+	if lead < 0 {
+		return 0
+	}
+	rank = spec.Tasks[lead].Nodes
+	for _, i := range joining {
+		if i < task && spec.Lead(i) == lead {
+			rank += spec.Tasks[i].Nodes
+		}
+	}
+	return rank
 }
 
 func memberOf(t *dag.Task, cl record.Cluster) wire.Member {

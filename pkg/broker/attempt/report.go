@@ -19,6 +19,7 @@ type Reporting struct {
 	Cluster record.Cluster
 	Rank    int
 	Chief   bool // with its task the work of the gang is done
+	Joined  bool // others may join its task's role while it runs
 	Now     time.Time
 }
 
@@ -100,6 +101,9 @@ func (st *Reporting) started() (d record.Decision) {
 		d.Put(record.TaskKey(st.Cluster.Job, st.Cluster.Task), st.Task)
 	}
 	d.Emit(events.TaskStarted{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt})
+	if st.Joined {
+		d.Emit(events.CapacityFreed{Queue: st.Cluster.Queue})
+	}
 	return d
 }
 
@@ -143,9 +147,9 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskSucceeded{Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt,
 		Cluster: st.Cluster.ID})
-	if st.Chief {
+	if st.Chief || st.Joined {
 		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,
-			Done: true})
+			Done: true, Joining: !st.Chief})
 	}
 	return d
 }

@@ -47,6 +47,8 @@ type Task struct {
 	WaitUSD   float64   `json:"waitUSD,omitempty"`
 	// Gang is the one that it is in; empty is none.
 	Gang string `json:"gang,omitempty"`
+	// Joins is the gang whose machines its own join while that runs.
+	Joins string `json:"joins,omitempty"`
 	// YieldedTo are the claims that it was stopped for, each time one.
 	YieldedTo []string `json:"yieldedTo,omitempty"`
 	// Hours are expected of the last attempt, where that is not what its plan says: on machines of a pool.

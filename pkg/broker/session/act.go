@@ -75,6 +75,9 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 // capacity.freed gives them back.
 func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
+	if a.lead != nil {
+		d.Hold(*a.lead) // it runs until this is committed, and whatever ends it later finds this one
+	}
 	if a.pool, err = s.take(&d, a); err != nil {
 		return d, err
 	}

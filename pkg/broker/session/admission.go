@@ -29,6 +29,7 @@ type admission struct {
 	nodes   int
 	with    *together    // that it is a member of
 	blocked bool         // the planned location is not to be tried now
+	lead    *record.Key  // of one that joins a gang, the cluster that has to run for it; nil while none does
 	pool    *pooled      // where it is placed instead; nil where it is to be bought
 	price   *bid.Waiting // better price that it may wait for; nil for none
 }
@@ -42,9 +43,10 @@ func (a *admission) usd() float64 { return a.plan.TaskUSD[a.waiting.Task] }
 // key names the task.
 func (a *admission) key() string { return a.job.ID + "/" + strconv.Itoa(a.waiting.Task) }
 
-// unit names what an admission is a member of, as the scheduler is told: its job, or its gang.
+// unit names what an admission is a member of, as the scheduler is told: its job, its gang, or itself where it joins
+// one.
 func (a *admission) unit() string {
-	if a.task.Gang != "" {
+	if a.task.Gang != "" || a.task.Joins != "" {
 		return a.claim()
 	}
 	return a.job.ID
@@ -112,6 +114,11 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 			return nil, err
 		}
 	}
+	if a.task.Joins != "" {
+		if a.lead, err = s.leadOf(a); err != nil {
+			return nil, err
+		}
+	}
 	a.price, err = s.priceOf(a)
 	return a, err
 }
@@ -149,6 +156,8 @@ func (s *Session) judge(a *admission) verdict {
 	case a.job.State == record.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
 		return verdictDrop
 	case a.job.State != record.JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
+		return verdictSkip
+	case a.task.Joins != "" && a.lead == nil:
 		return verdictSkip
 	case a.plan.Of(a.waiting.Task) == nil || a.blocked:
 		return verdictReplan

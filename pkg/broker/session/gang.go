@@ -7,6 +7,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // A gang is several tasks of a job that run together or not at all. schedule admits all of it in one transaction;
@@ -26,6 +27,27 @@ const (
 	// and the event that goes on.
 	GangBeside = 12
 )
+
+// A task that joins a gang is bought by itself while the gang runs, comes after all else that waits, and goes before
+// all else that runs: a gang shrinks before anything is taken from others, and grows by what nobody else wants.
+
+// joinsBy is by how much one that joins is less urgent than the least urgent of jobs.
+const joinsBy = 2*dag.MaxPriority + 1
+
+// leadOf finds the cluster of the gang's task that has the role of one that joins; nil unless it runs.
+func (s *Session) leadOf(a *admission) (*record.Key, error) {
+	index := a.spec.Lead(a.waiting.Task)
+	lead, _, err := book.Get[record.Task](s.u, record.TaskKey(a.job.ID, index))
+	if err != nil || lead.Attempt == 0 {
+		return nil, err
+	}
+	key := record.ClusterKey(record.ClusterID(a.job.ID, index, lead.Attempt))
+	cl, found, err := book.Get[record.Cluster](s.u, key)
+	if err != nil || !found || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" {
+		return nil, err
+	}
+	return &key, nil
+}
 
 // together are tasks that go together or not at all: those of a gang that have not succeeded, or one by itself.
 type together struct {

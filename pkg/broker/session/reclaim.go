@@ -177,6 +177,9 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 		}
 		j := held(id, h.queue.Leaf(), use)
 		j.Priority, j.Created, j.Kept = h.Job.Priority, h.Job.Submitted, !canGo(h)
+		if h.Task.Joins != "" {
+			j.Priority -= joinsBy
+		}
 		t := &j.Tasks[0]
 		t.ID, t.Since = id, h.Cluster.Launched
 		if h.Cluster.State == record.ClusterDoomed || h.Cluster.State == record.ClusterReleasing ||

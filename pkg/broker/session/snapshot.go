@@ -107,8 +107,12 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	if !known {
 		i = len(x.Jobs)
 		x.at[id] = i
-		x.Jobs = append(x.Jobs, scheduler.Job{ID: id, Queue: a.queue.Leaf(), Priority: a.waiting.Priority,
-			Created: a.waiting.Since, Phase: scheduler.Started})
+		j := scheduler.Job{ID: id, Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since,
+			Phase: scheduler.Started}
+		if a.task.Joins != "" {
+			j.Priority -= joinsBy
+		}
+		x.Jobs = append(x.Jobs, j)
 	}
 	j = &x.Jobs[i]
 	if a.waiting.Since.Before(j.Created) {
@@ -143,12 +147,15 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 				j.Min = len(j.Tasks) + len(a.with.members)
 			}
 		}
-		j.WaitingSince = j.Created
 		waits(j, a.waiting.Task, a)
+		byTask[a.key()] = a
+		if a.task.Joins != "" {
+			continue // it may wait for ever
+		}
+		j.WaitingSince = j.Created
 		if a.task.Gang == "" { // a gang has waited for as long as the first of it
 			j.Tasks[len(j.Tasks)-1].Since = a.waiting.Since
 		}
-		byTask[a.key()] = a
 	}
 	x.close()
 	return x.Snapshot, byTask

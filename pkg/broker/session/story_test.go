@@ -22,7 +22,8 @@ import (
 //
 //	queue NAME [parent=Q] [running=N] [vcpu=N] [max-running=N] [max-vcpu=N] [deserved=N] [preempt] [closed]
 //	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
-//	    a running job with a plan in force; its tasks wait in the queue, but those that run
+//	    a running job with a plan in force; its tasks wait in the queue, but those that run. With joins=N its last N
+//	    join the gang that its first is
 //	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
 //	end JOB TASK             its machines are being given back
 //	session QUEUE            decides, and prints what was decided, and in how many rounds what was loaded
@@ -127,11 +128,18 @@ func (s *stage) job(id string, word func(string, string) string, arg func(string
 	spec := &dag.Job{Name: id}
 	plan := &record.Plan{Version: 1, Offers: []record.Planned{{ID: "aws/r/z/m", VCPU: arg("vcpu"), Offer: cloud.Offer{Cloud: "aws", Region: "r", USDPerHour: 1}}}}
 	for i := range n {
-		spec.Tasks = append(spec.Tasks, dag.Task{Name: fmt.Sprint("t", i), Nodes: 1})
+		t := dag.Task{Name: fmt.Sprint("t", i), Nodes: 1}
+		if i == 0 && arg("joins") > 0 {
+			t.Gang, t.Role = "g", "r"
+		}
+		if i >= n-int(arg("joins")) {
+			t.Joins, t.Role = "g", "r"
+		}
+		spec.Tasks = append(spec.Tasks, t)
 		plan.Choice = append(plan.Choice, 0)
 		plan.TaskUSD = append(plan.TaskUSD, arg("usd"))
 		plan.TaskHours = append(plan.TaskHours, arg("usd"))
-		task := record.Task{Job: id, Index: i, State: record.TaskQueued, Try: 1, ReadyAt: s.now, MinPlan: int(arg("min-plan"))}
+		task := record.Task{Job: id, Index: i, State: record.TaskQueued, Try: 1, ReadyAt: s.now, MinPlan: int(arg("min-plan")), Gang: t.Gang, Joins: t.Joins}
 		s.records[record.TaskKey(id, i)] = task
 		w := record.WaitingOf(job, task)
 		s.records[record.WaitKey(job.Queue, w)] = w

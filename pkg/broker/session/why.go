@@ -130,6 +130,8 @@ func (s *Session) tell(a *admission, said []string) []string {
 			return []string{"its job has no plan yet"}
 		case a.job.Plan.Version < a.waiting.MinPlan:
 			return []string{"it is being planned anew"}
+		case a.task.Joins != "" && a.lead == nil:
+			return []string{fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)}
 		}
 		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f",
 			a.left(), a.usd())}

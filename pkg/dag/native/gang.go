@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"fmt"
 	"slices"
+	"strconv"
 
 	"go.yaml.in/yaml/v3"
 
@@ -25,6 +26,9 @@ type part struct {
 	outer *yamlfile.Entry
 	role  string
 	on    []dag.Reaction
+	// span is how many machines it begins with and may have; joins says of a part that it is one of those beyond.
+	span  span
+	joins bool
 	// outputs are the names of its own, as far as they can be told before it is read.
 	outputs []string
 }
@@ -32,7 +36,8 @@ type part struct {
 // roleMark stands between a task's name and a role's.
 const roleMark = "."
 
-// partsOf are the tasks that an entry of tasks becomes: one, or one for each role of its gang.
+// partsOf are the tasks that an entry of tasks becomes: one, or one for each role of its gang, and one for each machine
+// that may join a role.
 func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 	gang, err := r.rolesOf(e)
 	if err != nil || gang == nil {
@@ -70,10 +75,22 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		if bad := dag.CheckName(name); err == nil && bad != nil {
 			err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
 		}
-		out = append(out, part{
+		machines, bad := r.spanOf(role)
+		if err == nil && bad != nil {
+			err = fault.WithinKey(role.Key, bad)
+		}
+		p := part{
 			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, outer: &e, role: role.Key, on: on,
-			outputs: r.outputNames(role.Node),
-		})
+			outputs: r.outputNames(role.Node), span: machines,
+		}
+		out = append(out, p)
+		for n := machines.min; n < machines.max; n++ { // each machine beyond is a task by itself
+			p.name, p.joins = name+roleMark+strconv.Itoa(n), true
+			if bad := dag.CheckName(p.name); err == nil && bad != nil {
+				err = fault.WithinKey(role.Key, fault.At(yamlfile.PositionOf(role.Name), bad))
+			}
+			out = append(out, p)
+		}
 	}
 	return out, fault.Within("gang", fault.Within("roles", err))
 }
@@ -92,6 +109,58 @@ func (r *reader) rolesOf(e yamlfile.Entry) (*yaml.Node, error) {
 		return nil, nil
 	}
 	return fields[i].Node, nil
+}
+
+// span is how many machines a role begins with, and how many it may have; zero where it says neither.
+type span struct{ min, max int }
+
+// spanOf reads how many machines a role has: replicas, of which minAvailable are enough to begin with, or min and max.
+func (r *reader) spanOf(role yamlfile.Entry) (s span, err error) {
+	if role.Node.Kind != yaml.MappingNode {
+		return s, nil // its reader has better words
+	}
+	fields, err := r.Mapping(role.Node)
+	if err != nil {
+		return s, nil // the same
+	}
+	said := map[string]int{}
+	for _, f := range fields {
+		switch f.Key {
+		case "replicas", "min", "max", "minAvailable":
+			if _, twice := said[f.Key]; twice {
+				continue
+			}
+			text, err := r.Text(f.Node)
+			if err != nil {
+				return s, fault.WithinKey(f.Key, err)
+			}
+			if said[f.Key], err = dag.ParseInt(text, 1, dag.MaxNodes); err != nil {
+				return s, fault.WithinKey(f.Key, fault.At(yamlfile.PositionOf(f.Node), err))
+			}
+		}
+	}
+	replicas, least, most, enough := said["replicas"], said["min"], said["max"], said["minAvailable"]
+	at := func(problem, hint string) error { return r.Fault(role.Node, problem, hint) }
+	switch {
+	case (least > 0 || most > 0) && (replicas > 0 || enough > 0):
+		return s, at("has replicas and min or max", "say how many it has, or from how many to how many")
+	case enough > 0 && replicas == 0:
+		return s, at("has minAvailable and no replicas", "say how many it has at most: replicas")
+	case least > 0 && most == 0:
+		return s, at("has min and no max", "say how many it may have: max")
+	case enough > 0:
+		s = span{enough, replicas}
+	case most > 0:
+		s = span{max(least, 1), most}
+	}
+	switch {
+	case s.max < s.min:
+		return s, at(fmt.Sprintf("begins with %d machines and has %d at most", s.min, s.max), "")
+	case s.max-s.min > dag.MaxJoining:
+		return s, fault.At(yamlfile.PositionOf(role.Node), fault.OverLimit(fmt.Sprintf(
+			"may have %d machines more than it begins with, more than %d", s.max-s.min, dag.MaxJoining), ""))
+	}
+	return s, nil
 }
 
 // outputNames are the names of a role's outputs. What is wrong with them is said when it is read.
@@ -120,10 +189,13 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 // forRole are the fields of a role: those of a task but what has to be the same for the gang.
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
-	for _, field := range []string{"gang", "role", "framework", "after", "inputs", "secrets", "nodes"} {
+	for _, field := range []string{"gang", "joins", "role", "framework", "after", "inputs", "secrets", "nodes"} {
 		delete(known, field)
 	}
 	known["replicas"] = r.forDefaults()["nodes"]
+	for _, field := range []string{"min", "max", "minAvailable"} {
+		known[field] = func(*dag.Task, *yaml.Node) error { return nil } // read before: spanOf
+	}
 	return known
 }
 
@@ -136,6 +208,7 @@ func (r *reader) readRole(t *dag.Task, p part) error {
 	}
 	roles["gang"] = func(*dag.Task, *yaml.Node) error { return nil } // read before
 	delete(roles, "role")
+	delete(roles, "joins")
 	delete(roles, "nodes")
 	delete(roles, "on")
 	if err := fault.WithinKey(p.outer.Key, yamlfile.ReadFields(&r.Reader, p.outer.Node, roles, t)); err != nil {
@@ -145,6 +218,12 @@ func (r *reader) readRole(t *dag.Task, p part) error {
 	t.Gang, t.Role, t.On, t.Env = p.outer.Key, p.role, nil, nil
 	err := yamlfile.ReadFields(&r.Reader, p.entry.Node, r.roleFields, t)
 	t.Env = dag.MergeEnv(all, t.Env)
+	if p.span.max > 0 {
+		t.Nodes = p.span.min
+	}
+	if p.joins {
+		t.Nodes, t.Gang, t.Joins, t.Outputs = 1, "", p.outer.Key, nil
+	}
 	t.On = grouped(append(t.On, p.on...)) // a role's own come first
 	if err == nil {
 		err = notBoth(t)

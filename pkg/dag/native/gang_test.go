@@ -1,7 +1,9 @@
 package native_test
 
 import (
+	"fmt"
 	"reflect"
+	"strings"
 	"testing"
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -75,5 +77,90 @@ func TestRolesAreTasksOfOneGang(t *testing.T) {
 	}
 	if !reflect.DeepEqual(j.Tasks, again.Tasks) || !reflect.DeepEqual(j.Edges, again.Edges) {
 		t.Errorf("written and read again it is another:\n%s", text)
+	}
+}
+
+// A role that may grow is a task of the machines that it begins with, and one for each that may join.
+func TestARoleThatMayGrow(t *testing.T) {
+	const text = `
+apiVersion: tradewind/v1
+name: grow
+tasks:
+  data: {run: fetch}
+  train:
+    framework: pytorch
+    after: [data]
+    gang:
+      roles:
+        worker: {run: torchrun train.py, %s, outputs: [{name: model}]}
+  use: {run: y, inputs: [{from: train, output: model}]}
+`
+	for words, want := range map[string][]int{
+		"min: 2, max: 4": {2, 2}, "max: 3": {1, 2}, "replicas: 5, minAvailable: 3": {3, 2}, "replicas: 2": {2, 0}, "min: 3, max: 3": {3, 0},
+	} {
+		j, err := native.Parse("grow.yaml", fmt.Appendf(nil, text, words))
+		if err != nil {
+			t.Fatalf("%s: %v", words, err)
+		}
+		joining := j.Joining("train")
+		if j.Tasks[1].Nodes != want[0] || len(joining) != want[1] || len(j.Gang(1)) != 1 {
+			t.Errorf("%s: begins with %d, and %d join", words, j.Tasks[1].Nodes, len(joining))
+		}
+		for k, i := range joining {
+			of := j.Tasks[i]
+			if of.Name != fmt.Sprintf("train.worker.%d", want[0]+k) || of.Gang != "" || of.RoleOf() != "worker" || of.Nodes != 1 || j.Lead(i) != 1 ||
+				of.Outputs != nil || j.Chief(i) || len(j.Graph().Parents(i)) != 1 || len(j.Graph().Children(i)) != 0 {
+				t.Errorf("%s: %+v", words, of)
+			}
+		}
+		written, err := native.Marshal(j)
+		if err != nil {
+			t.Fatal(err)
+		}
+		again, err := native.Parse("grow.yaml", written)
+		if err != nil || !reflect.DeepEqual(j.Tasks, again.Tasks) {
+			t.Errorf("%s: %v: written and read again it is another:\n%s", words, err, written)
+		}
+	}
+	for words, want := range map[string]string{
+		"min: 4, max: 2":               "begins with 4 machines and has 2 at most",
+		"min: 2":                       "has min and no max",
+		"minAvailable: 2":              "has minAvailable and no replicas",
+		"replicas: 2, max: 4":          "has replicas and min or max",
+		"replicas: 2, minAvailable: 3": "begins with 3 machines and has 2 at most",
+		"min: 0, max: 2":               "tasks.train.gang.roles.worker.min",
+		"min: 1, max: 66":              "65 machines more than it begins with",
+		"min: [1], max: 2":             "tasks.train.gang.roles.worker.min",
+	} {
+		if _, err := native.Parse("grow.yaml", fmt.Appendf(nil, text, words)); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%s: %v, want %q", words, err, want)
+		}
+	}
+}
+
+func TestWhatCanNotJoin(t *testing.T) {
+	const text = `
+apiVersion: tradewind/v1
+name: grow
+tasks:
+  data: {run: fetch}
+  lead: {run: x, gang: g, role: worker, framework: %s, after: [data]}
+  more: {run: x, %s}
+  last: {run: x%s}
+`
+	for _, c := range []struct{ framework, more, last, want string }{
+		{"pytorch", "joins: g, role: worker, framework: pytorch, after: [data]", "", ""},
+		{"mpi", "joins: g, role: worker, framework: mpi, after: [data]", "", "programs of mpi can not be joined while they run"},
+		{"pytorch", "joins: h, role: worker, framework: pytorch, after: [data]", "", `role "worker" of gang "h", which no task of it has`},
+		{"pytorch", "joins: g, framework: pytorch, after: [data]", "", `role "more" of gang "g", which no task of it has`},
+		{"pytorch", "joins: g, role: worker, framework: ray, after: [data]", "", `has another framework than "lead"`},
+		{"pytorch", "joins: g, role: worker, framework: pytorch", "", `does not wait for the same tasks as "lead"`},
+		{"pytorch", "joins: g, gang: h, framework: pytorch, after: [data]", "", "is in a gang and joins one"},
+		{"pytorch", "joins: g, role: worker, framework: pytorch, after: [data]", ", after: [more]", "another task waits for it"},
+	} {
+		_, err := native.Parse("grow.yaml", fmt.Appendf(nil, text, c.framework, c.more, c.last))
+		if (err == nil) != (c.want == "") || err != nil && !strings.Contains(err.Error(), c.want) {
+			t.Errorf("%s: %v, want %q", c.more, err, c.want)
+		}
 	}
 }

@@ -129,6 +129,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	}
 	m.list("after", after)
 	m.text("gang", t.Gang)
+	m.text("joins", t.Joins)
 	m.text("role", t.Role)
 	m.text("framework", string(t.Framework))
 	m.part("on", writeOn(t.On))

@@ -239,7 +239,9 @@ func (r *reader) readTasks(n *yaml.Node) error {
 			if r.gang == nil {
 				r.gang = map[string][]int{}
 			}
-			r.gang[p.outer.Key] = append(r.gang[p.outer.Key], i)
+			if !p.joins { // nothing waits for those that join: they are done with the others
+				r.gang[p.outer.Key] = append(r.gang[p.outer.Key], i)
+			}
 		}
 	}
 	if r.gang != nil {

@@ -226,6 +226,7 @@ func buildSchema() object {
 				", which all wait for the same tasks. A mapping has the roles of a gang of its own",
 			"oneOf": []any{ref("name"), ref("gang")},
 		},
+		"joins":     with(ref("name"), "the gang that it joins while that runs, as more machines of a role"),
 		"role":      with(ref("name"), "what the task is in its gang; its name if it is left out"),
 		"framework": with(framework, "what the machines of the task, or of its gang, are told of each other in words of"),
 		"on":        with(ref("on"), "what becomes of the gang, or the task, when something happens to one of its machines"),
@@ -273,8 +274,15 @@ func buildSchema() object {
 		},
 	})
 	role := maps.Clone(task)
-	for _, field := range []string{"gang", "role", "framework", "after", "inputs", "secrets", "nodes"} {
+	for _, field := range []string{"gang", "joins", "role", "framework", "after", "inputs", "secrets", "nodes"} {
 		delete(role, field)
+	}
+	for field, says := range map[string]string{
+		"min":          "how many machines it begins with, where it may have more; 1 if it is left out",
+		"max":          "how many machines it may have: the others join while it runs, and may leave",
+		"minAvailable": "how many of its replicas are enough to begin with; all if it is left out",
+	} {
+		role[field] = with(maps.Clone(defaults["nodes"].(object)), says)
 	}
 	role["replicas"] = with(defaults["nodes"].(object), "how many machines it has; 1 if it is left out")
 	gang := record([]string{"roles"}, object{

@@ -78,6 +78,8 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 		r.gangs[r.current] = yamlfile.PositionOf(n)
 		return readGang(t, n)
 	}
+	known["joins"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Joins },
+		yamlfile.Checked(dag.CheckName))
 	known["role"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Role }, yamlfile.Checked(dag.CheckName))
 	known["framework"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Framework { return &t.Framework },
 		word[dag.Framework])

@@ -1,0 +1,324 @@
+package attempt
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/cockroachdb/datadriven"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// TestStories plays the life of attempts on records as they stand in the stories of testdata: no store, no clock. What
+// a command decides is printed, one line a record with what changes in it, and taken over. Moments are told from when
+// the story began. Its commands:
+//
+//	new [nodes=N] [spot] [gang] [joins] [budget=X] [state=S]
+//	                                                   a job of four tasks; task 1, a child of task 0, is admitted;
+//	                                                   joins: a fifth, which joins it
+//	set job|task|attempt|cluster|spec|market|ledger    changes fields of one (JSON below the command)
+//	advance D
+//	block KIND D | intent | bought M… [from=D] | failed KIND [late=N] | refused KIND [retry=D]
+//	hello RANK [nonce=N] | proof RANK [cloud= id= region= account=] | report RANK EVENT [k=v…] | run
+//	doomed D | leave WHY | vacate | lost OUTCOME | diagnose [machines=N] | lease | watched | too-late
+//	releasing | released | gone | follow [joining] | complete [joining] | run-gang | gang [of=TASK] | join ADDRESS
+//	assignment | parents | scope URI… | checkpoints URI
+func TestStories(t *testing.T) {
+	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
+		s := &stage{t: t}
+		datadriven.RunTest(t, path, func(t *testing.T, d *datadriven.TestData) string {
+			s.t, s.out = t, &strings.Builder{}
+			s.play(d)
+			return s.out.String()
+		})
+	})
+}
+
+// stage is what stands in a story.
+type stage struct {
+	t       *testing.T
+	out     *strings.Builder
+	begun   time.Time
+	now     time.Time
+	cfg     record.Config
+	spec    dag.Job
+	plan    record.Plan
+	bids    record.Bids
+	records map[record.Key]any
+}
+
+const cluster = "j.1.1"
+
+func (s *stage) begin(d *datadriven.TestData) {
+	s.begun = time.Date(2026, 11, 21, 9, 0, 0, 0, time.UTC)
+	s.now, s.cfg, s.records = s.begun, record.DefaultConfig(), map[record.Key]any{}
+	s.cfg.StoreURL, s.cfg.Overhead, s.cfg.Restart, s.cfg.TickEvery = "s3://home", 20*time.Minute, 10*time.Minute, 10*time.Minute
+	nodes, gang := int(s.number(d, "nodes", 1)), ""
+	if d.HasArg("gang") {
+		gang = "g"
+	}
+	s.spec = dag.Job{Name: "story"}
+	for _, name := range []string{"get", "train", "serve", "eval"} {
+		t := dag.Task{
+			Name: name, Run: "./" + name, Nodes: 1, Resources: []dag.Resources{{}}, Time: dag.TimeEstimate{Default: 2 * time.Hour},
+			Checkpoint: &dag.Checkpoint{Every: 10 * time.Minute, Path: "ckpt"},
+		}
+		switch name {
+		case "train":
+			t.Nodes, t.Gang = nodes, gang
+		case "serve":
+			t.Gang = gang
+		}
+		s.spec.Tasks = append(s.spec.Tasks, t)
+	}
+	if d.HasArg("joins") {
+		t := s.spec.Tasks[1]
+		t.Name, t.Gang, t.Joins, t.Role, t.Nodes = "train.more", "", gang, "train", 1
+		s.spec.Tasks = append(s.spec.Tasks, t)
+	}
+	s.spec.Edges = []dag.Edge{{From: 0, To: 1}}
+	if gang != "" {
+		s.spec.Edges = append(s.spec.Edges, dag.Edge{From: 0, To: 2})
+	}
+	job := record.Job{
+		ID: "j", Name: "story", Queue: "q", State: record.JobState(s.word(d, "state", "running")), Tasks: 4, BudgetUSD: s.number(d, "budget", 0),
+		Spec: record.Blob{Version: 1, Name: "spec"}, Plan: record.Blob{Version: 3, Name: "plan"}, Submitted: s.begun,
+	}
+	offer := cloud.Offer{Cloud: "aws", Region: "r", Zone: "z", InstanceType: "m", USDPerHour: 1, Spot: d.HasArg("spot")}
+	a := record.Attempt{Job: "j", Task: 1, Number: 1, Plan: 3, Offer: offer, OfferID: "aws/r/z/m/spot", Nodes: nodes, VCPU: 2 * float64(nodes), Admitted: s.begun}
+	if offer.Spot {
+		a.MaxUSD = 1.5
+	}
+	if job.BudgetUSD > 0 {
+		a.ReservedUSD = 3 * float64(nodes)
+	}
+	s.spec.Regions, s.plan, s.bids = nil, record.Plan{Version: 3, Choice: []int32{0, 0, 0, 0},
+		Offers: []record.Planned{{ID: a.OfferID, Offer: offer, VCPU: 2}}}, record.Bids{}
+	s.put(record.JobKey("j"), job)
+	s.put(record.TaskKey("j", 0), record.Task{Job: "j", State: record.TaskSucceeded, Output: "j/get/out/j.0.1"})
+	s.put(record.TaskKey("j", 1), record.Task{Job: "j", Index: 1, State: record.TaskAdmitted, Try: 1, Attempt: 1, Plan: 3, ReadyAt: s.begun, Gang: gang})
+	s.put(record.AttemptKey("j", 1, 1), a)
+	s.put(record.LedgerKey("j"), record.Ledger{ReservedUSD: a.ReservedUSD})
+}
+
+func (s *stage) put(key record.Key, v any) { s.records[key] = v }
+
+func of[T any](s *stage, key record.Key) (v T) {
+	v, _ = s.records[key].(T)
+	return v
+}
+
+func (s *stage) losing() Losing {
+	l := Losing{Job: of[record.Job](s, record.JobKey("j")), Task: of[record.Task](s, record.TaskKey("j", 1)),
+		Attempt: of[record.Attempt](s, record.AttemptKey("j", 1, 1)), Cluster: of[record.Cluster](s, record.ClusterKey(cluster))}
+	l.Cluster.Nodes = slices.Clone(l.Cluster.Nodes)
+	l.Cluster.Tell(&l.Attempt)
+	l.Cluster.TellTask(&l.Task)
+	return l
+}
+
+func (s *stage) buying() Buying {
+	st, err := LoadBuying(s, "j", 1, 1)
+	if err != nil {
+		s.t.Fatal(err)
+	}
+	return st
+}
+
+func (s *stage) play(d *datadriven.TestData) {
+	switch d.Cmd {
+	case "new":
+		s.begin(d)
+	case "set":
+		s.set(d)
+	case "advance":
+		s.now = s.now.Add(s.span(d.CmdArgs[0].Key))
+	case "block":
+		k := record.Block{Cloud: "aws", Kind: cloud.Kind(d.CmdArgs[0].Key), Region: "r", Zone: "z", InstanceType: "m", Reason: "as before",
+			Market: record.Market(of[record.Attempt](s, record.AttemptKey("j", 1, 1)).Offer), Until: s.now.Add(s.span(d.CmdArgs[1].Key))}
+		s.put(record.BlockKey(k), k)
+	default:
+		if !s.buy(d) && !s.serve(d) && !s.end(d) && !s.tell(d) {
+			d.Fatalf(s.t, "no command %s", d.Cmd)
+		}
+	}
+}
+
+// buy plays what becomes of an intent.
+func (s *stage) buy(d *datadriven.TestData) bool {
+	switch d.Cmd {
+	case "intent":
+		st := s.buying()
+		dec, proceed := DecideIntent(&st, s.cfg, s.now)
+		s.decided(dec)
+		fmt.Fprintf(s.out, "it is bought: %v\n", proceed)
+	case "bought":
+		var machines []cloud.Machine
+		for rank, arg := range d.CmdArgs {
+			if arg.Key != "from" {
+				machines = append(machines, cloud.Machine{ID: arg.Key, Rank: rank, Account: "42", Launched: s.now.Add(s.span(s.word(d, "from", "0s")))})
+			}
+		}
+		s.decided(DecideBought(s.buying(), machines, s.market(), s.now))
+	case "failed":
+		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
+		err.Late = int(s.number(d, "late", 0))
+		dec, again, refusal := DecideFailed(s.buying(), s.cfg, err)
+		s.decided(dec)
+		fmt.Fprintf(s.out, "again: %v, given up: %v\n", again, refusal)
+	case "refused":
+		err := cloud.Errorf("aws", cloud.Kind(d.CmdArgs[0].Key), "Code", "the cloud's words")
+		err.RetryAfter = s.span(s.word(d, "retry", "0s"))
+		s.decided(DecideRefused(s.buying(), s.cfg, err, s.now))
+	default:
+		return false
+	}
+	return true
+}
+
+// serve plays what machines say.
+func (s *stage) serve(d *datadriven.TestData) bool {
+	rank := func() int { return int(s.parse(d.CmdArgs[0].Key)) }
+	l := s.losing()
+	switch d.Cmd {
+	case "hello":
+		st := Arriving{Job: l.Job, Task: l.Task, Cluster: l.Cluster, Rank: rank()}
+		h := wire.Hello{Address: fmt.Sprint("10.0.0.", rank()), Nonce: s.word(d, "nonce", "n")}
+		if st.Taken(h) {
+			s.out.WriteString("another has said hello\n")
+			break
+		}
+		s.decided(DecideHello(&st, h, s.now))
+	case "proof":
+		st := Arriving{Cluster: l.Cluster, Rank: rank()}
+		var m *wire.Machine
+		if d.HasArg("id") {
+			m = &wire.Machine{Cloud: s.word(d, "cloud", "aws"), ID: s.word(d, "id", ""), Region: s.word(d, "region", ""),
+				Account: s.word(d, "account", ""), Fault: s.word(d, "fault", "")}
+		}
+		s.cfg.Proven = []string{"aws"}
+		err := st.Doubt(s.cfg, m)
+		fmt.Fprintf(s.out, "doubt: %v\n", err)
+		if errors.Is(err, record.ErrMachine) {
+			s.decided(DecideDoubt(l.Attempt, st.Rank, err, s.now))
+		}
+	case "report":
+		st := Reporting{Job: l.Job, Spec: &s.spec.Tasks[1], Task: l.Task, Attempt: l.Attempt, Cluster: l.Cluster, Rank: rank(), Now: s.now,
+			Chief: d.HasArg("chief"), Joined: d.HasArg("joined")}
+		s.cfg.Scale = s.number(d, "scale", 0)
+		s.decided(st.Decide(wire.Report{
+			Event: wire.Event(d.CmdArgs[1].Key), Seq: int(s.number(d, "seq", 0)), Prefix: s.word(d, "prefix", ""), Progress: s.number(d, "progress", 0),
+			ExitCode: int(s.number(d, "code", 0)), Message: s.word(d, "message", ""), Phase: s.word(d, "phase", ""), Empty: d.HasArg("empty"),
+			Notice: s.span(s.word(d, "in", "0s")),
+		}, s.cfg))
+	case "run":
+		s.decided(DecideRun(l.Cluster, s.now))
+	default:
+		return false
+	}
+	return true
+}
+
+// end plays how attempts end.
+func (s *stage) end(d *datadriven.TestData) bool {
+	l := s.losing()
+	switch d.Cmd {
+	case "doomed":
+		s.decided(DecideDoomed(l, s.now.Add(s.span(d.CmdArgs[0].Key)), s.now))
+	case "leave":
+		s.decided(DecideLeave(l.Cluster, record.Leaving(d.CmdArgs[0].Key), "because", s.cfg.Overhead, s.now))
+	case "vacate":
+		s.decided(DecideVacate(l, s.cfg, "its owner wants it", s.now))
+	case "lost":
+		s.decided(DecideLost(l, record.Outcome(d.CmdArgs[0].Key), "it is gone", s.now))
+	case "can-go":
+		fmt.Fprintln(s.out, l.CanGo(s.cfg.Restart, s.now))
+	case "diagnose":
+		var seen Inventory
+		if d.HasArg("machines") {
+			seen = Inventory{"aws": {cluster: make([]cloud.Machine, int(s.number(d, "machines", 0)))}}
+		}
+		r := Diagnose(l.Cluster, s.cfg, seen, s.now)
+		fmt.Fprintln(s.out, []string{"nothing", "launch", "release", "lost", "taken", "run", "lease"}[r])
+		s.decided(DecideRemedy(r, l, s.now))
+	case "lease":
+		s.decided(DecideLease(l, of[record.Ledger](s, record.LedgerKey("j")), s.cfg, s.now))
+	case "watched":
+		s.judged(DecideWatched(s, s.cfg, l, s.now))
+	case "too-late":
+		var dec record.Decision
+		dec.Emit(events.TaskReady{Job: "j", Task: 3})
+		err := DecideTooLate(s, s.cfg, l.Job, &s.spec, &dec, s.now)
+		s.judged(dec, err)
+	case "releasing":
+		s.decided(DecideReleasing(&l.Cluster, s.now))
+	case "released":
+		s.decided(DecideReleased(l.Cluster, l.Attempt, s.cfg.MinBilled, s.now))
+	case "gone":
+		s.decided(DecideGone(l.Cluster, l.Attempt, s.number(d, "usd", 0), s.now))
+	default:
+		return false
+	}
+	return true
+}
+
+// tell plays gangs, and what agents are told.
+func (s *stage) tell(d *datadriven.TestData) bool {
+	l := s.losing()
+	members := func() []Member {
+		found, err := GangOf(s, l.Job, 1)
+		if d.HasArg("joining") {
+			found, err = JoiningOf(s, l.Job, 1, true)
+		}
+		if err != nil {
+			s.t.Fatal(err)
+		}
+		return found
+	}
+	switch d.Cmd {
+	case "follow":
+		for _, m := range members() {
+			s.decided(DecideFollow(m, "the gang is broken", s.cfg, s.now))
+		}
+	case "complete":
+		for _, m := range members() {
+			s.decided(DecideComplete(m, s.now))
+		}
+	case "run-gang":
+		s.decided(DecideRunGang(members(), s.now))
+	case "gang":
+		cl := l.Cluster
+		if d.HasArg("of") {
+			cl = of[record.Cluster](s, record.ClusterKey(record.ClusterID("j", int(s.number(d, "of", 1)), 1)))
+		}
+		g, err := Gang(s, l.Job, &s.spec, cl)
+		s.print(g, err)
+	case "join":
+		cl := l.Cluster
+		cl.ID, cl.Task, cl.Nodes = record.ClusterID("j", 4, 1), 4, []record.Node{{Address: d.CmdArgs[0].Key}}
+		s.put(record.ClusterKey(cl.ID), cl)
+		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
+	case "parents":
+		out, nothing, err := ParentOutputs(s, s.cfg, l.Job, &s.spec, l.Cluster)
+		s.print(map[string]any{"parents": out, "nothing": nothing}, err)
+	case "assignment":
+		s.print(Assignment(s.cfg, l.Job, &s.spec, l.Cluster, l.Task, l.Attempt, map[string]string{"get": "here"}, []string{"other"}), nil)
+	case "scope":
+		scope, err := Scope(s, s.cfg, l.Job, l.Cluster, int(s.number(d, "rank", 0)), strings.Fields(d.Input))
+		s.print(scope, err)
+	case "checkpoints":
+		below, err := Checkpoints(s, s.cfg, l.Job, l.Cluster, l.Attempt.ResumedFrom)
+		s.print(below, err)
+	default:
+		return false
+	}
+	return true
+}
