@@ -24,7 +24,7 @@ const (
 	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, by comma; optional, aws
 	// regions of other clouds to buy in, CLOUD:REGION by comma; optional, none
 	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
-	// machines that are not bought though their clouds sell them, CLOUD/TYPE or what a type begins with, by comma; optional
+	// machines that are not bought though sold, CLOUD/TYPE or what a type begins with, by comma; optional
 	EnvWithout = "TRADEWIND_WITHOUT"
 	EnvRegions = "TRADEWIND_REGIONS" // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvSecrets = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
@@ -93,7 +93,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		AgentKey: r.Need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: base.List(getenv(EnvRcloneKey)),
 		Schedules: base.List(getenv(EnvSchedules)), Mappings: base.List(getenv(EnvMappings)),
 		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
-		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)), Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
+		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
+		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
 		Secrets: base.List(getenv(EnvSecrets)), Stores: r.Pairs(EnvStores),
 		Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),

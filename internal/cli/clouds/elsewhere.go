@@ -82,8 +82,8 @@ func agentsReach(ctx context.Context, text string) error {
 		return nil
 	}
 	if response.StatusCode == http.StatusForbidden {
-		return errors.New("something before the broker refuses machines (HTTP 403): paths below /v1/agent/ are for them, " +
-			"without a signature")
+		return errors.New("something before the broker refuses machines (HTTP 403): paths below /v1/agent/ are for " +
+			"them, without a signature")
 	}
 	return fmt.Errorf("no broker answers machines there: HTTP %d", response.StatusCode)
 }

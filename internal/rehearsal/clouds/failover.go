@@ -46,8 +46,8 @@ func (s *Story) hop(ctx context.Context, i int) (took time.Duration, err error) 
 	defer cancel()
 	name := fmt.Sprintf("hop-%d", i)
 	id, err := s.submit(ctx, name, fmt.Sprintf("apiVersion: tradewind/v1\nname: %s\ntasks: {a: {run: sleep 600, "+
-		"time: 1h, resources: {anyOf: [{cloud: azure, instanceType: %s}, {cloud: gcp, instanceType: n2-standard-4}]}}}\n",
-		name, refusedType(i)))
+		"time: 1h, resources: {anyOf: [{cloud: azure, instanceType: %s}, "+
+		"{cloud: gcp, instanceType: n2-standard-4}]}}}\n", name, refusedType(i)))
 	if err != nil {
 		return 0, err
 	}
@@ -72,7 +72,9 @@ func (s *Story) hop(ctx context.Context, i int) (took time.Duration, err error) 
 // unavailable are types that Azure's catalogue has, one a job, as a refusal blocks its type for a while.
 func unavailable(n int) (lines []line) {
 	for i := range n {
-		lines = append(lines, line{cloud: "azure", region: azureRegion, kind: refusedType(i), vcpu: 4, gib: 16, usd: 0.05})
+		lines = append(lines, line{
+			cloud: "azure", region: azureRegion, kind: refusedType(i), vcpu: 4, gib: 16, usd: 0.05,
+		})
 	}
 	return lines
 }
