@@ -180,6 +180,10 @@ bench-kube: kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes th
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./bench/kube -report bench/RESULTS.md
 
+.PHONY: bench-failover-aws
+bench-failover-aws: rehearse-clouds-setup ## The same by the Lambda functions on the emulated AWS (half an hour); writes its section of bench/RESULTS.md
+	$(REHEARSAL)/rehearse -clouds -refusals 200 -assembly $(REHEARSAL)/cdk-clouds.out -assets $(REHEARSAL) -results bench/RESULTS.md
+
 .PHONY: bench-data
 bench-data: emulators ## Move files beside rclone and s5cmd, and pass them on between nodes (half an hour, 20 GB of disk); writes its section of bench/RESULTS.md
 	scripts/bench-data.sh

@@ -1,11 +1,6 @@
-// Command refresh is the Lambda function that renews the catalogue.
+// Command refresh is the Lambda function that renews the catalogue, and says what the deployment sees of its clouds.
 package main
 
-import (
-	"github.com/tradewind-broker/tradewind/events"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
-	"github.com/tradewind-broker/tradewind/internal/lambdahost/refreshing"
-)
+import "github.com/tradewind-broker/tradewind/internal/lambdahost/refreshing"
 
-func main() { lambdahost.Serve(events.FnRefresh, refreshing.Part, objects.Packs) }
+func main() { refreshing.Serve() }

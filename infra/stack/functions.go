@@ -181,6 +181,11 @@ func (d *deployment) environment() {
 		names := append([]string{"aws"}, slices.Sorted(maps.Keys(d.Clouds))...)
 		env["TRADEWIND_CLOUDS"] = jsii.String(strings.Join(names, ","))
 		env["TRADEWIND_CLOUD_REGIONS"] = jsii.String(strings.Join(d.cloudRegions(), ","))
+		if settings, bought := d.Clouds["gcp"]; bought {
+			if s, _ := driver.ParseSettings(settings); s["tpus"] != "true" {
+				env["TRADEWIND_WITHOUT"] = jsii.String("gcp/tpu-") // their API may be off
+			}
+		}
 	}
 	for _, fn := range d.functionNames() {
 		for name, value := range env {

@@ -299,6 +299,9 @@ func (d *deployment) groups(role awsiam.Role) {
 // prices is what tick and refresh read of the market, and the catalogue that refresh keeps for those that plan.
 func (d *deployment) prices() {
 	d.grant(events.FnTick, "SpotPrices", []string{"ec2:DescribeSpotPriceHistory"}, "*")
+	// For `tradewind cloud check`: api has no rights at any cloud, and asks the function that has those to look.
+	d.grant(fnAPI, "Check", []string{"lambda:InvokeFunction"}, *d.functions[events.FnRefresh].FunctionArn())
+	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
 		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes",
 		"ec2:DescribeInstanceTypeOfferings",

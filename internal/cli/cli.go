@@ -130,7 +130,7 @@ func (a *app) root() *cobra.Command {
 		lab.Place(a.App),
 		lab.Backtest(a.App), lab.Prices(a.App), sold, planning.Convert(a.App),
 		planning.Schema(a.App))
-	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.logger),
+	a.add(root, groupOperate, a.upCommand(), clouds.Command(a.App, a.kits, a.brokers.Find, a.elsewhere(), a.logger),
 		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(),

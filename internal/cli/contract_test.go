@@ -49,7 +49,7 @@ func TestTheCommandsAreTheContract(t *testing.T) {
 tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents kubernetes-jobs output
 tradewind cloud list: state output
-tradewind cloud check: public-url state output
+tradewind cloud check: endpoint public-url state output
 tradewind cloud add aws: proxy no-public-address tag image instance-profile profile certificates regions print state output
 tradewind cloud add azure: proxy no-public-address tag image subscription resource-group principal stores storage-account tenant client regions print state output
 tradewind cloud add gcp: push-account proxy no-public-address tag image tpus project service-account member network stores impersonate subnetwork regions print state output

@@ -10,6 +10,7 @@ import (
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
@@ -103,4 +104,15 @@ func readEndpoint(raw, sign string) (base, region string, err error) {
 		sign = m[1]
 	}
 	return strings.TrimSuffix(u.String(), "/"), sign, nil
+}
+
+// elsewhere is how the commands of clouds find a broker that is not of a state folder here.
+func (a *app) elsewhere() clouds.Elsewhere {
+	return clouds.Elsewhere{Flags: a.brokerFlags, Find: func(ctx context.Context) (clouds.Asked, string, error) {
+		s, err := a.remote(ctx)
+		if err != nil || s == nil {
+			return nil, "", err
+		}
+		return s, s.running.URL, nil
+	}}
 }

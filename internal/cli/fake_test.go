@@ -217,6 +217,7 @@ const testToken = "0123456789abcdef0123456789abcdef"
 
 // fakeHosts finds and opens brokers whose API is real and which run nothing.
 type fakeHosts struct {
+	clouds  api.CloudReports
 	t       *testing.T
 	broker  *fakeBroker
 	logs    *logstore.Store
@@ -264,6 +265,7 @@ func (h *fakeHosts) serve() *httptest.Server {
 	a, err := api.New(api.Config{
 		Packs: h.packs, Objects: files,
 		Broker: h.broker, Token: testToken, Logs: h.logs, Dead: &h.dead, Now: func() time.Time { return at(60) },
+		Clouds: func(context.Context) (api.CloudReports, error) { return h.clouds, nil },
 		Verify: func(string) (wire.Claims, error) { return wire.Claims{}, errors.New("no agents here") },
 	})
 	if err != nil {

@@ -98,6 +98,15 @@ func (s Settings) StoreURLs(cloud string) map[string]string {
 	return out
 }
 
+// Without are the machines that clouds sell and these settings do not buy, by cloud, as planner.Options.Without has
+// them: Google's TPUs, which have an API of their own that has to be on.
+func Without(settings map[string]Settings) (not []string) {
+	if s, bought := settings["gcp"]; bought && !s.TPUs {
+		not = append(not, "gcp/tpu-")
+	}
+	return not
+}
+
 // FileName is where the settings of a state folder's clouds lie in it.
 const FileName = "clouds.json"
 

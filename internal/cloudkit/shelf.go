@@ -73,7 +73,17 @@ func (s Shelf) Answered() (map[string]time.Time, error) {
 }
 
 // Renew asks clouds what they sell, keeps what they say, and notes which have answered. It fails as renew.All does.
+// Another that is under way on the same folder is waited for: each cloud's offers are written over those of all, so
+// that one would undo the other.
 func (s Shelf) Renew(ctx context.Context, now func() time.Time, sources []renew.Source) ([]renew.Report, error) {
+	if err := os.MkdirAll(s.dir, 0o700); err != nil {
+		return nil, err
+	}
+	unlock, err := lock(ctx, s.file()+".lock")
+	if err != nil {
+		return nil, fmt.Errorf("another refresh of %s is under way: %w", s.dir, err)
+	}
+	defer unlock()
 	reports, err := renew.All(ctx, s, now, sources)
 	answered, noted := s.Answered()
 	if noted != nil {

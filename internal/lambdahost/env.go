@@ -24,8 +24,10 @@ const (
 	EnvClouds   = "TRADEWIND_CLOUDS" // clouds to plan and buy on, by comma; optional, aws
 	// regions of other clouds to buy in, CLOUD:REGION by comma; optional, none
 	EnvCloudRegions = "TRADEWIND_CLOUD_REGIONS"
-	EnvRegions      = "TRADEWIND_REGIONS" // of EC2 to buy in, by comma; optional, the deployment's own
-	EnvSecrets      = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
+	// machines that are not bought though sold, CLOUD/TYPE or what a type begins with, by comma; optional
+	EnvWithout = "TRADEWIND_WITHOUT"
+	EnvRegions = "TRADEWIND_REGIONS" // of EC2 to buy in, by comma; optional, the deployment's own
+	EnvSecrets = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
 	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
 	EnvStores   = "TRADEWIND_STORES"
 	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
@@ -62,12 +64,14 @@ type Env struct {
 	Regions     []string
 	// CloudRegions are those of other clouds, CLOUD:REGION.
 	CloudRegions []string
-	Secrets      []string
-	Stores       map[string]string // bucket by region, URL by CLOUD:REGION
-	Topic        string
-	Webhook      string
-	Announce     []string
-	Policy       string
+	// Without are machines that are not bought, as planner.Options.Without has them.
+	Without  []string
+	Secrets  []string
+	Stores   map[string]string // bucket by region, URL by CLOUD:REGION
+	Topic    string
+	Webhook  string
+	Announce []string
+	Policy   string
 	// Unproven lets machines say hello that do not prove which one they are.
 	Unproven     bool
 	Certificates string
@@ -89,7 +93,8 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		AgentKey: r.Need(EnvAgentKey), MountsRole: getenv(EnvMountsRole), RcloneKey: base.List(getenv(EnvRcloneKey)),
 		Schedules: base.List(getenv(EnvSchedules)), Mappings: base.List(getenv(EnvMappings)),
 		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
-		CloudRegions: base.List(getenv(EnvCloudRegions)), Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
+		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
+		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
 		Secrets: base.List(getenv(EnvSecrets)), Stores: r.Pairs(EnvStores),
 		Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),

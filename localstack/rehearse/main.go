@@ -41,6 +41,8 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 	dir := f.String("dir", "", "folder for machines and logs, kept; a temporary one when empty")
 	seed := f.Uint64("seed", 1, "of what goes wrong")
 	four := f.Bool("clouds", false, "rehearse one job on four clouds: Google Cloud, Azure and Lambda's beside AWS")
+	refusals := f.Int("refusals", 0,
+		"with -clouds: only measure how long so many jobs take from Azure's refusal to Google")
 	chaos := f.Bool("chaos", false, "kill functions at random moments and make every tenth call fail")
 	speed := f.Float64("speed", 30, "how many times faster than deployed schedules run and messages come again")
 	counted := f.String("report", "", "file to write the counted requests to")
@@ -71,6 +73,9 @@ func run(ctx context.Context, args []string, out io.Writer) error {
 		if *path, err = filepath.Abs(*path); err != nil {
 			return err
 		}
+	}
+	if *four && *refusals > 0 {
+		return failover(ctx, o, *refusals, *page, out)
 	}
 	if *four {
 		return acrossClouds(ctx, o, *hold, out)

@@ -16,6 +16,7 @@ type reports struct {
 	client  *client
 	attempt string
 	rank    int
+	stores  moved // what the attempt has exchanged with stores, which each report tells
 
 	mu    sync.Mutex
 	queue []pending
@@ -93,6 +94,7 @@ func (q *reports) run(ctx context.Context) error {
 			p.report.LogFrom, p.report.Log = p.log.lend(p.most)
 			p.until = time.Now().Add(flushTimeout)
 		}
+		p.report.Moved = q.stores.all()
 		err := q.send(ctx, p)
 		if p.linger > 0 {
 			p.log.lent(p.report.LogFrom+int64(len(p.report.Log)), err == nil)

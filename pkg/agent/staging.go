@@ -67,6 +67,7 @@ func (t *attempt) exchange(ctx context.Context) (end func()) {
 func (t *attempt) transfer() stage.Transfer {
 	tr := t.cfg.Transfer
 	tr.Grants, tr.Store, tr.Batch, tr.Peers = grants{t}, t.work.Store, wire.MaxWants, t.peers
+	tr.Moved = t.reports.stores.add
 	return tr
 }
 

@@ -51,6 +51,8 @@ type Config struct {
 	Packs Packs
 	// Objects serves what lies below ObjectsPath, to whoever has a signed URL: a filegrant.Store. Nil answers 404.
 	Objects http.Handler
+	// Clouds asks the clouds that are bought on; nil answers 501.
+	Clouds CloudsFunc
 	// Dead has the dead letters; nil answers 501.
 	Dead DeadLetters
 	// Dashboard serves / and what lies below /assets/; nil answers 404.
@@ -124,6 +126,7 @@ func (a *API) routes() {
 	a.queueRoutes()
 	a.poolRoutes()
 	a.deadLetterRoutes()
+	a.cloudRoutes()
 	a.eventRoutes()
 	a.logRoutes()
 	a.packRoutes()

@@ -215,7 +215,8 @@ func sameTask(a, b view.TaskView) bool {
 // sameAttempt says whether an attempt is as it was. What it was admitted to never changes.
 func sameAttempt(a, b record.Attempt) bool {
 	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
-		a.USD == b.USD && a.ReservedUSD == b.ReservedUSD && a.RateUSD == b.RateUSD && a.Resumed == b.Resumed &&
+		a.USD == b.USD && a.EgressUSD == b.EgressUSD && a.ReservedUSD == b.ReservedUSD &&
+		a.RateUSD == b.RateUSD && a.Resumed == b.Resumed &&
 		a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
 		a.Up.Equal(b.Up) && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
 }

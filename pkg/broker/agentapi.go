@@ -314,6 +314,7 @@ func (b *Broker) alive(ctx context.Context, c wire.Claims, r wire.Report) error 
 			return record.ErrGone
 		}
 		cl.Nodes[c.Rank].Seen = u.Now
+		cl.Moved(c.Rank, r.Moved, b.Config.Stores)
 		var d record.Decision
 		d.Put(record.ClusterKey(cl.ID), cl)
 		return u.Apply(d)

@@ -144,6 +144,15 @@ func (h *Host) stores(moves record.Mover) record.Stores {
 	return s
 }
 
+// without are the machines that are not bought, though the clouds sell them.
+func (h *Host) without() []string {
+	settings := map[string]cloudkit.Settings{}
+	for _, c := range h.opt.Clouds {
+		settings[c.Kit.Name] = c.Settings
+	}
+	return cloudkit.Without(settings)
+}
+
 // openBought opens the clouds that are bought on.
 func (h *Host) openBought(ctx context.Context, st store.Store, keep time.Duration) (*buying, error) {
 	b := &buying{clouds: map[string]cloud.Cloud{}, regions: map[string][]string{}, proofs: identity.Verifiers{},

@@ -175,7 +175,7 @@ func (h *Host) wire(ctx context.Context) error {
 		return err
 	}
 	planned := planner.DefaultOptions()
-	planned.Stores = h.stores(moves)
+	planned.Stores, planned.Without = h.stores(moves), h.without()
 	p := planner.New(c, moves, planned)
 	h.planner, h.kept = p, planned.Stores
 	if h.clouds, err = h.openClouds(ctx, st, c.Clouds()); err != nil {

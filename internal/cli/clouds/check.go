@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
@@ -49,6 +50,19 @@ const (
 	checkFail = "fail"
 )
 
+// Elsewhere finds the broker that --endpoint names. It is implemented by the program's root.
+type Elsewhere struct {
+	// Flags adds --state and --endpoint to a command.
+	Flags func(c *cobra.Command, state *string)
+	// Find returns the broker elsewhere and its address; nil where the command line names none.
+	Find func(context.Context) (b Asked, address string, err error)
+}
+
+// Asked is a broker that asks its own clouds.
+type Asked interface {
+	CheckClouds(context.Context) (*api.CloudReports, error)
+}
+
 func (a app) cloudCheckCommand() *cobra.Command {
 	var state, public string
 	c := &cobra.Command{
@@ -56,21 +70,30 @@ func (a app) cloudCheckCommand() *cobra.Command {
 		Long: "Asks each cloud that was added, or each that is named, as whom it knows one, which regions and quotas there\n" +
 			"are, and what is missing, with the command that mends it. Then it asks the broker for a sign of life at the\n" +
 			"address that bought machines would dial. Nothing is bought. Exits with 1 when nothing can be bought somewhere,\n" +
-			"or the broker does not answer.",
+			"or the broker does not answer. With --endpoint a deployment on AWS says what its functions see of their\n" +
+			"clouds, and its address is tried from here.",
 		Example: "  tradewind cloud check\n  tradewind cloud check aws -o json\n" +
-			"  tradewind cloud check --public-url https://broker.example.org",
+			"  tradewind cloud check --public-url https://broker.example.org\n" +
+			"  tradewind cloud check --endpoint https://abc123.execute-api.us-east-1.amazonaws.com",
 		Args: command.Args(0, 100),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
-	a.StateFlag(c, &state)
+	a.elsewhere.Flags(c, &state)
 	c.Flags().StringVar(&public, "public-url", "",
 		"where bought machines would reach the broker (default: that of the broker that runs)")
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
+		broker, address, err := a.elsewhere.Find(ctx)
+		if err != nil {
+			return err
+		}
+		if broker != nil {
+			return a.checkElsewhere(ctx, broker, given, cmp.Or(public, address), output)
+		}
 		return a.checkClouds(ctx, given, command.Absolute(state), public, output)
 	}
 	return c
@@ -115,6 +138,10 @@ func (a app) checkClouds(ctx context.Context, names []string, state, public stri
 		result.Public = checkPublic(ctx, public)
 		result.OK = result.OK && result.Public.Answers
 	}
+	return a.verdict(ctx, result, output)
+}
+
+func (a app) verdict(ctx context.Context, result CloudCheck, output *command.Choice) error {
 	if ctx.Err() != nil {
 		return ctx.Err()
 	}

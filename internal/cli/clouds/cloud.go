@@ -25,6 +25,8 @@ type app struct {
 	kits   []cloudkit.Kit
 	find   Find
 	logger Logger
+
+	elsewhere Elsewhere
 }
 
 // Logger logs from a level on.
@@ -34,8 +36,8 @@ type Logger func(slog.Level) *slog.Logger
 type Find func(state string) (host.Running, bool, error)
 
 // Command is the command cloud.
-func Command(in *command.App, kits []cloudkit.Kit, find Find, logger Logger) *cobra.Command {
-	a := app{App: in, kits: kits, find: find, logger: logger}
+func Command(in *command.App, kits []cloudkit.Kit, find Find, elsewhere Elsewhere, logger Logger) *cobra.Command {
+	a := app{App: in, kits: kits, find: find, logger: logger, elsewhere: elsewhere}
 	c := &cobra.Command{
 		Use: "cloud", Short: "Say which clouds machines may be bought on, and as whom",
 		Long: "The settings of clouds lie in the state folder; `tradewind up --clouds` buys on those that it names. There is\n" +

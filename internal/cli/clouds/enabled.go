@@ -19,7 +19,9 @@ type Enabled struct {
 	// Regions are those of the clouds that may be bought on, by cloud; none is every region. Nil is every cloud.
 	Regions map[string][]string
 	// Why says how it came to these clouds, for people.
-	Why     string
+	Why string
+	// Without are the machines that are not bought, though the clouds sell them, as planner.Options.Without has them.
+	Without []string
 	catalog *catalog.Catalog
 }
 
@@ -83,7 +85,7 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 	if len(names) == 0 {
 		return e, nil
 	}
-	e.Regions = map[string][]string{}
+	e.Without, e.Regions = cloudkit.Without(settings), map[string][]string{}
 	for _, name := range names {
 		e.Regions[name] = a.regions(ctx, name, settings)
 	}

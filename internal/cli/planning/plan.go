@@ -235,7 +235,7 @@ func newPlannerOn(on clouds.Enabled, dir string, named []string,
 		return nil, nil, err
 	}
 	opt := planner.DefaultOptions()
-	opt.Clouds = named
+	opt.Clouds, opt.Without = named, on.Without
 	for _, t := range tune {
 		t(&opt)
 	}

@@ -15,6 +15,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/refresh"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
@@ -81,8 +82,8 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		InstanceProfile: r.Settings.InstanceProfile, NoPublicAddress: r.Settings.NoPublicAddress,
 	})
 	return &cloudkit.Opened{
-		Cloud: c, Checker: &checker{sdk: sdk, cloud: c, regions: regions,
-			deployment: r.Deployment}, Verifier: proofs, Regions: regions,
+		Cloud: c, Checker: &check.Checker{SDK: sdk, Cloud: c, Regions: regions,
+			Deployment: r.Deployment}, Verifier: proofs, Regions: regions,
 		Refresh: func(ctx context.Context, s driver.Snapshots) (driver.Refreshed, error) {
 			one := refresh.Refresher{Cloud: c, Snapshots: s, Now: time.Now, Log: r.Log}
 			res, err := one.Refresh(ctx)

@@ -29,7 +29,8 @@ import (
 func Part(h *lambdahost.Host) error {
 	p := &Planner{
 		Client: objects.NewClient(h), Bucket: h.Env.WorkBucket, Clouds: h.Env.Clouds, Stores: h.Config.Stores,
-		Now: h.Ports.Now, Log: h.Log(),
+		Without: h.Env.Without,
+		Now:     h.Ports.Now, Log: h.Log(),
 	}
 	p.Regions = slices.Clone(h.Env.CloudRegions)
 	for _, region := range h.BuyIn() {
@@ -62,6 +63,7 @@ type Planner struct {
 	// Regions that may be bought in, CLOUD:REGION; all when empty.
 	Regions []string
 	Stores  record.Stores
+	Without []string // as planner.Options has it
 	Now     func() time.Time
 	Log     *slog.Logger
 
@@ -113,7 +115,7 @@ func (p *Planner) first(c *catalog.Catalog) (*planner.Planner, error) {
 		return nil, err
 	}
 	opt := planner.DefaultOptions()
-	opt.Clouds, opt.Regions, opt.Stores = p.Clouds, p.Regions, p.Stores
+	opt.Clouds, opt.Regions, opt.Stores, opt.Without = p.Clouds, p.Regions, p.Stores, p.Without
 	p.made = planner.New(c, moves, opt)
 	return p.made, nil
 }

@@ -5,15 +5,18 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 )
 
-// sold is what the clouds of the rehearsal sell, at prices that make each right for one task: the smallest machine is
-// cheapest on AWS, the next on Google Cloud, the one after that on Azure's spot market, and an A10 is Lambda's alone.
-// Each task but the last finds another cloud at the next price.
-var sold = []struct {
+// line is one offer, on demand and, where there is such a price, on spot.
+type line struct {
 	cloud, region, zone, kind string
 	vcpu, gib                 float64
 	gpu                       string
 	usd, spot                 float64
-}{
+}
+
+// sold is what the clouds of the rehearsal sell, at prices that make each right for one task: the smallest machine is
+// cheapest on AWS, the next on Google Cloud, the one after that on Azure's spot market, and an A10 is Lambda's alone.
+// Each task but the last finds another cloud at the next price.
+var sold = []line{
 	{"aws", "us-east-1", "use1-az1", "m5.large", 2, 8, "", 0.096, 0},
 	{"aws", "us-east-1", "use1-az2", "m5.2xlarge", 8, 32, "", 0.384, 0.30},
 	{"gcp", googleRegion, googleZone, "n2-standard-4", 4, 16, "", 0.15, 0},
@@ -23,7 +26,7 @@ var sold = []struct {
 }
 
 // offers are the catalogue's lines.
-func offers() []catalog.Offer {
+func offers(sold []line) []catalog.Offer {
 	var out []catalog.Offer
 	for _, s := range sold {
 		o := catalog.Offer{
@@ -39,7 +42,7 @@ func offers() []catalog.Offer {
 }
 
 // sizes are what the emulated Azure sells.
-func sizes() []arm.Size {
+func sizes(sold []line) []arm.Size {
 	var out []arm.Size
 	for _, s := range sold {
 		if s.cloud == "azure" {

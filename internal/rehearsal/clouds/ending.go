@@ -30,7 +30,7 @@ func (s *Story) billed(ctx context.Context) (said string, err error) {
 			return "", err
 		}
 		for _, a := range d.Attempts {
-			booked[a.Offer.Cloud] += a.USD
+			booked[a.Offer.Cloud] += a.USD - a.EgressUSD // that was compared before
 			most[a.Offer.Cloud] += beyond.Hours() * max(a.Offer.USDPerHour, a.RateUSD) * float64(a.Nodes)
 		}
 	}

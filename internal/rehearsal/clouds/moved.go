@@ -4,7 +4,9 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"maps"
 	"math"
+	"slices"
 	"strings"
 
 	_ "embed"
@@ -24,7 +26,8 @@ var dataFile string
 // manifest of it.
 const movedWithin = 0.01
 
-// moved: each task leaves its output in the store of the cloud that it runs on, and the next one reads it there.
+// moved: each task leaves its output in the store of the cloud that it runs on, and the next one reads it there. What
+// that costs is planned, counted by the stores, and booked.
 func (s *Story) moved(ctx context.Context) (said string, err error) {
 	if s.data, err = s.submit(ctx, "data", dataFile); err != nil {
 		return "", err
@@ -69,11 +72,42 @@ func (s *Story) moved(ctx context.Context) (said string, err error) {
 		return "", err
 	}
 	ways, usd, err := s.egress(s.data)
-	said += ways + fmt.Sprintf("in all %.6f USD, planned %.6f", usd, planned)
+	said += ways + fmt.Sprintf("in all %.6f USD, planned %.6f\n", usd, planned)
 	if err == nil && !s.World.Chaos && !(math.Abs(usd/planned-1) <= movedWithin) { // what fails is read again
 		err = errors.New("what moved is not what was planned: " + said)
 	}
-	return said, err
+	if err != nil {
+		return said, err
+	}
+	booked, err := s.bookedEgress(ctx, usd)
+	return said + booked, err
+}
+
+// bookedEgress waits until what a job is booked for moving its data is what the stores have counted. What failed there
+// is counted by who sent it alone.
+func (s *Story) bookedEgress(ctx context.Context, counted float64) (said string, err error) {
+	return said, until(ctx, func() error {
+		d, err := s.client.Job(ctx, s.data)
+		if err != nil {
+			return err
+		}
+		booked, all, by := 0.0, 0.0, map[string]float64{}
+		for _, a := range d.Attempts {
+			booked, all = booked+a.EgressUSD, all+a.USD
+			by[a.Offer.Cloud] += a.EgressUSD
+		}
+		said = fmt.Sprintf("booked for it %.6f USD, of %.6f that the job cost: by machines on", booked, all)
+		for _, cloud := range slices.Sorted(maps.Keys(by)) {
+			said += fmt.Sprintf(" %s %.6f", cloud, by[cloud])
+		}
+		if booked < counted*(1-movedWithin) || booked > counted*(1+movedWithin) && !s.World.Chaos {
+			return fmt.Errorf("booked %.6f USD for moving data, the stores counted %.6f", booked, counted)
+		}
+		if d.SpentUSD < booked {
+			return fmt.Errorf("the job was booked %.6f USD, %.6f of it for moving data", d.SpentUSD, booked)
+		}
+		return nil
+	})
 }
 
 // place tells where the clusters of a job were.

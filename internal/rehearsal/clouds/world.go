@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"net/http/httptest"
 	"path/filepath"
+	"slices"
 	"strings"
 	"sync/atomic"
 
@@ -60,13 +61,18 @@ type World struct {
 	Delegation string // the key that Azure hands out, by which its signatures are made
 
 	stores  *stores
+	watch   *watch // of launches, where they are measured
 	servers []*httptest.Server
+	sold    []line
 	faults  []string // what an emulator saw that is not in its cloud's published description
 }
 
 // Open starts the clouds and deploys. Close ends it.
-func Open(ctx context.Context, o account.Options) (*World, error) {
-	w := &World{}
+func Open(ctx context.Context, o account.Options) (*World, error) { return open(ctx, o, 0) }
+
+// open does it with so many types of which Azure has none, though its catalogue says so.
+func open(ctx context.Context, o account.Options, refused int) (*World, error) {
+	w := &World{watch: newWatch(), sold: append(slices.Clip(sold), unavailable(refused)...)}
 	environment := []string{"TRADEWIND_PAUSE=1"}
 	var err error
 	w.Google, err = gce.New(gce.Config{
@@ -82,14 +88,15 @@ func Open(ctx context.Context, o account.Options) (*World, error) {
 		return nil, err
 	}
 	w.Azure = arm.New(arm.Config{
-		Dir: filepath.Join(o.Dir, "machines"), Environment: environment, Authority: authority, Sizes: sizes(),
+		Dir: filepath.Join(o.Dir, "machines"), Environment: environment, Authority: authority, Sizes: sizes(w.sold),
 		Locations: []arm.Location{{Name: azureRegion, Zones: map[string]string{"1": "eastus-az1", "2": "eastus-az2"}}},
 	})
 	w.Lambda = lambdacloud.New(lambdacloud.Config{
 		Dir: filepath.Join(o.Dir, "machines"), Environment: environment,
 		Fault: func(err error) { w.faults = append(w.faults, err.Error()) },
 	})
-	google, azure, lambda := w.serve(httptest.NewServer(w.Google)), w.serve(httptest.NewServer(w.Azure)),
+	google, azure, lambda := w.serve(httptest.NewServer(w.watch.sells(w.Google))),
+		w.serve(httptest.NewServer(w.watch.refuses(w.Azure))),
 		w.serve(httptest.NewServer(w.Lambda))
 	if w.stores, err = openStores(ctx); err != nil {
 		w.closeClouds()
@@ -139,7 +146,7 @@ func (w *World) prepare(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	sold, err := all.Replace(func(*catalog.Offer) bool { return true }, offers())
+	sold, err := all.Replace(func(*catalog.Offer) bool { return true }, offers(w.sold))
 	if err != nil {
 		return err
 	}

@@ -132,6 +132,7 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 			return err
 		}
 	}
+	count := t.count(x.want.URI, &body)
 	req, err := x.grant.Request(ctx, body, x.want.Size)
 	if err != nil {
 		return err
@@ -139,11 +140,13 @@ func (t Transfer) once(ctx context.Context, x exchange) error {
 	if x.rang != nil {
 		req.Header.Set("Range", x.rang.Header())
 	}
+	defer count.tell()
 	resp, err := t.client().Do(req)
 	if err != nil {
 		return grant.Redact(err)
 	}
 	defer resp.Body.Close() //nolint:errcheck // read, or given up
+	resp.Body = count.answer(resp.Body)
 	if resp.StatusCode >= http.StatusMultipleChoices {
 		words, _ := io.ReadAll(io.LimitReader(resp.Body, maxWords)) // for people; less will do
 		return &statusError{uri: x.want.URI, status: resp.StatusCode, body: errorCode(words)}

@@ -25,7 +25,10 @@ type Transfer struct {
 	Grants Grants
 	// Store is a URI below which everything is reached by grants, though it may be a folder of this machine: that of
 	// what jobs keep. Other file URIs are this machine's own files.
-	Store    string
+	Store string
+	// Moved hears of each request what went of its body and came of its answer's, bytes, whether or not it succeeded;
+	// nil is nobody. It is called by several goroutines.
+	Moved    func(uri string, sent, received int64)
 	Client   *http.Client // sends what is granted; one that asks for no compression
 	Parallel int          // requests at a time; 0 is 8
 	Tries    int          // of one request; 0 is 4

@@ -241,4 +241,16 @@ type Report struct {
 	// kept before the report counts. 409 with HeaderOffset says that what lies before it is missing.
 	Log     []byte `json:"log,omitempty"`
 	LogFrom int64  `json:"logFrom,omitempty"`
+	// Moved is what the node has exchanged with stores since the attempt began, all in all; at most MaxMoved stores.
+	Moved []Moved `json:"moved,omitempty"`
+}
+
+// MaxMoved is of how many stores a report tells.
+const MaxMoved = 50
+
+// Moved is what a node has exchanged with one store, bytes of the bodies of requests and answers.
+type Moved struct {
+	Store    string `json:"store"` // SCHEME://BUCKET
+	Sent     int64  `json:"sent,omitempty"`
+	Received int64  `json:"received,omitempty"`
 }

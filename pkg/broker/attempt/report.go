@@ -29,6 +29,7 @@ func (st *Reporting) node() *record.Node { return &st.Cluster.Nodes[st.Rank] }
 // Decide takes in what a node tells.
 func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 	st.node().Seen = st.Now
+	st.Cluster.Moved(st.Rank, r.Moved, cfg.Stores)
 	over := st.Cluster.Outcome != "" // lost, and only waiting to be freed
 	switch r.Event {
 	case wire.Started:

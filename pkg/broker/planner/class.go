@@ -155,8 +155,12 @@ func (b *builder) queries(t *dag.Task, r dag.Resources) []catalog.Query {
 	return queries
 }
 
-// keep refuses what is blocked now, and what lies outside the regions a job allows.
+// keep refuses what is not bought, what is blocked now, and what lies outside the regions a job allows.
 func (b *builder) keep(m *catalog.Match) bool {
+	kind := m.Cloud + "/" + m.InstanceType
+	if slices.ContainsFunc(b.p.opt.Without, func(not string) bool { return strings.HasPrefix(kind, not) }) {
+		return false
+	}
 	o := offerOf(m)
 	if slices.ContainsFunc(b.in.Blocks, func(k record.Block) bool { return k.Covers(o, b.in.Now) }) {
 		return false

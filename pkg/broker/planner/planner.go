@@ -22,6 +22,9 @@ type Options struct {
 	Clouds []string
 	// Regions limits the tasks whose author named none to these, CLOUD:REGION; empty is all.
 	Regions []string
+	// Without leaves out machines that the deployment does not buy: CLOUD/TYPE, where what a type's name begins with is
+	// enough.
+	Without []string
 	// LeastCarbon plans for the least emissions, CarbonCapKg bounds them, in kg CO2eq. Either leaves out the regions
 	// whose grid is not known.
 	LeastCarbon bool

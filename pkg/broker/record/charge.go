@@ -51,8 +51,11 @@ func (cl *Cluster) pricedSince() time.Time {
 	return from
 }
 
-// Charged is what the machines have cost until a moment, USD. What nobody saw may have cost as much as was bid.
-func (cl *Cluster) Charged(until time.Time) float64 {
+// Charged is what a cluster has cost until a moment, USD: its machines, and the data that they have moved.
+func (cl *Cluster) Charged(until time.Time) float64 { return cl.machinesUSD(until) + cl.EgressUSD() }
+
+// machinesUSD is what the machines have cost until a moment, USD. What nobody saw may have cost as much as was bid.
+func (cl *Cluster) machinesUSD(until time.Time) float64 {
 	if _, ok := cl.ChargedFrom(); !ok {
 		return 0
 	}
@@ -83,7 +86,7 @@ func (cl *Cluster) Reprice(m MarketRecord, surcharge float64, now time.Time) boo
 	if at.After(now) {
 		at = now
 	}
-	cl.PaidUSD, cl.PricedAt, cl.RateUSD = cl.Charged(at), at, usd
+	cl.PaidUSD, cl.PricedAt, cl.RateUSD = cl.machinesUSD(at), at, usd
 	return true
 }
 

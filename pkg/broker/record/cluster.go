@@ -127,6 +127,8 @@ type Node struct {
 	Started bool      `json:"started,omitempty"`
 	Done    bool      `json:"done,omitempty"`    // succeeded
 	Stopped bool      `json:"stopped,omitempty"` // saved and stopped on command
+	// EgressUSD is what moving its data has cost, as far as it has told.
+	EgressUSD float64 `json:"egressUSD,omitempty"`
 }
 
 // Released says that nothing goes on with the cluster, so that it may be terminated: it is decided, or its work is

@@ -34,6 +34,7 @@ func (cl *Cluster) Tell(a *Attempt) {
 	if !cl.Launched.IsZero() {
 		a.MaxUSD = cl.MaxUSD
 	}
+	a.EgressUSD = cl.EgressUSD()
 	if a.RateUSD = 0; cl.rate() != a.Offer.USDPerHour {
 		a.RateUSD = cl.rate()
 	}

@@ -86,6 +86,7 @@ type Attempt struct {
 	Resumed     float64     `json:"resumed,omitempty"`     // progress it started from
 	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from
 	USD         float64     `json:"usd,omitempty"`
+	EgressUSD   float64     `json:"egressUSD,omitempty"` // of USD, what moving its data cost
 	// RateUSD is what an hour of one machine cost last, where that is not what it was planned with; SurchargeUSD what
 	// of it is not the spot market's.
 	RateUSD float64 `json:"rateUSD,omitempty"`

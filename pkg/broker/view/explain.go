@@ -175,6 +175,9 @@ func (s *Story) attempt(a record.Attempt, task string) {
 	case record.OutcomeSucceeded:
 		text = fmt.Sprintf("attempt %d succeeded after %s for %.4f USD", a.Number,
 			record.Rounded(a.Ended.Sub(a.Launched)), a.USD)
+		if a.EgressUSD > 0 {
+			text += fmt.Sprintf(", %.4f of it for moving data", a.EgressUSD)
+		}
 	case record.OutcomeRefused:
 		text = label + " was refused: " + a.Reason
 	case record.OutcomeBlocked:

@@ -1,4 +1,5 @@
-package awskit
+// Package check says what may be done in an account of AWS: as whom, where, within which quotas, and what is missing.
+package check
 
 import (
 	"context"
@@ -19,29 +20,29 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 )
 
-// checker says what may be done in an account.
-type checker struct {
-	sdk     awssdk.Config
-	cloud   *aws.Cloud
-	regions []string
-	// deployment is the tag of networks that are the deployment's.
-	deployment string
+// Checker says what may be done in an account.
+type Checker struct {
+	SDK     awssdk.Config
+	Cloud   *aws.Cloud
+	Regions []string
+	// Deployment is the tag of networks that are the deployment's.
+	Deployment string
 }
 
 // Check implements driver.Checker.
-func (c *checker) Check(ctx context.Context) (driver.Report, error) {
+func (c *Checker) Check(ctx context.Context) (driver.Report, error) {
 	var r driver.Report
-	who, err := sts.NewFromConfig(c.sdk).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
+	who, err := sts.NewFromConfig(c.SDK).GetCallerIdentity(ctx, &sts.GetCallerIdentityInput{})
 	if err != nil {
 		r.Missing = append(r.Missing, lack(err))
 		return r, ctx.Err()
 	}
 	r.Identity, r.Account = awssdk.ToString(who.Arn), awssdk.ToString(who.Account)
-	if r.Regions, err = c.cloud.Regions(ctx); err != nil {
+	if r.Regions, err = c.Cloud.Regions(ctx); err != nil {
 		r.Missing = append(r.Missing, lack(err))
 		return r, ctx.Err()
 	}
-	for _, region := range c.regions {
+	for _, region := range c.Regions {
 		if !slices.Contains(r.Regions, region) {
 			r.Missing = append(r.Missing, driver.Lack{What: "region " + region + " is not enabled for this account",
 				Mend: "aws account enable-region --region-name " + region})
@@ -51,7 +52,7 @@ func (c *checker) Check(ctx context.Context) (driver.Report, error) {
 		if err := c.network(ctx, region); errors.Is(err, errNoNetwork) {
 			r.Missing = append(r.Missing, driver.Lack{What: region + ": " + err.Error(),
 				Mend: "aws ec2 create-default-vpc --region " +
-					region + ", or tag one: tradewind:deployment=" + c.deployment})
+					region + ", or tag one: tradewind:deployment=" + c.Deployment})
 		} else if err != nil {
 			r.Missing = append(r.Missing, lack(err))
 		}
@@ -67,14 +68,14 @@ func (c *checker) Check(ctx context.Context) (driver.Report, error) {
 }
 
 // network looks whether machines have a network in a region: the default one, or one that is tagged for the deployment.
-func (c *checker) network(ctx context.Context, region string) error {
-	out, err := c.cloud.EC2(region).DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
+func (c *Checker) network(ctx context.Context, region string) error {
+	out, err := c.Cloud.EC2(region).DescribeVpcs(ctx, &ec2.DescribeVpcsInput{})
 	if err != nil {
 		return err
 	}
 	for _, v := range out.Vpcs {
 		ours := slices.ContainsFunc(v.Tags, func(t types.Tag) bool {
-			return awssdk.ToString(t.Key) == "tradewind:deployment" && awssdk.ToString(t.Value) == c.deployment
+			return awssdk.ToString(t.Key) == "tradewind:deployment" && awssdk.ToString(t.Value) == c.Deployment
 		})
 		if awssdk.ToBool(v.IsDefault) || ours {
 			return nil
@@ -86,8 +87,8 @@ func (c *checker) network(ctx context.Context, region string) error {
 var errNoNetwork = errors.New("there is no default VPC")
 
 // quotasOf are a region's, by name.
-func (c *checker) quotasOf(ctx context.Context, region string) (all []driver.Quota, err error) {
-	limits, err := refresh.Quotas(ctx, c.cloud.SDK(region))
+func (c *Checker) quotasOf(ctx context.Context, region string) (all []driver.Quota, err error) {
+	limits, err := refresh.Quotas(ctx, c.Cloud.SDK(region))
 	for _, class := range slices.Sorted(maps.Keys(limits)) {
 		l := limits[class]
 		for name, limit := range map[string]float64{"on-demand": l.OnDemand, "spot": l.Spot} {

@@ -1,0 +1,89 @@
+package clouds
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"net/http"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// checkElsewhere has a broker elsewhere ask its clouds, and tries its address from here as a machine would.
+func (a app) checkElsewhere(ctx context.Context, broker Asked, names []string, public string,
+	output *command.Choice) error {
+	within, cancel := context.WithTimeout(ctx, checkWithin)
+	defer cancel()
+	reports, err := broker.CheckClouds(within)
+	if err != nil {
+		return err
+	}
+	result := CloudCheck{OK: true, Clouds: []CheckedCloud{}}
+	var sold []string
+	for _, r := range reports.Clouds {
+		if sold = append(sold, r.Name); len(names) > 0 && !slices.Contains(names, r.Name) {
+			continue
+		}
+		c := CheckedCloud{Name: r.Name, Title: r.Name, Machines: r.Machines, Report: driver.Report{
+			Identity: r.Identity, Account: r.Account, Regions: r.Regions,
+		}}
+		if k, err := a.kit(r.Name); err == nil {
+			c.Title = k.Title
+		}
+		for _, q := range r.Quotas {
+			c.Quotas = append(c.Quotas, driver.Quota(q))
+		}
+		for _, l := range r.Missing {
+			c.Missing = append(c.Missing, driver.Lack(l))
+		}
+		result.Clouds = append(result.Clouds, c)
+		result.OK = result.OK && !c.fatal()
+	}
+	for _, name := range names {
+		if !slices.Contains(sold, name) {
+			return command.BadInput("`tradewind deploy aws --cloud "+name+"` would add it",
+				"the broker at %s does not buy on %s, but on %s", public, name, strings.Join(sold, ", "))
+		}
+	}
+	result.Public = &PublicCheck{URL: public}
+	if err := agentsReach(ctx, public); err != nil {
+		result.Public.Problem = err.Error()
+	}
+	result.Public.Answers = result.Public.Problem == ""
+	result.OK = result.OK && result.Public.Answers
+	return a.verdict(ctx, result, output)
+}
+
+// agentsReach asks as a machine would that has no token, which a broker refuses in its own words: what only users may
+// ask, such as a sign of life, is often behind a gateway that asks for a signature.
+func agentsReach(ctx context.Context, text string) error {
+	address, err := host.PublicURL(text)
+	if err != nil {
+		return err
+	}
+	ctx, cancel := context.WithTimeout(ctx, answerWithin)
+	defer cancel()
+	request, err := http.NewRequestWithContext(ctx, http.MethodGet, address+wire.PathWork, http.NoBody)
+	if err != nil {
+		return err
+	}
+	response, err := http.DefaultClient.Do(request)
+	if err != nil {
+		return err
+	}
+	defer response.Body.Close() //nolint:errcheck // nothing is read
+	if response.StatusCode == http.StatusUnauthorized &&
+		strings.HasPrefix(response.Header.Get("Content-Type"), "application/problem+json") {
+		return nil
+	}
+	if response.StatusCode == http.StatusForbidden {
+		return errors.New("something before the broker refuses machines (HTTP 403): paths below /v1/agent/ are for " +
+			"them, without a signature")
+	}
+	return fmt.Errorf("no broker answers machines there: HTTP %d", response.StatusCode)
+}

@@ -1,0 +1,14 @@
+package client
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+)
+
+// CheckClouds has a broker ask the clouds that it buys on.
+func (c *Client) CheckClouds(ctx context.Context) (*api.CloudReports, error) {
+	var out api.CloudReports
+	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/clouds"}, &out)
+}

@@ -1,0 +1,113 @@
+package refreshing
+
+import (
+	"context"
+	"encoding/json"
+	"slices"
+
+	awsevents "github.com/aws/aws-lambda-go/events"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/clouds"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/aws/check"
+	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+)
+
+// Serve runs the function. It does not return. Beside its queue's events it takes one message from the function api,
+// which may call it and no cloud: to say what it sees of the clouds.
+func Serve() {
+	lambdahost.Run(events.FnRefresh, func(h *lambdahost.Host) (any, error) {
+		seen, err := eyes(h)
+		if err != nil {
+			return nil, err
+		}
+		return func(ctx context.Context, raw json.RawMessage) (any, error) {
+			if lambdahost.IsCheck(raw) {
+				defer h.Begin(ctx)()
+				return Check(ctx, seen)
+			}
+			var batch awsevents.SQSEvent
+			if err := json.Unmarshal(raw, &batch); err != nil {
+				return nil, err
+			}
+			return h.HandleSQS(ctx, batch)
+		}, nil
+	}, Part, objects.Packs)
+}
+
+// Eye is what is seen of a cloud.
+type Eye struct {
+	Name     string
+	Checker  driver.Checker
+	Machines func(ctx context.Context, cluster string) ([]cloud.Machine, error)
+}
+
+func eyes(h *lambdahost.Host) ([]Eye, error) {
+	here, err := clouds.Open(h)
+	if err != nil {
+		return nil, err
+	}
+	all := []Eye{{aws.Name, &check.Checker{
+		SDK: h.AWS, Cloud: here, Regions: h.BuyIn(), Deployment: h.Env.Deployment,
+	}, here.Machines}}
+	far := clouds.Far(h)
+	for _, name := range h.Env.Clouds {
+		if c, ok := far[name]; ok {
+			all = append(all, Eye{name, c, c.Machines})
+		}
+	}
+	return all, nil
+}
+
+// Check asks the clouds, all at once. What one does not say is missing there, and no failure.
+func Check(ctx context.Context, seen []Eye) (api.CloudReports, error) {
+	out := make(chan api.CloudReport, len(seen))
+	for _, eye := range seen {
+		go func() { out <- eye.look(ctx) }()
+	}
+	all := api.CloudReports{Clouds: []api.CloudReport{}}
+	for range seen {
+		all.Clouds = append(all.Clouds, <-out)
+	}
+	slices.SortFunc(all.Clouds, func(a, b api.CloudReport) int { return order(seen, a.Name) - order(seen, b.Name) })
+	return all, ctx.Err()
+}
+
+func order(seen []Eye, name string) int {
+	return slices.IndexFunc(seen, func(e Eye) bool { return e.Name == name })
+}
+
+func (e Eye) look(ctx context.Context) api.CloudReport {
+	c := api.CloudReport{Name: e.Name, Missing: []api.CloudLack{}}
+	report, err := e.Checker.Check(ctx)
+	if err != nil {
+		report.Missing = append(report.Missing, driver.Lack{What: err.Error(), Fatal: true})
+	}
+	c.Identity, c.Account, c.Regions = report.Identity, report.Account, report.Regions
+	for _, q := range report.Quotas {
+		c.Quotas = append(c.Quotas, api.CloudQuota(q))
+	}
+	fatal := false
+	for _, l := range report.Missing {
+		fatal = fatal || l.Fatal
+		c.Missing = append(c.Missing, api.CloudLack(l))
+	}
+	if fatal {
+		return c
+	}
+	machines, err := e.Machines(ctx, "")
+	if err != nil {
+		c.Missing = append(c.Missing, api.CloudLack{What: err.Error()})
+	}
+	for _, m := range machines {
+		if m.State != cloud.Terminated {
+			c.Machines++
+		}
+	}
+	return c
+}

@@ -1,0 +1,61 @@
+package api
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// CloudsFunc asks the clouds that a broker buys on.
+type CloudsFunc func(context.Context) (CloudReports, error)
+
+// CloudReports are what the clouds of a broker say.
+type CloudReports struct {
+	Clouds []CloudReport `json:"clouds" nullable:"false" doc:"The clouds that the broker buys on"`
+}
+
+// CloudReport is what a cloud says to a broker that would buy there.
+type CloudReport struct {
+	Name     string       `json:"name" doc:"Name of the cloud"`
+	Identity string       `json:"identity,omitempty" doc:"As whom the cloud knows the broker"`
+	Account  string       `json:"account,omitempty" doc:"Account, project or subscription that is billed"`
+	Regions  []string     `json:"regions,omitempty" doc:"Regions that can be bought in"`
+	Quotas   []CloudQuota `json:"quotas,omitempty" doc:"Limits of the account"`
+	Missing  []CloudLack  `json:"missing" nullable:"false" doc:"What stands in the way; nothing: it can be bought"`
+	Machines int          `json:"machines" doc:"Machines of the deployment that run"`
+}
+
+// CloudQuota is a limit of an account.
+type CloudQuota struct {
+	Name   string  `json:"name" doc:"What is limited"`
+	Region string  `json:"region,omitempty" doc:"Where; empty is everywhere"`
+	Limit  float64 `json:"limit" doc:"How much there may be"`
+	Used   float64 `json:"used" doc:"How much of it is used, where that is known"`
+}
+
+// CloudLack is what stands in the way of buying.
+type CloudLack struct {
+	What  string `json:"what" doc:"What is missing, in the cloud's own words where it said some"`
+	Mend  string `json:"mend,omitempty" doc:"The command that mends it"`
+	Fatal bool   `json:"fatal,omitempty" doc:"Nothing can be bought before"`
+}
+
+func (a *API) cloudRoutes() {
+	userRoute(a, huma.Operation{
+		OperationID: "check-clouds", Method: http.MethodGet, Path: "/v1/clouds", Tags: []string{"operations"},
+		Summary: "Ask the clouds, as the broker would, whether machines can be bought there",
+	}, a.checkClouds)
+}
+
+func (a *API) checkClouds(ctx context.Context, _ *struct{}) (*body[CloudReports], error) {
+	if a.cfg.Clouds == nil {
+		return nil, problem(http.StatusNotImplemented, "this broker does not say what its clouds say; "+
+			"`tradewind cloud check` asks them from the computer that it runs on")
+	}
+	reports, err := a.cfg.Clouds(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return &body[CloudReports]{Body: reports}, nil
+}
