@@ -54,9 +54,10 @@ frameworks: ## Install what examples/frameworks runs with: OpenMPI, PyTorch, Spa
 	scripts/frameworks.sh
 
 .PHONY: examples
-examples: frameworks ## Run the examples of frameworks on this machine
+examples: frameworks build ## Run the examples of frameworks on this machine, each with what goes wrong in its scenario
 	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; for f in examples/frameworks/*.yaml; do \
-		go run ./cmd/tradewind run --state "$$state" $$f --env BIN=$$PWD/$(TOOLS)/frameworks/bin; done
+		echo "== $$f"; wrong=examples/frameworks/scenarios/$$(basename $$f); \
+		./$(BIN) run --state "$$state" $$f --env BIN=$$PWD/$(TOOLS)/frameworks/bin $$([ ! -e $$wrong ] || echo --scenario $$wrong); done
 
 .PHONY: emulators
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are

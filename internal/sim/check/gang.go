@@ -35,13 +35,16 @@ func (c *Checker) checkJoining(s *Job, task int) {
 	}
 }
 
-// doneWithLead says of a task that joins a gang that it is done as what it would have joined is.
-func (s *Job) doneWithLead(t record.Task) bool {
-	if t.State != record.TaskSucceeded || s.user == nil || s.user.Spec.Tasks[t.Index].Joins == "" {
+// doneWithOthers says of a task that waits that it is done all the same: its gang's chief is, or the task whose role it
+// would have joined.
+func (s *Job) doneWithOthers(t record.Task) bool {
+	if t.State != record.TaskSucceeded || s.user == nil {
 		return false
 	}
-	lead := s.user.Spec.Lead(t.Index)
-	return s.Tasks[lead].State == record.TaskSucceeded || s.doneWithChief(lead)
+	if lead := s.user.Spec.Lead(t.Index); lead >= 0 {
+		return s.Tasks[lead].State == record.TaskSucceeded || s.doneWithChief(lead)
+	}
+	return s.doneWithChief(t.Index)
 }
 
 func (g *gangChecker) begin(s *Job, task int) {

@@ -111,7 +111,7 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 		s.finished[t.Index] = c.Steps
 	}
 	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
-		t.State != record.TaskFailed && !s.doneWithLead(t) {
+		t.State != record.TaskFailed && !s.doneWithOthers(t) {
 		c.Violatef(InvQueued, "task %d of %s is %s without having been admitted", t.Index, s.ID, t.State)
 	}
 	if old.State != t.State {
