@@ -74,6 +74,10 @@ agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tr
 	    -o dist/agent/$$arch/tradewind-agent ./cmd/tradewind-agent || exit 1; \
 	done
 
+.PHONY: registry
+registry: ## Build the registry of images on which logins are tested, as pinned, into .tools/bin
+	@scripts/registry.sh
+
 .PHONY: rclone
 rclone: ## Build rclone for the machines of the clouds, as pinned, into dist/agent/ARCH/rclone: deployments with it can mount
 	@for arch in $(AGENT_ARCHS); do scripts/rclone.sh $$arch dist/agent/$$arch/rclone || exit 1; done

@@ -81,6 +81,9 @@ func New(config *rest.Config) (*API, error) {
 	return &API{config: config, http: c, base: strings.TrimSuffix(base.String(), "/"), Namespace: "default"}, nil
 }
 
+// HTTP is the server's address, and the client that asks in the name of the context or of the pod.
+func (a *API) HTTP() (endpoint string, client *http.Client) { return a.base, a.http }
+
 // Error is a refusal of the API server, in its words.
 type Error struct {
 	Code    int

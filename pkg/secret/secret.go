@@ -40,18 +40,30 @@ const (
 	SSM = "ssm"
 	// SecretsManager is a secret of AWS Secrets Manager, by name or ARN: secretsmanager:name.
 	SecretsManager = "secretsmanager"
+	// GCPSM is a secret of Google Secret Manager: gcpsm:projects/P/secrets/S, with /versions/V if need be.
+	GCPSM = "gcpsm"
+	// KeyVault is a secret of Azure Key Vault: keyvault:VAULT/NAME, with /VERSION if need be.
+	KeyVault = "keyvault"
+	// Kubernetes is a key of a Secret in a cluster: kubernetes:NAMESPACE/NAME/KEY.
+	Kubernetes = "kubernetes"
 )
 
 // Schemes are all schemes of references.
-func Schemes() []string { return []string{SSM, SecretsManager} }
+func Schemes() []string { return []string{SSM, SecretsManager, GCPSM, KeyVault, Kubernetes} }
 
-// Reference splits a value that says where the secret is kept. The name of a parameter begins with a slash, so that
-// few values can be taken for one.
+// Reference splits a value that says where the secret is kept. The name of a parameter begins with a slash, and
+// Google's, Azure's and Kubernetes' have one, so that few values can be taken for one. What is wrong with the rest of a
+// name its source says.
 func Reference(value string) (scheme, name string, ok bool) {
 	scheme, name, ok = strings.Cut(value, ":")
 	ok = ok && slices.Contains(Schemes(), scheme) && name != "" && !strings.ContainsAny(name, " \t\r\n")
-	if !ok || scheme == SSM && !strings.HasPrefix(name, "/") {
+	switch {
+	case !ok, scheme == SSM && !strings.HasPrefix(name, "/"):
 		return "", "", false
+	case scheme == GCPSM || scheme == KeyVault || scheme == Kubernetes:
+		if !strings.Contains(name, "/") {
+			return "", "", false
+		}
 	}
 	return scheme, name, true
 }

@@ -2,6 +2,7 @@ package container
 
 import (
 	"bytes"
+	"cmp"
 	"context"
 	"encoding/base64"
 	"encoding/json"
@@ -71,21 +72,37 @@ func (e *Engine) Name() string {
 	return "docker"
 }
 
-// Login is who one is at a registry. The zero Login is nobody.
+// Login is who one is at a registry, the image's own where Server is empty. The zero Login is nobody.
 type Login struct{ Server, User, Password string }
 
 // hub is where docker looks for an image without a registry.
 const hub = "https://index.docker.io/v1/"
 
-// Pull brings an image. One that is on the machine already is good enough where its registry does not answer. The
+// registryOf is the server whose login an image needs: what stands before the first slash where that is a host, else
+// docker's own (github.com/distribution/reference, "Grammar").
+func registryOf(image string) string {
+	host, _, more := strings.Cut(image, "/")
+	if more && (strings.ContainsAny(host, ".:") || host == "localhost") && host != "docker.io" {
+		return host
+	}
+	return hub
+}
+
+// refusals are words by which engines tell that a registry did answer, and does not hand the image out.
+var refusals = []string{"unauthorized", "authentication required", "denied", "invalid username/password"}
+
+func refused(err error) bool {
+	said := strings.ToLower(err.Error())
+	return slices.ContainsFunc(refusals, func(words string) bool { return strings.Contains(said, words) })
+}
+
+// Pull brings an image. One that is on the machine already is good enough where its registry does not answer, and where
+// nobody logs in. A login that is refused is an ErrPull though the image is here: it may be here for somebody else. The
 // login reaches the engine by a file in dir, which is removed again. Lines of progress go to note.
 func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, note func(string)) error {
 	args := []string{"pull", image}
 	if as.User != "" {
-		server := as.Server
-		if server == "" {
-			server = hub
-		}
+		server := cmp.Or(as.Server, registryOf(image))
 		key := base64.StdEncoding.EncodeToString([]byte(as.User + ":" + as.Password))
 		body, err := json.Marshal(map[string]any{"auths": map[string]any{server: map[string]string{"auth": key}}})
 		if err != nil {
@@ -110,6 +127,9 @@ func (e *Engine) Pull(ctx context.Context, image string, as Login, dir string, n
 	_, err := e.output(ctx, args...)
 	if err == nil || ctx.Err() != nil {
 		return err
+	}
+	if as.User != "" && refused(err) {
+		return fmt.Errorf("%w %s: %w", ErrPull, image, err)
 	}
 	if _, missing := e.output(ctx, "image", "inspect", image); missing == nil {
 		note(fmt.Sprintf("cannot pull %s, taking the one that is here: %v", image, err))

@@ -2,30 +2,99 @@ package ambient
 
 import (
 	"context"
+	"net/http"
 	"sync"
 
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
+	"golang.org/x/oauth2"
+	"golang.org/x/oauth2/google"
 
+	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
 // Secrets fetch what jobs refer to, with the same credentials. They are looked for when something is first fetched, and
 // again while there are none.
 func Secrets() map[string]secret.Source {
+	parameters := once(func(ctx context.Context) (awssecret.SSM, error) {
+		cfg, err := config.LoadDefaultConfig(ctx)
+		if err != nil {
+			return nil, err
+		}
+		return ssm.NewFromConfig(cfg), nil
+	})
+	sources := awssecret.Sources(parameters)
+	sources[secret.GCPSM] = restsecret.Google{Client: once(googleClient), Endpoint: restsecret.GoogleAPI}
+	sources[secret.KeyVault] = restsecret.KeyVault{Client: once(azureClient)}
+	sources[secret.Kubernetes] = restsecret.Kubernetes{Cluster: cluster}
+	return sources
+}
+
+// once keeps the first client that can be had.
+func once[C any](open func(context.Context) (C, error)) func(context.Context) (C, error) {
 	var mu sync.Mutex
-	var client *ssm.Client
-	return awssecret.Sources(func(ctx context.Context) (awssecret.SSM, error) {
+	var client C
+	var has bool
+	return func(ctx context.Context) (C, error) {
 		mu.Lock()
 		defer mu.Unlock()
-		if client == nil {
-			cfg, err := config.LoadDefaultConfig(ctx)
-			if err != nil {
-				return nil, err
-			}
-			client = ssm.NewFromConfig(cfg)
+		if has {
+			return client, nil
 		}
-		return client, nil
-	})
+		c, err := open(ctx)
+		if err == nil {
+			client, has = c, true
+		}
+		return c, err
+	}
+}
+
+// The clients outlive the call in which they are made.
+
+func googleClient(ctx context.Context) (*http.Client, error) {
+	tokens, err := google.DefaultTokenSource(context.WithoutCancel(ctx), googleScope)
+	if err != nil {
+		return nil, err
+	}
+	return oauth2.NewClient(context.WithoutCancel(ctx), tokens), nil
+}
+
+func azureClient(ctx context.Context) (*http.Client, error) {
+	identity, err := azidentity.NewDefaultAzureCredential(nil)
+	if err != nil {
+		return nil, err
+	}
+	return oauth2.NewClient(context.WithoutCancel(ctx), vaultTokens{context.WithoutCancel(ctx), identity}), nil
+}
+
+// vaultTokens are Azure's for Key Vault; the credential keeps one as long as it is good.
+type vaultTokens struct {
+	ctx      context.Context //nolint:containedctx // oauth2.TokenSource has none
+	identity azcore.TokenCredential
+}
+
+// Token implements oauth2.TokenSource.
+func (v vaultTokens) Token() (*oauth2.Token, error) {
+	t, err := v.identity.GetToken(v.ctx, policy.TokenRequestOptions{Scopes: []string{restsecret.KeyVaultScope}})
+	if err != nil {
+		return nil, err
+	}
+	return &oauth2.Token{AccessToken: t.Token, TokenType: "Bearer", Expiry: t.ExpiresOn}, nil
+}
+
+// cluster is that of the kubeconfig's current context, read anew as people change it, or the one that this runs in. In
+// a pod it is the broker's rights that read, not those of a person at a computer.
+func cluster(context.Context) (endpoint string, client *http.Client, labelled bool, err error) {
+	a, err := kubeapi.Open("")
+	if err != nil {
+		return "", nil, false, err
+	}
+	endpoint, client = a.HTTP()
+	return endpoint, client, a.Context == "", nil
 }

@@ -1,0 +1,37 @@
+package restsecret
+
+import (
+	"context"
+	"regexp"
+	"strings"
+)
+
+// keyVaultName bounds the vault's name, which becomes part of a host's.
+var keyVaultName = regexp.MustCompile(`^[A-Za-z][A-Za-z0-9-]{1,22}[A-Za-z0-9]/[A-Za-z0-9-]{1,127}(/[a-f0-9]{32})?$`)
+
+// KeyVaultScope is what a token for Azure Key Vault is asked for.
+const KeyVaultScope = "https://vault.azure.net/.default"
+
+// KeyVault is Azure Key Vault. Of a secret without a version the current one is taken.
+type KeyVault struct {
+	Client Client
+	// Endpoint is where a vault is; nil for Azure's own.
+	Endpoint func(vault string) string
+}
+
+// Fetch implements secret.Source (Key Vault REST API 7.4, Get Secret).
+func (k KeyVault) Fetch(ctx context.Context, name string) (string, error) {
+	if !keyVaultName.MatchString(name) {
+		return "", malformed("keyvault:VAULT/NAME, with /VERSION if need be")
+	}
+	vault, path, _ := strings.Cut(name, "/")
+	base := "https://" + vault + ".vault.azure.net"
+	if k.Endpoint != nil {
+		base = k.Endpoint(vault)
+	}
+	var bundle struct {
+		Value string `json:"value"`
+	}
+	err := get(ctx, k.Client, base+"/secrets/"+path+"?api-version=7.4", &bundle)
+	return bundle.Value, err
+}
