@@ -45,7 +45,8 @@ func TestTheBrokerAsksForLittle(t *testing.T) {
 			for _, resource := range list(rule["resources"]) {
 				allowed := map[string][]string{
 					"ClusterRole": {"nodes"},
-					"Role":        {"pods", "secrets", "events", "tradewindjobs", "tradewindjobs/status"},
+					"Role": {"pods", "secrets", "events", "tradewindjobs", "tradewindjobs/status",
+						"podgroups", "workloads"}, // of gangs that others bind
 				}[kind]
 				if !slices.Contains(allowed, resource) {
 					t.Errorf("%s %s: %s", kind, o.Text("metadata", "name"), resource)
