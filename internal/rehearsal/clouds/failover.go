@@ -136,7 +136,9 @@ type watching struct {
 
 // Write implements io.Writer.
 func (w *watching) Write(p []byte) (int, error) {
-	w.refusal = w.refusal || bytes.Contains(p, []byte("AllocationFailed"))
+	for _, code := range []string{"AllocationFailed", "SkuNotAvailable"} {
+		w.refusal = w.refusal || bytes.Contains(p, []byte(code))
+	}
 	return w.ResponseWriter.Write(p)
 }
 
