@@ -41,8 +41,11 @@ func (j *Job) Gang(task int) []int {
 
 // Joining returns the tasks that join a gang while it runs, as indexes.
 func (j *Job) Joining(gang string) (out []int) {
+	if gang == "" {
+		return nil
+	}
 	for i := range j.Tasks {
-		if gang != "" && j.Tasks[i].Joins == gang {
+		if j.Tasks[i].Joins == gang {
 			out = append(out, i)
 		}
 	}
@@ -53,8 +56,11 @@ func (j *Job) Joining(gang string) (out []int) {
 // where there is none.
 func (j *Job) Lead(task int) int {
 	t := &j.Tasks[task]
+	if t.Joins == "" {
+		return -1
+	}
 	for i := range j.Tasks {
-		if of := &j.Tasks[i]; t.Joins != "" && of.Gang == t.Joins && of.RoleOf() == t.RoleOf() {
+		if of := &j.Tasks[i]; of.Gang == t.Joins && of.RoleOf() == t.RoleOf() {
 			return i
 		}
 	}

@@ -2,6 +2,7 @@ package attempt
 
 import (
 	"cmp"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -27,17 +28,10 @@ func Gang(u book.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wir
 	if t.Joins != "" {
 		lead = spec.Lead(cl.Task)
 	}
-	members, err := GangOf(u, job, lead)
+	gang, joining := spec.Gang(lead), spec.Joining(g.Name)
+	members, err := membersOf(u, job, slices.Concat(gang, joining))
 	if err != nil {
 		return nil, err
-	}
-	joining := spec.Joining(g.Name)
-	if len(joining) > 0 {
-		joined, err := JoiningOf(u, job, lead, false)
-		if err != nil {
-			return nil, err
-		}
-		members = append(members, joined...)
 	}
 	for _, m := range members {
 		i := m.Task.Index
@@ -50,7 +44,7 @@ func Gang(u book.Reader, job record.Job, spec *dag.Job, cl record.Cluster) (*wir
 	}
 	if len(joining) > 0 {
 		g.First = firstOf(spec, joining, cl.Task)
-		for _, i := range spec.Gang(lead) {
+		for _, i := range gang {
 			g.Least += spec.Tasks[i].Nodes
 		}
 		g.Most = g.Least
