@@ -69,6 +69,42 @@ func (e DAGCancel) Subject() string { return e.Job }
 func (e DAGCancel) Group() string { return e.Job }
 
 // Type implements Data.
+func (DAGSuspended) Type() string { return TypeDAGSuspended }
+
+// Subject implements Data.
+func (e DAGSuspended) Subject() string { return e.Job }
+
+// Group implements Data.
+func (e DAGSuspended) Group() string { return e.Job }
+
+// Type implements Data.
+func (DAGResumed) Type() string { return TypeDAGResumed }
+
+// Subject implements Data.
+func (e DAGResumed) Subject() string { return e.Job }
+
+// Group implements Data.
+func (e DAGResumed) Group() string { return e.Job }
+
+// Type implements Data.
+func (QueueSuspended) Type() string { return TypeQueueSuspended }
+
+// Subject implements Data.
+func (e QueueSuspended) Subject() string { return e.Queue }
+
+// Group implements Data.
+func (e QueueSuspended) Group() string { return e.Queue }
+
+// Type implements Data.
+func (QueueResumed) Type() string { return TypeQueueResumed }
+
+// Subject implements Data.
+func (e QueueResumed) Subject() string { return e.Queue }
+
+// Group implements Data.
+func (e QueueResumed) Group() string { return e.Queue }
+
+// Type implements Data.
 func (DAGEnding) Type() string { return TypeDAGEnding }
 
 // Subject implements Data.
@@ -264,6 +300,10 @@ func All() []Data {
 		DAGPlanned{},
 		DAGAdvance{},
 		DAGCancel{},
+		DAGSuspended{},
+		DAGResumed{},
+		QueueSuspended{},
+		QueueResumed{},
 		DAGEnding{},
 		DAGSettled{},
 		DAGFinished{},

@@ -21,6 +21,10 @@ const (
 	TypeDAGPlanned       = "tradewind.dag.planned.v1"
 	TypeDAGAdvance       = "tradewind.dag.advance.v1"
 	TypeDAGCancel        = "tradewind.dag.cancel.v1"
+	TypeDAGSuspended     = "tradewind.dag.suspended.v1"
+	TypeDAGResumed       = "tradewind.dag.resumed.v1"
+	TypeQueueSuspended   = "tradewind.queue.suspended.v1"
+	TypeQueueResumed     = "tradewind.queue.resumed.v1"
 	TypeDAGEnding        = "tradewind.dag.ending.v1"
 	TypeDAGSettled       = "tradewind.dag.settled.v1"
 	TypeDAGFinished      = "tradewind.dag.finished.v1"
@@ -93,6 +97,37 @@ type DAGAdvance struct {
 type DAGCancel struct {
 	Job    string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
 	Reason string `json:"reason" example:"cancelled by user" doc:"Why"`
+}
+
+// DAGSuspended says that somebody has a job wait, or that what runs of it is to be looked at again because its queue is
+// suspended: it saves its work and gives back its machines.
+type DAGSuspended struct {
+	Job    string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
+	Queue  string `json:"queue" example:"research" doc:"Queue of the job"`
+	By     string `json:"by,omitempty" example:"ann" doc:"Who has it wait"`
+	Reason string `json:"reason,omitempty" example:"the data is wrong" doc:"Why"`
+}
+
+// DAGResumed says that a job that was suspended goes on.
+type DAGResumed struct {
+	Job   string `json:"job" example:"train-infer-4k7q2a" doc:"Job ID"`
+	Queue string `json:"queue" example:"research" doc:"Queue of the job"`
+	By    string `json:"by,omitempty" example:"ann" doc:"Who resumed it"`
+}
+
+// QueueSuspended says that somebody has a queue, with those below it, admit nothing.
+type QueueSuspended struct {
+	Queue  string `json:"queue" example:"research" doc:"Name of the queue"`
+	By     string `json:"by,omitempty" example:"ann" doc:"Who"`
+	Reason string `json:"reason,omitempty" example:"maintenance" doc:"Why"`
+	Drain  bool   `json:"drain,omitempty" example:"true" doc:"What runs in it saves its work and waits, too"`
+	After  string `json:"after,omitempty" example:"train-infer-4k7q2a" doc:"Job behind which the next are looked at"`
+}
+
+// QueueResumed says that a queue that was suspended admits again.
+type QueueResumed struct {
+	Queue string `json:"queue" example:"research" doc:"Name of the queue"`
+	By    string `json:"by,omitempty" example:"ann" doc:"Who resumed it"`
 }
 
 // DAGEnding says that nothing more of a job will start; its machines are being freed.
@@ -235,6 +270,9 @@ type GangBroken struct {
 	Attempt int    `json:"attempt" example:"1" doc:"Number of its attempt"`
 	Done    bool   `json:"done,omitempty" example:"false" doc:"It was the gang's chief and has succeeded: the work of the others is done with it"`
 	Joining bool   `json:"joining,omitempty" example:"false" doc:"With done: the work of those alone that join its role"`
+	// Failed and ExitCode say what its reactions are asked of; without, its machines were taken or did not come.
+	Failed   bool `json:"failed,omitempty" example:"false" doc:"Its script failed"`
+	ExitCode int  `json:"exitCode,omitempty" example:"1" doc:"With failed: exit code of the script; 0 where it had not begun or could not be ended"`
 }
 
 // PriceMoved says that a spot price is no more what the bids of the plan in force were made on.

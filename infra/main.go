@@ -66,6 +66,8 @@ func run(args []string) error {
 	f.StringVar(&cfg.Webhook, "webhook", "", "https URL that news of jobs are posted to")
 	f.BoolVar(&cfg.Unproven, "unproven-machines", false,
 		"take machines at their word where they do not prove which one they are")
+	f.DurationVar(&cfg.AgentsCall, "agents-call", 0,
+		"how often agents that work call, 1s to 5m: how soon people get onto their machines; 5m if 0")
 	f.BoolVar(&cfg.Policy, "policy", false,
 		"sessions follow the scheduling policy in policy/scheduling.yaml of the work bucket")
 	if err := f.Parse(args); err != nil {

@@ -2,6 +2,7 @@ package main
 
 import (
 	"context"
+	"encoding/json"
 	"net/http/httptest"
 	"os"
 	"path/filepath"
@@ -96,11 +97,24 @@ func testTPU(t *testing.T, s *shell) {
 	stop := s.up("--clouds aws,gcp --catalog " + dir + " --agents " + buildAgent(t) + " --addr " + address + " --public-url http://" + address)
 	id := strings.TrimSpace(s.must("tradewind submit " + job))
 	story := func() string { return s.must("tradewind explain " + id) }
-	kept := func() bool { // the checkpoint of a step that was done
-		found, _ := filepath.Glob(filepath.Join(s.stateFolder(), "objects", id, "*", "*", "*", "*"))
-		return strings.Contains(strings.Join(found, " "), "checkpoint") || strings.Contains(strings.Join(found, " "), "ckpt")
+	saved := func() bool { // the broker knows of a checkpoint: one that only lies in the store is not resumed from
+		var status struct {
+			TaskList []struct {
+				Name     string  `json:"name"`
+				Progress float64 `json:"progress"`
+			} `json:"taskList"`
+		}
+		if err := json.Unmarshal([]byte(s.must("tradewind status -o json "+id)), &status); err != nil {
+			t.Fatal(err)
+		}
+		for _, task := range status.TaskList {
+			if task.Name == "train" && task.Progress > 0 {
+				return true
+			}
+		}
+		return false
 	}
-	for !kept() {
+	for !saved() {
 		if _, _, code := s.run("tradewind status " + id); code != 0 || ctx.Err() != nil {
 			t.Fatalf("before the TPU is taken:\n%s", story())
 		}

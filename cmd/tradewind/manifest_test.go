@@ -61,8 +61,9 @@ spec:
                     - {name: IP, valueFrom: {fieldRef: {fieldPath: status.podIP}}}
 `
 
-// TestAManifestAsItStands runs it with the one-process broker, in real containers.
-func TestAManifestAsItStands(t *testing.T) {
+// withManifest is a shell with real containers, beside a manifest whose image is the tests' own.
+func withManifest(t *testing.T, name, manifest string) *shell {
+	t.Helper()
 	s := build(t).in(t)
 	for _, v := range containertest.Environ(t) {
 		if strings.HasPrefix(v, "CONTAINERS_CONF=") || strings.HasPrefix(v, container.EngineEnv+"=") {
@@ -70,10 +71,16 @@ func TestAManifestAsItStands(t *testing.T) {
 		}
 	}
 	s.dir = t.TempDir()
-	file := strings.ReplaceAll(meeting, "IMAGE", containertest.Image)
-	if err := os.WriteFile(filepath.Join(s.dir, "meet.yaml"), []byte(file), 0o600); err != nil {
+	file := strings.ReplaceAll(manifest, "IMAGE", containertest.Image)
+	if err := os.WriteFile(filepath.Join(s.dir, name), []byte(file), 0o600); err != nil {
 		t.Fatal(err)
 	}
+	return s
+}
+
+// TestAManifestAsItStands runs it with the one-process broker, in real containers.
+func TestAManifestAsItStands(t *testing.T) {
+	s := withManifest(t, "meet.yaml", meeting)
 	if _, errs, code := s.run("tradewind run meet.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last"))
 	}
@@ -107,17 +114,7 @@ spec:
 // TestAManifestThatEndsWithItsLeader runs it in the same way: its roles are tasks of a gang, and know each other's
 // names.
 func TestAManifestThatEndsWithItsLeader(t *testing.T) {
-	s := build(t).in(t)
-	for _, v := range containertest.Environ(t) {
-		if strings.HasPrefix(v, "CONTAINERS_CONF=") || strings.HasPrefix(v, container.EngineEnv+"=") {
-			s.env = append(s.env, v)
-		}
-	}
-	s.dir = t.TempDir()
-	file := strings.ReplaceAll(leading, "IMAGE", containertest.Image)
-	if err := os.WriteFile(filepath.Join(s.dir, "lead.yaml"), []byte(file), 0o600); err != nil {
-		t.Fatal(err)
-	}
+	s := withManifest(t, "lead.yaml", leading)
 	if _, errs, code := s.run("tradewind run lead.yaml"); code != 0 {
 		t.Fatalf("exit %d:\n%s\n%s", code, errs, s.must("tradewind logs last lead-leader"))
 	}

@@ -28,7 +28,7 @@ func clouds(tb testing.TB, settings map[string]string) func(*Config) {
 // A cloud's function may note which clusters it ended and do nothing else here; those that buy may call it, and no others.
 func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	d := synthesise(t, clouds(t, map[string]string{
-		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme,stores=us-central1:acme-work,impersonate=b@acme", "azure": "subscription=s,regions=eastus", "lambda": "regions=us-east-1",
+		"gcp": "project=acme,regions=us-central1+europe-west4,serviceAccount=m@acme,stores=us-central1:acme-work,impersonate=b@acme", "azure": "subscription=s,regions=eastus,secrets=team/hf+team/wandb-*", "lambda": "regions=us-east-1",
 	}))["tradewind"]
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-cloud-gcp")
 	if got := f.at("Environment", "Variables", "TRADEWIND_CLOUD"); !strings.HasPrefix(fmt.Sprint(got), "project=acme,") {
@@ -45,6 +45,9 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	if got := p.at("Environment", "Variables", "TRADEWIND_STORES"); got != "gcp:us-central1=gs://acme-work" {
 		t.Errorf("stores are %v", got)
 	}
+	if got := p.at("Environment", "Variables", "TRADEWIND_SECRET_CLOUDS"); got != "azure" {
+		t.Errorf("secrets are fetched by %v", got)
+	}
 	if got := p.at("Environment", "Variables", "TRADEWIND_CLOUD"); got != nil {
 		t.Errorf("provision is told the settings %v", got)
 	}
@@ -52,8 +55,8 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 	for _, s := range d.statements() {
 		if slices.Contains(s.actions, "lambda:InvokeFunction") && strings.Contains(fmt.Sprint(s.resources), "Cloud") {
 			callers[s.role] = true
-			if s.role == "tradewind-api" && len(s.resources) != 1 { // that of the cloud with a store
-				t.Errorf("api calls %v", s.resources)
+			if (s.role == "tradewind-api" || s.role == "tradewind-submit") && len(s.resources) != 2 { // of the cloud with a store and of the one with secrets
+				t.Errorf("%s calls %v", s.role, s.resources)
 			}
 		}
 		if !strings.HasPrefix(s.role, "tradewind-cloud-") {
@@ -80,8 +83,8 @@ func TestACloudHasAFunctionThatMayDoNothingElse(t *testing.T) {
 			}
 		}
 	}
-	if len(callers) != 4 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] || !callers["tradewind-refresh"] ||
-		!callers["tradewind-api"] {
+	if len(callers) != 5 || !callers["tradewind-provision"] || !callers["tradewind-reconcile"] || !callers["tradewind-refresh"] ||
+		!callers["tradewind-api"] || !callers["tradewind-submit"] {
 		t.Errorf("called by %v", callers)
 	}
 	for _, role := range deployed()(t).roles() {

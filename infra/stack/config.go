@@ -20,9 +20,11 @@ import (
 	"regexp"
 	"slices"
 	"strings"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 // Config is what a deployment can be told.
@@ -50,6 +52,8 @@ type Config struct {
 	Announce []string // types of events that are put on the event bus for others
 	Unproven bool     // machines need not prove which one they are
 	Policy   bool     // sessions follow policyKey of the work bucket
+	// AgentsCall is how often agents that work call, 1s to 5m; 0 is 5m.
+	AgentsCall time.Duration
 }
 
 // Default is the configuration without any flag.
@@ -82,6 +86,8 @@ func (c Config) Validate() error {
 		return fmt.Errorf("-log-days: %d is not one of %v", c.LogDays, retentions)
 	case len(c.Regions) > 0 && (c.Account == "" || c.Region == ""):
 		return errors.New("-regions needs -account and -region")
+	case c.AgentsCall != 0 && (c.AgentsCall < time.Second || c.AgentsCall > 5*time.Minute):
+		return fmt.Errorf("-agents-call: %v is not between 1s and 5m", c.AgentsCall)
 	case c.Webhook != "" && !strings.HasPrefix(c.Webhook, "https://"):
 		return fmt.Errorf("-webhook: %q is no https URL", c.Webhook)
 	}
@@ -147,6 +153,14 @@ func (c Config) checkCloud(name, settings string) error {
 	for _, n := range needed {
 		if got[n] == "" {
 			return fmt.Errorf("%s= is missing, as in -cloud %s:%s", n, name, strings.Join(needed, "=…,")+"=…")
+		}
+	}
+	if names := got["secrets"]; names != "" {
+		if name == "lambda" {
+			return errors.New("secrets= is of gcp and azure")
+		}
+		if err := secret.CheckNames(strings.Split(names, "+")); err != nil {
+			return err
 		}
 	}
 	stores, err := driver.StoreURLs(name, got)

@@ -174,12 +174,19 @@ func (d *deployment) environment() {
 	if d.Unproven {
 		env["TRADEWIND_MACHINE_PROOF"] = jsii.String("optional")
 	}
+	if d.AgentsCall != 0 {
+		env["TRADEWIND_AGENTS_CALL"] = jsii.String(d.AgentsCall.String())
+	}
 	if d.Policy {
 		env["TRADEWIND_POLICY"] = jsii.String(policyKey)
 	}
 	if len(d.Clouds) > 0 {
 		names := append([]string{"aws"}, slices.Sorted(maps.Keys(d.Clouds))...)
 		env["TRADEWIND_CLOUDS"] = jsii.String(strings.Join(names, ","))
+		read := slices.DeleteFunc(names[1:], func(c string) bool { return !hasSecrets(d.Clouds[c]) })
+		if len(read) > 0 {
+			env["TRADEWIND_SECRET_CLOUDS"] = jsii.String(strings.Join(read, ","))
+		}
 		env["TRADEWIND_CLOUD_REGIONS"] = jsii.String(strings.Join(d.cloudRegions(), ","))
 		if settings, bought := d.Clouds["gcp"]; bought {
 			if s, _ := driver.ParseSettings(settings); s["tpus"] != "true" {
@@ -222,6 +229,12 @@ func (d *deployment) stores() *string {
 		}
 	}
 	return jsii.String(strings.Join(out, ","))
+}
+
+// hasSecrets says whether the settings of a cloud name secrets for jobs.
+func hasSecrets(text string) bool {
+	settings, _ := driver.ParseSettings(text) // Validate has read them
+	return settings["secrets"] != ""
 }
 
 // storesOf are the URLs of a cloud's stores, by place. Validate has read them.

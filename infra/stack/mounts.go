@@ -23,16 +23,18 @@ func (d *deployment) mountable() (buckets, objects []string) {
 // mountsRole is the name of the role whose credentials are lent.
 func (d *deployment) mountsRole() string { return d.named("mounts") }
 
-// mounts is a role that the API alone may assume, for an hour at most, and of which it lends a machine credentials for
+// mounts is a role that the API may assume, for an hour at most, and of which it lends a machine credentials for
 // one prefix, by a session policy. What the role may do is the most that is ever lent. The API also signs for objects of
-// these buckets.
+// these buckets. Submit looks, when a file comes in by the bucket of DAGs, whether what it names is there and would be
+// lent: it reads there, and tries.
 func (d *deployment) mounts() {
 	buckets, objects := d.mountable()
 	if len(buckets) == 0 {
 		return
 	}
 	role := awsiam.NewRole(d.stack, jsii.String("MountsRole"), &awsiam.RoleProps{
-		RoleName: jsii.String(d.mountsRole()), AssumedBy: awsiam.NewArnPrincipal(d.roles[fnAPI].RoleArn()),
+		RoleName: jsii.String(d.mountsRole()), AssumedBy: awsiam.NewCompositePrincipal(
+			awsiam.NewArnPrincipal(d.roles[fnAPI].RoleArn()), awsiam.NewArnPrincipal(d.roles[events.FnSubmit].RoleArn())),
 		Description: jsii.String("Tradewind: what tasks mount, lent one prefix at a time"),
 	})
 	role.AddToPolicy(allow("MountsList", []string{"s3:ListBucket"}, buckets...))
@@ -47,6 +49,9 @@ func (d *deployment) mounts() {
 			allow("LendForMounts", []string{"sts:AssumeRole"}, *role.RoleArn()),
 		},
 	})
+	d.grant(events.FnSubmit, "LookForInputs", []string{"s3:ListBucket"}, buckets...)
+	d.grant(events.FnSubmit, "LookAtInputs", []string{"s3:GetObject"}, objects...)
+	d.grant(events.FnSubmit, "TryToLend", []string{"sts:AssumeRole"}, *role.RoleArn())
 }
 
 // makeBuckets is making the buckets that jobs ask for, and removing those that were made for a time: by their names, and

@@ -10,7 +10,7 @@ import (
 	"testing"
 )
 
-// What is lent for mounts is a role's that the API alone may assume; it reaches the buckets that are named, and none of
+// What is lent for mounts is a role's that the API may assume, and submit, to try; it reaches the buckets that are named, and none of
 // the deployment's own. Without such buckets there is no role.
 func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T) {
 	if _, there := deployed()(t).roles()["tradewind-mounts"]; there {
@@ -27,8 +27,8 @@ func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T)
 	d := all["tradewind"]
 	_, role := d.named(t, "AWS::IAM::Role", "RoleName", "tradewind-mounts")
 	who, err := json.Marshal(role.Properties["AssumeRolePolicyDocument"])
-	if err != nil || strings.Count(string(who), "Principal") != 1 || !strings.Contains(string(who), "ApiRole") ||
-		strings.Contains(string(who), "Service") {
+	if err != nil || strings.Count(string(who), "Principal") != 2 || !strings.Contains(string(who), "ApiRole") ||
+		!strings.Contains(string(who), "SubmitRole") || strings.Contains(string(who), "Service") {
 		t.Errorf("it is assumed by %s, %v", who, err)
 	}
 	assumed := []string{}
@@ -48,7 +48,9 @@ func TestTheRoleOfMountsIsTheAPIsToLendAndReachesNamedBucketsAlone(t *testing.T)
 			}
 		}
 	}
-	if len(assumed) != 1 || !strings.HasPrefix(assumed[0], "tradewind-api [<MountsRole") {
+	slices.Sort(assumed)
+	if len(assumed) != 2 || !strings.HasPrefix(assumed[0], "tradewind-api [<MountsRole") ||
+		!strings.HasPrefix(assumed[1], "tradewind-submit [<MountsRole") {
 		t.Errorf("roles are assumed by %v", assumed)
 	}
 	_, f := d.named(t, "AWS::Lambda::Function", "FunctionName", "tradewind-api")

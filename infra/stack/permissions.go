@@ -145,7 +145,8 @@ func (d *deployment) serve() {
 // data is what the API may grant to machines, which have no rights: what it signs, S3 looks at as if it asked itself.
 // So it is the same for every job, and must not reach the places of the work bucket that are the control plane's own;
 // what a single attempt may reach, the broker checks before it signs (pkg/grant.Scope), which leaves out logs and
-// events too. Provision ends the uploads that machines leave behind.
+// events too. Provision ends the uploads that machines leave behind. Submit looks whether the buckets that a file names
+// are there.
 func (d *deployment) data() {
 	work := *d.work.BucketArn()
 	buckets, objects := []string{work}, []string{work + "/*"}
@@ -155,6 +156,7 @@ func (d *deployment) data() {
 	}
 	d.grant(fnAPI, "Data", []string{"s3:GetObject", "s3:PutObject", "s3:AbortMultipartUpload"}, objects...)
 	d.grant(fnAPI, "DataLists", []string{"s3:ListBucket"}, buckets...)
+	d.grant(events.FnSubmit, "DataLists", []string{"s3:ListBucket"}, buckets...)
 	d.grant(fnAPI, "OldCheckpoints", []string{"s3:DeleteObject"}, objects...)
 	d.roles[fnAPI].AddToPolicy(awsiam.NewPolicyStatement(&awsiam.PolicyStatementProps{
 		Sid: jsii.String("NotTheBrokers"), Effect: awsiam.Effect_DENY,
@@ -251,7 +253,7 @@ func (d *deployment) far() {
 	for _, name := range slices.Sorted(maps.Keys(d.Clouds)) {
 		fn := cloudPrefix + name
 		functions = append(functions, *d.functions[fn].FunctionArn())
-		if len(storesOf(name, d.Clouds[name])) > 0 {
+		if len(storesOf(name, d.Clouds[name])) > 0 || hasSecrets(d.Clouds[name]) {
 			signing = append(signing, *d.functions[fn].FunctionArn())
 		}
 		d.roles[fn].AddToPolicy(allowIf("Ended", []string{"dynamodb:GetItem", "dynamodb:BatchGetItem", "dynamodb:UpdateItem"},
@@ -272,8 +274,9 @@ func (d *deployment) far() {
 			d.grant(fn, "Clouds", []string{"lambda:InvokeFunction"}, functions...)
 		}
 	}
-	if len(signing) > 0 { // they sign for the stores of their clouds
+	if len(signing) > 0 { // they sign for the stores of their clouds, and fetch secrets
 		d.grant(fnAPI, "Stores", []string{"lambda:InvokeFunction"}, signing...)
+		d.grant(events.FnSubmit, "Stores", []string{"lambda:InvokeFunction"}, signing...)
 	}
 }
 

@@ -12,11 +12,15 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/cli/initial"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
+	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
+	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit/kits"
 )
@@ -121,8 +125,10 @@ func (a *app) root() *cobra.Command {
 		&cobra.Group{ID: groupPlan, Title: "Plan and look up:"},
 		&cobra.Group{ID: groupOperate, Title: "Operate:"},
 	)
-	a.add(root, groupWork, a.runCommand(), a.submitCommand(), a.statusCommand(), a.logsCommand(), a.cancelCommand(),
-		a.explainCommand())
+	a.add(root, groupWork, initial.Command(a.App), a.runCommand(), a.submitCommand(), a.statusCommand(),
+		a.logsCommand(), a.cancelCommand(), a.explainCommand())
+	a.add(root, groupWork, suspending.Commands(a.App, a.suspended())...)
+	a.add(root, groupWork, onmachine.Commands(a.App, a.onMachines())...)
 	enabled := clouds.Enabling(a.App, a.kits, a.brokers.Find)
 	sold := planning.Catalog(a.App)
 	sold.AddCommand(clouds.Refresh(a.App, a.kits, a.brokers.Find, a.logger))
@@ -134,7 +140,8 @@ func (a *app) root() *cobra.Command {
 		deployment.Command(a.App), a.queueCommand(),
 		a.poolCommand(),
 		a.dlqCommand(),
-		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), a.versionCommand())
+		a.doctorCommand(), lab.Chaos(a.App), lab.Windtunnel(a.App), about.Version(a.App),
+		about.Upgrade(a.App))
 	root.AddCommand(agentCommand())
 	return root
 }

@@ -9,6 +9,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // A broker elsewhere says what it sees of its clouds, and its address is tried from here as a machine would.
@@ -21,7 +22,7 @@ func TestTheCloudsOfABrokerElsewhere(t *testing.T) {
 			Mend: "gcloud services enable compute.googleapis.com", Fatal: true}}},
 	}}
 	endpoint, _ := elsewhere(t, p)
-	p.environ = []string{envToken + "=" + testToken}
+	p.environ = []string{client.EnvToken + "=" + testToken}
 	r := p.run("cloud", "check", "--endpoint", endpoint, "-o", "json")
 	got := printed[clouds.CloudCheck](t, r.out)
 	if r.code != command.ExitFailed || got.OK || len(got.Clouds) != 2 || got.Clouds[0].Machines != 3 ||

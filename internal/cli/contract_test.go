@@ -11,9 +11,11 @@ import (
 	"github.com/spf13/cobra"
 	"github.com/spf13/pflag"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/deployment"
+	"github.com/tradewind-broker/tradewind/internal/cli/initial"
 	"github.com/tradewind-broker/tradewind/internal/cli/lab"
 	"github.com/tradewind-broker/tradewind/internal/cli/planning"
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
@@ -46,16 +48,17 @@ func tree(t *testing.T) []*cobra.Command {
 // TestTheCommandsAreTheContract names what docs/cli.md promises to users and programs.
 func TestTheCommandsAreTheContract(t *testing.T) {
 	const contract = `
-tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach secret secret-file pack-size pack-files output
+tradewind init: run needs time force output
+tradewind run: cloud objective deadline budget queue env env-file policy scenario seed state catalog max-machines time-scale detach keep-on-failure secret secret-file pack-size pack-files output
 tradewind up: dags addr policy scenario seed state catalog max-machines time-scale clouds public-url deployment agents kubernetes-jobs output
 tradewind cloud list: state output
 tradewind cloud check: endpoint public-url state output
 tradewind cloud add aws: proxy no-public-address tag image instance-profile profile certificates regions print state output
-tradewind cloud add azure: proxy no-public-address tag image subscription resource-group principal stores storage-account tenant client regions print state output
-tradewind cloud add gcp: push-account proxy no-public-address tag image tpus project service-account member network stores impersonate subnetwork regions print state output
+tradewind cloud add azure: proxy no-public-address tag image subscription resource-group principal aws-account aws-deployment aws-issuer stores storage-account tenant client regions print state output
+tradewind cloud add gcp: push-account proxy no-public-address tag image tpus project service-account member aws-account aws-deployment network stores impersonate subnetwork regions print state output
 tradewind cloud add kubernetes: agent-image context gang image-pull-secret kubeconfig namespace pool price root regions print state output
 tradewind cloud add lambda: proxy key-file ssh-key regions print state output
-tradewind cloud remove: forget state
+tradewind cloud remove: aws-account aws-deployment forget state
 tradewind plan: state objective deadline budget output model-out cloud catalog explain frontier points time-limit least-carbon carbon-cap pack-size pack-files env env-file
 tradewind optimize: time-limit
 tradewind place: data time-limit steps seed solver out verify generate containers machines apps anti-affinity priority output
@@ -66,16 +69,22 @@ tradewind backtest workflow: dag prices deadlines repeats train time policy seed
 tradewind prices chart: days prices state output
 tradewind prices import: state output
 tradewind prices show: prices state output
-tradewind submit: cloud objective deadline budget queue env env-file endpoint state key secret secret-file pack-size pack-files output
+tradewind submit: cloud objective deadline budget queue env env-file endpoint state key keep-on-failure secret secret-file pack-size pack-files output
 tradewind status: watch endpoint state limit output
 tradewind logs: follow attempt rank tail endpoint state
 tradewind cancel: reason endpoint state output
+tradewind suspend: queue drain by reason endpoint state output
+tradewind resume: queue by endpoint state output
 tradewind explain: endpoint state output
+tradewind exec: rank endpoint state
+tradewind shell: rank endpoint state
+tradewind forward: rank endpoint state
+tradewind ssh-config: host rank endpoint state
 tradewind queue list: endpoint state output
-tradewind queue create: max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
+tradewind queue create: max max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
 tradewind queue explain: endpoint state output
 tradewind queue policy check: output
-tradewind queue set: max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
+tradewind queue set: max max-running max-vcpu parent weight deserved guaranteed preempt closed description endpoint state output
 tradewind pool add: usd-per-hour place partitions description token-file endpoint state output
 tradewind pool join: name type cpus memory gpu label token-file dir endpoint state output
 tradewind pool list: endpoint state output
@@ -88,12 +97,13 @@ tradewind catalog search: gpu cpus memory cloud region zone instance-type arch s
 tradewind catalog accelerators: catalog output
 tradewind catalog refresh: cloud state output
 tradewind cost: catalog output
-tradewind deploy aws: diff destroy yes name region regions cloud data-buckets make-buckets secrets unproven-machines architecture log-days keep-data alarms announce webhook policy profile endpoint-url source assembly assets output
+tradewind deploy aws: diff destroy yes name region regions cloud data-buckets make-buckets secrets unproven-machines architecture log-days keep-data agents-call alarms announce webhook policy profile endpoint-url source assembly assets output
 tradewind deploy kubernetes: context namespace create-namespace image image-pull-secrets clouds public-url pod-namespaces callers storage storage-class dry-run remove keep-data yes output
 tradewind chaos: seeds jobs history output
 tradewind windtunnel: schedulers partitions slots rate load phase policy gap switch score-variance candidates seed output
 tradewind doctor: state catalog output
 tradewind version: output
+tradewind upgrade: feed output
 tradewind convert: out
 tradewind schema:
 `
@@ -165,8 +175,8 @@ func TestTheFieldsOfJSONAreDocumented(t *testing.T) {
 	for _, v := range []any{
 		planning.PlanResult{}, planning.PlanTask{}, planning.FrontierResult{}, planning.FrontierPoint{}, optimizer.Gap{}, record.Runner{}, RunResult{}, view.JobDetail{}, view.JobView{}, view.TaskView{}, record.PlanHead{}, record.Attempt{},
 		api.JobList{}, view.Story{}, view.Entry{}, view.TaskWhy{}, api.QueueList{}, record.Queue{}, api.DeadLetterList{}, api.DeadLetter{}, api.Redriven{}, planning.SearchResult{}, planning.FoundOffer{}, DoctorResult{}, Check{},
-		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, VersionResult{}, UpResult{}, deployment.KubernetesDeployment{}, lab.ChaosResult{}, sim.Failure{},
-		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
+		catalog.Match{}, catalog.Offer{}, catalog.AcceleratorInfo{}, initial.Result{}, about.Result{}, UpResult{}, deployment.KubernetesDeployment{}, lab.ChaosResult{}, sim.Failure{},
+		lab.PlaceResult{}, lab.GeneratedResult{}, clouds.CloudList{}, clouds.CloudEntry{}, clouds.CloudForFunctions{}, clouds.CloudCheck{}, clouds.CheckedCloud{}, clouds.PublicCheck{}, driver.Report{}, clouds.CatalogRefresh{}, clouds.RenewedCloud{}, renew.Report{}, renew.Diff{}, renew.Change{},
 		driver.Quota{}, driver.Lack{},
 	} {
 		for _, field := range jsonFields(reflect.TypeOf(v)) {

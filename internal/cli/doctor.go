@@ -13,10 +13,11 @@ import (
 
 	"github.com/spf13/cobra"
 
+	"github.com/tradewind-broker/tradewind/internal/cli/about"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // Verdicts of a check. A note is for what is missing and need not be there.
@@ -63,7 +64,7 @@ func (a *app) doctorCommand() *cobra.Command {
 }
 
 func (a *app) doctor(ctx context.Context, state, dir string, output *command.Choice) error {
-	v := a.version()
+	v := about.Of(a.App)
 	checks := []Check{
 		{Name: "version", Verdict: checkOK, Detail: fmt.Sprintf("tradewind %s, %s, %s", v.Version, v.Go, v.Platform)},
 		checkState(state), a.checkBroker(ctx, state), checkPort(ctx), checkCatalog(dir), a.checkShell(),

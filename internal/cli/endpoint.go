@@ -2,24 +2,15 @@ package cli
 
 import (
 	"context"
-	"net"
-	"net/url"
-	"regexp"
+	"errors"
 	"strings"
 
-	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/clouds"
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/client"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
-)
-
-// Environment of a broker elsewhere.
-const (
-	envToken = "TRADEWIND_TOKEN"       // of a broker that is not behind IAM; not the value: gosec
-	envSign  = "TRADEWIND_SIGN_REGION" // for an API of AWS behind a name of one's own
 )
 
 // brokerFlags adds the flags that say which broker is meant: the one of a state folder here, or one elsewhere.
@@ -47,7 +38,7 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 	if strings.HasPrefix(a.endpoint, kubernetesScheme) {
 		return a.inCluster(ctx, a.endpoint, endpoint)
 	}
-	base, region, err := readEndpoint(a.endpoint, a.Lookup(envSign))
+	base, region, err := readEndpoint(a.endpoint, a.Lookup(client.EnvSign))
 	if err != nil {
 		return nil, err
 	}
@@ -55,21 +46,14 @@ func (a *app) remote(ctx context.Context) (*conn, error) {
 	if endpoint {
 		s.hint = " --endpoint " + base
 	}
-	if region == "" {
-		s.Client = client.New(base, a.Lookup(envToken))
-		return s, nil
-	}
-	cfg, err := config.LoadDefaultConfig(ctx, config.WithRegion(region))
-	if err != nil {
-		return nil, command.Because(err, command.ExitBadInput, "AWS_PROFILE picks another profile",
-			"the configuration of AWS cannot be read: %v", err)
-	}
-	if _, err := cfg.Credentials.Retrieve(ctx); err != nil {
+	s.Client, err = client.Open(ctx, base, region, a.Lookup(client.EnvToken))
+	switch {
+	case errors.Is(err, client.ErrNoCredentials):
 		return nil, command.Because(err, command.ExitFailed,
-			"`aws configure` or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some",
-			"no AWS credentials to sign requests with: %v", err)
+			"`aws configure` or AWS_ACCESS_KEY_ID and AWS_SECRET_ACCESS_KEY give some", "%v", err)
+	case err != nil:
+		return nil, command.Because(err, command.ExitBadInput, "AWS_PROFILE picks another profile", "%v", err)
 	}
-	s.Client = client.NewSigned(base, region, cfg.Credentials)
 	return s, nil
 }
 
@@ -81,29 +65,14 @@ func (a *app) brokerHint(s *conn) string {
 	return a.stateHint(s.state)
 }
 
-// gatewayHost is API Gateway's own name for an API.
-var gatewayHost = regexp.MustCompile(`^[a-z0-9]+\.execute-api\.([a-z0-9-]+)\.amazonaws\.com(\.cn)?$`)
-
-// readEndpoint checks a broker's URL, and says for which region of AWS requests to it are signed, "" for none.
+// readEndpoint is client.ReadEndpoint with the command line's kind of error.
 func readEndpoint(raw, sign string) (base, region string, err error) {
-	u, err := url.Parse(strings.TrimSpace(raw))
-	if err != nil || u.Host == "" || u.Scheme != "https" && u.Scheme != "http" {
-		return "", "", command.BadInput("as in https://abc123.execute-api.us-east-1.amazonaws.com",
-			"%q is no URL of a broker", raw)
+	base, region, err = client.ReadEndpoint(raw, sign)
+	var bad *client.EndpointError
+	if errors.As(err, &bad) {
+		return "", "", command.BadInput(bad.Hint, "%s", bad.Reason)
 	}
-	if u.RawQuery != "" || u.Fragment != "" || u.User != nil {
-		return "", "", command.BadInput("the URL ends before ? and #, and has no user", "%q is no URL of a broker",
-			u.Redacted())
-	}
-	ip := net.ParseIP(u.Hostname())
-	if u.Scheme == "http" && u.Hostname() != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return "", "", command.BadInput("https:// keeps what is sent to oneself",
-			"%q would send tokens and jobs in the clear", raw)
-	}
-	if m := gatewayHost.FindStringSubmatch(strings.ToLower(u.Hostname())); m != nil && sign == "" {
-		sign = m[1]
-	}
-	return strings.TrimSuffix(u.String(), "/"), sign, nil
+	return base, region, err
 }
 
 // elsewhere is how the commands of clouds find a broker that is not of a state folder here.

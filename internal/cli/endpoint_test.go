@@ -11,38 +11,8 @@ import (
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
-
-func TestEndpointsAreRead(t *testing.T) {
-	for raw, want := range map[string]string{
-		"https://abc123.execute-api.eu-west-1.amazonaws.com":        "https://abc123.execute-api.eu-west-1.amazonaws.com eu-west-1",
-		"https://abc123.execute-api.eu-west-1.amazonaws.com/":       "https://abc123.execute-api.eu-west-1.amazonaws.com eu-west-1",
-		" https://ABC123.Execute-Api.us-east-2.amazonaws.com":       "https://ABC123.Execute-Api.us-east-2.amazonaws.com us-east-2",
-		"https://x.execute-api.cn-north-1.amazonaws.com.cn":         "https://x.execute-api.cn-north-1.amazonaws.com.cn cn-north-1",
-		"https://broker.example.com/tw":                             "https://broker.example.com/tw ",
-		"http://127.0.0.1:8080":                                     "http://127.0.0.1:8080 ",
-		"http://localhost:8080":                                     "http://localhost:8080 ",
-		"https://abc.execute-api.eu-west-1.amazonaws.com.evil.test": "https://abc.execute-api.eu-west-1.amazonaws.com.evil.test ",
-		"http://broker.example.com":                                 "in the clear",
-		"broker.example.com":                                        "no URL",
-		"ftp://broker.example.com":                                  "no URL",
-		"https://":                                                  "no URL",
-		"https://u:secret@broker.example.com":                       "u:xxxxx@",
-		"https://broker.example.com/?x=1":                           "no URL",
-	} {
-		base, region, err := readEndpoint(raw, "")
-		got := base + " " + region
-		if err != nil {
-			got = err.Error()
-		}
-		if err == nil && got != want || err != nil && !strings.Contains(got, want) {
-			t.Errorf("%q: %q, want %q", raw, got, want)
-		}
-	}
-	if _, region, err := readEndpoint("https://broker.example.com", "eu-north-1"); err != nil || region != "eu-north-1" {
-		t.Errorf("a name of one's own is signed for %q, %v", region, err)
-	}
-}
 
 // elsewhere is a broker behind a gateway that notes how requests are authorised.
 func elsewhere(t *testing.T, p *program) (endpoint string, seen func() []string) {
@@ -75,7 +45,7 @@ func TestABrokerElsewhere(t *testing.T) {
 	p := newProgram(t)
 	p.hosts.broker.jobs = append(p.hosts.broker.jobs, detail("train-infer-4k7q2a", record.JobRunning, 1))
 	endpoint, seen := elsewhere(t, p)
-	p.environ = []string{envToken + "=" + testToken}
+	p.environ = []string{client.EnvToken + "=" + testToken}
 	for _, line := range []string{"status", "status train", "explain train", "queue list", "dlq list", "cancel train"} {
 		if r := p.run(append(strings.Fields(line), "--endpoint", endpoint)...); r.code != command.ExitDone {
 			t.Errorf("%s: exit %d\n%s", line, r.code, r.err)
@@ -114,7 +84,7 @@ func TestRequestsToAWSAreSigned(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
 	p := newProgram(t)
 	endpoint, seen := elsewhere(t, p)
-	p.environ = []string{command.EnvEndpoint + "=" + endpoint, envSign + "=eu-west-1", envToken + "=not-sent"}
+	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvSign + "=eu-west-1", client.EnvToken + "=not-sent"}
 	if r := p.run("queue", "list"); r.code != command.ExitDone {
 		t.Fatalf("exit %d\n%s", r.code, r.err)
 	}

@@ -7,9 +7,9 @@ import (
 	"strings"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/kubeapi"
 	"github.com/tradewind-broker/tradewind/internal/kubedeploy"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -49,10 +49,10 @@ func (a *app) inCluster(ctx context.Context, raw string, given bool) (*conn, err
 		return nil, command.Failed("`tradewind deploy kubernetes` makes one, and `kubectl get pods -n "+namespace+
 			"` says how it is", "%s: no broker runs there", raw)
 	}
-	token := a.Lookup(envToken)
+	token := a.Lookup(client.EnvToken)
 	if token == "" {
 		if token, err = clusterToken(ctx, api, namespace); err != nil {
-			return nil, command.Because(err, command.ExitFailed, "or give it in $"+envToken, "%s: %v", raw, err)
+			return nil, command.Because(err, command.ExitFailed, "or give it in $"+client.EnvToken, "%s: %v", raw, err)
 		}
 	}
 	port, err := api.Forward(ctx, namespace, pod, kubedeploy.Port)

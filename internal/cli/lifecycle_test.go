@@ -224,6 +224,29 @@ func TestDoctor(t *testing.T) {
 	}
 }
 
+// Volcano's Queues become the commands that set them, those above first.
+func TestConvertQueues(t *testing.T) {
+	p := newProgram(t)
+	file := filepath.Join(t.TempDir(), "queues.yaml")
+	text := `apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: vision}
+spec: {parent: lab, weight: 3, capability: {cpu: 64, memory: 8Gi}, deserved: {cpu: 32}, guarantee: {resource: {cpu: 8500m}}}
+---
+apiVersion: scheduling.volcano.sh/v1beta1
+kind: Queue
+metadata: {name: lab}
+spec: {weight: 1}
+`
+	if err := os.WriteFile(file, []byte(text), 0o600); err != nil {
+		t.Fatal(err)
+	}
+	want := "tradewind queue set lab\ntradewind queue set vision --parent lab --weight 3 --max-vcpu 64 --deserved 32 --guaranteed 8.5\n"
+	if r := p.run("convert", file); r.code != command.ExitDone || r.out != want || !strings.Contains(r.err, "spec.capability.memory") {
+		t.Errorf("exit %d: %s\n%s", r.code, r.out, r.err)
+	}
+}
+
 func TestConvertAndSchema(t *testing.T) {
 	p := newProgram(t)
 	out := filepath.Join(t.TempDir(), "sky.tradewind.yaml")

@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/agent/pool"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
@@ -82,6 +83,9 @@ type PoolJoined struct {
 }
 
 func (a *app) joinPool(c *cobra.Command, name string, f *joinFlags) error {
+	if err := proc.Supported(); err != nil {
+		return err
+	}
 	ctx, cancel := a.Stop.Context(c.Context())
 	defer cancel()
 	cfg, err := a.machineConfig(ctx, c, name, f)

@@ -9,6 +9,7 @@ import (
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/quota"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -57,45 +58,7 @@ func (a *app) listQueues(ctx context.Context, s *conn, output *command.Choice) e
 		a.Tell("no queue was used yet in %s", s.state)
 		return nil
 	}
-	return a.PrintTable(queueTable(list.Queues...))
-}
-
-func queueTable(queues ...record.Queue) *text.Table {
-	t := &text.Table{Columns: []text.Column{
-		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true},
-		{Name: "VCPUS", Right: true}, {Name: "MOST", Right: true}, {Name: "BELOW", Flexible: true, Optional: 2},
-		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
-		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
-	}}
-	for _, q := range queues {
-		t.Row(q.Name, fmt.Sprint(q.Running), quota(float64(q.MaxRunning)), text.Number(q.VCPU), quota(q.MaxVCPU),
-			q.Parent, quota(float64(q.Weight)),
-			quota(q.DeservedVCPU), quota(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
-	}
-	return t
-}
-
-// describeQueue is what is said of a queue, with what is unusual about it.
-func describeQueue(q record.Queue) string {
-	var words []string
-	if q.Description != "" {
-		words = append(words, q.Description)
-	}
-	if q.Closed {
-		words = append(words, "closed")
-	}
-	if q.Preempt {
-		words = append(words, "preempts")
-	}
-	return strings.Join(words, ", ")
-}
-
-// quota writes a bound, where 0 is none.
-func quota(v float64) string {
-	if v == 0 {
-		return "-"
-	}
-	return text.Number(v)
+	return a.PrintTable(quota.Table(list.Queues...))
 }
 
 func (a *app) queueSetCommand() *cobra.Command {
@@ -128,9 +91,12 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	f.Float64Var(&q.MaxVCPU, "max-vcpu", 0, "vCPUs that they may hold; 0 is no limit")
 	f.StringVar(&q.Parent, "parent", "", "queue whose quota it shares with its siblings; empty is none")
 	f.IntVar(&q.Weight, "weight", 0, "its part among its siblings; 0 is 1")
-	f.Float64Var(&q.DeservedVCPU, "deserved", 0,
-		"vCPUs that it may take back from its siblings; 0 is what its weight gives it")
-	f.Float64Var(&q.GuaranteedVCPU, "guaranteed", 0, "vCPUs that are kept for it even while it has no use for them")
+	var of limits
+	f.Var(&of.most, "max", "the most it may hold: vcpus, memory (GiB), usd-per-hour or a kind of accelerator, "+
+		"as in memory=512,A100=8; 0 is no limit")
+	f.Var(&of.deserved, "deserved",
+		"what it may take back from its siblings: vCPUs, or as --max; 0 is what its weight gives it")
+	f.Var(&of.guaranteed, "guaranteed", "what is kept for it even while it has no use for it: vCPUs, or as --max")
 	f.BoolVar(&q.Preempt, "preempt", false,
 		"jobs of higher priority take the machines of those of lower, whose work is saved first")
 	f.BoolVar(&q.Closed, "closed", false, "admit nothing")
@@ -138,18 +104,22 @@ func (a *app) queueSettingsCommand(c *cobra.Command, create bool) *cobra.Command
 	output := command.OutputFlag(c)
 	c.RunE = func(c *cobra.Command, given []string) error {
 		return a.reading(c, state, func(ctx context.Context, s *conn) error {
-			return a.setQueue(ctx, s, given[0], q, f.Changed, create, output)
+			return a.setQueue(ctx, s, given[0], q, of, f.Changed, create, output)
 		})
 	}
 	return c
 }
 
-func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuota, set func(string) bool, create bool,
-	output *command.Choice) error {
+// limits are the flags that are about several resources.
+type limits struct{ most, deserved, guaranteed quota.Flag }
+
+func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuota, of limits,
+	set func(string) bool, create bool, output *command.Choice) error {
 	list, err := s.Queues(ctx)
 	if err != nil {
 		return err
 	}
+	q.Max, q.Deserved, q.Guaranteed = of.most.Amounts, of.deserved.Amounts, of.guaranteed.Amounts
 	for _, old := range list.Queues {
 		if old.Name != name {
 			continue
@@ -158,6 +128,8 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuo
 			return command.BadInput("`tradewind queue set "+name+"` changes it", "there is a queue %s", name)
 		}
 		keepQueue(&q, old, set)
+		q.Max, q.DeservedVCPU, q.GuaranteedVCPU = of.most.Over(old.Max), old.DeservedVCPU, old.GuaranteedVCPU
+		q.Deserved, q.Guaranteed = of.deserved.Over(old.Deserved), of.guaranteed.Over(old.Guaranteed)
 	}
 	queue, err := s.SetQueue(ctx, name, q)
 	if err != nil {
@@ -166,7 +138,7 @@ func (a *app) setQueue(ctx context.Context, s *conn, name string, q api.QueueQuo
 	if output.JSON() {
 		return a.PrintJSON(queue)
 	}
-	return a.PrintTable(queueTable(*queue))
+	return a.PrintTable(quota.Table(*queue))
 }
 
 // keepQueue leaves what no flag is about as it was.
@@ -180,8 +152,6 @@ func keepQueue(q *api.QueueQuota, old record.Queue, set func(string) bool) {
 	keep("max-vcpu", func() { q.MaxVCPU = old.MaxVCPU })
 	keep("parent", func() { q.Parent = old.Parent })
 	keep("weight", func() { q.Weight = old.Weight })
-	keep("deserved", func() { q.DeservedVCPU = old.DeservedVCPU })
-	keep("guaranteed", func() { q.GuaranteedVCPU = old.GuaranteedVCPU })
 	keep("preempt", func() { q.Preempt = old.Preempt })
 	keep("closed", func() { q.Closed = old.Closed })
 	keep("description", func() { q.Description = old.Description })

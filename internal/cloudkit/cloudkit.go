@@ -16,6 +16,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
 // Kit is what is known of a cloud before anybody calls it.
@@ -89,6 +90,8 @@ type Opened struct {
 	Refresh driver.Refresh
 	// Data signs for the buckets of the settings' stores; nil where there are none.
 	Data grant.Store
+	// Secrets fetch the cloud's secrets that the settings name, by their schemes; nil where they name none.
+	Secrets map[string]secret.Source
 	// Pushed reads what the cloud has pushed of a machine that it takes, with the bearer token that came with it;
 	// ours is false for what concerns nobody here. Nil where the cloud pushes nothing. It fails with
 	// identity.ErrInvalid for a token that is not the cloud's, with identity.ErrUnavailable where that cannot be told,

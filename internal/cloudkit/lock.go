@@ -4,9 +4,9 @@ import (
 	"context"
 	"errors"
 	"os"
-	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/flock"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
@@ -21,14 +21,11 @@ func lock(ctx context.Context, file string) (unlock func(), err error) {
 		return nil, err
 	}
 	for {
-		err := syscall.Flock(int(f.Fd()), syscall.LOCK_EX|syscall.LOCK_NB) //nolint:gosec // descriptors are small
-		switch {
-		case err == nil:
-			return func() { _ = f.Close() }, nil
-		case errors.Is(err, syscall.EINTR):
-			continue
-		case !errors.Is(err, syscall.EWOULDBLOCK):
+		switch taken, err := flock.Try(f, flock.Exclusive); {
+		case err != nil:
 			return nil, errors.Join(err, f.Close())
+		case taken:
+			return func() { _ = f.Close() }, nil
 		}
 		if err := clock.Pause(ctx, lockPause); err != nil {
 			return nil, errors.Join(err, f.Close())

@@ -51,6 +51,11 @@ type Settings struct {
 	StorageAccount string            `json:"storageAccount,omitempty"`
 	// Storage is where the cloud's object store is, with what signs for it: an emulator; empty is the cloud's own.
 	Storage string `json:"storage,omitempty"`
+	// Secrets are those of the cloud that the function of a deployment on AWS hands to jobs (secret.Within):
+	// PROJECT/NAME of Google's Secret Manager, VAULT/NAME of Azure's Key Vault. SecretStore is where they are: an
+	// emulator; empty is the cloud's own.
+	Secrets     []string `json:"secrets,omitempty"`
+	SecretStore string   `json:"secretStore,omitempty"`
 	// PushAccount is the service account, by its address, as which Google's Pub/Sub pushes notices to this broker.
 	PushAccount string `json:"pushAccount,omitempty"`
 	// TPUs says that Google's TPUs may be bought, whose API has to be on.
@@ -87,6 +92,8 @@ type Settings struct {
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`
+	// Functions are who buys instead of who is at this computer. They are no setting of theirs.
+	Functions Functions `json:"functions,omitzero"`
 }
 
 // StoreURLs are the URLs of the stores that the settings of a cloud name, by place, CLOUD:REGION.
@@ -107,6 +114,46 @@ func Without(settings map[string]Settings) (not []string) {
 	return not
 }
 
+// Text writes settings as `deploy aws --cloud` takes them: NAME=VALUE by comma, the parts of lists joined by "+".
+// FromPairs reads it.
+func (s Settings) Text() (string, error) {
+	s.Functions = Functions{}
+	body, err := json.Marshal(s)
+	if err != nil {
+		return "", err
+	}
+	var fields map[string]any
+	if err := json.Unmarshal(body, &fields); err != nil {
+		return "", err
+	}
+	var all []string
+	for _, name := range slices.Sorted(maps.Keys(fields)) {
+		var value string
+		switch v := fields[name].(type) {
+		case []any:
+			var parts []string
+			for _, x := range v {
+				parts = append(parts, fmt.Sprint(x))
+			}
+			value = strings.Join(parts, "+")
+		case map[string]any:
+			joint := "="
+			if name == "stores" {
+				joint = ":"
+			}
+			var parts []string
+			for _, key := range slices.Sorted(maps.Keys(v)) {
+				parts = append(parts, key+joint+fmt.Sprint(v[key]))
+			}
+			value = strings.Join(parts, "+")
+		default:
+			value = fmt.Sprint(v)
+		}
+		all = append(all, name+"="+value)
+	}
+	return strings.Join(all, ","), nil
+}
+
 // FileName is where the settings of a state folder's clouds lie in it.
 const FileName = "clouds.json"
 
@@ -114,8 +161,9 @@ const FileName = "clouds.json"
 var ErrSettings = errors.New("the settings of clouds cannot be read")
 
 // Load reads the settings of a state folder's clouds, by name; none where there are none.
-func Load(state string) (map[string]Settings, error) {
-	file := filepath.Join(state, FileName)
+func Load(state string) (map[string]Settings, error) { return load(filepath.Join(state, FileName)) }
+
+func load(file string) (map[string]Settings, error) {
 	body, err := os.ReadFile(file) //nolint:gosec // in the state folder
 	if errors.Is(err, fs.ErrNotExist) {
 		return map[string]Settings{}, nil
@@ -149,7 +197,7 @@ func FromPairs(pairs map[string]string) (s Settings, err error) {
 	in := map[string]any{}
 	for name, value := range pairs {
 		switch name {
-		case "regions", "contexts", "pools":
+		case "regions", "contexts", "pools", "secrets":
 			in[name] = strings.Split(value, "+")
 		case "stores":
 			stores := map[string]string{}
@@ -200,6 +248,9 @@ func (s Settings) Environment() map[string]string {
 
 // Check says what is wrong with settings whatever the cloud.
 func (s Settings) Check() error {
+	if err := s.Functions.Check(); err != nil {
+		return err
+	}
 	if s.Proxy == "" {
 		return nil
 	}
@@ -226,14 +277,18 @@ func NetworkFlags(f *pflag.FlagSet, s *Settings) {
 
 // Save writes the settings of a state folder's clouds, readable by its owner alone.
 func Save(state string, clouds map[string]Settings) error {
+	return save(filepath.Join(state, FileName), clouds)
+}
+
+func save(file string, clouds map[string]Settings) error {
 	body, err := json.MarshalIndent(map[string]any{"clouds": clouds}, "", "  ")
 	if err != nil {
 		return err
 	}
-	if err := os.MkdirAll(state, 0o700); err != nil {
+	if err := os.MkdirAll(filepath.Dir(file), 0o700); err != nil {
 		return err
 	}
-	return atomicfile.Write(filepath.Join(state, FileName), 0o600, append(body, '\n'))
+	return atomicfile.Write(file, 0o600, append(body, '\n'))
 }
 
 // Local is the name by which this computer stands in for the clouds that are not bought on.

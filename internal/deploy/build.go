@@ -21,15 +21,16 @@ type Settings struct {
 	DropData     bool   // the table and the buckets go with the stack
 	NoAlarms     bool
 	LogDays      int
-	DataBuckets  []string // that tasks may read, write and mount besides their own
-	MakeBuckets  []string // that are made when jobs ask for them; a name may end in a star
-	Secrets      []string // paths below which jobs may refer to secrets, besides /NAME/secrets/
-	Regions      []string // further ones to buy machines in
-	Clouds       []string // further ones to buy on: NAME:SETTINGS, as driver.ParseSettings reads these
-	Announce     []string // types of events that are put on the event bus; those of infra/ when nil
-	Webhook      string   // https URL for news
-	Unproven     bool     // machines need not prove which one they are
-	Policy       bool     // sessions follow the object that PutPolicy writes
+	DataBuckets  []string      // that tasks may read, write and mount besides their own
+	MakeBuckets  []string      // that are made when jobs ask for them; a name may end in a star
+	Secrets      []string      // paths below which jobs may refer to secrets, besides /NAME/secrets/
+	Regions      []string      // further ones to buy machines in
+	Clouds       []string      // further ones to buy on: NAME:SETTINGS, as driver.ParseSettings reads these
+	Announce     []string      // types of events that are put on the event bus; those of infra/ when nil
+	Webhook      string        // https URL for news
+	Unproven     bool          // machines need not prove which one they are
+	AgentsCall   time.Duration // how often agents that work call, 1s to 5m
+	Policy       bool          // sessions follow the object that PutPolicy writes
 	// Account and Region say where it is deployed; needed with Regions.
 	Account, Region string
 }
@@ -151,6 +152,9 @@ func (s Settings) flags() []string {
 	}
 	if s.LogDays != 0 {
 		out = append(out, "-log-days="+strconv.Itoa(s.LogDays))
+	}
+	if s.AgentsCall != 0 {
+		out = append(out, "-agents-call="+s.AgentsCall.String())
 	}
 	if s.Policy {
 		out = append(out, "-policy")

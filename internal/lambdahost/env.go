@@ -1,6 +1,10 @@
 package lambdahost
 
-import "github.com/tradewind-broker/tradewind/internal/lambdahost/base"
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/base"
+)
 
 // The environment of every function, as infra/ sets it.
 const (
@@ -28,12 +32,17 @@ const (
 	EnvWithout = "TRADEWIND_WITHOUT"
 	EnvRegions = "TRADEWIND_REGIONS" // of EC2 to buy in, by comma; optional, the deployment's own
 	EnvSecrets = "TRADEWIND_SECRETS" // paths below which jobs may refer to secrets, by comma; optional, none
+	// clouds whose functions fetch secrets for jobs, by comma; optional, none
+	EnvSecretClouds = "TRADEWIND_SECRET_CLOUDS"
 	// buckets for what tasks leave: REGION=BUCKET of other regions, CLOUD:REGION=URL of other clouds; optional
 	EnvStores   = "TRADEWIND_STORES"
 	EnvTopic    = "TRADEWIND_TOPIC"    // SNS topic for news; optional
 	EnvWebhook  = "TRADEWIND_WEBHOOK"  // URL that news are posted to; optional
 	EnvAnnounce = "TRADEWIND_ANNOUNCE" // types of events put on the bus for others, by comma; optional, none
-	EnvPolicy   = "TRADEWIND_POLICY"   // key of the sessions' policy in the work bucket; optional, the broker's own
+	// EnvAgentsCall is how often agents that work call; optional, 5m. People get onto their machines the sooner, and
+	// dearer.
+	EnvAgentsCall = "TRADEWIND_AGENTS_CALL"
+	EnvPolicy     = "TRADEWIND_POLICY" // key of the sessions' policy in the work bucket; optional, the broker's own
 	// EnvProof says whether machines have to prove which one they are: required, optional; optional, required.
 	EnvProof = "TRADEWIND_MACHINE_PROOF"
 	// EnvProofs are by what machines of other clouds are proved instead of the clouds' own: gcp=URL of a key set and
@@ -65,13 +74,17 @@ type Env struct {
 	// CloudRegions are those of other clouds, CLOUD:REGION.
 	CloudRegions []string
 	// Without are machines that are not bought, as planner.Options.Without has them.
-	Without  []string
-	Secrets  []string
-	Stores   map[string]string // bucket by region, URL by CLOUD:REGION
-	Topic    string
-	Webhook  string
-	Announce []string
-	Policy   string
+	Without []string
+	Secrets []string
+	// SecretClouds are those whose functions fetch secrets.
+	SecretClouds []string
+	Stores       map[string]string // bucket by region, URL by CLOUD:REGION
+	Topic        string
+	Webhook      string
+	Announce     []string
+	Policy       string
+	// AgentsCall is how often agents that work call.
+	AgentsCall time.Duration
 	// Unproven lets machines say hello that do not prove which one they are.
 	Unproven     bool
 	Certificates string
@@ -95,8 +108,10 @@ func LoadEnv(getenv func(string) string) (Env, error) {
 		Clouds: base.List(getenv(EnvClouds)), Regions: base.List(getenv(EnvRegions)),
 		CloudRegions: base.List(getenv(EnvCloudRegions)), Without: base.List(getenv(EnvWithout)),
 		Proofs: r.Pairs(EnvProofs), Topic: getenv(EnvTopic),
-		Secrets: base.List(getenv(EnvSecrets)), Stores: r.Pairs(EnvStores),
-		Webhook: getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
+		SecretClouds: base.List(getenv(EnvSecretClouds)), Secrets: base.List(getenv(EnvSecrets)),
+		Stores:     r.Pairs(EnvStores),
+		AgentsCall: r.Span(EnvAgentsCall, agentsCall),
+		Webhook:    getenv(EnvWebhook), Announce: base.List(getenv(EnvAnnounce)),
 		Unproven: r.OneOf(EnvProof, "required", "optional") == "optional", Certificates: getenv(EnvCertificates),
 		Policy: getenv(EnvPolicy), LogLevel: r.Level(EnvLogLevel),
 	}

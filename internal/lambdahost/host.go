@@ -18,6 +18,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -38,6 +40,8 @@ type Host struct {
 	// After runs once a batch was handled, for what depends on the state it left. Its failure has the batch come again.
 	After  func(ctx context.Context) error
 	Outbox Outbox
+	// Urgent is told at once of what cannot wait for the relay, and announces nothing; nil is nobody.
+	Urgent Publisher
 
 	fn      string
 	log     *slog.Logger
@@ -46,6 +50,11 @@ type Host struct {
 	current atomic.Pointer[base.Invocation]
 	now     func() time.Time
 	shared  map[any]any
+}
+
+// Publisher sends events to the queues of the functions that react to them.
+type Publisher interface {
+	Publish(ctx context.Context, messages ...bus.Message) error
 }
 
 // Shared returns what parts of the host share by a key, which the first of them makes.
@@ -83,25 +92,30 @@ func New(fn string, env Env, cfg aws.Config, out io.Writer, parts ...Part) (*Hos
 		return nil, err
 	}
 	h.Broker = broker.New(h.Config, h.Ports)
+	done := h.Broker.Done
+	h.Broker.Done = func(u *unit.Unit) {
+		done(u)
+		h.hurry(u)
+	}
 	return h, nil
 }
 
-// How often agents call. A request of theirs costs some two millionths of a dollar, and an hour of a small machine a
-// hundredth of one. That a machine is gone EC2 tells by itself, and of a notice its agent learns from the machine; what
-// these calls find is an agent that died on a machine that lives, and a job that was cancelled, whose machines are
-// terminated anyway.
+// How often agents call, if nothing else is said. A request of theirs costs some two millionths of a dollar, and an
+// hour of a small machine a hundredth of one. That a machine is gone EC2 tells by itself, and of a notice its agent
+// learns from the machine; what these calls find is an agent that died on a machine that lives, a job that was
+// cancelled, whose machines are terminated anyway, and somebody who wants to get onto the machine.
 const (
-	PollEvery = 5 * time.Minute  // a sign of life as well
-	silentFor = 16 * time.Minute // three signs of life missed
-	logEvery  = 30 * time.Second
+	agentsCall = 5 * time.Minute // a sign of life as well
+	silentFor  = time.Minute     // beyond three signs of life that are missed
+	logEvery   = 30 * time.Second
 )
 
 // brokerConfig fits the broker's times to requests that cost.
 func brokerConfig(env Env) record.Config {
 	cfg := record.DefaultConfig()
 	cfg.Endpoint = env.API
-	cfg.Pace, cfg.SilentFor = wire.Pace{Alive: PollEvery, Log: logEvery, Polls: true, Tail: wire.MaxReportLog},
-		silentFor
+	cfg.Pace = wire.Pace{Alive: env.AgentsCall, Log: logEvery, Polls: true, Tail: wire.MaxReportLog}
+	cfg.SilentFor = 3*env.AgentsCall + silentFor
 	if !env.Unproven {
 		for _, name := range env.Clouds {
 			if slices.Contains([]string{"aws", "gcp", "azure"}, name) { // elsewhere there is none

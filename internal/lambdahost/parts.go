@@ -15,17 +15,20 @@ import (
 
 // Queues is the part that knows bus and queues.
 func Queues(h *Host) error {
-	b, err := busaws.New(busaws.Config{
+	cfg := busaws.Config{
 		EventBus: h.Env.Bus, QueuePrefix: h.Env.QueuePrefix, QueueURLs: h.Env.QueueURLs, Bucket: h.Env.WorkBucket,
 		Queues: QueueRules(), Route: events.Routes(), Announce: h.Env.Announce,
 		EventBridge: eventbridge.NewFromConfig(h.AWS), SQS: sqs.NewFromConfig(h.AWS),
 		S3: s3.NewFromConfig(h.AWS, S3Options(h.AWS)),
-	})
+	}
+	b, err := busaws.New(cfg)
 	if err != nil {
 		return err
 	}
-	h.Ports.Bus, h.Queue = b, b
-	return nil
+	cfg.Announce = nil // the relay does
+	urgent, err := busaws.New(cfg)
+	h.Ports.Bus, h.Queue, h.Urgent = b, b, urgent
+	return err
 }
 
 // S3Options suit S3 and its emulators, which have no host for each bucket. The SDK would tell the log of every object

@@ -16,6 +16,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
+	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
 
 // Place is where a job's paths begin.
@@ -50,6 +51,10 @@ func (p Place) Find(ctx context.Context, spec *dag.Job, o pack.Options) (changed
 			if err := t.Close(); err != nil {
 				return err
 			}
+		}
+		if in == nil && found[abs].Single() {
+			return spec.ErrorAt(task, dag.OfFiles, field, fmt.Sprintf("%q is a file, not a folder: %s", *uri, abs),
+				"name the folder that it lies in, or put the file into inputs")
 		}
 		*uri = abs
 		if in != nil && in.Size == 0 {
@@ -121,6 +126,8 @@ func (p Place) explain(spec *dag.Job, task int, field, uri, abs string, err erro
 		reason, hint = fmt.Sprintf("%q: there is no %s", uri, abs), "paths begin at "+p.Base
 	case errors.As(err, &large):
 		hint = large.Hint()
+	case errors.Is(err, depot.ErrFull):
+		hint = "free some of its disk, and hand the job in again: what has arrived is not sent twice"
 	case errors.Is(err, pack.ErrUnfit), errors.Is(err, errClone), errors.As(err, &changed):
 	case errors.As(err, &path):
 		reason = fmt.Sprintf("%q: %s", uri, err)

@@ -101,6 +101,7 @@ func TestWhatIsNotThereOrCannotBePackedIsFoundAtItsLine(t *testing.T) {
 		says []string
 	}{
 		"missing": {func(string) {}, []string{`job.yaml:5:14: tasks.make.workdir: "code": there is no `, "paths begin at "}},
+		"a file":  {func(d string) { put(t, d, "code", "ls") }, []string{"job.yaml:5:14: ", `"code" is a file, not a folder`, "put the file into inputs"}},
 		"a link":  {func(d string) { put(t, d, "code/x", ""); _ = os.Symlink("/etc", d+"/code/etc") }, []string{"job.yaml:5:14: ", "/code/etc cannot be packed"}},
 		"large":   {func(d string) { put(t, d, "code/big/data", strings.Repeat("x", 2000)) }, []string{"job.yaml:5:14: ", "big/data", ".tradewindignore"}},
 	} {

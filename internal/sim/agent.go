@@ -58,15 +58,27 @@ func (a *agent) stop() {
 // call asks the broker something, again and again until it answers: then done is called, unless the answer is that
 // the attempt is over.
 func (a *agent) call(what string, body func(context.Context, *broker.Broker) error, done func()) {
+	callFor(a, what, func(ctx context.Context, b *broker.Broker) (struct{}, error) { return struct{}{}, body(ctx, b) },
+		func(struct{}) { done() })
+}
+
+// callFor is a call whose answer carries something. Each request has an answer of its own: one that arrives after the
+// agent has asked again answers nobody.
+func callFor[T any](a *agent, what string, body func(context.Context, *broker.Broker) (T, error), done func(T)) {
 	if !a.m.Speaks {
 		return
 	}
-	a.w.network.call("agent "+what+" "+a.m.ID, !a.w.sky.Cut(a.m.ID), body, func(err error) {
+	var got T
+	ask := func(ctx context.Context, b *broker.Broker) (err error) {
+		got, err = body(ctx, b)
+		return err
+	}
+	a.w.network.call("agent "+what+" "+a.m.ID, !a.w.sky.Cut(a.m.ID), ask, func(err error) {
 		switch {
 		case !a.m.Speaks:
 		case err == nil:
 			a.heard = a.w.Now
-			done()
+			done(got)
 		case errors.Is(err, record.ErrGone):
 			a.w.Say(a.m.Cluster, "agent exits", a.m.ID+": the attempt is over")
 			a.stop()
@@ -75,7 +87,7 @@ func (a *agent) call(what string, body func(context.Context, *broker.Broker) err
 			a.stop()
 		default:
 			a.w.check.AgentFailed(what, err)
-			a.w.After(a.w.rand.network.Spread(time.Second, 20*time.Second), func() { a.call(what, body, done) })
+			a.w.After(a.w.rand.network.Spread(time.Second, 20*time.Second), func() { callFor(a, what, body, done) })
 		}
 	})
 }
@@ -83,15 +95,14 @@ func (a *agent) call(what string, body func(context.Context, *broker.Broker) err
 // boot is the beginning: the machine has booted, the agent dials home.
 func (a *agent) boot() {
 	a.heard = a.w.Now
-	var first wire.Work
-	a.call("hello", func(ctx context.Context, b *broker.Broker) (err error) {
+	callFor(a, "hello", func(ctx context.Context, b *broker.Broker) (first wire.Work, err error) {
 		began := a.w.Steps
 		if first, err = b.Hello(ctx, a.claims,
 			wire.Hello{Address: "10.0.0." + fmt.Sprint(a.m.Rank), Version: "sim", Nonce: a.m.ID}); err == nil {
 			a.w.check.Assigned(&a.m.Machine, first, began)
 		}
-		return err
-	}, func() {
+		return first, err
+	}, func(first wire.Work) {
 		a.known = true
 		if c, err := unseal(first.Token); err == nil {
 			a.claims = c
@@ -133,20 +144,17 @@ func (a *agent) poll() {
 		return
 	}
 	a.polling, a.again = true, false
-	var work wire.Work
 	seen := a.seen
-	a.call("work", func(ctx context.Context, b *broker.Broker) error {
+	callFor(a, "work", func(ctx context.Context, b *broker.Broker) (work wire.Work, err error) {
 		began := a.w.Steps
 		if a.m.w.Now.After(a.claims.Expires) {
-			return record.ErrGone // as the API refuses who comes too late
+			return work, record.ErrGone // as the API refuses who comes too late
 		}
-		got, err := b.Work(ctx, a.claims, seen)
-		if err == nil {
-			work = got
-			a.w.check.Assigned(&a.m.Machine, got, began)
+		if work, err = b.Work(ctx, a.claims, seen); err == nil {
+			a.w.check.Assigned(&a.m.Machine, work, began)
 		}
-		return err
-	}, func() {
+		return work, err
+	}, func(work wire.Work) {
 		a.polling = false
 		if c, err := unseal(work.Token); err == nil {
 			a.claims = c

@@ -5,6 +5,8 @@ import (
 	"slices"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/mangle"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/store"
 )
@@ -41,6 +43,10 @@ const (
 	NoGang Break = "no-gang"
 	// Loners: nobody remembers which tasks join a gang, and do not begin without it.
 	Loners Break = "loners"
+	// Herd: nobody remembers that a role begins anew by itself.
+	Herd Break = "herd"
+	// Headless: nobody hears that a gang's chief has succeeded.
+	Headless Break = "headless"
 	// NoHold: sessions do not hold the queues that share a quota with theirs, whose use may have changed since they
 	// were read.
 	NoHold Break = "no-hold"
@@ -70,54 +76,60 @@ const (
 	Deaf Break = "deaf"
 	// Asleep: a job that rests is not woken when it holds something.
 	Asleep Break = "asleep"
+	// Unmeasured: nobody remembers what queues hold beside vCPUs.
+	Unmeasured Break = "unmeasured"
+	// Fleeting: nobody remembers that machines are kept when their task fails.
+	Fleeting Break = "fleeting"
+	// Restless: nobody remembers that a job is suspended.
+	Restless Break = "restless"
 )
 
 // Breaks returns all of them.
 func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
-		Forgetful, Overtaking, NoPartitions, NoGang, Loners, NoHold, OldPrice, Swinging, Asleep,
-		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf}
+		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
+		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
+		Fleeting}
+}
+
+// forgotten are fields that a broken store loses: of which records, from where to where.
+var forgotten = map[Break]struct{ of, from, to string }{
+	NoBudget: {"job", `"budgetUSD":`, ","},
+	NoGang:   {"task#", `,"gang":"`, `"`},
+	Loners:   {"task#", `,"joins":"`, `"`},
+	Fleeting: {"cluster#", `,"keptUntil":"`, `"`},
 }
 
 // tx is what a broken store makes of a transaction.
 func (b Break) tx(tx store.Tx) store.Tx {
+	if f, ok := forgotten[b]; ok {
+		return mangle.WithoutField(tx, f.of, f.from, f.to)
+	}
 	switch b {
 	case NoOutbox:
 		return store.Tx{Writes: tx.Writes}
 	case NoSeen:
-		return without(tx, "seen#")
+		return mangle.Without(tx, "seen#")
 	case NoBlock:
-		return without(tx, "blocks")
+		return mangle.Without(tx, "blocks")
 	case Swinging:
-		return withoutField(withoutField(tx, "task#", `,"yieldedTo":[`, "]"), "", `,"claims":[`, "]")
+		return mangle.WithoutField(mangle.WithoutField(tx, "task#", `,"yieldedTo":[`, "]"), "", `,"claims":[`, "]")
 	case Asleep:
-		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
+		return mangle.Drop(tx, func(w store.Write) bool {
 			return w.Key.Partition == record.PartActive && w.Op == store.Put && w.Expect != store.Absent &&
 				!bytes.Contains(w.Body, []byte(`"restsUntil"`))
 		})
-		return tx
 	case NoUploads:
-		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
-			return strings.HasPrefix(w.Key.Sort, "upload#")
-		})
-		return tx
-	case NoBudget:
-		return withoutField(tx, "job", `"budgetUSD":`, ",")
-	case NoGang:
-		return withoutField(tx, "task#", `,"gang":"`, `"`)
-	case Loners:
-		return withoutField(tx, "task#", `,"joins":"`, `"`)
+		return mangle.Drop(tx, func(w store.Write) bool { return strings.HasPrefix(w.Key.Sort, "upload#") })
 	case OldPrice:
-		return without(tx, "market")
+		return mangle.Without(tx, "market")
 	case NoHold:
-		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
-			return w.Op == store.Check && w.Key.Partition == "queues"
-		})
-		return tx
+		return mangle.Drop(tx,
+			func(w store.Write) bool { return w.Op == store.Check && w.Key.Partition == "queues" })
 	case NoPartitions:
-		return unconditional(tx, "pool#")
+		return mangle.Unconditional(tx, "pool#")
 	case NoConditions:
-		tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool { return w.Op == store.Check })
+		tx = mangle.Drop(tx, func(w store.Write) bool { return w.Op == store.Check })
 		for i := range tx.Writes {
 			tx.Writes[i].Expect = store.Any
 		}
@@ -127,42 +139,33 @@ func (b Break) tx(tx store.Tx) store.Tx {
 	}
 }
 
-// unconditional has the records of some partitions written whatever version is expected.
-func unconditional(tx store.Tx, partition string) store.Tx {
-	tx.Writes = slices.Clone(tx.Writes)
-	for i := range tx.Writes {
-		if w := &tx.Writes[i]; strings.HasPrefix(w.Key.Partition, partition) && w.Op != store.Check {
-			w.Expect = store.Any
-		}
+// said is what a function that is broken says in a transaction: nobody knows that it had to be anything else.
+func (b Break) said(tx store.Tx) store.Tx {
+	switch b {
+	case Herd:
+		return mangle.WithoutField(tx, "task#", `,"alone":tru`, "e")
+	case Unmeasured:
+		return mangle.WithoutField(tx, "", `,"use":{`, "}")
+	case Restless:
+		return mangle.WithoutField(tx, "job", `,"suspensions":[`, "]")
+	case Headless:
+		tx.Events = slices.DeleteFunc(slices.Clone(tx.Events), func(e store.Event) bool {
+			return bytes.Contains(e.Body, []byte(`"`+events.TypeGangBroken+`"`)) &&
+				bytes.Contains(e.Body, []byte(`"done":true`))
+		})
+		return tx
+	default:
+		return tx
 	}
-	return tx
-}
-
-func without(tx store.Tx, partition string) store.Tx {
-	tx.Writes = slices.DeleteFunc(slices.Clone(tx.Writes), func(w store.Write) bool {
-		return strings.HasPrefix(w.Key.Partition, partition)
-	})
-	return tx
-}
-
-// withoutField removes a field, from how it begins to how it ends, of the records whose sort key begins so.
-func withoutField(tx store.Tx, sort, field, end string) store.Tx {
-	tx.Writes = slices.Clone(tx.Writes)
-	for i := range tx.Writes {
-		w := &tx.Writes[i]
-		before, rest, found := bytes.Cut(w.Body, []byte(field))
-		if strings.HasPrefix(w.Key.Sort, sort) && found {
-			_, after, _ := bytes.Cut(rest, []byte(end))
-			w.Body = slices.Concat(before, after)
-		}
-	}
-	return tx
 }
 
 // moves says whether the break is of something that takes moving data.
 func (b Break) moves() bool {
 	return slices.Contains([]Break{NoUploads, Generous, Lasting, Hasty, Homesick}, b)
 }
+
+// gangs says whether the break is of something that only gangs have.
+func (b Break) gangs() bool { return b == Herd || b == Headless }
 
 // keep is how many checkpoints an agent keeps.
 func (b Break) keep() int {

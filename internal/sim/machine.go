@@ -134,7 +134,7 @@ func (m *machine) takeWith(learns bool) {
 // in between works.
 func (m *machine) heeded() {
 	r := m.agent.run
-	if m.told && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving {
+	if m.told && m.agent.m.Speaks && r != nil && !r.over && !r.began.IsZero() && !r.saving && !r.kept {
 		m.w.check.Unheeded(&m.Machine)
 	}
 }

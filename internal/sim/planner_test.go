@@ -3,6 +3,7 @@ package sim
 import (
 	"testing"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/planner"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -13,9 +14,9 @@ func TestTheSameInputGivesTheSamePlan(t *testing.T) {
 	r := timeline.NewRandom(7, "plan")
 	for range 20 {
 		job := &dag.Job{Name: "drawn", Objective: dag.MinimizeCost}
-		drawShape(r, job)
+		drawn.Shape(r, job)
 		for i := range job.Tasks {
-			drawTask(r, &job.Tasks[i])
+			drawn.Task(r, &job.Tasks[i])
 		}
 		deadline := 2 * planner.Guarantee(job).Hours()
 		in := record.PlanInput{Spec: job, Now: timeline.Beginning(), DeadlineHours: &deadline}

@@ -22,6 +22,7 @@ type run struct {
 	next    int           // sequence number of the next checkpoint
 	over    bool          // nothing more is run
 	saving  bool
+	kept    bool // the task has failed, and what it has left is kept
 	queue   []outgoing
 	sending bool
 	count   int
@@ -115,7 +116,9 @@ func (r *run) start() {
 		r.later(w.rand.task.Between(0, left), r.fail)
 		return
 	}
-	r.later(left, r.finish)
+	if !w.users.serves(r.work) {
+		r.later(left, r.finish)
+	}
 	if c := r.work.Checkpoint; c != nil && c.Every > 0 && r.a.m.Rank == 0 {
 		r.later(c.Every, r.checkpoint)
 	}
@@ -161,12 +164,19 @@ func (r *run) save(then func()) {
 }
 
 func (r *run) checkpoint() {
+	if r.kept {
+		return
+	}
 	r.save(func() {})
 	r.later(r.work.Checkpoint.Every, r.checkpoint)
 }
 
 // saveAndStop is what a warning asks for: keep what there is, and stop before the machine is taken.
 func (r *run) saveAndStop(_ time.Time) {
+	if r.kept { // there is nothing to save
+		r.a.w.check.Leaves(&r.a.m.Machine)
+		r.stopOnCommand()
+	}
 	if r.over || r.saving {
 		return
 	}
@@ -184,8 +194,20 @@ func (r *run) stopOnCommand() {
 
 func (r *run) fail() {
 	r.a.w.users.failed(r.work)
-	r.over = true
-	r.report(wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "it was to fail"}, nil)
+	failed := wire.Report{Event: wire.Failed, ExitCode: 1, Phase: wire.PhaseRun, Message: "it was to fail",
+		Keep: r.work.KeepOnFailure}
+	if r.kept = failed.Keep > 0 && !r.saving; !r.kept {
+		failed.Keep = 0
+		r.over = true
+		r.report(failed, nil)
+		return
+	}
+	r.report(failed, nil)
+	r.a.w.check.Lingers(&r.a.m.Machine)
+	r.later(failed.Keep, func() {
+		r.a.w.Count("kept until the end")
+		r.stopOnCommand()
+	})
 }
 
 // finish keeps the outputs and tells of the success.

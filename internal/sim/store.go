@@ -74,6 +74,7 @@ func (s *recordStore) queuesOfLate(ctx context.Context) ([]store.Record, bool, e
 // Commit implements store.Store.
 func (s *recordStore) Commit(ctx context.Context, tx store.Tx) error {
 	s.w.before("commit")
+	tx = s.w.opt.Break.said(tx)
 	if err := s.fails(); err != nil {
 		return err
 	}

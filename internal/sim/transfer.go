@@ -47,14 +47,13 @@ func (r *run) keep(uri string, done func()) {
 
 // begin begins an upload. Where the answer is lost, another is begun: what the first leaves the broker ends.
 func (t *transfer) begin() {
-	var name string
-	t.r.a.call("begin upload", func(ctx context.Context, b *broker.Broker) (err error) {
+	callFor(t.r.a, "begin upload", func(ctx context.Context, b *broker.Broker) (name string, err error) {
 		began := t.r.a.w.Steps
 		if name, err = b.BeginUpload(ctx, t.r.a.claims, t.uri); err == nil {
 			t.r.a.w.check.Granted(&t.r.a.m.Machine, "write", t.uri, began)
 		}
-		return err
-	}, func() {
+		return name, err
+	}, func(name string) {
 		t.upload = name
 		t.ask()
 	})
@@ -130,17 +129,16 @@ func (t *transfer) complete() {
 // ask has the broker grant something.
 func (r *run) ask(what string, wants []grant.Want, done func([]grant.Grant)) {
 	w, m := r.a.w, r.a.m
-	var got []grant.Grant
-	r.a.call("grant", func(ctx context.Context, b *broker.Broker) (err error) {
+	callFor(r.a, "grant", func(ctx context.Context, b *broker.Broker) ([]grant.Grant, error) {
 		began := w.Steps
-		got, err = w.grant(ctx, b, r.a.claims, wants)
+		got, err := w.grant(ctx, b, r.a.claims, wants)
 		if err == nil {
 			for _, want := range wants {
 				w.check.Granted(&m.Machine, what, want.URI, began)
 			}
 		}
-		return err
-	}, func() {
+		return got, err
+	}, func(got []grant.Grant) {
 		if r.live() {
 			done(got)
 		}

@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"io"
 	"io/fs"
+	"slices"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -41,7 +42,7 @@ func newUsers(w *world) *users {
 func (u *users) plan(spec *dag.Job) *userJob {
 	j := &userJob{
 		Wanted: check.Wanted{Spec: spec, ByTask: map[string]int{}, Factor: make([]float64, len(spec.Tasks)),
-			Failures: make([]int, len(spec.Tasks))},
+			Failures: make([]int, len(spec.Tasks)), Endless: make([]bool, len(spec.Tasks))},
 		toFail: make([]int, len(spec.Tasks)),
 	}
 	for i := range spec.Tasks {
@@ -55,6 +56,7 @@ func (u *users) plan(spec *dag.Job) *userJob {
 			j.Factor[i] = u.w.rand.task.Uniform(1, 1+2*u.w.faults.Overrun)
 		}
 	}
+	u.drawEndless(j)
 	u.jobs = append(u.jobs, j)
 	u.byName[spec.Name] = j
 	u.w.check.Expect(&j.Wanted)
@@ -148,6 +150,24 @@ func (u *users) duration(a *wire.Assignment, o cloud.Offer) time.Duration {
 		return t.Recorded
 	}
 	return time.Duration(float64(t.Time.For(o.InstanceType, o.Accelerator, o.AccelCount)) * j.Factor[i])
+}
+
+// drawEndless has tasks whose gang has a chief serve it until they are ended, where nothing counts their time.
+func (u *users) drawEndless(j *userJob) {
+	if (j.Spec.Queue != "" || j.Spec.Budget > 0) && u.w.opt.Break != Headless || u.w.opt.steady {
+		return
+	}
+	for i := range j.Spec.Tasks {
+		gang := j.Spec.Gang(i)
+		led := slices.ContainsFunc(gang, func(m int) bool { return m != i && j.Spec.Chief(m) })
+		j.Endless[i] = led && !j.Spec.Chief(i) && !j.Spec.Tasks[i].StandIn() && u.w.rand.role.Chance(0.5)
+	}
+}
+
+// serves says whether a run does not end by itself.
+func (u *users) serves(a *wire.Assignment) bool {
+	j := u.byName[a.JobName]
+	return j != nil && j.Endless[j.ByTask[a.Task]]
 }
 
 // fails draws whether a run ends with an exit code.

@@ -2,12 +2,12 @@ package sim
 
 import (
 	"fmt"
+	"reflect"
 	"slices"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/sim/planner"
+	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
-	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
@@ -48,6 +48,7 @@ func (u *users) populate() {
 			u.w.After(r.Between(0, 4*time.Hour), func() { u.cancel(j, "changed their mind") })
 		}
 	}
+	u.drawSuspensions()
 	if r.Chance(0.2) {
 		u.put("bad.yaml", []byte("apiVersion: tradewind/v1\nname: bad\ntasks: {a: {rum: true}}\n"), 2)
 	}
@@ -58,7 +59,12 @@ func (u *users) drawQueues() {
 	r := u.w.rand.user
 	var small, cpus record.QueueSettings
 	if r.Chance(0.4) || u.crowded {
-		u.setQueue("lab", record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)})
+		lab := record.QueueSettings{MaxVCPU: float64(8 * (1 + r.IntN(6))), MaxRunning: r.IntN(6)}
+		if u.w.opt.Break == Overtaking {
+			lab.MaxVCPU, lab.MaxRunning = 16, 0 // what is large waits until what is small leaves room
+		}
+		u.drawBounds(&lab)
+		u.setQueue("lab", lab)
 		small.Parent, cpus.Parent = "lab", "lab"
 		small.Weight, cpus.Weight = 1+r.IntN(3), r.IntN(3)
 		if r.Chance(0.3) {
@@ -66,6 +72,9 @@ func (u *users) drawQueues() {
 		}
 	}
 	small.Preempt, cpus.Preempt = r.Chance(0.3), r.Chance(0.3)
+	if u.w.opt.Break == Swinging {
+		small.Preempt, cpus.Preempt = true, true
+	}
 	if r.Chance(0.5) {
 		small.MaxRunning = 1 + r.IntN(4)
 	}
@@ -76,9 +85,35 @@ func (u *users) drawQueues() {
 		name     string
 		settings record.QueueSettings
 	}{{"small", small}, {"cpus", cpus}} {
-		if q.settings != (record.QueueSettings{}) {
+		u.drawBounds(&q.settings)
+		if !reflect.DeepEqual(q.settings, record.QueueSettings{}) {
 			u.setQueue(q.name, q.settings)
 		}
+	}
+}
+
+// drawBounds gives some queues quotas beside vCPUs: of memory, and of what an hour costs.
+func (u *users) drawBounds(s *record.QueueSettings) {
+	r := u.w.rand.bounds
+	if !r.Chance(0.25) && u.w.opt.Break != Unmeasured || u.w.opt.Break == Swinging {
+		return
+	}
+	s.Max = record.Amounts{}
+	if r.Chance(0.6) {
+		s.Max[record.MemoryGiB] = float64(32 * (1 + r.IntN(6)))
+	}
+	if r.Chance(0.6) {
+		s.Max[record.USDPerHour] = r.Uniform(0.2, 3)
+	}
+	if s.Parent == "" || !r.Chance(0.3) {
+		return
+	}
+	s.Deserved = record.Amounts{record.MemoryGiB: 16}
+	if r.Chance(0.5) {
+		s.Guaranteed = record.Amounts{record.MemoryGiB: 16}
+	}
+	if most := s.Max[record.MemoryGiB]; most > 0 {
+		s.Max[record.MemoryGiB] = max(most, 16)
 	}
 }
 
@@ -98,63 +133,27 @@ func (u *users) drawJob(n int) *dag.Job {
 	if r.Chance(0.3) {
 		j.Priority = r.IntN(7) - 3
 	}
-	drawShape(r, j)
+	drawn.Shape(r, j)
 	for i := range j.Tasks {
-		drawTask(r, &j.Tasks[i])
+		drawn.Task(r, &j.Tasks[i])
 	}
-	drawGang(u.w.rand.gang, j)
-	drawJoining(u.w.rand.join, j)
+	drawGang(u.w.rand.gang, j, u.w.opt.Break)
+	drawJoining(u.w.rand.join, j, u.w.opt.Break)
+	drawRoles(u.w.rand.role, j)
+	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == Fleeting {
+		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
+	}
 	if u.crowded { // many who want the same, and nothing else that would hold them up
 		j.Queue, j.Priority = timeline.Pick(r, []string{"small", "cpus", "cpus"}), 0
 		return j
 	}
-	drawLimits(r, j, u.w.onTime)
+	drawn.Limits(r, j, u.w.onTime)
 	return j
 }
 
-// drawShape gives a job its tasks and edges.
-func drawShape(r timeline.Random, j *dag.Job) {
-	edge := func(from, to int) { j.Edges = append(j.Edges, dag.Edge{From: from, To: to, Data: dag.GiB(r.IntN(20))}) }
-	tasks := func(n int) {
-		for i := range n {
-			j.Tasks = append(j.Tasks, dag.Task{Name: fmt.Sprintf("t%d", i), Nodes: 1})
-		}
-	}
-	switch shape := r.IntN(100); {
-	case shape < 15: // one task
-		tasks(1)
-	case shape < 40: // a chain
-		tasks(2 + r.IntN(4))
-		for i := 1; i < len(j.Tasks); i++ {
-			edge(i-1, i)
-		}
-	case shape < 65: // fork and join
-		tasks(3 + r.IntN(6))
-		for i := 1; i < len(j.Tasks)-1; i++ {
-			edge(0, i)
-			edge(i, len(j.Tasks)-1)
-		}
-	case shape < 99: // layers
-		tasks(4 + r.IntN(7))
-		for i := 1; i < len(j.Tasks); i++ {
-			for p := max(0, i-4); p < i; p++ {
-				if r.Chance(0.35) {
-					edge(p, i)
-				}
-			}
-		}
-	default: // wider than one transaction
-		tasks(64 + r.IntN(16))
-		for i := 1; i < len(j.Tasks); i += 9 {
-			edge(0, i)
-		}
-	}
-	j.MergeEdges()
-}
-
 // drawGang puts tasks that wait for the same ones into a gang.
-func drawGang(r timeline.Random, j *dag.Job) {
-	if !r.Chance(0.3) {
+func drawGang(r timeline.Random, j *dag.Job, b Break) {
+	if !r.Chance(0.3) && !b.gangs() {
 		return
 	}
 	g := j.Graph()
@@ -174,16 +173,16 @@ func drawGang(r timeline.Random, j *dag.Job) {
 	for _, i := range members {
 		j.Tasks[i].Gang = "gang"
 	}
-	if r.Chance(0.3) { // the others are done with it
+	if r.Chance(0.3) || b == Headless { // the others are done with it
 		chief := &j.Tasks[timeline.Pick(r, members)]
 		chief.On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
 	}
 }
 
 // drawJoining adds machines that join a role of a gang while it runs.
-func drawJoining(r timeline.Random, j *dag.Job) {
+func drawJoining(r timeline.Random, j *dag.Job, b Break) {
 	gangs := j.Gangs()["gang"]
-	if len(gangs) == 0 || !r.Chance(0.4) {
+	if len(gangs) == 0 || !r.Chance(0.4) && b != Loners {
 		return
 	}
 	lead := timeline.Pick(r, gangs)
@@ -201,62 +200,19 @@ func drawJoining(r timeline.Random, j *dag.Job) {
 	j.Tasks[lead].Role = j.Tasks[lead].RoleOf()
 }
 
-func drawTask(r timeline.Random, t *dag.Task) {
-	span := r.Spread(2*time.Minute, 90*time.Minute)
-	if r.Chance(0.2) {
-		t.Nodes = 2 + r.IntN(3)
-	}
-	res := dag.Resources{}
-	switch r.IntN(10) {
-	case 0:
-		res.Market = dag.MarketOnDemand
-	case 1:
-		res.Market = dag.MarketSpot
-	case 2:
-		res.Cloud = timeline.Pick(r, weather.CloudNames())
-	case 3:
-		res.CPUs = dag.Range{Min: 8}
-	}
-	t.Resources = []dag.Resources{res}
-	if r.Chance(0.3) {
-		t.Recorded = span
-		t.Time.Default = span
-	} else {
-		t.Run = "work"
-		t.Time.Default = span
-		if r.Chance(0.3) {
-			t.Time.On = map[string]time.Duration{}
-			for _, big := range weather.BigTypes() {
-				t.Time.On[big] = span / 3
-			}
-		}
-		t.Retries = r.IntN(3)
-	}
-	if r.Chance(0.6) {
-		t.Checkpoint = &dag.Checkpoint{Every: r.Spread(3*time.Minute, 30*time.Minute), Path: "ckpt/"}
-		if r.Chance(0.2) {
-			t.Checkpoint.Every = 0
-		}
-	}
-	if r.Chance(0.5) {
-		t.Outputs = []dag.Output{{Name: "out", Size: dag.GiB(1 + r.IntN(5))}}
-	}
-}
-
-// drawLimits gives some jobs a deadline, and some a budget.
-func drawLimits(r timeline.Random, j *dag.Job, onTime bool) {
-	if onTime && r.Chance(0.6) {
-		j.Deadline = time.Duration(float64(planner.Guarantee(j))*r.Uniform(1, 3)).Round(time.Second) + time.Second
+// drawRoles has tasks of gangs begin anew by themselves when something happens to them.
+func drawRoles(r timeline.Random, j *dag.Job) {
+	gang := j.Gangs()["gang"]
+	if len(gang) == 0 || !r.Chance(0.8) {
 		return
 	}
-	if r.Chance(0.5) {
-		j.Deadline = time.Duration(float64(planner.Guarantee(j)) * r.Uniform(0.8, 4)).Round(time.Second)
-	}
-	if r.Chance(0.4) {
-		usd := 0.0
-		for i := range j.Tasks {
-			usd += j.Tasks[i].Time.Default.Hours() * 0.07 * float64(j.Tasks[i].Nodes)
+	for _, i := range gang {
+		t := &j.Tasks[i]
+		if r.Chance(0.9) {
+			t.On = append(t.On, dag.Reaction{Event: dag.PodEvicted, Action: dag.RestartRole})
 		}
-		j.Budget = dag.USD(usd * r.Uniform(0.9, 4))
+		if r.Chance(0.5) && t.Run != "" {
+			t.On = append(t.On, dag.Reaction{Event: dag.PodFailed, Action: dag.RestartRole, Limit: r.IntN(3)})
+		}
 	}
 }

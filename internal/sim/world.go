@@ -44,7 +44,8 @@ type world struct {
 
 // sources are the random sources of the parts of a world.
 type sources struct {
-	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, grant timeline.Random
+	process, store, bus, cloud, machine, network, task, engine, user, pool, gang, join, role timeline.Random
+	grant, suspend, bounds, kept                                                             timeline.Random
 }
 
 func newSources(seed uint64, steady bool) sources {
@@ -56,7 +57,8 @@ func newSources(seed uint64, steady bool) sources {
 	return sources{
 		process: part("process"), store: part("store"), bus: part("bus"), cloud: part("cloud"),
 		machine: part("machine"), network: part("network"), task: part("task"), engine: part("engine"),
-		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), grant: part("grant"),
+		user: part("user"), pool: part("pool"), gang: part("gang"), join: part("join"), role: part("role"),
+		grant: part("grant"), suspend: part("suspend"), bounds: part("bounds"), kept: part("kept"),
 	}
 }
 

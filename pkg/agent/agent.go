@@ -147,6 +147,7 @@ type agent struct {
 	fatal  chan error
 	count  int // of attempts, for their directories
 	wg     sync.WaitGroup
+	host   visitable
 }
 
 // Run works for the broker until it is told to stop or disconnect (nil), ctx ends (its cause), or
@@ -230,7 +231,11 @@ func (a *agent) obey(ctx context.Context, w wire.Work, current *attempt) (next *
 	a.log.Debug("command", "command", w.Command, "seq", w.Seq)
 	switch w.Command {
 	case wire.Run:
-		if w.Assignment == nil || current.is(w.Assignment.Attempt) {
+		if w.Assignment == nil {
+			return current, false
+		}
+		if current.is(w.Assignment.Attempt) {
+			current.meet(w.Assignment.Gang)
 			return current, false
 		}
 		current.replace()
@@ -268,10 +273,13 @@ const pollFloor = 100 * time.Millisecond
 
 // poll asks for commands until ctx ends or the broker has had the last word. The first one may be known.
 func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) error {
-	seen := 0
+	seen, visits := 0, 0
 	var began time.Time
 	for {
 		pause := w.Pause
+		if w.Visits > visits {
+			visits = a.attend(ctx, visits, w.Visits)
+		}
 		if w.Command != wire.None && w.Seq > seen {
 			select {
 			case works <- w:
@@ -287,7 +295,7 @@ func (a *agent) poll(ctx context.Context, works chan<- wire.Work, w wire.Work) e
 		}
 		began = time.Now()
 		var err error
-		if w, err = a.client.work(ctx, seen, a.cfg.PollWait); err != nil {
+		if w, err = a.client.work(ctx, seen, visits, a.cfg.PollWait); err != nil {
 			return err
 		}
 	}

@@ -61,8 +61,11 @@ type attempt struct {
 
 	mu       sync.Mutex
 	order    order
-	until    time.Time // when the machine will be taken, with orderSave
-	replaced bool      // by another attempt on the same node
+	until    time.Time  // when the machine will be taken, with orderSave
+	replaced bool       // by another attempt on the same node
+	kept     bool       // its failure is reported already; see linger
+	joined   bool       // the task has been told of its gang
+	met      *wire.Gang // as it was told last, where that was after the attempt had begun
 }
 
 // begin starts an attempt.
@@ -155,6 +158,16 @@ func (t *attempt) run(ctx context.Context) {
 	t.wg.Go(func() { t.beat(beats) })
 	result := t.execute(ctx)
 	stop()
+	t.makeRoom(ctx, result)
+	if t.kept {
+		t.conclude(ctx, result, nil)
+	} else {
+		t.conclude(ctx, result, t.out)
+	}
+}
+
+// conclude reports how the attempt has ended, with the end of its log unless that is nil.
+func (t *attempt) conclude(ctx context.Context, result wire.Report, log *taskLog) {
 	told, _ := t.ordered()
 	if told == orderAbandon {
 		return
@@ -164,14 +177,14 @@ func (t *attempt) run(ctx context.Context) {
 		wait = lastTimeout
 	}
 	until := time.Now().Add(wait) // for the log; the result has its own time after it
-	if t.out != nil {
+	if log != nil {
 		flush, cancel := context.WithDeadline(ctx, until)
-		result.LogFrom, result.Log = t.out.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
+		result.LogFrom, result.Log = log.last(flush, min(t.work.Pace.Tail, wire.MaxReportLog))
 		cancel()
 	}
 	t.log.Info("attempt ends", "attempt", t.work.Attempt, "event", result.Event, "phase", result.Phase, "exit",
 		result.ExitCode)
-	t.reports.end(result, t.out, until)
+	t.reports.end(result, log, until)
 	if told >= orderStop {
 		wait = lastTimeout
 		if len(result.Log) > 0 {
@@ -180,6 +193,25 @@ func (t *attempt) run(ctx context.Context) {
 		last, cancel := context.WithTimeout(ctx, wait)
 		defer cancel()
 		_ = t.reports.drain(last)
+	}
+}
+
+// scarce is how little a disk has free, bytes, for a failed attempt to leave nothing on it.
+const scarce = 4 << 20
+
+// makeRoom removes what a failed attempt has left where the disk is full: nobody starts from it, and a broker on the
+// same disk can write down that it failed only when there is room.
+func (t *attempt) makeRoom(ctx context.Context, result wire.Report) {
+	if result.Event != wire.Failed || stage.Room(t.cfg.Dir, scarce) == nil {
+		return
+	}
+	if err := mount.Clear(ctx, t.cfg.Dir); err != nil { // or what lies in a bucket would be removed
+		return
+	}
+	for _, dir := range []string{t.dirs.work, t.dirs.inputs, t.dirs.output, t.dirs.tmp, t.dirs.snapshot} {
+		if err := os.RemoveAll(dir); err != nil {
+			t.log.Warn("a full disk keeps what a failed attempt left", "err", err)
+		}
 	}
 }
 
@@ -213,21 +245,23 @@ func (t *attempt) execute(ctx context.Context) wire.Report {
 		return t.failed(wire.PhaseStage, err)
 	}
 	defer t.serveGang()()
+	defer t.receive()()
 	t.out.phase()
 	if err := t.setup(); err != nil {
-		return t.failed(wire.PhaseSetup, err)
+		return t.linger(ctx, t.failed(wire.PhaseSetup, err))
 	}
 	t.out.phase()
 	if stopped, err := t.runTask(); err != nil || stopped {
 		t.flushLeft(ctx)
-		return t.failed(wire.PhaseRun, err)
+		return t.linger(ctx, t.failed(wire.PhaseRun, err))
 	}
 	if err := t.mounts.flush(t.unlessStopped); err != nil {
 		return t.failed(wire.PhaseOutputs, err)
 	}
+	t.noteUnkept()
 	empty, err := t.stageOut(t.unlessStopped)
 	if err != nil {
-		return t.failed(wire.PhaseOutputs, err)
+		return t.linger(ctx, t.failed(wire.PhaseOutputs, err))
 	}
 	return wire.Report{Event: wire.Succeeded, Progress: 1, Empty: empty}
 }

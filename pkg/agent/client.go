@@ -17,6 +17,7 @@ import (
 	"github.com/cenkalti/backoff/v5"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel"
 )
 
 // maxAnswer bounds what is read of an answer.
@@ -54,6 +55,7 @@ type request struct {
 	contentType  string
 	timeout      time.Duration
 	answer       any            // what the answer is decoded into; nil when there is nothing in it
+	raw          *[]byte        // takes the answer as it stands, instead; may be nil
 	pause        *time.Duration // takes the answer's Retry-After, if it has one; may be nil
 }
 
@@ -94,8 +96,9 @@ func (c *client) ask(ctx context.Context, path string, v, answer any) error {
 }
 
 // work returns the newest command after seen, or None after wait.
-func (c *client) work(ctx context.Context, seen int, wait time.Duration) (wire.Work, error) {
-	q := url.Values{"seen": {strconv.Itoa(seen)}, "wait": {wait.String()}}
+// It ends, too, when there are more visits than the agent knows.
+func (c *client) work(ctx context.Context, seen, visits int, wait time.Duration) (wire.Work, error) {
+	q := url.Values{"seen": {strconv.Itoa(seen)}, "visits": {strconv.Itoa(visits)}, "wait": {wait.String()}}
 	var w wire.Work
 	err := c.retry(ctx, request{method: http.MethodGet, path: wire.PathWork, query: q, timeout: wait + callTimeout,
 		answer: &w})
@@ -181,6 +184,9 @@ func (c *client) call(ctx context.Context, r request) error {
 	if seconds, bad := strconv.Atoi(resp.Header.Get("Retry-After")); err == nil && r.pause != nil && bad == nil {
 		*r.pause = min(time.Duration(max(seconds, 0))*time.Second, maxPause)
 	}
+	if r.raw != nil {
+		*r.raw = body
+	}
 	if err != nil || r.answer == nil || len(body) == 0 {
 		return err
 	}
@@ -203,12 +209,25 @@ func judge(resp *http.Response, path string, answer []byte) error {
 		if offset, err := strconv.ParseInt(resp.Header.Get(wire.HeaderOffset), 10, 64); err == nil && offset >= 0 {
 			return &resumeError{offset}
 		}
+	case strings.HasPrefix(path, wire.PathVisits):
+		return judgeVisit(resp, path, answer)
 	case code == http.StatusNotFound || code == http.StatusConflict || code == http.StatusUnprocessableEntity ||
 		code == http.StatusNotImplemented:
 		switch path {
 		case wire.PathGrants, wire.PathList, wire.PathUploads, wire.PathPrune, wire.PathMounts:
 			return denial(code, answer)
 		}
+	}
+	return fmt.Errorf("agent: %s: %s: %.200q", path, resp.Status, answer)
+}
+
+// judgeVisit makes an error of an answer to a call of a visit.
+func judgeVisit(resp *http.Response, path string, answer []byte) error {
+	switch resp.StatusCode {
+	case http.StatusNotFound, http.StatusNotImplemented:
+		return fmt.Errorf("agent: %s: %w", path, tunnel.ErrEnded)
+	case http.StatusTooManyRequests:
+		return tunnel.ErrBusy
 	}
 	return fmt.Errorf("agent: %s: %s: %.200q", path, resp.Status, answer)
 }

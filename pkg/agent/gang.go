@@ -1,6 +1,7 @@
 package agent
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"io"
@@ -10,21 +11,43 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/agent/gang"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 )
 
 // joinGang writes down for the task where the others of its gang are.
 func (t *attempt) joinGang() (err error) {
-	if t.work.Gang == nil {
-		return nil
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.joined = true
+	t.gang, err = t.writeGang(cmp.Or(t.met, t.work.Gang))
+	return err
+}
+
+// meet takes in where the others of the gang are now, as one of them has begun anew somewhere else: in the files that
+// the task may read again. What its variables say stays as it was.
+func (t *attempt) meet(g *wire.Gang) {
+	t.mu.Lock()
+	defer t.mu.Unlock()
+	t.met = g
+	if !t.joined || g == nil {
+		return // it is written when the task begins
+	}
+	if _, err := t.writeGang(g); err != nil {
+		t.log.Warn("the task does not hear where its gang is now", "err", err)
+	}
+}
+
+func (t *attempt) writeGang(g *wire.Gang) (env map[string]string, err error) {
+	if g == nil {
+		return nil, nil
 	}
 	files := gang.Files{Dir: t.dirs.scripts}
 	if t.boxed == nil { // a container does not see this program
 		if files.Self, err = os.Executable(); err != nil {
-			return err
+			return nil, err
 		}
 	}
-	t.gang, err = gang.Write(t.work.Gang, t.claims.Rank, files)
-	return err
+	return gang.Write(g, t.claims.Rank, files)
 }
 
 // serveGang runs what others of the gang ask for while the task lasts. What is returned ends that, and waits until

@@ -85,8 +85,9 @@ func TestALoginTaskInAnImageWithoutBash(t *testing.T) {
 func TestALoginTaskIsToldToEndAsAnyOther(t *testing.T) {
 	b := agenttest.New(t)
 	start(t, b, node, agent.Config{Grace: time.Hour})
-	// The program says that it runs: a signal that comes while bash starts one is lost to a trap.
-	w := task(t, "a1", "sh -c 'echo ready; exec sleep 1000'; echo went on; sleep 1000")
+	// The program says that bash waits for it: a signal that comes while bash starts one is lost to a trap.
+	w := task(t, "a1", `sh -c 'until grep -q "^State:.S" /proc/$PPID/status; do :; done; echo ready; exec sleep 1000'
+echo went on; sleep 1000`)
 	w.Login = true
 	b.Run(node, w)
 	b.AwaitLog(node, "a1", "ready")

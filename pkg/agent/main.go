@@ -144,7 +144,7 @@ func FromEnvironment(environ []string, stdin io.Reader) (Config, error) {
 		if err != nil || n < 3 {
 			return cfg, fmt.Errorf("%w: %s=%q", ErrConfig, EnvHold, fd)
 		}
-		syscall.CloseOnExec(int(n)) //nolint:gosec // 16 bits
+		proc.CloseOnExec(uintptr(n))
 		cfg.Hold = os.NewFile(uintptr(n), "hold")
 	}
 	var err error

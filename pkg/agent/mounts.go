@@ -16,6 +16,7 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
+	"github.com/tradewind-broker/tradewind/pkg/agent/stage"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -149,6 +150,13 @@ func (t *attempt) mountOne(ctx context.Context, in wire.Input, i int, program st
 		Hold: t.cfg.Hold,
 		// Not below the attempt's own directory, which a container sees.
 		Dir: filepath.Join(t.cfg.Dir, "mounts", filepath.Base(t.dirs.top), strconv.Itoa(i)), Still: t.cfg.Patience,
+		Upload: func(ctx context.Context, dir string, files []string) error {
+			err := t.transfer().PutFiles(ctx, dir, files, in.URI)
+			if stage.Final(err) {
+				err = fmt.Errorf("%w: %w", mount.ErrRefused, err)
+			}
+			return err
+		},
 	}, c)
 	if err != nil {
 		return nil, err
@@ -265,6 +273,19 @@ func (m *mounts) each(do func(*mount.Mount) error) error {
 func (m *mounts) flush(ctx context.Context) error {
 	return m.each(func(one *mount.Mount) error { return one.Flush(ctx) })
 }
+
+// noteUnkept says what no store can keep of what was written.
+func (t *attempt) noteUnkept() {
+	for _, one := range t.mounts.list {
+		if names := one.Unkept(); len(names) > 0 {
+			t.out.note(fmt.Sprintf("%s: not kept, as stores have neither links that leave the mount nor sockets: %s",
+				one.URI(), strings.Join(names[:min(len(names), unkeptShown)], ", ")))
+		}
+	}
+}
+
+// unkeptShown is how many names are noted.
+const unkeptShown = 10
 
 // settle returns when all files that are closed now have arrived.
 func (m *mounts) settle(ctx context.Context) error {

@@ -62,7 +62,7 @@ func TestATaskSucceedsWhenAllItWroteHasArrived(t *testing.T) {
 		t.Fatal(err)
 	}
 	b := agenttest.New(t)
-	b.Lend(s3grant.New(c, s3grant.Options{Loans: s3grant.Loans{
+	b.Mounts("s3", s3grant.New(c, s3grant.Options{Loans: s3grant.Loans{
 		STS: sts.New(sts.Options{Region: "us-east-1", BaseEndpoint: &endpoint, Credentials: owner}), Role: "arn:aws:iam::111122223333:role/x",
 	}}))
 	dir := t.TempDir()

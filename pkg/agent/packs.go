@@ -86,6 +86,9 @@ func unpack(ctx context.Context, src pack.Source, l *pack.List, u pack.URI, dir,
 			to = path.Join(to, u.Name)
 		}
 	}
+	if err := stage.Room(dir, l.Bytes()); err != nil {
+		return fmt.Errorf("%s: %w", u, err)
+	}
 	if err := pack.Unpack(ctx, src, l, root, to); err != nil {
 		return fmt.Errorf("%s: %w", u, err)
 	}

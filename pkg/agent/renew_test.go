@@ -25,7 +25,7 @@ func TestARenewedTokenIsUsedFromThenOn(t *testing.T) {
 	defer s.Close()
 	c := newClient(Config{Endpoint: s.URL, Token: "first", Patience: time.Second})
 	for range 2 {
-		if _, err := c.work(t.Context(), 0, 0); err != nil {
+		if _, err := c.work(t.Context(), 0, 0, 0); err != nil {
 			t.Fatal(err)
 		}
 	}

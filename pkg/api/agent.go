@@ -80,6 +80,8 @@ func (a *API) hello(ctx context.Context, in *helloInput) (*helloOutput, error) {
 type workInput struct {
 	Seen int    `query:"seen" minimum:"0" doc:"Seq of the last command seen"`
 	Wait string `query:"wait" doc:"How long to wait for a newer one: 20s. At most a minute"`
+	// Visits, of agents that attend to them, has the call end when there are more.
+	Visits int `query:"visits" default:"-1" doc:"How many visits the agent has heard of, of one that attends to them"`
 }
 
 // work answers at once when there is a newer command, and otherwise when one comes or the wait is over.
@@ -103,7 +105,7 @@ func (a *API) work(ctx context.Context, in *workInput) (*body[wire.Work], error)
 		rung, done := a.cfg.Hub.listen(claims.Cluster)
 		// The look itself is not cut short by the end of the wait.
 		w, err := a.cfg.Broker.Work(context.WithoutCancel(ctx), claims, in.Seen)
-		if err != nil || w.Command != wire.None || ctx.Err() != nil {
+		if err != nil || w.Command != wire.None || ctx.Err() != nil || in.Visits >= 0 && w.Visits > in.Visits {
 			done()
 			if err != nil {
 				return nil, err
@@ -127,7 +129,7 @@ func (a *API) workNow(ctx context.Context, seen int) (*body[wire.Work], error) {
 	if err != nil {
 		return nil, err
 	}
-	if w.Pause = a.cfg.Unheld; w.Command == wire.None && seen == 0 {
+	if w.Pause = a.unheld(w.Visits); w.Command == wire.None && seen == 0 {
 		w.Pause = min(unheldFirst, w.Pause)
 	}
 	return &body[wire.Work]{Body: w}, nil

@@ -39,6 +39,8 @@ type Config struct {
 	Program ProgramFunc
 	// Mounter is where machines without one fetch the program that mounts; nil knows none.
 	Mounter MounterFunc
+	// Visits lets people get onto machines; nil answers 501.
+	Visits *Visits
 	// Hub wakes waiting agents; its Changed belongs in broker.Ports. One is made if it is nil, and agents then learn of
 	// commands when their poll ends.
 	Hub *Hub
@@ -57,6 +59,8 @@ type Config struct {
 	Dead DeadLetters
 	// Dashboard serves / and what lies below /assets/; nil answers 404.
 	Dashboard http.Handler
+	// Metrics serves /metrics to users; nil answers 404.
+	Metrics http.Handler
 	// Hosts are names, without ports, under which the API may be reached beside localhost and the loopback addresses.
 	Hosts []string
 	// Now is the broker's clock; nil is the machine's.
@@ -124,6 +128,7 @@ func (a *API) routes() {
 	a.planRoutes()
 	a.tesRoutes()
 	a.queueRoutes()
+	a.suspendRoutes()
 	a.poolRoutes()
 	a.deadLetterRoutes()
 	a.cloudRoutes()
@@ -131,6 +136,7 @@ func (a *API) routes() {
 	a.logRoutes()
 	a.packRoutes()
 	a.agentRoutes()
+	a.visitRoutes()
 	a.dataRoutes()
 	a.programRoutes()
 	a.plainRoutes()
@@ -162,7 +168,7 @@ type health struct {
 	Version string `json:"version,omitempty"`
 }
 
-// plainRoutes are the paths that describe the API rather than belong to it. They need no token and tell nothing of
+// plainRoutes are the paths that describe the API rather than belong to it. Those that need no token tell nothing of
 // jobs.
 func (a *API) plainRoutes() {
 	a.document = sync.OnceValues(func() ([]byte, error) { return render(a.huma.OpenAPI()) })
@@ -171,6 +177,13 @@ func (a *API) plainRoutes() {
 	})
 	a.static("GET /openapi.json", "application/openapi+json", a.document)
 	a.static("GET /openapi.yaml", "application/openapi+yaml", sync.OnceValues(a.huma.OpenAPI().YAML))
+	if a.cfg.Metrics != nil {
+		a.mux.HandleFunc("GET /metrics", func(w http.ResponseWriter, r *http.Request) {
+			if a.admit(w, r, bearer(r.Header.Get("Authorization"))) {
+				a.cfg.Metrics.ServeHTTP(w, r)
+			}
+		})
+	}
 	if a.cfg.Dashboard != nil {
 		a.mux.Handle("GET /{$}", a.cfg.Dashboard)
 		a.mux.Handle("GET /assets/", a.cfg.Dashboard)

@@ -66,6 +66,7 @@ func bearer(token string) http.Header { return http.Header{"Authorization": {"Be
 func userPaths() [][2]string {
 	return [][2]string{
 		{"POST", "/v1/dags"}, {"POST", "/v1/packs/missing"}, {"POST", "/v1/plans"}, {"GET", "/v1/jobs"}, {"GET", "/v1/jobs/x"}, {"DELETE", "/v1/jobs/x"},
+		{"POST", "/v1/jobs/x/suspend"}, {"POST", "/v1/jobs/x/resume"}, {"POST", "/v1/queues/q/suspend"}, {"POST", "/v1/queues/q/resume"},
 		{"POST", "/v1/jobs/x/cancel"}, {"GET", "/v1/jobs/x/events"}, {"GET", "/v1/jobs/x/explain"},
 		{"GET", "/v1/jobs/x/tasks/y/logs"}, {"GET", "/v1/queues"}, {"PUT", "/v1/queues/q"}, {"GET", "/v1/queues/q/waiting"},
 		{"GET", "/v1/pools"}, {"PUT", "/v1/pools/p"}, {"DELETE", "/v1/pools/p"}, {"POST", "/v1/pools/p/token"}, {"POST", "/v1/pools/p/drain"},

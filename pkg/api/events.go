@@ -8,6 +8,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/api/internal/stream"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
 
@@ -61,25 +62,25 @@ func (a *API) followJob(ctx context.Context, in *followInput) (*huma.StreamRespo
 	}
 	return &huma.StreamResponse{Body: func(hc huma.Context) {
 		defer done()
-		s := openStream(hc, "text/event-stream")
-		defer s.close()
+		s := stream.Open(hc, "text/event-stream")
+		defer s.Close()
 		a.sendEvents(hc.Context(), s, feed, first, cmp.Or(in.Last, in.After))
 	}}, nil
 }
 
 // sendEvents tells a follower, who knows the job as of a place in its stream, of each moment until the job is over, the
 // follower has gone or the host stops.
-func (a *API) sendEvents(ctx context.Context, s *stream, f *feed, now moment, place string) {
+func (a *API) sendEvents(ctx context.Context, s *stream.Stream, f *feed, now moment, place string) {
 	for {
 		updates, places := f.since(now, place, a.cfg.Now().UTC())
 		for i := range updates {
 			place = places[i]
-			if err := s.event(EventJob, place, updates[i]); err != nil {
+			if err := s.Event(EventJob, place, updates[i]); err != nil {
 				return
 			}
 		}
 		if now.detail.State.Over() {
-			_ = s.event(EventEnd, "", now.detail.JobView) // or the follower has gone
+			_ = s.Event(EventEnd, "", now.detail.JobView) // or the follower has gone
 			return
 		}
 		var err error
@@ -90,7 +91,7 @@ func (a *API) sendEvents(ctx context.Context, s *stream, f *feed, now moment, pl
 }
 
 // nextOrAlive waits for the next moment and sends a sign of life while there is none.
-func (a *API) nextOrAlive(ctx context.Context, s *stream, f *feed, now moment) (moment, error) {
+func (a *API) nextOrAlive(ctx context.Context, s *stream.Stream, f *feed, now moment) (moment, error) {
 	for {
 		wait, stop := context.WithTimeout(ctx, heartbeat)
 		next, err := f.next(wait, now.n)
@@ -98,7 +99,7 @@ func (a *API) nextOrAlive(ctx context.Context, s *stream, f *feed, now moment) (
 		if err == nil || !errors.Is(err, context.DeadlineExceeded) || ctx.Err() != nil {
 			return next, err
 		}
-		if err := s.alive(); err != nil {
+		if err := s.Alive(); err != nil {
 			return now, err
 		}
 	}

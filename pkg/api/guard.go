@@ -127,14 +127,21 @@ func (r *recorder) Unwrap() http.ResponseWriter { return r.ResponseWriter }
 // users lets whoever bears the user token through; for reading, the dashboard's cookie does as well.
 func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 	r, w := humago.Unwrap(ctx)
-	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	token := bearer(r.Header.Get("Authorization"))
 	if _, password, basic := r.BasicAuth(); basic && strings.HasPrefix(r.URL.Path, TESPath+"/") {
 		token = password // TES knows both, and some of its clients only this
 	}
+	if a.admit(w, r, token) {
+		next(ctx)
+	}
+}
+
+// admit says whether a request bears the user token or, for reading, the dashboard's cookie. Others it answers.
+func (a *API) admit(w http.ResponseWriter, r *http.Request, token string) bool {
+	reads := r.Method == http.MethodGet || r.Method == http.MethodHead
 	switch {
 	case token != "" && a.user.matches(token), token == "" && reads && a.user.hasCookie(r):
-		next(ctx)
+		return true
 	case token == "" && !reads && a.user.hasCookie(r):
 		writeProblem(w,
 			problem(http.StatusForbidden,
@@ -142,6 +149,7 @@ func (a *API) users(ctx huma.Context, next func(huma.Context)) {
 	default:
 		unauthorized(w, "the user token is missing or wrong; send Authorization: Bearer TOKEN")
 	}
+	return false
 }
 
 func unauthorized(w http.ResponseWriter, detail string) {

@@ -305,9 +305,5 @@ func (a *API) cancelJob(ctx context.Context, in *cancelInput) (*body[view.JobVie
 	if err := a.cfg.Broker.Cancel(ctx, in.ID, in.Reason); err != nil {
 		return nil, err
 	}
-	shown, err := a.cfg.Broker.JobView(ctx, in.ID)
-	if err != nil {
-		return nil, err
-	}
-	return &body[view.JobView]{Body: shown}, nil
+	return a.shown(ctx, in.ID)
 }

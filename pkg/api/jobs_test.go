@@ -6,6 +6,7 @@ import (
 	"net/http"
 	"os"
 	"path/filepath"
+	"slices"
 	"strings"
 	"testing"
 	"time"
@@ -245,6 +246,58 @@ func TestAJobIsCancelledOnceAndEitherWay(t *testing.T) {
 		}
 		trouble(t, w.Request(how[0], "/v1/jobs/"+job+how[1], ""), http.StatusConflict)
 		trouble(t, w.Request(how[0], "/v1/jobs/none"+how[1], ""), http.StatusNotFound)
+	}
+}
+
+func TestAJobIsSuspendedAndGoesOn(t *testing.T) {
+	w := apitest.New(t)
+	job := w.Submit(apitest.Wide("paused", 2))
+	v := answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=ann&reason=lunch", ""), http.StatusAccepted)
+	if v.State != view.Suspending && v.State != view.Suspended || v.Suspended.By != "ann" || v.Suspended.Reason != "lunch" || v.Suspended.Since.IsZero() {
+		t.Errorf("it is suspended as %+v", v)
+	}
+	again := answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/suspend?by=bob", ""), http.StatusAccepted)
+	if again.Suspended != v.Suspended {
+		t.Errorf("suspended again it is so by %+v", again.Suspended)
+	}
+	w.Drain()
+	for _, q := range answer[api.QueueList](t, w.Request("GET", "/v1/queues", ""), http.StatusOK).Queues {
+		if q.Running != 0 || q.VCPU != 0 {
+			t.Errorf("of queue %s %d tasks hold %g vCPUs", q.Name, q.Running, q.VCPU)
+		}
+	}
+	if v := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); v.State != view.Suspended {
+		t.Errorf("when nothing runs any more it is %s", v.State)
+	}
+	v = answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/resume?by=bob", ""), http.StatusAccepted)
+	if v.State != record.JobRunning || v.Suspended.By != "" {
+		t.Errorf("it goes on as %+v", v)
+	}
+	trouble(t, w.Request("POST", "/v1/jobs/none/suspend", ""), http.StatusNotFound)
+	answer[view.JobView](t, w.Request("POST", "/v1/jobs/"+job+"/cancel", ""), http.StatusAccepted)
+	w.Drain()
+	trouble(t, w.Request("POST", "/v1/jobs/"+job+"/suspend", ""), http.StatusConflict)
+	trouble(t, w.Request("POST", "/v1/jobs/"+job+"/resume", ""), http.StatusConflict)
+}
+
+func TestAQueueIsSuspendedAndOpenedAgain(t *testing.T) {
+	w := apitest.New(t)
+	trouble(t, w.Request("POST", "/v1/queues/none/suspend", ""), http.StatusNotFound)
+	q := answer[record.Queue](t, w.Request("POST", "/v1/queues/default/suspend?by=ann&reason=maintenance&drain=true", ""), http.StatusAccepted)
+	if !q.Closed || q.Suspended.By != "ann" || !q.Suspended.Drain {
+		t.Errorf("it is suspended as %+v", q)
+	}
+	job := w.Submit(apitest.Wide("waits", 2))
+	if s := answer[view.Story](t, w.Request("GET", "/v1/jobs/"+job+"/explain", ""), http.StatusOK); !slices.ContainsFunc(s.Entries,
+		func(e view.Entry) bool { return e.Kind == "suspended" && strings.Contains(e.Text, "maintenance") }) {
+		t.Errorf("the story does not tell of the queue: %+v", s.Entries)
+	}
+	if q = answer[record.Queue](t, w.Request("POST", "/v1/queues/default/resume", ""), http.StatusAccepted); q.Closed || q.Running != 0 {
+		t.Errorf("it is resumed as %+v", q)
+	}
+	w.Drain()
+	if d := answer[view.JobDetail](t, w.Request("GET", "/v1/jobs/"+job, ""), http.StatusOK); len(d.Attempts) == 0 {
+		t.Error("nothing is admitted when it is open again")
 	}
 }
 

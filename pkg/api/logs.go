@@ -12,6 +12,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/api/internal/stream"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
 )
@@ -66,8 +67,8 @@ func (a *API) readLog(ctx context.Context, in *readLogInput) (*huma.StreamRespon
 		ctx, cancel := context.WithCancel(hc.Context())
 		defer cancel()
 		defer context.AfterFunc(a.closed, cancel)()
-		s := openStream(hc, "text/plain; charset=utf-8")
-		defer s.close()
+		s := stream.Open(hc, "text/plain; charset=utf-8")
+		defer s.Close()
 		rd.run(ctx, s, now)
 	}}, nil
 }
@@ -105,11 +106,11 @@ func (rd *reading) log() Log {
 }
 
 // run sends the log until it is over, its reader has gone or the host stops.
-func (rd *reading) run(ctx context.Context, s *stream, now moment) {
+func (rd *reading) run(ctx context.Context, s *stream.Stream, now moment) {
 	if rd.in.Tail > 0 && rd.attempt > 0 {
 		rd.skip(ctx)
 	}
-	if s.send(nil) != nil { // the headers, at once
+	if s.Send(nil) != nil { // the headers, at once
 		return
 	}
 	for {
@@ -141,7 +142,7 @@ func (rd *reading) over(d *view.JobDetail) bool {
 }
 
 // copy sends what there is.
-func (rd *reading) copy(ctx context.Context, s *stream) error {
+func (rd *reading) copy(ctx context.Context, s *stream.Stream) error {
 	if rd.attempt == 0 {
 		return nil
 	}
@@ -149,7 +150,7 @@ func (rd *reading) copy(ctx context.Context, s *stream) error {
 	for {
 		n, err := rd.api.cfg.Logs.Read(ctx, rd.log(), rd.offset, buf)
 		if n > 0 {
-			if err := s.send(buf[:n]); err != nil {
+			if err := s.Send(buf[:n]); err != nil {
 				return err
 			}
 			rd.offset += int64(n)
@@ -200,7 +201,7 @@ func (rd *reading) wait(ctx context.Context, now moment) (moment, error) {
 
 // nextAttempt waits for the task to be tried again, and says so. It fails when it will not be, or the reader wants only
 // this one.
-func (rd *reading) nextAttempt(ctx context.Context, s *stream, now moment) (moment, error) {
+func (rd *reading) nextAttempt(ctx context.Context, s *stream.Stream, now moment) (moment, error) {
 	for {
 		t := now.detail.TaskList[rd.task]
 		switch {
@@ -208,7 +209,7 @@ func (rd *reading) nextAttempt(ctx context.Context, s *stream, now moment) (mome
 			return now, io.EOF
 		case t.Attempts > rd.attempt:
 			rd.attempt, rd.offset = t.Attempts, 0
-			return now, s.send(fmt.Appendf(nil, "\n== attempt %d on %s\n", t.Attempts, t.Offer))
+			return now, s.Send(fmt.Appendf(nil, "\n== attempt %d on %s\n", t.Attempts, t.Offer))
 		case now.detail.State.Over(), t.State == string(record.TaskSucceeded):
 			return now, io.EOF
 		}

@@ -103,7 +103,7 @@ func (a *API) listPools(ctx context.Context, _ *struct{}) (*body[PoolList], erro
 // PoolSettings is what can be set of a pool.
 type PoolSettings struct {
 	_           struct{} `additionalProperties:"false"`
-	Place       string   `json:"place,omitempty" maxLength:"128" doc:"Where its machines are, cloud:region: for the cost of moving data; empty is nowhere in particular"`
+	Place       string   `json:"place,omitempty" maxLength:"128" pattern:"^([^:]+:.+)?$" doc:"Where its machines are, cloud:region: for the cost of moving data; empty is nowhere in particular"`
 	USDPerHour  float64  `json:"usdPerHour,omitempty" minimum:"0" maximum:"100000" doc:"What an hour of a whole machine counts as, USD; 0 is paid already"`
 	Partitions  int      `json:"partitions,omitempty" minimum:"0" maximum:"256" doc:"Into how many records its machines are divided; 0 is 8. It can change only while the pool has no machines"`
 	Description string   `json:"description,omitempty" maxLength:"1024" doc:"For people"`

@@ -20,6 +20,8 @@ import (
 type Broker interface {
 	Submit(ctx context.Context, s broker.Submission) (record.Job, error)
 	Cancel(ctx context.Context, id, reason string) error
+	Suspend(ctx context.Context, id string, s record.Suspension, key string) error
+	Resume(ctx context.Context, id, by, key string) error
 	Jobs(ctx context.Context, after string, limit int) (views []view.JobView, next string, err error)
 	JobView(ctx context.Context, id string) (view.JobView, error)
 	JobPart(ctx context.Context, id string, p view.Part) (*view.JobDetail, error)
@@ -28,6 +30,8 @@ type Broker interface {
 	ExplainPart(ctx context.Context, id string, p view.Part) (*view.Story, error)
 	Queues(ctx context.Context) ([]record.Queue, error)
 	SetQueue(ctx context.Context, name string, s record.QueueSettings) error
+	SuspendQueue(ctx context.Context, name string, s record.Suspension, key string) error
+	ResumeQueue(ctx context.Context, name, by, key string) error
 	WhyWaiting(ctx context.Context, id string) (*session.Why, error)
 	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
 	Blocks(ctx context.Context) ([]record.Block, error)
@@ -43,6 +47,11 @@ type Broker interface {
 	Hello(ctx context.Context, c wire.Claims, h wire.Hello) (wire.Work, error)
 	Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, error)
 	Report(ctx context.Context, c wire.Claims, r wire.Report) error
+
+	OpenVisit(ctx context.Context, v broker.Visiting) (cluster string, opened record.Visit, err error)
+	Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error)
+	Visit(ctx context.Context, cluster string, number int) (record.Visit, error)
+	EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error
 }
 
 // DeadLetters is what the API needs of a [bus.Bus].
@@ -103,7 +112,6 @@ const (
 	moneyEvery   = time.Second            // how often a change of nothing but its cost is told
 	keepFeed     = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
 	heartbeat    = 15 * time.Second       // silence on a stream after which it says that it is alive
-	writeWithin  = 15 * time.Second       // for a follower to take in what it is sent
 	uploadWithin = 2 * time.Minute        // for a job file to arrive
 	bodyWithin   = 30 * time.Second       // for any other body, and the answer to it
 	maxWorkWait  = time.Minute            // of an agent's long poll

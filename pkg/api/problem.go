@@ -87,6 +87,8 @@ func (a *API) fail(ctx context.Context, err error) error {
 		return problem(http.StatusNotFound, err.Error())
 	case errors.Is(err, record.ErrQueue), errors.Is(err, record.ErrPool):
 		return problem(http.StatusUnprocessableEntity, err.Error())
+	case errors.Is(err, record.ErrVisit):
+		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrOver), errors.Is(err, record.ErrPoolBusy):
 		return problem(http.StatusConflict, err.Error())
 	case errors.Is(err, record.ErrGone):

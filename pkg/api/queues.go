@@ -2,6 +2,7 @@ package api
 
 import (
 	"context"
+	"maps"
 	"net/http"
 	"sync"
 	"time"
@@ -84,12 +85,31 @@ type QueueQuota struct {
 	Weight         int     `json:"weight,omitempty" minimum:"0" maximum:"1000000" doc:"Its part among its siblings; 0 is 1"`
 	DeservedVCPU   float64 `json:"deservedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs it may take back from its siblings; 0 is what its weight gives it"`
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty" minimum:"0" maximum:"1000000000" doc:"vCPUs kept for it even while it has no use for them"`
-	Preempt        bool    `json:"preempt,omitempty" doc:"Whether its jobs of higher priority take the machines of those of lower, whose work is saved first"`
-	Closed         bool    `json:"closed,omitempty" doc:"Whether it admits nothing"`
+
+	Max        record.Amounts `json:"max,omitempty" doc:"The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; 0 is no limit"`
+	Deserved   record.Amounts `json:"deserved,omitempty" doc:"What it may take back from its siblings, by resource"`
+	Guaranteed record.Amounts `json:"guaranteed,omitempty" doc:"What is kept for it even while it has no use for it, by resource"`
+
+	Preempt bool `json:"preempt,omitempty" doc:"Whether its jobs of higher priority take the machines of those of lower, whose work is saved first"`
+	Closed  bool `json:"closed,omitempty" doc:"Whether it admits nothing"`
 }
 
 func (q *QueueQuota) settings() record.QueueSettings {
+	// vCPUs have fields of their own.
+	vcpus := func(a *record.Amounts, field float64) float64 {
+		v, said := (*a)[record.VCPUs]
+		if !said {
+			return field
+		}
+		*a = maps.Clone(*a)
+		delete(*a, record.VCPUs)
+		return v
+	}
+	most, deserved, guaranteed := q.Max, q.Deserved, q.Guaranteed
+	q.MaxVCPU = vcpus(&most, q.MaxVCPU)
+	q.DeservedVCPU, q.GuaranteedVCPU = vcpus(&deserved, q.DeservedVCPU), vcpus(&guaranteed, q.GuaranteedVCPU)
 	return record.QueueSettings{
+		Max: most, Deserved: deserved, Guaranteed: guaranteed,
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
 	}
@@ -104,12 +124,17 @@ func (a *API) setQueue(ctx context.Context, in *setQueueInput) (*body[record.Que
 	if err := a.cfg.Broker.SetQueue(ctx, in.Name, in.Body.settings()); err != nil {
 		return nil, err
 	}
+	return a.queueNamed(ctx, in.Name)
+}
+
+// queueNamed answers with a queue.
+func (a *API) queueNamed(ctx context.Context, name string) (*body[record.Queue], error) {
 	queues, err := a.cfg.Broker.Queues(ctx)
 	if err != nil {
 		return nil, err
 	}
 	for _, q := range queues {
-		if q.Name == in.Name {
+		if q.Name == name {
 			return &body[record.Queue]{Body: q}, nil
 		}
 	}

@@ -81,7 +81,7 @@ type body[T any] struct{ Body T }
 // userRoute registers an operation for users.
 func userRoute[I, O any](a *API, op huma.Operation, handle func(context.Context, *I) (*O, error)) {
 	op.Security = []map[string][]string{{userScheme: {}}}
-	op.Middlewares = huma.Middlewares{a.users}
+	op.Middlewares = huma.Middlewares{a.users, a.strict}
 	op.RejectUnknownQueryParameters = true
 	register(a, op, handle)
 }

@@ -50,7 +50,7 @@ func (b *Broker) advance(u *unit.Unit, data events.Data) error {
 		}
 		return u.Apply(decideFailed(st, task, e))
 	case events.DAGCancel:
-		return u.Apply(decideEnding(job, record.JobCancelled, e.Reason))
+		return u.Apply(decideCancelled(job, e.Reason))
 	case events.DAGSettled:
 		return u.Apply(decideFinished(job, spec, e, u.Now))
 	default:
@@ -133,13 +133,7 @@ func decideFailed(st advancing, task record.Task, e events.TaskFailed) (d record
 		return d
 	}
 	spec := &st.spec.Tasks[e.Task]
-	retries := spec.Retries
-	if r, found := spec.Reacts(dag.PodFailed, e.ExitCode); found && r.Action == dag.Abort {
-		retries = 0
-	} else if found && r.Limit > 0 {
-		retries = r.Limit
-	}
-	if !e.Final && task.Try <= retries {
+	if !e.Final && task.Try <= spec.RetriesAfter(e.ExitCode) {
 		d.Emit(events.TaskReady{Job: st.job.ID, Task: e.Task, Queue: st.job.Queue, Try: task.Try + 1})
 		return d
 	}
@@ -159,6 +153,15 @@ func decideFailed(st advancing, task record.Task, e events.TaskFailed) (d record
 	d = decideEnding(st.job, record.JobFailed, reason)
 	d.Put(record.ProgressKey(st.job.ID), st.progress)
 	return d
+}
+
+// decideCancelled ends a job because somebody wants it to. One that ends already gives back what is kept of it.
+func decideCancelled(job record.Job, reason string) (d record.Decision) {
+	if job.State == record.JobEnding {
+		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(record.JobCancelled)})
+		return d
+	}
+	return decideEnding(job, record.JobCancelled, reason)
 }
 
 // decideEnding starts the end of a job: nothing new starts, its machines are freed, then it is settled.

@@ -126,7 +126,7 @@ func (b *Broker) Work(ctx context.Context, c wire.Claims, seen int) (wire.Work, 
 	} else {
 		w, err = b.work(u, cl, c.Rank, seen)
 	}
-	if err == nil {
+	if w.Visits = cl.Visits; err == nil {
 		w.Token, err = b.renewed(c)
 	}
 	return w, err
@@ -288,6 +288,7 @@ func (b *Broker) loadReporting(u *unit.Unit, st *attempt.Reporting, e wire.Event
 	if err != nil {
 		return err
 	}
+	st.Keep = spec.KeepOnFailure
 	st.Joined = slices.ContainsFunc(spec.Joining(st.Task.Gang), func(i int) bool { return spec.Lead(i) == cl.Task })
 	switch st.Spec = &spec.Tasks[cl.Task]; e {
 	case wire.Succeeded:

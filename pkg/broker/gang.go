@@ -2,6 +2,7 @@ package broker
 
 import (
 	"fmt"
+	"slices"
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
@@ -36,7 +37,8 @@ func (b *Broker) start(u *unit.Unit, cl record.Cluster) error {
 	return u.Apply(attempt.DecideRunGang(members, u.Now))
 }
 
-// concerned are the tasks of a gang that has broken, or is done, and then those that join it.
+// concerned are the tasks of a gang that has broken, or is done, and then those that join it. Where the one that broke
+// it begins anew by itself, as is decided first, they are those that join its role alone.
 func (b *Broker) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (members []attempt.Member, err error) {
 	if !e.Joining {
 		if members, err = attempt.GangOf(u, job, e.Task); err != nil {
@@ -48,8 +50,33 @@ func (b *Broker) concerned(u *unit.Unit, job record.Job, e events.GangBroken) (m
 			return nil, record.ErrSkip // all have been admitted together since
 		}
 	}
-	joining, err := attempt.JoiningOf(u, job, e.Task, e.Joining)
+	alone, err := b.restartsAlone(u, job, e, members)
+	if err != nil {
+		return nil, err
+	}
+	if alone {
+		members = nil
+	}
+	joining, err := attempt.JoiningOf(u, job, e.Task, e.Joining || alone)
 	return append(members, joining...), err
+}
+
+// restartsAlone has the task that broke a gang begin anew by itself, if it is to.
+func (b *Broker) restartsAlone(u *unit.Unit, job record.Job, e events.GangBroken,
+	members []attempt.Member) (bool, error) {
+	i := slices.IndexFunc(members, func(m attempt.Member) bool { return m.Task.Index == e.Task })
+	if i < 0 {
+		return false, nil
+	}
+	spec, err := u.Spec(job)
+	if err != nil {
+		return false, err
+	}
+	runs, ok := attempt.RestartsAlone(&spec.Tasks[e.Task], e, members)
+	if !ok {
+		return false, nil
+	}
+	return true, u.Apply(attempt.DecideAlone(members[i], runs))
 }
 
 // gangBroken has the others of a gang give back what they hold. What the transaction has no room for is left to a next

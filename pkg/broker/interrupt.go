@@ -12,8 +12,13 @@ import (
 // interrupt reacts to a cloud's notice: save the work now, and plan meanwhile where it goes on when that is done or the
 // machine is gone.
 func (b *Broker) interrupt(u *unit.Unit, data events.Data) error {
-	if e, ok := data.(events.GangBroken); ok {
+	switch e := data.(type) {
+	case events.GangBroken:
 		return b.gangBroken(u, e)
+	case events.DAGSuspended:
+		return b.suspended(u, e)
+	case events.QueueSuspended:
+		return b.queueSuspended(u, e)
 	}
 	e, ok := data.(events.SpotInterrupted)
 	if !ok {

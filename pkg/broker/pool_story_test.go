@@ -308,6 +308,11 @@ func (s *yard) finish(d *datadriven.TestData) error {
 	for _, name := range slices.Sorted(maps.Keys(s.machines)) {
 		for ref, a := range s.machines[name].agents {
 			if !a.over && s.taskOf(ref.Cluster) == d.CmdArgs[0].Key {
+				if _, named := words(d); named["keeps"] != "" { // it fails, and what it has left is kept
+					keep, _ := time.ParseDuration(named["keeps"])
+					s.say(a, wire.Report{Event: wire.Failed, ExitCode: 3, Message: "sorry", Keep: keep})
+					continue
+				}
 				s.say(a, wire.Report{Event: wire.Succeeded})
 				a.over = true
 			}

@@ -29,6 +29,9 @@ func (b *Broker) provision(ctx context.Context, e events.Event) error {
 		if data.Cluster == "" {
 			return nil // it never had one
 		}
+		if kept, err := b.kept(ctx, data.Cluster); err != nil || kept {
+			return err
+		}
 		return b.release(ctx, e.ID, data.Cluster)
 	case events.ClusterLost:
 		return b.release(ctx, e.ID, data.Cluster)

@@ -31,6 +31,7 @@ func TestQueueStories(t *testing.T) { playStories(t, "queues") }
 //	queue NAME [parent=Q] [weight=N] [vcpu=F] [running=N] [guaranteed=F] [deserved=F] [preempt] [closed]
 //	submit NAME [queue=Q] [priority=N] [deadline=D] [budget=USD] [infeasible=wait]    a job with the tasks below
 //	cancel JOB
+//	suspend JOB|QUEUE [drain] | resume JOB|QUEUE    as ann, and as bob
 //	refuse TASK [KIND] | allow          clouds refuse to launch the task, for a kind of reason | none does
 //	up [JOB/TASK...]                    machines dial home, all or those of a task; those told to run do
 //	poll                                agents obey: they run, or save what they have and stop
@@ -80,6 +81,22 @@ func (s *office) printf(format string, args ...any) {
 	s.out.WriteString(strings.TrimRight(line, " ") + "\n")
 }
 
+// wait has a job wait, or a queue of that name, or go on.
+func (s *office) wait(waits bool, name, key string, drain bool) error {
+	ctx, why := context.Background(), record.Suspension{By: "ann", Reason: "the data is wrong", Drain: drain}
+	id, isJob := s.ids[name]
+	switch {
+	case isJob && waits:
+		return s.b.Suspend(ctx, id, why, key)
+	case isJob:
+		return s.b.Resume(ctx, id, "bob", key)
+	case waits:
+		return s.b.SuspendQueue(ctx, name, why, key)
+	default:
+		return s.b.ResumeQueue(ctx, name, "bob", key)
+	}
+}
+
 func (s *office) refusal(spec cloud.LaunchSpec) error {
 	if spec.Labels["task"] == s.refused {
 		return cloud.Errorf(spec.Offer.Cloud, s.kind, "Denied", "no right to buy")
@@ -105,6 +122,9 @@ func (s *office) command(t *testing.T, d *datadriven.TestData) string {
 		err = s.submit(plain[0], named, d.Input)
 	case "cancel":
 		err = s.b.Cancel(context.Background(), s.ids[plain[0]], "by its owner")
+		s.settle()
+	case "suspend", "resume":
+		err = s.wait(d.Cmd == "suspend", plain[0], named["key"], slices.Contains(plain, "drain"))
 		s.settle()
 	case "refuse":
 		s.refused, s.kind = plain[0], cloud.Auth // which blocks all of a cloud
@@ -311,6 +331,9 @@ func (s *office) status() {
 	for _, q := range queues {
 		if q.Running > 0 || q.VCPU > 0 {
 			s.printf("queue %s: %d running, %g vCPUs", q.Name, q.Running, q.VCPU)
+		}
+		if by := q.Suspended.By; by != "" {
+			s.printf("queue %s: suspended by %s", q.Name, by)
 		}
 	}
 }

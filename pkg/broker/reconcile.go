@@ -136,6 +136,9 @@ func (b *Broker) reconcileJob(u *unit.Unit, cause string, w *walked, machines at
 	}
 	clusters, err := book.List[record.Cluster](u, record.JobPart(w.job.ID), record.ClusterPrefix, 0)
 	errs = append(errs, err)
+	if slices.ContainsFunc(clusters, attempt.Keeps) {
+		errs = append(errs, b.lookSuspended(u, cause, w.job))
+	}
 	for _, cl := range clusters {
 		known[cl.ID] = true
 		if attempt.Diagnose(cl, b.Config, machines, u.Now) != attempt.RemedyNone {

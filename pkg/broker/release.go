@@ -22,8 +22,8 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 			cl = record.Cluster{}
 			return record.OrSkip(err)
 		}
-		if cl.Released() {
-			return record.ErrSkip
+		if cl.Released() && cl.State != record.ClusterLaunching {
+			return record.ErrSkip // one whose launch is under way is decided all the same: its machines come to nobody
 		}
 		return u.Apply(attempt.DecideReleasing(&cl, u.Now))
 	})
@@ -47,7 +47,14 @@ func (b *Broker) release(ctx context.Context, cause, id string) error {
 	})
 }
 
-// releaseJob frees every cluster of an ending job.
+// kept says whether a cluster is kept though its task has failed: it is released when that time is over.
+func (b *Broker) kept(ctx context.Context, id string) (bool, error) {
+	u := b.NewUnit(ctx, events.FnProvision)
+	cl, _, err := book.Get[record.Cluster](u, record.ClusterKey(id))
+	return cl.Kept(u.Now), err
+}
+
+// releaseJob frees every cluster of an ending job, but those that are kept of one that has failed by itself.
 func (b *Broker) releaseJob(ctx context.Context, cause string, e events.DAGEnding) error {
 	u := b.NewUnit(ctx, events.FnProvision)
 	clusters, err := book.List[record.Cluster](u, record.JobPart(e.Job), record.ClusterPrefix, 0)
@@ -62,6 +69,9 @@ func (b *Broker) releaseJob(ctx context.Context, cause string, e events.DAGEndin
 		err := b.Transact(ctx, events.FnProvision, cause+"/all/"+part[0].ID, false, func(u *unit.Unit) error {
 			var d record.Decision
 			for _, cl := range part {
+				if cl.Kept(u.Now) && e.Outcome == string(record.JobFailed) {
+					continue
+				}
 				if cl.State != record.ClusterReleasing && cl.State != record.ClusterLaunching {
 					d.Emit(events.ClusterRelease{Cluster: cl.ID, Job: cl.Job, Reason: "the job is ending"})
 				}

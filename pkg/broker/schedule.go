@@ -37,6 +37,12 @@ func (b *Broker) schedule(u *unit.Unit, data events.Data) error {
 			return err
 		}
 		return u.Apply(decideSettled(job, ledger))
+	case events.DAGResumed:
+		b.sessionLater(u, e.Queue)
+		return nil
+	case events.QueueResumed:
+		b.sessionLater(u, e.Queue)
+		return nil
 	default:
 		return unexpected(events.FnSchedule, data)
 	}
@@ -82,15 +88,9 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if e.Job == "" {
 		return nil // only an invitation to look at the queue again
 	}
-	if e.Cluster != "" {
-		cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
-		if err != nil || !found {
-			return err // settled before
-		}
-		e.ReservedUSD = cl.ReservedUSD
-		if err := u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now)); err != nil {
-			return err
-		}
+	hold, err := b.givenBack(u, &e)
+	if err != nil {
+		return err
 	}
 	queue, err := session.QueueOf(u, b.Config, e.Queue)
 	if err != nil {
@@ -104,7 +104,7 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 	if err != nil {
 		return err
 	}
-	if err := u.Apply(decideSettle(queue, job, ledger, e)); err != nil || e.Spot == "" {
+	if err := u.Apply(decideSettle(queue, job, ledger, hold, e)); err != nil || e.Spot == "" {
 		return err
 	}
 	market, _, err := book.Get[record.MarketRecord](u, record.MarketKey(e.Spot))
@@ -112,6 +112,21 @@ func (b *Broker) settle(u *unit.Unit, e events.CapacityFreed) error {
 		return err
 	}
 	return u.Apply(decideObserved(market, e))
+}
+
+// givenBack is what an attempt held beside vCPUs, whose cluster's record, if it had one, goes with it. It fails with
+// ErrSkip for one that was settled before.
+func (b *Broker) givenBack(u *unit.Unit, e *events.CapacityFreed) (record.Amounts, error) {
+	if e.Cluster == "" {
+		made, _, err := book.Get[record.Attempt](u, record.AttemptKey(e.Job, e.Task, e.Attempt))
+		return made.Hold, err
+	}
+	cl, made, found, err := attempt.LoadReleased(u, e.Cluster, u.Now)
+	if err != nil || !found {
+		return nil, record.OrSkip(err)
+	}
+	e.ReservedUSD = cl.ReservedUSD
+	return made.Hold, u.Apply(attempt.DecideGone(cl, made, e.USD, u.Now))
 }
 
 // decideObserved learns from what became of an attempt on a spot market.
@@ -131,15 +146,18 @@ func decideObserved(m record.MarketRecord, e events.CapacityFreed) (d record.Dec
 	return d
 }
 
-func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, e events.CapacityFreed) record.Decision {
+func decideSettle(queue record.Queue, job record.Job, ledger record.Ledger, hold record.Amounts,
+	e events.CapacityFreed) record.Decision {
 	queue.Running = max(queue.Running-1, 0)
 	queue.VCPU = max(queue.VCPU-e.VCPU, 0)
+	queue.Use = queue.Use.Minus(hold)
 	ledger.SpentUSD += e.USD
 	ledger.ReservedUSD = max(ledger.ReservedUSD-e.ReservedUSD, 0)
 	ledger.Outstanding = max(ledger.Outstanding-1, 0)
 	ledger.VCPU = max(ledger.VCPU-e.VCPU, 0)
+	ledger.Hold = ledger.Hold.Minus(hold)
 	if ledger.Outstanding == 0 {
-		ledger.ReservedUSD, ledger.VCPU = 0, 0 // what rounding left
+		ledger.ReservedUSD, ledger.VCPU, ledger.Hold = 0, 0, nil // what rounding left
 	}
 	d := decideSettled(job, ledger)
 	d.Hold(record.JobKey(job.ID)) // either this sees that the job is ending, or its end sees this
@@ -213,6 +231,8 @@ func (b *Broker) WhyWaiting(ctx context.Context, id string) (*session.Why, error
 		w.Reason = "it is over"
 	case job.State == record.JobEnding:
 		w.Reason = "it is ending: " + job.Reason
+	case job.Suspended() != nil:
+		w.Reason = "it is " + session.TellSuspended(*job.Suspended())
 	case job.State == record.JobPlanning:
 		w.Reason = "it is being planned"
 	case job.State == record.JobWaiting:

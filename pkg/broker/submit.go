@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
@@ -39,7 +40,8 @@ func (b *Broker) Submit(ctx context.Context, s Submission) (record.Job, error) {
 	if err := b.checkCode(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
-	if err := b.checkMounts(ctx, s.Spec); err != nil {
+	check := inputs.Checker{Stores: b.Data, Own: b.Config.StoreURL, For: b.Config.GrantFor, Log: b.log}
+	if err := check.Check(ctx, s.Spec); err != nil {
 		return record.Job{}, err
 	}
 	secrets, _, err := s.Spec.TakeSecrets(s.Secrets)

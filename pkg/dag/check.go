@@ -114,6 +114,13 @@ func (g GiB) Check() error {
 }
 
 // checkDuration is for times that must be positive.
+func checkKeep(d time.Duration) error {
+	if d > MaxKeep {
+		return fault.New("is more than "+FormatDuration(MaxKeep), "")
+	}
+	return checkDuration(d)
+}
+
 func checkDuration(d time.Duration) error {
 	switch {
 	case d < 0:

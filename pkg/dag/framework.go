@@ -81,19 +81,20 @@ type Action string
 // The actions.
 const (
 	RestartGang Action = "restartGang" // all of the gang begins again, from its checkpoints
+	RestartRole Action = "restartRole" // the role's machines begin again, while the others of the gang go on
 	Abort       Action = "abort"       // the job fails
 	Complete    Action = "complete"    // the gang's work is done: its others are ended, and count as succeeded
 )
 
-var actions = []Action{RestartGang, Abort, Complete}
+var actions = []Action{RestartGang, RestartRole, Abort, Complete}
 
 // Check says what is wrong with an action.
 func (a Action) Check() error { return suggest.Check("action", a, actions...) }
 
 // follows are the actions that there are for what happens.
 var follows = map[Happening][]Action{
-	PodFailed:     {RestartGang, Abort},
-	PodEvicted:    {RestartGang},
+	PodFailed:     {RestartGang, RestartRole, Abort},
+	PodEvicted:    {RestartGang, RestartRole},
 	TaskFailed:    {Abort},
 	TaskCompleted: {Complete},
 }
@@ -102,7 +103,8 @@ var follows = map[Happening][]Action{
 type Reaction struct {
 	Event  Happening `json:"event"`
 	Action Action    `json:"action"`
-	// Limit is how often a gang is restarted for PodFailed before the job fails; 0 is as often as Task.Retries says.
+	// Limit is how often a gang or a role is restarted for PodFailed before the job fails; 0 is as often as
+	// Task.Retries says.
 	Limit int `json:"limit,omitempty"`
 	// ExitCodes are those of PodFailed that it is for; nil is any.
 	ExitCodes []int `json:"exitCodes,omitempty"`
@@ -122,6 +124,18 @@ func (t *Task) Reacts(to Happening, exitCode int) (r Reaction, found bool) {
 	return Reaction{}, false
 }
 
+// RetriesAfter is how often in all the task may fail, the last time with an exit code, and be tried again.
+func (t *Task) RetriesAfter(exitCode int) int {
+	r, found := t.Reacts(PodFailed, exitCode)
+	switch {
+	case found && r.Action == Abort:
+		return 0
+	case found && r.Limit > 0:
+		return r.Limit
+	}
+	return t.Retries
+}
+
 // Check says what is wrong with a reaction.
 func (r Reaction) Check() error {
 	if err := fault.Within("event", r.Event.Check()); err != nil {
@@ -138,7 +152,7 @@ func (r Reaction) Check() error {
 		return fault.Within("action", fault.New(fmt.Sprintf("%s can not follow %s", r.Action, r.Event),
 			"what can: "+strings.Join(words, ", ")))
 	}
-	if r.Limit != 0 && (r.Action != RestartGang || r.Event != PodFailed) {
+	if r.Limit != 0 && (r.Action != RestartGang && r.Action != RestartRole || r.Event != PodFailed) {
 		return fault.Within("limit", fault.New("only restarts after podFailed have a limit", "leave it out"))
 	}
 	if err := fault.Within("limit", checkCount(r.Limit, 0, MaxRetries)); err != nil {
@@ -164,6 +178,9 @@ func (r Reaction) Check() error {
 func (t *Task) checkGang() error {
 	if t.Role != "" && t.Gang == "" && t.Joins == "" {
 		return fault.Within("role", fault.New("a role is one of a gang", "say which: gang: NAME"))
+	}
+	if t.Within != "" && t.Gang == "" && t.Joins == "" {
+		return fault.Within("within", fault.New("is for the machines of a gang", "say which: gang: NAME"))
 	}
 	if t.Gang != "" && t.Joins != "" {
 		return fault.Within("joins", fault.New("is in a gang and joins one", "say gang or joins"))

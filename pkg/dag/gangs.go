@@ -106,6 +106,10 @@ func (j *Job) CheckGangs() (task int, err error) {
 					"the roles of a gang have one framework",
 				)
 			}
+			if j.Tasks[i].Within != j.Tasks[members[0]].Within {
+				return i, fault.New(fmt.Sprintf("says another within than %s of its gang %s",
+					fault.Quote(j.Tasks[members[0]].Name), fault.Quote(name)), "all of a gang is within the same")
+			}
 		}
 		first := parents(members[0])
 		for _, i := range members {
@@ -164,6 +168,9 @@ func (j *Job) checkJoining(g *Graph) (task int, err error) {
 				"give the role replicas")
 		case t.Framework != j.Tasks[lead].Framework:
 			return i, fault.New(fmt.Sprintf("has another framework than %s, whose role it joins",
+				fault.Quote(j.Tasks[lead].Name)), "")
+		case t.Within != j.Tasks[lead].Within:
+			return i, fault.New(fmt.Sprintf("says another within than %s, whose role it joins",
 				fault.Quote(j.Tasks[lead].Name)), "")
 		case count[t.Joins] > MaxJoining:
 			return i, fault.OverLimit(fmt.Sprintf("more than %d tasks join gang %s", MaxJoining, fault.Quote(t.Joins)),

@@ -71,6 +71,9 @@ type Job struct {
 	Budget    USD           `json:"budget,omitempty"`   // 0 is none
 	Queue     string        `json:"queue,omitempty"`
 	Priority  int           `json:"priority,omitempty"` // higher first
+	// KeepOnFailure is how long the machines of an attempt whose task failed are kept for people to look at, within the
+	// budget; 0 is not at all.
+	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
 	// Infeasible is what to do when no place is left: Fail (the default) or Wait.
 	Infeasible Infeasible `json:"infeasible,omitempty"`
 	// Regions limits every task to these places ("aws", "gcp:europe-west4"); empty is everywhere.
@@ -141,6 +144,9 @@ type Task struct {
 	// those that it begins with. A task that joins is in no gang itself. It begins when the gang runs, and is done
 	// with the task of the gang that has its role.
 	Joins string `json:"joins,omitempty"`
+	// Within is how close to each other the machines of its gang have to be; empty is WithinRegion. It is the same for
+	// all of a gang, and for those that join it.
+	Within Within `json:"within,omitempty"`
 	// Role is what the task is in its gang, each of its Nodes a member; empty is its name. See RoleOf.
 	Role string `json:"role,omitempty"`
 	// Framework is what its nodes, and those of its gang, are told of each other in the words of.

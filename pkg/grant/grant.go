@@ -27,7 +27,7 @@ var (
 	// ErrUpload: no such multipart upload of that object (never begun, completed or aborted), or not these parts.
 	ErrUpload = errors.New("grant: no such upload")
 	// ErrNoBucket: no such bucket, container or folder, or none that the store may look into.
-	ErrNoBucket = errors.New("grant: no such bucket")
+	ErrNoBucket = errors.New("grant: no such bucket, or none that may be read")
 	// ErrCredentials: what the store would sign with has ended, or cannot be had.
 	ErrCredentials = errors.New("grant: no valid credentials")
 )

@@ -26,6 +26,8 @@ type Engine struct {
 	Log    *slog.Logger
 	// Parallel is how many batches, or acting events, a function handles at once; 0 is a default for each function.
 	Parallel map[string]int
+	// Handled, when set, is told of each batch: its events, what failed of them, and how long the function took.
+	Handled func(function string, batch []events.Event, errs []error, took time.Duration)
 
 	wake chan struct{}
 }
@@ -238,7 +240,9 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 	if len(list) == 0 {
 		return
 	}
+	began := time.Now()
 	errs := w.e.Broker.Handle(ctx, w.fn, list)
+	took := time.Since(began)
 	var done []string
 	for i, d := range parsed {
 		if errs[i] == nil {
@@ -246,6 +250,9 @@ func (w *worker) handle(ctx context.Context, batch []bus.Delivery) {
 			continue
 		}
 		w.settle(ctx, d, errs[i])
+	}
+	if w.e.Handled != nil {
+		w.e.Handled(w.fn, list, errs, took)
 	}
 	if len(done) == 0 {
 		return

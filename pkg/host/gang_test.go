@@ -1,12 +1,14 @@
 package host_test
 
 import (
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 )
 
@@ -112,5 +114,66 @@ tasks:
 	}
 	if d := await(t, h.Broker(), job.ID); d.State != record.JobSucceeded || d.Tasks != 4 {
 		t.Fatalf("%s: %s, %d tasks", d.State, d.Reason, d.Tasks)
+	}
+}
+
+// A role begins anew by itself: the others go on, and the files say where it is now.
+func TestARoleBeginsAnewWhileTheOthersGoOn(t *testing.T) {
+	h, _ := serve(t, host.Options{State: t.TempDir()})
+	c := client.New(h.URL(), h.Token())
+	shared := t.TempDir()
+	file := []byte(`apiVersion: tradewind/v1
+name: again
+env: {SHARED: ` + shared + `}
+tasks:
+  pair:
+    resources: {cpus: 1+}
+    time: 1m
+    gang:
+      roles:
+        server:
+          on: {taskCompleted: complete}
+          run: |
+            until [ -e "$SHARED/failed" ]; do sleep 0.1; done
+            until "$TRADEWIND_RSH_AGENT" worker-0 'echo "attempt $TRADEWIND_ATTEMPT"' | grep '\.1\.2$'; do sleep 0.1; done
+        worker:
+          on: {podFailed: {action: restartRole, limit: 1}}
+          run: |
+            [ -e "$SHARED/failed" ] && exec sleep 100000
+            until [ -e "$SHARED/both-run" ]; do sleep 0.1; done
+            touch "$SHARED/failed"
+            exit 3
+`)
+	job, err := c.Submit(t.Context(), "job.yaml", "", file, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	// The broker has to know that the others run: else there is nobody that goes on.
+	for running := 0; running < 2; {
+		d, err := h.Broker().JobDetail(t.Context(), job.ID)
+		if err != nil || d.State.Over() {
+			t.Fatal(d, err)
+		}
+		running = 0
+		for _, task := range d.TaskList {
+			if task.State == string(record.TaskRunning) {
+				running++
+			}
+		}
+		time.Sleep(20 * time.Millisecond)
+	}
+	if err := os.WriteFile(filepath.Join(shared, "both-run"), nil, 0o600); err != nil {
+		t.Fatal(err)
+	}
+	d := await(t, h.Broker(), job.ID)
+	if d.State != record.JobSucceeded {
+		t.Fatalf("%s: %s", d.State, d.Reason)
+	}
+	attempts := map[int]int{}
+	for _, a := range d.Attempts {
+		attempts[a.Task]++
+	}
+	if attempts[0] != 1 || attempts[1] != 2 {
+		t.Errorf("attempts: %v", attempts)
 	}
 }

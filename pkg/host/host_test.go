@@ -65,7 +65,7 @@ func serve(t *testing.T, opt host.Options) (h *host.Host, stop func()) {
 // await returns the job once it is over.
 func await(t *testing.T, b *broker.Broker, id string) *view.JobDetail {
 	t.Helper()
-	for deadline := time.Now().Add(time.Minute); ; {
+	for deadline := time.Now().Add(10 * time.Minute); ; { // that of a hang, on however busy a machine
 		d, err := b.JobDetail(context.Background(), id)
 		if err != nil {
 			t.Fatal(err)

@@ -14,6 +14,9 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/metrics"
+	"github.com/tradewind-broker/tradewind/internal/traces"
+	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
@@ -21,6 +24,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
 	"github.com/tradewind-broker/tradewind/pkg/bus/local"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
@@ -30,9 +34,12 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 	"github.com/tradewind-broker/tradewind/pkg/grant/filegrant"
+	"github.com/tradewind-broker/tradewind/pkg/host/running"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 	"github.com/tradewind-broker/tradewind/pkg/store/bolt"
 	"github.com/tradewind-broker/tradewind/pkg/store/boltfile"
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 	"github.com/tradewind-broker/tradewind/web"
 )
 
@@ -45,8 +52,9 @@ type Host struct {
 	state    state
 	log      *slog.Logger
 	clock    clock.Clock
+	worked   time.Time // by the wall's clock: when a broker last worked on the folder before this one
 	file     *boltfile.File
-	bus      *local.Bus
+	bus      bus.Bus
 	broker   *broker.Broker
 	engine   *Engine
 	api      *api.API
@@ -64,6 +72,7 @@ type Host struct {
 	kept     record.Stores          // where what tasks leave is kept, beside the state folder
 	planned  atomic.Pointer[string] // tag of the refreshed catalogue that is planned on
 	script   *cloudlocal.Scenario   // nil without one
+	traces   *traces.Traces         // nil where nobody asked for them
 }
 
 // LoadCatalog loads the catalogue of a folder, or the one in the binary.
@@ -90,6 +99,9 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 	if opt.Log == nil {
 		opt.Log = slog.New(slog.DiscardHandler)
 	}
+	if err := proc.Supported(); err != nil {
+		return nil, err
+	}
 	h := &Host{opt: opt, log: opt.Log}
 	if h.state, err = openState(opt.State); err != nil {
 		return nil, err
@@ -103,6 +115,7 @@ func Open(ctx context.Context, opt Options) (_ *Host, err error) {
 		}
 	}()
 	wall := time.Now()
+	h.worked = h.state.lastWorked()
 	virtual, err := h.state.startOfTime(wall, opt.TimeScale)
 	if err != nil {
 		return nil, err
@@ -122,14 +135,14 @@ func (h *Host) show() error {
 	if h.opt.Passive {
 		return nil
 	}
-	return h.state.writeJSON("running.json", Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
+	return h.state.writeJSON(running.File, Running{URL: h.URL(), PID: os.Getpid(), Started: time.Now(),
 		TimeScale: h.opt.TimeScale, Clouds: h.bought.names(), PublicURL: h.bought.publicURL})
 }
 
 // hide takes that back. A leftover is recognised.
 func (h *Host) hide() {
 	if !h.opt.Passive && h.file != nil { // else it is another's
-		_ = os.Remove(h.state.path("running.json"))
+		_ = os.Remove(h.state.path(running.File))
 	}
 }
 
@@ -167,9 +180,15 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.token = string(userToken)
 	st := bolt.New(h.file)
-	if h.bus, err = local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()}); err != nil {
+	b, err := local.New(h.file, local.Config{Queues: Queues(), Route: events.Routes()})
+	if err != nil {
 		return err
 	}
+	counts := metrics.New(h.opt.Version)
+	if h.traces, err = h.openTraces(ctx, counts.Gatherer()); err != nil {
+		return err
+	}
+	h.bus = h.traces.Bus(counts.Bus(b))
 	c, moves, err := loadPrices(h.opt.Catalog)
 	if err != nil {
 		return err
@@ -227,6 +246,7 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.broker = broker.New(h.config(), ports)
 	h.engine = NewEngine(h.broker, h.bus, h.log)
+	h.engine.Handled = h.handled(counts)
 	logs, err := logstore.New(h.state.path("logs"), 0)
 	if err != nil {
 		return err
@@ -237,10 +257,11 @@ func (h *Host) wire(ctx context.Context) error {
 	}
 	h.api, err = api.New(api.Config{
 		Broker: h.broker, Data: h.broker, Token: h.token, Logs: logs, Hub: hub, Plan: h.plan, Dead: h.bus,
-		Dashboard: dashboard,
-		Verify:    func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
-		Machines:  h.machineTokens(key),
-		Packs:     h.packs, Objects: h.objects,
+		Dashboard: dashboard, Metrics: counts.Handler(h.broker, h.bus, h.log),
+		Verify:   func(text string) (wire.Claims, error) { return token.Verify(key, text, h.clock.Now()) },
+		Machines: h.machineTokens(key),
+		Packs:    h.packs, Objects: h.objects,
+		Visits:   &api.Visits{Relay: relay.New(mem.New(), time.Now, 0)},
 		Identity: h.bought.proofs, Program: h.programs(), Mounter: h.mounters(),
 		Hosts: append(h.bought.hosts(), h.opt.Hosts...),
 		Now:   h.clock.Now, Version: h.opt.Version, Log: h.log,

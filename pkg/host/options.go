@@ -2,11 +2,11 @@ package host
 
 import (
 	"log/slog"
-	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/host/running"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 )
 
@@ -64,12 +64,4 @@ type Options struct {
 }
 
 // Running is a host that works on a state folder.
-type Running struct {
-	URL       string    `json:"url"`
-	PID       int       `json:"pid"`
-	Started   time.Time `json:"started"`
-	TimeScale float64   `json:"timeScale"`
-	Clouds    []string  `json:"clouds,omitempty"`    // that are bought on
-	PublicURL string    `json:"publicUrl,omitempty"` // where bought machines reach it
-	Token     string    `json:"-"`
-}
+type Running = running.Broker

@@ -9,8 +9,8 @@ import (
 	"strings"
 	"testing"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/host"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"

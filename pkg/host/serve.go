@@ -14,6 +14,7 @@ import (
 	"golang.org/x/sync/errgroup"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -142,7 +143,19 @@ const (
 	reconcileEvery = 5 * time.Second
 	// clouds that are asked over a network, and that count how often
 	reconcileBoughtEvery = 15 * time.Second
+	// A broker that was away, or whose computer slept, for longer than the first has agents be heard for as long as the
+	// second before anything is given up as silent: they call twice a minute, and keep trying while it is away.
+	awayAfter  = time.Minute
+	hearWithin = 45 * time.Second
 )
+
+// hold is how long reconcile waits after a time in which nobody could have heard of machines that were bought.
+func hold(away time.Duration, bought bool) time.Duration {
+	if !bought || away <= awayAfter {
+		return 0
+	}
+	return hearWithin
+}
 
 // schedules sends the events that a clock sends; the first one at once, for what a crash left.
 func (h *Host) schedules(ctx context.Context) {
@@ -152,7 +165,16 @@ func (h *Host) schedules(ctx context.Context) {
 	}
 	ticker := time.NewTicker(every)
 	defer ticker.Stop()
+	last := h.worked
 	for {
+		// The wall's clock goes on while a computer sleeps, the monotonic one does not.
+		now := time.Now().Round(0)
+		if !last.IsZero() {
+			if err := clock.Pause(ctx, hold(now.Sub(last), len(h.bought.clouds) > 0)); err != nil {
+				return
+			}
+		}
+		last = time.Now().Round(0)
 		id := "reconcile-" + h.clock.Now().UTC().Format(time.RFC3339Nano)
 		if err := h.broker.Emit(ctx, "tradewind/schedule", id, events.BrokerReconcile{}); err != nil &&
 			ctx.Err() == nil {
@@ -207,6 +229,7 @@ func (h *Host) Close() error {
 	if h.objects != nil {
 		errs = append(errs, h.objects.Close())
 	}
+	errs = append(errs, h.traces.Close())
 	if h.bus != nil {
 		errs = append(errs, h.bus.Close())
 	}

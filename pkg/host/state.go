@@ -13,22 +13,11 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/pkg/host/running"
 )
 
-// DefaultState is the state folder of the user: $TRADEWIND_STATE, or tradewind below the user's
-// state folder.
-func DefaultState() string {
-	if dir := os.Getenv("TRADEWIND_STATE"); dir != "" {
-		return dir
-	}
-	if dir := os.Getenv("XDG_STATE_HOME"); dir != "" {
-		return filepath.Join(dir, "tradewind")
-	}
-	if home, err := os.UserHomeDir(); err == nil {
-		return filepath.Join(home, ".local", "state", "tradewind")
-	}
-	return ".tradewind"
-}
+// DefaultState is the state folder of the user (see package running).
+func DefaultState() string { return running.DefaultState() }
 
 // state is the folder on disk:
 //
@@ -143,21 +132,12 @@ func (s state) startOfTime(wall time.Time, scale float64) (time.Time, error) {
 	return wall, nil
 }
 
-// Find says who works on a state folder. The bool is false when nobody does.
-func Find(dir string) (Running, bool, error) {
-	if dir == "" {
-		dir = DefaultState()
-	}
-	s := state(dir)
-	var r Running
-	found, err := s.readJSON("running.json", &r)
-	if err != nil || !found || !alive(r) {
-		return Running{}, false, err
-	}
-	token, err := os.ReadFile(s.path("token"))
-	if err != nil {
-		return Running{}, false, fmt.Errorf("state folder: %w", err)
-	}
-	r.Token = strings.TrimSpace(string(token))
-	return r, true, nil
+// lastWorked is when a broker last worked on the folder; the zero time where none has, or where that cannot be read.
+func (s state) lastWorked() time.Time {
+	var mark clockMark
+	_, _ = s.readJSON("clock.json", &mark) // whoever reads the time from it tells of the error
+	return mark.Wall
 }
+
+// Find says who works on a state folder. The bool is false when nobody does.
+func Find(dir string) (Running, bool, error) { return running.Find(dir) }

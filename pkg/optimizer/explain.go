@@ -140,14 +140,16 @@ func (e *Explainer) Runners(task string, k int) ([]Runner, error) {
 	if k <= 0 {
 		return nil, nil
 	}
-	now := e.chosen(t)
+	now, grouped := e.chosen(t), slices.ContainsFunc(e.model.Together, func(ids []string) bool {
+		return slices.Contains(ids, task)
+	})
 	local := now.USD + e.transfers(e.in.Of(t), t, now.Place) + e.transfers(e.out.Of(t), t, now.Place)
 	around := e.longestAround(t)
 	cands := e.candidates(t)
 	runners := make([]Runner, 0, len(cands))
 	for i := range cands {
 		c := &cands[i]
-		if i == e.picks[t] {
+		if i == e.picks[t] || grouped && e.model.site(c) != e.model.site(now) {
 			continue
 		}
 		r := Runner{Candidate: i, ID: c.ID}

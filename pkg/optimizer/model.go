@@ -46,6 +46,9 @@ type Model struct {
 	// joined by several edges: each costs money, and each must have arrived,
 	// all moving at once, before the consumer starts.
 	Edges []Edge `json:"edges"`
+	// Together are groups of tasks, by their ids, that are placed together: on candidates of one site
+	// (Candidate.Site). A task is in one group at most.
+	Together [][]string `json:"together,omitempty"`
 }
 
 // Task is one unit of work and the offers it could run on. A pinned input is a
@@ -73,6 +76,9 @@ type Candidate struct {
 	// objective or cap looks at it; a candidate whose grid is not known has no
 	// place in such a model.
 	KgCO2 float64 `json:"kgCO2,omitempty"`
+	// Site is what the tasks of a group have in common where they are placed
+	// together, for instance a zone; empty is the place. Nothing else looks at it.
+	Site string `json:"site,omitempty"`
 }
 
 // Edge moves GiB of data from the task named From to the task named To, which

@@ -14,7 +14,7 @@ import (
 // unknown, repeated and missing fields, trailing text and anything that
 // [Model.Validate] refuses are a *[ModelError] that names the field;
 // "deadlineHours", "budgetUSD" and "carbonCapKg" alone may be left out or null, a
-// candidate's "kgCO2" may be left out, and a list may be null for empty. Memory is
+// candidate's "kgCO2" and "site" and the list "together" may be left out, and a list may be null for empty. Memory is
 // bounded by a small multiple of the text's size, itself at most
 // [MaxModelBytes]. An error of r is returned wrapped.
 func ReadModel(r io.Reader) (*Model, error) {
@@ -54,6 +54,7 @@ func (p *parser) model() (*Model, error) {
 		{"hoursPerGiB", true, func() error { return p.matrix(&m.HoursPerGiB) }},
 		{"tasks", true, func() error { return p.tasks(m) }},
 		{"edges", true, func() error { return p.edges(m) }},
+		{"together", false, func() error { return p.together(m) }},
 	})
 	return m, err
 }
@@ -94,6 +95,7 @@ func (p *parser) tasks(m *Model) error {
 		{"usd", true, func() error { return p.number(&c.USD) }},
 		{"hours", true, func() error { return p.number(&c.Hours) }},
 		{"kgCO2", false, func() error { return p.number(&c.KgCO2) }},
+		{"site", false, func() error { return p.text(&c.Site) }},
 	}
 	task := []field{
 		{"id", true, func() error { return p.text(&t.ID) }},
@@ -128,6 +130,20 @@ func (p *parser) edges(m *Model) error {
 		e = Edge{}
 		err := p.object(edge)
 		m.Edges = append(m.Edges, e)
+		return err
+	})
+}
+
+func (p *parser) together(m *Model) error {
+	return p.list(MaxTasks, func() error {
+		var group []string
+		err := p.list(MaxTasks, func() error {
+			var id string
+			err := p.text(&id)
+			group = append(group, id)
+			return err
+		})
+		m.Together = append(m.Together, group)
 		return err
 	})
 }

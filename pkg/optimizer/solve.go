@@ -28,6 +28,9 @@ func solve(ctx context.Context, m *Model, o Options, th search.Thresholds) (*Sol
 
 // solveOn is solve on a meter.
 func solveOn(meter *search.Meter, m *Model, hint []int, th search.Thresholds) (*Solution, error) {
+	if len(m.Together) > 0 {
+		return solveTogether(m, hint, th, meter)
+	}
 	if m.Objective == Carbon || m.CarbonCapKg != nil {
 		return solveCarbon(m, hint, th, meter)
 	}

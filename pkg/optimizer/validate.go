@@ -76,7 +76,10 @@ func (m *Model) check() error {
 	if err := m.checkPlaces(); err != nil {
 		return err
 	}
-	return m.checkTasks()
+	if err := m.checkTasks(); err != nil {
+		return err
+	}
+	return m.checkTogether()
 }
 
 func (m *Model) checkBounds() error {

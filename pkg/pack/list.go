@@ -47,8 +47,8 @@ type Entry struct {
 
 // Piece is some bytes of a pack.
 type Piece struct {
-	Digest Digest `json:"digest"`
-	Size   int64  `json:"size"` // bytes
+	Digest Digest `json:"digest" pattern:"^sha256-[0-9a-f]{64}$"`
+	Size   int64  `json:"size" minimum:"1" maximum:"67108864" doc:"Bytes"`
 }
 
 // Single says whether the pack is one file rather than a folder.

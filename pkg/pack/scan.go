@@ -91,6 +91,9 @@ func Scan(ctx context.Context, name string, o Options) (*Tree, error) {
 // Close lets go of the folder.
 func (t *Tree) Close() error { return t.root.Close() }
 
+// Single says whether it is one file rather than a folder.
+func (t *Tree) Single() bool { return t.single }
+
 // Bytes is the size of all files together.
 func (t *Tree) Bytes() int64 { return t.list.Bytes() }
 
@@ -194,10 +197,14 @@ func (t *Tree) folder(ctx context.Context, dir string, ig rules, at map[string]f
 	return nil
 }
 
-// gone is the error of what cannot be read: it was there a moment ago.
+// gone is the error of what cannot be read: it was there a moment ago, or is not for this user.
 func (t *Tree) gone(p string, err error) error {
 	if errors.Is(err, fs.ErrNotExist) {
 		return &Changed{Path: filepath.Join(t.dir, filepath.FromSlash(p))}
+	}
+	if errors.Is(err, fs.ErrPermission) {
+		return fmt.Errorf("%s %w: you may not read it (%w); change its rights, or leave it out in %s",
+			filepath.Join(t.dir, filepath.FromSlash(p)), ErrUnfit, fs.ErrPermission, ownIgnore)
 	}
 	return err
 }

@@ -51,19 +51,13 @@ const (
 // Schemes are all schemes of references.
 func Schemes() []string { return []string{SSM, SecretsManager, GCPSM, KeyVault, Kubernetes} }
 
-// Reference splits a value that says where the secret is kept. The name of a parameter begins with a slash, and
-// Google's, Azure's and Kubernetes' have one, so that few values can be taken for one. What is wrong with the rest of a
-// name its source says.
+// Reference splits a value that says where the secret is kept: one that begins with a scheme and a colon, with no blank
+// after it. What is wrong with the rest its source says: were ssm:a the secret itself, who forgot a slash would hand
+// the task that, and nobody would tell.
 func Reference(value string) (scheme, name string, ok bool) {
 	scheme, name, ok = strings.Cut(value, ":")
-	ok = ok && slices.Contains(Schemes(), scheme) && name != "" && !strings.ContainsAny(name, " \t\r\n")
-	switch {
-	case !ok, scheme == SSM && !strings.HasPrefix(name, "/"):
+	if !ok || !slices.Contains(Schemes(), scheme) || name == "" || strings.ContainsAny(name, " \t\r\n") {
 		return "", "", false
-	case scheme == GCPSM || scheme == KeyVault || scheme == Kubernetes:
-		if !strings.Contains(name, "/") {
-			return "", "", false
-		}
 	}
 	return scheme, name, true
 }

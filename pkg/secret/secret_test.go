@@ -81,9 +81,9 @@ func TestAReferenceThatIsNotGoodIsRefusedByName(t *testing.T) {
 
 func TestFewValuesAreTakenForReferences(t *testing.T) {
 	for value, want := range map[string]bool{
-		"ssm:/a/b": true, "ssm:/a:3": true, "secretsmanager:team/hf": true, "ssm:a": false, "ssm:": false,
-		"ssm:/a b": false, "gcpsm:projects/p/secrets/s": true, "keyvault:v/n": true, "kubernetes:a/b/c": true, "gcpsm:projects": false,
-		"kubernetes:hunter2": false, "keyvault: /x": false, "hunter2": false, "https://x": false, "SSM:/a": false, "": false,
+		"ssm:/a/b": true, "ssm:/a:3": true, "secretsmanager:team/hf": true, "ssm:a": true, "ssm:": false,
+		"ssm:/a b": false, "gcpsm:projects/p/secrets/s": true, "keyvault:v/n": true, "kubernetes:a/b/c": true, "gcpsm:projects": true,
+		"kubernetes:hunter2": true, "keyvault: /x": false, "hunter2": false, "https://x": false, "SSM:/a": false, "": false,
 	} {
 		if _, _, got := secret.Reference(value); got != want {
 			t.Errorf("%q: %v", value, got)

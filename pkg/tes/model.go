@@ -39,7 +39,7 @@ type Task struct {
 	Inputs       []Input           `json:"inputs,omitempty" nullable:"false"`
 	Outputs      []Output          `json:"outputs,omitempty" nullable:"false"`
 	Resources    *Resources        `json:"resources,omitempty"`
-	Executors    []Executor        `json:"executors,omitempty" required:"true" nullable:"false"`
+	Executors    []Executor        `json:"executors,omitempty" required:"true" minItems:"1" nullable:"false"`
 	Volumes      []string          `json:"volumes,omitempty" nullable:"false" doc:"Directories that executors share"`
 	Tags         map[string]string `json:"tags,omitempty"`
 	Logs         []TaskLog         `json:"logs,omitempty" nullable:"false" doc:"One for each attempt"`
@@ -91,7 +91,7 @@ type Resources struct {
 // Executor is a command in a container.
 type Executor struct {
 	Image       string            `json:"image" doc:"The container's image; all executors of a task have the same one"`
-	Command     []string          `json:"command" nullable:"false"`
+	Command     []string          `json:"command" minItems:"1" nullable:"false"`
 	Workdir     string            `json:"workdir,omitempty"`
 	Stdin       string            `json:"stdin,omitempty"`
 	Stdout      string            `json:"stdout,omitempty"`

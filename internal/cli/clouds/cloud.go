@@ -170,6 +170,9 @@ func (a app) addCloud(ctx context.Context, k cloudkit.Kit, s cloudkit.Settings, 
 	if err != nil {
 		return err
 	}
+	if s.Functions.Account != "" {
+		return a.prepareForFunctions(ctx, k, request, state, only, output)
+	}
 	if k.Setup != nil {
 		setup, err := k.Setup(ctx, request)
 		if err != nil {
@@ -219,22 +222,27 @@ func (a app) request(s cloudkit.Settings, state string) (cloudkit.Request, error
 func (a app) cloudRemoveCommand() *cobra.Command {
 	var state string
 	var forget bool
+	var of cloudkit.Settings
 	c := &cobra.Command{
 		Use: "remove CLOUD", Short: "Have no machines be bought on a cloud any more",
 		Long: "Takes away what `tradewind cloud add` made in the cloud, and forgets its settings. It is refused while machines\n" +
 			"run there, or a broker that buys there.",
-		Example: "  tradewind cloud remove lambda",
+		Example: "  tradewind cloud remove lambda\n  tradewind cloud remove gcp --aws-account 123456789012",
 		Args:    command.Args(1, 1),
 		ValidArgsFunction: func(*cobra.Command, []string, string) ([]string, cobra.ShellCompDirective) {
 			return cloudkit.Names(a.kits), cobra.ShellCompDirectiveNoFileComp
 		},
 	}
 	a.StateFlag(c, &state)
+	cloudkit.FunctionFlags(c.Flags(), &of)
 	c.Flags().BoolVar(&forget, "forget", false,
 		"forget the settings although the cloud cannot be asked, as when a key was withdrawn")
 	c.RunE = func(c *cobra.Command, given []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
+		if of.Functions.Account != "" {
+			return a.removeForFunctions(ctx, given[0], of.Functions, command.Absolute(state))
+		}
 		return a.removeCloud(ctx, given[0], command.Absolute(state), forget)
 	}
 	return c

@@ -8,6 +8,9 @@ import (
 	"maps"
 	"slices"
 	"strings"
+	"time"
+
+	"github.com/aws/smithy-go/logging"
 
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -89,6 +92,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	f.StringSliceVar(&o.announce, "announce", short(events.Announced()),
 		"events that are put on the event bus for rules of yours, a millionth of a dollar each; all, none")
 	f.StringVar(&o.settings.Webhook, "webhook", "", "https URL that news of jobs are posted to")
+	f.DurationVar(&o.settings.AgentsCall, "agents-call", 5*time.Minute,
+		"how often agents that work call, 1s to 5m: how soon people get onto their machines, two\n"+
+			"millionths of a dollar a call")
 	f.BoolVar(&o.settings.Unproven, "unproven-machines", false,
 		"take machines at their word where they do not prove which one they are")
 	f.StringVar(&o.policy, "policy", "", "file with the scheduling policy that sessions follow")
@@ -106,6 +112,9 @@ func (a app) deployAWSCommand() *cobra.Command {
 	c.RunE = func(c *cobra.Command, _ []string) error {
 		ctx, cancel := a.Stop.Context(c.Context())
 		defer cancel()
+		if o.settings.AgentsCall < time.Second || o.settings.AgentsCall > 5*time.Minute {
+			return command.BadInput("", "--agents-call %v: between 1s and 5m", o.settings.AgentsCall)
+		}
 		o.settings.Architecture, o.settings.DropData, o.settings.NoAlarms = o.architectures.Value,
 			!o.keepData, !o.alarms
 		o.settings.DataBuckets, o.settings.MakeBuckets, o.settings.Regions = o.dataBuckets, o.makeBuckets, o.others
@@ -210,7 +219,8 @@ type Deployment struct {
 
 // target finds out where to deploy.
 func (a app) target(ctx context.Context, o *deployOptions) (*deploy.Target, error) {
-	load := []func(*config.LoadOptions) error{config.WithSharedConfigProfile(o.profile)}
+	load := []func(*config.LoadOptions) error{config.WithSharedConfigProfile(o.profile),
+		config.WithLogger(logging.Nop{})}
 	if o.settings.Region != "" {
 		load = append(load, config.WithRegion(o.settings.Region))
 	}

@@ -60,6 +60,7 @@ type Overrides struct {
 	deadline  command.Span
 	budget    float64
 	queue     string
+	keep      command.Span
 	env       variables
 	flags     *cobra.Command
 }
@@ -75,6 +76,8 @@ func OverrideFlags(c *cobra.Command, queue bool) *Overrides {
 	o.env.add(c)
 	if queue {
 		f.StringVar(&o.queue, "queue", "", "queue to run in")
+		f.Var(&o.keep, "keep-on-failure",
+			"how long the machines of a task that failed are kept to be looked at, within the budget: 30m, 1h")
 	}
 	return o
 }
@@ -109,12 +112,16 @@ func (o *Overrides) apply(f *File) error {
 	if set("queue") {
 		f.Spec.Queue, f.changed = o.queue, true
 	}
+	if set("keep-on-failure") {
+		f.Spec.KeepOnFailure, f.changed = o.keep.Value, true
+	}
 	if !f.changed {
 		return nil
 	}
 	var bad *dag.Error
 	if err := f.Spec.Validate(); errors.As(err, &bad) {
-		return command.BadInput(bad.Hint, "--%s: %s", bad.Field, bad.Reason)
+		flag := strings.Replace(bad.Field, "keepOnFailure", "keep-on-failure", 1)
+		return command.BadInput(bad.Hint, "--%s: %s", flag, bad.Reason)
 	} else if err != nil {
 		return err
 	}

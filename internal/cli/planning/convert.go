@@ -1,14 +1,17 @@
 package planning
 
 import (
+	"bytes"
+	"fmt"
 	"io"
 
 	"github.com/spf13/cobra"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
-	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes"
 	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
 )
 
 // Convert is the command convert.
@@ -20,23 +23,24 @@ func Convert(in *command.App) *cobra.Command {
 		Short: "Write a DAG of any form as Tradewind YAML",
 		Long: "Reads the DAG in FILE (SkyPilot YAML, Kubernetes manifests, WfCommons JSON, Pegasus DAX, or Tradewind's\n" +
 			"own) and writes it as Tradewind YAML. - is standard input. What the file asks for that has no counterpart here is told\n" +
-			"on standard error.",
+			"on standard error. Of a file that has Volcano's Queues alone the commands are written that set such queues\n" +
+			"here.",
 		Example: "  tradewind convert task.sky.yaml > task.yaml\n" +
 			"  tradewind convert job.k8s.yaml > job.yaml\n" +
+			"  tradewind convert queues.yaml | sh\n" +
 			"  tradewind convert Montage_25.xml.gz --out montage.yaml",
 		Args: command.Args(1, 1), ValidArgsFunction: command.CompleteFile,
 	}
 	c.Flags().StringVar(&out, "out", "", "write to this file instead of standard output")
 	c.RunE = func(_ *cobra.Command, given []string) error {
-		f, err := jobfile.Read(a.App, given[0])
+		path, content, err := a.ReadInput(given[0])
 		if err != nil {
 			return err
 		}
-		body, err := native.Marshal(f.Spec)
+		body, what, err := a.convert(path, content)
 		if err != nil {
 			return err
 		}
-		a.Warn(f.Spec.Warnings)
 		if out == "" {
 			_, err = a.Out.Write(body)
 			return err
@@ -44,10 +48,55 @@ func Convert(in *command.App) *cobra.Command {
 		if err := command.WriteFile(out, func(w io.Writer) error { _, err := w.Write(body); return err }); err != nil {
 			return err
 		}
-		a.Tell("wrote %s to %s", text.Count(len(f.Spec.Tasks), "task"), out)
+		a.Tell("wrote %s to %s", what, out)
 		return nil
 	}
 	return c
+}
+
+// convert writes a job, or queues, as we have it, and says what it is.
+func (a *app) convert(path string, content []byte) (body []byte, what string, err error) {
+	queues, warnings, ok, err := kubernetes.Queues(path, content)
+	if err != nil {
+		return nil, "", err
+	}
+	if ok {
+		a.Warn(warnings)
+		return queueCommands(queues), text.Count(len(queues), "queue"), nil
+	}
+	spec, err := read.Job(path, bytes.NewReader(content))
+	if err != nil {
+		return nil, "", err
+	}
+	if body, err = native.Marshal(spec); err != nil {
+		return nil, "", err
+	}
+	a.Warn(spec.Warnings)
+	return body, text.Count(len(spec.Tasks), "task"), nil
+}
+
+// queueCommands are the commands that set queues, a line each.
+func queueCommands(queues []kubernetes.Queue) []byte {
+	var b bytes.Buffer
+	for _, q := range queues {
+		fmt.Fprintf(&b, "tradewind queue set %s", q.Name)
+		if q.Parent != "" {
+			fmt.Fprintf(&b, " --parent %s", q.Parent)
+		}
+		if q.Weight > 1 {
+			fmt.Fprintf(&b, " --weight %d", q.Weight)
+		}
+		for _, of := range []struct {
+			flag string
+			vcpu float64
+		}{{"--max-vcpu", q.MaxVCPU}, {"--deserved", q.DeservedVCPU}, {"--guaranteed", q.GuaranteedVCPU}} {
+			if of.vcpu > 0 {
+				fmt.Fprintf(&b, " %s %s", of.flag, text.Number(of.vcpu))
+			}
+		}
+		b.WriteString("\n")
+	}
+	return b.Bytes()
 }
 
 // Schema is the command schema.

@@ -106,6 +106,11 @@ func attempted(was, is record.Attempt, task string, moved bool) (news []Happenin
 	}
 	if was.Outcome == "" && is.Outcome != "" {
 		news = append(news, ended(is, task))
+		if is.KeptUntil.After(is.Ended) {
+			news = append(news, Happening{At: is.Ended, Task: task, Tone: text.Warn, Notable: true, order: orderEnded,
+				Text: "its machine is kept for " + text.Span(is.KeptUntil.Sub(is.Ended)) +
+					": `tradewind shell` reaches it, `tradewind cancel` lets it go"})
+		}
 	}
 	return news
 }

@@ -4,7 +4,6 @@ import (
 	"os"
 	"os/signal"
 	"sync"
-	"syscall"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
@@ -52,7 +51,7 @@ func NewLive(o LiveOptions) *Live {
 		pic: picture{View: View{Job: NewJob(o.Scale), Hint: o.Hint, Style: text.NewStyle(o.Color), Glyphs: o.Glyphs}},
 	}
 	stop := make(chan os.Signal, 1)
-	signal.Notify(stop, syscall.SIGTSTP)
+	watchSuspend(stop)
 	go func() {
 		defer close(l.done)
 		defer signal.Stop(stop)
@@ -73,7 +72,7 @@ func (l *Live) run(stop <-chan os.Signal) {
 			l.pic.Frame++
 		case <-stop: // Ctrl-Z
 			l.screen.leave()
-			_ = syscall.Kill(os.Getpid(), syscall.SIGSTOP) // a process may stop itself
+			suspend()
 		case <-l.closed:
 			l.pic.closing, l.pic.Note, l.pic.Hint = true, "", ""
 		}

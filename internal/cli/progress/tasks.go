@@ -118,6 +118,8 @@ func where(t *view.TaskView) string {
 
 func (v *View) state(t *view.TaskView, now time.Time) string {
 	switch {
+	case now.Before(t.KeptUntil):
+		return fmt.Sprintf("%s, kept %s", t.State, text.Span(t.KeptUntil.Sub(now)))
 	case t.State == string(record.TaskRunning):
 		return fmt.Sprintf("%s %.0f%%", t.State, 100*taskShare(t, now))
 	case t.State == string(record.TaskFailed), t.State == string(record.TaskSucceeded), t.State == stateCancelled:

@@ -3,7 +3,6 @@ package progress
 import (
 	"os"
 
-	"golang.org/x/sys/unix"
 	"golang.org/x/term"
 )
 
@@ -11,26 +10,6 @@ import (
 type tty struct{ file *os.File }
 
 func (t tty) fd() int { return int(t.file.Fd()) } //nolint:gosec // descriptors are small
-
-func (t tty) foreground() bool {
-	group, err := unix.IoctlGetInt(t.fd(), unix.TIOCGPGRP)
-	return err == nil && group == unix.Getpgrp()
-}
-
-// quiet leaves everything but the echo as it is: Ctrl-C goes on being a signal.
-func (t tty) quiet(on bool) {
-	mode, err := unix.IoctlGetTermios(t.fd(), getTermios)
-	if err != nil {
-		return
-	}
-	const echo = unix.ECHO | unix.ECHONL
-	if on {
-		mode.Lflag &^= echo
-	} else {
-		mode.Lflag |= unix.ECHO
-	}
-	_ = unix.IoctlSetTermios(t.fd(), setTermios, mode) // then what is typed shows up in the picture until the next one
-}
 
 func (t tty) size() (width, height int) {
 	width, height, err := term.GetSize(t.fd())

@@ -9,6 +9,8 @@ import (
 	"os"
 	"time"
 
+	"github.com/aws/smithy-go/logging"
+
 	awssdk "github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/config"
 	"github.com/spf13/pflag"
@@ -57,7 +59,7 @@ func account(s cloudkit.Settings, lookup cloudkit.Lookup) string {
 const defaultRegion = "us-east-1"
 
 func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
-	options := []func(*config.LoadOptions) error{config.WithAppID("tradewind")}
+	options := []func(*config.LoadOptions) error{config.WithAppID("tradewind"), config.WithLogger(logging.Nop{})}
 	if r.Settings.Profile != "" {
 		options = append(options, config.WithSharedConfigProfile(r.Settings.Profile))
 	}

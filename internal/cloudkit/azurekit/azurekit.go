@@ -50,6 +50,9 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 	f.StringVar(&s.ResourceGroup, "resource-group", "", "group of the machines (default: the deployment's name)")
 	f.StringVar(&s.Principal, "principal", "",
 		"who buys, by the object's ID: a resource group and two roles are made for them")
+	cloudkit.FunctionFlags(f, s)
+	f.StringVar(&s.Functions.Issuer, "aws-issuer", "",
+		"who signs for that account: `aws iam get-outbound-web-identity-federation-info`")
 	f.StringToStringVar(&s.Stores, "stores", nil,
 		"containers for what tasks leave, REGION=CONTAINER by comma: made where there is\n"+
 			"none; without any, all is kept here")
@@ -60,7 +63,9 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 
 var (
 	errNoSubscription = errors.New("no subscription is named: tradewind cloud add azure --subscription ID --regions R")
-	errNoRegions      = errors.New("no regions are named: tradewind cloud add azure --regions eastus,westeurope")
+	errNoIssuer       = errors.New("who signs for the AWS account is not named: --aws-issuer " +
+		"https://….tokens.sts.global.api.aws, as `aws iam get-outbound-web-identity-federation-info` says it")
+	errNoRegions = errors.New("no regions are named: tradewind cloud add azure --regions eastus,westeurope")
 )
 
 func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
@@ -69,6 +74,8 @@ func ready(s cloudkit.Settings, _ cloudkit.Lookup) error {
 		return errNoSubscription
 	case len(s.Regions) == 0:
 		return errNoRegions
+	case s.Functions.Account != "" && s.Functions.Issuer == "":
+		return errNoIssuer
 	}
 	return s.Check()
 }
@@ -105,8 +112,13 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := secrets(s, credential)
+	if err != nil {
+		return nil, err
+	}
 	return &cloudkit.Opened{
 		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
+		Secrets: secrets,
 	}, nil
 }
 

@@ -42,6 +42,7 @@ func flags(f *pflag.FlagSet, s *cloudkit.Settings) {
 		"service account without any role that machines prove themselves with")
 	f.StringVar(&s.Member, "member", "",
 		"who buys, user:ADDRESS or serviceAccount:ADDRESS: a network, a role and a\nservice account are made for them")
+	cloudkit.FunctionFlags(f, s)
 	f.StringVar(&s.Network, "network", "", "network of the machines (default: the project's default one)")
 	f.StringToStringVar(&s.Stores, "stores", nil,
 		"buckets for what tasks leave, REGION=BUCKET by comma: made where there is none;\n"+
@@ -90,13 +91,17 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 	if err != nil {
 		return nil, err
 	}
+	secrets, err := secrets(s)
+	if err != nil {
+		return nil, err
+	}
 	pushes, err := pushed(c, s, r.PublicURL)
 	if err != nil {
 		return nil, err
 	}
 	return &cloudkit.Opened{
 		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: refresher(c, r),
-		Pushed: pushes,
+		Pushed: pushes, Secrets: secrets,
 	}, nil
 }
 

@@ -47,7 +47,11 @@ func googleSetup(ctx context.Context, r cloudkit.Request) (cloudkit.Setup, error
 	cfg := gcpsetup.Config{
 		Deployment: r.Deployment, Project: r.Settings.Project, Member: r.Settings.Member, Cloud: driver,
 	}
-	if cfg.Member == "" {
+	switch f := r.Settings.Functions; {
+	case f.Account != "":
+		cfg.Deployment, cfg.Member = f.Deployment, ""
+		cfg.AWSAccount, cfg.AWSRoles = f.Account, []string{f.Role(gcpkit.Name)}
+	case cfg.Member == "":
 		cfg.Member = anyMember
 	}
 	s, err := gcpsetup.New(cfg)
@@ -59,7 +63,7 @@ func (g google) Print(w io.Writer) error { return lines(w, g.setup.Print()) }
 
 // Make implements cloudkit.Setup.
 func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, error) {
-	if g.settings.Member == "" {
+	if g.settings.Member == "" && g.settings.Functions.Account == "" {
 		return g.settings, nil
 	}
 	err := g.setup.Add(ctx, func(c gcpsetup.Change) { tell(done(c.Step, c.Made)) })
@@ -68,12 +72,15 @@ func (g google) Make(ctx context.Context, tell func(string)) (cloudkit.Settings,
 	}
 	s := g.settings
 	s.ServiceAccount, s.Network = g.setup.MachinesAccount(), g.setup.Network()
+	if s.Functions.Account != "" {
+		s.Provider, s.Impersonate = g.setup.Provider(), g.setup.BrokerAccount()
+	}
 	return s, nil
 }
 
 // Remove implements cloudkit.Setup.
 func (g google) Remove(ctx context.Context, tell func(string)) error {
-	if g.settings.Member == "" {
+	if g.settings.Member == "" && g.settings.Functions.Account == "" {
 		return nil
 	}
 	return g.setup.Remove(ctx, func(c gcpsetup.Change) {
@@ -98,7 +105,13 @@ func azureSetup(_ context.Context, r cloudkit.Request) (cloudkit.Setup, error) {
 		Deployment: r.Deployment, Subscription: r.Settings.Subscription, ResourceGroup: r.Settings.ResourceGroup,
 		Location: r.Settings.Regions[0], Principal: r.Settings.Principal, Credential: credential, Options: options,
 	}
-	if cfg.Principal == "" {
+	switch f := r.Settings.Functions; {
+	case f.Account != "":
+		cfg.Deployment, cfg.Principal = f.Deployment, ""
+		cfg.Federation = &azuresetup.Federation{
+			Issuer: f.Issuer, Subject: "arn:aws:iam::" + f.Account + ":role/" + f.Role(azurekit.Name),
+		}
+	case cfg.Principal == "":
 		cfg.Principal = anyPrincipal
 	}
 	s, err := azuresetup.New(cfg)
@@ -116,15 +129,22 @@ func (z azure) Print(w io.Writer) error {
 
 // Make implements cloudkit.Setup.
 func (z azure) Make(ctx context.Context, tell func(string)) (cloudkit.Settings, error) {
-	if z.settings.Principal == "" {
-		return z.settings, nil
+	s := z.settings
+	if s.Principal == "" && s.Functions.Account == "" {
+		return s, nil
 	}
-	return z.settings, z.setup.Make(ctx, func(step azuresetup.Step, was bool) { tell(done(step.Name, !was)) })
+	err := z.setup.Make(ctx, func(step azuresetup.Step, was bool) { tell(done(step.Name, !was)) })
+	if err == nil && s.Functions.Account != "" {
+		var who azuresetup.Identity
+		who, err = z.setup.Identity(ctx)
+		s.Client, s.Tenant = who.Client, who.Tenant
+	}
+	return s, err
 }
 
 // Remove implements cloudkit.Setup. Whoever calls has looked that no machine runs.
 func (z azure) Remove(ctx context.Context, tell func(string)) error {
-	if z.settings.Principal == "" {
+	if z.settings.Principal == "" && z.settings.Functions.Account == "" {
 		return nil
 	}
 	none := func(context.Context) (int, error) { return 0, nil }

@@ -30,6 +30,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/identity/awsid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/azureid"
 	"github.com/tradewind-broker/tradewind/pkg/identity/googleid"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
 )
 
 // Name of the function.
@@ -70,7 +71,8 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 		Broker: h.Broker, Data: h.Broker, Program: program(h), Mounter: mounter(h), Token: token,
 		Verify: ring.Verify, Dead: h.Ports.Bus, Clouds: clouds(h),
 		Hosts: []string{endpoint.Hostname()}, Packs: objects.NewDepot(h), Now: h.Ports.Now, Log: h.Log(),
-		Unheld:   lambdahost.PollEvery,
+		Unheld:   h.Env.AgentsCall,
+		Visits:   &api.Visits{Relay: relay.New(h.Ports.Store, h.Ports.Now, lookEvery)},
 		Identity: proofs,
 		Machines: &api.MachineTokens{Mint: ring.MintPool, Verify: ring.VerifyPool},
 		Logs:     &objects.Logs{Store: h.Ports.Store, Client: objects.NewClient(h), Bucket: h.Env.WorkBucket},
@@ -81,6 +83,10 @@ func New(h *lambdahost.Host) (*gateway.Gateway, error) {
 	return &gateway.Gateway{Handler: &waking{next: a, wake: activity.NewAWS(h).On, log: h.Log().Warn}, UserToken: token,
 		Log: h.Log()}, nil
 }
+
+// lookEvery is how soon a call that is held for a visit looks for what another function has taken in; see relay.New. A
+// look is a query of the table, an eighth of a millionth of a dollar.
+const lookEvery = 50 * time.Millisecond
 
 // verifiers check what machines of the deployment's clouds prove.
 func verifiers(env lambdahost.Env) (identity.Verifiers, error) {

@@ -8,6 +8,7 @@ import (
 	"net/url"
 	"slices"
 	"strings"
+	"time"
 )
 
 // ErrEnv says that the environment is not what infra/ sets.
@@ -74,6 +75,19 @@ func (r *Reader) OneOf(name string, words ...string) string {
 		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is none of %s", name, v, strings.Join(words, ", ")))
 	}
 	return v
+}
+
+// Span reads a length of time of a second or more; fallback where nothing is set.
+func (r *Reader) Span(name string, fallback time.Duration) time.Duration {
+	v := r.Getenv(name)
+	if v == "" {
+		return fallback
+	}
+	d, err := time.ParseDuration(v)
+	if err != nil || d < time.Second {
+		r.wrong = append(r.wrong, fmt.Sprintf("%s is %q, which is no time of a second or more, such as 30s", name, v))
+	}
+	return d
 }
 
 // Level reads a level of the log; info where none is set.

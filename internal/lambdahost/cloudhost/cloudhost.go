@@ -20,6 +20,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud/driver"
 	"github.com/tradewind-broker/tradewind/pkg/cloud/remote"
 	grants "github.com/tradewind-broker/tradewind/pkg/grant/remote"
+	secrets "github.com/tradewind-broker/tradewind/pkg/secret/remote"
 	"github.com/tradewind-broker/tradewind/pkg/store/dynamo"
 )
 
@@ -104,8 +105,11 @@ func New(env Env, cfg aws.Config, kit cloudkit.Kit, out io.Writer) (Handler, err
 		current.Store(base.InvocationOf(ctx))
 		began := time.Now()
 		serve := server.Serve
-		if opened.Data != nil && grants.Of(message) {
+		switch {
+		case opened.Data != nil && grants.Of(message):
 			serve = grants.Server{Store: opened.Data}.Serve
+		case secrets.Of(message):
+			serve = secrets.Server{Sources: opened.Secrets}.Serve
 		}
 		answer, err := serve(ctx, message)
 		log.LogAttrs(ctx, slog.LevelDebug, "call", slog.Duration("took", time.Since(began)))

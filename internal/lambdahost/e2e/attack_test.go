@@ -46,7 +46,7 @@ func TestATaskHarmsItsOwnAttemptAtMost(t *testing.T) {
 		t.Skip("starts emulators")
 	}
 	w := deploy(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
 	defer w.agents.Wait()
 	defer cancel()

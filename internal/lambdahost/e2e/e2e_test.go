@@ -49,7 +49,7 @@ func TestADAGFileThatAppearsRunsToItsEnd(t *testing.T) {
 		t.Skip("starts emulators")
 	}
 	w := deploy(t)
-	ctx, cancel := context.WithTimeout(t.Context(), 2*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
 	defer w.agents.Wait()
 	defer cancel()

@@ -10,11 +10,11 @@ import (
 	"testing"
 	"time"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/apihost"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/objects"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/pack"
 	"github.com/tradewind-broker/tradewind/pkg/pack/depot"
 )
@@ -113,7 +113,7 @@ func TestSecretsAreSealedInTheTable(t *testing.T) {
 	c := client.NewSigned(w.api.URL, "us-east-1", w.cfg.Credentials)
 	file := []byte("run: x\nsecrets:\n  TOKEN:\n")
 	var bad *api.Problem
-	for _, given := range []string{"ssm:" + w.hosts[apihost.Name].Env.TokenKey, "ssm:/" + w.hosts[apihost.Name].Env.Deployment + "/secrets/none"} {
+	for _, given := range []string{"ssm:a", "gcpsm:projects/p/secrets/hf", "keyvault:team/hf", "kubernetes:ml/hf/token", "ssm:" + w.hosts[apihost.Name].Env.TokenKey, "ssm:/" + w.hosts[apihost.Name].Env.Deployment + "/secrets/none"} {
 		_, err := c.Submit(ctx, "job.yaml", "", file, map[string]string{"TOKEN": given})
 		if !errors.As(err, &bad) || bad.Status != http.StatusUnprocessableEntity || bad.Line != 3 {
 			t.Errorf("%s: %v", given, err)

@@ -38,7 +38,7 @@ func TestOneSkyPilotFileAsItStands(t *testing.T) {
 	w := deployWith(t, sky.S3(), []string{
 		"TRADEWIND_MOUNTS_ROLE=" + skytest.Role, "TRADEWIND_RCLONE_KEY=" + runtime.GOARCH + "=" + key,
 	})
-	ctx, cancel := context.WithTimeout(t.Context(), 4*time.Minute)
+	ctx, cancel := context.WithTimeout(t.Context(), hangs)
 	defer cancel()
 	defer w.agents.Wait()
 	defer cancel()

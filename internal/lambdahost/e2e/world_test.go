@@ -14,6 +14,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"sync/atomic"
 	"testing"
 	"time"
 
@@ -61,7 +62,7 @@ func TestMain(m *testing.M) {
 // parts are those of each function's main.
 func parts() map[string][]lambdahost.Part {
 	return map[string][]lambdahost.Part{
-		events.FnSubmit: {objects.Part, objects.Packs, keys.Secrets, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
+		events.FnSubmit: {objects.Part, objects.Packs, keys.Secrets, data.Part, activity.Wake}, events.FnOptimize: {planning.Part}, events.FnProvision: {clouds.Part, keys.Part, data.Part},
 		events.FnInterrupt: {clouds.Notices}, events.FnReconcile: {clouds.Part, activity.Rest, lambdahost.Leftovers, data.Part}, events.FnHook: {hooks.Part},
 		events.FnSchedule: {policy.Part}, apihost.Name: {policy.Part, keys.Part, keys.Secrets, data.Part, objects.Packs},
 	}
@@ -73,7 +74,8 @@ type world struct {
 	name   string
 	cfg    aws.Config
 	hosts  map[string]*lambdahost.Host
-	gate   *gateway.Gateway
+	gates  []*gateway.Gateway // instances of the function, each with a memory of its own
+	calls  atomic.Int64
 	api    *httptest.Server
 	table  *dynamodb.Client
 	queues *sqs.Client
@@ -130,8 +132,12 @@ func deployWith(t *testing.T, environ, functions []string) *world {
 			t.Fatal(err)
 		}
 	}
-	if w.gate, err = apihost.New(w.hosts[apihost.Name]); err != nil {
-		t.Fatal(err)
+	for range 4 {
+		gate, err := apihost.New(w.hosts[apihost.Name])
+		if err != nil {
+			t.Fatal(err)
+		}
+		w.gates = append(w.gates, gate)
 	}
 	return w
 }
@@ -204,7 +210,7 @@ func (w *world) serve(out http.ResponseWriter, r *http.Request) {
 			IAM: &awsevents.APIGatewayV2HTTPRequestContextAuthorizerIAMDescription{UserARN: "arn:aws:iam::123456789012:user/ada"},
 		}
 	}
-	answer, err := w.gate.Serve(r.Context(), in)
+	answer, err := w.gates[int(w.calls.Add(1))%len(w.gates)].Serve(r.Context(), in)
 	if err != nil {
 		http.Error(out, err.Error(), http.StatusInternalServerError)
 		return
@@ -328,6 +334,9 @@ func (w *world) drop(ctx context.Context, fn string, message any) {
 
 // account is moto's.
 const account = "123456789012"
+
+// hangs is after how long a test is taken to hang: on a machine that does much else it may take many times as long as alone.
+const hangs = 15 * time.Minute
 
 // metadata is the metadata service of a machine.
 func (w *world) metadata(id string) *imdstest.Machine {

@@ -12,9 +12,9 @@ import (
 	awsevents "github.com/aws/aws-lambda-go/events"
 
 	"github.com/tradewind-broker/tradewind/internal/cli/progress"
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/lambdahost/gateway"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // lambda is a deployment's API as it is reached from outside: each request is an event of API Gateway's, each answer one that Lambda lets through.

@@ -2,12 +2,16 @@ package keys
 
 import (
 	"context"
+	"slices"
 
+	"github.com/aws/aws-sdk-go-v2/service/lambda"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
 	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost/far"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 	"github.com/tradewind-broker/tradewind/pkg/secret/awssecret"
+	"github.com/tradewind-broker/tradewind/pkg/secret/remote"
 )
 
 type ringKey struct{}
@@ -26,13 +30,21 @@ func Part(h *lambdahost.Host) error {
 }
 
 // Secrets lets the broker seal and open the secrets of jobs, and fetch those that are kept where the deployment may
-// read.
+// read; those of other clouds their functions fetch.
 func Secrets(h *lambdahost.Host) error {
 	client := ssm.NewFromConfig(h.AWS)
-	h.Ports.Secrets = &secret.Vault{
-		Keys: Of(h).Keys,
-		Sources: awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil },
-			append([]string{}, h.Env.Secrets...)...),
+	sources := awssecret.Sources(func(context.Context) (awssecret.SSM, error) { return client, nil },
+		append([]string{}, h.Env.Secrets...)...)
+	sources[secret.Kubernetes] = secret.Refusal("a deployment on AWS has no rights in a cluster: keep it in ssm: or " +
+		"secretsmanager:, or give its value")
+	for name, scheme := range map[string]string{"gcp": secret.GCPSM, "azure": secret.KeyVault} {
+		sources[scheme] = secret.Refusal("this deployment reads none: secrets= of deploy aws --cloud " + name +
+			": says which it may")
+		if slices.Contains(h.Env.SecretClouds, name) {
+			call := far.Call(lambda.NewFromConfig(h.AWS), h.Env.Function(lambdahost.CloudFunction(name)))
+			sources[scheme] = remote.New(scheme, call)
+		}
 	}
+	h.Ports.Secrets = &secret.Vault{Keys: Of(h).Keys, Sources: sources}
 	return nil
 }

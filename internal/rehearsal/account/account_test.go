@@ -16,8 +16,8 @@ import (
 	"github.com/aws/aws-sdk-go-v2/aws"
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/deploy"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // small is a template with one of each kind that the rehearsal reads.

@@ -13,6 +13,7 @@ import (
 	"strconv"
 	"strings"
 	"sync"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/sandbox"
 )
@@ -23,6 +24,7 @@ type Proxy struct {
 	rights   *Rights
 	mappings []*Mapping
 	moves    *Moves
+	trace    *Trace
 	log      *slog.Logger
 	next     *httputil.ReverseProxy
 	// table lets one request at a time to the table: moto puts back a copy of all of it when a transaction is
@@ -198,7 +200,9 @@ func (p *Proxy) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	if name := invoked(r); who.service == "lambda" && name != "" {
 		p.invoke(answer, r, name, body)
 	} else {
+		began := time.Now()
 		p.forward(who.service, answer, r)
+		p.trace.add(Span{InService, function, who.service, began, time.Now()})
 	}
 	if who.granted && answer.status < http.StatusMultipleChoices {
 		p.moves.moved(r, int64(len(body)), int64(answer.size))

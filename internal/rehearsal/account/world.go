@@ -48,7 +48,9 @@ type Options struct {
 	Chaos bool
 	// Environment is set in a function beside what is deployed, by its short name; nil is nothing.
 	Environment func(function string) map[string]string
-	Log         *slog.Logger
+	// Trace notes what functions do when; nil notes nothing.
+	Trace *Trace
+	Log   *slog.Logger
 }
 
 // World is an emulated account with a deployment in it.
@@ -115,6 +117,9 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 	if err := w.deploy(ctx); err != nil {
 		return nil, err
 	}
+	if w.Trace != nil {
+		w.Trace.deployment = w.Stack.Name
+	}
 	w.Rights = w.Template.rights()
 	if w.Proxy, err = newProxy(w.emulator.Endpoint, w.Count, w.Rights, o.Seed, o.Log); err != nil {
 		return nil, err
@@ -123,7 +128,7 @@ func Open(ctx context.Context, o Options) (_ *World, err error) {
 		return nil, err
 	}
 	w.Moves = newMoves(w.Buckets())
-	w.Proxy.mappings, w.Proxy.moves = w.Mappings, w.Moves
+	w.Proxy.mappings, w.Proxy.moves, w.Proxy.trace = w.Mappings, w.Moves, w.Trace
 	endpoint, err := w.serve(ctx, w.Proxy)
 	if err != nil {
 		return nil, err
@@ -313,6 +318,12 @@ func (w *World) function(f Resource, endpoint string) error {
 		Name: name, ARN: fmt.Sprintf(arnForms["AWS::Lambda::Function"], name), Region: Region,
 		Binary: filepath.Join(w.Assets, "lambda", short, "bootstrap"), Memory: f.number("MemorySize"),
 		Timeout: time.Duration(timeout) * time.Second, Limit: mostSandboxes, Env: env, Log: &locked{w: log},
+		Seen: func(began time.Time, cold time.Duration) {
+			w.Trace.add(Span{Kind: InFunction, Function: short, Begin: began, End: time.Now()})
+			if cold > 0 {
+				w.Trace.add(Span{Kind: Starting, Function: short, Begin: began, End: began.Add(cold)})
+			}
+		},
 	}
 	return nil
 }

@@ -98,6 +98,7 @@ func (s *Story) noSecrets(ctx context.Context) (string, error) {
 	secrets := [][]byte{
 		[]byte(lambdacloud.DefaultKey), []byte("PRIVATE KEY"), []byte(servers.AzureKey), []byte(s.World.Delegation),
 		[]byte("X-Goog-Signature="), []byte("sig="), // of URLs that were signed
+		[]byte(googleSecret), []byte(azureSecret),
 	}
 	items, files := 0, 0
 	found := func(where string, raw []byte) error {

@@ -11,18 +11,27 @@ import (
 
 	"github.com/aws/aws-sdk-go-v2/credentials"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // hopWithin is how long one job may take to its launch on the second cloud.
 const hopWithin = 2 * time.Minute
 
+// Hop is one job's way from a refusal to the next launch.
+type Hop struct {
+	Took  time.Duration            // from the refusal's answer to the next call for a machine
+	Spent map[string]time.Duration // what on, see account.Trace
+}
+
+// onTheWay are the functions that a refused job goes by, one after the other. Others are at work meanwhile.
+var onTheWay = []string{"cloud-azure", "provision", "relay", "optimize", "schedule", "cloud-gcp"}
+
 // Failover has n jobs refused by Azure, one after the other, which each goes on to Google Cloud by the deployed
-// functions. It returns the time from each refusal's answer to the next call for a machine: what is left of the first
-// launch is removed in it, the failure recorded, the plan made anew.
-func Failover(ctx context.Context, o account.Options, n int) (took []time.Duration, err error) {
+// functions: what is left of the first launch is removed, the failure recorded, the plan made anew.
+func Failover(ctx context.Context, o account.Options, n int) (hops []Hop, err error) {
+	o.Trace = &account.Trace{}
 	w, err := open(ctx, o, n)
 	if err != nil {
 		return nil, err
@@ -32,16 +41,16 @@ func Failover(ctx context.Context, o account.Options, n int) (took []time.Durati
 	s := &Story{World: w}
 	s.client = client.NewSigned(w.API, account.Region, credentials.StaticCredentialsProvider{Value: w.User})
 	for i := range n {
-		t, err := s.hop(ctx, i)
+		h, err := s.hop(ctx, i)
 		if err != nil {
-			return took, fmt.Errorf("job %d: %w", i, err)
+			return hops, fmt.Errorf("job %d: %w", i, err)
 		}
-		took = append(took, t)
+		hops = append(hops, h)
 	}
-	return took, nil
+	return hops, nil
 }
 
-func (s *Story) hop(ctx context.Context, i int) (took time.Duration, err error) {
+func (s *Story) hop(ctx context.Context, i int) (h Hop, err error) {
 	ctx, cancel := context.WithTimeout(ctx, hopWithin)
 	defer cancel()
 	name := fmt.Sprintf("hop-%d", i)
@@ -49,24 +58,27 @@ func (s *Story) hop(ctx context.Context, i int) (took time.Duration, err error) 
 		"time: 1h, resources: {anyOf: [{cloud: azure, instanceType: %s}, "+
 		"{cloud: gcp, instanceType: n2-standard-4}]}}}\n", name, refusedType(i)))
 	if err != nil {
-		return 0, err
+		return h, err
 	}
+	var seen failedOver
 	select {
-	case took = <-s.World.watch.next:
+	case seen = <-s.World.watch.next:
 	case <-ctx.Done():
 		d, _ := s.client.Job(context.WithoutCancel(ctx), id)
-		return 0, fmt.Errorf("%w: no launch after a refusal: %+v", ctx.Err(), d)
+		return h, fmt.Errorf("%w: no launch after a refusal: %+v", ctx.Err(), d)
 	}
 	if _, err := s.client.Cancel(ctx, id, "measured"); err != nil {
-		return 0, err
+		return h, err
 	}
-	return took, until(ctx, func() error { // or its machine takes the next one's processor
+	err = until(ctx, func() error { // or its machine takes the next one's processor
 		d, err := s.client.Job(ctx, id)
 		if err == nil && !d.State.Over() {
 			err = fmt.Errorf("the job is %s", d.State)
 		}
 		return err
 	})
+	// By now every function that was on the way has ended, and is in the trace.
+	return Hop{seen.asked.Sub(seen.refused), s.World.Trace.Split(seen.refused, seen.asked, onTheWay)}, err
 }
 
 // unavailable are types that Azure's catalogue has, one a job, as a refusal blocks its type for a while.
@@ -81,15 +93,18 @@ func unavailable(n int) (lines []line) {
 
 func refusedType(i int) string { return fmt.Sprintf("Standard_R%d", i) }
 
+// failedOver is when a cloud refused, and when the next was asked.
+type failedOver struct{ refused, asked time.Time }
+
 // watch measures the time from a refusal to the next call for a machine.
 type watch struct {
-	next chan time.Duration
+	next chan failedOver
 
 	mu      sync.Mutex
 	refused time.Time
 }
 
-func newWatch() *watch { return &watch{next: make(chan time.Duration, 1)} }
+func newWatch() *watch { return &watch{next: make(chan failedOver, 1)} }
 
 // refuses sees a cloud's refusals.
 func (w *watch) refuses(next http.Handler) http.Handler {
@@ -122,7 +137,7 @@ func (w *watch) asked() {
 		return
 	}
 	select {
-	case w.next <- time.Since(w.refused):
+	case w.next <- failedOver{w.refused, time.Now()}:
 	default: // nobody measures
 	}
 	w.refused = time.Time{}

@@ -12,12 +12,12 @@ import (
 
 	_ "embed"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/emulator/arm"
 	"github.com/tradewind-broker/tradewind/internal/emulator/gce"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
@@ -35,6 +35,10 @@ type Story struct {
 	next   string // the last job
 }
 
+// slower is how many times as long as on a machine of its own a step may take before it is taken to hang: nothing is
+// judged by it.
+const slower = 4
+
 type step struct {
 	name   string
 	within time.Duration
@@ -48,6 +52,8 @@ func (s *Story) Tell(ctx context.Context) error {
 	for i, x := range []step{
 		{"data goes from S3 to Google's store to Azure's, and what moved is what was planned",
 			240 * time.Second, s.moved},
+		{"secrets that are kept at Google and at Azure reach the task, and no other does",
+			150 * time.Second, s.keeps},
 		{"a job is planned on the cloud that is right for each task", 90 * time.Second, s.planned},
 		{"a zone of Google Cloud runs dry when half is made, and the task moves to Azure", 150 * time.Second, s.dried},
 		{"training runs on Azure's spot market and saves a checkpoint", 150 * time.Second, s.trains},
@@ -60,7 +66,7 @@ func (s *Story) Tell(ctx context.Context) error {
 		{"no secret of any cloud is in records, logs, machines or the template", 60 * time.Second, s.noSecrets},
 	} {
 		began := time.Now()
-		within, cancel := context.WithTimeout(ctx, x.within)
+		within, cancel := context.WithTimeout(ctx, slower*x.within)
 		said, err := x.do(within)
 		cancel()
 		mark := "ok  "

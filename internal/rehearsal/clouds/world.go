@@ -42,9 +42,11 @@ const (
 func Settings() map[string]string {
 	return map[string]string{
 		"gcp": "project=" + project + ",regions=" + googleRegion + ",serviceAccount=" + serviceAccount +
-			",stores=" + googleRegion + ":" + googleBucket + ",impersonate=" + brokerAccount,
+			",stores=" + googleRegion + ":" + googleBucket + ",impersonate=" + brokerAccount +
+			",secrets=" + project + "/hf",
 		"azure": "subscription=" + arm.DefaultSubscription + ",regions=" + azureRegion +
-			",stores=" + azureRegion + ":" + azureContainer + ",storageAccount=" + servers.AzureAccount,
+			",stores=" + azureRegion + ":" + azureContainer + ",storageAccount=" + servers.AzureAccount +
+			",secrets=team/wandb-*",
 		"lambda": "regions=" + lambdaRegion,
 	}
 }
@@ -109,6 +111,11 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 		"gcp":   w.serve(httptest.NewServer(counting(&through, "gcp:"+googleRegion, w.stores.google))),
 		"azure": w.serve(httptest.NewServer(counting(&through, "azure:"+azureRegion, w.stores.azure))),
 	}
+	kept, err := w.vaults()
+	if err != nil {
+		w.closeClouds()
+		return nil, err
+	}
 	settings := Settings()
 	o.Environment = func(function string) map[string]string {
 		endpoint := map[string]string{"gcp": google, "azure": azure, "lambda": lambda}
@@ -119,6 +126,9 @@ func open(ctx context.Context, o account.Options, refused int) (*World, error) {
 			env["TRADEWIND_CLOUD"] = settings[name] + ",endpoint=" + endpoint[name]
 			if storage[name] != "" {
 				env["TRADEWIND_CLOUD"] += ",storage=" + storage[name]
+			}
+			if kept[name] != "" {
+				env["TRADEWIND_CLOUD"] += ",secretStore=" + kept[name]
 			}
 		}
 		return env

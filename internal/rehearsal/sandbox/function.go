@@ -24,6 +24,9 @@ type Function struct {
 	Limit   int               // sandboxes at once
 	Env     map[string]string // as deployed
 	Log     io.Writer
+	// Seen is told of every invocation when it is over, and how long its process took to start, if it was new; nil is
+	// nobody.
+	Seen func(began time.Time, cold time.Duration)
 
 	mu    sync.Mutex
 	slots chan struct{}
@@ -140,6 +143,9 @@ func (f *Function) giveBack(s *sandbox, err error) {
 
 func (f *Function) count(began time.Time, cold time.Duration, s *sandbox, err error) {
 	took := time.Since(began)
+	if f.Seen != nil {
+		f.Seen(began, cold)
+	}
 	var peak int64
 	if s != nil {
 		peak = s.peak()

@@ -16,11 +16,11 @@ import (
 	"github.com/aws/aws-sdk-go-v2/credentials"
 	"github.com/aws/aws-sdk-go-v2/service/ssm"
 
-	"github.com/tradewind-broker/tradewind/internal/client"
 	"github.com/tradewind-broker/tradewind/internal/rehearsal/account"
 	"github.com/tradewind-broker/tradewind/pkg/agent/token"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // strangers call the API without a key, and with a wrong one.

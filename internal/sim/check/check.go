@@ -43,6 +43,12 @@ const (
 	InvGang = "a gang starts whole or not at all"
 	// InvJoin: machines beyond those that a gang begins with are there for a gang that runs.
 	InvJoin = "machines join a gang that runs"
+	// InvRole: what begins anew by itself, as its author wants it to, leaves the others of its gang alone, and one of
+	// them is there.
+	InvRole = "a role begins anew alone"
+	// InvChief: when a gang's chief has succeeded, its others are done within a bound, also those that never end by
+	// themselves.
+	InvChief = "a gang ends with its chief"
 	// InvStarved: what has waited for too long for its queue's quota is not overtaken there by what has not.
 	InvStarved = "no task starves in its queue"
 	// InvLedger: what a job has spent and set aside is the sum over its attempts, each settled once.
@@ -128,7 +134,10 @@ type Checker struct {
 	grown    []string // queues that hold more than before the transaction
 	pool     poolChecker
 	reclaim  reclaimChecker
-	heardOf  map[string][]heardOf // prices that the broker has in its records, by listing
+	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
+	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
+
+	Suspensions Suspensions
 }
 
 // attemptKey names an attempt.
@@ -164,11 +173,13 @@ type Job struct {
 	graph    *dag.Graph
 	Ledger   record.Ledger
 	Tasks    map[int]record.Task
-	finished map[int]int // step in which a task succeeded
+	finished map[int]int       // step in which a task succeeded
+	led      map[int]time.Time // when a gang's chief had
 	attempts map[attemptKey]record.Attempt
 	order    []attemptKey
 	clusters map[string]record.Cluster
 	closed   map[string]moment    // when a cluster's attempt was over
+	lingered map[string]time.Time // since when a cluster is kept whose task has failed; zero when it has been left
 	leases   map[string]time.Time // until when what was set aside for a cluster lasts
 	released map[string]time.Time // when a cluster's record was removed, and its attempt booked
 	heard    map[string]bool      // clusters that the broker knew to have been bought
@@ -184,6 +195,8 @@ type Job struct {
 	machines []*Machine
 	rests    bool      // reconcile and tick read no more than its line
 	Promised bool      // its deadline is one that must be kept
+	calm     time.Time // when nothing failed any more; zero before
+	ending   moment    // when it began to end
 	endBy    time.Time // see InvBound; zero before the calm
 }
 
@@ -193,10 +206,15 @@ func New(t *timeline.Timeline, s *weather.Sky, cfg record.Config, records *mem.S
 		Timeline: t, sky: s, cfg: cfg, store: records, world: world, wantedBy: map[string]*Wanted{},
 		noPlan: map[string]bool{}, outputs: map[string]bool{}, idle: map[*Machine]time.Duration{},
 		Jobs: map[string]*Job{}, byName: map[string]*Job{}, queues: map[string]record.Queue{},
-		claimed: map[string]promise{}, pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{},
+		claimed: map[string]promise{}, gangs: gangChecker{
+			broken: map[string]events.GangBroken{}, leaving: map[string]bool{},
+		},
+		pending: map[string]bool{}, bodies: map[string]string{}, sent: map[string]int{},
 		routes:  map[string][]string{},
 		handled: map[string]bool{}, freed: map[string]attemptKey{}, refusals: map[string][]refusal{},
 		pool: newPoolChecker(), reclaim: newReclaimChecker(), heardOf: map[string][]heardOf{},
+		held:        map[*Machine]time.Duration{},
+		Suspensions: Suspensions{Closed: map[string]time.Time{}, Empty: map[string]time.Time{}},
 	}
 }
 
@@ -204,9 +222,11 @@ func (c *Checker) state(id string) *Job {
 	s, ok := c.Jobs[id]
 	if !ok {
 		s = &Job{
-			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, attempts: map[attemptKey]record.Attempt{},
-			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, leases: map[string]time.Time{},
-			late: map[string]string{}, unended: map[string]bool{},
+			ID: id, Tasks: map[int]record.Task{}, finished: map[int]int{}, led: map[int]time.Time{},
+			attempts: map[attemptKey]record.Attempt{},
+			clusters: map[string]record.Cluster{}, closed: map[string]moment{}, lingered: map[string]time.Time{},
+			leases: map[string]time.Time{},
+			late:   map[string]string{}, unended: map[string]bool{},
 			heard: map[string]bool{}, released: map[string]time.Time{}, told: map[string]time.Time{},
 			waiting: map[int]int{}, entered: map[int]time.Time{},
 			freed: map[attemptKey]string{}, settled: map[attemptKey]bool{},
@@ -273,6 +293,10 @@ func (c *Checker) Committed(tx store.Tx) {
 			if k, ok := c.freed[part[len("seen#"+events.FnSchedule+"#"):]]; ok {
 				c.settle(k)
 			}
+		case strings.HasPrefix(part, "seen#"+events.FnInterrupt+"#"):
+			if e, ok := c.gangs.broken[part[len("seen#"+events.FnInterrupt+"#"):]]; ok {
+				c.gangs.heard = append(c.gangs.heard, e)
+			}
 		}
 	}
 	for i := range tx.Events {
@@ -296,6 +320,7 @@ func (c *Checker) Committed(tx store.Tx) {
 		c.checkQueue(q)
 	}
 	c.checkQuotas()
+	c.checkBroken()
 	c.checkTogether()
 	c.checkAssigned()
 }
@@ -365,6 +390,8 @@ func (c *Checker) waitWrite(w *store.Write) {
 // freedType marks the bodies that emitted looks into.
 var freedType = []byte(`"` + events.TypeCapacityFreed + `"`)
 
+var brokenType = []byte(`"` + events.TypeGangBroken + `"`)
+
 // withoutTime is an envelope but for when it was made.
 func withoutTime(body []byte) string {
 	before, rest, _ := bytes.Cut(body, []byte(`"time":"`))
@@ -380,6 +407,9 @@ func (c *Checker) emitted(e *store.Event) {
 		c.Violatef(InvEvent, "event %s is emitted with two contents: %s and %s", e.ID, first, body)
 	}
 	c.bodies[e.ID] = body
+	if bytes.Contains(e.Body, brokenType) {
+		c.gangs.note(e)
+	}
 	if !bytes.Contains(e.Body, freedType) {
 		return
 	}

@@ -119,6 +119,9 @@ func (c *Checker) taken(id string) {
 	}
 }
 
+// scriptFailed is the exit code of the scripts that fail.
+const scriptFailed = 1
+
 // cause checks that a job did not fail for nothing.
 func (c *Checker) cause(s *Job) {
 	j, u := s.Record, s.user
@@ -133,7 +136,7 @@ func (c *Checker) cause(s *Job) {
 		return
 	}
 	for i, n := range u.Failures {
-		if n > u.Spec.Tasks[i].Retries {
+		if n > u.Spec.Tasks[i].RetriesAfter(scriptFailed) {
 			return
 		}
 	}

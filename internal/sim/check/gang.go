@@ -2,12 +2,32 @@ package check
 
 import (
 	"slices"
+	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/store"
 )
 
 // gangChecker knows which tasks of gangs the transaction under way admits, and which it tells to begin.
-type gangChecker struct{ admitted, begun []gangTask }
+type gangChecker struct {
+	admitted, begun []gangTask
+	broken          map[string]events.GangBroken // by event
+	heard           []events.GangBroken          // that the transaction under way acts on
+	leaving         map[string]bool              // clusters that save their work for a task which broke the gang before
+}
+
+// note takes in that a gang has broken.
+func (g *gangChecker) note(e *store.Event) {
+	if ev, err := events.Parse(e.Body); err == nil {
+		if data, ok := ev.Data.(events.GangBroken); ok && !data.Done {
+			g.broken[e.ID] = data
+		}
+	}
+}
 
 // gangTask is a task of a gang.
 type gangTask struct {
@@ -53,6 +73,136 @@ func (g *gangChecker) begin(s *Job, task int) {
 	}
 }
 
+// checkBroken checks that a task which is to begin anew by itself does so, where another of its gang runs.
+func (c *Checker) checkBroken() {
+	for _, e := range c.gangs.heard {
+		c.checkAlone(e)
+		c.gangs.noteLeaving(c.state(e.Job), e.Task)
+	}
+	c.gangs.heard = c.gangs.heard[:0]
+}
+
+// noteLeaving notes who of a gang saves its work: with them the whole gang begins anew, whatever a task that breaks
+// later is to do by itself.
+func (g *gangChecker) noteLeaving(s *Job, task int) {
+	for _, i := range s.gang(task) {
+		id := record.ClusterID(s.ID, i, s.Tasks[i].Attempt)
+		if s.clusters[id].Leaving == record.LeaveGang {
+			g.leaving[id] = true
+		}
+	}
+}
+
+func (c *Checker) checkAlone(e events.GangBroken) {
+	s := c.state(e.Job)
+	t := s.Tasks[e.Task]
+	over := s.Record.State == record.JobEnding || s.Record.State.Over()
+	if s.user == nil || over || t.Attempt != e.Attempt ||
+		t.State != record.TaskQueued && t.State != record.TaskFailed || !restarts(&s.user.Spec.Tasks[e.Task], e) {
+		return
+	}
+	for _, i := range s.gang(e.Task) {
+		id := record.ClusterID(s.ID, i, s.Tasks[i].Attempt)
+		cl := s.clusters[id]
+		if i == e.Task || !cl.Started || cl.Outcome != "" || c.gangs.leaving[id] {
+			continue
+		}
+		if cl.Leaving == record.LeaveGang {
+			c.Violatef(InvRole, "task %d of %s is to begin anew by itself, and task %d saves its work for it",
+				e.Task, s.ID, i)
+		}
+		if cl.State == record.ClusterUp && !t.Alone {
+			c.Violatef(InvRole, "task %d of %s is to begin anew by itself, and waits for task %d, which runs",
+				e.Task, s.ID, i)
+		}
+	}
+	if t.Alone {
+		c.Count("a role begins anew alone")
+	}
+}
+
+// restarts says whether a task's author wants it to begin anew by itself after something.
+func restarts(t *dag.Task, e events.GangBroken) bool {
+	to := dag.PodEvicted
+	if e.Failed {
+		to = dag.PodFailed
+	}
+	r, found := t.Reacts(to, e.ExitCode)
+	return found && r.Action == dag.RestartRole
+}
+
+// mayAlone checks that a task which is admitted by itself may be: its author wants it, and others are there. When it
+// begins they may be done.
+func (c *Checker) mayAlone(t gangTask) {
+	may := slices.ContainsFunc(t.s.user.Spec.Tasks[t.task].On, func(r dag.Reaction) bool {
+		return r.Action == dag.RestartRole
+	})
+	held := slices.ContainsFunc(t.s.gang(t.task), func(i int) bool {
+		switch t.s.Tasks[i].State {
+		case record.TaskAdmitted, record.TaskLaunching, record.TaskRunning:
+			return i != t.task
+		default:
+			return false
+		}
+	})
+	c.Count("a role is admitted alone")
+	if !may || !held {
+		c.Violatef(InvRole, "task %d of %s begins anew by itself: its author wants it %v, others are there %v", t.task,
+			t.s.ID, may, held)
+	}
+}
+
+// leads notes that a task has succeeded which may be a gang's chief.
+func (s *Job) leads(task int, now time.Time) {
+	if s.user != nil && s.user.Spec.Chief(task) {
+		s.led[task] = now
+	}
+}
+
+// checkChiefs checks that the others of a gang do not go on for long without their chief, once nothing fails any more.
+func (c *Checker) checkChiefs(s *Job) {
+	if s.endBy.IsZero() || s.Record.State != record.JobRunning {
+		return
+	}
+	for i := range s.user.Spec.Tasks {
+		if c.overlooked(s, i) {
+			c.Violatef(InvRole, "task %d of %s is to begin anew by itself, and waits since %v", i, s.ID,
+				s.entered[i].Sub(timeline.Beginning()).Round(time.Second))
+		}
+	}
+	for chief, since := range s.led {
+		if from := later(since, s.calm); c.Now.Sub(from) < GiveUp/2 {
+			continue
+		}
+		if left := s.gang(chief); len(left) > 0 {
+			c.Violatef(InvChief, "the chief of gang %s of %s succeeded %v ago, and %d others are not done",
+				s.gangName(chief), s.ID, c.Now.Sub(since).Round(time.Minute), len(left))
+		}
+	}
+}
+
+// overlooked says of a task which is to begin anew by itself that nothing keeps it, and that it waits for long.
+func (c *Checker) overlooked(s *Job, task int) bool {
+	t := s.Tasks[task]
+	return t.Alone && t.State == record.TaskQueued && s.Record.Queue == record.DefaultQueueName &&
+		s.Record.BudgetUSD == 0 && max(t.MinPlan, s.Record.MinPlan) <= s.Record.Plan.Version &&
+		s.Record.Suspended() == nil &&
+		c.Now.Sub(later(later(later(s.entered[task], s.planned), s.calm), s.Record.Resumed())) > GiveUp/2
+}
+
+func later(a, b time.Time) time.Time {
+	if a.After(b) {
+		return a
+	}
+	return b
+}
+
+// runs says whether a task has been told to run.
+func (s *Job) runs(task int) bool {
+	cl := s.clusters[record.ClusterID(s.ID, task, s.Tasks[task].Attempt)]
+	return cl.Command == string(wire.Run) && cl.Outcome == ""
+}
+
 // checkTogether checks that a transaction admits all of a gang or nothing, and tells all of it to begin or nothing: all
 // but what is done.
 func (c *Checker) checkTogether() {
@@ -61,7 +211,14 @@ func (c *Checker) checkTogether() {
 		all  []gangTask
 	}{{"admitted", c.gangs.admitted}, {"told to begin", c.gangs.begun}} {
 		for _, t := range step.all {
+			alone := t.s.Tasks[t.task].Alone
+			if alone && step.what == "admitted" {
+				c.mayAlone(t)
+			}
 			for _, i := range t.s.gang(t.task) {
+				if alone && (step.what == "admitted" || t.s.runs(i)) {
+					continue
+				}
 				if !slices.Contains(step.all, gangTask{t.s, i}) {
 					c.Violatef(InvGang, "task %d of %s is %s without task %d of its gang %s, which is %s", t.task,
 						t.s.ID, step.what, i, t.s.gangName(t.task), t.s.Tasks[i].State)

@@ -27,9 +27,13 @@ func (c *Checker) jobRecord(s *Job, j record.Job) {
 		s.graph, s.Promised = s.user.Spec.Graph(), c.promises(s)
 	}
 	s.Record = j
+	s.Promised = s.Promised && len(j.Suspensions) == 0
 	if !forward(old.State, j.State) || old.State == record.JobEnding && old.Outcome != j.Outcome {
 		c.Violatef(InvForward, "job %s goes from %s (%s) to %s (%s)", j.ID, old.State, old.Outcome,
 			j.State, j.Outcome)
+	}
+	if old.State != record.JobEnding && j.State == record.JobEnding {
+		s.ending = moment{c.Steps, c.Now}
 	}
 	if old.State != j.State {
 		c.Say(j.ID, "is "+string(j.State), j.Reason)
@@ -109,6 +113,7 @@ func (c *Checker) taskRecord(s *Job, t record.Task) {
 	}
 	if t.State == record.TaskSucceeded && old.State != t.State {
 		s.finished[t.Index] = c.Steps
+		s.leads(t.Index, c.Now)
 	}
 	if old.State == record.TaskQueued && t.State != record.TaskQueued && t.State != record.TaskAdmitted &&
 		t.State != record.TaskFailed && !s.doneWithOthers(t) {
@@ -159,6 +164,7 @@ func (c *Checker) attemptRecord(s *Job, a record.Attempt) {
 		s.order = append(s.order, k)
 		c.poolAttempt(a)
 		c.checkOvertaken(s, a)
+		c.checkAdmitted(s, a)
 		if a.Number != 1 {
 			if _, ok := s.attempts[attemptKey{a.Job, a.Task, a.Number - 1}]; !ok {
 				c.Violatef(InvAttempt, "attempt %v follows none", k)
@@ -283,6 +289,7 @@ func (c *Checker) clusterRecord(s *Job, id string, w *store.Write) {
 	if cl.Outcome != "" || cl.State == record.ClusterReleasing {
 		c.close(s, id)
 	}
+	c.keptRecord(s, old, cl)
 	if old.Outcome != "" && cl.Outcome != old.Outcome {
 		c.Violatef(InvAttempt, "cluster %s had ended (%s) and is %q", id, old.Outcome, cl.Outcome)
 	}

@@ -69,4 +69,10 @@ func (c *Checker) checkQueue(q record.Queue) {
 		c.Violatef(InvQuota, "queue %s counts %d attempts with %g vCPUs, there are %d with %g", q.Name, q.Running,
 			q.VCPU, running, vcpu)
 	}
+	for resource := range q.Max {
+		if held := c.ownHold(q.Name, resource); math.Abs(q.Use[resource]-held) > Rounding {
+			c.Violatef(InvQuota, "queue %s counts %g of %s, its attempts hold %g", q.Name, q.Use[resource],
+				resource, held)
+		}
+	}
 }

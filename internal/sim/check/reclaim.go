@@ -78,7 +78,8 @@ func (s *Job) longest(task int) time.Duration {
 // mostStops is how often a task may be stopped for others: each time it has run for twice as long as the time before.
 func (s *Job) mostStops(task int, restart time.Duration) int {
 	runs := s.longest(task) + lag
-	return (1 + s.user.Spec.Tasks[task].Retries) * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
+	tries := 1 + s.user.Spec.Tasks[task].RetriesAfter(scriptFailed)
+	return tries * (1 + int(math.Log2(max(1, runs.Seconds()/restart.Seconds()))))
 }
 
 // Bound notes by when the jobs that go on have to end, now that nothing fails any more: within the time that all
@@ -95,17 +96,19 @@ func (c *Checker) Bound() {
 			if s.Tasks[i].State == record.TaskSucceeded {
 				continue
 			}
-			runs := u.Spec.Tasks[i].Retries + 1 + s.mostStops(i, c.cfg.Restart)
+			runs := u.Spec.Tasks[i].RetriesAfter(scriptFailed) + 1 + s.mostStops(i, c.cfg.Restart)
 			trees[c.root(s.Record.Queue)] += time.Duration(runs) *
-				(s.longest(i) + planner.PlannedOverhead + c.cfg.Overhead)
+				(s.longest(i) + planner.PlannedOverhead + c.cfg.Overhead + u.Spec.KeepOnFailure)
 		}
 	}
 	for _, u := range c.wanted {
 		if s := c.byName[u.Spec.Name]; s != nil && !s.Record.State.Over() {
+			s.calm = c.Now
 			s.endBy = c.Now.Add(2*GiveUp + planner.PlannedDetect + trees[c.root(s.Record.Queue)])
 			if s.Record.Deadline.After(c.Now) { // until when it may wait for a better price
 				s.endBy = s.endBy.Add(s.Record.Deadline.Sub(c.Now))
 			}
+			s.endBy = s.endBy.Add(max(c.Suspensions.Last.Sub(c.Now), 0)) // until when others may wait, too
 		}
 	}
 }
@@ -124,6 +127,7 @@ func (c *Checker) root(queue string) string {
 
 // checkBound checks that a job has not gone on for longer than it may.
 func (c *Checker) checkBound(s *Job) {
+	c.checkChiefs(s)
 	if !s.endBy.IsZero() && c.Now.After(s.endBy) && !s.Record.State.Over() {
 		c.Violatef(InvBound, "it had to end by %v: %s",
 			s.endBy.Sub(timeline.Beginning()).Round(time.Second), s.describe())

@@ -41,10 +41,43 @@ func (c *Checker) checkQuotas() {
 				c.Violatef(InvQuota, "queue %s may have %d attempts with %g vCPUs at once and has %d with %g", name,
 					q.MaxRunning, q.MaxVCPU, running, vcpu)
 			}
+			for resource, most := range q.Max {
+				c.Count("a quota beside vCPUs is kept")
+				if held := c.heldOf(q, resource); held > most+Rounding {
+					c.Violatef(InvQuota, "queue %s may hold %s and holds %g", name,
+						record.TellAmount(resource, most), held)
+				}
+			}
 			name = q.Parent
 		}
 	}
 	c.grown = c.grown[:0]
+}
+
+// heldOf is how much of a resource the attempts of a queue hold, and of those below it, whatever its record says.
+func (c *Checker) heldOf(q record.Queue, resource string) float64 {
+	sum := c.ownHold(q.Name, resource)
+	for _, x := range c.queues {
+		if x.Parent == q.Name && x.Name != q.Name {
+			sum += c.heldOf(x, resource)
+		}
+	}
+	return sum
+}
+
+// ownHold is how much of a resource the attempts of a queue hold.
+func (c *Checker) ownHold(queue, resource string) (sum float64) {
+	for _, s := range c.order {
+		if s.Record.Queue != queue {
+			continue
+		}
+		for _, k := range s.order {
+			if !s.settled[k] {
+				sum += s.attempts[k].Hold[resource]
+			}
+		}
+	}
+	return sum
 }
 
 // use is what a queue holds with those below it.
@@ -63,7 +96,7 @@ func (c *Checker) use(q record.Queue) (running int, vcpu float64) {
 func (c *Checker) bounded(name string) bool {
 	for range len(c.queues) {
 		q := c.queues[name]
-		if q.MaxVCPU > 0 {
+		if q.MaxVCPU > 0 || len(q.Max) > 0 {
 			return true
 		}
 		name = q.Parent
@@ -136,28 +169,33 @@ func (c *Checker) checkOvertaken(s *Job, a record.Attempt) {
 			continue
 		}
 		for i := range o.Record.Tasks {
-			t := o.Tasks[i]
-			if a.Admitted.Sub(t.ReadyAt) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
+			if a.Admitted.Sub(o.since(i)) < limit+time.Minute || !o.couldGo(i, a.Admitted) {
 				continue
 			}
 			if o == s && (i == a.Task || s.sameGang(i, a.Task)) || c.anyBlock(a.Admitted) {
 				continue
 			}
 			if p := c.claimed[s.claim(a.Task)]; a.Admitted.Before(p.until) &&
-				(p.since.Before(o.couldGoSince(i)) || p.since.Sub(t.ReadyAt) < limit) {
+				(p.since.Before(o.couldGoSince(i)) || p.since.Sub(o.since(i)) < limit) {
 				continue
 			}
 			c.Violatef(InvStarved,
 				"task %d of %s is admitted to queue %s before task %d of %s, which has waited for %v", a.Task, s.ID,
-				s.Record.Queue, i, o.ID, a.Admitted.Sub(t.ReadyAt).Round(time.Second))
+				s.Record.Queue, i, o.ID, a.Admitted.Sub(o.since(i)).Round(time.Second))
 		}
 	}
 }
+
+// since is from when on a task counts as waiting: what it waited while its job was suspended does not.
+func (s *Job) since(task int) time.Time { return later(s.Tasks[task].ReadyAt, s.Record.Resumed()) }
 
 // couldGo says whether a task, with all of its gang, has been in its queue since before a time, under a plan that does.
 // One with a deadline can not go before the bids of its plan say whether it waits for a better price.
 func (s *Job) couldGo(task int, at time.Time) bool {
 	if !s.Record.Deadline.IsZero() && s.Record.Bids.Version < s.Record.Plan.Version {
+		return false
+	}
+	if s.Record.Suspended() != nil || s.Record.MinPlan > s.Record.Plan.Version {
 		return false
 	}
 	if s.user.Spec.Tasks[task].Joins != "" {
@@ -177,7 +215,8 @@ func (s *Job) couldGo(task int, at time.Time) bool {
 func (s *Job) couldGoSince(task int) (since time.Time) {
 	for _, i := range s.gang(task) {
 		at := s.entered[i]
-		if s.Tasks[i].MinPlan == s.Record.Plan.Version && s.planned.After(at) {
+		at = later(at, s.Record.Resumed())
+		if max(s.Tasks[i].MinPlan, s.Record.MinPlan) == s.Record.Plan.Version && s.planned.After(at) {
 			at = s.planned
 		}
 		if at.After(since) {

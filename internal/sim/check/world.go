@@ -222,6 +222,7 @@ func (c *Checker) Look() {
 		for _, m := range s.machines {
 			if m.Alive() {
 				c.checkOwned(s, m)
+				c.checkSuspended(s, m)
 			}
 		}
 		c.checkBudget(s)
@@ -235,7 +236,7 @@ func (c *Checker) Look() {
 func (c *Checker) checkOwned(s *Job, m *Machine) {
 	cl, known := s.clusters[m.Cluster]
 	if known && cl.Outcome == "" && cl.State != record.ClusterReleasing && s.Record.State != record.JobEnding &&
-		!s.Record.State.Over() ||
+		!s.Record.State.Over() || s.lingers(c, m) ||
 		c.sky.Outage(m.Cloud) {
 		c.idle[m] = 0
 		return

@@ -283,7 +283,8 @@ func (g *planning) plan(picks []int, late bool) *record.Plan {
 			at = int32(len(plan.Offers)) //nolint:gosec // a handful
 			index[c.id()] = at
 			plan.Offers = append(plan.Offers, record.Planned{
-				ID: c.id(), Offer: c.Offer(c.spot, c.rate), VCPU: c.VCPU, OnDemandUSD: c.OnDemandUSD,
+				ID: c.id(), Offer: c.Offer(c.spot, c.rate), VCPU: c.VCPU, MemoryGiB: 4 * c.VCPU,
+				OnDemandUSD: c.OnDemandUSD,
 			})
 		}
 		plan.Choice[i], plan.TaskUSD[i], plan.TaskHours[i] = at, c.usd, c.run.Hours()

@@ -8,6 +8,7 @@ import (
 	"encoding/json"
 	"fmt"
 	"io"
+	"maps"
 	"net"
 	"net/http"
 	"path"
@@ -47,7 +48,7 @@ type Broker struct {
 	addr string
 	data *filegrant.Store
 
-	lender grant.Lender // of what is mounted; nil lends nothing
+	others grant.Mux // stores of what is mounted, by scheme
 
 	mu      sync.Mutex
 	server  *http.Server
@@ -130,8 +131,19 @@ func (b *Broker) Refuse(f func(path string) int) { b.update(func() { b.refuse = 
 // Program has machines fetch the agent from a URL.
 func (b *Broker) Program(url string) { b.update(func() { b.program = url }) }
 
-// Lend has credentials lent for whatever is asked.
-func (b *Broker) Lend(l grant.Lender) { b.update(func() { b.lender = l }) }
+// Mounts has a store granted, and lent, for whatever is asked of its scheme.
+func (b *Broker) Mounts(scheme string, s grant.Store) {
+	b.update(func() { b.others = grant.Mux{scheme: s} })
+}
+
+// stores are all that is granted.
+func (b *Broker) stores() grant.Mux {
+	b.mu.Lock()
+	defer b.mu.Unlock()
+	all := grant.Mux{"file": b.data}
+	maps.Copy(all, b.others)
+	return all
+}
 
 // RefuseLogs has reports that carry a log fail.
 func (b *Broker) RefuseLogs() { b.update(func() { b.noLogs = true }) }

@@ -55,14 +55,14 @@ func (b *Broker) granted(r *http.Request) (answer any, err error) {
 		for i := range q.Wants {
 			q.Wants[i].For = time.Hour
 		}
-		grants, err := b.data.Sign(r.Context(), q.Wants...)
+		grants, err := b.stores().Sign(r.Context(), q.Wants...)
 		return wire.Granted{Grants: grants}, err
 	case wire.PathList:
 		var q wire.Listing
 		if err := body.Decode(&q); err != nil {
 			return nil, err
 		}
-		return b.data.List(r.Context(), q.Prefix, q.After)
+		return b.stores().List(r.Context(), q.Prefix, q.After)
 	case wire.PathMounts:
 		var q wire.Mounting
 		if err := body.Decode(&q); err != nil {
@@ -78,26 +78,24 @@ func (b *Broker) granted(r *http.Request) (answer any, err error) {
 	}
 	switch up.Step {
 	case wire.UploadBegin:
-		up.Upload, err = b.data.Begin(r.Context(), up.URI)
+		up.Upload, err = b.stores().Begin(r.Context(), up.URI)
 	case wire.UploadComplete:
-		err = b.data.Complete(r.Context(), up.URI, up.Upload, up.Parts)
+		err = b.stores().Complete(r.Context(), up.URI, up.Upload, up.Parts)
 	case wire.UploadAbort:
-		err = b.data.Abort(r.Context(), up.URI, up.Upload)
+		err = b.stores().Abort(r.Context(), up.URI, up.Upload)
 	}
 	return wire.Begun{Upload: up.Upload}, err
 }
 
 func (b *Broker) lend(r *http.Request, q wire.Mounting) (wire.Mounted, error) {
-	b.mu.Lock()
-	lender := b.lender
-	b.mu.Unlock()
 	out := wire.Mounted{Credentials: make([]grant.Credentials, len(q.Loans))}
 	for i, l := range q.Loans {
-		if lender == nil {
-			return out, errors.ErrUnsupported
-		}
 		var err error
-		out.Credentials[i], err = lender.Lend(r.Context(), grant.Loan{Prefix: l.Prefix, Write: l.Write, For: time.Hour})
+		out.Credentials[i], err = b.stores().Lend(r.Context(),
+			grant.Loan{Prefix: l.Prefix, Write: l.Write, For: time.Hour})
+		if errors.Is(err, grant.ErrStore) {
+			err = errors.ErrUnsupported
+		}
 		if err != nil {
 			return out, err
 		}

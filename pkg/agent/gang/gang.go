@@ -8,12 +8,12 @@ import (
 	"fmt"
 	"maps"
 	"net"
-	"os"
 	"path/filepath"
 	"slices"
 	"strconv"
 	"strings"
 
+	"github.com/tradewind-broker/tradewind/internal/atomicfile"
 	"github.com/tradewind-broker/tradewind/pkg/agent/rsh"
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/dag/framework"
@@ -129,10 +129,10 @@ func Write(g *wire.Gang, rank int, to Files) (map[string]string, error) {
 		}
 		env[name] = strings.Join(m.Nodes, ",")
 	}
-	if err := os.WriteFile(env["TRADEWIND_HOSTFILE"], []byte(hostfile.String()), 0o600); err != nil {
+	if err := atomicfile.Write(env["TRADEWIND_HOSTFILE"], 0o600, []byte(hostfile.String())); err != nil {
 		return nil, err
 	}
-	if err := os.WriteFile(env["TRADEWIND_HOSTS"], []byte(hosts.String()), 0o600); err != nil {
+	if err := atomicfile.Write(env["TRADEWIND_HOSTS"], 0o600, []byte(hosts.String())); err != nil {
 		return nil, err
 	}
 	if to.Self != "" && len(g.Key) > 0 {
@@ -163,11 +163,11 @@ func writeRSH(g *wire.Gang, nodes []Node, to Files, env map[string]string) error
 		return err
 	}
 	file, program := filepath.Join(to.Dir, "rsh.json"), filepath.Join(to.Dir, "rsh")
-	if err := os.WriteFile(file, text, 0o600); err != nil {
+	if err := atomicfile.Write(file, 0o600, text); err != nil {
 		return err
 	}
 	env["TRADEWIND_RSH_AGENT"] = program
-	return os.WriteFile(program, []byte(rsh.Script(to.Self, file)), 0o700) //nolint:gosec // it is to be run
+	return atomicfile.Write(program, 0o700, []byte(rsh.Script(to.Self, file)))
 }
 
 // Listens is where a node takes programs of the others.

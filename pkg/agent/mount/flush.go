@@ -20,6 +20,9 @@ func (m *Mount) Settle(ctx context.Context) error {
 	if !m.Writes() {
 		return nil
 	}
+	if m.behind != nil {
+		return m.about(m.behind.settle(ctx))
+	}
 	before, err := m.rc.queue(ctx)
 	if err != nil {
 		return m.unless(ctx, err)
@@ -40,6 +43,9 @@ func (m *Mount) Flush(ctx context.Context) error {
 	if !m.Writes() {
 		return nil
 	}
+	if m.behind != nil {
+		return m.about(m.behind.flush(ctx, m.still()))
+	}
 	return m.wait(ctx, func(queue []queued) ([]queued, []string, error) {
 		if len(queue) > 0 {
 			return queue, nil, nil
@@ -47,6 +53,27 @@ func (m *Mount) Flush(ctx context.Context) error {
 		left, err := m.unsent() // files that were not closed yet are in no queue
 		return nil, left, err
 	})
+}
+
+// about says of which mount an error is, or that rclone has ended.
+func (m *Mount) about(err error) error {
+	if err == nil {
+		return nil
+	}
+	select {
+	case <-m.tree.Done():
+		return m.Lost()
+	default:
+		return fmt.Errorf("%s: %w", m.spec.URI, err)
+	}
+}
+
+// still is how long nothing may move before a flush fails.
+func (m *Mount) still() time.Duration {
+	if m.spec.Still <= 0 {
+		return stillFor
+	}
+	return m.spec.Still
 }
 
 const (
@@ -57,10 +84,7 @@ const (
 
 // wait looks at what is left until that is nothing: files in the queue, or files that are not in it yet.
 func (m *Mount) wait(ctx context.Context, left func([]queued) ([]queued, []string, error)) error {
-	still := m.spec.Still
-	if still <= 0 {
-		still = stillFor
-	}
+	still := m.still()
 	var seen string
 	since := time.Now()
 	for {
@@ -145,6 +169,10 @@ func (m *Mount) unless(ctx context.Context, err error) error {
 // unsent names the files that rclone's cache notes as written and not uploaded. The notes lie on disk, and are there
 // when rclone is not.
 func (m *Mount) unsent() (files []string, err error) {
+	if m.behind != nil {
+		files, _ = m.behind.unsent()
+		return files, nil
+	}
 	notes := filepath.Join(m.spec.Dir, "cache", "vfsMeta")
 	top := ""
 	err = filepath.WalkDir(notes, func(path string, d fs.DirEntry, err error) error {

@@ -27,6 +27,8 @@ var (
 	ErrLost = errors.New("lost the mount")
 	// ErrUnsent: what was written has not arrived; the error names the files.
 	ErrUnsent = errors.New("not uploaded")
+	// ErrRefused is what Spec.Upload wraps when to try again is of no use.
+	ErrRefused = errors.New("refused")
 )
 
 // Mode is what a task may do with a mount, as a job says it.
@@ -53,6 +55,9 @@ type Spec struct {
 	Environ []string      // where rclone finds its helper: PATH
 	Hold    *os.File      // see proc.Spec
 	Still   time.Duration // how long nothing may move before a flush fails; 0 is 10 min
+	// Upload brings files of a directory to where they belong below the URI. With it, what is written to a Cached mount
+	// goes to the disk and is uploaded by it, not by rclone, where this machine can have one folder over another.
+	Upload func(ctx context.Context, dir string, files []string) error
 }
 
 const (
@@ -68,6 +73,7 @@ type Mount struct {
 	config *config
 	rc     *control
 	tree   *proc.Tree
+	behind *behind // nil where rclone uploads
 }
 
 // Start mounts, with credentials that suit the URI; a folder of this machine needs none. It returns when the mount can
@@ -96,15 +102,36 @@ func Start(ctx context.Context, s Spec, c grant.Credentials) (_ *Mount, err erro
 		return nil, err
 	}
 	defer log.Close() //nolint:errcheck // rclone has its own
+	if over, ok := newOverlay(s); ok {
+		m.behind = &behind{overlay: over, send: s.Upload, remove: m.remover, forget: m.anew}
+	}
 	m.tree, err = proc.Start(proc.Spec{
 		Argv: append([]string{s.Program}, m.arguments()...), Dir: s.Dir, Env: m.config.environ(s.Environ), Output: log,
-		Hold: s.Hold, Linger: endGrace, After: unmountCommand(s.Point),
+		Hold: s.Hold, Linger: endGrace, After: unmountCommand(m.points()...),
 	})
 	if err != nil {
 		return nil, err
 	}
-	return m, m.ready(ctx)
+	if err := m.ready(ctx); err != nil || m.behind == nil {
+		return m, err
+	}
+	if err := m.behind.mount(s.URI); err != nil {
+		return nil, fmt.Errorf("%w %s over rclone's: %w", ErrMount, s.URI, err)
+	}
+	m.behind.start()
+	return m, nil
 }
+
+// points are what this mount has mounted, the one on top first.
+func (m *Mount) points() []string {
+	if m.behind == nil {
+		return []string{m.spec.Point}
+	}
+	return []string{m.spec.Point, m.behind.lower}
+}
+
+// bottom is where rclone mounts.
+func (m *Mount) bottom() string { return m.points()[len(m.points())-1] }
 
 // emptyDir fails unless a path is a directory with nothing in it: what lay there could not be seen any more.
 func emptyDir(path string) error {
@@ -119,7 +146,7 @@ func emptyDir(path string) error {
 func (m *Mount) arguments() []string {
 	s := m.spec
 	args := []string{
-		"mount", m.config.remote, s.Point, "--config", m.config.path, "--cache-dir", filepath.Join(s.Dir, "cache"),
+		"mount", m.config.remote, m.bottom(), "--config", m.config.path, "--cache-dir", filepath.Join(s.Dir, "cache"),
 		"--devname", deviceName + s.URI, "--rc", "--rc-addr", "unix://" + socketName, "--rc-no-auth",
 		"--log-level", "NOTICE", "--use-server-modtime", "--poll-interval", "0", "--file-perms", "0755",
 		"--vfs-read-chunk-size", "16M", "--vfs-read-chunk-streams", "4", "--transfers", "16",
@@ -127,6 +154,10 @@ func (m *Mount) arguments() []string {
 	}
 	if othersMay() {
 		args = append(args, "--allow-other")
+	}
+	if m.behind != nil { // it says when to look at the store anew
+		return append(args, "--vfs-cache-mode", "full", "--read-only", "--dir-cache-time", "8760h",
+			"--dir-perms", "0777", "--file-perms", "0777")
 	}
 	switch s.Mode {
 	case Write:
@@ -149,7 +180,7 @@ func (m *Mount) ready(ctx context.Context) error {
 	ctx, cancel := context.WithTimeout(ctx, mountWithin)
 	defer cancel()
 	for {
-		mounted, err := isMounted(m.spec.Point)
+		mounted, err := isMounted(m.bottom())
 		if err != nil || mounted {
 			return err
 		}
@@ -177,6 +208,9 @@ func (m *Mount) Gone() <-chan struct{} { return m.tree.Done() }
 
 // Lost is why a mount is gone that nobody closed. It names what has not been uploaded.
 func (m *Mount) Lost() error {
+	if m.behind != nil { // an upload may take hours
+		m.behind.close()
+	}
 	how := "rclone ended"
 	if exit, err := m.tree.Wait(); err != nil {
 		how = "rclone was killed"
@@ -195,13 +229,18 @@ func (m *Mount) Lost() error {
 
 // Close unmounts, whatever is under way, and removes what the mount kept on disk. What was not flushed is lost.
 func (m *Mount) Close() {
+	if m.behind != nil && m.behind.stop != nil {
+		m.behind.close()
+	}
 	if m.tree != nil {
-		unmount(m.spec.Point)
+		unmount(m.points()...)
 		m.tree.Terminate(endGrace)
 		<-m.tree.Done()
 	}
-	if mounted, err := isMounted(m.spec.Point); err == nil && mounted {
-		unmount(m.spec.Point)
+	for _, point := range m.points() {
+		if mounted, err := isMounted(point); err == nil && mounted {
+			unmount(point)
+		}
 	}
 	if m.config != nil {
 		m.config.close()
@@ -211,8 +250,8 @@ func (m *Mount) Close() {
 }
 
 // unmount unmounts at once, though it be busy or rclone be dead: what still has files open there gets errors.
-func unmount(point string) {
-	argv := unmountCommand(point)
+func unmount(points ...string) {
+	argv := unmountCommand(points...)
 	if len(argv) == 0 {
 		return
 	}

@@ -374,6 +374,15 @@ func TestClearUnmountsWhatIsLeft(t *testing.T) {
 
 func itoa(n int) string { return strconv.Itoa(n) }
 
+func readAll(t *testing.T, r io.ReadCloser) string {
+	t.Helper()
+	body, err := io.ReadAll(r)
+	if err := errors.Join(err, r.Close()); err != nil {
+		t.Fatal(err)
+	}
+	return string(body)
+}
+
 // Azure's signature is added to each request on its way, so that a renewed one counts at once; only rclone can ask so.
 func TestAContainerIsMountedAndItsSignatureRenewed(t *testing.T) {
 	endpoint := servers.Azurite(t) + "/" + servers.AzureAccount

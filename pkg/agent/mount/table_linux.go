@@ -78,15 +78,15 @@ func ours(dir string) (points []string, err error) {
 // helpers are FUSE's program that mounts and unmounts, by its names.
 func helpers() []string { return []string{"fusermount3", "fusermount"} }
 
-// unmountCommand unmounts a path at once, busy or not.
-func unmountCommand(point string) []string {
+// unmountCommand unmounts paths at once, busy or not. Without root there is one, and it is FUSE's.
+func unmountCommand(points ...string) []string {
+	if program, err := exec.LookPath("umount"); err == nil && os.Geteuid() == 0 {
+		return append([]string{program, "-l"}, points...)
+	}
 	for _, name := range helpers() {
 		if program, err := exec.LookPath(name); err == nil {
-			return []string{program, "-u", "-z", "-q", point}
+			return append([]string{program, "-u", "-z", "-q"}, points...)
 		}
-	}
-	if program, err := exec.LookPath("umount"); err == nil {
-		return []string{program, "-l", point}
 	}
 	return nil
 }

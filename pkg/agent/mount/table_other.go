@@ -10,6 +10,6 @@ func ours(string) ([]string, error) { return nil, nil }
 
 func helpers() []string { return nil }
 
-func unmountCommand(string) []string { return nil }
+func unmountCommand(...string) []string { return nil }
 
 func fuseConfAllows(string) bool { return false }

@@ -1,3 +1,5 @@
+//go:build unix
+
 package proc
 
 import (
@@ -17,14 +19,21 @@ import (
 // supervisorName is what a supervisor is called in a process list.
 const supervisorName = "tradewind-task"
 
-// guardEnv is set in a supervisor, so that a program which forgot to call Reexec does not start itself for ever.
-const guardEnv = "TRADEWIND_SUPERVISOR"
-
 // Descriptors that a supervisor has beside the standard ones.
 const (
 	statusFD = 3
 	holdFD   = 4
+	inputFD  = 5
 )
+
+// Supported says whether tasks run on this system.
+func Supported() error { return nil }
+
+// Detached keeps what a process's terminal sends to its foreground, such as Ctrl-C, from another that it starts.
+func Detached() *syscall.SysProcAttr { return &syscall.SysProcAttr{Setsid: true} }
+
+// CloseOnExec keeps a descriptor from the processes that this one starts.
+func CloseOnExec(fd uintptr) { syscall.CloseOnExec(int(fd)) } //nolint:gosec // descriptors are small
 
 // Reexec makes this process a supervisor if it was started as one, and does not
 // return then. It must come first in main, or in TestMain.
@@ -46,14 +55,17 @@ func supervisor(s Spec, control, statuses *os.File) *exec.Cmd {
 		ExtraFiles:  []*os.File{statuses},
 		SysProcAttr: &syscall.SysProcAttr{Setpgid: true}, // a signal to the owner's group is the owner's to act on
 	}
-	if s.Hold != nil {
-		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Hold)
+	if s.Hold != nil || s.Input != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Hold) // a nil one is closed there
+	}
+	if s.Input != nil {
+		cmd.ExtraFiles = append(cmd.ExtraFiles, s.Input)
+	}
+	if s.Errors != nil {
+		cmd.Stderr = s.Errors
 	}
 	return cmd
 }
-
-// MachineEnv is the variable by which Sweep finds the processes of a machine.
-const MachineEnv = "TRADEWIND_MACHINE"
 
 func notMark(entry string) bool { return !strings.HasPrefix(entry, MachineEnv+"=") }
 
@@ -81,7 +93,7 @@ func supervise() int {
 	runtime.LockOSThread()
 	// Caught and dropped, not ignored: what is ignored here would be ignored in the task.
 	signal.Notify(make(chan os.Signal, 1), syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP, syscall.SIGQUIT)
-	for _, fd := range []int{statusFD, holdFD} {
+	for _, fd := range []int{statusFD, holdFD, inputFD} {
 		syscall.CloseOnExec(fd)
 	}
 	adoptOrphans()
@@ -109,9 +121,6 @@ func supervise() int {
 	return 0
 }
 
-// AfterTimeout bounds Spec.After.
-const AfterTimeout = 10 * time.Second
-
 // after runs what is to follow the task. What it prints is nobody's matter, nor whether it fails.
 func after(task order) {
 	if len(task.After) == 0 {
@@ -132,12 +141,20 @@ func startTask(task order) (int, error) {
 	if err != nil {
 		return 0, err
 	}
-	defer null.Close()                                                  //nolint:errcheck // only read
+	defer null.Close() //nolint:errcheck // only read
+	input, attr := null.Fd(), taskAttr()
+	if task.Input {
+		input = inputFD
+		defer syscall.Close(inputFD) //nolint:errcheck // the task has its own
+	}
+	if task.Terminal {
+		attr.Setsid, attr.Setpgid, attr.Setctty, attr.Ctty = true, false, true, 0
+	}
 	return syscall.ForkExec(task.Argv[0], task.Argv, &syscall.ProcAttr{ //nolint:gosec // running what it is told is what it is for
 		Dir:   task.Dir,
 		Env:   task.Env,
-		Files: []uintptr{null.Fd(), os.Stdout.Fd(), os.Stderr.Fd()},
-		Sys:   taskAttr(),
+		Files: []uintptr{input, os.Stdout.Fd(), os.Stderr.Fd()},
+		Sys:   attr,
 	})
 }
 
@@ -243,6 +260,9 @@ func readOrder(in *bufio.Reader, o *order) error {
 	}
 	return json.Unmarshal(line, o)
 }
+
+// signalGroup sends a signal to every process of a group.
+func signalGroup(group int, sig syscall.Signal) { _ = syscall.Kill(-group, sig) }
 
 func unmark(path string) {
 	if path != "" {

@@ -18,7 +18,19 @@ var (
 	ErrNotSupervised = errors.New("proc: no supervisor")
 	// ErrLost: the supervisor was killed; the task was too, its exit is not known.
 	ErrLost = errors.New("proc: supervisor lost")
+	// ErrUnsupported: tasks do not run on this system.
+	ErrUnsupported = errors.New("tasks run on Linux and macOS only: on Windows in WSL, " +
+		"or by a broker elsewhere (--endpoint)")
 )
+
+// guardEnv is set in a supervisor, so that a program which forgot to call Reexec does not start itself for ever.
+const guardEnv = "TRADEWIND_SUPERVISOR"
+
+// MachineEnv is the variable by which Sweep finds the processes of a machine.
+const MachineEnv = "TRADEWIND_MACHINE"
+
+// AfterTimeout bounds Spec.After.
+const AfterTimeout = 10 * time.Second
 
 // startTimeout is how long a supervisor may take to start a task.
 const startTimeout = 30 * time.Second
@@ -28,8 +40,14 @@ type Spec struct {
 	Argv []string // Argv[0] is a path
 	Dir  string
 	Env  []string // all of it; nothing is inherited
-	// Output gets standard output and error. Standard input is empty.
+	// Output gets standard output and error.
 	Output *os.File
+	// Errors, when set, gets standard error instead.
+	Errors *os.File
+	// Input is standard input; nil is an empty one.
+	Input *os.File
+	// Terminal says that Input is a terminal, which is to be the task's controlling one.
+	Terminal bool
 	// Hold, when set, stays open until the whole tree is gone, in the supervisor too. A lock on it tells
 	// others so. The task does not get it.
 	Hold *os.File
@@ -70,6 +88,9 @@ type order struct {
 	After  []string      `json:"after,omitempty"`
 	Linger time.Duration `json:"linger,omitempty"`
 	Grace  time.Duration `json:"grace,omitempty"`
+	// Input says that there is a standard input, and Terminal that it is a terminal.
+	Input    bool `json:"input,omitempty"`
+	Terminal bool `json:"terminal,omitempty"`
 }
 
 // status is a line from supervisor to owner: first that the task started, then that it ended and nothing of it is left.
@@ -86,6 +107,9 @@ type status struct {
 func Start(s Spec) (*Tree, error) {
 	if os.Getenv(guardEnv) != "" {
 		return nil, fmt.Errorf("%w: %s does not call proc.Reexec first", ErrNotSupervised, os.Args[0])
+	}
+	if err := Supported(); err != nil {
+		return nil, err
 	}
 	if s.Marker != "" {
 		if err := os.WriteFile(s.Marker, nil, 0o600); err != nil {
@@ -129,7 +153,7 @@ func closeAll(files ...*os.File) {
 func (t *Tree) begin(s Spec, statuses *os.File) error {
 	_ = t.control.SetWriteDeadline(time.Now().Add(startTimeout))
 	if err := t.send(order{Argv: s.Argv, Dir: s.Dir, Env: s.Env, Marker: s.Marker, After: s.After,
-		Linger: s.Linger}); err != nil {
+		Linger: s.Linger, Input: s.Input != nil, Terminal: s.Terminal}); err != nil {
 		return fmt.Errorf("%w: %w", ErrNotSupervised, err)
 	}
 	_ = statuses.SetReadDeadline(time.Now().Add(startTimeout))
@@ -159,7 +183,7 @@ func (t *Tree) follow(statuses *os.File, lines *json.Decoder) {
 	t.mu.Unlock()
 	_ = t.cmd.Wait()
 	if err != nil || !last.Ended {
-		_ = syscall.Kill(-t.pid, syscall.SIGKILL)
+		signalGroup(t.pid, syscall.SIGKILL)
 		t.err = fmt.Errorf("%w: %w", ErrLost, err)
 		return
 	}
@@ -191,4 +215,13 @@ func (t *Tree) send(o order) error {
 	defer t.mu.Unlock()
 	_, err = t.control.Write(append(line, '\n'))
 	return err
+}
+
+// Signal sends a signal to the group of the tree's first process, while that may still be there.
+func (t *Tree) Signal(sig syscall.Signal) {
+	select {
+	case <-t.done:
+	default:
+		signalGroup(t.pid, sig)
+	}
 }

@@ -249,7 +249,7 @@ func (in *incoming) finish() error {
 // verify checks a large file as a whole: by what its store says, or by the digest that manifests of the first version
 // have, which is the one thing that is read again for it.
 func (in *incoming) verify() error {
-	if len(in.file.Pieces) > 0 {
+	if in.file.Piece > 0 {
 		return nil
 	}
 	if in.file.SHA256 == "" {

@@ -34,7 +34,7 @@ func manySmall() tree {
 func TestManySmallFilesTravelInBundles(t *testing.T) {
 	b, want := newBucket(t, nil), manySmall()
 	m, err := b.parted().Upload(t.Context(), b.at("p"), newDir(t, want), stage.Scan{}, stage.Manifest{})
-	if err != nil || m.Version != 2 {
+	if err != nil || m.Version != 3 { // one of them is large
 		t.Fatal(m, err)
 	}
 	if got := b.objects(); !slices.Equal(got, []string{"p/bundles/1", "p/files/large", "p/files/middle", "p/manifest.json"}) {
@@ -106,11 +106,40 @@ func TestManifestsOfTheFirstVersionAreRead(t *testing.T) {
 	}
 }
 
+// What an older agent has written: a SHA-256 for each piece besides.
+func TestManifestsOfTheSecondVersionAreRead(t *testing.T) {
+	content := random(manyParts)
+	f := stage.File{Path: "f", Size: manyParts, Piece: grant.MinPart}
+	for at := 0; at < len(content); at += grant.MinPart {
+		piece := []byte(content[at:min(at+grant.MinPart, len(content))])
+		sum := sha256.Sum256(piece)
+		f.Pieces = append(f.Pieces, hex.EncodeToString(sum[:]))
+		f.Sums = append(f.Sums, crc32.Checksum(piece, crc32.MakeTable(crc32.Castagnoli)))
+	}
+	body, err := json.Marshal(stage.Manifest{Version: 2, Files: []stage.File{f}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newBucket(t, map[string]string{"p/manifest.json": string(body), "p/files/f": content})
+	dst := t.TempDir()
+	if _, err := b.parted().Download(t.Context(), b.at("p"), dst); err != nil || read(t, dst)["f"] != content {
+		t.Error(err)
+	}
+	b.put("p/files/f", content[:manyParts-1]+"x")
+	tr := b.parted()
+	tr.Tries = 2
+	if _, err := tr.Download(t.Context(), b.at("p"), t.TempDir()); !errors.Is(err, stage.ErrCorrupt) {
+		t.Errorf("damaged: %v", err)
+	}
+}
+
 func TestManifestsThatCannotBeAreRefused(t *testing.T) {
 	sum := strings.Repeat("0", 64)
 	for name, f := range map[string]stage.File{
 		"a piece too few":     {Path: "f", Size: 2 * grant.MinPart, Piece: grant.MinPart, Pieces: []string{sum}, Sums: []uint32{1}},
 		"pieces of nothing":   {Path: "f", Size: 2, Piece: 1, Pieces: []string{sum, sum}, Sums: []uint32{1, 2}},
+		"pieces of no bytes":  {Path: "f", Piece: grant.MinPart},
+		"sums without pieces": {Path: "f", Size: 1, Sums: []uint32{1}},
 		"no sums":             {Path: "f", Size: grant.MinPart, Piece: grant.MinPart, Pieces: []string{sum}},
 		"a piece's digest":    {Path: "f", Size: 1, Piece: grant.MinPart, Pieces: []string{"x"}, Sums: []uint32{1}},
 		"a negative bundle":   {Path: "f", Size: 1, SHA256: sum, Bundle: -1},

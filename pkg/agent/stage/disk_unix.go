@@ -27,14 +27,25 @@ func roomFor(list []wanted) error {
 		need[device] += max(list[i].size, 0)
 	}
 	for device, dir := range at {
-		var fs syscall.Statfs_t
-		if err := syscall.Statfs(dir, &fs); err != nil {
-			continue
+		if err := Room(dir, need[device]); err != nil {
+			return err
 		}
-		free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert,gosec // not the same type on all systems
-		if need[device] > free {
-			return fmt.Errorf("%s: %d MiB to come and %d MiB free: %w", dir, need[device]>>20, free>>20, syscall.ENOSPC)
-		}
+	}
+	return nil
+}
+
+// Room fails with ENOSPC when the disk that a folder lies on has fewer bytes free than need. A disk that does not say
+// has room.
+func Room(dir string, need int64) error {
+	var fs syscall.Statfs_t
+	if err := syscall.Statfs(dir, &fs); err != nil {
+		return nil //nolint:nilerr // who writes there says what is wrong
+	}
+	free := int64(fs.Bavail) * int64(fs.Bsize) //nolint:unconvert,gosec // not the same type on all systems
+	if need > free {
+		const tenth = 1 << 20 / 10
+		return fmt.Errorf("%s: %.1f MiB to come and %.1f MiB free: %w", dir, float64(need/tenth)/10,
+			float64(free/tenth)/10, syscall.ENOSPC)
 	}
 	return nil
 }

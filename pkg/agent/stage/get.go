@@ -62,7 +62,7 @@ type incoming struct {
 
 // listed says that a manifest has the object: that it is missing is a fault.
 func (w *wanted) listed() bool {
-	return w.file.SHA256 != "" || len(w.file.Pieces) > 0 || w.bundle != nil
+	return w.file.SHA256 != "" || w.file.Piece > 0 || w.bundle != nil
 }
 
 // ranges is how many there are, once the size is known.
@@ -146,12 +146,8 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 		if w.file.Piece > 0 {
 			part = w.file.Piece
 		}
-		if w.bundle != nil || w.size >= 0 && w.size <= part {
-			g := &getting{granted: *gets[i], wanted: w, digest: w.file.SHA256}
-			if len(w.file.Pieces) == 1 {
-				g.digest = w.file.Pieces[0]
-			}
-			batch = append(batch, g)
+		if w.bundle != nil || w.file.Piece == 0 && w.size >= 0 && w.size <= part {
+			batch = append(batch, &getting{granted: *gets[i], wanted: w, digest: w.file.SHA256})
 			continue
 		}
 		in := &incoming{wanted: w, part: part}
@@ -164,7 +160,7 @@ func (t Transfer) plan(ctx context.Context, some []wanted) (batch []*getting, la
 		}
 		for j := first; j < in.ranges(); j++ {
 			g := &getting{granted: *gets[i], wanted: in.wanted, in: in, index: j}
-			if w.file.Piece > 0 {
+			if len(w.file.Pieces) > 0 {
 				g.digest = w.file.Pieces[j]
 			}
 			batch = append(batch, g)
@@ -252,7 +248,7 @@ func (t Transfer) getRange(ctx context.Context, g *getting) error {
 
 // fail notes what reading the file anew may help against; other errors it returns.
 func (in *incoming) fail(err error) error {
-	again := errors.Is(err, ErrChanging) || errors.Is(err, ErrCorrupt) && len(in.file.Pieces) == 0
+	again := errors.Is(err, ErrChanging) || errors.Is(err, ErrCorrupt) && in.file.Piece == 0
 	if !again {
 		return err
 	}

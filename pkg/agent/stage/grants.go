@@ -223,6 +223,18 @@ func passing(err error) bool {
 	return true // be it that a request's own deadline has passed
 }
 
+// Final says whether an error of a transfer is the store's no, or of what is moved itself: to move it again as it is
+// will fail again.
+func Final(err error) bool {
+	var status *statusError
+	if errors.As(err, &status) {
+		return status.status < http.StatusInternalServerError && status.status != http.StatusTooManyRequests &&
+			status.status != http.StatusRequestTimeout
+	}
+	return err != nil && !passing(err) && !errors.Is(err, ErrChanging) && !errors.Is(err, fs.ErrNotExist) &&
+		!errors.Is(err, context.Canceled)
+}
+
 // missing says that there is no such object.
 func missing(err error) bool {
 	var status *statusError

@@ -2,7 +2,7 @@
 // nothing: files first, each with its size and SHA-256, and last a manifest that lists them. What has no manifest does
 // not exist; what does not agree with it is not used.
 //
-// A large file is an object with a SHA-256 for each piece of it; where there are many small ones they lie in bundles,
+// A large file is an object with a CRC32C for each piece of it; where there are many small ones they lie in bundles,
 // objects of some MiB. What is put to a user's own place, or fetched from it, is one plain object a file.
 //
 // It has no rights on any store. Every request is granted (see Grants), by a URL that expires, and sent with a plain
@@ -65,12 +65,23 @@ const (
 	bundlesPrefix = "bundles/"
 )
 
-// Versions of the format; a reader refuses a newer one. A manifest without bundles and pieces is of the first, which
-// older readers know.
+// Versions of the format; a reader refuses a newer one. A manifest is of the oldest that has what it needs.
 const (
-	firstVersion  = 1
-	newestVersion = 2
+	firstVersion   = 1
+	bundlesVersion = 2 // bundles, and pieces with a SHA-256 each
+	newestVersion  = 3 // pieces without
 )
+
+// version is the first that can tell of a file.
+func (f *File) version() int {
+	switch {
+	case f.Piece > 0 && len(f.Pieces) == 0:
+		return newestVersion
+	case f.Piece > 0 || f.Bundle > 0:
+		return bundlesVersion
+	}
+	return firstVersion
+}
 
 // Manifest lists what lies below a prefix.
 type Manifest struct {
@@ -90,9 +101,9 @@ type File struct {
 	Link   string      `json:"link,omitempty"`   // where a symbolic link points to
 	Dir    bool        `json:"dir,omitempty"`
 
-	// Pieces are the SHA-256 of each Piece bytes of a large file, and Sums their CRC32C, so that each is checked where
-	// it arrives and is brought again alone: by the first where it comes from another machine, by the second, which
-	// takes a tenth of the time, where it comes from the store, as the manifest does.
+	// Sums are the CRC32C of each Piece bytes of a large file, so that each is checked where it arrives and is brought
+	// again alone. The store has compared each with its MD5 as well. Manifests of version 2 have the SHA-256 of each
+	// in Pieces, which takes several times the processor time of all the rest of an upload.
 	Piece  int64    `json:"piece,omitempty"`
 	Pieces []string `json:"pieces,omitempty"`
 	Sums   []uint32 `json:"sums,omitempty"`
@@ -200,7 +211,7 @@ func (f *File) check() error {
 	if f.Size < 0 || f.Bundle < 0 || f.Offset < 0 || f.Offset > maxOffset {
 		return fmt.Errorf("%w: %q has size %d, at %d of bundle %d", ErrCorrupt, f.Path, f.Size, f.Offset, f.Bundle)
 	}
-	if len(f.Pieces) > 0 {
+	if f.Piece != 0 || len(f.Pieces) > 0 || len(f.Sums) > 0 {
 		return f.checkPieces()
 	}
 	if !isDigest(f.SHA256) || f.Bundle > 0 && f.Size > bundleSize {
@@ -210,9 +221,9 @@ func (f *File) check() error {
 }
 
 func (f *File) checkPieces() error {
-	if f.Piece < grant.MinPart || f.Bundle > 0 || int64(len(f.Pieces)) != (f.Size+f.Piece-1)/f.Piece ||
-		len(f.Sums) != len(f.Pieces) {
-		return fmt.Errorf("%w: %q has size %d and %d pieces of %d bytes", ErrCorrupt, f.Path, f.Size, len(f.Pieces),
+	if f.Size < 1 || f.Piece < grant.MinPart || f.Bundle > 0 || int64(len(f.Sums)) != (f.Size+f.Piece-1)/f.Piece ||
+		len(f.Pieces) > 0 && len(f.Pieces) != len(f.Sums) {
+		return fmt.Errorf("%w: %q has size %d and %d pieces of %d bytes", ErrCorrupt, f.Path, f.Size, len(f.Sums),
 			f.Piece)
 	}
 	for _, sum := range f.Pieces {

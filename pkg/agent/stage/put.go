@@ -60,6 +60,30 @@ func (t Transfer) Put(ctx context.Context, dir, src, uri string) error {
 	return t.sendAll(ctx, []*source{file})
 }
 
+// PutFiles copies files below dir to the objects of these names below uri, which is no folder of this machine. What a
+// link points to is copied; it fails with ErrLeaves when that is not below dir, and with ErrChanging when a file is
+// written meanwhile.
+func (t Transfer) PutFiles(ctx context.Context, dir string, files []string, uri string) error {
+	prefix, err := grant.AsPrefix(uri)
+	if err != nil {
+		return err
+	}
+	root, err := os.OpenRoot(dir)
+	if err != nil {
+		return err
+	}
+	defer root.Close() //nolint:errcheck // only read
+	list := make([]*source, len(files))
+	for i, file := range files {
+		info, err := root.Stat(file)
+		if err != nil || !info.Mode().IsRegular() {
+			return notAFile(file, info, err)
+		}
+		list[i] = &source{root: root, path: file, size: info.Size()}
+	}
+	return t.sendBelow(ctx, list, prefix)
+}
+
 // plainFiles lists the files of a directory. Stores have no links: what one points to is copied.
 func plainFiles(ctx context.Context, root *os.Root) ([]*source, error) {
 	entries, err := Scan{}.list(ctx, root)

@@ -196,7 +196,7 @@ func (s *source) upload(part int64) *upload {
 	part = max(part, (s.size+grant.MaxParts-1)/grant.MaxParts)
 	n := int((s.size + part - 1) / part)
 	if s.digest {
-		s.file.Piece, s.file.Pieces, s.file.Sums = part, make([]string, n), make([]uint32, n)
+		s.file.Piece, s.file.Sums = part, make([]uint32, n)
 	}
 	return &upload{source: s, part: part, parts: make([]grant.Uploaded, n), left: n}
 }
@@ -205,15 +205,14 @@ func (s *source) upload(part int64) *upload {
 func (u *upload) sending(t Transfer, i int) *sending {
 	from := int64(i) * u.part
 	size := min(u.part, u.size-from)
-	var digest *string
 	var crc *uint32
 	if u.digest {
-		digest, crc = &u.file.Pieces[i], &u.file.Sums[i]
+		crc = &u.file.Sums[i]
 	}
 	return &sending{
 		granted: granted{want: grant.Want{Op: grant.Part, URI: u.uri, Number: i + 1, Size: size}},
 		what:    u.path, weight: size, of: u,
-		sum:  func() (grant.Sum, error) { return u.sum(from, size, digest, crc) },
+		sum:  func() (grant.Sum, error) { return u.sum(from, size, nil, crc) },
 		open: u.section(from, size),
 		sent: func(ctx context.Context, answer http.Header) error {
 			u.mu.Lock()

@@ -161,7 +161,7 @@ func TestDamageIsNoticed(t *testing.T) {
 		"longer":            func(b *bucket) { b.put("p/files/f", "one more") },
 		"gone":              func(b *bucket) { b.remove("p/files/f") },
 		"manifest is none":  func(b *bucket) { b.put("p/manifest.json", "{") },
-		"manifest is newer": func(b *bucket) { b.put("p/manifest.json", `{"version":3}`) },
+		"manifest is newer": func(b *bucket) { b.put("p/manifest.json", `{"version":4}`) },
 	} {
 		b, dst := newBucket(t, nil), t.TempDir()
 		upload(t, b, "p", newDir(t, tree{"f": "one"}))

@@ -13,7 +13,6 @@ import (
 	"net/http"
 	"os"
 	"path"
-	"slices"
 
 	"golang.org/x/sync/errgroup"
 
@@ -68,8 +67,8 @@ func (t Transfer) Upload(ctx context.Context, prefix, dir string, scan Scan, m M
 			return nil, err
 		}
 	}
-	if slices.ContainsFunc(m.Files, func(f File) bool { return f.Bundle > 0 || len(f.Pieces) > 0 }) {
-		m.Version = newestVersion
+	for i := range m.Files {
+		m.Version = max(m.Version, m.Files[i].version())
 	}
 	body, err := json.Marshal(&m)
 	if err != nil {

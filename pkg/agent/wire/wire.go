@@ -93,6 +93,8 @@ type Work struct {
 	Pause time.Duration `json:"pause,omitempty"`
 	// Token is to be used from now on; empty leaves the one that was sent.
 	Token string `json:"token,omitempty"`
+	// Visits is how many have been opened on the attempt's machines so far: more than an agent has seen are asked for.
+	Visits int `json:"visits,omitempty"`
 }
 
 // Pace is how often an agent calls while it works, for brokers to which each call costs. Zero leaves it to the agent.
@@ -116,6 +118,8 @@ type Assignment struct {
 	Attempt string `json:"attempt"`
 	// Nodes are the addresses of all nodes by rank, the first is the rendezvous.
 	Nodes []string `json:"nodes"`
+	// KeepOnFailure is how long the node keeps what a task that fails has left for people to look at; wall time.
+	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`
 	// Gang is where the others of the task's gang are, and what framework they work in; nil where there is neither.
 	Gang *Gang `json:"gang,omitempty"`
 	// Exchange is a secret of the attempt's nodes, by which they know each other while they pass on what they read from
@@ -233,6 +237,8 @@ type Report struct {
 	ExitCode int     `json:"exitCode,omitempty"`
 	Phase    string  `json:"phase,omitempty"`   // with Failed
 	Message  string  `json:"message,omitempty"` // the last lines of its log, or what could not be staged
+	// Keep is for how long the node keeps what the task has left for people to look at, with Failed; wall time.
+	Keep time.Duration `json:"keep,omitempty"`
 	// Empty says, with Succeeded, that the only node of an attempt left nothing: there is no manifest of its outputs.
 	Empty bool `json:"empty,omitempty"`
 	// Notice is how long the machine has left, with NoticeSeen.

@@ -91,6 +91,9 @@ func DecideIntent(st *Buying, cfg record.Config, now time.Time) (d record.Decisi
 	if st.Job.State == record.JobEnding || st.Job.State.Over() {
 		return decideUnbought(st, record.OutcomeCancelled, "the job is ending", now), false
 	}
+	if s := st.Job.Suspended(); s != nil {
+		return decideHeldUp(st, *s, now), false
+	}
 	for _, k := range st.blocks {
 		if k.Covers(st.Attempt.Offer, now) {
 			d := decideUnbought(st, record.OutcomeBlocked, k.Reason, now)
@@ -165,6 +168,8 @@ func DecideBought(st Buying, machines []cloud.Machine, market record.MarketRecor
 	if st.Job.State == record.JobEnding || st.Job.State.Over() {
 		// The end of the job may have looked for its clusters before this one was known to be bought.
 		d.Emit(events.ClusterRelease{Cluster: st.Cluster.ID, Job: st.Job.ID, Reason: "the job is ending"})
+	} else if st.Job.Suspended() != nil {
+		d.Emit(events.DAGSuspended{Job: st.Job.ID, Queue: st.Job.Queue}) // the same of the job's suspension
 	}
 	if slices.IndexFunc(st.Cluster.Nodes, func(n record.Node) bool { return n.Address == "" }) < 0 {
 		d.BringUp(st.Job, st.task, &st.Cluster, now) // they dialled home before the cloud had answered

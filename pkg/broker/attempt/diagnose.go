@@ -33,6 +33,12 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 	switch {
 	case cl.State == record.ClusterReleasing:
 		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
+	case cl.Kept(now):
+		if due(cl, cfg, now) {
+			return RemedyLease
+		}
+		// Machines are kept all together, as they are paid for.
+		return pick(gone(cl, cfg, machines, now) || silent(cl, cfg.SilentFor, cfg.SilentFor, now), remedyRelease)
 	case cl.Outcome != "":
 		return pick(age > cfg.StuckFor || due(cl, cfg, now) && age > cfg.Overhead/4, remedyRelease)
 	case due(cl, cfg, now): // whatever state it is in, it costs
@@ -47,7 +53,7 @@ func Diagnose(cl record.Cluster, cfg record.Config, machines Inventory, now time
 		return pick(age > cfg.BootWithin, RemedyLost)
 	case cl.Command == "":
 		return pick(age > cfg.StuckFor, RemedyRun)
-	case silent(cl, cfg.SilentFor, now):
+	case silent(cl, cfg.SilentFor, max(cfg.SilentFor, cfg.BootWithin), now):
 		return RemedyLost
 	default:
 		return RemedyNone
@@ -74,7 +80,7 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 	lag := cfg.StuckFor
 	if cl.Assigned() { // which lists what is in the records, and what is lost as lost
 		lag = min(lag, cfg.Pool.LostAfter)
-		if !silent(cl, cfg.Pool.LostAfter, now) {
+		if !silent(cl, cfg.Pool.LostAfter, cfg.Pool.LostAfter, now) {
 			return false // its agents have been heard of, since the list was made perhaps
 		}
 	}
@@ -84,13 +90,15 @@ func gone(cl record.Cluster, cfg record.Config, machines Inventory, now time.Tim
 	return len(known[cl.ID]) < len(cl.Nodes)
 }
 
-// silent says that a node has not been heard of for too long, since it was told to run.
-func silent(cl record.Cluster, limit time.Duration, now time.Time) bool {
+// silent says that a node has not been heard of for longer than a limit, since it was told to run. One that has said
+// nothing at all since then is given longer: when the word reached it is not known, as the commit that told it may
+// itself have taken minutes.
+func silent(cl record.Cluster, limit, first time.Duration, now time.Time) bool {
 	if now.Sub(cl.Since) <= limit {
 		return false
 	}
 	for _, n := range cl.Nodes {
-		if !n.Done && now.Sub(n.Seen) > limit {
+		if !n.Done && now.Sub(n.Seen) > limit && (n.Seen.After(cl.Since) || now.Sub(cl.Since) > first) {
 			return true
 		}
 	}
@@ -105,6 +113,9 @@ func DecideRemedy(r remedy, l Losing, now time.Time) (d record.Decision) {
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.TaskAdmitted{Job: l.Cluster.Job, Task: l.Cluster.Task, Attempt: l.Cluster.Attempt})
 	case remedyRelease:
+		if l.Cluster.Kept(now) {
+			return DecideLetGo(l.Cluster, "its machines, which were kept, are gone or silent", now)
+		}
 		l.Cluster.Since = now
 		d.Put(record.ClusterKey(l.Cluster.ID), l.Cluster)
 		d.Emit(events.ClusterRelease{Cluster: l.Cluster.ID, Job: l.Cluster.Job, Reason: "its release was overdue"})
@@ -150,6 +161,9 @@ func DecideLease(l Losing, ledger record.Ledger, cfg record.Config, now time.Tim
 		return d
 	}
 	reason := needsMore(l.Cluster.Task, l.Job)
+	if l.Cluster.Kept(now) {
+		return DecideLetGo(l.Cluster, reason, now)
+	}
 	l.Cluster.Outcome, l.Cluster.Reason = record.OutcomeBudget, reason
 	l.Cluster.Seq++
 	l.Cluster.Command = string(wire.Stop)

@@ -5,8 +5,10 @@ import (
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
 // Member is a task of a gang as it is now.
@@ -69,17 +71,64 @@ func membersOf(u book.Reader, job record.Job, tasks []int) (out []Member, err er
 	return out, nil
 }
 
+// runs says that a member runs, or has been told to, and is not about to end.
+func (m *Member) runs() bool {
+	return m.Bought && m.Cluster.State == record.ClusterUp && m.Cluster.Command == string(wire.Run) &&
+		m.Cluster.Outcome == ""
+}
+
 // DecideRunGang tells all of a gang to run, or none of it. All are written: if one is lost meanwhile nothing is
-// committed.
+// committed. Those that begin anew by themselves are told when all others run or are up as well, and the others hear of
+// them by being told again.
 func DecideRunGang(members []Member, now time.Time) (d record.Decision) {
+	alone := slices.ContainsFunc(members, func(m Member) bool { return m.runs() })
+	begins := false
 	for _, m := range members {
-		if !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp ||
-			m.Cluster.Command != "" || m.Cluster.Outcome != "" {
+		switch {
+		case m.runs():
+			m.Cluster.Run()
+			d.Put(record.ClusterKey(m.Cluster.ID), m.Cluster)
+			continue
+		case !m.Bought || m.Task.State != record.TaskLaunching || m.Cluster.State != record.ClusterUp ||
+			m.Cluster.Command != "" || m.Cluster.Outcome != "" || alone && !m.Task.Alone:
 			return record.Decision{}
 		}
+		begins = true
 		run := DecideRun(m.Cluster, now)
 		d.Writes = append(d.Writes, run.Writes...)
 	}
+	if !begins {
+		return record.Decision{}
+	}
+	return d
+}
+
+// RestartsAlone says whether a task of a gang that does not go on begins anew by itself, and which of the others says
+// that it can: one that runs. Members are those of the gang.
+func RestartsAlone(spec *dag.Task, e events.GangBroken, members []Member) (runs record.Key, ok bool) {
+	to := dag.PodEvicted
+	if e.Failed {
+		to = dag.PodFailed
+	}
+	if r, found := spec.Reacts(to, e.ExitCode); e.Done || !found || r.Action != dag.RestartRole {
+		return runs, false
+	}
+	i := slices.IndexFunc(members, func(m Member) bool {
+		return m.Task.Index != e.Task && m.runs() && m.Cluster.Started
+	})
+	if i < 0 {
+		return runs, false
+	}
+	return record.ClusterKey(members[i].Cluster.ID), true
+}
+
+// DecideAlone has a task of a gang wait for its own admission, as the others go on. What it holds back of its queue is
+// looked at again.
+func DecideAlone(m Member, runs record.Key) (d record.Decision) {
+	m.Task.Alone = true
+	d.Touch(runs) // whatever has it save its work decides with this task in view
+	d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
+	d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
 	return d
 }
 
@@ -91,13 +140,12 @@ func DecideFollow(m Member, reason string, cfg record.Config, now time.Time) (d 
 		st := Buying{Job: m.Job, task: m.Task, Attempt: m.Attempt}
 		d = decideUnbought(&st, record.OutcomeMoved, reason, now)
 		rejoin(&d, m.Job, m.Task, reason)
-	case !m.Bought || m.Cluster.Outcome != "" || m.Cluster.State == record.ClusterDoomed ||
-		m.Cluster.State == record.ClusterReleasing:
-	case m.Cluster.Command != "":
-		d = DecideLeave(m.Cluster, record.LeaveGang, reason, cfg.Overhead, now)
-	default:
-		m.Cluster.Leaving = record.LeaveGang
-		d = DecideLost(m.Losing, record.OutcomeMoved, reason, now)
+	case m.Task.State == record.TaskQueued && m.Task.Alone:
+		m.Task.Alone = false // it is one of those again that begin together
+		d.Put(record.TaskKey(m.Job.ID, m.Task.Index), m.Task)
+		d.Emit(events.CapacityFreed{Queue: m.Job.Queue})
+	case m.Bought:
+		d = DecideGiveBack(m.Losing, record.LeaveGang, reason, cfg, now)
 	}
 	return d
 }

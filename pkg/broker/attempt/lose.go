@@ -79,7 +79,7 @@ func DecideLost(l Losing, outcome record.Outcome, reason string, now time.Time) 
 	if l.Job.State == record.JobEnding || l.Job.State.Over() || l.Task.Attempt != l.Cluster.Attempt {
 		return d
 	}
-	if l.Cluster.Leaving == record.LeaveGang {
+	if l.Cluster.Leaving == record.LeaveGang || l.Cluster.Leaving == record.LeaveSuspended {
 		rejoin(&d, l.Job, l.Task, reason)
 		return d
 	}

@@ -3,6 +3,7 @@ package attempt
 import (
 	"time"
 
+	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
@@ -26,6 +27,14 @@ func LoadReleased(u book.Reader, id string,
 	}
 	cl.Tell(&attempt)
 	return cl, attempt, true, nil
+}
+
+// DecideLetGo has a cluster released that is kept for people to look at.
+func DecideLetGo(cl record.Cluster, why string, now time.Time) (d record.Decision) {
+	cl.KeptUntil = now
+	d.Put(record.ClusterKey(cl.ID), cl)
+	d.Emit(events.ClusterRelease{Cluster: cl.ID, Job: cl.Job, Reason: why})
+	return d
 }
 
 // DecideReleasing notes that a cluster is about to be terminated.
@@ -62,6 +71,9 @@ func DecideGone(cl record.Cluster, attempt record.Attempt, usd float64, now time
 	}
 	if attempt.Ended.IsZero() {
 		attempt.Ended = now
+	}
+	if attempt.KeptUntil.After(now) {
+		attempt.KeptUntil = now
 	}
 	attempt.USD, attempt.ReservedUSD = usd, cl.ReservedUSD
 	d.Put(record.AttemptKey(cl.Job, cl.Task, cl.Attempt), attempt)

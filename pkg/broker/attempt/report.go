@@ -18,8 +18,9 @@ type Reporting struct {
 	Attempt record.Attempt
 	Cluster record.Cluster
 	Rank    int
-	Chief   bool // with its task the work of the gang is done
-	Joined  bool // others may join its task's role while it runs
+	Chief   bool          // with its task the work of the gang is done
+	Keep    time.Duration // for how long machines of a task that fails may be kept
+	Joined  bool          // others may join its task's role while it runs
 	Now     time.Time
 }
 
@@ -45,7 +46,7 @@ func (st *Reporting) Decide(r wire.Report, cfg record.Config) record.Decision {
 		if over {
 			break
 		}
-		return st.failed(r)
+		return st.failed(r, cfg)
 	case wire.Stopped:
 		return st.stopped()
 	case wire.NoticeSeen:
@@ -154,22 +155,29 @@ func (st *Reporting) succeeded(r wire.Report) (d record.Decision) {
 	return d
 }
 
-// failed ends the attempt: one node that fails fails them all.
-func (st *Reporting) failed(r wire.Report) (d record.Decision) {
+// failed ends the attempt: one node that fails fails them all. Its machines may be kept for people to look at.
+func (st *Reporting) failed(r wire.Report, cfg record.Config) (d record.Decision) {
 	message := r.Message
 	if r.Phase != "" && r.Phase != "run" {
 		message = r.Phase + ": " + message
 	}
 	st.Cluster.Outcome = record.OutcomeFailed
+	if r.Keep > 0 && st.Cluster.State == record.ClusterUp && st.Job.State != record.JobEnding && !st.Job.State.Over() {
+		st.Cluster.KeptUntil = st.Now.Add(min(unscale(r.Keep, cfg.Scale), st.Keep))
+		st.Attempt.KeptUntil, st.node().Keeps = st.Cluster.KeptUntil, true
+	}
 	st.Attempt.Outcome, st.Attempt.Reason, st.Attempt.Ended = record.OutcomeFailed, message, st.Now
-	st.Task.State, st.Task.Reason, st.Task.EndedAt = record.TaskFailed, message, st.Now
+	st.Task.State, st.Task.Reason, st.Task.EndedAt, st.Task.Alone = record.TaskFailed, message, st.Now, false
 	st.end(&d)
 	d.Unplanned(st.Job, st.Cluster)
 	d.Emit(events.TaskFailed{
 		Job: st.Cluster.Job, Task: st.Cluster.Task, Attempt: st.Cluster.Attempt, Cluster: st.Cluster.ID,
 		ExitCode: r.ExitCode, Message: message,
 	})
-	d.Broken(st.Task)
+	if st.Task.Gang != "" {
+		d.Emit(events.GangBroken{Job: st.Task.Job, Gang: st.Task.Gang, Task: st.Task.Index, Attempt: st.Task.Attempt,
+			Failed: true, ExitCode: r.ExitCode})
+	}
 	return d
 }
 
@@ -177,6 +185,9 @@ func (st *Reporting) failed(r wire.Report) (d record.Decision) {
 // waiting for the machine to be taken.
 func (st *Reporting) stopped() (d record.Decision) {
 	st.node().Stopped = true
+	if st.node().Keeps && st.Cluster.Kept(st.Now) { // the time is over, or who looked at it has seen enough
+		return DecideLetGo(st.Cluster, "it is no longer kept", st.Now)
+	}
 	if st.Cluster.State == record.ClusterDoomed && st.Cluster.Outcome == "" && st.Cluster.Stopped() {
 		return DecideLost(Losing{Job: st.Job, Task: st.Task, Attempt: st.Attempt, Cluster: st.Cluster},
 			st.Cluster.Taken(), st.Cluster.Reason, st.Now)

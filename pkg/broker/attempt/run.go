@@ -38,6 +38,9 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
 		Parents: parents, Nothing: nothing, Pace: cfg.Pace,
 	}
+	if spec.KeepOnFailure > 0 {
+		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
+	}
 	if r := Alternative(t, cl.Offer); r != nil {
 		a.Image = r.Container()
 	}

@@ -67,6 +67,9 @@ func (s *stage) decided(d record.Decision) {
 	for _, key := range d.Holds {
 		fmt.Fprintf(s.out, "%s must be as it was\n", key.Sort)
 	}
+	for _, key := range d.Touches {
+		fmt.Fprintf(s.out, "%s is written as it is\n", key.Sort)
+	}
 	for _, e := range d.Emits {
 		text, _ := json.Marshal(s.fields(e))
 		fmt.Fprintf(s.out, "-> %s %s\n", e.Type(), text)

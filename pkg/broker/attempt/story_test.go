@@ -212,12 +212,12 @@ func (s *stage) serve(d *datadriven.TestData) bool {
 		}
 	case "report":
 		st := Reporting{Job: l.Job, Spec: &s.spec.Tasks[1], Task: l.Task, Attempt: l.Attempt, Cluster: l.Cluster, Rank: rank(), Now: s.now,
-			Chief: d.HasArg("chief"), Joined: d.HasArg("joined")}
+			Chief: d.HasArg("chief"), Joined: d.HasArg("joined"), Keep: s.span(s.word(d, "kept", "0s"))}
 		s.cfg.Scale = s.number(d, "scale", 0)
 		s.decided(st.Decide(wire.Report{
 			Event: wire.Event(d.CmdArgs[1].Key), Seq: int(s.number(d, "seq", 0)), Prefix: s.word(d, "prefix", ""), Progress: s.number(d, "progress", 0),
 			ExitCode: int(s.number(d, "code", 0)), Message: s.word(d, "message", ""), Phase: s.word(d, "phase", ""), Empty: d.HasArg("empty"),
-			Notice: s.span(s.word(d, "in", "0s")),
+			Notice: s.span(s.word(d, "in", "0s")), Keep: s.span(s.word(d, "keep", "0s")),
 		}, s.cfg))
 	case "run":
 		s.decided(DecideRun(l.Cluster, s.now))

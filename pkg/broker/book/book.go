@@ -349,6 +349,13 @@ func (d *Draft) Apply(x record.Decision) error {
 			s.Held = true
 		}
 	}
+	for _, key := range x.Touches {
+		if d.slot(key) != nil {
+			s := d.ours(key)
+			d.counts(s)
+			s.Dirty = true
+		}
+	}
 	d.Emits = append(d.Emits, x.Emits...)
 	d.count += len(x.Emits)
 	return nil

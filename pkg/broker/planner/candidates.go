@@ -44,6 +44,10 @@ func (b *builder) candidates(i int, c *class, gib float64) []option {
 	}
 	for k := range options {
 		b.leave(t, &options[k])
+		options[k].Site = b.site(i, options[k].match)
+	}
+	if b.near[i] != "" {
+		return b.pruneTogether(options, gib)
 	}
 	return b.prune(options, gib)
 }

@@ -45,7 +45,8 @@ func offerOf(m *catalog.Match) cloud.Offer {
 }
 
 func (m *match) planned() record.Planned {
-	p := record.Planned{ID: m.id, Offer: offerOf(&m.Match), VCPU: m.VCPU, OnDemandUSD: m.onDemand}
+	p := record.Planned{ID: m.id, Offer: offerOf(&m.Match), VCPU: m.VCPU, MemoryGiB: m.MemoryGiB,
+		OnDemandUSD: m.onDemand}
 	if p.Offer.USDPerHour = m.usd; p.Offer.Spot {
 		p.LossesPerHour, p.SurchargeUSD = m.rate, m.SurchargeUSD
 	}
@@ -59,14 +60,15 @@ func (b *builder) classOf(i int) (*class, error) {
 		R []dag.Resources
 		O bool
 		K []string
-	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On))})
+		Z bool
+	}{t.Resources, t.Ordered, slices.Sorted(maps.Keys(t.Time.On)), b.near[i] == dag.WithinZone})
 	if err != nil {
 		return nil, err
 	}
 	if c, ok := b.classes[string(key)]; ok {
 		return c, nil
 	}
-	c, err := b.newClass(t)
+	c, err := b.newClass(t, b.near[i] == dag.WithinZone)
 	if err != nil {
 		return nil, fmt.Errorf("task %s: %w", t.Name, err)
 	}
@@ -76,12 +78,16 @@ func (b *builder) classOf(i int) (*class, error) {
 
 // newClass asks the catalogue for each alternative. Ordered alternatives are taken in turn: the first one that is
 // offered anywhere is the only one.
-func (b *builder) newClass(t *dag.Task) (*class, error) {
+// With byZone it has the offers of each zone, not of each region.
+func (b *builder) newClass(t *dag.Task, byZone bool) (*class, error) {
 	f := finder{b: b, found: map[string]bool{}, disk: cmp.Or(t.DiskGiB(), cloud.DefaultDiskGiB)}
 	var reasons []string
 	for _, r := range t.Resources {
 		var none error
 		for _, q := range b.queries(t, r) {
+			if byZone {
+				q.CheapestPer = catalog.PerZone
+			}
 			err := f.collect(q)
 			if errors.Is(err, catalog.ErrNoOffer) {
 				none = err
@@ -98,7 +104,7 @@ func (b *builder) newClass(t *dag.Task) (*class, error) {
 			break
 		}
 	}
-	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0)}
+	c := &class{matches: b.undominated(f.matches, len(t.Time.On) > 0, byZone)}
 	if len(c.matches) == 0 {
 		c.reason = strings.Join(slices.Compact(reasons), "; ")
 		if c.reason == "" {

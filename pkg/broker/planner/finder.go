@@ -188,10 +188,10 @@ func (b *builder) learn(m *match) {
 	}
 }
 
-// undominated leaves out the matches that another in the same region, on the same market and as fast, beats in all that
-// counts. Where times depend on the machine, only the same machines are taken to be as fast. Of offers as good, one of
-// the plan in force stays, else the one whose ID comes first.
-func (b *builder) undominated(all []*match, timed bool) []*match {
+// undominated leaves out the matches that another in the same region (or zone, with byZone), on the same market and as
+// fast, beats in all that counts. Where times depend on the machine, only the same machines are taken to be as fast. Of
+// offers as good, one of the plan in force stays, else the one whose ID comes first.
+func (b *builder) undominated(all []*match, timed, byZone bool) []*match {
 	inForce := map[string]bool{}
 	if b.in.Previous != nil {
 		for i := range b.in.Previous.Offers {
@@ -204,14 +204,17 @@ func (b *builder) undominated(all []*match, timed bool) []*match {
 			strings.Compare(x.id, y.id))
 	})
 	type group struct {
-		cloud, region, machine, accelerator string
-		count                               float64
-		market                              catalog.Market
+		cloud, region, zone, machine, accelerator string
+		count                                     float64
+		market                                    catalog.Market
 	}
 	kept := map[group][]*match{}
 	var out []*match
 	for _, m := range all {
 		g := group{cloud: m.Cloud, region: m.Region, market: m.Market}
+		if byZone {
+			g.zone = m.Zone
+		}
 		if timed {
 			g.machine, g.accelerator, g.count = m.InstanceType, m.Accelerator, m.AcceleratorCount
 		}

@@ -85,6 +85,11 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 	if err != nil {
 		return nil, err
 	}
+	if sol.Status == optimizer.Infeasible && b.apart() {
+		if sol, err = p.solve(ctx, b.model, b.previous()); err != nil {
+			return nil, err
+		}
+	}
 	late := false
 	if sol.Status == optimizer.Infeasible && in.Previous != nil && in.DeadlineHours != nil {
 		// It has started and cannot be on time any more: then as fast as the budget allows.
@@ -95,7 +100,7 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 		}
 	}
 	if sol.Status == optimizer.Infeasible {
-		return &record.Plan{Status: record.PlanInfeasible, Message: sol.Message}, nil
+		return &record.Plan{Status: record.PlanInfeasible, Message: b.explain(sol)}, nil
 	}
 	plan := b.plan(sol)
 	plan.Late = late
@@ -176,8 +181,9 @@ type builder struct {
 	model   *optimizer.Model
 	classes map[string]*class
 	rows    []row
-	index   map[string]int // of the row of a task of the model, by its ID
-	byTask  []int          // task of the job -> row, -1 for none
+	near    map[int]dag.Within // of tasks that are placed together with others, how close
+	index   map[string]int     // of the row of a task of the model, by its ID
+	byTask  []int              // task of the job -> row, -1 for none
 	message string
 }
 
@@ -227,6 +233,7 @@ func (p *Planner) build(in record.PlanInput) (*builder, error) {
 	if len(in.Tasks) == 0 {
 		b.in.Tasks = make([]*record.TaskFacts, len(in.Spec.Tasks))
 	}
+	b.near = b.whoIsTogether()
 	weight := b.edgeWeights()
 	for i := range in.Spec.Tasks {
 		b.byTask[i] = -1
@@ -236,6 +243,7 @@ func (p *Planner) build(in record.PlanInput) (*builder, error) {
 	}
 	b.addEdges()
 	b.addInputs()
+	b.addTogether()
 	return b, nil
 }
 
@@ -266,7 +274,8 @@ func (b *builder) addTask(i int, gib float64) error {
 		if facts.Fixed {
 			hours = facts.Hours
 		}
-		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours})
+		b.addRow(row{task: i}, id, optimizer.Candidate{ID: facts.Place, Place: place, Hours: hours,
+			Site: b.siteOfFixed(i)})
 		return nil
 	}
 	cl, err := b.classOf(i)

@@ -185,6 +185,9 @@ func (s *syncing) losses() (failed string, err error) {
 	n := 0
 	for i, use := range s.m.Uses {
 		cl := &s.clusters[i]
+		if err := s.letGo(cl, use); err != nil {
+			return failed, err
+		}
 		if cl.State == "" || cl.Outcome != "" || cl.State == record.ClusterReleasing || n == lossesMost {
 			continue
 		}
@@ -213,6 +216,14 @@ func (s *syncing) losses() (failed string, err error) {
 		}
 	}
 	return failed, nil
+}
+
+// letGo has a cluster released that is kept for people to look at, where its agent has ended or its machine is to go.
+func (s *syncing) letGo(cl *record.Cluster, use record.PoolUse) error {
+	if !cl.Kept(s.u.Now) || !s.m.Leaving && !s.m.Vacate && s.ended(use) < 0 {
+		return nil
+	}
+	return s.u.Apply(attempt.DecideLetGo(*cl, s.vacating(), s.u.Now))
 }
 
 // ended finds how the agent of a use has ended, −1 where it has not.

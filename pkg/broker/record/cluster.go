@@ -15,8 +15,12 @@ func (cl *Cluster) Run() {
 	cl.Command = string(wire.Run)
 }
 
-// LeaveGang is why a machine is left whose gang can not go on.
-const LeaveGang Leaving = "gang"
+// LeaveGang is why a machine is left whose gang can not go on, LeaveSuspended why one is whose job, or queue, somebody
+// has suspended.
+const (
+	LeaveGang      Leaving = "gang"
+	LeaveSuspended Leaving = "suspended"
+)
 
 // Saving says that the cluster will be taken, saves its work, and that it is planned where that goes on.
 func (cl *Cluster) Saving() bool {
@@ -102,7 +106,9 @@ type Cluster struct {
 	For string `json:"for,omitempty"`
 	// Outcome of the attempt, decided before the release.
 	Outcome Outcome `json:"outcome,omitempty"`
-	Started bool    `json:"started,omitempty"`
+	// KeptUntil is until when it is kept though its task has failed, for people to look at.
+	KeptUntil time.Time `json:"keptUntil,omitzero"`
+	Started   bool      `json:"started,omitempty"`
 	// Up and Running are when every node had dialled home, and when every node ran the task.
 	Up      time.Time `json:"up,omitzero"`
 	Running time.Time `json:"running,omitzero"`
@@ -116,6 +122,8 @@ type Cluster struct {
 	// Of a spot cluster: its market, and what of its price is not the market's, USD per hour of one machine.
 	Market       string  `json:"market,omitempty"`
 	SurchargeUSD float64 `json:"surchargeUSD,omitempty"`
+	// Visits is how many have been opened on its machines.
+	Visits int `json:"visits,omitempty"`
 }
 
 // Node is one machine of a cluster.
@@ -127,6 +135,7 @@ type Node struct {
 	Started bool      `json:"started,omitempty"`
 	Done    bool      `json:"done,omitempty"`    // succeeded
 	Stopped bool      `json:"stopped,omitempty"` // saved and stopped on command
+	Keeps   bool      `json:"keeps,omitempty"`   // what its task has left that failed; see Cluster.KeptUntil
 	// EgressUSD is what moving its data has cost, as far as it has told.
 	EgressUSD float64 `json:"egressUSD,omitempty"`
 }
@@ -135,6 +144,11 @@ type Node struct {
 // done.
 func (cl *Cluster) Released() bool {
 	return cl.State == ClusterReleasing || cl.Outcome == OutcomeSucceeded
+}
+
+// Kept says that the cluster is kept for people to look at, though its task has failed.
+func (cl *Cluster) Kept(now time.Time) bool {
+	return cl.Outcome == OutcomeFailed && cl.State == ClusterUp && now.Before(cl.KeptUntil)
 }
 
 // Over is how the attempt of a cluster that is gone has ended.

@@ -55,7 +55,7 @@ func (d *Decision) Wait(job Job, task Task, minPlan int) {
 	if job.State == JobEnding || job.State.Over() {
 		return
 	}
-	task.State, task.MinPlan = TaskQueued, max(minPlan, task.MinPlan)
+	task.State, task.MinPlan, task.Alone = TaskQueued, max(minPlan, task.MinPlan), false
 	d.Put(TaskKey(job.ID, task.Index), task)
 	d.Enqueue(job, task)
 }
@@ -114,6 +114,8 @@ type Decision struct {
 	Emits  []events.Data
 	// Holds are records that must not have changed since they were loaded, though they are not written.
 	Holds []store.Key
+	// Touches are records that are written as they are: what others have decided on them, and not committed, is void.
+	Touches []store.Key
 }
 
 // Write is one record of a decision; a nil Value deletes it.
@@ -133,6 +135,10 @@ func (d *Decision) Del(key store.Key) { d.Writes = append(d.Writes, Write{Key: k
 
 // Hold makes the decision void when a record has changed.
 func (d *Decision) Hold(key store.Key) { d.Holds = append(d.Holds, key) }
+
+// Touch makes void what others decide meanwhile on a record as it was, which Hold does not: of two decisions of which
+// each reads what the other writes, one is made again.
+func (d *Decision) Touch(key store.Key) { d.Touches = append(d.Touches, key) }
 
 // Emit adds an event.
 func (d *Decision) Emit(data ...events.Data) { d.Emits = append(d.Emits, data...) }

@@ -54,6 +54,11 @@ type Job struct {
 	Late        bool    `json:"late,omitempty"`
 	Source      string  `json:"source,omitempty"` // bucket and key, or api
 	TimeScale   float64 `json:"timeScale,omitempty"`
+	// Suspensions are when people had it wait, the last one at the end; see Suspended.
+	Suspensions []Suspension `json:"suspensions,omitempty"`
+	Heard       Heard        `json:"heard,omitempty"`
+	// MinPlan is the oldest plan that its tasks may go on under: of one that was resumed, with a deadline to keep.
+	MinPlan int `json:"minPlan,omitempty"`
 }
 
 // Progress is how far the tasks of a job are: what advance decides on, and it alone writes.
@@ -81,6 +86,8 @@ type Ledger struct {
 	Outstanding int `json:"outstanding"`
 	// VCPU is what they hold of the queue's.
 	VCPU float64 `json:"vcpu,omitempty"`
+	// Hold is what they hold of its other resources.
+	Hold Amounts `json:"hold,omitempty"`
 	// Rests says that the job rests, as Job.Rests does: who admits a task of it writes this record.
 	Rests bool `json:"rests,omitempty"`
 }

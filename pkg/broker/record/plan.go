@@ -144,6 +144,8 @@ type Planned struct {
 	ID    string      `json:"id"` // catalogue ID with market
 	Offer cloud.Offer `json:"offer"`
 	VCPU  float64     `json:"vcpu"`
+	// MemoryGiB is of one machine; 0 where nobody has said.
+	MemoryGiB float64 `json:"memoryGiB,omitempty"`
 	// OnDemandUSD is the on-demand price of the same machine, for the bid's cap and for comparisons.
 	OnDemandUSD float64 `json:"onDemandUSD"`
 	// LossesPerHour is how often one such spot machine is taken, 0 on demand.

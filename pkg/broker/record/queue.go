@@ -26,6 +26,14 @@ type Queue struct {
 	GuaranteedVCPU float64 `json:"guaranteedVCPU,omitempty"`
 	Preempt        bool    `json:"preempt,omitempty"`
 	Closed         bool    `json:"closed,omitempty"`
+	// Max, Deserved and Guaranteed are of resources beside vCPUs: see QueueSettings. Use is what is held of them.
+	Max        Amounts `json:"max,omitempty"`
+	Deserved   Amounts `json:"deserved,omitempty"`
+	Guaranteed Amounts `json:"guaranteed,omitempty"`
+	Use        Amounts `json:"use,omitempty"`
+	// Suspended says who has closed it, and since when, where somebody has suspended it.
+	Suspended Suspension `json:"suspended,omitzero"`
+	Heard     Heard      `json:"heard,omitempty"`
 	// Claims are those of its tasks and gangs that others were stopped for and that have not been admitted yet.
 	Claims []Claim `json:"claims,omitempty"`
 }
@@ -73,7 +81,15 @@ const GangMark = "/gang/"
 
 // Full says that the queue's own quota is used up.
 func (q *Queue) Full() bool {
-	return q.MaxRunning > 0 && q.Running >= q.MaxRunning || q.MaxVCPU > 0 && q.VCPU >= q.MaxVCPU
+	if q.MaxRunning > 0 && q.Running >= q.MaxRunning || q.MaxVCPU > 0 && q.VCPU >= q.MaxVCPU {
+		return true
+	}
+	for name, most := range q.Max {
+		if q.Use[name] >= most && name == USDPerHour { // every task costs something
+			return true
+		}
+	}
+	return false
 }
 
 // MaxTree bounds the queues of a tree: a session that admits anything holds the records of all of them.
@@ -94,9 +110,11 @@ type QueueSettings struct {
 	// DeservedVCPU is what it may take back from its siblings, 0 what its weight gives it. GuaranteedVCPU is kept for
 	// it even while it has no use for it.
 	DeservedVCPU, GuaranteedVCPU float64
+	// Max, Deserved and Guaranteed are the same of other resources: memory, accelerators by kind, USD per hour.
+	Max, Deserved, Guaranteed Amounts
 	// Preempt lets its jobs of higher priority take the machines of those of lower, whose work is saved first.
 	Preempt bool
-	// Closed queues admit nothing.
+	// Closed queues, and those below them, admit nothing.
 	Closed bool
 }
 
@@ -105,6 +123,7 @@ func (q Queue) Settings() QueueSettings {
 	return QueueSettings{
 		MaxRunning: q.MaxRunning, MaxVCPU: q.MaxVCPU, Description: q.Description, Parent: q.Parent, Weight: q.Weight,
 		DeservedVCPU: q.DeservedVCPU, GuaranteedVCPU: q.GuaranteedVCPU, Preempt: q.Preempt, Closed: q.Closed,
+		Max: q.Max, Deserved: q.Deserved, Guaranteed: q.Guaranteed,
 	}
 }
 
@@ -113,6 +132,16 @@ func (q *Queue) Set(s QueueSettings) {
 	q.MaxRunning, q.MaxVCPU, q.Description, q.Parent, q.Weight = s.MaxRunning, s.MaxVCPU, s.Description,
 		s.Parent, s.Weight
 	q.DeservedVCPU, q.GuaranteedVCPU, q.Preempt, q.Closed = s.DeservedVCPU, s.GuaranteedVCPU, s.Preempt, s.Closed
+	q.Max, q.Deserved, q.Guaranteed = bounds(s.Max), bounds(s.Deserved), bounds(s.Guaranteed)
+	if !q.Closed {
+		q.Suspended = Suspension{}
+	}
+}
+
+// CheckSettings looks for amounts that are none.
+func CheckSettings(s QueueSettings) error {
+	return cmp.Or(checkAmounts("max", s.Max), checkAmounts("deserved", s.Deserved),
+		checkAmounts("guaranteed", s.Guaranteed))
 }
 
 // CheckQueue looks for settings that contradict each other.
@@ -124,6 +153,12 @@ func CheckQueue(q Queue) error {
 		{"maxRunning", float64(q.MaxRunning)}, {"weight", float64(q.Weight)}} {
 		if !(x.value >= 0) || math.IsInf(x.value, 0) {
 			return fmt.Errorf("%w: %s: %v is not a quantity", ErrQueue, x.name, x.value)
+		}
+	}
+	for name, most := range q.Max {
+		if least := max(q.Deserved[name], q.Guaranteed[name]); least > most {
+			return fmt.Errorf("%w: max.%s: %g is less than what the queue deserves or is guaranteed, %g", ErrQueue,
+				name, most, least)
 		}
 	}
 	if q.MaxVCPU > 0 && max(q.DeservedVCPU, q.GuaranteedVCPU) > q.MaxVCPU {

@@ -47,6 +47,8 @@ type Task struct {
 	WaitUSD   float64   `json:"waitUSD,omitempty"`
 	// Gang is the one that it is in; empty is none.
 	Gang string `json:"gang,omitempty"`
+	// Alone says of a task of a gang that it begins anew by itself, while the others go on.
+	Alone bool `json:"alone,omitempty"`
 	// Joins is the gang whose machines its own join while that runs.
 	Joins string `json:"joins,omitempty"`
 	// YieldedTo are the claims that it was stopped for, each time one.
@@ -79,9 +81,11 @@ type Attempt struct {
 	Up          time.Time   `json:"up,omitzero"`
 	Started     time.Time   `json:"started,omitzero"`
 	Ended       time.Time   `json:"ended,omitzero"`
-	Outcome     Outcome     `json:"outcome,omitempty"` // empty while it lasts
+	Outcome     Outcome     `json:"outcome,omitempty"`  // empty while it lasts
+	KeptUntil   time.Time   `json:"keptUntil,omitzero"` // its machines, though its task has failed, for people to look at
 	Reason      string      `json:"reason,omitempty"`
 	VCPU        float64     `json:"vcpu"`                  // of all nodes
+	Hold        Amounts     `json:"hold,omitempty"`        // of all nodes, beside vCPUs: what it holds of its queue's
 	ReservedUSD float64     `json:"reservedUSD,omitempty"` // set aside of the job's budget
 	Resumed     float64     `json:"resumed,omitempty"`     // progress it started from
 	ResumedFrom string      `json:"resumedFrom,omitempty"` // checkpoint it started from

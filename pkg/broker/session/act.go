@@ -1,7 +1,6 @@
 package session
 
 import (
-	"fmt"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/events"
@@ -34,9 +33,10 @@ func (s *Session) act(v verdict, a *admission) error {
 
 // never fails a task that needs more than its queue allows, by itself or with its gang.
 func (s *Session) never(a *admission) (d record.Decision) {
-	allowed, most := s.most(a.queue)
-	message := fmt.Sprintf("it needs %g vCPUs and queue %s allows %g", a.vcpu(), allowed.Name, most)
-	if a.vcpu() <= most {
+	var message string
+	if b := s.beyond(a.queue, a.needs()); b != nil {
+		message = "it needs " + b.tell()
+	} else { // then all of its gang have a place: what they need is known
 		message = a.with.tooLarge(s)
 	}
 	d.Del(record.WaitKey(a.queue.Name, a.waiting))
@@ -76,13 +76,18 @@ func (s *Session) replan(a *admission) (d record.Decision) {
 func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	choice := a.plan.Of(a.waiting.Task)
 	if a.lead != nil {
-		d.Hold(*a.lead) // it runs until this is committed, and whatever ends it later finds this one
+		d.Touch(*a.lead) // it runs until this is committed, and whatever ends it decides with this one in view
+	}
+	if a.task.Alone = a.beside != nil; a.task.Alone {
+		d.Hold(*a.beside) // the same
 	}
 	if a.pool, err = s.take(&d, a); err != nil {
 		return d, err
 	}
 	a.queue.Running++
 	a.queue.VCPU += a.vcpu()
+	hold := a.holds()
+	a.queue.Use = a.queue.Use.Plus(hold)
 	s.changed[a.queue] = true
 	a.queue.Unclaim(a.claim())
 	bidUSD, err := s.bidFor(a)
@@ -92,6 +97,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 	reserved := reserve(a, bidUSD, record.Hours(s.Config.Overhead))
 	a.ledger.Outstanding++
 	a.ledger.VCPU += a.vcpu()
+	a.ledger.Hold = a.ledger.Hold.Plus(hold)
 	a.ledger.ReservedUSD += reserved
 	a.task.State = record.TaskAdmitted
 	a.task.Attempt++
@@ -100,7 +106,7 @@ func (s *Session) admitted(a *admission) (d record.Decision, err error) {
 		Job: a.job.ID, Task: a.waiting.Task, Number: a.task.Attempt, Plan: a.job.Plan.Version,
 		Offer: choice.Offer, OfferID: choice.ID, Nodes: a.nodes, Admitted: s.u.Now,
 		WaitSince: a.task.WaitSince, WaitUSD: a.task.WaitUSD,
-		VCPU: a.vcpu(), ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
+		VCPU: a.vcpu(), Hold: hold, ReservedUSD: reserved, MaxUSD: bidUSD, SurchargeUSD: choice.SurchargeUSD,
 		Resumed: a.task.Progress, ResumedFrom: a.task.Checkpoint.Prefix,
 	}
 	a.task.WaitSince, a.task.WaitUSD = time.Time{}, 0

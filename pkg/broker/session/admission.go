@@ -4,6 +4,7 @@ import (
 	"cmp"
 	"math"
 	"strconv"
+	"time"
 
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
@@ -30,12 +31,21 @@ type admission struct {
 	with    *together    // that it is a member of
 	blocked bool         // the planned location is not to be tried now
 	lead    *record.Key  // of one that joins a gang, the cluster that has to run for it; nil while none does
+	beside  *record.Key  // of one that begins anew alone, another of its gang that holds something; nil where none does
 	pool    *pooled      // where it is placed instead; nil where it is to be bought
 	price   *bid.Waiting // better price that it may wait for; nil for none
 }
 
 // vcpu is what the task would hold on all its machines: they are bought together or not at all.
 func (a *admission) vcpu() float64 { return a.plan.Of(a.waiting.Task).VCPU * float64(a.nodes) }
+
+// holds is what it would hold beside vCPUs.
+func (a *admission) holds() record.Amounts { return a.plan.Of(a.waiting.Task).Holds(a.nodes) }
+
+// needs is what it would hold of all that is bounded.
+func (a *admission) needs() record.Amounts {
+	return a.holds().Plus(record.Amounts{record.VCPUs: a.vcpu()})
+}
 
 // usd is what the task is expected to cost where it is planned.
 func (a *admission) usd() float64 { return a.plan.TaskUSD[a.waiting.Task] }
@@ -85,15 +95,40 @@ func (s *Session) passes(w record.Waiting) (bool, error) {
 	switch {
 	case err != nil:
 		return false, err
-	case of.job.State == record.JobPlanning || of.job.State == record.JobWaiting || s.replanned[w.Job]:
+	case of.job.State == record.JobPlanning || of.job.State == record.JobWaiting:
 		return true, nil
 	case of.job.State != record.JobRunning:
 		return false, nil // it is over: the entry goes
-	case of.job.Plan.IsZero() || of.job.Plan.Version < w.MinPlan:
+	case of.job.Suspended() != nil || of.job.Plan.IsZero() || of.outdated(w):
 		return true, nil
 	}
-	_, err = s.planned(of)
-	return err == nil && of.affordable(of.plan.TaskUSD[w.Task]) == verdictSkip, err
+	if _, err = s.planned(of); err != nil {
+		return false, err
+	}
+	afford := of.affordable(of.plan.TaskUSD[w.Task])
+	if !s.replanned[w.Job] || afford != verdictAdmit {
+		return afford == verdictSkip || s.replanned[w.Job], nil
+	}
+	// Another plan is asked for already. What lacks nothing of the one in force goes on under it: it may have waited
+	// for longer than those behind it.
+	choice := of.plan.Of(w.Task)
+	if choice == nil {
+		return true, nil
+	}
+	return s.blocked(choice)
+}
+
+// outdated says of a waiting task that it may not go on under the plan in force.
+func (of *side) outdated(w record.Waiting) bool {
+	return of.job.Plan.Version < max(w.MinPlan, of.job.MinPlan)
+}
+
+// since is from when on a task counts as waiting: what it waited while its job was suspended gives it no right.
+func (a *admission) since() time.Time {
+	if resumed := a.job.Resumed(); resumed.After(a.waiting.Since) {
+		return resumed
+	}
+	return a.waiting.Since
 }
 
 // facts loads what is to be known of a waiting task.
@@ -116,6 +151,11 @@ func (s *Session) facts(q *record.Queue, w record.Waiting) (a *admission, err er
 	}
 	if a.task.Joins != "" {
 		if a.lead, err = s.leadOf(a); err != nil {
+			return nil, err
+		}
+	}
+	if a.task.Alone {
+		if a.beside, err = s.besideOf(a); err != nil {
 			return nil, err
 		}
 	}
@@ -155,14 +195,16 @@ func (s *Session) judge(a *admission) verdict {
 	switch {
 	case a.job.State == record.JobEnding || a.job.State.Over() || a.task.State != record.TaskQueued:
 		return verdictDrop
-	case a.job.State != record.JobRunning || a.plan == nil || a.job.Plan.Version < a.waiting.MinPlan:
+	case a.job.State != record.JobRunning || a.plan == nil || a.outdated(a.waiting):
+		return verdictSkip
+	case a.job.Suspended() != nil || s.closed(a.queue) != nil:
 		return verdictSkip
 	case a.task.Joins != "" && a.lead == nil:
 		return verdictSkip
 	case a.plan.Of(a.waiting.Task) == nil || a.blocked:
 		return verdictReplan
 	}
-	if _, most := s.most(a.queue); a.vcpu() > most {
+	if s.beyond(a.queue, a.needs()) != nil {
 		return verdictNever
 	}
 	if v := a.affordable(a.usd()); v != verdictAdmit || a.price == nil {

@@ -43,10 +43,34 @@ func (s *Session) leadOf(a *admission) (*record.Key, error) {
 	}
 	key := record.ClusterKey(record.ClusterID(a.job.ID, index, lead.Attempt))
 	cl, found, err := book.Get[record.Cluster](s.u, key)
-	if err != nil || !found || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" {
+	if err != nil || !found || !cl.Started || cl.State != record.ClusterUp || cl.Outcome != "" ||
+		cl.Leaving != "" {
 		return nil, err
 	}
 	return &key, nil
+}
+
+// besideOf finds another of a task's gang that is admitted, launched or runs; nil where none does, so that all of the
+// gang begins together.
+func (s *Session) besideOf(a *admission) (*record.Key, error) {
+	var lacks error
+	for _, i := range a.spec.Gang(a.waiting.Task) {
+		key := record.TaskKey(a.job.ID, i)
+		t, _, err := book.Get[record.Task](s.u, key)
+		if lacks = cmp.Or(lacks, err); err == nil && i != a.waiting.Task &&
+			(t.State == record.TaskAdmitted || t.State == record.TaskLaunching || t.State == record.TaskRunning) {
+			return &key, nil
+		}
+	}
+	return nil, lacks
+}
+
+// gang is the gang that a waiting task begins together with; empty of one that is in none, or that begins anew alone.
+func (a *admission) gang() string {
+	if a.beside != nil {
+		return ""
+	}
+	return a.task.Gang
 }
 
 // together are tasks that go together or not at all: those of a gang that have not succeeded, or one by itself.
@@ -114,9 +138,10 @@ func (s *Session) judgeAll(t *together) (worst verdict, of *admission) {
 
 // tooLarge says why a gang can never be admitted; it is empty if it can.
 func (t *together) tooLarge(s *Session) string {
-	vcpu, first := t.vcpu(), t.members[0]
-	if of, most := s.most(first.queue); vcpu > most {
-		return fmt.Sprintf("its gang %s needs %g vCPUs at once and queue %s allows %g", t.name, vcpu, of.Name, most)
+	first := t.members[0]
+	if b := s.beyond(first.queue, t.needs()); b != nil {
+		return fmt.Sprintf("its gang %s needs %s at once and queue %s allows %g", t.name,
+			record.TellAmount(b.resource, b.need), b.of.Name, b.most)
 	}
 	for _, q := range s.above(first.queue) {
 		if q.MaxRunning > 0 && len(t.members) > q.MaxRunning {
@@ -127,10 +152,10 @@ func (t *together) tooLarge(s *Session) string {
 	return ""
 }
 
-// vcpu is what all of a gang would hold.
-func (t *together) vcpu() (sum float64) {
+// needs is what all of a gang would hold.
+func (t *together) needs() (sum record.Amounts) {
 	for _, m := range t.members {
-		sum += m.vcpu()
+		sum = sum.Plus(m.needs())
 	}
 	return sum
 }
@@ -186,13 +211,14 @@ func (t *together) tell(s *Session) string {
 			return fmt.Sprintf("it waits for its gang %s: task %s can not go: %s", t.name, m.name, s.tell(m, nil)[0])
 		}
 	}
-	vcpu := t.vcpu()
+	needs := t.needs()
 	for _, q := range s.above(t.members[0].queue) {
 		running, used := s.use(q)
+		lacks, is := needs.Exceeds(q.Most(), used)
 		switch {
-		case q.MaxVCPU > 0 && used+vcpu > q.MaxVCPU:
-			return fmt.Sprintf("it waits for its gang %s, which needs %g vCPUs at once: queue %s has %g of %g in use",
-				t.name, vcpu, q.Name, used, q.MaxVCPU)
+		case is:
+			return fmt.Sprintf("it waits for its gang %s, which needs %s at once: queue %s has %g of %g in use",
+				t.name, record.TellAmount(lacks, needs[lacks]), q.Name, used[lacks], q.Most()[lacks])
 		case q.MaxRunning > 0 && running+len(t.members) > q.MaxRunning:
 			return fmt.Sprintf("it waits for its gang %s of %d tasks: queue %s runs %d of %d", t.name, len(t.members),
 				q.Name, running, q.MaxRunning)

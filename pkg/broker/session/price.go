@@ -48,7 +48,7 @@ func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 			return nil, err
 		}
 	}
-	if !s.hasRoom(a.queue, price.Others, a.vcpu()) {
+	if !s.hasRoom(a.queue, price.Others, a.needs()) {
 		return nil, nil
 	}
 	return price, nil
@@ -56,10 +56,14 @@ func (s *Session) priceOf(a *admission) (*bid.Waiting, error) {
 
 // hasRoom says whether the quota of a queue has room for so many tasks at once. What queues above it have is not looked
 // at: where one of them has a quota there is none for certain.
-func (s *Session) hasRoom(q *record.Queue, tasks int, vcpu float64) bool {
+func (s *Session) hasRoom(q *record.Queue, tasks int, needs record.Amounts) bool {
 	above := s.queues[q.Parent]
-	return (above == nil || !s.bounded(above)) && (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) &&
-		(q.MaxVCPU == 0 || q.VCPU+float64(tasks)*vcpu <= q.MaxVCPU+1e-9)
+	all := record.Amounts{}
+	for name, v := range needs {
+		all[name] = float64(tasks) * v
+	}
+	_, lacks := all.Exceeds(q.Most(), q.Used())
+	return (above == nil || !s.bounded(above)) && (q.MaxRunning == 0 || q.Running+tasks <= q.MaxRunning) && !lacks
 }
 
 // bidFor is the most to pay for an hour of one spot machine of a task that is admitted: the on-demand price. Of a job

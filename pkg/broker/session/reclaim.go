@@ -155,7 +155,7 @@ func (s *Session) evictions(clusters map[string]holding, candidates, kept []*adm
 		if fresh {
 			j.Spares = spares(running, clusters, a.yielded())
 		}
-		waits(j, len(j.Tasks), a)
+		x.waits(j, len(j.Tasks), a)
 		j.Min = len(j.Tasks)
 	}
 	session, err := s.open(x.Snapshot, action)
@@ -171,7 +171,7 @@ func (x *scene) addHeld(clusters map[string]holding, canGo func(holding) bool) {
 	gangs := map[string]int{} // what they hold, which is another job than what of them waits
 	for _, id := range slices.Sorted(maps.Keys(clusters)) {
 		h := clusters[id]
-		use := amount(1, h.Cluster.VCPU)
+		use := x.more.held(1, h.Cluster.VCPU, h.Attempt.Hold)
 		if !x.take(h.queue, use) {
 			continue // given back by now
 		}

@@ -175,7 +175,7 @@ func (s *Session) consider(q *record.Queue, w record.Waiting) (taken int, err er
 		return 0, err
 	}
 	t := &together{members: []*admission{a}}
-	if a.task.Gang != "" {
+	if a.gang() != "" {
 		if s.gangs[a.claim()] {
 			return 0, nil
 		}

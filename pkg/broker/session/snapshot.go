@@ -12,6 +12,13 @@ import (
 
 const milli = 1000
 
+// micro is how finely what is bounded beside tasks and vCPUs is counted, as an hour's price has more than three digits.
+// What is held is rounded up and what is allowed down, but for what is the imprecision of sums.
+const (
+	micro = 1_000_000
+	slack = 1e-3 // of a millionth
+)
+
 // endless is what there is of what has no limit: far more than anybody can ask for, and far from where sums overflow.
 const endless = int64(1) << 50
 
@@ -20,21 +27,47 @@ func amount(tasks, vcpu float64) scheduler.Vector {
 		record.ResVCPU: int64(math.Round(vcpu * milli))}
 }
 
+// resources are what a tree bounds beside tasks and vCPUs, in the order in which its sessions count them.
+type resources []string
+
+// held is an amount with what is held of those resources.
+func (r resources) held(tasks, vcpu float64, hold record.Amounts) scheduler.Vector {
+	v := amount(tasks, vcpu)
+	for i, name := range r {
+		v[record.ResVCPU+1+i] = int64(math.Ceil(hold[name]*micro - slack)) //nolint:gosec // record.MaxBounded at most
+	}
+	return v
+}
+
 // snapshot describes the tree to the scheduler: one node, the clouds, that has as much as the tree may have in all.
 func snapshot(tree []*record.Queue, now time.Time) *scheduler.Snapshot {
-	s := &scheduler.Snapshot{Now: now, Resources: []string{"tasks", "vCPU"}, Units: amount(1, 1), GPU: -1}
+	more := resources(record.Bounded(tree))
+	s := &scheduler.Snapshot{Now: now, Resources: append([]string{"tasks", "vCPU"}, more...), Units: amount(1, 1),
+		GPU: -1}
 	queues := byName(tree)
 	capacity := scheduler.Vector{record.ResTasks: endless, record.ResVCPU: endless}
+	for i := range more {
+		at := record.ResVCPU + 1 + i
+		s.Units[at], capacity[at] = micro, endless //nolint:gosec // record.MaxBounded at most
+	}
 	for _, q := range tree {
-		x := scheduler.Queue{Name: q.Name, Weight: q.Weight, Closed: q.Closed, Guarantee: amount(0, q.GuaranteedVCPU)}
+		x := scheduler.Queue{Name: q.Name, Weight: q.Weight, Closed: q.Closed,
+			Guarantee: more.held(0, q.GuaranteedVCPU, q.Guaranteed)}
 		bound := func(l *scheduler.Limit, r int, v float64) {
-			if v > 0 {
+			switch {
+			case v > 0 && r > record.ResVCPU:
+				l.Set[r], l.Amount[r] = true, int64(math.Floor(v*micro+slack))
+			case v > 0:
 				l.Set[r], l.Amount[r] = true, int64(math.Round(v*milli))
 			}
 		}
 		bound(&x.Capability, record.ResTasks, float64(q.MaxRunning))
 		bound(&x.Capability, record.ResVCPU, q.MaxVCPU)
 		bound(&x.Deserved, record.ResVCPU, q.DeservedVCPU)
+		for i, name := range more {
+			bound(&x.Capability, record.ResVCPU+1+i, q.Max[name])
+			bound(&x.Deserved, record.ResVCPU+1+i, q.Deserved[name])
+		}
 		if queues[q.Parent] != nil {
 			x.Parent = q.Parent
 		} else { // the root: what it may have is what there is to share
@@ -66,19 +99,21 @@ func held(id, queue string, use scheduler.Vector) scheduler.Job {
 type scene struct {
 	*scheduler.Snapshot
 	tree []*record.Queue
+	more resources
 	rest map[*record.Queue]scheduler.Vector // of what is in use, what no job stands for yet
 	at   map[string]int                     // of the job of what waits, by its ID
 }
 
 func (s *Session) scene(kept []*admission) *scene {
-	x := &scene{Snapshot: snapshot(s.tree, s.u.Now), tree: s.tree, rest: map[*record.Queue]scheduler.Vector{},
+	x := &scene{Snapshot: snapshot(s.tree, s.u.Now), tree: s.tree,
+		more: record.Bounded(s.tree), rest: map[*record.Queue]scheduler.Vector{},
 		at: map[string]int{}}
 	for _, q := range s.tree {
-		x.rest[q] = amount(float64(q.Running), q.VCPU)
+		x.rest[q] = x.more.held(float64(q.Running), q.VCPU, q.Use)
 	}
 	for _, a := range kept {
 		x.Jobs = append(x.Jobs, held("kept for "+a.claim()+"/"+strconv.Itoa(a.waiting.Task), a.queue.Leaf(),
-			amount(1, a.vcpu())))
+			x.more.held(1, a.vcpu(), a.holds())))
 	}
 	return x
 }
@@ -107,7 +142,7 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 	if !known {
 		i = len(x.Jobs)
 		x.at[id] = i
-		j := scheduler.Job{ID: id, Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.waiting.Since,
+		j := scheduler.Job{ID: id, Queue: a.queue.Leaf(), Priority: a.waiting.Priority, Created: a.since(),
 			Phase: scheduler.Started}
 		if a.task.Joins != "" {
 			j.Priority -= joinsBy
@@ -115,16 +150,19 @@ func (x *scene) job(id string, a *admission) (j *scheduler.Job, fresh bool) {
 		x.Jobs = append(x.Jobs, j)
 	}
 	j = &x.Jobs[i]
-	if a.waiting.Since.Before(j.Created) {
-		j.Created = a.waiting.Since
+	if since := a.since(); since.Before(j.Created) {
+		j.Created = since
 	}
 	return j, !known
 }
 
 // waits adds a waiting task to a job.
-func waits(j *scheduler.Job, id int, a *admission) {
-	j.Tasks = append(j.Tasks,
-		scheduler.Task{ID: strconv.Itoa(id), Spec: &scheduler.Spec{Request: amount(1, a.vcpu())}})
+func (x *scene) waits(j *scheduler.Job, id int, a *admission) {
+	request := amount(1, a.vcpu())
+	if len(x.more) > 0 {
+		request = x.more.held(1, a.vcpu(), a.holds())
+	}
+	j.Tasks = append(j.Tasks, scheduler.Task{ID: strconv.Itoa(id), Spec: &scheduler.Spec{Request: request}})
 }
 
 // snapshot is the tree with candidates: a job of the scheduler is a job of ours, with those of its tasks that could go.
@@ -138,23 +176,23 @@ func (s *Session) snapshot(candidates, kept []*admission) (*scheduler.Snapshot, 
 		if fresh {
 			j.Kept = true
 			// Which of a job's units have what it holds makes no difference to its queue.
-			use := amount(float64(a.ledger.Outstanding), a.ledger.VCPU)
+			use := x.more.held(float64(a.ledger.Outstanding), a.ledger.VCPU, a.ledger.Hold)
 			if !use.IsZero() && !given[a.job.ID] && x.take(a.queue, use) {
 				j.Tasks = held("", "", use).Tasks
 				given[a.job.ID] = true
 			}
-			if a.task.Gang != "" {
+			if a.gang() != "" {
 				j.Min = len(j.Tasks) + len(a.with.members)
 			}
 		}
-		waits(j, a.waiting.Task, a)
+		x.waits(j, a.waiting.Task, a)
 		byTask[a.key()] = a
 		if a.task.Joins != "" {
 			continue // it may wait for ever
 		}
 		j.WaitingSince = j.Created
-		if a.task.Gang == "" { // a gang has waited for as long as the first of it
-			j.Tasks[len(j.Tasks)-1].Since = a.waiting.Since
+		if a.gang() == "" { // a gang has waited for as long as the first of it
+			j.Tasks[len(j.Tasks)-1].Since = a.since()
 		}
 	}
 	x.close()

@@ -23,7 +23,7 @@ import (
 //	queue NAME [parent=Q] [running=N] [vcpu=N] [max-running=N] [max-vcpu=N] [deserved=N] [preempt] [closed]
 //	job ID queue=Q tasks=N usd=X vcpu=N [priority=N] [budget=X] [spent=X] [outstanding=N] [state=S] [min-plan=N]
 //	    a running job with a plan in force; its tasks wait in the queue, but those that run. With joins=N its last N
-//	    join the gang that its first is
+//	    join the gang that its first is; with gang=N its first N are a gang; with unplaced=T the plan has no place for T
 //	run JOB TASK [for=2h]    a task of it runs on a cluster of its own
 //	end JOB TASK             its machines are being given back
 //	session QUEUE            decides, and prints what was decided, and in how many rounds what was loaded
@@ -132,11 +132,17 @@ func (s *stage) job(id string, word func(string, string) string, arg func(string
 		if i == 0 && arg("joins") > 0 {
 			t.Gang, t.Role = "g", "r"
 		}
+		if i < int(arg("gang")) {
+			t.Gang = "g"
+		}
 		if i >= n-int(arg("joins")) {
 			t.Joins, t.Role = "g", "r"
 		}
 		spec.Tasks = append(spec.Tasks, t)
 		plan.Choice = append(plan.Choice, 0)
+		if word("unplaced", "") == strconv.Itoa(i) {
+			plan.Choice[i] = -1
+		}
 		plan.TaskUSD = append(plan.TaskUSD, arg("usd"))
 		plan.TaskHours = append(plan.TaskHours, arg("usd"))
 		task := record.Task{Job: id, Index: i, State: record.TaskQueued, Try: 1, ReadyAt: s.now, MinPlan: int(arg("min-plan")), Gang: t.Gang, Joins: t.Joins}
@@ -252,6 +258,9 @@ func (s *stage) tell(d *book.Draft, out *strings.Builder) {
 		if id, ok := record.ClusterOf(slot.Key); ok && slot.Dirty {
 			var cl record.Cluster
 			_ = json.Unmarshal(slot.Body, &cl)
+			if cl.Leaving == "" { // it is written as it is, for others to see that it was read
+				continue
+			}
 			fmt.Fprintf(out, "%s saves and stops: %s\n", id, cl.Reason)
 		}
 		var q record.Queue

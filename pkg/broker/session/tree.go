@@ -2,6 +2,7 @@ package session
 
 import (
 	"fmt"
+	"maps"
 	"math"
 	"slices"
 
@@ -30,7 +31,13 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string,
 	q.Set(s)
 	d.Put(record.QueueKey(name), q)
 	d.Emit(events.CapacityFreed{Queue: name})
-	if s.Parent == "" {
+	if err := record.CheckSettings(s); err != nil {
+		return d, err
+	}
+	if s.Parent == "" && !q.Inner {
+		if len(record.Bounded([]*record.Queue{&q})) > record.MaxBounded {
+			return d, tooMany(name)
+		}
 		return d, record.CheckQueue(q)
 	}
 	all, err := book.List[record.Queue](u, record.PartQueues, "", 0)
@@ -43,10 +50,10 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string,
 		d.Hold(record.QueueKey(x.Name))
 	}
 	parent, ok := t[s.Parent]
-	if !ok {
+	if !ok && s.Parent != "" {
 		return d, fmt.Errorf("%w: parent: there is no queue %q", record.ErrQueue, s.Parent)
 	}
-	if !parent.Inner {
+	if ok && !parent.Inner {
 		parent.Inner = true
 		d.Put(record.QueueKey(parent.Name), *parent)
 	}
@@ -54,11 +61,70 @@ func DecideSetQueue(u book.Reader, cfg record.Config, name string,
 	switch {
 	case !ok:
 		return d, fmt.Errorf("%w: parent: %q is below %q itself", record.ErrQueue, s.Parent, name)
+	case len(record.Bounded(record.TreeOf(t, root))) > record.MaxBounded:
+		return d, tooMany(root)
 	case len(record.TreeOf(t, root)) > record.MaxTree:
 		return d, fmt.Errorf("%w: parent: %q would have more than %d queues below it", record.ErrQueue, root,
 			record.MaxTree-1)
 	}
 	return d, record.CheckQueue(q)
+}
+
+// tooMany says of a tree that its queues bound more kinds of resources than sessions count.
+func tooMany(root string) error {
+	return fmt.Errorf("%w: max: %q and the queues below it would bound more than %d resources beside vCPUs",
+		record.ErrQueue, root, record.MaxBounded)
+}
+
+// DecideSuspendQueue has a queue, with those below it, admit nothing; what runs in it is the business of whoever hears
+// of it. It changes nothing of one that is suspended already, but for what is to become of what runs. It fails with
+// ErrNotFound for a queue that was neither configured nor used.
+func DecideSuspendQueue(u book.Reader, cfg record.Config, name string, s record.Suspension,
+	key string) (d record.Decision, err error) {
+	q, found, err := book.Get[record.Queue](u, record.QueueKey(name))
+	if err != nil {
+		return d, err
+	}
+	if !found && name != record.DefaultQueueName {
+		return d, record.NotFound(nil, "queue "+name)
+	}
+	if !found {
+		q = cfg.DefaultQueue
+		q.Name = name
+	}
+	if !q.Heard.First(key) {
+		return d, nil
+	}
+	if q.Closed && !q.Suspended.Since.IsZero() {
+		if q.Suspended.Drain || !s.Drain {
+			d.Put(record.QueueKey(name), q)
+			return d, nil
+		}
+		s.By, s.Since, s.Reason = q.Suspended.By, q.Suspended.Since, q.Suspended.Reason
+	}
+	q.Closed, q.Suspended = true, s
+	d.Put(record.QueueKey(name), q)
+	d.Emit(events.QueueSuspended{Queue: name, By: s.By, Reason: s.Reason, Drain: s.Drain})
+	return d, nil
+}
+
+// DecideResumeQueue has a queue that is suspended, or closed, admit again. It fails with ErrNotFound.
+func DecideResumeQueue(u book.Reader, name, by, key string) (d record.Decision, err error) {
+	q, found, err := book.Get[record.Queue](u, record.QueueKey(name))
+	switch {
+	case err != nil:
+		return d, err
+	case !found && name != record.DefaultQueueName:
+		return d, record.NotFound(nil, "queue "+name)
+	case !found, !q.Heard.First(key):
+		return d, nil // a queue that nobody has used is not closed
+	}
+	if q.Closed {
+		d.Emit(events.QueueResumed{Queue: name, By: by})
+	}
+	q.Closed, q.Suspended = false, record.Suspension{}
+	d.Put(record.QueueKey(name), q)
+	return d, nil
 }
 
 // byName are queues by name.
@@ -90,7 +156,9 @@ func loadTree(u book.Reader, cfg record.Config, name string) ([]*record.Queue, e
 
 // bounded says whether anything limits what a queue may have.
 func (s *Session) bounded(q *record.Queue) bool {
-	return slices.ContainsFunc(s.above(q), func(q *record.Queue) bool { return q.MaxRunning > 0 || q.MaxVCPU > 0 })
+	return slices.ContainsFunc(s.above(q), func(q *record.Queue) bool {
+		return q.MaxRunning > 0 || q.MaxVCPU > 0 || len(q.Max) > 0
+	})
 }
 
 // above are a queue and those above it.
@@ -102,39 +170,72 @@ func (s *Session) above(q *record.Queue) []*record.Queue {
 	return out
 }
 
-// most returns how many vCPUs a queue could have if nothing were in use, and which of those above it allows no more:
-// its quota, less what is guaranteed to others below it.
-func (s *Session) most(q *record.Queue) (of *record.Queue, vcpu float64) {
-	of, vcpu = q, math.Inf(1)
+// closed is a queue that admits nothing: one, or one above it. It is nil where both are open.
+func (s *Session) closed(q *record.Queue) *record.Queue {
+	for _, q := range s.above(q) {
+		if q.Closed {
+			return q
+		}
+	}
+	return nil
+}
+
+// excess is by what a task, or a gang, can never be admitted.
+type excess struct {
+	of         *record.Queue // that allows no more
+	resource   string
+	need, most float64
+}
+
+// tell says what is needed and what is allowed.
+func (b *excess) tell() string {
+	return fmt.Sprintf("%s and queue %s allows %g", record.TellAmount(b.resource, b.need), b.of.Name, b.most)
+}
+
+// beyond says by what something is more than a queue could have if nothing were in use: its quota and those above it,
+// less what is guaranteed to others below them. It is nil where it is not.
+func (s *Session) beyond(q *record.Queue, need record.Amounts) *excess {
+	for _, name := range slices.Sorted(maps.Keys(need)) {
+		of, most := s.most(q, name)
+		if need[name] > most+record.CapacityEps {
+			return &excess{of, name, need[name], most}
+		}
+	}
+	return nil
+}
+
+// most returns how much of a resource a queue could have if nothing were in use, and which of those above it allows no
+// more.
+func (s *Session) most(q *record.Queue, name string) (of *record.Queue, most float64) {
+	of, most = q, math.Inf(1)
 	below := q
 	for _, above := range s.above(q) {
-		if above.MaxVCPU > 0 {
-			left := above.MaxVCPU
+		if left, bounded := above.Most()[name]; bounded {
 			for _, x := range s.tree {
 				if x.Parent == above.Name && x != below {
-					left -= x.GuaranteedVCPU
+					left -= x.Kept()[name]
 				}
 			}
 			if above != q {
-				left = max(left, below.GuaranteedVCPU)
+				left = max(left, below.Kept()[name])
 			}
-			if left < vcpu {
-				of, vcpu = above, left
+			if left < most {
+				of, most = above, left
 			}
 		}
 		below = above
 	}
-	return of, vcpu
+	return of, most
 }
 
 // use is what a queue holds with those below it.
-func (s *Session) use(q *record.Queue) (running int, vcpu float64) {
-	running, vcpu = q.Running, q.VCPU
+func (s *Session) use(q *record.Queue) (running int, held record.Amounts) {
+	running, held = q.Running, q.Used()
 	for _, x := range s.tree {
 		if x.Parent == q.Name && x != q {
-			r, v := s.use(x)
-			running, vcpu = running+r, vcpu+v
+			r, h := s.use(x)
+			running, held = running+r, held.Plus(h)
 		}
 	}
-	return running, vcpu
+	return running, held
 }

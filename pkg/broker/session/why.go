@@ -67,7 +67,7 @@ func (s *Session) TellTasks(w *Why, job record.Job) error {
 		return err
 	}
 	for i, a := range mine {
-		if a.task.Gang != "" {
+		if a.gang() != "" {
 			if a.with, err = s.gangOf(a); err != nil {
 				return err
 			}
@@ -114,7 +114,11 @@ func (s *Session) tell(a *admission, said []string) []string {
 	case verdictDrop:
 		return []string{"it does not wait any more"}
 	case verdictNever:
-		return []string{fmt.Sprintf("it needs %g vCPUs, more than its queue allows at all", a.vcpu())}
+		if b := s.beyond(a.queue, a.needs()); b != nil {
+			return []string{fmt.Sprintf("it needs %s, more than its queue allows at all",
+				record.TellAmount(b.resource, b.need))}
+		}
+		return []string{"its gang needs more than its queue allows at all"}
 	case verdictReplan:
 		if !a.blocked && a.price != nil && a.affordable(a.usd()) == verdictAdmit {
 			return []string{a.price.Why() + ": it is being planned anew"}
@@ -125,16 +129,7 @@ func (s *Session) tell(a *admission, said []string) []string {
 		}
 		return []string{"the budget left is less than it needs: it is being planned anew"}
 	case verdictSkip:
-		switch {
-		case a.job.State != record.JobRunning || a.plan == nil:
-			return []string{"its job has no plan yet"}
-		case a.job.Plan.Version < a.waiting.MinPlan:
-			return []string{"it is being planned anew"}
-		case a.task.Joins != "" && a.lead == nil:
-			return []string{fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)}
-		}
-		return []string{fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f",
-			a.left(), a.usd())}
+		return []string{s.tellSkip(a)}
 	case verdictWait:
 		return []string{"it " + a.price.Tell(s.u.Now)}
 	case verdictAdmit:
@@ -142,8 +137,43 @@ func (s *Session) tell(a *admission, said []string) []string {
 	if other := s.madeFor(a); other != "" && len(said) > 0 {
 		return []string{"room is being made for " + other + ", which comes first"}
 	}
-	if a.queue.Closed && !slices.Contains(said, "queue "+a.queue.Name+" is closed") {
-		return append([]string{"queue " + a.queue.Name + " is closed"}, said...)
-	}
 	return said
+}
+
+// tellSkip says what keeps a task that a session passes over.
+func (s *Session) tellSkip(a *admission) string {
+	switch {
+	case a.job.State != record.JobRunning || a.plan == nil:
+		return "its job has no plan yet"
+	case a.job.Suspended() != nil:
+		return "its job is " + TellSuspended(*a.job.Suspended())
+	case s.closed(a.queue) != nil:
+		return tellClosed(s.closed(a.queue))
+	case a.outdated(a.waiting):
+		return "it is being planned anew"
+	case a.task.Joins != "" && a.lead == nil:
+		return fmt.Sprintf("it joins gang %s when that runs", a.task.Joins)
+	}
+	return fmt.Sprintf("the budget has %.2f USD left besides what runs has set aside, and it needs %.2f",
+		a.left(), a.usd())
+}
+
+// TellSuspended says since when somebody has something wait, who, and why.
+func TellSuspended(s record.Suspension) string {
+	text := "suspended since " + s.Since.UTC().Format(time.RFC3339)
+	if s.By != "" {
+		text += " by " + s.By
+	}
+	if s.Reason != "" {
+		text += ": " + s.Reason
+	}
+	return text
+}
+
+// tellClosed says that a queue admits nothing.
+func tellClosed(q *record.Queue) string {
+	if q.Suspended.Since.IsZero() {
+		return "queue " + q.Name + " is closed"
+	}
+	return "queue " + q.Name + " is " + TellSuspended(q.Suspended)
 }

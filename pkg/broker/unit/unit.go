@@ -153,6 +153,11 @@ func (u *Unit) Apply(d record.Decision) error {
 			s.Held = true
 		}
 	}
+	for _, key := range d.Touches {
+		if s, ok := u.Slots[key]; ok {
+			s.Dirty = true
+		}
+	}
 	for _, data := range d.Emits {
 		if err := u.Emit(data); err != nil {
 			return err

@@ -7,6 +7,7 @@ import (
 	"strings"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 )
 
@@ -21,7 +22,7 @@ type Story struct {
 // Entry is one thing that happened.
 type Entry struct {
 	At   time.Time `json:"at" doc:"When"`
-	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, preempted, moved, lost, succeeded, failed, blocked, budget, cancelled or finished"`
+	Kind string    `json:"kind" doc:"submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, cancelled or finished"`
 	Task string    `json:"task,omitempty" doc:"Task it happened to"`
 	Text string    `json:"text" doc:"What happened and why, in a sentence"`
 	USD  float64   `json:"usd,omitempty" doc:"What it cost, USD"`
@@ -64,6 +65,15 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 	for _, a := range detail.Attempts {
 		s.attempt(a, detail.TaskList[a.Task-p.From].Name)
 	}
+	if p.From == 0 {
+		s.suspended(detail.suspensions)
+	}
+	if err := b.visits(ctx, s, detail, p.From); err != nil {
+		return nil, err
+	}
+	if err := b.closed(ctx, s); err != nil {
+		return nil, err
+	}
 	switch {
 	case s.Next > 0:
 	case detail.State.Over():
@@ -81,6 +91,49 @@ func (b *Views) ExplainPart(ctx context.Context, id string, p Part) (*Story, err
 		s.choices(detail.plan, detail.TaskList)
 	}
 	return s, nil
+}
+
+// closed adds that somebody has suspended the queue of a job that is not over, or one above it.
+func (b *Views) closed(ctx context.Context, s *Story) error {
+	if s.Job.State.Over() || s.Next > 0 {
+		return nil
+	}
+	all, err := b.Queues(ctx)
+	queues := record.Forest(all)
+	name := s.Job.Queue
+	for range record.MaxTree {
+		q := queues[name]
+		if q == nil {
+			break
+		}
+		if at := q.Suspended.Since; q.Closed && !at.IsZero() {
+			s.add(at, "suspended", "", fmt.Sprintf("queue %s is %s: it admits nothing", name, attempt.Why(q.Suspended)))
+		}
+		name = q.Parent
+	}
+	return err
+}
+
+// suspended adds when people had the job wait.
+func (s *Story) suspended(all []record.Suspension) {
+	for _, p := range all {
+		text := "what ran saves its work and gives back its machines"
+		if p.Reason != "" {
+			text = p.Reason + "; " + text
+		}
+		if p.By != "" {
+			text = "by " + p.By + ": " + text
+		}
+		s.add(p.Since, "suspended", "", text)
+		if p.Until.IsZero() {
+			continue
+		}
+		text = "after " + record.Rounded(p.Until.Sub(p.Since)).String()
+		if p.ResumedBy != "" {
+			text = "by " + p.ResumedBy + " " + text
+		}
+		s.add(p.Until, "resumed", "", text)
+	}
 }
 
 // choices adds why each task runs where it does.
@@ -186,4 +239,8 @@ func (s *Story) attempt(a record.Attempt, task string) {
 		text = fmt.Sprintf("%s ended (%s): %s", label, a.Outcome, a.Reason)
 	}
 	s.Entries = append(s.Entries, Entry{At: a.Ended, Kind: kind, Task: task, Text: text, USD: a.USD})
+	if a.KeptUntil.After(a.Ended) {
+		s.add(a.Ended, "kept", task, fmt.Sprintf("the machines of attempt %d are kept to be looked at, for up to %s",
+			a.Number, record.Rounded(a.KeptUntil.Sub(a.Ended))))
+	}
 }

@@ -62,7 +62,7 @@ func (b *Views) look(ctx context.Context, id string, p Part, was *JobDetail) (*J
 	if err != nil {
 		return nil, err
 	}
-	d := &JobDetail{seen: sight{phases: progress.Phases}}
+	d := &JobDetail{seen: sight{phases: progress.Phases}, suspensions: job.Suspensions}
 	s := &d.seen
 	if d.JobView, s.clusters, err = b.viewOf(u, job); err != nil {
 		return nil, err
@@ -217,6 +217,11 @@ func (b *Views) tell(u *unit.Unit, job record.Job, d *JobDetail, from, to int) e
 		}
 	}
 	d.TaskList = taskViews(job, spec, d.plan, tasks, d.Attempts, from, to)
+	for _, cl := range d.seen.clusters {
+		if cl.Kept(u.Now) && cl.Task >= from && cl.Task < to {
+			d.TaskList[cl.Task-from].KeptUntil = cl.KeptUntil
+		}
+	}
 	return b.tellWaits(u, job, tasks, d.TaskList)
 }
 

@@ -23,7 +23,7 @@ type JobView struct {
 	ID          string          `json:"id" doc:"Job ID"`
 	Name        string          `json:"name" doc:"Name its author gave it"`
 	Queue       string          `json:"queue" doc:"Queue it runs in"`
-	State       record.JobState `json:"state" doc:"planning, waiting, running, ending, succeeded, failed or cancelled"`
+	State       record.JobState `json:"state" doc:"planning, waiting, running, suspending, suspended, ending, succeeded, failed or cancelled"`
 	Reason      string          `json:"reason,omitempty" doc:"Why it failed, or what it waits for"`
 	Objective   string          `json:"objective" doc:"cost or makespan"`
 	Submitted   time.Time       `json:"submitted" doc:"When it was submitted"`
@@ -38,7 +38,15 @@ type JobView struct {
 	Plan        int             `json:"plan" doc:"Version of the plan in force, 0 before the first"`
 	Late        bool            `json:"late,omitempty" doc:"The deadline cannot be or was not kept"`
 	Source      string          `json:"source,omitempty" doc:"Where it came from"`
+
+	Suspended record.Suspension `json:"suspended,omitzero" doc:"While it is suspended: who has it wait, since when and why"`
 }
+
+// What a job is called that is suspended: while it still holds machines, whose work is being saved, and after.
+const (
+	Suspending record.JobState = "suspending"
+	Suspended  record.JobState = "suspended"
+)
 
 // TaskView is a task as users see it.
 type TaskView struct {
@@ -55,6 +63,7 @@ type TaskView struct {
 	Started    time.Time `json:"started,omitzero" doc:"When the last attempt started"`
 	Ended      time.Time `json:"ended,omitzero" doc:"When it ended"`
 	Reason     string    `json:"reason,omitempty" doc:"Why it failed"`
+	KeptUntil  time.Time `json:"keptUntil,omitzero" doc:"Until when the machines of its last failed attempt are kept to be looked at"`
 	Waits      string    `json:"waits,omitempty" doc:"What it waits for, where that is a better price"`
 	USD        float64   `json:"usd" doc:"Cost so far, USD"`
 }
@@ -69,6 +78,8 @@ type JobDetail struct {
 
 	seen sight
 	plan *record.Plan // in force; nil before the first
+
+	suspensions []record.Suspension
 }
 
 // jobsAtOnce is how many jobs are read together: their three records fit one request of a store.
@@ -168,6 +179,12 @@ func (b *Views) viewOf(u *unit.Unit, job record.Job) (v JobView, clusters []reco
 		return v, nil, err
 	}
 	v.SpentUSD = ledger.SpentUSD
+	if p := job.Suspended(); p != nil && job.State != record.JobEnding {
+		v.Suspended, v.State = *p, Suspended
+		if ledger.Outstanding > 0 {
+			v.State = Suspending
+		}
+	}
 	if ledger.Outstanding == 0 { // no attempt holds machines
 		return v, nil, nil
 	}

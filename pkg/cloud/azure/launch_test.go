@@ -170,6 +170,9 @@ func TestWhatRunsDryIsCapacityAtOnceAndLate(t *testing.T) {
 			if n := w.arm.Calls("PUT machine"); n != c.puts {
 				t.Errorf("%d machines were asked for, want %d", n, c.puts)
 			}
+			if n := w.arm.Calls("DELETE machine"); c.puts == 1 && n > 3 { // once each: none is there, which is no error to repeat
+				t.Errorf("%d machines were deleted of three", n)
+			}
 			w.clean() // without anybody's asking
 			w.arm.Refill()
 		})

@@ -1,7 +1,6 @@
 package azure
 
 import (
-	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -121,27 +120,38 @@ func (c *Cloud) sweep(ctx context.Context, part string) (removed []string, err e
 			loose = append(loose, r)
 		}
 	}
-	// An address goes after the interface that holds it.
-	slices.SortStableFunc(loose,
-		func(a, b *armresources.GenericResourceExpanded) int { return cmp.Compare(order(a), order(b)) })
+	// An address goes after the interface that holds it; else all at once, as each takes seconds and a task whose
+	// machine was refused late waits for them.
 	var errs []error
-	for _, r := range loose {
-		owner := attached.FindStringSubmatch(strings.ToLower(text(r.Name)))[1]
-		if machines[owner] {
-			continue
-		}
-		// The list may be older than the machine.
-		if vm, err := c.get(ctx, owner); err != nil || vm != nil {
-			errs = append(errs, err)
-			continue
-		}
-		if err := c.drop(ctx, r); err != nil {
-			errs = append(errs, fmt.Errorf("%s: %w", text(r.Name), err))
-			continue
-		}
-		removed = append(removed, text(r.Name))
+	for _, of := range []int{0, 1} {
+		now := slices.DeleteFunc(slices.Clone(loose), func(r *armresources.GenericResourceExpanded) bool {
+			return order(r) != of || machines[ownerOf(r)]
+		})
+		gone := make([]string, len(now))
+		errs = append(errs, driver.Each(len(now), maxAtOnce, func(i int) (err error) {
+			gone[i], err = c.discard(ctx, now[i])
+			return err
+		}))
+		removed = append(removed, gone...)
 	}
-	return removed, errors.Join(errs...)
+	return slices.DeleteFunc(removed, func(name string) bool { return name == "" }), errors.Join(errs...)
+}
+
+// ownerOf is the machine that something came with.
+func ownerOf(r *armresources.GenericResourceExpanded) string {
+	return attached.FindStringSubmatch(strings.ToLower(text(r.Name)))[1]
+}
+
+// discard deletes what a machine has left, unless the list was older than the machine. It returns its name where it
+// was deleted.
+func (c *Cloud) discard(ctx context.Context, r *armresources.GenericResourceExpanded) (string, error) {
+	if vm, err := c.get(ctx, ownerOf(r)); err != nil || vm != nil {
+		return "", err
+	}
+	if err := c.drop(ctx, r); err != nil {
+		return "", fmt.Errorf("%s: %w", text(r.Name), err)
+	}
+	return text(r.Name), nil
 }
 
 const typeMachine = "Microsoft.Compute/virtualMachines"

@@ -23,9 +23,9 @@ import (
 	"path/filepath"
 	"slices"
 	"sync"
-	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/flock"
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
@@ -153,7 +153,7 @@ func (h *Host) open() error {
 	// moment.
 	ctx, cancel := context.WithTimeout(context.Background(), lockTimeout)
 	defer cancel()
-	if every(ctx, func() bool { return tryLock(h.lock, syscall.LOCK_EX) }) != nil {
+	if every(ctx, func() bool { return tryLock(h.lock, flock.Exclusive) }) != nil {
 		return fmt.Errorf("%w: %s", ErrInUse, h.cfg.Dir)
 	}
 	if err := h.openState(); err != nil {

@@ -17,6 +17,7 @@ import (
 	"syscall"
 	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/flock"
 	"github.com/tradewind-broker/tradewind/pkg/agent"
 	"github.com/tradewind-broker/tradewind/pkg/agent/mount"
 	"github.com/tradewind-broker/tradewind/pkg/agent/proc"
@@ -56,7 +57,7 @@ func (m *machine) held() bool {
 		return false
 	}
 	defer f.Close() //nolint:errcheck // only read
-	return !tryLock(f, syscall.LOCK_SH)
+	return !tryLock(f, flock.Shared)
 }
 
 // registered says whether the agent ever ran: got its token and said who it is.
@@ -113,7 +114,7 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 		return err
 	}
 	defer lock.Close() //nolint:errcheck // nothing is written to it
-	if !tryLock(lock, syscall.LOCK_EX) || m.registered() {
+	if !tryLock(lock, flock.Exclusive) || m.registered() {
 		return nil
 	}
 	log, err := os.OpenFile(m.path(logName), os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
@@ -127,7 +128,7 @@ func (m *machine) start(endpoint, token string, extra []string) error {
 	cmd.Stdin, cmd.Stdout, cmd.Stderr = strings.NewReader(token), log, log
 	cmd.ExtraFiles = []*os.File{lock} // descriptor 3
 	// what is typed at the broker's terminal is not for its machines
-	cmd.SysProcAttr = &syscall.SysProcAttr{Setsid: true}
+	cmd.SysProcAttr = proc.Detached()
 	if err := cmd.Start(); err != nil {
 		return err
 	}

@@ -11,10 +11,10 @@ import (
 	"path/filepath"
 	"slices"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/tradewind-broker/tradewind/internal/atomicfile"
+	"github.com/tradewind-broker/tradewind/internal/flock"
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
@@ -200,12 +200,8 @@ func replaceFile(path string, b []byte) error {
 	return nil
 }
 
-// tryLock takes the lock (syscall.LOCK_EX or LOCK_SH) on f if nobody is in its way.
-func tryLock(f *os.File, how int) bool {
-	for {
-		err := syscall.Flock(int(f.Fd()), how|syscall.LOCK_NB) //nolint:gosec // descriptors are small
-		if !errors.Is(err, syscall.EINTR) {
-			return err == nil
-		}
-	}
+// tryLock takes the lock on f if nobody is in its way.
+func tryLock(f *os.File, mode flock.Mode) bool {
+	taken, err := flock.Try(f, mode)
+	return taken && err == nil
 }

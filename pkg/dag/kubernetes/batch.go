@@ -116,5 +116,8 @@ func (r *reader) lonePod(d *document) ([]*group, error) {
 			"is Always: here it ends when its command has")
 	}
 	one := &role{name: d.name, called: d.name, pods: 1, pod: p, at: d.spec, path: p.path}
+	if r.inPodGroup(d, one) {
+		return nil, nil // with the others of it
+	}
 	return []*group{{name: d.name, roles: []*role{one}, array: true, at: d.spec, path: p.path}}, nil
 }

@@ -19,6 +19,8 @@ type beside struct {
 	priorities map[string]int
 	templates  map[string]*document // JobTemplates
 	runtimes   map[string]*document // TrainingRuntimes
+	podGroups  map[string]*podGroup // Volcano's
+	inOrder    []*podGroup
 }
 
 // isBeside says whether an object belongs to work, and is not work.
@@ -26,6 +28,7 @@ func (r *reader) isBeside(d *document) bool {
 	kinds := map[string][]string{
 		"": {"ConfigMap", "Secret", "Service", "Namespace", "ServiceAccount"}, "scheduling.k8s.io": {"PriorityClass"},
 		flowGroup: {"JobTemplate"}, trainerGroup: {"TrainingRuntime", "ClusterTrainingRuntime"},
+		schedulingGroup: {"PodGroup", "Queue"},
 	}
 	return slices.Contains(kinds[d.group], d.kind)
 }
@@ -44,6 +47,8 @@ func (r *reader) keepBeside(d *document) error {
 		return err
 	case d.kind == "PriorityClass":
 		return r.priorityClass(d)
+	case d.group == schedulingGroup && d.kind == "PodGroup":
+		return r.keepPodGroup(d)
 	case d.group == flowGroup && d.kind == "JobTemplate":
 		put(&b.templates, d.name, d)
 	case d.group == trainerGroup && strings.HasSuffix(d.kind, "TrainingRuntime"):

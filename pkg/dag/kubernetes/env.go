@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/fault"
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
 // envFrom takes all of a ConfigMap or Secret.
@@ -222,7 +223,7 @@ func (r *reader) resourceOf(p *pod, f *reference, n *yaml.Node) (value, error) {
 	divisor := 1.0
 	if f.divisor != "" && f.divisor != "0" {
 		var err error
-		if divisor, err = quantity(f.divisor); err != nil || divisor == 0 {
+		if divisor, err = quantity.Parse(f.divisor); err != nil || divisor == 0 {
 			return nil, fault.Within(
 				"divisor",
 				r.Fault(n, fault.Quote(f.divisor)+" is not a divisor", "write 1, 1m or 1Mi"),

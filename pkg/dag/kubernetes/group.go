@@ -50,23 +50,21 @@ type group struct {
 	path      string
 }
 
-// addGroups adds the tasks of groups, each after those it waits for, and returns all of their indexes.
-func (r *reader) addGroups(groups []*group) ([]int, error) {
-	var all []int
+// addGroups adds the tasks of groups, each after those it waits for.
+func (r *reader) addGroups(groups []*group) error {
 	for _, g := range groups {
 		if err := r.addGroup(g); err != nil {
-			return nil, err
+			return err
 		}
-		all = append(all, g.tasks...)
 	}
 	for _, g := range groups {
 		for _, before := range g.after {
 			if err := r.addEdges(g, before.tasks); err != nil {
-				return nil, err
+				return err
 			}
 		}
 	}
-	return all, nil
+	return nil
 }
 
 func (r *reader) addEdges(g *group, before []int) error {

@@ -140,6 +140,9 @@ func (r *reader) read(roots []*yaml.Node) error {
 			return err
 		}
 	}
+	if err := r.addPodGroups(); err != nil {
+		return err
+	}
 	if len(r.job.Tasks) == 0 {
 		return r.noWork(docs)
 	}
@@ -326,8 +329,7 @@ func (r *reader) readDocument(d *document, known map[string]workload) error {
 	if err != nil {
 		return fault.Within("spec", fault.At(yamlfile.PositionOf(d.spec), err))
 	}
-	_, err = r.addGroups(groups)
-	return err
+	return r.addGroups(groups)
 }
 
 // takeQueue takes the queue of a label of Kueue's or Volcano's.

@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/yamlfile"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/accel"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
 )
 
 // anyGPU are the GPUs that a pod which only asks for some may get, as clusters of the clouds have them.
@@ -69,13 +70,13 @@ func (r *reader) amount(p *pod, e yamlfile.Entry, below string) error {
 	if err != nil {
 		return fault.WithinKey(e.Key, err)
 	}
-	v, err := quantity(s)
+	v, err := quantity.Parse(s)
 	res, field := p.first(), ""
 	switch {
 	case err != nil:
 	case e.Key == "cpu":
 		field = "cpus"
-		res.CPUs, err = cpus(s)
+		res.CPUs, err = quantity.CPUs(s)
 		if err == nil {
 			err = res.CPUs.Check(dag.MaxCPUs)
 		}

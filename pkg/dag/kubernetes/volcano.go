@@ -1,6 +1,7 @@
 package kubernetes
 
 import (
+	"fmt"
 	"slices"
 	"strings"
 
@@ -100,6 +101,10 @@ func (r *reader) volcanoGroup(v *volcano, n *yaml.Node, name string) (*group, er
 		r.job.Warn(yamlfile.PositionOf(v.pluginAt["ssh"]), fault.Join(r.where(), "plugins.ssh"),
 			"is not acted on: pods have no keys of each other")
 	}
+	if v.minAvailable > total {
+		return nil, fault.Within("minAvailable", r.Fault(v.minAt,
+			fmt.Sprintf("is %d, and all tasks have %d pods", v.minAvailable, total), "as many as replicas at most"))
+	}
 	g := &group{name: name, roles: v.roles, domain: name, hostfiles: svc, at: n, path: r.where()}
 	g.array = v.minAvailable <= 1 && v.minAvailable >= 0 && !svc && !ssh && v.completes == nil || total == 1
 	if !svc {
@@ -166,6 +171,9 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 		}
 	}
 	p.name = strings.Trim(p.name, "[]")
+	if slices.ContainsFunc(v.roles, func(o *role) bool { return o.name == p.name }) {
+		return fault.Within("name", r.Fault(n, "there are two tasks "+fault.Quote(p.name), "rename one"))
+	}
 	p.called, p.perJob = job+"-"+p.name, p.pods
 	v.roles = append(v.roles, p)
 	if policies == nil {
@@ -178,9 +186,10 @@ func (r *reader) volcanoTask(v *volcano, n *yaml.Node, job string, i int) error 
 // policies reads what is done when something happens. Failures are tried again, machines that are taken replaced, and a
 // job ends when all of it has.
 func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
+	before := map[string]bool{}
 	return r.list(n, func(_ int, n *yaml.Node) error {
 		var events []string
-		action := ""
+		action, codes := "", false
 		err := readInto(r, n, fields[*volcano]{
 			"event": func(_ *volcano, n *yaml.Node) error {
 				s, err := r.Text(n)
@@ -192,10 +201,17 @@ func (r *reader) policies(v *volcano, n *yaml.Node, task string) error {
 				events = append(events, more...)
 				return err
 			},
-			"action": func(_ *volcano, n *yaml.Node) (err error) { action, err = r.Text(n); return err },
-		}.with(passed[*volcano]("timeout", "exitCode")), v)
+			"action":   func(_ *volcano, n *yaml.Node) (err error) { action, err = r.Text(n); return err },
+			"exitCode": func(_ *volcano, _ *yaml.Node) error { codes = true; return nil },
+		}.with(passed[*volcano]("timeout")), v)
 		if err != nil {
 			return err
+		}
+		for _, event := range events {
+			if before[event] && !codes {
+				return r.Fault(n, "is the second policy for "+fault.Quote(event), "one event has one action")
+			}
+			before[event] = before[event] || !codes
 		}
 		switch {
 		case slices.Contains(events, "TaskCompleted") && action == "CompleteJob":

@@ -26,6 +26,7 @@ type part struct {
 	outer *yamlfile.Entry
 	role  string
 	on    []dag.Reaction
+	near  *yaml.Node // of all of the gang: within
 	// span is how many machines it begins with and may have; joins says of a part that it is one of those beyond.
 	span  span
 	joins bool
@@ -44,11 +45,15 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		return []part{{name: e.Key, path: e.Key, entry: e}}, err
 	}
 	var on []dag.Reaction
-	var roles *yaml.Node
+	var roles, near *yaml.Node
 	err = yamlfile.ReadFields(&r.Reader, gang, yamlfile.Fields[*part]{
 		"on": func(_ *part, n *yaml.Node) (err error) {
 			on, err = r.readOn(n)
 			return err
+		},
+		"within": func(_ *part, n *yaml.Node) error {
+			near = n
+			return nil
 		},
 		"roles": func(_ *part, n *yaml.Node) error {
 			roles = n
@@ -81,6 +86,7 @@ func (r *reader) partsOf(e yamlfile.Entry) ([]part, error) {
 		}
 		p := part{
 			name: name, path: e.Key + ".gang.roles." + role.Key, entry: role, outer: &e, role: role.Key, on: on,
+			near:    near,
 			outputs: r.outputNames(role.Node), span: machines,
 		}
 		out = append(out, p)
@@ -189,7 +195,8 @@ func (r *reader) outputNames(n *yaml.Node) (names []string) {
 // forRole are the fields of a role: those of a task but what has to be the same for the gang.
 func (r *reader) forRole() yamlfile.Fields[*dag.Task] {
 	known := r.forTask()
-	for _, field := range []string{"gang", "joins", "role", "framework", "after", "inputs", "secrets", "nodes"} {
+	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets",
+		"nodes"} {
 		delete(known, field)
 	}
 	known["replicas"] = r.forDefaults()["nodes"]
@@ -211,8 +218,14 @@ func (r *reader) readRole(t *dag.Task, p part) error {
 	delete(roles, "joins")
 	delete(roles, "nodes")
 	delete(roles, "on")
+	delete(roles, "within")
 	if err := fault.WithinKey(p.outer.Key, yamlfile.ReadFields(&r.Reader, p.outer.Node, roles, t)); err != nil {
 		return err
+	}
+	if p.near != nil {
+		if err := r.taskFields["within"](t, p.near); err != nil {
+			return fault.WithinKey(p.outer.Key, fault.Within("gang", fault.Within("within", err)))
+		}
 	}
 	all := t.Env
 	t.Gang, t.Role, t.On, t.Env = p.outer.Key, p.role, nil, nil

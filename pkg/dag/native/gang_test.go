@@ -91,6 +91,7 @@ tasks:
     framework: pytorch
     after: [data]
     gang:
+      within: zone
       roles:
         worker: {run: torchrun train.py, %s, outputs: [{name: model}]}
   use: {run: y, inputs: [{from: train, output: model}]}
@@ -108,7 +109,7 @@ tasks:
 		}
 		for k, i := range joining {
 			of := j.Tasks[i]
-			if of.Name != fmt.Sprintf("train.worker.%d", want[0]+k) || of.Gang != "" || of.RoleOf() != "worker" || of.Nodes != 1 || j.Lead(i) != 1 ||
+			if of.Name != fmt.Sprintf("train.worker.%d", want[0]+k) || of.Gang != "" || of.RoleOf() != "worker" || of.Nodes != 1 || j.Lead(i) != 1 || of.Within != dag.WithinZone ||
 				of.Outputs != nil || j.Chief(i) || len(j.Graph().Parents(i)) != 1 || len(j.Graph().Children(i)) != 0 {
 				t.Errorf("%s: %+v", words, of)
 			}

@@ -92,6 +92,9 @@ func (w *writer) head() *yaml.Node {
 	if j.Infeasible != dag.Fail {
 		m.text("infeasible", string(j.Infeasible))
 	}
+	if j.KeepOnFailure > 0 {
+		m.add("keepOnFailure", plain(dag.FormatDuration(j.KeepOnFailure)))
+	}
 	m.texts("regions", j.Regions)
 	return m.node
 }
@@ -132,6 +135,7 @@ func (w *writer) task(i int) (*yaml.Node, error) {
 	m.text("joins", t.Joins)
 	m.text("role", t.Role)
 	m.text("framework", string(t.Framework))
+	m.text("within", string(t.Within))
 	m.part("on", writeOn(t.On))
 	m.list("inputs", writeInputs(t.Inputs))
 	m.list("outputs", writeOutputs(t.Outputs))

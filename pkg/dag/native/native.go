@@ -153,6 +153,11 @@ func (r *reader) forJob() yamlfile.Fields[*dag.Job] {
 			func(j *dag.Job) *time.Duration { return &j.Deadline },
 			dag.ParseDuration,
 		),
+		"keepOnFailure": yamlfile.TextField(
+			y,
+			func(j *dag.Job) *time.Duration { return &j.KeepOnFailure },
+			dag.ParseDuration,
+		),
 		"budget": yamlfile.TextField(y, func(j *dag.Job) *dag.USD { return &j.Budget }, dag.ParseBudget),
 		"queue": yamlfile.TextField(
 			y,

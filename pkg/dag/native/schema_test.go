@@ -229,13 +229,15 @@ func buildSchema() object {
 		"joins":     with(ref("name"), "the gang that it joins while that runs, as more machines of a role"),
 		"role":      with(ref("name"), "what the task is in its gang; its name if it is left out"),
 		"framework": with(framework, "what the machines of the task, or of its gang, are told of each other in words of"),
-		"on":        with(ref("on"), "what becomes of the gang, or the task, when something happens to one of its machines"),
-		"recorded":  with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
-		"env":       env("environment variables, besides the job's"),
-		"secrets":   secrets,
-		"after":     object{"type": "array", "items": after, "description": "the tasks to wait for"},
-		"inputs":    list(input, dag.MaxFiles),
-		"outputs":   with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
+		"within": with(oneOf("zone", "region", "anywhere"),
+			"how close the machines of its gang are to each other; in one region if it is left out"),
+		"on":       with(ref("on"), "what becomes of the gang, or the task, when something happens to one of its machines"),
+		"recorded": with(ref("duration"), "a measured run time that the task stands in for, instead of run"),
+		"env":      env("environment variables, besides the job's"),
+		"secrets":  secrets,
+		"after":    object{"type": "array", "items": after, "description": "the tasks to wait for"},
+		"inputs":   list(input, dag.MaxFiles),
+		"outputs":  with(list(output, dag.MaxFiles), "what the task leaves in $TRADEWIND_OUTPUT"),
 	})
 
 	root := record([]string{"apiVersion", "tasks"}, object{
@@ -248,7 +250,8 @@ func buildSchema() object {
 			object{"type": "number", "exclusiveMinimum": 0, "maximum": float64(dag.MaxBudget)},
 			object{"type": "string", "pattern": `^\s*\$?` + number + `\s*(USD)?\s*$`},
 		}},
-		"queue": with(ref("name"), "the queue that the job is scheduled by"),
+		"keepOnFailure": with(ref("duration"), "how long the machines of a task that failed are kept to look at, up to 24h"),
+		"queue":         with(ref("name"), "the queue that the job is scheduled by"),
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,
@@ -274,7 +277,7 @@ func buildSchema() object {
 		},
 	})
 	role := maps.Clone(task)
-	for _, field := range []string{"gang", "joins", "role", "framework", "after", "inputs", "secrets", "nodes"} {
+	for _, field := range []string{"gang", "joins", "role", "framework", "within", "after", "inputs", "secrets", "nodes"} {
 		delete(role, field)
 	}
 	for field, says := range map[string]string{
@@ -286,6 +289,8 @@ func buildSchema() object {
 	}
 	role["replicas"] = with(defaults["nodes"].(object), "how many machines it has; 1 if it is left out")
 	gang := record([]string{"roles"}, object{
+		"within": with(oneOf("zone", "region", "anywhere"),
+			"how close its machines are to each other; in one region if it is left out"),
 		"roles": object{
 			"type":                 "object",
 			"minProperties":        1,
@@ -298,8 +303,8 @@ func buildSchema() object {
 	})
 	on := object{}
 	for event, words := range map[dag.Happening][]any{
-		dag.PodFailed:     {"restartGang", "abort"},
-		dag.PodEvicted:    {"restartGang"},
+		dag.PodFailed:     {"restartGang", "restartRole", "abort"},
+		dag.PodEvicted:    {"restartGang", "restartRole"},
 		dag.TaskFailed:    {"abort"},
 		dag.TaskCompleted: {"complete"},
 	} {
@@ -307,7 +312,7 @@ func buildSchema() object {
 		if event == dag.PodFailed {
 			reaction["limit"] = object{
 				"type": "integer", "minimum": 1, "maximum": dag.MaxRetries,
-				"description": "of restartGang: how often, before the job fails",
+				"description": "of restartGang and restartRole: how often, before the job fails",
 			}
 		}
 		if event == dag.PodFailed {
@@ -430,9 +435,13 @@ func compiledSchema(t testing.TB) func(document []byte) error {
 
 func exampleFiles(t testing.TB) []string {
 	t.Helper()
-	files, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", "*.yaml"))
-	if err != nil {
-		t.Fatal(err)
+	var files []string
+	for _, dir := range []string{".", "applications", "frameworks"} {
+		some, err := filepath.Glob(filepath.Join("..", "..", "..", "examples", dir, "*.yaml"))
+		if err != nil {
+			t.Fatal(err)
+		}
+		files = append(files, some...)
 	}
 	// Jobs say so; scenarios for the local cloud lie beside them.
 	files = slices.DeleteFunc(files, func(file string) bool {
@@ -506,6 +515,7 @@ func TestSchemaRefusesWhatTheReaderRefuses(t *testing.T) {
 		"a size of more than", "is more than 87600h", "must be more than 0", "there is a second document", "has the tag", "is not a place",
 		"does not wait for the same tasks", "would lie where", "would lie in ", "of its own gang", "has 17 tasks", "gang.roles.a: has nothing to run", "has role ", "a task and of a role",
 		"be mounted", "cannot be a mount", "is in no bucket", "is uploaded to a bucket", "is no local path", "keeps its checkpoints",
+		"is for the machines of a gang", "says another within",
 	}
 	refused := 0
 	datadriven.RunTest(t, filepath.Join("testdata", "errors"), func(t *testing.T, d *datadriven.TestData) string {

@@ -83,6 +83,7 @@ func (r *reader) forTask() yamlfile.Fields[*dag.Task] {
 	known["role"] = yamlfile.TextField(y, func(t *dag.Task) *string { return &t.Role }, yamlfile.Checked(dag.CheckName))
 	known["framework"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Framework { return &t.Framework },
 		word[dag.Framework])
+	known["within"] = yamlfile.TextField(y, func(t *dag.Task) *dag.Within { return &t.Within }, word[dag.Within])
 	known["on"] = func(t *dag.Task, n *yaml.Node) (err error) {
 		t.On, err = r.readOn(n)
 		return err

@@ -9,6 +9,8 @@ import (
 	"os"
 	"sync"
 
+	"github.com/aws/smithy-go/logging"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
 	"github.com/Azure/azure-sdk-for-go/sdk/storage/azblob/service"
 	"github.com/aws/aws-sdk-go-v2/config"
@@ -31,7 +33,7 @@ const EnvMountsRole = "TRADEWIND_MOUNTS_ROLE"
 
 // openS3 takes what the AWS SDK finds: the environment, the shared files, a role.
 func openS3(ctx context.Context) (grant.Store, error) {
-	cfg, err := config.LoadDefaultConfig(ctx)
+	cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 	if err != nil {
 		return nil, err
 	}

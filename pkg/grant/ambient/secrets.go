@@ -5,6 +5,8 @@ import (
 	"net/http"
 	"sync"
 
+	"github.com/aws/smithy-go/logging"
+
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
 	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
 	"github.com/Azure/azure-sdk-for-go/sdk/azidentity"
@@ -23,7 +25,7 @@ import (
 // again while there are none.
 func Secrets() map[string]secret.Source {
 	parameters := once(func(ctx context.Context) (awssecret.SSM, error) {
-		cfg, err := config.LoadDefaultConfig(ctx)
+		cfg, err := config.LoadDefaultConfig(ctx, config.WithLogger(logging.Nop{}))
 		if err != nil {
 			return nil, err
 		}

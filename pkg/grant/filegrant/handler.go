@@ -18,12 +18,13 @@ import (
 	"path"
 	"strconv"
 	"strings"
+	"syscall"
 
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
-// ServeHTTP serves what was granted. It answers 403 to all else, 400 to a body that is not the promised one, and says
-// in no answer what the signature should have been.
+// ServeHTTP serves what was granted. It answers 403 to all else, 400 to a body that is not the promised one, 507 where
+// the disk is full, and says in no answer what the signature should have been.
 func (s *Store) ServeHTTP(w http.ResponseWriter, r *http.Request) {
 	o, q, ok := s.granted(r)
 	if !ok {
@@ -121,12 +122,28 @@ var errBody = errors.New("the body is not the granted one")
 func body(r *http.Request, q url.Values) func(io.Writer) error {
 	return func(w io.Writer) error {
 		sum, want := checksum(q)
-		n, err := io.Copy(io.MultiWriter(w, sum), r.Body)
+		kept := &keeper{to: w}
+		n, err := io.Copy(io.MultiWriter(kept, sum), r.Body)
+		if kept.err != nil { // the disk's fault, not the body's
+			return kept.err
+		}
 		if err != nil || n != r.ContentLength || want != nil && !bytes.Equal(sum.Sum(nil), want) {
 			return errBody
 		}
 		return nil
 	}
+}
+
+// keeper remembers why what it writes to could not take more.
+type keeper struct {
+	to  io.Writer
+	err error
+}
+
+// Write implements io.Writer.
+func (k *keeper) Write(p []byte) (n int, err error) {
+	n, k.err = k.to.Write(p)
+	return n, k.err
 }
 
 // checksum returns the granted one, and nil for its value if there is none.
@@ -151,7 +168,9 @@ func (s *Store) answer(w http.ResponseWriter, err error) {
 		http.Error(w, err.Error(), http.StatusBadRequest)
 	case errors.Is(err, grant.ErrUpload):
 		http.Error(w, "no such upload", http.StatusNotFound)
-	default: // a full disk, a file where a folder should be
+	case errors.Is(err, syscall.ENOSPC):
+		http.Error(w, "no space is left on the disk of the store", http.StatusInsufficientStorage)
+	default: // a file where a folder should be
 		http.Error(w, "the store cannot write this", http.StatusInternalServerError)
 	}
 }

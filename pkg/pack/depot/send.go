@@ -22,6 +22,9 @@ type Asker interface {
 	Missing(ctx context.Context, pieces []pack.Piece) ([]Lack, error)
 }
 
+// ErrFull says that the broker's store has no room for what is brought.
+var ErrFull = errors.New("no space is left where the broker keeps what jobs bring along")
+
 // Sender brings packs into a depot.
 type Sender struct {
 	Asker Asker
@@ -144,6 +147,9 @@ func (s *Sender) putOnce(ctx context.Context, g grant.Grant, body []byte) error 
 	defer res.Body.Close() //nolint:errcheck // only read
 	if res.StatusCode < 300 {
 		return nil
+	}
+	if res.StatusCode == http.StatusInsufficientStorage {
+		return backoff.Permanent(ErrFull)
 	}
 	words, _ := io.ReadAll(io.LimitReader(res.Body, 512)) // what there is of them
 	err = fmt.Errorf("%s: %s: %q", g, res.Status, words)

@@ -2,16 +2,9 @@ package restsecret_test
 
 import (
 	"context"
-	"encoding/base64"
-	"encoding/json"
 	"errors"
-	"fmt"
-	"hash/crc32"
 	"net/http"
 	"net/http/httptest"
-	"os"
-	"regexp"
-	"strconv"
 	"strings"
 	"testing"
 
@@ -19,80 +12,36 @@ import (
 	metav1 "k8s.io/apimachinery/pkg/apis/meta/v1"
 	"k8s.io/client-go/rest"
 
+	"github.com/tradewind-broker/tradewind/internal/emulator/vault"
 	"github.com/tradewind-broker/tradewind/internal/kubetest"
 	"github.com/tradewind-broker/tradewind/pkg/secret"
 	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
 )
 
-// described is what is needed of Google's description of Secret Manager: testdata/secretmanager.v1.json is an excerpt
-// of the discovery document in google-api-python-client.
-type described struct {
-	RootURL string
-	Access  struct{ HTTPMethod, Path, Name string }
-	Schemas map[string]map[string]struct {
-		Type, Format string
-		Ref          string `json:"$ref"`
-	}
-}
-
-// manager is Secret Manager, as far as it is described: a request that is not is refused, and its answers have the
-// fields that are.
-func manager(t *testing.T, sum func([]byte) uint32, kept map[string]string) restsecret.Google {
+// manager is Secret Manager with some secrets.
+func manager(t *testing.T, kept vault.Kept, sum func([]byte) uint32) restsecret.Google {
 	t.Helper()
-	body, err := os.ReadFile("testdata/secretmanager.v1.json")
+	g, err := vault.NewGoogle(kept)
 	if err != nil {
 		t.Fatal(err)
 	}
-	var d described
-	if err := json.Unmarshal(body, &d); err != nil {
-		t.Fatal(err)
+	if sum != nil {
+		g.Sum = sum
 	}
-	if d.RootURL != restsecret.GoogleAPI+"/" {
-		t.Errorf("it is at %s", d.RootURL)
-	}
-	payload := d.Schemas[d.Schemas["AccessSecretVersionResponse"]["payload"].Ref]
-	if payload["data"].Format != "byte" || payload["dataCrc32c"].Format != "int64" {
-		t.Fatalf("a payload is %v", payload)
-	}
-	prefix, suffix, _ := strings.Cut(d.Access.Path, "{+name}")
-	name := regexp.MustCompile(d.Access.Name)
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		asked := strings.TrimSuffix(strings.TrimPrefix(r.URL.Path, "/"+prefix), suffix)
-		value, ok := kept[asked]
-		switch {
-		case r.Method != d.Access.HTTPMethod || r.URL.Path != "/"+prefix+asked+suffix || !name.MatchString(asked):
-			refuse(w, http.StatusNotImplemented, "not described: "+r.URL.Path)
-		case !ok:
-			refuse(w, http.StatusNotFound, "Secret ["+asked+"] not found or has no versions.")
-		case value == "busy":
-			refuse(w, http.StatusServiceUnavailable, "The service is currently unavailable.")
-		case value == "disabled":
-			refuse(w, http.StatusBadRequest, "Secret Version is in DISABLED state.")
-		default:
-			_ = json.NewEncoder(w).Encode(map[string]any{"name": asked, "payload": map[string]string{
-				"data":       base64.StdEncoding.EncodeToString([]byte(value)),
-				"dataCrc32c": strconv.FormatUint(uint64(sum([]byte(value))), 10),
-			}})
-		}
-	}))
+	server := httptest.NewServer(g)
 	t.Cleanup(server.Close)
 	return restsecret.Google{Endpoint: server.URL, Client: anybody}
 }
 
-func refuse(w http.ResponseWriter, code int, message string) {
-	w.WriteHeader(code)
-	_ = json.NewEncoder(w).Encode(map[string]any{"error": map[string]any{"code": code, "message": message}})
-}
-
 func anybody(context.Context) (*http.Client, error) { return http.DefaultClient, nil }
 
-func castagnoli(b []byte) uint32 { return crc32.Checksum(b, crc32.MakeTable(crc32.Castagnoli)) }
-
 func TestGoogleSecretManager(t *testing.T) {
-	g := manager(t, castagnoli, map[string]string{
-		"projects/p/secrets/hf/versions/latest": "hunter2", "projects/p/secrets/hf/versions/3": "older",
-		"projects/p/secrets/off/versions/latest": "disabled", "projects/p/secrets/busy/versions/latest": "busy",
-	})
+	g := manager(t, vault.Kept{
+		"projects/p/secrets/hf/versions/latest":   {Value: "hunter2"},
+		"projects/p/secrets/hf/versions/3":        {Value: "older"},
+		"projects/p/secrets/off/versions/latest":  {Status: http.StatusBadRequest, Words: "Secret Version is in DISABLED state."},
+		"projects/p/secrets/busy/versions/latest": {Status: http.StatusServiceUnavailable, Words: "The service is currently unavailable."},
+	}, nil)
 	check(t, g, map[string]string{
 		"projects/p/secrets/hf": "hunter2", "projects/p/secrets/hf/versions/3": "older",
 		"projects/p/secrets/none":   "!Secret [projects/p/secrets/none/versions/latest] not found",
@@ -101,7 +50,7 @@ func TestGoogleSecretManager(t *testing.T) {
 		"p/hf":                      "!it is to be written gcpsm:projects/PROJECT/secrets/NAME",
 		"projects/p/secrets/a/../b": "!it is to be written",
 	})
-	damaged := manager(t, func([]byte) uint32 { return 7 }, map[string]string{"projects/p/secrets/hf/versions/latest": "x"})
+	damaged := manager(t, vault.Kept{"projects/p/secrets/hf/versions/latest": {Value: "x"}}, func([]byte) uint32 { return 7 })
 	check(t, damaged, map[string]string{"projects/p/secrets/hf": "?checksum"})
 }
 
@@ -123,28 +72,35 @@ func check(t *testing.T, source secret.Source, names map[string]string) {
 	}
 }
 
-// TestAzureKeyVault is on a server that does what the REST reference of Key Vault 7.4 says of Get Secret.
+// bearer brings a token.
+type bearer string
+
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+string(b))
+	return http.DefaultTransport.RoundTrip(r)
+}
+
 func TestAzureKeyVault(t *testing.T) {
-	server := httptest.NewServer(http.HandlerFunc(func(w http.ResponseWriter, r *http.Request) {
-		switch {
-		case r.URL.Query().Get("api-version") != "7.4":
-			refuse(w, http.StatusBadRequest, "api-version must be specified")
-		case r.URL.Path == "/team/secrets/hf" || r.URL.Path == "/team/secrets/hf/"+strings.Repeat("0a", 16):
-			_, _ = fmt.Fprintf(w, `{"value":"hunter2","id":"https://team.vault.azure.net/secrets/hf/1","attributes":{}}`)
-		case strings.HasPrefix(r.URL.Path, "/closed/"):
-			refuse(w, http.StatusForbidden, "Caller is not authorized to perform action on resource.")
-		default:
-			refuse(w, http.StatusNotFound, "A secret with (name/id) none was not found in this key vault.")
-		}
-	}))
+	version := strings.Repeat("0a", 16)
+	server := httptest.NewServer(vault.NewAzure(vault.Kept{
+		"team/hf": {Value: "hunter2"}, "team/hf/" + version: {Value: "older"},
+		"closed/hf": {Status: http.StatusForbidden, Words: "Caller is not authorized to perform action on resource."},
+	}, "mine"))
 	t.Cleanup(server.Close)
-	k := restsecret.KeyVault{Client: anybody, Endpoint: func(vault string) string { return server.URL + "/" + vault }}
-	check(t, k, map[string]string{
-		"team/hf": "hunter2", "team/hf/" + strings.Repeat("0a", 16): "hunter2",
+	as := func(token string) restsecret.KeyVault {
+		return restsecret.KeyVault{
+			Client:   func(context.Context) (*http.Client, error) { return &http.Client{Transport: bearer(token)}, nil },
+			Endpoint: func(vault string) string { return server.URL + "/" + vault },
+		}
+	}
+	check(t, as("mine"), map[string]string{
+		"team/hf": "hunter2", "team/hf/" + version: "older",
 		"team/none": "!was not found in this key vault", "closed/hf": "!Caller is not authorized",
 		"evil.example/hf#": "!it is to be written keyvault:VAULT/NAME", "evil.example/hf": "!it is to be written",
 		"team/hf?x": "!it is to be written",
 	})
+	check(t, as("other"), map[string]string{"team/hf": "!not authorized"})
 }
 
 // TestKubernetesSecrets is on a real control plane.

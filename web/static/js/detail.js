@@ -59,6 +59,7 @@ export function detail(job, index, { close, log, why }) {
       fact('Time', took === undefined ? (task.hours ? `${hours(task.hours)} expected` : '') : `${span(took)}${task.hours ? ` of ${hours(task.hours)} expected` : ''}`),
       fact('Saved', task.progress && task.state !== 'succeeded' ? percent(task.progress) : ''),
       fact('Cost', job.cost(task) > 0 ? usd(job.cost(task)) : ''),
+      fact('Kept', task.keptUntil ? `its machine, until ${moment(at(task.keptUntil), job.now())}: tradewind shell reaches it` : ''),
       fact('Waits for', task.after?.length ? names(task.after) : '')),
     tries.length ? h('h4', {}, count(tries.length, 'attempt')) : '',
     tries.length ? h('ol', { class: 'attempts' }, tries.toReversed().map((a) => attempt(a, job))) : '',

@@ -48,11 +48,12 @@ const SHAPES = {
   failed: 'M4.25 4.25l7.5 7.5M11.75 4.25l-7.5 7.5',
   cancelled: 'M8 2.75a5.25 5.25 0 1 0 0 10.5a5.25 5.25 0 1 0 0 -10.5M4.5 11.5l7 -7',
   planned: 'M3 4h10M3 8h10M3 12h6',
+  suspended: 'M5.75 4v8M10.25 4v8',
 };
 
 // shapeOf is the outline of a state's icon, on a field of 16.
 export function shapeOf(state) {
-  return SHAPES[state] ?? { admitted: SHAPES.launching, planning: SHAPES.planned, ending: SHAPES.queued }[state] ?? SHAPES.waiting;
+  return SHAPES[state] ?? { admitted: SHAPES.launching, planning: SHAPES.planned, ending: SHAPES.queued, suspending: SHAPES.suspended }[state] ?? SHAPES.waiting;
 }
 
 // icon draws a state, so that nothing is told by colour alone.

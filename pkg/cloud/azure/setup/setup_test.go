@@ -94,9 +94,9 @@ func TestASecondTimeChangesNothing(t *testing.T) {
 	if now := w.arm.Calls("PUT resource") + w.arm.Calls("PUT group") + w.arm.Calls("POST register"); len(again) != 0 || now != puts {
 		t.Errorf("made again: %v", again)
 	}
-	client, object, err := w.setup().Identity(t.Context())
-	if err != nil || client == "" || object == "" {
-		t.Errorf("%q %q %v", client, object, err)
+	who, err := w.setup().Identity(t.Context())
+	if err != nil || who.Client == "" || who.Object == "" || who.Tenant == "" {
+		t.Errorf("%+v %v", who, err)
 	}
 }
 

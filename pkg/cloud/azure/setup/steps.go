@@ -248,17 +248,24 @@ func (s *Setup) identity() Step {
 	}
 }
 
-// Identity is the client ID of the identity that was made, for whoever takes its place, and the object ID that has its
-// roles. Both are empty before it is made.
-func (s *Setup) Identity(ctx context.Context) (client, object string, err error) {
+// Identity is who buys for a broker elsewhere.
+type Identity struct {
+	Client string // its application's ID
+	Object string // by which rights are given
+	Tenant string // the directory that it is in
+}
+
+// Identity is the one that was made; empty where there is none yet.
+func (s *Setup) Identity(ctx context.Context) (who Identity, err error) {
 	found, err := s.get(ctx, s.identityID(), identityVersion)
 	if err != nil || found == nil {
-		return "", "", err
+		return who, err
 	}
 	p, _ := found.Properties.(map[string]any)
-	client, _ = p["clientId"].(string)
-	object, _ = p["principalId"].(string)
-	return client, object, nil
+	who.Client, _ = p["clientId"].(string)
+	who.Object, _ = p["principalId"].(string)
+	who.Tenant, _ = p["tenantId"].(string)
+	return who, nil
 }
 
 // trust has the identity taken by whoever bears the other issuer's tokens: no secret is made.
@@ -320,8 +327,8 @@ func (s *Setup) assignment(r role) Step {
 		make: func(ctx context.Context) error {
 			object := s.cfg.Principal
 			if s.cfg.Federation != nil {
-				var err error
-				if _, object, err = s.Identity(ctx); err != nil {
+				who, err := s.Identity(ctx)
+				if object = who.Object; err != nil {
 					return err
 				}
 			}

@@ -119,14 +119,17 @@ func (s *Setup) address(id string) string {
 	return id + "@" + s.cfg.Project + ".iam.gserviceaccount.com"
 }
 
-// brokerAccount is who buys for functions on AWS.
-func (s *Setup) brokerAccount() string { return s.address(s.cfg.Deployment + "-broker") }
+// Provider is what trusts the roles of functions on AWS. It is known after Add.
+func (s *Setup) Provider() string { return s.providerName() }
+
+// BrokerAccount is the address of who buys for functions on AWS.
+func (s *Setup) BrokerAccount() string { return s.address(s.cfg.Deployment + "-broker") }
 
 func (s *Setup) member() string {
 	if s.cfg.Member != "" {
 		return s.cfg.Member
 	}
-	return "serviceAccount:" + s.brokerAccount()
+	return "serviceAccount:" + s.BrokerAccount()
 }
 
 func (s *Setup) role() string {
@@ -255,7 +258,7 @@ func (s *Setup) Credentials() ([]byte, error) {
 	}
 	file.Type, file.Audience = "external_account", "//iam.googleapis.com/"+s.providerName()
 	file.Kind, file.URL = "urn:ietf:params:aws:token-type:aws4_request", "https://sts.googleapis.com/v1/token"
-	file.As = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/" + s.brokerAccount() +
+	file.As = "https://iamcredentials.googleapis.com/v1/projects/-/serviceAccounts/" + s.BrokerAccount() +
 		":generateAccessToken"
 	file.Source.ID, file.Source.URL = "aws1", asks
 	return json.MarshalIndent(file, "", "  ")

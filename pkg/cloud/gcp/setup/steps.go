@@ -38,7 +38,7 @@ func (s *Setup) steps() []step {
 	if s.cfg.AWSAccount != "" {
 		all = append(all, s.pool(), s.provider())
 		for _, role := range s.cfg.AWSRoles {
-			all = append(all, s.accountBinding(s.brokerAccount(), "roles/iam.workloadIdentityUser", s.principal(role)))
+			all = append(all, s.accountBinding(s.BrokerAccount(), "roles/iam.workloadIdentityUser", s.principal(role)))
 		}
 	}
 	return all

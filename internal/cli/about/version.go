@@ -1,0 +1,59 @@
+// Package about is the command version: what this program is.
+package about
+
+import (
+	"runtime"
+	"runtime/debug"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+)
+
+// Result is what `version -o json` prints.
+type Result struct {
+	Version  string `json:"version"`
+	Revision string `json:"revision,omitempty"` // of the source
+	Modified bool   `json:"modified,omitempty"` // the source was not as committed
+	Go       string `json:"go"`
+	Platform string `json:"platform"`
+}
+
+// Version is the command version.
+func Version(a *command.App) *cobra.Command {
+	c := &cobra.Command{
+		Use: "version", Short: "Say which version this is",
+		Long:    "Says which version of Tradewind this is, and what it was built from and with.",
+		Example: "  tradewind version\n  tradewind version -o json",
+		Args:    command.Args(0, 0),
+	}
+	output := command.OutputFlag(c)
+	c.RunE = func(*cobra.Command, []string) error {
+		v := Of(a)
+		if output.JSON() {
+			return a.PrintJSON(v)
+		}
+		line := "tradewind " + v.Version + " (" + v.Go + ", " + v.Platform
+		if v.Revision != "" {
+			line += ", " + v.Revision[:min(len(v.Revision), 12)]
+		}
+		return a.Printf("%s)\n", line)
+	}
+	return c
+}
+
+// Of says which version a program is.
+func Of(a *command.App) Result {
+	v := Result{Version: a.Version, Go: runtime.Version(), Platform: runtime.GOOS + "/" + runtime.GOARCH}
+	if info, ok := debug.ReadBuildInfo(); ok {
+		for _, s := range info.Settings {
+			switch s.Key {
+			case "vcs.revision":
+				v.Revision = s.Value
+			case "vcs.modified":
+				v.Modified = s.Value == "true"
+			}
+		}
+	}
+	return v
+}

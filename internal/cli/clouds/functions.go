@@ -1,0 +1,78 @@
+package clouds
+
+import (
+	"context"
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+)
+
+// CloudForFunctions is what `cloud add CLOUD --aws-account ID -o json` prints.
+type CloudForFunctions struct {
+	Cloud string `json:"cloud"` // what `deploy aws --cloud` takes
+}
+
+// prepareForFunctions has a cloud trust the function of a deployment on AWS, and says with which settings to deploy it.
+func (a app) prepareForFunctions(ctx context.Context, k cloudkit.Kit, r cloudkit.Request, state string, only bool,
+	output *command.Choice) error {
+	f := r.Settings.Functions
+	r.Deployment = f.Deployment
+	setup, err := k.Setup(ctx, r)
+	if err != nil {
+		return err
+	}
+	if only {
+		return setup.Print(a.Out)
+	}
+	// Noted first, and as it was asked for: what is made in part is removed, too, by who is here and not as the
+	// functions.
+	if err := cloudkit.NoteMadeFor(state, k.Name, f, &r.Settings); err != nil {
+		return err
+	}
+	s, err := setup.Make(ctx, func(step string) { a.Tell("%s", step) })
+	if err != nil {
+		return err
+	}
+	settings, err := s.Text()
+	if err != nil {
+		return err
+	}
+	if output.JSON() {
+		return a.PrintJSON(CloudForFunctions{Cloud: k.Name + ":" + settings})
+	}
+	_, err = fmt.Fprintf(a.Out, "tradewind deploy aws --name %s --cloud %s:%s\n", f.Deployment, k.Name, settings)
+	return err
+}
+
+// removeForFunctions takes away what was made for a deployment, unless its machines run there.
+func (a app) removeForFunctions(ctx context.Context, name string, f cloudkit.Functions, state string) error {
+	k, err := a.kit(name)
+	if err != nil {
+		return err
+	}
+	if err := f.Check(); err != nil {
+		return command.BadInput("", "%v", err)
+	}
+	s, known, err := cloudkit.MadeFor(state, name, f)
+	if err != nil {
+		return err
+	}
+	if !known {
+		return command.BadInput("`tradewind cloud add "+name+" --print` with the same flags says what it made, by hand",
+			"nothing is known in %s of what was made on %s for %s of account %s", state, name, f.Deployment, f.Account)
+	}
+	request, err := a.request(s, state)
+	if err != nil {
+		return err
+	}
+	request.Deployment = f.Deployment
+	if err := a.clear(ctx, k, request); err != nil {
+		return err
+	}
+	if err := cloudkit.NoteMadeFor(state, name, f, nil); err != nil {
+		return err
+	}
+	a.Tell("what %s had for %s of account %s is removed", name, f.Deployment, f.Account)
+	return nil
+}

@@ -1,0 +1,213 @@
+// Package initial is the command init: three questions, and a job that runs.
+package initial
+
+import (
+	"bufio"
+	"bytes"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+// Result is what `init -o json` prints.
+type Result struct {
+	File string `json:"file"`
+	Job  string `json:"job"` // its name
+}
+
+// flags are answers that are not asked for.
+type flags struct {
+	run, needs, time string
+	force            bool
+	output           *command.Choice
+}
+
+// Command is the command init.
+func Command(a *command.App) *cobra.Command {
+	var f flags
+	c := &cobra.Command{
+		Use:   "init [FILE]",
+		Short: "Ask three questions and write a job file that runs",
+		Long: "Asks what to run, what a machine needs for it and about how long it takes, and writes a job file (job.yaml\n" +
+			"unless named) that runs as it is. An empty answer takes what stands in brackets. Where the command speaks of files\n" +
+			"of this folder, the folder comes along. Answers may be given as flags, or as lines of standard input.",
+		Example: "  tradewind init\n" +
+			"  tradewind init train.yaml --run 'python3 train.py' --needs 'A100' --time 2h\n" +
+			"  tradewind init --needs '8 CPUs, 32 GB' </dev/null",
+		Args: command.Args(0, 1), ValidArgsFunction: command.CompleteFile,
+	}
+	c.Flags().StringVar(&f.run, "run", "", "the command, instead of asking")
+	c.Flags().StringVar(&f.needs, "needs", "", "what a machine needs: 8 CPUs, 32 GB, A100, V100:4")
+	c.Flags().StringVar(&f.time, "time", "", "about how long it takes: 10m, 2h")
+	c.Flags().BoolVar(&f.force, "force", false, "write over a file that is there")
+	f.output = command.OutputFlag(c)
+	c.RunE = func(_ *cobra.Command, given []string) error {
+		file := "job.yaml"
+		if len(given) > 0 {
+			file = given[0]
+		}
+		return write(a, file, f)
+	}
+	return c
+}
+
+func write(a *command.App, file string, f flags) error {
+	if !f.force && command.Exists(file) {
+		return command.BadInput("name another file, or say --force", "%s: is there already", file)
+	}
+	dir := filepath.Dir(file)
+	if !command.Exists(dir) {
+		return command.BadInput("make the folder first", "%s: there is no folder %s", file, dir)
+	}
+	known, err := catalog.Default()
+	if err != nil {
+		return err
+	}
+	got, err := ask(a, f, dir, known.Accelerators())
+	if err != nil {
+		return err
+	}
+	name := dag.ToName(filepath.Base(command.Absolute(dir)), "job")
+	body := got.job(name, needsFolder(dir, got.run))
+	if _, err := read.Given(file, bytes.NewReader(body), nil); err != nil {
+		return fmt.Errorf("the job cannot be read back: %w", err)
+	}
+	if err := keep(file, body, f.force); err != nil {
+		return err
+	}
+	if f.output.JSON() {
+		return a.PrintJSON(Result{File: file, Job: name})
+	}
+	return a.Printf("wrote %s\n\n  tradewind plan %[1]s     # where it would run, and for how much\n"+
+		"  tradewind run %[1]s      # run it, here, with machines that are processes\n", file)
+}
+
+// keep writes a file that is not there, or over one.
+func keep(file string, body []byte, over bool) error {
+	how := os.O_CREATE | os.O_WRONLY | os.O_EXCL
+	if over {
+		how = os.O_CREATE | os.O_WRONLY | os.O_TRUNC
+	}
+	out, err := os.OpenFile(file, how, 0o644) //nolint:gosec // as a user's own editor
+	if err != nil {
+		return command.Unreadable(file, err)
+	}
+	_, err = out.Write(body)
+	return errors.Join(err, out.Close())
+}
+
+// asking asks, one line a question.
+type asking struct {
+	a        *command.App
+	in       *bufio.Reader
+	terminal bool
+}
+
+// question is something to be known, and how an answer is taken.
+type question struct {
+	flag, text, usual string
+	given             string // by the flag
+	take              func(string) error
+}
+
+// ask has every answer that no flag gives. Where nobody sits, what cannot be understood fails.
+func ask(a *command.App, f flags, dir string, known []catalog.AcceleratorInfo) (got answers, err error) {
+	q := asking{a: a, in: bufio.NewReader(io.LimitReader(a.In, 1<<20)), terminal: command.Terminal(a.In) != nil}
+	all := []question{
+		{"--run", "What should it run?", usual(dir), f.run, func(s string) error {
+			got.run = strings.TrimSpace(s)
+			return nil
+		}},
+		{"--needs", "What does a machine need for it (8 CPUs, 32 GB, A100, V100:4)?", "2 CPUs", f.needs,
+			func(s string) (err error) {
+				got.needs, err = parseNeeds(s, known)
+				return err
+			}},
+		{"--time", "About how long does it take?", "10m", f.time, func(s string) error {
+			var t command.Span
+			err := t.Set(s)
+			got.time = t.Value
+			return err
+		}},
+	}
+	for _, one := range all { // before anything is asked
+		if one.given == "" {
+			continue
+		}
+		if err := one.take(one.given); err != nil {
+			return got, command.BadInput("", "%s: %v", one.flag, err)
+		}
+	}
+	for _, one := range all {
+		if one.given != "" {
+			continue
+		}
+		if err := q.about(one); err != nil {
+			return got, err
+		}
+	}
+	return got, nil
+}
+
+// about asks one thing, again while a person gives answers that cannot be understood.
+func (q asking) about(one question) error {
+	for {
+		q.a.Tell("%s [%s]", one.text, one.usual)
+		line, err := q.in.ReadString('\n')
+		if err != nil && !errors.Is(err, io.EOF) {
+			return err
+		}
+		answer := strings.TrimSpace(line)
+		if answer == "" {
+			answer = one.usual
+		}
+		wrong := one.take(answer)
+		if wrong == nil {
+			return nil
+		}
+		if !q.terminal || err != nil {
+			return command.BadInput("", "%s %v", one.text, wrong)
+		}
+		q.a.Tell("%v", wrong)
+	}
+}
+
+// short is a duration as people write it: 10m, not 10m0s.
+func short(d time.Duration) string {
+	s := d.String()
+	if strings.HasSuffix(s, "m0s") {
+		s = strings.TrimSuffix(s, "0s")
+	}
+	if strings.HasSuffix(s, "h0m") {
+		s = strings.TrimSuffix(s, "0m")
+	}
+	return s
+}
+
+// job is the file.
+func (a answers) job(name string, folder bool) []byte {
+	var b bytes.Buffer
+	fmt.Fprintf(&b, "apiVersion: tradewind/v1\nname: %s\n# deadline: 6h\n# budget: 5 USD\ntasks:\n  main:\n", name)
+	if folder {
+		b.WriteString("    workdir: .   # comes along; .tradewindignore, else .gitignore, says what does not\n")
+	}
+	b.WriteString("    run: |\n")
+	for line := range strings.Lines(a.run) {
+		b.WriteString("      " + strings.TrimRight(line, "\n") + "\n")
+	}
+	fmt.Fprintf(&b, "    resources: %s\n    time: %s\n", a.needs.yaml(), short(a.time))
+	b.WriteString("    # outputs: [{name: result, path: out/, size: 1GiB}]   # is kept when it has ended\n" +
+		"    # checkpoint: {every: 10m, path: ckpt/, size: 1GiB}   # it goes on from there when a machine is taken\n")
+	return b.Bytes()
+}

@@ -1,0 +1,128 @@
+package initial
+
+import (
+	"bytes"
+	"context"
+	"os"
+	"path/filepath"
+	"strings"
+	"testing"
+	"time"
+
+	"pgregory.net/rapid"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+)
+
+// begin runs init in a folder with some files, and returns what it says and the job file.
+func begin(t *testing.T, files []string, answers string, args ...string) (said, job string, err error) {
+	t.Helper()
+	t.Chdir(t.TempDir())
+	for _, file := range files {
+		if err := os.WriteFile(file, []byte("x"), 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	var out, told bytes.Buffer
+	c := Command(command.New(t.Context(), &command.Env{In: strings.NewReader(answers), Out: &out, Err: &told}, args))
+	c.SetArgs(args)
+	c.SilenceErrors, c.SilenceUsage = true, true
+	err = c.ExecuteContext(context.Background())
+	body, _ := os.ReadFile("job.yaml") // or there is none
+	return out.String() + told.String(), string(body), err
+}
+
+func TestThreeAnswersAreAJob(t *testing.T) {
+	for _, c := range []struct {
+		what, answers string
+		files, args   []string
+		want, not     []string
+	}{
+		{what: "what is usual", answers: "\n\n\n", want: []string{"hello from", "cpus: 2+", "time: 10m"}, not: []string{"workdir"}},
+		{what: "nobody there", want: []string{"hello from"}},
+		{what: "answers", answers: "sleep 1\n8 CPUs, 32 GB\n90m\n", want: []string{"sleep 1", "cpus: 8+, memory: 32+", "time: 1h30m\n"}},
+		{what: "a folder with a program", files: []string{"train.py"}, want: []string{"python3 train.py", "workdir: ."}},
+		{what: "a file that is named", files: []string{"a.sh"}, answers: "sh a.sh; ls\n", want: []string{"workdir: ."}},
+		{what: "flags", args: []string{"--run", "a: b", "--needs", "2 v100", "--time", "2d"}, want: []string{"      a: b", "V100:2", "time: 48h\n"}},
+		{what: "lines", args: []string{"--run", "echo a\n\n  echo b"}, want: []string{"      echo a\n", "        echo b"}},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			said, job, err := begin(t, c.files, c.answers, c.args...)
+			if err != nil {
+				t.Fatal(err)
+			}
+			for _, want := range c.want {
+				if !strings.Contains(job, want) {
+					t.Errorf("no %q in\n%s", want, job)
+				}
+			}
+			for _, not := range c.not {
+				if strings.Contains(job, not) {
+					t.Errorf("%q is in\n%s", not, job)
+				}
+			}
+			if !strings.Contains(said, "tradewind run job.yaml") {
+				t.Errorf("said %s", said)
+			}
+		})
+	}
+}
+
+func TestWhatCannotBeAJobIsSaidAndLosesNothing(t *testing.T) {
+	for _, c := range []struct {
+		what, answers string
+		files, args   []string
+		want          string
+	}{
+		{what: "a file that is there", files: []string{"job.yaml"}, want: "job.yaml: is there already"},
+		{what: "an accelerator that nobody sells", answers: "x\nA1000\n", want: `did you mean "A100"?`},
+		{what: "no number", args: []string{"--needs", "A100:x"}, want: "--needs: \"A100:x\": after the colon stands how many"},
+		{what: "no time", args: []string{"--time", "soon"}, want: "--time: it has to be a time"},
+		{what: "nothing", args: []string{"--needs", ","}, want: "says nothing"},
+		{what: "no folder", args: []string{"a/b.yaml"}, want: "a/b.yaml: there is no folder a"},
+	} {
+		t.Run(c.what, func(t *testing.T) {
+			_, job, err := begin(t, c.files, c.answers, c.args...)
+			if err == nil || !strings.Contains(err.Error(), c.want) {
+				t.Errorf("%v, not %q", err, c.want)
+			}
+			if job != "" && job != "x" {
+				t.Errorf("wrote %s", job)
+			}
+		})
+	}
+}
+
+func TestForceWritesOverAFile(t *testing.T) {
+	if _, job, err := begin(t, []string{"job.yaml"}, "", "--force"); err != nil || !strings.Contains(job, "hello") {
+		t.Errorf("%v: %s", err, job)
+	}
+}
+
+// Whatever is answered, what is written can be read.
+func TestWhatIsWrittenIsRead(t *testing.T) {
+	known, err := catalog.Default()
+	if err != nil {
+		t.Fatal(err)
+	}
+	file := filepath.Join(t.TempDir(), "job.yaml")
+	rapid.Check(t, func(t *rapid.T) {
+		a := answers{
+			run:  strings.TrimSpace(rapid.StringMatching(`[ -~]{1,40}(\n[ -~]{1,40})?`).Draw(t, "run")),
+			time: time.Duration(rapid.IntRange(1, 100_000).Draw(t, "s")) * time.Second,
+		}
+		if a.run == "" {
+			return
+		}
+		text := rapid.SampledFrom([]string{"1", "3 cores", "0.5cpu 1GB", "a100", "4xA", "T4:2 64 gib"}).Draw(t, "needs")
+		if a.needs, err = parseNeeds(text, known.Accelerators()); err != nil {
+			return
+		}
+		job, err := read.Given(file, bytes.NewReader(a.job("n", false)), nil)
+		if err != nil || strings.TrimSpace(job.Tasks[0].Run) != a.run || len(job.Tasks[0].Resources) == 0 {
+			t.Fatalf("%v: %s", err, a.job("n", false))
+		}
+	})
+}

@@ -1,0 +1,31 @@
+package cli
+
+import (
+	"context"
+	"errors"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/onmachine"
+)
+
+// onMachines is how the commands that get onto a machine find its broker.
+func (a *app) onMachines() onmachine.Brokers {
+	return onmachine.Brokers{
+		Flags: func(c *cobra.Command, state *string) {
+			a.brokerFlags(c, state)
+			c.ValidArgsFunction = a.completeJob(state, true)
+		},
+		Find: func(ctx context.Context, state, job string) (onmachine.Asked, string, func() error, error) {
+			s, err := a.running(ctx, state, "run")
+			if err != nil {
+				return nil, "", nil, err
+			}
+			id, err := a.job(ctx, s, job)
+			if err != nil {
+				return nil, "", nil, errors.Join(err, s.Close())
+			}
+			return s, id, s.Close, nil
+		},
+	}
+}

@@ -1,0 +1,164 @@
+package onmachine
+
+import (
+	"context"
+	"errors"
+	"net"
+	"strconv"
+	"strings"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+)
+
+// Brokers is how a command finds the broker of a state folder.
+type Brokers struct {
+	// Flags adds the flags that say which broker is meant, and completes jobs and tasks.
+	Flags func(c *cobra.Command, state *string)
+	// Find finds it and the ID of a job that is named; it is to be closed.
+	Find func(ctx context.Context, state, job string) (b Asked, id string, done func() error, err error)
+}
+
+// app is what the commands share.
+type app struct {
+	*command.App
+	brokers Brokers
+}
+
+// Commands are exec, shell, forward and ssh-config.
+func Commands(in *command.App, b Brokers) []*cobra.Command {
+	a := app{in, b}
+	return []*cobra.Command{a.execCommand(), a.shellCommand(), a.forwardCommand(), a.sshConfigCommand(),
+		a.sshProxyCommand()}
+}
+
+// meant are the flags of commands that get onto a machine.
+type meant struct {
+	state string
+	rank  int
+}
+
+// machineFlags adds them.
+func (a app) machineFlags(c *cobra.Command) *meant {
+	m := &meant{}
+	a.brokers.Flags(c, &m.state)
+	c.Flags().IntVar(&m.rank, "rank", 0, "machine of a task that runs on several, from 0")
+	return m
+}
+
+// there does something on the machine of a task, with what the process reads and writes, and ends with its exit code.
+// Interrupts are the command's matter.
+func (a app) there(c *cobra.Command, m *meant, given []string,
+	do func(ctx context.Context, b Asked, w Where, p Process) (int, error)) error {
+	if m.rank < 0 {
+		return command.BadInput("", "--rank is at least 0")
+	}
+	ctx := c.Context()
+	b, id, done, err := a.brokers.Find(ctx, m.state, given[0])
+	if err != nil {
+		return err
+	}
+	code, err := do(ctx, b, Where{Job: id, Task: given[1], Rank: m.rank}, Process{
+		In: a.In, Out: a.Out, Err: a.Err, Interrupted: a.Stop.First(),
+	})
+	if err = errors.Join(err, done()); err == nil && code != 0 {
+		err = command.Silent(code)
+	}
+	return err
+}
+
+func (a app) execCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "exec JOB TASK -- COMMAND [ARGUMENT...]",
+		Short: "Run a command on the machine where a task runs",
+		Long: "Runs a command beside a task that runs, in its folder, with its environment, and in its container where\n" +
+			"it has one. Input, output and the exit code are passed through; Ctrl-C is sent to the command. The\n" +
+			"machine's agent calls the broker: nothing dials in. Who ran what is in `tradewind explain`. JOB is an\n" +
+			"ID, the beginning of one, or \"last\".",
+		Example: "  tradewind exec last train -- nvidia-smi\n" +
+			"  tradewind exec last train --rank 3 -- sh -c 'tail -n 20 $TRADEWIND_OUTPUT/log'",
+		Args: func(c *cobra.Command, given []string) error {
+			if at := c.ArgsLenAtDash(); at != 2 || len(given) < 3 {
+				return command.BadInput("tradewind exec JOB TASK -- COMMAND",
+					"a job, a task, -- and a command are needed")
+			}
+			return nil
+		},
+	}
+	m := a.machineFlags(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+			return Exec(ctx, b, w, given[2:], p)
+		})
+	}
+	return c
+}
+
+func (a app) shellCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "shell JOB TASK",
+		Short: "Open a terminal on the machine where a task runs",
+		Long: "Opens a shell beside a task that runs, in its folder, with its environment, and in its container where it\n" +
+			"has one. `~.` at the start of a line leaves it, whatever the machine does; `~~` is a tilde. JOB is an\n" +
+			"ID, the beginning of one, or \"last\".",
+		Example: "  tradewind shell last train\n  tradewind shell train-infer train --rank 3",
+		Args:    command.Args(2, 2),
+	}
+	m := a.machineFlags(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+			return Shell(ctx, b, w, nil, p, a.Lookup("TERM"))
+		})
+	}
+	return c
+}
+
+func (a app) forwardCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:   "forward JOB TASK [LOCAL:]PORT",
+		Short: "Reach a port of the machine where a task runs",
+		Long: "Listens on a port of this computer, on loopback alone, and connects whoever connects to it to a port of\n" +
+			"the machine where a task runs: a notebook, TensorBoard. LOCAL 0 takes any free port. It goes on until\n" +
+			"Ctrl-C, or until the attempt is over. JOB is an ID, the beginning of one, or \"last\".",
+		Example: "  tradewind forward last train 6006\n  tradewind forward last notebook 8000:8888",
+		Args:    command.Args(3, 3),
+	}
+	m := a.machineFlags(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		local, port, err := readPorts(given[2])
+		if err != nil {
+			return err
+		}
+		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+			ctx, cancel := a.Stop.Context(ctx)
+			defer cancel()
+			listener, err := (&net.ListenConfig{}).Listen(ctx, "tcp",
+				net.JoinHostPort("127.0.0.1", strconv.Itoa(local)))
+			if err != nil {
+				return 0, command.Because(err, command.ExitFailed,
+					"LOCAL:PORT names another, as in 0:"+strconv.Itoa(port), "port %d of this computer: %v", local, err)
+			}
+			err = a.Printf("http://%s is port %d of the machine of %s\n", listener.Addr(), port, w.Task)
+			if err != nil {
+				return 0, err
+			}
+			return 0, Forward(ctx, b, w, listener, port, p)
+		})
+	}
+	return c
+}
+
+// readPorts reads [LOCAL:]PORT.
+func readPorts(text string) (local, port int, err error) {
+	first, second, both := strings.Cut(text, ":")
+	if !both {
+		second = first
+	}
+	local, lerr := strconv.Atoi(first)
+	port, perr := strconv.Atoi(second)
+	if lerr != nil || perr != nil || local < 0 || local > 65535 || port < 1 || port > 65535 {
+		return 0, 0, command.BadInput("as in 8888, 8000:8888 or 0:8888", "%q is no port", text)
+	}
+	return local, port, nil
+}

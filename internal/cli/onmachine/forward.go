@@ -1,0 +1,94 @@
+package onmachine
+
+import (
+	"context"
+	"errors"
+	"io"
+	"net"
+	"sync"
+
+	"github.com/tradewind-broker/tradewind/pkg/client"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel"
+)
+
+// Forward connects whoever connects to a listener here to a port of the machine, until ctx ends.
+func Forward(ctx context.Context, b Asked, w Where, listener net.Listener, port int, p Process) error {
+	g, err := open(ctx, b, w, client.Visiting{Kind: tunnel.Forward, Port: port}, p)
+	if err != nil {
+		return errors.Join(err, listener.Close())
+	}
+	stop := context.AfterFunc(ctx, func() { _ = listener.Close() })
+	defer stop()
+	go func() {
+		<-g.mux.CloseChan()
+		_ = listener.Close()
+	}()
+	var open sync.WaitGroup
+	for {
+		conn, err := listener.Accept()
+		if err != nil {
+			break
+		}
+		open.Go(func() {
+			if err := g.carry(conn); err != nil && ctx.Err() == nil {
+				_, _ = io.WriteString(p.Err, "tradewind: "+err.Error()+"\n")
+			}
+		})
+	}
+	err = g.close()
+	open.Wait()
+	if ctx.Err() != nil {
+		return nil // who forwards has seen enough
+	}
+	return err
+}
+
+// carry carries one connection.
+func (g *guest) carry(conn net.Conn) error {
+	to, err := g.dial()
+	if err != nil {
+		return errors.Join(err, conn.Close())
+	}
+	to.carry(conn)
+	return nil
+}
+
+// dialled is a connection to a port of the machine.
+type dialled struct {
+	io.WriteCloser
+	from io.Reader
+}
+
+// dial connects to the port of the visit.
+func (g *guest) dial() (*dialled, error) {
+	st, err := tunnel.Open(g.mux, tunnel.Dial)
+	if err != nil {
+		return nil, err
+	}
+	lines := tunnel.NewLines(st)
+	var n tunnel.Note
+	if err := lines.Next(&n); err != nil {
+		return nil, errors.Join(err, st.Close())
+	}
+	if n.Error != "" {
+		return nil, errors.Join(errors.New("on the machine: "+n.Error), st.Close())
+	}
+	return &dialled{st, lines}, nil
+}
+
+// carry carries what one side of a connection here and the other there have to say, and closes both.
+func (d *dialled) carry(conn io.ReadWriteCloser) {
+	defer conn.Close() //nolint:errcheck // all is said
+	defer d.Close()    //nolint:errcheck // all is said
+	done := make(chan struct{})
+	go func() {
+		defer close(done)
+		_, _ = io.Copy(d, conn)
+		_ = d.Close()
+	}()
+	_, _ = io.Copy(conn, d.from)
+	if half, ok := conn.(interface{ CloseWrite() error }); ok {
+		_ = half.CloseWrite()
+	}
+	<-done
+}

@@ -1,0 +1,159 @@
+package onmachine
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"os"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+)
+
+func (a app) sshConfigCommand() *cobra.Command {
+	var host string
+	c := &cobra.Command{
+		Use:   "ssh-config JOB TASK",
+		Short: "Let ssh, and what works over it, reach the machine where a task runs",
+		Long: "Prints an entry for ~/.ssh/config, for editors that work over ssh, scp, rsync and tunnels to ports. ssh\n" +
+			"starts this program, which speaks SSH with it and does the rest as `tradewind exec`, `shell` and\n" +
+			"`forward` do: nothing dials in, no key is made or kept, and `tradewind explain` tells of it. The task has\n" +
+			"to run when ssh connects, not before. JOB is an ID, the beginning of one, or \"last\".",
+		Example: "  tradewind ssh-config last train >>~/.ssh/config\n" +
+			"  tradewind ssh-config last train --host gpu >~/.ssh/gpu; ssh -F ~/.ssh/gpu gpu nvidia-smi",
+		Args: command.Args(2, 2),
+	}
+	m := a.machineFlags(c)
+	c.Flags().StringVar(&host, "host", "", "name of the entry (default: the job's ID and the task's name)")
+	c.RunE = func(c *cobra.Command, given []string) error {
+		if m.rank < 0 {
+			return command.BadInput("", "--rank is at least 0")
+		}
+		if host != "" && sshName(host) != host {
+			return command.BadInput("letters, digits, points, dashes and underscores",
+				"--host: %q is no name for ssh", host)
+		}
+		b, id, done, err := a.brokers.Find(c.Context(), m.state, given[0])
+		if err != nil {
+			return err
+		}
+		err = errors.Join(a.knows(c.Context(), b, id, given[1]), done())
+		if err != nil {
+			return err
+		}
+		program, err := os.Executable()
+		if err != nil {
+			return fmt.Errorf("where this program is: %w", err)
+		}
+		argv := []string{program, "ssh-proxy", id, given[1], "--rank", strconv.Itoa(m.rank)}
+		if at := c.Flags().Lookup("endpoint").Value.String(); at != "" && !c.Flags().Changed("state") {
+			argv = append(argv, "--endpoint", at)
+		} else {
+			argv = append(argv, "--state", command.Absolute(m.state))
+		}
+		if host == "" {
+			host = sshName(id + "." + given[1])
+			if m.rank > 0 {
+				host += "." + strconv.Itoa(m.rank)
+			}
+		}
+		return a.Printf("%s", sshEntry(host, argv))
+	}
+	return c
+}
+
+// knows says whether a job has a task.
+func (a app) knows(ctx context.Context, b Asked, job, task string) error {
+	v, err := b.Job(ctx, job)
+	if err != nil {
+		return err
+	}
+	for _, t := range v.TaskList {
+		if t.Name == task {
+			return nil
+		}
+	}
+	return command.BadInput("`tradewind status "+job+"` lists them", "job %s has no task %q", job, task)
+}
+
+// sshName is a name as an entry may have it.
+func sshName(name string) string {
+	return strings.Map(func(c rune) rune {
+		switch {
+		case c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z', c >= '0' && c <= '9', c == '.', c == '-', c == '_':
+			return c
+		}
+		return '-'
+	}, name)
+}
+
+// sshEntry is the entry of ssh_config(5) by which ssh starts a program to reach a host. The program is ssh's own child:
+// no one can come between, so there is no key to compare.
+func sshEntry(host string, argv []string) string {
+	words := make([]string, len(argv))
+	for i, w := range argv {
+		words[i] = "'" + strings.ReplaceAll(strings.ReplaceAll(w, "'", `'\''`), "%", "%%") + "'"
+	}
+	return "Host " + host + "\n" +
+		"  ProxyCommand " + strings.Join(words, " ") + "\n" +
+		"  User tradewind\n" +
+		"  PreferredAuthentications none\n" +
+		"  StrictHostKeyChecking no\n" +
+		"  UserKnownHostsFile /dev/null\n" +
+		"  LogLevel ERROR\n"
+}
+
+// sshProxyCommand is what ssh starts.
+func (a app) sshProxyCommand() *cobra.Command {
+	c := &cobra.Command{
+		Use:    "ssh-proxy JOB TASK",
+		Short:  "Speak SSH on standard input and output, for ssh",
+		Hidden: true, // it is for the entries that ssh-config prints
+		Args:   command.Args(2, 2),
+	}
+	m := a.machineFlags(c)
+	c.RunE = func(c *cobra.Command, given []string) error {
+		return a.there(c, m, given, func(ctx context.Context, b Asked, w Where, p Process) (int, error) {
+			ctx, cancel := a.Stop.Context(ctx)
+			defer cancel()
+			return 0, ServeSSH(ctx, b, w, &stdio{Reader: p.In, Writer: p.Out})
+		})
+	}
+	return c
+}
+
+// stdio is a connection over what the process reads and writes.
+type stdio struct {
+	io.Reader
+	io.Writer
+}
+
+// Close implements net.Conn: the other side sees the end when the process ends.
+func (s *stdio) Close() error {
+	if f, ok := s.Reader.(io.Closer); ok {
+		return f.Close()
+	}
+	return nil
+}
+
+// LocalAddr implements net.Conn.
+func (*stdio) LocalAddr() net.Addr { return stdioAddr{} }
+
+// RemoteAddr implements net.Conn.
+func (*stdio) RemoteAddr() net.Addr { return stdioAddr{} }
+
+// SetDeadline implements net.Conn, as do the next two: a pipe has none.
+func (*stdio) SetDeadline(time.Time) error      { return nil }
+func (*stdio) SetReadDeadline(time.Time) error  { return nil }
+func (*stdio) SetWriteDeadline(time.Time) error { return nil }
+
+type stdioAddr struct{}
+
+func (stdioAddr) Network() string { return "pipe" }
+func (stdioAddr) String() string  { return "ssh" }

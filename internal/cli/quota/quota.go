@@ -1,0 +1,94 @@
+// Package quota reads and writes amounts of resources as people give them to queues: "96", or
+// "vcpus=96,memory=512,A100=8,usd-per-hour=20".
+package quota
+
+import (
+	"fmt"
+	"maps"
+	"math"
+	"slices"
+	"strconv"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// names are what people call resources that are no accelerators.
+var names = map[string]string{
+	"vcpus": record.VCPUs, "vcpu": record.VCPUs, "cpus": record.VCPUs, "cpu": record.VCPUs,
+	"memory": record.MemoryGiB, "memorygib": record.MemoryGiB,
+	"usd-per-hour": record.USDPerHour, "usdperhour": record.USDPerHour,
+}
+
+// Flag is a flag whose value is amounts. A number alone is vCPUs. Given again, it adds to what was said before.
+type Flag struct{ Amounts record.Amounts }
+
+// String implements pflag.Value.
+func (f *Flag) String() string { return Tell(f.Amounts) }
+
+// Type implements pflag.Value.
+func (*Flag) Type() string { return "amounts" }
+
+// Set implements pflag.Value.
+func (f *Flag) Set(s string) error {
+	out := maps.Clone(f.Amounts)
+	if out == nil {
+		out = record.Amounts{}
+	}
+	for part := range strings.SplitSeq(s, ",") {
+		name, value, named := strings.Cut(part, "=")
+		if !named {
+			name, value = record.VCPUs, part
+		}
+		name = strings.TrimSpace(name)
+		v, err := strconv.ParseFloat(strings.TrimSpace(value), 64)
+		if err != nil || !(v >= 0) || math.IsInf(v, 0) || name == "" {
+			return fmt.Errorf("%q is not NUMBER or RESOURCE=NUMBER: vcpus, memory (GiB), usd-per-hour, or a kind of "+
+				"accelerator", part)
+		}
+		if known := names[strings.ToLower(name)]; known != "" {
+			name = known
+		}
+		out[name] = v
+	}
+	f.Amounts = out
+	return nil
+}
+
+// Over are amounts in force with what a flag says of some of them; 0 takes one away.
+func (f *Flag) Over(old record.Amounts) record.Amounts {
+	if len(old) == 0 {
+		return f.Amounts
+	}
+	out := maps.Clone(old)
+	maps.Copy(out, f.Amounts)
+	return out
+}
+
+// Tell writes amounts: "A100=8, memoryGiB=512"; empty for none.
+func Tell(a record.Amounts) string {
+	words := make([]string, 0, len(a))
+	for _, name := range slices.Sorted(maps.Keys(a)) {
+		words = append(words, name+"="+text.Number(a[name]))
+	}
+	return strings.Join(words, ", ")
+}
+
+// Of writes what of resources beside vCPUs a queue holds and may hold: "A100 4 of 8, usdPerHour 3.2 of 20"; empty where
+// it bounds none.
+func Of(q *record.Queue) string {
+	words := make([]string, 0, len(q.Max))
+	for _, name := range slices.Sorted(maps.Keys(q.Max)) {
+		words = append(words, fmt.Sprintf("%s %.4g of %.4g", name, q.Use[name], q.Max[name]))
+	}
+	for _, x := range []struct {
+		what string
+		of   record.Amounts
+	}{{"deserves", q.Deserved}, {"guaranteed", q.Guaranteed}} {
+		if len(x.of) > 0 {
+			words = append(words, x.what+" "+Tell(x.of))
+		}
+	}
+	return strings.Join(words, ", ")
+}

@@ -1,0 +1,37 @@
+package quota_test
+
+import (
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/quota"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+func TestAmountsAreReadAsPeopleWriteThem(t *testing.T) {
+	for in, want := range map[string]string{
+		"96": "vcpus=96", "vcpus=96,memory=512": "memoryGiB=512, vcpus=96", "A100=8,usd-per-hour=20.5": "A100=8, usdPerHour=20.5",
+		" cpu = 4 ": "vcpus=4", "memoryGiB=0": "memoryGiB=0",
+	} {
+		var f quota.Flag
+		if err := f.Set(in); err != nil || f.String() != want {
+			t.Errorf("%q is read as %q, %v", in, &f, err)
+		}
+	}
+	for _, bad := range []string{"", "x", "memory", "memory=", "memory=-1", "=4", "A100=Inf", "A100=NaN", "vcpus=1,,"} {
+		var f quota.Flag
+		if err := f.Set(bad); err == nil {
+			t.Errorf("%q is read as %q", bad, &f)
+		}
+	}
+}
+
+func TestWhatAFlagLeavesOutStays(t *testing.T) {
+	var f quota.Flag
+	if err := f.Set("A100=0,memory=64"); err != nil {
+		t.Fatal(err)
+	}
+	old := record.Amounts{"A100": 8, "H100": 2}
+	if got := quota.Tell(f.Over(old)); got != "A100=0, H100=2, memoryGiB=64" || old["A100"] != 8 {
+		t.Errorf("it is %q, and was %v", got, old)
+	}
+}

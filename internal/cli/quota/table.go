@@ -1,0 +1,57 @@
+package quota
+
+import (
+	"fmt"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// Table is a table of queues: their quotas, shares, and what is in use.
+func Table(queues ...record.Queue) *text.Table {
+	t := &text.Table{Columns: []text.Column{
+		{Name: "QUEUE", Flexible: true}, {Name: "RUNNING", Right: true}, {Name: "MOST", Right: true},
+		{Name: "VCPUS", Right: true}, {Name: "MOST", Right: true}, {Name: "BELOW", Flexible: true, Optional: 2},
+		{Name: "WEIGHT", Right: true, Optional: 2}, {Name: "DESERVED", Right: true, Optional: 2},
+		{Name: "GUARANTEED", Right: true, Optional: 2}, {Name: "DESCRIPTION", Flexible: true, Optional: 1},
+	}}
+	for _, q := range queues {
+		t.Row(q.Name, fmt.Sprint(q.Running), bound(float64(q.MaxRunning)), text.Number(q.VCPU), bound(q.MaxVCPU),
+			q.Parent, bound(float64(q.Weight)),
+			bound(q.DeservedVCPU), bound(q.GuaranteedVCPU), text.Clean(describeQueue(q)))
+	}
+	return t
+}
+
+// describeQueue is what is said of a queue, with what is unusual about it.
+func describeQueue(q record.Queue) string {
+	var words []string
+	if q.Description != "" {
+		words = append(words, q.Description)
+	}
+	switch at := q.Suspended.Since; {
+	case q.Closed && !at.IsZero() && q.Suspended.By != "":
+		words = append(words, fmt.Sprintf("suspended by %s since %s", q.Suspended.By, at.Format(time.DateTime)))
+	case q.Closed && !at.IsZero():
+		words = append(words, "suspended since "+at.Format(time.DateTime))
+	case q.Closed:
+		words = append(words, "closed")
+	}
+	if q.Preempt {
+		words = append(words, "preempts")
+	}
+	if more := Of(&q); more != "" {
+		words = append(words, more)
+	}
+	return strings.Join(words, ", ")
+}
+
+// bound writes a bound, where 0 is none.
+func bound(v float64) string {
+	if v == 0 {
+		return "-"
+	}
+	return text.Number(v)
+}

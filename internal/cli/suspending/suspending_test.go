@@ -1,0 +1,78 @@
+package suspending_test
+
+import (
+	"bytes"
+	"context"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/spf13/cobra"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/command"
+	"github.com/tradewind-broker/tradewind/internal/cli/suspending"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// heard is what a broker was asked.
+type heard struct{ said []string }
+
+func (h *heard) note(words ...string) { h.said = append(h.said, strings.Join(words, " ")) }
+
+func (h *heard) Suspend(_ context.Context, id, by, reason string) (*view.JobView, error) {
+	h.note("suspend", id, by, reason)
+	return &view.JobView{ID: id, State: view.Suspending}, nil
+}
+
+func (h *heard) Resume(_ context.Context, id, by string) (*view.JobView, error) {
+	h.note("resume", id, by)
+	return &view.JobView{ID: id}, nil
+}
+
+func (h *heard) SuspendQueue(_ context.Context, name, by, reason string, drain bool) (*record.Queue, error) {
+	h.note("suspend queue", name, by, reason)
+	return &record.Queue{Name: name, Closed: true, Suspended: record.Suspension{By: by, Since: time.Unix(0, 0), Drain: drain}}, nil
+}
+
+func (h *heard) ResumeQueue(_ context.Context, name, by string) (*record.Queue, error) {
+	h.note("resume queue", name, by)
+	return &record.Queue{Name: name}, nil
+}
+
+// TestWhatIsSaidReachesTheBroker runs the commands with their flags.
+func TestWhatIsSaidReachesTheBroker(t *testing.T) {
+	for _, x := range []struct{ args, asked, printed, fails string }{
+		{args: "suspend a b --by ann --reason lunch", asked: "suspend job-a ann lunch; suspend job-b ann lunch", printed: "saves its work"},
+		{args: "resume a --by bob", asked: "resume job-a bob", printed: "job-a goes on"},
+		{args: "suspend --queue lab --by ann", asked: "suspend queue lab ann ", printed: "queue lab is suspended: it admits nothing\n"},
+		{args: "suspend --queue lab --by ann --drain", asked: "suspend queue lab ann ", printed: "what runs saves its work"},
+		{args: "resume --queue lab --by bob", asked: "resume queue lab bob", printed: "admits again"},
+		{args: "suspend --queue lab --by ann -o json", asked: "suspend queue lab ann ", printed: `"closed": true`},
+		{args: "suspend", fails: "nothing to suspend"},
+		{args: "resume", fails: "nothing to resume"},
+		{args: "suspend a --queue lab", fails: "both given"},
+		{args: "suspend a --drain", fails: "--drain goes with --queue"},
+	} {
+		h, out := &heard{}, &bytes.Buffer{}
+		app := command.New(t.Context(), &command.Env{Out: out, Err: out}, nil)
+		root := &cobra.Command{Use: "tradewind", SilenceErrors: true, SilenceUsage: true}
+		root.AddCommand(suspending.Commands(app, suspending.Brokers{
+			Flags: func(*cobra.Command, *string) {},
+			Find: func(context.Context, string) (*suspending.Found, error) {
+				return &suspending.Found{Asked: h, Close: func() error { return nil },
+					Job: func(_ context.Context, name string) (string, error) { return "job-" + name, nil }}, nil
+			},
+		})...)
+		root.SetArgs(strings.Fields(x.args))
+		err := root.ExecuteContext(t.Context())
+		switch asked := strings.Join(h.said, "; "); {
+		case x.fails != "":
+			if err == nil || !strings.Contains(err.Error(), x.fails) {
+				t.Errorf("%s: fails with %v", x.args, err)
+			}
+		case err != nil || asked != x.asked || !strings.Contains(out.String(), x.printed):
+			t.Errorf("%s: asks %q and prints %q, %v", x.args, asked, out, err)
+		}
+	}
+}

@@ -1,0 +1,43 @@
+package azurekit
+
+import (
+	"context"
+	"net/http"
+
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore"
+	"github.com/Azure/azure-sdk-for-go/sdk/azcore/policy"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
+)
+
+// secrets are those of Key Vault that the settings name; nil where they name none.
+func secrets(s cloudkit.Settings, credential azcore.TokenCredential) (map[string]secret.Source, error) {
+	if err := secret.CheckNames(s.Secrets); err != nil || len(s.Secrets) == 0 {
+		return nil, err
+	}
+	client := &http.Client{Transport: bearer{credential}}
+	vault := restsecret.KeyVault{Client: func(context.Context) (*http.Client, error) { return client, nil }}
+	if s.SecretStore != "" {
+		vault.Endpoint = func(name string) string { return s.SecretStore + "/" + name }
+	}
+	return map[string]secret.Source{
+		secret.KeyVault: secret.Within{Source: vault, Scheme: secret.KeyVault, Names: s.Secrets},
+	}, nil
+}
+
+// bearer signs requests to Key Vault with a token of Azure's, which the credential keeps while it lasts.
+type bearer struct{ credential azcore.TokenCredential }
+
+// RoundTrip implements http.RoundTripper.
+func (b bearer) RoundTrip(r *http.Request) (*http.Response, error) {
+	scopes := policy.TokenRequestOptions{Scopes: []string{restsecret.KeyVaultScope}}
+	token, err := b.credential.GetToken(r.Context(), scopes)
+	if err != nil {
+		return nil, err
+	}
+	r = r.Clone(r.Context())
+	r.Header.Set("Authorization", "Bearer "+token.Token)
+	return http.DefaultTransport.RoundTrip(r)
+}

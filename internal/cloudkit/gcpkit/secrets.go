@@ -1,0 +1,34 @@
+package gcpkit
+
+import (
+	"cmp"
+	"context"
+	"net/http"
+
+	"golang.org/x/oauth2"
+
+	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/secret"
+	"github.com/tradewind-broker/tradewind/pkg/secret/restsecret"
+)
+
+// secrets are those of Secret Manager that the settings name; nil where they name none.
+func secrets(s cloudkit.Settings) (map[string]secret.Source, error) {
+	if err := secret.CheckNames(s.Secrets); err != nil || len(s.Secrets) == 0 {
+		return nil, err
+	}
+	client := func(ctx context.Context) (*http.Client, error) {
+		if cloudkit.Loopback(s.SecretStore) { // an emulator, which asks nobody who they are
+			return http.DefaultClient, nil
+		}
+		known, err := tokens(ctx, s)
+		if err != nil {
+			return nil, err
+		}
+		return oauth2.NewClient(ctx, known), nil
+	}
+	manager := restsecret.Google{Client: client, Endpoint: cmp.Or(s.SecretStore, restsecret.GoogleAPI)}
+	return map[string]secret.Source{
+		secret.GCPSM: secret.Within{Source: manager, Scheme: secret.GCPSM, Names: s.Secrets},
+	}, nil
+}

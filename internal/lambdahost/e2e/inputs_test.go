@@ -1,0 +1,91 @@
+package e2e_test
+
+import (
+	"io"
+	"strings"
+	"testing"
+
+	"github.com/aws/aws-sdk-go-v2/aws"
+	"github.com/aws/aws-sdk-go-v2/service/s3"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// put puts a file into the bucket of DAG files, of which S3 tells submit.
+func (w *world) put(key, body string) {
+	w.Helper()
+	_, err := w.s3().PutObject(w.Context(), &s3.PutObjectInput{Bucket: aws.String(w.name + "-dags"), Key: &key, Body: strings.NewReader(body)})
+	if err != nil {
+		w.Fatal(err)
+	}
+	w.drop(w.Context(), events.FnSubmit, map[string]any{
+		"version": "0", "id": "created-" + key, "detail-type": "Object Created", "source": "aws.s3", "time": "2026-11-21T09:00:00Z",
+		"region": "us-east-1", "resources": []string{}, "detail": map[string]any{
+			"bucket": map[string]any{"name": w.name + "-dags"}, "object": map[string]any{"key": key, "size": len(body), "etag": key},
+		},
+	})
+}
+
+// TestADroppedFileIsCheckedAgainstTheStores: a file in the bucket of DAGs is refused for what it mounts and reads as one
+// that comes by the API, beside itself, with its line; nothing is stored and nothing is bought.
+func TestADroppedFileIsCheckedAgainstTheStores(t *testing.T) {
+	if testing.Short() {
+		t.Skip("starts emulators")
+	}
+	role := "arn:aws:iam::123456789012:role/mounts"
+	w := deployWith(t, nil, []string{"TRADEWIND_MOUNTS_ROLE=" + role})
+	ctx := t.Context()
+	lake := w.name + "-lake"
+	if _, err := w.s3().CreateBucket(ctx, &s3.CreateBucketInput{Bucket: &lake}); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := w.s3().PutObject(ctx, &s3.PutObjectInput{Bucket: &lake, Key: aws.String("in/x.csv"), Body: strings.NewReader("1")}); err != nil {
+		t.Fatal(err)
+	}
+	head := "apiVersion: tradewind/v1\nname: n\ntasks:\n  a:\n    run: ls\n    inputs:\n      - "
+	refused := map[string]string{
+		"mount-none":   "{uri: s3://" + lake + "-none/x, mount: true, path: d}",
+		"mount-object": "{uri: s3://" + lake + "/in/x.csv, mount: true, path: d}",
+		"mount-ours":   "{uri: s3://" + w.name + "-work, mount: true, path: d}",
+		"mount-over":   "{uri: s3://" + lake + "/in, mount: true, path: .}",
+		"mount-gs":     "{uri: gs://" + lake + "/in, mount: true, path: d}",
+		"copy-none":    "{uri: s3://" + lake + "-none/x}",
+		"copy-gs":      "{uri: gs://" + lake + "/in}",
+	}
+	words := map[string]string{
+		"mount-none": "or none that may be read", "mount-object": "it is an object", "mount-ours": "what all jobs keep lies there",
+		"mount-over": "working folder", "mount-gs": "gs", "copy-none": "cannot be read", "copy-gs": "gs",
+	}
+	for name, input := range refused {
+		w.put(name+".yaml", head+input+"\n")
+	}
+	w.put("good.yaml", head+"{uri: s3://"+lake+"/in, mount: true, path: d}\n      - s3://"+lake+"/in/x.csv\n")
+	for range refused {
+		w.poll(ctx, events.FnSubmit)
+	}
+	w.poll(ctx, events.FnSubmit)
+	var jobs struct{ Jobs []view.JobView }
+	for range 3 {
+		w.relay(ctx)
+		w.poll(ctx, events.FnHook)
+	}
+	if w.get(ctx, "/v1/jobs", &jobs); len(jobs.Jobs) != 1 {
+		t.Errorf("jobs: %+v\n%s", jobs.Jobs, w.log.String())
+	}
+	for name := range refused {
+		out, err := w.s3().GetObject(ctx, &s3.GetObjectInput{Bucket: aws.String(w.name + "-dags"), Key: aws.String(name + ".yaml.error.txt")})
+		if err != nil {
+			t.Errorf("%s: no remark: %v", name, err)
+			continue
+		}
+		remark, err := io.ReadAll(out.Body)
+		if err != nil || !strings.Contains(string(remark), name+".yaml:7:") || !strings.Contains(string(remark), "tasks.a.inputs[0]") ||
+			!strings.Contains(string(remark), words[name]) {
+			t.Errorf("%s: %v %s", name, err, remark)
+		}
+	}
+	if running := w.instances(ctx); len(running) > 0 {
+		t.Errorf("%d machines", len(running))
+	}
+}

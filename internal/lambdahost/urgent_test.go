@@ -1,0 +1,88 @@
+package lambdahost_test
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/lambdahost"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+	"github.com/tradewind-broker/tradewind/pkg/store"
+)
+
+// teller notes what it is told.
+type teller struct {
+	told []string
+	err  error
+}
+
+func (p *teller) Publish(_ context.Context, messages ...bus.Message) error {
+	for _, m := range messages {
+		p.told = append(p.told, events.ShortName(m.Type)+" of "+m.Group)
+	}
+	return p.err
+}
+
+// refusing fails every commit.
+type refusing struct{ store.Store }
+
+var errRefused = errors.New("refused")
+
+func (refusing) Commit(context.Context, store.Tx) error { return errRefused }
+
+// What follows a refusal is told by who committed it; everything else, and that as well, by the relay.
+func TestWhatFollowsARefusalDoesNotWaitForTheRelay(t *testing.T) {
+	for _, c := range []struct {
+		name string
+		data events.Data
+		told string
+	}{
+		{"a plan went wrong", events.DAGReplan{Job: "j", Plan: 1}, "dag.replan of j"},
+		{"there is another", events.DAGPlanned{Job: "j", Plan: 2}, "dag.planned of j"},
+		{"a first plan", events.DAGPlanned{Job: "j", Plan: 1}, ""},
+		{"what buys", events.TaskAdmitted{Job: "j", Task: 0, Attempt: 2}, ""},
+	} {
+		t.Run(c.name, func(t *testing.T) {
+			for name, failure := range map[string]error{"told": nil, "nobody hears it": errRefused} {
+				bus := &teller{err: failure}
+				r := newRig(t, events.FnOptimize, func(h *lambdahost.Host) error {
+					h.Urgent = bus
+					h.Ports.Planner = noPlanner{}
+					return nil
+				})
+				emit := func(u *unit.Unit) error { return u.Emit(c.data) }
+				if err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, emit); err != nil {
+					t.Errorf("%s: %v", name, err)
+				}
+				if want := []string{c.told}; c.told != "" && !slices.Equal(bus.told, want) ||
+					c.told == "" && bus.told != nil {
+					t.Errorf("%s: told %q, want %q", name, bus.told, c.told)
+				}
+				if pending, err := r.store.Outbox(t.Context(), 10); err != nil || len(pending) != 1 {
+					t.Errorf("%s: the relay has %v, %v", name, pending, err)
+				}
+			}
+		})
+	}
+}
+
+func TestNothingIsToldOfWhatWasNotCommitted(t *testing.T) {
+	bus := &teller{}
+	r := newRig(t, events.FnOptimize, func(h *lambdahost.Host) error {
+		h.Urgent, h.Ports.Store, h.Ports.Planner = bus, refusing{h.Ports.Store}, noPlanner{}
+		return nil
+	})
+	err := r.host.Broker.Transact(t.Context(), events.FnOptimize, "e", false, func(u *unit.Unit) error {
+		return u.Emit(events.DAGReplan{Job: "j", Plan: 1})
+	})
+	if !errors.Is(err, errRefused) || bus.told != nil {
+		t.Errorf("%v, told %v", err, bus.told)
+	}
+}
+
+// noPlanner is asked by nobody here.
+type noPlanner struct{ broker.Planner }

@@ -1,0 +1,157 @@
+// Package metrics tells Prometheus what a broker in one process does. What happened is counted as its events are
+// published; how things stand is asked when somebody looks.
+package metrics
+
+import (
+	"context"
+	"log/slog"
+	"net/http"
+	"strings"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+	"github.com/prometheus/client_golang/prometheus/collectors"
+	"github.com/prometheus/client_golang/prometheus/promhttp"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// Source says how things stand; a broker does.
+type Source interface {
+	Queues(ctx context.Context) ([]record.Queue, error)
+	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
+	Blocks(ctx context.Context) ([]record.Block, error)
+	Pools(ctx context.Context) ([]view.PoolView, error)
+}
+
+// Metrics counts what a broker does. Make one with New.
+type Metrics struct {
+	registry *prometheus.Registry
+
+	published     *prometheus.CounterVec
+	finished      *prometheus.CounterVec
+	spent         *prometheus.CounterVec
+	refused       *prometheus.CounterVec
+	interrupted   *prometheus.CounterVec
+	outcomes      *prometheus.CounterVec
+	handled       *prometheus.HistogramVec
+	failures      *prometheus.CounterVec
+	jobHours      prometheus.Histogram
+	lookingFailed prometheus.Counter
+}
+
+// New makes the counters of a broker of some version.
+func New(version string) *Metrics {
+	counter := func(name, help string, labels ...string) *prometheus.CounterVec {
+		return prometheus.NewCounterVec(prometheus.CounterOpts{Namespace: "tradewind", Name: name, Help: help}, labels)
+	}
+	m := &Metrics{
+		registry:    prometheus.NewRegistry(),
+		published:   counter("events_total", "Events that were published, by type.", "type"),
+		finished:    counter("jobs_finished_total", "Jobs that are over, by how they ended.", "outcome"),
+		spent:       counter("spent_usd_total", "What attempts cost whose machines are gone, USD.", "queue"),
+		refused:     counter("refusals_total", "Locations that were blocked as a cloud refused.", "cloud", "kind"),
+		interrupted: counter("interruptions_total", "Notices of machines that are or were taken.", "kind"),
+		outcomes:    counter("spot_attempts_total", "Attempts on spot machines, by how they ended there.", "outcome"),
+		failures:    counter("function_failures_total", "Events that a function could not handle yet.", "function"),
+		handled: prometheus.NewHistogramVec(prometheus.HistogramOpts{
+			Namespace: "tradewind", Name: "function_duration_seconds", Help: "How long a function takes for a batch.",
+			Buckets: prometheus.ExponentialBuckets(0.0005, 4, 10),
+		}, []string{"function"}),
+		jobHours: prometheus.NewHistogram(prometheus.HistogramOpts{
+			Namespace: "tradewind", Name: "job_duration_seconds", Help: "From a job's submission to its end.",
+			Buckets: prometheus.ExponentialBuckets(60, 4, 9),
+		}),
+		lookingFailed: prometheus.NewCounter(prometheus.CounterOpts{
+			Namespace: "tradewind", Name: "scrape_failures_total", Help: "Times that the state could not be read.",
+		}),
+	}
+	build := prometheus.NewGauge(prometheus.GaugeOpts{
+		Namespace: "tradewind", Name: "build_info", Help: "1, with the version.",
+		ConstLabels: prometheus.Labels{"version": version},
+	})
+	build.Set(1)
+	for _, outcome := range []string{"succeeded", "failed", "cancelled"} {
+		m.finished.WithLabelValues(outcome) // 0, not nothing: else no share can be told before there is one of each
+	}
+	m.registry.MustRegister(m.published, m.finished, m.spent, m.refused, m.interrupted, m.outcomes, m.handled,
+		m.failures, m.jobHours, m.lookingFailed, build, collectors.NewGoCollector(),
+		collectors.NewProcessCollector(collectors.ProcessCollectorOpts{}))
+	return m
+}
+
+// Bus counts what is published on a bus. An event that is published twice counts twice.
+func (m *Metrics) Bus(b bus.Bus) bus.Bus { return counting{b, m} }
+
+type counting struct {
+	bus.Bus
+	m *Metrics
+}
+
+// Publish implements bus.Bus.
+func (c counting) Publish(ctx context.Context, messages ...bus.Message) error {
+	err := c.Bus.Publish(ctx, messages...)
+	if err != nil {
+		return err
+	}
+	for _, msg := range messages {
+		c.m.happened(msg)
+	}
+	return nil
+}
+
+// happened counts an event.
+func (m *Metrics) happened(msg bus.Message) {
+	m.published.WithLabelValues(plain(msg.Type)).Inc()
+	switch msg.Type {
+	case events.TypeDAGFinished, events.TypeCapacityFreed, events.TypeLocationBlocked, events.TypeSpotInterrupted:
+	default:
+		return // the others tell by their type
+	}
+	ev, err := events.Parse(msg.Body)
+	if err != nil {
+		return // whoever receives it says so
+	}
+	switch e := ev.Data.(type) {
+	case events.DAGFinished:
+		m.finished.WithLabelValues(e.Outcome).Inc()
+		m.jobHours.Observe(e.Hours * time.Hour.Seconds())
+	case events.CapacityFreed:
+		m.spent.WithLabelValues(e.Queue).Add(max(e.USD, 0))
+		if e.Outcome != "" {
+			m.outcomes.WithLabelValues(e.Outcome).Inc()
+		}
+	case events.LocationBlocked:
+		m.refused.WithLabelValues(e.Cloud, e.Kind).Inc()
+	case events.SpotInterrupted:
+		m.interrupted.WithLabelValues(e.Kind).Inc()
+	}
+}
+
+// plain is an event's type as people say it: task.ready.
+func plain(typ string) string {
+	return strings.TrimSuffix(strings.TrimPrefix(typ, "tradewind."), ".v1")
+}
+
+// Handled counts a batch that a function was given, and how many of its events failed.
+func (m *Metrics) Handled(function string, took time.Duration, failed int) {
+	m.handled.WithLabelValues(function).Observe(took.Seconds())
+	m.failures.WithLabelValues(function).Add(float64(failed))
+}
+
+// Gatherer reads what was counted, for whoever passes it on.
+func (m *Metrics) Gatherer() prometheus.Gatherer { return m.registry }
+
+// Handler answers with all of it in Prometheus' text format. It reads the source and the depth of the bus' queues each
+// time.
+func (m *Metrics) Handler(s Source, b bus.Bus, log *slog.Logger) http.Handler {
+	now := &standing{source: s, bus: b, failed: func(err error) {
+		m.lookingFailed.Inc()
+		log.Warn("metrics", "err", err)
+	}}
+	m.registry.MustRegister(now)
+	return promhttp.HandlerFor(m.registry, promhttp.HandlerOpts{MaxRequestsInFlight: 2})
+}

@@ -1,0 +1,135 @@
+package metrics
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/bus"
+)
+
+// standing is how things stand, read anew each time that somebody looks.
+type standing struct {
+	source Source
+	bus    bus.Bus
+	failed func(error)
+}
+
+func described(name, help string, labels ...string) *prometheus.Desc {
+	return prometheus.NewDesc("tradewind_"+name, help, labels, nil)
+}
+
+var (
+	running  = described("queue_running_tasks", "Tasks that were admitted and have not ended.", "queue")
+	used     = described("queue_vcpus", "vCPUs that they hold.", "queue")
+	most     = described("queue_max_vcpus", "vCPUs that a queue may hold, where it is bounded.", "queue")
+	waiting  = described("queue_waiting_tasks", "Tasks that wait to be admitted, up to 1000.", "queue")
+	blocked  = described("blocked_locations", "Locations that are not to be tried now.", "cloud", "kind")
+	depth    = described("function_queue_depth", "Events that wait for a function, or are with it.", "function")
+	dead     = described("dead_letters", "Events that were given up, up to 1000.", "function")
+	machines = described("pool_machines", "Machines of a pool.", "pool")
+)
+
+// Describe implements prometheus.Collector.
+func (s *standing) Describe(out chan<- *prometheus.Desc) {
+	for _, d := range []*prometheus.Desc{running, used, most, waiting, blocked, depth, dead, machines} {
+		out <- d
+	}
+}
+
+const (
+	lookWithin = 5 * time.Second
+	lookMost   = 1000
+)
+
+// Collect implements prometheus.Collector. What cannot be read is left out, and counted.
+func (s *standing) Collect(out chan<- prometheus.Metric) {
+	ctx, cancel := context.WithTimeout(context.Background(), lookWithin)
+	defer cancel()
+	gauge := func(d *prometheus.Desc, value float64, labels ...string) {
+		out <- prometheus.MustNewConstMetric(d, prometheus.GaugeValue, value, labels...)
+	}
+	for _, look := range []func(context.Context, func(*prometheus.Desc, float64, ...string)) error{
+		s.queues, s.blocks, s.pools, s.functions, s.letters,
+	} {
+		if err := look(ctx, gauge); err != nil {
+			s.failed(err)
+		}
+	}
+}
+
+type put = func(d *prometheus.Desc, value float64, labels ...string)
+
+func (s *standing) queues(ctx context.Context, gauge put) error {
+	queues, err := s.source.Queues(ctx)
+	if err != nil {
+		return err
+	}
+	for _, q := range queues {
+		gauge(running, float64(q.Running), q.Name)
+		gauge(used, q.VCPU, q.Name)
+		if q.MaxVCPU > 0 {
+			gauge(most, q.MaxVCPU, q.Name)
+		}
+		list, err := s.source.Waiting(ctx, q.Name, lookMost)
+		if err != nil {
+			return err
+		}
+		gauge(waiting, float64(len(list)), q.Name)
+	}
+	return nil
+}
+
+func (s *standing) blocks(ctx context.Context, gauge put) error {
+	list, err := s.source.Blocks(ctx)
+	if err != nil {
+		return err
+	}
+	count := map[[2]string]int{}
+	for _, b := range list {
+		count[[2]string{b.Cloud, string(b.Kind)}]++
+	}
+	for at, n := range count {
+		gauge(blocked, float64(n), at[0], at[1])
+	}
+	return nil
+}
+
+func (s *standing) pools(ctx context.Context, gauge put) error {
+	list, err := s.source.Pools(ctx)
+	if err != nil {
+		return err
+	}
+	for _, p := range list {
+		gauge(machines, float64(len(p.Machines)), p.Name)
+	}
+	return nil
+}
+
+func (s *standing) functions(ctx context.Context, gauge put) error {
+	for _, fn := range events.Functions() {
+		n, err := s.bus.Depth(ctx, fn)
+		if err != nil {
+			return err
+		}
+		gauge(depth, float64(n), fn)
+	}
+	return nil
+}
+
+func (s *standing) letters(ctx context.Context, gauge put) error {
+	list, err := s.bus.DeadLetters(ctx, "", lookMost)
+	if err != nil {
+		return err
+	}
+	count := map[string]int{}
+	for _, l := range list {
+		count[l.Queue]++
+	}
+	for _, fn := range events.Functions() {
+		gauge(dead, float64(count[fn]), fn)
+	}
+	return nil
+}

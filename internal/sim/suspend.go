@@ -1,0 +1,112 @@
+package sim
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// The shares of jobs, and of worlds' queues, that somebody suspends.
+const (
+	shareSuspended = 0.1
+	shareClosed    = 0.15
+)
+
+// drawSuspensions has people suspend jobs and queues at some time, and resume them later.
+func (u *users) drawSuspensions() {
+	r := u.w.rand.suspend
+	share, closed := shareSuspended, shareClosed
+	switch u.w.opt.Break {
+	case Restless:
+		share, closed = 0.8, 0
+	case Swinging, Overtaking: // who waits for a person takes nothing back, and is overtaken by right
+		share, closed = 0, 0
+	}
+	for _, j := range u.jobs {
+		for again := 0; again < 2 && r.Chance(share); again++ {
+			from := u.suspension(r, 5*time.Hour)
+			u.w.After(from.begin, func() { u.suspend(j, from.lasts) })
+		}
+	}
+	if r.Chance(closed) {
+		name, drain := timeline.Pick(r, []string{"small", "cpus", "lab"}), r.Chance(0.6)
+		from := u.suspension(r, 3*time.Hour)
+		u.w.After(from.begin, func() { u.suspendQueue(name, drain, from.lasts) })
+	}
+}
+
+// spell is when something begins, and how long it lasts.
+type spell struct{ begin, lasts time.Duration }
+
+func (u *users) suspension(r timeline.Random, most time.Duration) spell {
+	s := spell{r.Between(0, 5*time.Hour), r.Spread(5*time.Minute, most)}
+	if end := u.w.Now.Add(s.begin + s.lasts + time.Hour); end.After(u.w.check.Suspensions.Last) {
+		u.w.check.Suspensions.Last = end
+	}
+	return s
+}
+
+// insist asks for something again, under the same key, until the broker has heard it, or will not, and then goes on.
+func (u *users) insist(what string, ask func(context.Context, *broker.Broker, string) error, heard func()) {
+	key := fmt.Sprint(what, u.w.Now)
+	asked := func(ctx context.Context, b *broker.Broker) error { return ask(ctx, b, key) }
+	var try func()
+	try = func() {
+		u.w.network.call(what, true, asked, func(err error) {
+			switch {
+			case err == nil:
+				heard()
+			case errors.Is(err, record.ErrOver), errors.Is(err, record.ErrNotFound):
+			default:
+				u.w.After(u.w.rand.suspend.Spread(time.Second, time.Minute), try)
+			}
+		})
+	}
+	try()
+}
+
+// suspend has a job wait for a time, if it is there.
+func (u *users) suspend(j *userJob, lasts time.Duration) {
+	id := u.w.check.IDOf(j.Spec.Name)
+	if id == "" || !j.Waits.IsZero() {
+		return
+	}
+	u.insist("suspend "+id, func(ctx context.Context, b *broker.Broker, key string) error {
+		return b.Suspend(ctx, id, record.Suspension{By: "somebody", Reason: "the weather"}, key)
+	}, func() {
+		u.w.Count("job suspended")
+		j.Waits = u.w.Now
+		u.w.After(lasts, func() {
+			j.Waits = time.Time{}
+			u.insist("resume "+id, func(ctx context.Context, b *broker.Broker, key string) error {
+				return b.Resume(ctx, id, "somebody else", key)
+			}, func() { u.w.Count("job resumed") })
+		})
+	})
+}
+
+// suspendQueue has a queue admit nothing for a time, if it is there, and what runs in it wait, if it is to be empty.
+func (u *users) suspendQueue(name string, drain bool, lasts time.Duration) {
+	u.insist("suspend queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
+		return b.SuspendQueue(ctx, name, record.Suspension{By: "somebody", Drain: drain}, key)
+	}, func() {
+		u.w.Count("queue suspended")
+		known := u.w.check.Suspensions
+		known.Closed[name] = u.w.Now
+		if drain {
+			known.Empty[name] = u.w.Now
+		}
+		u.w.After(lasts, func() {
+			delete(known.Closed, name)
+			delete(known.Empty, name)
+			u.insist("resume queue "+name, func(ctx context.Context, b *broker.Broker, key string) error {
+				return b.ResumeQueue(ctx, name, "somebody else", key)
+			}, func() { u.w.Count("queue resumed") })
+		})
+	})
+}

@@ -1,0 +1,61 @@
+package traces
+
+import (
+	"context"
+	"crypto/sha256"
+	"strconv"
+	"strings"
+
+	"go.opentelemetry.io/otel/trace"
+)
+
+// ofJob is the trace of a job.
+func ofJob(job string) (id trace.TraceID) {
+	sum := sha256.Sum256([]byte("job\x00" + job))
+	copy(id[:], sum[:])
+	return id
+}
+
+// spanOf is the span of something within a trace, which these words name.
+func spanOf(words ...string) (id trace.SpanID) {
+	sum := sha256.Sum256([]byte(strings.Join(words, "\x00")))
+	copy(id[:], sum[:])
+	return id
+}
+
+func jobSpan(job string) trace.SpanID            { return spanOf("job", job) }
+func taskSpan(job string, task int) trace.SpanID { return spanOf("task", job, strconv.Itoa(task)) }
+
+func attemptSpan(job string, task, number int) trace.SpanID {
+	return spanOf("attempt", job, strconv.Itoa(task), strconv.Itoa(number))
+}
+
+// wanted has the generator give a span an ID that is known before.
+type wanted struct{}
+
+// beginning is the context in which a span of a job begins: its ID, and the span that it is part of; none for the job's
+// own.
+func beginning(ctx context.Context, job string, id, parent trace.SpanID) context.Context {
+	ctx = context.WithValue(ctx, wanted{}, trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: ofJob(job), SpanID: id,
+	}))
+	if !parent.IsValid() {
+		return ctx
+	}
+	return trace.ContextWithSpanContext(ctx, trace.NewSpanContext(trace.SpanContextConfig{
+		TraceID: ofJob(job), SpanID: parent, TraceFlags: trace.FlagsSampled,
+	}))
+}
+
+// generator implements sdktrace.IDGenerator by what beginning says.
+type generator struct{}
+
+func (generator) NewIDs(ctx context.Context) (trace.TraceID, trace.SpanID) {
+	c, _ := ctx.Value(wanted{}).(trace.SpanContext)
+	return c.TraceID(), c.SpanID()
+}
+
+func (generator) NewSpanID(ctx context.Context, _ trace.TraceID) trace.SpanID {
+	c, _ := ctx.Value(wanted{}).(trace.SpanContext)
+	return c.SpanID()
+}

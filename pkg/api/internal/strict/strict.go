@@ -1,0 +1,108 @@
+// Package strict holds requests to their description where huma is lenient, and is lenient where the description is.
+package strict
+
+import (
+	"bytes"
+	"encoding/json"
+	"fmt"
+	"io"
+	"math"
+	"mime"
+	"net/http"
+	"strconv"
+	"strings"
+
+	"github.com/danielgtaylor/huma/v2"
+)
+
+// Repeated finds a parameter that is given more than once and is no list.
+func Repeated(op *huma.Operation, r *http.Request) *huma.ErrorDetail {
+	query := r.URL.Query()
+	for _, p := range op.Parameters {
+		if p.In == "query" && len(query[p.Name]) > 1 && (p.Schema == nil || p.Schema.Type != huma.TypeArray) {
+			return &huma.ErrorDetail{Message: "given more than once", Location: "query." + p.Name}
+		}
+	}
+	return nil
+}
+
+// Body is the schema of the body of a request that is JSON and is described; nil otherwise, and of job files.
+func Body(op *huma.Operation, r *http.Request) *huma.Schema {
+	if op.RequestBody == nil || len(op.RequestBody.Content) != 1 {
+		return nil
+	}
+	mediaType, _, _ := mime.ParseMediaType(r.Header.Get("Content-Type"))
+	if mediaType != "application/json" && mediaType != "" {
+		return nil
+	}
+	described := op.RequestBody.Content["application/json"]
+	if described == nil {
+		return nil
+	}
+	return described.Schema
+}
+
+// Mend looks for null where the schema has none, and writes whole numbers of integers without a point. What is no JSON
+// is left to whoever reads it next.
+func Mend(schemas huma.Registry, schema *huma.Schema, body []byte) ([]byte, []*huma.ErrorDetail) {
+	d := json.NewDecoder(bytes.NewReader(body))
+	d.UseNumber() // as it was written
+	var v any
+	if d.Decode(&v) != nil || d.Decode(new(any)) != io.EOF { //nolint:errorlint // io.EOF is never wrapped there
+		return body, nil
+	}
+	s := strictly{schemas: schemas}
+	v = s.walk(schema, "body", v)
+	if len(s.errs) > 0 || !s.changed {
+		return body, s.errs
+	}
+	out, err := json.Marshal(v)
+	if err != nil { // of what was JSON: cannot be
+		return body, nil
+	}
+	return out, nil
+}
+
+// strictly goes through a value and its schema.
+type strictly struct {
+	schemas huma.Registry
+	errs    []*huma.ErrorDetail
+	changed bool
+}
+
+func (s *strictly) walk(schema *huma.Schema, at string, v any) any {
+	for schema != nil && schema.Ref != "" {
+		schema = s.schemas.SchemaFromRef(schema.Ref)
+	}
+	if schema == nil {
+		return v
+	}
+	switch v := v.(type) {
+	case nil:
+		if schema.Type != "" && !schema.Nullable {
+			s.errs = append(s.errs, &huma.ErrorDetail{Location: at,
+				Message: "expected " + schema.Type + ", not null; leave it out"})
+		}
+	case map[string]any:
+		for name, value := range v {
+			within, ok := schema.Properties[name]
+			if !ok {
+				within, _ = schema.AdditionalProperties.(*huma.Schema)
+			}
+			v[name] = s.walk(within, at+"."+name, value)
+		}
+	case []any:
+		for i, value := range v {
+			v[i] = s.walk(schema.Items, fmt.Sprintf("%s[%d]", at, i), value)
+		}
+	case json.Number:
+		if schema.Type == huma.TypeInteger && strings.ContainsAny(v.String(), ".eE") {
+			f, err := v.Float64()
+			if err == nil && f == math.Trunc(f) && math.Abs(f) < 1<<53 {
+				s.changed = true
+				return json.Number(strconv.FormatFloat(f, 'f', -1, 64))
+			}
+		}
+	}
+	return v
+}

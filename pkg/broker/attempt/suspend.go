@@ -1,0 +1,48 @@
+package attempt
+
+import (
+	"fmt"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// DecideGiveBack has a task give back its machines and wait: at once if it has not begun, else when it has saved its
+// work. What is given back already is left alone.
+func DecideGiveBack(l Losing, why record.Leaving, reason string, cfg record.Config,
+	now time.Time) (d record.Decision) {
+	switch {
+	case !Keeps(l.Cluster):
+		return d
+	case l.Cluster.Command != "":
+		return DecideLeave(l.Cluster, why, reason, cfg.Overhead, now)
+	default:
+		l.Cluster.Leaving = why
+		return DecideLost(l, record.OutcomeMoved, reason, now)
+	}
+}
+
+// Keeps says of a cluster that nothing has it given back yet.
+func Keeps(cl record.Cluster) bool {
+	return cl.Outcome == "" && cl.State != record.ClusterDoomed && cl.State != record.ClusterReleasing
+}
+
+// Why says in words that somebody has suspended a job or a queue: "suspended by ann: the data is wrong".
+func Why(s record.Suspension) string {
+	text := "suspended"
+	if s.By != "" {
+		text = fmt.Sprintf("%s by %s", text, s.By)
+	}
+	if s.Reason != "" {
+		text = fmt.Sprintf("%s: %s", text, s.Reason)
+	}
+	return text
+}
+
+// decideHeldUp ends an attempt of a suspended job before anything is bought for it: its task waits for the job to be
+// resumed.
+func decideHeldUp(st *Buying, s record.Suspension, now time.Time) record.Decision {
+	d := decideUnbought(st, record.OutcomeMoved, Why(s), now)
+	rejoin(&d, st.Job, st.task, Why(s))
+	return d
+}

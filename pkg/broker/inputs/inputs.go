@@ -1,0 +1,179 @@
+// Package inputs asks stores, when a job is handed in, for what its tasks read and mount: what no machine could get is
+// refused at its line of the file, before a machine is bought. It knows no records; a fault of a store that may pass
+// refuses nothing.
+package inputs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"log/slog"
+	"net/http"
+	"slices"
+	"strings"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/grant"
+)
+
+// Checker checks inputs.
+type Checker struct {
+	Stores grant.Store   // nil: what lies in stores is not checked
+	Own    string        // URI of what all jobs keep, which nobody mounts
+	For    time.Duration // how long what is mounted is lent for
+	Log    *slog.Logger  // is told of stores that did not answer
+}
+
+// within bounds what one bucket is asked for. A store that is slower is taken to be there.
+const within = 10 * time.Second
+
+// Check fails with a *dag.Error for the first input or workdir that names a bucket which is not there or may not be
+// read, and for an input that cannot be mounted: an object, or a prefix for which nobody lends credentials. Whether an
+// object or folder that is copied is there is not asked: another job may be making it. It takes a request for each
+// bucket that is copied from, and some for each mount.
+func (c Checker) Check(ctx context.Context, spec *dag.Job) error {
+	checked := map[string]bool{}
+	for i := range spec.Tasks {
+		t := &spec.Tasks[i]
+		if t.StandIn() {
+			continue
+		}
+		if err := c.check(ctx, spec, i, "workdir", &dag.Input{URI: t.Workdir}, checked); err != nil {
+			return err
+		}
+		for k := range t.Inputs {
+			if err := c.check(ctx, spec, i, dag.InputField(k), &t.Inputs[k], checked); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// check checks what one field of a task names, once for all that name the same.
+func (c Checker) check(ctx context.Context, spec *dag.Job, task int, field string, in *dag.Input,
+	checked map[string]bool) error {
+	copied := in.Mount == dag.Copied && in.Bucket == dag.BucketThere
+	key := fmt.Sprint(in.URI, " ", in.Mount, in.Bucket)
+	if bucket, err := grant.BucketOf(in.URI); copied && err == nil {
+		key = bucket
+	}
+	if checked[key] {
+		return nil
+	}
+	checked[key] = true
+	wrong := c.mounted
+	if copied {
+		wrong = func(ctx context.Context, in *dag.Input) (string, string) { return c.copied(ctx, spec, in) }
+	}
+	bounded, cancel := context.WithTimeout(ctx, within)
+	defer cancel()
+	if why, hint := wrong(bounded, in); why != "" {
+		return spec.ErrorAt(task, dag.OfFiles, field, why, hint)
+	}
+	return nil
+}
+
+// copied says why an input cannot be read from its bucket. One that the job itself makes or writes to is not asked for.
+func (c Checker) copied(ctx context.Context, spec *dag.Job, in *dag.Input) (why, hint string) {
+	prefix, err := grant.AsPrefix(in.URI)
+	if errors.Is(err, grant.ErrURI) && strings.Contains(in.URI, "://") {
+		return fmt.Sprintf("%q cannot be read: %s", in.URI, err),
+			"s3://BUCKET/PATH, gs://… and azblob://… name a bucket"
+	}
+	if err != nil || c.Stores == nil || made(spec, prefix) ||
+		strings.HasPrefix(prefix, "file:") || strings.HasPrefix(prefix, "pack:") { // packs were looked for before
+		return "", ""
+	}
+	_, err = c.Stores.List(ctx, prefix, "")
+	if errors.Is(err, grant.ErrNoBucket) && c.isObject(ctx, in.URI) {
+		return "", "" // it may be read, though its bucket may not be listed
+	}
+	return c.judge(fmt.Sprintf("%q cannot be read", in.URI), in.URI, err)
+}
+
+// made says that the job itself makes a bucket, or writes something that may be what is read.
+func made(spec *dag.Job, prefix string) bool {
+	bucket, _ := grant.BucketOf(prefix)
+	return slices.ContainsFunc(spec.Tasks, func(t dag.Task) bool {
+		return slices.ContainsFunc(t.Inputs, func(in dag.Input) bool {
+			of, err := grant.BucketOf(in.URI)
+			return err == nil && of == bucket && in.Bucket != dag.BucketThere
+		}) || slices.ContainsFunc(t.Outputs, func(out dag.Output) bool {
+			to, err := grant.AsPrefix(out.URI)
+			return err == nil && (strings.HasPrefix(prefix, to) || strings.HasPrefix(to, prefix))
+		})
+	})
+}
+
+// mounted says why an input cannot be mounted, or its bucket made.
+func (c Checker) mounted(ctx context.Context, in *dag.Input) (why, hint string) {
+	cannot := fmt.Sprintf("%q cannot be mounted", in.URI)
+	prefix, err := grant.AsPrefix(in.URI)
+	if err != nil {
+		return cannot + ": " + err.Error(), ""
+	}
+	if own, err := grant.AsPrefix(c.Own); err == nil && in.Mount != dag.Copied && strings.HasPrefix(own, prefix) {
+		return cannot + ": what all jobs keep lies there", "name a prefix or bucket of your own"
+	}
+	if c.Stores == nil || strings.HasPrefix(prefix, "file:") { // the machine's own folder, which only it knows
+		return "", ""
+	}
+	page, err := c.Stores.List(ctx, prefix, "")
+	switch {
+	case errors.Is(err, grant.ErrNoBucket) && in.Bucket != dag.BucketThere:
+		return "", "" // it is made before its machine is bought
+	case err != nil:
+		return c.judge(cannot, in.URI, err)
+	case len(page.Objects) == 0 && prefix != in.URI && c.isObject(ctx, in.URI):
+		return cannot + ": it is an object, and what is mounted is a bucket or a folder of one",
+			"leave mount out to have it copied, or name the folder that it lies in"
+	case in.Mount == dag.Copied:
+		return "", ""
+	}
+	_, err = grant.Lend(ctx, c.Stores, grant.Loan{Prefix: prefix, Write: in.Mount.Writes(), For: c.For})
+	if why, _ = c.judge(cannot, in.URI, err); why != "" {
+		return why, "leave mount out to have it copied; docs/mounts.md says what is to be set up"
+	}
+	return "", ""
+}
+
+// judge says what an error of a store means for a job: nothing where it may pass.
+func (c Checker) judge(cannot, uri string, err error) (why, hint string) {
+	if err == nil {
+		return "", ""
+	}
+	for lasting, hint := range map[error]string{
+		grant.ErrNoBucket: "name a bucket that is there and that the broker may read", grant.ErrURI: "",
+		grant.ErrStore: "", errors.ErrUnsupported: "",
+		grant.ErrCredentials: "log in as the cloud's own tools do (aws configure, gcloud auth application-default " +
+			"login, az login), or set their variables, where the broker runs",
+	} {
+		if errors.Is(err, lasting) {
+			return cannot + ": " + err.Error(), hint
+		}
+	}
+	c.Log.Warn("an input could not be checked", "uri", uri, "err", err)
+	return "", ""
+}
+
+// isObject says whether a URI is that of an object, by a granted request for its first byte.
+func (c Checker) isObject(ctx context.Context, uri string) bool {
+	grants, err := c.Stores.Sign(ctx, grant.Want{Op: grant.Get, URI: uri, For: within, Range: &grant.Range{Length: 1}})
+	if err != nil {
+		return false
+	}
+	req, err := grants[0].Request(ctx, nil, 0)
+	if err != nil {
+		return false
+	}
+	resp, err := http.DefaultClient.Do(req)
+	if err != nil {
+		return false
+	}
+	defer resp.Body.Close()                                  //nolint:errcheck // read
+	_, _ = io.Copy(io.Discard, io.LimitReader(resp.Body, 1)) // or it is not there
+	return resp.StatusCode < 300 || resp.StatusCode == http.StatusRequestedRangeNotSatisfiable
+}

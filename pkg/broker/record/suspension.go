@@ -1,0 +1,99 @@
+package record
+
+import (
+	"slices"
+	"time"
+)
+
+// Suspension is a time for which somebody has a job, or a queue, wait.
+type Suspension struct {
+	By     string    `json:"by,omitempty" doc:"Who"`
+	Since  time.Time `json:"since" doc:"From when"`
+	Reason string    `json:"reason,omitempty" doc:"Why"`
+	// Drain says of a queue that what runs of it saves its work and waits, too. Of a job it always does.
+	Drain     bool      `json:"drain,omitempty" doc:"Of a queue: whether what runs saves its work and waits, too"`
+	Until     time.Time `json:"until,omitzero" doc:"When it was resumed"`
+	ResumedBy string    `json:"resumedBy,omitempty" doc:"Who resumed it"`
+}
+
+// maxSuspensions bounds what a job's record remembers of them.
+const maxSuspensions = 16
+
+// Heard are the keys of the last requests that had something wait or go on. A request whose answer does not come is
+// made again under the same key; the first may arrive all the same, when what was asked for later is long in force.
+type Heard []string
+
+// maxHeard bounds how many are remembered.
+const maxHeard = 16
+
+// First says whether a request was not heard before, and remembers it. One without a key is always new.
+func (h *Heard) First(key string) bool {
+	switch {
+	case key == "":
+		return true
+	case slices.Contains(*h, key):
+		return false
+	}
+	*h = append(slices.Clone((*h)[max(len(*h)+1-maxHeard, 0):]), key)
+	return true
+}
+
+// Suspended is the suspension that a job is under; nil where it is under none.
+func (j *Job) Suspended() *Suspension {
+	if n := len(j.Suspensions); n > 0 && j.Suspensions[n-1].Until.IsZero() {
+		return &j.Suspensions[n-1]
+	}
+	return nil
+}
+
+// Suspend has the job wait. It says whether that changes anything.
+func (j *Job) Suspend(s Suspension) bool {
+	if j.Suspended() != nil {
+		return false
+	}
+	first := max(len(j.Suspensions)+1-maxSuspensions, 0)
+	j.Suspensions = append(slices.Clone(j.Suspensions[first:]), s)
+	return true
+}
+
+// Resume has the job go on. Where it has a deadline, it does so by a plan of the time that is left. It says whether
+// that changes anything.
+func (j *Job) Resume(by string, now time.Time) bool {
+	if j.Suspended() == nil {
+		return false
+	}
+	j.Suspensions = slices.Clone(j.Suspensions)
+	last := &j.Suspensions[len(j.Suspensions)-1]
+	last.Until, last.ResumedBy = now, by
+	if !j.Deadline.IsZero() && !j.Plan.IsZero() {
+		j.MinPlan = j.Plan.Version + 1
+	}
+	return true
+}
+
+// Resumed is when the job was last resumed; zero where it never was. What it waited before counts for nothing in its
+// queue.
+func (j *Job) Resumed() time.Time {
+	for _, s := range slices.Backward(j.Suspensions) {
+		if !s.Until.IsZero() {
+			return s.Until
+		}
+	}
+	return time.Time{}
+}
+
+// DrainedBy is the suspension by which a queue, or one above it, has what runs in it save its work and wait; nil where
+// none does.
+func DrainedBy(queues map[string]*Queue, name string) *Suspension {
+	for range MaxTree {
+		q := queues[name]
+		if q == nil {
+			break
+		}
+		if q.Closed && q.Suspended.Drain {
+			return &q.Suspended
+		}
+		name = q.Parent
+	}
+	return nil
+}

@@ -1,0 +1,55 @@
+package broker_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+)
+
+// TestAGangThatLeavesSeesWhoBeginsAnewAlone decides that all of a gang save their work, on what was read before one of
+// it was let begin anew by itself. Were that committed, the one would wait for the others for ever, and they for it.
+func TestAGangThatLeavesSeesWhoBeginsAnewAlone(t *testing.T) {
+	p := newPorch(t, "{a: {run: x, gang: g, resources: {cpus: 4}, time: 1h}, "+
+		"b: {run: x, gang: g, resources: {cpus: 4}, time: 1h}}", nil)
+	ctx := context.Background()
+	for task := range 2 {
+		if _, err := p.b.Hello(ctx, p.claims(task, 0), wire.Hello{Address: "10.0.0.1"}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	p.settle()
+	gang := func(u *unit.Unit) []attempt.Member {
+		job, _, err := book.Get[record.Job](u, record.JobKey(p.job))
+		if err != nil {
+			t.Fatal(err)
+		}
+		members, err := attempt.GangOf(u, job, 0)
+		if err != nil || len(members) != 2 {
+			t.Fatalf("%d members, %v", len(members), err)
+		}
+		return members
+	}
+	times := 0
+	err := p.b.Transact(ctx, events.FnInterrupt, "leaves", false, func(u *unit.Unit) error {
+		members := gang(u)
+		if times++; times == 1 {
+			err := p.b.Transact(ctx, events.FnInterrupt, "alone", false, func(u *unit.Unit) error {
+				members := gang(u)
+				return u.Apply(attempt.DecideAlone(members[1], record.ClusterKey(members[0].Cluster.ID)))
+			})
+			if err != nil {
+				t.Fatal(err)
+			}
+		}
+		return u.Apply(attempt.DecideFollow(members[0], "the gang could not go on", p.b.Config, u.Now))
+	})
+	if err != nil || times != 2 {
+		t.Errorf("decided %d times: %v", times, err)
+	}
+}

@@ -1,0 +1,220 @@
+package broker
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/tradewind-broker/tradewind/pkg/agent/mask"
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// fnVisit is the source of what people who visit machines change.
+const fnVisit = "visit"
+
+// Visiting is where somebody wants to be.
+type Visiting struct {
+	Job, Task string
+	Rank      int
+	Kind      string
+	Command   []string // only for the job's story
+	Port      int
+}
+
+// OpenVisit notes that somebody visits a machine of a task that runs, and has its agent hear of it. It fails with
+// ErrNotFound, or with ErrVisit and why.
+func (b *Broker) OpenVisit(ctx context.Context, v Visiting) (cluster string, opened record.Visit, err error) {
+	err = b.Transact(ctx, fnVisit, "open/"+v.Job, false, func(u *unit.Unit) error {
+		job, found, err := book.Get[record.Job](u, record.JobKey(v.Job))
+		if err != nil {
+			return err
+		}
+		if !found {
+			return fmt.Errorf("%w: job %s", record.ErrNotFound, v.Job)
+		}
+		spec, err := u.Spec(job)
+		if err != nil {
+			return err
+		}
+		index := slices.IndexFunc(spec.Tasks, func(t dag.Task) bool { return t.Name == v.Task })
+		if index < 0 {
+			return fmt.Errorf("%w: job %s has no task %q", record.ErrNotFound, v.Job, v.Task)
+		}
+		cl, task, err := b.visited(u, job, index, v)
+		if err != nil {
+			return err
+		}
+		before, err := book.List[record.Visit](u, record.JobPart(job.ID), record.VisitPrefix(index, cl.Attempt), 0)
+		if err != nil {
+			return err
+		}
+		what, err := b.masked(u, job, task, strings.Join(v.Command, " "))
+		if err != nil {
+			return err
+		}
+		opened = record.Visit{Number: cl.Visits + 1, Task: index, Attempt: cl.Attempt, Rank: v.Rank, Kind: v.Kind,
+			What: what, Port: v.Port, Opened: u.Now}
+		cluster = cl.ID
+		d, err := decideVisit(cl, before, opened)
+		if err != nil {
+			return err
+		}
+		return u.Apply(d)
+	})
+	return cluster, opened, err
+}
+
+// decideVisit opens a visit, as far as there are not too many.
+func decideVisit(cl record.Cluster, before []record.Visit, v record.Visit) (d record.Decision, err error) {
+	open := 0
+	for _, b := range before {
+		if b.Ended.IsZero() {
+			open++
+		}
+	}
+	switch {
+	case open >= record.MaxOpenVisits:
+		return d, fmt.Errorf("%w: %d are open on this attempt, and no more are allowed; end one of them",
+			record.ErrVisit, open)
+	case cl.Visits >= record.MaxVisits:
+		return d, fmt.Errorf("%w: this attempt has had %d visits, and no more are kept", record.ErrVisit, cl.Visits)
+	}
+	cl.Visits++
+	d.Put(record.ClusterKey(cl.ID), cl)
+	d.Put(record.VisitKey(cl.Job, cl.Task, cl.Attempt, v.Number), v)
+	return d, nil
+}
+
+// visited finds the machines that a task runs on.
+func (b *Broker) visited(u *unit.Unit, job record.Job, index int, v Visiting) (cl record.Cluster, t record.Task,
+	err error) {
+	t, _, err = book.Get[record.Task](u, record.TaskKey(job.ID, index))
+	if err != nil {
+		return cl, t, err
+	}
+	refuse := func(format string, args ...any) error {
+		return fmt.Errorf("%w: task %s %s", record.ErrVisit, v.Task, fmt.Sprintf(format, args...))
+	}
+	if t.Attempt == 0 {
+		return cl, t, refuse("has not been tried yet: it is %s", t.State)
+	}
+	cl, found, err := book.Get[record.Cluster](u, record.ClusterKey(record.ClusterID(job.ID, index, t.Attempt)))
+	if err == nil && (!found || cl.State != record.ClusterUp) { // an earlier attempt may be there to be looked at
+		var kept bool
+		if cl, kept, err = keptBefore(u, job, index, cl); kept {
+			found = true
+		}
+	}
+	switch {
+	case err != nil:
+	case !found || cl.Released() || cl.Outcome != "" && !cl.Kept(u.Now):
+		cl.TellTask(&t)
+		err = refuse("does not run: it is %s", t.State)
+	case cl.State != record.ClusterUp && cl.State != record.ClusterDoomed:
+		err = refuse("does not run yet: its machines are %s", cl.State)
+	case v.Rank < 0 || v.Rank >= len(cl.Nodes):
+		err = refuse("has the ranks 0 to %d, and none of %d", len(cl.Nodes)-1, v.Rank)
+	}
+	return cl, t, err
+}
+
+// keptBefore is the newest cluster of a task that is kept, else the one given.
+func keptBefore(u *unit.Unit, job record.Job, index int, cl record.Cluster) (record.Cluster, bool, error) {
+	all, err := book.List[record.Cluster](u, record.JobPart(job.ID), record.ClusterPrefix, 0)
+	found := false
+	for _, c := range all {
+		if c.Task == index && c.Kept(u.Now) && (!found || c.Attempt > cl.Attempt) {
+			cl, found = c, true
+		}
+	}
+	return cl, found, err
+}
+
+// masked is a command line for the job's story: its secrets are hidden, and it is cut.
+func (b *Broker) masked(u *unit.Unit, job record.Job, _ record.Task, line string) (string, error) {
+	kept, found, err := book.Get[record.Secrets](u, record.SecretsKey(job.ID))
+	if err != nil {
+		return "", err
+	}
+	if spec, err := u.Spec(job); err == nil && found && b.Secrets != nil && line != "" {
+		values, err := b.Secrets.Open(u.Ctx, job.ID, kept.Sealed, spec.SecretNames())
+		if err != nil {
+			line = "(hidden, as the job's secrets cannot be read now)"
+		}
+		var secrets []string
+		for _, s := range values {
+			secrets = append(secrets, s)
+		}
+		line = mask.New(secrets...).String(line)
+	}
+	return clip(line), nil
+}
+
+func clip(s string) string {
+	return strings.ToValidUTF8(s[:min(len(s), record.MaxVisitText)], "")
+}
+
+// Visits are those of a node that are open, after a number.
+func (b *Broker) Visits(ctx context.Context, c wire.Claims, after int) ([]record.Visit, error) {
+	u := b.NewUnit(ctx, fnVisit)
+	cl, err := b.ownCluster(u, c)
+	if err != nil {
+		return nil, err
+	}
+	all, err := book.List[record.Visit](u, record.JobPart(cl.Job), record.VisitPrefix(cl.Task, cl.Attempt), 0)
+	return slices.DeleteFunc(all, func(v record.Visit) bool {
+		return v.Number <= after || v.Rank != c.Rank || !v.Ended.IsZero()
+	}), err
+}
+
+// Visit returns a visit of an attempt that lasts. It fails with ErrNotFound, and with ErrGone when it is over.
+func (b *Broker) Visit(ctx context.Context, cluster string, number int) (v record.Visit, err error) {
+	task, attempt, ok := record.ClusterAttempt(cluster)
+	if !ok {
+		return v, fmt.Errorf("%w: visit", record.ErrNotFound)
+	}
+	u := b.NewUnit(ctx, fnVisit)
+	if err := u.Preload(record.ClusterKey(cluster),
+		record.VisitKey(record.ClusterJob(cluster), task, attempt, number)); err != nil {
+		return v, err
+	}
+	cl, alive, err := book.Get[record.Cluster](u, record.ClusterKey(cluster))
+	if err != nil {
+		return v, err
+	}
+	v, found, err := book.Get[record.Visit](u, record.VisitKey(record.ClusterJob(cluster), task, attempt, number))
+	switch {
+	case err != nil:
+	case !found:
+		err = fmt.Errorf("%w: visit %d", record.ErrNotFound, number)
+	case !v.Ended.IsZero() || !alive || cl.Released():
+		err = record.ErrGone
+	}
+	return v, err
+}
+
+// EndVisit notes that a visit has ended, and how. Again it does nothing.
+func (b *Broker) EndVisit(ctx context.Context, cluster string, number int, how wire.VisitEnded) error {
+	err := b.Transact(ctx, fnVisit, fmt.Sprintf("end/%s/%d", cluster, number), false, func(u *unit.Unit) error {
+		task, attempt, _ := record.ClusterAttempt(cluster)
+		key := record.VisitKey(record.ClusterJob(cluster), task, attempt, number)
+		v, found, err := book.Get[record.Visit](u, key)
+		if err != nil || !found || !v.Ended.IsZero() {
+			return record.OrSkip(err)
+		}
+		v.Ended, v.Exit, v.Reason = u.Now, how.Exit, clip(how.Reason)
+		var d record.Decision
+		d.Put(key, v)
+		return u.Apply(d)
+	})
+	if errors.Is(err, record.ErrSkip) {
+		err = nil
+	}
+	return err
+}

@@ -1,0 +1,216 @@
+package client
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+)
+
+// Builder makes a job, task by task. What is wrong is told by Job, the first thing first, so that calls can be chained.
+type Builder struct {
+	job  dag.Job
+	task []*Task
+	errs []error
+}
+
+// Task is one task of a job that is being made. Its methods return it.
+type Task struct {
+	b     *Builder
+	t     dag.Task
+	after []string
+}
+
+// NewJob begins a job, to be as cheap as its deadline allows.
+func NewJob(name string) *Builder {
+	return &Builder{job: dag.Job{Name: name, Objective: dag.MinimizeCost, Infeasible: dag.Fail, Format: dag.Native}}
+}
+
+// Deadline is the time from submission in which all has to be done.
+func (b *Builder) Deadline(d time.Duration) *Builder { b.job.Deadline = d; return b }
+
+// Budget is the most that the job may cost.
+func (b *Builder) Budget(usd dag.USD) *Builder { b.job.Budget = usd; return b }
+
+// Fastest has the job be as fast as its budget allows, instead of as cheap as its deadline does.
+func (b *Builder) Fastest() *Builder { b.job.Objective = dag.MinimizeMakespan; return b }
+
+// KeepOnFailure is how long the machines of a task that failed are kept to be looked at, within the budget.
+func (b *Builder) KeepOnFailure(d time.Duration) *Builder { b.job.KeepOnFailure = d; return b }
+
+// Queue is the queue that it waits in.
+func (b *Builder) Queue(name string) *Builder { b.job.Queue = name; return b }
+
+// Priority is its priority in the queue, higher first.
+func (b *Builder) Priority(p int) *Builder { b.job.Priority = p; return b }
+
+// Regions limits all tasks to places: "aws", "gcp:europe-west4", "eu".
+func (b *Builder) Regions(places ...string) *Builder { b.job.Regions = places; return b }
+
+// Task adds a task that runs a shell script, on one machine of any kind unless more is said.
+func (b *Builder) Task(name, run string) *Task {
+	t := &Task{b: b, t: dag.Task{Name: name, Run: run, Nodes: 1}}
+	b.task = append(b.task, t)
+	return t
+}
+
+// Job is the job. Its error is the first thing that is wrong, an *dag.Error where a field of the job is.
+func (b *Builder) Job() (*dag.Job, error) {
+	if err := errors.Join(b.errs...); err != nil {
+		return nil, err
+	}
+	j := b.job
+	index := make(map[string]int, len(b.task))
+	for i, t := range b.task {
+		index[t.t.Name] = i
+		made := t.t
+		if len(made.Resources) == 0 {
+			made.Resources = []dag.Resources{{}}
+		}
+		j.Tasks = append(j.Tasks, made)
+	}
+	for i, t := range b.task {
+		for _, name := range t.after {
+			from, found := index[name]
+			if !found {
+				return nil, fmt.Errorf("task %s waits for %q, which is no task of the job", t.t.Name, name)
+			}
+			var size dag.GiB
+			for _, o := range b.task[from].t.Outputs {
+				size += o.Size
+			}
+			j.Edges = append(j.Edges, dag.Edge{From: from, To: i, Data: size})
+		}
+	}
+	if err := j.Validate(); err != nil {
+		return nil, err
+	}
+	j.MergeEdges()
+	return &j, nil
+}
+
+// YAML is the job as a file for `tradewind submit`.
+func (b *Builder) YAML() ([]byte, error) {
+	j, err := b.Job()
+	if err != nil {
+		return nil, err
+	}
+	return native.Marshal(j)
+}
+
+// After has the task wait for others, by name, and find what each left in $TRADEWIND_INPUTS/NAME. They may be added
+// to the job later.
+func (t *Task) After(names ...string) *Task {
+	for _, n := range names {
+		if !slices.Contains(t.after, n) {
+			t.after = append(t.after, n)
+		}
+	}
+	return t
+}
+
+// Time is how long the task runs where nothing else is said.
+func (t *Task) Time(d time.Duration) *Task { t.t.Time.Default = d; return t }
+
+// TimeOn is how long it runs on an accelerator ("V100", "V100:4") or an instance type.
+func (t *Task) TimeOn(what string, d time.Duration) *Task {
+	key, err := dag.TimeKey(what)
+	if err != nil {
+		return t.wrong("time", err)
+	}
+	if t.t.Time.On == nil {
+		t.t.Time.On = map[string]time.Duration{}
+	}
+	t.t.Time.On[key] = d
+	return t
+}
+
+// Setup is a script that runs once on each machine before the task's own.
+func (t *Task) Setup(script string) *Task { t.t.Setup = script; return t }
+
+// Env gives the task an environment variable.
+func (t *Task) Env(name, value string) *Task {
+	if t.t.Env == nil {
+		t.t.Env = map[string]string{}
+	}
+	t.t.Env[name] = value
+	return t
+}
+
+// Nodes is on how many machines it runs at once.
+func (t *Task) Nodes(n int) *Task { t.t.Nodes = n; return t }
+
+// Retries is how often it is tried again after it failed by itself.
+func (t *Task) Retries(n int) *Task { t.t.Retries = n; return t }
+
+// Gang has it start together with the job's other tasks of the same gang, or not at all.
+func (t *Task) Gang(name string) *Task { t.t.Gang = name; return t }
+
+// On adds an alternative that the task can run on; the first is any machine until one is said.
+func (t *Task) On(r Resources) *Task {
+	made, err := r.read()
+	if err != nil {
+		return t.wrong("resources", err)
+	}
+	t.t.Resources = append(t.t.Resources, made)
+	return t
+}
+
+// Input has data at a URI (s3://, gs://, azblob://) staged to a path of the task's directory.
+func (t *Task) Input(uri, path string, size dag.GiB) *Task {
+	t.t.Inputs = append(t.t.Inputs, dag.Input{URI: uri, Path: path, Size: size})
+	return t
+}
+
+// Output names what the task leaves in $TRADEWIND_OUTPUT, and how much that is.
+func (t *Task) Output(name string, size dag.GiB) *Task {
+	t.t.Outputs = append(t.t.Outputs, dag.Output{Name: name, Size: size})
+	return t
+}
+
+// Checkpoint says where the task saves its progress, relative to its directory, and how often.
+func (t *Task) Checkpoint(path string, every time.Duration) *Task {
+	t.t.Checkpoint = &dag.Checkpoint{Path: path, Every: every}
+	return t
+}
+
+func (t *Task) wrong(field string, err error) *Task {
+	t.b.errs = append(t.b.errs, fmt.Errorf("tasks.%s.%s: %w", t.t.Name, field, err))
+	return t
+}
+
+// Resources is what a machine must have, each written as in a job file; what is empty is not asked for.
+type Resources struct {
+	CPUs         string // 4, 4+ or 2-8
+	Memory       string // GiB: 16+, or 512MB
+	Accelerators string // A100 or A100:8
+	Cloud        string
+	Region       string
+	InstanceType string
+	Arch         string     // amd64 or arm64
+	Market       dag.Market // how it is bought; empty is as it pays
+	Image        string     // docker:REF is a container, in which the scripts run
+	Disk         dag.GiB
+}
+
+func (r *Resources) read() (out dag.Resources, err error) {
+	out = dag.Resources{Cloud: r.Cloud, Region: r.Region, InstanceType: r.InstanceType, Arch: r.Arch, Market: r.Market,
+		Image: r.Image, DiskGiB: r.Disk}
+	if r.CPUs != "" {
+		if out.CPUs, err = dag.ParseCPUs(r.CPUs); err != nil {
+			return out, err
+		}
+	}
+	if r.Memory != "" {
+		if out.Memory, err = dag.ParseMemory(r.Memory); err != nil {
+			return out, err
+		}
+	}
+	if r.Accelerators != "" {
+		out.Accelerator, out.AcceleratorCount, err = dag.ParseAccelerator(r.Accelerators)
+	}
+	return out, err
+}

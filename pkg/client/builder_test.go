@@ -1,0 +1,89 @@
+package client_test
+
+import (
+	"context"
+	"errors"
+	"strings"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/client"
+)
+
+func TestWhatIsWrongWithAJobIsSaid(t *testing.T) {
+	for want, build := range map[string]func(*client.Builder){
+		`task b waits for "c", which is no task`: func(b *client.Builder) { b.Task("b", "true").After("c") },
+		"tasks.a.resources":                      func(b *client.Builder) { b.Task("a", "true").On(client.Resources{CPUs: "many"}) },
+		"keepOnFailure":                          func(b *client.Builder) { b.KeepOnFailure(-time.Hour).Task("a", "true") },
+		"tasks.a.time":                           func(b *client.Builder) { b.Task("a", "true").TimeOn("", time.Hour) },
+		"tasks wait for each other": func(b *client.Builder) {
+			b.Task("a", "true").After("b")
+			b.Task("b", "true").After("a")
+		},
+		"is the name of two tasks": func(b *client.Builder) {
+			b.Task("a", "true")
+			b.Task("a", "true")
+		},
+	} {
+		b := client.NewJob("j")
+		build(b)
+		if _, err := b.Job(); err == nil || !strings.Contains(err.Error(), want) {
+			t.Errorf("%v, want %q", err, want)
+		}
+	}
+}
+
+func TestABuilderCanBeAskedTwice(t *testing.T) {
+	b := client.NewJob("j")
+	b.Task("b", "true").After("a", "a")
+	b.Task("a", "true")
+	first, err := b.Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	second, err := b.Job()
+	if err != nil || len(first.Tasks) != 2 || len(second.Tasks) != 2 || len(second.Edges) != 1 {
+		t.Fatalf("%d tasks, then %d with %d edges, %v", len(first.Tasks), len(second.Tasks), len(second.Edges), err)
+	}
+}
+
+func TestNoBrokerIsSaid(t *testing.T) {
+	if _, err := client.In(t.TempDir()); !errors.Is(err, client.ErrNoBroker) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAnEndpointOfTheEnvironmentComesFirst(t *testing.T) {
+	t.Setenv(client.EnvEndpoint, "http://broker.example.com")
+	var bad *client.EndpointError
+	if _, err := client.Find(context.Background()); !errors.As(err, &bad) {
+		t.Fatalf("got %v", err)
+	}
+}
+
+func TestAJobIsCancelled(t *testing.T) {
+	ctx := context.Background()
+	c, err := client.Find(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := client.NewJob("long")
+	b.Task("long", "exec sleep 600").Time(time.Hour)
+	job, err := b.Job()
+	if err != nil {
+		t.Fatal(err)
+	}
+	run, err := c.SubmitJob(ctx, job)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := c.Cancel(ctx, run.ID, "enough"); err != nil {
+		t.Fatal(err)
+	}
+	_, err = c.Wait(ctx, run.ID)
+	var failed *client.JobFailed
+	if !errors.As(err, &failed) || failed.Job.State != record.JobCancelled || !strings.Contains(err.Error(), "cancelled") {
+		t.Fatalf("got %v", err)
+	}
+}

@@ -1,0 +1,56 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"net/http"
+	"net/url"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// Suspend has a job wait. It returns before what runs of it has saved its work.
+func (c *Client) Suspend(ctx context.Context, id, by, reason string) (*view.JobView, error) {
+	var out view.JobView
+	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/suspend",
+		query: said("by", by, "reason", reason)}, &out)
+}
+
+// Resume has a suspended job go on.
+func (c *Client) Resume(ctx context.Context, id, by string) (*view.JobView, error) {
+	var out view.JobView
+	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: jobPath(id) + "/resume",
+		query: said("by", by)}, &out)
+}
+
+// SuspendQueue has a queue admit nothing. With drain, what runs there saves its work and waits.
+func (c *Client) SuspendQueue(ctx context.Context, name, by, reason string, drain bool) (*record.Queue, error) {
+	var out record.Queue
+	q := said("by", by, "reason", reason)
+	if drain {
+		q.Set("drain", "true")
+	}
+	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: queuePath(name) + "/suspend",
+		query: q}, &out)
+}
+
+// ResumeQueue has a suspended, or closed, queue admit again.
+func (c *Client) ResumeQueue(ctx context.Context, name, by string) (*record.Queue, error) {
+	var out record.Queue
+	return &out, c.call(ctx, request{key: rand.Text(), method: http.MethodPost, path: queuePath(name) + "/resume",
+		query: said("by", by)}, &out)
+}
+
+func queuePath(name string) string { return "/v1/queues/" + url.PathEscape(name) }
+
+// said are parameters, in pairs of a name and a value, without those that say nothing.
+func said(pairs ...string) url.Values {
+	q := url.Values{}
+	for i := 0; i+1 < len(pairs); i += 2 {
+		if pairs[i+1] != "" {
+			q.Set(pairs[i], pairs[i+1])
+		}
+	}
+	return q
+}

@@ -1,0 +1,80 @@
+package client
+
+import (
+	"context"
+	"crypto/rand"
+	"fmt"
+	"net/http"
+	"net/url"
+
+	"github.com/tradewind-broker/tradewind/pkg/api"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/native"
+)
+
+// JobFailed is the error of a job that was waited for and has ended without success.
+type JobFailed struct{ Job view.JobView }
+
+// Error implements error.
+func (e *JobFailed) Error() string {
+	text := fmt.Sprintf("job %s %s", e.Job.ID, e.Job.State)
+	if e.Job.State == record.JobCancelled {
+		text = fmt.Sprintf("job %s was cancelled", e.Job.ID)
+	}
+	if e.Job.Reason != "" {
+		text += ": " + e.Job.Reason
+	}
+	return text
+}
+
+// SubmitJob hands in a job that was made by a Builder, or by hand. It is submitted once, however often a call is made
+// anew meanwhile; two calls of SubmitJob are two jobs. What Submit takes a key for, it makes one of.
+func (c *Client) SubmitJob(ctx context.Context, j *dag.Job) (*api.Submitted, error) {
+	file, err := native.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	return c.Submit(ctx, j.Name+".yaml", rand.Text(), file, nil)
+}
+
+// Plan plans a job file, named as for Submit, with the prices of now: where it would run and for how much. Nothing is
+// stored, and nothing runs. Where there is no plan, its Status is infeasible and its Message says why.
+func (c *Client) Plan(ctx context.Context, name string, file []byte) (*api.PlanView, error) {
+	q := url.Values{}
+	if name != "" {
+		q.Set("name", name)
+	}
+	var out api.PlanView
+	return &out, c.call(ctx, request{method: http.MethodPost, path: "/v1/plans", query: q, body: file,
+		contentType: "application/octet-stream"}, &out)
+}
+
+// PlanJob is Plan of a job that was made by a Builder, or by hand.
+func (c *Client) PlanJob(ctx context.Context, j *dag.Job) (*api.PlanView, error) {
+	file, err := native.Marshal(j)
+	if err != nil {
+		return nil, err
+	}
+	return c.Plan(ctx, j.Name+".yaml", file)
+}
+
+// Wait waits until a job has ended, and returns it. The error of one that did not succeed is a *JobFailed, beside the
+// job. That ctx ends stops the wait and not the job.
+func (c *Client) Wait(ctx context.Context, id string) (*view.JobView, error) {
+	for _, err := range c.Follow(ctx, id) {
+		if err != nil {
+			return nil, err
+		}
+	}
+	// What ended the stream may have come before the last of its updates was read.
+	job, err := c.Job(ctx, id)
+	if err != nil {
+		return nil, err
+	}
+	if job.State != record.JobSucceeded {
+		return &job.JobView, &JobFailed{Job: job.JobView}
+	}
+	return &job.JobView, nil
+}

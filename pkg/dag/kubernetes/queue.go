@@ -1,0 +1,195 @@
+package kubernetes
+
+import (
+	"slices"
+	"strconv"
+	"strings"
+
+	"go.yaml.in/yaml/v3"
+
+	"github.com/tradewind-broker/tradewind/internal/fault"
+	"github.com/tradewind-broker/tradewind/internal/yamlfile"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/kubernetes/quantity"
+)
+
+// Queue is what a Queue of Volcano's says, in the words of ours. Amounts are vCPUs; 0 is none, and a weight of 1.
+type Queue struct {
+	Name, Parent                          string
+	Weight                                int
+	MaxVCPU, DeservedVCPU, GuaranteedVCPU float64
+}
+
+// Volcano's older way to say which queues are below which.
+const (
+	hierarchy        = "volcano.sh/hierarchy"
+	hierarchyWeights = "volcano.sh/hierarchy-weights"
+)
+
+// Queues reads a file of Volcano's Queues, each behind those that it is below. ok is false of a file that has anything
+// else, or none. Warnings are about what is not acted on.
+func Queues(name string, data []byte) (queues []Queue, warnings []string, ok bool, err error) {
+	roots, from, err := yamlfile.Decode(data)
+	if err != nil {
+		return nil, nil, false, nil // whoever reads jobs says why
+	}
+	for _, n := range roots {
+		if !Looks(n) {
+			return nil, nil, false, nil
+		}
+	}
+	r := &reader{Reader: from, names: dag.NewNamer(0)}
+	r.job, r.origin = dag.NewJob(name, dag.Kubernetes)
+	docs, err := r.documents(roots)
+	other := func(d *document) bool { return d.kind != "Queue" || d.group != "scheduling.volcano.sh" }
+	if err != nil || len(docs) == 0 || slices.ContainsFunc(docs, other) {
+		return nil, nil, false, nil
+	}
+	for _, d := range docs {
+		if queues, err = r.addQueue(queues, d); err != nil {
+			return nil, nil, true, fault.InFile(name, err)
+		}
+	}
+	return belowLast(queues), r.job.Warnings, true, nil
+}
+
+// addQueue adds what an object says, and the queues that it says are above it.
+func (r *reader) addQueue(queues []Queue, d *document) ([]Queue, error) {
+	if d.name == "" {
+		return nil, r.Fault(d.node, "has no name", "give it metadata.name")
+	}
+	if err := dag.CheckName(d.name); err != nil {
+		return nil, fault.Within("metadata", fault.Within("name", fault.At(yamlfile.PositionOf(d.meta.at), err)))
+	}
+	if slices.ContainsFunc(queues, func(q Queue) bool { return q.Name == d.name }) {
+		return nil, r.Fault(d.node, "there are two queues "+fault.Quote(d.name), "rename one")
+	}
+	q := Queue{Name: d.name}
+	entries, err := r.Mapping(d.node)
+	if err != nil {
+		return nil, err
+	}
+	for _, e := range entries {
+		if e.Key != "spec" || yamlfile.IsNull(e.Node) {
+			continue
+		}
+		r.current = "Queue " + d.name
+		if err := r.within("spec", func() error { return r.queueSpec(&q, e.Node) }); err != nil {
+			return nil, fault.Within("spec", fault.At(yamlfile.PositionOf(e.Node), err))
+		}
+	}
+	if path := d.meta.annotations[hierarchy]; path != "" {
+		above, err := above(&q, path, d.meta.annotations[hierarchyWeights])
+		if err != nil {
+			err = fault.At(yamlfile.PositionOf(d.meta.at), err)
+			return nil, fault.Within("metadata", fault.Within("annotations", err))
+		}
+		for _, a := range above {
+			if !slices.ContainsFunc(queues, func(q Queue) bool { return q.Name == a.Name }) {
+				queues = append(queues, a)
+			}
+		}
+	}
+	return append(queues, q), nil
+}
+
+func (r *reader) queueSpec(q *Queue, n *yaml.Node) error {
+	return readInto(r, n, fields[*Queue]{
+		"weight": count(r, 0, 1<<30, func(q *Queue) *int { return &q.Weight }),
+		"parent": func(q *Queue, n *yaml.Node) (err error) {
+			if q.Parent, err = r.Text(n); err == nil {
+				err = dag.CheckName(q.Parent)
+			}
+			return err
+		},
+		"capability": r.amounts(func(q *Queue) *float64 { return &q.MaxVCPU }),
+		"deserved":   r.amounts(func(q *Queue) *float64 { return &q.DeservedVCPU }),
+		"guarantee": func(q *Queue, n *yaml.Node) error {
+			return readInto(r, n, fields[*Queue]{
+				"resource": r.amounts(func(q *Queue) *float64 { return &q.GuaranteedVCPU }),
+			}, q)
+		},
+		"reclaimable": func(_ *Queue, n *yaml.Node) error {
+			if on, err := r.Boolean(n); err != nil || on {
+				return err
+			}
+			r.warn(n, "is not acted on: what it holds beyond its share is taken back; guarantee it what it keeps")
+			return nil
+		},
+	}.with(passed[*Queue]("type")).with(ignored[*Queue](r, notActedOn, "affinity", "extendClusters", "priority",
+		"dequeueStrategy")), q)
+}
+
+// amounts reads a list of resources, of which queues here bound the vCPUs.
+func (r *reader) amounts(to func(*Queue) *float64) func(*Queue, *yaml.Node) error {
+	return func(q *Queue, n *yaml.Node) error {
+		entries, err := r.Mapping(n)
+		for _, e := range entries {
+			if e.Key != "cpu" {
+				r.job.Warn(yamlfile.PositionOf(e.Name), fault.Join(r.where(), fault.KeyElement(e.Key)),
+					"is not acted on: queues here bound vCPUs")
+				continue
+			}
+			s, err := r.Text(e.Node)
+			if err == nil {
+				*to(q), err = quantity.Parse(s)
+			}
+			if err != nil {
+				return fault.WithinKey(e.Key, fault.At(yamlfile.PositionOf(e.Node), err))
+			}
+		}
+		return err
+	}
+}
+
+// above are the queues that a path like root/eng/prod says are above a queue, named by the path to each; the weights
+// are of each step, the last the queue's own.
+func above(q *Queue, path, weights string) (out []Queue, err error) {
+	steps, given := strings.Split(path, "/"), strings.Split(weights, "/")
+	if weights != "" && len(given) != len(steps) {
+		return nil, fault.New(hierarchyWeights+" has "+strconv.Itoa(len(given))+" weights for "+
+			strconv.Itoa(len(steps))+" steps", "one for each")
+	}
+	weight := func(i int) (int, error) {
+		if weights == "" {
+			return 0, nil
+		}
+		w, err := dag.ParseInt(given[i], 0, 1<<30)
+		return w, fault.Within(hierarchyWeights, err)
+	}
+	for i := range steps {
+		w, err := weight(i)
+		if err != nil {
+			return nil, err
+		}
+		if i == len(steps)-1 {
+			q.Weight = w
+			break
+		}
+		name := strings.Join(steps[:i+1], "-")
+		if err := dag.CheckName(name); err != nil {
+			return nil, fault.Within(hierarchy, err)
+		}
+		out = append(out, Queue{Name: name, Parent: q.Parent, Weight: w})
+		q.Parent = name
+	}
+	return out, nil
+}
+
+// belowLast orders queues so that each comes behind the one that it is below, where the file has that.
+func belowLast(queues []Queue) (out []Queue) {
+	for len(queues) > 0 {
+		left := slices.DeleteFunc(slices.Clone(queues), func(q Queue) bool {
+			waits := slices.ContainsFunc(queues, func(o Queue) bool { return o.Name == q.Parent })
+			if !waits {
+				out = append(out, q)
+			}
+			return !waits
+		})
+		if len(left) == len(queues) {
+			return append(out, left...) // they are below each other: who sets them is told
+		}
+		queues = left
+	}
+	return out
+}

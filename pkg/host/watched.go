@@ -1,0 +1,38 @@
+package host
+
+import (
+	"context"
+	"time"
+
+	"github.com/prometheus/client_golang/prometheus"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/internal/metrics"
+	"github.com/tradewind-broker/tradewind/internal/traces"
+	"github.com/tradewind-broker/tradewind/pkg/broker/view"
+)
+
+// openTraces begins to send traces and metrics where the environment names a collector; nil sends none.
+func (h *Host) openTraces(ctx context.Context, counted prometheus.Gatherer) (*traces.Traces, error) {
+	if !traces.Asked() {
+		return nil, nil
+	}
+	return traces.Open(ctx, traces.Config{
+		Version: h.opt.Version, Metrics: counted, Now: h.clock.Now, Log: h.log,
+		Jobs: func(ctx context.Context, id string) (*view.JobDetail, error) { return h.broker.JobDetail(ctx, id) },
+	})
+}
+
+// handled is told by the engine of what functions do.
+func (h *Host) handled(counts *metrics.Metrics) func(string, []events.Event, []error, time.Duration) {
+	return func(function string, batch []events.Event, errs []error, took time.Duration) {
+		failed := 0
+		for _, err := range errs {
+			if err != nil {
+				failed++
+			}
+		}
+		counts.Handled(function, took, failed)
+		h.traces.Handled(function, batch, errs, took)
+	}
+}

@@ -1,0 +1,77 @@
+package optimizer
+
+import (
+	"cmp"
+	"container/heap"
+	"context"
+	"slices"
+	"time"
+)
+
+// frontWays is how many ways to choose the sites of a model's groups a front looks at: the cheapest by their bounds.
+// What others would add is left out, and the front is then not complete.
+const frontWays = 16
+
+// frontierTogether is [Frontier] of a model with groups: the fronts of its ways, in one.
+func frontierTogether(ctx context.Context, m *Model, o FrontierOptions) (*Front, error) {
+	cheapest := *m
+	cheapest.Objective = Cost
+	t, none, err := newTogether(&cheapest)
+	if err != nil {
+		return nil, err
+	}
+	all := &Front{Points: []Solution{}, Complete: true}
+	if none != nil {
+		return all, nil
+	}
+	meter := newMeter(ctx, Options{Now: o.Now})
+	var ways []way
+	for t.push(make([]int, len(t.groups))); t.open.Len() > 0 && len(ways) < frontWays; {
+		w := heap.Pop(&t.open).(way) //nolint:forcetypeassert // of together.go alone
+		ways = append(ways, w)
+		t.branch(w.at)
+	}
+	all.Complete = t.open.Len() == 0
+	each := o
+	n := len(ways)
+	each.WorkLimit = (o.WorkLimit + int64(n) - 1) / int64(n)
+	each.TimeLimit = (o.TimeLimit + time.Duration(n) - 1) / time.Duration(n)
+	for _, w := range ways {
+		sited, left := t.within(w.at)
+		sited.Objective = m.Objective
+		front, err := Frontier(ctx, sited, each)
+		if err != nil {
+			return nil, err
+		}
+		for i := range front.Points {
+			restore(front.Points[i].Picks, left)
+		}
+		all.Points = append(all.Points, front.Points...)
+		all.Complete = all.Complete && front.Complete
+	}
+	all.thin(o.MaxPoints)
+	all.Millis = meter.Millis()
+	return all, nil
+}
+
+// thin leaves out the points that others beat, and of what is left as many as are too many, spread over the front.
+func (f *Front) thin(most int) {
+	slices.SortFunc(f.Points, func(a, b Solution) int {
+		return cmp.Or(cmp.Compare(a.Hours, b.Hours), cmp.Compare(a.USD, b.USD))
+	})
+	var kept []Solution
+	for _, p := range f.Points {
+		if n := len(kept); n == 0 || p.USD < kept[n-1].USD*(1-apart) {
+			kept = append(kept, p)
+		}
+	}
+	if most > 0 && len(kept) > most {
+		f.Complete = false
+		spread := make([]Solution, 0, most)
+		for i := range most {
+			spread = append(spread, kept[i*(len(kept)-1)/max(most-1, 1)])
+		}
+		kept = spread
+	}
+	f.Points = append([]Solution{}, kept...)
+}

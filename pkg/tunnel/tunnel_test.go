@@ -1,0 +1,126 @@
+package tunnel_test
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"io"
+	"math/rand/v2"
+	"sync/atomic"
+	"testing"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/pkg/store/mem"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel"
+	"github.com/tradewind-broker/tradewind/pkg/tunnel/relay"
+)
+
+// side makes the calls of one side, of which some are lost before and some after they were taken.
+type side struct {
+	relay   *relay.Relay
+	out, in string
+	fails   func() bool
+	over    atomic.Bool
+}
+
+var errLost = errors.New("lost")
+
+func (s *side) Send(ctx context.Context, offset int64, piece []byte) error {
+	if s.over.Load() {
+		return tunnel.ErrEnded
+	}
+	if s.fails() {
+		return errLost
+	}
+	err := s.relay.Append(ctx, s.out, offset, piece)
+	if err == nil && s.fails() {
+		err = errLost
+	}
+	return err
+}
+
+func (s *side) Receive(ctx context.Context, offset int64, wait time.Duration) ([]byte, error) {
+	if s.over.Load() {
+		return nil, tunnel.ErrEnded
+	}
+	if s.fails() {
+		return nil, errLost
+	}
+	ctx, cancel := context.WithTimeout(ctx, wait)
+	defer cancel()
+	piece, err := s.relay.Read(ctx, s.in, offset)
+	if err == nil && s.fails() {
+		err = errLost
+	}
+	return piece, err
+}
+
+// TestWhatIsSentArrivesOnce sends through calls that get lost, by two relays on one store as two functions have them.
+func TestWhatIsSentArrivesOnce(t *testing.T) {
+	for seed := range uint64(6) {
+		random := rand.New(rand.NewPCG(seed, 1))
+		size, lost := 1+random.IntN(300_000), random.Uint32N(4)
+		var dice atomic.Uint32
+		fails := func() bool { return dice.Add(7)%10 < lost }
+		kept := mem.New()
+		relays := [2]*relay.Relay{
+			relay.New(kept, time.Now, time.Millisecond), relay.New(kept, time.Now, time.Millisecond),
+		}
+		a := tunnel.Connect(context.Background(), &side{relay: relays[0], out: "up", in: "down", fails: fails})
+		b := tunnel.Connect(context.Background(), &side{relay: relays[1], out: "down", in: "up", fails: fails})
+		defer a.Close() //nolint:errcheck // a test's
+		defer b.Close() //nolint:errcheck // a test's
+		said := make([]byte, size)
+		for i := range said {
+			said[i] = byte(random.Uint32())
+		}
+		go func() {
+			for rest := said; len(rest) > 0; {
+				n := min(len(rest), 1+int(random.Uint32N(50_000)))
+				_, _ = a.Write(rest[:n])
+				rest = rest[n:]
+			}
+		}()
+		heard := make([]byte, size)
+		if _, err := io.ReadFull(b, heard); err != nil {
+			t.Fatalf("seed %d: %v", seed, err)
+		}
+		if !bytes.Equal(said, heard) {
+			t.Fatalf("seed %d: what arrives is not what was sent", seed)
+		}
+	}
+}
+
+func TestAStreamThatNobodyTakesHoldsItsSender(t *testing.T) {
+	r := relay.New(mem.New(), time.Now, 0)
+	piece := make([]byte, tunnel.MaxPiece)
+	var offset int64
+	var err error
+	for range 2 * tunnel.MaxUnread / tunnel.MaxPiece {
+		if err = r.Append(t.Context(), "s", offset, piece); err != nil {
+			break
+		}
+		offset += int64(len(piece))
+	}
+	if !errors.Is(err, tunnel.ErrBusy) || offset != tunnel.MaxUnread {
+		t.Fatalf("after %d bytes that nobody takes: %v", offset, err)
+	}
+	if _, err := r.Take(t.Context(), "s", offset); err != nil {
+		t.Fatal(err)
+	}
+	if err := r.Append(t.Context(), "s", offset, piece); err != nil {
+		t.Errorf("all is taken, and still: %v", err)
+	}
+}
+
+func TestAVisitThatIsOverEndsItsConnection(t *testing.T) {
+	s := &side{relay: relay.New(mem.New(), time.Now, 0), out: "up", in: "down", fails: func() bool { return false }}
+	s.over.Store(true)
+	c := tunnel.Connect(t.Context(), s)
+	if _, err := c.Read(make([]byte, 1)); !errors.Is(err, tunnel.ErrEnded) {
+		t.Errorf("a read ends with %v", err)
+	}
+	if err := c.Close(); err != nil || !errors.Is(c.Err(), tunnel.ErrEnded) {
+		t.Errorf("%v, %v", err, c.Err())
+	}
+}
