@@ -42,6 +42,7 @@ test: emulators test-go ## Run all tests with the race detector, those on emulat
 .PHONY: test-go
 test-go: ## Run the tests that need Go alone; those on emulators skip where none is installed
 	$(GO) vet $(PACKAGES)
+	GOOS=windows $(GO) build -o /dev/null ./cmd/tradewind
 	$(GO) test -race -timeout 20m $$($(GO) list $(PACKAGES) | grep -vE '$(ONE_GOROUTINE)')
 	$(GO) test -timeout 20m $$($(GO) list $(PACKAGES) | grep -E '$(ONE_GOROUTINE)')
 
@@ -50,14 +51,16 @@ test-short: ## Run the quick tests without the race detector
 	$(GO) test -short $(PACKAGES)
 
 .PHONY: frameworks
-frameworks: ## Install what examples/frameworks runs with: OpenMPI, PyTorch, Spark, Dask
+frameworks: ## Install what the examples run with: OpenMPI, PyTorch, Spark, Dask, Ray, TensorFlow, scikit-learn, bwa, samtools
 	scripts/frameworks.sh
 
 .PHONY: examples
-examples: frameworks build ## Run the examples of frameworks on this machine, each with what goes wrong in its scenario
-	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; for f in examples/frameworks/*.yaml; do \
-		echo "== $$f"; wrong=examples/frameworks/scenarios/$$(basename $$f); \
-		./$(BIN) run --state "$$state" $$f --env BIN=$$PWD/$(TOOLS)/frameworks/bin $$([ ! -e $$wrong ] || echo --scenario $$wrong); done
+examples: frameworks build ## Run the examples of applications and frameworks on this machine, each with what goes wrong in its scenario
+	@set -e; state=$$(mktemp -d); trap 'rm -rf "$$state"' EXIT; \
+	for f in examples/applications/*.yaml examples/frameworks/*.yaml; do \
+		echo "== $$f"; wrong=$$(dirname $$f)/scenarios/$$(basename $$f); bin=$$PWD/$(TOOLS)/frameworks/bin; \
+		./$(BIN) run --state "$$state" $$f --env BIN=$$bin $$(! grep -q '^env: {PYTHON: python3}' $$f || echo --env PYTHON=$$bin/python3) \
+		  $$([ ! -e $$wrong ] || echo --scenario $$wrong); done
 
 .PHONY: emulators
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
@@ -114,8 +117,8 @@ rehearse-chaos: rehearse-setup ## The same with functions killed at random momen
 	$(REHEARSAL)/rehearse -assembly $(REHEARSAL)/cdk.out -assets $(REHEARSAL) -chaos -seed $(or $(SEED),1)
 
 # The clouds of the rehearsal, as internal/rehearsal/clouds has them; where the emulators are its functions are told there.
-REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com,stores=us-central1:demo-work,impersonate=broker@demo.iam.gserviceaccount.com \
-  -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus,stores=eastus:work,storageAccount=devstoreaccount1 \
+REHEARSED_CLOUDS := -cloud gcp:project=demo,regions=us-central1,serviceAccount=machines@demo.iam.gserviceaccount.com,stores=us-central1:demo-work,impersonate=broker@demo.iam.gserviceaccount.com,secrets=demo/hf \
+  -cloud azure:subscription=8d10da13-8125-4ba9-a717-bf7490507b3d,regions=eastus,stores=eastus:work,storageAccount=devstoreaccount1,secrets=team/wandb-* \
   -cloud lambda:regions=us-east-1
 
 .PHONY: rehearse-clouds-setup
@@ -135,6 +138,35 @@ rehearse-clouds-chaos: rehearse-clouds-setup ## The same with functions killed a
 rehearse-kube: kube build ## One job on two clusters of Kubernetes: a full one, one that grows, a drain, and a broker that is killed ten times (SEED=1)
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/rehearse-kube -seed $(or $(SEED),1)
+
+CLIENTS    := $(TOOLS)/clients
+.PHONY: python
+python: ## Build the Python client's wheel into dist/python
+	@scripts/clients.sh python
+	@rm -rf dist/python
+	$(CLIENTS)/python/bin/python -m build --no-isolation --wheel --outdir dist/python clients/python
+
+.PHONY: python-models
+python-models: ## Write the Python client's models anew from pkg/api/openapi.json
+	@scripts/clients.sh python
+	cd clients/python && $(abspath $(CLIENTS))/python/bin/datamodel-codegen
+
+.PHONY: test-python
+test-python: build python ## Check the Python client's types and test it, and its wheel, with a broker that runs
+	cd clients/python && $(abspath $(CLIENTS))/python/bin/mypy src tests && $(abspath $(CLIENTS))/python/bin/ruff check src tests
+	cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/python/bin/python -m pytest -q tests --ignore tests/integrations
+
+.PHONY: test-clients
+test-clients: build ## Try other people's clients on a broker that runs: py-tes, Airflow, Dagster, Prefect (CLIENT=dagster for one)
+	@for c in $(or $(CLIENT),tes dagster prefect airflow); do \
+	  scripts/clients.sh $$c; status=$$?; \
+	  if [ $$status = 3 ]; then echo "skipped $$c: the package index cannot be reached"; continue; fi; \
+	  [ $$status = 0 ] || exit $$status; echo "== $$c"; \
+	  (cd clients/python && PYTHONPATH=src $(abspath $(CLIENTS))/$$c/bin/python -m pytest -q tests/integrations/test_$$c.py) || exit 1; done
+
+.PHONY: schemathesis
+schemathesis: build ## Have Schemathesis make up requests from the API's description, with all its checks (MAX_EXAMPLES=50)
+	@scripts/schemathesis.sh
 
 .PHONY: test-infra
 test-infra: emulators ## Test the AWS deployment: assertions on its template, cfn-lint, checkov; needs node
@@ -167,6 +199,10 @@ bench-scheduler: ## Measure sessions up to 100,000 tasks and replay a recorded G
 bench-bidding: build ## Replay recorded prices and availability under every policy; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/bidding -report bench/RESULTS.md
 
+.PHONY: docs
+docs: ## Build the documentation as a site into dist/docs; a link that leads nowhere fails (scripts/docs.sh serve shows it)
+	scripts/docs.sh build
+
 .PHONY: docs-plots
 docs-plots: ## Draw the plots of docs/bidding.md anew
 	$(GO) run ./bench/bidding -plots docs/plots
@@ -178,6 +214,10 @@ bench-limits: emulators ## Play the limits of a large deployment, in one process
 .PHONY: bench-failover
 bench-failover: ## Measure how long it takes from a cloud's refusal to the next launch on another; writes its section of bench/RESULTS.md
 	$(GO) run ./bench/failover -report bench/RESULTS.md
+
+.PHONY: bench-shell
+bench-shell: build ## Measure from key to echo on a machine, beside ssh; writes its section of bench/RESULTS.md
+	$(GO) run ./bench/shell -tradewind $(BIN) -report bench/RESULTS.md
 
 .PHONY: bench-kube
 bench-kube: kube build ## Bind 10,000 pods in gangs of 1 to 64 on 1,000 nodes that KWOK plays, beside kubectl apply (half an hour); writes its section of bench/RESULTS.md
@@ -209,6 +249,11 @@ $(PEERS)/installed: bench/optimizer/requirements.txt
 	python3 -m venv $(PEERS)
 	$(PEERS)/bin/pip install --quiet --requirement $<
 	@touch $@
+
+.PHONY: release-snapshot
+release-snapshot: ## Build what a release is made of into dist/release: archives, deb, rpm, cask, image, checksums, SBOMs, provenance
+	scripts/release-tools.sh
+	scripts/release.sh
 
 .PHONY: lint
 lint: $(LINT) ## Run golangci-lint

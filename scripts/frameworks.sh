@@ -1,10 +1,11 @@
 #!/bin/sh
-# Installs what examples/frameworks runs with: OpenMPI and PyTorch (for processors alone, with gloo) of Debian, and
-# Dask and PySpark in an environment of their own below .tools/frameworks. Run as root, or have the Debian packages.
+# Installs what the examples run with: OpenMPI, PyTorch (for processors alone, with gloo), bwa, samtools and bcftools of
+# Debian, and Dask, PySpark, Ray and scikit-learn in an environment of their own below .tools/frameworks, and TensorFlow in one beside it, as it
+# brings another NumPy. Run as root, or have the Debian packages. Of two that run at once one waits for the other.
 set -eu
 cd "$(dirname "$0")/.."
 to=.tools/frameworks
-need="openmpi-bin python3-torch python3-numpy python3-venv default-jre-headless"
+need="openmpi-bin python3-torch python3-numpy python3-venv default-jre-headless bwa samtools bcftools"
 missing=""
 for p in $need; do
 	dpkg -s "$p" >/dev/null 2>&1 || missing="$missing $p"
@@ -14,6 +15,9 @@ if [ -n "$missing" ]; then
 	apt-get update -q && DEBIAN_FRONTEND=noninteractive apt-get install -q -y --no-install-recommends $missing
 fi
 mkdir -p "$(dirname "$to")"
+exec 9>"$to.lock" && flock 9
 [ -x "$to/bin/python3" ] || /usr/bin/python3 -m venv --system-site-packages "$to"
-"$to/bin/python3" -m pip install -q 'distributed==2024.8.0' 'dask==2024.8.0' 'pyspark==3.5.3' setuptools
+"$to/bin/python3" -m pip install -q 'distributed==2024.8.0' 'dask==2024.8.0' 'pyspark==3.5.3' 'ray==2.9.3' 'scikit-learn==1.5.2' 'scipy==1.11.4' 'numpy<2' setuptools
+[ -x "$to/tensorflow/bin/python3" ] || /usr/bin/python3 -m venv "$to/tensorflow"
+"$to/tensorflow/bin/python3" -m pip install -q 'tensorflow-cpu==2.18.0'
 echo "frameworks are below $to"

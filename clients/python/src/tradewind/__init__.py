@@ -1,0 +1,38 @@
+"""Submit batch jobs to a Tradewind broker, follow them, and ask why they run where they do.
+
+from tradewind import Job, Resources, Task
+
+count = Task("count", run='seq 10 >"$TRADEWIND_OUTPUT/n"', resources=Resources(cpus="1+"), time="1m")
+total = Task("total", run='paste -sd+ "$TRADEWIND_INPUTS/count/n" | bc', time="1m")
+run = Job("sum", count >> total).submit()
+print(run.wait().state, run.logs("total"))
+"""
+
+from ._endpoint import BrokerNotFound, Endpoint
+from .asynchronous import AsyncClient, AsyncRun
+from .client import Client, Run
+from .errors import BrokerError, JobFailed, TradewindError, Unreachable
+from .function import Returned, task
+from .job import Checkpoint, Input, Job, Output, Resources, Task
+
+__all__ = [
+    "AsyncClient",
+    "AsyncRun",
+    "BrokerError",
+    "BrokerNotFound",
+    "Checkpoint",
+    "Client",
+    "Endpoint",
+    "Input",
+    "Job",
+    "JobFailed",
+    "Output",
+    "Resources",
+    "Returned",
+    "Run",
+    "Task",
+    "TradewindError",
+    "Unreachable",
+    "task",
+]
+__version__ = "0.1.0"

@@ -1,0 +1,199 @@
+"""What both clients share: the API's calls as data, and how its answers are read."""
+
+from __future__ import annotations
+
+import json
+import secrets
+from collections.abc import Iterator, Mapping
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any, Generic, TypeVar
+from urllib.parse import quote
+
+import httpx
+from pydantic import BaseModel, ValidationError
+
+from .errors import BrokerError, TradewindError
+from .job import Job
+from .models import JobDetail, JobList, JobUpdate, JobView, PlanView, Problem, Story, Submitted, Why
+
+M = TypeVar("M", bound=BaseModel)
+
+TIMEOUT = httpx.Timeout(60.0, connect=10.0)
+STREAM = httpx.Timeout(120.0, connect=10.0)  # comments keep a silent stream alive
+TRIES = 5
+FIRST_PAUSE = 0.2  # seconds; doubles
+RECONNECT_FOR = 30.0  # seconds without a word
+PART = 1000  # tasks of a large job that are asked for at once
+PASSING = frozenset({429, 500, 502, 503, 504})
+OVER = frozenset({"succeeded", "failed", "cancelled"})
+
+Source = Job | str | Path | bytes
+"""A job, or a job file: a path, or what is in it as bytes."""
+
+
+@dataclass(frozen=True)
+class Call(Generic[M]):
+    """One call of the API, and what its answer is."""
+
+    method: str
+    path: str
+    answer: type[M]
+    params: Mapping[str, str] = field(default_factory=dict)
+    headers: Mapping[str, str] = field(default_factory=dict)
+    files: Mapping[str, tuple[None, bytes]] | None = None
+    content: bytes | None = None
+
+    def request(self, http: httpx.Client | httpx.AsyncClient) -> httpx.Request:
+        return http.build_request(
+            self.method, self.path, params=self.params, headers=self.headers, content=self.content, files=self.files
+        )
+
+    def read(self, response: httpx.Response) -> M:
+        check(response)
+        try:
+            return self.answer.model_validate_json(response.content)
+        except ValidationError as err:
+            raise TradewindError(f"the answer of {self.method} {self.path} is not the API's: {err}") from err
+
+
+def check(response: httpx.Response) -> None:
+    """Raises BrokerError of an answer that is a refusal. Its body has been read."""
+    if response.is_success:
+        return
+    try:
+        problem = Problem.model_validate_json(response.content)
+    except ValidationError:  # a gateway's
+        text = response.text[:200]
+        problem = Problem(title=response.reason_phrase or "refused", status=response.status_code, detail=text)
+    raise BrokerError(problem)
+
+
+def _file(source: Source) -> tuple[str, bytes]:
+    if isinstance(source, Job):
+        return source.name + ".json", source.to_json().encode()
+    if isinstance(source, bytes):
+        return "", source
+    path = Path(source)
+    return path.name, path.read_bytes()
+
+
+def submit(source: Source, key: str | None, hidden: Mapping[str, str] | None) -> Call[Submitted]:
+    name, body = _file(source)
+    params = {"name": name} if name else {}
+    headers = {"Idempotency-Key": key or secrets.token_hex(16)}
+    if hidden:
+        form = {"secrets": (None, json.dumps(dict(hidden)).encode()), "file": (None, body)}
+        return Call("POST", "/v1/dags", Submitted, params, headers, files=form)
+    headers["Content-Type"] = "application/octet-stream"
+    return Call("POST", "/v1/dags", Submitted, params, headers, content=body)
+
+
+def plan(source: Source, objective: str | None, deadline: str | None, budget: float | None) -> Call[PlanView]:
+    name, body = _file(source)
+    given = {
+        "name": name,
+        "objective": objective,
+        "deadline": deadline,
+        "budget": None if budget is None else str(budget),
+    }
+    params = {k: v for k, v in given.items() if v}
+    return Call("POST", "/v1/plans", PlanView, params, {"Content-Type": "application/octet-stream"}, content=body)
+
+
+def job_path(job: str) -> str:
+    return "/v1/jobs/" + quote(job, safe="")
+
+
+def jobs(limit: int) -> Call[JobList]:
+    return Call("GET", "/v1/jobs", JobList, {"limit": str(limit)})
+
+
+def part(job: str, after: int) -> Call[JobDetail]:
+    return Call("GET", job_path(job), JobDetail, _from(after))
+
+
+def story(job: str, after: int) -> Call[Story]:
+    return Call("GET", job_path(job) + "/explain", Story, _from(after))
+
+
+def _from(after: int) -> dict[str, str]:
+    return {"limit": str(PART), **({"after": str(after)} if after else {})}
+
+
+def cancel(job: str, reason: str) -> Call[JobView]:
+    return Call("POST", job_path(job) + "/cancel", JobView, {"reason": reason} if reason else {})
+
+
+def waiting(job: str) -> Call[Why]:
+    return Call("GET", job_path(job) + "/waiting", Why)
+
+
+def logs(job: str, task: str | int, attempt: int, rank: int, tail: int, follow: bool) -> tuple[str, dict[str, str]]:
+    params = {name: str(n) for name, n in (("attempt", attempt), ("rank", rank), ("tail", tail)) if n}
+    if follow:
+        params["follow"] = "true"
+    return f"{job_path(job)}/tasks/{quote(str(task), safe='')}/logs", params
+
+
+def joined(whole: JobDetail | None, more: JobDetail) -> JobDetail:
+    if whole is None:
+        return more
+    return more.model_copy(
+        update={
+            "task_list": [*(whole.task_list or []), *(more.task_list or [])],
+            "plans": [*(whole.plans or []), *(more.plans or [])],
+            "attempts": [*(whole.attempts or []), *(more.attempts or [])],
+        }
+    )
+
+
+def joined_story(whole: Story | None, more: Story) -> Story:
+    if whole is not None:
+        entries = [*(whole.entries or []), *(more.entries or [])]
+        choices = [*(whole.choices or []), *(more.choices or [])]
+        more = more.model_copy(update={"entries": entries, "choices": choices})
+    return more.model_copy(update={"entries": sorted(more.entries or [], key=lambda e: e.at)})
+
+
+class Events:
+    """Reads a stream of server-sent events (WHATWG HTML, section 9.2) line by line, as far as the API uses the form."""
+
+    def __init__(self) -> None:
+        self.last = ""
+        """ID of the last event that was read."""
+        self.over = False
+        self._forget()
+
+    def _forget(self) -> None:
+        self._name, self._id, self._data = "", "", list[str]()
+
+    def again(self) -> dict[str, str]:
+        """The headers that open the stream again where it broke off."""
+        self._forget()
+        return {"Last-Event-ID": self.last} if self.last else {}
+
+    def feed(self, line: str) -> Iterator[JobUpdate]:
+        if line:
+            name, _, value = line.partition(":")
+            value = value.removeprefix(" ")
+            if name == "event":
+                self._name = value
+            elif name == "id":
+                self._id = value
+            elif name == "data":
+                self._data.append(value)
+            return
+        name, ident, data = self._name, self._id, "\n".join(self._data)
+        self._forget()
+        if name == "end":
+            self.over = True
+        elif name == "job":
+            self.last = ident
+            yield JobUpdate.model_validate_json(data)
+
+
+def merged(known: dict[int, Any], update: JobUpdate) -> None:
+    """Puts an update's tasks among those known, by index."""
+    for t in update.tasks or []:
+        known[t.index] = t

@@ -1,0 +1,200 @@
+"""The same client for asyncio."""
+
+from __future__ import annotations
+
+import asyncio
+import time
+from collections.abc import AsyncIterator, Mapping
+from pathlib import Path
+from types import TracebackType
+
+import httpx
+
+from . import _call
+from ._call import Call, M, Source
+from ._endpoint import Endpoint
+from .errors import JobFailed, Unreachable
+from .models import JobDetail, JobUpdate, JobView, PlanView, Story, Why
+
+
+class AsyncClient:
+    """Calls one broker from asyncio; see Client, whose methods it has. Close it, or use it in an `async with`."""
+
+    def __init__(
+        self,
+        url: str | None = None,
+        token: str | None = None,
+        *,
+        state: str | Path | None = None,
+        transport: httpx.AsyncBaseTransport | None = None,
+    ) -> None:
+        self.endpoint = Endpoint.find(url, token, state)
+        self._http = httpx.AsyncClient(
+            base_url=self.endpoint.url, auth=self.endpoint.auth(), timeout=_call.TIMEOUT, transport=transport
+        )
+
+    async def submit(
+        self, job: Source, *, key: str | None = None, secrets: Mapping[str, str] | None = None
+    ) -> AsyncRun:
+        """Hands in a job, or a job file of any form. The same key is the same job, however often it is sent."""
+        answer = await self._do(_call.submit(job, key, secrets))
+        return AsyncRun(self, answer.id, list(answer.warnings or []))
+
+    async def plan(
+        self, job: Source, *, objective: str | None = None, deadline: str | None = None, budget: float | None = None
+    ) -> PlanView:
+        """Says where a job would run and what it would cost (USD), without running it."""
+        return await self._do(_call.plan(job, objective, deadline, budget))
+
+    async def jobs(self, limit: int = 50) -> list[JobView]:
+        """The jobs, the newest first."""
+        return (await self._do(_call.jobs(limit))).jobs
+
+    def run(self, job: str) -> AsyncRun:
+        """A job that was submitted before, by its ID."""
+        return AsyncRun(self, job)
+
+    async def job(self, job: str) -> JobDetail:
+        """A job with all its tasks, plans and attempts."""
+        whole = _call.joined(None, await self._do(_call.part(job, 0)))
+        while whole.next:
+            whole = _call.joined(whole, await self._do(_call.part(job, whole.next)))
+        return whole
+
+    async def explain(self, job: str) -> Story:
+        """What happened to a job in the order of time, and why its tasks run where they do."""
+        whole = _call.joined_story(None, await self._do(_call.story(job, 0)))
+        while whole.next:
+            whole = _call.joined_story(whole, await self._do(_call.story(job, whole.next)))
+        return whole
+
+    async def waiting(self, job: str) -> Why:
+        """Why tasks of a job wait in their queue."""
+        return await self._do(_call.waiting(job))
+
+    async def cancel(self, job: str, reason: str = "") -> JobView:
+        """Asks for the end of a job. It returns before the job has ended."""
+        return await self._do(_call.cancel(job, reason))
+
+    async def logs(self, job: str, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
+        """What a task has printed so far: of its last attempt, or the one named; tail is in bytes, 0 is all."""
+        path, params = _call.logs(job, task, attempt, rank, tail, follow=False)
+        response = await self._send(self._http.build_request("GET", path, params=params))
+        _call.check(response)
+        return response.text
+
+    async def follow_logs(self, job: str, task: str | int, *, rank: int = 0) -> AsyncIterator[str]:
+        """What a task prints, as it comes, until it has ended."""
+        path, params = _call.logs(job, task, 0, rank, 0, follow=True)
+        try:
+            async with self._http.stream(
+                "GET", path, params=params, timeout=httpx.Timeout(10.0, read=None)
+            ) as response:
+                if not response.is_success:
+                    await response.aread()
+                    _call.check(response)
+                async for text in response.aiter_text():
+                    yield text
+        except httpx.TransportError as err:
+            raise self._unreachable(err) from err
+
+    async def follow(self, job: str) -> AsyncIterator[JobUpdate]:
+        """A job's updates until it is over: first everything, then what changed."""
+        events, broken = _call.Events(), 0.0
+        while not events.over:
+            failure: Exception | None = None
+            try:
+                async with self._http.stream(
+                    "GET", _call.job_path(job) + "/events", headers=events.again(), timeout=_call.STREAM
+                ) as response:
+                    if not response.is_success:
+                        await response.aread()
+                        if response.status_code not in _call.PASSING:
+                            _call.check(response)
+                    else:
+                        async for line in response.aiter_lines():
+                            broken = 0.0
+                            for update in events.feed(line):
+                                yield update
+            except httpx.TransportError as err:
+                failure = err
+            if events.over:
+                return
+            broken = broken or time.monotonic()
+            if time.monotonic() - broken > _call.RECONNECT_FOR:
+                raise self._unreachable(failure or "the stream broke off") from failure
+            await asyncio.sleep(_call.FIRST_PAUSE)
+
+    async def aclose(self) -> None:
+        await self._http.aclose()
+
+    async def __aenter__(self) -> AsyncClient:
+        return self
+
+    async def __aexit__(
+        self, kind: type[BaseException] | None, err: BaseException | None, tb: TracebackType | None
+    ) -> None:
+        await self.aclose()
+
+    async def _do(self, call: Call[M]) -> M:
+        return call.read(await self._send(call.request(self._http)))
+
+    async def _send(self, request: httpx.Request) -> httpx.Response:
+        pause = _call.FIRST_PAUSE
+        for tried in range(1, _call.TRIES + 1):
+            try:
+                response = await self._http.send(request)
+                if response.status_code not in _call.PASSING or tried == _call.TRIES:
+                    return response
+            except httpx.ConnectError as err:
+                raise self._unreachable(err) from err
+            except httpx.TransportError as err:
+                if tried == _call.TRIES:
+                    raise self._unreachable(err) from err
+            await asyncio.sleep(pause)
+            pause *= 2
+        raise AssertionError
+
+    def _unreachable(self, why: object) -> Unreachable:
+        return Unreachable(f"the broker does not answer at {self.endpoint.url}: {why}")
+
+
+class AsyncRun:
+    """A job that was submitted, for asyncio."""
+
+    def __init__(self, client: AsyncClient, job: str, warnings: list[str] | None = None) -> None:
+        self.client, self.id, self.warnings = client, job, warnings or []
+
+    async def status(self) -> JobDetail:
+        """The job as it is now, with its tasks."""
+        return await self.client.job(self.id)
+
+    async def wait(self, *, check: bool = True) -> JobView:
+        """Waits for the job's end. Raises JobFailed if it ended otherwise than well, unless check is False."""
+        job: JobView | None = None
+        async for update in self.client.follow(self.id):
+            job = update.job
+        if job is None or job.state not in _call.OVER:
+            job = await self.client._do(_call.Call("GET", _call.job_path(self.id), JobView, {"limit": "1"}))
+        if check and job.state != "succeeded":
+            raise JobFailed(job)
+        return job
+
+    def follow(self) -> AsyncIterator[JobUpdate]:
+        """The job's updates until it is over: first everything, then what changed."""
+        return self.client.follow(self.id)
+
+    async def logs(self, task: str | int, *, attempt: int = 0, rank: int = 0, tail: int = 0) -> str:
+        """What a task has printed so far."""
+        return await self.client.logs(self.id, task, attempt=attempt, rank=rank, tail=tail)
+
+    async def explain(self) -> Story:
+        """What happened, and why tasks run where they do."""
+        return await self.client.explain(self.id)
+
+    async def cancel(self, reason: str = "") -> JobView:
+        """Asks for the job's end."""
+        return await self.client.cancel(self.id, reason)
+
+    def __repr__(self) -> str:
+        return f"AsyncRun({self.id!r})"

@@ -1,0 +1,48 @@
+"""A resource for Dagster: pip install 'tradewind[dagster]'.
+
+from tradewind.dagster import TradewindResource
+
+@asset
+def model(context: AssetExecutionContext, tradewind: TradewindResource) -> MaterializeResult:
+    return tradewind.run(context, Job("train", Task("t", run="python train.py", time="2h")))
+
+Definitions(assets=[model], resources={"tradewind": TradewindResource()})
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+from dagster import ConfigurableResource, MaterializeResult
+
+from ._call import Source
+from ._orchestrated import key, to_end
+from .client import Client
+
+
+class TradewindResource(ConfigurableResource):  # type: ignore[type-arg,misc,unused-ignore]
+    """A broker. Without url it is found as the command line finds it; $TRADEWIND_TOKEN has the token."""
+
+    url: str | None = None
+    state: str | None = None
+
+    def client(self) -> Client:
+        """A client of the broker, to be closed."""
+        return Client(self.url, state=self.state)
+
+    def run(self, context: Any, job: Source) -> MaterializeResult[Any]:
+        """Runs a job to its end within an asset or op; what it tells goes to the run's log. Each step's try is one job.
+        A job that ends otherwise than well raises JobFailed; a run that is terminated cancels it."""
+        run = context.run
+        step = context.op_execution_context if hasattr(context, "op_execution_context") else context
+        attempt = key("dagster", run.run_id, step.op_handle, step.retry_number)
+        with self.client() as client:
+            done = to_end(client, job, attempt, context.log.info)
+        return MaterializeResult(
+            metadata={
+                "job": done.id,
+                "tasks": done.tasks,
+                "spent_usd": done.spent_usd,
+                "on_demand_usd": done.on_demand_usd,
+            }
+        )

@@ -1,0 +1,143 @@
+"""Functions as tasks.
+
+A function's own text goes with the job, and its arguments as JSON: what it imports it imports itself, and the machine
+needs a Python. What it returns is kept as JSON. A task that is passed to another is replaced by what it returned:
+
+    @task(time="5m", resources=Resources(cpus="4+"))
+    def square(n: int) -> int:
+        return n * n
+
+    @task(time="1m")
+    def add(a: int, b: int) -> int:
+        return a + b
+
+    run = Job("sum", add(square(3), square(4))).submit()
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import itertools
+import json
+import textwrap
+from collections.abc import Callable, Iterator
+from dataclasses import dataclass, replace
+from functools import update_wrapper
+from typing import Any, Generic, ParamSpec, TypeVar, overload
+
+from .job import Task
+
+P = ParamSpec("P")
+R = TypeVar("R")
+
+RESULT = "result.json"
+"""The file in $TRADEWIND_OUTPUT that a function's result is kept in."""
+
+_KEY = "$tradewind.task"  # in arguments: the name of the task whose result is meant
+
+_RUNNER = """\
+import json, os
+
+def _passed(value):
+    if isinstance(value, dict):
+        if list(value) == ["$tradewind.task"]:
+            with open(os.path.join(os.environ["TRADEWIND_INPUTS"], value["$tradewind.task"], "result.json")) as f:
+                return json.load(f)
+        return {k: _passed(v) for k, v in value.items()}
+    if isinstance(value, list):
+        return [_passed(v) for v in value]
+    return value
+
+_args, _kwargs = _passed(json.loads(%(arguments)r))
+_result = %(name)s(*_args, **_kwargs)
+_written = json.dumps(_result)
+if int(os.environ.get("TRADEWIND_NODE_RANK", "0")) == 0:
+    with open(os.path.join(os.environ["TRADEWIND_OUTPUT"], "result.json"), "w") as f:
+        f.write(_written)
+"""
+
+
+class Returned(Task):
+    """A call of a function that was made a task. As an argument of another it stands for what the function returns."""
+
+
+@dataclass
+class TaskFunction(Generic[P, R]):
+    """A function whose calls are tasks. `f.local(…)` calls it here."""
+
+    local: Callable[P, R]
+    settings: dict[str, Any]
+    python: str
+    _count: Iterator[int]
+
+    def __call__(self, *args: P.args, **kwargs: P.kwargs) -> Any:
+        """A task that calls the function. Its name is the function's, from the second call on with a number; the
+        declared type is Any, because a task passed on stands for what it returns."""
+        inspect.signature(self.local).bind(*args, **kwargs)  # TypeError here, not on a machine
+        n = next(self._count)
+        name = self.settings.get("name") or self.local.__name__.replace("_", "-").strip("-")
+        return self._task(name if n == 1 else f"{name}-{n}", args, kwargs)
+
+    def named(self, name: str) -> TaskFunction[P, R]:
+        """The same function, whose calls have another name."""
+        return replace(self, settings={**self.settings, "name": name}, _count=itertools.count(1))
+
+    def _task(self, name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Returned:
+        after: list[Task] = []
+
+        def written(value: Any) -> Any:
+            if isinstance(value, Returned):
+                if value not in after:
+                    after.append(value)
+                return {_KEY: value.name}
+            if isinstance(value, dict):
+                return {k: written(v) for k, v in value.items()}
+            if isinstance(value, (list, tuple)):
+                return [written(v) for v in value]
+            return value
+
+        try:
+            arguments = json.dumps([written(args), written(kwargs)])
+        except TypeError as err:
+            raise TypeError(f"arguments of the task {name!r} go as JSON: {err}") from err
+        text = source(self.local) + "\n\n" + _RUNNER % {"arguments": arguments, "name": self.local.__name__}
+        end = "TRADEWIND_END_OF_PYTHON"
+        settings = {k: v for k, v in self.settings.items() if k != "name"}
+        return Returned(name, run=f"exec {self.python} - <<'{end}'\n{text}{end}\n", after=after, **settings)
+
+
+@overload
+def task(function: Callable[P, R], /) -> TaskFunction[P, R]: ...
+@overload
+def task(*, python: str = ..., **settings: Any) -> Callable[[Callable[P, R]], TaskFunction[P, R]]: ...
+def task(function: Callable[P, R] | None = None, /, *, python: str = "python3", **settings: Any) -> Any:
+    """Makes a function a task. Settings are the fields of Task; python is the interpreter on the machine."""
+
+    def made(f: Callable[P, R]) -> TaskFunction[P, R]:
+        source(f)  # fails here if there is none
+        wrapper = TaskFunction(f, settings, python, itertools.count(1))
+        update_wrapper(wrapper, f)
+        return wrapper
+
+    return made(function) if function is not None else made
+
+
+def source(function: Callable[..., Any]) -> str:
+    """A function's own text without its decorators. Raises TypeError where there is none, or where it uses what is
+    around it."""
+    name = getattr(function, "__name__", repr(function))
+    try:
+        text = textwrap.dedent(inspect.getsource(function))
+    except (OSError, TypeError) as err:
+        raise TypeError(f"{name} has no source that could be sent to a machine: {err}") from err
+    tree = ast.parse(text)
+    node = tree.body[0]
+    if not isinstance(node, ast.FunctionDef):
+        raise TypeError(f"{name} is no plain function: a task is made of `def`")
+    if function.__code__.co_freevars:
+        free = ", ".join(function.__code__.co_freevars)
+        raise TypeError(f"{name} uses {free} from around it: pass it as an argument")
+    node.decorator_list = []
+    # Annotations are not evaluated on the machine, which may lack what they name.
+    return "from __future__ import annotations\n\n" + ast.unparse(node)

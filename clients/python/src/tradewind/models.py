@@ -1,0 +1,2286 @@
+# Generated from pkg/api/openapi.json by `make python-models`. Do not edit.
+
+from __future__ import annotations
+
+from enum import Enum
+from typing import Annotated, Any
+
+from pydantic import AnyUrl, AwareDatetime, BaseModel, ConfigDict, Field
+
+
+class Begun(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    upload: str
+
+
+class Block(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime
+    cloud: str
+    count: int
+    family: str | None = None
+    instance_type: Annotated[str | None, Field(alias='instanceType')] = None
+    kind: str
+    market: str | None = None
+    reason: str
+    region: str | None = None
+    until: AwareDatetime
+    zone: str | None = None
+
+
+class BlockList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    blocks: list[Block]
+    """
+    What is not tried; an empty field is every value
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+
+
+class BodyStructBody(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+
+
+class Capacity(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    accelerator: str | None = None
+    """
+    Name of the accelerators as the catalogue has it
+    """
+    accelerators: float | None = None
+    """
+    How many of them
+    """
+    cpus: float
+    """
+    vCPUs
+    """
+    memory_gi_b: Annotated[float, Field(alias='memoryGiB')]
+    """
+    Memory, GiB
+    """
+
+
+class Checkpoint(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    every: int | None = None
+    next: int
+    path: str
+    restore: str | None = None
+
+
+class Claim(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    for_: Annotated[str, Field(alias='for')]
+    until: AwareDatetime
+
+
+class CloudLack(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    fatal: bool | None = None
+    """
+    Nothing can be bought before
+    """
+    mend: str | None = None
+    """
+    The command that mends it
+    """
+    what: str
+    """
+    What is missing, in the cloud's own words where it said some
+    """
+
+
+class CloudQuota(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    limit: float
+    """
+    How much there may be
+    """
+    name: str
+    """
+    What is limited
+    """
+    region: str | None = None
+    """
+    Where; empty is everywhere
+    """
+    used: float
+    """
+    How much of it is used, where that is known
+    """
+
+
+class CloudReport(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    account: str | None = None
+    """
+    Account, project or subscription that is billed
+    """
+    identity: str | None = None
+    """
+    As whom the cloud knows the broker
+    """
+    machines: int
+    """
+    Machines of the deployment that run
+    """
+    missing: list[CloudLack]
+    """
+    What stands in the way; nothing: it can be bought
+    """
+    name: str
+    """
+    Name of the cloud
+    """
+    quotas: list[CloudQuota] | None = None
+    """
+    Limits of the account
+    """
+    regions: list[str] | None = None
+    """
+    Regions that can be bought in
+    """
+
+
+class CloudReports(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    clouds: list[CloudReport]
+    """
+    The clouds that the broker buys on
+    """
+
+
+class Credentials(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    access_key: Annotated[str | None, Field(alias='accessKey')] = None
+    endpoint: str | None = None
+    expires: AwareDatetime
+    path_style: Annotated[bool | None, Field(alias='pathStyle')] = None
+    query: str | None = None
+    region: str | None = None
+    secret_key: Annotated[str | None, Field(alias='secretKey')] = None
+    session_token: Annotated[str | None, Field(alias='sessionToken')] = None
+    token: str | None = None
+
+
+class DeadLetter(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime
+    """
+    When it was given up
+    """
+    attempts: int
+    """
+    Times it was delivered
+    """
+    event: Any | None = None
+    """
+    The CloudEvents envelope, where it is JSON
+    """
+    group: str | None = None
+    """
+    Job it belongs to
+    """
+    id: str
+    """
+    ID of the event
+    """
+    queue: str
+    """
+    Function that could not handle it; empty when none is for its type
+    """
+    reason: str
+    """
+    Why it was given up
+    """
+    type: str
+    """
+    Type of the event
+    """
+
+
+class DeadLetterList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    dead_letters: Annotated[list[DeadLetter], Field(alias='deadLetters')]
+    """
+    The events, the oldest first
+    """
+
+
+class How(Enum):
+    """
+    drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work
+    """
+
+    drain = 'drain'
+    now = 'now'
+    undo = 'undo'
+
+
+class Draining(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    how: How | None = 'drain'
+    """
+    drain: nothing new, what runs ends; now: what runs saves its work and goes on elsewhere; undo: back to work
+    """
+
+
+class Entry(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime
+    """
+    When
+    """
+    kind: str
+    """
+    submitted, planned, waits, launched, doubted, refused, started, visited, kept, preempted, moved, lost, succeeded, failed, blocked, budget, suspended, resumed, cancelled or finished
+    """
+    task: str | None = None
+    """
+    Task it happened to
+    """
+    text: str
+    """
+    What happened and why, in a sentence
+    """
+    usd: float | None = None
+    """
+    What it cost, USD
+    """
+
+
+class ErrorDetail(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    location: str | None = None
+    """
+    Where the error occurred, e.g. 'body.items[3].tags' or 'path.thing-id'
+    """
+    message: str | None = None
+    """
+    Error message text
+    """
+    value: Any | None = None
+    """
+    The value at the given location
+    """
+
+
+class ErrorModel(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    detail: Annotated[
+        str | None, Field(examples=['Property foo is required but is missing.'])
+    ] = None
+    """
+    A human-readable explanation specific to this occurrence of the problem.
+    """
+    errors: list[ErrorDetail] | None = None
+    """
+    Optional list of individual error details
+    """
+    instance: Annotated[
+        AnyUrl | None, Field(examples=['https://example.com/error-log/abc123'])
+    ] = None
+    """
+    A URI reference that identifies the specific occurrence of the problem.
+    """
+    status: Annotated[int | None, Field(examples=[400])] = None
+    """
+    HTTP status code
+    """
+    title: Annotated[str | None, Field(examples=['Bad Request'])] = None
+    """
+    A short, human-readable summary of the problem type. This value should not change between occurrences of the error.
+    """
+    type: Annotated[
+        AnyUrl | None, Field(examples=['https://example.com/errors/example'])
+    ] = 'about:blank'
+    """
+    A URI reference to human-readable documentation for the error.
+    """
+
+
+class Grant(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    expires: AwareDatetime
+    header: dict[str, str] | None = None
+    method: str
+    url: str
+
+
+class Granted(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    grants: list[Grant] | None
+
+
+class Input(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    mount: str | None = None
+    path: str
+    source: str | None = None
+    uri: str
+
+
+class Instead(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    offer: str
+    usd: float
+
+
+class Lack(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    digest: str
+    grant: Grant
+
+
+class Listed(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    size: int
+    uri: str
+
+
+class Listing(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    after: str | None = None
+    attempt: str
+    prefix: str
+
+
+class Loan(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    prefix: str
+    write: bool | None = None
+
+
+class MachineTask(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    cluster: str
+    """
+    ID of its cluster
+    """
+    hold: Capacity
+    """
+    What it holds
+    """
+    job: str
+    """
+    ID of the job
+    """
+    job_name: Annotated[str | None, Field(alias='jobName')] = None
+    """
+    Name of the job
+    """
+    rank: int
+    """
+    Rank of the machine in it
+    """
+    since: AwareDatetime
+    """
+    Since when
+    """
+    task: str
+    """
+    Name of the task
+    """
+
+
+class MachineView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    blocked_until: Annotated[AwareDatetime | None, Field(alias='blockedUntil')] = None
+    """
+    Until when it gets nothing new, as it failed
+    """
+    capacity: Capacity
+    """
+    What it has
+    """
+    id: str
+    """
+    Name of the machine
+    """
+    joined: AwareDatetime
+    """
+    When it joined
+    """
+    labels: dict[str, str] | None = None
+    """
+    What it says of itself
+    """
+    reason: str | None = None
+    """
+    How it failed
+    """
+    seen: AwareDatetime
+    """
+    When it was last heard of, to about a minute
+    """
+    state: str
+    """
+    ready, busy, draining, drained, leaving, blocked, stale or lost
+    """
+    tasks: list[MachineTask]
+    """
+    What runs on it
+    """
+    type: str
+    """
+    Its type, which a task may ask for
+    """
+    used: Capacity
+    """
+    What is in use of it
+    """
+
+
+class Member(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    first: int | None = None
+    nodes: list[str] | None
+    role: str
+    slots: int
+    task: str
+
+
+class Missing(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    missing: list[Lack]
+    """
+    The pieces to upload, each with the right to
+    """
+
+
+class Mounting(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    loans: list[Loan] | None
+    program: str | None = None
+
+
+class Moved(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    received: int | None = None
+    sent: int | None = None
+    store: str
+
+
+class Offer(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    accelerator: str | None = None
+    accelerator_count: Annotated[float | None, Field(alias='acceleratorCount')] = None
+    cloud: str
+    instance_type: Annotated[str, Field(alias='instanceType')]
+    region: str
+    spot: bool
+    usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
+    zone: str | None = None
+
+
+class Kind(Enum):
+    """
+    A command, a terminal or a port
+    """
+
+    exec = 'exec'
+    shell = 'shell'
+    forward = 'forward'
+
+
+class OpenVisitInputBody(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    command: Annotated[list[str] | None, Field(max_length=10000)] = None
+    """
+    The command line, for the job's story
+    """
+    kind: Kind
+    """
+    A command, a terminal or a port
+    """
+    port: Annotated[int | None, Field(ge=0, le=65535)] = None
+    """
+    Port of the machine
+    """
+    rank: Annotated[int | None, Field(ge=0)] = None
+    """
+    Machine of a task that runs on several
+    """
+
+
+class Output(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    name: str
+    path: str | None = None
+    uri: str | None = None
+
+
+class Pace(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    alive: int | None = None
+    log: int | None = None
+    polls: bool | None = None
+    tail: int | None = None
+
+
+class Page(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    next: str | None = None
+    objects: list[Listed] | None
+
+
+class Piece(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    digest: Annotated[str, Field(pattern='^sha256-[0-9a-f]{64}$')]
+    size: Annotated[int, Field(ge=1, le=67108864)]
+    """
+    Bytes
+    """
+
+
+class PlanHead(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime
+    bound: float
+    hours: float
+    late: bool | None = None
+    message: str | None = None
+    millis: float
+    objective: float
+    on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
+    reason: str | None = None
+    status: str
+    usd: float
+    version: int
+
+
+class Status(Enum):
+    """
+    optimal is proven; feasible says by its bound how far off it can be
+    """
+
+    optimal = 'optimal'
+    feasible = 'feasible'
+    infeasible = 'infeasible'
+
+
+class PoolAgent(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    cluster: Annotated[str, Field(max_length=256)]
+    """
+    ID of the cluster
+    """
+    rank: Annotated[int, Field(ge=0)]
+    """
+    Rank of the machine in it
+    """
+
+
+class PoolCapacity(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    accelerator: str | None = None
+    """
+    Name of the accelerators as the catalogue has it
+    """
+    accelerators: Annotated[float | None, Field(ge=0.0)] = None
+    """
+    How many of them
+    """
+    cpus: Annotated[float, Field(ge=0.0)]
+    """
+    vCPUs
+    """
+    memory_gi_b: Annotated[float, Field(alias='memoryGiB', ge=0.0)]
+    """
+    Memory, GiB
+    """
+
+
+class PoolEnd(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    cluster: Annotated[str, Field(max_length=256)]
+    """
+    ID of the cluster
+    """
+    rank: Annotated[int, Field(ge=0)]
+    """
+    Rank of the machine in it
+    """
+    reason: Annotated[str | None, Field(max_length=4096)] = None
+    """
+    How, and its last words
+    """
+
+
+class PoolOrder(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    cluster: Annotated[str, Field(max_length=256)]
+    """
+    ID of the cluster
+    """
+    devices: list[int] | None = None
+    """
+    Indexes of the accelerators it may use
+    """
+    endpoint: str
+    """
+    URL of the API for the agent
+    """
+    hold: PoolCapacity
+    """
+    What it may use of the machine
+    """
+    job: str
+    """
+    ID of the job it works for
+    """
+    rank: Annotated[int, Field(ge=0)]
+    """
+    Rank of the machine in it
+    """
+    token: str | None = None
+    """
+    The agent's own, good for this cluster and rank; empty where it runs already
+    """
+
+
+class PoolReport(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    capacity: PoolCapacity
+    """
+    What it has for tasks
+    """
+    ended: Annotated[list[PoolEnd] | None, Field(max_length=1000)] = None
+    """
+    Agents that ended by themselves, or could not be started
+    """
+    labels: dict[str, str] | None = None
+    """
+    What else is to be known of it
+    """
+    leaving: bool | None = None
+    """
+    The process is about to end: what runs saves its work and goes on elsewhere
+    """
+    running: Annotated[list[PoolAgent] | None, Field(max_length=1000)] = None
+    """
+    Agents whose processes live there
+    """
+    type: Annotated[str | None, Field(max_length=63)] = None
+    """
+    What a task may ask for as its instance type
+    """
+
+
+class PoolSettings(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    description: Annotated[str | None, Field(max_length=1024)] = None
+    """
+    For people
+    """
+    partitions: Annotated[int | None, Field(ge=0, le=256)] = None
+    """
+    Into how many records its machines are divided; 0 is 8. It can change only while the pool has no machines
+    """
+    place: Annotated[str | None, Field(max_length=128, pattern='^([^:]+:.+)?$')] = None
+    """
+    Where its machines are, cloud:region: for the cost of moving data; empty is nowhere in particular
+    """
+    usd_per_hour: Annotated[
+        float | None, Field(alias='usdPerHour', ge=0.0, le=100000.0)
+    ] = None
+    """
+    What an hour of a whole machine counts as, USD; 0 is paid already
+    """
+
+
+class PoolToken(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    expires: AwareDatetime
+    """
+    Until when it is good, on the broker's clock
+    """
+    token: str
+    """
+    The secret
+    """
+
+
+class PoolView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    capacity: Capacity
+    """
+    What its machines have in all; accelerators of all names together
+    """
+    created: AwareDatetime
+    """
+    When it was made
+    """
+    description: str | None = None
+    """
+    What it is for
+    """
+    draining: bool | None = None
+    """
+    It gets nothing new
+    """
+    machines: list[MachineView]
+    """
+    Its machines, by ID
+    """
+    name: str
+    """
+    Name of the pool
+    """
+    partitions: int
+    """
+    Into how many records its machines are divided
+    """
+    place: str | None = None
+    """
+    Where its machines are, cloud:region
+    """
+    usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
+    """
+    What an hour of a whole machine counts as, USD
+    """
+    used: Capacity
+    """
+    What is in use of it
+    """
+
+
+class Problem(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    column: int | None = None
+    """
+    Column in the line, from 1, in bytes
+    """
+    detail: str | None = None
+    """
+    What went wrong this time
+    """
+    errors: list[ErrorDetail] | None = None
+    """
+    Which parts of the request are wrong
+    """
+    field: str | None = None
+    """
+    Path to the value, as the file spells it
+    """
+    file: str | None = None
+    """
+    The job file, as the request named it
+    """
+    hint: str | None = None
+    """
+    What to do about it
+    """
+    line: int | None = None
+    """
+    Line in the file, from 1
+    """
+    reason: str | None = None
+    """
+    What is wrong with the value
+    """
+    status: int
+    """
+    HTTP status code
+    """
+    title: str
+    """
+    The kind of problem, the same every time
+    """
+
+
+class Program(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    sha256: str
+    url: str
+
+
+class Proof(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    cloud: str
+    document: str
+
+
+class Pruning(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+
+
+class QueueQuota(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    closed: bool | None = None
+    """
+    Whether it admits nothing
+    """
+    description: Annotated[str | None, Field(max_length=1024)] = None
+    """
+    For people
+    """
+    deserved: dict[str, float] | None = None
+    """
+    What it may take back from its siblings, by resource
+    """
+    deserved_vcpu: Annotated[
+        float | None, Field(alias='deservedVCPU', ge=0.0, le=1000000000.0)
+    ] = None
+    """
+    vCPUs it may take back from its siblings; 0 is what its weight gives it
+    """
+    guaranteed: dict[str, float] | None = None
+    """
+    What is kept for it even while it has no use for it, by resource
+    """
+    guaranteed_vcpu: Annotated[
+        float | None, Field(alias='guaranteedVCPU', ge=0.0, le=1000000000.0)
+    ] = None
+    """
+    vCPUs kept for it even while it has no use for them
+    """
+    max: dict[str, float] | None = None
+    """
+    The most that it may hold, by resource: memoryGiB, usdPerHour, the name of a kind of accelerator, or vcpus, which is maxVCPU; 0 is no limit
+    """
+    max_running: Annotated[int | None, Field(alias='maxRunning', ge=0, le=1000000)] = (
+        None
+    )
+    """
+    Tasks that may hold capacity at once; 0 is no limit
+    """
+    max_vcpu: Annotated[
+        float | None, Field(alias='maxVCPU', ge=0.0, le=1000000000.0)
+    ] = None
+    """
+    vCPUs they may hold; 0 is no limit
+    """
+    parent: Annotated[
+        str | None, Field(pattern='^([A-Za-z0-9][A-Za-z0-9._-]{0,127})?$')
+    ] = None
+    """
+    Queue whose quota it shares with its siblings; empty is none
+    """
+    preempt: bool | None = None
+    """
+    Whether its jobs of higher priority take the machines of those of lower, whose work is saved first
+    """
+    weight: Annotated[int | None, Field(ge=0, le=1000000)] = None
+    """
+    Its part among its siblings; 0 is 1
+    """
+
+
+class Range(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    from_: Annotated[int, Field(alias='from')]
+    length: int
+
+
+class Redrive(BaseModel):
+    model_config = ConfigDict(
+        extra='forbid',
+        populate_by_name=True,
+    )
+    ids: Annotated[list[str] | None, Field(max_length=1000)] = None
+    """
+    IDs of events; none is all of the queue
+    """
+    queue: Annotated[str | None, Field(max_length=128)] = None
+    """
+    The function's queue; empty is all
+    """
+
+
+class Redriven(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    redriven: int
+    """
+    Events that are delivered again
+    """
+
+
+class Report(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    empty: bool | None = None
+    event: str
+    exit_code: Annotated[int | None, Field(alias='exitCode')] = None
+    id: str
+    keep: int | None = None
+    log: Annotated[
+        str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
+    ] = None
+    log_from: Annotated[int | None, Field(alias='logFrom')] = None
+    message: str | None = None
+    moved: list[Moved] | None = None
+    notice: int | None = None
+    phase: str | None = None
+    prefix: str | None = None
+    progress: float | None = None
+    seq: int | None = None
+
+
+class Runner(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    adds: float
+    hours: float
+    id: str
+    usd: float
+
+
+class Sum(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    kind: str
+    value: Annotated[str, Field(json_schema_extra={'contentEncoding': 'base64'})]
+
+
+class Suspension(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    by: str | None = None
+    """
+    Who
+    """
+    drain: bool | None = None
+    """
+    Of a queue: whether what runs saves its work and waits, too
+    """
+    reason: str | None = None
+    """
+    Why
+    """
+    resumed_by: Annotated[str | None, Field(alias='resumedBy')] = None
+    """
+    Who resumed it
+    """
+    since: AwareDatetime
+    """
+    From when
+    """
+    until: AwareDatetime | None = None
+    """
+    When it was resumed
+    """
+
+
+class TaskView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    after: list[int] | None = None
+    """
+    Indexes of the tasks it waits for
+    """
+    attempts: int
+    """
+    Attempts so far
+    """
+    ended: AwareDatetime | None = None
+    """
+    When it ended
+    """
+    hours: float | None = None
+    """
+    Expected run time, hours
+    """
+    index: int
+    """
+    Index in the job
+    """
+    kept_until: Annotated[AwareDatetime | None, Field(alias='keptUntil')] = None
+    """
+    Until when the machines of its last failed attempt are kept to be looked at
+    """
+    name: str
+    """
+    Name of the task
+    """
+    nodes: int
+    """
+    Number of machines
+    """
+    offer: str | None = None
+    """
+    Where it runs, ran, or is planned to run
+    """
+    progress: float | None = None
+    """
+    Share of the work saved, 0 to 1
+    """
+    reason: str | None = None
+    """
+    Why it failed
+    """
+    started: AwareDatetime | None = None
+    """
+    When the last attempt started
+    """
+    state: str
+    """
+    waiting, queued, admitted, launching, running, succeeded, failed or cancelled
+    """
+    usd: float
+    """
+    Cost so far, USD
+    """
+    usd_per_hour: Annotated[float | None, Field(alias='usdPerHour')] = None
+    """
+    Price of one machine, USD per hour
+    """
+    waits: str | None = None
+    """
+    What it waits for, where that is a better price
+    """
+
+
+class TaskWhy(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    chosen: str
+    """
+    The offer chosen
+    """
+    hours: float
+    """
+    Expected time there, hours
+    """
+    runners: list[Runner] | None = None
+    """
+    The next best, and what each would have added to the plan
+    """
+    task: str
+    """
+    Name of the task
+    """
+    usd: float
+    """
+    Expected cost there, USD
+    """
+
+
+class TesCreated(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    id: str
+
+
+class TesType(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    artifact: str
+    group: str
+    version: str
+
+
+class Uploaded(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    etag: str
+    number: int
+
+
+class Visit(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    kind: str
+    number: int
+    port: int | None = None
+
+
+class VisitEnded(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    exit: int | None = None
+    reason: str | None = None
+
+
+class Visited(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    """
+    The attempt, for the paths of the visit
+    """
+    job: str
+    """
+    Job ID
+    """
+    visit: int
+    """
+    Number of the visit, of the attempt
+    """
+    within: str | None = None
+    """
+    How long the machine may take to hear of it: 5m0s; empty if it does at once
+    """
+
+
+class Visits(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    visits: list[Visit]
+
+
+class Waiting(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    job: str
+    min_plan: Annotated[int | None, Field(alias='minPlan')] = None
+    priority: int | None = None
+    since: AwareDatetime
+    task: int
+
+
+class WaitingList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    waiting: list[Waiting]
+    """
+    The tasks, the next one first
+    """
+
+
+class Want(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    for_: Annotated[int | None, Field(alias='for')] = None
+    number: int | None = None
+    op: str
+    range: Range | None = None
+    size: int | None = None
+    sum: Sum | None = None
+    upload: str | None = None
+    uri: str
+
+
+class Wants(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    wants: list[Want] | None
+
+
+class WhyTask(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    ahead: int
+    """
+    Tasks of other jobs before it in the order of priority and age
+    """
+    reasons: list[str]
+    """
+    What keeps it, the most important first
+    """
+    since: AwareDatetime
+    """
+    When it could have begun
+    """
+    task: str
+    """
+    Name of the task
+    """
+
+
+class TesExecutor(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    command: Annotated[list[str], Field(min_length=1)]
+    env: dict[str, str] | None = None
+    ignore_error: bool | None = None
+    image: str
+    """
+    The container's image; all executors of a task have the same one
+    """
+    stderr: str | None = None
+    stdin: str | None = None
+    stdout: str | None = None
+    workdir: str | None = None
+
+
+class TesExecutorLog(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    end_time: str | None = None
+    exit_code: int
+    start_time: str | None = None
+    stderr: str | None = None
+    """
+    The last 16 KiB
+    """
+    stdout: str | None = None
+    """
+    The last 16 KiB
+    """
+
+
+class Type(Enum):
+    file = 'FILE'
+    directory = 'DIRECTORY'
+
+
+class TesInput(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    content: str | None = None
+    """
+    What the file holds, instead of a URL
+    """
+    description: str | None = None
+    name: str | None = None
+    path: str
+    """
+    Absolute, in the container
+    """
+    streamable: bool | None = None
+    """
+    Understood, and copied all the same
+    """
+    type: Type | None = None
+    url: str | None = None
+    """
+    s3://, gs://, azblob://, file:// or an absolute path
+    """
+
+
+class TesOutput(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    description: str | None = None
+    name: str | None = None
+    path: str
+    """
+    Absolute, in the container; may have wildcards
+    """
+    path_prefix: str | None = None
+    """
+    Cut off what matches wildcards
+    """
+    type: Type | None = None
+    url: str
+    """
+    Where it is copied to
+    """
+
+
+class TesOutputFileLog(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    path: str
+    size_bytes: str
+    """
+    A number, as text
+    """
+    url: str
+
+
+class TesResources(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    backend_parameters: dict[str, str] | None = None
+    backend_parameters_strict: bool | None = None
+    cpu_cores: Annotated[int | None, Field(ge=0, le=100000)] = None
+    disk_gb: Annotated[float | None, Field(ge=0.0, le=1000000000.0)] = None
+    """
+    10^9 bytes
+    """
+    preemptible: bool | None = None
+    """
+    false buys on demand; else the broker chooses
+    """
+    ram_gb: Annotated[float | None, Field(ge=0.0, le=1000000.0)] = None
+    """
+    10^9 bytes
+    """
+    zones: list[str] | None = None
+    """
+    Zones or regions, or CLOUD:REGION; any of them
+    """
+
+
+class TesTaskLog(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    end_time: str | None = None
+    logs: list[TesExecutorLog]
+    metadata: dict[str, str] | None = None
+    outputs: list[TesOutputFileLog]
+    start_time: str | None = None
+    system_logs: list[str] | None = None
+
+
+class Attempt(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    admitted: AwareDatetime
+    doubt: str | None = None
+    doubted_at: Annotated[AwareDatetime | None, Field(alias='doubtedAt')] = None
+    egress_usd: Annotated[float | None, Field(alias='egressUSD')] = None
+    ended: AwareDatetime | None = None
+    hold: dict[str, float] | None = None
+    hosts: list[str] | None = None
+    instead: Instead | None = None
+    job: str
+    kept_until: Annotated[AwareDatetime | None, Field(alias='keptUntil')] = None
+    launched: AwareDatetime | None = None
+    max_usd: Annotated[float | None, Field(alias='maxUSD')] = None
+    nodes: int
+    number: int
+    offer: Offer
+    offer_id: Annotated[str, Field(alias='offerID')]
+    outcome: str | None = None
+    place: str | None = None
+    plan: int
+    rate_usd: Annotated[float | None, Field(alias='rateUSD')] = None
+    reason: str | None = None
+    reserved_usd: Annotated[float | None, Field(alias='reservedUSD')] = None
+    resumed: float | None = None
+    resumed_from: Annotated[str | None, Field(alias='resumedFrom')] = None
+    started: AwareDatetime | None = None
+    surcharge_usd: Annotated[float | None, Field(alias='surchargeUSD')] = None
+    task: int
+    up: AwareDatetime | None = None
+    usd: float | None = None
+    vcpu: float
+    wait_since: Annotated[AwareDatetime | None, Field(alias='waitSince')] = None
+    wait_usd: Annotated[float | None, Field(alias='waitUSD')] = None
+
+
+class Gang(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    chief: bool | None = None
+    first: int | None = None
+    framework: str | None = None
+    key: Annotated[
+        str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
+    ] = None
+    least: int | None = None
+    members: list[Member] | None
+    most: int | None = None
+    name: str | None = None
+    role: str
+
+
+class Hello(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    address: str
+    nonce: str | None = None
+    proof: Proof | None = None
+    version: str
+
+
+class JobDetail(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempts: list[Attempt] | None
+    """
+    Every attempt with what was bought and how it ended
+    """
+    budget_usd: Annotated[float | None, Field(alias='budgetUSD')] = None
+    """
+    The most it may cost, USD
+    """
+    deadline: AwareDatetime | None = None
+    """
+    When it has to be done
+    """
+    finished: AwareDatetime | None = None
+    """
+    When it ended
+    """
+    id: str
+    """
+    Job ID
+    """
+    late: bool | None = None
+    """
+    The deadline cannot be or was not kept
+    """
+    name: str
+    """
+    Name its author gave it
+    """
+    next: int | None = None
+    """
+    Index of the first task that is not among these, where there is one: after of the call that continues it
+    """
+    objective: str
+    """
+    cost or makespan
+    """
+    on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
+    """
+    The same work on demand at its cheapest, with the data it moves, USD
+    """
+    plan: int
+    """
+    Version of the plan in force, 0 before the first
+    """
+    planned_usd: Annotated[float, Field(alias='plannedUSD')]
+    """
+    Expected cost by the first plan, USD
+    """
+    plans: list[PlanHead] | None
+    """
+    The plans, the last one in force
+    """
+    queue: str
+    """
+    Queue it runs in
+    """
+    reason: str | None = None
+    """
+    Why it failed, or what it waits for
+    """
+    source: str | None = None
+    """
+    Where it came from
+    """
+    spent_usd: Annotated[float, Field(alias='spentUSD')]
+    """
+    Cost so far, machines that run now included, USD
+    """
+    state: str
+    """
+    planning, waiting, running, suspending, suspended, ending, succeeded, failed or cancelled
+    """
+    submitted: AwareDatetime
+    """
+    When it was submitted
+    """
+    succeeded: int
+    """
+    Tasks that are done
+    """
+    suspended: Suspension | None = None
+    """
+    While it is suspended: who has it wait, since when and why
+    """
+    task_list: Annotated[list[TaskView] | None, Field(alias='taskList')]
+    """
+    The tasks in the order of the file
+    """
+    tasks: int
+    """
+    Number of tasks
+    """
+
+
+class JobView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    budget_usd: Annotated[float | None, Field(alias='budgetUSD')] = None
+    """
+    The most it may cost, USD
+    """
+    deadline: AwareDatetime | None = None
+    """
+    When it has to be done
+    """
+    finished: AwareDatetime | None = None
+    """
+    When it ended
+    """
+    id: str
+    """
+    Job ID
+    """
+    late: bool | None = None
+    """
+    The deadline cannot be or was not kept
+    """
+    name: str
+    """
+    Name its author gave it
+    """
+    objective: str
+    """
+    cost or makespan
+    """
+    on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
+    """
+    The same work on demand at its cheapest, with the data it moves, USD
+    """
+    plan: int
+    """
+    Version of the plan in force, 0 before the first
+    """
+    planned_usd: Annotated[float, Field(alias='plannedUSD')]
+    """
+    Expected cost by the first plan, USD
+    """
+    queue: str
+    """
+    Queue it runs in
+    """
+    reason: str | None = None
+    """
+    Why it failed, or what it waits for
+    """
+    source: str | None = None
+    """
+    Where it came from
+    """
+    spent_usd: Annotated[float, Field(alias='spentUSD')]
+    """
+    Cost so far, machines that run now included, USD
+    """
+    state: str
+    """
+    planning, waiting, running, suspending, suspended, ending, succeeded, failed or cancelled
+    """
+    submitted: AwareDatetime
+    """
+    When it was submitted
+    """
+    succeeded: int
+    """
+    Tasks that are done
+    """
+    suspended: Suspension | None = None
+    """
+    While it is suspended: who has it wait, since when and why
+    """
+    tasks: int
+    """
+    Number of tasks
+    """
+
+
+class MissingInputBody(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    pieces: Annotated[list[Piece] | None, Field(max_length=1000, min_length=1)]
+    """
+    The pieces that there are
+    """
+
+
+class Mounted(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    credentials: list[Credentials] | None
+    program: Program | None = None
+
+
+class PlanTask(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    after: list[int] | None = None
+    """
+    Indexes of the tasks it waits for
+    """
+    hours: float | None = None
+    """
+    Expected time, hours
+    """
+    name: str
+    """
+    Name of the task
+    """
+    nodes: int
+    """
+    Number of machines
+    """
+    offer: str | None = None
+    """
+    Where it would run
+    """
+    runners: list[Runner] | None = None
+    """
+    The next best places, and what each would add to the plan
+    """
+    usd: float | None = None
+    """
+    Expected cost, USD
+    """
+    usd_per_hour: Annotated[float | None, Field(alias='usdPerHour')] = None
+    """
+    Price of one machine, USD per hour
+    """
+
+
+class PlanView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    bound: float
+    """
+    No plan is better than this, in the objective's unit
+    """
+    hours: float
+    """
+    Expected time from start to end, hours
+    """
+    late: bool | None = None
+    """
+    The deadline cannot be kept: this is the fastest plan
+    """
+    message: str | None = None
+    """
+    Why there is no plan
+    """
+    millis: float
+    """
+    Time that planning took, milliseconds
+    """
+    name: str
+    """
+    Name of the job
+    """
+    objective: str
+    """
+    cost or makespan
+    """
+    on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
+    """
+    The same work on demand at its cheapest, with the data it moves, USD
+    """
+    status: Status
+    """
+    optimal is proven; feasible says by its bound how far off it can be
+    """
+    tasks: list[PlanTask]
+    """
+    The tasks in the order of the file
+    """
+    usd: float
+    """
+    Expected cost, USD
+    """
+    warnings: list[str] | None = None
+    """
+    What the file asks for that is read but not acted on
+    """
+
+
+class PoolList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+    pools: list[PoolView]
+    """
+    Pools by name, with their machines
+    """
+
+
+class PoolOrders(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    after: int
+    """
+    How soon to sync again, nanoseconds
+    """
+    agents: list[PoolOrder]
+    """
+    The agents that should run, and no others
+    """
+    draining: bool | None = None
+    """
+    Nothing new will come
+    """
+    token: PoolToken | None = None
+    """
+    A new token, when the one that was sent is getting old
+    """
+
+
+class Queue(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    claims: list[Claim] | None = None
+    closed: bool | None = None
+    description: str | None = None
+    deserved: dict[str, float] | None = None
+    deserved_vcpu: Annotated[float | None, Field(alias='deservedVCPU')] = None
+    guaranteed: dict[str, float] | None = None
+    guaranteed_vcpu: Annotated[float | None, Field(alias='guaranteedVCPU')] = None
+    heard: list[str] | None = None
+    inner: bool | None = None
+    max: dict[str, float] | None = None
+    max_running: Annotated[int | None, Field(alias='maxRunning')] = None
+    max_vcpu: Annotated[float | None, Field(alias='maxVCPU')] = None
+    name: str
+    parent: str | None = None
+    preempt: bool | None = None
+    running: int
+    suspended: Suspension | None = None
+    use: dict[str, float] | None = None
+    vcpu: float
+    weight: int | None = None
+
+
+class QueueList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    queues: list[Queue]
+    """
+    Queues that were configured or used
+    """
+    waiting: dict[str, int] | None = None
+    """
+    Where it was asked for: how many tasks wait in each queue, counted to 1000; queues without any are left out
+    """
+
+
+class Story(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    choices: list[TaskWhy] | None = None
+    """
+    For each task the choice in force and the runners-up
+    """
+    entries: list[Entry] | None
+    """
+    What happened, in the order of time
+    """
+    job: JobView
+    """
+    The job
+    """
+    next: int | None = None
+    """
+    Index of the first task that this does not tell of, where there is one: after of the call that continues it
+    """
+
+
+class Submitted(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    budget_usd: Annotated[float | None, Field(alias='budgetUSD')] = None
+    """
+    The most it may cost, USD
+    """
+    deadline: AwareDatetime | None = None
+    """
+    When it has to be done
+    """
+    finished: AwareDatetime | None = None
+    """
+    When it ended
+    """
+    id: str
+    """
+    Job ID
+    """
+    late: bool | None = None
+    """
+    The deadline cannot be or was not kept
+    """
+    name: str
+    """
+    Name its author gave it
+    """
+    objective: str
+    """
+    cost or makespan
+    """
+    on_demand_usd: Annotated[float, Field(alias='onDemandUSD')]
+    """
+    The same work on demand at its cheapest, with the data it moves, USD
+    """
+    plan: int
+    """
+    Version of the plan in force, 0 before the first
+    """
+    planned_usd: Annotated[float, Field(alias='plannedUSD')]
+    """
+    Expected cost by the first plan, USD
+    """
+    queue: str
+    """
+    Queue it runs in
+    """
+    reason: str | None = None
+    """
+    Why it failed, or what it waits for
+    """
+    source: str | None = None
+    """
+    Where it came from
+    """
+    spent_usd: Annotated[float, Field(alias='spentUSD')]
+    """
+    Cost so far, machines that run now included, USD
+    """
+    state: str
+    """
+    planning, waiting, running, suspending, suspended, ending, succeeded, failed or cancelled
+    """
+    submitted: AwareDatetime
+    """
+    When it was submitted
+    """
+    succeeded: int
+    """
+    Tasks that are done
+    """
+    suspended: Suspension | None = None
+    """
+    While it is suspended: who has it wait, since when and why
+    """
+    tasks: int
+    """
+    Number of tasks
+    """
+    warnings: list[str] | None = None
+    """
+    What the file asks for that is read but not acted on
+    """
+
+
+class TesInfo(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    id: str
+    name: str
+    organization: dict[str, str]
+    storage: list[str]
+    tes_resources_backend_parameters: Annotated[
+        list[str], Field(alias='tesResources_backend_parameters')
+    ]
+    type: TesType
+    version: str
+
+
+class Upload(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: str
+    parts: list[Uploaded] | None = None
+    step: str
+    upload: str | None = None
+    uri: str
+
+
+class Why(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    job: str
+    """
+    ID of the job
+    """
+    queue: str
+    """
+    Queue it waits in
+    """
+    reason: str
+    """
+    Why it waits, in a sentence; that it does not, if nothing of it waits for the queue
+    """
+    state: str
+    """
+    State of the job
+    """
+    tasks: list[WhyTask]
+    """
+    Its tasks that wait in the queue, the next one first; at most 20
+    """
+    waiting: int
+    """
+    How many of its tasks wait in the queue
+    """
+
+
+class TesTask(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    creation_time: str | None = None
+    """
+    RFC 3339
+    """
+    description: str | None = None
+    executors: Annotated[list[TesExecutor], Field(min_length=1)]
+    id: str | None = None
+    """
+    Set by the server
+    """
+    inputs: list[TesInput] | None = None
+    logs: list[TesTaskLog] | None = None
+    """
+    One for each attempt
+    """
+    name: str | None = None
+    """
+    For people and for filters
+    """
+    outputs: list[TesOutput] | None = None
+    resources: TesResources | None = None
+    state: str | None = None
+    """
+    Set by the server
+    """
+    tags: dict[str, str] | None = None
+    volumes: list[str] | None = None
+    """
+    Directories that executors share
+    """
+
+
+class Assignment(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    accelerators: float | None = None
+    attempt: str
+    checkpoint: Checkpoint | None = None
+    env: dict[str, str] | None = None
+    exchange: Annotated[
+        str | None, Field(json_schema_extra={'contentEncoding': 'base64'})
+    ] = None
+    gang: Gang | None = None
+    image: str | None = None
+    inputs: list[Input] | None = None
+    job: str
+    job_name: Annotated[str, Field(alias='jobName')]
+    keep_on_failure: Annotated[int | None, Field(alias='keepOnFailure')] = None
+    login: bool | None = None
+    nodes: list[str] | None
+    nothing: list[str] | None = None
+    outputs: list[Output] | None = None
+    pace: Pace | None = None
+    parents: dict[str, str] | None = None
+    prefix: str
+    progress: float | None = None
+    refused: str | None = None
+    run: str | None = None
+    secrets: dict[str, str] | None = None
+    setup: str | None = None
+    stand_in: Annotated[int | None, Field(alias='standIn')] = None
+    store: str
+    task: str
+    workdir: str | None = None
+
+
+class JobList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    jobs: list[JobView]
+    """
+    The jobs, the newest first
+    """
+    next: str | None = None
+    """
+    Where the list goes on, if it does: after of the call that continues it
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+
+
+class JobUpdate(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempts: list[Attempt] | None = None
+    """
+    The attempts, or those that changed, by task and number
+    """
+    full: bool
+    """
+    Everything, rather than what changed
+    """
+    job: JobView
+    """
+    The job
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+    plans: list[PlanHead] | None = None
+    """
+    All plans, where there is a new one
+    """
+    tasks: list[TaskView] | None = None
+    """
+    The tasks, or those that changed, by index
+    """
+
+
+class TesTasks(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    next_page_token: str | None = None
+    tasks: list[TesTask]
+
+
+class Work(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    assignment: Assignment | None = None
+    command: str
+    notice: int | None = None
+    pause: int | None = None
+    seq: int
+    token: str | None = None
+    until: AwareDatetime | None = None
+    visits: int | None = None

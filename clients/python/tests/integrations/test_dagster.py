@@ -1,0 +1,37 @@
+"""The resource in an asset that Dagster itself materialises."""
+
+from pathlib import Path
+
+import pytest
+
+from tradewind import Job, Task
+
+dagster = pytest.importorskip("dagster")
+tradewind_dagster = pytest.importorskip("tradewind.dagster")
+TradewindResource = tradewind_dagster.TradewindResource
+
+
+@pytest.mark.parametrize("run, well", [("seq 3", True), ("exit 3", False)])
+def test_an_asset_is_materialised(state: Path, run: str, well: bool) -> None:
+    @dagster.asset
+    def model(context: dagster.AssetExecutionContext, tradewind: TradewindResource) -> dagster.MaterializeResult:
+        return tradewind.run(context, Job("from-dagster", Task("t", run=run, time="1m")))
+
+    resources = {"tradewind": TradewindResource(state=str(state))}
+    result = dagster.materialize([model], resources=resources, raise_on_error=False)
+    assert result.success == well
+    if well:
+        metadata = result.asset_materializations_for_node("model")[0].metadata
+        assert metadata["tasks"].value == 1 and metadata["spent_usd"].value > 0
+
+
+def test_an_op_runs_a_job(state: Path) -> None:
+    @dagster.op
+    def step(context: dagster.OpExecutionContext, tradewind: TradewindResource) -> int:
+        return int(tradewind.run(context, Job("op", Task("t", run="true", time="1m"))).metadata["tasks"])
+
+    @dagster.job(resource_defs={"tradewind": TradewindResource(state=str(state))})
+    def pipeline() -> None:
+        step()
+
+    assert pipeline.execute_in_process().output_for_node("step") == 1

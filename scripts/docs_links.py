@@ -1,0 +1,54 @@
+"""Hooks of MkDocs: links from the documentation to the repository's other files.
+
+On the site such a file is the one that the repository shows; in a clone it is the one beside. A file that is not there
+is a warning, which --strict turns into a failure.
+"""
+
+import logging
+import posixpath
+import re
+from pathlib import Path
+
+log = logging.getLogger("mkdocs.hooks.links")
+
+LINK = re.compile(r"(?<!\!)\]\((\.\.?/[^)\s#]+|\.\./[^)\s]+)(#[^)\s]*)?\)")
+
+
+def on_page_markdown(markdown, page, config, files):
+    """Points links that leave the documentation's folder to the repository."""
+    root = Path(config["docs_dir"]).parent
+    here = posixpath.dirname(posixpath.join("docs", page.file.src_uri))
+
+    def there(match):
+        path, anchor = match.group(1), match.group(2) or ""
+        target = posixpath.normpath(posixpath.join(here, path))
+        if target == "docs" or target.startswith("docs/"):
+            return match.group(0)
+        if not (root / target).exists():
+            log.warning("%s links to %s, which is not there", page.file.src_uri, target)
+        kind = "tree" if (root / target).is_dir() else "blob"
+        return f"]({config['repo_url'].rstrip('/')}/{kind}/main/{target}{anchor})"
+
+    return LINK.sub(there, markdown)
+
+
+def on_files(files, config):
+    """Adds a page that lists the decisions."""
+    from mkdocs.structure.files import File
+
+    lines = ["# Decisions", "", "What a reader may ask why about, with the answer.", ""]
+    for f in sorted(files.documentation_pages(), key=lambda f: f.src_uri):
+        if f.src_uri.startswith("decisions/0"):
+            title = Path(f.abs_src_path).read_text().splitlines()[0].lstrip("# ")
+            lines.append(f"- [{title}]({posixpath.basename(f.src_uri)})")
+    files.append(File.generated(config, "decisions/index.md", content="\n".join(lines) + "\n"))
+    return files
+
+
+def on_nav(nav, config, files):
+    """Warns of pages that no menu leads to; the decisions are listed on a page of theirs."""
+    known = {page.file.src_uri for page in nav.pages}
+    for f in files.documentation_pages():
+        if f.src_uri not in known and not f.src_uri.startswith("decisions/"):
+            log.warning("%s is not in the navigation of mkdocs.yml", f.src_uri)
+    return nav

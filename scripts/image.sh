@@ -1,0 +1,63 @@
+#!/usr/bin/env bash
+# Builds the broker's image for amd64 and arm64 by ko: the program and the certificates that it trusts, run as nobody.
+#
+#   scripts/image.sh FOLDER                as an OCI layout, pushed nowhere
+#   scripts/image.sh --push REGISTRY/NAME  to a registry
+#
+# BASE_IMAGE is what it is built on. Where no registry of it answers, an image for a snapshot is built on this machine's
+# certificates alone.
+set -euo pipefail
+cd "$(dirname "${BASH_SOURCE[0]}")/.."
+PATH=$PWD/.tools/release:$PATH
+base=${BASE_IMAGE:-gcr.io/distroless/static-debian12:nonroot}
+version=${VERSION:-$(git describe --tags --always --dirty)}
+work=$(mktemp -d)
+registry=
+trap '[[ -z $registry ]] || kill "$registry"; rm -rf "$work"' EXIT
+
+# certificates makes a base in a registry of this machine that lives as long as this script does.
+certificates() {
+  local bundle=/etc/ssl/certs/ca-certificates.crt arch refs=()
+  [[ -r $bundle ]] || { echo "image: neither $base nor $bundle can be had" >&2; exit 1; }
+  crane registry serve --address 127.0.0.1:0 >"$work/registry.log" 2>&1 &
+  registry=$!
+  local address=
+  for _ in {1..100}; do
+    address=$(sed -n 's/.*serving on port \([0-9]*\)$/127.0.0.1:\1/p' "$work/registry.log")
+    [[ -n $address ]] && break
+    sleep 0.1
+  done
+  [[ -n $address ]] || { cat "$work/registry.log" >&2; exit 1; }
+  tar -C / -chf "$work/base.tar" "${bundle#/}"
+  for arch in amd64 arm64; do
+    crane append --oci-empty-base -f "$work/base.tar" -t "$address/base:$arch" >/dev/null
+    crane mutate --set-platform "linux/$arch" -u 65532:65532 -t "$address/base:$arch" "$address/base:$arch" >/dev/null
+    refs+=(-m "$address/base:$arch")
+  done
+  crane index append "${refs[@]}" -t "$address/base:all" 2>/dev/null >/dev/null
+  base=$address/base:all
+}
+
+cat >"$work/.ko.yaml" <<CONFIG
+builds:
+  - main: ./cmd/tradewind
+    env: [CGO_ENABLED=0]
+    flags: [-trimpath]
+    ldflags: ["-s -w -X main.version=$version"]
+CONFIG
+build=(env KO_CONFIG_PATH="$work" SOURCE_DATE_EPOCH="$(git log -1 --format=%ct)" ko build --bare --platform=linux/amd64,linux/arm64
+  --sbom=spdx --image-label org.opencontainers.image.source=https://github.com/tradewind-broker/tradewind)
+if [[ ${1:-} == --push && $# == 2 ]]; then
+  KO_DOCKER_REPO=$2 KO_DEFAULTBASEIMAGE=$base "${build[@]}" --tags "$version,latest" ./cmd/tradewind
+elif [[ $# == 1 && $1 != -* ]]; then
+  if ! timeout 20 crane manifest "$base" >/dev/null 2>&1; then
+    echo "image: the registry of $base does not answer: built on this machine's certificates" >&2
+    certificates
+  fi
+  rm -rf "$1"
+  mkdir -p "$1"
+  KO_DOCKER_REPO=tradewind.local KO_DEFAULTBASEIMAGE=$base "${build[@]}" --push=false --oci-layout-path "$1" ./cmd/tradewind
+else
+  echo "usage: image.sh FOLDER | --push REGISTRY/NAME" >&2
+  exit 2
+fi
