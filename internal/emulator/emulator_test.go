@@ -126,7 +126,7 @@ func TestStopEndsAnEmulator(t *testing.T) {
 // awaitClosed dials until nothing listens.
 func awaitClosed(ctx context.Context, t *testing.T, address string) {
 	t.Helper()
-	ctx, cancel := context.WithTimeout(ctx, 20*time.Second)
+	ctx, cancel := context.WithTimeout(ctx, time.Minute)
 	defer cancel()
 	poll := time.NewTicker(20 * time.Millisecond)
 	defer poll.Stop()

@@ -86,7 +86,7 @@ func (v *victim) running() host.Running {
 }
 
 func call(r host.Running, method, path string, body io.Reader, into any) error {
-	ctx, cancel := context.WithTimeout(context.Background(), 5*time.Second)
+	ctx, cancel := context.WithTimeout(context.Background(), time.Minute)
 	defer cancel()
 	req, err := http.NewRequestWithContext(ctx, method, r.URL+path, body)
 	if err != nil {

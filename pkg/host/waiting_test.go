@@ -58,7 +58,10 @@ func waitFor(t *testing.T, prices string) (*view.JobDetail, map[string]string) {
 	task.Run = strings.Replace(task.Run, `-lt 100`, `-lt 40`, 1)
 	task.Resources[0].Region, task.Resources[0].InstanceType = "us-east-1", "g5.xlarge"
 	spec.Deadline = 9 * time.Hour
-	time.Sleep(time.Second) // until the prices of now have been looked at
+	look := events.New("look", "test", h.Broker().Now(), events.MarketTicked{}) // at the prices of now
+	if err := h.Broker().Handle(t.Context(), events.FnTick, []events.Event{look})[0]; err != nil {
+		t.Fatal(err)
+	}
 	job, err := h.Broker().Submit(context.Background(), broker.Submission{Spec: spec})
 	if err != nil {
 		t.Fatal(err)

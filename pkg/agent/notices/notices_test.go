@@ -66,7 +66,7 @@ func first(t *testing.T, cloud string, count int, m *metadata) ([]Notice, *impat
 	if err != nil {
 		t.Fatal(err)
 	}
-	ctx, cancel := context.WithTimeout(t.Context(), 30*time.Second)
+	ctx, cancel := context.WithTimeout(t.Context(), 3*time.Minute)
 	defer cancel()
 	var got []Notice
 	w.Watch(ctx, func(n Notice) {

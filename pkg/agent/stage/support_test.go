@@ -135,7 +135,7 @@ func answer(status int) func(http.ResponseWriter, *http.Request) bool {
 // some time to end.
 func (b *bucket) uploads() (left []string) {
 	b.Helper()
-	for deadline := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+	for deadline := time.Now().Add(time.Minute); ; time.Sleep(time.Millisecond) {
 		entries, err := os.ReadDir(filepath.Join(b.dir, ".uploads"))
 		if err != nil {
 			b.Fatal(err)

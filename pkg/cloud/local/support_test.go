@@ -186,7 +186,7 @@ func (w *world) mustBeGone(ids []proc.Identity) {
 	w.t.Helper()
 	for _, id := range ids {
 		// Orphans are buried by whoever adopted them, which may take a moment.
-		for deadline := time.Now().Add(10 * time.Second); id.Alive() && !zombie(id.PID); time.Sleep(time.Millisecond) {
+		for deadline := time.Now().Add(time.Minute); id.Alive() && !zombie(id.PID); time.Sleep(time.Millisecond) {
 			if time.Now().After(deadline) {
 				w.t.Errorf("process %d was left over", id.PID)
 				break
