@@ -151,9 +151,12 @@ func (c *Checker) Launched(spec cloud.LaunchSpec, all []*Machine, fresh int) {
 	s.machines = append(s.machines, all[len(all)-fresh:]...)
 }
 
-// Unheeded is called when a machine is taken, of which its cloud had told, and what runs on it was not told to save.
+// Unheeded is called when a machine is taken, of which its cloud had told, and what runs on it was not told to save. Of
+// an attempt that has failed nothing goes on: its machines are kept to be looked at, those too whose own part runs yet.
 func (c *Checker) Unheeded(m *Machine) {
-	if !c.Stormy {
+	s := c.Jobs[record.ClusterJob(m.Cluster)]
+	failed := s != nil && s.clusters[m.Cluster].Outcome == record.OutcomeFailed
+	if !c.Stormy && !failed {
 		c.Violatef(InvNotice, "%s %s is taken, and its agent was not told to save", m.Cluster, m.ID)
 	}
 }
