@@ -200,25 +200,8 @@ func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD
 	}
-	return a != b || !slices.Equal(was.Plans, is.Plans) || !slices.EqualFunc(was.Attempts, is.Attempts, sameAttempt) ||
-		!slices.EqualFunc(was.TaskList, is.TaskList, sameTask)
-}
-
-// sameTask says whether a task is as it was. What it waits for never changes.
-func sameTask(a, b view.TaskView) bool {
-	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
-		a.Offer == b.Offer && a.KeptUntil.Equal(b.KeptUntil) &&
-		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
-		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
-}
-
-// sameAttempt says whether an attempt is as it was. What it was admitted to never changes.
-func sameAttempt(a, b record.Attempt) bool {
-	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
-		a.USD == b.USD && a.EgressUSD == b.EgressUSD && a.ReservedUSD == b.ReservedUSD &&
-		a.RateUSD == b.RateUSD && a.Resumed == b.Resumed && a.KeptUntil.Equal(b.KeptUntil) &&
-		a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
-		a.Up.Equal(b.Up) && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
+	return a != b || !slices.Equal(was.Plans, is.Plans) || !slices.EqualFunc(was.Attempts, is.Attempts, view.SameAttempt) ||
+		!slices.EqualFunc(was.TaskList, is.TaskList, view.SameTask)
 }
 
 // JobUpdate is what a follower of a job is sent: first everything, then what changed.
@@ -245,7 +228,7 @@ func (m moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
 	told = make([]int, len(is.TaskList))
 	copy(told, m.told)
 	for i := range is.TaskList {
-		if i >= len(was.TaskList) || !sameTask(was.TaskList[i], is.TaskList[i]) {
+		if i >= len(was.TaskList) || !view.SameTask(was.TaskList[i], is.TaskList[i]) {
 			told[i] = n
 		}
 	}
@@ -254,7 +237,7 @@ func (m moment) changes(n int, is *view.JobDetail) (plans int, told []int) {
 		for len(old) > 0 && (old[0].Task < a.Task || old[0].Task == a.Task && old[0].Number < a.Number) {
 			old = old[1:]
 		}
-		if len(old) == 0 || !sameAttempt(old[0], a) {
+		if len(old) == 0 || !view.SameAttempt(old[0], a) {
 			told[a.Task] = n
 		}
 	}

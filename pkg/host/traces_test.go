@@ -7,6 +7,7 @@ import (
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	collectormetrics "go.opentelemetry.io/proto/otlp/collector/metrics/v1"
 	collectortrace "go.opentelemetry.io/proto/otlp/collector/trace/v1"
@@ -90,6 +91,20 @@ func (c *collector) named(name string) (found []*tracev1.Span) {
 	return found
 }
 
+// await waits until a span of a name has come.
+func (c *collector) await(t *testing.T, name string) {
+	t.Helper()
+	for deadline := time.Now().Add(time.Minute); time.Now().Before(deadline); time.Sleep(10 * time.Millisecond) {
+		c.mu.Lock()
+		there := len(c.named(name)) > 0
+		c.mu.Unlock()
+		if there {
+			return
+		}
+	}
+	t.Fatalf("no span named %q has come", name)
+}
+
 // traced hands a job in.
 func traced(t *testing.T, h *host.Host, file string) string {
 	t.Helper()
@@ -108,6 +123,7 @@ func traced(t *testing.T, h *host.Host, file string) string {
 func TestAJobIsATrace(t *testing.T) {
 	c := newCollector(t)
 	t.Setenv("OTEL_EXPORTER_OTLP_ENDPOINT", c.URL)
+	t.Setenv("OTEL_BSP_SCHEDULE_DELAY", "20") // milliseconds
 	h, stop := serve(t, host.Options{State: t.TempDir()})
 	const file = `apiVersion: tradewind/v1
 name: traced
@@ -119,6 +135,7 @@ tasks:
 	if d.State != record.JobFailed {
 		t.Fatalf("%+v", d)
 	}
+	c.await(t, "traced") // it is told by the event of the job's end, which is handled after the job is seen to have ended
 	stop()
 	c.mu.Lock()
 	defer c.mu.Unlock()

@@ -1,0 +1,20 @@
+package view
+
+import "github.com/tradewind-broker/tradewind/pkg/broker/record"
+
+// SameTask says whether a task is as it was. What it waits for never changes.
+func SameTask(a, b TaskView) bool {
+	return a.State == b.State && a.Progress == b.Progress && a.Attempts == b.Attempts && a.USD == b.USD &&
+		a.Offer == b.Offer && a.KeptUntil.Equal(b.KeptUntil) &&
+		a.USDPerHour == b.USDPerHour && a.Hours == b.Hours && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended) &&
+		a.Reason == b.Reason && a.Waits == b.Waits && a.Name == b.Name && a.Index == b.Index && a.Nodes == b.Nodes
+}
+
+// SameAttempt says whether an attempt is as it was. What it was admitted to never changes.
+func SameAttempt(a, b record.Attempt) bool {
+	return a.Number == b.Number && a.Task == b.Task && a.Outcome == b.Outcome && a.Reason == b.Reason &&
+		a.USD == b.USD && a.EgressUSD == b.EgressUSD && a.ReservedUSD == b.ReservedUSD &&
+		a.RateUSD == b.RateUSD && a.Resumed == b.Resumed && a.KeptUntil.Equal(b.KeptUntil) &&
+		a.ResumedFrom == b.ResumedFrom && a.Launched.Equal(b.Launched) &&
+		a.Up.Equal(b.Up) && a.Started.Equal(b.Started) && a.Ended.Equal(b.Ended)
+}
