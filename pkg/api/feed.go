@@ -200,7 +200,8 @@ func worthTelling(was, is *view.JobDetail, since time.Duration) bool {
 	if since < moneyEvery {
 		a.SpentUSD = b.SpentUSD
 	}
-	return a != b || !slices.Equal(was.Plans, is.Plans) || !slices.EqualFunc(was.Attempts, is.Attempts, view.SameAttempt) ||
+	return a != b || !slices.Equal(was.Plans, is.Plans) ||
+		!slices.EqualFunc(was.Attempts, is.Attempts, view.SameAttempt) ||
 		!slices.EqualFunc(was.TaskList, is.TaskList, view.SameTask)
 }
 

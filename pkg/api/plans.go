@@ -9,6 +9,7 @@ import (
 
 	"github.com/danielgtaylor/huma/v2"
 
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
@@ -20,6 +21,21 @@ func (a *API) planRoutes() {
 		Description: "Plans with the prices and blocked places of now and stores nothing. " +
 			"When there is no plan the answer is still 200: `status` is `infeasible` and `message` says why.",
 	}, a.plan)
+	userRoute(a, huma.Operation{
+		OperationID: "learned", Method: http.MethodGet, Path: "/v1/learned", Tags: []string{"jobs"},
+		Summary: "Tell what earlier jobs of a name have shown of how long their tasks run",
+		Description: "By task and machine: how many runs there were, and the mean and the variance of the natural " +
+			"logarithms of their hours. # stands for numbers in tasks' names.",
+	}, a.learned)
+}
+
+type learnedInput struct {
+	Job string `query:"job" required:"true" minLength:"1" maxLength:"1024" doc:"Name of the jobs"`
+}
+
+func (a *API) learned(ctx context.Context, in *learnedInput) (*body[record.History], error) {
+	h, err := a.cfg.Broker.Learned(ctx, in.Job)
+	return &body[record.History]{Body: h}, err
 }
 
 type planInput struct {
@@ -56,6 +72,7 @@ type PlanTask struct {
 	USD        float64         `json:"usd,omitempty" doc:"Expected cost, USD"`
 	Hours      float64         `json:"hours,omitempty" doc:"Expected time, hours"`
 	Runners    []record.Runner `json:"runners,omitempty" doc:"The next best places, and what each would add to the plan"`
+	Time       *history.Figure `json:"time,omitempty" doc:"How long the task is taken to run there, and where that is from"`
 }
 
 func (a *API) plan(ctx context.Context, in *planInput) (*body[PlanView], error) {
@@ -117,6 +134,8 @@ func viewPlan(spec *dag.Job, plan *record.Plan) PlanView {
 		if c := plan.Of(i); c != nil {
 			t.Offer, t.USDPerHour = c.ID, c.Offer.USDPerHour
 			t.USD, t.Hours, t.Runners = plan.TaskUSD[i], plan.TaskHours[i], plan.Runners[i]
+			f := history.FigureOf(&spec.Tasks[i], c.Offer)
+			t.Time = &f
 		}
 		v.Tasks[i] = t
 	}

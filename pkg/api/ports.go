@@ -35,6 +35,7 @@ type Broker interface {
 	WhyWaiting(ctx context.Context, id string) (*session.Why, error)
 	Waiting(ctx context.Context, queue string, limit int) ([]record.Waiting, error)
 	Blocks(ctx context.Context) ([]record.Block, error)
+	Learned(ctx context.Context, job string) (record.History, error)
 
 	Pools(ctx context.Context) ([]view.PoolView, error)
 	PoolView(ctx context.Context, name string) (view.PoolView, error)

@@ -8,6 +8,7 @@ import (
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -52,7 +53,13 @@ func (b *Broker) advance(u *unit.Unit, data events.Data) error {
 	case events.DAGCancel:
 		return u.Apply(decideCancelled(job, e.Reason))
 	case events.DAGSettled:
-		return u.Apply(decideFinished(job, spec, e, u.Now))
+		d := decideFinished(job, spec, e, u.Now)
+		if len(d.Writes) > 0 {
+			if err := history.Add(u, job.ID, spec, &d); err != nil {
+				return err
+			}
+		}
+		return u.Apply(d)
 	default:
 		return unexpected(events.FnAdvance, data)
 	}

@@ -3,7 +3,6 @@ package broker
 import (
 	"context"
 	"fmt"
-	"math"
 	"reflect"
 	"time"
 
@@ -11,6 +10,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/attempt"
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -88,9 +88,15 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 	return &solution{plan, bids}, err
 }
 
-// DryRun plans a job that is not submitted, with the blocks and prices of now.
+// DryRun plans a job that is not submitted, with the blocks and prices of now, and with what was learned of its tasks:
+// that is noted in the job.
 func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
 	u := b.NewUnit(ctx, events.FnOptimize)
+	filled, err := history.Filled(u, spec)
+	if err != nil {
+		return nil, err
+	}
+	*spec = *filled
 	in := record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
 	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
 	if err := b.world(u, &in); err != nil {
@@ -201,9 +207,9 @@ func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p pla
 		}
 	}
 	for _, t := range p.tasks {
-		in.Tasks[t.Index] = factsOf(t, in.Previous, at)
+		in.Tasks[t.Index] = record.FactsOf(t, in.Previous, at)
 	}
-	withLead(in)
+	in.WithLeads()
 	for _, cl := range clusters {
 		if cl.Saving() {
 			p.saving = append(p.saving, cl)
@@ -239,53 +245,4 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 		in.Markets[m.Offer] = m
 	}
 	return nil
-}
-
-// nearlyDone is the most that is believed of what joins something that runs for longer than was thought.
-const nearlyDone = 0.95
-
-// withLead has those that join a gang take no longer than what they join: they are done with it.
-func withLead(in *record.PlanInput) {
-	for i := range in.Spec.Tasks {
-		lead := in.Spec.Lead(i)
-		if lead < 0 || in.Tasks[lead] == nil {
-			continue
-		}
-		of := in.Tasks[lead]
-		if in.Tasks[i] == nil {
-			in.Tasks[i] = &record.TaskFacts{}
-		}
-		switch f := in.Tasks[i]; {
-		case of.Done:
-			f.Done = true
-		case f.Fixed && of.Fixed:
-			f.Hours = min(f.Hours, of.Hours)
-		case of.Fixed && in.Previous != nil && in.Previous.TaskHours[lead] > 0:
-			f.Progress = max(f.Progress, min(1-of.Hours/in.Previous.TaskHours[lead], nearlyDone))
-		}
-	}
-}
-
-// factsOf says what the past fixes of a task: a finished one has its outputs somewhere, a running one holds
-// its machines, a queued one has the progress it saved.
-func factsOf(t record.Task, plan *record.Plan, now time.Time) *record.TaskFacts {
-	f := &record.TaskFacts{Place: t.Place, Progress: t.Progress, OnDemand: t.OnDemand}
-	switch t.State {
-	case record.TaskSucceeded:
-		f.Done = true
-	case record.TaskAdmitted, record.TaskLaunching, record.TaskRunning:
-		f.Fixed = t.Place != ""
-		if t.Index < len(plan.TaskHours) {
-			f.Hours = plan.TaskHours[t.Index]
-		}
-		if t.Hours > 0 {
-			f.Hours = t.Hours
-		}
-		if t.State == record.TaskRunning {
-			f.Hours = math.Max(f.Hours-record.Hours(now.Sub(t.StartedAt)), 0)
-		}
-	case record.TaskQueued, record.TaskFailed:
-		f.Place = ""
-	}
-	return f
 }

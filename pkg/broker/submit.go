@@ -11,6 +11,7 @@ import (
 
 	"github.com/tradewind-broker/tradewind/events"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/inputs"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
@@ -70,7 +71,11 @@ func (b *Broker) submitAs(ctx context.Context, id, digest string, s Submission) 
 		if job, found, err = book.Get[record.Job](u, record.JobKey(id)); err != nil || found {
 			return record.OrSkip(err)
 		}
-		spec, err := unit.Pack(id, "spec", 1, digest, s.Spec)
+		filled, err := history.Filled(u, s.Spec)
+		if err != nil {
+			return err
+		}
+		spec, err := unit.Pack(id, "spec", 1, digest, filled)
 		if err != nil {
 			return err
 		}

@@ -186,6 +186,13 @@ func (c *Client) Blocks(ctx context.Context) (*api.BlockList, error) {
 	return &out, c.call(ctx, request{method: http.MethodGet, path: "/v1/blocks"}, &out)
 }
 
+// Learned is what earlier jobs of a name have shown of how long their tasks run.
+func (c *Client) Learned(ctx context.Context, job string) (*record.History, error) {
+	var out record.History
+	r := request{method: http.MethodGet, path: "/v1/learned", query: url.Values{"job": {job}}}
+	return &out, c.call(ctx, r, &out)
+}
+
 func jobPath(id string) string { return "/v1/jobs/" + url.PathEscape(id) }
 
 // request is one call of the API.

@@ -44,6 +44,7 @@ func TestEachCallAsksForItsPathWithTheToken(t *testing.T) {
 		"GET /v1/queues":                       func() error { _, err := c.Queues(ctx); return err },
 		"PUT /v1/queues/research":              func() error { _, err := c.SetQueue(ctx, "research", api.QueueQuota{}); return err },
 		"GET /v1/jobs/j-1/waiting":             func() error { _, err := c.WhyWaiting(ctx, "j-1"); return err },
+		"GET /v1/learned?job=a+b":              func() error { _, err := c.Learned(ctx, "a b"); return err },
 		"GET /v1/blocks":                       func() error { _, err := c.Blocks(ctx); return err },
 		"GET /v1/jobs/j/tasks/t/logs?tail=100": func() error { return closed(c.Log(ctx, "j", "t", LogOptions{Tail: 100})) },
 		"GET /v1/jobs/j/tasks/t/logs?attempt=2&follow=true&rank=1": func() error {

@@ -11,7 +11,9 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
 	"github.com/tradewind-broker/tradewind/internal/cloudkit"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
+	"github.com/tradewind-broker/tradewind/pkg/client"
 )
 
 // Enabled is what a plan is made on: the clouds that may be bought on, in their regions, and what they sell.
@@ -23,6 +25,21 @@ type Enabled struct {
 	// Without are the machines that are not bought, though the clouds sell them, as planner.Options.Without has them.
 	Without []string
 	catalog *catalog.Catalog
+	// broker is the one that runs on the state folder; nil is none.
+	broker *client.Client
+}
+
+// Learned is what the broker that runs here has seen of earlier jobs of a name. Where none runs, or it does not know, that
+// is nothing: a plan is made without.
+func (e Enabled) Learned(ctx context.Context, job string) record.History {
+	if e.broker == nil {
+		return record.History{}
+	}
+	h, err := e.broker.Learned(ctx, job)
+	if err != nil {
+		return record.History{}
+	}
+	return *h
 }
 
 // Names are those of the clouds, sorted; none is every cloud.
@@ -65,6 +82,9 @@ func (a app) enabled(ctx context.Context, state string, named []string) (Enabled
 	r, running, err := a.find(state)
 	if err != nil {
 		return Enabled{}, err
+	}
+	if running {
+		e.broker = client.New(r.URL, r.Token)
 	}
 	if running && len(r.Clouds) > 0 {
 		names, e.Why = r.Clouds, fmt.Sprintf("the broker that runs (pid %d) buys on them", r.PID)

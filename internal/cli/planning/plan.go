@@ -15,6 +15,7 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/cli/command"
 	"github.com/tradewind-broker/tradewind/internal/cli/jobfile"
 	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog"
@@ -146,9 +147,10 @@ type PlanTask struct {
 	Accelerator  string          `json:"accelerator,omitempty"` // V100:8
 	Market       string          `json:"market"`                // spot or on-demand
 	Nodes        int             `json:"nodes"`
-	USDPerHour   float64         `json:"usdPerHour"` // of one machine
-	Hours        float64         `json:"hours"`      // expected
-	USD          float64         `json:"usd"`        // expected
+	USDPerHour   float64         `json:"usdPerHour"`     // of one machine
+	Hours        float64         `json:"hours"`          // expected
+	Time         *history.Figure `json:"time,omitempty"` // how long it is taken to run there, and where that is from
+	USD          float64         `json:"usd"`            // expected
 	Runners      []record.Runner `json:"runners,omitempty"`
 }
 
@@ -165,6 +167,7 @@ func (a app) plan(ctx context.Context, path string, o *planOptions) error {
 		return err
 	}
 	a.Tell("%s", o.on.Says(c.Clouds()))
+	f.Spec = history.Fill(f.Spec, o.on.Learned(ctx, f.Spec.Name))
 	in := record.PlanInput{Spec: f.Spec, Now: a.Now()}
 	if f.Spec.Deadline > 0 {
 		h := f.Spec.Deadline.Hours()
@@ -279,6 +282,8 @@ func planResult(in record.PlanInput, p *record.Plan) *PlanResult {
 		if c := p.Of(i); c != nil {
 			t.place(c)
 			t.Hours, t.USD, t.Runners = p.TaskHours[i], p.TaskUSD[i], p.Runners[i]
+			f := history.FigureOf(&spec.Tasks[i], c.Offer)
+			t.Time = &f
 		}
 		r.Tasks = append(r.Tasks, t)
 		r.TransferUSD -= t.USD
@@ -313,6 +318,9 @@ func (a app) printPlan(r *PlanResult, o *planOptions) error {
 	if r.Status == record.PlanInfeasible {
 		return nil
 	}
+	for _, line := range surprises(r.Tasks) {
+		a.Tell("%s", line)
+	}
 	return a.planTable(r, o.explain)
 }
 
@@ -337,12 +345,14 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 	t := text.Table{Columns: []text.Column{
 		{Name: "TASK", Flexible: true}, {Name: "OFFER", Flexible: true, Fit: text.Place}, {Name: "MARKET", Optional: 4},
 		{Name: "NODES", Right: true, Optional: 3}, {Name: "USD/H", Right: true, Optional: 2},
-		{Name: "HOURS", Right: true, Optional: 1}, {Name: "USD", Right: true}, {Name: "WOULD ADD", Right: true},
+		{Name: "HOURS", Right: true, Optional: 1}, {Name: "FROM", Optional: 5}, {Name: "USD", Right: true},
+		{Name: "WOULD ADD", Right: true},
 	}}
 	nodes := false
 	for i := range r.Tasks {
 		nodes = nodes || r.Tasks[i].Nodes > 1
 	}
+	froms := timesFrom(r.Tasks)
 	for i := range r.Tasks {
 		task := &r.Tasks[i]
 		count := ""
@@ -355,7 +365,8 @@ func (a app) planTable(r *PlanResult, explain bool) error {
 		}
 		t.Rows = append(t.Rows, []text.Cell{
 			{Text: task.Name}, {Text: withoutMarket(task)}, {Text: task.Market, Tone: tone}, {Text: count},
-			{Text: text.USD(task.USDPerHour)}, {Text: fmt.Sprintf("%.2f", task.Hours)}, {Text: text.USD(task.USD)}, {},
+			{Text: text.USD(task.USDPerHour)}, {Text: fmt.Sprintf("%.2f", task.Hours)}, {Text: froms[i]},
+			{Text: text.USD(task.USD)}, {},
 		})
 		if explain {
 			t.Rows = append(t.Rows, runnerRows(task, r.Objective)...)
@@ -382,8 +393,8 @@ func runnerRows(t *PlanTask, objective string) [][]text.Cell {
 	for _, r := range t.Runners {
 		rows = append(rows, []text.Cell{
 			{}, {Text: "or " + text.Clean(r.ID), Tone: text.Faint}, {}, {}, {},
-			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {Text: text.USD(r.USD), Tone: text.Faint},
-			{Text: Adds(r, objective), Tone: text.Faint},
+			{Text: fmt.Sprintf("%.2f", r.Hours), Tone: text.Faint}, {},
+			{Text: text.USD(r.USD), Tone: text.Faint}, {Text: Adds(r, objective), Tone: text.Faint},
 		})
 	}
 	return rows

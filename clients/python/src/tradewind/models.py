@@ -357,6 +357,49 @@ class ErrorModel(BaseModel):
     """
 
 
+class From(Enum):
+    """
+    Where that is from: the job file, earlier runs of the task, of tasks like it, on another accelerator, or nothing known
+    """
+
+    file = 'file'
+    history = 'history'
+    like = 'like'
+    scaled = 'scaled'
+    default = 'default'
+
+
+class Figure(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    from_: Annotated[From, Field(alias='from')]
+    """
+    Where that is from: the job file, earlier runs of the task, of tasks like it, on another accelerator, or nothing known
+    """
+    high_hours: Annotated[float | None, Field(alias='highHours')] = None
+    """
+    One in ten runs is longer, hours
+    """
+    hours: float
+    """
+    How long the whole task is taken to run there, hours
+    """
+    learned_hours: Annotated[float | None, Field(alias='learnedHours')] = None
+    """
+    What they let expect, hours
+    """
+    low_hours: Annotated[float | None, Field(alias='lowHours')] = None
+    """
+    One in ten runs is shorter, hours
+    """
+    runs: int | None = None
+    """
+    Earlier runs that are known of
+    """
+
+
 class Grant(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1089,6 +1132,29 @@ class Report(BaseModel):
     seq: int | None = None
 
 
+class RunTimes(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: int
+    """
+    When the last one ended, seconds since 1970
+    """
+    log: float
+    """
+    Mean of the natural logarithms of their hours
+    """
+    runs: int
+    """
+    How many runs there were; later ones count for more
+    """
+    var: float | None = None
+    """
+    Variance of the same
+    """
+
+
 class Runner(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1594,6 +1660,22 @@ class Hello(BaseModel):
     version: str
 
 
+class History(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime | None = None
+    """
+    When the last of them ended
+    """
+    job: str
+    """
+    Name of the jobs
+    """
+    tasks: dict[str, dict[str, RunTimes]]
+
+
 class JobDetail(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1824,6 +1906,10 @@ class PlanTask(BaseModel):
     runners: list[Runner] | None = None
     """
     The next best places, and what each would add to the plan
+    """
+    time: Figure | None = None
+    """
+    How long the task is taken to run there, and where that is from
     """
     usd: float | None = None
     """

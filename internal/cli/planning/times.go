@@ -1,0 +1,59 @@
+package planning
+
+import (
+	"fmt"
+
+	"github.com/tradewind-broker/tradewind/internal/cli/text"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
+)
+
+// timesFrom says of each task where the time is from that it is planned with; nothing where the file says it of all.
+func timesFrom(tasks []PlanTask) []string {
+	froms, told := make([]string, len(tasks)), false
+	for i := range tasks {
+		froms[i] = timeFrom(tasks[i].Time)
+		told = told || tasks[i].Time != nil && tasks[i].Time.From != history.FromFile
+	}
+	if !told {
+		clear(froms)
+	}
+	return froms
+}
+
+func timeFrom(f *history.Figure) string {
+	if f == nil {
+		return ""
+	}
+	runs := text.Count(f.Runs, "run")
+	switch f.From {
+	case history.FromHistory:
+		return runs
+	case history.FromLike:
+		return runs + " of tasks like it"
+	case history.FromScaled:
+		return runs + " on another accelerator"
+	case history.FromNothing:
+		return "assumed"
+	}
+	return "the file"
+}
+
+// surprises are what earlier runs say of times that files state, where nine of ten runs were shorter, or longer.
+func surprises(tasks []PlanTask) (lines []string) {
+	for i := range tasks {
+		f := tasks[i].Time
+		if f == nil || f.From != history.FromFile || f.Runs < minSurprise ||
+			f.Hours >= f.LowHours && f.Hours <= f.HighHours {
+			continue
+		}
+		lines = append(lines, fmt.Sprintf("%s: the file says %.3g h, and most of %d runs took %.3g to %.3g h",
+			text.Clean(tasks[i].Name), f.Hours, f.Runs, f.LowHours, f.HighHours))
+		if len(lines) == mostSurprises {
+			break
+		}
+	}
+	return lines
+}
+
+// A few runs say little, and many lines are not read.
+const minSurprise, mostSurprises = 3, 5

@@ -1,0 +1,65 @@
+package history
+
+import (
+	"github.com/tradewind-broker/tradewind/pkg/broker/book"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// Known returns what was learned of the jobs of a name; nothing is an empty History.
+func Known(u *unit.Unit, job string) (record.History, error) {
+	h, _, err := book.Get[record.History](u, record.HistoryKey(job))
+	return h, err
+}
+
+// Filled returns a job with what is known of its tasks, as Fill has it.
+func Filled(u *unit.Unit, spec *dag.Job) (*dag.Job, error) {
+	h, err := Known(u, spec.Name)
+	if err != nil {
+		return nil, err
+	}
+	return Fill(spec, h), nil
+}
+
+// Add has a decision that ends a job keep what its tasks have shown: of those of Sample that have succeeded.
+func Add(u *unit.Unit, job string, spec *dag.Job, d *record.Decision) error {
+	sample := Sample(spec)
+	keys := make([]record.Key, 0, len(sample)+1)
+	for _, i := range sample {
+		keys = append(keys, record.TaskKey(job, i))
+	}
+	if err := u.Preload(append(keys, record.HistoryKey(spec.Name))...); err != nil {
+		return err
+	}
+	tasks, last := make([]record.Task, len(sample)), []record.Key{}
+	for n, i := range sample {
+		var err error
+		if tasks[n], _, err = book.Get[record.Task](u, record.TaskKey(job, i)); err != nil {
+			return err
+		}
+		last = append(last, record.AttemptKey(job, i, tasks[n].Attempt))
+	}
+	if err := u.Preload(last...); err != nil {
+		return err
+	}
+	var runs []Run
+	for n, i := range sample {
+		a, _, err := book.Get[record.Attempt](u, last[n])
+		if err != nil {
+			return err
+		}
+		if r, ok := Of(&spec.Tasks[i], tasks[n], a); ok {
+			runs = append(runs, r)
+		}
+	}
+	if len(runs) == 0 {
+		return nil
+	}
+	known, err := Known(u, spec.Name)
+	if err != nil {
+		return err
+	}
+	d.Put(record.HistoryKey(spec.Name), Learn(known, spec, runs, u.Now))
+	return nil
+}

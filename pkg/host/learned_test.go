@@ -1,0 +1,75 @@
+package host_test
+
+import (
+	"strings"
+	"testing"
+
+	"github.com/tradewind-broker/tradewind/pkg/broker"
+	"github.com/tradewind-broker/tradewind/pkg/broker/history"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+	"github.com/tradewind-broker/tradewind/pkg/dag/read"
+	"github.com/tradewind-broker/tradewind/pkg/host"
+)
+
+// TestAJobIsPlannedByWhatTheOneBeforeHasShown: without a time in the file an hour is assumed, and after a run what was seen.
+// A task that has failed teaches nothing.
+func TestAJobIsPlannedByWhatTheOneBeforeHasShown(t *testing.T) {
+	h, _ := serve(t, host.Options{State: t.TempDir()})
+	job := func(last string) *dag.Job {
+		spec, err := read.Job("job.yaml", strings.NewReader(`apiVersion: tradewind/v1
+name: nightly
+tasks:
+  fetch: {run: "true"}
+  stated: {run: "true", time: 2h}
+  report: {run: "`+last+`", after: [fetch, stated]}
+`))
+		if err != nil {
+			t.Fatal(err)
+		}
+		return spec
+	}
+	figures := func() (all []history.Figure) {
+		spec := job("true")
+		p, err := h.Broker().DryRun(t.Context(), spec)
+		if err != nil || p.Status == record.PlanInfeasible {
+			t.Fatal(p, err)
+		}
+		for i := range spec.Tasks {
+			all = append(all, history.FigureOf(&spec.Tasks[i], p.Of(i).Offer))
+		}
+		return all
+	}
+	if f := figures(); f[0].From != history.FromNothing || f[0].Hours != 1 || f[1].From != history.FromFile {
+		t.Fatalf("before any ran: %+v", f)
+	}
+	run := func(last string, want record.JobState) {
+		t.Helper()
+		j, err := h.Broker().Submit(t.Context(), broker.Submission{Spec: job(last)})
+		if err != nil {
+			t.Fatal(err)
+		}
+		if d := await(t, h.Broker(), j.ID); d.State != want {
+			t.Fatalf("%s: %s", d.State, d.Reason)
+		}
+	}
+	run("false", record.JobFailed)
+	f := figures()
+	if f[0].From != history.FromHistory || f[0].Runs != 1 || f[0].Hours > 0.5 {
+		t.Errorf("fetch: %+v", f[0])
+	}
+	if f[1].From != history.FromFile || f[1].Hours != 2 || f[1].Runs != 1 || f[1].HighHours > 1 {
+		t.Errorf("stated: %+v", f[1])
+	}
+	if f[2].From != history.FromNothing || f[2].Runs != 0 {
+		t.Errorf("report: %+v", f[2])
+	}
+	run("true", record.JobSucceeded)
+	if f := figures(); f[0].Runs != 2 || f[2].From != history.FromHistory {
+		t.Errorf("after two: %+v", f)
+	}
+	known, err := h.Broker().Learned(t.Context(), "nightly")
+	if err != nil || known.Job != "nightly" || len(known.Tasks) != 3 {
+		t.Errorf("%+v, %v", known, err)
+	}
+}
