@@ -131,7 +131,7 @@ type Task struct {
 	Outputs    []Output     `json:"outputs,omitempty"`
 	Checkpoint *Checkpoint  `json:"checkpoint,omitempty"`
 	Time       TimeEstimate `json:"time"`
-	// Learned is what earlier jobs have shown of the run time; nil until the job is handed in, or where nothing is known.
+	// Learned is what earlier jobs have shown of the run time; nil until the job is handed in, or if nothing is known.
 	Learned *Learned `json:"learned,omitempty"`
 	// Recorded is the measured run time of an imported task without a command:
 	// it runs as a timed stand-in. Its inputs and outputs are sizes to plan with; there is nothing to stage.

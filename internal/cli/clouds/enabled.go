@@ -29,8 +29,8 @@ type Enabled struct {
 	broker *client.Client
 }
 
-// Learned is what the broker that runs here has seen of earlier jobs of a name. Where none runs, or it does not know, that
-// is nothing: a plan is made without.
+// Learned is what the broker that runs here has seen of earlier jobs of a name. Where none runs, or it does not know,
+// that is nothing: a plan is made without.
 func (e Enabled) Learned(ctx context.Context, job string) record.History {
 	if e.broker == nil {
 		return record.History{}

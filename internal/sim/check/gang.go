@@ -73,8 +73,8 @@ func (g *gangChecker) begin(s *Job, task int) {
 	}
 }
 
-// checkBroken checks that a task which is to begin anew by itself does so, where another of its gang runs. One transaction
-// may hear of several: what has the whole gang begin anew counts for all of them.
+// checkBroken checks that a task which is to begin anew by itself does so, where another of its gang runs. One
+// transaction may hear of several: what has the whole gang begin anew counts for all of them.
 func (c *Checker) checkBroken() {
 	for _, e := range c.gangs.heard {
 		if s := c.state(e.Job); s.user != nil && !restarts(&s.user.Spec.Tasks[e.Task], e) {

@@ -51,8 +51,8 @@ func pooled(of map[string]record.RunTimes) (all record.RunTimes) {
 }
 
 // Fill returns a job whose tasks know what was learned of them. A task whose file does not say how long it runs is
-// planned by it: with what is expected, and in a job with a deadline with what one run in ten exceeds. The job that it is
-// given is not changed.
+// planned by it: with what is expected, and in a job with a deadline with what one run in ten exceeds. The job that it
+// is given is not changed.
 func Fill(spec *dag.Job, h record.History) *dag.Job {
 	if h.Job != spec.Name {
 		return spec

@@ -25,8 +25,8 @@ var chips = map[string]struct{ tflops, cores float64 }{
 }
 
 // TFLOPS is how fast one accelerator is in dense half precision by its vendor's data sheet, and of a TPU its whole
-// slice. It is 0 where nothing is known. What a program reaches of it differs; the ratio of two is a first guess of how much
-// longer it takes on one than on the other.
+// slice. It is 0 where nothing is known. What a program reaches of it differs; the ratio of two is a first guess of how
+// much longer it takes on one than on the other.
 func TFLOPS(name string) float64 {
 	if rest, ok := strings.CutPrefix(name, "tpu-"); ok {
 		version, size, _ := strings.Cut(rest, "-")
