@@ -162,6 +162,19 @@ func TestOfAResumedAttempt(t *testing.T) {
 	}
 }
 
+// Reading 64 records twice at the end of each job was a part of its bill that one notices, and eight of an array say as much.
+func TestOfAnArrayAFewAreLearnedOf(t *testing.T) {
+	for tasks, want := range map[int]int{1: 1, 16: 16, 17: 8, 10_000: 8} {
+		names := make([]string, tasks)
+		for i := range names {
+			names[i] = fmt.Sprintf("shard-%d", i)
+		}
+		if got := Sample(job(append(names, "merge")...)); len(got) != want+1 || got[want] != tasks {
+			t.Errorf("of %d: %v", tasks, got)
+		}
+	}
+}
+
 // However large a job is and however many there were, what is read and kept is bounded, and every kind of task is learned.
 func TestBounds(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {

@@ -14,6 +14,10 @@ import (
 const (
 	// MaxSample is of how many tasks of one job is learned.
 	MaxSample = 64
+	// maxNamed is up to how many tasks whose names differ in numbers only are learned of one by one: step-1 and step-2
+	// may do different things. More of them are the parts of one array, of which ofArray show what all of them take.
+	// Each task that is learned of is two records read when its job ends.
+	maxNamed, ofArray = 16, 8
 	// maxTasks and maxMachines are of how many names of tasks, and kinds of machine of each, something is kept. Those
 	// that ran last stay.
 	maxTasks, maxMachines = 2 * MaxSample, 4
@@ -84,6 +88,9 @@ func Sample(spec *dag.Job) []int {
 	for n, name := range order {
 		of := groups[name]
 		take := min((MaxSample-len(sample))/(len(order)-n), len(of))
+		if len(of) > maxNamed {
+			take = min(take, ofArray)
+		}
 		for k := range take {
 			sample = append(sample, of[k*len(of)/take])
 		}
