@@ -24,6 +24,7 @@ type CloudReport struct {
 	Quotas   []CloudQuota `json:"quotas,omitempty" doc:"Limits of the account"`
 	Missing  []CloudLack  `json:"missing" nullable:"false" doc:"What stands in the way; nothing: it can be bought"`
 	Machines int          `json:"machines" doc:"Machines of the deployment that run"`
+	Played   bool         `json:"played,omitempty" doc:"The broker's computer plays the cloud: nothing is bought"`
 }
 
 // CloudQuota is a limit of an account.

@@ -25,6 +25,7 @@ const (
 	PartActive = "active" // JobIndex of jobs that are not over, by ID
 	PartBlocks = "blocks"
 	PartMarket = "market"
+	PartPrices = "prices" // PastPrices
 	PartQueues = "queues"
 )
 
@@ -93,6 +94,9 @@ func BlockKey(b Block) store.Key {
 
 // MarketKey is the key of a MarketRecord.
 func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
+
+// PastPricesKey is the key of a PastPrices.
+func PastPricesKey(offer string) store.Key { return store.Key{Partition: PartPrices, Sort: offer} }
 
 // SeenKey is the key of the marker that a function has handled an event.
 func SeenKey(fn, event string) store.Key {
