@@ -54,7 +54,7 @@ export class Frontier {
     this.chart.el.hidden = !p.length;
     if (!p.length) return set(this.note, 'No plan keeps the limits.');
     this.draw();
-    set(this.note, `${count(p.length, 'plan')}${front.complete ? ', all there are, proven' : '; there may be others between them'}. Choosing a point asks for its time as the deadline.`);
+    set(this.note, `${count(p.length, 'plan')}${front.complete ? ', all there are, proven' : '; there may be others between them'}. Its times are what a deadline counts with: those that are kept even if spot machines are taken. Choosing a point asks for its time as the deadline.`);
     const names = p.map((_, i) => (p.length === 1 ? 'fastest and cheapest' : i === 0 ? 'fastest' : i === p.length - 1 ? 'cheapest' : i === knee(p) ? 'best of both' : ''));
     this.points.replaceChildren(...p.map((x, i) => (names[i] ? h('button', { type: 'button', class: 'quiet', data: { point: i }, on: { click: () => this.choose(i) } },
       h('b', {}, names[i]), ` ${usd(x.usd)}, ${hours(x.hours)}`, x.tasks ? h('span', { class: 'muted' }, ` · ${percent(x.spot / x.tasks)} on spot`) : '') : '')));

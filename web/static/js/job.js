@@ -1,6 +1,7 @@
 // The page of one job.
 
 import { badge, h, notice, say, set } from './dom.js';
+import { JobActions } from './actions.js';
 import { Job, follow, parts, path } from './api.js';
 import { ago, at, count, isOver } from './format.js';
 import { Graph } from './graph.js';
@@ -46,6 +47,7 @@ export class JobPage {
   build() {
     this.title = h('h1', {});
     this.state = h('span', {});
+    this.actions = new JobActions();
     this.sub = h('p', { class: 'muted sub' });
     this.reason = h('div', {});
     this.summary = new Summary();
@@ -61,7 +63,7 @@ export class JobPage {
     }, label));
     this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
     this.page = h('div', {},
-      h('div', { class: 'title' }, this.title, this.state), this.sub, this.reason, this.summary.el,
+      h('div', { class: 'title' }, this.title, this.state, this.actions.el), this.sub, this.reason, this.summary.el,
       h('section', { class: 'card', 'aria-label': 'DAG' }, h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
       h('section', { class: 'card' }, h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
   }
@@ -122,6 +124,7 @@ export class JobPage {
       this.why = why;
       this.reason.replaceChildren(why ? warning(why, v.state === 'waiting' || v.state === 'cancelled' ? 'queued' : 'failed') : '');
     }
+    this.actions.show(v);
     this.summary.show(this.job);
   }
 
