@@ -213,6 +213,7 @@ func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
 func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
 	w := planning(t)
 	midway(w)
+	w.Submit(apitest.Wide("mosaic", 3))
 	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"}, Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
 	b := open(t, w).visit("#/clouds").until(`document.querySelectorAll('.cloud').length === 4 && document.querySelector('main').innerText.includes('webhook answered 500')`)
 	said := eval[string](b, `document.querySelector('main').innerText`)

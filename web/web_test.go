@@ -266,40 +266,6 @@ func TestAJobThatDoesNotExistIsNotFound(t *testing.T) {
 	b.visit("#/jobs/none").until(`document.querySelector('main').innerText.includes('Not found')`)
 }
 
-func TestNothingIsWiderThanAPhone(t *testing.T) {
-	w := deployed(t)
-	job := midway(w)
-	b := open(t, w).as(390, 844, "light").visit("")
-	for hash, shown := range map[string]string{
-		"#/": "[data-job]", "#/capacity": ".grid", "#/jobs/" + job: "[data-task]", "#/jobs/" + job + "/story": ".story li",
-		"#/jobs/" + job + "/plans": ".choices", "#/jobs/" + job + "/logs": ".log",
-	} {
-		b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
-		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 390 {
-			t.Errorf("%s is %d px wide: %s", hash, wide, eval[string](b, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391).slice(0, 5).map((e) => e.outerHTML.slice(0, 90)).join('\n')`))
-		}
-	}
-}
-
-func TestTextStandsOutFromItsGround(t *testing.T) {
-	w := deployed(t)
-	job := midway(w)
-	failed := w.Submit(apitest.Wide("align-genomes", 2))
-	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
-	b := open(t, w).visit("")
-	for _, scheme := range []string{"light", "dark"} {
-		b.as(1280, 900, scheme)
-		for hash, shown := range map[string]string{
-			"#/": "[data-job]", "#/capacity": ".grid", "#/jobs/" + job: "[data-task]", "#/jobs/" + failed + "/story": ".story li", "#/jobs/" + job + "/logs": ".log",
-		} {
-			b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
-			for _, faint := range eval[[]string](b, contrast) {
-				t.Errorf("%s, %s: %s", hash, scheme, faint)
-			}
-		}
-	}
-}
-
 // contrast lists the texts whose contrast is below what WCAG 2.2 asks for at level AA: 4.5, or 3 for large ones. Drawn text is on the
 // ground of its box.
 const contrast = `(() => {

@@ -10,7 +10,7 @@ export function attemptCard(job, { task, attempt: a, from, to, over }, { close, 
   const fact = (label, value) => (value ? h('div', {}, h('dt', {}, label), h('dd', {}, value)) : '');
   const why = moved(job, task, a);
   const boot = a.started ? span(at(a.started) - from) : '';
-  return h('aside', { class: 'attempt-card', 'aria-label': `Attempt ${a.number} of ${task.name}` },
+  return h('section', { class: 'attempt-card', 'aria-label': `Attempt ${a.number} of ${task.name}` },
     h('div', { class: 'head' }, h('h3', {}, `${task.name}, attempt ${a.number}`), badge(a.outcome === 'preempted' || a.outcome === 'lost' || a.outcome === 'refused' ? 'failed' : a.outcome || stateOf(task)),
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     h('dl', { class: 'facts columns' },

@@ -86,14 +86,14 @@ export class CloudsPage {
     this.health.replaceChildren(...clouds.map((c) => {
       const fatal = c.missing.some((m) => m.fatal);
       const shut = blocksOf(c.name);
-      const state = fatal ? 'failed' : c.missing.length || shut ? 'launching' : 'succeeded';
-      const text = fatal ? 'nothing can be bought' : c.missing.length ? 'something is missing' : shut ? `${count(shut, 'place')} not tried` : 'open';
+      const state = fatal ? 'failed' : c.missing.length || shut ? 'queued' : 'succeeded';
+      const text = fatal ? 'nothing can be bought' : c.missing.length ? 'something is missing' : shut ? `${count(shut, 'place')} not tried` : c.played ? 'played' : 'open';
       return h('section', { class: 'card cloud', 'aria-label': c.name }, h('div', { class: 'head' }, h('h2', {}, c.name), h('span', { class: 'badge', data: { state } }, icon(state), text)),
         h('dl', { class: 'facts' }, fact('Machines', `${c.machines.toLocaleString('en-US')} running`), c.played ? fact('Played', 'by the broker’s computer: nothing is bought') : '', c.identity ? fact('As', c.identity) : '',
           c.account ? fact('Account', c.account) : '', c.regions?.length ? fact('Regions', c.regions.join(', ')) : ''),
         c.missing.map((m) => h('div', { class: 'warning', data: { state: m.fatal ? 'failed' : 'launching' } }, icon(m.fatal ? 'failed' : 'queued'), h('span', {}, m.what, m.mend ? h('code', { class: 'block' }, m.mend) : ''))));
     }));
-    const quotas = clouds.flatMap((c) => (c.quotas ?? []).map((q) => [h('span', {}, h('b', {}, c.name), ` ${q.name}`), q.region || 'everywhere', share(q.used, q.limit, 'used')]));
+    const quotas = clouds.flatMap((c) => (c.quotas ?? []).map((q) => [h('span', {}, h('b', {}, c.name), ` ${q.name}`), q.region || 'everywhere', q.limit ? share(q.used, q.limit, 'used') : 'none allowed']));
     this.quotas.replaceChildren(quotas.length ? table('Quotas', ['Limit', 'Region', 'Used'], quotas)
       : h('p', { class: 'muted' }, clouds.length && clouds.every((c) => c.played) ? 'Clouds that are played have none.' : 'The clouds have told none.'));
   }

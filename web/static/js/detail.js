@@ -51,7 +51,7 @@ export function detail(job, index, { close, log, why }) {
   const took = taken(task, job.now());
   const fact = (label, value) => (value ? h('div', {}, h('dt', {}, label), h('dd', {}, value)) : '');
   const names = (list) => list.slice(0, 6).map((i) => job.tasks[i].name).join(', ') + (list.length > 6 ? ` and ${list.length - 6} more` : '');
-  return h('aside', { class: 'detail', 'aria-label': `Task ${task.name}` },
+  return h('section', { class: 'detail', 'aria-label': `Task ${task.name}` },
     h('div', { class: 'head' }, h('h3', {}, task.name), badge(stateOf(task)),
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     task.reason ? warning(task.reason) : '',

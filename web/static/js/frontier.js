@@ -4,6 +4,8 @@ import { h, set } from './dom.js';
 import { Chart } from './chart.js';
 import { count, hours, percent, usd } from './format.js';
 
+const STEPS = [1 / 60, 5 / 60, 0.25, 0.5, 1, 2, 3, 6, 12, 24, 48, 120, 240, 720]; // hours, of the axis
+
 // within writes hours as a deadline that they keep: to the next second.
 export function within(h) {
   let sec = Math.ceil(h * 3600 - 1e-6);
@@ -20,7 +22,7 @@ export class Frontier {
   // pick is called with the deadline of a point that was chosen.
   constructor({ pick }) {
     this.pick = pick;
-    this.chart = new Chart({ label: 'Cost against time', height: 260, gutter: () => 64, xName: 'Done within', xText: hours, yText: usd, pick: (i) => this.choose(i) });
+    this.chart = new Chart({ label: 'Cost against time', height: 260, gutter: () => 64, xName: 'Done within', xText: hours, xSteps: STEPS, yText: usd, pick: (i) => this.choose(i) });
     this.note = h('p', { class: 'muted sub' });
     this.points = h('div', { class: 'row points', role: 'group', 'aria-label': 'Plans to choose from' });
     this.el = h('section', { class: 'card', 'aria-label': 'Frontier', hidden: true }, h('h2', {}, 'Cost against time'), this.chart.el, this.points, this.note);

@@ -64,8 +64,8 @@ export class JobPage {
     this.panel = h('div', { role: 'tabpanel', id: 'pane', class: 'pane' });
     this.page = h('div', {},
       h('div', { class: 'title' }, this.title, this.state, this.actions.el), this.sub, this.reason, this.summary.el,
-      h('section', { class: 'card', 'aria-label': 'DAG' }, h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
-      h('section', { class: 'card' }, h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
+      h('section', { class: 'card', 'aria-label': 'DAG' }, h('h2', { class: 'sr' }, 'Tasks and what they wait for'), h('div', { class: 'head' }, legend(), this.graph.tools), h('div', { class: 'drawing' }, this.graph.svg, this.side)),
+      h('section', { class: 'card', 'aria-label': 'About the job' }, h('h2', { class: 'sr' }, 'About the job'), h('div', { class: 'tabs', role: 'tablist', 'aria-label': 'About the job' }, this.tabs), this.panel));
   }
 
   // turn moves between tabs with the arrow keys.
