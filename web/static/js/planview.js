@@ -20,7 +20,7 @@ export function figures(p) {
     tile('Proof', p.objective === 'makespan' ? 'fastest' : 'cheapest', `${proof}, in ${Math.max(Math.round(p.millis), 1).toLocaleString('en-US')} ms`));
 }
 
-// spread draws what share of the time is where a figure is from.
+// from says where the figure of a run time is from.
 function from(t) {
   if (!t.time?.from) return '';
   return h('span', { class: 'tag', title: 'Where the run time is from' }, t.time.from);
@@ -36,7 +36,7 @@ export function table(p) {
     return h('tr', {}, cell('Task', 'lead', name(t)),
       cell('Where', '', o ? [h('b', {}, o.cloud), ` ${o.zone || o.region}`, o.market ? h('span', { class: 'tag', data: { market: o.market } }, o.market) : ''] : 'nowhere'),
       cell('Machine', '', o ? `${o.type}${t.nodes > 1 ? ` × ${t.nodes}` : ''}` : ''), cell('Price', 'num', t.usdPerHour ? `${usd(t.usdPerHour)}/h` : '–'),
-      cell('Time', 'num', t.hours ? hours(t.hours) : '–', from(t)), cell('Cost', 'num', usd(t.usd)));
+      cell('Time', 'num', t.hours ? hours(t.hours) : '–', ' ', from(t)), cell('Cost', 'num', usd(t.usd)));
   };
   const body = h('tbody', {}, shown.map(row));
   const more = p.tasks.length > ROWS ? h('button', { type: 'button', class: 'quiet wide', on: { click: () => { body.append(...p.tasks.slice(ROWS, ROWS + 2000).map(row)); more.remove(); } } }, `Show more (${(p.tasks.length - ROWS).toLocaleString('en-US')} left)`) : '';

@@ -10,7 +10,7 @@ export function pools(list, now, act) {
   return h('div', { class: 'stack' }, list.map((p) => h('div', { class: 'pool' },
     h('div', { class: 'head' }, h('h3', {}, p.name), p.draining ? h('span', { class: 'tag' }, 'draining') : '', h('span', { class: 'muted' }, [p.description, p.place].filter(Boolean).join(' · ')),
       h('div', { class: 'row after' }, buttons(`pool ${p.name}`, p.draining, (how) => act(p.name, '', how)))),
-    h('div', { class: 'row wide-gap' }, share(p.used?.vcpus ?? p.used?.vcpu ?? 0, p.capacity?.vcpus ?? p.capacity?.vcpu ?? 0, 'vCPUs'), count(p.machines.length, 'machine')),
+    h('div', { class: 'row wide-gap' }, h('span', {}, share(p.used.cpus, p.capacity.cpus, 'vCPUs')), h('span', {}, count(p.machines.length, 'machine'))),
     p.machines.length ? table(`Machines of ${p.name}`, ['Machine', 'State', 'Runs', 'Heard of', 'Actions'], p.machines.map((m) => [
       h('span', {}, h('b', {}, m.id), h('span', { class: 'muted block' }, m.type)), m.reason ? h('span', {}, m.state, h('span', { class: 'muted block' }, m.reason)) : m.state,
       m.tasks.length ? m.tasks.map((t) => h('a', { class: 'block', href: `#/jobs/${encodeURIComponent(t.job)}` }, `${t.jobName || t.job}: ${t.task}`)) : '–', ago(at(m.seen), now),

@@ -113,6 +113,7 @@ export class Timeline {
     const cut = Math.max((this.span.from - bar.from) / (bar.to - bar.from || 1), 0);
     const share = Math.max(waited - cut, 0) / Math.max(1 - cut, 1e-9);
     el.firstChild.style.setProperty('width', `${Math.min(100 * share, 100)}%`);
+    if (w > 40 && share < 0.4) el.children[1].style.setProperty('padding-left', `${6 + share * w}px`);
     return el;
   }
 
