@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 
@@ -65,10 +66,15 @@ func TestNothingKeepsPeopleOut(t *testing.T) {
 	w, job, pages := furnished(t)
 	b := open(t, w).visit("")
 	for _, scheme := range []string{"light", "dark"} {
-		b.as(1280, 900, scheme)
-		for hash, shown := range pages {
-			b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
-			b.axe(hash+", "+scheme, string(source))
+		for _, width := range []int64{390, 1280} {
+			if width == 390 && scheme == "dark" {
+				continue // its colours are those of the wide page
+			}
+			b.as(width, 900, scheme)
+			for hash, shown := range pages {
+				b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+				b.axe(fmt.Sprintf("%s, %s, %d px", hash, scheme, width), string(source))
+			}
 		}
 		// What opens on a page.
 		b.run(chromedp.Navigate(b.url+"/#/jobs/"+job+"/timeline"), chromedp.Reload()).until(`document.querySelector('[data-bar="2.2"]') !== null`)
