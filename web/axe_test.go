@@ -46,6 +46,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	}
 	job = midway(w)
 	priced(w, apitest.Start())
+	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
 	failed := w.Submit(apitest.Wide("align-genomes", 2))
 	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
 	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"},
