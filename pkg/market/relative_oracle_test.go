@@ -91,23 +91,24 @@ func (p *plain) share(past market.Past, i int) (of, weight float64) {
 func TestARelativeChainIsWhatItsDefinitionSays(t *testing.T) {
 	rapid.Check(t, func(t *rapid.T) {
 		price := rapid.SampledFrom([]float64{0.1, 0.13, 0.2, 0.35, 0.5, 0.9, 1.4, 6})
-		past := func(name string, least int) market.Past {
+		past := func(name string, zone, least int) market.Past {
 			most := rapid.SampledFrom([]int{3, 30, 60, 300}).Draw(t, name+" most")
 			usd := rapid.SliceOfN(price, least, most).Draw(t, name)
 			for i := range usd {
-				usd[i] *= 1 + 1e-4*float64(i) // none twice: which of two equal ones is higher would be a matter of rounding
+				// No share twice: which of two equal ones is higher would be a matter of rounding.
+				usd[i] *= 1 + 1e-4*float64(i)*(1+0.37*float64(zone))
 			}
 			return market.Past{USD: usd, First: rapid.IntRange(-400, 400).Draw(t, name+" first"),
 				CapUSD: rapid.SampledFrom([]float64{0, 0.4, 1}).Draw(t, name+" cap")}
 		}
-		p := &plain{pasts: []market.Past{past("own", 1)}, o: market.ChainOptions{
+		p := &plain{pasts: []market.Past{past("own", 0, 1)}, o: market.ChainOptions{
 			HalfLife:  rapid.SampledFrom([]float64{0, 2, 50}).Draw(t, "half-life"),
 			Smoothing: rapid.SampledFrom([]float64{0.5, 3}).Draw(t, "smoothing"),
 			Daily:     rapid.Bool().Draw(t, "daily"), Weekly: rapid.Bool().Draw(t, "weekly"),
 			Trend: rapid.SampledFrom([]float64{0, 5, 100}).Draw(t, "trend"),
 		}}
-		for range rapid.IntRange(0, 2).Draw(t, "zones") {
-			p.pasts = append(p.pasts, past("kin", 0))
+		for zone := range rapid.IntRange(0, 2).Draw(t, "zones") {
+			p.pasts = append(p.pasts, past("kin", zone+1, 0))
 		}
 		own := p.pasts[0]
 		p.end = own.First + len(own.USD)
