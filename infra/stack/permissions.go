@@ -223,7 +223,7 @@ func (d *deployment) launch(fn string) {
 		d.anyRegion("ec2", mine, "spot-instances-request/*")))
 	role.AddToPolicy(allow("LaunchWith", []string{"ec2:RunInstances"},
 		d.anyRegion("ec2", mine, "subnet/*"), d.anyRegion("ec2", mine, "security-group/*"),
-		d.anyRegion("ec2", mine, "network-interface/*"),
+		d.anyRegion("ec2", mine, "network-interface/*"), d.anyRegion("ec2", "", "capacity-reservation/*"),
 		d.anyRegion("ec2", "", "image/*"), d.anyRegion("ec2", "", "snapshot/*")))
 	role.AddToPolicy(allowIf("TagLaunched", []string{"ec2:CreateTags"},
 		map[string]interface{}{"StringEquals": map[string]interface{}{
@@ -307,7 +307,7 @@ func (d *deployment) prices() {
 	d.grant(events.FnRefresh, "Check", []string{"ec2:DescribeVpcs", "ec2:DescribeInstances"}, "*")
 	d.grant(events.FnRefresh, "Catalogue", []string{
 		"ec2:DescribeRegions", "ec2:DescribeAvailabilityZones", "ec2:DescribeInstanceTypes",
-		"ec2:DescribeInstanceTypeOfferings",
+		"ec2:DescribeInstanceTypeOfferings", "ec2:DescribeCapacityReservations", "ec2:DescribeReservedInstances",
 		"ec2:DescribeSpotPriceHistory", "pricing:GetProducts", "servicequotas:ListServiceQuotas",
 	}, "*")
 	catalog := *d.work.BucketArn() + "/" + prefixCatalog + "*"

@@ -28,8 +28,19 @@ type Reserved struct {
 	USDPerHour float64 `json:"usdPerHour,omitempty"`
 	// Until is when it ends; zero is unknown, or never.
 	Until time.Time `json:"until,omitzero"`
-	// By is how it is known: the cloud's word for it, or "settings".
+	// By is how it is known: the cloud's word for it, or BySettings.
 	By string `json:"by,omitempty"`
+}
+
+// BySettings is how capacity is known that no cloud was asked about.
+const BySettings = "settings"
+
+// Where is its place as people write it: REGION, or REGION/ZONE.
+func (r *Reserved) Where() string {
+	if r.Zone == "" {
+		return r.Region
+	}
+	return r.Region + "/" + r.Zone
 }
 
 // Covers says whether machines of an offer can run on it.
@@ -44,7 +55,8 @@ const (
 	mostReservedBytes = 8 << 20
 )
 
-func (r *Reserved) check() error {
+// Check says what is wrong with it. The error wraps [ErrBadData].
+func (r *Reserved) Check() error {
 	if !table.ValidName(r.Cloud) || !table.ValidName(r.Region) || r.Zone != "" && !table.ValidName(r.Zone) ||
 		!table.ValidName(r.InstanceType) || !table.ValidName(r.ID) {
 		return fmt.Errorf("%w: reserved capacity %.64q: a name that it cannot have", skypilot.ErrBadData, r.ID)
@@ -79,7 +91,7 @@ func sorted(all []Reserved) error {
 		return fmt.Errorf("%w: %d reservations", skypilot.ErrBadData, len(all))
 	}
 	for i := range all {
-		if err := all[i].check(); err != nil {
+		if err := all[i].Check(); err != nil {
 			return err
 		}
 		if i > 0 && all[i-1].Cloud == all[i].Cloud && all[i-1].ID == all[i].ID {
