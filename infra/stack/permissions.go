@@ -265,6 +265,9 @@ func (d *deployment) far() {
 				map[string]interface{}{"ForAllValues:StringEquals": map[string]interface{}{
 					"sts:IdentityTokenAudience": []string{"api://AzureADTokenExchange"}}}, "*"))
 		}
+		if pushes(d.Clouds[name]) { // its function reads what is pushed to the API
+			d.grant(fnAPI, "Pushed", []string{"lambda:InvokeFunction"}, *d.functions[fn].FunctionArn())
+		}
 		if name == "lambda" {
 			d.grant(fn, "Key", []string{"ssm:GetParameter"}, d.arn("ssm", "parameter"+d.lambdaKey()))
 		}
