@@ -80,6 +80,8 @@ const (
 	Unmeasured Break = "unmeasured"
 	// Fleeting: nobody remembers that machines are kept when their task fails.
 	Fleeting Break = "fleeting"
+	// Crowding: nobody remembers who runs on what an account has reserved.
+	Crowding Break = "crowding"
 	// Restless: nobody remembers that a job is suspended.
 	Restless Break = "restless"
 )
@@ -89,7 +91,7 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting}
+		Fleeting, Crowding}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -110,6 +112,8 @@ func (b Break) tx(tx store.Tx) store.Tx {
 		return store.Tx{Writes: tx.Writes}
 	case NoSeen:
 		return mangle.Without(tx, "seen#")
+	case Crowding:
+		return mangle.Without(tx, record.PartHeld)
 	case NoBlock:
 		return mangle.Without(tx, "blocks")
 	case Swinging:

@@ -190,7 +190,7 @@ func decideInfeasible(job record.Job, reason string, blocks []record.Block, retr
 // loadPlanning gathers all that a plan depends on, as of a moment.
 func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
-	in.Now, in.Tasks = at, make([]*record.TaskFacts, job.Tasks)
+	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
@@ -243,6 +243,27 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 	in.Markets = make(map[string]record.MarketRecord, len(markets))
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
+	}
+	return held(u, in)
+}
+
+// held gathers who runs on reserved capacity.
+func held(u *unit.Unit, in *record.PlanInput) error {
+	all, err := book.List[record.Held](u, record.PartHeld, "", 0)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	there, err := book.Holders(u, all...)
+	if err != nil {
+		return err
+	}
+	in.Held = map[string][]record.Holding{}
+	for _, h := range all {
+		for _, cl := range there {
+			if n := h.Clusters[cl.ID]; n > 0 && cl.Holds() {
+				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Machines: n})
+			}
+		}
 	}
 	return nil
 }

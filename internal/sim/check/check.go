@@ -57,6 +57,8 @@ const (
 	InvAsleep = "what rests holds nothing"
 	// InvBlock: nothing is bought where it has just been refused.
 	InvBlock = "a blocked location is left alone"
+	// InvReserved: no more machines are at work on what an account has reserved than there are.
+	InvReserved = "no more on a reservation than there is"
 	// InvIntent: nothing is bought before it was recorded that it would be.
 	InvIntent = "intent before action"
 	// InvCluster: at most one set of machines lives for an attempt.
@@ -323,6 +325,7 @@ func (c *Checker) Committed(tx store.Tx) {
 	c.checkBroken()
 	c.checkTogether()
 	c.checkAssigned()
+	c.checkReserved()
 }
 
 func (c *Checker) touch(s *Job) {

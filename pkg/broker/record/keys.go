@@ -26,6 +26,7 @@ const (
 	PartBlocks = "blocks"
 	PartMarket = "market"
 	PartQueues = "queues"
+	PartHeld   = "reserved" // Held
 )
 
 // JobPart is the partition of a job's records.
@@ -87,9 +88,15 @@ func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, S
 
 // BlockKey is the key of a Block: a location has one.
 func BlockKey(b Block) store.Key {
-	return store.Key{Partition: PartBlocks, Sort: strings.Join(
-		[]string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}, "/")}
+	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}
+	if b.Reservation != "" {
+		parts = append(parts, b.Reservation)
+	}
+	return store.Key{Partition: PartBlocks, Sort: strings.Join(parts, "/")}
 }
+
+// HeldKey is the key of a Held.
+func HeldKey(id string) store.Key { return store.Key{Partition: PartHeld, Sort: id} }
 
 // MarketKey is the key of a MarketRecord.
 func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
