@@ -61,6 +61,8 @@ type Config struct {
 	// AsRoot lets tasks run as root, which the "restricted" Pod Security Standard forbids.
 	AsRoot bool
 	Graves driver.Graves
+	// Audience is the broker's address, for which pods get a token that proves which one calls; empty is none.
+	Audience string
 	// Grace is how long a pod has between the word that it is to end and its end; 2 min when 0.
 	Grace time.Duration
 	// StartWithin is how long a launch waits for its containers to start, to hear of images that cannot be had; 30 s
