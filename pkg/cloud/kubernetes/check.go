@@ -171,7 +171,7 @@ func (c *Cloud) lacksKeys(ctx context.Context, p *Place, user string) (*driver.L
 }
 
 func (c *Cloud) checkNodes(ctx context.Context, p *Place, r *driver.Report) error {
-	nodes, _, err := c.look(ctx, p)
+	nodes, _, _, err := c.look(ctx, p)
 	if err != nil {
 		return err
 	}

@@ -87,6 +87,9 @@ const (
 	undoWithin  = 30 * time.Second
 	// silentWithin is how long a scheduler may take to look at a pod for the first time.
 	silentWithin = 2 * time.Minute
+	// againWithin is how long it may take to look again when there is room by now: it pauses ten seconds after it has
+	// found none (kube-scheduler's podMaxBackoffSeconds), and looks at others first.
+	againWithin = time.Minute
 )
 
 // Cloud is the Kubernetes clusters of a deployment as the broker sees them. It implements cloud.Cloud and
