@@ -92,6 +92,8 @@ type Settings struct {
 	Gangs       []string `json:"gangs,omitempty"`
 	PullSecrets []string `json:"pullSecrets,omitempty"`
 	Root        bool     `json:"root,omitempty"`
+	// Unproven lets pods speak for a task that do not prove which one they are.
+	Unproven bool `json:"unproven,omitempty"`
 	// KeyFile is a file of mode 0600 with Lambda's API key, SSHKey an SSH key of its account.
 	KeyFile string `json:"keyFile,omitempty"`
 	SSHKey  string `json:"sshKey,omitempty"`

@@ -51,6 +51,22 @@ type Block struct {
 	Count int `json:"count"`
 }
 
+// Where names what is blocked as people write it: aws/us-east-1/use1-az1 m5.xlarge on-demand.
+func (b Block) Where() string {
+	place := b.Cloud
+	for _, part := range []string{b.Region, b.Zone} {
+		if part != "" {
+			place += "/" + part
+		}
+	}
+	for _, part := range []string{b.InstanceType, b.Family, string(b.Market)} {
+		if part != "" {
+			place += " " + part
+		}
+	}
+	return place
+}
+
 // MarketRecord is what was learned of one spot offer: its last price and how often it was taken.
 type MarketRecord struct {
 	Offer string  `json:"offer"`

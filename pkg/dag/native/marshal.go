@@ -89,8 +89,11 @@ func (w *writer) head() *yaml.Node {
 	}
 	m.text("queue", j.Queue)
 	m.count("priority", j.Priority)
-	if j.Infeasible != dag.Fail {
+	if j.Infeasible != dag.Retry {
 		m.text("infeasible", string(j.Infeasible))
+	}
+	if j.Patience > 0 {
+		m.add("patience", plain(dag.FormatDuration(j.Patience)))
 	}
 	if j.KeepOnFailure > 0 {
 		m.add("keepOnFailure", plain(dag.FormatDuration(j.KeepOnFailure)))

@@ -258,7 +258,10 @@ func buildSchema() object {
 			"maximum":     dag.MaxPriority,
 			"description": "higher first",
 		},
-		"infeasible": with(oneOf("fail", "wait"), "what to do when no place is left"),
+		"infeasible": with(oneOf("retry", "fail", "wait"), "what to do when no place is left: retry (the default) waits "+
+			"where blocks that end are all that stands in the way, fail does not wait, wait waits for anything"),
+		"patience": with(ref("duration"), "how long it waits at most while no place is left; a day, or until the deadline "+
+			"where that is later"),
 		"regions": object{
 			"type":        "array",
 			"items":       object{"type": "string", "pattern": `^[^\s*:/]+(:[^\s*/]+)?$`},
@@ -332,6 +335,9 @@ func buildSchema() object {
 	}
 	taskSchema["dependentRequired"] = object{"role": []string{"gang"}}
 	taskSchema["not"] = object{"required": []string{"run", "recorded"}}
+	root["not"] = object{
+		"required": []string{"infeasible", "patience"}, "properties": object{"infeasible": object{"const": "fail"}},
+	}
 	maps.Copy(root, object{
 		"$schema":     "https://json-schema.org/draft/2020-12/schema",
 		"$id":         "https://github.com/tradewind-broker/tradewind/blob/main/pkg/dag/native/schema.json",
