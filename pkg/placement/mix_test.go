@@ -70,7 +70,7 @@ func TestAsFewMachinesAsThereCanBe(t *testing.T) {
 			more++
 		}
 	})
-	if all < 10 || more*20 > all {
+	if 10*more > all+20 {
 		t.Errorf("%d of %d with more machines than need be", more, all)
 	}
 }
