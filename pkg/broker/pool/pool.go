@@ -21,8 +21,8 @@ type Keeper struct {
 	*unit.Loader
 	// Follows tells the policy of sessions, which may say at which hours machines are to be had. It may be nil.
 	Follows func(context.Context) *scheduler.Policy
-	tokens func(wire.Claims) (string, error)
-	known  poolsKnown
+	tokens  func(wire.Claims) (string, error)
+	known   poolsKnown
 }
 
 // New makes a keeper of the pools in a store. Whoever commits units tells it by noted.

@@ -10,7 +10,7 @@ import (
 
 // CheckPolicy says why sessions over queues can not follow a policy: a *scheduler.PolicyError.
 func CheckPolicy(p *scheduler.Policy) error {
-	if !slices.Contains(p.Actions, "allocate") {
+	if !slices.Contains(p.Actions, allocate) {
 		return p.Wrong("actions", "without allocate no task is ever admitted", "add allocate")
 	}
 	return nil
@@ -68,13 +68,37 @@ func OwnPolicy() *scheduler.Policy {
 	}
 }
 
+// usage is the plugin that asks what was held over time, namespaces the one that shares between users.
+const (
+	usage      = "usage"
+	namespaces = "namespace"
+	enqueue    = "enqueue"
+	allocate   = "allocate"
+)
+
+// HalfLife is how long a policy has what queues and namespaces held count half; 0 if it does not ask.
+func HalfLife(p *scheduler.Policy) time.Duration {
+	for _, tier := range p.Tiers {
+		for _, conf := range tier {
+			if conf.Name == usage {
+				return conf.Args.Duration("halfLife", scheduler.DefaultHalfLife)
+			}
+		}
+	}
+	return 0
+}
+
 // follows says whether a session's policy has an action.
 func (s *Session) follows(action string) bool { return slices.Contains(s.Policy.Actions, action) }
 
 // open opens a session of the scheduler for one action under the session's policy. Quotas and gangs hold whatever the
 // policy says.
 func (s *Session) open(snap *scheduler.Snapshot, action string) (*scheduler.Session, error) {
-	return scheduler.Open(snap, only(s.Policy, action, s.Config.OverdueAfter), scheduler.WithGuards())
+	p := only(s.Policy, action, s.Config.OverdueAfter)
+	if action == allocate && s.follows(enqueue) {
+		p.Actions = []string{enqueue, allocate}
+	}
+	return scheduler.Open(snap, p, scheduler.WithGuards())
 }
 
 // only is a policy with one of its actions, and with the broker's own patience where it does not say how long too long

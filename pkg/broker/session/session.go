@@ -252,7 +252,7 @@ func (s *Session) admitOf(candidates, kept []*admission) (admitted int, err erro
 		return 0, nil
 	}
 	snap, byTask := s.snapshot(candidates, kept)
-	session, err := s.open(snap, "allocate")
+	session, err := s.open(snap, allocate)
 	if err != nil {
 		return 0, record.Final(err)
 	}
