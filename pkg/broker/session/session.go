@@ -90,6 +90,9 @@ func (s *Session) run() error {
 		case s.stop(), s.more && admitted > 0:
 			return s.goOn()
 		case !s.more, len(s.candidates) > 0, sessionScan*scale >= sessionMost:
+			if _, err := s.backfill(); err != nil || s.stop() {
+				return err
+			}
 			return s.takeBack()
 		}
 	}
