@@ -54,9 +54,12 @@ func TestANamespaceThatHoldsMuchIsNotStarved(t *testing.T) {
 		t.Fatal(err)
 	}
 	job := func(id, namespace string, cpus int64, waited time.Duration, state scheduler.State) scheduler.Job {
-		since := now.Add(-waited)
+		since, node := now.Add(-waited), ""
+		if state == scheduler.Running {
+			node = "n"
+		}
 		return scheduler.Job{ID: id, Queue: "q", Namespace: namespace, Phase: scheduler.Started, WaitingSince: since,
-			Tasks: []scheduler.Task{{ID: "0", Since: since, State: state, Node: "n",
+			Tasks: []scheduler.Task{{ID: "0", Since: since, State: state, Node: node,
 				Spec: &scheduler.Spec{Request: scheduler.Vector{cpus}}}}}
 	}
 	snap := &scheduler.Snapshot{
