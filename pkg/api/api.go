@@ -49,6 +49,8 @@ type Config struct {
 	Unheld time.Duration
 	// Plan makes plans without submitting; nil answers 501.
 	Plan PlanFunc
+	// Frontier tells what a job costs by when it is to be done; nil answers 501.
+	Frontier FrontierFunc
 	// Packs takes in what jobs bring along; nil answers 501.
 	Packs Packs
 	// Objects serves what lies below ObjectsPath, to whoever has a signed URL: a filegrant.Store. Nil answers 404.
@@ -126,8 +128,10 @@ func (a *API) routes() {
 	a.huma = newHuma(a.mux)
 	a.jobRoutes()
 	a.planRoutes()
+	a.frontierRoutes()
 	a.tesRoutes()
 	a.queueRoutes()
+	a.marketRoutes()
 	a.suspendRoutes()
 	a.poolRoutes()
 	a.deadLetterRoutes()

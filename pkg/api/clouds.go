@@ -25,6 +25,7 @@ type CloudReport struct {
 	Reserved []CloudReserved `json:"reserved,omitempty" doc:"Capacity that the account has already"`
 	Missing  []CloudLack     `json:"missing" nullable:"false" doc:"What stands in the way; nothing: it can be bought"`
 	Machines int             `json:"machines" doc:"Machines of the deployment that run"`
+	Played   bool            `json:"played,omitempty" doc:"The broker's computer plays the cloud: nothing is bought"`
 }
 
 // CloudQuota is a limit of an account.

@@ -59,6 +59,7 @@ type World struct {
 	t       testing.TB
 	key     []byte
 	reports int
+	ticks   int
 }
 
 // Option changes the configuration of a World's API.
@@ -288,6 +289,17 @@ func (w *World) Take(job, task string) {
 	err := w.Broker.Emit(context.Background(), "test", "taken/"+cluster, events.SpotInterrupted{
 		Cluster: cluster, Job: job, Kind: string(cloud.Taken), At: w.Clock.Now(),
 	})
+	if err != nil {
+		w.t.Fatal(err)
+	}
+	w.Drain()
+}
+
+// Tick tells prices of spot markets, and drains.
+func (w *World) Tick(prices ...events.PriceTick) {
+	w.t.Helper()
+	w.ticks++
+	err := w.Broker.Emit(context.Background(), "test", fmt.Sprint("tick-", w.ticks), events.MarketTicked{Prices: prices})
 	if err != nil {
 		w.t.Fatal(err)
 	}

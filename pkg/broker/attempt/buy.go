@@ -25,7 +25,7 @@ type Buying struct {
 	regions []string // that the job allows
 	blocks  []record.Block
 	// held is who runs on the reserved capacity that it is planned on, inUse with how many machines.
-	held  record.Held
+	held  record.Occupancy
 	inUse int
 }
 
@@ -85,7 +85,7 @@ func (st *Buying) loadHeld(u book.Reader) error {
 	if !reserved {
 		return nil
 	}
-	held, _, err := book.Get[record.Held](u, record.HeldKey(name))
+	held, _, err := book.Get[record.Occupancy](u, record.HeldKey(name))
 	if err != nil {
 		return err
 	}

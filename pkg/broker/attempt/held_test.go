@@ -35,7 +35,7 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 		"one that is gone, forgotten": {there: []record.Cluster{cluster("next.0.1", record.ClusterUp, "")}, nodes: 3, bought: true},
 	} {
 		t.Run(name, func(t *testing.T) {
-			held := record.Held{ID: "aws/cr-1", Clusters: map[string]int{"other.0.1": 2}}
+			held := record.Occupancy{ID: "aws/cr-1", Clusters: map[string]int{"other.0.1": 2}}
 			st := &Buying{
 				Job:     record.Job{ID: "j", State: record.JobRunning},
 				task:    record.Task{Job: "j", Attempt: 1, State: record.TaskAdmitted},
@@ -46,9 +46,9 @@ func TestRoomOnReservedCapacityIsTakenWithTheIntent(t *testing.T) {
 			if proceed != c.bought {
 				t.Fatalf("bought: %v", proceed)
 			}
-			var wrote *record.Held
+			var wrote *record.Occupancy
 			for _, w := range d.Writes {
-				if h, ok := w.Value.(record.Held); ok && w.Key == record.HeldKey("aws/cr-1") {
+				if h, ok := w.Value.(record.Occupancy); ok && w.Key == record.HeldKey("aws/cr-1") {
 					wrote = &h
 				}
 			}

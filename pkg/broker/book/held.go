@@ -9,7 +9,7 @@ import (
 )
 
 // Holders reads the clusters that some reserved capacity counts, as far as they are there.
-func Holders(r Reader, held ...record.Held) (there []record.Cluster, err error) {
+func Holders(r Reader, held ...record.Occupancy) (there []record.Cluster, err error) {
 	var keys []store.Key
 	for _, h := range held {
 		for _, id := range slices.Sorted(maps.Keys(h.Clusters)) {

@@ -6,10 +6,10 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/cloud"
 )
 
-// Held is who runs on capacity that an account has already: clusters, with how many machines each has of it. Whoever
+// Occupancy is who runs on capacity that an account has already: clusters, with how many machines each has of it. Whoever
 // intends to launch there adds itself in the same transaction. Nobody takes himself out: who is gone is known by its
 // cluster, and is forgotten when the next one comes.
-type Held struct {
+type Occupancy struct {
 	ID       string         `json:"id"` // ReservedID
 	Clusters map[string]int `json:"clusters"`
 }
@@ -17,7 +17,7 @@ type Held struct {
 // ReservedID names capacity that the account has of a cloud.
 func ReservedID(cloud, reservation string) string { return cloud + "/" + reservation }
 
-// HeldBy is the key of the Held that an offer counts in; ok is false where it is on no reserved capacity.
+// HeldBy is the key of the Occupancy that an offer counts in; ok is false where it is on no reserved capacity.
 func HeldBy(o cloud.Offer) (id string, ok bool) {
 	return ReservedID(o.Cloud, o.Reservation), o.Reservation != ""
 }
@@ -34,8 +34,8 @@ type Holding struct {
 func (cl *Cluster) Holds() bool { return cl.Offer.Reservation != "" && !cl.Released() }
 
 // Now is who holds it of the clusters that are there, and how many machines they have of it.
-func (h Held) Now(there []Cluster) (now Held, machines int) {
-	now = Held{ID: h.ID, Clusters: map[string]int{}}
+func (h Occupancy) Now(there []Cluster) (now Occupancy, machines int) {
+	now = Occupancy{ID: h.ID, Clusters: map[string]int{}}
 	for id, n := range h.Clusters {
 		if slices.ContainsFunc(there, func(cl Cluster) bool { return cl.ID == id && cl.Holds() }) {
 			now.Clusters[id] = n

@@ -25,8 +25,9 @@ const (
 	PartActive = "active" // JobIndex of jobs that are not over, by ID
 	PartBlocks = "blocks"
 	PartMarket = "market"
+	PartPrices = "prices" // PastPrices
 	PartQueues = "queues"
-	PartHeld   = "reserved" // Held
+	PartHeld   = "reserved" // Occupancy
 )
 
 // JobPart is the partition of a job's records.
@@ -95,11 +96,14 @@ func BlockKey(b Block) store.Key {
 	return store.Key{Partition: PartBlocks, Sort: strings.Join(parts, "/")}
 }
 
-// HeldKey is the key of a Held.
+// HeldKey is the key of an Occupancy.
 func HeldKey(id string) store.Key { return store.Key{Partition: PartHeld, Sort: id} }
 
 // MarketKey is the key of a MarketRecord.
 func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
+
+// PastPricesKey is the key of a PastPrices.
+func PastPricesKey(offer string) store.Key { return store.Key{Partition: PartPrices, Sort: offer} }
 
 // SeenKey is the key of the marker that a function has handled an event.
 func SeenKey(fn, event string) store.Key {
