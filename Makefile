@@ -90,7 +90,7 @@ agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tr
 	done
 
 .PHONY: registry
-registry: ## Build the registry of images on which logins are tested, as pinned, into .tools/bin
+registry: ## Build the registry of images on which logins are tested, as pinned, into .tools/bin (a minute)
 	@scripts/registry.sh
 
 .PHONY: rclone

@@ -12,6 +12,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
 )
 
@@ -122,9 +123,28 @@ func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.P
 	p.w.before("plan")
 	plan, err := p.inner.Plan(ctx, in)
 	if err == nil && plan.Status == record.PlanInfeasible {
-		p.w.check.Infeasible(in.Spec.Name)
+		p.w.check.Infeasible(in.Spec.Name, p.opens(ctx, in))
 	}
 	return plan, err
+}
+
+// opens says whether there will be a plan when all blocks have ended that pass by themselves.
+func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
+	last, all := in.Now, in.Blocks
+	in.Blocks = nil
+	for _, k := range all {
+		if k.Kind == cloud.Auth {
+			in.Blocks = append(in.Blocks, k)
+		} else if k.Until.After(last) {
+			last = k.Until
+		}
+	}
+	if in.DeadlineHours != nil {
+		left := max(*in.DeadlineHours-last.Sub(in.Now).Hours(), 0)
+		in.DeadlineHours = &left
+	}
+	plan, err := p.inner.Plan(ctx, in)
+	return err == nil && plan.Status != record.PlanInfeasible
 }
 
 // engine delivers messages to handlers, empties the outbox and keeps the schedules.

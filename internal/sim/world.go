@@ -81,7 +81,7 @@ func newWorld(seed uint64, opt Options, f weather.Faults) *world {
 	w.bucket, w.objects = newBucket(), newObjectStore(w)
 	w.moves = !opt.steady && timeline.NewRandom(seed, "moves").Chance(shareMoves) || opt.Break.moves()
 	w.check.Data = w.objects
-	w.planner = &notedPlanner{w: w, inner: opt.planner()}
+	w.planner = &notedPlanner{w: w, inner: opt.planner(seed)}
 	w.users = newUsers(w)
 	w.engine = newEngine(w)
 	for i := range hostCount {

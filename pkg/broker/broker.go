@@ -137,6 +137,7 @@ func New(cfg record.Config, p Ports) *Broker {
 		b.Publish = b.publish
 	}
 	b.Keeper = pool.New(b.Loader, p.Tokens)
+	b.Follows = b.policy
 	b.Views = &view.Views{Keeper: b.Keeper}
 	b.Clouds = maps.Clone(p.Clouds)
 	if b.Clouds == nil {

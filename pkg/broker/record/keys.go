@@ -27,6 +27,7 @@ const (
 	PartMarket = "market"
 	PartPrices = "prices" // PastPrices
 	PartQueues = "queues"
+	PartHeld   = "reserved" // Occupancy
 )
 
 // JobPart is the partition of a job's records.
@@ -88,9 +89,15 @@ func ActiveKey(job string) store.Key { return store.Key{Partition: PartActive, S
 
 // BlockKey is the key of a Block: a location has one.
 func BlockKey(b Block) store.Key {
-	return store.Key{Partition: PartBlocks, Sort: strings.Join(
-		[]string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}, "/")}
+	parts := []string{b.Cloud, b.Region, b.Zone, b.InstanceType, b.Family, string(b.Market)}
+	if b.Reservation != "" {
+		parts = append(parts, b.Reservation)
+	}
+	return store.Key{Partition: PartBlocks, Sort: strings.Join(parts, "/")}
 }
+
+// HeldKey is the key of an Occupancy.
+func HeldKey(id string) store.Key { return store.Key{Partition: PartHeld, Sort: id} }
 
 // MarketKey is the key of a MarketRecord.
 func MarketKey(offer string) store.Key { return store.Key{Partition: PartMarket, Sort: offer} }
