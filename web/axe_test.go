@@ -6,8 +6,6 @@ import (
 	"os"
 	"testing"
 
-	"github.com/chromedp/chromedp"
-
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
@@ -73,23 +71,24 @@ func TestNothingKeepsPeopleOut(t *testing.T) {
 			}
 			b.as(width, 900, scheme)
 			for hash, shown := range pages {
-				b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+				b.anew(hash).seen(shown)
 				b.axe(fmt.Sprintf("%s, %s, %d px", hash, scheme, width), string(source))
 			}
 		}
 		// What opens on a page.
-		b.run(chromedp.Navigate(b.url+"/#/jobs/"+job+"/timeline"), chromedp.Reload()).until(`document.querySelector('[data-bar="2.2"]') !== null`)
-		b.click(`[data-bar="2.2"]`).until(`document.querySelector('.attempt-card') !== null`)
+		b.anew("#/jobs/" + job + "/timeline").seen(`[data-bar="2.2"]`)
+		b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 		eval[bool](b, `(document.querySelectorAll('.behind').forEach((d) => { d.open = true; }), true)`)
-		b.click(`[data-task="2"]`).until(`document.querySelector('.detail') !== null`)
+		b.click(`[data-task="2"]`).seen(`.detail`)
 		b.axe("an attempt and a task, "+scheme, string(source))
-		b.click(`[data-action="cancel"]`).until(`document.querySelector('dialog') !== null`)
+		b.click(`[data-action="cancel"]`).seen(`dialog`)
 		b.axe("the question before a cancellation, "+scheme, string(source))
-		b.run(chromedp.Navigate(b.url+"/#/plan"), chromedp.Reload()).until(`document.querySelector('.source') !== null`)
-		b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
+		b.anew("#/plan").seen(`.source`)
+		b.write(pipeline).click(`button[type="submit"]`).prove().
+			until(`document.querySelectorAll('[data-point]').length >= 2`)
 		b.axe("a plan, "+scheme, string(source))
 		b.allowed = []string{"422"}
-		b.write("tasks: 1").click(`button[type="submit"]`).until(`document.querySelector('.warning') !== null`)
+		b.write("tasks: 1").click(`button[type="submit"]`).seen(`.warning`)
 		b.axe("what is wrong with a file, "+scheme, string(source))
 	}
 }
@@ -98,7 +97,7 @@ func TestNoPageIsWiderThanAPhone(t *testing.T) {
 	w, _, pages := furnished(t)
 	b := open(t, w).as(390, 844, "light").visit("")
 	for hash, shown := range pages {
-		b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+		b.anew(hash).seen(shown)
 		if wide := eval[int](b, `document.documentElement.scrollWidth`); wide > 390 {
 			t.Errorf("%s is %d px wide: %s", hash, wide, eval[string](b, `[...document.querySelectorAll('body *')].filter((e) => e.getBoundingClientRect().right > 391).slice(0, 5).map((e) => e.outerHTML.slice(0, 90)).join('\n')`))
 		}
@@ -112,7 +111,7 @@ func TestTextOfEveryPageStandsOut(t *testing.T) {
 	for _, scheme := range []string{"light", "dark"} {
 		b.as(1280, 900, scheme)
 		for hash, shown := range pages {
-			b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+			b.anew(hash).seen(shown)
 			for _, faint := range eval[[]string](b, contrast) {
 				t.Errorf("%s, %s: %s", hash, scheme, faint)
 			}

@@ -99,30 +99,35 @@ func (b *browser) picture(name string) {
 // TestEachPageHasAPicture goes where docs/dashboard.md goes: go test ./web -run Picture -images ../docs/images
 func TestEachPageHasAPicture(t *testing.T) {
 	w, job, _ := furnished(t)
-	b := open(t, w).visit("").until(`document.querySelectorAll('[data-job]').length === 2`)
+	b := open(t, w).visit("").counted(`[data-job]`, 2)
 	b.picture("jobs")
-	b.click(`[data-job="` + job + `"] a`).until(`document.querySelectorAll('[data-task]').length === 6`)
-	b.click(`[data-task="2"]`).until(`document.querySelectorAll('.attempts li').length === 2 && document.querySelectorAll('.detail .compact tbody tr').length > 0`)
+	b.click(`[data-job="`+job+`"] a`).counted(`[data-task]`, 6)
+	b.click(`[data-task="2"]`).
+		until(`document.querySelectorAll('.attempts li').length === 2 &&
+			document.querySelectorAll('.detail .compact tbody tr').length > 0`)
 	b.picture("job")
-	b.click(`.detail .tool`).click(`#tab-timeline`).until(`document.querySelectorAll('.under canvas').length === 1`)
-	b.click(`[data-bar="2.2"]`).until(`document.querySelector('.attempt-card') !== null`)
+	b.click(`.detail .tool`).click(`#tab-timeline`).counted(`.under canvas`, 1)
+	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	b.picture("timeline")
-	b.as(390, 844, "dark").until(`document.querySelector('.run') !== null`)
+	b.as(390, 844, "dark").seen(`.run`)
 	b.picture("phone")
-	b.as(1280, 900, "light").click(`#tab-money`).until(`document.querySelectorAll('.pane canvas').length === 1`)
+	b.as(1280, 900, "light").click(`#tab-money`).counted(`.pane canvas`, 1)
 	b.picture("money")
 	b.click(`#tab-story`).until(`document.querySelectorAll('.story li').length > 8`).picture("story")
 	b.click(`#tab-plans`).until(`document.querySelectorAll('.choices details').length > 0`).picture("plans")
 	b.click(`#tab-logs`).until(`document.querySelector('.log').textContent.includes('epoch 13')`)
-	b.run(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Find in the log"]`), "loss")).until(`document.querySelector('.pane').innerText.includes('of 2 matches')`)
+	b.run(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Find in the log"]`), "loss")).
+		until(`document.querySelector('.pane').innerText.includes('of 2 matches')`)
 	b.picture("logs")
 	for _, page := range []struct{ name, shown string }{
 		{"capacity", ".chart canvas"}, {"markets", ".chart canvas"}, {"clouds", ".cloud"},
 	} {
-		b.run(chromedp.Navigate(b.url+"/#/"+page.name), chromedp.Reload()).until(`document.querySelector('` + page.shown + `') !== null`)
+		b.run(chromedp.Navigate(b.url+"/#/"+page.name), chromedp.Reload()).
+			until(`document.querySelector('` + page.shown + `') !== null`)
 		b.picture(page.name)
 	}
-	b.run(chromedp.Navigate(b.url+"/#/plan"), chromedp.Reload()).until(`document.querySelector('.source') !== null`)
-	b.write(pipeline).click(`button[type="submit"]`).prove().until(`document.querySelectorAll('[data-point]').length >= 2`)
+	b.anew("#/plan").seen(`.source`)
+	b.write(pipeline).click(`button[type="submit"]`).prove().
+		until(`document.querySelectorAll('[data-point]').length >= 2`)
 	b.picture("plan")
 }

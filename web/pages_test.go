@@ -79,7 +79,7 @@ func clouds(context.Context) (api.CloudReports, error) {
 // prove gives the token where the page asks for it.
 func (b *browser) prove() *browser {
 	b.t.Helper()
-	b.until(`document.querySelector('dialog input[type="password"]') !== null`)
+	b.seen(`dialog input[type="password"]`)
 	return b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), b.url+"/?token="+apitest.Token+kb.Enter)).
 		until(`document.querySelector('dialog') === null`)
 }
@@ -119,7 +119,7 @@ tasks:
 
 func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
 	w := planning(t)
-	b := open(t, w).visit("#/plan").until(`document.querySelector('.source') !== null`)
+	b := open(t, w).visit("#/plan").seen(`.source`)
 	b.allowed = []string{"422"}
 	b.write(strings.Replace(pipeline, "time: 30m", "time: soon", 1)).click(`button[type="submit"]`).prove()
 	b.until(`document.querySelector('.warning')?.innerText.includes('line 8')`)
@@ -127,13 +127,15 @@ func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
 		t.Errorf("the line that is marked is %s", bad)
 	}
 	b.everywhere("plan-error")
-	b.write(pipeline).click(`button[type="submit"]`).until(`document.querySelectorAll('.plan-table > tbody > tr').length === 4`)
+	b.write(pipeline).click(`button[type="submit"]`).counted(`.plan-table > tbody > tr`, 4)
 	b.until(`document.querySelectorAll('[data-point]').length >= 2`)
 	dear := eval[string](b, `document.querySelector('.tiles .value').innerText`)
 	b.everywhere("plan")
-	b.click(`[data-point="0"]`).until(`document.querySelector('.tiles .value')?.innerText !== ` + fmt.Sprintf("%q", dear) + ` && document.querySelector('#plan-deadline').value !== ''`)
+	b.click(`[data-point="0"]`).
+		until(`document.querySelector('.tiles .value')?.innerText !== ` + fmt.Sprintf("%q", dear) + ` && document.querySelector('#plan-deadline').value !== ''`)
 	chosen := eval[string](b, `document.querySelector('#plan-deadline').value`)
-	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
+	b.until(`!document.querySelector('.solid.good').hidden`).click(`.solid.good`).
+		until(`location.hash.startsWith('#/jobs/reads-to-variants')`)
 	l, err := time.ParseDuration(chosen)
 	if err != nil {
 		t.Fatal(err)
@@ -150,38 +152,40 @@ func TestAJobIsPlannedChosenFromItsFrontierAndSubmitted(t *testing.T) {
 func TestAJobIsSuspendedResumedCancelledAndRunAgain(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
-	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelector('[data-action="cancel"]') !== null`)
-	b.click(`[data-action="suspend"]`).until(`document.querySelector('dialog') !== null`)
+	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="cancel"]`)
+	b.click(`[data-action="suspend"]`).seen(`dialog`)
 	b.shoot("confirm").click(`dialog .solid`).prove()
-	b.until(`document.querySelector('.toast')?.innerText.includes('is being suspended')`)
+	b.toasts(`is being suspended`)
 	w.Drain()
-	b.until(`document.querySelector('[data-action="resume"]') !== null`).click(`[data-action="resume"]`)
-	b.until(`document.querySelector('.toast')?.innerText.includes('goes on')`)
+	b.seen(`[data-action="resume"]`).click(`[data-action="resume"]`)
+	b.toasts(`goes on`)
 	w.Drain()
 	// Whoever changes their mind changes nothing.
-	b.until(`document.querySelector('[data-action="suspend"]') !== null`).click(`[data-action="cancel"]`)
-	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Leave it'`).run(chromedp.KeyEvent(kb.Escape))
+	b.seen(`[data-action="suspend"]`).click(`[data-action="cancel"]`)
+	b.until(`document.querySelector('dialog') !== null && document.activeElement.innerText === 'Leave it'`).
+		run(chromedp.KeyEvent(kb.Escape))
 	b.until(`document.querySelector('dialog') === null && document.activeElement.dataset.action === 'cancel'`)
 	w.Drain()
 	if d, err := w.Broker.JobView(t.Context(), job); err != nil || d.State == record.JobCancelled || d.State == record.JobEnding {
 		t.Fatalf("the job is %s, %v", d.State, err)
 	}
-	b.click(`[data-action="cancel"]`).until(`document.querySelector('dialog') !== null`)
+	b.click(`[data-action="cancel"]`).seen(`dialog`)
 	b.run(chromedp.SendKeys(chromedp.CSS(`dialog .field`), "wrong data"), chromedp.Click(chromedp.CSS(`dialog .danger`)))
-	b.until(`document.querySelector('.toast')?.innerText.includes('is being cancelled')`)
+	b.toasts(`is being cancelled`)
 	w.Drain()
-	b.until(`document.querySelector('[data-action="run again"]') !== null && document.querySelector('main').innerText.includes('wrong data')`)
-	b.click(`[data-action="run again"]`).until(`document.querySelector('dialog') !== null`).click(`dialog .solid`)
+	b.until(`document.querySelector('[data-action="run again"]') !== null &&
+		document.querySelector('main').innerText.includes('wrong data')`)
+	b.click(`[data-action="run again"]`).seen(`dialog`).click(`dialog .solid`)
 	b.until(`location.hash !== '#/jobs/` + job + `' && document.querySelector('.tile .value')?.innerText === '0 of 6'`)
 }
 
 func TestWhatChangesSomethingNeedsTheTokenItself(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
-	b := open(t, w).visit("#/jobs/" + job).until(`document.querySelector('[data-action="suspend"]') !== null`)
+	b := open(t, w).visit("#/jobs/" + job).seen(`[data-action="suspend"]`)
 	b.allowed = []string{"401"}
-	b.click(`[data-action="suspend"]`).until(`document.querySelector('dialog') !== null`).click(`dialog .solid`)
-	b.until(`document.querySelector('dialog input[type="password"]') !== null`)
+	b.click(`[data-action="suspend"]`).seen(`dialog`).click(`dialog .solid`)
+	b.seen(`dialog input[type="password"]`)
 	b.run(chromedp.SendKeys(chromedp.CSS(`dialog input[type="password"]`), "a-token-that-is-wrong"+kb.Enter))
 	b.until(`document.querySelector('dialog')?.innerText.includes('not this broker’s token')`)
 	b.everywhere("token")
@@ -199,7 +203,9 @@ func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
 	w := deployed(t)
 	midway(w)
 	priced(w, apitest.Start().Add(-6*time.Hour))
-	b := open(t, w).visit("#/markets").until(`document.querySelectorAll('main tbody tr').length >= 4 && document.querySelectorAll('main canvas').length === 1`)
+	b := open(t, w).visit("#/markets").
+		until(`document.querySelectorAll('main tbody tr').length >= 4 &&
+			document.querySelectorAll('main canvas').length === 1`)
 	b.until(`document.querySelector('main h2').innerText.includes('p3.2xlarge')`)
 	said := eval[string](b, `document.querySelector('main').innerText`)
 	for _, part := range []string{"up to $3.06", "1 of 1", "Nine in ten below"} {
@@ -208,7 +214,8 @@ func TestMarketsAreShownWithWhatIsExpectedAndTheBids(t *testing.T) {
 		}
 	}
 	b.everywhere("markets")
-	b.run(chromedp.SendKeys(chromedp.CSS(`input[type="search"]`), "c3-standard")).until(`document.querySelectorAll('section[aria-label="Markets"] tbody tr').length === 1`)
+	b.run(chromedp.SendKeys(chromedp.CSS(`input[type="search"]`), "c3-standard")).
+		counted(`section[aria-label="Markets"] tbody tr`, 1)
 }
 
 func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
@@ -216,7 +223,9 @@ func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
 	midway(w)
 	w.Submit(apitest.Wide("mosaic", 3))
 	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"}, Queue: "hook", Reason: "webhook answered 500", At: w.Clock.Now()})
-	b := open(t, w).visit("#/clouds").until(`document.querySelectorAll('.cloud').length === 4 && document.querySelector('main').innerText.includes('webhook answered 500')`)
+	b := open(t, w).visit("#/clouds").
+		until(`document.querySelectorAll('.cloud').length === 4 &&
+			document.querySelector('main').innerText.includes('webhook answered 500')`)
 	said := eval[string](b, `document.querySelector('main').innerText`)
 	for _, part := range []string{"use2-az3", "the client secret has expired", "az ad sp credential reset", "640 of 640", "nothing can be bought"} {
 		if !strings.Contains(said, part) {
@@ -224,7 +233,7 @@ func TestCloudsTellTheirHealthQuotasAndClosedPlaces(t *testing.T) {
 		}
 	}
 	b.everywhere("clouds")
-	b.click(`section[aria-label="Events that were given up"] .after`).until(`document.querySelector('dialog') !== null`).click(`dialog .solid`).prove()
+	b.click(`section[aria-label="Events that were given up"] .after`).seen(`dialog`).click(`dialog .solid`).prove()
 	b.until(`document.querySelector('section[aria-label="Events that were given up"]').hidden`)
 }
 
@@ -234,10 +243,11 @@ func TestAQueueIsDrainedAndResumed(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Drain()
-	b := open(t, w).visit("#/capacity").until(`document.querySelector('button[aria-label="Drain queue research"]') !== null`)
-	b.click(`button[aria-label="Drain queue research"]`).until(`document.querySelector('dialog') !== null`).click(`dialog .danger`).prove()
-	b.until(`document.querySelector('main').innerText.includes('admits nothing') && document.querySelector('main').innerText.includes('by dashboard')`)
-	b.click(`button[aria-label="Resume queue research"]`).until(`document.querySelector('button[aria-label="Drain queue research"]') !== null`)
+	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
+	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).click(`dialog .danger`).prove()
+	b.until(`document.querySelector('main').innerText.includes('admits nothing') &&
+		document.querySelector('main').innerText.includes('by dashboard')`)
+	b.click(`button[aria-label="Resume queue research"]`).seen(`button[aria-label="Drain queue research"]`)
 }
 
 func TestAMachineIsDrainedAndPutBack(t *testing.T) {
@@ -246,10 +256,11 @@ func TestAMachineIsDrainedAndPutBack(t *testing.T) {
 		t.Fatal(err)
 	}
 	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
-	b := open(t, w).visit("#/capacity").until(`document.querySelector('button[aria-label="Drain: machine gpu-1"]') !== null`)
-	b.click(`button[aria-label="Drain: machine gpu-1"]`).until(`document.querySelector('dialog') !== null`).click(`dialog .solid`).prove()
+	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain: machine gpu-1"]`)
+	b.click(`button[aria-label="Drain: machine gpu-1"]`).seen(`dialog`).click(`dialog .solid`).prove()
 	b.until(`document.querySelector('.pool tbody').innerText.includes('drained')`)
-	b.click(`button[aria-label="Put back to work: machine gpu-1"]`).until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
+	b.click(`button[aria-label="Put back to work: machine gpu-1"]`).
+		until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
 }
 
 func TestALogIsSearched(t *testing.T) {
@@ -257,7 +268,8 @@ func TestALogIsSearched(t *testing.T) {
 	job := midway(w)
 	node := w.Node(job, "train", 0)
 	node.Logged = 73
-	b := open(t, w).visit("#/jobs/" + job + "/logs").until(`document.querySelector('.log').textContent.includes('epoch 13')`)
+	b := open(t, w).visit("#/jobs/" + job + "/logs").
+		until(`document.querySelector('.log').textContent.includes('epoch 13')`)
 	node.Logged = eval[int64](b, `fetch('/v1/jobs/`+job+`/tasks/train/logs').then((r) => r.arrayBuffer()).then((a) => a.byteLength)`)
 	for i := range 40 {
 		node.Print(fmt.Sprintf("step %d loss 1.%03d", i, 999-i))
@@ -267,7 +279,8 @@ func TestALogIsSearched(t *testing.T) {
 	b.run(chromedp.SendKeys(chromedp.CSS(`input[aria-label="Find in the log"]`), "loss"))
 	b.until(`document.querySelector('.pane').innerText.includes('of 42 matches')`)
 	first := eval[string](b, `[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent`)
-	b.run(chromedp.KeyEvent(kb.Enter)).until(`[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent !== ` + fmt.Sprintf("%q", first))
+	b.run(chromedp.KeyEvent(kb.Enter)).
+		until(`[...document.querySelectorAll('.filters [role=status]')].at(-1).textContent !== ` + fmt.Sprintf("%q", first))
 	b.everywhere("log-search")
 	eval[bool](b, `(() => { const i = document.querySelector('input[aria-label="Find in the log"]'); i.value = 'warning'; i.dispatchEvent(new Event('input')); document.querySelectorAll('.pane input[type=checkbox]')[1].click(); return true; })()`)
 	b.until(`document.querySelector('.log').textContent.trim() === 'WARNING: gradient norm 42.1 is above 10'`)
@@ -278,15 +291,16 @@ func TestALogIsSearched(t *testing.T) {
 func TestEveryPageIsReachedByKeys(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
-	b := open(t, w).visit("").until(`document.querySelector('[data-job]') !== null`)
+	b := open(t, w).visit("").seen(`[data-job]`)
 	for key, hash := range map[string]string{"p": "#/plan", "c": "#/capacity", "m": "#/markets", "j": "#/"} {
 		b.run(chromedp.KeyEvent("g"), chromedp.KeyEvent(key)).until(`location.hash === '` + hash + `'`)
 	}
 	b.run(chromedp.KeyEvent("?")).until(`document.querySelector('dialog')?.innerText.includes('Shortcuts')`)
-	b.shoot("shortcuts").run(chromedp.KeyEvent(kb.Escape)).until(`document.querySelector('dialog') === null`)
-	b.visit("#/jobs/" + job).until(`document.querySelector('[data-task]') !== null`)
-	b.run(chromedp.KeyEvent("2")).until(`document.querySelector('.run[data-bar]') !== null`)
+	b.shoot("shortcuts").run(chromedp.KeyEvent(kb.Escape)).gone(`dialog`)
+	b.visit("#/jobs/" + job).seen(`[data-task]`)
+	b.run(chromedp.KeyEvent("2")).seen(`.run[data-bar]`)
 	b.run(chromedp.Focus(chromedp.CSS(`.run[tabindex="0"]`)), chromedp.KeyEvent(kb.ArrowDown), chromedp.KeyEvent(kb.Enter))
-	b.until(`document.querySelector('.attempt-card') !== null`).run(chromedp.KeyEvent(kb.Escape)).until(`document.querySelector('.attempt-card') === null`)
-	b.run(chromedp.Focus(chromedp.CSS(`.plot`)), chromedp.KeyEvent(kb.ArrowRight)).until(`/\$/.test(document.querySelector('#said').textContent)`)
+	b.seen(`.attempt-card`).run(chromedp.KeyEvent(kb.Escape)).until(`document.querySelector('.attempt-card') === null`)
+	b.run(chromedp.Focus(chromedp.CSS(`.plot`)), chromedp.KeyEvent(kb.ArrowRight)).
+		until(`/\$/.test(document.querySelector('#said').textContent)`)
 }

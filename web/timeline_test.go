@@ -28,7 +28,8 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
 	priced(w, apitest.Start().Add(-time.Hour))
-	b := open(t, w).visit("#/jobs/" + job + "/timeline").until(`document.querySelectorAll('.run[data-bar]').length >= 6`)
+	b := open(t, w).visit("#/jobs/" + job + "/timeline").
+		until(`document.querySelectorAll('.run[data-bar]').length >= 6`)
 	bars := eval[[]string](b, `[...document.querySelectorAll('.run[data-bar]')].map((e) => e.getAttribute('aria-label'))`)
 	for _, part := range []string{"prepare-a, attempt 1", "refused", "train, attempt 2", "preempted", "running"} {
 		if !strings.Contains(strings.Join(bars, "\n"), part) {
@@ -40,9 +41,10 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 		t.Errorf("the second attempt of train begins %.1f pixels from where the first one ended", gap)
 	}
 	// The moments of the two axes are the same, at the same places.
-	b.until(`document.querySelectorAll('.under .u-over').length === 1`)
+	b.counted(`.under .u-over`, 1)
 	for _, width := range []int64{1280, 1100, 700, 390} {
-		b.as(width, 900, "light").until(`Math.abs(document.querySelector('.under .u-over').getBoundingClientRect().width - (document.querySelector('.lanes').offsetWidth - document.querySelector('.under .u-over').offsetLeft - 16)) < 2`)
+		b.as(width, 900, "light").
+			until(`Math.abs(document.querySelector('.under .u-over').getBoundingClientRect().width - (document.querySelector('.lanes').offsetWidth - document.querySelector('.under .u-over').offsetLeft - 16)) < 2`)
 		if apart := eval[float64](b, `(() => { const plot = document.querySelector('.under .u-over').getBoundingClientRect();
 			const own = document.querySelector('.lanes').getBoundingClientRect(); const gutter = parseFloat(getComputedStyle(document.querySelector('.timeline')).getPropertyValue('--gutter'));
 			return Math.abs(plot.left - own.left - gutter) + Math.abs(plot.right - own.right + 16); })()`); apart > 2 {
@@ -50,9 +52,10 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 		}
 	}
 	b.as(1280, 900, "light")
-	b.until(`document.querySelectorAll('.under canvas').length === 1 && document.querySelectorAll('.under .keys li').length >= 2`)
+	b.until(`document.querySelectorAll('.under canvas').length === 1 &&
+		document.querySelectorAll('.under .keys li').length >= 2`)
 	b.everywhere("timeline")
-	b.click(`[data-bar="2.2"]`).until(`document.querySelector('.attempt-card') !== null`)
+	b.click(`[data-bar="2.2"]`).seen(`.attempt-card`)
 	said := eval[string](b, `document.querySelector('.attempt-card').innerText`)
 	for _, part := range []string{"the cloud took its machines", "Plan", "went on from a checkpoint, 42%"} {
 		if !strings.Contains(said, part) {
@@ -71,7 +74,7 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 func TestTheMoneyOfAJobIsDrawnBesideItsPlanAndOnDemand(t *testing.T) {
 	w := deployed(t)
 	job := midway(w)
-	b := open(t, w).visit("#/jobs/" + job + "/money").until(`document.querySelectorAll('.pane canvas').length === 1`)
+	b := open(t, w).visit("#/jobs/"+job+"/money").counted(`.pane canvas`, 1)
 	said := eval[string](b, `document.querySelector('.lede').innerText`)
 	spent := eval[string](b, `document.querySelectorAll('.tile .value')[1].innerText`)
 	if !strings.Contains(said, spent+" spent") || !strings.Contains(said, "on demand") || !strings.Contains(said, "first plan") {

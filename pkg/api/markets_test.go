@@ -151,8 +151,10 @@ func TestTheFrontierOfAFileIsFound(t *testing.T) {
 				return nil, errors.New("other points")
 			}
 			return &optimizer.Front{Complete: true, Points: []optimizer.Solution{
-				{Hours: 1, USD: 3, Bound: 3, Choice: map[string]string{"one": "aws/r/z/t/on-demand", "input:x": "aws:r"}},
-				{Hours: 2, USD: 1, Bound: 0.9, Choice: map[string]string{"one": "aws/r/z/t/spot", "input:x": "aws:r"}},
+				{Hours: 1, USD: 3, Bound: 3,
+					Choice: map[string]string{"one": "aws/r/z/t/on-demand", "input:x": "aws:r"}},
+				{Hours: 2, USD: 1, Bound: 0.9,
+					Choice: map[string]string{"one": "aws/r/z/t/spot", "input:x": "aws:r"}},
 			}}, nil
 		}
 	})
@@ -176,12 +178,13 @@ func TestAJobIsSubmittedWithOtherLimitsThanItsFileSays(t *testing.T) {
 	w := apitest.New(t)
 	v := answer[api.Submitted](t, w.Request("POST", "/v1/dags?deadline=5h30m&budget=12.5&objective=makespan", tiny),
 		http.StatusCreated)
-	if d := v.Deadline.Sub(v.Submitted); d != 5*time.Hour+30*time.Minute || v.BudgetUSD != 12.5 || v.Objective != "makespan" {
+	d := v.Deadline.Sub(v.Submitted)
+	if d != 5*time.Hour+30*time.Minute || v.BudgetUSD != 12.5 || v.Objective != "makespan" {
 		t.Errorf("deadline %s, budget %g, objective %s", d, v.BudgetUSD, v.Objective)
 	}
 	w.Clock.Advance(time.Second)
 	v = answer[api.Submitted](t, w.Request("POST", "/v1/dags", tiny), http.StatusCreated)
-	if d := v.Deadline.Sub(v.Submitted); d != 9*time.Hour || v.Objective != "cost" {
+	if d = v.Deadline.Sub(v.Submitted); d != 9*time.Hour || v.Objective != "cost" {
 		t.Errorf("without: deadline %s, objective %s", d, v.Objective)
 	}
 	trouble(t, w.Request("POST", "/v1/dags?deadline=soon", tiny), http.StatusUnprocessableEntity)
