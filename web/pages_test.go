@@ -244,6 +244,15 @@ func TestAQueueIsDrainedAndResumed(t *testing.T) {
 	}
 	w.Drain()
 	b := open(t, w).visit("#/capacity").seen(`button[aria-label="Drain queue research"]`)
+	// What is drawn anew keeps the focus.
+	b.run(chromedp.Focus(chromedp.CSS(`button[aria-label="Suspend queue research"]`)))
+	if err := w.Broker.SetQueue(t.Context(), "research", record.QueueSettings{MaxRunning: 3, MaxVCPU: 48}); err != nil {
+		t.Fatal(err)
+	}
+	b.says("0 of 3 running")
+	if at := eval[string](b, `document.activeElement.ariaLabel`); at != "Suspend queue research" {
+		t.Errorf("the focus went to %q", at)
+	}
 	b.click(`button[aria-label="Drain queue research"]`).seen(`dialog`).click(`dialog .danger`).prove()
 	b.until(`document.querySelector('main').innerText.includes('admits nothing') &&
 		document.querySelector('main').innerText.includes('by dashboard')`)

@@ -1,6 +1,6 @@
 // Queues with what they hold and held, and the machines of pools.
 
-import { h } from './dom.js';
+import { h, renew } from './dom.js';
 import { get } from './api.js';
 import { drain, resumeQueue, suspendQueue } from './actions.js';
 import { at, count, moment } from './format.js';
@@ -35,14 +35,14 @@ export class CapacityPage {
 
   show({ queues, waiting, pools: list, now }) {
     const again = () => this.poll.look();
-    this.queues.replaceChildren(queues.length
+    renew(this.queues, queues.length
       ? table('Queues', ['Queue', 'Tasks', 'vCPUs', 'Share', 'Waiting', 'Actions'], queues.slice(0, MOST).map((q) => [
         name(q, at(now)), share(q.running, q.maxRunning, 'running'), share(q.vcpu, q.maxVCPU, 'in use'), deserved(q),
         (waiting[q.name] ?? 0) >= 1000 ? '1,000 or more' : count(waiting[q.name] ?? 0, 'task'), buttons(q, again),
       ]))
       : h('p', { class: 'muted' }, 'No queue has been used yet. A job without one runs in “default”.'));
     this.usage.limits(queues);
-    this.pools.replaceChildren(pools(list, at(now), (pool, machine, how) => drain(pool, machine, how, again)));
+    renew(this.pools, pools(list, at(now), (pool, machine, how) => drain(pool, machine, how, again)));
   }
 }
 

@@ -1,6 +1,6 @@
 // The clouds: whether machines can be bought there, their quotas, the places that are not tried now, and events that were given up.
 
-import { h, icon, set } from './dom.js';
+import { h, icon, renew, set } from './dom.js';
 import { get } from './api.js';
 import { redrive } from './actions.js';
 import { ago, at, count, span } from './format.js';
@@ -73,7 +73,7 @@ export class CloudsPage {
       : h('p', { class: 'muted ok' }, icon('succeeded'), ' Every place is open: nothing has failed for lack of capacity, quota or credentials lately.'));
     this.dead.hidden = !letters.length;
     if (!letters.length) return;
-    this.dead.replaceChildren(h('div', { class: 'head' }, h('h2', {}, `${count(letters.length, 'event')} given up`), h('button', { type: 'button', class: 'quiet after', on: { click: () => redrive(() => this.poll.look()) } }, 'Deliver them again')),
+    renew(this.dead, h('div', { class: 'head' }, h('h2', {}, `${count(letters.length, 'event')} given up`), h('button', { type: 'button', class: 'quiet after', on: { click: () => redrive(() => this.poll.look()) } }, 'Deliver them again')),
       table('Events that were given up', ['Event', 'Function', 'Why', 'When'], letters.map((l) => [
         h('span', {}, h('b', {}, l.type || 'unknown'), l.group ? h('span', { class: 'muted' }, ` ${l.group}`) : ''), l.queue || 'none', l.reason, ago(at(l.at), at(now)),
       ])));

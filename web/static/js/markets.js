@@ -1,6 +1,6 @@
 // Spot markets: what they cost, how their prices went and are expected to go, and who bids there.
 
-import { h, set } from './dom.js';
+import { h, renew, set } from './dom.js';
 import { get } from './api.js';
 import { Chart } from './chart.js';
 import { HOUR, ago, at, count, hours, offer, percent, usd } from './format.js';
@@ -57,7 +57,7 @@ export class MarketsPage {
     const all = this.data.markets.filter((m) => (!find || m.offer.toLowerCase().includes(find)) && (!this.bid.checked || m.bids.length));
     set(this.counted, all.length > ROWS ? `${ROWS} of ${count(all.length, 'market')}: find one by its name` : count(all.length, 'market'));
     const now = at(this.data.now);
-    this.rows.replaceChildren(all.length ? table('Markets', ['Market', { name: 'Price', number: true }, { name: 'In 6 hours', number: true }, 'Since', 'Taken', { name: 'Refused', number: true }, 'Bids'], all.slice(0, ROWS).map((m) => [
+    renew(this.rows, all.length ? table('Markets', ['Market', { name: 'Price', number: true }, { name: 'In 6 hours', number: true }, 'Since', 'Taken', { name: 'Refused', number: true }, 'Bids'], all.slice(0, ROWS).map((m) => [
       name(m, () => { this.chosen = m.offer; this.choose(m); this.detail.scrollIntoView({ block: 'nearest' }); }, m.offer === this.chosen),
       m.usd ? `${usd(m.usd)}/h` : 'not told', ahead(m), m.usd ? ago(at(m.since), now) : '–',
       m.launches ? `${m.preemptions} of ${m.launches}, in ${hours(m.heldHours)}` : '–', String(m.refusals), m.bids.length ? `${count(m.bids.reduce((n, b) => n + b.nodes, 0), 'machine')}, up to ${usd(Math.max(...m.bids.map((b) => b.maxUSD)))}` : '–',
@@ -95,7 +95,7 @@ export class MarketsPage {
     this.chart.el.hidden = !m.usd;
     this.chart.show({ x, series, marks });
     set(this.note, m.usd ? `Watched for ${hours(m.seenHours ?? 0)}, counting half what was a week ago; it went ${Math.round(m.changes ?? 0)} times to another half octave. ${m.launches ? `Of ${count(m.launches, 'attempt')} there ${percent(m.preemptions / m.launches)} were taken.` : ''}` : 'No price of it was told.');
-    this.bids.replaceChildren(m.bids.length ? table('Bids', ['Job', { name: 'Task', number: true }, { name: 'Machines', number: true }, { name: 'Pays', number: true }, { name: 'Up to', number: true }], m.bids.slice(0, 50).map((b) => [
+    renew(this.bids, m.bids.length ? table('Bids', ['Job', { name: 'Task', number: true }, { name: 'Machines', number: true }, { name: 'Pays', number: true }, { name: 'Up to', number: true }], m.bids.slice(0, 50).map((b) => [
       h('a', { href: `#/jobs/${encodeURIComponent(b.job)}/timeline` }, b.job), String(b.task), String(b.nodes), `${usd(b.rateUSD)}/h`, b.maxUSD ? `${usd(b.maxUSD)}/h` : 'not bound',
     ])) : '');
   }
