@@ -127,6 +127,12 @@ func (p *notedPlanner) Plan(ctx context.Context, in record.PlanInput) (*record.P
 	return plan, err
 }
 
+// Reserves implements broker.Reserving.
+func (p *notedPlanner) Reserves(ctx context.Context) bool {
+	inner, ok := p.inner.(broker.Reserving)
+	return ok && inner.Reserves(ctx)
+}
+
 // engine delivers messages to handlers, empties the outbox and keeps the schedules.
 type engine struct {
 	w        *world
