@@ -29,6 +29,13 @@ type Planner interface {
 	Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error)
 }
 
+// Reserving is a Planner that plans on capacity of which there is some only: where Reserves says so it has to be told
+// who runs there. Of others that is not looked up.
+type Reserving interface {
+	Planner
+	Reserves(ctx context.Context) bool
+}
+
 // Objects reads DAG files that appeared in a bucket or folder.
 type Objects interface {
 	// Open reads an object. It fails with fs.ErrNotExist when it is gone.
