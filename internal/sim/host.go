@@ -147,11 +147,8 @@ func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
 	return err == nil && plan.Status != record.PlanInfeasible
 }
 
-// Reserves implements broker.Reserving.
-func (p *notedPlanner) Reserves(ctx context.Context) bool {
-	inner, ok := p.inner.(broker.Reserving)
-	return ok && inner.Reserves(ctx)
-}
+// Reserves implements broker.Planner.
+func (p *notedPlanner) Reserves(ctx context.Context) bool { return p.inner.Reserves(ctx) }
 
 // engine delivers messages to handlers, empties the outbox and keeps the schedules.
 type engine struct {

@@ -27,12 +27,8 @@ import (
 // Planner makes plans. It must be a function of its input alone.
 type Planner interface {
 	Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error)
-}
-
-// Reserving is a Planner that plans on capacity of which there is some only: where Reserves says so it has to be told
-// who runs there. Of others that is not looked up.
-type Reserving interface {
-	Planner
+	// Reserves says whether plans may be on capacity of which an account has some only: they have to be told who runs
+	// there, which is not looked up otherwise.
 	Reserves(ctx context.Context) bool
 }
 

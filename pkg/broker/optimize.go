@@ -249,7 +249,7 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
 	}
-	if p, ok := b.Planner.(Reserving); !ok || !p.Reserves(u.Ctx) {
+	if !b.Planner.Reserves(u.Ctx) {
 		return nil
 	}
 	return held(u, in)

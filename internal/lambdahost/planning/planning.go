@@ -82,7 +82,7 @@ func (p *Planner) Plan(ctx context.Context, in record.PlanInput) (*record.Plan, 
 	return made.Plan(ctx, in)
 }
 
-// Reserves implements broker.Reserving.
+// Reserves implements broker.Planner.
 func (p *Planner) Reserves(ctx context.Context) bool {
 	made, err := p.planner(ctx)
 	return err == nil && made.Reserves(ctx) // else Plan says why

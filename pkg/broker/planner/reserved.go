@@ -26,7 +26,7 @@ type reservations struct {
 // longer all of them count as running at once.
 const orderSteps = 20_000_000
 
-// Reserves implements broker.Reserving.
+// Reserves implements broker.Planner.
 func (p *Planner) Reserves(context.Context) bool { return p.catalog.Load().Reserves() }
 
 // reservations are those of the catalogue that have not ended; nil where there are none.
