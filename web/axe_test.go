@@ -2,6 +2,7 @@ package web_test
 
 import (
 	"encoding/json"
+	"fmt"
 	"os"
 	"testing"
 
@@ -45,6 +46,7 @@ func furnished(t *testing.T) (w *apitest.World, job string, pages map[string]str
 	}
 	job = midway(w)
 	priced(w, apitest.Start())
+	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
 	failed := w.Submit(apitest.Wide("align-genomes", 2))
 	w.Node(failed, "split", 0).Start().Report(wire.Report{Event: wire.Failed, ExitCode: 137, Phase: wire.PhaseRun, Message: "Killed"})
 	w.Dead.Add(bus.DeadLetter{Message: bus.Message{ID: "e1", Type: "tradewind.dag.finished.v1", Group: "train"},
@@ -65,10 +67,15 @@ func TestNothingKeepsPeopleOut(t *testing.T) {
 	w, job, pages := furnished(t)
 	b := open(t, w).visit("")
 	for _, scheme := range []string{"light", "dark"} {
-		b.as(1280, 900, scheme)
-		for hash, shown := range pages {
-			b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
-			b.axe(hash+", "+scheme, string(source))
+		for _, width := range []int64{390, 1280} {
+			if width == 390 && scheme == "dark" {
+				continue // its colours are those of the wide page
+			}
+			b.as(width, 900, scheme)
+			for hash, shown := range pages {
+				b.run(chromedp.Navigate(b.url+"/"+hash), chromedp.Reload()).until(`document.querySelector('` + shown + `') !== null`)
+				b.axe(fmt.Sprintf("%s, %s, %d px", hash, scheme, width), string(source))
+			}
 		}
 		// What opens on a page.
 		b.run(chromedp.Navigate(b.url+"/#/jobs/"+job+"/timeline"), chromedp.Reload()).until(`document.querySelector('[data-bar="2.2"]') !== null`)

@@ -11,6 +11,7 @@ import (
 	"github.com/chromedp/chromedp"
 	"github.com/chromedp/chromedp/kb"
 
+	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
 	"github.com/tradewind-broker/tradewind/pkg/api"
 	"github.com/tradewind-broker/tradewind/pkg/api/apitest"
 	"github.com/tradewind-broker/tradewind/pkg/broker/planner"
@@ -237,6 +238,18 @@ func TestAQueueIsDrainedAndResumed(t *testing.T) {
 	b.click(`button[aria-label="Drain queue research"]`).until(`document.querySelector('dialog') !== null`).click(`dialog .danger`).prove()
 	b.until(`document.querySelector('main').innerText.includes('admits nothing') && document.querySelector('main').innerText.includes('by dashboard')`)
 	b.click(`button[aria-label="Resume queue research"]`).until(`document.querySelector('button[aria-label="Drain queue research"]') !== null`)
+}
+
+func TestAMachineIsDrainedAndPutBack(t *testing.T) {
+	w := deployed(t)
+	if err := w.Broker.SetPool(t.Context(), "lab", record.PoolSettings{}); err != nil {
+		t.Fatal(err)
+	}
+	w.Joins("lab", "gpu-1", wire.PoolCapacity{CPUs: 64, MemoryGiB: 256})
+	b := open(t, w).visit("#/capacity").until(`document.querySelector('button[aria-label="Drain: machine gpu-1"]') !== null`)
+	b.click(`button[aria-label="Drain: machine gpu-1"]`).until(`document.querySelector('dialog') !== null`).click(`dialog .solid`).prove()
+	b.until(`document.querySelector('.pool tbody').innerText.includes('drained')`)
+	b.click(`button[aria-label="Put back to work: machine gpu-1"]`).until(`document.querySelector('.pool tbody').innerText.includes('ready')`)
 }
 
 func TestALogIsSearched(t *testing.T) {

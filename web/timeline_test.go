@@ -39,6 +39,17 @@ func TestTheTimelineShowsEveryAttemptWhereItRan(t *testing.T) {
 	if gap := eval[float64](b, `(() => { const r = (s) => document.querySelector('[data-bar="'+s+'"]').getBoundingClientRect(); return Math.abs(r('2.2').left - r('2.1').right); })()`); gap > 12 {
 		t.Errorf("the second attempt of train begins %.1f pixels from where the first one ended", gap)
 	}
+	// The moments of the two axes are the same, at the same places.
+	b.until(`document.querySelectorAll('.under .u-over').length === 1`)
+	for _, width := range []int64{1280, 1100, 700, 390} {
+		b.as(width, 900, "light").until(`Math.abs(document.querySelector('.under .u-over').getBoundingClientRect().width - (document.querySelector('.lanes').offsetWidth - document.querySelector('.under .u-over').offsetLeft - 16)) < 2`)
+		if apart := eval[float64](b, `(() => { const plot = document.querySelector('.under .u-over').getBoundingClientRect();
+			const own = document.querySelector('.lanes').getBoundingClientRect(); const gutter = parseFloat(getComputedStyle(document.querySelector('.timeline')).getPropertyValue('--gutter'));
+			return Math.abs(plot.left - own.left - gutter) + Math.abs(plot.right - own.right + 16); })()`); apart > 2 {
+			t.Errorf("at %d px the axes are %.1f px apart", width, apart)
+		}
+	}
+	b.as(1280, 900, "light")
 	b.until(`document.querySelectorAll('.under canvas').length === 1 && document.querySelectorAll('.under .keys li').length >= 2`)
 	b.everywhere("timeline")
 	b.click(`[data-bar="2.2"]`).until(`document.querySelector('.attempt-card') !== null`)

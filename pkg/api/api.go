@@ -15,6 +15,7 @@ import (
 	"github.com/danielgtaylor/huma/v2"
 
 	"github.com/tradewind-broker/tradewind/pkg/agent/wire"
+	"github.com/tradewind-broker/tradewind/pkg/api/internal/follow"
 	"github.com/tradewind-broker/tradewind/pkg/identity"
 )
 
@@ -82,7 +83,7 @@ type API struct {
 	document func() ([]byte, error) // OpenAPI, JSON; made when it is first asked for
 	user     userToken
 	hosts    map[string]struct{}
-	feeds    *feeds
+	feeds    *follow.Feeds
 	heavy    chan struct{}
 	closed   context.Context //nolint:containedctx // ends all streams when the host does
 	stop     context.CancelFunc
@@ -109,7 +110,7 @@ func New(cfg Config) (*API, error) {
 	closed, stop := context.WithCancel(context.Background())
 	a := &API{
 		cfg: cfg, log: cfg.Log, mux: http.NewServeMux(), user: newUserToken(cfg.Token), hosts: knownHosts(cfg.Hosts),
-		feeds: newFeeds(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
+		feeds: follow.New(closed, cfg.Broker, cfg.Log), heavy: make(chan struct{}, maxHeavy), closed: closed, stop: stop,
 	}
 	a.routes()
 	return a, nil

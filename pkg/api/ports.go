@@ -113,13 +113,10 @@ const PartTasks = 2000
 
 // Times and sizes of the API's own. They are wall time.
 const (
-	pollEvery    = 200 * time.Millisecond // how often a job that is followed is looked at
-	moneyEvery   = time.Second            // how often a change of nothing but its cost is told
-	keepFeed     = time.Minute            // that nobody follows: whose stream broke off comes back for what changed
-	heartbeat    = 15 * time.Second       // silence on a stream after which it says that it is alive
-	uploadWithin = 2 * time.Minute        // for a job file to arrive
-	bodyWithin   = 30 * time.Second       // for any other body, and the answer to it
-	maxWorkWait  = time.Minute            // of an agent's long poll
+	heartbeat    = 15 * time.Second // silence on a stream after which it says that it is alive
+	uploadWithin = 2 * time.Minute  // for a job file to arrive
+	bodyWithin   = 30 * time.Second // for any other body, and the answer to it
+	maxWorkWait  = time.Minute      // of an agent's long poll
 	maxFileBytes = dag.MaxFileBytes
 	maxHeavy     = 4 // job files read and planned at once: each may take a hundred MiB
 )

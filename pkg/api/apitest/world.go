@@ -306,6 +306,18 @@ func (w *World) Tick(prices ...events.PriceTick) {
 	w.Drain()
 }
 
+// Joins has a machine that has something join a pool.
+func (w *World) Joins(pool, machine string, has wire.PoolCapacity) {
+	w.t.Helper()
+	c := wire.PoolClaims{Pool: pool, Machine: machine, Joined: w.Clock.Now(), Expires: w.Clock.Now().Add(100 * time.Hour)}
+	for range 2 { // it is there from the second report on
+		if _, err := w.Broker.SyncMachine(context.Background(), c, wire.PoolReport{Capacity: has}); err != nil {
+			w.t.Fatal(err)
+		}
+		w.Drain()
+	}
+}
+
 // Request sends a request with the user token and a body.
 func (w *World) Request(method, path, body string) *http.Response {
 	w.t.Helper()

@@ -5,13 +5,16 @@ import { at, percent, span, stateOf, usd } from './format.js';
 import { ended, moved, whereabouts } from './moves.js';
 import { precise } from './span.js';
 
+const LOOKS = { preempted: 'failed', lost: 'failed', refused: 'failed', blocked: 'failed', budget: 'failed', moved: 'queued' };
+const NAMES = { preempted: 'taken', moved: 'left', blocked: 'not tried', budget: 'over budget' };
+
 // attemptCard shows an attempt. go is called with 'task' or 'log'.
 export function attemptCard(job, { task, attempt: a, from, to, over }, { close, go }) {
   const fact = (label, value) => (value ? h('div', {}, h('dt', {}, label), h('dd', {}, value)) : '');
   const why = moved(job, task, a);
   const boot = a.started ? span(at(a.started) - from) : '';
   return h('section', { class: 'attempt-card', 'aria-label': `Attempt ${a.number} of ${task.name}` },
-    h('div', { class: 'head' }, h('h3', {}, `${task.name}, attempt ${a.number}`), badge(a.outcome === 'preempted' || a.outcome === 'lost' || a.outcome === 'refused' ? 'failed' : a.outcome || stateOf(task)),
+    h('div', { class: 'head' }, h('h3', {}, `${task.name}, attempt ${a.number}`), badge(LOOKS[a.outcome] ?? a.outcome ?? stateOf(task), NAMES[a.outcome] ?? a.outcome ?? stateOf(task)),
       h('button', { type: 'button', class: 'tool', 'aria-label': 'Close', title: 'Close', on: { click: close } }, '✕')),
     h('dl', { class: 'facts columns' },
       fact('Where', whereabouts(a.offerID)), fact('Machines', a.nodes > 1 ? String(a.nodes) : ''), fact('From', precise(from)), fact('For', `${span(to - from)}${over ? '' : ' so far'}`),

@@ -3,7 +3,7 @@
 
 import uPlot from '../vendor/uplot.js';
 import { h, say, set } from './dom.js';
-import { names, precise, ticks } from './span.js';
+import { RIGHT, names, precise, room, ticks } from './span.js';
 
 const ROWS = 250; // of the table
 const COLOURS = 8;
@@ -94,11 +94,11 @@ export class Chart {
   options(width) {
     const { o, data } = this;
     const axis = { stroke: css('--muted'), font: `12px ${getComputedStyle(document.body).fontFamily}`, ticks: { show: false }, grid: { stroke: css('--line'), width: 1 } };
-    const most = () => Math.max(Math.floor(((this.plot?.width ?? width) - o.gutter()) / 75), 2);
+    const most = () => room((this.plot?.width ?? width) - o.gutter() - RIGHT);
     const timed = o.span && { splits: (u, _i, from, to) => ticks(from, to, most()), values: (_u, list) => names(list) };
     const free = { values: (_u, list) => list.map((v) => o.xText?.(v) ?? v), space: 80, ...(o.xSteps && { incrs: o.xSteps }) };
     return {
-      width, height: o.height, padding: [8, o.span ? 12 : 28, 0, 0], legend: { show: false }, ms: 1,
+      width, height: o.height, padding: [8, o.span ? RIGHT : 28, 0, 0], legend: { show: false }, ms: 1,
       cursor: { y: Boolean(o.pick), drag: { x: Boolean(o.span), y: false, setScale: false }, points: { size: 8 } },
       scales: {
         x: { time: false, range: o.span ? () => [o.span.from, o.span.to] : (_u, lo, hi) => this.wider(lo, hi) },

@@ -32,7 +32,8 @@ export function moved(job, task, a) {
   const plan = planFor(job, a);
   const parts = [];
   if (before) parts.push(`Attempt ${before.number} on ${whereabouts(before.offerID)} ended: ${ended(before) || 'it was left'}.`);
-  if (plan?.reason) parts.push(`Plan ${plan.version}, made ${moment(at(plan.at), job.now())} because ${plan.reason}, chose ${before && before.offerID === a.offerID ? 'the same place' : whereabouts(a.offerID)}.`);
+  const same = before?.reason && (plan?.reason ?? '').includes(before.reason);
+  if (plan?.reason) parts.push(`Plan ${plan.version}, made ${moment(at(plan.at), job.now())} because ${same ? 'of that' : plan.reason}, chose ${before && before.offerID === a.offerID ? 'the same place' : whereabouts(a.offerID)}.`);
   else if (before && plan) parts.push(`Plan ${plan.version} ${before.offerID === a.offerID ? 'kept it there' : `chose ${whereabouts(a.offerID)}`}.`);
   if (before) parts.push(compare(before, a));
   if (a.waitSince) parts.push(`It had waited since ${moment(at(a.waitSince), job.now())} for a better price than ${usd(a.waitUSD)} an hour.`);

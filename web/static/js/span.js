@@ -3,6 +3,14 @@
 const STEPS = [1, 5, 15, 30, 60, 300, 900, 1800, 3600, 10800, 21600, 43200, 86400, 172800, 604800, 2592000].map((sec) => 1000 * sec);
 const DAY = 86400000;
 
+// RIGHT is what is left free to the right of an axis, in pixels: of the timeline it is the scroll bar's.
+export const RIGHT = 16;
+
+// room is how many ticks an axis of a width has room for.
+export function room(width) {
+  return Math.max(Math.floor(width / 64), 2);
+}
+
 // Span is what is looked at, from and to in milliseconds, of what there is. Charts share one: zooming in one zooms all.
 export class Span {
   constructor() {
@@ -76,7 +84,7 @@ const day = new Intl.DateTimeFormat(undefined, { month: 'short', day: 'numeric' 
 
 // names are what ticks are called: by the clock, and by the date where a day begins.
 export function names(list) {
-  const step = list.length > 1 ? list[1] - list[0] : DAY;
+  const step = list.length > 1 ? list[1] - list[0] : 60000;
   return list.map((t) => {
     const midnight = new Date(t).getHours() === 0 && new Date(t).getMinutes() === 0 && new Date(t).getSeconds() === 0;
     if (step >= DAY || midnight) return day.format(t);

@@ -4,7 +4,7 @@
 import { h, say, set } from './dom.js';
 import { at, count, span as spell, usd } from './format.js';
 import { bars, rows, visible } from './lanes.js';
-import { names, precise, ticks } from './span.js';
+import { RIGHT, names, precise, room, ticks } from './span.js';
 import { whereabouts } from './moves.js';
 
 const ROW = 26; // pixels
@@ -59,7 +59,7 @@ export class Timeline {
   }
 
   width() {
-    return Math.max(this.scroller.clientWidth - this.gutter() - 12, 40); // as the plots' own padding
+    return Math.max(this.scroller.offsetWidth - this.gutter() - RIGHT, 40);
   }
 
   draw() {
@@ -67,7 +67,7 @@ export class Timeline {
     const width = this.width();
     const gutter = this.gutter();
     this.el.style.setProperty('--gutter', `${gutter}px`);
-    const marks = ticks(this.span.from, this.span.to, Math.max(Math.floor(width / 75), 2));
+    const marks = ticks(this.span.from, this.span.to, room(width));
     const x = (t) => ((t - this.span.from) / (this.span.to - this.span.from)) * width;
     this.axis.replaceChildren(...names(marks).map((name, k) => {
       const el = h('span', {}, name);
