@@ -31,31 +31,41 @@ func main() {
 	results := flag.String("report", "", "page to write the section of; empty prints it")
 	data := flag.String("data", "../shared/data/cluster-traces/alibaba-gpu-2023", "folder of the recorded cluster")
 	repeats := flag.Int("repeats", 11, "rounds measured of each size")
+	only := flag.String("only", "", "measure this alone, and print it: sessions, replays or fairness")
 	flag.Parse()
-	if err := run(context.Background(), *results, *data, *repeats); err != nil {
+	if err := run(context.Background(), *results, *data, *repeats, *only); err != nil {
 		fmt.Fprintln(os.Stderr, "error:", err)
 		os.Exit(1)
 	}
 }
 
-func run(ctx context.Context, results, data string, repeats int) error {
-	body, err := sessions(repeats)
-	if err != nil {
-		return err
+func run(ctx context.Context, results, data string, repeats int, only string) error {
+	body := ""
+	for _, part := range []struct {
+		name    string
+		measure func() (string, error)
+	}{
+		{"sessions", func() (string, error) { return sessions(repeats) }},
+		{"replays", func() (string, error) { return replays(ctx, data) }},
+		{"fairness", func() (string, error) { return fairness(ctx, data) }},
+	} {
+		if only != "" && part.name != only {
+			continue
+		}
+		text, err := part.measure()
+		if errors.Is(err, fs.ErrNotExist) {
+			text, err = "The recorded cluster is not there: what is replayed of it was left out.\n", nil
+		}
+		if err != nil {
+			return fmt.Errorf("%s: %w", part.name, err)
+		}
+		body += text + "\n"
 	}
-	replayed, err := replays(ctx, data)
-	if errors.Is(err, fs.ErrNotExist) {
-		replayed, err = "The recorded cluster is not there: its replay was left out.\n", nil
-	}
-	if err != nil {
-		return err
-	}
-	body += "\n" + replayed
-	if results == "" {
+	if results == "" || only != "" {
 		_, err := fmt.Println(report.Section("Scheduler", body, time.Now()))
 		return err
 	}
-	return report.Write(results, "Scheduler", body, time.Now())
+	return report.Write(results, "Scheduler", strings.TrimRight(body, "\n")+"\n", time.Now())
 }
 
 // sessions measures on one core. Times are of the processor, so that what else the machine does counts for nothing.

@@ -86,6 +86,10 @@ const (
 	Impatient Break = "impatient"
 	// Restless: nobody remembers that a job is suspended.
 	Restless Break = "restless"
+	// Nameless: nobody remembers what namespaces hold of queues.
+	Nameless Break = "nameless"
+	// Nightless: nobody hears at which hours machines are to be had.
+	Nightless Break = "nightless"
 )
 
 // Breaks returns all of them.
@@ -93,7 +97,7 @@ func Breaks() []Break {
 	return []Break{NoOutbox, NoSeen, NoConditions, NoToken, NoBlock, NoTerminate, LossyBus, NoReconcile, NoBudget,
 		Forgetful, Overtaking, NoPartitions, NoGang, Loners, Herd, Headless, NoHold, OldPrice, Swinging, Asleep,
 		Stuck, NoUploads, Generous, Lasting, Hasty, Homesick, Careless, Stale, Deaf, Restless, Unmeasured,
-		Fleeting, Crowding, Impatient}
+		Fleeting, Crowding, Impatient, Nameless, Nightless}
 }
 
 // forgotten are fields that a broken store loses: of which records, from where to where.
@@ -153,6 +157,10 @@ func (b Break) said(tx store.Tx) store.Tx {
 		return mangle.WithoutField(tx, "task#", `,"alone":tru`, "e")
 	case Unmeasured:
 		return mangle.WithoutField(tx, "", `,"use":{`, "}")
+	case Nameless:
+		return mangle.WithoutField(tx, "", `,"spaces":[`, "]")
+	case Nightless:
+		return mangle.WithoutField(tx, "", `,"window":"`, `"`)
 	case Restless:
 		return mangle.WithoutField(tx, "job", `,"suspensions":[`, "]")
 	case Headless:

@@ -27,6 +27,9 @@ import (
 // Planner makes plans. It must be a function of its input alone.
 type Planner interface {
 	Plan(ctx context.Context, in record.PlanInput) (*record.Plan, error)
+	// Reserves says whether plans may be on capacity of which an account has some only: they have to be told who runs
+	// there, which is not looked up otherwise.
+	Reserves(ctx context.Context) bool
 }
 
 // Objects reads DAG files that appeared in a bucket or folder.

@@ -249,6 +249,9 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
 	}
+	if !b.Planner.Reserves(u.Ctx) {
+		return nil
+	}
 	return held(u, in)
 }
 

@@ -71,6 +71,9 @@ func (r *Reserved) Check() error {
 // Reserved is the capacity that the account has already, by cloud and ID.
 func (c *Catalog) Reserved() []Reserved { return slices.Clone(c.reserved) }
 
+// Reserves says whether there is any.
+func (c *Catalog) Reserves() bool { return len(c.reserved) > 0 }
+
 // WithReserved returns a catalogue with this capacity in place of what out names. The error wraps [ErrBadData].
 func (c *Catalog) WithReserved(out func(*Reserved) bool, in []Reserved) (*Catalog, error) {
 	next := newCatalog(c.cols)

@@ -137,6 +137,7 @@ type Checker struct {
 	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
 	pool     poolChecker
+	policy   policyChecker
 	reclaim  reclaimChecker
 	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
 	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
@@ -319,6 +320,7 @@ func (c *Checker) Committed(tx store.Tx) {
 	}
 	if q, ok := c.queues[queue]; ok {
 		c.checkQueue(q)
+		c.checkSpaces(q)
 	}
 	c.checkQuotas()
 	c.checkBroken()

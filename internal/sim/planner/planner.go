@@ -34,6 +34,9 @@ func Having(reserved map[string]int) broker.Planner {
 	return &planner{list: weather.Catalogue(), overhead: PlannedOverhead, detect: PlannedDetect, reserved: reserved}
 }
 
+// Reserves implements broker.Planner.
+func (p *planner) Reserves(context.Context) bool { return len(p.reserved) > 0 }
+
 // reservedShare is what of the price on demand an hour on a reserved machine costs on the margin.
 const reservedShare = 0.1
 

@@ -2,6 +2,7 @@ package planner
 
 import (
 	"cmp"
+	"context"
 	"errors"
 	"math"
 	"slices"
@@ -24,6 +25,9 @@ type reservations struct {
 // orderSteps bounds how long it may take to tell which tasks of a job run one after the other. Where it would take
 // longer all of them count as running at once.
 const orderSteps = 20_000_000
+
+// Reserves implements broker.Planner.
+func (p *Planner) Reserves(context.Context) bool { return p.catalog.Load().Reserves() }
 
 // reservations are those of the catalogue that have not ended; nil where there are none.
 func (p *Planner) reservations(in record.PlanInput) *reservations {

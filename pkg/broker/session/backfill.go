@@ -19,9 +19,9 @@ const (
 	actionReserve  = "reserve"
 )
 
-// overtaken is for how many times the time that is too long something may be overtaken by what is expected to be over
+// Overtaken is for how many times the time that is too long something may be overtaken by what is expected to be over
 // before it could go.
-const overtaken = 4
+const Overtaken = 4
 
 // backfill admits, of what waits behind something that has waited for too long, what will be over before that can go.
 func (s *Session) backfill() (admitted int, err error) {
@@ -31,7 +31,7 @@ func (s *Session) backfill() (admitted int, err error) {
 	waiting := waitStill(s.candidates)
 	heads := map[*record.Queue]*admission{} // the first of each queue that has waited for too long
 	for _, a := range waiting {
-		if s.late(a, overtaken) {
+		if s.late(a, Overtaken) {
 			return 0, nil
 		}
 		if first := heads[a.queue]; s.late(a, 1) && (first == nil || before(a, first)) {
