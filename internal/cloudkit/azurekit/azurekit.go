@@ -118,8 +118,8 @@ func open(r cloudkit.Request, assertion Assertion) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: cloudkit.Reserving(azure.Name, s, refresher(c, r)),
-		Secrets: secrets,
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
+		Refresh: cloudkit.Reserving(azure.Name, s, refresher(c, r)), Secrets: secrets,
 	}, nil
 }
 

@@ -101,8 +101,9 @@ func open(ctx context.Context, r cloudkit.Request) (*cloudkit.Opened, error) {
 		return nil, err
 	}
 	return &cloudkit.Opened{
-		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions, Refresh: cloudkit.Reserving(gcp.Name, s, refresher(c, r)),
-		Pushed: pushes, Secrets: secrets,
+		Cloud: c, Checker: c, Verifier: proofs, Data: data, Regions: s.Regions,
+		Refresh: cloudkit.Reserving(gcp.Name, s, refresher(c, r)),
+		Pushed:  pushes, Secrets: secrets,
 	}, nil
 }
 
