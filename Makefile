@@ -35,7 +35,7 @@ run: build ## Plan and run the demonstration: a full zone, a spot interruption, 
 	./$(BIN) run examples/demo.yaml --scenario examples/demo-scenario.yaml --time-scale 0.002 --state .tradewind/demo
 
 .PHONY: test
-test: emulators test-go ## Run all tests with the race detector, those on emulators and of the AWS template too
+test: emulators web-tools test-go ## Run all tests with the race detector, those on emulators and of the AWS template too
 	@if command -v node >/dev/null; then $(MAKE) --no-print-directory test-infra; \
 	else echo "skipped the tests of infra/: node is not there"; fi
 
@@ -66,6 +66,18 @@ examples: frameworks build ## Run the examples of applications and frameworks on
 emulators: ## Install DynamoDB Local, moto, cfn-lint and checkov under .tools, where Java and Python are
 	@scripts/emulators.sh
 
+.PHONY: web-tools
+web-tools: ## Install axe-core under .tools/web, where npm is: the tests of the dashboard look with it for what keeps people out
+	@scripts/web-tools.sh
+
+.PHONY: images
+images: web-tools ## Write the pictures of docs/dashboard.md anew, of pages in Chromium
+	$(GO) test ./web -run TestEachPageHasAPicture -count 1 -images ../docs/images
+
+.PHONY: lighthouse
+lighthouse: ## Ask Lighthouse what it thinks of each page of the dashboard, in Chromium
+	scripts/lighthouse.sh
+
 .PHONY: kube
 kube: ## Build a Kubernetes control plane into .tools/kube (a quarter of an hour): the tests of pkg/cloud/kubernetes run on it
 	scripts/kube.sh
@@ -78,7 +90,7 @@ agent: ## Build the agent for the machines of the clouds into dist/agent/ARCH/tr
 	done
 
 .PHONY: registry
-registry: ## Build the registry of images on which logins are tested, as pinned, into .tools/bin
+registry: ## Build the registry of images on which logins are tested, as pinned, into .tools/bin (a minute)
 	@scripts/registry.sh
 
 .PHONY: rclone

@@ -2,8 +2,8 @@
 # Installs the emulators and checkers that the tests of the AWS parts run
 # against, under .tools/: DynamoDB Local (Java), a Python environment with moto,
 # cfn-lint and checkov, the object stores of pkg/grant: versitygw,
-# fake-gcs-server and MinIO (Go), Azurite (Node), and rclone (Go), which mounts. Quick when all is there; safe to run twice
-# at once.
+# fake-gcs-server and MinIO (Go), Azurite (Node), rclone (Go), which mounts, and a registry of images (Go). Quick when all
+# is there; safe to run twice at once.
 #
 #   scripts/emulators.sh            install what is missing
 #   scripts/emulators.sh --check    say what is there and what is not; installs nothing
@@ -190,6 +190,14 @@ case ${1:-} in
 *) say "unknown argument $1"; exit 2 ;;
 esac
 
+registry() { # the registry of images, whose script knows whether it is there
+  if ! command -v go >/dev/null; then return 0; fi
+  mkdir -p "$TOOLS/bin"
+  TRADEWIND_TOOLS=$TOOLS quietly "$TOOLS/bin/install-registry.log" "$HERE/registry.sh" ||
+    say "the registry of images could not be built: the test of logins skips"
+}
+
+registry
 if jars_ready && venv_ready && stores_ready && azurite_ready && rclone_ready; then exit 0; fi
 lock
 failed=0

@@ -85,7 +85,7 @@ func open(t *testing.T, w *apitest.World) *browser {
 		t.Skip("neither chromium nor chrome is in PATH: the dashboard is not tested in a browser")
 	}
 	ctx, stop := chromedp.NewContext(parent, chromedp.WithNewBrowserContext())
-	ctx, cancel := context.WithTimeout(ctx, time.Minute)
+	ctx, cancel := context.WithTimeout(ctx, 4*time.Minute)
 	t.Cleanup(func() { cancel(); stop() })
 	b := &browser{t: t, ctx: ctx, url: w.Server.URL}
 	if err := chromedp.Listen(ctx, b.listen); err != nil {

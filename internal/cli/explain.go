@@ -86,7 +86,7 @@ func (a *app) tellStory(s *view.Story) error {
 func (a *app) entry(e view.Entry, since time.Time, style text.Style) error {
 	at := text.Clock(e.At.Sub(since))
 	kind := fmt.Sprintf("%-9s", e.Kind)
-	what := text.Clean(e.Text)
+	what := text.Gist(e.Text)
 	if e.Task != "" {
 		what = text.Clean(e.Task) + ": " + what
 	}

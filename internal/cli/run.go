@@ -323,7 +323,7 @@ func (a *app) summarise(s *conn, d *view.JobDetail, outputs string, wall time.Du
 			return err
 		}
 		if d.Reason != "" && d.State != record.JobCancelled {
-			if err := a.Printf("reason:    %s\n", text.Clean(d.Reason)); err != nil {
+			if err := a.Printf("reason:    %s\n", text.Gist(d.Reason)); err != nil {
 				return err
 			}
 		}

@@ -11,9 +11,10 @@ import (
 	"github.com/tradewind-broker/tradewind/internal/sim/weather"
 	"github.com/tradewind-broker/tradewind/pkg/broker"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/catalog/egress"
+	"github.com/tradewind-broker/tradewind/pkg/cloud"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
 // hostCount is how many hosts share the store and the queues.
@@ -53,6 +54,7 @@ func (h *host) fresh() {
 		Data:  data,
 		Store: w.store, Bus: w.bus, Clouds: w.cloudPorts(), Planner: w.planner, Moves: moves(), Tokens: seal,
 		Now:     func() time.Time { return w.Now },
+		Policy:  func(context.Context) *scheduler.Policy { return w.rules.policy },
 		Objects: w.users, Prices: priceSource{w},
 		Changed:   w.network.changed,
 		Committed: func() { w.engine.relayWithin(w.rand.engine.Between(0, 50*time.Millisecond)) },
@@ -146,6 +148,9 @@ func (p *notedPlanner) opens(ctx context.Context, in record.PlanInput) bool {
 	plan, err := p.inner.Plan(ctx, in)
 	return err == nil && plan.Status != record.PlanInfeasible
 }
+
+// Reserves implements broker.Planner.
+func (p *notedPlanner) Reserves(ctx context.Context) bool { return p.inner.Reserves(ctx) }
 
 // engine delivers messages to handlers, empties the outbox and keeps the schedules.
 type engine struct {

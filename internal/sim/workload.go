@@ -142,6 +142,7 @@ func (u *users) drawJob(n int) *dag.Job {
 	for i := range j.Tasks {
 		drawn.Task(r, &j.Tasks[i])
 	}
+	u.w.rules.job(j)
 	drawGang(u.w.rand.gang, j, u.w.opt.Break)
 	drawJoining(u.w.rand.join, j, u.w.opt.Break)
 	drawRoles(u.w.rand.role, j)

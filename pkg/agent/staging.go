@@ -197,6 +197,19 @@ func (t *attempt) stageParents(ctx context.Context) error {
 	if err := t.readManifests(ctx, more); err != nil {
 		return err
 	}
+	for i, parent := range slices.Sorted(maps.Keys(t.work.Parents)) {
+		paths, some := t.work.Only[parent]
+		if !some {
+			continue
+		}
+		trees[i].Manifest = trees[i].Manifest.Only(paths...)
+		below := filepath.Join(t.dirs.inputs, parent) + string(filepath.Separator)
+		for j := range more {
+			if strings.HasPrefix(more[j].Dir, below) {
+				more[j].Manifest = more[j].Manifest.Only(paths...)
+			}
+		}
+	}
 	for some := range slices.Chunk(append(trees, more...), treesAtOnce) {
 		if err := t.transfer().Fill(ctx, some...); err != nil {
 			return err

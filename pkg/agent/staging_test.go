@@ -292,6 +292,26 @@ func TestATaskThatLeavesNothingKeepsNothing(t *testing.T) {
 	}
 }
 
+// Of a parent whose output is not all wanted, what is comes with all below it, of each of its nodes.
+func TestOfAParentOnlyWhatIsNamedIsBrought(t *testing.T) {
+	b := agenttest.New(t)
+	start(t, b, node, agent.Config{})
+	parent := task(t, "a1", `cd $TRADEWIND_OUTPUT; mkdir -p log/deep model; echo m > model/m; echo l > log/deep/l; echo x > x
+		ln -s m model/latest; echo no > models; for i in $(seq 40); do echo $i > log/$i; echo $i > $i; done`)
+	b.Run(node, parent)
+	if r := b.Result(node, "a1"); r.Event != wire.Succeeded {
+		t.Fatalf("%+v", r)
+	}
+	child := task(t, "child", `cd $TRADEWIND_INPUTS/parent; ls; cat model/latest log/deep/l log/40; ls log | wc -l`)
+	child.Store = parent.Store
+	child.Parents = map[string]string{"parent": wire.OutputPrefix(parent.Prefix, "a1")}
+	child.Only = map[string][]string{"parent": {"model", "log/"}}
+	b.Run(node, child)
+	if r := b.Result(node, "child"); r.Event != wire.Succeeded || !strings.HasSuffix(b.Log(node, "child"), "log\nmodel\nm\nl\n40\n41\n") {
+		t.Errorf("%+v, log %q", r, b.Log(node, "child"))
+	}
+}
+
 // reading counts what is read of a store by path.
 type reading struct {
 	mu    sync.Mutex

@@ -163,11 +163,11 @@ func (b *Broker) work(u *unit.Unit, cl record.Cluster, rank, seen int) (wire.Wor
 			return w, err
 		}
 	}
-	parents, nothing, err := attempt.ParentOutputs(u, b.Config, job, spec, cl)
+	inherited, err := attempt.ParentOutputs(u, b.Config, job, spec, cl)
 	if err != nil {
 		return w, err
 	}
-	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, parents, nothing)
+	w.Assignment = attempt.Assignment(b.Config, job, spec, cl, task, made, inherited)
 	if len(cl.Nodes) > 1 && w.Assignment.StandIn == 0 {
 		w.Assignment.Exchange, err = b.exchangeKey(cl)
 	}

@@ -107,22 +107,28 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 // DryRun plans a job that is not submitted, with the blocks and prices of now, and with what was learned of its tasks:
 // that is noted in the job.
 func (b *Broker) DryRun(ctx context.Context, spec *dag.Job) (*record.Plan, error) {
-	u := b.NewUnit(ctx, events.FnOptimize)
-	filled, err := history.Filled(u, spec)
+	in, err := b.DryInput(ctx, spec)
 	if err != nil {
-		return nil, err
-	}
-	*spec = *filled
-	in := record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
-	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
-	if err := b.world(u, &in); err != nil {
 		return nil, err
 	}
 	plan, err := b.Planner.Plan(ctx, in)
 	if plan != nil {
-		plan.At = u.Now
+		plan.At = in.Now
 	}
 	return plan, err
+}
+
+// DryInput is what a plan of a job that is not submitted depends on. What was learned of its tasks is noted in the job.
+func (b *Broker) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInput, err error) {
+	u := b.NewUnit(ctx, events.FnOptimize)
+	filled, err := history.Filled(u, spec)
+	if err != nil {
+		return in, err
+	}
+	*spec = *filled
+	in = record.PlanInput{Spec: spec, Now: u.Now, Tasks: make([]*record.TaskFacts, len(spec.Tasks))}
+	in.Left(newJob("", "", Submission{Spec: spec}, record.Blob{}, u.Now), record.Ledger{}, nil, 0)
+	return in, b.world(u, &in)
 }
 
 // planned commits a plan with its bids, or what follows from there being none.
@@ -187,7 +193,7 @@ func decidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record
 // loadPlanning gathers all that a plan depends on, as of a moment.
 func (b *Broker) loadPlanning(u *unit.Unit, job record.Job, at time.Time) (p planning, err error) {
 	in := &p.in
-	in.Now, in.Tasks = at, make([]*record.TaskFacts, job.Tasks)
+	in.Job, in.Now, in.Tasks = job.ID, at, make([]*record.TaskFacts, job.Tasks)
 	if in.Spec, err = u.Spec(job); err != nil {
 		return p, err
 	}
@@ -242,6 +248,30 @@ func (b *Broker) world(u *unit.Unit, in *record.PlanInput) error {
 	in.Markets = make(map[string]record.MarketRecord, len(markets))
 	for _, m := range markets {
 		in.Markets[m.Offer] = m
+	}
+	if !b.Planner.Reserves(u.Ctx) {
+		return nil
+	}
+	return held(u, in)
+}
+
+// held gathers who runs on reserved capacity.
+func held(u *unit.Unit, in *record.PlanInput) error {
+	all, err := book.List[record.Occupancy](u, record.PartHeld, "", 0)
+	if err != nil || len(all) == 0 {
+		return err
+	}
+	there, err := book.Holders(u, all...)
+	if err != nil {
+		return err
+	}
+	in.Held = map[string][]record.Holding{}
+	for _, h := range all {
+		for _, cl := range there {
+			if n := h.Clusters[cl.ID]; n > 0 && cl.Holds() {
+				in.Held[h.ID] = append(in.Held[h.ID], record.Holding{Job: cl.Job, Task: cl.Task, Machines: n})
+			}
+		}
 	}
 	return nil
 }

@@ -73,7 +73,8 @@ type Job struct {
 	Deadline  time.Duration `json:"deadline,omitempty"` // from submission to the last task's end; 0 is none
 	Budget    USD           `json:"budget,omitempty"`   // 0 is none
 	Queue     string        `json:"queue,omitempty"`
-	Priority  int           `json:"priority,omitempty"` // higher first
+	Namespace string        `json:"namespace,omitempty"` // of users, who share whatever their queues
+	Priority  int           `json:"priority,omitempty"`  // higher first
 	// KeepOnFailure is how long the machines of an attempt whose task failed are kept for people to look at, within the
 	// budget; 0 is not at all.
 	KeepOnFailure time.Duration `json:"keepOnFailure,omitempty"`

@@ -63,6 +63,7 @@ func (j *Job) validateHead() error {
 		fault.Within("keepOnFailure", ifSet(j.KeepOnFailure, checkKeep)),
 		fault.Within("budget", ifSet(j.Budget, checkBudget)),
 		fault.Within("queue", ifSet(j.Queue, CheckName)),
+		fault.Within("namespace", ifSet(j.Namespace, CheckName)),
 		fault.Within("priority", checkCount(j.Priority, -MaxPriority, MaxPriority)),
 		eachChecked("regions", j.Regions, func(s *string) error { return CheckPlace(*s) }),
 	)

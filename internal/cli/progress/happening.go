@@ -63,7 +63,7 @@ func planned(p record.PlanHead, anew bool) Happening {
 		h.Text, h.Tone = h.Text+"; the deadline cannot be kept", text.Bad
 	}
 	if p.Reason != "" {
-		h.Text += " (" + text.Cut(text.Clean(p.Reason), reasonMost) + ")"
+		h.Text += " (" + text.Cut(text.Gist(p.Reason), reasonMost) + ")"
 	}
 	return h
 }
@@ -91,7 +91,7 @@ func taskTurned(was, is view.TaskView, now time.Time) []Happening {
 		return []Happening{{At: is.Started, Task: is.Name, Text: "running", order: orderBegun + 1}}
 	case string(record.TaskFailed):
 		return []Happening{{
-			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Clean(is.Reason), Tone: text.Bad,
+			At: is.Ended, Task: is.Name, Text: "failed for good: " + text.Gist(is.Reason), Tone: text.Bad,
 			Notable: true, order: orderOver,
 		}}
 	default:
@@ -144,7 +144,7 @@ func ended(a record.Attempt, task string) Happening {
 		At: a.Ended, Task: task, Tone: text.Warn, order: orderEnded,
 		Notable: a.Outcome != record.OutcomeSucceeded && a.Outcome != record.OutcomeCancelled,
 	}
-	why := because(text.Clean(a.Reason))
+	why := because(text.Gist(a.Reason))
 	on := func(what string) { h.Text, h.Offer, h.Rest = what, text.Clean(a.OfferID), why }
 	switch a.Outcome {
 	case record.OutcomeSucceeded:

@@ -62,7 +62,7 @@ func (v *View) header(now time.Time, width int) []string {
 	j := v.Job
 	title := v.Style.Paint(text.Strong, j.ID) + "  " + v.Style.Paint(jobTone(j.State), string(j.State))
 	if j.Reason != "" {
-		title += v.Style.Paint(text.Faint, ": "+text.Clean(j.Reason))
+		title += v.Style.Paint(text.Faint, ": "+text.Gist(j.Reason))
 	}
 	return []string{title, v.bar(now, width), v.money(width), v.clock(now, width), ""}
 }

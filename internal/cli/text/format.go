@@ -126,6 +126,21 @@ func Clean(s string) string {
 	}, s))
 }
 
+// Gist makes one line of a text of several, such as the last lines of a program that failed: its first and its last, with
+// an ellipsis for what lies between. What a program says last is mostly why it ended. It is as safe to print as Clean is.
+func Gist(s string) string {
+	var lines []string
+	for line := range strings.Lines(s) {
+		if line = strings.TrimSpace(Clean(line)); line != "" {
+			lines = append(lines, line)
+		}
+	}
+	if len(lines) > 2 {
+		lines = []string{lines[0], "…", lines[len(lines)-1]}
+	}
+	return strings.Join(lines, " ")
+}
+
 // Width is the number of terminal cells a text takes.
 func Width(s string) int { return ansi.StringWidth(s) }
 

@@ -119,3 +119,17 @@ func TestPaint(t *testing.T) {
 		t.Errorf("plain text is painted: %q", got)
 	}
 }
+
+func TestTheGistOfALongReasonIsItsFirstAndLastLine(t *testing.T) {
+	for in, want := range map[string]string{
+		"":                      "",
+		"no such file":          "no such file",
+		"one\ntwo\n":            "one two",
+		"one\r\n\n two\nthree ": "one … three",
+		"exit code 1: Trace:\n  line 1\n\x1b[31mError\x1b[0m: by zero\n": "exit code 1: Trace: … Error: by zero",
+	} {
+		if got := Gist(in); got != want {
+			t.Errorf("Gist(%q) = %q, want %q", in, got, want)
+		}
+	}
+}

@@ -57,6 +57,8 @@ const (
 	InvAsleep = "what rests holds nothing"
 	// InvBlock: nothing is bought where it has just been refused.
 	InvBlock = "a blocked location is left alone"
+	// InvReserved: no more machines are at work on what an account has reserved than there are.
+	InvReserved = "no more on a reservation than there is"
 	// InvIntent: nothing is bought before it was recorded that it would be.
 	InvIntent = "intent before action"
 	// InvCluster: at most one set of machines lives for an attempt.
@@ -135,6 +137,7 @@ type Checker struct {
 	gangs    gangChecker
 	grown    []string // queues that hold more than before the transaction
 	pool     poolChecker
+	policy   policyChecker
 	reclaim  reclaimChecker
 	heardOf  map[string][]heardOf       // prices that the broker has in its records, by listing
 	held     map[*Machine]time.Duration // how long a machine runs for what is suspended
@@ -317,11 +320,13 @@ func (c *Checker) Committed(tx store.Tx) {
 	}
 	if q, ok := c.queues[queue]; ok {
 		c.checkQueue(q)
+		c.checkSpaces(q)
 	}
 	c.checkQuotas()
 	c.checkBroken()
 	c.checkTogether()
 	c.checkAssigned()
+	c.checkReserved()
 }
 
 func (c *Checker) touch(s *Job) {

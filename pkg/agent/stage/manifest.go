@@ -28,6 +28,8 @@ import (
 	"net/http"
 	"path"
 	"path/filepath"
+	"slices"
+	"strings"
 
 	where "github.com/tradewind-broker/tradewind/internal/inside"
 	"github.com/tradewind-broker/tradewind/pkg/grant"
@@ -115,6 +117,22 @@ type File struct {
 
 // regular says whether f has content.
 func (f *File) regular() bool { return f.Link == "" && !f.Dir }
+
+// Only is a manifest of those files that lie at some paths or below them: what is left of a directory of which not all
+// is wanted.
+func (m *Manifest) Only(paths ...string) *Manifest {
+	some := *m
+	some.Files = nil
+	for i := range m.Files {
+		if slices.ContainsFunc(paths, func(p string) bool {
+			p = path.Clean(p)
+			return p == "." || m.Files[i].Path == p || strings.HasPrefix(m.Files[i].Path, p+"/")
+		}) {
+			some.Files = append(some.Files, m.Files[i])
+		}
+	}
+	return &some
+}
 
 // Bytes is the size of all files.
 func (m *Manifest) Bytes() int64 {

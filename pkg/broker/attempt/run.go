@@ -3,6 +3,7 @@ package attempt
 import (
 	"cmp"
 	"maps"
+	"path"
 	"slices"
 	"strings"
 	"time"
@@ -30,13 +31,13 @@ func DecideRun(cl record.Cluster, now time.Time) (d record.Decision) {
 // Assignment is what the nodes of a cluster have to run. It follows from records that do not change while the
 // attempt lasts, except the checkpoint, which only this attempt writes.
 func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster, task record.Task,
-	attempt record.Attempt, parents map[string]string, nothing []string) *wire.Assignment {
+	attempt record.Attempt, in Inherited) *wire.Assignment {
 	t := &spec.Tasks[cl.Task]
 	a := &wire.Assignment{
 		Job: job.ID, JobName: job.Name, Task: t.Name, Attempt: cl.ID,
 		Setup: t.Setup, Run: t.Run, Login: t.Login, Env: maps.Clone(t.Env), Accelerators: cl.Offer.AccelCount,
 		Workdir: t.Workdir, Store: cmp.Or(cl.Store, cfg.StoreURL), Prefix: taskPrefix(job.ID, t.Name),
-		Parents: parents, Nothing: nothing, Pace: cfg.Pace,
+		Parents: in.Parents, Only: in.Only, Nothing: in.Nothing, Pace: cfg.Pace,
 	}
 	if spec.KeepOnFailure > 0 {
 		a.KeepOnFailure = cfg.Wall(spec.KeepOnFailure)
@@ -56,7 +57,7 @@ func Assignment(cfg record.Config, job record.Job, spec *dag.Job, cl record.Clus
 	if t.StandIn() {
 		// Its files are only sizes: there is nothing to stage.
 		a.StandIn = max(time.Duration(float64(t.Recorded)*cfg.StandInScale), 1) // no time at all, but a stand-in
-		a.Progress, a.Workdir, a.Parents, a.Nothing = attempt.Resumed, "", nil, nil
+		a.Progress, a.Workdir, a.Parents, a.Only, a.Nothing = attempt.Resumed, "", nil, nil, nil
 		return a
 	}
 	for _, in := range t.Inputs {
@@ -101,23 +102,63 @@ func Alternative(t *dag.Task, o cloud.Offer) *dag.Resources {
 // taskPrefix is a task's own place in the job's store.
 func taskPrefix(job, task string) string { return job + "/" + task }
 
-// ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told, and which of
-// them left nothing.
-func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (
-	out map[string]string, nothing []string, err error) {
-	parents := slices.DeleteFunc(slices.Clone(spec.Graph().Parents(cl.Task)), func(p int32) bool {
-		return spec.Tasks[p].StandIn() // its files are only sizes
-	})
-	found, err := LoadTasks(u, job, parents)
-	out = make(map[string]string, len(found))
-	for _, parent := range found {
-		if parent.Output != "" {
-			out[spec.Tasks[parent.Index].Name] = from(cfg, cl, parent.Output)
-		} else {
-			nothing = append(nothing, spec.Tasks[parent.Index].Name)
+// Inherited is what an agent is told of the outputs of its task's parents, by their names.
+type Inherited struct {
+	// Parents are where they lie, and Only the paths of what is read of those of which not all is.
+	Parents map[string]string
+	Only    map[string][]string
+	// Nothing are parents that left nothing, or of which nothing is read.
+	Nothing []string
+}
+
+// ParentOutputs finds where the outputs of the parents of a cluster's task lie, as its agent is told.
+func ParentOutputs(u book.Reader, cfg record.Config, job record.Job, spec *dag.Job, cl record.Cluster) (Inherited,
+	error) {
+	graph := spec.Graph()
+	in := Inherited{Parents: map[string]string{}, Only: map[string][]string{}}
+	var parents []int32
+	for k, p := range graph.Parents(cl.Task) {
+		parent := &spec.Tasks[p]
+		if parent.StandIn() {
+			continue // its files are only sizes
+		}
+		paths, all := read(parent, spec.Edges[graph.In(cl.Task)[k]].Outputs)
+		switch {
+		case all:
+			parents = append(parents, p)
+		case len(paths) == 0:
+			in.Nothing = append(in.Nothing, parent.Name)
+		default:
+			parents = append(parents, p)
+			in.Only[parent.Name] = paths
 		}
 	}
-	return out, nothing, err
+	found, err := LoadTasks(u, job, parents)
+	for _, parent := range found {
+		if name := spec.Tasks[parent.Index].Name; parent.Output != "" {
+			in.Parents[name] = from(cfg, cl, parent.Output)
+		} else {
+			delete(in.Only, name)
+			in.Nothing = append(in.Nothing, name)
+		}
+	}
+	return in, err
+}
+
+// read tells which paths of a parent's output an edge carries, where it does not carry all of it.
+func read(parent *dag.Task, outputs []string) (paths []string, all bool) {
+	if outputs == nil {
+		return nil, true
+	}
+	for i := range parent.Outputs {
+		if out := &parent.Outputs[i]; slices.Contains(outputs, out.Name) {
+			if path.Clean(out.Path) == "." {
+				return nil, true
+			}
+			paths = append(paths, out.Path)
+		}
+	}
+	return paths, false
 }
 
 // manyTasks is from how many on the tasks of a job may be read as pages of its partition: a request for so many keys

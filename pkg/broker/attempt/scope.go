@@ -150,12 +150,14 @@ func ownCheckpoints(task, attempt, below string, named []string) (prefixes []str
 	return prefixes
 }
 
-// namedParents loads the parents of a task whose outputs are named.
+// namedParents loads the parents of a task whose outputs are named, and that it reads anything of.
 func namedParents(u book.Reader, job record.Job, spec *dag.Job, task int, stores,
 	named []string) ([]record.Task, error) {
-	byName := map[string]int32{}
-	for _, p := range spec.Graph().Parents(task) {
-		byName[spec.Tasks[p].Name] = p
+	byName, graph := map[string]int32{}, spec.Graph()
+	for k, p := range graph.Parents(task) {
+		if carried := spec.Edges[graph.In(task)[k]].Outputs; carried == nil || len(carried) > 0 {
+			byName[spec.Tasks[p].Name] = p
+		}
 	}
 	var wanted []int32
 	for _, uri := range named {

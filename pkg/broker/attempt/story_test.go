@@ -30,7 +30,7 @@ import (
 //	hello RANK [nonce=N] | proof RANK [cloud= id= region= account=] | report RANK EVENT [k=v…] | run
 //	doomed D | leave WHY | vacate | lost OUTCOME | diagnose [machines=N] | lease | watched | too-late
 //	releasing | released | gone | follow [joining] | complete [joining] | run-gang | gang [of=TASK] | join ADDRESS
-//	assignment | parents | scope URI… | checkpoints URI
+//	edge outputs=(NAME, …) | assignment | parents | scope URI… | checkpoints URI
 func TestStories(t *testing.T) {
 	datadriven.Walk(t, "testdata", func(t *testing.T, path string) {
 		s := &stage{t: t}
@@ -72,6 +72,8 @@ func (s *stage) begin(d *datadriven.TestData) {
 			Checkpoint: &dag.Checkpoint{Every: 10 * time.Minute, Path: "ckpt"},
 		}
 		switch name {
+		case "get":
+			t.Outputs = []dag.Output{{Name: "model", Path: "m.bin"}, {Name: "logs", Path: "log/"}, {Name: "whole"}}
 		case "train":
 			t.Nodes, t.Gang = nodes, gang
 		case "serve":
@@ -307,10 +309,13 @@ func (s *stage) tell(d *datadriven.TestData) bool {
 		s.put(record.ClusterKey(cl.ID), cl)
 		s.put(record.TaskKey("j", 4), record.Task{Job: "j", Index: 4, State: record.TaskRunning, Attempt: 1, Plan: 3, Joins: "g"})
 	case "parents":
-		out, nothing, err := ParentOutputs(s, s.cfg, l.Job, &s.spec, l.Cluster)
-		s.print(map[string]any{"parents": out, "nothing": nothing}, err)
+		in, err := ParentOutputs(s, s.cfg, l.Job, &s.spec, l.Cluster)
+		s.print(in, err)
+	case "edge": // carries these outputs of task 0 to task 1, or none
+		s.spec.Edges[0].Outputs = strings.Fields(strings.Join(d.CmdArgs[0].Vals, " ")) // of none not nil
 	case "assignment":
-		s.print(Assignment(s.cfg, l.Job, &s.spec, l.Cluster, l.Task, l.Attempt, map[string]string{"get": "here"}, []string{"other"}), nil)
+		s.print(Assignment(s.cfg, l.Job, &s.spec, l.Cluster, l.Task, l.Attempt,
+			Inherited{Parents: map[string]string{"get": "here"}, Nothing: []string{"other"}}), nil)
 	case "scope":
 		scope, err := Scope(s, s.cfg, l.Job, l.Cluster, int(s.number(d, "rank", 0)), strings.Fields(d.Input))
 		s.print(scope, err)

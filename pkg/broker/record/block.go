@@ -41,10 +41,12 @@ type Block struct {
 	InstanceType string     `json:"instanceType,omitempty"`
 	Family       string     `json:"family,omitempty"` // of machine types, for quota
 	Market       dag.Market `json:"market,omitempty"`
-	Kind         cloud.Kind `json:"kind"`
-	Reason       string     `json:"reason"`
-	At           time.Time  `json:"at"`
-	Until        time.Time  `json:"until"`
+	// Reservation is one that cannot be used, and nothing else is blocked; see cloud.Offer.
+	Reservation string     `json:"reservation,omitempty"`
+	Kind        cloud.Kind `json:"kind"`
+	Reason      string     `json:"reason"`
+	At          time.Time  `json:"at"`
+	Until       time.Time  `json:"until"`
 	// Count is how often in a row it was blocked; the time doubles with it.
 	Count int `json:"count"`
 }

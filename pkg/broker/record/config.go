@@ -62,8 +62,10 @@ type Config struct {
 	// Pool are how the machines of pools and the broker wait for each other.
 	Pool PoolTimes
 	// Scheduler and Schedulers say which of how many processes this is that run schedule at once, so that they take
-	// turns in looking at the partitions of pools. Where nobody knows, both are 0.
+	// turns in looking at the partitions of pools. Where nobody knows, both are 0; then Process names this one among
+	// others that come and go, who take numbers from the table, and is empty of one that is alone.
 	Scheduler, Schedulers int
+	Process               string
 }
 
 // DefaultConfig has the values that suit a public cloud.

@@ -27,6 +27,7 @@ type Job struct {
 	Digest     string         `json:"digest"` // of the name and the submission's token: what makes it idempotent
 	Name       string         `json:"name"`
 	Queue      string         `json:"queue"`
+	Namespace  string         `json:"namespace,omitempty"` // of users that share by weight
 	Priority   int            `json:"priority,omitempty"`
 	Objective  dag.Objective  `json:"objective"`
 	Infeasible dag.Infeasible `json:"infeasible,omitempty"`

@@ -88,6 +88,7 @@ func (w *writer) head() *yaml.Node {
 		m.add("budget", plain(dag.FormatNumber(float64(j.Budget))))
 	}
 	m.text("queue", j.Queue)
+	m.text("namespace", j.Namespace)
 	m.count("priority", j.Priority)
 	if j.Infeasible != dag.Retry {
 		m.text("infeasible", string(j.Infeasible))

@@ -252,6 +252,7 @@ func buildSchema() object {
 		}},
 		"keepOnFailure": with(ref("duration"), "how long the machines of a task that failed are kept to look at, up to 24h"),
 		"queue":         with(ref("name"), "the queue that the job is scheduled by"),
+		"namespace":     with(ref("name"), "whose the job is, in the words of the policy's plugin namespace: a user or a team"),
 		"priority": object{
 			"type":        "integer",
 			"minimum":     -dag.MaxPriority,

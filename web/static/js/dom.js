@@ -61,9 +61,9 @@ export function icon(state) {
   return s('svg', { class: 'icon', viewBox: '0 0 16 16', 'aria-hidden': 'true' }, s('path', { d: shapeOf(state) }));
 }
 
-// badge is a state with its icon.
-export function badge(state) {
-  return h('span', { class: 'badge', data: { state } }, icon(state), state);
+// badge is a state with its icon, and a name where it is called otherwise.
+export function badge(state, name = state) {
+  return h('span', { class: 'badge', data: { state } }, icon(state), name);
 }
 
 // notice is what a page says in the place of content.

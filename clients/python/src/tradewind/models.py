@@ -16,6 +16,37 @@ class Begun(BaseModel):
     upload: str
 
 
+class Bid(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    attempt: int
+    """
+    Number of the attempt
+    """
+    job: str
+    """
+    ID of the job
+    """
+    max_usd: Annotated[float, Field(alias='maxUSD')]
+    """
+    The most that is paid for an hour of one machine, USD
+    """
+    nodes: int
+    """
+    Number of machines
+    """
+    rate_usd: Annotated[float, Field(alias='rateUSD')]
+    """
+    What it costs now, USD
+    """
+    task: int
+    """
+    Index of the task in it
+    """
+
+
 class Block(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -165,6 +196,10 @@ class CloudReport(BaseModel):
     name: str
     """
     Name of the cloud
+    """
+    played: bool | None = None
+    """
+    The broker's computer plays the cloud: nothing is bought
     """
     quotas: list[CloudQuota] | None = None
     """
@@ -400,6 +435,67 @@ class Figure(BaseModel):
     """
 
 
+class Forecast(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    high: float
+    """
+    Nine in ten times it is at or below this
+    """
+    hours: float
+    """
+    How many hours from now
+    """
+    low: float
+    """
+    One in ten times it is at or below this
+    """
+    usd: float
+    """
+    The mean that is expected, USD per hour
+    """
+
+
+class FrontierPoint(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    bound_usd: Annotated[float, Field(alias='boundUSD')]
+    """
+    No plan as fast costs less, USD
+    """
+    hours: float
+    """
+    With a deadline of so many hours it costs this
+    """
+    spot: int
+    """
+    How many of its tasks are on spot machines
+    """
+    tasks: int
+    """
+    How many are placed
+    """
+    usd: float
+    """
+    Expected cost, USD
+    """
+
+
+class Gap(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    from_hours: Annotated[float, Field(alias='fromHours')]
+    from_usd: Annotated[float, Field(alias='fromUSD')]
+    to_hours: Annotated[float, Field(alias='toHours')]
+    to_usd: Annotated[float, Field(alias='toUSD')]
+
+
 class Grant(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -559,6 +655,57 @@ class MachineView(BaseModel):
     used: Capacity
     """
     What is in use of it
+    """
+
+
+class MarketView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    bids: list[Bid]
+    """
+    Attempts that hold machines there now, and up to what price
+    """
+    changes: float | None = None
+    """
+    How often the price went from one band of half an octave to another in them
+    """
+    forecast: list[Forecast]
+    """
+    How the price is expected to go on; empty where none was told
+    """
+    held_hours: Annotated[float, Field(alias='heldHours')]
+    """
+    Machine hours that were held there
+    """
+    launches: int
+    """
+    Attempts that got machines there
+    """
+    offer: str
+    """
+    The machine and where it is, without its market: CLOUD/REGION/ZONE/TYPE
+    """
+    preemptions: int
+    """
+    Of these, how many the cloud took
+    """
+    refusals: int
+    """
+    Attempts that got none there
+    """
+    seen_hours: Annotated[float | None, Field(alias='seenHours')] = None
+    """
+    For how many hours its price was watched; those of a week ago count half
+    """
+    since: AwareDatetime | None = None
+    """
+    Since when it is the price
+    """
+    usd: float | None = None
+    """
+    Price now, USD per hour of one machine; absent where none was told
     """
 
 
@@ -935,6 +1082,25 @@ class PoolView(BaseModel):
     """
 
 
+class PriceSeries(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: list[AwareDatetime]
+    """
+    When it changed, the oldest first
+    """
+    offer: str
+    """
+    The market
+    """
+    usd: list[float]
+    """
+    What it was from then on, USD per hour of one machine
+    """
+
+
 class Problem(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1070,6 +1236,25 @@ class QueueQuota(BaseModel):
     weight: Annotated[int | None, Field(ge=0, le=1000000)] = None
     """
     Its part among its siblings; 0 is 1
+    """
+
+
+class QueueUsage(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    name: str
+    """
+    Name of the queue
+    """
+    running: list[float]
+    """
+    Tasks that held capacity, by step
+    """
+    vcpus: list[float]
+    """
+    vCPUs that they held, by step
     """
 
 
@@ -1329,6 +1514,33 @@ class Uploaded(BaseModel):
     )
     etag: str
     number: int
+
+
+class UsageView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    from_: Annotated[AwareDatetime, Field(alias='from')]
+    """
+    When the first step begins
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+    partial: bool | None = None
+    """
+    There were more jobs, or attempts, than were looked at: the newest are told
+    """
+    queues: list[QueueUsage]
+    """
+    Queues that held something, by name
+    """
+    step_hours: Annotated[float, Field(alias='stepHours')]
+    """
+    How long a step is, hours
+    """
 
 
 class Visit(BaseModel):
@@ -1631,6 +1843,33 @@ class Attempt(BaseModel):
     wait_usd: Annotated[float | None, Field(alias='waitUSD')] = None
 
 
+class FrontierView(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    complete: bool
+    """
+    There are no others, proven
+    """
+    millis: float
+    """
+    Time that it took, milliseconds
+    """
+    name: str
+    """
+    Name of the job
+    """
+    points: list[FrontierPoint]
+    """
+    From the fastest and dearest to the slowest and cheapest; none: no plan keeps the limits
+    """
+    unexplored: list[Gap]
+    """
+    Between which points there may be others
+    """
+
+
 class Gang(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1858,6 +2097,25 @@ class JobView(BaseModel):
     """
 
 
+class MarketList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    markets: list[MarketView]
+    """
+    Spot markets, by name
+    """
+    next: str | None = None
+    """
+    Where the list goes on, if it does: after of the call that continues it
+    """
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+
+
 class MissingInputBody(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2011,6 +2269,21 @@ class PoolOrders(BaseModel):
     token: PoolToken | None = None
     """
     A new token, when the one that was sent is getting old
+    """
+
+
+class PriceList(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    now: AwareDatetime
+    """
+    The broker's clock
+    """
+    series: list[PriceSeries]
+    """
+    One for each market, in the order in which they were asked for
     """
 
 
