@@ -151,6 +151,12 @@ rehearse-kube: kube build ## One job on two clusters of Kubernetes: a full one, 
 	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
 	$(GO) run ./localstack/rehearse-kube -seed $(or $(SEED),1)
 
+.PHONY: kube-real
+kube-real: kube build ## A job on a real kubelet with containerd and runc, where this computer allows it (root); says why it skips elsewhere
+	scripts/kube.sh kubelet bridge host-local loopback
+	$(MAKE) agent AGENT_ARCHS=$(shell $(GO) env GOARCH)
+	$(GO) run ./localstack/kube-real
+
 CLIENTS    := $(TOOLS)/clients
 .PHONY: python
 python: ## Build the Python client's wheel into dist/python

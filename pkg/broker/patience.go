@@ -74,8 +74,8 @@ func blockEnds(blocks []record.Block) []record.Block {
 	return slices.CompactFunc(ends, func(x, y record.Block) bool { return x.Until.Equal(y.Until) })
 }
 
-// afterBlocks is what a plan depends on when those blocks that pass have ended that do so until a time, and hours of the
-// deadline have passed.
+// afterBlocks is what a plan depends on when those blocks that pass have ended that do so until a time, and hours of
+// the deadline have passed.
 func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.PlanInput {
 	in.Blocks = slices.DeleteFunc(slices.Clone(in.Blocks), func(b record.Block) bool {
 		return passes(b.Kind) && !b.Until.After(until)
@@ -87,8 +87,8 @@ func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.Pla
 	return in
 }
 
-// decideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end where
-// those are all that stands in the way, for anything, or not at all.
+// decideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end
+// where those are all that stands in the way, for anything, or not at all.
 func decideInfeasible(job record.Job, made *solution, on planning, cfg record.Config) (d record.Decision) {
 	now, reason := on.in.Now, "no feasible plan: "+made.plan.Message
 	if job.Infeasible != dag.Wait && made.opens.at.IsZero() {

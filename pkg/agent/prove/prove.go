@@ -17,8 +17,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/clock"
 )
 
-// EnvCloud names the cloud whose metadata service is asked: aws, gcp, azure, and kubernetes, where EnvFile is read; none
-// when empty. Where the service is, the environment of package notices says.
+// EnvCloud names the cloud whose metadata service is asked: aws, gcp, azure, and kubernetes, where EnvFile is read;
+// none when empty. Where the service is, the environment of package notices says.
 const (
 	EnvCloud = "TRADEWIND_PROOF"
 	EnvFile  = "TRADEWIND_PROOF_FILE" // the token that the kubelet has made for the broker's address

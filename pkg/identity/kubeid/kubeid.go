@@ -72,8 +72,8 @@ type payload struct {
 	} `json:"kubernetes.io"`
 }
 
-// Verify implements identity.Verifier. The machine's ID is the pod's UID, its region the place. Which cluster a token is
-// of its key says: all may call themselves the same.
+// Verify implements identity.Verifier. The machine's ID is the pod's UID, its region the place. Which cluster a token
+// is of its key says: all may call themselves the same.
 func (v *Verifier) Verify(ctx context.Context, text, _ string) (wire.Machine, error) {
 	var away error
 	for i := range v.cfg.Places {
