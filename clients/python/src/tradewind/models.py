@@ -61,6 +61,7 @@ class Block(BaseModel):
     market: str | None = None
     reason: str
     region: str | None = None
+    reservation: str | None = None
     until: AwareDatetime
     zone: str | None = None
 
@@ -172,53 +173,34 @@ class CloudQuota(BaseModel):
     """
 
 
-class CloudReport(BaseModel):
+class CloudReserved(BaseModel):
     model_config = ConfigDict(
         extra='allow',
         populate_by_name=True,
     )
-    account: str | None = None
+    by: str
     """
-    Account, project or subscription that is billed
+    How it is known
     """
-    identity: str | None = None
+    count: int
     """
-    As whom the cloud knows the broker
+    Machines that may run on it at once
     """
-    machines: int
+    id: str
     """
-    Machines of the deployment that run
+    The cloud's ID of it, or a name
     """
-    missing: list[CloudLack]
+    instance_type: Annotated[str, Field(alias='instanceType')]
     """
-    What stands in the way; nothing: it can be bought
+    Type of the machines
     """
-    name: str
+    usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     """
-    Name of the cloud
+    What one more hour of one costs, USD
     """
-    played: bool | None = None
+    where: str
     """
-    The broker's computer plays the cloud: nothing is bought
-    """
-    quotas: list[CloudQuota] | None = None
-    """
-    Limits of the account
-    """
-    regions: list[str] | None = None
-    """
-    Regions that can be bought in
-    """
-
-
-class CloudReports(BaseModel):
-    model_config = ConfigDict(
-        extra='allow',
-        populate_by_name=True,
-    )
-    clouds: list[CloudReport]
-    """
-    The clouds that the broker buys on
+    REGION, or REGION/ZONE
     """
 
 
@@ -763,6 +745,8 @@ class Offer(BaseModel):
     cloud: str
     instance_type: Annotated[str, Field(alias='instanceType')]
     region: str
+    reservation: str | None = None
+    reserved: int | None = None
     spot: bool
     usd_per_hour: Annotated[float, Field(alias='usdPerHour')]
     zone: str | None = None
@@ -829,6 +813,17 @@ class Page(BaseModel):
     )
     next: str | None = None
     objects: list[Listed] | None
+
+
+class Past(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    at: AwareDatetime
+    tasks: float | None = None
+    use: dict[str, float] | None = None
+    vcpu: float | None = None
 
 
 class Piece(BaseModel):
@@ -1351,6 +1346,18 @@ class Runner(BaseModel):
     usd: float
 
 
+class Space(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    name: str
+    past: Past | None = None
+    tasks: float | None = None
+    use: dict[str, float] | None = None
+    vcpu: float | None = None
+
+
 class Sum(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -1843,6 +1850,60 @@ class Attempt(BaseModel):
     wait_usd: Annotated[float | None, Field(alias='waitUSD')] = None
 
 
+class CloudReport(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    account: str | None = None
+    """
+    Account, project or subscription that is billed
+    """
+    identity: str | None = None
+    """
+    As whom the cloud knows the broker
+    """
+    machines: int
+    """
+    Machines of the deployment that run
+    """
+    missing: list[CloudLack]
+    """
+    What stands in the way; nothing: it can be bought
+    """
+    name: str
+    """
+    Name of the cloud
+    """
+    played: bool | None = None
+    """
+    The broker's computer plays the cloud: nothing is bought
+    """
+    quotas: list[CloudQuota] | None = None
+    """
+    Limits of the account
+    """
+    regions: list[str] | None = None
+    """
+    Regions that can be bought in
+    """
+    reserved: list[CloudReserved] | None = None
+    """
+    Capacity that the account has already
+    """
+
+
+class CloudReports(BaseModel):
+    model_config = ConfigDict(
+        extra='allow',
+        populate_by_name=True,
+    )
+    clouds: list[CloudReport]
+    """
+    The clouds that the broker buys on
+    """
+
+
 class FrontierView(BaseModel):
     model_config = ConfigDict(
         extra='allow',
@@ -2306,8 +2367,10 @@ class Queue(BaseModel):
     max_vcpu: Annotated[float | None, Field(alias='maxVCPU')] = None
     name: str
     parent: str | None = None
+    past: Past | None = None
     preempt: bool | None = None
     running: int
+    spaces: list[Space] | None = None
     suspended: Suspension | None = None
     use: dict[str, float] | None = None
     vcpu: float
@@ -2556,6 +2619,7 @@ class Assignment(BaseModel):
     login: bool | None = None
     nodes: list[str] | None
     nothing: list[str] | None = None
+    only: dict[str, list[str] | None] | None = None
     outputs: list[Output] | None = None
     pace: Pace | None = None
     parents: dict[str, str] | None = None
