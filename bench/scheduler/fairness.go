@@ -111,11 +111,11 @@ func fairness(ctx context.Context, data string) (string, error) {
 	}
 	names, parts := users()
 	var b strings.Builder
-	fmt.Fprintf(&b, "Five users share a cluster for a month: the last %d days of the trace, %d pods, on every %dth of its "+
-		"nodes, so that they wait. The trace names nobody: pods are drawn for %s with chances of %v, who all weigh the "+
+	fmt.Fprintf(&b, "Five users share a cluster for a month: the last %d days of the trace, %d pods, on every %dth of "+
+		"its nodes, so that they wait. The trace names nobody: pods are drawn for %s with chances of %v, who all weigh the "+
 		"same. Share error is by how much their GPUs differ from max-min fairness of what is allocated, while any waits. "+
-		"Thrown away is what evicted pods had done, which begin again by Volcano's rules; by the others they save it, as the "+
-		"broker's tasks do, and what is lost is a start of ten minutes.\n\n"+
+		"Thrown away is what evicted pods had done, which begin again by Volcano's rules; by the others they save it, as "+
+		"the broker's tasks do, and what is lost is a start of ten minutes.\n\n"+
 		"| rule | share error | wait: mean, h | 95 %% | most | of who asks least | of who asks most | evicted | thrown away "+
 		"| never placed |\n| --- | --: | --: | --: | --: | --: | --: | --: | --: | --: |\n", monthDays, len(pods), everyNode,
 		strings.Join(names, ", "), parts)

@@ -77,7 +77,8 @@ func sessions(repeats int) (string, error) {
 		"binpack and topology, on one core; 20 weighted queues, 10 users, 32 shapes of requests, gangs of up to 16, " +
 		"shares of GPUs, labels and taints. Milliseconds of processor time, with collecting garbage: median, least " +
 		"and most of " +
-		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions. With every plugin, usage, nodeorder and tdm " +
+		fmt.Sprint(repeats) + " rounds, each the median of " + fmt.Sprint(perRound) + " sessions. With every " +
+		"plugin, usage, nodeorder and tdm " +
 		"are added, and capacity is in the place of proportion: at most twice the time is the target.\n\n" +
 		"| pending tasks | nodes | tasks that fit | target | milliseconds | a task |\n" +
 		"| --: | --: | --: | --- | --: | --: |\n")

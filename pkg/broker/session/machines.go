@@ -13,8 +13,8 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
 
-// A policy may say how machines of pools are chosen: by plugins that score nodes, keep gangs close or divide machines by
-// time. Then a second session of the scheduler is over the machines, with the tasks that the first, over quotas, has
+// A policy may say how machines of pools are chosen: by plugins that score nodes, keep gangs close or divide machines
+// by time. Then a second session of the scheduler is over the machines, with the tasks that the first, over quotas, has
 // bound, in its order. Without such plugins pkg/placement packs all of them at once.
 
 // The plugins that say how machines are chosen; predicates hold whether or not a policy says so.
