@@ -2,11 +2,10 @@ package sim
 
 import (
 	"slices"
-	"time"
 
+	"github.com/tradewind-broker/tradewind/internal/sim/drawn"
 	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
-	"github.com/tradewind-broker/tradewind/pkg/broker/session"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 	"github.com/tradewind-broker/tradewind/pkg/scheduler"
 )
@@ -27,31 +26,7 @@ func drawRules(seed uint64, opt Options) ruled {
 	if opt.steady || !has && !opt.Break.policies() {
 		return x
 	}
-	x.policy = session.OwnPolicy()
-	if x.rand.Chance(0.5) {
-		x.policy.Actions = append([]string{"enqueue"}, x.policy.Actions...)
-	}
-	if x.rand.Chance(0.4) {
-		x.policy.Actions = append(x.policy.Actions, "reserve", "backfill")
-	}
-	add := func(name string, chance float64, args scheduler.Args) {
-		if x.rand.Chance(chance) {
-			x.policy.Tiers[1] = append(x.policy.Tiers[1], scheduler.PluginConfig{Name: name, Args: args})
-		}
-	}
-	add("namespace", 0.5, nil)
-	add("usage", 0.5, nil)
-	add("nodeorder", 0.3, nil)
-	add("binpack", 0.3, nil)
-	add("topology", 0.4, nil)
-	from := time.Duration(x.rand.IntN(24)) * time.Hour
-	to := (from + time.Duration(1+x.rand.IntN(20))*time.Hour) % (24 * time.Hour)
-	chance := 0.5
-	if opt.Break == Nightless {
-		chance = 1
-	}
-	add("tdm", chance, scheduler.Args{"windows": map[string]scheduler.Window{
-		"some": {From: from, To: to, Zone: time.UTC}}})
+	x.policy = drawn.Policy(x.rand, opt.Break == Nightless)
 	return x
 }
 

@@ -98,23 +98,7 @@ func (u *users) drawBounds(s *record.QueueSettings) {
 	if !r.Chance(0.25) && u.w.opt.Break != Unmeasured || u.w.opt.Break == Swinging {
 		return
 	}
-	s.Max = record.Amounts{}
-	if r.Chance(0.6) {
-		s.Max[record.MemoryGiB] = float64(32 * (1 + r.IntN(6)))
-	}
-	if r.Chance(0.6) {
-		s.Max[record.USDPerHour] = r.Uniform(0.2, 3)
-	}
-	if s.Parent == "" || !r.Chance(0.3) {
-		return
-	}
-	s.Deserved = record.Amounts{record.MemoryGiB: 16}
-	if r.Chance(0.5) {
-		s.Guaranteed = record.Amounts{record.MemoryGiB: 16}
-	}
-	if most := s.Max[record.MemoryGiB]; most > 0 {
-		s.Max[record.MemoryGiB] = max(most, 16)
-	}
+	drawn.Bounds(r, s)
 }
 
 // drawJob draws a job.
@@ -143,9 +127,9 @@ func (u *users) drawJob(n int) *dag.Job {
 		drawn.Task(r, &j.Tasks[i])
 	}
 	u.w.rules.job(j)
-	drawGang(u.w.rand.gang, j, u.w.opt.Break)
-	drawJoining(u.w.rand.join, j, u.w.opt.Break)
-	drawRoles(u.w.rand.role, j)
+	drawn.Gang(u.w.rand.gang, j, u.w.opt.Break.gangs(), u.w.opt.Break == Headless)
+	drawn.Joining(u.w.rand.join, j, u.w.opt.Break == Loners)
+	drawn.Roles(u.w.rand.role, j)
 	if r := u.w.rand.kept; r.Chance(0.2) || u.w.opt.Break == Fleeting {
 		j.KeepOnFailure = r.Between(time.Minute, 3*time.Hour).Round(time.Second)
 	}
@@ -155,70 +139,4 @@ func (u *users) drawJob(n int) *dag.Job {
 	}
 	drawn.Limits(r, j, u.w.onTime)
 	return j
-}
-
-// drawGang puts tasks that wait for the same ones into a gang.
-func drawGang(r timeline.Random, j *dag.Job, b Break) {
-	if !r.Chance(0.3) && !b.gangs() {
-		return
-	}
-	g := j.Graph()
-	together := map[string][]int{}
-	var order []string
-	for i := range j.Tasks {
-		key := fmt.Sprint(g.Parents(i))
-		if together[key] = append(together[key], i); len(together[key]) == 2 {
-			order = append(order, key)
-		}
-	}
-	if len(order) == 0 {
-		return
-	}
-	all := together[timeline.Pick(r, order)]
-	members := all[:2+r.IntN(min(len(all), dag.MaxGang)-1)]
-	for _, i := range members {
-		j.Tasks[i].Gang = "gang"
-	}
-	if r.Chance(0.3) || b == Headless { // the others are done with it
-		chief := &j.Tasks[timeline.Pick(r, members)]
-		chief.On = []dag.Reaction{{Event: dag.TaskCompleted, Action: dag.Complete}}
-	}
-}
-
-// drawJoining adds machines that join a role of a gang while it runs.
-func drawJoining(r timeline.Random, j *dag.Job, b Break) {
-	gangs := j.Gangs()["gang"]
-	if len(gangs) == 0 || !r.Chance(0.4) && b != Loners {
-		return
-	}
-	lead := timeline.Pick(r, gangs)
-	edges := slices.Clone(j.Edges)
-	for range 1 + r.IntN(3) {
-		t := j.Tasks[lead]
-		t.Name, t.Gang, t.Joins, t.Role, t.On = fmt.Sprintf("t%d", len(j.Tasks)), "", t.Gang, t.RoleOf(), nil
-		for _, e := range edges {
-			if e.To == lead {
-				j.Edges = append(j.Edges, dag.Edge{From: e.From, To: len(j.Tasks), Data: e.Data})
-			}
-		}
-		j.Tasks = append(j.Tasks, t)
-	}
-	j.Tasks[lead].Role = j.Tasks[lead].RoleOf()
-}
-
-// drawRoles has tasks of gangs begin anew by themselves when something happens to them.
-func drawRoles(r timeline.Random, j *dag.Job) {
-	gang := j.Gangs()["gang"]
-	if len(gang) == 0 || !r.Chance(0.8) {
-		return
-	}
-	for _, i := range gang {
-		t := &j.Tasks[i]
-		if r.Chance(0.9) {
-			t.On = append(t.On, dag.Reaction{Event: dag.PodEvicted, Action: dag.RestartRole})
-		}
-		if r.Chance(0.5) && t.Run != "" {
-			t.On = append(t.On, dag.Reaction{Event: dag.PodFailed, Action: dag.RestartRole, Limit: r.IntN(3)})
-		}
-	}
 }

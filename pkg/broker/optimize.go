@@ -11,6 +11,7 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/broker/bid"
 	"github.com/tradewind-broker/tradewind/pkg/broker/book"
 	"github.com/tradewind-broker/tradewind/pkg/broker/history"
+	"github.com/tradewind-broker/tradewind/pkg/broker/life"
 	"github.com/tradewind-broker/tradewind/pkg/broker/record"
 	"github.com/tradewind-broker/tradewind/pkg/broker/unit"
 	"github.com/tradewind-broker/tradewind/pkg/dag"
@@ -78,7 +79,7 @@ func (p *planning) goesOn(at time.Time) {
 type solution struct {
 	plan  *record.Plan
 	bids  record.Bids
-	opens opening
+	opens life.Opening
 }
 
 // solve plans a job and bids for it.
@@ -90,7 +91,9 @@ func (b *Broker) solve(ctx context.Context, job record.Job, on planning, reason 
 	if plan.Status == record.PlanInfeasible {
 		made := &solution{plan: plan}
 		if job.Infeasible == dag.Retry && len(on.saving) == 0 {
-			made.opens, err = b.opens(ctx, on.in)
+			made.opens, err = life.Opens(on.in, func(in record.PlanInput) (*record.Plan, error) {
+				return b.Planner.Plan(ctx, in)
+			})
 		}
 		return made, err
 	}
@@ -135,9 +138,11 @@ func (b *Broker) DryInput(ctx context.Context, spec *dag.Job) (in record.PlanInp
 func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planning) error {
 	if bad := made.plan.Status == record.PlanInfeasible; len(on.saving) > 0 &&
 		(bad || made.plan.Late && !on.in.Previous.Late) {
-		return u.Apply(decideUnsaved(job, on.saving[0]))
+		return u.Apply(life.DecideUnsaved(job, on.saving[0]))
 	} else if bad {
-		return u.Apply(decideInfeasible(job, made, on, b.Config))
+		return u.Apply(life.DecideInfeasible(job, life.Stuck{
+			Message: made.plan.Message, Opens: made.opens, Blocks: on.in.Blocks, Began: on.began, Now: on.in.Now,
+		}, b.Config))
 	}
 	plan, err := b.keep(u, job.ID, "plan", made.plan.Version, made.plan)
 	if err != nil {
@@ -146,7 +151,7 @@ func (b *Broker) planned(u *unit.Unit, job record.Job, made *solution, on planni
 	if err := b.keepBids(u, &job, made.bids); err != nil {
 		return err
 	}
-	return u.Apply(decidePlanned(job, plan, made.plan))
+	return u.Apply(life.DecidePlanned(job, plan, made.plan))
 }
 
 // keepBids has a job go by new bids.
@@ -163,31 +168,6 @@ func (b *Broker) keep(u *unit.Unit, job, name string, version int, value any) (r
 		err = p.Save(u.Ctx, b.Store, u)
 	}
 	return p.Blob, err
-}
-
-// decideUnsaved puts off a plan that would fail the job, or be late, until it is known what a machine has saved that
-// will be taken: then it is asked for again.
-func decideUnsaved(job record.Job, saving record.Cluster) (d record.Decision) {
-	saving.MinPlan = job.Plan.Version + 1
-	d.Put(record.ClusterKey(saving.ID), saving)
-	return d
-}
-
-func decidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record.Decision) {
-	if job.Plan.IsZero() {
-		job.PlannedUSD, job.OnDemandUSD = plan.USD, plan.OnDemandUSD
-	}
-	if job.State == record.JobWaiting {
-		job.State = record.JobPlanning // advance starts it
-		if job.Started {
-			job.State = record.JobRunning // schedule goes on
-		}
-	}
-	job.Plan, job.RetryAt, job.Reason = ref, time.Time{}, ""
-	d.PutJob(job)
-	d.Put(record.PlanHeadKey(job.ID, plan.Version), plan.Head())
-	d.Emit(events.DAGPlanned{Job: job.ID, Plan: plan.Version, Status: plan.Status, USD: plan.USD, Hours: plan.Hours})
-	return d
 }
 
 // loadPlanning gathers all that a plan depends on, as of a moment.

@@ -11,7 +11,7 @@ import (
 )
 
 // rooms are the packages of the broker, the lowest first: each may import those before it only.
-var rooms = []string{"record", "book", "attempt", "bid", "session", "unit", "history", "pool", "view", "planner", "inputs", "."}
+var rooms = []string{"record", "book", "attempt", "life", "bid", "session", "unit", "history", "pool", "view", "planner", "inputs", "."}
 
 const root = "github.com/tradewind-broker/tradewind/pkg/broker"
 
@@ -60,7 +60,7 @@ func TestImportsBetweenRoomsGoDown(t *testing.T) {
 	}
 }
 
-// What is decided on attempts and in sessions is a function of records and a moment: the packages have no way to read a
+// What is decided on attempts, on jobs and in sessions is a function of records and a moment: the packages have no way to read a
 // store, to wait, or to ask for the time.
 func TestDecisionsReachNothingOutside(t *testing.T) {
 	outside := []string{
@@ -68,7 +68,7 @@ func TestDecisionsReachNothingOutside(t *testing.T) {
 		"github.com/tradewind-broker/tradewind/pkg/store", "github.com/tradewind-broker/tradewind/pkg/clock",
 		"github.com/tradewind-broker/tradewind/pkg/bus",
 	}
-	for _, room := range []string{"attempt", "session"} {
+	for _, room := range []string{"attempt", "life", "session"} {
 		for _, path := range importsOf(t, room) {
 			if slices.Contains(outside, path) {
 				t.Errorf("%s imports %s", room, path)

@@ -1,8 +1,7 @@
-package broker
+package life
 
 import (
 	"cmp"
-	"context"
 	"fmt"
 	"math"
 	"slices"
@@ -14,19 +13,19 @@ import (
 	"github.com/tradewind-broker/tradewind/pkg/dag"
 )
 
-// opening is when a job that no place is left for has one again, because blocks end. The zero value is of a job that
+// Opening is when a job that no place is left for has one again, because blocks end. The zero value is of a job that
 // would have none even then.
-type opening struct {
-	at    time.Time
-	block record.Block // the last that has to end, of a place that is planned with then
+type Opening struct {
+	At    time.Time
+	Block record.Block // the last that has to end, of a place that is planned with then
 }
 
-// opens says when the blocks that stand in the way of a job have ended, if nothing else does. It plans the job as if
+// Opens says when the blocks that stand in the way of a job have ended, if nothing else does. It plans the job as if
 // they had, so that what is waited for is a plan that keeps the budget, and the deadline from there on.
-func (b *Broker) opens(ctx context.Context, in record.PlanInput) (opening, error) {
+func Opens(in record.PlanInput, plan func(record.PlanInput) (*record.Plan, error)) (Opening, error) {
 	ends := blockEnds(in.Blocks)
 	if len(ends) == 0 {
-		return opening{}, nil
+		return Opening{}, nil
 	}
 	var failed error
 	plans := map[time.Time]*record.Plan{}
@@ -34,19 +33,19 @@ func (b *Broker) opens(ctx context.Context, in record.PlanInput) (opening, error
 		if failed != nil {
 			return true // the search is over
 		}
-		plan, err := b.Planner.Plan(ctx, afterBlocks(in, until, hours))
-		plans[until], failed = plan, err
-		return err == nil && plan.Status != record.PlanInfeasible
+		made, err := plan(afterBlocks(in, until, hours))
+		plans[until], failed = made, err
+		return err == nil && made.Status != record.PlanInfeasible
 	}
 	// The later, the more places are free, but for the time that passes meanwhile, which counts only with a deadline.
 	n := sort.Search(len(ends), func(i int) bool { return feasible(ends[i].Until, 0) })
 	for ; n < len(ends); n++ {
 		at := ends[n].Until
 		if in.DeadlineHours == nil || feasible(at, record.Hours(at.Sub(in.Now))) {
-			return opening{at, lastBlock(in, plans[at], ends[n])}, failed
+			return Opening{at, lastBlock(in, plans[at], ends[n])}, failed
 		}
 	}
-	return opening{}, failed
+	return Opening{}, failed
 }
 
 // lastBlock is the one that ends last of those that a plan has to wait for.
@@ -87,14 +86,23 @@ func afterBlocks(in record.PlanInput, until time.Time, hours float64) record.Pla
 	return in
 }
 
-// decideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end
+// Stuck is a job for which there is no plan now.
+type Stuck struct {
+	Message string // of the planner, why
+	Opens   Opening
+	Blocks  []record.Block
+	Began   time.Time // when something of it last got machines, or began to run
+	Now     time.Time
+}
+
+// DecideInfeasible fails a job that no place is left for, or has it wait, as its author chose: for blocks that end
 // where those are all that stands in the way, for anything, or not at all.
-func decideInfeasible(job record.Job, made *solution, on planning, cfg record.Config) (d record.Decision) {
-	now, reason := on.in.Now, "no feasible plan: "+made.plan.Message
-	if job.Infeasible != dag.Wait && made.opens.at.IsZero() {
+func DecideInfeasible(job record.Job, on Stuck, cfg record.Config) (d record.Decision) {
+	now, reason := on.Now, "no feasible plan: "+on.Message
+	if job.Infeasible != dag.Wait && on.Opens.At.IsZero() {
 		return decideEnding(job, record.JobFailed, reason)
 	}
-	if since := job.StuckSince; since.IsZero() || on.began.After(since) || job.Resumed().After(since) {
+	if since := job.StuckSince; since.IsZero() || on.Began.After(since) || job.Resumed().After(since) {
 		job.StuckSince = now
 	}
 	at, ends := now.Add(cfg.RetryEvery), patienceEnds(job, cfg)
@@ -104,15 +112,15 @@ func decideInfeasible(job record.Job, made *solution, on planning, cfg record.Co
 		return decideEnding(job, record.JobFailed, fmt.Sprintf("%s; it has waited for %s, which is its patience", reason,
 			record.Rounded(now.Sub(job.StuckSince))))
 	}
-	for _, t := range []time.Time{ends, firstEnd(on.in.Blocks, now)} {
+	for _, t := range []time.Time{ends, firstEnd(on.Blocks, now)} {
 		if !t.IsZero() && t.Before(at) {
 			at = t
 		}
 	}
-	if !made.opens.at.IsZero() {
-		k := made.opens.block
+	if !on.Opens.At.IsZero() {
+		k := on.Opens.Block
 		reason = fmt.Sprintf("for %s, blocked until %s (%s); until then there is %s", k.Where(),
-			made.opens.at.UTC().Format(time.RFC3339), k.Reason, reason)
+			on.Opens.At.UTC().Format(time.RFC3339), k.Reason, reason)
 	}
 	job.State, job.RetryAt, job.Reason = record.JobWaiting, at, reason
 	d.PutJob(job)

@@ -1,0 +1,61 @@
+package drawn
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/internal/sim/timeline"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/broker/session"
+	"github.com/tradewind-broker/tradewind/pkg/scheduler"
+)
+
+// Bounds gives a queue quotas beside vCPUs: of memory, and of what an hour costs.
+func Bounds(r timeline.Random, s *record.QueueSettings) {
+	s.Max = record.Amounts{}
+	if r.Chance(0.6) {
+		s.Max[record.MemoryGiB] = float64(32 * (1 + r.IntN(6)))
+	}
+	if r.Chance(0.6) {
+		s.Max[record.USDPerHour] = r.Uniform(0.2, 3)
+	}
+	if s.Parent == "" || !r.Chance(0.3) {
+		return
+	}
+	s.Deserved = record.Amounts{record.MemoryGiB: 16}
+	if r.Chance(0.5) {
+		s.Guaranteed = record.Amounts{record.MemoryGiB: 16}
+	}
+	if most := s.Max[record.MemoryGiB]; most > 0 {
+		s.Max[record.MemoryGiB] = max(most, 16)
+	}
+}
+
+// Policy is how sessions decide. Where it is nightly, some machines are to be had at some hours alone.
+func Policy(r timeline.Random, nightly bool) *scheduler.Policy {
+	policy := session.OwnPolicy()
+	if r.Chance(0.5) {
+		policy.Actions = append([]string{"enqueue"}, policy.Actions...)
+	}
+	if r.Chance(0.4) {
+		policy.Actions = append(policy.Actions, "reserve", "backfill")
+	}
+	add := func(name string, chance float64, args scheduler.Args) {
+		if r.Chance(chance) {
+			policy.Tiers[1] = append(policy.Tiers[1], scheduler.PluginConfig{Name: name, Args: args})
+		}
+	}
+	add("namespace", 0.5, nil)
+	add("usage", 0.5, nil)
+	add("nodeorder", 0.3, nil)
+	add("binpack", 0.3, nil)
+	add("topology", 0.4, nil)
+	from := time.Duration(r.IntN(24)) * time.Hour
+	to := (from + time.Duration(1+r.IntN(20))*time.Hour) % (24 * time.Hour)
+	chance := 0.5
+	if nightly {
+		chance = 1
+	}
+	add("tdm", chance, scheduler.Args{"windows": map[string]scheduler.Window{
+		"some": {From: from, To: to, Zone: time.UTC}}})
+	return policy
+}

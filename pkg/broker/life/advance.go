@@ -1,0 +1,152 @@
+package life
+
+import (
+	"fmt"
+	"slices"
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+	"github.com/tradewind-broker/tradewind/pkg/dag"
+)
+
+// announceMost bounds the tasks one transaction announces; the rest follow by dag.advance.
+const announceMost = 30
+
+// Advancing is what is decided on when a job goes on: its records, of which Progress is a copy of its own.
+type Advancing struct {
+	Job      record.Job
+	Spec     *dag.Job
+	Progress record.Progress
+}
+
+// DecideBegin sets a planned job running and announces the tasks that wait for nothing.
+func DecideBegin(st Advancing) record.Decision {
+	if st.Job.State != record.JobPlanning {
+		return record.Decision{} // a replan: what was ready stays so
+	}
+	st.Job.State, st.Job.Started, st.Job.Reason = record.JobRunning, true, ""
+	d := DecideAnnounce(st, 0)
+	d.PutJob(st.Job)
+	return d
+}
+
+// DecideAnnounce announces waiting tasks from an index on whose parents are all done. Those of a job that waits for
+// a plan are announced all the same, as DecideSucceeded does: nobody asks again for those behind the index.
+func DecideAnnounce(st Advancing, from int) record.Decision {
+	if st.Job.State != record.JobRunning && (st.Job.State != record.JobWaiting || !st.Job.Started) {
+		return record.Decision{}
+	}
+	var rest []int32
+	for i := from; i < st.Job.Tasks; i++ {
+		rest = append(rest, int32(i)) //nolint:gosec // a task of the job
+	}
+	return announce(st, rest)
+}
+
+// announce marks and emits the ready ones of tasks, in order, as far as one transaction holds.
+func announce(st Advancing, tasks []int32) (d record.Decision) {
+	g, phases := st.Spec.Graph(), st.Progress.Phases
+	undone := func(parent int32) bool { return phases[parent] != record.PhaseSucceeded }
+	for _, i := range tasks {
+		if phases[i] != record.PhaseWaiting || slices.ContainsFunc(g.Parents(int(i)), undone) {
+			continue
+		}
+		if len(d.Emits) == announceMost {
+			d.Emit(events.DAGAdvance{Job: st.Job.ID, From: int(i)})
+			break
+		}
+		phases[i] = record.PhaseReady
+		d.Emit(events.TaskReady{Job: st.Job.ID, Task: int(i), Queue: st.Job.Queue, Try: 1})
+	}
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// DecideSucceeded marks a task done, announces the children that waited for it alone, and ends the job
+// with its last task.
+func DecideSucceeded(st Advancing, task int) (d record.Decision) {
+	if task < 0 || task >= st.Job.Tasks || st.Progress.Phases[task] == record.PhaseSucceeded {
+		return d
+	}
+	st.Progress.Phases[task] = record.PhaseSucceeded
+	st.Progress.Succeeded++
+	if st.Job.State == record.JobRunning || st.Job.State == record.JobWaiting {
+		if st.Progress.Succeeded < st.Job.Tasks {
+			return announce(st, st.Spec.Graph().Children(task))
+		}
+		d = decideEnding(st.Job, record.JobSucceeded, "")
+	}
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// DecideFailed announces a task again while it has retries left, and otherwise fails the job.
+func DecideFailed(st Advancing, task record.Task, e events.TaskFailed) (d record.Decision) {
+	if st.Job.State != record.JobRunning && st.Job.State != record.JobWaiting || e.Task < 0 || e.Task >= st.Job.Tasks ||
+		st.Progress.Phases[e.Task] != record.PhaseReady {
+		return d
+	}
+	spec := &st.Spec.Tasks[e.Task]
+	if !e.Final && task.Try <= spec.RetriesAfter(e.ExitCode) {
+		d.Emit(events.TaskReady{Job: st.Job.ID, Task: e.Task, Queue: st.Job.Queue, Try: task.Try + 1})
+		return d
+	}
+	st.Progress.Phases[e.Task] = record.PhaseFailed
+	reason := "task " + spec.Name
+	switch {
+	case e.Final:
+		reason += " cannot run"
+	case e.ExitCode == 0: // nothing of its own ran to an end
+		reason += " failed"
+	default:
+		reason += fmt.Sprintf(" failed with exit code %d", e.ExitCode)
+	}
+	if e.Message != "" {
+		reason += ": " + e.Message
+	}
+	d = decideEnding(st.Job, record.JobFailed, reason)
+	d.Put(record.ProgressKey(st.Job.ID), st.Progress)
+	return d
+}
+
+// DecideCancelled ends a job because somebody wants it to. One that ends already gives back what is kept of it.
+func DecideCancelled(job record.Job, reason string) (d record.Decision) {
+	if job.State == record.JobEnding {
+		d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(record.JobCancelled)})
+		return d
+	}
+	return decideEnding(job, record.JobCancelled, reason)
+}
+
+// decideEnding starts the end of a job: nothing new starts, its machines are freed, then it is settled.
+func decideEnding(job record.Job, outcome record.JobState, reason string) (d record.Decision) {
+	if job.State == record.JobEnding || job.State.Over() {
+		return d
+	}
+	job.State, job.Outcome, job.Reason = record.JobEnding, outcome, reason
+	d.PutJob(job)
+	d.Emit(events.DAGEnding{Job: job.ID, Queue: job.Queue, Outcome: string(outcome)})
+	return d
+}
+
+// DecideFinished closes a job whose machines are all gone and paid for. Nobody needs its secrets any more.
+func DecideFinished(job record.Job, spec *dag.Job, e events.DAGSettled, now time.Time) (d record.Decision) {
+	if job.State != record.JobEnding {
+		return d
+	}
+	job.State, job.Finished, job.USD = job.Outcome, now, e.USD
+	if !job.Deadline.IsZero() && job.Finished.After(job.Deadline) {
+		job.Late = true
+	}
+	d.PutJob(job)
+	d.Del(record.ActiveKey(job.ID))
+	if len(spec.SecretNames()) > 0 {
+		d.Del(record.SecretsKey(job.ID))
+	}
+	d.Emit(events.DAGFinished{
+		Job: job.ID, Name: job.Name, Outcome: string(job.Outcome), Reason: job.Reason,
+		USD: e.USD, Hours: record.Hours(job.Finished.Sub(job.Submitted)),
+	})
+	return d
+}

@@ -1,0 +1,34 @@
+package life
+
+import (
+	"time"
+
+	"github.com/tradewind-broker/tradewind/events"
+	"github.com/tradewind-broker/tradewind/pkg/broker/record"
+)
+
+// DecideUnsaved puts off a plan that would fail the job, or be late, until it is known what a machine has saved that
+// will be taken: then it is asked for again.
+func DecideUnsaved(job record.Job, saving record.Cluster) (d record.Decision) {
+	saving.MinPlan = job.Plan.Version + 1
+	d.Put(record.ClusterKey(saving.ID), saving)
+	return d
+}
+
+// DecidePlanned has a job go by a plan.
+func DecidePlanned(job record.Job, ref record.Blob, plan *record.Plan) (d record.Decision) {
+	if job.Plan.IsZero() {
+		job.PlannedUSD, job.OnDemandUSD = plan.USD, plan.OnDemandUSD
+	}
+	if job.State == record.JobWaiting {
+		job.State = record.JobPlanning // advance starts it
+		if job.Started {
+			job.State = record.JobRunning // schedule goes on
+		}
+	}
+	job.Plan, job.RetryAt, job.Reason = ref, time.Time{}, ""
+	d.PutJob(job)
+	d.Put(record.PlanHeadKey(job.ID, plan.Version), plan.Head())
+	d.Emit(events.DAGPlanned{Job: job.ID, Plan: plan.Version, Status: plan.Status, USD: plan.USD, Hours: plan.Hours})
+	return d
+}
