@@ -1,6 +1,7 @@
 package cli
 
 import (
+	"net"
 	"net/http"
 	"net/http/httptest"
 	"net/http/httputil"
@@ -115,14 +116,34 @@ func TestWorkflowEnginesAreLetIn(t *testing.T) {
 	t.Setenv("AWS_SHARED_CREDENTIALS_FILE", "/nowhere")
 	p := newProgram(t)
 	endpoint, seen := elsewhere(t, p)
-	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvSign + "=eu-west-1"}
-	done := p.started("tes")
-	for len(seen()) == 0 {
+	token := "0123456789abcdef"
+	p.environ = []string{command.EnvEndpoint + "=" + endpoint, client.EnvSign + "=eu-west-1",
+		tesproxy.EnvToken + "=" + token}
+	free, err := net.Listen("tcp", "127.0.0.1:0") //nolint:noctx // to learn a port
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, port, _ := net.SplitHostPort(free.Addr().String())
+	_ = free.Close()
+	done := p.started("tes", "--port", port)
+	var res *http.Response
+	for res == nil { // until it listens
+		r, err := http.NewRequestWithContext(t.Context(), http.MethodGet, "http://127.0.0.1:"+port+
+			"/ga4gh/tes/v1/service-info", http.NoBody)
+		if err != nil {
+			t.Fatal(err)
+		}
+		r.SetBasicAuth("tes", token)
+		res, _ = http.DefaultClient.Do(r)
 		runtime.Gosched()
+	}
+	if _ = res.Body.Close(); res.StatusCode != http.StatusOK {
+		t.Errorf("answered with %s", res.Status)
 	}
 	p.signals <- syscall.SIGINT
 	r := <-done
-	if r.code != command.ExitDone || !strings.Contains(r.out, "TES of "+endpoint+"\n  url    http://127.0.0.1:") {
+	if r.code != command.ExitDone ||
+		!strings.Contains(r.out, "TES of "+endpoint+"\n  url    http://127.0.0.1:"+port+"/ga4gh/tes\n  token  "+token) {
 		t.Errorf("exit %d\n%s%s", r.code, r.out, r.err)
 	}
 	if !strings.HasPrefix(seen()[0], "AWS4-HMAC-SHA256 Credential=AKIDEXAMPLE/") {

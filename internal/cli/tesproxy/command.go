@@ -73,6 +73,9 @@ func Command(a *command.App, brokers Brokers) *cobra.Command {
 // serve listens until ctx ends.
 func serve(ctx context.Context, a *command.App, b Asked, where string, port int, token string) error {
 	if err := ask(ctx, b, where); err != nil {
+		if ctx.Err() != nil {
+			return nil //nolint:nilerr // told to end before it began
+		}
 		return err
 	}
 	l, err := (&net.ListenConfig{}).Listen(ctx, "tcp", net.JoinHostPort("127.0.0.1", strconv.Itoa(port)))
